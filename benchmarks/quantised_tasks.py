@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +55,11 @@ def _batches(x: np.ndarray) -> Iterator[dict[str, np.ndarray]]:
 # ---- ours ----------------------------------------------------------------------------------------
 
 
-def _ours(name: str, **options: Any) -> Callable[[Task], np.ndarray]:
-    """Return what quantises by a function of the API and runs on the held samples."""
+def _ours(name: str, *, data: bool = False, **options: Any) -> Callable[[Task], np.ndarray]:
+    """Return what quantises by a function of the API and runs on the held samples.
+
+    data: it takes samples as `calibration`.
+    """
 
     def run(task: Task) -> np.ndarray:
         target = mgx_mlir.get_target("cpu")
@@ -63,11 +67,8 @@ def _ours(name: str, **options: Any) -> Callable[[Task], np.ndarray]:
             task.model.SerializeToString(), map_input_dims={"x": [_BATCH, *task.held.shape[1:]]}
         )
         function = getattr(mgx_mlir, name)
-        samples = list(_batches(task.calibration))
-        if name in ("quantize_int8", "quantize_fp8"):
-            function(program, target, samples, **options)
-        else:
-            function(program, **options)
+        given = options | ({"calibration": list(_batches(task.calibration))} if data else {})
+        function(program, *([target] if name in ("quantize_int8", "quantize_fp8") else []), **given)
         program.compile(target)
         return np.concatenate([np.asarray(program.run(b)[0]) for b in _batches(task.held)])
 
@@ -125,31 +126,31 @@ def _four_bits(task: Task) -> np.ndarray:
     return _answers(made.model.model.SerializeToString(), task)
 
 
+INT8 = partial(_ours, "quantize_int8", data=True)
+INT4 = partial(_ours, "quantize_int4_weights")
 ROWS = (
     Row("fp16", _ours("quantize_fp16"), 0.1),
     Row("bf16", _ours("quantize_bf16"), 0.1),
-    Row("int8", _ours("quantize_int8"), 0.5),
-    Row("int8 minmax", _ours("quantize_int8", method="minmax")),
-    Row("int8 percentile", _ours("quantize_int8", method="percentile")),
-    Row("int8 entropy", _ours("quantize_int8", method="entropy")),
-    Row("int8 asymmetric", _ours("quantize_int8", asymmetric=True)),
-    Row("int8 per tensor", _ours("quantize_int8", per_channel=False)),
-    Row("int8 bias corrected", _ours("quantize_int8", bias_correction=True)),
-    Row("int8 smooth 0.5", _ours("quantize_int8", smooth=0.5)),
-    Row("int8 of each run", lambda t: _ours("quantize_int8")(_without(t))),
+    Row("int8", INT8(), 0.5),
+    Row("int8 minmax", INT8(method="minmax")),
+    Row("int8 percentile", INT8(method="percentile")),
+    Row("int8 entropy", INT8(method="entropy")),
+    Row("int8 asymmetric", INT8(asymmetric=True)),
+    Row("int8 per tensor", INT8(per_channel=False)),
+    Row("int8 bias corrected", INT8(bias_correction=True)),
+    Row("int8 smooth 0.5", INT8(smooth=0.5), 0.5),
+    Row("int8 of each run", INT8(data=False)),
     Row("int8 onnxruntime minmax", _static("MinMax")),
     Row("int8 onnxruntime entropy", _static("Entropy")),
     Row("int8 onnxruntime percentile", _static("Percentile")),
     Row("int8 onnxruntime dynamic", _dynamic),
-    Row("fp8", _ours("quantize_fp8"), 0.5),
-    Row("int4 weights", _ours("quantize_int4_weights"), 1.0),
-    Row("int4 weights 64", _ours("quantize_int4_weights", group_size=64)),
+    Row("fp8", _ours("quantize_fp8", data=True), 0.5),
+    Row("int4 weights", INT4(), 1.0),
+    Row("int4 weights 128", INT4(group_size=128)),
+    Row("int4 weights by samples", INT4(data=True), 1.0),
+    Row("int4 weights by samples 128", INT4(data=True, group_size=128), 1.0),
     Row("int4 weights onnxruntime", _four_bits),
 )
-
-
-def _without(task: Task) -> Task:
-    return Task(task.name, task.model, task.calibration[:0], task.held, task.labels)
 
 
 def _trained(name: str) -> Task:

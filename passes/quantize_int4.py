@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.linear import Dot
 from mgx_mlir.passes.analysis.retype import named_ops, ops_field, ops_option
+from mgx_mlir.passes.pack_weights import UNIT
 from mgx_mlir.programs.build import Builder
 from mgx_mlir.rewrite.passes import Pass, option
 
@@ -26,8 +27,8 @@ class QuantizeInt4(Pass):
 
     f32 and f16 literals with an even last extent pass through quantizelinear (to ui8 of 0 .. 15),
     pack_int4, unpack_int4 and dequantizelinear. A scale and a zero point serve the whole tensor,
-    or, of a dot's second operand, `group_size` neighbours along the summed axis of one column,
-    where the extent is a multiple of that. A weight changes by at most half a step, of which 15
+    or, of a dot's second operand, `group_size` neighbours along the summed axis of one column
+    (`group_of`). A weight changes by at most half a step, of which 15
     span the range from the least to the largest value that share it, 0 included. Steps are rounded
     up to numbers of f16 where they are not too small for that.
     propagate_constant folds what is before unpack_int4, so that the weight is stored packed, and
@@ -60,9 +61,16 @@ class QuantizeInt4(Pass):
 
 
 def group_of(v: ir.Value, size: int) -> int:
-    """Return how many weights of a column share a scale, `size` if that fits; 0: all of them."""
+    """Return how many weights of a column share a scale; 0: all of the tensor do.
+
+    That is `size`, or a column where that is shorter; where columns are no multiple of it, less, if
+    no less than half of it is a whole number of rows that products of packed weights read at once.
+    """
     summed = TensorType.of(v).dims[-2] if TensorType.of(v).rank > 1 else 0
-    return size if size and summed >= size and summed % size == 0 else 0
+    if not size or summed < 2:
+        return 0
+    less = range(size // UNIT * UNIT, max(UNIT, -(-size // 2)) - 1, -UNIT)
+    return next((g for g in (min(size, summed), *less) if summed % g == 0), 0)
 
 
 def fits(v: ir.Value) -> bool:
@@ -83,28 +91,70 @@ def _short(step: np.ndarray) -> np.ndarray:
     return np.where(half < step, np.nextafter(half, np.float16(np.inf)), half)
 
 
+@dataclass(frozen=True)
+class Grid:
+    """Scales and zero points of 4-bit weights, spread along `group` rows each; 0: over all."""
+
+    step: np.ndarray
+    zero: np.ndarray
+    group: int
+
+    def codes_of(self, w: np.ndarray) -> np.ndarray:
+        """Return weights as codes, rounded to nearest."""
+        step = self.step.astype(np.float32)
+        found = np.rint(self._parted(w) / step) + self.zero
+        return np.clip(found, 0, _LEVELS).astype(np.uint8).reshape(w.shape)
+
+    def restored(self, codes: np.ndarray) -> np.ndarray:
+        """Return codes as the numbers that they stand for, in f32."""
+        offset = self._parted(codes).astype(np.float32) - self.zero
+        return (offset * self.step.astype(np.float32)).reshape(codes.shape)
+
+    def _parted(self, w: np.ndarray) -> np.ndarray:
+        if not self.group:
+            return w
+        return w.reshape(*w.shape[:-2], w.shape[-2] // self.group, self.group, w.shape[-1])
+
+
+def grid_of(w: np.ndarray, group: int, dtype: np.dtype[Any], part: float = 1.0) -> Grid:
+    """Choose steps, of a type, that span this part of the weights that share one, and 0."""
+    w = w.astype(np.float32)
+    axes = -2 if group else None
+    array = Grid(w, w, group)._parted(w)
+    low = np.minimum(array.min(axis=axes, keepdims=True), 0) * np.float32(part)
+    high = np.maximum(array.max(axis=axes, keepdims=True), 0) * np.float32(part)
+    step = ((high - low) / _LEVELS).astype(dtype)
+    step = _short(np.where(step == 0, 1, step)).astype(dtype)
+    zero = np.clip(np.rint(-low / step.astype(np.float32)), 0, _LEVELS).astype(np.uint8)
+    return Grid(step, zero, group)
+
+
 def quantised(b: Builder, v: ir.Value, group: int) -> ir.Value:
     """Build a literal's values at 16 levels, by way of packed 4-bit codes.
 
     group: neighbours along the last axis but one that share a scale; 0: all elements do.
     """
     t = TensorType.of(v)
-    array = literals.array_of(v.owner).astype(np.float32)
-    if group:
-        array = array.reshape(*t.dims[:-2], t.dims[-2] // group, group, t.dims[-1])
-    axes = -2 if group else None
-    low = np.minimum(array.min(axis=axes, keepdims=True), 0)
-    high = np.maximum(array.max(axis=axes, keepdims=True), 0)
-    step = ((high - low) / _LEVELS).astype(t.dtype.np)
-    step = _short(np.where(step == 0, 1, step)).astype(t.dtype.np)
-    zero = np.clip(np.rint(-low / step.astype(np.float32)), 0, _LEVELS).astype(np.uint8)
-
-    def spread(numbers: np.ndarray) -> ir.Value:
-        if not group:
-            return b.multibroadcast(b.literal(numbers.reshape(())), t.dims)
-        wide = b.multibroadcast(b.literal(numbers), array.shape)
-        return b.op("reshape", wide, dims=list(t.dims))
-
-    scale, shift = spread(step), spread(zero)
+    grid = grid_of(literals.array_of(v.owner), group, t.dtype.np)
+    scale, shift = _spread(b, grid.step, t, group), _spread(b, grid.zero, t, group)
     codes = b.op("quantizelinear", v, scale, shift, out_type=dtypes.UINT8)
+    return _unpacked(b, codes, scale, shift)
+
+
+def coded(b: Builder, v: ir.Value, grid: Grid, codes: np.ndarray) -> ir.Value:
+    """Build a literal's values as codes that were chosen for it, as `quantised`."""
+    t = TensorType.of(v)
+    scale, shift = _spread(b, grid.step, t, grid.group), _spread(b, grid.zero, t, grid.group)
+    return _unpacked(b, b.literal(codes), scale, shift)
+
+
+def _unpacked(b: Builder, codes: ir.Value, scale: ir.Value, shift: ir.Value) -> ir.Value:
     return b.op("dequantizelinear", b.op("unpack_int4", b.op("pack_int4", codes)), scale, shift)
+
+
+def _spread(b: Builder, numbers: np.ndarray, t: TensorType, group: int) -> ir.Value:
+    """Build scales or zero points at the dims of the weights."""
+    if not group:
+        return b.multibroadcast(b.literal(numbers.reshape(())), t.dims)
+    dims = (*t.dims[:-2], t.dims[-2] // group, group, t.dims[-1])
+    return b.op("reshape", b.multibroadcast(b.literal(numbers), dims), dims=list(t.dims))

@@ -12,10 +12,21 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.core.op import OPS
+from mgx_mlir.passes.quantize_int4 import QuantizeInt4
 from mgx_mlir.printers.text import program_text
+from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.quantization.calibrate import Progress
 from mgx_mlir.quantization.eight_bits import Scheme
-from mgx_mlir.quantization.quantize import OPTIMIZE, Metric, Options, Quantised, quantised
+from mgx_mlir.quantization.four_bits import FourBits, with_compensated_weights
+from mgx_mlir.quantization.quantize import (
+    OPTIMIZE,
+    Metric,
+    Options,
+    Quantised,
+    prepared,
+    quantised,
+    runs_on,
+)
 from mgx_mlir.quantization.scales import KnownRanges
 from mgx_mlir.rewrite.passes import PipelineLike, run_pipeline
 from mgx_mlir.rewrite.switches import flag
@@ -123,18 +134,46 @@ def quantize_fp8(
 
 
 def quantize_int4_weights(
-    prog: program, *, group_size: int = 32, ins_names: Sequence[str] = _OPS
-) -> None:
+    prog: program,
+    *,
+    group_size: int = 32,
+    ins_names: Sequence[str] = _OPS,
+    calibration: Any = None,
+    t: target | None = None,
+    samples: int | None = None,
+    progress: Progress | None = None,
+) -> FourBits:
     """Round constant weights of dots and convolutions to 4 bits, two to a byte.
 
     group_size: weights along the summed axis of a dot that share a scale and a zero point; 0: all
-    of a tensor, as MIGraphX does. Where an extent is no multiple of it, one tensor has one scale.
-    References to instructions are stale afterwards. MIGraphX quantize_int4_weights.
+    of a tensor, as MIGraphX does. Where an extent is no multiple of it, fewer do, at least half
+    as many and by 8, else all.
+    calibration: samples, in the forms of quantize_int8, by which weights of dots with groups are
+    rounded such that they make up for each other's rounding (GPTQ); without it each is rounded to
+    nearest. t: the target that samples run on (cpu); samples: how many are read; progress: called
+    with the number of samples that are done. Returns what was found by samples.
+    References to instructions are stale afterwards. Errors: UsageError, FileError. MIGraphX
+    quantize_int4_weights, which has `prog` alone.
     """
-    names = ",".join(_names(ins_names))
-    int4 = f"mgx-quantize-int4{{ops={names} group-size={int(group_size)}}}"
+    names = _names(ins_names)
+    size = int(group_size)
+    listed = ",".join(names)
+    int4 = f"mgx-quantize-int4{{ops={listed} group-size={size}}}"
     # the weights themselves go: their codes are what is left
-    _run(prog, ["normalize_ops", OPTIMIZE, int4, "propagate_constant", "dead_code_elimination"])
+    rest = [int4, "propagate_constant", "dead_code_elimination"]
+    if calibration is None:
+        _run(prog, ["normalize_ops", OPTIMIZE, *rest])
+        return FourBits()
+    QuantizeInt4(names, size)  # its errors come ahead of the samples
+    base = prepared(_check(prog).program_ir)
+    found = FourBits()
+    if "dot" in names:
+        base, found = with_compensated_weights(
+            base, calibration, size, target=runs_on("cpu" if t is None else t.name()),
+            progress=progress, most=samples,
+        )  # fmt: skip
+    _run(prog, rest, base)
+    return found
 
 
 def _fp8() -> DType:
@@ -190,10 +229,13 @@ def _truncate(prog: program, ins_names: Sequence[str], float_type: str) -> None:
     _run(prog, ["normalize_ops", OPTIMIZE, truncate, OPTIMIZE])
 
 
-def _run(prog: object, steps: PipelineLike) -> None:
-    """Run passes on a copy, which then is the program: an error leaves it as it was."""
+def _run(prog: object, steps: PipelineLike, base: ProgramIR | None = None) -> None:
+    """Run passes on a copy, or on `base`, which then is the program.
+
+    An error leaves it as it was.
+    """
     prog = _check(prog)
-    copy = prog.program_ir.clone()
+    copy = prog.program_ir.clone() if base is None else base
     run_pipeline(copy.module, steps, store=copy.store)
     if flag("MIGRAPHX_TRACE_QUANTIZATION"):
         print(f"Quantized:\n{program_text(copy)}", file=sys.stderr)

@@ -53,24 +53,45 @@ def calibrate(
             wanted[site.values[0]].add(site.channel_axis)
     found = Calibration({p: Observer(frozenset(axes)) for p, axes in wanted.items()})
     order = list(wanted)
+
+    def see(sample: Sample, values: Sequence[np.ndarray], own: Sequence[np.ndarray]) -> None:
+        for place, array in zip(order, values, strict=True):
+            found.observers[place].add(array)
+        if len(found.samples) < keep:
+            found.samples.append(sample)
+            found.outputs.append([np.array(a) for a in own])
+
+    watch(program, order, data, see, target=target, progress=progress, most=most)
+    return found
+
+
+def watch(
+    program: ProgramIR,
+    order: Sequence[Place],
+    data: object,
+    see: Callable[[Sample, Sequence[np.ndarray], Sequence[np.ndarray]], None],
+    *,
+    target: str,
+    progress: Progress | None,
+    most: int | None,
+) -> None:
+    """Run the program on samples, and show each with the values of these places and its results.
+
+    Errors: as `calibrate`.
+    """
     compiled = compile(with_results(program, lambda b: _tapped(b, order)), target)
     count = 0
     own = len(compiled.signature.outputs) - len(order)
     for sample in samples(data, compiled.signature.inputs):
         if most is not None and count >= most:
             break
-        results = compiled.execute(compiled.check_inputs(sample))
-        for place, array in zip(order, results[own:], strict=True):
-            found.observers[place].add(np.asarray(array))
-        if count < keep:
-            found.samples.append(sample)
-            found.outputs.append([np.array(a) for a in results[:own]])
+        results = [np.asarray(a) for a in compiled.execute(compiled.check_inputs(sample))]
+        see(sample, results[own:], results[:own])
         count += 1
         if progress is not None:
             progress(count)
     if not count:
         raise UsageError("the calibration data has no sample")
-    return found
 
 
 def _tapped(block: ir.Block, places: Iterable[Place]) -> list[tuple[str, ir.Value]]:

@@ -143,7 +143,7 @@ def quantised(
         needs += [name for name, given in compares.items() if given]
     seen: Calibration | None = None
     if data is not None and wanted:
-        seen = calibrate(base, wanted, data, target=_runs_on(target), progress=progress,
+        seen = calibrate(base, wanted, data, target=runs_on(target), progress=progress,
                          most=chosen.samples)  # fmt: skip
         known = KnownRanges.of(wanted, seen, chosen.method, chosen.percentile)
     elif needs and wanted:
@@ -155,11 +155,11 @@ def quantised(
     kept: list[str] = []
     error: float | None = None
     if wanted and (seeks or with_sensitivity):
-        judge = _judge(base, chosen, seen, _runs_on(target))
+        judge = _judge(base, chosen, seen, runs_on(target))
         narrow = in_8_bits(chosen.scheme, by_place, seen)
-        ranked = sensitivities(base, wanted, narrow, judge.samples, _runs_on(target))
+        ranked = sensitivities(base, wanted, narrow, judge.samples, runs_on(target))
         if seeks:
-            kept, error = _kept(base, chosen, by_place, seen, judge, ranked, _runs_on(target))
+            kept, error = _kept(base, chosen, by_place, seen, judge, ranked, runs_on(target))
     made = rewritten(base, chosen, by_place, seen, {*chosen.keep, *kept})
     names = [s.name for s in wanted if s.name not in kept]
     others = left_out(base, chosen.ops, computed_operands=chosen.computed_operands)
@@ -198,7 +198,7 @@ def rewritten(
     return copy
 
 
-def _runs_on(target: str) -> str:
+def runs_on(target: str) -> str:
     """Return where samples are run: on this machine."""
     return "ref" if target == "ref" else "cpu"
 

@@ -8,10 +8,11 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS, attributes_of, mnemonic
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.passes.quantize_int4 import fits, group_of, quantised
+from mgx_mlir.passes.quantize_int4 import coded, fits, group_of, quantised
 from mgx_mlir.programs.build import Builder
 from mgx_mlir.quantization.calibrate import Calibration
 from mgx_mlir.quantization.eight_bits import Quantiser, Scheme
+from mgx_mlir.quantization.four_bits import FourBits
 from mgx_mlir.quantization.ranges import Range
 from mgx_mlir.quantization.sensitivity import Narrow
 from mgx_mlir.quantization.sites import LeftOut, Place, Site, literal_of
@@ -36,15 +37,18 @@ def in_floats(dtype: DType) -> Narrow:
     return narrow
 
 
-def in_int4(group_size: int) -> Narrow:
-    """Return what rounds a product's constant weights to 4 bits, as the pass does."""
+def in_int4(group_size: int, found: FourBits | None = None) -> Narrow:
+    """Return what brings a product's weights to 4 bits: by codes that were found, else rounded."""
+    known = FourBits() if found is None else found
 
     def narrow(site: Site) -> ir.Value:
         b, op = Builder(), site.op
         weights = op.operands[1]
-        if fits(weights):
-            group = group_of(weights, group_size) if site.kind == "dot" else 0
-            with op.location, ir.InsertionPoint(op):
+        with op.location, ir.InsertionPoint(op):
+            if site.name in known.codes:
+                op.operands[1] = coded(b, weights, *known.codes[site.name])
+            elif fits(weights):
+                group = group_of(weights, group_size) if site.kind == "dot" else 0
                 op.operands[1] = quantised(b, weights, group)
         return op.results[0]
 

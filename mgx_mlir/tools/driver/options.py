@@ -139,7 +139,8 @@ QUANTIZE = (
     Option(
         ("--calibrate",), "with --int8 and --fp8: samples by which the ranges of activations are "
         "chosen (an .npz of inputs, a folder of them, or a folder of .npy or .pb files for each "
-        "input); without it each run finds its own", "PATH", group="Quantization",
+        "input); without it each run finds its own. With --int4-weights: samples on which weights "
+        "make up for each other's rounding (GPTQ)", "PATH", group="Quantization",
     ),
     Option(
         ("--calibration-method",), "how they are chosen: minmax (default of --fp8), percentile, "

@@ -14,6 +14,7 @@ from mgx_mlir.tools.driver.progress import counting, say
 
 if TYPE_CHECKING:
     from mgx_mlir.api.program import program
+    from mgx_mlir.quantization.four_bits import FourBits
     from mgx_mlir.quantization.quantize import Quantised
 
 PRECISIONS = {  # in MIGraphX's order
@@ -22,7 +23,7 @@ PRECISIONS = {  # in MIGraphX's order
 # half of the distance of neighbours of the type, over the largest of what shares a scale
 STEPS = {"half": 2**-10, "bf16": 2**-7, "int8": 2**-7, "fp8": 2**-3, "int4": 2**-4}
 _INT4 = 0.25  # 15 steps over 32 weights are 8 % of a product's rms, and layers add up
-_CALIBRATED = ("--int8", "--fp8")
+_IN_8_BITS = ("--int8", "--fp8")
 
 
 def tolerances_in(found: ProgramIR, precisions: tuple[str, ...]) -> list[Tolerances]:
@@ -40,12 +41,13 @@ def chosen(args: Arguments) -> tuple[str, ...]:
 
 def check(args: Arguments) -> None:
     """Raise UsageError for options that do not go together."""
-    both = [f for f in _CALIBRATED if f in args]
+    both = [f for f in _IN_8_BITS if f in args]
     if len(both) > 1:
         raise UsageError("options '--int8' and '--fp8' exclude each other")
-    for flag in ("--calibrate", "--calibration-method"):
-        if flag in args and not both:
-            raise UsageError(f"option '{flag}' needs --int8 or --fp8")
+    if "--calibrate" in args and not both and "--int4-weights" not in args:
+        raise UsageError("option '--calibrate' needs --int8, --fp8 or --int4-weights")
+    if "--calibration-method" in args and not both:
+        raise UsageError("option '--calibration-method' needs --int8 or --fp8")
     if "--calibration-method" in args and "--calibrate" not in args:
         raise UsageError("option '--calibration-method' needs --calibrate")
 
@@ -57,23 +59,39 @@ def in_precision(made: program, kind: str, args: Arguments) -> None:
 
 def in_precision_with(
     made: program, kind: str, args: Arguments, more: Mapping[str, Any]
-) -> Quantised | None:
+) -> Quantised | FourBits | None:
     """Bring a program to one of the precisions, in place, with more keywords of its function.
 
-    Returns what quantising to 8 bits found. Errors: MgxError.
+    Returns what quantising to 8 or 4 bits found. Errors: MgxError.
     """
     # start-up: only what the command asks for is loaded
-    from mgx_mlir.api.quantize import quantize_bf16, quantize_fp16, quantize_int4_weights
+    from mgx_mlir.api.quantize import quantize_bf16, quantize_fp16
 
     if kind == "half":
         quantize_fp16(made)
     elif kind == "bf16":
         quantize_bf16(made)
     elif kind == "int4":
-        quantize_int4_weights(made, **more)
+        return _in_4_bits(made, args, more)
     else:
         return _in_8_bits(made, kind, args, more)
     return None
+
+
+def _in_4_bits(made: program, args: Arguments, more: Mapping[str, Any]) -> FourBits:
+    # start-up: only what the command asks for is loaded
+    from mgx_mlir.api.program import get_target
+    from mgx_mlir.api.quantize import quantize_int4_weights
+
+    data = args.get("--calibrate")
+    if data is None:
+        return quantize_int4_weights(made, **more)
+    here = get_target("ref" if "--ref" in args else "cpu")
+    with counting("Calibrating") as progress:
+        found = quantize_int4_weights(made, calibration=data, t=here, progress=progress, **more)
+    count = len(found.codes)
+    say(f"weights of {count} product{'s' * (count != 1)} in int4 by samples of {data}")
+    return found
 
 
 def _in_8_bits(made: program, kind: str, args: Arguments, more: Mapping[str, Any]) -> Quantised:

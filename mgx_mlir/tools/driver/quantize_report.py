@@ -17,6 +17,7 @@ from mgx_mlir.compiler.compiled import CompiledProgram
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.quantization.four_bits import FourBits
 from mgx_mlir.quantization.quantize import Quantised, prepared
 from mgx_mlir.quantization.samples import Sample, samples
 from mgx_mlir.quantization.sensitivity import Sensitivity, sensitivities
@@ -67,7 +68,7 @@ def collect(
     kind: str,
     before: Before,
     made: ProgramIR,
-    found: Quantised | None,
+    found: Quantised | FourBits | None,
     script: MetricScript | None,
 ) -> dict[str, Any]:
     """Measure both programs, and collect what the report shows, as JSON values."""
@@ -128,14 +129,14 @@ def collect(
 
 
 def _layers(
-    args: Arguments, model: Model, kind: str, before: Before, found: Quantised | None
+    args: Arguments, model: Model, kind: str, before: Before, found: Quantised | FourBits | None
 ) -> list[dict[str, Any]]:
     """List all products in order: type, what each loses, and why it stays where it does."""
     base = prepared(model.loaded)
     every = sites(base, computed_operands=True)
     bodies = left_out(base, computed_operands=True)
     ranked: list[Sensitivity]
-    if found is not None:
+    if isinstance(found, Quantised):
         ranked, others = found.sensitivities, found.left_out
         kept = dict.fromkeys(args.get("--keep", []), "kept: --keep names it")
         limit = "--max-error" if "--max-error" in args else "--least"
@@ -146,7 +147,7 @@ def _layers(
         others: list[LeftOut] = [*bodies, *left_out_of_int4(every)] if kind == "int4" else []
         skipped = {o.name for o in others}
         wanted = [s for s in every if s.name not in skipped]
-        narrow = in_int4(size) if kind == "int4" else in_floats(_FLOATS[kind])
+        narrow = in_int4(size, found) if kind == "int4" else in_floats(_FLOATS[kind])
         ranked = sensitivities(base, wanted, narrow, before.samples, here)
     why = {o.name: f"stays: {o.why}" for o in others} | kept
     measured = {s.name: s for s in ranked}

@@ -16,6 +16,7 @@ from mgx_mlir.tools.driver.progress import say, working
 from mgx_mlir.tools.driver.read_model import read
 
 if TYPE_CHECKING:
+    from mgx_mlir.quantization.four_bits import FourBits
     from mgx_mlir.quantization.quantize import Quantised
 
 USAGE = "TYPE [OPTION...] FILE [--report [FILE.html]]"
@@ -33,8 +34,7 @@ _NOT_HERE = ("--enable-offload-copy", "--exhaustive-tune")
 _NEED_REPORT = ("--iterations", "--gpu", "--threads", "--arch", "--disable-fast-math",
                 "--kernel-boundaries", "--emulate", "--no-cache",
                 "--timeout")  # fmt: skip
-_IN_8_BITS = ("--keep", "--max-error", "--ranges", "--save-ranges", "--samples",
-              "--computed-operands")  # fmt: skip
+_IN_8_BITS = ("--keep", "--max-error", "--ranges", "--save-ranges", "--computed-operands")
 _IN_INT8 = ("--percentile", "--per-tensor", "--asymmetric", "--bias-correction", "--smooth")
 
 
@@ -154,8 +154,8 @@ def _reported(args: Arguments, model: Model, kind: str, script: MetricScript | N
 
 def quantised(
     args: Arguments, model: Model, kind: str, script: MetricScript | None, evaluate: Any
-) -> tuple[Any, Quantised | None]:
-    """Return the model in smaller types, as the options say, and what quantising to 8 bits found.
+) -> tuple[Any, Quantised | FourBits | None]:
+    """Return the model in smaller types, as the options say, and what quantising found.
 
     evaluate: samples that are compared on; None: those of --calibrate.
     """
@@ -185,8 +185,8 @@ def quantised(
             "smooth": args.get("--smooth"),
             "percentile": args.get("--percentile", 99.99),
         }
-    if kind == "int4" and "--group-size" in args:
-        more["group_size"] = args.get("--group-size")
+    if kind == "int4":
+        more = {"group_size": args.get("--group-size", 32), "samples": args.get("--samples")}
     made = api_program.of(model.loaded.clone())
     return made, in_precision_with(made, kind, args, more)
 
@@ -198,8 +198,11 @@ def _evaluated(args: Arguments, script: MetricScript | None) -> Any:
     return script.samples() if script is not None and script.samples is not None else None
 
 
-def _save_ranges(args: Arguments, found: Quantised | None) -> None:
-    if "--save-ranges" in args and found is not None:
+def _save_ranges(args: Arguments, found: Quantised | FourBits | None) -> None:
+    # start-up: only what the command asks for is loaded
+    from mgx_mlir.quantization.quantize import Quantised
+
+    if "--save-ranges" in args and isinstance(found, Quantised):
         found.ranges.save(args.get("--save-ranges"))
         say(f"Writing: {args.get('--save-ranges')}")
 
@@ -214,6 +217,7 @@ def _checked(args: Arguments) -> str:
         **dict.fromkeys(_IN_8_BITS, (("int8", "fp8"), "--int8 or --fp8")),
         **dict.fromkeys(_IN_INT8, (("int8",), "--int8")),
         "--group-size": (("int4",), "--int4-weights"),
+        "--samples": (("int8", "fp8", "int4"), "--int8, --fp8 or --int4-weights"),
     }
     for option, (kinds, named) in wants.items():
         if option in args and kind not in kinds:

@@ -1,0 +1,132 @@
+"""Weights of dots in 4 bits by what samples show of their inputs: watch, choose codes, rewrite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.passes.quantize_int4 import Grid, coded, fits, group_of
+from mgx_mlir.programs.build import Builder
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.quantization.calibrate import Progress, watch
+from mgx_mlir.quantization.gptq import SecondMoments, compensated
+from mgx_mlir.quantization.samples import Sample
+from mgx_mlir.quantization.sites import Place, Site, sites
+
+_ROOM = 2 << 30  # bytes of sums that are held at once: for more, the samples are run again
+Codes = tuple[Grid, np.ndarray]
+
+
+@dataclass(frozen=True)
+class FourBits:
+    """What was found of weights in 4 bits: by dot, scales and codes that samples chose."""
+
+    codes: Mapping[str, Codes] = field(default_factory=dict[str, Codes])
+
+
+def with_compensated_weights(
+    base: ProgramIR,
+    data: object,
+    group_size: int,
+    *,
+    target: str = "cpu",
+    progress: Progress | None = None,
+    most: int | None = None,
+) -> tuple[ProgramIR, FourBits]:
+    """Copy a prepared program with the constant weights of its dots in 4 bits, two to a byte.
+
+    Their codes are those by which the dots are off least on the samples (`gptq`). Weights of
+    several matrices stay, and weights that have one scale for all; those of one literal get codes
+    for all of its dots. Errors: those of reading and running samples.
+    """
+    copy = base.clone()
+    shared = _by_literal(sites(base), group_size)
+    parts = list(_parts(shared))
+    again = list(data) if len(parts) > 1 and isinstance(data, Iterator) else data
+    codes: dict[str, Codes] = {}
+    for part in parts:
+        moments = _moments(base, part, again, target, progress, most)
+        for same in part:
+            codes |= dict.fromkeys((s.name for s in same), _codes(same, moments, group_size))
+    found = sites(copy)
+    with copy.ctx, copy.store.active():
+        _rewrite(found, codes)
+    return copy, FourBits(codes)
+
+
+def _by_literal(found: Sequence[Site], group_size: int) -> list[list[Site]]:
+    """List the dots that take codes, those of one literal together."""
+    shared: dict[ir.Value, list[Site]] = {}
+    for site in found:
+        v = site.op.operands[1]
+        if (
+            site.kind == "dot"
+            and fits(v)
+            and TensorType.of(v).rank == 2
+            and group_of(v, group_size)
+        ):
+            shared.setdefault(v, []).append(site)
+    return list(shared.values())
+
+
+def _parts(shared: Iterable[list[Site]]) -> Iterator[list[list[Site]]]:
+    """Split the dots by the room that the sums of their inputs take."""
+    part: list[list[Site]] = []
+    sizes: dict[Place, int] = {}
+    for same in shared:
+        new = {s.values[0]: 4 * _inputs(s) ** 2 for s in same}
+        if part and sum((sizes | new).values()) > _ROOM:
+            yield part
+            part, sizes = [], {}
+        part.append(same)
+        sizes |= new
+    if part:
+        yield part
+
+
+def _inputs(site: Site) -> int:
+    return TensorType.of(site.op.operands[1]).dims[0]
+
+
+def _moments(
+    base: ProgramIR,
+    part: Sequence[Sequence[Site]],
+    data: object,
+    target: str,
+    progress: Progress | None,
+    most: int | None,
+) -> dict[Place, SecondMoments]:
+    found = {s.values[0]: SecondMoments() for same in part for s in same}
+
+    def see(_: Sample, values: Sequence[np.ndarray], __: Sequence[np.ndarray]) -> None:
+        for sums, array in zip(found.values(), values, strict=True):
+            sums.add(array)
+
+    watch(base, list(found), data, see, target=target, progress=progress, most=most)
+    return found
+
+
+def _codes(same: Sequence[Site], moments: dict[Place, SecondMoments], group_size: int) -> Codes:
+    every = SecondMoments(np.sum([moments[s.values[0]].sums for s in same], axis=0))
+    weights = same[0].weights
+    assert weights is not None
+    group = group_of(same[0].op.operands[1], group_size)
+    return compensated(weights, every, group, weights.dtype)
+
+
+def _rewrite(found: Sequence[Site], codes: dict[str, Codes]) -> None:
+    b = Builder()
+    made: dict[ir.Value, ir.Value] = {}
+    for site in found:
+        if site.name not in codes:
+            continue
+        v = site.op.operands[1]
+        if v not in made:
+            literal = v.owner.operation
+            with literal.location, ir.InsertionPoint.after(literal):
+                made[v] = coded(b, v, *codes[site.name])
+        site.op.operands[1] = made[v]
