@@ -102,25 +102,27 @@ class Grid:
     def codes_of(self, w: np.ndarray) -> np.ndarray:
         """Return weights as codes, rounded to nearest."""
         step = self.step.astype(np.float32)
-        found = np.rint(self._parted(w) / step) + self.zero
+        found = np.rint(_parted(w, self.group) / step) + self.zero
         return np.clip(found, 0, _LEVELS).astype(np.uint8).reshape(w.shape)
 
     def restored(self, codes: np.ndarray) -> np.ndarray:
         """Return codes as the numbers that they stand for, in f32."""
-        offset = self._parted(codes).astype(np.float32) - self.zero
+        offset = _parted(codes, self.group).astype(np.float32) - self.zero
         return (offset * self.step.astype(np.float32)).reshape(codes.shape)
 
-    def _parted(self, w: np.ndarray) -> np.ndarray:
-        if not self.group:
-            return w
-        return w.reshape(*w.shape[:-2], w.shape[-2] // self.group, self.group, w.shape[-1])
+
+def _parted(w: np.ndarray, group: int) -> np.ndarray:
+    """Return weights with an axis for those that share a scale, the last but one."""
+    if not group:
+        return w
+    return w.reshape(*w.shape[:-2], w.shape[-2] // group, group, w.shape[-1])
 
 
 def grid_of(w: np.ndarray, group: int, dtype: np.dtype[Any], part: float = 1.0) -> Grid:
     """Choose steps, of a type, that span this part of the weights that share one, and 0."""
     w = w.astype(np.float32)
     axes = -2 if group else None
-    array = Grid(w, w, group)._parted(w)
+    array = _parted(w, group)
     low = np.minimum(array.min(axis=axes, keepdims=True), 0) * np.float32(part)
     high = np.maximum(array.max(axis=axes, keepdims=True), 0) * np.float32(part)
     step = ((high - low) / _LEVELS).astype(dtype)

@@ -222,7 +222,7 @@ def test_calibration(driver: Driver, models: Path, tmp_path: Path) -> None:
         assert ran.status == 0, ran.err
         assert any("by ranges of" in line for line in ran.errors)
     for wrong, message in (
-        (["--calibrate", tmp_path], "option '--calibrate' needs --int8 or --fp8"),
+        (["--calibrate", tmp_path], "option '--calibrate' needs --int8, --fp8 or --int4-weights"),
         (["--int8", "--fp8"], "options '--int8' and '--fp8' exclude each other"),
         (["--int8", "--calibration-method", "mse"],
          "option '--calibration-method' needs --calibrate"),
