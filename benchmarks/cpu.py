@@ -167,8 +167,9 @@ def _measured(
 
 def inputs_at(path: Path, size: dict[str, int]) -> dict[str, np.ndarray]:
     """The model's inputs, repeated or cut to the extents of its symbols."""
-    inputs = inputs_for(path, session(path))
-    for value in session(path).get_inputs():
+    oracle = session(path)
+    inputs = inputs_for(path, oracle)
+    for value in oracle.get_inputs():
         for axis, symbol in enumerate(value.shape):
             if symbol in size:
                 array = inputs[value.name]

@@ -136,8 +136,8 @@ class Signature:
 
     Where some of what a user gives and gets are lists of tensors, or optional, the groups say what
     the ports are to him; empty where all of them are tensors. `variants` are functions for some
-    sizes of the inputs, chosen at run time. `texts` are the
-    strings that ports of strings number.
+    sizes of the inputs, chosen at run time. `texts` are the strings that ports of strings
+    number.
     """
 
     inputs: tuple[Port, ...]
@@ -172,9 +172,8 @@ class Signature:
                     t.dtype.name,
                     _dims(t),
                     ranges,
-                    _element(attributes, t),
-                    None,
-                    TEXT in attributes,
+                    element=_element(attributes, t),
+                    text=TEXT in attributes,
                 )
             )
         outs = [

@@ -16,7 +16,7 @@ from mgx_mlir.passes.lower.cpu import dot
 from mgx_mlir.passes.lower.cpu import dot_instructions as instructions
 from mgx_mlir.passes.lower.cpu.convolution_shape import ConvPlan, ConvShape
 from mgx_mlir.passes.lower.cpu.isa import Isa
-from mgx_mlir.passes.lower.cpu.neighbour_convolution import NeighbourConvolutionLoops
+from mgx_mlir.passes.lower.cpu.neighbour_convolution import NeighbourConvolutionLoops, rows_of
 from mgx_mlir.passes.lower.cpu.workgroup_builder import Index
 
 
@@ -25,8 +25,7 @@ def pack(weights: np.ndarray, shape: ConvShape, plan: ConvPlan, isa: Isa) -> np.
 
     Behind each panel stands what its sums begin with, where the instruction wants that.
     """
-    filled = np.pad(weights, [(0, 0), (0, 0), (0, shape.filled - shape.inputs), (0, 0)])
-    flat = filled.reshape(-1, shape.outputs)
+    flat = rows_of(weights, shape)
     start = instructions.byte_start(flat, isa, signed=shape.signed)
     packed = dot.pack(flat, plan.width, shape.unit)
     return instructions.with_start(packed, start, plan.width)

@@ -10,13 +10,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir, vector
 from mgx_mlir.passes.lower.cpu.convolution_loops import ConvolutionLoops, Strip
+from mgx_mlir.passes.lower.cpu.convolution_shape import ConvShape
 from mgx_mlir.passes.lower.cpu.dot_instructions import Multiply
 from mgx_mlir.passes.lower.cpu.workgroup_builder import Index
 
 WORD = 32  # bits in which an instruction takes neighbours
+
+
+def rows_of(weights: np.ndarray, shape: ConvShape) -> np.ndarray:
+    """Weights [kh, kw, Ci, Co] as [kh * kw * Ci, Co]; channels that are filled up are 0."""
+    filled = np.pad(weights, [(0, 0), (0, 0), (0, shape.filled - shape.inputs), (0, 0)])
+    return filled.reshape(-1, shape.outputs)
 
 
 class NeighbourConvolutionLoops(ConvolutionLoops):

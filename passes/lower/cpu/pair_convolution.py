@@ -15,13 +15,12 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.lower.cpu import dot
 from mgx_mlir.passes.lower.cpu import dot_instructions as instructions
 from mgx_mlir.passes.lower.cpu.convolution_shape import ConvPlan, ConvShape
-from mgx_mlir.passes.lower.cpu.neighbour_convolution import NeighbourConvolutionLoops
+from mgx_mlir.passes.lower.cpu.neighbour_convolution import NeighbourConvolutionLoops, rows_of
 
 
 def pack(weights: np.ndarray, shape: ConvShape, plan: ConvPlan) -> np.ndarray:
     """Weights [kh, kw, Ci, Co] in the order they are read: [panel, pair of channels, width]."""
-    filled = np.pad(weights, [(0, 0), (0, 0), (0, shape.filled - shape.inputs), (0, 0)])
-    return dot.pack(filled.reshape(-1, shape.outputs), plan.width, shape.unit)
+    return dot.pack(rows_of(weights, shape), plan.width, shape.unit)
 
 
 class PairConvolutionLoops(NeighbourConvolutionLoops):
