@@ -25,7 +25,7 @@ import torch
 from torch import nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from benchmarks import nets, transformer_nets
+from benchmarks import dense_nets, nets, transformer_nets
 
 SEED = 20
 Dims = dict[str, dict[int, str]]  # input name -> axis -> symbol
@@ -142,6 +142,20 @@ SPECS: dict[str, Spec] = {
         named("logits"),
         batch_axis,
     ),
+    "yolov8n_320": Spec(
+        conv_net(
+            lambda small: dense_nets.YOLOv8(8, (1, 1, 1, 1), 4) if small else dense_nets.YOLOv8()
+        ),
+        image(320, 64),
+        named("boxes"),
+        batch_axis,
+    ),
+    "unet": Spec(
+        conv_net(lambda small: dense_nets.UNet(8, 2) if small else dense_nets.UNet()),
+        image(256, 32),
+        named("logits"),
+        batch_axis,
+    ),
     "bert_base": Spec(
         transformer_nets.bert,
         bert_inputs,
@@ -153,6 +167,12 @@ SPECS: dict[str, Spec] = {
         distilbert_inputs,
         named("last_hidden_state"),
         token_axes("input_ids", "attention_mask"),
+    ),
+    "t5_small_encoder": Spec(
+        transformer_nets.t5_encoder,
+        lambda small: {"input_ids": ids(small, 32128, 128)},
+        named("last_hidden_state"),
+        token_axes("input_ids"),
     ),
     "gpt2": Spec(
         transformer_nets.gpt2,

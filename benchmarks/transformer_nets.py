@@ -16,6 +16,8 @@ from transformers import (
     GPT2LMHeadModel,
     LlamaConfig,
     LlamaForCausalLM,
+    T5Config,
+    T5EncoderModel,
     ViTConfig,
     ViTForImageClassification,
     WhisperConfig,
@@ -46,6 +48,17 @@ class SegmentEncoder(Encoder):
         return self.model(
             input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids
         )[0]
+
+
+class TokenEncoder(nn.Module):
+    """ids -> last hidden state."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
+        return self.model(input_ids=input_ids)[0]
 
 
 class Causal(nn.Module):
@@ -172,6 +185,16 @@ def llama(*, small: bool, attention: str) -> nn.Module:
 
 def llama_step(*, small: bool, attention: str) -> nn.Module:
     return CausalStep(LlamaForCausalLM(llama_config(small=small, attention=attention)))
+
+
+def t5_encoder(*, small: bool, attention: str) -> nn.Module:
+    config = (
+        T5Config(vocab_size=512, d_model=64, d_kv=16, d_ff=128, num_layers=2, num_heads=4)
+        if small
+        else T5Config()
+    )
+    config._attn_implementation = attention
+    return TokenEncoder(T5EncoderModel(config))
 
 
 def vit(*, small: bool, attention: str) -> nn.Module:

@@ -16,12 +16,14 @@ class PipelineOptions:
     """Options of a compile that decide about its steps.
 
     fast_math: rewrites that change rounding. fuse: form kernels; else the backend decides what runs
-    together. vector_kernels: the processor has loops of our own.
+    together. vector_kernels: the processor has loops of our own. widened: the types of which they
+    multiply no matrices and windows: those are computed in f32.
     """
 
     fast_math: bool = True
     fuse: bool = True
     vector_kernels: bool = True
+    widened: tuple[str, ...] = ()
 
     @property
     def loops(self) -> bool:
@@ -84,6 +86,14 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
         _step("insert_pad", dense=True, leave="vector" if o.loops else None),
         # a block of queries at a time; below eight the dots alone are faster
         _step("fuse_attention", when=o.loops, fast_math=o.fast_math, min_queries=8),
+        # what the processor cannot multiply; attention widens what it reads by itself
+        _step(
+            "eliminate_data_type",
+            when=o.loops and bool(o.widened),
+            types=",".join(o.widened),
+            unsupported_ops="dot,convolution",
+        ),
+        _step("propagate_constant", when=o.loops and bool(o.widened)),
         # quantising joins the kernels around it as what it consists of; late, since a division by a
         # scale that became a product would round otherwise
         _step("rewrite_quantization", when=o.loops),
@@ -153,7 +163,12 @@ PIPELINES: dict[str, Callable[[PipelineOptions], tuple[str, ...]]] = {
 
 
 def pipeline(
-    target: str, *, fast_math: bool = True, fuse: bool = True, vector_kernels: bool = True
+    target: str,
+    *,
+    fast_math: bool = True,
+    fuse: bool = True,
+    vector_kernels: bool = True,
+    widened: tuple[str, ...] = (),
 ) -> tuple[str, ...]:
     """Return the pipeline of a target under the options of a compile (PipelineOptions).
 
@@ -162,7 +177,7 @@ def pipeline(
     found = PIPELINES.get(target)
     if found is None:
         raise PipelineError(f"no pipeline for target '{target}', known: {', '.join(PIPELINES)}")
-    return found(PipelineOptions(fast_math, fuse, vector_kernels))
+    return found(PipelineOptions(fast_math, fuse, vector_kernels, widened))
 
 
 def _steps(*steps: str) -> tuple[str, ...]:

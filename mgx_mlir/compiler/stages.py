@@ -45,12 +45,14 @@ def processor_of(settings: CompileSettings) -> str:
 
 def steps_of(settings: CompileSettings) -> tuple[str, ...]:
     """Return the passes of a compile, as its options and the environment want them."""
-    loops = settings.tuning.vector_kernels and isa_of(processor_of(settings)) is not None
+    isa = isa_of(processor_of(settings))
+    loops = settings.tuning.vector_kernels and isa is not None
     steps = pipeline(
         settings.target,
         fast_math=settings.fast_math,
         fuse=settings.boundaries,
         vector_kernels=loops,
+        widened=() if isa is None else isa.widened,
     )
     return environment.adjusted(steps, settings.target)
 

@@ -37,6 +37,29 @@ def processor_features() -> frozenset[str]:
     return found or frozenset()
 
 
+_SKYLAKE = ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx2", "fma", "f16c", "adx",
+            "bmi1", "bmi2", "clflushopt", "clwb", "rdseed", "xsavec", "xsaves")  # fmt: skip
+_ICELAKE = ("avx512_vnni", "avx512ifma", "avx512vbmi", "avx512_vbmi2", "avx512_bitalg",
+            "avx512_vpopcntdq", "gfni", "vaes", "vpclmulqdq", "sha_ni", "rdpid")  # fmt: skip
+# names of LLVM's for processors that have 512-bit vectors and no bf16, with what code for them uses
+_WITHOUT_BF16 = (
+    ("icelake-server", frozenset((*_SKYLAKE, *_ICELAKE))),
+    ("cascadelake", frozenset((*_SKYLAKE, "avx512_vnni"))),
+    ("skylake-avx512", frozenset(_SKYLAKE)),
+)
+
+
+def compiled_as(features: frozenset[str]) -> str:
+    """Return the name by which the compiler is told of a processor with these features.
+
+    `host` lets it look for itself. It then takes the name of the processor for what a virtual
+    machine hides of it: for products of bf16 that are not there it has no code.
+    """
+    if "avx512f" not in features or "avx512_bf16" in features:
+        return "host"
+    return next((name for name, needs in _WITHOUT_BF16 if needs <= features), "host")
+
+
 def runtime_tool(name: str) -> Path:
     """Find a program of the iree-base-runtime wheel. TargetError where it is not installed."""
     spec = importlib.util.find_spec("iree._runtime_libs")

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mgx_mlir.core.errors import TargetError
+from mgx_mlir.hardware.machine import compiled_as, processor_features
 from mgx_mlir.targets.diagnostics import Cause
 
 OPT_LEVELS = ("O0", "O1", "O2", "O3")
@@ -69,7 +70,7 @@ def cpu_ladder(
     base = (
         "--iree-hal-target-device=local",
         "--iree-hal-local-target-device-backends=llvm-cpu",
-        f"--iree-llvmcpu-target-cpu={cpu}",
+        f"--iree-llvmcpu-target-cpu={compiled_as(processor_features()) if cpu == 'host' else cpu}",
         *_COMMON,
     )
     tail = tuple(extra)

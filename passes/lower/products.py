@@ -20,13 +20,12 @@ def pad_tensor(
     low: Sequence[Extent],
     high: Sequence[Extent],
     dims: Sequence[int],
-    dtype: DType,
     number: Number,
 ) -> ir.Value:
-    """tensor.pad with a constant."""
+    """tensor.pad with a constant of the tensor's own element type."""
     kind = ir.RankedTensorType(x.type)
     result = ir.RankedTensorType.get(list(dims), kind.element_type)
-    value = constant(number, dtype).value
+    value = constant(number, dtypes.from_mlir(kind.element_type)).value
     pad = tensor.PadOp(
         result,
         x,

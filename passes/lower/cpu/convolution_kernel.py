@@ -179,7 +179,7 @@ def plan(e: LoweringContext, body: ir.Block) -> KernelPlan:
     elif not isinstance(anchor.input.owner, ir.Block):
         return KernelPlan()
     kernel = e.extents(e.tensor(anchor.weights))[:-2]
-    x = padded_input(e, anchor, e.tensor(anchor.input), kernel, dtypes.FLOAT)
+    x = padded_input(e, anchor, e.tensor(anchor.input), kernel)
     return KernelPlan(padded_inputs={anchor.out: x})
 
 

@@ -31,6 +31,11 @@ class Isa:
     table: str = ""
     bf16_round: str = ""
 
+    @property
+    def widened(self) -> tuple[str, ...]:
+        """The types of which it has no products: those are computed in f32."""
+        return ("half",) if self.bf16_dot else ("half", "bf16")
+
 
 # With 16 to 28 accumulators a fused multiply-add a cycle is reached; more than 8 rows that are a
 # power of two apart fall into the same sets of the first cache (docs/kernels.md).

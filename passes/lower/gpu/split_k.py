@@ -57,10 +57,9 @@ def deepened(e: LoweringContext, x: Expr, depth: int) -> ir.Value:
     if own == depth:
         return value
     made = ir.RankedTensorType.get([rows, depth], kind.element_type)
-    dtype = x.type.dtype
 
     def build() -> list[ir.Value]:
-        return [pad_tensor(e, value, [0, 0], [0, depth - own], [rows, depth], dtype, 0)]
+        return [pad_tensor(e, value, [0, 0], [0, depth - own], [rows, depth], 0)]
 
     return index.alone(e, [made], [[rows, depth]], build)[0]
 

@@ -150,7 +150,7 @@ class _Dims:
             number = 0 if dtype is dtypes.INT8 else float("-inf")
             # ahead of the region: in it, what is cut would go through memory
             with ahead_of_region(self.e, value):
-                value = pad_tensor(self.e, value, [0] * len(order), high, sizes, dtype, number)
+                value = pad_tensor(self.e, value, [0] * len(order), high, sizes, number)
         return [(value, order)]
 
     def _reader(self, v: ir.Value) -> Reader:

@@ -82,8 +82,7 @@ def convolved(
     strides, dilations = list(op.stride), list(op.dilation)
     first = 1 if op.channels_last else 2
     kernel = _kernel(e, w, spatial, op.channels_last, by_row)
-    # of 8 bits with weights by row, of the sums' type else
-    x = padded_input(e, op, x, kernel, TensorType.of(op.weights).dtype if by_row else out.dtype)
+    x = padded_input(e, op, x, kernel)
     size = e.extents(x)[first : first + spatial]
     windows = [
         window_count(e, i, k, s, d)
@@ -121,7 +120,6 @@ def padded_input(
     op: Convolution | QuantConvolution,
     x: ir.Value,
     kernel: Sequence[Extent],
-    dtype: DType,
 ) -> ir.Value:
     """Return the input of a convolution with its border, which its region may have been given."""
     if op.out in e.plan.padded_inputs:
@@ -129,7 +127,7 @@ def padded_input(
     first = 1 if op.channels_last else 2
     low, high = padding_of(e, op, e.extents(x)[first : first + len(kernel)], kernel)
     number = op.pad_value if isinstance(op, QuantConvolution) else 0
-    return pad_spatial(e, x, low, high, first, dtype, number)
+    return pad_spatial(e, x, low, high, first, number)
 
 
 def padding_of(
@@ -172,7 +170,6 @@ def pad_spatial(
     low: Sequence[Extent],
     high: Sequence[Extent],
     first: int,
-    dtype: DType,
     number: Number,
 ) -> ir.Value:
     """`x` with constant padding on the axes from `first` on."""
@@ -187,7 +184,7 @@ def pad_spatial(
         d + a + b if d != DYN and isinstance(a, int) and isinstance(b, int) else DYN
         for d, a, b in zip(kind.shape, lows, highs, strict=True)
     ]
-    return pad_tensor(e, x, lows, highs, dims, dtype, number)
+    return pad_tensor(e, x, lows, highs, dims, number)
 
 
 def trim_windows(
@@ -412,7 +409,7 @@ def convolution_backwards(
     # zeros between the elements
     wide = [e.add(e.mul(e.sub(i, 1), s), 1) for i, s in zip(size, op.stride, strict=True)]
     if all(s == 1 for s in op.stride) and all(isinstance(p, int) and p >= 0 for p in [*low, *high]):
-        spread = pad_spatial(e, x, low, high, 2, out.dtype, 0)
+        spread = pad_spatial(e, x, low, high, 2, 0)
     else:
         spread = _spread(e, x, out.dtype, wide, low, high, op.stride)
     mirrored = _mirror(e, w, group, out.dtype)

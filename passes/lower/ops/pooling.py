@@ -58,7 +58,7 @@ def pooling(op: Pooling, ins: Sequence[ir.Value], e: LoweringContext) -> ir.Valu
     acc = computed(out.dtype)
     how = "max" if op.mode == "max" else "add"
     neutral = start_value(how, out.dtype)
-    padded = pad_spatial(e, x, low, extra, first, out.dtype, neutral)
+    padded = pad_spatial(e, x, low, extra, first, neutral)
     padded = trim_windows(e, padded, first, windows, lengths, dilations)
     power = op.lp_order if op.mode == "lpnorm" else None
     total = _window_reduce(

@@ -427,7 +427,7 @@ def lrn(op: Lrn, ins: Sequence[ir.Value], e: LoweringContext) -> ir.Value:
     lows: list[Extent] = [0] * t.rank
     highs: list[Extent] = [0] * t.rank
     lows[1], highs[1] = low, size - 1 - low
-    padded = pad_tensor(e, x, lows, highs, dims, t.dtype, 0)
+    padded = pad_tensor(e, x, lows, highs, dims, 0)
     rank = t.rank
     d = [ir.AffineDimExpr.get(i) for i in range(rank + 1)]
     maps = [
