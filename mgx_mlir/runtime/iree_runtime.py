@@ -18,7 +18,6 @@ from mgx_mlir.core.given import native
 from mgx_mlir.core.literals import ALIGNMENT
 from mgx_mlir.runtime.argument_lists import ArgumentList, ArgumentLists, Shapes
 from mgx_mlir.runtime.buffers import (
-    address,
     aligned,
     is_aligned,
     owned_array,
@@ -479,11 +478,11 @@ class LoadedModule:
         if size == 0:
             return np.empty(shape, port.np)
         mapped = view.map()
-        own = np.ndarray(shape, port.np, mapped)
         if size < _COPY_BELOW:
-            return own.copy()
-        begin = address(own)
-        if any(b < begin + size and begin < e for b, e in taken):
-            return own.copy()
+            return np.ndarray(shape, port.np, mapped).copy()
+        begin = writable_address(np.ndarray((size,), np.uint8, mapped))
+        for b, e in taken:
+            if b < begin + size and begin < e:
+                return np.ndarray(shape, port.np, mapped).copy()
         taken.append((begin, begin + size))
         return owned_array(begin, size, port.np, shape, self._hal, view, mapped)
