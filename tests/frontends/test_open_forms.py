@@ -300,3 +300,35 @@ def test_last_states_of_both_directions() -> None:
     run_pipeline(program.module, pipeline("cpu"), store=program.store)
     with program.ctx:
         assert program.module.operation.verify()
+
+
+def test_groups_of_open_channels() -> None:
+    data = model(
+        "float[N, C, L] x, float[D] scale, float[E] bias",
+        "float y",
+        "y = GroupNormalization <num_groups: int = 4> (x, scale, bias)",
+        opset=21,
+    )
+    calls = [
+        {"x": draw(n, c, length), "scale": draw(c), "bias": draw(c)}
+        for n, c, length in ((2, 8, 5), (1, 4, 1), (3, 12, 7))
+    ]
+    program = check(data, calls)
+    with pytest.raises(RunError, match="channels in 4 groups of one size"):
+        program.run({"x": draw(2, 6, 5), "scale": draw(6), "bias": draw(6)})
+
+
+def test_attention_of_open_heads() -> None:
+    data = model(
+        "float[B, H, S, D] q, float[B, G, T, D] k, float[B, G, T, E] v",
+        "float y",
+        "y = Attention (q, k, v)",
+        opset=23,
+    )
+    calls = [
+        {"q": draw(b, h, s, d), "k": draw(b, h, t, d), "v": draw(b, h, t, e)}
+        for b, h, s, t, d, e in ((2, 3, 5, 7, 16, 8), (1, 1, 1, 9, 4, 4), (1, 12, 17, 33, 8, 8))
+    ]
+    program = check(data, calls)
+    with pytest.raises(RunError, match="as many key heads as query heads"):
+        program.run({"q": draw(2, 4, 5, 8), "k": draw(2, 2, 7, 8), "v": draw(2, 2, 7, 8)})

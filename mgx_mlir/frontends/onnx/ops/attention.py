@@ -16,8 +16,10 @@ from mgx_mlir.frontends.helpers import (
     concat,
     convert,
     extent,
+    extent_as,
     less_equal,
     number,
+    require,
     slice_,
     squeeze,
     unsqueeze,
@@ -123,22 +125,25 @@ def attention(
     heads, kv_heads = b.probe.static(q, 1), b.probe.static(k, 1)
     if rank == 4:  # the extent of a reshape may be told by the file alone
         heads, kv_heads = heads or node.stated_dim(0, 1), kv_heads or node.stated_dim(1, 1)
-    if not heads or not kv_heads:
-        raise NotSupported("a number of heads that is known at run time only")
-    if heads % kv_heads:
-        raise ModelError(f"{heads} query heads cannot share {kv_heads} key heads")
-    keys, values = (repeat_heads(b, t, heads // kv_heads) for t in (k, v))
-    if scale is None:
-        size = b.dims(q)[3]
-        if size == DYN:
-            raise NotSupported("a head size that is known at run time only")
-        scale = 1 / math.sqrt(size)
+    keys, values = k, v
+    if heads and kv_heads:
+        if heads % kv_heads:
+            raise ModelError(f"{heads} query heads cannot share {kv_heads} key heads")
+        keys, values = (repeat_heads(b, t, heads // kv_heads) for t in (k, v))
+    else:
+        fits = compare(b, "equal", extent(b, q, 1), extent(b, k, 1))
+        keys = require(b, k, fits, "as many key heads as query heads where their number is open")
     dtype = b.dtype(q)
+    size = b.dims(q)[3]
+    if scale is None and size != DYN:
+        scale = 1 / math.sqrt(size)
+    if scale is None:
+        factor = b.rsqrt(extent_as(b, q, 3, wide(dtype)))
     # 16-bit floats are held in f32 from the operands to the result
     q, keys, values = (convert(b, t, wide(dtype)) for t in (q, keys, values))
     scores = matmul(b, q, b.transpose(keys, permutation=[0, 1, 3, 2]))
     if scale != 1:
-        scores = b.mul(scores, scale)
+        scores = b.mul(scores, factor if scale is None else scale)
     if softcap > 0:
         scores = b.mul(b.tanh(b.div(scores, softcap)), softcap)
     stated = wide(dtype) if softmax_precision is None else cast_number(softmax_precision)

@@ -8,8 +8,20 @@ from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.helpers import along, axes_in, axis_in, convert, reshape, unsqueeze, wide
+from mgx_mlir.core.shapes import DYN, show_dims
+from mgx_mlir.frontends.helpers import (
+    along,
+    axes_in,
+    axis_in,
+    compare,
+    convert,
+    extent,
+    require,
+    require_extent,
+    reshape,
+    unsqueeze,
+    wide,
+)
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
@@ -202,6 +214,9 @@ def group_normalization(
 ) -> Value:
     """Scale and bias have one number per channel."""
     dtype, kind = b.dtype(x), _stash(b.dtype(x), stash_type)
+    known = b.dims(scale)[0]
+    if known != DYN and len(b.dims(x)) > 1 and b.dims(x)[1] == DYN:
+        x = require_extent(b, x, 1, known)
     y = grouped(b, convert(b, x, kind), num_groups, epsilon)
     y = b.mul(y, along(b, convert(b, scale, kind), x, 1))
     return convert(b, b.add(y, along(b, convert(b, bias, kind), x, 1)), dtype)
@@ -210,8 +225,10 @@ def group_normalization(
 def grouped(b: Builder, x: Value, groups: int, epsilon: float) -> Value:
     """Normalize `x` {batch, channels, places..} within groups of channels."""
     dims = b.dims(x)
-    if len(dims) < 2 or dims[1] == DYN or groups < 1 or dims[1] % groups:
-        raise ModelError(f"num_groups {groups} does not divide the channels of dims {dims}")
+    _check_groups(dims, groups)
+    if dims[1] == DYN:
+        rest = compare(b, "equal", b.mod(extent(b, x, 1), groups), 0)
+        x = require(b, x, rest, f"channels in {groups} groups of one size")
     if sum(d == DYN for d in dims) > 1:
         shape = b.shape(x)
         split = b.concat([b.shape(x, 0, 1), b.ints([groups, -1])], axis=0)
@@ -221,6 +238,14 @@ def grouped(b: Builder, x: Value, groups: int, epsilon: float) -> Value:
     rest = -1 if n != -1 else math.prod(dims[1:]) // groups
     y, _, _ = standardized(b, b.reshape(x, dims=[n, groups, rest]), [2], epsilon)
     return b.reshape(y, dims=[-1 if d == DYN else d for d in dims])
+
+
+def _check_groups(dims: Sequence[int], groups: int) -> None:
+    """Raise ModelError where the channels are known not to be so many equal groups."""
+    if len(dims) < 2 or groups < 1 or (dims[1] != DYN and dims[1] % groups):
+        raise ModelError(
+            f"num_groups {groups} does not divide the channels of dims {show_dims(dims)}"
+        )
 
 
 @onnx_op("GroupNormalization", since=18)
@@ -236,8 +261,9 @@ def group_normalization_18(
 ) -> Value:
     """Scale and bias have one number per group, given to each of its channels."""
     dims = b.dims(x)
-    if len(dims) < 2 or dims[1] == DYN or num_groups < 1 or dims[1] % num_groups:
-        raise ModelError(f"num_groups {num_groups} does not divide the channels of dims {dims}")
+    _check_groups(dims, num_groups)
+    if dims[1] == DYN:
+        raise NotSupported("scales of groups with a number of channels that the run knows only")
     each = dims[1] // num_groups
 
     def per_channel(v: Value) -> Value:
