@@ -79,16 +79,16 @@ class Accumulator:
         whole = folded[0]
         for p in folded[1:]:
             whole = self._joined(whole, p, least)
-        last = [self.k.reduce(whole[0], self._kind())]
-        if self.exact:
-            last.append(self.k.reduce(whole[1], "maxsi"))
+        if self.dtype.is_float and self.how in ("max", "min"):
+            # as while it ran: LLVM's own reductions look for NaN again
+            last = [vector.ExtractOp(v, [], [0]).result for v in self._folded(whole, 1)]
+        else:
+            last = [self.k.reduce(whole[0], self._kind())]
         return TypedScalar(self._with_nan(last, 0), self.dtype)
 
     def _kind(self) -> str:
         if self.how in ("add", "mul"):
             return self.how
-        if self.dtype.is_float:
-            return {"max": "maxnumf", "min": "minnumf"}[self.how]
         return self.how + ("ui" if self.dtype.is_unsigned else "si")
 
     def _folded(self, held: list[ir.Value], lanes: int) -> list[ir.Value]:

@@ -59,7 +59,9 @@ def exp(k: WorkgroupBuilder, x: ir.Value, rest: float = 0.0) -> ir.Value:
     bits = arith.BitcastOp(kind, power).result
     moved = arith.ShLIOp(exponent, k.splat(23, lanes, dtypes.INT32)).result
     scaled = arith.BitcastOp(x.type, arith.AddIOp(bits, moved).result).result
-    return arith.SelectOp(below, c(0.0), scaled).result
+    # what is not below, NaN among it: a mask that is as the processor's compare gives it
+    inside = arith.CmpFOp(10, x, c(LOWEST)).result  # uge
+    return arith.SelectOp(inside, scaled, c(0.0)).result
 
 
 def exp_of_any(k: WorkgroupBuilder, x: ir.Value) -> ir.Value:

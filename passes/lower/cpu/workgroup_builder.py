@@ -32,6 +32,13 @@ from mgx_mlir.passes.lower.scalar import Number, constant, constant_of, element_
 
 SCRATCH_BYTES = 48 << 10
 
+# reductions of f32 that LLVM makes a chain of, a lane after the other
+_BY_HALVES: dict[str, Callable[..., Any]] = {
+    "maxnumf": arith.MaxNumFOp,
+    "minnumf": arith.MinNumFOp,
+    "mul": arith.MulFOp,
+}
+
 
 @dataclass(frozen=True)
 class ResultTile:
@@ -198,8 +205,29 @@ class WorkgroupBuilder(IndexBuilder):
     def reduce(self, value: ir.Value, kind: str) -> ir.Value:
         """Return the lanes of a vector as one scalar; kind: `add`, `maximumf`, `maxnumf`, ..."""
         element = ir.VectorType(value.type).element_type
+        halves = _BY_HALVES.get(kind) if isinstance(element, ir.F32Type) else None
+        if halves is not None:
+            return self._by_halves(value, halves)
         attribute = ir.Attribute.parse(f"#vector.kind<{kind}>")
         return vector.ReductionOp(element, attribute, value).result
+
+    def _by_halves(self, value: ir.Value, combine: Callable[..., Any]) -> ir.Value:
+        """Return the lanes of a vector as one, the upper half joined with the lower one."""
+        kind = ir.VectorType(value.type)
+        lanes = kind.shape[0]
+        while lanes > 1 and lanes % 2 == 0:
+            lanes //= 2
+            half = ir.VectorType.get([lanes], kind.element_type)
+            low, high = (
+                vector.ExtractStridedSliceOp(half, value, [at], [lanes], [1]).result
+                for at in (0, lanes)
+            )
+            value = combine(low, high).result
+        scalars = [vector.ExtractOp(value, [], [i]).result for i in range(lanes)]
+        found = scalars[0]
+        for other in scalars[1:]:
+            found = combine(found, other).result
+        return found
 
     def transpose(self, value: ir.Value, permutation: Sequence[int] = (1, 0)) -> ir.Value:
         """Build a vector with its dims in another order."""
