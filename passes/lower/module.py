@@ -39,6 +39,7 @@ from mgx_mlir.passes.lower.context import (
 from mgx_mlir.passes.lower.cpu import convolution_kernel
 from mgx_mlir.passes.lower.cpu import kernels as cpu_kernels
 from mgx_mlir.passes.lower.cpu.isa import isa_of, kernels_for
+from mgx_mlir.passes.lower.cpu.workgroup_builder import launched_for
 from mgx_mlir.passes.lower.expr import Compute, Expr, Leaf, Splat, View
 from mgx_mlir.passes.lower.gpu import split_k
 from mgx_mlir.passes.lower.gpu.stored_rows import stored_by_row
@@ -77,6 +78,7 @@ class ModuleLowering(LoweringContext):
         self.params: dict[str, np.ndarray] = {}
         self.kernels: list[KernelInfo] = []
         self._settled: set[ir.Value] = set()  # what kernels read again after they yield it
+        self._launching = 0  # ops lowered so far
         self._globals: dict[str, ir.Value] = {}  # what this function loaded
         self._loads: dict[str, list[ir.Value]] = {}  # what any function loaded
 
@@ -219,6 +221,16 @@ class ModuleLowering(LoweringContext):
 
     def operation(self, op: ir.Operation) -> None:
         """Lower one op and bind its results."""
+        if self.in_kernel:
+            self._lowered(op)
+            return
+        self._launching += 1
+        body = op.regions[0].blocks[0] if is_a(op, Kernel) else None
+        name = mnemonic(op) if body is None else kernel_name(body)
+        with launched_for(f"{self._launching} {name}"):
+            self._lowered(op)
+
+    def _lowered(self, op: ir.Operation) -> None:
         name = mnemonic(op)
         cls = OPS[name]
         if name == "literal":
@@ -503,11 +515,20 @@ class ModuleLowering(LoweringContext):
         return convolution_kernel.plan(self, body) if self.has_vector_kernels(op) else KernelPlan()
 
     def _record_kernel(self, op: ir.Operation, body: ir.Block) -> None:
-        shapes = shape_ops(body)
-        ops = tuple(mnemonic(o) for o in body.operations
-                    if not is_a(o, (Yield, Literal)) and o.operation not in shapes)  # fmt: skip
-        name = "_".join(o for o in ops if o not in views.VIEWS) or "copy"
+        name, ops = kernel_name(body), kernel_ops(body)
         self.kernels.append(KernelInfo(f"{self.options.target}::{name}", ops, str(op.location)))
+
+
+def kernel_ops(body: ir.Block) -> tuple[str, ...]:
+    """Return the names of what a kernel computes, but for constants and extents."""
+    shapes = shape_ops(body)
+    return tuple(mnemonic(o) for o in body.operations
+                 if not is_a(o, (Yield, Literal)) and o.operation not in shapes)  # fmt: skip
+
+
+def kernel_name(body: ir.Block) -> str:
+    """Return the name by which listings and reports know a kernel."""
+    return "_".join(o for o in kernel_ops(body) if o not in views.VIEWS) or "copy"
 
 
 def _spec(name: str, t: TensorType) -> IOSpec:

@@ -29,7 +29,19 @@ def test_means_and_percentiles() -> None:
 
 def test_kernels_that_share_code_match_in_order() -> None:
     launches = ["m_dispatch_0_matmul_4x4", "m_dispatch_1_elementwise_4", "m_dispatch_0_matmul_4x4"]
-    assert match(kernels("dot", "add", "dot_relu"), launches) == launches
+    assert match(kernels("dot", "add", "dot_relu"), launches) == [(name,) for name in launches]
+
+
+def test_parts_of_a_kernel_are_taken_together() -> None:
+    first = ["kernel_dispatch_0_convolution_relu_part1of2"]
+    second = ["kernel_dispatch_1_convolution_relu_part2of2"]
+    rest = ["kernel_dispatch_2_pooling"]
+    whole = [(*first, *second), (*rest,), (*first, *second)]
+    names = kernels("convolution_relu", "pooling", "convolution_relu")
+    assert match(names, [*first, *second, *rest, *first, *second]) == whole
+    assert match(names, [*first, *rest, *second, *first, *second]) is None
+    assert match(names, [*second, *first, *rest, *first, *second]) is None
+    assert match(names[:2], [*rest, *first]) is None
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,6 @@ def _work(compiled: IreeProgram) -> Mapping[str, Work]:
     with program.ctx, program.store.active():
         return {
             name: work_of(kernel.operation)
-            for kernel, name in zip(kernels, launched, strict=True)
+            for kernel, (name,) in zip(kernels, launched, strict=True)
             if kernel.operation is not None
         }

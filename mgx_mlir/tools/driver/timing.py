@@ -32,6 +32,7 @@ _FAMILIES = (
     ),
 )
 _UNNAMED = re.compile(r"_dispatch_\d+$")
+_PART = re.compile(r"_part(\d+)of(\d+)$")  # of a kernel that takes several launches
 _ENCODING = "_encoding_"  # launches that only pack operands for the ones after them
 
 
@@ -239,7 +240,7 @@ def kernel_times(
         _by_launch(found, measured.dispatches, len(launches), len(kernels))
     else:
         found.note += "; launches that share code share its mean time"
-        by_line = {id(k): name for k, name in zip(kernels, launched, strict=True)}
+        by_line = {id(k): names for k, names in zip(kernels, launched, strict=True)}
         _by_kernel(found, program, module, by_line, each)
     if packing:
         name = "packing of operands"
@@ -251,13 +252,17 @@ def _by_kernel(
     found: Kernels,
     program: CompiledProgram,
     module: Module,
-    launched: dict[int, str],
+    launched: dict[int, tuple[str, ...]],
     each: dict[str, tuple[float, float]],
 ) -> None:
     with program.program.ctx, program.program.store.active():
         for line in module.visible():
-            name = launched.get(id(line))
-            taken, busy = (None, None) if name is None else each.get(name, (0.0, 0.0))
+            names = launched.get(id(line))
+            if names is None:
+                found.lines.append(_line(line, None))
+                continue
+            taken = sum(each.get(name, (0.0, 0.0))[0] for name in names)
+            busy = sum(each.get(name, (0.0, 0.0))[1] for name in names)
             found.lines.append(replace(_line(line, taken), busy_ms=busy))
 
 
@@ -284,31 +289,48 @@ def _ordinal(name: str) -> tuple[int, str]:
 
 def launched_kernels(
     program: CompiledProgram, module: Module, launches: Sequence[str]
-) -> tuple[list[ListedInstruction], list[str] | None]:
+) -> tuple[list[ListedInstruction], list[tuple[str, ...]] | None]:
     """Return the kernels among a listed function's lines, and what `match` says launches each."""
     kernels = [i for i in module.visible() if i.op.startswith(f"{program.target}::")]
     return kernels, match(kernels, launches)
 
 
-def match(kernels: Sequence[ListedInstruction], launches: Sequence[str]) -> list[str] | None:
-    """Return the launch of each kernel in order; None where it cannot be told.
+def match(
+    kernels: Sequence[ListedInstruction], launches: Sequence[str]
+) -> list[tuple[str, ...]] | None:
+    """Return the launches of each kernel in order; None where they cannot be told.
 
-    It can where there are as many of both, the backend kept their order, and no launch is named
-    after another kind of work than its kernel's.
+    They can where there are as many of both, parts of a kernel taken together, the backend kept
+    their order, and no launch is named after another kind of work than its kernel's.
     """
-    if len(kernels) != len(launches):
+    whole = _joined(launches)
+    if whole is None or len(kernels) != len(whole):
         return None
     first = [_ordinal(name)[0] for name in dict.fromkeys(launches)]
     if first != sorted(first):
         return None
-    for kernel, name in zip(kernels, launches, strict=True):
+    for kernel, (name, *_) in zip(kernels, whole, strict=True):
         ops = set(kernel.op.split("::", 1)[1].split("_"))
         for operators, words in _FAMILIES:
             # loops of our own have a number alone
             named = not _UNNAMED.search(name)
             if ops.intersection(operators) and named and not any(w in name for w in words):
                 return None
-    return list(launches)
+    return whole
+
+
+def _joined(launches: Sequence[str]) -> list[tuple[str, ...]] | None:
+    """Return launches with the parts of one kernel together; None where some are elsewhere."""
+    whole: list[tuple[str, ...]] = []
+    left = 0  # parts that are still to come
+    for name in launches:
+        part = _PART.search(name)
+        number, count = (int(part[1]), int(part[2])) if part else (1, 1)
+        if left != (0 if number == 1 else count - number + 1):
+            return None
+        whole = [*whole, (name,)] if number == 1 else [*whole[:-1], (*whole[-1], name)]
+        left = count - number
+    return None if left else whole
 
 
 def _text(line: ListedInstruction) -> str:

@@ -17,7 +17,9 @@ lives on the stack of a worker thread: keep a kernel's under SCRATCH_BYTES.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Generator, Hashable, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +40,21 @@ _BY_HALVES: dict[str, Callable[..., Any]] = {
     "minnumf": arith.MinNumFOp,
     "mul": arith.MulFOp,
 }
+
+
+# of a dispatch: which op of the program it is part of, by number and name
+LAUNCH = "mgx.launched_for"
+_FOR: ContextVar[str] = ContextVar("launched_for", default="")
+
+
+@contextmanager
+def launched_for(name: str) -> Generator[None]:
+    """Say which op the dispatches are part of that are made inside."""
+    before = _FOR.set(name)
+    try:
+        yield
+    finally:
+        _FOR.reset(before)
 
 
 @dataclass(frozen=True)
@@ -343,7 +360,8 @@ def dispatch(
                     len(outer.input_dims),
                     len(outer.result_dims),
                 ]
-            )
+            ),
+            LAUNCH: ir.StringAttr.get(_FOR.get()),
         },
         regions=2,
     )

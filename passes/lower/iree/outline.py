@@ -7,7 +7,11 @@ written out already: as executables from the start they are compiled a quarter f
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 from mgx_mlir.core.ir import ir
+from mgx_mlir.passes.lower.cpu.workgroup_builder import LAUNCH
 
 
 def outline_kernels(module: ir.Module) -> None:
@@ -21,8 +25,7 @@ def outline_kernels(module: ir.Module) -> None:
         return ir.WalkResult.SKIP
 
     module.operation.walk(visit)
-    for number, op in enumerate(found):
-        name = f"kernel_dispatch_{number}"
+    for name, op in zip(_names(found), found, strict=True):
         with ir.InsertionPoint(module.body), op.location:
             _executable(name, op)
         with ir.InsertionPoint(op), op.location:
@@ -30,6 +33,22 @@ def outline_kernels(module: ir.Module) -> None:
         for old, new in zip(op.results, launched.results, strict=True):
             old.replace_all_uses_with(new)
         op.erase()
+
+
+def _names(dispatches: Sequence[ir.Operation]) -> list[str]:
+    """Return `kernel_dispatch_3_dot_add`, or `.._part1of2` where an op of the program has several.
+
+    Reports find the op by that (tools/driver/timing.py).
+    """
+    made_for = [ir.StringAttr(op.attributes[LAUNCH]).value for op in dispatches]
+    counts, seen = Counter(made_for), Counter[str]()
+    names: list[str] = []
+    for number, label in enumerate(made_for):
+        seen[label] += 1
+        _, _, name = label.partition(" ")
+        part = f"_part{seen[label]}of{counts[label]}" if label and counts[label] > 1 else ""
+        names.append(f"kernel_dispatch_{number}" + (f"_{name}" if name else "") + part)
+    return names
 
 
 def _executable(name: str, op: ir.Operation) -> None:
