@@ -25,6 +25,7 @@ class AutocastFp8Pass(Pass):
     """Give the main function f32 arguments and results in place of f8 ones, and convert inside.
 
     It serves callers that have no f8 arrays. Values that f8 cannot hold are rounded and saturated.
+    The new arguments come behind the others, the last first, as in MIGraphX's pass of this name.
     """
 
     name: ClassVar[str] = "autocast_fp8_pass"
@@ -38,19 +39,26 @@ class AutocastFp8Pass(Pass):
         main = main_function(module)
         block = entry_block(main)
         end = list(block.operations)[-1].operation
-        arguments = [a for a in block.arguments if _is_f8(a)]
+        indices = [i for i, a in enumerate(block.arguments) if _is_f8(a)][::-1]
         results = [i for i, v in enumerate(end.operands) if _is_f8(v)]
         with ir.Location.unknown(module.context), ir.InsertionPoint.at_block_begin(block):
-            for argument in arguments:
-                t = TensorType.of(argument)
-                argument.set_type(t.with_dtype(target).mlir())
-                inside = _convert(argument, t.dtype)
-                argument.replace_all_uses_except(inside, [inside.owner.operation])
+            for i in indices:
+                old = block.arguments[i]
+                t = TensorType.of(old)
+                new = block.add_argument(t.with_dtype(target).mlir(), old.location)
+                old.replace_all_uses_with(_convert(new, t.dtype))
+        for i in indices:
+            block.erase_argument(i)
         with end.location, ir.InsertionPoint(end):
             for i in results:
                 end.operands[i] = _convert(end.operands[i], target)
-        if not arguments and not results:
+        if not indices and not results:
             return False
+        if "arg_attrs" in main.attributes:
+            rows = list(ir.ArrayAttr(main.attributes["arg_attrs"]))
+            moved = [rows[i] for i in indices]
+            rows = [r for i, r in enumerate(rows) if i not in indices]
+            main.attributes["arg_attrs"] = ir.ArrayAttr.get([*rows, *moved], module.context)
         kind = ir.FunctionType.get(_types(block.arguments), _types(end.operands), module.context)
         main.attributes["function_type"] = ir.TypeAttr.get(kind)
         return True

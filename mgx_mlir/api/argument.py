@@ -27,12 +27,17 @@ class argument:
     """A tensor's data, or a tuple of arguments.
 
     Made from anything with the buffer protocol or `__array__`, without a copy. Reads as a numpy
-    array (`np.array(a)`, `np.asarray(a)`); `memoryview(a)` works from Python 3.12 on.
+    array (`np.array(a)`, `np.asarray(a)`); `memoryview(a)` works from Python 3.12 on, below it
+    `memoryview(np.asarray(a))` is over the same memory. `pointer` is the address and shape of one
+    that `argument_from_pointer` made: it may be a device's memory, which a program's run decides.
     """
+
+    pointer: tuple[int, Shape] | None = None
 
     def __init__(self, data: object) -> None:
         if isinstance(data, argument):
             self._array, self._parts, self._tensor = data._array, data._parts, data._tensor
+            self.pointer = data.pointer
             return
         self._parts: tuple[argument, ...] | None = None
         self._tensor: DeviceTensor | None = None
@@ -58,6 +63,13 @@ class argument:
         return made
 
     @staticmethod
+    def at(address: int, s: Shape) -> argument:
+        """Wrap memory at an address, of this process or of a device."""
+        made = argument.of_array(array_at(address, s))
+        made.pointer = (address, s)
+        return made
+
+    @staticmethod
     def tuple_of(parts: Sequence[argument]) -> argument:
         """Make a tuple of arguments."""
         made = argument.__new__(argument)
@@ -72,6 +84,13 @@ class argument:
             raise ShapeError("expected a tensor, got a tuple", notes=["see get_sub_objects()"])
         if self._tensor is not None:
             raise UsageError("the argument is in a device's memory", notes=["from_gpu copies it"])
+        if self.pointer is not None:
+            address, nbytes = self.pointer[0], self.pointer[1].element_space * self._array.itemsize
+            if nbytes and not (is_readable(address) and is_readable(address + nbytes - 1)):
+                raise UsageError(
+                    f"the argument's memory at {address:#x} is none that this process can read",
+                    notes=["what is in a device's memory goes to programs for gpu"],
+                )
         return self._array
 
     def get_shape(self) -> shape:
@@ -91,7 +110,7 @@ class argument:
         """Return the address of the first element, in host or device memory."""
         if self._tensor is not None:
             return self._tensor.address()
-        return self.array.ctypes.data
+        return self.pointer[0] if self.pointer is not None else self.array.ctypes.data
 
     def tolist(self) -> list[Any]:
         """Return all elements in logical order, as Python numbers."""
@@ -181,6 +200,21 @@ def array_at(address: int, s: Shape) -> np.ndarray:
         raise ShapeError("expected the address of the data, got 0")
     raw = (ctypes.c_uint8 * nbytes).from_address(address)
     return array_over(np.frombuffer(memoryview(raw), np.uint8).view(s.dtype.np), s)
+
+
+def is_readable(address: int) -> bool:
+    """Return whether this process can read a byte: the kernel is asked, which does not crash."""
+    if os.name != "posix":
+        return True
+    read, write = os.pipe()
+    try:
+        os.write(write, memoryview((ctypes.c_uint8 * 1).from_address(address)))
+    except OSError:
+        return False
+    finally:
+        os.close(read)
+        os.close(write)
+    return True
 
 
 def tree_parts(arg: argument) -> ArrayTree:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.api.argument import argument, array_at
+from mgx_mlir.api.argument import argument
 from mgx_mlir.api.shape import shape
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import ShapeError
@@ -57,9 +57,13 @@ def load_weights(filename: str | os.PathLike[str]) -> dict[str, argument]:
     return {k: argument(a) for k, a in read_weights(os.fspath(filename)).items()}
 
 
-def argument_from_pointer(s: shape, address: int) -> argument:
-    """Make an argument over memory at an address, without a copy. The caller keeps it alive."""
-    return argument(array_at(int(address), holdable(s._static())))
+def argument_from_pointer(shape: shape, address: int) -> argument:
+    """Make an argument over memory at an address, without a copy. The caller keeps it alive.
+
+    It is memory of the target of the program that takes it: of the device for gpu, which is asked
+    whether it knows the address, else of the host. Errors: ShapeError for address 0.
+    """
+    return argument.at(int(address), holdable(shape._static()))
 
 
 def random_words(count: int, seed: int = 0) -> np.ndarray:

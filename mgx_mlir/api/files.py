@@ -70,7 +70,7 @@ def load(
 
 
 def load_buffer(
-    data: bytes | bytearray | memoryview,
+    b: bytes | bytearray | memoryview,
     format: str | None = None,
     *,
     compiled: bool = True,
@@ -78,11 +78,11 @@ def load_buffer(
     device_id: int = 0,
     trust_code: bool = True,
 ) -> program:
-    """Read a program from the bytes of a file; as load. A buffer that can change is copied.
+    """Read a program from the bytes `b` of a file; as load. A buffer that can change is copied.
 
     Bytes have no owner: their code is taken, unless `trust_code` is off.
     """
-    held = data if isinstance(data, bytes) else bytes(data)
+    held = b if isinstance(b, bytes) else bytes(b)
     doubt = "" if trust_code else _REFUSED
     return _program(read_data(held, format), compiled, "<buffer>", emulate, device_id, doubt)
 

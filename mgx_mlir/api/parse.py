@@ -54,7 +54,7 @@ def parse_onnx(
 
 
 def parse_onnx_buffer(
-    onnx_buffer: bytes | bytearray | memoryview,
+    filename: bytes | bytearray | memoryview,
     default_dim_value: int = 0,
     default_dyn_dim_value: AnyDim = _ONE,
     map_input_dims: Mapping[str, Sequence[int]] | None = None,
@@ -68,7 +68,10 @@ def parse_onnx_buffer(
     input_lengths: Mapping[str, int | None] | None = None,
     input_values: Mapping[str, Any] | None = None,
 ) -> program:
-    """Read a serialized ONNX model from memory; as parse_onnx."""
+    """Read a serialized ONNX model from memory; as parse_onnx.
+
+    `filename` is the model's bytes: the keyword is MIGraphX's.
+    """
     # start-up: only the frontend that the file needs
     from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer as read
 
@@ -78,7 +81,7 @@ def parse_onnx_buffer(
         external_data_path=external_data_path,
         input_lengths=dict(input_lengths or {}), input_values=dict(input_values or {}),
     )  # fmt: skip
-    return program.of(read(onnx_buffer, options))
+    return program.of(read(filename, options))
 
 
 def _options(

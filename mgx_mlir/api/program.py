@@ -12,7 +12,8 @@ from typing import Any, TextIO
 import numpy as np
 
 import mgx_mlir.dialects  # noqa: F401  (defines the operators)
-from mgx_mlir.api.argument import argument, array_of
+from mgx_mlir.api.argument import argument
+from mgx_mlir.api.caller_buffers import Destinations, output_parameters, parted, values_of
 from mgx_mlir.api.data import fill_argument
 from mgx_mlir.api.device import (
     STREAM_TYPE,
@@ -26,7 +27,7 @@ from mgx_mlir.api.module import instruction_ref, module
 from mgx_mlir.api.shape import shape
 from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
 from mgx_mlir.core import forks
-from mgx_mlir.core.errors import MgxError, RunError, TargetError, UsageError
+from mgx_mlir.core.errors import RunError, TargetError, UsageError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.printers.instructions import ListedInstruction as Line
 from mgx_mlir.printers.instructions import Listing
@@ -44,6 +45,7 @@ from mgx_mlir.programs.module_builder import (
 )
 from mgx_mlir.programs.program_ir import ProgramIR, argument_names, entry_block
 from mgx_mlir.programs.signature import Signature
+from mgx_mlir.runtime.device import Device
 from mgx_mlir.runtime.device_memory import DeviceTensor
 
 TARGETS = ("ref", "cpu", "gpu")
@@ -115,7 +117,7 @@ class program:
         self._source = source
         self._compiled: CompiledProgram | None = None
         self.compile_options: dict[str, Any] = {}
-        self._offload = True
+        self._offload = self._offload_copy = True
         self._generation = 0
         self._numbering = forks.lock()
         self._reset()
@@ -252,18 +254,27 @@ class program:
     # ---- what it takes and gives -------------------------------------------------------------
 
     def get_parameter_names(self) -> list[str]:
-        """Return the names of main's parameters, in order."""
-        return argument_names(self.program_ir.main())
+        """Return the names of main's parameters, in order; as get_parameter_shapes."""
+        return [*argument_names(self.program_ir.main()), *self._output_parameters()]
+
+    def _output_parameters(self) -> list[str]:
+        """Return the names of the parameters for results: none where results are copied."""
+        return [] if self._offload_copy else output_parameters(self.compiled.signature)
 
     def get_parameter_shapes(self) -> dict[str, shape]:
-        """Return the shapes of main's parameters, by name."""
+        """Return the shapes of main's parameters, by name.
+
+        A program that is compiled with `offload_copy=False` has `main:#output_N` for the buffer
+        of each result too; a run may leave them out.
+        """
         found = self.program_ir
         main, layout = found.main(), ModuleShapes(found.module.operation, found.store)
         values = entry_block(main).arguments
+        names, shapes = self._output_parameters(), self.get_output_shapes
         return {
             name: shape.of(layout.shape(v))
             for name, v in zip(argument_names(main), values, strict=True)
-        }
+        } | (dict(zip(names, shapes(), strict=True)) if names else {})
 
     def get_output_shapes(self) -> list[shape]:
         """Return the shapes of the outputs, in order."""
@@ -341,13 +352,22 @@ class program:
         made = compile_program(
             copy, t.name(), fast_math=fast_math, exhaustive_tune=exhaustive_tune, **chosen
         )
-        self.adopt(made, {"fast_math": fast_math, **chosen})
-        self._offload = offload_copy or t.name() != "gpu"
+        stays = {} if offload_copy else {"offload_copy": False}
+        self.adopt(made, {"fast_math": fast_math, **chosen, **stays})
 
     def adopt(self, compiled: CompiledProgram, options: Mapping[str, Any]) -> None:
         """Take a CompiledProgram of this program as its compiled form."""
         self._compiled, self.compile_options = compiled, dict(options)
+        self._offload_copy = options.get("offload_copy", True) is not False
+        self._offload = self._offload_copy or compiled.target != "gpu"
         self._reset()
+
+    def clone(self) -> program:
+        """Return a copy that may be changed or compiled by itself; compiled code is shared."""
+        made = program.of(self.program_ir.clone())
+        if self._compiled is not None:
+            made.adopt(self._compiled, self.compile_options)
+        return made
 
     @property
     def compiled(self) -> CompiledProgram:
@@ -365,7 +385,9 @@ class program:
     def run(self, params: Mapping[str, Any], *, trace: Trace | None = None) -> list[argument]:
         """Evaluate on arrays or arguments by parameter name; the results in order.
 
-        What is a sequence in an ONNX model is a list of arguments.
+        What is a sequence in an ONNX model is a list of arguments. Of a program compiled with
+        `offload_copy=False`, results that a buffer is given for (`main:#output_N`) are written
+        there, and the buffers are returned.
         All wrong names, dtypes and shapes are reported at once, before anything runs (RunError).
         `trace(instruction, results)` is called after each instruction of a program that is not
         compiled, or compiled for `ref`.
@@ -375,7 +397,10 @@ class program:
             if known is not None:
                 found = self._compiled.execute(known)
                 return self._compiled.signature.grouped(map(argument.of_array, found))
-        given = {name: _input(value) for name, value in params.items()}
+        buffers: dict[int, argument] = {}
+        if not self._offload_copy:
+            params, buffers = parted(params, self.compiled.signature)
+        given = values_of(params, self._device())
         if self._compiled is None:
             found = self.program_ir
             signature = Signature.of(found.main())
@@ -393,11 +418,11 @@ class program:
             arrays = self._checked(self._compiled.signature, self._compiled.check_inputs, given)
             found = self._interpret(interpreter, self._compiled.program, arrays, trace)
             return self._compiled.signature.grouped(found)
-        return self._execute(given)
+        return self._execute(given, buffers)
 
     eval = run
 
-    def _execute(self, given: dict[str, Any]) -> list[argument]:
+    def _execute(self, given: dict[str, Any], buffers: dict[int, argument]) -> list[argument]:
         """Run compiled code on host arrays and tensors of a device."""
         compiled = self.compiled
         held = {n: v for n, v in given.items() if isinstance(v, DeviceTensor)}
@@ -418,12 +443,19 @@ class program:
                     "off), got host memory",
                     notes=["to_gpu copies them"],
                 )
+            into = Destinations(buffers, self._device())
             found = map(argument.on_device, self._on_gpu().load().run_on_device(inputs))
-            return compiled.signature.grouped(found)
+            return compiled.signature.grouped(into.take(list(found)))
+        into = Destinations(buffers, None)
         found = (
             self._on_gpu().load().run(inputs) if held else compiled.execute(list(arrays.values()))
         )
-        return compiled.signature.grouped(map(argument.of_array, found))
+        return compiled.signature.grouped(into.take([argument.of_array(a) for a in found]))
+
+    def _device(self) -> Device | None:
+        """Return the GPU that the program runs on, None for a processor."""
+        on_gpu = self._compiled is not None and self._compiled.target == "gpu"
+        return self._on_gpu().load().device if on_gpu else None
 
     def _on_gpu(self) -> IreeProgram:
         assert isinstance(self.compiled, IreeProgram)
@@ -515,21 +547,9 @@ def index_lines(listing: Listing) -> dict[Any, Line]:
 
 def _plain(value: object) -> object:
     """Return the array of an argument in host memory; anything else as it is."""
-    if type(value) is argument and value._tensor is None:
+    if type(value) is argument and value._tensor is None and value.pointer is None:
         return value._array
     return value
-
-
-def _input(value: object) -> Any:
-    """Convert an argument to its array or device tensor; leave Python numbers and lists alone."""
-    if isinstance(value, argument) and value.device_tensor is not None:
-        return value.device_tensor
-    if isinstance(value, bool | int | float | list | tuple):
-        return value
-    try:
-        return array_of(value)
-    except MgxError:
-        return value
 
 
 def _depth_first(end: ir.Operation, block: ir.Block) -> Sequence[ir.Operation]:

@@ -199,7 +199,8 @@ def _restore(
         raise UsageError(f"only gpu programs are emulated, the file's code is for {kind}")
     options = as_map(entries[0].get("options", {}), "'options'")
     if kind == "ref":
-        made.compile(get_target(kind), **{k: v for k, v in options.items() if k == "fast_math"})
+        stated = ("fast_math", "offload_copy")
+        made.compile(get_target(kind), **{k: v for k, v in options.items() if k in stated})
         return
     programs: list[IreeProgram] = []
     for entry in entries:

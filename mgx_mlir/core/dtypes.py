@@ -155,6 +155,7 @@ _BY_MLIR = {d.mlir: d for d in DTYPES}
 _BY_NAME = {n: d for d in DTYPES for n in (d.name, d.short, d.mlir)} | dict.fromkeys(
     (FP4X2.name, FP4X2.short), FP4X2
 )
+_BY_NAME |= {f"{d.short}_t": d for d in INTEGERS}  # as C spells them, which MIGraphX takes too
 _BY_ONNX = {d.onnx: d for d in DTYPES}
 _BY_NUMBER = {d.number: d for d in (*DTYPES, FP4X2)}
 _BY_NUMPY = {d.np: d for d in DTYPES}
@@ -206,7 +207,7 @@ def from_onnx(number: int) -> DType:
 
 
 def from_name(name: str) -> DType:
-    """Return the DType of a name in any spelling: float_type, float, f32."""
+    """Return the DType of a name in any spelling: float_type, float, f32, int8_t."""
     found = _BY_NAME.get(name)
     if found is None:
         known = ", ".join(d.short for d in DTYPES)

@@ -64,6 +64,11 @@ class DeviceTensor:
         return cls(device, view, dtype, dims)
 
     @property
+    def nbytes(self) -> int:
+        """Bytes of its elements."""
+        return math.prod(self.dims) * self.dtype.size
+
+    @property
     def shadow(self) -> np.ndarray:
         """An array of the same dtype and dims that holds nothing: what checks look at."""
         return np.broadcast_to(np.zeros((), self.dtype.np), self.dims)
@@ -110,6 +115,16 @@ class _DLTensor(ctypes.Structure):
     )
 
 
+class _Managed(ctypes.Structure):
+    """DLManagedTensor (dlpack.h)."""
+
+    _fields_ = (
+        ("tensor", _DLTensor),
+        ("manager", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+    )
+
+
 def from_dlpack(device: Device, source: Any, dtype: DType) -> DeviceTensor:
     """Take another library's tensor in the device's memory, without a copy.
 
@@ -125,6 +140,47 @@ def from_dlpack(device: Device, source: Any, dtype: DType) -> DeviceTensor:
     except IREE_ERRORS as e:
         raise RunError(f"the tensor cannot be taken: {short(e)}") from e
     return DeviceTensor(device, view, dtype, tuple(view.shape))
+
+
+def at_address(device: Device, address: int, dtype: DType, dims: Sequence[int]) -> DeviceTensor:
+    """Take memory of the device at an address, without a copy. The caller keeps it alive.
+
+    Errors: RunError where it cannot be taken.
+    """
+    import iree.runtime as rt  # the runtime takes long to load, and only calls need it
+
+    nbytes = math.prod(dims) * dtype.size
+    if nbytes == 0:
+        return DeviceTensor.empty(device, dtype, dims)
+    try:
+        held = device.hal.from_dlpack_capsule(_bytes_at(address, nbytes, ROCM, device.index))
+        view = rt.HalBufferView(held.get_buffer(), tuple(dims), element_type(_wire(dtype)))
+    except IREE_ERRORS as e:
+        raise RunError(f"the memory at {address:#x} cannot be taken: {short(e)}") from e
+    return DeviceTensor(device, view, dtype, dims)
+
+
+def _bytes_at(address: int, nbytes: int, kind: int, index: int) -> Any:
+    """Return a DLPack capsule over memory. Its record is freed by C's own `free`, so that it may
+    outlive the interpreter."""
+    c = ctypes.CDLL(None)
+    c.malloc.restype, c.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+    size = ctypes.sizeof(_Managed)
+    place = c.malloc(size + 8)
+    ctypes.c_int64.from_address(place + size).value = nbytes
+    made = _Managed.from_address(place)
+    made.manager = None
+    made.deleter = ctypes.cast(c.free, ctypes.c_void_p).value
+    t = made.tensor
+    t.data, t.device_type, t.device_id, t.ndim = address, kind, index, 1
+    t.code, t.bits, t.lanes = 1, 8, 1  # bytes
+    t.shape, t.strides, t.byte_offset = place + size, None, 0
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = (
+        ctypes.py_object,
+        [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p],
+    )
+    return new(place, b"dltensor", None)
 
 
 def read_back(device: Device, view: Any, dtype: DType, dims: Sequence[int]) -> np.ndarray:

@@ -16,6 +16,7 @@ from mgx_mlir.runtime.device import Device, open_device
 
 # hipDeviceProp_t of either layout; the name of the architecture stands in it as text
 _PROPERTIES = ("hipGetDevicePropertiesR0600", "hipGetDeviceProperties")
+_WITHIN = 3  # hipMemcpyDeviceToDevice
 _PROPERTIES_SIZE = 1 << 14  # more than either has
 _GFX = re.compile(rb"gfx[0-9a-f]{3,5}")
 _NAMES = ("libamdhip64.so", "libamdhip64.so.6", "libamdhip64.so.7", "amdhip64.dll")
@@ -33,6 +34,29 @@ def stream_synchronize(device: Device, stream: int) -> None:
         check(
             library, "hipStreamSynchronize", library.hipStreamSynchronize(ctypes.c_void_p(stream))
         )
+
+
+def room_at(device: Device, address: int) -> int:
+    """Return the bytes of the device's allocation from an address on; 0 where it knows none."""
+    base, size = ctypes.c_void_p(), ctypes.c_size_t()
+    with current(device) as library:
+        known = getattr(library, "hipMemGetAddressRange", None)
+        if known is None:  # a library that cannot say
+            return 0
+        status = known(ctypes.byref(base), ctypes.byref(size), ctypes.c_void_p(address))
+        if status:
+            library.hipGetLastError()  # else the next call is blamed for it
+            return 0
+    return max((base.value or 0) + size.value - address, 0)
+
+
+def copy(device: Device, to: int, source: int, nbytes: int) -> None:
+    """Copy bytes within a device's memory; it may go on after the call. Errors: RunError."""
+    with current(device) as library:
+        status = library.hipMemcpy(
+            ctypes.c_void_p(to), ctypes.c_void_p(source), ctypes.c_size_t(nbytes), _WITHIN
+        )
+        check(library, "hipMemcpy", status)
 
 
 @lru_cache(maxsize=64)

@@ -308,3 +308,55 @@ def test_saved_code(gpu_arch: str, target: Any) -> None:
         migraphx.load_buffer(migraphx.save_buffer(p), emulate=True)
     with pytest.raises(UsageError, match="only gpu programs have a device_id"):
         product().compile(migraphx.get_target("cpu", device_id=1))
+
+
+def pointer(held: Any, at: int = 0) -> Any:
+    return migraphx.argument_from_pointer(held.get_shape(), held.data_ptr() + at)
+
+
+def test_pointers_and_buffers(staying: Any, target: Any, given: dict[str, Any]) -> None:
+    """As scripts for MIGraphX do it: device pointers in and out."""
+    shapes = staying.get_parameter_shapes()
+    assert list(shapes) == ["x", "y", "main:#output_0"]
+    held = target.allocate(shapes["main:#output_0"])
+    params = {n: pointer(a) for n, a in {**given, "main:#output_0": held}.items()}
+    found = staying.run(params)
+    assert found[0] is params["main:#output_0"]
+    check(held)
+    other = target.allocate(shapes["main:#output_0"])
+    assert staying.run_async({**given, "main:#output_0": other}, 0)[0] is other
+    check(other)
+
+
+def test_a_pointer_with_offload_copy(target: Any, given: dict[str, Any]) -> None:
+    p = product()
+    p.compile(target)
+    host = migraphx.argument_from_pointer(p.get_parameter_shapes()["y"], B.ctypes.data)
+    check(p.run({"x": pointer(given["x"]), "y": host})[0])
+
+
+def test_pointers_of_the_wrong_memory(staying: Any, target: Any, given: dict[str, Any]) -> None:
+    host = migraphx.argument_from_pointer(given["x"].get_shape(), A.ctypes.data)
+    with pytest.raises(RunError, match=r"x: expected arguments in device memory .*got host memory"):
+        staying.run({**given, "x": host})
+    with pytest.raises(RunError, match=r"x: .*none that this process can read"):
+        staying.run({**given, "x": migraphx.argument_from_pointer(host.get_shape(), 4096)})
+    with pytest.raises(RunError, match=r"main:#output_0: expected memory of hip .*got host memory"):
+        staying.run({**given, "main:#output_0": np.zeros((64, 64), np.float32)})
+    with pytest.raises(RunError, match=r"x: expected 32768 bytes of hip device 0.* got"):
+        staying.run({**given, "x": pointer(given["x"], 4096)})
+    check(staying.run(given)[0])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.bool_, np.uint8])
+def test_pointers_of_all_types(dtype: Any, target: Any) -> None:
+    p = migraphx.program()
+    m = p.get_main_module()
+    value = np.arange(6).reshape(2, 3).astype(dtype)
+    s = migraphx.argument(value).get_shape()
+    m.add_return([m.add_instruction(migraphx.op("transpose", permutation=[1, 0]),
+                                    [m.add_parameter("x", s)])])  # fmt: skip
+    p.compile(target, offload_copy=False)
+    held = target.copy_to(migraphx.argument(value))
+    found = p.run({"x": pointer(held)})[0]
+    np.testing.assert_array_equal(migraphx.from_gpu(found).array, value.T)

@@ -250,6 +250,13 @@ API int hipMemGetInfo(std::size_t* free_bytes, std::size_t* total) {
   *free_bytes = *total - System::get().current().usage().live;
   return kSuccess;
 }
+API int hipMemGetAddressRange(void** base, std::size_t* size, const void* p) {
+  const mgx::Range found = System::get().current().memory().find(reinterpret_cast<u64>(p));
+  if (found.size == 0) return kNotFound;
+  if (base != nullptr) *base = reinterpret_cast<void*>(found.base);
+  if (size != nullptr) *size = found.size;
+  return kSuccess;
+}
 API int hipMemPoolCreate(void** pool, const void*) { return handles().make(pool); }
 API int hipMemPoolDestroy(void* pool) { return handles().drop(pool); }
 API int hipMemPoolGetAttribute(void*, int, void* value) {
