@@ -85,6 +85,18 @@ def schema_of(domain: str, name: str, opset: int) -> onnx.defs.OpSchema | None:
         return None
 
 
+def _as_stated(a: onnx.AttributeProto, kind: int) -> onnx.AttributeProto:
+    """Return an attribute as the kind that its operator states, where nothing is lost: an INT for
+    a FLOAT, a list of one number for the number."""
+    if a.type == _A.INT and kind == _A.FLOAT and int(float(a.i)) == a.i:
+        return onnx.AttributeProto(name=a.name, type=kind, f=float(a.i))
+    if a.type == _A.INTS and kind == _A.INT and len(a.ints) == 1:
+        return onnx.AttributeProto(name=a.name, type=kind, i=a.ints[0])
+    if a.type == _A.FLOATS and kind == _A.FLOAT and len(a.floats) == 1:
+        return onnx.AttributeProto(name=a.name, type=kind, f=a.floats[0])
+    return a
+
+
 def keywords(
     given: list[onnx.AttributeProto],
     op: OnnxOp,
@@ -106,6 +118,8 @@ def keywords(
             raise ModelError(f"has no attribute '{a.name}', it has: {known}")
         # an enum, which onnx's stub does not say
         kind: Any = None if stated is None else stated.type
+        if kind is not None:
+            a = _as_stated(a, int(kind.value))
         if kind is not None and int(kind.value) != a.type:
             got = _A.AttributeType.Name(a.type) if a.type in _A.AttributeType.values() else a.type
             raise ModelError(f"attribute '{a.name}' expected {kind.name}, got {got}")

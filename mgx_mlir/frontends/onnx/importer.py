@@ -31,6 +31,7 @@ from mgx_mlir.frontends.onnx.bodies import (
     schema_body,
     without,
 )
+from mgx_mlir.frontends.onnx.forms import form_of
 from mgx_mlir.frontends.onnx.graph import label, topological
 from mgx_mlir.frontends.onnx.inputs import Input, check_names, read_inputs
 from mgx_mlir.frontends.onnx.kinds import Kinds
@@ -281,8 +282,9 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
         domain = domain_of(proto.domain)
         opset = scope.opsets.get(domain, 0 if domain in ("", "ai.onnx.ml") else 1)
         local = self.functions.get((domain, proto.op_type, proto.overload))
-        op = None if local is not None else find(domain, proto.op_type, opset)
-        schema = schema_of(domain, proto.op_type, opset) if local is None else None
+        op, schema = None, None
+        if local is None:
+            op, schema, opset = self._form(proto, domain, opset, name)
         if op is None and local is None and not has_body(schema):
             for x in proto.input:  # a missing input is an error of its own
                 if x:
@@ -306,6 +308,17 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
         function = schema_body(schema, proto, given, inputs, opset)
         own = opsets_of(function)
         return self._expand(function, given, proto.output, inputs, name, scope, own, schema)
+
+    def _form(
+        self, proto: onnx.NodeProto, domain: str, opset: int, name: str
+    ) -> tuple[OnnxOp | None, onnx.defs.OpSchema | None, int]:
+        """Return the operator that a node is read as, its schema and opset."""
+        schema = schema_of(domain, proto.op_type, opset)
+        form = form_of(proto, domain, opset)
+        if form.stated or has_body(schema):
+            return find(domain, proto.op_type, opset), schema, opset
+        LOG.info("%s: node '%s': read as %s", self.source, name, form.name)
+        return form.op, schema_of(form.domain, proto.op_type, form.opset), form.opset
 
     def _call(
         self,
