@@ -17,7 +17,6 @@ from mgx_mlir.frontends.helpers import (
     convert,
     extent,
     greater_equal,
-    less_equal,
     require,
     slice_,
     squeeze,
@@ -229,10 +228,6 @@ def pad_at_run_time(
     if not _is_known_positive(b, begin) or not _is_known_positive(b, end):
         first = b.max(b.neg(begin), 0)
         d = b.sub(b.sub(d, first), b.max(b.neg(end), 0))
-    if mode == "reflect":
-        most = b.max(b.sub(d, 1), 0)
-        fits = less_equal(b, b.max(begin, end), most)
-        total = require(b, total, fits, "reflect pads below the extent of their axis")
     index = b.sub(arange(b, total), begin)
     if first is not None:
         index = b.sub(index, first)

@@ -161,9 +161,14 @@ def _wide(b: Builder, x: Value) -> Value:
 
 @onnx_op("Shrink", since=9)
 def shrink(b: Builder, node: Node, x: Value, *, bias: float = 0.0, lambd: float = 0.5) -> Value:
-    """Import Shrink: x moved by `bias` towards 0, and 0 within [-lambd, lambd]."""
-    if not b.dtype(x).is_float and (bias != int(bias) or lambd != int(lambd)):
-        raise NotSupported("fractional bias or lambd for integers")
+    """Import Shrink: x moved by `bias` towards 0, and 0 within [-lambd, lambd].
+
+    Integers lose what is behind the point in the end.
+    """
+    dtype = b.dtype(x)
+    if not dtype.is_float and (bias != int(bias) or lambd != int(lambd)):
+        real = convert(b, x, DOUBLE if dtype.size > 2 else FLOAT)
+        return convert(b, shrink(b, node, real, bias=bias, lambd=lambd), dtype)
     wide = _wide(b, x)
     above = b.where(compare(b, "greater", wide, lambd), b.sub(x, bias), 0)
     return b.where(compare(b, "less", wide, -lambd), b.add(x, bias), above)

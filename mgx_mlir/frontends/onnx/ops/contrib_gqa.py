@@ -53,7 +53,8 @@ def packed_heads(
     """Query, key and value as the heads of one {batch, heads + 2 kv_heads, length, size}."""
     if heads < 1 or kv_heads < 1 or heads % kv_heads:
         raise ModelError(f"{heads} query heads cannot share {kv_heads} key heads")
-    if key is None:
+    if key is None or (value is not None and b.dims(key) == b.dims(value) == (1,)):
+        # some exporters fill the places of key and value with one number
         return split_heads(b, query, heads + 2 * kv_heads)
     if value is None:
         raise ModelError("key and value come together")

@@ -211,6 +211,7 @@ def qlinear_average_pool(
     ceil_mode: int = 0,
     channels_last: int = 0,
     count_include_pad: int = 0,
+    dilations: Sequence[int] | None = None,
     kernel_shape: Sequence[int],
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
@@ -220,7 +221,8 @@ def qlinear_average_pool(
     y = real(b, x, x_scale, x_zero)
     y = channels_first(b, y) if channels_last else y
     y = average_pool(
-        b, node, y, window=PoolAttributes(kernel_shape, auto_pad, ceil_mode, None, pads, strides),
+        b, node, y,
+        window=PoolAttributes(kernel_shape, auto_pad, ceil_mode, dilations, pads, strides),
         count_include_pad=count_include_pad,
     )  # fmt: skip
     return _turned(b, stored(b, y, y_scale, y_zero, x), channels_last)
@@ -310,6 +312,17 @@ def _per_column(b: Builder, v: Value | None, rank: int) -> Value | None:
     return v
 
 
+def _is_row(b: Builder, v: Value) -> bool:
+    """Return whether a scale or zero point has several numbers."""
+    return any(d != 1 for d in b.dims(v))
+
+
+def _less(b: Builder, x: Value, zero: Value | None) -> Value:
+    """x - zero in f32."""
+    real = convert(b, x, FLOAT)
+    return real if zero is None else b.sub(real, convert(b, zero, FLOAT))
+
+
 @onnx_op("MatMulIntegerToFloat", domain=MS)
 def matmul_integer_to_float(
     b: Builder,
@@ -324,9 +337,16 @@ def matmul_integer_to_float(
 ) -> Value:
     """Import MatMulIntegerToFloat: (x - x_zero)(w - w_zero) x_scale w_scale + bias.
 
-    The result has the type of the scales.
+    The result has the type of the scales. Where x has one for each of its columns, which
+    onnxruntime refuses, the factors are made real first.
     """
     rank, dtype = len(b.dims(w)), b.dtype(w_scale)
+    if any(v is not None and _is_row(b, v) for v in (x_scale, x_zero)):
+        left = b.mul(_less(b, x, x_zero), convert(b, x_scale, FLOAT))
+        right = _less(b, w, _per_column(b, w_zero, rank))
+        right = b.mul(right, _per_column(b, convert(b, w_scale, FLOAT), rank))
+        out = matmul(b, left, right)
+        return convert(b, out if bias is None else b.add(out, convert(b, bias, FLOAT)), dtype)
     zero = None if x_zero is None else scalar(b, x_zero)
     total = matmul_integer(b, node, x, w, zero, _per_column(b, w_zero, rank))
     rows = scalar(b, convert(b, x_scale, FLOAT))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
@@ -58,7 +59,7 @@ def rotary(
         axis = 1 if len(dims) == 3 else 2
         length = dims[axis]
         places = arange(b, extent(b, x, axis) if length == DYN else length)
-        positions = unsqueeze(b, b.add(places, positions), [0])
+        positions = unsqueeze(b, b.add(places, convert(b, positions, INT64)), [0])
     return rotary_embedding(
         b, node, x, cos, sin, positions, interleaved=interleaved, num_heads=num_heads,
         rotary_embedding_dim=rotary_embedding_dim,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -186,12 +187,20 @@ def reverse_sequence(
     b: Builder,
     node: Node,
     x: Value,
-    lengths: Value,
+    lengths: Value | None = None,
     *,
     batch_axis: int = 1,
+    sequence_lens: Sequence[int] | None = None,
     time_axis: int = 0,
 ) -> Value:
-    """Return the first length[b] steps of each batch back to front: step t reads length - 1 - t."""
+    """Return the first length[b] steps of each batch back to front: step t reads length - 1 - t.
+
+    Some exporters write the lengths as an attribute.
+    """
+    if (lengths is None) == (sequence_lens is None):
+        raise ModelError("expected one of input and attribute 'sequence_lens'")
+    if lengths is None:
+        lengths = b.ints(list(sequence_lens or ()))
     rank = len(b.dims(x))
     if {batch_axis, time_axis} != {0, 1} or rank < 2:
         raise ModelError(f"expected batch and time axes 0 and 1, got {batch_axis} and {time_axis}")

@@ -171,7 +171,12 @@ def layer_normalization(
 
 
 def _stash(dtype: dtypes.DType, stash_type: int) -> dtypes.DType:
-    """Return the type a normalisation is computed in; never narrower than the data."""
+    """Return the type a normalisation is computed in; never narrower than the data.
+
+    0, which is no type, stands for the data's.
+    """
+    if not stash_type:
+        return dtype
     stash = dtypes.from_onnx(stash_type)
     return stash if stash.size > dtype.size else dtype
 
@@ -259,7 +264,10 @@ def group_normalization_18(
     epsilon: float = 1e-5,
     num_groups: int,
 ) -> Value:
-    """Scale and bias have one number per group, given to each of its channels."""
+    """Scale and bias have one number per group, given to each of its channels.
+
+    Some exporters write one for each channel, as from opset 21 on.
+    """
     dims = b.dims(x)
     _check_groups(dims, num_groups)
     if dims[1] == DYN:
@@ -267,6 +275,8 @@ def group_normalization_18(
     each = dims[1] // num_groups
 
     def per_channel(v: Value) -> Value:
+        if b.dims(v) == (dims[1],):
+            return v
         wide_v = b.multibroadcast(unsqueeze(b, v, [1]), [num_groups, each])
         return reshape(b, wide_v, [dims[1]])
 

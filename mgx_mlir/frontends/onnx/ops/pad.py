@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mgx_mlir.core.dtypes import INT64
+from mgx_mlir.core.dtypes import INT32, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.helpers import (
@@ -44,6 +44,8 @@ def pad(
     if mode not in _MODES:
         raise ModelError(f"attribute 'mode' expected one of {', '.join(_MODES)}, got {mode}")
     rank = len(b.dims(x))
+    if axes is None and value is not None and mode != "constant" and _are_axes(b, x, value):
+        value, axes = None, value
     chosen = list(range(rank))
     if axes is not None:
         listed = b.const(axes)
@@ -66,6 +68,12 @@ def pad(
     for i, axis in enumerate(chosen):
         begin[axis], end[axis] = flat[i], flat[i + len(chosen)]
     return pad_static(b, x, begin, end, mode, fill, None if number is None else number)
+
+
+def _are_axes(b: Builder, x: Value, value: Value) -> bool:
+    """Return whether the value of a mode that has none is axes, moved up to its place."""
+    kind = b.dtype(value)
+    return len(b.dims(value)) == 1 and kind in (INT32, INT64) and kind is not b.dtype(x)
 
 
 def _every_axis(b: Builder, pads: Value, axes: Value, rank: int) -> Value:

@@ -31,6 +31,8 @@ def spread(b: Builder, v: Value, x: Value, axis: int, block_size: int) -> Value:
     it.
     """
     dims, rank = b.dims(v), len(b.dims(x))
+    if not block_size and rank > 1 and len(dims) == rank:
+        axis, block_size = _implied_blocks(dims, b.dims(x), axis)
     if block_size:
         axis = axis_in(axis, rank)
         full = static_dims(b, x, "blocked quantisation")
@@ -54,6 +56,16 @@ def spread(b: Builder, v: Value, x: Value, axis: int, block_size: int) -> Value:
     elif dims:
         raise ModelError(f"scale expected a scalar or a vector, got dims {list(dims)}")
     return v
+
+
+def _implied_blocks(dims: tuple[int, ...], full: tuple[int, ...], axis: int) -> tuple[int, int]:
+    """Return the axis and size of the blocks that a scale of the rank of the data is for, where
+    `block_size` is left out; size 0 where the dims do not say it."""
+    other = [i for i, (d, n) in enumerate(zip(dims, full, strict=True)) if d != n]
+    if DYN in (*dims, *full) or len(other) != 1 or not dims[other[0]]:
+        return axis, 0
+    size, rest = divmod(full[other[0]], dims[other[0]])
+    return (axis, 0) if rest or dims[other[0]] == 1 else (other[0], size)
 
 
 def quantized(

@@ -418,8 +418,20 @@ def resize_10(b: Builder, node: Node, x: Value, scales: Value, *, mode: str = "n
 
 
 @onnx_op("Upsample", since=9)
-def upsample(b: Builder, node: Node, x: Value, scales: Value, *, mode: str = "nearest") -> Value:
-    """Import Upsample, whose scales are an operand."""
+def upsample(
+    b: Builder,
+    node: Node,
+    x: Value,
+    scales: Value | None = None,
+    third: Value | None = None,
+    *,
+    mode: str = "nearest",
+) -> Value:
+    """Import Upsample, whose scales are an operand: the second, or as of Resize the third."""
+    if (scales is None) == (third is None):
+        raise ModelError("expected scales as input 1, or as input 2 with none there")
+    scales = third if scales is None else scales
+    assert scales is not None
     return _upsampled(b, x, scales, mode)
 
 

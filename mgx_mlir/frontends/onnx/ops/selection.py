@@ -22,8 +22,12 @@ def non_max_suppression(
     least: Value | None = None,
     *,
     center_point_box: int = 0,
+    use_dyn_output: int = 1,
 ) -> Value:
-    """Import NonMaxSuppression; only the run knows how many boxes are left."""
+    """Import NonMaxSuppression; only the run knows how many boxes are left.
+
+    `use_dyn_output` is MIGraphX's own: there 0 fills up the result, here it is as in ONNX.
+    """
     return b.nonmaxsuppression(
         boxes, scores, most, iou, least, center_point_box=bool(center_point_box)
     )

@@ -174,12 +174,16 @@ def split_op(
     axis: int = 0,
     num_outputs: int | None = None,
 ) -> Outputs:
-    """Import Split, by sizes or into `num_outputs` parts, of which the last may be smaller."""
+    """Import Split, by sizes or into `num_outputs` parts, of which the last may be smaller.
+
+    Without either there are as many parts as outputs.
+    """
     axis = axis_in(axis, len(b.dims(x)))
-    if (split is None) == (num_outputs is None):
+    if split is not None and num_outputs is not None:
         raise ModelError("expected one of input 'split' and attribute 'num_outputs'")
     if split is None:
-        return _evenly(b, x, axis, int(num_outputs or 0), node)
+        count = node.output_count if num_outputs is None else num_outputs
+        return _evenly(b, x, axis, int(count), node)
     return split_by(b, x, axis, split)
 
 
@@ -224,8 +228,17 @@ def slice_op(
     ends: Value,
     axes: Value | None = None,
     steps: Value | None = None,
+    *,
+    axes_: Sequence[int] | None = None,
 ) -> Value:
-    """Bounds as Python's, but a start before the first element is that element, backwards too."""
+    """Bounds as Python's, but a start before the first element is that element, backwards too.
+
+    Some exporters keep `axes` as an attribute.
+    """
+    if axes_ is not None:
+        if axes is not None:
+            raise ModelError("expected one of input 'axes' and attribute 'axes'")
+        axes = b.ints(list(axes_))
     known = [None if v is None else b.const(v) for v in (starts, ends, axes, steps)]
     given = (starts, ends, axes, steps)
     if all(v is None or k is not None for v, k in zip(given, known, strict=True)):
