@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.dtypes import BOOL, FLOAT
+from mgx_mlir.core.dtypes import BOOL, DOUBLE, FLOAT
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
