@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import os
 import zipfile
 from typing import IO, Any
 
@@ -17,6 +18,14 @@ from mgx_mlir.core.literals import WeightStore, is_literal
 
 SMALL = 64 << 20  # bytes of arrays that any file may hold
 MOST_EXPANDED = 50  # times the size of a compressed file
+
+
+def weights_beside(path: str | os.PathLike[str]) -> str:
+    """Return where the weights of a module or script lie: `m.mlir` -> `m.mlir.npz`.
+
+    Writers put them there, and readers that are given no other file look there.
+    """
+    return f"{os.fspath(path)}.npz"
 
 
 def used_keys(module: ir.Operation) -> set[str]:

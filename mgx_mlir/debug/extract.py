@@ -135,7 +135,7 @@ def save_program(program: ProgramIR, path: Path) -> None:
         from mgx_mlir.debug.reduce_mlir import candidate_of
 
         try:
-            candidate_of(program, weights_name=f"{path.name}.npz").write(path)
+            candidate_of(program).write(path)
         except OSError as e:
             raise FileError((e.strerror or str(e)).lower(), location=str(path)) from None
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.mlir_text import checked_text
 from mgx_mlir.core.operand_segments import asm, parse_module
-from mgx_mlir.core.weight_files import read_weights, used_keys, write_weights
+from mgx_mlir.core.weight_files import read_weights, used_keys, weights_beside, write_weights
 from mgx_mlir.debug.edits import (
     drop_entries,
     drop_unused,
@@ -113,7 +114,7 @@ class MlirCandidate:
         return f"{', '.join(parts)}, {n.results} results, {self.nbytes / 1e3:.1f} kB"
 
     def write(self, path: Path) -> None:
-        beside = path.with_suffix(".npz")
+        beside = Path(weights_beside(path))
         if self.weights_name:
             beside = path.with_name(self.weights_name)
         if self.weights or self.weights_name or beside.exists():
@@ -183,6 +184,8 @@ def read_candidate(
         tail, name = f"\n{how.text()}", how.weights
         if name and weights is None:
             weights = str(path.parent / name)
+    elif weights is None and os.path.lexists(weights_beside(path)):
+        weights = weights_beside(path)
     arrays = dict(read_weights(weights).items()) if weights is not None else {}
     found = MlirCandidate(text, arrays, tail, name, unregistered, "loc(" in text)
     try:
@@ -192,13 +195,13 @@ def read_candidate(
     return found
 
 
-def candidate_of(program: ProgramIR, weights_name: str = "") -> MlirCandidate:
+def candidate_of(program: ProgramIR) -> MlirCandidate:
     """Convert a program to a candidate, without locations."""
     with program.ctx:
         keys = used_keys(program.module.operation)
         text = asm(program.module.operation)
     arrays = {k: v for k, v in program.store.items() if k in keys}
-    return MlirCandidate(text, arrays, weights_name=weights_name if arrays else "")
+    return MlirCandidate(text, arrays)
 
 
 def program_of(candidate: MlirCandidate) -> ProgramIR:

@@ -14,7 +14,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.mlir_text import checked_text
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.core.weight_files import read_weights
+from mgx_mlir.core.weight_files import read_weights, weights_beside
 from mgx_mlir.frontends.files import open_regular
 from mgx_mlir.programs.program_ir import ProgramIR, main_function
 
@@ -31,7 +31,7 @@ def read_mlir(path: str | os.PathLike[str]) -> ProgramIR:
     with open(open_regular(name, "an MLIR file"), "rb") as f:
         text = checked_text(f.read(), name)
     ctx = new_context()
-    store = _weights(f"{name}.npz")
+    store = _weights(weights_beside(name))
     with store.active():
         try:
             module = operand_segments.parse_module(text, ctx)

@@ -13,7 +13,7 @@ import numpy as np
 
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.core.files import atomic
-from mgx_mlir.core.weight_files import write_weights
+from mgx_mlir.core.weight_files import weights_beside, write_weights
 
 _SECTION = re.compile(r"\{-#(.*?)#-\}", re.DOTALL)
 _ENTRY = re.compile(r'(\w+)\s*:\s*("(?:[^"\\]|\\.)*"|true|false)')
@@ -64,11 +64,10 @@ class Failing:
 
     def write(self, path: str, at: str | None = None) -> None:
         """Write PATH and, where there are weights, its .npz; in place of these under `at`."""
-        beside = Path(path).with_suffix(".npz")
         how = self.how
         if self.weights:
-            how = dataclasses.replace(how, weights=beside.name)
-            write_weights(str(Path(at or path).with_suffix(".npz")), dict(self.weights))
+            how = dataclasses.replace(how, weights=Path(weights_beside(path)).name)
+            write_weights(weights_beside(at or path), dict(self.weights))
         try:
             with atomic(at or path) as f:
                 f.write(f"{self.module}\n{how.text()}".encode())

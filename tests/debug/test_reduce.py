@@ -180,7 +180,7 @@ func.func @main(%x: {kind}) -> {kind} {{
     flags += ["-o", str(tmp_path / "ignored.mlir"), "--mlir-generate-reproducer", str(file)]
     assert opt.main([str(source), *flags]) == 0
     body = (
-        "import os, re\nbeside = os.path.join(os.path.dirname(sys.argv[1]), 'repro.npz')\n"
+        "import os, re\nbeside = os.path.join(os.path.dirname(sys.argv[1]), 'repro.mlir.npz')\n"
         "weight = re.search(r'(%\\w+) = [^\\n]*key = .bb.', text)\n"
         "shown = weight and f'({weight[1]})' in text and 'mgx-propagate-constant' in text\n"
         "sys.exit(not (shown and 'migraphx.neg' in text and os.path.exists(beside)))"
@@ -192,7 +192,7 @@ func.func @main(%x: {kind}) -> {kind} {{
     assert reduce.main([str(file), "--test", test, "-o", str(out)]) == 0
     assert sorted(ops(out)) == ["literal", "neg"]
     assert 'pipeline: "builtin.module(mgx-propagate-constant)"' in out.read_text()
-    assert list(dict(read_weights(str(folder / "repro.npz")).items())) == ["bb"]
+    assert list(dict(read_weights(str(folder / "repro.mlir.npz")).items())) == ["bb"]
     assert opt.main(["--run-reproducer", str(out), "-o", str(tmp_path / "again.mlir")]) == 0
 
 

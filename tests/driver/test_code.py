@@ -15,7 +15,7 @@ def test_a_script_and_its_weights(driver: Driver, models: Path, tmp_path: Path) 
     text = driver("read", models / "mnist.onnx").out
     ran = driver("read", models / "mnist.onnx", "-o", tmp_path / "net.py")
     assert (ran.status, ran.out) == (0, "")
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["net.py", "net.weights.npz"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["net.py", "net.py.npz"]
     assert driver("read", tmp_path / "net.py").out == text
     p = migraphx.parse_onnx(str(models / "mnist.onnx"))
     q = run_script(str(tmp_path / "net.py"))
@@ -31,7 +31,7 @@ def test_a_script_and_its_weights(driver: Driver, models: Path, tmp_path: Path) 
 def test_printed_code_says_that_large_literals_are_made_up(driver: Driver, models: Path) -> None:
     ran = driver("read", models / "mnist.onnx", "--py")
     assert "generate_argument(" in ran.out
-    assert any("-o FILE.py writes them to FILE.weights.npz" in line for line in ran.errors)
+    assert any("-o FILE.py writes them to FILE.py.npz" in line for line in ran.errors)
     assert not any("generated" in line for line in driver("read", "--test", "--py").errors)
 
 

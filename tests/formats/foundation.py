@@ -57,7 +57,7 @@ def check(model: Path, folder: Path, json_megabytes: float) -> str:
         same(migraphx.load(folder / "m.json"))
         timed("JSON both ways", start)
     start = time.perf_counter()
-    (folder / "m.py").write_text(p.to_py(weights=str(folder / "m.weights.npz")))
+    (folder / "m.py").write_text(p.to_py(weights=str(folder / "m.py.npz")))
     same(run_script(str(folder / "m.py")))
     timed("script both ways", start)
     return f"{model.stem}: {len(text.splitlines())} lines, {megabytes:.0f} MB; {', '.join(parts)}"

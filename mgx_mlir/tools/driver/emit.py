@@ -24,8 +24,6 @@ FORMS = {
     "--graphviz": "graphviz", "--cpp": "cpp", "--py": "py", "--netron": "netron",
 }  # fmt: skip
 CODE = ".vmfb"
-WEIGHTS = ".weights.npz"  # of the file beside a script, which holds its large literals
-MLIR_WEIGHTS = ".npz"  # after the whole name of an .mlir file
 SUFFIXES = {
     ".txt": "text", ".mlir": "mlir", ".json": "json", ".mxr": "msgpack", ".dot": "graphviz",
     ".cpp": "cpp", ".py": "py",
@@ -105,10 +103,10 @@ def emit(
 def _write_mlir_weights(path: str, program: ProgramIR) -> None:
     """Write the weights that a module refers to beside it, where reading it looks for them."""
     # start-up: only what the command asks for is loaded
-    from mgx_mlir.core.weight_files import used_keys, write_weights
+    from mgx_mlir.core.weight_files import used_keys, weights_beside, write_weights
 
     keys = used_keys(program.module.operation)
-    beside = f"{path}{MLIR_WEIGHTS}"
+    beside = weights_beside(path)
     if keys:
         _check_place(path)
         write_weights(beside, {k: program.store.get(k) for k in sorted(keys)})
@@ -158,6 +156,7 @@ def show(args: Arguments, program: ProgramIR, *, kernel_prefix: str = "") -> Non
 def program_text(args: Arguments, program: ProgramIR, form: str, kernel_prefix: str) -> str:
     """Write the program in a form that is text. Kernels are shown under `kernel_prefix`."""
     # start-up: only what the command asks for is loaded
+    from mgx_mlir.core.weight_files import weights_beside
     from mgx_mlir.printers.emit import emit as print_program
 
     options: dict[str, Any] = {}
@@ -172,12 +171,12 @@ def program_text(args: Arguments, program: ProgramIR, form: str, kernel_prefix: 
     path = args.get("--output")
     if form == "py" and path is not None:
         _check_place(path)
-        options["weights"] = str(Path(path).with_suffix(WEIGHTS))
+        options["weights"] = weights_beside(path)
     stream = io.StringIO()
     print_program(program, stream, form, **options)
     text = stream.getvalue()
     if form == "py" and path is None and "migraphx.generate_argument(" in text:
-        say(f"note: large literals are generated numbers; -o FILE.py writes them to FILE{WEIGHTS}")
+        say(f"note: large literals are generated numbers; -o FILE.py writes them to FILE.py.npz")
     return text
 
 

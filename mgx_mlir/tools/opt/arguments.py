@@ -55,14 +55,22 @@ OPTIONS: tuple[tuple[str, str | None, str], ...] = (
     ("output-split-marker", "text", "what to print between the results of a split input"),
     ("pass-pipeline", "pipeline", "builtin.module(mgx-simplify-algebra,cse,...)"),
     ("run-reproducer", None, "run the pipeline that the input, a reproducer, holds"),
-    ("save-weights", "f.npz", "write the weights that the result refers to"),
+    (
+        "save-weights",
+        "f.npz",
+        "where weights of the result go (default: beside -o FILE, in FILE.npz)",
+    ),
     ("show-dialects", None, "print the dialects that can be read"),
     ("split-input-file", "[marker]", "take '// -----' as the border of independent inputs"),
     ("verify-diagnostics", "[only-expected]", "compare diagnostics with expected-* comments"),
     ("verify-each", "[bool]", "verify after every pass (default true)"),
     ("verify-roundtrip", None, "print and parse input and result again, and expect the same IR"),
     ("version", None, "print versions"),
-    ("weights", "f.npz", "the weights that `key` attributes of literals refer to"),
+    (
+        "weights",
+        "f.npz",
+        "weights that `key` attributes refer to (default: FILE.npz, if it is there)",
+    ),
 )
 _LISTS = ("passes", "patterns")  # may be given several times
 _VALUES = {name: value for name, value, _ in OPTIONS}

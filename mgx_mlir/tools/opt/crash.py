@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mgx_mlir.core.errors import FileError
+from mgx_mlir.core.weight_files import weights_beside
 
 PENDING = "MGX_OPT_PENDING_REPRODUCER"  # where the child keeps what it is about to run
 
@@ -41,9 +42,9 @@ def run_guarded(argv: Sequence[str], path: str) -> int:
         if file.exists():
             try:
                 shutil.copyfile(file, path)
-                weights = file.with_suffix(".npz")
-                if weights.exists():
-                    shutil.copyfile(weights, Path(path).with_suffix(".npz"))
+                weights = weights_beside(file)
+                if os.path.exists(weights):
+                    shutil.copyfile(weights, weights_beside(path))
             except OSError as e:
                 reason = (e.strerror or str(e)).lower()
                 raise FileError(f"cannot write '{path}': {reason}") from None

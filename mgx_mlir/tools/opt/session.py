@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import time
@@ -14,7 +15,7 @@ from mgx_mlir.core.errors import MgxError, PassError, UsageError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.operand_segments import asm, parse_module
-from mgx_mlir.core.weight_files import read_weights, used_keys, write_weights
+from mgx_mlir.core.weight_files import read_weights, used_keys, weights_beside, write_weights
 from mgx_mlir.rewrite.passes import (
     Instrumentation,
     NestedPass,
@@ -50,6 +51,9 @@ class Session:
         self.context = new_context()
         self.context.allow_unregistered_dialects = arguments.flag("allow-unregistered-dialect")
         weights = arguments.values.get("weights")
+        beside = weights_beside(arguments.input)
+        if weights is None and arguments.input != "-" and os.path.lexists(beside):
+            weights = beside
         self.store = WeightStore() if weights is None else read_weights(weights)
         self.disabled = arguments.patterns("disable-pattern")
         self.disabled_passes = arguments.passes_named("mgx-disable-passes")
@@ -125,6 +129,11 @@ class Session:
         path = self.arguments.values.get("save-weights")
         if path is not None:
             write_weights(path, {k: self.store.get(k) for k in sorted(self.keys)})
+            return
+        made = self.arguments.values.get("o", "-")
+        found = {k: self.store.get(k) for k in sorted(self.keys) if k in self.store}
+        if found and made != "-":
+            write_weights(weights_beside(made), found)
 
     def _located(self, location: str) -> str:
         """Write a location as it is shown: what was parsed from memory is in "-"."""
@@ -223,7 +232,7 @@ class Session:
             raise MgxError("the IR differs after a round trip", notes=[f"printed {a}", f"read {b}"])
 
     def _note_weights(self, module: ir.Operation) -> None:
-        if "save-weights" in self.arguments:
+        if "save-weights" in self.arguments or "o" in self.arguments:
             self.keys |= used_keys(module)
 
     def _compare(self, lines: Sequence[str], seen: list[Diagnostic]) -> int:

@@ -29,8 +29,8 @@ options:
   --test-timeout=<seconds>      limit of one run of the command (default 60); a run that takes
                                 longer is interesting where the input's own does as well
   --timeout=<seconds>           limit of everything (default 3600)
-  --weights=<f.npz>             the weights that `key` attributes of literals refer to; those of a
-                                form lie beside it, under its name with .npz
+  --weights=<f.npz>             the weights that `key` attributes of literals refer to (default:
+                                INPUT.npz, if there); those of a form lie beside it, FORM.npz
   --allow-unregistered-dialect  accept ops of dialects that are not registered
   --help                        print this text
 

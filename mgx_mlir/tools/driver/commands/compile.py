@@ -21,8 +21,9 @@ The compiled program is printed to stdout, a kernel per line as target::operator
 device is needed; registers, spills and launches of each kernel go to stderr.
 --output FILE.mxr saves the program with its code, which the other commands then take as a model;
 with several architectures the code of each, of which a run takes what fits its device.
---output FILE.vmfb writes the code that the runtime loads, without the weights; with several
-architectures one file each, FILE.ARCH.vmfb. What the compile took goes to stderr."""
+--output FILE.vmfb writes the code for IREE's tools and its C API, the weights beside it in FILE.irpa,
+and prints the iree-run-module line that runs it; with several architectures one pair each,
+FILE.ARCH.vmfb. What the compile took goes to stderr."""
 OPTIONS = (*COMPILERS, HELP)
 FILES = ("msgpack", "json")  # forms that hold code for several architectures
 
@@ -62,3 +63,13 @@ def _write_code(
         path = str(Path(path).with_suffix(f".{arch}{CODE}"))
     write_file(path, bytes(compiled.executable.vmfb))
     say(f"Writing: {path}")
+    # start-up: only what the command asks for is loaded
+    from mgx_mlir.runtime.parameter_files import run_line, write_parameters
+
+    weights = None
+    if compiled.params:
+        weights = str(Path(path).with_suffix(".irpa"))
+        write_parameters(weights, compiled.params)
+        say(f"Writing: {weights}")
+    device = "hip" if choice.target == "gpu" else "local-task"
+    print(run_line(path, weights, device, list(compiled.signature.inputs)))

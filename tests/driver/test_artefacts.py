@@ -1,0 +1,63 @@
+"""What compile and read write is whole: other tools run it as it lies there."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+import mgx_mlir as migraphx
+from mgx_mlir.tools.opt import main as opt
+from tests.driver.conftest import Driver
+
+SHIFT = np.arange(60000, dtype=np.float32).reshape(3000, 20) / 1000
+
+
+@pytest.fixture
+def shifted(tmp_path: Path) -> Path:
+    """A model with a weight that the IR does not hold."""
+    path = tmp_path / "m.onnx"
+    graph = helper.make_graph(
+        [
+            helper.make_node("Add", ["x", "a"], ["sum"]),
+            helper.make_node("ReduceMax", ["sum"], ["y"], axes=[0], keepdims=0),
+        ],
+        "shifted",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1])],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [20])],
+        [numpy_helper.from_array(SHIFT, "a")],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    return path
+
+
+def test_code_is_written_with_its_weights_and_the_line_that_runs_it(
+    driver: Driver, shifted: Path, tmp_path: Path
+) -> None:
+    ran = driver("compile", shifted, "--cpu", "-o", tmp_path / "out dir.vmfb")
+    assert ran.status == 0, ran.errors
+    (line,) = ran.out.splitlines()
+    assert line.startswith("iree-run-module ")
+    assert (tmp_path / "out dir.irpa").exists()
+    done = subprocess.run(line, shell=True, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    # printed with six digits
+    numbers = done.stdout.rpartition("=")[2].split()
+    np.testing.assert_allclose(np.array(numbers, np.float32), SHIFT.max(0), rtol=1e-5)
+
+
+def test_every_tool_finds_the_weights_of_a_module(
+    driver: Driver, shifted: Path, tmp_path: Path
+) -> None:
+    module, better = tmp_path / "m.mlir", tmp_path / "better.mlir"
+    assert driver("read", shifted, "-o", module).status == 0
+    assert opt.main([str(module), "--mgx-optimize-module", "-o", str(better)]) == 0
+    for path in (module, better):
+        assert driver("run", path, "--ref").status == 0
+        (found,) = migraphx.compile(path, "cpu").run(np.float32([2]))
+        np.testing.assert_array_equal(found, (SHIFT + 2).max(0))
+    assert sorted(p.name for p in tmp_path.glob("*.npz")) == ["better.mlir.npz", "m.mlir.npz"]
