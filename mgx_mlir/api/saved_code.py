@@ -16,7 +16,8 @@ import numpy as np
 
 from mgx_mlir.api.program import get_target, program
 from mgx_mlir.compiler.architectures import device_archs, of_device, together
-from mgx_mlir.compiler.compiled import CompiledProgram, CompileSettings, CompileStats, IreeProgram
+from mgx_mlir.compiler.compiled import CompiledProgram, CompileStats, IreeProgram
+from mgx_mlir.compiler.settings import CompileSettings
 from mgx_mlir.core import operand_segments
 from mgx_mlir.core.errors import FileError, MgxError, UsageError
 from mgx_mlir.core.literals import WeightStore, content_key

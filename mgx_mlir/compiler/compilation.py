@@ -8,12 +8,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-from mgx_mlir.compiler.compiled import CompileSettings, CompileStats, IreeProgram
+from mgx_mlir.compiler.compiled import CompileStats, IreeProgram
 from mgx_mlir.compiler.dumps import show_compiled, show_lowered
 from mgx_mlir.compiler.environment import watched
 from mgx_mlir.compiler.models import ModelSource, program_of
 from mgx_mlir.compiler.plainer import PlainerKernels
 from mgx_mlir.compiler.program_cache import find_program, keep_program, program_cache_key
+from mgx_mlir.compiler.settings import CompileSettings
 from mgx_mlir.compiler.stages import (
     backend_of,
     names_open_dims,

@@ -8,14 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from mgx_mlir.compiler.architectures import named, of_device, together
-from mgx_mlir.compiler.compiled import (
-    CompiledProgram,
-    CompileSettings,
-    CompileStats,
-    IreeProgram,
-    RefProgram,
-)
+from mgx_mlir.compiler.compiled import CompiledProgram, CompileStats, IreeProgram
 from mgx_mlir.compiler.models import ModelSource, program_of, read_model, refuse_unknown
+from mgx_mlir.compiler.ref_program import RefProgram
+from mgx_mlir.compiler.settings import CompileSettings
 from mgx_mlir.compiler.tuning.search import Inputs
 from mgx_mlir.compiler.tuning.tuned import compile_tuned
 from mgx_mlir.compiler.without_names import WithoutNames
@@ -131,7 +127,7 @@ def _interpret(model: ModelSource, settings: CompileSettings, compute: str) -> R
     state_values(program)
     run_pipeline(program.module, pipeline("ref"), store=program.store)
     stats.total_s = time.perf_counter() - start
-    return RefProgram(settings, program, stats, compute)
+    return RefProgram(settings.placement, program, stats, compute)
 
 
 __all__ = ["CompiledProgram", "IreeProgram", "RefProgram", "compile", "read_model"]

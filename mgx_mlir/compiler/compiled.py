@@ -1,45 +1,33 @@
-"""Compiled programs: what they were compiled with, and how each target runs them."""
+"""Compiled programs: what they take and give, and how those that hold code run.
+
+Loading and running needs neither the compiler nor the bindings: what does is imported where used.
+"""
 
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mgx_mlir.compiler.device_plan import device_plan
-from mgx_mlir.compiler.environment import code_variables, left_out_rewrites
-from mgx_mlir.compiler.option_text import option_text
-from mgx_mlir.compiler.tuning.solutions import Tuning
-from mgx_mlir.core import dtypes, forks, operand_segments
-from mgx_mlir.core.context import new_context
+from mgx_mlir.core import dtypes, forks
 from mgx_mlir.core.errors import NamesDisagree, TargetError, UsageError
 from mgx_mlir.hardware.machine import available_cpus
-from mgx_mlir.passes.lower.gpu.gemm_shape import GemmConfig, GemmShape
-from mgx_mlir.programs.interpreter import Interpreter, Trace
 from mgx_mlir.programs.known_inputs import KnownInputs
 from mgx_mlir.programs.lowered import KernelInfo
-from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.programs.signature import Signature
-from mgx_mlir.rewrite.rewrite_trace import disabled_names
-from mgx_mlir.rewrite.switches import switches
 from mgx_mlir.runtime.device import open_device
 from mgx_mlir.runtime.hip import device_arch
-from mgx_mlir.runtime.trace_eval import printing, trace_level
 from mgx_mlir.targets import emulator
 from mgx_mlir.targets.base import Executable
 
 if TYPE_CHECKING:
     from mgx_mlir.compiler.without_names import WithoutNames
+    from mgx_mlir.programs.program_ir import ProgramIR
     from mgx_mlir.runtime.iree_runtime import LoadedModule
-
-
-# settings that change nothing of the code that a compile makes
-_NOT_OF_CODE = ("cache", "timeout", "emulate", "threads", "exhaustive_tune", "tuning_inputs")
 
 # Bytes of inputs, results, weights and what is in between. A second thread costs 9 us a call; a
 # product of matrices of 200 kB, or a sum of 700 kB, takes twice as long on one.
@@ -47,56 +35,11 @@ _SMALL = 1 << 17
 
 
 @dataclass(frozen=True)
-class CompileSettings:
-    """What a compile depends on besides the program.
+class Placement:
+    """Where a compiled program runs; `emulate`: a gpu program runs on the emulator."""
 
-    fast_math: rewrites that change rounding. disable: passes to leave out. kernel_boundaries: off
-    leaves fusion to IREE. cache: look up and keep results. timeout: seconds of the backend.
-    tuning, products: what searches found, for the program and for products that it may have.
-    emulate: a gpu program runs on the emulator. threads: CPU threads of a run, None: as tuned or
-    all. exhaustive_tune, tuning_inputs: search, timing runs on these inputs.
-    """
-
-    target: str = "cpu"
-    arch: str | None = None
-    fast_math: bool = True
-    disable: tuple[str, ...] = ()
-    kernel_boundaries: bool = True
-    cache: bool = True
-    timeout: float | None = None
-    onnx: Mapping[str, Any] = field(default_factory=dict)
-    tuning: Tuning = field(default_factory=Tuning)
-    products: tuple[tuple[GemmShape, GemmConfig], ...] = ()
+    target: str
     emulate: bool = False
-    threads: int | None = None
-    exhaustive_tune: bool = False
-    tuning_inputs: Callable[[Signature], Sequence[np.ndarray]] | None = None
-
-    @property
-    def run_threads(self) -> int | None:
-        """The CPU threads of a run, None: all."""
-        return self.threads or self.tuning.threads
-
-    @property
-    def boundaries(self) -> bool:
-        """Whether each kernel is ours."""
-        return self.kernel_boundaries and self.tuning.boundaries
-
-    def key(self) -> dict[str, Any]:
-        """Return the options as JSON values, for the cache.
-
-        Errors: TypeError where an option cannot be written as text.
-        """
-        row = asdict(replace(self, tuning_inputs=None))
-        for name in _NOT_OF_CODE:
-            row.pop(name)
-        row["onnx"] = {k: option_text(v) for k, v in sorted(self.onnx.items())}
-        if folder := self.onnx.get("external_data_path"):
-            row["onnx"]["external_data_path"] = os.path.abspath(os.fspath(folder))
-        row["disable"] = [*self.disable, *sorted(switches().disable)]
-        row["disabled_rewrites"] = sorted({*disabled_names(), *left_out_rewrites()})
-        row["environment"] = code_variables()
-        return row
 
 
 @dataclass
@@ -139,12 +82,12 @@ class CompiledProgram:
 
     def __init__(
         self,
-        settings: CompileSettings,
+        placement: Placement,
         signature: Signature,
         kernels: Sequence[KernelInfo],
         stats: CompileStats,
     ) -> None:
-        self.settings, self.signature = settings, signature
+        self.placement, self.signature = placement, signature
         self.kernels, self.stats = list(kernels), stats
         self._known = KnownInputs(signature)
         self.without_names: WithoutNames | None = None
@@ -152,7 +95,7 @@ class CompiledProgram:
     @property
     def target(self) -> str:
         """The target's name."""
-        return self.settings.target
+        return self.placement.target
 
     @property
     def input_names(self) -> list[str]:
@@ -229,33 +172,6 @@ class CompiledProgram:
         raise NotImplementedError
 
 
-class RefProgram(CompiledProgram):
-    """The reference: each op interpreted in numpy."""
-
-    def __init__(
-        self, settings: CompileSettings, program: ProgramIR, stats: CompileStats, compute: str
-    ) -> None:
-        super().__init__(settings, Signature.of(program.main()), [], stats)
-        self._program = program
-        self._interpreter = Interpreter(program.module, program.store, compute=compute)
-
-    @property
-    def program(self) -> ProgramIR:
-        """Return the program that the interpreter runs."""
-        return self._program
-
-    def execute(self, arrays: Sequence[np.ndarray], trace: Trace | None = None) -> list[np.ndarray]:
-        """Run; `trace(op, results)` is called after each instruction.
-
-        Without one, MIGRAPHX_TRACE_EVAL has instructions printed.
-        """
-        named = {p.name: a for p, a in zip(self.signature.inputs, arrays, strict=True)}
-        with self._program.ctx:
-            if trace is None and trace_level():
-                trace = printing(self._program, trace_level())
-            return self._interpreter.run(named, trace=trace)
-
-
 class IreeProgram(CompiledProgram):
     """A program compiled by IREE, for the CPU or a GPU; loaded at its first run.
 
@@ -267,7 +183,7 @@ class IreeProgram(CompiledProgram):
 
     def __init__(
         self,
-        settings: CompileSettings,
+        placement: Placement,
         signature: Signature,
         kernels: Sequence[KernelInfo],
         stats: CompileStats,
@@ -278,7 +194,7 @@ class IreeProgram(CompiledProgram):
         module_text: str = "",
         threads: int | None = None,
     ) -> None:
-        super().__init__(settings, signature, kernels, stats)
+        super().__init__(placement, signature, kernels, stats)
         self.executable, self.params, self.threads = executable, params, threads
         self._program, self.module_text = program, module_text
         self._loaded: Any = None
@@ -291,6 +207,12 @@ class IreeProgram(CompiledProgram):
         with self._reading:
             if self._program is None and self.after_passes is not None:
                 self._program = self.after_passes()
+            # the bindings: a run needs none
+            from mgx_mlir.compiler.device_plan import device_plan
+            from mgx_mlir.core import operand_segments
+            from mgx_mlir.core.context import new_context
+            from mgx_mlir.programs.program_ir import ProgramIR
+
             if self._program is None:
                 ctx = new_context()
                 module = operand_segments.parse_module(self.module_text, ctx)
@@ -358,7 +280,7 @@ class IreeProgram(CompiledProgram):
 
     def _library(self) -> str | None:
         """Return the HIP library to run on; None: the machine's own."""
-        return str(emulator.activate()) if self.settings.emulate else None
+        return str(emulator.activate()) if self.placement.emulate else None
 
     def _of_device(self, library: str | None) -> IreeProgram:
         """Return the program whose code is for the device."""

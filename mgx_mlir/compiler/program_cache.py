@@ -8,9 +8,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from mgx_mlir.compiler.compiled import CompileSettings, CompileStats, IreeProgram
+from mgx_mlir.compiler.compiled import CompileStats, IreeProgram
 from mgx_mlir.compiler.environment import watched
 from mgx_mlir.compiler.models import HasProgram, ModelSource
+from mgx_mlir.compiler.settings import CompileSettings
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.files import ReadFile
 from mgx_mlir.frontends.onnx.registry import has_foreign
@@ -84,7 +85,7 @@ def find_program(key: str, settings: CompileSettings) -> IreeProgram | None:
         iree_crashes=len(executable.crashes),
     )
     return IreeProgram(
-        settings,
+        settings.placement,
         signature,
         kernels,
         stats,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 
 from mgx_mlir.compiler import environment
-from mgx_mlir.compiler.compiled import CompileSettings
 from mgx_mlir.compiler.dumps import dump_flags
+from mgx_mlir.compiler.settings import CompileSettings
 from mgx_mlir.core.errors import CompileError
 from mgx_mlir.passes.lower.cpu.isa import isa_of
 from mgx_mlir.passes.pipelines import NAMING, pipeline

@@ -1,25 +1,67 @@
-"""The one importer of the MLIR bindings; everything else takes them from here."""
+"""The one importer of the MLIR bindings; everything else takes them from here.
+
+They are imported when first used: loading and running a compiled program needs none of them.
+"""
 
 from __future__ import annotations
 
 import importlib
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING
-
-from torch_mlir import ir, passmanager, rewrite
-from torch_mlir._mlir_libs import _mlir
-from torch_mlir.dialects import ext, func, irdl
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from torch_mlir.dialects import arith, linalg, math, ml_program, scf, tensor, vector
+    from torch_mlir import ir, passmanager, rewrite
+    from torch_mlir.dialects import (
+        arith,
+        ext,
+        func,
+        irdl,
+        linalg,
+        math,
+        ml_program,
+        scf,
+        tensor,
+        vector,
+    )
 
-# Without a module of the dialect's name in a searched package the bindings retry the failing import
-# at every OpView: 18 us per op instead of 0.6 us, in walks, patterns and verifiers alike.
-_mlir.globals.append_dialect_search_prefix("mgx_mlir.dialects")
-# Nor have IREE's dialects a module here, whose ops the lowering makes as unregistered ones.
-for _name in ("flow", "hal", "iree_linalg_ext", "iree_tensor_ext", "util"):
-    sys.modules.setdefault(f"mgx_mlir.dialects.{_name}", ModuleType(_name, f"{_name}: no classes"))
+
+class _Bindings(ModuleType):
+    """A module of the bindings, whose content comes when the first of it is asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # what tools ask of any module loads nothing
+            raise AttributeError(name)
+        _prepare()
+        found = importlib.import_module(self.__name__)
+        self.__dict__.update({k: v for k, v in vars(found).items() if not k.startswith("__")})
+        return getattr(found, name)
+
+
+_prepared = False
+
+
+def _prepare() -> None:
+    """Say, once, in which packages the bindings look for the classes of a dialect."""
+    global _prepared
+    if _prepared:
+        return
+    from torch_mlir._mlir_libs import _mlir  # what this module is for
+
+    # Without a module of the dialect's name in a searched package the bindings retry the failing
+    # import at every OpView: 18 us per op instead of 0.6 us, in walks, patterns and verifiers.
+    _mlir.globals.append_dialect_search_prefix("mgx_mlir.dialects")
+    # Nor have IREE's dialects a module here, whose ops the lowering makes as unregistered ones.
+    for name in ("flow", "hal", "iree_linalg_ext", "iree_tensor_ext", "util"):
+        sys.modules.setdefault(f"mgx_mlir.dialects.{name}", ModuleType(name, f"{name}: no classes"))
+    _prepared = True
+
+
+if not TYPE_CHECKING:
+    ir, passmanager, rewrite = (
+        _Bindings(f"torch_mlir.{name}") for name in ("ir", "passmanager", "rewrite")
+    )
+    ext, func, irdl = (_Bindings(f"torch_mlir.dialects.{name}") for name in ("ext", "func", "irdl"))
 
 # Imported when first asked for: linalg alone takes 90 ms, and only lowering needs them.
 _LAZY = frozenset(("arith", "linalg", "math", "ml_program", "scf", "tensor", "vector"))
@@ -27,6 +69,7 @@ _LAZY = frozenset(("arith", "linalg", "math", "ml_program", "scf", "tensor", "ve
 
 def __getattr__(name: str) -> ModuleType:
     if name in _LAZY:
+        _prepare()
         return importlib.import_module(f"torch_mlir.dialects.{name}")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 

@@ -15,8 +15,9 @@ from typing import Any, Literal
 import numpy as np
 
 from mgx_mlir.compiler.compile import compile as compile_program
-from mgx_mlir.compiler.compiled import CompiledProgram, CompileSettings
+from mgx_mlir.compiler.compiled import CompiledProgram
 from mgx_mlir.compiler.environment import left_out_rewrites
+from mgx_mlir.compiler.settings import CompileSettings
 from mgx_mlir.compiler.stages import steps_of
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.debug.compare import Comparison, compare

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import WeightStore
-from mgx_mlir.core.operand_segments import asm
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.core.weight_files import used_keys
 
@@ -68,6 +67,9 @@ class ProgramIR:
     def text(self) -> str:
         """Return the module in MLIR's generic form."""
         with self.ctx:
+            # the bindings: a signature is read without them
+            from mgx_mlir.core.operand_segments import asm
+
             return asm(self.module.operation)
 
 

@@ -13,9 +13,9 @@ import pytest
 from onnx import TensorProto, helper
 
 import mgx_mlir
-from mgx_mlir.compiler.compiled import CompileSettings
 from mgx_mlir.compiler.option_text import option_text
 from mgx_mlir.compiler.program_cache import program_cache_key
+from mgx_mlir.compiler.settings import CompileSettings
 from mgx_mlir.targets import get_target
 
 dim = mgx_mlir.shape.dynamic_dimension

@@ -14,8 +14,8 @@ from onnx import TensorProto, helper
 
 import mgx_mlir
 from mgx_mlir.compiler import environment as compile_environment
-from mgx_mlir.compiler.compiled import CompileSettings
 from mgx_mlir.compiler.models import read_model
+from mgx_mlir.compiler.settings import CompileSettings
 from mgx_mlir.compiler.stages import run_passes
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.passes.pipelines import pipeline

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mgx_mlir.compiler.compile import compile as compile_program
-from mgx_mlir.compiler.compiled import CompileSettings
+from mgx_mlir.compiler.settings import CompileSettings
 from mgx_mlir.rewrite.pattern import disabled
 from tests.driver.conftest import Driver
 

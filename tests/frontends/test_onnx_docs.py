@@ -10,8 +10,8 @@ import pytest
 from contrib_cases import Case, Draws, check, model
 
 import mgx_mlir
-from mgx_mlir.compiler.compiled import CompileSettings
 from mgx_mlir.compiler.program_cache import program_cache_key
+from mgx_mlir.compiler.settings import CompileSettings
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.frontends.onnx import registry
 from mgx_mlir.frontends.onnx.importer import OnnxOptions, parse_onnx_buffer

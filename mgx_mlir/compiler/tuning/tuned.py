@@ -10,8 +10,9 @@ from typing import Any
 
 from mgx_mlir.compiler import environment
 from mgx_mlir.compiler.compilation import Compilation
-from mgx_mlir.compiler.compiled import CompileSettings, IreeProgram
+from mgx_mlir.compiler.compiled import IreeProgram
 from mgx_mlir.compiler.models import HasProgram, ModelSource, program_of
+from mgx_mlir.compiler.settings import CompileSettings
 from mgx_mlir.compiler.stages import backend_of, run_passes
 from mgx_mlir.compiler.tuning.cost_models import by_bound, by_time
 from mgx_mlir.compiler.tuning.gemm_search import search_products

@@ -176,7 +176,7 @@ def program_text(args: Arguments, program: ProgramIR, form: str, kernel_prefix: 
     print_program(program, stream, form, **options)
     text = stream.getvalue()
     if form == "py" and path is None and "migraphx.generate_argument(" in text:
-        say(f"note: large literals are generated numbers; -o FILE.py writes them to FILE.py.npz")
+        say("note: large literals are generated numbers; -o FILE.py writes them to FILE.py.npz")
     return text
 
 

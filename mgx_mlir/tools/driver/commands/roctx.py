@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mgx_mlir.compiler.compiled import RefProgram
+from mgx_mlir.compiler.ref_program import RefProgram
 from mgx_mlir.core.errors import TargetError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.runtime.trace_eval import Stepping
