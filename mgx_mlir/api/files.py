@@ -2,45 +2,76 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 import os
+from typing import TYPE_CHECKING, Any
 
-from mgx_mlir.api.program import program
-from mgx_mlir.api.saved_code import compiled_trees, holds_code, restore
+from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
+from mgx_mlir.compiler.saved import (
+    entry_trees,
+    holds_code,
+    literal_data,
+    restored,
+    tree_digest,
+    without_weights,
+)
 from mgx_mlir.core.errors import FileError, UsageError
-from mgx_mlir.frontends.mxr.checks import as_list, located
-from mgx_mlir.frontends.mxr.reader import MxrFile, read_data, read_file
-from mgx_mlir.printers.value_tree import (
+from mgx_mlir.core.tree_files import (
+    FILE_VERSION,
+    MIGRAPHX_VERSION,
     OWN_KEY,
     OWN_VERSION,
+    Binary,
     Tree,
     json_text,
     msgpack_bytes,
-    program_tree,
     save_tree,
 )
+from mgx_mlir.frontends.mxr.checks import as_list, located
+from mgx_mlir.frontends.mxr.files import MxrFile, read_data, read_file
+
+if TYPE_CHECKING:
+    from mgx_mlir.api.program import program
+
+
+class CodeAlone(FileError):
+    """A file of compile()'s code, where the program that it was compiled from is asked for."""
+
 
 FORMATS = ("msgpack", "json")
+ARRAYS = "arrays"  # what the calls of a saved program gave, where they are not arguments
 _REFUSED = "trust_code is off"
 _TRUST = (
     "load(.., trust_code=True) runs it (mgx-driver: --trust-code)",
     "compiled=False leaves it out (mgx-driver: --strip-context)",
 )
+_HINT = ("load it with compiled=False (mgx-driver: --strip-context) and compile it again",)
 
 
-def save(p: program, filename: str | os.PathLike[str], format: str = "msgpack") -> None:
-    """Write a program to a file (.mxr, or JSON with format="json").
+def save(
+    p: program | CompiledProgram,
+    filename: str | os.PathLike[str],
+    format: str = "msgpack",
+    *,
+    source: bool = False,
+) -> None:
+    """Write a program to a file (.mxr, or JSON with format="json"), or what compile() gave.
 
-    MIGraphX 2.16 reads it; of a compiled program it reads the program that was compiled. Raises
-    FileError.
+    MIGraphX 2.16 reads a program that is not compiled. A compiled one is its code and the weights
+    that the code uses; `source` keeps the weights of the program that it was compiled from too, so
+    that it can be compiled again. Raises FileError.
     """
-    save_tree(_tree(p), filename, format)
+    save_tree(_tree(p, source), filename, format)
 
 
-def save_buffer(p: program, format: str = "msgpack") -> bytes:
+def save_buffer(
+    p: program | CompiledProgram, format: str = "msgpack", *, source: bool = False
+) -> bytes:
     """Serialize a program to the bytes of a file."""
     if format not in FORMATS:
         raise UsageError(f"unknown format '{format}', expected {' or '.join(FORMATS)}")
-    tree = _tree(p)
+    tree = _tree(p, source)
     return msgpack_bytes(tree) if format == "msgpack" else json_text(tree).encode()
 
 
@@ -52,12 +83,13 @@ def load(
     emulate: bool = False,
     device_id: int = 0,
     trust_code: bool | None = None,
-) -> program:
-    """Read a program from a file.
+) -> Any:
+    """Read a program from a file: a `program`, or a CompiledProgram where such a one was saved.
 
     `format` None tells msgpack from JSON. A compiled program comes back compiled, without
     compiling again; `compiled=False` gives the program it was compiled from. Code for a GPU runs
-    on the one of `device_id`, or with `emulate` on the emulator.
+    on the one of `device_id`, or with `emulate` on the emulator. Weights are used where they lie in
+    the file. Without torch-mlir, code of a `program` comes as a CompiledProgram too.
 
     A compiled file holds machine code that will run. `trust_code` None takes it where the file
     belongs to this user or to root, and not everybody may write to it; True takes it from any file,
@@ -66,7 +98,7 @@ def load(
     """
     found = read_file(filename, format)
     doubt = found.doubt if trust_code is None else "" if trust_code else _REFUSED
-    return _program(found, compiled, os.fspath(filename), emulate, device_id, doubt)
+    return _loaded(found, compiled, emulate, device_id, doubt)
 
 
 def load_buffer(
@@ -77,37 +109,152 @@ def load_buffer(
     emulate: bool = False,
     device_id: int = 0,
     trust_code: bool = True,
-) -> program:
+) -> Any:
     """Read a program from the bytes `b` of a file; as load. A buffer that can change is copied.
 
     Bytes have no owner: their code is taken, unless `trust_code` is off.
     """
     held = b if isinstance(b, bytes) else bytes(b)
     doubt = "" if trust_code else _REFUSED
-    return _program(read_data(held, format), compiled, "<buffer>", emulate, device_id, doubt)
+    return _loaded(read_data(held, format), compiled, emulate, device_id, doubt)
 
 
-def _tree(p: program) -> Tree:
+def load_program(
+    filename: str | os.PathLike[str], format: str | None = None, **how: Any
+) -> program:
+    """Read a `program` from a file, also where compile()'s result was saved; as load."""
+    return as_program(load(filename, format, **how))
+
+
+def as_program(found: Any) -> program:
+    """Return a loaded program in MIGraphX's class."""
+    if not isinstance(found, CompiledProgram):
+        return found
+    from mgx_mlir.api.program import program  # the bindings: running code needs none
+
+    return program.of_code(found, {}, lambda: found.program, {})
+
+
+# ---- writing -----------------------------------------------------------------------------------
+
+
+def _tree(p: program | CompiledProgram, source: bool) -> Tree:
+    if isinstance(p, CompiledProgram):
+        return _code_tree(p, source)
+    # the bindings: what compile() gave is saved without them
+    from mgx_mlir.api.program import program
+    from mgx_mlir.printers.value_tree import program_tree
+
     if not isinstance(p, program):
         raise UsageError(f"expected a program, got {type(p).__name__}")
-    tree = program_tree(p.program_ir)
-    if p.is_compiled():
-        own = tree.setdefault(OWN_KEY, {"version": OWN_VERSION})
-        own["compiled"] = compiled_trees(p, tree["modules"])
+    if not p.is_compiled():
+        return program_tree(p.program_ir)
+    held = p.saved_tree
+    if held == {}:
+        return _code_tree(p.compiled, source)
+    if held is None:
+        tree = program_tree(p.program_ir)
+        if isinstance(p.compiled, IreeProgram) and not source:
+            tree["modules"] = without_weights(tree["modules"])
+    else:
+        tree = {k: _written(v) for k, v in held.items()}
+    own = tree.setdefault(OWN_KEY, {"version": OWN_VERSION})
+    modules = tree["modules"]
+    held_keys = set(literal_data(modules))
+    own["compiled"] = entry_trees(p.compiled, p.compile_options, tree_digest(modules), held_keys)
     return tree
 
 
-def _program(
-    found: MxrFile, compiled: bool, name: str, emulate: bool, device_id: int, doubt: str
-) -> program:
-    made = program.of(found.program)
+def _code_tree(c: CompiledProgram, source: bool) -> Tree:
+    """Return the tree of what compile() gave, which keeps no program before the passes."""
+    if source:
+        raise UsageError(
+            "what compile() gave has no source to keep",
+            notes=["parse_onnx(..), compile and save a program"],
+        )
+    options: dict[str, Any] = {}
+    if isinstance(c, IreeProgram):
+        modules: Tree = {}
+    else:
+        from mgx_mlir.printers.value_tree import program_tree  # the bindings
+
+        return {
+            **(tree := program_tree(c.program)),
+            OWN_KEY: {
+                **tree.get(OWN_KEY, {"version": OWN_VERSION}),
+                "gives": ARRAYS,
+                "compiled": entry_trees(c, options, tree_digest(tree["modules"]), set()),
+            },
+        }
+    return {
+        "version": FILE_VERSION,
+        "migraphx_version": MIGRAPHX_VERSION,
+        "targets": [],
+        "contexts": [],
+        "modules": modules,
+        OWN_KEY: {
+            "version": OWN_VERSION,
+            "gives": ARRAYS,
+            "compiled": entry_trees(c, options, tree_digest(modules), set()),
+        },
+    }
+
+
+def _written(tree: Tree) -> Tree:
+    """Return a tree that was read as one to write."""
+    if isinstance(tree, dict):
+        return {k: _written(v) for k, v in tree.items()}
+    if isinstance(tree, list):
+        return [_written(v) for v in tree]
+    return Binary(tree) if isinstance(tree, memoryview) else tree
+
+
+# ---- reading -----------------------------------------------------------------------------------
+
+
+def _loaded(found: MxrFile, compiled: bool, emulate: bool, device_id: int, doubt: str) -> Any:
     try:
         entries = as_list(found.own.get("compiled"), "'compiled'")
         if compiled and doubt and holds_code(entries):
             raise FileError(f"the file holds machine code, which is not run: {doubt}", notes=_TRUST)
         if compiled and entries:
-            modules = found.tree["modules"]
-            restore(made, entries, modules, emulate=emulate, device_id=device_id)
+            return _compiled(found, entries, emulate, device_id)
     except FileError as e:
-        raise located(e, name) from None
-    return made
+        raise located(e, found.name) from None
+    if entries and not found.modules:
+        raise CodeAlone(
+            "the file holds code alone, and no program that it was compiled from",
+            location=found.name,
+        )
+    from mgx_mlir.api.program import program  # the bindings: running code needs none
+
+    return program.of(found.program)
+
+
+def _compiled(found: MxrFile, entries: list[Tree], emulate: bool, device_id: int) -> Any:
+    c, options, found.weights = restored(
+        entries, found.modules, hint=_HINT, emulate=emulate, device_id=device_id
+    )
+    gives_arrays = found.own.get("gives") == ARRAYS
+    if c is None:
+        # the bindings: the reference interprets the program
+        from mgx_mlir.api.program import get_target, program
+
+        made = program.of(found.program)
+        stated = ("fast_math", "offload_copy")
+        made.compile(get_target("ref"), **{k: v for k, v in options.items() if k in stated})
+        return made.compiled if gives_arrays else made
+    if gives_arrays or not _has_bindings():
+        return c
+    from mgx_mlir.api.program import program  # the bindings: running code needs none
+
+    saved = {k: v for k, v in found.tree.items() if k != OWN_KEY}
+    own = {k: v for k, v in found.own.items() if k != "compiled"}
+    if not gives_arrays:
+        saved[OWN_KEY] = own
+    return program.of_code(c, options, lambda: found.program, saved)
+
+
+@functools.cache
+def _has_bindings() -> bool:
+    return importlib.util.find_spec("torch_mlir") is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from inspect import signature
@@ -111,9 +112,16 @@ class program:
     A program that is not compiled runs on the reference interpreter.
     """
 
-    def __init__(self, built: ProgramBuilder | None = None, *, source: str = "") -> None:
-        self._builder = built or ProgramBuilder()
-        self._builder.on_attach = self._attached
+    saved_tree: dict[str, Any] | None = None  # the file it was loaded from, compiled
+
+    def __init__(
+        self,
+        built: ProgramBuilder | Callable[[], ProgramIR] | None = None,
+        *,
+        source: str = "",
+    ) -> None:
+        """`built` that is a function makes the program when it is first looked at."""
+        self._built: ProgramBuilder | Callable[[], ProgramIR] = built or ProgramBuilder()
         self._source = source
         self._compiled: CompiledProgram | None = None
         self.compile_options: dict[str, Any] = {}
@@ -127,10 +135,39 @@ class program:
         """Wrap a compiler's program; the two share their operations."""
         return program(ProgramBuilder.of(found), source=found.source)
 
+    @staticmethod
+    def of_code(
+        compiled: CompiledProgram,
+        options: Mapping[str, Any],
+        source: Callable[[], ProgramIR],
+        saved: dict[str, Any] | None = None,
+    ) -> program:
+        """Wrap compiled code; `source` reads what it was compiled from, where that is asked for.
+
+        `saved` is the tree of the file that has both, without the code.
+        """
+        made = program(source)
+        made.adopt(compiled, options)
+        made.saved_tree = saved
+        return made
+
+    @property
+    def _builder(self) -> ProgramBuilder:
+        if not isinstance(self._built, ProgramBuilder):
+            found = self._built()
+            self._built, self._source = ProgramBuilder.of(found), found.source
+        me = weakref.ref(self)  # a cycle would keep the weights until the collector comes
+
+        def attached(m: ModuleBuilder) -> None:
+            if (found := me()) is not None:
+                found._attached(m)
+
+        self._built.on_attach = attached
+        return self._built
+
     def become(self, found: ProgramIR) -> None:
         """Replace the content by another program's; older references become stale."""
-        self._builder = ProgramBuilder.of(found)
-        self._builder.on_attach = self._attached
+        self._built = ProgramBuilder.of(found)
         self._reset()
 
     # ---- identity of instructions ------------------------------------------------------------
@@ -140,7 +177,7 @@ class program:
         self._generation += 1
         self._entities: list[Instruction] = []
         self._numbers: dict[Any, int] = {}
-        self._view: ProgramBuilder = self._builder
+        self._shown_view: ProgramBuilder | None = None
         self._layout: ModuleShapes | None = None
         self.changed()
 
@@ -197,6 +234,11 @@ class program:
                 if value == entity:
                     return name
         return self.listed(entity).attributes["parameter"]
+
+    @property
+    def _view(self) -> ProgramBuilder:
+        """The modules that references are of."""
+        return self._shown_view or self._builder
 
     # ---- views -------------------------------------------------------------------------------
 
@@ -288,8 +330,8 @@ class program:
 
     def get_main_module(self) -> module:
         """Return the main module; of a compiled program, the one after the passes."""
-        if self._compiled is not None and self._view is self._builder:
-            self._view = ProgramBuilder.of(self._compiled.program)
+        if self._compiled is not None and self._shown_view is None:
+            self._shown_view = ProgramBuilder.of(self._compiled.program)
         return module(self, self._view.modules["main"], self._generation)
 
     def create_module(self, name: str) -> module:
@@ -375,6 +417,21 @@ class program:
         if self._compiled is None:
             raise UsageError("the program is not compiled")
         return self._compiled
+
+    def close(self) -> None:
+        """Give back the compiled code and its weights; the program does not run afterwards."""
+        if self._compiled is None:
+            return
+        self._compiled.close()
+        self.saved_tree = None
+        if not isinstance(self._built, ProgramBuilder):
+            self._built = _read_no_more  # the file is given back too
+
+    def __enter__(self) -> program:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def finalize(self) -> None:
         """Load the compiled code and its weights; otherwise the first run does."""
@@ -527,10 +584,27 @@ class program:
             print_listing(self.listing(), stream)
         return stream.getvalue()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the program as its file; a compiled one as its code, without the source."""
+        from mgx_mlir.api.files import load_buffer, save_buffer  # they import this module
+
+        return _unpickled, (load_buffer, save_buffer(self), self._offload)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, program) and repr(self) == repr(other)
 
     __hash__ = object.__hash__
+
+
+def _read_no_more() -> ProgramIR:
+    raise UsageError("the program is closed")
+
+
+def _unpickled(load: Callable[[bytes], program], data: bytes, offload: bool) -> program:
+    """Restore a program that was pickled."""
+    made = load(data)
+    made._offload = offload
+    return made
 
 
 def index_lines(listing: Listing) -> dict[Any, Line]:

@@ -229,7 +229,7 @@ class Compilation:
         with program.ctx:
             text = operand_segments.asm(program.module.operation, enable_debug_info=True)
         return IreeProgram(
-            self.settings,
+            self.settings.placement,
             with_variants(Signature.of(program.main()), self.chosen),
             lowered.kernels,
             self.stats,

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from mgx_mlir.runtime.device import open_device
 from mgx_mlir.runtime.hip import device_arch
 from mgx_mlir.targets import emulator
 from mgx_mlir.targets.base import Executable
+
+Self = TypeVar("Self", bound="CompiledProgram")
 
 if TYPE_CHECKING:
     from mgx_mlir.compiler.without_names import WithoutNames
@@ -171,6 +173,15 @@ class CompiledProgram:
         """Run on checked arrays in order of the inputs."""
         raise NotImplementedError
 
+    def close(self) -> None:
+        """Give back the code, the weights and the device's memory; it does not run afterwards."""
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
 
 class IreeProgram(CompiledProgram):
     """A program compiled by IREE, for the CPU or a GPU; loaded at its first run.
@@ -179,6 +190,7 @@ class IreeProgram(CompiledProgram):
     """
 
     alternatives: tuple[IreeProgram, ...] = ()
+    _closed = False
     after_passes: Callable[[], ProgramIR] | None = None  # makes `program`, of a cached one
 
     def __init__(
@@ -196,7 +208,14 @@ class IreeProgram(CompiledProgram):
     ) -> None:
         super().__init__(placement, signature, kernels, stats)
         self.executable, self.params, self.threads = executable, params, threads
-        self._program, self.module_text = program, module_text
+        self.module_text = module_text
+        self._start()
+        self._program = program
+
+    def _start(self) -> None:
+        """Set what belongs to this object alone."""
+        self._known = KnownInputs(self.signature)
+        self._program: ProgramIR | None = None
         self._loaded: Any = None
         self._lock = forks.lock()
         self._reading = forks.lock()
@@ -223,6 +242,17 @@ class IreeProgram(CompiledProgram):
         return found
 
     @property
+    def text(self) -> str:
+        """The program after the passes, as MLIR."""
+        if not self.module_text:
+            # the bindings: a run needs none
+            from mgx_mlir.core.operand_segments import asm
+
+            with self.program.ctx:
+                self.module_text = asm(self.program.module.operation, enable_debug_info=True)
+        return self.module_text
+
+    @property
     def archs(self) -> tuple[str, ...]:
         """What there is code for: this program's architecture, then those of `alternatives`."""
         return tuple(p.executable.arch for p in (self, *self.alternatives))
@@ -241,6 +271,8 @@ class IreeProgram(CompiledProgram):
             if self._loaded is not None and self._loaded.device.is_lost:
                 forks.keep(self._loaded)  # what it holds belongs to the parent's threads
                 self._loaded = None
+            if self._closed:
+                raise UsageError("the program is closed")
             if self._loaded is None:
                 # start-up: compiling needs no runtime
                 from mgx_mlir.runtime.iree_runtime import LoadedModule
@@ -293,6 +325,32 @@ class IreeProgram(CompiledProgram):
                 notes=[f"compile for {arch}, or for several: arch='{self.archs[0]},{arch}'"],
             )
         return found
+
+    def close(self) -> None:
+        """Give back code, weights and what was loaded of them. Results that were given stay."""
+        with self._lock:
+            self._closed, self._loaded = True, None
+            self.params, self.without_names = {}, None
+            self.executable = replace(self.executable, vmfb=b"")
+        for each in self.alternatives:
+            each.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the artefact: what was loaded, and the program it was made from, stay here."""
+        state = dict(self.__dict__)
+        for name in ("_loaded", "_lock", "_reading", "_program", "after_passes", "_known"):
+            state.pop(name, None)
+        return {**state, "without_names": None, "module_text": self.text}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._start()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> IreeProgram:
+        """Return a program that loads its own; the two share the weights, which nobody changes."""
+        made = type(self).__new__(type(self))
+        made.__setstate__(self.__getstate__())
+        return made
 
     def execute(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run the compiled code on arrays in the order of the inputs."""

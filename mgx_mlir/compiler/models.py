@@ -14,7 +14,7 @@ from mgx_mlir.core.op import is_a
 from mgx_mlir.dialects.migraphx.buffers import Unknown
 from mgx_mlir.frontends.dims import with_model_dims
 from mgx_mlir.frontends.mlir_files import read_mlir
-from mgx_mlir.frontends.mxr.reader import read_file
+from mgx_mlir.frontends.mxr.files import read_file
 from mgx_mlir.frontends.onnx.options import OnnxOptions
 from mgx_mlir.programs.program_ir import ProgramIR
 

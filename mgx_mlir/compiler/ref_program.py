@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from mgx_mlir.compiler.compiled import CompiledProgram, CompileStats, Placement
+from mgx_mlir.core import operand_segments
+from mgx_mlir.core.context import new_context
+from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.programs.interpreter import Interpreter, Trace
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.programs.signature import Signature
@@ -23,6 +27,19 @@ class RefProgram(CompiledProgram):
         self._program = program
         self._interpreter = Interpreter(program.module, program.store, compute=compute)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the program that is interpreted: its text and its weights."""
+        p = self._program
+        with p.ctx:
+            text = operand_segments.asm(p.module.operation, enable_debug_info=True)
+        weights = dict(p.store.items())
+        compute = self._interpreter.compute
+        return _unpickled, (self.placement, self.stats, compute, text, weights, p.source)
+
+    def close(self) -> None:
+        """Give back the program and its weights."""
+        self._program = self._interpreter = None  # type: ignore[assignment]
+
     @property
     def program(self) -> ProgramIR:
         """Return the program that the interpreter runs."""
@@ -38,3 +55,18 @@ class RefProgram(CompiledProgram):
             if trace is None and trace_level():
                 trace = printing(self._program, trace_level())
             return self._interpreter.run(named, trace=trace)
+
+
+def _unpickled(
+    placement: Placement,
+    stats: CompileStats,
+    compute: str,
+    text: str,
+    weights: dict[str, np.ndarray],
+    source: str,
+) -> RefProgram:
+    ctx = new_context()
+    module = operand_segments.parse_module(text, ctx)
+    return RefProgram(
+        placement, ProgramIR(ctx, module, WeightStore(weights), source), stats, compute
+    )

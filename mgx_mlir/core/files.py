@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import mmap
 import os
 import secrets
 import stat
@@ -18,6 +19,7 @@ import numpy as np
 
 from mgx_mlir.core.errors import FileError
 
+_MAP_FROM = 4 << 20  # bytes: smaller files are copied, a mapping holds a descriptor
 _CLOEXEC = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -152,8 +154,14 @@ def read_bytes(path: str | os.PathLike[str]) -> memoryview:
     return read_with_status(path)[0]
 
 
-def read_with_status(path: str | os.PathLike[str]) -> tuple[memoryview, os.stat_result]:
-    """Return the bytes of a regular file, and whose it is. FileError for anything else."""
+def read_with_status(
+    path: str | os.PathLike[str], *, mapped: bool = False
+) -> tuple[memoryview, os.stat_result]:
+    """Return the bytes of a regular file, and whose it is. FileError for anything else.
+
+    mapped: a file from 4 MB on is mapped, if nobody but this user and root can make it shorter:
+    reading past the end of what is mapped ends the process.
+    """
     name = os.fspath(path)
     try:
         # not blocking: opening a pipe that nobody writes to would wait forever
@@ -167,6 +175,11 @@ def read_with_status(path: str | os.PathLike[str]) -> tuple[memoryview, os.stat_
         raise FileError("expected a regular file", location=name)
     note_read(name, fd)
     with os.fdopen(fd, "rb", buffering=0) as f:
+        if mapped and status.st_size >= _MAP_FROM and not writer_of(status):
+            try:
+                return memoryview(mmap.mmap(fd, 0, access=mmap.ACCESS_READ)), status
+            except (OSError, ValueError):
+                pass  # a file system without mappings
         data = np.empty(status.st_size, np.uint8)  # not touched until read into
         view, at = data.data, 0
         while at < len(view):

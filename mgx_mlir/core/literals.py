@@ -18,6 +18,7 @@ from mgx_mlir.core.shapes import TensorType
 
 LITERAL = "migraphx.literal"
 INLINE_ELEMENTS = 16  # up to this many elements (or a splat) a constant stays in the IR
+LEFT_OUT = "left-out-"  # begins keys of weights that a file of code does not hold
 ALIGNMENT = 64  # what the runtime needs to use an array in place
 
 _ACTIVE: contextvars.ContextVar[WeightStore | None] = contextvars.ContextVar(
@@ -57,6 +58,11 @@ class WeightStore:
     def get(self, key: str) -> np.ndarray:
         """Return the array of a key; ModelError where the store has none."""
         found = self._arrays.get(key)
+        if found is None and key.startswith(LEFT_OUT):
+            raise ModelError(
+                "the program's weights were left out when its code was saved",
+                notes=["save(.., source=True), mgx-driver --with-source, keeps them"],
+            )
         if found is None:
             raise ModelError(
                 f"weight '{key}' is not in the program's weight store",
@@ -216,6 +222,12 @@ def create(
     kind, attributes = literal_attributes(np.asarray(array))
     op = ir.Operation.create(LITERAL, results=[kind.mlir()], attributes=attributes, loc=loc, ip=ip)
     return op.result
+
+
+def create_left_out(kind: TensorType, key: str, *, ip: ir.InsertionPoint | None = None) -> ir.Value:
+    """Build a `migraphx.literal` of a weight that is known by type alone."""
+    attributes = {"key": ir.StringAttr.get(LEFT_OUT + key)}
+    return ir.Operation.create(LITERAL, results=[kind.mlir()], attributes=attributes, ip=ip).result
 
 
 def is_literal(x: ir.Value | ir.Operation | ir.OpView | ir.Block) -> bool:

@@ -1,4 +1,4 @@
-"""A program as MIGraphX's value tree, and the two encodings of it: msgpack and JSON.
+"""A program as MIGraphX's value tree; core/tree_files.py encodes it.
 
 The tree is made of None, bool, int, float, str, lists, dicts (in writing order) and Binary. Files
 of version 8: program, modules, nodes, shapes and literals as MIGraphX 2.16 names them, and where a
@@ -7,21 +7,25 @@ program needs it one key more, `mgx_mlir`, that MIGraphX does not read.
 
 from __future__ import annotations
 
-import functools
-import json
-import math
 import os
-import struct
 from collections import Counter
-from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO, TextIO, TypeAlias
 
 import numpy as np
 
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import FileError
-from mgx_mlir.core.files import atomic
-from mgx_mlir.core.names import quoted_unicode
+from mgx_mlir.core.tree_files import (
+    FILE_VERSION,
+    MIGRAPHX_VERSION,
+    OWN_KEY,
+    OWN_VERSION,
+    Binary,
+    Tree,
+    save_tree,
+    write_json,
+    write_msgpack,
+)
 from mgx_mlir.printers.instructions import ListedInstruction, Module, static_shape
 from mgx_mlir.printers.listing import list_program, stated_types
 from mgx_mlir.programs.layout import AnyShape, Shape, TupleShape, shape_of_parts
@@ -30,29 +34,10 @@ from mgx_mlir.programs.program_ir import ProgramIR, result_names
 from mgx_mlir.programs.signature import DimRange, Signature
 from mgx_mlir.programs.strided import laid_out, shape_of_array
 
-FILE_VERSION = 8
-MIGRAPHX_VERSION = "2.16.0"
-OWN_KEY = "mgx_mlir"
-OWN_VERSION = 1
 # static forms of these fill up their results, which ours does not unless it says so
 PADDED = ("nonzero", "loop", "nonmaxsuppression")
-MAX_BIN = 2**32 - 2  # bytes of one msgpack BIN; longer data is an array of several
 UNBOUNDED = 2**64 - 1
 ArrayTree: TypeAlias = "np.ndarray | tuple[ArrayTree, ...]"
-Tree = Any
-
-
-class Binary:
-    """Raw bytes in a tree: those of an array, not copied."""
-
-    def __init__(self, data: Any) -> None:
-        if isinstance(data, np.ndarray):
-            flat = np.ascontiguousarray(data).reshape(-1)
-            data = flat.view(np.uint8).data if flat.size else memoryview(b"")
-        self.data = memoryview(data)
-
-    def __len__(self) -> int:
-        return self.data.nbytes
 
 
 # ---- the tree ----------------------------------------------------------------------------------
@@ -213,145 +198,6 @@ def attribute_tree(value: Any) -> Tree:
     return value
 
 
-# ---- msgpack -----------------------------------------------------------------------------------
-
-
-def write_msgpack(tree: Tree, write: Callable[[Any], Any]) -> None:
-    """Encode a tree: an empty dict as an empty array, Binary as an array of BIN chunks.
-
-    Large binaries are handed to `write` as they are.
-    """
-    import msgpack  # only this form needs it
-
-    packer = msgpack.Packer(use_bin_type=True)
-    pending = bytearray()
-
-    def flush() -> None:
-        if pending:
-            write(bytes(pending))
-            pending.clear()
-
-    def encode(value: Tree) -> None:
-        if isinstance(value, Mapping):
-            if not value:
-                pending.extend(packer.pack_array_header(0))
-                return
-            pending.extend(packer.pack_map_header(len(value)))
-            for k, v in value.items():
-                pending.extend(packer.pack(str(k)))
-                encode(v)
-        elif isinstance(value, list | tuple):
-            pending.extend(packer.pack_array_header(len(value)))
-            for v in value:
-                encode(v)
-        elif isinstance(value, Binary):
-            data = value.data
-            chunks = [data[i : i + MAX_BIN] for i in range(0, len(value), MAX_BIN)] or [data]
-            pending.extend(packer.pack_array_header(len(chunks)))
-            for chunk in chunks:
-                pending.extend(_bin_header(chunk.nbytes))
-                if chunk.nbytes < 4096:
-                    pending.extend(chunk)
-                else:
-                    flush()
-                    write(chunk)
-        else:
-            pending.extend(packer.pack(value))
-
-    try:
-        encode(tree)
-    except OverflowError:
-        raise FileError("the program has an extent or a stride that 64 bits do not hold") from None
-    flush()
-
-
-def _bin_header(size: int) -> bytes:
-    if size < 2**8:
-        return struct.pack(">BB", 0xC4, size)
-    if size < 2**16:
-        return struct.pack(">BH", 0xC5, size)
-    return struct.pack(">BI", 0xC6, size)
-
-
-def msgpack_bytes(tree: Tree) -> bytes:
-    """Encode a tree as msgpack."""
-    parts: list[Any] = []
-    write_msgpack(tree, parts.append)
-    return b"".join(parts)
-
-
-# ---- JSON --------------------------------------------------------------------------------------
-
-
-def write_json(tree: Tree, write: Callable[[str], Any]) -> None:
-    """Encode a tree on one line, keys sorted; bytes as {"bytes": [...]}, inf as "inf"."""
-    if isinstance(tree, Mapping):
-        write("{")
-        for i, key in enumerate(sorted(tree)):
-            write(("," if i else "") + json_string(key) + ":")
-            write_json(tree[key], write)
-        write("}")
-    elif isinstance(tree, list | tuple):
-        write("[")
-        for i, value in enumerate(tree):
-            if i:
-                write(",")
-            write_json(value, write)
-        write("]")
-    elif isinstance(tree, Binary):
-        write('{"bytes":[')
-        for start in range(0, len(tree), 1 << 20):
-            part = np.frombuffer(tree.data[start : start + (1 << 20)], np.uint8)
-            write(("," if start else "") + decimal_text(part))
-        write("]}")
-    elif isinstance(tree, float):
-        write(json_number(tree))
-    elif isinstance(tree, str):
-        write(json_string(tree))
-    else:
-        write(json.dumps(tree))
-
-
-def json_string(text: str) -> str:
-    """Quote a string; control characters are escaped."""
-    return quoted_unicode(json.dumps(text, ensure_ascii=False))
-
-
-def decimal_text(data: np.ndarray) -> str:
-    """Write bytes as decimal numbers joined by commas; a table makes it 50 times as fast."""
-    digits, used = _decimals()
-    return digits[data][used[data]].tobytes()[:-1].decode()
-
-
-@functools.cache
-def _decimals() -> tuple[np.ndarray, np.ndarray]:
-    """Return the characters of each byte's number and its comma, and which of the four are used."""
-    texts = [f"{i}," for i in range(256)]
-    digits = np.array([list(t.ljust(4).encode()) for t in texts], np.uint8)
-    return digits, np.array([[k < len(t) for k in range(4)] for t in texts])
-
-
-def json_number(value: float) -> str:
-    """Write a float in the fewest digits, in the form of MIGraphX's JSON library."""
-    if not math.isfinite(value):
-        # MIGraphX writes null, and reads that as 0; a string it refuses
-        return f'"{value}"'
-    text = repr(value)
-    if 1e15 <= abs(value) < 1e16:  # where the two forms differ
-        digits = f"{value:.0f}".lstrip("-").rstrip("0")
-        sign = "-" if value < 0 else ""
-        rest = f".{digits[1:]}" if digits[1:] else ""
-        return f"{sign}{digits[0]}{rest}e+15"
-    return text
-
-
-def json_text(tree: Tree) -> str:
-    """Encode a tree as JSON."""
-    parts: list[str] = []
-    write_json(tree, parts.append)
-    return "".join(parts)
-
-
 # ---- files -------------------------------------------------------------------------------------
 
 
@@ -364,22 +210,6 @@ def print_json(program: ProgramIR, stream: TextIO) -> None:
 def print_binary(program: ProgramIR, stream: BinaryIO) -> None:
     """Write a program as msgpack."""
     write_msgpack(program_tree(program), stream.write)
-
-
-def save_tree(tree: Tree, path: str | os.PathLike[str], format: str) -> None:
-    """Write a tree to a file, through a temporary one. FileError where that fails."""
-    name = os.fspath(path)
-    if format not in ("msgpack", "json"):
-        raise FileError(f"unknown format '{format}', expected msgpack or json", location=name)
-    try:
-        with atomic(name) as f:
-            if format == "json":
-                write_json(tree, lambda s: f.write(s.encode()))
-            else:
-                write_msgpack(tree, f.write)
-    except OSError as e:
-        reason = (e.strerror or str(e)).lower()
-        raise FileError(f"cannot write the file: {reason}", location=name) from None
 
 
 def save_argument(arrays: ArrayTree, path: str | os.PathLike[str]) -> None:

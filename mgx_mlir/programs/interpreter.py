@@ -34,6 +34,7 @@ class Interpreter:
     ) -> None:
         self.module, self.store = module, store
         self._fitting: set[tuple[Any, ...]] = set()  # ops and dims that are known to fit
+        self.compute = compute
         self.wide: Any = {"f32": np.float32, "f64": np.float64}[compute]
 
     def run(

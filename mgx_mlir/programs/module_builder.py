@@ -7,6 +7,7 @@ the program; as the module argument of an instruction it becomes a region of tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeAlias
 
@@ -46,6 +47,14 @@ def instruction_of(op: ir.Operation) -> Instruction:
     """Return the instruction of an operation."""
     op = op.operation  # of an op view, which is another object
     return op if is_tuple(op) or not len(op.results) else op.results[0]
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A constant whose numbers a file does not hold: its type, and the digest of its bytes."""
+
+    type: TensorType
+    key: str
 
 
 class ModuleBuilder:
@@ -97,7 +106,7 @@ class ModuleBuilder:
 
     def add_literal(
         self,
-        array: np.ndarray,
+        array: np.ndarray | LeftOut,
         *,
         strides: Sequence[int] | None = None,
         first: bool = False,
@@ -114,7 +123,10 @@ class ModuleBuilder:
                 break
         with self.program.building(symbols):
             ip = ir.InsertionPoint(anchor) if anchor is not None else ir.InsertionPoint(self.block)
-            value = literals.create(array, ip=ip)
+            if isinstance(array, LeftOut):
+                value = literals.create_left_out(array.type, array.key, ip=ip)
+            else:
+                value = literals.create(array, ip=ip)
             if strides is not None:
                 order = ir.DenseI64ArrayAttr.get(list(strides))
                 value.owner.attributes[STRIDES] = order

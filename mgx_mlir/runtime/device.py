@@ -8,6 +8,7 @@ drivers and the VM instance are never destroyed.
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 from dataclasses import dataclass
 from typing import Any
@@ -68,6 +69,19 @@ _instance: Any = None
 def _immortal(o: Any) -> Any:
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(o))
     return o
+
+
+@functools.cache
+def runtime_version() -> str:
+    """Return the version of IREE that code must be made for. TargetError where there is none."""
+    from importlib.metadata import PackageNotFoundError, version  # slow to load
+
+    try:
+        return version("iree-base-runtime")
+    except PackageNotFoundError:
+        raise TargetError(
+            "iree-base-runtime is not installed", notes=["pip install iree-base-runtime==3.13.0"]
+        ) from None
 
 
 def vm_instance() -> Any:

@@ -193,7 +193,13 @@ class LoadedModule:
             and bool(self.inputs)
             and all(p.size < _IMPORT_FROM and not p.dtype.is_bool for p in self.inputs)
         )
-        self._lists = ArgumentLists(self._list_for, _IMPORT_FROM) if uses_lists else None
+        hal, ports, kind, usage = self._hal, self.inputs, self._import_type, self._usage
+
+        # of no `self`: a cycle would keep the weights until the collector comes
+        def list_for(shapes: Shapes) -> ArgumentList:
+            return ArgumentList(hal, ports, shapes, kind, usage)
+
+        self._lists = ArgumentLists(list_for, _IMPORT_FROM) if uses_lists else None
         # the entry for each choice of sizes at the places that variants differ in
         self._places = sorted({(i, d) for v in variants for i, d, _ in v.sizes})
         self._variants: dict[tuple[int, ...], tuple[str, _Entry]] = {}
@@ -319,9 +325,6 @@ class LoadedModule:
         return found
 
     __call__ = run
-
-    def _list_for(self, shapes: Shapes) -> ArgumentList:
-        return ArgumentList(self._hal, self.inputs, shapes, self._import_type, self._usage)
 
     def _run_in_list(
         self, lists: ArgumentLists, args: Sequence[np.ndarray | DeviceTensor]

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
-
-import numpy as np
 
 import mgx_mlir.dialects  # noqa: F401  (defines the operators)
 from mgx_mlir.core.errors import FileError, MgxError
-from mgx_mlir.core.files import read_bytes, read_with_status, readable_name, writer_of
+from mgx_mlir.core.files import read_bytes, readable_name
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.literals import own
+from mgx_mlir.core.tree_files import OWN_KEY
 from mgx_mlir.frontends.mxr.checks import (
     Tree,
     as_list,
@@ -25,7 +23,7 @@ from mgx_mlir.frontends.mxr.checks import (
     member,
     shortened,
 )
-from mgx_mlir.frontends.mxr.decode import decode_json, decode_msgpack, looks_like_json
+from mgx_mlir.frontends.mxr.decode import decode_msgpack
 from mgx_mlir.frontends.mxr.interface import state_interface
 from mgx_mlir.frontends.mxr.shapes import (
     Expansion,
@@ -36,56 +34,25 @@ from mgx_mlir.frontends.mxr.shapes import (
     shape_of,
 )
 from mgx_mlir.printers.listing import DEBUG_SYMBOLS
-from mgx_mlir.printers.value_tree import FILE_VERSION, OWN_KEY, OWN_VERSION, PADDED
+from mgx_mlir.printers.value_tree import PADDED
 from mgx_mlir.programs.layout import Shape
 from mgx_mlir.programs.migraphx_names import NestedOp
-from mgx_mlir.programs.module_builder import Instruction, ModuleBuilder, ProgramBuilder
+from mgx_mlir.programs.module_builder import Instruction, LeftOut, ModuleBuilder, ProgramBuilder
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.programs.signature import DimRange
 
-# versions whose trees differ from FILE_VERSION's only in what they lack: debug symbols (8), data
-# in chunks (7), several targets (6; before, `target` was one)
-VERSIONS = (5, 6, 7, FILE_VERSION)
 MAX_MODULES = 64  # modules within modules
 BY_ORDER = ("loop", "select_module")  # their modules' parameters go by order, others' by name
 
 
-@dataclass
-class MxrFile:
-    """What a file holds: the program, and the entry that only this project reads.
+def program_of_tree(
+    tree: Mapping[str, Tree], name: str, weights: Mapping[str, memoryview]
+) -> ProgramIR:
+    """Build the program of a file's tree. `weights`: memory by digest, for literals without data.
 
-    `doubt` is why its code may be somebody else's, empty where this user or root wrote it.
+    Raises FileError.
     """
-
-    program: ProgramIR
-    own: dict[str, Tree]
-    tree: dict[str, Tree]
-    doubt: str = ""
-
-
-def read_file(path: str | os.PathLike[str], format: str | None = None) -> MxrFile:
-    """Read a file; `format` None tells JSON from msgpack by the first byte. Raises FileError."""
-    name = os.fspath(path)
-    view, status = read_with_status(name)
-    data = own(np.asarray(view))  # weights are views of it
-    return replace(read_data(data.data, format, name=name), doubt=writer_of(status))
-
-
-def read_data(
-    data: bytes | memoryview, format: str | None = None, *, name: str = "<buffer>"
-) -> MxrFile:
-    """Read a program from memory. Raises FileError, located at `name`."""
-    view = memoryview(data).cast("B")
-    if format not in (None, "msgpack", "json"):
-        raise FileError(f"unknown format '{format}', expected msgpack or json", location=name)
-    json = looks_like_json(view) if format is None else format == "json"
-    try:
-        tree = decode_json(view) if json else decode_msgpack(view)
-        return _Reading(tree, name).run()
-    except FileError as e:
-        raise located(e, name) from None
-    except (MemoryError, RecursionError):
-        raise FileError("the file is too large or nests too deep", location=name) from None
+    return _Reading(tree, name, weights).run()
 
 
 def load_argument(path: str | os.PathLike[str]) -> Any:
@@ -100,17 +67,18 @@ def load_argument(path: str | os.PathLike[str]) -> Any:
 class _Reading:
     """One file being read."""
 
-    def __init__(self, tree: Tree, name: str) -> None:
-        self.top, self.name = as_map(tree, "the file"), name
+    def __init__(
+        self, tree: Mapping[str, Tree], name: str, weights: Mapping[str, memoryview]
+    ) -> None:
+        self.top, self.name, self.weights = tree, name, weights
         self.own: dict[str, Tree] = {}
         self.modules: dict[str, Tree] = {}
         self.read: dict[str, ModuleBuilder] = {}
         self.expansion = Expansion()
         self.symbols = False
 
-    def run(self) -> MxrFile:
+    def run(self) -> ProgramIR:
         """Read the whole file; FileError where something in it is damaged."""
-        self.check_version()
         self.own = as_map(self.top.get(OWN_KEY, {}), f"'{OWN_KEY}'")
         self.from_us = OWN_KEY in self.top
         self.modules = as_map(member(self.top, "modules", "the file"), "'modules'")
@@ -122,32 +90,7 @@ class _Reading:
                 self.submodules("select_module", [name], ChainMap(), ())
         program = self.builder.program(readable_name(self.name))
         self.finish(program)
-        return MxrFile(program, self.own, self.top)
-
-    def check_version(self) -> None:
-        """Raise FileError where the file is of a version that is not read."""
-        version = self.top.get("version")
-        if isinstance(version, bool) or version not in VERSIONS:
-            listed = ", ".join(map(str, VERSIONS[:-1]))
-            raise FileError(
-                f"the file's version is {shortened(version)}, expected {listed} or {FILE_VERSION}",
-                notes=["save the model again with MIGraphX 2.16"],
-            )
-        targets = [as_map(t, "a target").get("name", "another target")
-                   for t in as_list(self.top.get("targets"), "'targets'")]  # fmt: skip
-        if not targets and self.top.get("target"):  # as version 5 has it
-            targets = [self.top["target"]]
-        if targets:
-            raise FileError(
-                f"the program is compiled by MIGraphX for {shortened(targets[0])}",
-                notes=["save it before it is compiled"],
-            )
-        own = as_map(self.top.get(OWN_KEY, {}), f"'{OWN_KEY}'").get("version", OWN_VERSION)
-        if own != OWN_VERSION:
-            raise FileError(
-                f"the entry '{OWN_KEY}' has the version {shortened(own)}, expected {OWN_VERSION}",
-                notes=["the file was written by another version of this project"],
-            )
+        return program
 
     def finish(self, program: ProgramIR) -> None:
         """State on the program what the file says of its inputs and symbols."""
@@ -236,11 +179,38 @@ class _Reading:
 
     def literal(self, builder: ModuleBuilder, node: Mapping[str, Tree]) -> Instruction:
         """Build the literal of a `@literal` node."""
-        array, shape = literal_of(member(node, "literal", "a @literal"), self.expansion)
+        tree = as_map(member(node, "literal", "a @literal"), "a literal")
+        if "bytes" in tree:
+            tree = self.elsewhere(tree)
+        if "bytes" in tree:
+            return self.left_out(builder, node, tree)
+        array, shape = literal_of(tree, self.expansion)
         strides = None if shape.is_standard or not shape.dims else shape.strides
         return builder.add_literal(
             array, strides=strides, first=True, symbols=self.node_symbols(node)
         )
+
+    def elsewhere(self, tree: dict[str, Tree]) -> dict[str, Tree]:
+        """Return a literal with its data, which is another's too; unchanged where it has none."""
+        data = self.weights.get(as_text(tree["bytes"], "'bytes'"))
+        if data is None or "data" in tree:
+            return tree
+        return {"shape": tree.get("shape"), "data": data}
+
+    def left_out(
+        self, builder: ModuleBuilder, node: Mapping[str, Tree], tree: Mapping[str, Tree]
+    ) -> Instruction:
+        """Build a literal of whose numbers a file of code has only the digest."""
+        shape = shape_of(member(tree, "shape", "a literal"))
+        if not isinstance(shape, Shape) or shape.is_dynamic:
+            raise FileError(f"data expected a static shape, got {shape}")
+        strides = None if shape.is_standard or not shape.dims else shape.strides
+        key = as_text(tree["bytes"], "'bytes'")
+        if not re.fullmatch(r"[0-9a-f]{64}", key):
+            raise FileError(f"'bytes' expected a digest, got {shortened(key)}")
+        made = LeftOut(shape.tensor_type(), key)
+        symbols = self.node_symbols(node)
+        return builder.add_literal(made, strides=strides, first=True, symbols=symbols)
 
     def parameter(
         self, builder: ModuleBuilder, name: str, node: Mapping[str, Tree], path: tuple[str, ...]
@@ -391,4 +361,4 @@ def _nested(tree: dict[str, Tree]) -> NestedOp:
     return NestedOp(as_text(tree["name"], "an operator"), tuple(pairs))
 
 
-__all__ = ["MxrFile", "argument_of", "load_argument", "read_data", "read_file"]
+__all__ = ["argument_of", "load_argument", "program_of_tree"]

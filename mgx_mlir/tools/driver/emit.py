@@ -128,15 +128,15 @@ def _save(
     made = api_program.of(program)
     if compiled is not None:
         made.adopt(compiled, {k: v for k, v in (options or {}).items() if v is not None})
-    path = args.get("--output")
+    path, source = args.get("--output"), "--with-source" in args
     if path is not None:
         _check_place(path)
-        save(made, path, form)
+        save(made, path, form, source=source)
     elif form == "json":
-        sys.stdout.write(save_buffer(made, form).decode() + "\n")
+        sys.stdout.write(save_buffer(made, form, source=source).decode() + "\n")
     else:
         sys.stdout.flush()
-        sys.stdout.buffer.write(save_buffer(made, form))
+        sys.stdout.buffer.write(save_buffer(made, form, source=source))
 
 
 def _netron(program: ProgramIR, prefix: str) -> bytes:

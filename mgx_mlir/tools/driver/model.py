@@ -330,7 +330,15 @@ class Model:
         if self.path is None:
             return built_in()
         if self.is_saved:
-            return self.saved(compiled=False).program_ir
+            # start-up: only what the command asks for is loaded
+            from mgx_mlir.api.files import CodeAlone
+
+            try:
+                return self.saved(compiled=False).program_ir
+            except CodeAlone:
+                if self.is_stripped:
+                    raise
+                return self.saved(compiled=True).program_ir
         if self.is_tf:
             # start-up: only what the command asks for is loaded
             from mgx_mlir.frontends.tf.options import TfOptions
@@ -373,7 +381,8 @@ class Model:
 
     def saved(self, *, compiled: bool, emulate: bool = False) -> Program:
         """Return the program of a saved file, with its code if `compiled` and the file has it."""
-        from mgx_mlir.api.files import load  # start-up: only what the command asks for is loaded
+        # start-up: only what the command asks for is loaded
+        from mgx_mlir.api.files import load_program
 
         assert self.path is not None
         if self.is_stripped:
@@ -381,7 +390,7 @@ class Model:
         # what only prints runs no code
         trust = True if "--trust-code" in self.args or self.args.command == "read" else None
         try:
-            return load(
+            return load_program(
                 self.path, SAVED[self.kind()], compiled=compiled, emulate=emulate, trust_code=trust
             )
         except FileError as e:

@@ -11,7 +11,7 @@ from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.compile_model import CODE, compile_model, emit_compiled, report_gpu
 from mgx_mlir.tools.driver.emit import form_of, write_file
 from mgx_mlir.tools.driver.model import Model
-from mgx_mlir.tools.driver.options import COMPILERS, HELP
+from mgx_mlir.tools.driver.options import COMPILERS, HELP, Option
 from mgx_mlir.tools.driver.progress import say
 from mgx_mlir.tools.driver.target_choice import TargetChoice, choose_target
 
@@ -19,12 +19,16 @@ USAGE = "[OPTION...] FILE"
 DESCRIPTION = """
 The compiled program is printed to stdout, a kernel per line as target::operators. For --gpu no
 device is needed; registers, spills and launches of each kernel go to stderr.
---output FILE.mxr saves the program with its code, which the other commands then take as a model;
+--output FILE.mxr saves the code with its weights, which the other commands then take as a model;
 with several architectures the code of each, of which a run takes what fits its device.
---output FILE.vmfb writes the code for IREE's tools and its C API, the weights beside it in FILE.irpa,
-and prints the iree-run-module line that runs it; with several architectures one pair each,
-FILE.ARCH.vmfb. What the compile took goes to stderr."""
-OPTIONS = (*COMPILERS, HELP)
+--output FILE.vmfb writes the code for IREE's tools and its C API, FILE.irpa with the weights
+beside it, and prints the iree-run-module line that runs it; with several architectures one pair
+each, FILE.ARCH.vmfb. What the compile took goes to stderr."""
+SOURCE = Option(
+    ("--with-source",), "keep in FILE.mxr the weights of the program that was compiled too: it can "
+    "then be compiled again, and verified", group="Output",
+)  # fmt: skip
+OPTIONS = (*COMPILERS, SOURCE, HELP)
 FILES = ("msgpack", "json")  # forms that hold code for several architectures
 
 
