@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -43,7 +45,11 @@ def test_code_is_written_with_its_weights_and_the_line_that_runs_it(
     (line,) = ran.out.splitlines()
     assert line.startswith("iree-run-module ")
     assert (tmp_path / "out dir.irpa").exists()
-    done = subprocess.run(line, shell=True, capture_output=True, text=True, check=False)
+    tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        line, shell=True, capture_output=True, text=True, check=False,
+        env={**os.environ, "PATH": tools},
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     # printed with six digits
     numbers = done.stdout.rpartition("=")[2].split()

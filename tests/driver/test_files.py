@@ -54,6 +54,10 @@ def test_a_compiled_file_is_used_as_it_is(driver: Driver, models: Path, tmp_path
     ran = driver("run", "--cpu", path)
     assert "Compiled: the file holds code for cpu" in ran.errors
     assert ran.out == driver("run", "--cpu", models / "mnist.onnx").out
+    ran = driver("verify", "--cpu", path)
+    assert ran.status == 2
+    assert "weights were left out" in ran.errors[-2]
+    driver("compile", "--cpu", models / "mnist.onnx", "--with-source", "-o", path)
     assert driver("verify", "--cpu", path).status == 0
     ran = driver("compile", "--ref", path)
     assert "The file's code for cpu is not used: the target is ref" in ran.errors
