@@ -16,6 +16,7 @@ import numpy as np
 from mgx_mlir.core import dtypes, forks
 from mgx_mlir.core.errors import NamesDisagree, TargetError, UsageError
 from mgx_mlir.hardware.machine import available_cpus
+from mgx_mlir.programs.given_outputs import Places
 from mgx_mlir.programs.known_inputs import KnownInputs
 from mgx_mlir.programs.lowered import KernelInfo
 from mgx_mlir.programs.signature import Signature
@@ -120,15 +121,27 @@ class CompiledProgram:
         raise NotImplementedError
 
     def run(
-        self, inputs: Mapping[str, Any] | None = None, /, *args: object, **named: object
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *args: object,
+        out: Any = None,
+        **named: object,
     ) -> list[Any]:
         """Run on numpy arrays by input name, or in order; the outputs in order.
+
+        `out` are arrays that the results are written to, in order or by name; they are returned.
+        None in a place of it leaves that result to an array of its own. An input that is called
+        `out` is given in a mapping.
 
         A list of arrays is the inputs in order, unless an input is a sequence. An input or output
         that is a sequence in the model is a list of arrays. Everything about the inputs is checked
         before anything runs. Where they give one name of a dim two sizes, the model is compiled
         once more, without that name. Raises RunError.
         """
+        if out is not None:
+            places = Places(self.signature, out)
+            return places.filled(self.run(inputs, *args, **named))
         if not args and not named and inputs is not None:
             arrays = self.known_inputs(inputs)
             if arrays is not None:
@@ -292,6 +305,8 @@ class IreeProgram(CompiledProgram):
                     device_id=self.device_id,
                     library=library,
                     input_alignment=chosen.executable.input_alignment,
+                    # what loading computes, each context would hold
+                    lanes=1 if chosen.executable.launches("initializer") else None,
                 )
                 self.stats.load_s = time.perf_counter() - start
             return self._loaded
@@ -329,6 +344,8 @@ class IreeProgram(CompiledProgram):
     def close(self) -> None:
         """Give back code, weights and what was loaded of them. Results that were given stay."""
         with self._lock:
+            if self._loaded is not None:
+                self._loaded.close()
             self._closed, self._loaded = True, None
             self.params, self.without_names = {}, None
             self.executable = replace(self.executable, vmfb=b"")

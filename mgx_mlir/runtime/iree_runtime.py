@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +13,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mgx_mlir.core import dtypes, forks
+from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import FileError, RunError, TargetError
 from mgx_mlir.core.given import native
 from mgx_mlir.core.literals import ALIGNMENT
+from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.runtime.argument_lists import ArgumentList, ArgumentLists, Shapes
 from mgx_mlir.runtime.buffers import (
     aligned,
@@ -34,8 +36,10 @@ from mgx_mlir.runtime.device import (
     vm_instance,
 )
 from mgx_mlir.runtime.device_memory import DeviceTensor, element_type, read_back
+from mgx_mlir.runtime.lanes import Lanes
 
 _COPY_BELOW = 1 << 14  # a copy of this many bytes costs less than owning the buffer
+_RETIRED = 0.02  # seconds after a call when no worker has anything of it
 _IMPORT_FROM = 1 << 16  # an input of this many bytes is used in place when it can be
 # what the lowering has a run say whose sizes do not fit: what was expected, the dims of inputs
 # that it comes from, and where
@@ -136,10 +140,14 @@ class LoadedModule:
     entry: the exported function; variants: functions that take its place for inputs of their
     sizes. input_alignment: of the address of an input that is read in place; others are copied.
 
-    `run` may be called from many threads; calls on one module take turns.
+    lanes: how many calls run side by side on a CPU, None: one for each processor.
+
+    `run` may be called from many threads; calls on a GPU take turns.
     Errors: FileError for a damaged module or missing parameter, TargetError for a module of
     another target or a missing device.
     """
+
+    _closed = True  # until it is loaded
 
     def __init__(
         self,
@@ -156,6 +164,7 @@ class LoadedModule:
         device_id: int = 0,
         library: str | None = None,
         input_alignment: int = ALIGNMENT,
+        lanes: int | None = None,
     ) -> None:
         import iree.runtime as rt  # the runtime takes long to load, and only calls need it
 
@@ -164,24 +173,23 @@ class LoadedModule:
         self._hal = self.device.hal
         self._is_local = self.device.is_local
         self._allocator = self._hal.allocator
-        self._lock = forks.lock(waits=True)
         self._copy_type = int(rt.MemoryType.DEVICE_LOCAL)
         self._import_type = int(rt.MemoryType.HOST_LOCAL | rt.MemoryType.DEVICE_VISIBLE)
         self._usage = int(rt.BufferUsage.DEFAULT)
         self._input_alignment = input_alignment
         instance = vm_instance()
         where = str(vmfb) if isinstance(vmfb, (str, os.PathLike)) else None
+        self._ended = 0.0
         module, self._vmfb = self._load(instance, vmfb, where)
         provider, self.copied_parameter_bytes = self._provide(params or {}, scope)
+        hal = self._hal
+
+        def context() -> Any:
+            parameters = rt.create_io_parameters_module(instance, provider)
+            return rt.VmContext(instance, [parameters, rt.create_hal_module(instance, hal), module])
+
         try:
-            self._context = rt.VmContext(
-                instance,
-                [
-                    rt.create_io_parameters_module(instance, provider),
-                    rt.create_hal_module(instance, self._hal),
-                    module,
-                ],
-            )
+            self._lanes: Lanes | None = Lanes(context, (lanes or available_cpus()) if self._is_local else 1)
         except IREE_ERRORS as e:
             forget(self.device, e)  # what runs at load may have failed
             raise self._load_error(e, where) from e
@@ -193,7 +201,7 @@ class LoadedModule:
             and bool(self.inputs)
             and all(p.size < _IMPORT_FROM and not p.dtype.is_bool for p in self.inputs)
         )
-        hal, ports, kind, usage = self._hal, self.inputs, self._import_type, self._usage
+        ports, kind, usage = self.inputs, self._import_type, self._usage
 
         # of no `self`: a cycle would keep the weights until the collector comes
         def list_for(shapes: Shapes) -> ArgumentList:
@@ -209,6 +217,7 @@ class LoadedModule:
                 raise FileError(f"the function '{v.function}' is for other inputs", location=where)
             found = self._entry(module, v.function, inputs, outputs, where)
             self._variants[tuple(at[p] for p in self._places)] = (v.function, found)
+        self._closed = False
 
     def _entry(
         self,
@@ -246,13 +255,16 @@ class LoadedModule:
 
     def _provide(self, params: Mapping[str, np.ndarray], scope: str) -> tuple[Any, int]:
         index, copied = self._rt.ParameterIndex(), 0
+        self._held: list[np.ndarray] | None = []
         for key, value in params.items():
             data = np.asarray(value)
             if not is_aligned(data):
                 data = aligned(data)
                 copied += data.nbytes
             # as bytes: the binding does not know the 8- and 16-bit float types
-            index.add_buffer(key, data.reshape(-1).view(np.uint8) if data.size else b"")
+            raw = data.reshape(-1).view(np.uint8)
+            self._held.append(raw)
+            index.add_buffer(key, raw if data.size else b"")
         return index.create_provider(scope=scope), copied
 
     def _load_error(self, e: Exception, where: str | None) -> Exception:
@@ -299,6 +311,24 @@ class LoadedModule:
                 ]
             )
         return ports[0], ports[1]
+
+    def close(self) -> None:
+        """Give back the code and the weights. Nothing runs afterwards."""
+        if self._closed:
+            return
+        self._closed = True
+        # Workers let go of a call's buffers after its results are there. Who lets go last frees
+        # the memory, which is Python's, and a worker must not: it does not hold Python's lock.
+        held = (self._vmfb, self._held)
+        self._lanes = self._lists = None
+        if self.device.kind == "local-task":
+            time.sleep(max(0.0, self._ended + _RETIRED - time.monotonic()))
+        self._vmfb = self._held = None
+        del held
+
+    def __del__(self) -> None:
+        if getattr(self, "_closed", True) is False:
+            self.close()
 
     # ------------------------------------------------------------------ running
 
@@ -401,15 +431,19 @@ class LoadedModule:
     ) -> Any:
         """Make a call; the results, which are in the device's memory."""
         results = self._rt.VmVariantList(len(entry.outputs))
-        with self._lock:
-            try:
-                self._context.invoke(entry.function, arguments, results)
-            except IREE_ERRORS as e:
-                refused = self._refused(entry, args, str(e))
-                if refused is not None:
-                    raise refused from None
-                forget(self.device, e)
-                raise RunError(f"the program failed: {short(e, 1000)}", notes=details(e)) from e
+        lanes = self._lanes
+        if lanes is None:
+            raise RunError("the program is closed")
+        try:
+            lanes.call(entry.function, arguments, results)
+        except IREE_ERRORS as e:
+            refused = self._refused(entry, args, str(e))
+            if refused is not None:
+                raise refused from None
+            forget(self.device, e)
+            raise RunError(f"the program failed: {short(e, 1000)}", notes=details(e)) from e
+        finally:
+            self._ended = time.monotonic()
         return results
 
     def _refused(

@@ -6,6 +6,7 @@ import copy
 import gc
 import os
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ import mgx_mlir as mgx
 from mgx_mlir.api.files import CodeAlone
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.frontends.mxr.decode import decode_msgpack
+from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.runtime.buffers import address
 
 SIDE = 1200
@@ -160,3 +162,43 @@ def test_pickle_and_deepcopy(target: str, model: Path, x: np.ndarray) -> None:
     again = pickle.loads(pickle.dumps(p))
     assert np.array_equal(np.array(again.run({"x": x})[0]), want)
     assert again.get_parameter_names() == ["x"]
+
+
+def test_calls_on_one_program_run_side_by_side(saved: Path, x: np.ndarray) -> None:
+    c = mgx.load(saved)
+    want = c.run(x)[0]
+    loaded = c.load()
+    before = resident()
+    _, taken = loaded._lanes._lanes[0]
+    with taken, ThreadPoolExecutor(1) as pool:  # as a call that takes long
+        assert np.array_equal(pool.submit(c.run, x).result(60)[0], want)
+    assert len(loaded._lanes._lanes) == 2
+    assert resident() - before < WEIGHTS  # the weights are shared
+    with ThreadPoolExecutor(8) as pool:
+        inputs = [x * i for i in range(64)]
+        for given, (found,) in zip(inputs, pool.map(c.run, inputs), strict=True):
+            np.testing.assert_allclose(found, c.run(given)[0], rtol=1e-6)
+    assert len(loaded._lanes._lanes) <= available_cpus()
+
+
+def test_results_go_into_arrays_that_are_given(made: mgx.CompiledProgram, x: np.ndarray) -> None:
+    want = made.run(x)[0]
+    y = np.zeros((2, SIDE), np.float32)
+    for out in (y, [y], {"y": y}, np.zeros((2, 2 * SIDE), np.float32)[:, ::2]):
+        (found,) = made.run(x, out=out)
+        assert found is (out if isinstance(out, np.ndarray) else y)
+        assert np.array_equal(found, want)
+        y[:] = 0
+    assert made.run({"x": x}, out=[None])[0] is not y
+    locked = np.zeros((2, SIDE), np.float32)
+    locked.flags.writeable = False
+    for out, why in (
+        ([], "expected 1 arrays, got 0"),
+        ({"z": y}, "unknown outputs: z"),
+        (y.astype(np.float64), "expected float32, got float64"),
+        (y[:, :5], "got {2, 5}"),
+        (locked, "read-only"),
+        ([3], "expected an array, got int"),
+    ):
+        with pytest.raises(mgx.MgxError, match=why):
+            made.run(x, out=out)

@@ -1,0 +1,46 @@
+"""Contexts of one module, so that calls from several threads run side by side.
+
+A context may be in one call at a time. The first is made with the module; another one when a call
+finds all of them taken. They share the code and the weights.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from mgx_mlir.core import forks
+
+
+class Lanes:
+    """The contexts of a module: up to `most`, made by `make`; further calls take turns."""
+
+    def __init__(self, make: Callable[[], Any], most: int) -> None:
+        self._make, self._most = make, most
+        self._growing = forks.lock(waits=True)
+        self._next = 0
+        # a fork waits for calls: what they hold in the runtime stays taken in a child
+        self._lanes: list[tuple[Any, threading.Lock]] = [(make(), forks.lock(waits=True))]
+
+    def call(self, function: Any, arguments: Any, results: Any) -> None:
+        """Make a call in a free context, or when one becomes free. Errors: those of the runtime."""
+        for lane in self._lanes:
+            context, lock = lane
+            if lock.acquire(blocking=False):
+                break
+        else:
+            context, lock = self._another()
+            lock.acquire()
+        try:
+            context.invoke(function, arguments, results)
+        finally:
+            lock.release()
+
+    def _another(self) -> tuple[Any, threading.Lock]:
+        with self._growing:
+            if len(self._lanes) < self._most:
+                self._lanes.append((self._make(), forks.lock(waits=True)))
+                return self._lanes[-1]
+            self._next = (self._next + 1) % len(self._lanes)
+            return self._lanes[self._next]
