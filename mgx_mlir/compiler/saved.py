@@ -267,6 +267,9 @@ def _stated(tree: Tree, what: str, data: list[tuple[str, memoryview]]) -> dict[s
     found = dict(as_map(tree, what))
     memory = found.pop("data", None)
     if isinstance(memory, dict):  # as msgpack has what is aligned: {"pad", "data"}
+        pad = memory.get("pad")
+        if isinstance(pad, memoryview) and any(pad):
+            raise FileError("the code is damaged: what aligns it is not zeros")
         memory = memory.get("data")
     if memory == []:
         memory = memoryview(b"")
