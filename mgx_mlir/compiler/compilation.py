@@ -56,7 +56,7 @@ class Compilation:
         """Compile the model, or take the program from the cache. Raises MgxError."""
         start = time.perf_counter()
         key = program_cache_key(model, self.settings, self.backend)
-        found = find_program(key, self.settings) if key is not None else None
+        found = find_program(key, self.settings, model) if key is not None else None
         if found is not None:
             if isinstance(model, ProgramIR):
                 source = model.clone()  # the caller may change its own
@@ -70,7 +70,7 @@ class Compilation:
         lowered, executable = self.generate(program, lowered)
         compiled = self._finish(program, lowered, executable)
         if key is not None:
-            keep_program(key, compiled, reads)
+            keep_program(key, compiled, reads, model, self.settings, self.backend)
         self.stats.total_s = time.perf_counter() - start
         self.stats.peak_rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         return compiled

@@ -1,12 +1,16 @@
-"""The cache of whole programs: keyed by a model with every option, checked when found."""
+"""The cache of whole programs: keyed by what a model holds and by every option, never by a place.
+
+Of a model with files beside it the entry of its key names these files, relative to it; the program
+is under the key and their digests. docs/caches.md says what is in a key.
+"""
 
 from __future__ import annotations
 
-import io
+import json
 import logging
 import os
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 
 from mgx_mlir.compiler.compiled import CompileStats, IreeProgram
 from mgx_mlir.compiler.environment import watched
@@ -14,6 +18,7 @@ from mgx_mlir.compiler.models import HasProgram, ModelSource
 from mgx_mlir.compiler.settings import CompileSettings
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.files import ReadFile
+from mgx_mlir.core.operand_segments import asm
 from mgx_mlir.frontends.onnx.registry import has_foreign
 from mgx_mlir.programs.lowered import kernel_infos
 from mgx_mlir.programs.program_ir import ProgramIR
@@ -38,7 +43,7 @@ def program_cache_key(model: ModelSource, settings: CompileSettings, backend: Ta
     if isinstance(model, bytes):
         files = [digest(model)]
     elif isinstance(model, str | os.PathLike) and os.path.isfile(model):
-        files = [store.file_digest(model), str(os.path.abspath(os.fspath(model)))]
+        files = [store.file_digest(model), os.path.splitext(os.fspath(model))[1].lower()]
     elif isinstance(model, ProgramIR | HasProgram):
         files = [program_digest(model if isinstance(model, ProgramIR) else model.program_ir)]
     else:
@@ -52,24 +57,56 @@ def program_cache_key(model: ModelSource, settings: CompileSettings, backend: Ta
 
 
 def program_digest(program: ProgramIR) -> str:
-    """Return the digest of a program: its instructions, their locations and its weights."""
-    buffer = io.BytesIO()
+    """Return the digest of a program: its instructions, their source nodes and its weights."""
     with program.ctx:
-        program.module.operation.write_bytecode(buffer)
-    return digest("program", program.source, buffer.getvalue(), program.store.digest())
+        text = asm(program.module.operation, enable_debug_info=True)
+    # the file it was read from is in every location
+    text = text.replace(f'"{program.source}"', '""') if program.source else text
+    return digest("program", text, program.store.digest())
 
 
-def find_program(key: str, settings: CompileSettings) -> IreeProgram | None:
+@dataclass(frozen=True)
+class Beside:
+    """Where the files that belong to a model are: its folder, or that of external data."""
+
+    folder: str
+    name: str
+
+    @staticmethod
+    def of(model: ModelSource, settings: CompileSettings) -> Beside:
+        """Return where a model's other files are."""
+        given = settings.onnx.get("external_data_path")
+        path = os.path.realpath(model) if isinstance(model, str | os.PathLike) else ""
+        folder = os.path.realpath(os.fspath(given)) if given else os.path.dirname(path)
+        return Beside(os.fspath(folder), os.path.basename(os.fspath(path)))
+
+    def named(self, path: str) -> list[str]:
+        """Return a file relative to the model: ["m.onnx", ".npz"] is [model, ".npz"]."""
+        found = os.path.relpath(path, self.folder or os.getcwd())
+        if self.name and found.startswith(self.name):
+            return ["model", found.removeprefix(self.name)]
+        return ["", found]
+
+    def path(self, named: Sequence[str]) -> str:
+        """Return the path of what `named` gave."""
+        first, rest = named
+        return os.path.join(self.folder, self.name + rest if first else rest)
+
+
+def find_program(key: str, settings: CompileSettings, model: ModelSource) -> IreeProgram | None:
     """Return the cached program of a key, None where there is none that still holds."""
     store = default_cache()
     found = store.get_program(key) if store is not None else None
     if store is None or found is None:
         return None
     try:
-        manifest = found.manifest
-        for path, then in manifest["external"]:
-            if store.file_digest(path) != then:
+        if "beside" in found.manifest:
+            place, names = Beside.of(model, settings), found.manifest["beside"]
+            rows = [(list(n), store.file_digest(place.path(n))) for n in names]
+            found = store.get_program(_with_files(key, rows))
+            if found is None:
                 return None
+        manifest = found.manifest
         signature = Signature.from_json(manifest["signature"])
         kernels = kernel_infos(manifest["kernels"])
         executable = executable_of(manifest["module"], found.modules["main"])
@@ -96,16 +133,29 @@ def find_program(key: str, settings: CompileSettings) -> IreeProgram | None:
     )
 
 
-def keep_program(key: str, compiled: IreeProgram, reads: Mapping[str, ReadFile]) -> None:
+def _with_files(key: str, rows: Sequence[tuple[list[str], str]]) -> str:
+    """Return the key of a program with the files beside its model: names and digests."""
+    return digest(key, json.dumps(rows))
+
+
+def keep_program(
+    key: str,
+    compiled: IreeProgram,
+    reads: Mapping[str, ReadFile],
+    model: ModelSource,
+    settings: CompileSettings,
+    backend: Target,
+) -> None:
     """Store a program under its key, with what was read: the model's file, external data.
 
-    Nothing is stored where a file is not known to have the bytes that were read. One that changed
-    between the key and the reading is stored with its new digest, and never found.
+    Nothing is stored where a file is not known to have the bytes that were read, or the model
+    changed between the key and the reading.
     """
     store = default_cache()
     if store is None:
         return
-    external: list[tuple[str, str]] = []
+    place, rows = Beside.of(model, settings), list[tuple[list[str], str]]()
+    of_model = os.path.realpath(model) if isinstance(model, str | os.PathLike) else None
     for read in reads.values():
         try:
             now, identity = store.dated_digest(read.path)
@@ -114,12 +164,19 @@ def keep_program(key: str, compiled: IreeProgram, reads: Mapping[str, ReadFile])
         if identity is None or identity != read.identity:
             log.info("%s: not cached, the file is new or changed meanwhile", read.path)
             return
-        external.append((read.path, now))
+        if read.path != of_model:
+            rows.append((place.named(read.path), now))
+    if of_model is not None and program_cache_key(model, settings, backend) != key:
+        log.info("not cached, the model changed meanwhile")
+        return
+    rows.sort()
     manifest = {
         "signature": compiled.signature.to_json(),
         "kernels": [asdict(k) for k in compiled.kernels],
         "text": compiled.module_text,
         "module": compiled.executable.key,
-        "external": external,
     }
+    if rows:
+        store.put_program(key, {"beside": [name for name, _ in rows]}, {}, {})
+        key = _with_files(key, rows)
     store.put_program(key, manifest, {"main": compiled.executable.key}, compiled.params)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -67,8 +66,7 @@ class CompileSettings:
         for name in _NOT_OF_CODE:
             row.pop(name)
         row["onnx"] = {k: option_text(v) for k, v in sorted(self.onnx.items())}
-        if folder := self.onnx.get("external_data_path"):
-            row["onnx"]["external_data_path"] = os.path.abspath(os.fspath(folder))
+        row["onnx"].pop("external_data_path", None)  # what is read there counts, not where it is
         row["disable"] = [*self.disable, *sorted(switches().disable)]
         row["disabled_rewrites"] = sorted({*disabled_names(), *left_out_rewrites()})
         row["environment"] = code_variables()

@@ -9,6 +9,7 @@ docs/plugins.md.
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib
 import importlib.util
 import os
@@ -128,7 +129,7 @@ def owner(module: str) -> Plugin | None:
 def facts() -> list[str]:
     """State what programs depend on: each plugin's name and version, and the state of its files.
 
-    The files count by name, size and time: one that is installed with `pip install -e` changes
+    The files count by name and content: one that is installed with `pip install -e` changes
     without a new version.
     """
     out: list[str] = []
@@ -150,5 +151,6 @@ def _sources(root: str) -> Iterator[str]:
     files = [os.path.join(at, n) for f in folders for at, _, names in os.walk(f) for n in names]
     for file in files or [spec.origin or ""]:
         if file.endswith(".py"):
-            state = os.stat(file)
-            yield f"{file} {state.st_size} {state.st_mtime_ns}"
+            # by content: another environment with the same plugin has the same programs
+            with open(file, "rb") as f:
+                yield f"{os.path.basename(file)} {hashlib.blake2b(f.read()).hexdigest()}"

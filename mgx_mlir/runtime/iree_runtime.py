@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import os
 import re
+import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -189,7 +190,9 @@ class LoadedModule:
             return rt.VmContext(instance, [parameters, rt.create_hal_module(instance, hal), module])
 
         try:
-            self._lanes: Lanes | None = Lanes(context, (lanes or available_cpus()) if self._is_local else 1)
+            self._lanes: Lanes | None = Lanes(
+                context, (lanes or available_cpus()) if self._is_local else 1
+            )
         except IREE_ERRORS as e:
             forget(self.device, e)  # what runs at load may have failed
             raise self._load_error(e, where) from e
@@ -326,8 +329,8 @@ class LoadedModule:
         self._vmfb = self._held = None
         del held
 
-    def __del__(self) -> None:
-        if getattr(self, "_closed", True) is False:
+    def __del__(self, _ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not (self._closed or _ending()):
             self.close()
 
     # ------------------------------------------------------------------ running

@@ -31,7 +31,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import platformdirs
 
 from mgx_mlir.core import forks, plugins
 from mgx_mlir.core.errors import FileError, UsageError
@@ -62,6 +61,8 @@ def cache_root() -> Path:
     given = os.environ.get("MGX_CACHE_DIR")
     if given:
         return Path(given)
+    import platformdirs  # only a cache needs it: a compiled program runs without
+
     with contextlib.suppress(RuntimeError):
         found = Path(platformdirs.user_cache_dir("mgx_mlir", False))
         if found.is_absolute():  # a home that is not known stays `~`
@@ -124,8 +125,8 @@ SOURCES = Path(__file__).resolve().parent.parent
 def toolchain() -> str:
     """Return what made an entry, beside its input: our sources and their packages.
 
-    The sources count by name, size and time, so that an edited checkout does not get the programs
-    of the code before the edit.
+    The sources count by name and content: an edited checkout does not get the programs of the code
+    before the edit, and a rebuilt environment gets those of the one before.
     """
     from importlib.metadata import PackageNotFoundError, version  # slow to load
 
@@ -138,8 +139,9 @@ def toolchain() -> str:
     for folder, _, files in os.walk(SOURCES, followlinks=True):
         for name in files:
             if name.endswith(".py"):
-                s = os.stat(os.path.join(folder, name))
-                facts.append(f"{name} {s.st_size} {s.st_mtime_ns}")
+                path = Path(folder, name)
+                where = path.relative_to(SOURCES).as_posix()
+                facts.append(f"{where} {hashlib.blake2b(path.read_bytes()).hexdigest()}")
     return digest(*sorted(facts), *plugins.facts())
 
 
@@ -150,6 +152,16 @@ def program_key(files: Iterable[str], options: Mapping[str, Any]) -> str:
 
 def _identity(path: Path) -> list[int]:
     return list(identity(path.stat()))
+
+
+@dataclass(frozen=True)
+class EntryRow:
+    """What is known of an entry without reading it; `used` is in seconds since the epoch."""
+
+    kind: Kind
+    key: str
+    size: int
+    used: float
 
 
 @dataclass
@@ -439,6 +451,13 @@ class Cache:
     def size(self) -> int:
         """Return the bytes held by all entries."""
         return sum(size for _, size, _ in self._entries())
+
+    def entries(self) -> list[EntryRow]:
+        """Return every entry: its kind, key, bytes, and when it was used last."""
+        return [
+            EntryRow(path.parent.parent.name, path.name, size, used)  # type: ignore[arg-type]
+            for used, size, path in self._entries()
+        ]
 
     def _entries(self) -> list[tuple[float, int, Path]]:
         rows = []

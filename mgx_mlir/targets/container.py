@@ -154,6 +154,7 @@ class Container:
             if signer is not None and parsed["label"] != signer.label:
                 raise ValueError("it is of another entry")
             self.meta: dict[str, Any] = parsed["meta"]
+            self.label = str(parsed["label"])
             self._rows: dict[str, dict[str, Any]] = {str(r["name"]): r for r in rows}
             self._start = _up(_HEAD.size + length, _PAGE)
             numbers = [r[k] for r in rows for k in ("offset", "size", "crc")]

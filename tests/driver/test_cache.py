@@ -1,0 +1,90 @@
+"""The compile cache: keyed by content, listed, carried elsewhere, pruned."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mgx_mlir
+from tests.driver.conftest import Driver
+
+GIVEN = np.zeros((1, 1, 28, 28), np.float32)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MGX_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path
+
+
+def compiled(path: Path) -> bool:
+    """Compile; whether it was in the cache."""
+    return mgx_mlir.compile(path, "cpu").stats.cached
+
+
+def test_a_model_in_another_folder_is_warm(home: Path, models: Path) -> None:
+    assert not compiled(models / "mnist.onnx")
+    (home / "other").mkdir()
+    shutil.copy(models / "mnist.onnx", home / "other" / "renamed.onnx")
+    assert compiled(home / "other" / "renamed.onnx")
+    a, b = (
+        mgx_mlir.parse_onnx(str(p)) for p in (models / "mnist.onnx", home / "other/renamed.onnx")
+    )
+    a.compile(mgx_mlir.get_target("cpu"))
+    b.compile(mgx_mlir.get_target("cpu"))
+    assert b.compiled.stats.cached
+
+
+def test_a_cache_is_carried_elsewhere(
+    driver: Driver, home: Path, models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled(models / "mnist.onnx")
+    rows = driver("cache", "list").lines
+    assert sorted(r.split()[0] for r in rows) == ["module", "pack", "program"]
+    assert driver("cache", "export", "-o", home / "c.tar").status == 0
+    assert driver("cache", "export", "-o", home / "d.tar").status == 0
+    assert (home / "c.tar").read_bytes() == (home / "d.tar").read_bytes()
+    monkeypatch.setenv("MGX_CACHE_DIR", str(home / "elsewhere"))
+    ran = driver("cache", "import", "-i", home / "c.tar")
+    assert (ran.status, ran.lines) == (0, ["added 3 entries, 0 were there already"])
+    assert driver("cache", "import", "-i", home / "c.tar").lines == [
+        "added 0 entries, 3 were there already"
+    ]
+    assert compiled(models / "mnist.onnx")
+    assert driver("cache", "prune", "--limit", "1").lines[0].startswith("removed 3 entries")
+    assert driver("cache", "list").out == ""
+
+
+def test_what_is_no_archive_is_refused(driver: Driver, home: Path, models: Path) -> None:
+    compiled(models / "mnist.onnx")
+    driver("cache", "export", "-o", home / "c.tar")
+    whole = (home / "c.tar").read_bytes()
+    at = whole.index(b"MGXBLOB2") + 9000
+
+    def archive(name: str, kind: bytes = tarfile.REGTYPE) -> bytes:
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode="w") as f:
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = kind, "/etc/passwd"
+            f.addfile(member)
+        return out.getvalue()
+
+    for data, why in (
+        (b"no tar" * 999, "not an archive"),
+        (archive("../x"), "is no entry of a cache"),
+        (archive("module/" + "a" * 40, tarfile.SYMTYPE), "is no entry of a cache"),
+        (archive("module/" + "a" * 40), "too short"),
+        (whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :], "damaged"),
+        (whole.replace(b"pack/", b"module/", 1), ""),
+    ):
+        (home / "bad.tar").write_bytes(data)
+        driver("cache", "prune", "--limit", "0")
+        ran = driver("cache", "import", "-i", home / "bad.tar")
+        assert ran.status == 2
+        assert why in ran.err
+    assert driver("cache").status == driver("cache", "list", "--limit", "3").status == 2
