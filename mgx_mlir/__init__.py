@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _EXPORTS = {
+    "mgx_mlir.compiler.bundle": ("load_bundle",),
     "mgx_mlir.compiler.compile": ("CompiledProgram", "compile", "read_model"),
     "mgx_mlir.api.shape": ("shape", "dynamic_dimension"),
     "mgx_mlir.api.argument": ("argument",),
@@ -62,6 +63,7 @@ __all__ = [
     "instruction_ref",
     "load",
     "load_buffer",
+    "load_bundle",
     "load_weights",
     "macro",
     "module",
@@ -108,6 +110,7 @@ if TYPE_CHECKING:
         quantize_int8,
     )
     from mgx_mlir.api.shape import dynamic_dimension, shape
+    from mgx_mlir.compiler.bundle import load_bundle
     from mgx_mlir.compiler.compile import CompiledProgram, compile, read_model
     from mgx_mlir.core.errors import MgxError
 

@@ -56,13 +56,22 @@ def entry_trees(
         own = dict(options)
         if isinstance(each, IreeProgram) and c.target == "gpu":
             own["arch"] = each.executable.arch
-        found.append(_entry(each, own, program, held))
+        entry, blobs = entry_and_data(each, own, program)
+        for name, data in blobs.items():
+            blob = entry["params"][name] if name else entry["vmfb"]
+            if not name or blob["bytes"] not in held:
+                blob["data"] = data
+                held.add(blob["bytes"])
+        found.append(entry)
     return found
 
 
-def _entry(
-    c: CompiledProgram, options: Mapping[str, Any], program: str, held: set[str]
-) -> dict[str, Tree]:
+def entry_and_data(
+    c: CompiledProgram, options: Mapping[str, Any], program: str
+) -> tuple[dict[str, Tree], dict[str, Aligned]]:
+    """Return the entry of one program without its memory, and that: of the code under "", of the
+    weights by name.
+    """
     found: dict[str, Tree] = {
         "target": c.target,
         "options": _plain(options),
@@ -84,9 +93,7 @@ def _entry(
             key = bytes_key(data.data)
             kind = dtypes.from_numpy(array.dtype).name
             params[name] = {"type": kind, "lens": list(array.shape), "bytes": key}
-            if key not in held:
-                blobs[name] = data
-                held.add(key)
+            blobs[name] = data
         found |= {
             "arch": e.arch,
             "host": host_cpu() if c.target == "cpu" else "",
@@ -99,9 +106,7 @@ def _entry(
             "vmfb": {"bytes": bytes_key(code.data)},
         }
     found["checksum"] = tree_digest(found)
-    for name, data in blobs.items():
-        (found["params"][name] if name else found["vmfb"])["data"] = data
-    return found
+    return found, blobs
 
 
 def without_weights(modules: Tree) -> Tree:
@@ -184,15 +189,17 @@ def restored(
     hint: Sequence[str],
     emulate: bool,
     device_id: int,
+    elsewhere: Callable[[str], memoryview | None] | None = None,
 ) -> tuple[IreeProgram | None, dict[str, Any], Weights]:
     """Return the compiled program of entries, its options, and weights of the file by digest.
 
     The program is None for one of the reference. FileError where no entry can be used here, with
-    `hint`. emulate: on the emulator; device_id: which of several GPUs.
+    `hint`. emulate: on the emulator; device_id: which of several GPUs; elsewhere: finds memory by
+    digest that is in other files.
     """
     try:
         found = [as_map(entry, "'compiled'") for entry in entries]
-        return _restored(found, modules, emulate, device_id)
+        return _restored(found, modules, emulate, device_id, elsewhere)
     except FileError as e:
         raise FileError(e.message, location=e.location, notes=e.notes or hint) from None
     except RecursionError:
@@ -205,7 +212,11 @@ def restored(
 
 
 def _restored(
-    entries: list[dict[str, Tree]], modules: Tree, emulate: bool, device_id: int
+    entries: list[dict[str, Tree]],
+    modules: Tree,
+    emulate: bool,
+    device_id: int,
+    elsewhere: Callable[[str], memoryview | None] | None,
 ) -> tuple[IreeProgram | None, dict[str, Any], Weights]:
     kinds = [as_text(member(e, "target", "'compiled'"), "'target'") for e in entries]
     kind = kinds[0]
@@ -226,7 +237,11 @@ def _restored(
         return None, options, weights
 
     def memory(key: str) -> memoryview | None:
-        if key not in weights:
+        if key not in weights and elsewhere is not None:
+            found = elsewhere(key)
+            if found is not None and bytes_key(found) == key:
+                weights[key] = found
+        elif key not in weights:
             weights.update(literal_data(modules))
         return weights.get(key)
 

@@ -10,6 +10,8 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from mgx_mlir.core.errors import TargetError
+
 if TYPE_CHECKING:
     from torch_mlir import ir, passmanager, rewrite
     from torch_mlir.dialects import (
@@ -46,7 +48,13 @@ def _prepare() -> None:
     global _prepared
     if _prepared:
         return
-    from torch_mlir._mlir_libs import _mlir  # what this module is for
+    try:
+        from torch_mlir._mlir_libs import _mlir  # what this module is for
+    except ImportError as e:
+        raise TargetError(
+            f"the MLIR bindings cannot be loaded: {e}",
+            notes=["code that is compiled runs without them; pip install mgx-mlir has them"],
+        ) from None
 
     # Without a module of the dialect's name in a searched package the bindings retry the failing
     # import at every OpView: 18 us per op instead of 0.6 us, in walks, patterns and verifiers.

@@ -22,6 +22,7 @@ from mgx_mlir.tools.driver.options import EVERY, options_of, refused_by
 from mgx_mlir.tools.driver.progress import logging_as, say
 
 COMMANDS = {
+    "bundle": "compile for several batch sizes and architectures into a folder, weights once",
     "cache": "list, export, import or prune what was compiled before",
     "compile": "compile a model and print the compiled program",
     "completion": "print the completion of a shell",

@@ -1,0 +1,93 @@
+"""bundle: a model's code for several batch sizes and architectures, with its weights once."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import Any
+
+from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.core.errors import UsageError
+from mgx_mlir.tools.driver.arguments import Arguments, Option
+from mgx_mlir.tools.driver.compile_model import compile_model
+from mgx_mlir.tools.driver.model import Model
+from mgx_mlir.tools.driver.options import HELP, LOADER, QUANTIZE, TARGET
+from mgx_mlir.tools.driver.progress import say
+from mgx_mlir.tools.driver.target_choice import choose_target
+
+USAGE = "[OPTION...] FILE -o DIR"
+DESCRIPTION = """
+Compiles the model for each batch size and architecture, and writes a folder: code/*.vmfb,
+weights.irpa with every weight once, manifest.json, and SHA256SUMS for sha256sum -c. In Python
+load_bundle(DIR, batch=N) runs it, without the compiler; docs/deploy.md has C and containers."""
+
+
+def batches(text: str) -> tuple[int, ...]:
+    """Parse `1,2,4`. ValueError for anything else."""
+    found = text.split(",")
+    is_size = all(n.isdecimal() and len(n) < 10 and int(n) for n in found)
+    if not is_size or len(set(found)) < len(found):
+        raise ValueError("different sizes from 1 on, such as 1,2,4,8")
+    return tuple(map(int, found))
+
+
+_REFUSED = ("--batch", "--strip-context", "--trust-code", "--emulate", "--enable-offload-copy")
+OPTIONS = (
+    *(o for o in (*LOADER, *TARGET, *QUANTIZE) if o.key not in (*_REFUSED, "--ref")),
+    Option(
+        ("--batch",), "sizes of the dimensions that the model leaves open (default 1)", "N[,...]",
+        parse=batches,
+    ),
+    Option(("-o", "--output"), "the folder to write", "DIR"),
+    HELP,
+)  # fmt: skip
+
+
+def run(args: Arguments) -> int:
+    """Compile the model for each size, and write the folder."""
+    # start-up: only what the command asks for is loaded
+    from mgx_mlir.compiler.bundle import Member, write_bundle
+
+    folder = args.get("--output")
+    if folder is None:
+        raise UsageError("expected a folder to write", notes=["-o DIR"])
+    sizes = args.get("--batch", (1,))
+    found: list[Member] = []
+    rest = {k: v for k, v in args.values.items() if k not in ("--output", "--batch")}
+    for size in sizes:
+        given = {**rest, "--batch": size} if "--batch" in args else rest
+        own = replace(args, values=given)
+        model = Model(own)
+        choice = choose_target(own, runs=False, model=model)
+        for arch in choice.archs:
+            say(f"Batch {size}{f', {arch}' if arch else ''}:")
+            made = compile_model(own, model, choice, arch)
+            assert isinstance(made, IreeProgram)
+            name = f"b{size}-{made.executable.arch}"
+            found.append(Member(name, size, made))
+    options: dict[str, Any] = {k: _plain(v) for k, v in rest.items() if k not in _NOT_OF_CODE}
+    options |= {"batch": list(sizes), "target": found[0].program.target}
+    write_bundle(folder, found, _digest(args), options)
+    say(f"Writing: {folder}, {len(found)} programs")
+    return 0
+
+
+_NOT_OF_CODE = ("--threads", "--timeout", "--no-cache")
+
+
+def _plain(value: Any) -> Any:
+    """Return an option's value for the manifest."""
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return value if isinstance(value, bool | int | float | str | None) else str(value)
+
+
+def _digest(args: Arguments) -> str:
+    """Return the SHA-256 of the model's file; of a folder, or none, that of its name."""
+    # start-up: only what the command asks for is loaded
+    from mgx_mlir.compiler.bundle import file_sha256
+
+    try:
+        return file_sha256(args.file or "")
+    except OSError:
+        return hashlib.sha256((args.file or "").encode(errors="surrogateescape")).hexdigest()
