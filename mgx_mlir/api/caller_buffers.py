@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.api.argument import argument, array_of
+from mgx_mlir.api.shape import shape
 from mgx_mlir.core.errors import MgxError, RunError
 from mgx_mlir.programs.signature import Port, Signature
 from mgx_mlir.runtime import hip
@@ -96,6 +97,33 @@ def _value(name: str, value: Any, device: Device | None) -> Any:
         return array_of(value)
     except MgxError:
         return value
+
+
+def bound_weights(
+    given: Mapping[str, Any], shapes: Mapping[str, shape], device: Device | None
+) -> dict[str, Any]:
+    """Return values for parameters as a run takes them; on a GPU in its memory, copied once.
+
+    Errors: RunError for a name that is no parameter, and a wrong type or dims.
+    """
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        if name not in shapes:
+            raise RunError(
+                f"the program has no parameter '{name}'", notes=[f"it has: {', '.join(shapes)}"]
+            )
+        arg = value if isinstance(value, argument) else argument(array_of(value))
+        s, own = shapes[name].core, arg.get_shape().core
+        _check(name, own.dtype.name, own.dims, s.dtype.name,
+               [d if isinstance(d, int) else -1 for d in s.dims])  # fmt: skip
+        held = placed(name, arg, device)
+        if device is not None and isinstance(held, np.ndarray):
+            held = DeviceTensor.of(device, held)
+        if isinstance(held, DeviceTensor):
+            found[name] = argument.on_device(held)
+        else:
+            found[name] = argument.of_array(held)
+    return found
 
 
 def placed(name: str, arg: argument, device: Device | None) -> Any:

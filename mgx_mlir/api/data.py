@@ -53,7 +53,16 @@ def generate_argument(s: shape, seed: int = 0) -> argument:
 
 
 def load_weights(filename: str | os.PathLike[str]) -> dict[str, argument]:
-    """Read the arrays of an .npz by name, as `to_py(weights=...)` writes it. Errors: FileError."""
+    """Read arrays by name: of an .npz, as `to_py(weights=...)` writes it, or the floats that an
+    .onnx keeps in external data, the parameters of `external_weights_as_parameters`.
+
+    Errors: FileError, ModelError.
+    """
+    if os.fspath(filename).endswith(".onnx"):
+        # start-up: only the frontend that the file needs
+        from mgx_mlir.frontends.onnx.outside import read_outside_weights
+
+        return {k: argument(a) for k, a in read_outside_weights(filename).items()}
     return {k: argument(a) for k, a in read_weights(os.fspath(filename)).items()}
 
 

@@ -147,6 +147,11 @@ def _tree(p: program | CompiledProgram, source: bool) -> Tree:
 
     if not isinstance(p, program):
         raise UsageError(f"expected a program, got {type(p).__name__}")
+    if p.bound:
+        raise UsageError(
+            f"the program has values for parameters that files do not hold: {', '.join(p.bound)}",
+            notes=["save the program that create_program_with_weights was called on"],
+        )
     if not p.is_compiled():
         return program_tree(p.program_ir)
     held = p.saved_tree

@@ -32,6 +32,7 @@ def parse_onnx(
     *,
     input_lengths: Mapping[str, int | None] | None = None,
     input_values: Mapping[str, Any] | None = None,
+    external_weights_as_parameters: bool = False,
 ) -> program:
     """Read an ONNX file.
 
@@ -39,7 +40,9 @@ def parse_onnx(
     (1 unless it is given); `dim_params` gives named ones, `map_input_dims` and
     `map_dyn_input_dims` those of whole inputs. `input_lengths` is the number of elements of an
     input that is a sequence, None for an optional one that is absent; `input_values` makes
-    constants of inputs. Raises FileError, ModelError, UnsupportedModel.
+    constants of inputs. With `external_weights_as_parameters` the floats that the model keeps in
+    external data are parameters: `program.create_program_with_weights` gives them values. Raises
+    FileError, ModelError, UnsupportedModel.
     """
     # start-up: only the frontend that the file needs
     from mgx_mlir.frontends.onnx.importer import parse_onnx as read
@@ -49,6 +52,7 @@ def parse_onnx(
         skip_unknown_operators, print_program_on_error, use_debug_symbols,
         max_loop_iterations=max_loop_iterations, limit_max_iterations=limit_max_iterations,
         input_lengths=dict(input_lengths or {}), input_values=dict(input_values or {}),
+        external_weights_as_parameters=external_weights_as_parameters,
     )  # fmt: skip
     return program.of(read(filename, options))
 
@@ -67,6 +71,7 @@ def parse_onnx_buffer(
     *,
     input_lengths: Mapping[str, int | None] | None = None,
     input_values: Mapping[str, Any] | None = None,
+    external_weights_as_parameters: bool = False,
 ) -> program:
     """Read a serialized ONNX model from memory; as parse_onnx.
 
@@ -80,6 +85,7 @@ def parse_onnx_buffer(
         skip_unknown_operators, print_program_on_error, use_debug_symbols,
         external_data_path=external_data_path,
         input_lengths=dict(input_lengths or {}), input_values=dict(input_values or {}),
+        external_weights_as_parameters=external_weights_as_parameters,
     )  # fmt: skip
     return program.of(read(filename, options))
 

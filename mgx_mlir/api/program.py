@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from inspect import signature
 from typing import Any, TextIO
@@ -14,7 +14,13 @@ import numpy as np
 
 import mgx_mlir.dialects  # noqa: F401  (defines the operators)
 from mgx_mlir.api.argument import argument
-from mgx_mlir.api.caller_buffers import Destinations, output_parameters, parted, values_of
+from mgx_mlir.api.caller_buffers import (
+    Destinations,
+    bound_weights,
+    output_parameters,
+    parted,
+    values_of,
+)
 from mgx_mlir.api.data import fill_argument
 from mgx_mlir.api.device import (
     STREAM_TYPE,
@@ -44,6 +50,7 @@ from mgx_mlir.programs.module_builder import (
     drop_unused_modules,
     instruction_of,
 )
+from mgx_mlir.programs.order import depth_first
 from mgx_mlir.programs.program_ir import ProgramIR, argument_names, entry_block
 from mgx_mlir.programs.signature import Signature
 from mgx_mlir.runtime.device import Device
@@ -126,6 +133,7 @@ class program:
         self._compiled: CompiledProgram | None = None
         self.compile_options: dict[str, Any] = {}
         self._offload = self._offload_copy = True
+        self._bound: dict[str, Any] = {}
         self._generation = 0
         self._numbering = forks.lock()
         self._reset()
@@ -297,7 +305,7 @@ class program:
 
     def get_parameter_names(self) -> list[str]:
         """Return the names of main's parameters, in order; as get_parameter_shapes."""
-        return [*argument_names(self.program_ir.main()), *self._output_parameters()]
+        return list(self.get_parameter_shapes())
 
     def _output_parameters(self) -> list[str]:
         """Return the names of the parameters for results: none where results are copied."""
@@ -316,6 +324,7 @@ class program:
         return {
             name: shape.of(layout.shape(v))
             for name, v in zip(argument_names(main), values, strict=True)
+            if name not in self._bound
         } | (dict(zip(names, shapes(), strict=True)) if names else {})
 
     def get_output_shapes(self) -> list[shape]:
@@ -350,7 +359,7 @@ class program:
         block = entry_block(found.main())
         operations = [view.operation for view in block.operations]
         end = operations[-1]
-        for operation in _depth_first(end, block):
+        for operation in depth_first(end, block):
             operation.move_before(end)
         self._reset()
 
@@ -409,7 +418,24 @@ class program:
         made = program.of(self.program_ir.clone())
         if self._compiled is not None:
             made.adopt(self._compiled, self.compile_options)
+        made._bound = dict(self._bound)
         return made
+
+    def create_program_with_weights(self, weights: Mapping[str, Any]) -> program:
+        """Return the program with values for some of its parameters; compiled code is shared.
+
+        A GPU's are copied to it once. Arrays are not copied: they must not change while the
+        program is in use. Errors: RunError for names, types and dims that are not the parameters'.
+        """
+        made = self.clone()
+        given = bound_weights(weights, self.get_parameter_shapes(), self._device())
+        made._bound = {**self._bound, **given}
+        return made
+
+    @property
+    def bound(self) -> list[str]:
+        """The names of the parameters that have values."""
+        return list(self._bound)
 
     @property
     def compiled(self) -> CompiledProgram:
@@ -449,6 +475,8 @@ class program:
         `trace(instruction, results)` is called after each instruction of a program that is not
         compiled, or compiled for `ref`.
         """
+        if self._bound:
+            params = {**self._bound, **params}
         if self._compiled is not None and trace is None and self._offload:
             known = self._compiled.known_inputs({n: _plain(v) for n, v in params.items()})
             if known is not None:
@@ -624,46 +652,3 @@ def _plain(value: object) -> object:
     if type(value) is argument and value._tensor is None and value.pointer is None:
         return value._array
     return value
-
-
-def _depth_first(end: ir.Operation, block: ir.Block) -> Sequence[ir.Operation]:
-    """Return the operations of `block` that `end` needs, operands first."""
-    order: list[ir.Operation] = []
-    state: dict[ir.Operation, bool] = {}
-    stack = [end]
-    while stack:
-        operation = stack[-1]
-        if state.get(operation):
-            stack.pop()
-            continue
-        if operation in state:
-            stack.pop()
-            state[operation] = True
-            if operation != end:
-                order.append(operation)
-            continue
-        state[operation] = False
-        for value in reversed(_needed(operation)):
-            owner = value.owner
-            if isinstance(owner, ir.Block):
-                continue
-            owner = owner.operation  # as the key of a dict an op view is another object
-            if owner.block == block and owner not in state:
-                stack.append(owner)
-    order += [v.operation for v in block.operations if v.operation not in state]
-    return order
-
-
-def _needed(operation: ir.Operation) -> list[ir.Value]:
-    """Return the operands of an operation, and the values that its regions capture."""
-    found = list(operation.operands)
-
-    def visit(inner: ir.Operation) -> ir.WalkResult:
-        found.extend(inner.operands)
-        return ir.WalkResult.ADVANCE
-
-    for region in operation.regions:
-        for b in region.blocks:
-            for view in b.operations:
-                view.operation.walk(visit)
-    return found

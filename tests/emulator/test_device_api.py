@@ -360,3 +360,13 @@ def test_pointers_of_all_types(dtype: Any, target: Any) -> None:
     held = target.copy_to(migraphx.argument(value))
     found = p.run({"x": pointer(held)})[0]
     np.testing.assert_array_equal(migraphx.from_gpu(found).array, value.T)
+
+
+@pytest.mark.parametrize("offload_copy", [True, False])
+def test_weights_are_copied_once(target: Any, given: dict[str, Any], offload_copy: bool) -> None:
+    p = product()
+    p.compile(target, offload_copy=offload_copy)
+    made = p.create_program_with_weights({"y": B})
+    assert [n for n in made.get_parameter_names() if n[0] != "m"] == ["x"]
+    for _ in range(2):
+        check(made.run({"x": given["x"]})[0])

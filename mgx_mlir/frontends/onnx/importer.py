@@ -40,6 +40,7 @@ from mgx_mlir.frontends.onnx.node import Node, Scope
 from mgx_mlir.frontends.onnx.ones import Ones
 from mgx_mlir.frontends.onnx.options import OnnxOptions
 from mgx_mlir.frontends.onnx.outputs import declared_types, results, state_groups
+from mgx_mlir.frontends.onnx.outside import make_inputs
 from mgx_mlir.frontends.onnx.registry import OnnxOp, find, oldest, refused
 from mgx_mlir.frontends.onnx.structures import Texts, TextTable, build
 from mgx_mlir.frontends.onnx.texts import as_numbers
@@ -79,6 +80,8 @@ def import_model(model: LoadedModel, options: OnnxOptions | None = None) -> Prog
     """Build the program of a loaded model."""
     dialects.load()
     ops.load()
+    if options is not None and options.external_weights_as_parameters:
+        make_inputs(model.proto.graph)
 
     def read(choices: Choices) -> ProgramIR:
         return Importer(model, options or OnnxOptions(), choices).program()

@@ -20,8 +20,9 @@ class OnnxOptions(ReadOptions):
     a named symbol its size; dims of one of `loose_names` need not be equal. `input_lengths` is the
     number of elements of an input that is a sequence (the elements of `x` are named `x[0]`, `x[1]`
     in the maps of dims), None for an optional input that is absent. `input_values` makes constants
-    of inputs. `external_data_path` replaces the model's folder. `max_loop_iterations` and
-    `limit_max_iterations` bound Loop. The others are those of ReadOptions.
+    of inputs. `external_data_path` replaces the model's folder; `external_weights_as_parameters`
+    makes inputs of the floats in external data. `max_loop_iterations` and `limit_max_iterations`
+    bound Loop. The others are those of ReadOptions.
     """
 
     default_dim_value: int = 0
@@ -32,6 +33,7 @@ class OnnxOptions(ReadOptions):
     max_loop_iterations: int = 10
     limit_max_iterations: int = 65535
     external_data_path: str = ""
+    external_weights_as_parameters: bool = False
 
     def __post_init__(self) -> None:
         if self.default_dim_value and self.default_dyn_dim_value is not None:
