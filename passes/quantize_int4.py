@@ -13,6 +13,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.linear import Dot
+from mgx_mlir.passes.analysis.repeated import Repeated, repeated
 from mgx_mlir.passes.analysis.retype import named_ops, ops_field, ops_option
 from mgx_mlir.passes.pack_weights import UNIT
 from mgx_mlir.programs.build import Builder
@@ -30,7 +31,8 @@ class QuantizeInt4(Pass):
     or, of a dot's second operand, `group_size` neighbours along the summed axis of one column
     (`group_of`). A weight changes by at most half a step, of which 15
     span the range from the least to the largest value that share it, 0 included. Steps are rounded
-    up to numbers of f16 where they are not too small for that.
+    up to numbers of f16 where they are not too small for that. Of a dot's second operand that
+    repeats a matrix along leading dims the matrix is rounded.
     propagate_constant folds what is before unpack_int4, so that the weight is stored packed, and
     its users unpack it.
     """
@@ -48,15 +50,19 @@ class QuantizeInt4(Pass):
         b = Builder()
         made: dict[tuple[ir.Value, int], ir.Value] = {}
         for op in named_ops(module, self.ops):
-            for i, v in enumerate(op.operands):
-                if not fits(v):
+            for i, operand in enumerate(op.operands):
+                of_dot = i == 1 and is_a(op, Dot)
+                found = repeated(operand) if of_dot else Repeated(operand)
+                if found is None or not fits(found.literal):
                     continue
-                group = group_of(v, self.group_size) if i == 1 and is_a(op, Dot) else 0
+                v = found.literal
+                group = group_of(v, self.group_size) if of_dot else 0
                 if (v, group) not in made:
                     literal = v.owner.operation
                     with literal.location, ir.InsertionPoint.after(literal):
                         made[v, group] = quantised(b, v, group)
-                op.operands[i] = made[v, group]
+                with op.location, ir.InsertionPoint(op):
+                    op.operands[i] = found.of(made[v, group])
         return bool(made)
 
 

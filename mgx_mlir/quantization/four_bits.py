@@ -9,6 +9,7 @@ import numpy as np
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.passes.analysis.repeated import Repeated, repeated
 from mgx_mlir.passes.quantize_int4 import Grid, coded, fits, group_of
 from mgx_mlir.programs.build import Builder
 from mgx_mlir.programs.program_ir import ProgramIR
@@ -62,15 +63,20 @@ def _by_literal(found: Sequence[Site], group_size: int) -> list[list[Site]]:
     """List the dots that take codes, those of one literal together."""
     shared: dict[ir.Value, list[Site]] = {}
     for site in found:
-        v = site.op.operands[1]
-        if (
-            site.kind == "dot"
-            and fits(v)
-            and TensorType.of(v).rank == 2
-            and group_of(v, group_size)
-        ):
+        weights = rounded_weights(site) if site.kind == "dot" else None
+        if weights is None:
+            continue
+        v = weights.literal
+        if TensorType.of(v).rank == 2 and group_of(v, group_size):
             shared.setdefault(v, []).append(site)
     return list(shared.values())
+
+
+def rounded_weights(site: Site) -> Repeated | None:
+    """Return the literal whose values a product's weights are, where it is rounded to 4 bits."""
+    weights = site.op.operands[1]
+    found = repeated(weights) if site.kind == "dot" else Repeated(weights)
+    return found if found is not None and fits(found.literal) else None
 
 
 def _parts(shared: Iterable[list[Site]]) -> Iterator[list[list[Site]]]:
@@ -89,7 +95,7 @@ def _parts(shared: Iterable[list[Site]]) -> Iterator[list[list[Site]]]:
 
 
 def _inputs(site: Site) -> int:
-    return TensorType.of(site.op.operands[1]).dims[0]
+    return TensorType.of(site.op.operands[1]).dims[-2]
 
 
 def _moments(
@@ -114,7 +120,9 @@ def _codes(same: Sequence[Site], moments: dict[Place, SecondMoments], group_size
     every = SecondMoments(np.sum([moments[s.values[0]].sums for s in same], axis=0))
     weights = same[0].weights
     assert weights is not None
-    group = group_of(same[0].op.operands[1], group_size)
+    weights_of = rounded_weights(same[0])
+    assert weights_of is not None
+    group = group_of(weights_of.literal, group_size)
     return compensated(weights, every, group, weights.dtype)
 
 
@@ -124,9 +132,12 @@ def _rewrite(found: Sequence[Site], codes: dict[str, Codes]) -> None:
     for site in found:
         if site.name not in codes:
             continue
-        v = site.op.operands[1]
+        weights = rounded_weights(site)
+        assert weights is not None
+        v = weights.literal
         if v not in made:
             literal = v.owner.operation
             with literal.location, ir.InsertionPoint.after(literal):
                 made[v] = coded(b, v, *codes[site.name])
-        site.op.operands[1] = made[v]
+        with site.op.location, ir.InsertionPoint(site.op):
+            site.op.operands[1] = weights.of(made[v])

@@ -8,11 +8,11 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS, attributes_of, mnemonic
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.passes.quantize_int4 import coded, fits, group_of, quantised
+from mgx_mlir.passes.quantize_int4 import coded, group_of, quantised
 from mgx_mlir.programs.build import Builder
 from mgx_mlir.quantization.calibrate import Calibration
 from mgx_mlir.quantization.eight_bits import Quantiser, Scheme
-from mgx_mlir.quantization.four_bits import FourBits
+from mgx_mlir.quantization.four_bits import FourBits, rounded_weights
 from mgx_mlir.quantization.ranges import Range
 from mgx_mlir.quantization.sensitivity import Narrow
 from mgx_mlir.quantization.sites import LeftOut, Place, Site, literal_of
@@ -43,13 +43,17 @@ def in_int4(group_size: int, found: FourBits | None = None) -> Narrow:
 
     def narrow(site: Site) -> ir.Value:
         b, op = Builder(), site.op
-        weights = op.operands[1]
+        found = rounded_weights(site)
+        if found is None:
+            return op.results[0]
+        weights = found.literal
         with op.location, ir.InsertionPoint(op):
             if site.name in known.codes:
-                op.operands[1] = coded(b, weights, *known.codes[site.name])
-            elif fits(weights):
+                made = coded(b, weights, *known.codes[site.name])
+            else:
                 group = group_of(weights, group_size) if site.kind == "dot" else 0
-                op.operands[1] = quantised(b, weights, group)
+                made = quantised(b, weights, group)
+            op.operands[1] = found.of(made)
         return op.results[0]
 
     return narrow
@@ -60,13 +64,13 @@ def left_out_of_int4(found: Sequence[Site]) -> list[LeftOut]:
     out: list[LeftOut] = []
     for site in found:
         weights = site.op.operands[1]
-        if fits(weights):
+        if rounded_weights(site) is not None:
             continue
         if literal_of(weights) is None:
             why = "its second operand is computed"
         elif site.weights is not None and site.weights.shape[-1] % 2:
             why = "the last extent of its weights is odd: two of them share a byte"
         else:
-            why = "its weights are repeated, or are no f32 or f16"
+            why = "its weights are no f32 or f16"
         out.append(LeftOut(site.name, site.kind, why))
     return out
