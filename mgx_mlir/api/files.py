@@ -17,7 +17,9 @@ from mgx_mlir.compiler.saved import (
     without_weights,
 )
 from mgx_mlir.core.errors import FileError, UsageError
-from mgx_mlir.core.tree_files import (
+from mgx_mlir.frontends.mxr.checks import as_list, located
+from mgx_mlir.frontends.mxr.files import MxrFile, read_data, read_file
+from mgx_mlir.printers.tree_files import (
     FILE_VERSION,
     MIGRAPHX_VERSION,
     OWN_KEY,
@@ -28,8 +30,6 @@ from mgx_mlir.core.tree_files import (
     msgpack_bytes,
     save_tree,
 )
-from mgx_mlir.frontends.mxr.checks import as_list, located
-from mgx_mlir.frontends.mxr.files import MxrFile, read_data, read_file
 
 if TYPE_CHECKING:
     from mgx_mlir.api.program import program

@@ -614,9 +614,9 @@ class program:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the program as its file; a compiled one as its code, without the source."""
-        from mgx_mlir.api.files import load_buffer, save_buffer  # they import this module
-
-        return _unpickled, (load_buffer, save_buffer(self), self._offload)
+        # through the package: the module of files imports this one
+        data = mgx_mlir.save_buffer(self)
+        return _unpickled, (data, self._offload)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, program) and repr(self) == repr(other)
@@ -628,9 +628,9 @@ def _read_no_more() -> ProgramIR:
     raise UsageError("the program is closed")
 
 
-def _unpickled(load: Callable[[bytes], program], data: bytes, offload: bool) -> program:
+def _unpickled(data: bytes, offload: bool) -> program:
     """Restore a program that was pickled."""
-    made = load(data)
+    made = mgx_mlir.load_buffer(data)
     made._offload = offload
     return made
 

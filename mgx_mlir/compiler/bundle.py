@@ -56,6 +56,15 @@ def bundle_key(model: str, options: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def file_sha256(path: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 of a file. Errors: OSError."""
+    found = hashlib.sha256()
+    with open(path, "rb") as f:
+        while data := f.read(1 << 22):
+            found.update(data)
+    return found.hexdigest()
+
+
 def write_bundle(
     folder: str | os.PathLike[str],
     members: Sequence[Member],
@@ -206,7 +215,7 @@ class Bundle:
             why = (getattr(e, "strerror", None) or short(e)).lower()
             raise FileError(f"{WEIGHTS} cannot be read: {why}") from None
         # the view keeps the mapping
-        return {k: memoryview(np.frombuffer(e.file_view, np.uint8)) for k, e in items if e.is_file}
+        return {k: np.frombuffer(e.file_view, np.uint8).data for k, e in items if e.is_file}
 
 
 def load_bundle(

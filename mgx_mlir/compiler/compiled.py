@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from mgx_mlir.compiler.given_outputs import Places
 from mgx_mlir.core import dtypes, forks
 from mgx_mlir.core.errors import NamesDisagree, TargetError, UsageError
 from mgx_mlir.hardware.machine import available_cpus
-from mgx_mlir.programs.given_outputs import Places
 from mgx_mlir.programs.known_inputs import KnownInputs
 from mgx_mlir.programs.lowered import KernelInfo
 from mgx_mlir.programs.signature import Signature

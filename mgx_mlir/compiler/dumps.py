@@ -23,8 +23,8 @@ from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.literals import WeightStore, is_literal
 from mgx_mlir.core.op import Kernel, is_a, is_terminator
-from mgx_mlir.core.tree_files import save_tree
 from mgx_mlir.printers.listing import kernel_name
+from mgx_mlir.printers.tree_files import save_tree
 from mgx_mlir.printers.value_tree import program_tree
 from mgx_mlir.programs.lowered import Lowered
 from mgx_mlir.programs.program_ir import ProgramIR, entry_block

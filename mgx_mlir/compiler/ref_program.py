@@ -10,6 +10,7 @@ import numpy as np
 from mgx_mlir.compiler.compiled import CompiledProgram, CompileStats, Placement
 from mgx_mlir.core import operand_segments
 from mgx_mlir.core.context import new_context
+from mgx_mlir.core.errors import UsageError
 from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.programs.interpreter import Interpreter, Trace
 from mgx_mlir.programs.program_ir import ProgramIR
@@ -24,12 +25,14 @@ class RefProgram(CompiledProgram):
         self, placement: Placement, program: ProgramIR, stats: CompileStats, compute: str
     ) -> None:
         super().__init__(placement, Signature.of(program.main()), [], stats)
-        self._program = program
-        self._interpreter = Interpreter(program.module, program.store, compute=compute)
+        self._open: tuple[ProgramIR, Interpreter] | None = (
+            program,
+            Interpreter(program.module, program.store, compute=compute),
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the program that is interpreted: its text and its weights."""
-        p = self._program
+        p = self.program
         with p.ctx:
             text = operand_segments.asm(p.module.operation, enable_debug_info=True)
         weights = dict(p.store.items())
@@ -38,12 +41,22 @@ class RefProgram(CompiledProgram):
 
     def close(self) -> None:
         """Give back the program and its weights."""
-        self._program = self._interpreter = None  # type: ignore[assignment]
+        self._open = None
 
     @property
     def program(self) -> ProgramIR:
         """Return the program that the interpreter runs."""
-        return self._program
+        return self._parts[0]
+
+    @property
+    def _interpreter(self) -> Interpreter:
+        return self._parts[1]
+
+    @property
+    def _parts(self) -> tuple[ProgramIR, Interpreter]:
+        if self._open is None:
+            raise UsageError("the program is closed")
+        return self._open
 
     def execute(self, arrays: Sequence[np.ndarray], trace: Trace | None = None) -> list[np.ndarray]:
         """Run; `trace(op, results)` is called after each instruction.
@@ -51,9 +64,9 @@ class RefProgram(CompiledProgram):
         Without one, MIGRAPHX_TRACE_EVAL has instructions printed.
         """
         named = {p.name: a for p, a in zip(self.signature.inputs, arrays, strict=True)}
-        with self._program.ctx:
+        with self.program.ctx:
             if trace is None and trace_level():
-                trace = printing(self._program, trace_level())
+                trace = printing(self.program, trace_level())
             return self._interpreter.run(named, trace=trace)
 
 

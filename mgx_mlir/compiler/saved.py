@@ -19,7 +19,6 @@ from mgx_mlir.compiler.architectures import device_archs, of_device, together
 from mgx_mlir.compiler.compiled import CompiledProgram, CompileStats, IreeProgram, Placement
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import FileError, MgxError, UsageError
-from mgx_mlir.core.tree_files import Aligned, Binary, Tree, write_msgpack
 from mgx_mlir.frontends.mxr.checks import (
     as_list,
     as_map,
@@ -28,6 +27,7 @@ from mgx_mlir.frontends.mxr.checks import (
     member,
     shortened,
 )
+from mgx_mlir.printers.tree_files import Aligned, Binary, Tree, write_msgpack
 from mgx_mlir.programs.lowered import kernel_infos
 from mgx_mlir.programs.signature import Signature
 from mgx_mlir.runtime.device import runtime_version

@@ -7,9 +7,9 @@ import re
 from typing import TextIO
 
 from mgx_mlir.core.names import identifier, safe_name
-from mgx_mlir.core.tree_files import json_text
 from mgx_mlir.printers.instructions import ListedInstruction, Listing, Module
 from mgx_mlir.printers.listing import list_program
+from mgx_mlir.printers.tree_files import json_text
 from mgx_mlir.printers.value_tree import UNBOUNDED, attribute_tree
 from mgx_mlir.programs.layout import AnyShape, Shape
 from mgx_mlir.programs.program_ir import ProgramIR

@@ -1,4 +1,4 @@
-"""A program as MIGraphX's value tree; core/tree_files.py encodes it.
+"""A program as MIGraphX's value tree; printers/tree_files.py encodes it.
 
 The tree is made of None, bool, int, float, str, lists, dicts (in writing order) and Binary. Files
 of version 8: program, modules, nodes, shapes and literals as MIGraphX 2.16 names them, and where a
@@ -15,7 +15,9 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import FileError
-from mgx_mlir.core.tree_files import (
+from mgx_mlir.printers.instructions import ListedInstruction, Module, static_shape
+from mgx_mlir.printers.listing import list_program, stated_types
+from mgx_mlir.printers.tree_files import (
     FILE_VERSION,
     MIGRAPHX_VERSION,
     OWN_KEY,
@@ -26,8 +28,6 @@ from mgx_mlir.core.tree_files import (
     write_json,
     write_msgpack,
 )
-from mgx_mlir.printers.instructions import ListedInstruction, Module, static_shape
-from mgx_mlir.printers.listing import list_program, stated_types
 from mgx_mlir.programs.layout import AnyShape, Shape, TupleShape, shape_of_parts
 from mgx_mlir.programs.migraphx_names import Enum, NestedOp
 from mgx_mlir.programs.program_ir import ProgramIR, result_names

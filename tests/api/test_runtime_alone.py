@@ -40,9 +40,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
             own = file.parts[:2] if file.parts[0] == "iree" else file.parts[:1]
             link = folder.joinpath(*own)
             if own[0] != ".." and not link.exists():
-                link.symlink_to(
-                    Path(str(file.locate())).parents[len(file.parts) - 1].joinpath(*own)
-                )
+                root = Path(str(file.locate())).parents[len(file.parts) - 1]
+                link.symlink_to(root.joinpath(*own))
     (folder / "mgx_mlir").symlink_to(Path(mgx.__file__).parent)
     return folder
 

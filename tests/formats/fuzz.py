@@ -30,9 +30,9 @@ import numpy as np
 import mgx_mlir as migraphx
 from mgx_mlir.compiler.saved import tree_digest
 from mgx_mlir.core.errors import MgxError, PassError
-from mgx_mlir.core.tree_files import msgpack_bytes
 from mgx_mlir.frontends.mxr.reader import load_argument
 from mgx_mlir.frontends.problems import UNCHECKED
+from mgx_mlir.printers.tree_files import msgpack_bytes
 from mgx_mlir.printers.value_tree import argument_tree
 from mgx_mlir.targets.container import Container, write_container
 from tests.formats.corpora import ROOT, Kind, collect_cases, kinds

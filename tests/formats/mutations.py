@@ -9,8 +9,8 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-from mgx_mlir.core.tree_files import Binary, json_text, msgpack_bytes
 from mgx_mlir.frontends.mxr.decode import decode_json, decode_msgpack
+from mgx_mlir.printers.tree_files import Binary, json_text, msgpack_bytes
 
 Tree = Any
 HEAD = struct.Struct("<8sQI32s")  # of a blob file: magic, length, sum and signature of the header

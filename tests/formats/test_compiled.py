@@ -11,8 +11,8 @@ import pytest
 import mgx_mlir as migraphx
 from mgx_mlir.compiler.saved import tree_digest
 from mgx_mlir.core.errors import FileError
-from mgx_mlir.core.tree_files import Binary, json_text, msgpack_bytes
 from mgx_mlir.frontends.mxr.decode import decode_msgpack
+from mgx_mlir.printers.tree_files import Binary, json_text, msgpack_bytes
 from tests.formats.programs import PROGRAMS, feed_of
 
 

@@ -13,8 +13,8 @@ import pytest
 
 import mgx_mlir as migraphx
 from mgx_mlir.core.errors import FileError, MgxError
-from mgx_mlir.core.tree_files import decimal_text
 from mgx_mlir.frontends.mxr.decode import decimal_bytes, decode_json, decode_msgpack
+from mgx_mlir.printers.tree_files import decimal_text
 from tests.formats.fuzz import peak_bytes
 from tests.formats.handmade import (
     as_json,

@@ -273,7 +273,7 @@ def test_binary_data_bare_and_in_chunks() -> None:
 
 
 def test_long_data_is_written_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mgx_mlir.core.tree_files.MAX_BIN", 5)
+    monkeypatch.setattr("mgx_mlir.printers.tree_files.MAX_BIN", 5)
     data = migraphx.save_buffer(PROGRAMS["worked_example"]())
     assert b"\xa4data\x92\xc4\x05\x00\x00\x80\x3f\x00\xc4\x03\x00\x00\x40" in data
     assert migraphx.load_buffer(data) == PROGRAMS["worked_example"]()

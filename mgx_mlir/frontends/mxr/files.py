@@ -12,9 +12,9 @@ import numpy as np
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.files import read_with_status, readable_name, writer_of
 from mgx_mlir.core.literals import own
-from mgx_mlir.core.tree_files import FILE_VERSION, OWN_KEY, OWN_VERSION, Tree
 from mgx_mlir.frontends.mxr.checks import as_list, as_map, located, member, shortened
 from mgx_mlir.frontends.mxr.decode import decode_json, decode_msgpack, looks_like_json
+from mgx_mlir.printers.tree_files import FILE_VERSION, OWN_KEY, OWN_VERSION, Tree
 
 if TYPE_CHECKING:
     from mgx_mlir.programs.program_ir import ProgramIR

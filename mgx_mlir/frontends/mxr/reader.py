@@ -12,7 +12,6 @@ import mgx_mlir.dialects  # noqa: F401  (defines the operators)
 from mgx_mlir.core.errors import FileError, MgxError
 from mgx_mlir.core.files import read_bytes, readable_name
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.tree_files import OWN_KEY
 from mgx_mlir.frontends.mxr.checks import (
     Tree,
     as_list,
@@ -34,6 +33,7 @@ from mgx_mlir.frontends.mxr.shapes import (
     shape_of,
 )
 from mgx_mlir.printers.listing import DEBUG_SYMBOLS
+from mgx_mlir.printers.tree_files import OWN_KEY
 from mgx_mlir.printers.value_tree import PADDED
 from mgx_mlir.programs.layout import Shape
 from mgx_mlir.programs.migraphx_names import NestedOp
