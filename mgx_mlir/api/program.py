@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-import mgx_mlir.dialects  # noqa: F401  (defines the operators)
+import mgx_mlir.dialects
 from mgx_mlir.api.argument import argument
 from mgx_mlir.api.caller_buffers import (
     Destinations,
