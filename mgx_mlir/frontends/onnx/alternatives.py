@@ -1,14 +1,16 @@
 """Which branch an `If` takes whose branches differ in rank: the one that the rest can be read with.
 
-Exporters write `squeeze` of an open dim so. The model is read with each of the two. Where one of
-them makes it invalid further on, or gives outputs of other ranks than the file states, the program
-has the other one, and a run in which the condition says otherwise ends with an error.
+Exporters write `squeeze` of an open dim so. Where nothing that follows depends on the rank, the
+program has both (ranks.py). Else the model is read with each of the two. Where one of them makes it
+invalid further on, or gives outputs of other ranks than the file states, the program has the other
+one, and a run in which the condition says otherwise ends with an error.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 
 import onnx
 
@@ -18,8 +20,17 @@ from mgx_mlir.programs.signature import Signature
 
 _MOST_READS = 32  # of one model
 
-# by the names of nodes: whether the condition holds; None where nothing decides, which is refused
-Choices = Mapping[str, bool | None]
+
+class Choice(Enum):
+    """What is read of an `If` whose branches differ in rank."""
+
+    BOTH = auto()  # where nothing depends on the rank, else the reading ends
+    THEN = auto()
+    ELSE = auto()
+    CHECKED = auto()  # both; what depends on the rank reads the larger one, which a run checks
+
+
+Choices = Mapping[str, Choice]  # by the names of nodes
 
 
 class Undecided(Exception):
@@ -46,19 +57,23 @@ class Alternatives:
             return self.read(choices)
         except Undecided as e:
             node = e.node
-        found: list[ProgramIR] = []
-        for holds in (True, False):
-            if self.reads >= _MOST_READS:
-                break
-            try:
-                found.append(self.program({**choices, node: holds}))
-            except MgxError:
-                continue
+        if (both := self._attempt({**choices, node: Choice.BOTH})) is not None:
+            return both
+        each = [self._attempt({**choices, node: c}) for c in (Choice.THEN, Choice.ELSE)]
+        found = [p for p in each if p is not None]
         if len(found) > 1:
             found = [p for p in found if self._as_stated(p)]
         if len(found) == 1:
             return found[0]
-        return self.program({**choices, node: None})
+        return self.program({**choices, node: Choice.CHECKED})
+
+    def _attempt(self, choices: Choices) -> ProgramIR | None:
+        if self.reads >= _MOST_READS:
+            return None
+        try:
+            return self.program(choices)
+        except MgxError:
+            return None
 
     def _as_stated(self, program: ProgramIR) -> bool:
         """Return whether the outputs have the ranks that the file states for them."""

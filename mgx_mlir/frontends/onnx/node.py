@@ -9,7 +9,7 @@ import onnx
 
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import importer as shared
-from mgx_mlir.frontends.onnx.alternatives import Undecided
+from mgx_mlir.frontends.onnx.alternatives import Choice, Undecided
 from mgx_mlir.frontends.onnx.graph import captured, readers
 from mgx_mlir.frontends.values import POISON, Failed, Held, Value, has_failed
 
@@ -111,14 +111,17 @@ class Node(shared.NodeBase):
             scope.values[formal.name] = value
         return self.importer.body(graph, scope)
 
-    def taken(self) -> bool | None:
-        """Return whether the condition of this `If` is chosen to hold; None: it is refused.
+    def taken(self) -> Choice:
+        """Return what to read of this `If`, whose branches differ in rank.
 
         Raises Undecided where nothing has been chosen.
         """
-        if self.name not in self.importer.choices:
-            raise Undecided(self.name)
-        return self.importer.choices[self.name]
+        importer = self.importer
+        if self.name not in importer.choices:
+            if not importer.problems:
+                raise Undecided(self.name)
+            return Choice.CHECKED  # no choice makes it a program
+        return importer.choices[self.name]
 
     def settle(self, graph: onnx.GraphProto) -> bool:
         """Make what a subgraph captures here, outside of its region; False if some of it failed."""

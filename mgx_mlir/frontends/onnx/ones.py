@@ -1,4 +1,4 @@
-"""Axes that a Squeeze without axes leaves out where their open extent turns out to be 1.
+"""Axes that a Squeeze without axes, or an `If`, leaves out where their extent turns out to be 1.
 
 Ranks of a program are known, so that its tensors keep such an axis. What is computed element by
 element does not depend on it; the axis is left out of an output when a user gets it. Where another
@@ -14,6 +14,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.frontends.helpers import compare, extent, require
 from mgx_mlir.frontends.onnx.registry import OnnxOp
+from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.values import Held, Value
 from mgx_mlir.programs.build import Builder
 
@@ -39,6 +40,7 @@ class Ones:
 
     def __init__(self) -> None:
         self._axes: dict[Value, tuple[int, ...]] = {}
+        self.strict = False  # no reader may depend on such an axis
 
     def of(self, value: Held | None) -> tuple[int, ...]:
         """Return the axes of a value, none for most."""
@@ -99,10 +101,10 @@ class Ones:
         """Return a value for a reader that depends on its rank: none of these extents is 1."""
         for axis in axes:
             assert isinstance(value, ir.Value)
+            if self.strict:
+                raise NotSupported("a value whose rank the run decides")
             other = b.not_(compare(b, "equal", extent(b, value, axis), 1))
-            what = (
-                f"another extent than 1 of dim {axis}, which Squeeze without axes would leave out"
-            )
+            what = f"another extent than 1 of dim {axis}, which would be left out"
             value = require(b, value, other, what)
         return value
 

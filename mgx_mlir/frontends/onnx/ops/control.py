@@ -27,8 +27,18 @@ from mgx_mlir.frontends.helpers import (
     unsqueeze,
     zeros,
 )
+from mgx_mlir.frontends.onnx.alternatives import Choice
 from mgx_mlir.frontends.onnx.appended import appended, without
 from mgx_mlir.frontends.onnx.node import Node
+from mgx_mlir.frontends.onnx.ranks import (
+    Axes,
+    axes_left_out,
+    keep_axes,
+    outside,
+    passed_on,
+    said_by_extents,
+    sizes_in,
+)
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.structures import (
     TENSOR,
@@ -89,12 +99,35 @@ def if_op(
     for i, (form, other) in enumerate(zip(forms, map(form_of, found[1]), strict=True)):
         if form != other:
             raise NotSupported(f"output {i} that is {describe(form)} or {describe(other)}")
+    axes: list[Axes] = []
     if any(TensorType.of(a).rank != TensorType.of(c).rank for a, c in zip(*yields, strict=True)):
-        holds = node.taken()
-        if holds is not None:
+        choice = node.taken()
+        if choice in (Choice.THEN, Choice.ELSE):
             draft.erase()
             b.forget(mark)  # of values whose memory others will have
+            holds = choice is Choice.THEN
             return _only(b, node, single(b, cond, "condition"), graphs, holds)
+        left_out = axes_left_out(yields)
+        if left_out is None:
+            problem = _ranks_differ(b, single(b, cond, "condition"), yields)
+            draft.erase()
+            b.forget(mark)
+            raise problem
+        node.importer.ones.strict |= choice is Choice.BOTH
+        low, axes = left_out
+        if passed_on(yields[low], yields[1 - low], axes):
+            whole = [outside(v) for v in yields[1 - low]]
+            draft.erase()
+            b.forget(mark)
+            said = single(b, cond, "condition")
+            said = b.not_(said) if low else said
+            # values of their own: marks are those of the result
+            kept = [
+                said_by_extents(b, b.identity(v), a, said) for v, a in zip(whole, axes, strict=True)
+            ]
+            return tuple(node.without_ones(v, a) for v, a in zip(kept, axes, strict=True))
+        keep_axes(b, draft.regions, low, axes)
+        yields = [list(r.blocks[0].operations[-1].operands) for r in draft.regions]
     types = joined_types(yields)
     made = OPS["if"](cond, [], results=types).operation
     for old, new in zip(draft.regions, made.regions, strict=True):
@@ -102,7 +135,20 @@ def if_op(
     draft.erase()
     for result, value in zip(made.results, yields[0], strict=True):
         node.mark(result, node.kind(value))
-    return tuple(build(forms, made.results))
+    results = list(made.results)
+    if axes:
+        results = [node.without_ones(v, a) if a else v for v, a in zip(results, axes, strict=True)]
+    return tuple(build(forms, results))
+
+
+def _ranks_differ(b: Builder, cond: Value, yields: Sequence[Sequence[Value]]) -> NotSupported:
+    ranks = [[TensorType.of(v).rank for v in found] for found in yields]
+    output = next(i for i, (a, c) in enumerate(zip(*ranks, strict=True)) if a != c)
+    text = f"output {output} of rank {ranks[0][output]} or {ranks[1][output]}"
+    names = sizes_in(b, cond)
+    if names:
+        text += f", which dim {names} of the inputs decides: give it a size"
+    return NotSupported(text)
 
 
 def _only(

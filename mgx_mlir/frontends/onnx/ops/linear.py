@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mgx_mlir.core.dtypes import FLOAT, INT32
 from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import show_dims
 from mgx_mlir.frontends.helpers import convert, unsqueeze
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.elementwise import legacy_operand
@@ -27,7 +28,9 @@ def gemm_of(
 ) -> Value:
     """alpha op(x) op(y) + beta c, c broadcast."""
     if len(b.dims(x)) != 2 or len(b.dims(y)) != 2:
-        raise ModelError(f"expected matrices, got dims {b.dims(x)} and {b.dims(y)}")
+        raise ModelError(
+            f"expected matrices, got dims {show_dims(b.dims(x))} and {show_dims(b.dims(y))}"
+        )
     if ta:
         x = b.transpose(x, permutation=[1, 0])
     if tb:
