@@ -10,10 +10,12 @@ import ml_dtypes
 import numpy as np
 
 from mgx_mlir.core import dtypes
+from mgx_mlir.core.names import safe_name
 from mgx_mlir.debug.tolerances import Tolerances
 
 CHUNK = 1 << 20  # elements compared at a time, in f64
 SHOWN = 5  # differing elements listed of one output
+SHOWN_TEXT = 80  # characters of a string
 
 
 @dataclass
@@ -35,6 +37,7 @@ class Comparison:
     worst: tuple[int, ...] = ()
     count: int = 0
     elements: int = 0
+    strings: bool = False  # elements are strings: there are no differences, only unlike ones
     sides: tuple[str, str] = ("target", "reference")
     limits: Tolerances | None = None
     shapes: tuple[str, str] | None = None  # the two where they differ
@@ -58,7 +61,10 @@ def compare(
     tolerances: Tolerances,
     sides: tuple[str, str] = ("target", "reference"),
 ) -> Comparison:
-    """Compare an output with the reference's; `sides` are their names in messages."""
+    """Compare an output with the reference's; `sides` are their names in messages.
+
+    Arrays of objects hold strings, which are to be equal.
+    """
     found = Comparison(name, elements=got.size, limits=tolerances, sides=sides)
     if got.dtype != wanted.dtype or got.shape != wanted.shape:
         found.shapes = (shape_text(got), shape_text(wanted))
@@ -66,14 +72,34 @@ def compare(
             f"shape mismatch: {sides[0]} has {found.shapes[0]}, {sides[1]} has {found.shapes[1]}"
         )
         return found
-    if got.size:
+    if got.dtype == object:
+        found.strings = True
+        _compare_strings(found, got, wanted)
+    elif got.size:
         _Pair(found, got.reshape(-1), wanted.reshape(-1), got.shape, tolerances, sides).run()
     return found
 
 
+def _compare_strings(found: Comparison, got: np.ndarray, wanted: np.ndarray) -> None:
+    """Note how many strings differ, and the first of them: no limit makes them alike."""
+    unlike = np.flatnonzero(np.asarray(got != wanted, bool).reshape(-1))
+    found.count = len(unlike)
+    if not found.count:
+        return
+    flat = int(unlike[0])
+    where = ", ".join(str(int(i)) for i in np.unravel_index(flat, got.shape))
+    a, b = (safe_name(str(x.reshape(-1)[flat])[:SHOWN_TEXT]) for x in (got, wanted))
+    what = "string differs" if found.count == 1 else "strings differ"
+    found.problems.append(
+        f"{found.count} of {found.elements} {what}, at {{{where}}} "
+        f"{found.sides[0]} has '{a}', {found.sides[1]} '{b}'"
+    )
+
+
 def shape_text(a: np.ndarray) -> str:
     """Return the type and dims of an array, as messages show them."""
-    return f"{dtypes.from_numpy(a.dtype).name}, {{{', '.join(map(str, a.shape))}}}"
+    name = "string" if a.dtype == object else dtypes.from_numpy(a.dtype).name
+    return f"{name}, {{{', '.join(map(str, a.shape))}}}"
 
 
 class _Pair:
@@ -194,11 +220,19 @@ class _Pair:
                 found.warnings.append(f"{side}: all elements are 0")
 
 
+def as_array(value: Any) -> np.ndarray:
+    """Return an output as one array; of maps, rows of the values in the order of sorted keys."""
+    maps = isinstance(value, list) and bool(value) and all(isinstance(m, dict) for m in value)
+    if not maps:
+        return np.asarray(value)
+    return np.array([[m[k] for k in sorted(m)] for m in value], np.float32)
+
+
 def compare_all(
     names: Sequence[str],
-    got: Sequence[np.ndarray],
+    got: Sequence[Any],
     wanted_names: Sequence[str],
-    wanted: Sequence[np.ndarray],
+    wanted: Sequence[Any],
     tolerances: Sequence[Tolerances],
     sides: tuple[str, str] = ("target", "reference"),
 ) -> list[Comparison]:
@@ -214,7 +248,7 @@ def compare_all(
             out.append(Comparison(name, sides=sides, problems=[f"{sides[1]} has no such output"]))
             continue
         b = other[name] if by_name else wanted[i]
-        found = compare(name, np.asarray(array), np.asarray(b), tolerances[i], sides)
+        found = compare(name, as_array(array), as_array(b), tolerances[i], sides)
         if not by_name:
             found.warnings.append(f"compared with {sides[1]}'s '{wanted_names[i]}' by position")
         out.append(found)

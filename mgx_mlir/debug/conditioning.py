@@ -62,7 +62,7 @@ class Conditioning:
 
 def _of_values(c: Comparison) -> bool:
     """Return whether an output fails by values alone: not by dims, types or one-sided NaN."""
-    return c.limits is not None and c.shapes is None and not c.odd
+    return c.limits is not None and c.shapes is None and not c.odd and not c.strings
 
 
 class Perturbed(Interpreter):

@@ -32,8 +32,11 @@ class OnnxRuntimeSession:
             raise _failed(path, "cannot load the model", e) from None
         self.output_names = [o.name for o in self._session.get_outputs()]
 
-    def run(self, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-        """Run, and return the outputs in order. Errors: for inputs that the model does not have."""
+    def run(self, inputs: Mapping[str, np.ndarray]) -> list[Any]:
+        """Run, and return the outputs in order, of ZipMap a list of dicts.
+
+        Errors: for inputs that the model does not have.
+        """
         wanted = {i.name for i in self._session.get_inputs()}
         unknown, missing = sorted(set(inputs) - wanted), sorted(wanted - set(inputs))
         if unknown or missing:
@@ -46,8 +49,9 @@ class OnnxRuntimeSession:
         except Exception as e:
             raise _failed(self.path, "cannot run the model", e) from None
         for name, value in zip(self.output_names, found, strict=True):
-            if not isinstance(value, np.ndarray):
-                raise RunError(f"output '{name}' is not a tensor", location=self.path)
+            maps = isinstance(value, list) and all(isinstance(m, dict) for m in value)
+            if not isinstance(value, np.ndarray) and not maps:
+                raise RunError(f"output '{name}' is neither a tensor nor maps", location=self.path)
         return found
 
 

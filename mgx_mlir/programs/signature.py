@@ -28,7 +28,7 @@ from mgx_mlir.programs.program_ir import (
     result_types,
 )
 from mgx_mlir.programs.shown import Shown, shown_from_json, shown_of
-from mgx_mlir.programs.texts import TEXT, CallTexts, texts_of
+from mgx_mlir.programs.texts import TEXT, CallTexts, strings_at, texts_of
 
 
 @dataclass(frozen=True)
@@ -261,6 +261,14 @@ class Signature:
             if p.text and p.name in given:
                 found[p.name] = call.numbers(p.name, given[p.name])
         return found, call
+
+    def strings_for(self, drawn: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return inputs with strings for drawn numbers: those of the table, and two others."""
+        words, found = [*self.texts, "", "\N{SNOWMAN} none of the table"], dict(drawn)
+        for p in self.inputs:
+            if p.text and p.name in found:
+                found[p.name] = strings_at(words, found[p.name] % len(words))
+        return found
 
     def stated(self, outputs: Sequence[np.ndarray], call: CallTexts | None = None) -> list[Any]:
         """Return outputs as arrays of the types that they stand for, or lists of such.

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from onnx import TensorProto, helper, parser
 
 from tests.driver.conftest import Driver
 
@@ -110,3 +111,57 @@ def test_onnxruntime_is_optional(
         "error: onnxruntime is not installed", "note: pip install onnxruntime",
     ]  # fmt: skip
     assert driver("verify", "--cpu", "--ort", "--test").status == 2
+
+
+LABELS = """<ir_version: 8, opset_import: ["":18, "ai.onnx.ml":3]>
+g (string[N] word, float[N,2] x) => (string[N] colour, string[N] same, float[N,2] y) {
+  colour = ai.onnx.ml.LabelEncoder<keys_strings = ["a", "b"], values_strings = ["COLOUR", "blue"],
+                                   default_string = "none">(word)
+  same = Identity(word)
+  y = Relu(x)
+}"""
+
+
+@pytest.mark.parametrize("reference", [(), ("--ort",)])
+def test_strings_are_compared(driver: Driver, tmp_path: Path, reference: tuple[str, ...]) -> None:
+    """Inputs are drawn from the strings that the model knows, and some that it does not know."""
+    paths = {}
+    for colour in ("red", "green"):
+        paths[colour] = tmp_path / f"{colour}.onnx"
+        model = parser.parse_model(LABELS.replace("COLOUR", colour))
+        paths[colour].write_bytes(model.SerializeToString())
+    given = ("verify", "--cpu", "--batch", 8, *reference)
+    ran = driver(*given, paths["red"])
+    assert ran.status == 0
+    assert "colour: 0 of 8 strings differ: pass" in ran.lines
+    ran = driver(*given, paths["red"], "--against", paths["green"])
+    assert ran.status == 1
+    assert any("cpu has 'red'" in line and "'green'" in line for line in ran.lines)
+    assert any(line == "same: 0 of 8 strings differ: pass" for line in ran.lines)
+
+
+def zip_map() -> bytes:
+    """Return a model that ends as skl2onnx's classifiers do; onnx's text has no type for it."""
+    kind = helper.make_map_type_proto(
+        TensorProto.STRING, helper.make_tensor_type_proto(TensorProto.FLOAT, [])
+    )
+    nodes = [
+        helper.make_node("Softmax", ["x"], ["y"]),
+        helper.make_node(
+            "ZipMap", ["y"], ["z"], domain="ai.onnx.ml", classlabels_strings=["no", "yes"]
+        ),
+    ]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 2])
+    z = helper.make_value_info("z", helper.make_sequence_type_proto(kind))
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 3)]
+    graph = helper.make_graph(nodes, "g", [x], [z])
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+
+
+@pytest.mark.parametrize("reference", [(), ("--ort",)])
+def test_maps_are_compared(driver: Driver, tmp_path: Path, reference: tuple[str, ...]) -> None:
+    path = tmp_path / "maps.onnx"
+    path.write_bytes(zip_map())
+    ran = driver("verify", "--cpu", "--batch", 3, *reference, path)
+    assert ran.status == 0
+    assert any(line.startswith("z: max abs diff") and line.endswith("pass") for line in ran.lines)

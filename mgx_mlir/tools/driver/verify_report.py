@@ -34,7 +34,9 @@ def row(c: Comparison, sides: tuple[str, str], moves: Conditioning | None = None
 
 
 def figures(c: Comparison) -> str:
-    """Write how far an output is off."""
+    """Write how far an output is off; of strings, how many differ."""
+    if c.strings:
+        return f"{c.count} of {c.elements} strings differ"
     return f"max abs diff {c.max_abs:.3g}, max rel diff {c.max_rel:.3g}, rms {c.rms:.3g}"
 
 
@@ -45,7 +47,7 @@ def failure_lines(
     lines = [f"FAILED: {model}"]
     if c.shapes is not None:
         return [*lines, f"Shape mismatch {{{c.shapes[1]}}} != {{{c.shapes[0]}}}"]
-    if got is None or wanted is None:
+    if got is None or wanted is None or c.strings:
         return lines
     lines.append(f"RMS Error: {c.rms:g}")
     dump = os.environ.get(DUMP, "").lower() not in _FALSE

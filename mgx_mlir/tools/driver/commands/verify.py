@@ -48,8 +48,9 @@ rms 1e-5, others 5e-5; for outputs that are 16- or 8-bit floats, or computed fro
 --fp16, --bf16, --int8 and --fp8 (s at most 1), rms 0.08, others 0.04, of --int4-weights all 0.25.
 MIGRAPHX_VERIFY_ENABLE_ALLCLOSE=1 takes the default atol literally too, 0 leaves rms alone;
 MIGRAPHX_VERIFY_DUMP_DIFF=1 prints both sides of what fails. Exit status 1 when an output differs,
-in value, shape or type; 2 where the outputs that differ are ill-conditioned: nothing is wrong by
-itself, and in the reference numbers that are one ulp away do as much to them.
+in value, shape or type; strings must be equal. 2 where the outputs that differ are
+ill-conditioned: nothing is wrong by itself, and in the reference numbers that are one ulp away do
+as much to them.
 
 The reference is `ref`, which interprets each operator in numpy; with --ort it is onnxruntime,
 which shares nothing with this package. --against OTHER.onnx makes the reference side, either of
@@ -102,7 +103,7 @@ def run(args: Arguments) -> int:
     if not report:
         show(args, compiled.program, kernel_prefix=choice.target)
         sys.stdout.write("\n")
-    inputs = allocate(args, model, compiled.signature, program)
+    inputs = compiled.signature.strings_for(allocate(args, model, compiled.signature, program))
     with step(f"Running {choice.target} ..."):
         got = compiled.run(inputs)
     with step(f"Running {reference.name} ..."):
@@ -123,7 +124,7 @@ def run(args: Arguments) -> int:
     status = UNTOLD if moves else 1 if failed else 0
     mode = args.only_one(*MODES)
     if mode is not None:
-        arrays = compiled.signature.check_inputs(inputs)
+        arrays = _arrays(compiled, inputs)
         blamed = blame(args, model, other, choice, arrays, bool(failed), result)
         status = status if moves else max(status, blamed)
     if report:
@@ -147,6 +148,14 @@ def run(args: Arguments) -> int:
     say("MIGraphX verification passed successfully.")
     print(f"verification passed: {between} agree in {count} ({limits})")
     return 0
+
+
+def _arrays(compiled: CompiledProgram, inputs: Mapping[str, Any]) -> list[np.ndarray]:
+    """Return what the program itself is given: numbers for strings."""
+    signature = compiled.signature
+    return signature.check_inputs(
+        signature.numbered(inputs)[0] if signature.takes_texts else inputs
+    )
 
 
 def _print_outputs(
@@ -184,7 +193,7 @@ def _moves(
         return {}  # it is not one model on two sides
     if any(flag in args for flag in ("--rms-tol", "--atol", "--rtol")):
         return {}  # who states a limit wants it held
-    case = case_of(args, model, other, choice, compiled.signature.check_inputs(inputs))
+    case = case_of(args, model, other, choice, _arrays(compiled, inputs))
     least = max((STEPS[t] for t in model.precisions), default=0.0)
     return ill_conditioned(case, found, wanted, least)
 
