@@ -1,41 +1,194 @@
 """The main job on a real model: makes ResNet-50 as ONNX, compiles it for the CPU, verifies, times.
 
-    python benchmarks/demo.py [--out DIR]
+    python benchmarks/demo.py [--out DIR] [--model FILE] [--print]
 
-Runs the commands that it prints. Exit code: that of the first command that fails.
+Runs mgx-driver's commands, and prints what they found in 13 lines of 80 columns; listings and
+reports go to files. Exit code: that of the first command that fails.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import re
 import subprocess
 import sys
+import time
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+
+import mgx_mlir
+from mgx_mlir.hardware.machine import available_cpus
+from mgx_mlir.tools.driver.colour import Tone, write_in
+from mgx_mlir.tools.driver.commands.env import facts
 
 ROOT = Path(__file__).resolve().parent.parent
+WIDTH = 80
+CALLS = 20
+ERRORS = 12  # lines of a failed command that are shown
+
+
+class FailedError(Exception):
+    """A command that ended with another status than 0."""
+
+
+class Demo:
+    """A model, the folder of what is made of it, and the commands that make it."""
+
+    def __init__(self, model: Path, out: Path, prints: bool) -> None:
+        self.model, self.out, self.prints = model, out, prints
+        self.name = model.stem.removeprefix("light_")
+
+    def file(self, suffix: str) -> Path:
+        return self.out / f"{self.name}{suffix}"
+
+    def driver(self, command: str, *options: str) -> str:
+        """Run mgx-driver on the model; what it printed on stdout."""
+        line = [command, str(self.model), "--cpu", *options]
+        return self.run(
+            [sys.executable, "-m", "mgx_mlir.tools.driver", *line], ["mgx-driver", *line]
+        )
+
+    def run(self, line: list[str], shown: list[str]) -> str:
+        if self.prints:
+            print("$", *shown, flush=True)
+        done = subprocess.run(line, capture_output=True, text=True, check=False)
+        if self.prints:
+            print(done.stdout + done.stderr, flush=True)
+        if done.returncode:
+            last = "\n".join(done.stderr.splitlines()[-ERRORS:])
+            print(f"{last}\n'{' '.join(shown)}' failed: {done.returncode}", file=sys.stderr)
+            raise FailedError(done.returncode)
+        return done.stdout
+
+    # ---- the steps, each with its line -----------------------------------------------------------
+
+    def heading(self) -> None:
+        found = facts()
+        processor, count = found["processor"], available_cpus()
+        gpus = len(found["gpus"])
+        right = f"{gpus} AMD GPU{'s' * (gpus > 1)}" if gpus else "no AMD GPU found"
+        wide = "AVX-512" if "avx512f" in processor["features"] else ""
+        threads = "1 thread" if count == 1 else f"{count} threads"
+        cpu = re.sub(r"\((R|TM)\)|\bProcessor\b|\bCPU\b|@.*", "", processor["name"])
+        parts = [f"mgx_mlir {mgx_mlir.__version__} on {' '.join(cpu.split())[:30]}", threads, wide]
+        print(f"{', '.join(filter(None, parts)):<{WIDTH - len(right)}}{right}")
+
+    def step(self, at: int, what: str, subject: str, text: str, verdict: str = "") -> None:
+        """Print a step's line; the text is cut where it would be too wide."""
+        head = f"{at}/5 {what:<8} {subject[:20]:<20}  "
+        sys.stdout.write(f"{head}{text[: WIDTH - len(head) - 5]:<{WIDTH - len(head) - 5}} ")
+        tones: dict[str, Tone] = {"PASS": "good", "ok": "good", "FAIL": "bad"}
+        if verdict:
+            write_in(sys.stdout, tones[verdict], f"{verdict:>4}")
+        print(flush=True)
+
+    def make(self) -> None:
+        if not self.model.exists():
+            redraw = [sys.executable, str(ROOT / "tests/models/redraw.py"), "--out", str(self.out)]
+            self.run([*redraw, "resnet50"], [*redraw, "resnet50"])
+        nodes = len(onnx.load(self.model, load_external_data=False).graph.node)
+        self.step(1, "model", self.model.name, f"{_bytes(self.model)}, {nodes} nodes")
+
+    def compile(self) -> None:
+        start = time.perf_counter()
+        self.driver("compile", "-o", str(self.file(".mxr")))
+        took = time.perf_counter() - start
+        listing = self.driver("compile")  # from the cache
+        self.file(".txt").write_text(listing)
+        kernels = len(re.findall(r" = cpu::", listing))
+        text = f"{took:.1f} s, {kernels} kernels (next time from the cache)"
+        self.step(2, "compile", "cpu", text, "ok")
+
+    def verify(self, at: int, against: str, *options: str) -> None:
+        found = json.loads(self.driver("verify", "--json", *options))
+        worst = max(found["outputs"], key=lambda o: float(o["rms"]))
+        text = f"rms error {float(worst['rms']):.2g}, limit {worst['limits']['rms']:g}"
+        self.step(at, "verify", f"against {against}", text, "PASS" if found["passed"] else "FAIL")
+
+    def time(self) -> None:
+        ours, theirs = self.times()
+        total = float(np.median(ours))
+        p95 = float(np.percentile(ours, 95))
+        text = f"{total:.3g} ms median, p95 {p95:.3g} ms, {1e3 / total:.3g} a second"
+        self.step(5, "time", f"{CALLS} calls", text)
+        other = float(np.median(theirs))
+        text = f"{other:.3g} ms median, ours takes {total / other:.2f} of it"
+        print(f"{'    onnxruntime, same threads':<35}{text}"[:WIDTH])
+        found = json.loads(self.driver("perf", "--json", "-n", "5"))
+        slowest = sorted(found["kernels"], key=lambda k: -k["ms"])[:3]
+        names = [
+            f"{(k['nodes'] or [k['name']])[0]} {100 * k['ms'] / found['kernels_ms']:.0f} %"
+            for k in slowest
+        ]
+        print(f"    slowest: {', '.join(names)}"[:WIDTH])
+
+    def times(self) -> tuple[list[float], list[float]]:
+        """The milliseconds of calls, ours and onnxruntime's in turn, in one process."""
+        program = mgx_mlir.compile(str(self.model), target="cpu")
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = available_cpus()
+        session = onnxruntime.InferenceSession(
+            str(self.model), options, providers=["CPUExecutionProvider"]
+        )
+        draw = np.random.default_rng(0)
+        inputs: dict[str, Any] = {
+            p.name: draw.standard_normal([max(d, 1) for d in p.dims]).astype(np.float32)
+            for p in program.signature.inputs
+        }
+        taken: tuple[list[float], list[float]] = ([], [])
+        for turn in range(CALLS + 1):
+            runs = (program.run, partial(session.run, None))
+            for run, found in zip(runs, taken, strict=True):
+                start = time.perf_counter()
+                run(inputs)
+                if turn:
+                    found.append((time.perf_counter() - start) * 1e3)
+        return taken
+
+    def files(self) -> None:
+        page = self.file(".html")
+        self.driver("report", "--no-verify", "-n", "5", "-o", str(page))
+        made = f"{self.file('.mxr').name} (code), {page.name} (open it), {self.file('.txt').name}"
+        print(f"Files in {os.path.relpath(self.out)}: {made}"[:WIDTH])
+        model = os.path.relpath(self.model)
+        print(f"Next:  mgx-driver compile {model} --gpu --arch gfx942"[:WIDTH])
+        print(f"       mgx-driver verify {model} --cpu --fp16"[:WIDTH])
+        print(f"       mgx-driver run {model} --cpu --save-outputs y.npz"[:WIDTH])
+        print("       docs/index.md says what there is to read"[:WIDTH])
+
+
+def _bytes(path: Path) -> str:
+    size = path.stat().st_size
+    return f"{size / 1e6:.0f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--out", default="models", help="where the model goes (default: models)")
-    out = Path(parser.parse_args().out)
-    model = out / "light_resnet50.onnx"
-    driver = [sys.executable, "-m", "mgx_mlir.tools.driver"]
-    redraw = [sys.executable, str(ROOT / "tests/models/redraw.py"), "--out", str(out), "resnet50"]
-    steps = [
-        ("make the model: the onnx package's ResNet-50 with weights drawn anew", redraw),
-        ("compile", [*driver, "compile", str(model), "--cpu", "-o", str(out / "resnet50.mxr")]),
-        ("verify against the reference", [*driver, "verify", str(model), "--cpu"]),
-        ("verify against onnxruntime", [*driver, "verify", str(model), "--cpu", "--ort"]),
-        ("time", [*driver, "perf", str(model), "--cpu", "--iterations", "20"]),
-    ]
-    for what, command in steps:
-        shown = " ".join(["mgx-driver", *command[3:]] if command[1] == "-m" else command)
-        print(f"\n# {what}\n$ {shown}", flush=True)
-        code = subprocess.run(command, check=False).returncode
-        if code:
-            print(f"'{what}' failed with exit code {code}", file=sys.stderr)
-            return code
+    parser.add_argument("--out", default="models", help="where the files go (default: models)")
+    parser.add_argument("--model", help="an ONNX file of yours (default: ResNet-50 is made)")
+    parser.add_argument("--print", action="store_true", help="print what the commands print, too")
+    given = parser.parse_args()
+    out = Path(given.out)
+    out.mkdir(parents=True, exist_ok=True)
+    model = Path(given.model) if given.model else out / "light_resnet50.onnx"
+    demo = Demo(model, out, given.print)
+    try:
+        demo.heading()
+        demo.make()
+        demo.compile()
+        demo.verify(3, "numpy")
+        demo.verify(4, "onnxruntime", "--ort")
+        demo.time()
+        demo.files()
+    except FailedError as e:
+        return int(e.args[0])
     return 0
 
 

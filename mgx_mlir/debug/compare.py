@@ -123,6 +123,7 @@ class _Pair:
         if dtype.is_float:
             info: Any = ml_dtypes.finfo(np.float64 if dtype is dtypes.DOUBLE else np.float32)
             self.least = float(info.tiny)
+        self.undefined = 0  # elements that are NaN on both sides
         self.unlike = 0  # elements that are finite on one side only, or infinite with two signs
         self.compared = 0
         self.apart = 0  # elements that lie further apart than rms may be
@@ -159,7 +160,9 @@ class _Pair:
         raw_a, raw_b = self.a[start : start + CHUNK], self.b[start : start + CHUNK]
         a, b = raw_a.astype(np.float64), raw_b.astype(np.float64)
         finite = np.isfinite(a) & np.isfinite(b)
-        same = (raw_a == raw_b) | (np.isnan(a) & np.isnan(b))
+        undefined = np.isnan(a) & np.isnan(b)
+        same = (raw_a == raw_b) | undefined
+        self.undefined += int(np.count_nonzero(undefined))
         difference = np.where(finite, np.abs(a - b), 0.0)
         if self.least:
             # a processor's runtime takes subnormal numbers for 0 (docs/special-values.md)
@@ -211,8 +214,12 @@ class _Pair:
             found.problems.append(f"{self.unlike} NaN or infinite on one side only")
         if not self.compared:
             found.problems.append("no element is finite on both sides: nothing is compared")
+        if self.undefined:
+            found.warnings.append(
+                f"undefined: {self.undefined} of {found.elements} elements are NaN on both sides"
+            )
         for side, n in zip(self.sides, odd, strict=True):
-            if n:
+            if n > self.undefined:
                 found.warnings.append(f"{side}: {n} of {found.elements} elements are NaN or inf")
         for side, magnitude, n in zip(self.sides, largest, odd, strict=True):
             if magnitude == 0 and not n:

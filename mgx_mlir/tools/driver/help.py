@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import textwrap
 from collections.abc import Mapping
 from types import ModuleType
@@ -9,14 +10,20 @@ from types import ModuleType
 from mgx_mlir.tools.driver.arguments import Option
 from mgx_mlir.tools.driver.options import options_of
 
-WIDTH = 100
-COLUMN = 34  # where the explanation of an option starts
+WIDEST = 100  # columns; longer lines are hard to read
+NARROWEST = 40
+COLUMN = 34  # where the explanation of an option starts, on a terminal that has room for it
+
+
+def width() -> int:
+    """Return the columns that a text may take: those of the terminal, from 40 to 100."""
+    return max(min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST), NARROWEST)
 
 
 def main_help(commands: Mapping[str, str]) -> str:
     """Return what `mgx-driver --help` prints."""
-    width = max(map(len, commands))
-    rows = [f"  {name:<{width}}  {text}" for name, text in commands.items()]
+    column = max(map(len, commands)) + 4
+    rows = [line for name, text in commands.items() for line in _row(f"  {name}", text, column)]
     return "\n".join(
         [
             "usage: mgx-driver COMMAND [OPTION...] [FILE]",
@@ -26,7 +33,11 @@ def main_help(commands: Mapping[str, str]) -> str:
             "Commands:",
             *rows,
             "",
-            "  mgx-driver COMMAND --help explains a command's options, --version prints versions.",
+            *_filled(
+                "mgx-driver COMMAND --help explains a command's options, --version prints "
+                "versions.",
+                "  ",
+            ),
             "",
             "Examples:",
             "  mgx-driver read model.onnx",
@@ -34,18 +45,21 @@ def main_help(commands: Mapping[str, str]) -> str:
             "  mgx-driver verify --cpu model.onnx --ort",
             "  mgx-driver perf --cpu --threads 1 model.onnx --iterations 50",
             "",
-            "Programs and reports go to stdout, progress to stderr. Exit status: 0 done, 1 the",
-            "answer is no (verify found a difference), 2 it could not be done, 130 interrupted.",
+            *_filled(
+                "Programs and reports go to stdout, progress to stderr. Exit status: 0 done, 1 the "
+                "answer is no (verify found a difference), 2 it could not be done, 130 interrupted."
+            ),
         ]
     )
 
 
 def command_help(name: str, summary: str, command: ModuleType) -> str:
     """Return what `mgx-driver COMMAND --help` prints."""
-    lines = [f"usage: mgx-driver {name} {command.USAGE}", "", f"{summary[0].upper()}{summary[1:]}."]
+    lines = [f"usage: mgx-driver {name} {command.USAGE}", ""]
+    lines += _filled(f"{summary[0].upper()}{summary[1:]}.")
     text = textwrap.dedent(command.DESCRIPTION).strip()
-    if text:
-        lines += ["", text]
+    for paragraph in text.split("\n\n") if text else ():
+        lines += ["", *_filled(paragraph)]
     groups: dict[str, list[Option]] = {}
     for option in options_of(command):
         groups.setdefault(option.group, []).append(option)
@@ -60,8 +74,20 @@ def _rows(option: Option) -> list[str]:
     head = "  " + ", ".join(sorted(option.flags, key=len))
     if option.value is not None:
         head += f" {option.value}"
-    text = textwrap.wrap(option.help, WIDTH - COLUMN)
-    if len(head) + 2 > COLUMN:
-        return [head, *(" " * COLUMN + line for line in text)]
-    first, *rest = text
-    return [f"{head:<{COLUMN}}{first}", *(" " * COLUMN + line for line in rest)]
+    return _row(head, option.help, COLUMN if width() >= 2 * COLUMN else 8)
+
+
+def _row(head: str, text: str, column: int) -> list[str]:
+    """Write a head and its explanation, which starts at a column, below a head that is longer."""
+    lines = textwrap.wrap(text, width() - column, break_long_words=False, break_on_hyphens=False)
+    if len(head) + 2 > column:
+        return [head, *(" " * column + line for line in lines)]
+    first, *rest = lines
+    return [f"{head:<{column}}{first}", *(" " * column + line for line in rest)]
+
+
+def _filled(text: str, indent: str = "") -> list[str]:
+    return textwrap.wrap(
+        text, width(), initial_indent=indent, subsequent_indent=indent,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip

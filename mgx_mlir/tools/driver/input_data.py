@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mgx_mlir.core.errors import UsageError
+from mgx_mlir.core.files import read_bytes
 from mgx_mlir.debug.inputs import draws, make_inputs
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.programs.signature import Signature
@@ -44,6 +45,12 @@ def _check_batch(args: Arguments, model: Model, signature: Signature) -> None:
     open_dims = not all(p.is_static for p in signature.inputs)
     if "--batch" in args and not (open_dims or model.sets_batch or model.is_rated):
         raise UsageError(f"option '--batch' has no effect: {model.name} has no dynamic dimension")
+
+
+def check_files(args: Arguments) -> None:
+    """Raise FileError for an input's file that cannot be opened: a compile takes long."""
+    for path in _files(args).values():
+        read_bytes(path)
 
 
 def _files(args: Arguments) -> dict[str, str]:

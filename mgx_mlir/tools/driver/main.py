@@ -17,8 +17,10 @@ from mgx_mlir.core.errors import MgxError, UsageError
 from mgx_mlir.core.names import safe_output
 from mgx_mlir.rewrite.pipeline import did_you_mean
 from mgx_mlir.tools.driver.arguments import Option, parse_arguments
+from mgx_mlir.tools.driver.colour import write_in
 from mgx_mlir.tools.driver.environment import check_environment
 from mgx_mlir.tools.driver.options import EVERY, options_of, refused_by
+from mgx_mlir.tools.driver.places import check_places
 from mgx_mlir.tools.driver.progress import logging_as, say
 
 COMMANDS = {
@@ -84,7 +86,11 @@ def _guarded(argv: Sequence[str] | None) -> int:
 def _failed(text: str, status: int) -> int:
     try:
         sys.stdout.flush()
-        print(text, file=sys.stderr, flush=True)
+        head, error, rest = text.partition("error:")
+        sys.stderr.write(head)
+        write_in(sys.stderr, "bad", error)
+        sys.stderr.write(f"{rest}\n")
+        sys.stderr.flush()
     except BrokenPipeError:
         _drop_stdout()
     return status
@@ -126,6 +132,7 @@ def _main(argv: list[str]) -> int:
     arguments = parse_arguments(name, tokens, options, refused_by(options, EVERY))
     with logging_as(arguments):
         check_environment()
+        check_places(arguments)
         start = time.perf_counter()
         line = shlex.join(["mgx-driver", *argv])
         say(f"Running [ {__version__} ]: {line}", "debug")

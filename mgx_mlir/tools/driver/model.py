@@ -64,6 +64,23 @@ _RUNS = (
     "quantize",
 )  # commands that make inputs
 _RATES = ("perf", "report")  # commands that print a rate
+# files of other tools, which have no reader here: what they are, and the way out
+_OTHERS = {
+    **dict.fromkeys(
+        (".pt", ".pth", ".pt2"),
+        ("a PyTorch file", "torch.onnx.export(model, inputs, 'model.onnx') writes what is read"),
+    ),
+    **dict.fromkeys(
+        (".safetensors", ".bin", ".ckpt", ".gguf", ".npz", ".npy"),
+        ("a file of weights without a graph", "export the whole model as ONNX: torch.onnx.export, "
+         "or optimum-cli export onnx"),
+    ),
+    **dict.fromkeys(
+        (".h5", ".tflite", ".caffemodel", ".engine", ".plan", ".mlmodel", ".xml"),
+        ("a model of another tool", "export it as ONNX or as a TensorFlow SavedModel"),
+    ),
+    ".vmfb": ("code of IREE without a program", "iree-run-module runs it; FILE.mxr holds both"),
+}  # fmt: skip
 _FLAGS = {"--onnx": "onnx", "--tf": "tf", "--migraphx": "mxr", "--migraphx-json": "json"}
 
 
@@ -167,6 +184,9 @@ class Model:
                 return "tf"
             raise FileError("expected a model file or a SavedModel, got another directory",
                             location=self.path)  # fmt: skip
+        if suffix in _OTHERS and not _is_saved(self.path):
+            what, note = _OTHERS[suffix]
+            raise FileError(f"expected a model, got {what}", location=self.path, notes=[note])
         return "mxr"  # as MIGraphX does
 
     def _onnx_options(self) -> dict[str, Any]:
@@ -425,6 +445,16 @@ def load_passes(args: Arguments) -> tuple[Pass, ...]:
     context = new_context()
     wanted = [_ALIASES.get(name) or name for name in names]
     return tuple(p for name in wanted for p in resolve([name], context))
+
+
+def _is_saved(path: str) -> bool:
+    """Return whether a file starts as .mxr files do: a map of msgpack."""
+    try:
+        with open(path, "rb") as f:
+            first = f.read(1)
+    except OSError:
+        return True  # reading it says why
+    return bool(first) and (0x80 <= first[0] <= 0x8F or first[0] in (0xDE, 0xDF))
 
 
 def _opens(args: Arguments) -> str:

@@ -155,6 +155,18 @@ ITERATIONS = Option(
 PERF = (
     ITERATIONS,
     Option(
+        ("--warm-up",), "calls ahead of the timed ones (default 1)", "N", parse=number(0),
+        group="Performance",
+    ),
+    Option(
+        ("--duration",), "go on with timed calls until so many seconds are over", "SECONDS",
+        parse=tolerance, group="Performance",
+    ),
+    Option(
+        ("--concurrency",), "also time so many callers at once", "N", parse=number(1),
+        group="Performance",
+    ),
+    Option(
         ("-d", "--detailed"), "summarise kernels by the types and dims of their operands too",
         group="Performance",
     ),
@@ -213,6 +225,10 @@ VERIFY = (
     ),
 )  # fmt: skip
 
+SAVE_OUTPUTS = Option(
+    ("--save-outputs",), "write the outputs to an .npz file, by name, or the only one to an .npy "
+    "file", "FILE", group="Output",
+)  # fmt: skip
 LIST = Option(("-l", "--list"), "list all operators", group="Operators")
 
 LOADERS = (*LOADER, *EMIT)
@@ -247,4 +263,4 @@ def refused_by(options: tuple[Option, ...], every: tuple[Option, ...]) -> dict[s
     return {f: why for f, why in others.items() if f not in taken}
 
 
-EVERY = (HELP, *LOG, *RUNNERS, *PERF, *VERIFY, LIST)
+EVERY = (HELP, *LOG, *RUNNERS, *PERF, *VERIFY, SAVE_OUTPUTS, LIST)

@@ -14,11 +14,12 @@ from mgx_mlir import __version__
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.files import read_bytes
 from mgx_mlir.debug.peaks import Peaks
-from mgx_mlir.tools.driver.timing import Calls, Kernels, Line
+from mgx_mlir.tools.driver.timing import Calls, Kernels, Line, Together
 
 REPORT = "mgx-driver perf 1"
 _LARGEST = 1 << 28  # bytes of a report that is read
 PERCENTILES = (0.9, 0.95, 0.99)
+NODES = 4  # nodes of the model that a row of the table names
 
 
 @dataclass
@@ -47,6 +48,7 @@ class Performance:
     memory: Memory = field(default_factory=Memory)
     load_s: float | None = None
     dry_ms: float | None = None
+    together: Together | None = None
 
 
 def report_lines(
@@ -126,7 +128,8 @@ def table_lines(kernels: Kernels, peaks: Peaks | None) -> list[str]:
     """Write a row for each kernel: time, share, bytes, operations, rates, shares of the peaks."""
     head = ["ms", "share", "MB", "MFLOP", "GB/s", "peak", "GFLOP/s", "peak"]
     rows = []
-    for line in kernels.timed:
+    ordered = sorted(kernels.timed, key=lambda line: -(line.ms or 0.0))
+    for line in ordered:
         rates = rates_of(line)
         assert line.ms is not None
         rows.append(
@@ -136,14 +139,14 @@ def table_lines(kernels: Kernels, peaks: Peaks | None) -> list[str]:
                 _number(line.work.bytes, 1e6),
                 _number(line.work.operations, 1e6),
                 _number(rates.gb_s),
-                _of_peak(rates.gb_s, peaks and peaks.gb_s),
+                _of_peak(rates.gb_s, peaks and peaks.gb_s, beyond="cache"),
                 _number(rates.gflop_s),
                 _of_peak(rates.gflop_s, peaks and peaks.gflop_s),
             ]
         )
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     out = [_row(head, widths, "kernel")]
-    out += [_row(r, widths, line.label) for r, line in zip(rows, kernels.timed, strict=True)]
+    out += [_row(r, widths, _named(line)) for r, line in zip(rows, ordered, strict=True)]
     if peaks is not None:
         threads = "1 thread" if peaks.threads == 1 else f"{peaks.threads} threads"
         out.append(
@@ -151,6 +154,13 @@ def table_lines(kernels: Kernels, peaks: Peaks | None) -> list[str]:
             f"{peaks.gflop_s:.3g} GFLOP/s in f32"
         )
     return out
+
+
+def _named(line: Line) -> str:
+    """Write a kernel and the nodes of the model that it computes."""
+    more = len(line.nodes) - NODES
+    shown = [*line.nodes[:NODES], *([f"and {more} more"] if more > 0 else [])]
+    return f"{line.label}  {', '.join(shown)}" if shown else line.label
 
 
 def _row(cells: Sequence[str], widths: Sequence[int], last: str) -> str:
@@ -161,8 +171,11 @@ def _number(value: float | None, unit: float = 1.0) -> str:
     return "-" if value is None else f"{value / unit:.3g}"
 
 
-def _of_peak(value: float | None, peak: float | None) -> str:
-    return "-" if value is None or not peak else f"{value / peak * 100:.0f}%"
+def _of_peak(value: float | None, peak: float | None, beyond: str = "") -> str:
+    """Write the share of a peak; `beyond` in place of one that is above it."""
+    if value is None or not peak:
+        return "-"
+    return beyond if beyond and value > peak else f"{value / peak * 100:.0f}%"
 
 
 def memory_line(m: Memory) -> str:
@@ -216,6 +229,12 @@ def performance_json(p: Performance) -> dict[str, Any]:
         "peaks": None,
         "kernels": None,
     }
+    if p.together is not None:
+        found["concurrency"] = {
+            "callers": p.together.callers,
+            "rate_per_s": p.together.rate * p.batch,
+            "median_ms": p.together.median,
+        }
     if p.peaks is not None:
         found["peaks"] = {
             "threads": p.peaks.threads, "gb_s": p.peaks.gb_s, "gflop_s": p.peaks.gflop_s,
@@ -236,6 +255,7 @@ def _kernel_json(line: Line, peaks: Peaks | None) -> dict[str, Any]:
     return {
         "name": line.label,
         "group": line.group,
+        "nodes": list(line.nodes),
         "line": line.text,
         "ms": line.ms,
         "busy_ms": line.busy_ms,

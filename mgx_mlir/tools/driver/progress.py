@@ -14,6 +14,7 @@ from typing import IO, Any
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.core.names import safe_text
 from mgx_mlir.tools.driver.arguments import LEVELS, Arguments, level
+from mgx_mlir.tools.driver.colour import write_in
 
 DELAY = 2.0  # seconds before a spinner shows
 LEVEL_VARIABLE = "MIGRAPHX_LOG_LEVEL"
@@ -34,7 +35,10 @@ def say(text: str, at: str = "info") -> None:
     """Write lines to stderr and to the log files, where the level asks for them."""
     if LEVELS.index(at) > _State.level:
         return
-    sys.stderr.write(text + "\n")
+    head, warning, rest = text.partition("warning:")
+    sys.stderr.write(head)
+    write_in(sys.stderr, "odd", warning)
+    sys.stderr.write(f"{rest}\n")
     sys.stderr.flush()
     to_files(text, at)
 

@@ -6,6 +6,7 @@ import math
 import re
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.debug.work import Work, work_of
 from mgx_mlir.printers.instructions import ListedInstruction, Module, Numbering
-from mgx_mlir.printers.listing import list_program
+from mgx_mlir.printers.listing import list_program, source_names
 from mgx_mlir.printers.text import instruction_text
 
 if TYPE_CHECKING:
@@ -61,17 +62,57 @@ class Calls:
 
 
 def time_calls(
-    program: CompiledProgram | DryRun, arrays: Sequence[np.ndarray], count: int
+    program: CompiledProgram | DryRun,
+    arrays: Sequence[np.ndarray],
+    count: int,
+    *,
+    warm_up: int = 1,
+    seconds: float = 0.0,
 ) -> Calls:
-    """Time `count` calls, after one that is not timed."""
-    program.execute(arrays)
-    spans = []
+    """Time `count` calls, and more until `seconds` are over, after `warm_up` that are not timed."""
+    for _ in range(warm_up):
+        program.execute(arrays)
+    spans: list[tuple[float, float]] = []
     first = time.perf_counter()
-    for _ in range(count):
+    while len(spans) < count or time.perf_counter() - first < seconds:
         start = time.perf_counter()
         program.execute(arrays)
         spans.append(((start - first) * 1e3, (time.perf_counter() - start) * 1e3))
     return Calls(tuple(sorted(d for _, d in spans)), tuple(spans))
+
+
+@dataclass(frozen=True)
+class Together:
+    """Several callers at once: calls a second of all of them, the median call in milliseconds."""
+
+    callers: int
+    rate: float
+    median: float
+
+    def line(self, batch: int) -> str:
+        """Write the figures as a line of the report."""
+        return (
+            f"Concurrency: {self.callers} callers, {self.rate * batch:g}/sec in all, "
+            f"median call {self.median:g}ms"
+        )
+
+
+def time_callers(
+    program: CompiledProgram, arrays: Sequence[np.ndarray], count: int, callers: int
+) -> Together:
+    """Run `count` calls shared by threads that call at once. Errors: RunError of any of them."""
+
+    def one(_: int) -> float:
+        start = time.perf_counter()
+        program.execute(arrays)
+        return (time.perf_counter() - start) * 1e3
+
+    count = max(count, callers)
+    with ThreadPoolExecutor(callers) as pool:
+        start = time.perf_counter()
+        times = list(pool.map(one, range(count)))
+        taken = time.perf_counter() - start
+    return Together(callers, count / taken, float(np.median(times)))
 
 
 def time_together(program: CompiledProgram, arrays: Sequence[np.ndarray], count: int) -> float:
@@ -99,7 +140,8 @@ class Line:
 
     `ms`: elapsed milliseconds of a call, None where it is no work of its own; `busy_ms`: those of
     all threads together, where that was measured. `label` names it in tables, `group` is what
-    summaries count it under, `details` the types of what it reads and gives.
+    summaries count it under, `details` the types of what it reads and gives, `nodes` those of the
+    model that it comes from.
     """
 
     text: str
@@ -110,6 +152,7 @@ class Line:
     details: str = ""
     work: Work = _NO_WORK
     busy_ms: float | None = None
+    nodes: tuple[str, ...] = ()
 
 
 @dataclass
@@ -178,8 +221,9 @@ def _line(line: ListedInstruction, taken: float | None) -> Line:
         return Line(text, taken)
     op = line.operation
     return Line(
-        text, taken, f"{line.lhs} {line.op}", line.op, details=_details(op), work=work_of(op)
-    )
+        text, taken, f"{line.lhs} {line.op}", line.op, details=_details(op), work=work_of(op),
+        nodes=tuple(source_names(op.location)),
+    )  # fmt: skip
 
 
 def _details(op: ir.Operation) -> str:

@@ -17,7 +17,7 @@ from mgx_mlir.tools.driver import timing
 from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.compile_model import compile_model, emit_compiled
 from mgx_mlir.tools.driver.emit import form_of, write_file
-from mgx_mlir.tools.driver.input_data import allocate
+from mgx_mlir.tools.driver.input_data import allocate, check_files
 from mgx_mlir.tools.driver.memory import PeakMemory
 from mgx_mlir.tools.driver.model import Model
 from mgx_mlir.tools.driver.options import HELP, PERF, REPORTERS
@@ -42,17 +42,21 @@ from mgx_mlir.tools.driver.verify_report import write_json
 USAGE = "[OPTION...] FILE"
 DESCRIPTION = """
 Prints the compiled program, then each line with its time and share, a summary by kernel, and the
-times of whole calls. A call goes from numpy arrays to numpy arrays; the first is not timed.
-Total time is the mean without the quickest and slowest quarter; Rate is --batch per total time.
-On the CPU the times of kernels come from the runtime's own counters, in a run of its own with
-the same number of threads: from the start of a kernel's first tile to the end of its last. Where
-the backend split or joined kernels, the times go by its launches. On the GPU only whole calls are
-timed. Overhead is what a call takes that computes nothing, of the same inputs and outputs, and what
-a call takes beyond its kernels.
+times of whole calls. A call goes from numpy arrays to numpy arrays; the first is not timed
+(--warm-up N: the first N). Total time is the mean without the quickest and slowest quarter; Rate is
+--batch per total time. On the CPU the times of kernels come from the runtime's own counters, in a
+run of its own with the same number of threads: from the start of a kernel's first tile to the end
+of its last. Where the backend split or joined kernels, the times go by its launches. On the GPU
+only whole calls are timed. Overhead is what a call takes that computes nothing, of the same inputs
+and outputs, and what a call takes beyond its kernels.
 
-A table follows with the bytes that each kernel reads and writes, its operations, what it reaches
-of both a second, and how much that is of this machine's peaks, which are measured once and kept.
-Bytes count every operand and result once: in caches a kernel can reach more than the peak.
+A table follows, the slowest kernel first, with the names of the model's nodes, the bytes that each
+kernel reads and writes, its operations, what it reaches of both a second, and how much that is of
+this machine's peaks, which are measured once and kept. Bytes count every operand and result once: a
+kernel that reaches more than the peak of the memory has them in caches, and the table says so.
+
+There are --iterations calls, and more until --duration seconds are over. --concurrency N also runs
+N callers at once, and says how many calls a second all of them got.
 
 --json prints the report as JSON, --trace writes one that Perfetto and Chrome show, --compare says
 how this run compares with the --json report of another."""
@@ -68,6 +72,7 @@ def run(args: Arguments) -> int:
     if not report:
         form_of(args)
     other = _other(args)
+    check_files(args)
     choice = choose_target(args, runs=True, model=model)
     version = args.get("--text-version", "seed")
     compiled = compile_model(args, model, choice)
@@ -99,11 +104,22 @@ def measure(
     inputs = allocate(args, model, compiled.signature, compiled.program)
     arrays = compiled.signature.check_inputs(inputs)
     with step("Running performance report ..."), PeakMemory() as peak:
-        calls = timing.time_calls(compiled, arrays, count)
+        calls = timing.time_calls(
+            compiled,
+            arrays,
+            count,
+            warm_up=args.get("--warm-up", 1),
+            seconds=args.get("--duration", 0.0),
+        )
     load_s = compiled.stats.load_s
     if load_s is not None:
         say(f"Loaded in {load_s:.2f} s")
-    say(f"Calls: {count}, from numpy arrays to numpy arrays")
+    say(f"Calls: {len(calls.times)}, from numpy arrays to numpy arrays")
+    callers = args.get("--concurrency", 1)
+    together = None
+    if callers > 1:
+        with step(f"Running {callers} callers at once ..."):
+            together = timing.time_callers(compiled, arrays, len(calls.times), callers)
     if choice.emulate:
         say(EMULATED)
     threads = compiled.thread_count if choice.target == "cpu" else None
@@ -133,6 +149,7 @@ def measure(
         memory,
         load_s,
         dry_ms,
+        together,
     )
 
 
@@ -150,6 +167,8 @@ def _lines(found: Performance, version: Numbering, *, detailed: bool) -> list[st
     lines = report_lines(
         found.calls, found.kernels, found.batch, version, detailed=detailed, dry_ms=found.dry_ms
     )
+    if found.together is not None:
+        lines.append(found.together.line(found.batch))
     lines += ["", memory_line(found.memory)]
     if found.kernels is not None and found.kernels.timed:
         lines += ["", *table_lines(found.kernels, found.peaks)]

@@ -159,12 +159,16 @@ def collect(
             {
                 "id": ids.get(r["line"].partition(" = ")[0]),
                 "text": r["name"],
+                "nodes": ", ".join(r["nodes"]),
                 "ms": r["ms"],
                 "share": r["share"],
                 "bytes": r["bytes"],
                 "operations": r["operations"],
                 "gb_s": r["gb_s"],
                 "gflop_s": r["gflop_s"],
+                "peak": max(
+                    filter(None, (r["bandwidth_share"], r["operations_share"])), default=None
+                ),
             }
             for r in rows
         ],

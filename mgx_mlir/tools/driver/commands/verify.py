@@ -19,10 +19,11 @@ from mgx_mlir.debug.tolerances import Tolerances
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.blame import blame, case_of
+from mgx_mlir.tools.driver.colour import Tone, write_in
 from mgx_mlir.tools.driver.compile_model import compile_model
 from mgx_mlir.tools.driver.conditioning import ill_conditioned
 from mgx_mlir.tools.driver.emit import emit, form_of, show
-from mgx_mlir.tools.driver.input_data import allocate
+from mgx_mlir.tools.driver.input_data import allocate, check_files
 from mgx_mlir.tools.driver.limits import limits_of
 from mgx_mlir.tools.driver.model import Model, load_passes
 from mgx_mlir.tools.driver.options import HELP, REPORTERS, VERIFY
@@ -94,6 +95,7 @@ def run(args: Arguments) -> int:
     choice = choose_target(args, runs=True, held=held, model=model)
     held = held_for(held, choice)
     _check(args, other, choice)
+    check_files(args)
     program = read(model)
     if not report:
         emit(args, program)
@@ -134,19 +136,23 @@ def run(args: Arguments) -> int:
     limits = " or ".join(dict.fromkeys(map(str, each))) or "no outputs"
     between = f"{sides[0]} and {sides[1]}"
     if moves:
-        print(f"ill-conditioned: {model.name}: {between} differ in {', '.join(failed)} ({limits})")
+        differ = f": {model.name}: {between} differ in {', '.join(failed)} ({limits})"
+        _verdict("odd", "ill-conditioned", differ)
         say("Everything is right by itself, and a change of one ulp moves the outputs as far: they")
         say("cannot tell a fault from rounding. Compare other outputs, or state wider limits")
         return status
     if failed:
-        print(f"FAILED: {model.name}: {between} differ in {', '.join(failed)} ({limits})")
+        differ = f": {model.name}: {between} differ in {', '.join(failed)} ({limits})"
+        _verdict("bad", "FAILED", differ)
         return 1
     if status:
-        print(f"FAILED: {model.name}: the outputs agree, instructions differ ({limits})")
+        _verdict(
+            "bad", "FAILED", f": {model.name}: the outputs agree, instructions differ ({limits})"
+        )
         return status
     count = "1 output" if len(found) == 1 else f"{len(found)} outputs"
     say("MIGraphX verification passed successfully.")
-    print(f"verification passed: {between} agree in {count} ({limits})")
+    _verdict("good", "verification passed", f": {between} agree in {count} ({limits})")
     return 0
 
 
@@ -156,6 +162,11 @@ def _arrays(compiled: CompiledProgram, inputs: Mapping[str, Any]) -> list[np.nda
     return signature.check_inputs(
         signature.numbered(inputs)[0] if signature.takes_texts else inputs
     )
+
+
+def _verdict(tone: Tone, word: str, text: str) -> None:
+    write_in(sys.stdout, tone, word)
+    print(text)
 
 
 def _print_outputs(

@@ -1,5 +1,5 @@
 // Places a graph in layers: longest path, order by barycentres, positions by their neighbours.
-const NODE = { width: 190, height: 46, gapX: 26, gapY: 40, thin: 14 };
+const NODE = { width: 300, height: 46, gapX: 26, gapY: 40, thin: 14 };
 
 function place(nodes, edges) {
   const at = new Map(nodes.map((n) => [n.id, { id: n.id, width: NODE.width, ins: [], outs: [], layer: 0 }]));

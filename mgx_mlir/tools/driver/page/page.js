@@ -21,12 +21,14 @@ $("text").textContent = data.text;
 
 // ---- kernels
 const COLUMNS = [
-  ["instruction", "text", "code"], ["time", "ms", "n", ms], ["share", "share", "share"],
+  ["instruction", "text", "code"], ["nodes of the model", "nodes", "code"], ["time", "ms", "n", ms], ["share", "share", "share"],
   ["bytes", "bytes", "n", bytes], ["operations", "operations", "n", operations],
   ["GB/s", "gb_s", "n", (v) => (v === null ? "" : v.toPrecision(3))],
   ["GFLOP/s", "gflop_s", "n", (v) => (v === null ? "" : v.toPrecision(3))],
+  // of the memory's or the arithmetic's, whichever is nearer; above the memory's it is in caches
+  ["of peak", "peak", "n", (v) => (v === null ? "" : v > 1 ? "cache" : `${(100 * v).toFixed(0)} %`)],
 ];
-let sorted = { key: null, up: false };
+let sorted = { key: "share", up: false };
 const rows = data.kernels;
 function kernels() {
   const t = $("kernels");
@@ -48,7 +50,8 @@ function kernels() {
     const cells = COLUMNS.map(([, key, kind, shown]) => {
       if (kind === "share") {
         const fill = element("div", { style: `width:${(100 * (r.share || 0)) / most}%` });
-        return element("td", { class: "share", title: `${((r.share || 0) * 100).toFixed(1)} %` }, fill);
+        const number = element("span", {}, `${((r.share || 0) * 100).toFixed(1)} %`);
+        return element("td", { class: "share" }, number, fill);
       }
       return element("td", { class: kind }, shown ? shown(r[key]) : String(r[key]));
     });
@@ -117,8 +120,9 @@ function visible() {
   }
   return { nodes, edges };
 }
+const largestShare = Math.max(...data.nodes.map((n) => n.share || 0), 1e-9);
 function heat(share) {
-  const t = Math.min(1, Math.sqrt(share || 0) * 1.6);
+  const t = Math.min(1, (share || 0) / largestShare);
   const mix = (a, b) => Math.round(a + (b - a) * t);
   return `rgb(${mix(236, 239)},${mix(239, 96)},${mix(243, 72)})`;
 }
@@ -150,9 +154,9 @@ function draw(fitted) {
     const g = drawn("g", { class: `node ${n.kind === "group" ? "group" : ""} ${n.id === chosen ? "chosen" : ""}`,
       transform: `translate(${p.x - NODE.width / 2},${p.y})` });
     g.append(drawn("rect", { width: NODE.width, height: NODE.height, rx: 6, fill: colour }));
-    const title = drawn("text", { x: 10, y: 19 }); title.textContent = short(n.title, 23);
+    const title = drawn("text", { x: 10, y: 19 }); title.textContent = short(n.title, 40);
     const second = drawn("text", { x: 10, y: 36, class: "second" });
-    second.textContent = short(n.ms && n.kind !== "group" ? `${ms(n.ms)}  ${n.second}` : n.second, 27);
+    second.textContent = short(n.ms && n.kind !== "group" ? `${ms(n.ms)}  ${n.second}` : n.second, 44);
     const full = drawn("title"); full.textContent = n.text;
     g.append(title, second, full);
     g.addEventListener("click", () => {
