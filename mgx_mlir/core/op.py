@@ -62,6 +62,11 @@ class Migraphx(ext.Dialect, name="migraphx"):
             # held, it would keep its context, which the next load would end from another thread
             cls._mlir_module = None
 
+    @classmethod
+    def emitted(cls) -> bytes:
+        """Return the definitions that the last context was given, as bytecode of IRDL."""
+        return cls._emitted[1]
+
 
 def check(condition: object, message: str | Callable[[], str]) -> None:
     """Raise ShapeError(message) unless `condition` holds; a callable message is made late."""

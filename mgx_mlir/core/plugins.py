@@ -2,8 +2,8 @@
 
 A package names a module of its own in the entry points of the group `mgx_mlir.plugins`; importing
 that module registers what it has. Nothing is looked for before the first context, list of passes
-or list of importers is made. MGX_PLUGINS=0 leaves all plugins out. How to write one:
-docs/plugins.md.
+or list of importers is made. MGX_PLUGINS=0 leaves out those of packages; `add` names others.
+How to write one: docs/plugins.md.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import hashlib
 import importlib
 import importlib.util
 import os
+import sys
 import threading
 import traceback
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from mgx_mlir.core import forks
-from mgx_mlir.core.errors import PluginError
+from mgx_mlir.core.errors import FileError, PluginError
 
 GROUP = "mgx_mlir.plugins"
 SWITCH = "MGX_PLUGINS"
@@ -41,6 +42,7 @@ class Plugin:
     version: str
     name: str
     module: str
+    file: str = ""
 
     @property
     def root(self) -> str:
@@ -48,6 +50,8 @@ class Plugin:
         return self.module.partition(".")[0]
 
     def __str__(self) -> str:
+        if not self.version:
+            return f"plugin '{self.package}'"
         return f"plugin '{self.name}' of package '{self.package}' {self.version}"
 
 
@@ -55,11 +59,47 @@ _lock = forks.lock()
 _owner: int | None = None  # the thread that imports the plugins
 _done = False
 _failure: PluginError | None = None
+_given: list[Plugin] = []  # added by `add`
+
+
+def add(source: str) -> None:
+    """Add a plugin that is no installed package: a Python file, or a module that can be imported.
+
+    It is imported with the others, or at once where they are. A file's folder is searched for
+    further modules, after all others. Errors: FileError for a file that is not there, PluginError
+    for one that cannot be imported.
+    """
+    if source.endswith(".py"):
+        path = os.path.abspath(source)
+        if not os.path.isfile(path):
+            raise FileError("no such file", location=source)
+        name = os.path.basename(path).removesuffix(".py")
+        if any(p.file == path for p in _given):
+            return
+        spec = None if name in sys.modules else importlib.util.find_spec(name)
+        if name in sys.modules or (spec is not None and spec.origin != path):
+            raise PluginError(
+                f"the name '{name}' is taken by another module", location=source,
+                notes=["give the file a name of its own"],
+            )  # fmt: skip
+        plugin = Plugin(source, "", name, name, path)
+    else:
+        plugin = Plugin(source, "", source, source)
+    if plugin in _given:
+        return
+    _given.append(plugin)
+    if _done:
+        with _lock:
+            _import(plugin)
+
+
+def found() -> tuple[Plugin, ...]:
+    """List the plugins of the installed packages, sorted, and those added; none is imported."""
+    return (*_installed(), *_given)
 
 
 @functools.cache
-def found() -> tuple[Plugin, ...]:
-    """List the plugins of the installed packages, sorted; none of them is imported."""
+def _installed() -> tuple[Plugin, ...]:
     if os.environ.get(SWITCH) == "0":
         return ()
     from importlib.metadata import entry_points  # slow to load
@@ -93,12 +133,43 @@ def _load() -> None:
                 built_in = importlib.import_module(name)
                 getattr(built_in, "load", lambda: None)()
             for plugin in plugins:
-                import_module(plugin.module)
+                _import(plugin)
         except PluginError as e:
             _failure = e
         finally:
             _owner = None
         _done = True
+
+
+def _import(plugin: Plugin) -> None:
+    """Import a plugin's module; one that is a file is loaded from there."""
+    if plugin.file and plugin.module not in sys.modules:
+        spec = importlib.util.spec_from_file_location(plugin.module, plugin.file)
+        assert spec is not None
+        assert spec.loader is not None
+        sys.path.append(os.path.dirname(plugin.file))
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[plugin.module] = module
+        try:
+            spec.loader.exec_module(module)
+        except (Exception, SystemExit) as e:
+            sys.modules.pop(plugin.module, None)
+            raise _failed(plugin, e) from e
+        return
+    import_module(plugin.module)
+
+
+def _failed(plugin: Plugin, e: BaseException) -> PluginError:
+    frame = (traceback.extract_tb(e.__traceback__) or [None])[-1]
+    given = plugin in _given
+    return PluginError(
+        f"{plugin} cannot be loaded: {type(e).__name__}: {e}",
+        location=f"{frame.filename}:{frame.lineno}" if frame else None,
+        notes=[] if given else [
+            f"`pip uninstall {plugin.package}` removes it, "
+            f"{SWITCH}=0 in the environment leaves all plugins out"
+        ],
+    )  # fmt: skip
 
 
 def import_module(name: str) -> ModuleType:
@@ -109,15 +180,7 @@ def import_module(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except (Exception, SystemExit) as e:
-        frame = (traceback.extract_tb(e.__traceback__) or [None])[-1]
-        raise PluginError(
-            f"{plugin} cannot be loaded: {type(e).__name__}: {e}",
-            location=f"{frame.filename}:{frame.lineno}" if frame else None,
-            notes=[
-                f"`pip uninstall {plugin.package}` removes it, "
-                f"{SWITCH}=0 in the environment leaves all plugins out"
-            ],
-        ) from e
+        raise _failed(plugin, e) from e
 
 
 def owner(module: str) -> Plugin | None:
@@ -135,7 +198,7 @@ def facts() -> list[str]:
     out: list[str] = []
     for plugin in found():
         out.append(f"plugin {plugin.name}={plugin.module} {plugin.package}={plugin.version}")
-        out += _sources(plugin.root)
+        out += [_state(plugin.file)] if plugin.file else _sources(plugin.root)
     return out
 
 
@@ -151,6 +214,10 @@ def _sources(root: str) -> Iterator[str]:
     files = [os.path.join(at, n) for f in folders for at, _, names in os.walk(f) for n in names]
     for file in files or [spec.origin or ""]:
         if file.endswith(".py"):
-            # by content: another environment with the same plugin has the same programs
-            with open(file, "rb") as f:
-                yield f"{os.path.basename(file)} {hashlib.blake2b(f.read()).hexdigest()}"
+            yield _state(file)
+
+
+def _state(file: str) -> str:
+    """Return what tells a file's content: another environment with the same has the same keys."""
+    with open(file, "rb") as f:
+        return f"{os.path.basename(file)} {hashlib.blake2b(f.read()).hexdigest()}"

@@ -13,6 +13,7 @@ from mgx_mlir.core.files import readable_name
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.mlir_text import checked_text
+from mgx_mlir.core.parse_errors import find_fault
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.core.weight_files import read_weights, weights_beside
 from mgx_mlir.frontends.files import open_regular
@@ -36,7 +37,7 @@ def read_mlir(path: str | os.PathLike[str]) -> ProgramIR:
         try:
             module = operand_segments.parse_module(text, ctx)
         except ir.MLIRError as e:
-            raise _parse_error(e, name) from None
+            raise _parse_error(e, name, text) from None
     try:
         _check_literals(module, len(text))
         if not len(main_function(module).regions[0].blocks):
@@ -74,9 +75,13 @@ def _weights(path: str) -> literals.WeightStore:
     return store
 
 
-def _parse_error(e: ir.MLIRError, name: str) -> FileError:
+def _parse_error(e: ir.MLIRError, name: str, text: str) -> FileError:
     for d in e.error_diagnostics:
         m = _WHERE.match(str(d.location))
         where = f"{name}:{m[1]}:{m[2]}" if m else name
         return FileError(str(d.message).splitlines()[0], location=where)
-    return FileError(str(e).splitlines()[0], location=name)
+    fault = find_fault(text)
+    if fault is None:
+        return FileError(str(e).splitlines()[0], location=name)
+    where = f"{name}:{fault.line}:{fault.column}" if fault.line else name
+    return FileError(fault.message, location=where, notes=[*fault.notes])

@@ -100,6 +100,7 @@ class PassTable(Mapping[str, type[Pass]]):
 
     def __init__(self) -> None:
         self._modules: dict[str, str] = {}
+        self._classes: dict[str, type[Pass]] = {}
 
     def declare(self, package: str, names: Iterable[str]) -> None:
         """Say that pass `x` is the class named in `package.x`."""
@@ -108,9 +109,19 @@ class PassTable(Mapping[str, type[Pass]]):
                 raise TypeError(f"pass '{name}' is declared twice")
             self._modules[name] = f"{package}.{name}"
 
+    def register(self, cls: type[Pass]) -> type[Pass]:
+        """Add a pass by its class; also a decorator. TypeError where its name is taken."""
+        if cls.name in self._modules:
+            raise TypeError(f"pass '{cls.name}' is declared twice")
+        self._modules[cls.name] = cls.__module__
+        self._classes[cls.name] = cls
+        return cls
+
     def __getitem__(self, name: str) -> type[Pass]:
         if name not in self._modules:
             plugins.load()
+        if name in self._classes:
+            return self._classes[name]
         module = plugins.import_module(self._modules[name])
         found = getattr(module, "".join(part.capitalize() for part in name.split("_")))
         if found.name != name:

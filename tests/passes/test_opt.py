@@ -119,13 +119,27 @@ class Invalid(Pass):
 
 
 @pytest.mark.parametrize(("cls", "what"), [(Broken, "ZeroDivisionError"), (Invalid, "invalid")])
-def test_a_failed_pass_leaves_a_reproducer(run, monkeypatch, cls, what):
+def test_a_failed_pass_leaves_a_reproducer_where_one_is_asked_for(
+    run, monkeypatch, tmp_path, cls, what
+):
+    monkeypatch.setattr("mgx_mlir.tools.opt.crash.is_child", lambda: True)
     monkeypatch.setitem(PASSES._modules, cls.name, "somewhere")
     monkeypatch.setattr(type(PASSES), "__getitem__", lambda self, name: cls)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
     status, _, err = run(GOOD, f"--mgx-{cls.name}")
     assert status == 2
     assert f"pass 'mgx-{cls.name}' failed" in err
     assert what in err
+    # nothing is written unasked
+    assert "reproduce" not in err
+    assert not any((tmp_path / "temporary").iterdir())
+    where = tmp_path / "found.mlir"
+    status, _, err = run(
+        GOOD, f"--mgx-{cls.name}", f"--mlir-pass-pipeline-crash-reproducer={where}",
+        "--mlir-pass-pipeline-local-reproducer",
+    )  # fmt: skip
+    assert status == 2
     command = next(line for line in err.splitlines() if "reproduce with: " in line)
     assert "--run-reproducer" in command
     with open(command.split()[-1]) as f:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mgx_mlir import __version__
+from mgx_mlir.core import plugins
 from mgx_mlir.core.errors import MgxError, UsageError
 from mgx_mlir.core.names import safe_output
 from mgx_mlir.rewrite.pipeline import did_you_mean
@@ -133,6 +134,8 @@ def _main(argv: list[str]) -> int:
     with logging_as(arguments):
         check_environment()
         check_places(arguments)
+        for source in arguments.get("--load-plugin", []):
+            plugins.add(source)
         start = time.perf_counter()
         line = shlex.join(["mgx-driver", *argv])
         say(f"Running [ {__version__} ]: {line}", "debug")

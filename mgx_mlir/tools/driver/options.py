@@ -246,6 +246,8 @@ LOG = (
         ("--log-level",), "none, error, warn, info (default), debug, trace (each pass too), or 0 "
         "to 5", "LEVEL", parse=level, group="General",
     ),
+    Option(("--load-plugin",), "register the operators, passes and importers of a Python file (or "
+           "module) of yours", "FILE[,...]", "repeat", group="General"),
     Option(("--log-file",), "append what goes to stderr to these files too", "FILE...", "greedy",
            group="General"),
 )  # fmt: skip

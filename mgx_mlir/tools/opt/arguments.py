@@ -23,9 +23,13 @@ OPTIONS: tuple[tuple[str, str | None, str], ...] = (
     ("allow-unregistered-dialect", None, "accept ops of dialects that are not registered"),
     ("disable-pattern", "patterns", "patterns (and rules of fusion) to leave out of every pass"),
     ("dump-pass-pipeline", None, "print the pipeline that will be run, to stderr"),
+    ("emit-bytecode", None, "write MLIR bytecode, with all segment sizes, in place of text"),
     ("explain", "patterns", "where these patterns were applied, and why not elsewhere, to stderr"),
     ("help", None, "print this text"),
+    ("irdl-file", "f.mlir", "write the dialect as IRDL, which other tools take under this option"),
     ("list-passes", None, "print every pass with its options and patterns"),
+    ("load-pass-plugin", "plugins", "register what a Python file (or module) of yours has"),
+    ("load-dialect-plugin", "plugins", "the same: a plugin may have ops and passes"),
     ("mgx-disable-passes", "passes", "passes to leave out of the pipeline"),
     ("mlir-disable-threading", None, "accepted: one thread does everything"),
     ("mlir-elide-elementsattrs-if-larger", "n", "print constants of more elements as '...'"),
@@ -48,9 +52,11 @@ OPTIONS: tuple[tuple[str, str | None, str], ...] = (
     ("mlir-print-local-scope", None, "print without attribute aliases"),
     ("mlir-print-op-generic", None, "print the generic form"),
     ("mlir-print-skip-regions", None, "print ops without their regions"),
+    ("mlir-print-value-users", None, "print who uses each value, as comments"),
     ("mlir-timing", None, "print the time of every pass, to stderr"),
     ("mlir-timing-display", "list|tree", "sorted by time, or as the passes nest"),
     ("mlir-use-nameloc-as-prefix", None, "name values after their locations"),
+    ("no-implicit-module", None, "take the one op of the input as it is, without a module around"),
     ("o", "file", "write to this file instead of stdout"),
     ("output-split-marker", "text", "what to print between the results of a split input"),
     ("pass-pipeline", "pipeline", "builtin.module(mgx-simplify-algebra,cse,...)"),
@@ -72,7 +78,7 @@ OPTIONS: tuple[tuple[str, str | None, str], ...] = (
         "weights that `key` attributes refer to (default: FILE.npz, if it is there)",
     ),
 )
-_LISTS = ("passes", "patterns")  # may be given several times
+_LISTS = ("passes", "patterns", "plugins")  # may be given several times
 _VALUES = {name: value for name, value, _ in OPTIONS}
 
 
@@ -177,6 +183,18 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
     if inputs:
         out.input = inputs[0]
     return out
+
+
+def plugin_sources(argv: Sequence[str]) -> list[str]:
+    """Return what --load-pass-plugin and --load-dialect-plugin name: the passes are options too,
+    so a plugin is loaded before the rest is parsed."""
+    found: list[str] = []
+    for at, text in enumerate(argv):
+        name, equals, value = text.lstrip("-").partition("=")
+        if text.startswith("-") and name in ("load-pass-plugin", "load-dialect-plugin"):
+            value = value if equals else "".join(argv[at + 1 : at + 2])
+            found += [part.strip() for part in value.split(",") if part.strip()]
+    return found
 
 
 def _unexpected(name: str, value: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.parse_errors import ParseFault
 
 _TAIL = re.compile(r"^(.*?):(\d+):(\d+)$")
 
@@ -76,7 +77,9 @@ def collecting(context: ir.Context) -> Iterator[list[Diagnostic]]:
 
 
 def _of(d: Any) -> Diagnostic:
-    return Diagnostic(str(d.severity.name).lower(), d.message, *position(d.location))
+    # some of MLIR's own texts end in a zero
+    message = d.message.replace("\0", "")
+    return Diagnostic(str(d.severity.name).lower(), message, *position(d.location))
 
 
 def of_error(e: MgxError) -> list[Diagnostic]:
@@ -88,6 +91,15 @@ def of_error(e: MgxError) -> list[Diagnostic]:
         return [head, *(Diagnostic("note", n, *where) for n in e.notes)]
     message = f"{e.location}: {e.message}" if e.location else e.message
     return [Diagnostic("error", message), *(Diagnostic("note", n) for n in e.notes)]
+
+
+def of_fault(fault: ParseFault | None) -> list[Diagnostic]:
+    """Convert what is wrong with a text to diagnostics; without it nothing better is known."""
+    if fault is None:
+        return [Diagnostic("error", "the input cannot be processed")]
+    where = ("-", fault.line, fault.column) if fault.line else ("", 0, 0)
+    head = Diagnostic("error", fault.message, *where)
+    return [head, *(Diagnostic("note", n, *where) for n in fault.notes)]
 
 
 # ---- expected-error {{...}} ---------------------------------------------------------------------

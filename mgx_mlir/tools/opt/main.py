@@ -8,11 +8,17 @@ import sys
 from collections.abc import Sequence
 
 from mgx_mlir.core import plugins
-from mgx_mlir.core.errors import FileError, MgxError
+from mgx_mlir.core.errors import FileError, MgxError, UsageError
 from mgx_mlir.core.files import atomic, read_bytes
 from mgx_mlir.core.mlir_text import checked_text
 from mgx_mlir.core.names import safe_output
-from mgx_mlir.tools.opt.arguments import Arguments, help_text, parse_arguments, passes_text
+from mgx_mlir.tools.opt.arguments import (
+    Arguments,
+    help_text,
+    parse_arguments,
+    passes_text,
+    plugin_sources,
+)
 
 # dialects that builds of the bindings may hold; which do is asked of the context
 _DIALECTS = (
@@ -23,6 +29,9 @@ _DIALECTS = (
     "smt", "sparse_tensor", "spirv", "tensor", "tosa", "transform", "ub", "vector", "wasmssa",
     "x86", "x86vector", "xegpu", "xevm",
 )  # fmt: skip
+
+
+BYTECODE = b"ML\xefR"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,6 +57,8 @@ def _guarded(argv: Sequence[str] | None) -> int:
 def _main(argv: list[str]) -> int:
     import mgx_mlir.passes  # noqa: F401  (declares the passes)
 
+    for source in plugin_sources(argv):
+        plugins.add(source)
     arguments = parse_arguments(argv)
     if "help" in arguments:
         print(help_text())
@@ -71,10 +82,15 @@ def _run(arguments: Arguments) -> int:
     from mgx_mlir.tools.opt.session import Session  # start-up: --help and --version need none of it
 
     pipeline = arguments.pipeline()
+    if (dialect := arguments.values.get("irdl-file")) is not None:
+        _write_dialect(dialect)
+        if arguments.input == "-" and sys.stdin.isatty():
+            return 0
     text = _read(arguments.input)
     name = "<stdin>" if arguments.input == "-" else arguments.input
     session = Session(arguments, pipeline, name)
-    output, status = [], 0
+    output: list[str | bytes] = []
+    status = 0
     marker = arguments.values.get("split-input-file")
     for chunk in [text] if marker is None else _chunks(text, marker):
         printed, code = session.run(chunk)
@@ -84,8 +100,28 @@ def _run(arguments: Arguments) -> int:
     session.finish()
     if "verify-diagnostics" not in arguments and (output or status == 0):
         between = arguments.values.get("output-split-marker", "// -----")
-        _write(arguments.values.get("o", "-"), f"{between}\n".join(output))
+        _write(arguments.values.get("o", "-"), _joined(output, f"{between}\n"))
     return status
+
+
+def _joined(output: list[str | bytes], between: str) -> bytes:
+    """Join the results of all inputs. UsageError for several that are bytecode."""
+    binary = [part for part in output if isinstance(part, bytes)]
+    if len(binary) > 1:
+        raise UsageError(
+            f"option '--emit-bytecode' is for one input, --split-input-file gives {len(binary)}"
+        )
+    if binary:
+        return binary[0]
+    return between.join(part for part in output if isinstance(part, str)).encode()
+
+
+def _write_dialect(path: str) -> None:
+    """Write the dialect's definition as IRDL."""
+    import mgx_mlir.dialects  # noqa: F401  (defines the operators)
+    from mgx_mlir.core.irdl_text import dialect_irdl
+
+    _write(path, dialect_irdl().encode())
 
 
 def _chunks(text: str, marker: str) -> list[str]:
@@ -110,14 +146,22 @@ def _read(path: str) -> str:
     return checked_text(raw, path)
 
 
-def _write(path: str, text: str) -> None:
+def _write(path: str, data: bytes) -> None:
     if path == "-":
-        sys.stdout.write(text)
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            text = None
+        if text is None or data.startswith(BYTECODE):
+            sys.stdout.flush()
+            sys.stdout.buffer.write(data)
+        else:
+            sys.stdout.write(text)
         sys.stdout.flush()
         return
     try:
         with atomic(path) as f:
-            f.write(text.encode())
+            f.write(data)
     except OSError as e:
         raise FileError(f"cannot write '{path}': {e.strerror}") from None
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +15,7 @@ from mgx_mlir.core.errors import MgxError, PassError, UsageError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.operand_segments import asm, parse_module
+from mgx_mlir.core.parse_errors import find_fault, foreign_diagnostics
 from mgx_mlir.core.weight_files import read_weights, used_keys, weights_beside, write_weights
 from mgx_mlir.rewrite.passes import (
     Instrumentation,
@@ -34,10 +35,12 @@ from mgx_mlir.tools.opt.diagnostics import (
     collecting,
     compare,
     of_error,
+    of_fault,
     read_expectations,
 )
 from mgx_mlir.tools.opt.dumps import Dumps
 from mgx_mlir.tools.opt.explain import print_explanation
+from mgx_mlir.tools.opt.value_users import with_users
 
 MAX_NOTE = 400  # characters of an op with its regions
 
@@ -73,23 +76,25 @@ class Session:
         if arguments.flag("dump-pass-pipeline") and "run-reproducer" not in arguments:
             _dump_pipeline(self.steps)
 
-    def run(self, source: str) -> tuple[str | None, int]:
+    def run(self, source: str) -> tuple[str | bytes | None, int]:
         """Process one input; return the printed module (None: none) and the exit status."""
         lines = source.split("\n")
-        printed, status = None, 0
+        printed: str | bytes | None = None
+        status = 0
         with self.context, collecting(self.context) as seen:
             try:
                 if self.arguments.flag("run-reproducer"):
                     source = self._take_reproducer(source)
                 with self.store.active():
                     start = time.perf_counter()
+                    bare = self._is_bare(source)
                     module = parse_module(source, self.context)
                     self.spent["Parser"] += time.perf_counter() - start
                     if self.arguments.flag("verify-roundtrip"):
                         self._roundtrip(module.operation)
                     self._passes(module.operation)
                     start = time.perf_counter()
-                    printed = self._print(module.operation)
+                    printed = self._result(module.operation, bare)
                     self.spent["Output"] += time.perf_counter() - start
                     if self.arguments.flag("verify-roundtrip"):
                         self._roundtrip(module.operation)
@@ -100,7 +105,7 @@ class Session:
                 seen.extend(of_error(e))
                 status = e.exit_code
         if status and not any(d.severity == "error" for d in seen):
-            seen.append(Diagnostic("error", "the input cannot be processed"))
+            seen.extend(of_fault(find_fault(source)))
         if "verify-diagnostics" in self.arguments:
             return printed, self._compare(lines, seen)
         for d in seen:
@@ -202,26 +207,78 @@ class Session:
             {k: self.store.get(k) for k in sorted(keys) if k in self.store},
         )
 
+    def _is_bare(self, source: str) -> bool:
+        """Return whether --no-implicit-module asks for the input's op without the parser's module.
+
+        Errors: MgxError where passes would need the module; MLIRError for several ops.
+        """
+        if not self.arguments.flag("no-implicit-module"):
+            return False
+        names: list[str] = []
+        seen = foreign_diagnostics(
+            lambda text: names.append(ir.Operation.parse(text).operation.name), source
+        )
+        if any("single top-level" in message for message, _ in seen):
+            raise MgxError(
+                "expected one op at the top, got several or none",
+                notes=["without --no-implicit-module a module is put around them"],
+            )
+        if not names:
+            return False  # the parse that follows says what is wrong
+        [name] = names
+        if name == "builtin.module":
+            return False
+        if self.steps:
+            raise MgxError(
+                f"expected a 'builtin.module' for the pass pipeline, got '{name}'",
+                notes=["without --no-implicit-module one is put around it"],
+            )
+        return True
+
+    def _result(self, module: ir.Operation, bare: bool) -> str | bytes:
+        """Return what is written of a processed input."""
+        top = module.regions[0].blocks[0].operations[0].operation if bare else module
+        if self.arguments.flag("emit-bytecode"):
+            stream = io.BytesIO()
+            top.write_bytecode(stream)
+            return stream.getvalue()
+        return self._print(top)
+
     def _print(self, module: ir.Operation, valid: bool = True) -> str:
         pretty = self.arguments.flag("mlir-pretty-debuginfo")
         debug_info = self.arguments.flag("mlir-print-debuginfo") or pretty
-        text = asm(
+        if self.arguments.flag("mlir-print-value-users"):
+            text = with_users(module, lambda op: self._text(op, valid, users=True))
+        else:
+            text = self._text(module, valid, debug_info=debug_info, pretty=pretty)
+        if debug_info:
+            # what was parsed from memory is located in "-": say the file
+            text = text.replace('loc("-":', f'loc("{self.name}":')
+        return text if text.endswith("\n") else text + "\n"
+
+    def _text(
+        self,
+        module: ir.Operation,
+        valid: bool,
+        *,
+        debug_info: bool = False,
+        pretty: bool = False,
+        users: bool = False,
+    ) -> str:
+        return asm(
             module,
             large_elements_limit=self.arguments.number("mlir-elide-elementsattrs-if-larger"),
             large_resource_limit=self.arguments.number("mlir-elide-resource-strings-if-larger"),
-            enable_debug_info=debug_info,
+            enable_debug_info=debug_info or users,
             pretty_debug_info=pretty,
             skip_regions=self.arguments.flag("mlir-print-skip-regions"),
             use_name_loc_as_prefix=self.arguments.flag("mlir-use-nameloc-as-prefix"),
             print_generic_op_form=self.arguments.flag("mlir-print-op-generic") or not valid,
             use_local_scope=self.arguments.flag("mlir-print-local-scope")
+            or users
             or module.parent is not None,
             assume_verified=valid,
         )
-        if debug_info:
-            # what was parsed from memory is located in "-": say the file
-            text = text.replace('loc("-":', f'loc("{self.name}":')
-        return text if text.endswith("\n") else text + "\n"
 
     def _roundtrip(self, module: ir.Operation) -> None:
         text = asm(module, print_generic_op_form=True)
@@ -244,12 +301,11 @@ class Session:
         return 1 if problems else 0
 
     def _reproducer(self, step: Pass, before: ir.Operation) -> str | None:
-        """Write the IR a failed pass was given; the command that runs just that pass on it."""
+        """Write the IR a failed pass was given, where a file is named for it; the command that
+        runs just that pass on it."""
         path = self.arguments.values.get("mlir-pass-pipeline-crash-reproducer")
-        if path is None:
-            path = str(Path(tempfile.mkdtemp(prefix="mgx-opt-")) / "reproducer.mlir")
-        elif not self.arguments.flag("mlir-pass-pipeline-local-reproducer"):
-            return None  # one of the whole pipeline is written
+        if path is None or not self.arguments.flag("mlir-pass-pipeline-local-reproducer"):
+            return None  # none is asked for, or one of the whole pipeline is written
         self._failing(before, [step]).write(path)
         command = f"mgx-opt --run-reproducer {path}"
         if self.context.allow_unregistered_dialects:

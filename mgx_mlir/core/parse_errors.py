@@ -1,0 +1,72 @@
+"""What is wrong with text that MLIR refuses without a diagnostic: where, and what was expected."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import OPS, PREFIX
+
+_CUSTOM = re.compile(r"Dialect `(\w+)' not found for custom op '([\w.$]+)'")
+_WHERE = re.compile(r'loc\("[^"]*":(\d+):(\d+)\)')
+
+
+@dataclass(frozen=True)
+class ParseFault:
+    """A message, its line and column (0: unknown), and notes."""
+
+    message: str
+    line: int = 0
+    column: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def find_fault(source: str) -> ParseFault | None:
+    """Return what is wrong with a text that did not parse, None where nothing is found.
+
+    MLIR says nothing of the custom form of ops that are defined in Python. Where the dialect is
+    not known it does, so the text is parsed once more without it.
+    """
+    seen = foreign_diagnostics(ir.Module.parse, source)
+    return _of(*seen[0]) if seen else None
+
+
+def foreign_diagnostics(parse: Callable[[str], object], source: str) -> list[tuple[str, str]]:
+    """Return the messages and locations of errors in a text where no dialect of ours is known."""
+    seen: list[tuple[str, str]] = []
+
+    def take(d: Any) -> bool:
+        seen.append((str(d.message), str(d.location)))
+        return True
+
+    with ir.Context() as without, contextlib.suppress(ir.MLIRError, ValueError):
+        without.allow_unregistered_dialects = True
+        without.emit_error_diagnostics = True  # they go to the handler, not into the exception
+        without.attach_diagnostic_handler(take)
+        parse(source)
+    return seen
+
+
+def _of(message: str, location: str) -> ParseFault:
+    at = _WHERE.match(location)
+    line, column = (int(at[1]), int(at[2])) if at else (0, 0)
+    found = _CUSTOM.search(message)
+    if found is None or f"{found[1]}." != PREFIX:
+        return ParseFault(message.replace("\0", "").splitlines()[0], line, column)
+    name = found[2]
+    cls = OPS.get(name.removeprefix(PREFIX))
+    if cls is None:
+        return ParseFault(f"'{name}' is no op of the dialect", line, column)
+    operands = ", ".join(f"%{g.name}" for g in cls.OPERANDS)
+    types = ", ".join("tensor<...>" for _ in cls.OPERANDS)
+    result = "tensor<...>" if len(cls.RESULTS) == 1 else "(...)"
+    return ParseFault(
+        f"expected the generic form of '{name}', got the custom one",
+        line,
+        column,
+        (f'write it as "{name}"({operands}) {{...}} : ({types}) -> {result}',),
+    )
