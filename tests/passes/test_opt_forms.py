@@ -56,7 +56,7 @@ class Mark(Pass):
     name: ClassVar[str] = "{name}_mark"
 
     def run(self, module: ir.Operation) -> None:
-        module.attributes["{name}"] = ir.UnitAttr.get(module.context)
+        module.attributes["{name}.mark"] = ir.UnitAttr.get(module.context)
 '''
 
 
@@ -207,9 +207,9 @@ def test_a_plugin_by_option(tmp_path: Path) -> None:
     for flags in (["--load-pass-plugin=of_mine.py"], ["--load-dialect-plugin", "of_mine.py"]):
         done = ran("opt", "m.mlir", *flags, "--mgx-of-mine-mark", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-        assert "module attributes {of_mine}" in done.stdout
+        assert "module attributes {of_mine.mark}" in done.stdout
         assert '"migraphx.of_mine_twice"' in done.stdout
-    done = ran("driver", "run", "m.mlir", "--cpu", "--fill1", "a", "--load-plugin", "of_mine.py",
+    done = ran("driver", "run", "m.mlir", "--cpu", "--fill1", "x0", "--load-plugin", "of_mine.py",
                "--apply-pass", "of_mine_mark", cwd=tmp_path)  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "values 2, 2" in done.stderr

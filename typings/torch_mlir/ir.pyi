@@ -433,6 +433,9 @@ class OpOperand:
     @property
     def operand_number(self) -> int: ...
 
+class AsmState:
+    def __init__(self, op: Operation) -> None: ...
+
 class Value:
     def __init__(self, value: Value) -> None: ...
     @property

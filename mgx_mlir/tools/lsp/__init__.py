@@ -1,0 +1,1 @@
+"""mgx-lsp-server: editors' questions about .mlir files, by the Language Server Protocol."""
