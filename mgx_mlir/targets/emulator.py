@@ -79,16 +79,20 @@ def emulated_arch(device_id: int = 0) -> str | None:
 def activate() -> Path:
     """Return the folder of the emulator's library, for a process that asks for it.
 
-    Nothing but `active` changes. Errors: TargetError where it is not built.
+    It is built where there is none (targets/emulator_build.py), but not where the environment
+    names its folder. Nothing but `active` changes. Errors: TargetError where it cannot be had.
     """
     global _active
     found = find_library()
-    if found is None:
-        places = ", ".join(str(p) for p in _places())
+    if found is None and PATH_VARIABLE in os.environ:
         raise TargetError(
             "the emulator is not built",
-            notes=["MGX_NATIVE=1 pip install . builds it; a C++17 compiler and CMake are needed",
-                   f"looked for {LIBRARY} in {places}"],
-        )  # fmt: skip
+            notes=[f"looked for {LIBRARY} in {os.environ[PATH_VARIABLE]}, as {PATH_VARIABLE} says"],
+        )
+    if found is None:
+        # start-up: only where it is asked for and missing
+        from mgx_mlir.targets import emulator_build
+
+        found = emulator_build.build(LIBRARY)
     _active = True
     return found

@@ -1,0 +1,197 @@
+"""Builds the emulator of AMD GPUs where it is asked for and missing: once, into the cache.
+
+A C++17 compiler is all that it takes: `CXX`, else c++, g++ or clang++. The build is for this
+machine's processor, and its key holds the sources, the compiler and the processor, so that another
+of them gets another build. Processes that ask at once wait for the first. MGX_EMULATOR_BUILD=0
+turns it off. The library runs as code: it is believed only from this user or root.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from mgx_mlir.core.errors import TargetError
+from mgx_mlir.hardware.machine import available_cpus, processor_features
+from mgx_mlir.targets import locks
+from mgx_mlir.targets.cache import cache_root
+from mgx_mlir.targets.private import make_private, open_own
+
+SWITCH = "MGX_EMULATOR_BUILD"
+_COMPILERS = ("c++", "g++", "clang++")
+# those of native/CMakeLists.txt: no contraction, as a product and a sum are one rounding only
+# where the instruction says so; and the library's own calls stay its own
+_FLAGS = ("-std=c++17", "-O3", "-fPIC", "-march=native", "-ffp-contract=off", "-fno-math-errno",
+          "-fvisibility=hidden", "-w", "-pthread")  # fmt: skip
+_LINK = ("-shared", "-pthread", "-Wl,-Bsymbolic")
+_SHOWN = 10  # lines of a compiler's message
+_WAIT = 1800.0  # seconds that another process may build for
+_FILE_TIME = 600  # seconds that one file may take
+
+
+def sources() -> Path | None:
+    """Return the folder of the emulator's sources, in a wheel or in this tree."""
+    here = Path(__file__).resolve().parent
+    for folder in (here / "emulator_sources", here.parent.parent / "native"):
+        if (folder / "src").is_dir():
+            return folder
+    return None
+
+
+def build(library: str) -> Path:
+    """Return the folder of the library in the cache; build it where it is not there yet.
+
+    Errors: TargetError where that cannot be done, with what to install.
+    """
+    place, compiler = _checked()
+    folder = cache_root() / "emulator" / _key(place, compiler)
+    try:
+        make_private(folder)
+        if _is_built(folder / library):
+            return folder
+        fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            locks.acquire(fd, _WAIT, lambda holder: _say(
+                f"Waiting for {locks.holder_text(holder)}, which builds the emulator ..."
+            ))  # fmt: skip
+            if not _is_built(folder / library):
+                _build(place, compiler, folder, library)
+        finally:
+            os.close(fd)
+    except locks.Busy as e:
+        raise TargetError(f"the emulator is not built: {e}") from None
+    except OSError as e:
+        raise TargetError(
+            f"the emulator cannot be built in {folder}: {(e.strerror or str(e)).lower()}",
+            notes=["MGX_CACHE_DIR names another place"],
+        ) from None
+    return folder
+
+
+def _checked() -> tuple[Path, list[str]]:
+    """Return the sources and the compiler. Errors: TargetError that says what is missing."""
+    if os.environ.get(SWITCH) == "0":
+        raise TargetError("the emulator is not built", notes=[f"{SWITCH}=0 says not to build it"])
+    if sys.platform != "linux" or platform.machine() not in ("x86_64", "AMD64"):
+        raise TargetError(
+            "the emulator is not built: it is for Linux on x86-64, this is "
+            f"{platform.system()} on {platform.machine()}"
+        )
+    place = sources()
+    if place is None:
+        raise TargetError("the emulator is not built, and its sources are not installed")
+    stated = shlex.split(os.environ.get("CXX", ""))
+    names = [stated] if stated else [[name] for name in _COMPILERS]
+    found = next((c for c in names if shutil.which(c[0])), None)
+    if found is None:
+        missing = f"'{stated[0]}', which CXX names," if stated else "a C++17 compiler"
+        raise TargetError(
+            f"the emulator is not built, and {missing} is not found",
+            notes=["install the package g++ (dnf: gcc-c++): it is built at the next run, once"],
+        )
+    return place, found
+
+
+def _files(place: Path) -> list[Path]:
+    return sorted(p for p in (place / "src").rglob("*.cpp"))
+
+
+def _key(place: Path, compiler: list[str]) -> str:
+    """Return what a build depends on: sources, compiler, flags, and the processor."""
+    found = hashlib.sha256()
+    inputs = [p for s in ("src", "isa") for p in (place / s).rglob("*") if p.is_file()]
+    for path in sorted(inputs):
+        found.update(f"{path.relative_to(place)}\0".encode() + path.read_bytes() + b"\0")
+    version = subprocess.run(
+        [*compiler, "--version"], capture_output=True, text=True, check=False, timeout=60
+    ).stdout
+    for text in (version, *compiler, *_FLAGS, *_LINK, *sorted(processor_features())):
+        found.update(f"{text}\0".encode())
+    return found.hexdigest()[:32]
+
+
+def _is_built(path: Path) -> bool:
+    """Return whether a library is there that this user or root alone can have written."""
+    try:
+        os.close(open_own(path))
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _build(place: Path, compiler: list[str], folder: Path, library: str) -> None:
+    files = _files(place)
+    with tempfile.TemporaryDirectory(prefix="build-", dir=folder) as made, _progress(
+        len(files)
+    ) as done:  # fmt: skip
+
+        def one(path: Path) -> str:
+            out = str(Path(made, f"{path.parent.name}-{path.stem}.o"))
+            _run([*compiler, *_FLAGS, f"-I{place / 'src'}", f"-I{place}", "-c", str(path),
+                  "-o", out], made)  # fmt: skip
+            done()
+            return out
+
+        with ThreadPoolExecutor(max(available_cpus(), 1)) as pool:
+            objects = list(pool.map(one, files))
+        whole = Path(made, library)
+        _run([*compiler, *objects, *_LINK, "-o", str(whole)], made)
+        whole.chmod(0o700)
+        os.replace(whole, folder / library)
+
+
+def _run(command: list[str], folder: str) -> None:
+    """Run the compiler; its temporary files go where the build's go. TargetError."""
+    environment = {**os.environ, "TMPDIR": folder, "LC_ALL": "C"}
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", env=environment,
+            stdin=subprocess.DEVNULL, check=False, timeout=_FILE_TIME,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise TargetError(f"the emulator cannot be built: {command[0]} takes too long") from None
+    if done.returncode:
+        said = done.stderr.strip().splitlines()[:_SHOWN]
+        raise TargetError(
+            f"the emulator cannot be built: {command[0]} failed", notes=said or ["it said nothing"]
+        )
+
+
+@contextlib.contextmanager
+def _progress(count: int) -> Iterator[Callable[[], None]]:
+    """Say that it is built, and on a terminal how far it is."""
+    _say("Building the emulator of AMD GPUs, once, for about a minute ...")
+    shown = sys.stderr.isatty()
+    lock = threading.Lock()
+    ready = 0
+
+    def done() -> None:
+        nonlocal ready
+        with lock:
+            ready += 1
+            if shown:
+                sys.stderr.write(f"\r  {ready} of {count} files")
+                sys.stderr.flush()
+
+    try:
+        yield done
+    finally:
+        if shown:
+            sys.stderr.write("\r" + " " * 30 + "\r")
+
+
+def _say(text: str) -> None:
+    """Write a line of progress: whoever waits for a minute is told why."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
