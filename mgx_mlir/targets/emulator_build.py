@@ -42,8 +42,8 @@ _FILE_TIME = 600  # seconds that one file may take
 
 def sources() -> Path | None:
     """Return the folder of the emulator's sources, in a wheel or in this tree."""
-    here = Path(__file__).resolve().parent
-    for folder in (here / "emulator_sources", here.parent.parent / "native"):
+    package = Path(__file__).resolve().parent.parent
+    for folder in (package / "native", package.parent / "native"):
         if (folder / "src").is_dir():
             return folder
     return None

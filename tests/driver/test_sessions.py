@@ -244,9 +244,14 @@ def test_perf(driver: Driver, models: Path, version: str) -> None:
     program, rest = ran.out.split("\n\n" if version == "seed" else "\n\n\n", 1)
     timed, summary, totals, memory, table = (part.splitlines() for part in rest.split("\n\n"))
     assert memory[0].startswith("Memory: weights 410 kB, ")
-    assert [line.split()[-1] for line in table[1:-1]] == [
+    rows = [line.split() for line in table[1:-1]]
+    assert sorted(row[9] for row in rows) == sorted(
         line.split(": ")[0].split("(")[0].split(" = ")[-1].split()[-1] for line in work_of(timed)
-    ]
+    )
+    # the slowest first, each with its nodes
+    times = [float(row[0]) for row in rows]
+    assert times == sorted(times, reverse=True)
+    assert all(row[10:] for row in rows)
     untimed = [re.sub(r": [\d.e-]+ms, \d+%$", "", line) for line in timed]
     same = without(program.splitlines(), "module:")
     assert without(untimed, "packing of operands") == same

@@ -146,7 +146,7 @@ def test_the_wheel_holds_the_sources(tmp_path: Path) -> None:
         os.chdir(before)
     assert name.endswith("-none-any.whl")
     names = zipfile.ZipFile(tmp_path / name).namelist()
-    held = [n for n in names if n.startswith("mgx_mlir/targets/emulator_sources/")]
+    held = [n for n in names if n.startswith("mgx_mlir/native/")]
     assert sum(n.endswith(".cpp") and "/src/" in n for n in held) == FILES
     assert any(n.endswith("isa/gfx9.inc") for n in held)
 
