@@ -181,7 +181,7 @@ class Destinations:
         for number, place in self._places.items():
             result, name = found[number], f"main:#output_{number}"
             s, own = result.get_shape().core, self._given[number].get_shape().core
-            _check(name, own.dtype.name, own.dims, s.dtype.name, [int(d) for d in s.dims])
+            _check(name, own.dtype.name, own.dims, s.dtype.name, result.get_shape().lens())
             if isinstance(place, DeviceTensor):
                 tensor = result.device_tensor
                 assert tensor is not None

@@ -152,10 +152,11 @@ INTEGERS = tuple(d for d in DTYPES if d.is_integer)
 FP4X2 = _row("fp4x2", 18, "ui8", np.uint8, 0, "unsigned")
 
 _BY_MLIR = {d.mlir: d for d in DTYPES}
-_BY_NAME = {n: d for d in DTYPES for n in (d.name, d.short, d.mlir)} | dict.fromkeys(
-    (FP4X2.name, FP4X2.short), FP4X2
-)
-_BY_NAME |= {f"{d.short}_t": d for d in INTEGERS}  # as C spells them, which MIGraphX takes too
+_BY_NAME = {
+    **{n: d for d in DTYPES for n in (d.name, d.short, d.mlir)},
+    **dict.fromkeys((FP4X2.name, FP4X2.short), FP4X2),
+    **{f"{d.short}_t": d for d in INTEGERS},  # as C spells them, which MIGraphX takes too
+}
 _BY_ONNX = {d.onnx: d for d in DTYPES}
 _BY_NUMBER = {d.number: d for d in (*DTYPES, FP4X2)}
 _BY_NUMPY = {d.np: d for d in DTYPES}

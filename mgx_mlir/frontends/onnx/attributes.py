@@ -89,11 +89,11 @@ def _as_stated(a: onnx.AttributeProto, kind: int) -> onnx.AttributeProto:
     """Return an attribute as the kind that its operator states, where nothing is lost: an INT for
     a FLOAT, a list of one number for the number."""
     if a.type == _A.INT and kind == _A.FLOAT and int(float(a.i)) == a.i:
-        return onnx.AttributeProto(name=a.name, type=kind, f=float(a.i))
+        return onnx.AttributeProto(name=a.name, type=_A.FLOAT, f=float(a.i))
     if a.type == _A.INTS and kind == _A.INT and len(a.ints) == 1:
-        return onnx.AttributeProto(name=a.name, type=kind, i=a.ints[0])
+        return onnx.AttributeProto(name=a.name, type=_A.INT, i=a.ints[0])
     if a.type == _A.FLOATS and kind == _A.FLOAT and len(a.floats) == 1:
-        return onnx.AttributeProto(name=a.name, type=kind, f=a.floats[0])
+        return onnx.AttributeProto(name=a.name, type=_A.FLOAT, f=a.floats[0])
     return a
 
 

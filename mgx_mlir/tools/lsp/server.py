@@ -121,7 +121,7 @@ def _range(document: TextDocument, token: Token) -> lsp.Range:
     def position(offset: int) -> lsp.Position:
         begin = text.rfind("\n", 0, offset) + 1
         line = lsp.Position(text.count("\n", 0, offset), offset - begin)
-        return document.position_to_client_units(line)
+        return document.position_codec.position_to_client_units(document.lines, line)
 
     return lsp.Range(position(token.start), position(token.end))
 
@@ -153,6 +153,5 @@ def _place(document: TextDocument, d: Diagnostic) -> lsp.Range:
         while end < len(line) and not line[end].isspace() and line[end] not in "(){},:":
             end += 1
         end = max(end, min(start + 1, len(line)))
-    return document.range_to_client_units(
-        lsp.Range(lsp.Position(row, start), lsp.Position(row, end))
-    )
+    found = lsp.Range(lsp.Position(row, start), lsp.Position(row, end))
+    return document.position_codec.range_to_client_units(lines, found)
