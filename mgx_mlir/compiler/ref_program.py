@@ -25,10 +25,8 @@ class RefProgram(CompiledProgram):
         self, placement: Placement, program: ProgramIR, stats: CompileStats, compute: str
     ) -> None:
         super().__init__(placement, Signature.of(program.main()), [], stats)
-        self._open: tuple[ProgramIR, Interpreter] | None = (
-            program,
-            Interpreter(program.module, program.store, compute=compute),
-        )
+        self._program = program
+        self._interpreter = Interpreter(program.module, program.store, compute=compute)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the program that is interpreted: its text and its weights."""
@@ -41,22 +39,15 @@ class RefProgram(CompiledProgram):
 
     def close(self) -> None:
         """Give back the program and its weights."""
-        self._open = None
+        for name in ("_program", "_interpreter"):
+            vars(self).pop(name, None)
 
     @property
     def program(self) -> ProgramIR:
         """Return the program that the interpreter runs."""
-        return self._parts[0]
-
-    @property
-    def _interpreter(self) -> Interpreter:
-        return self._parts[1]
-
-    @property
-    def _parts(self) -> tuple[ProgramIR, Interpreter]:
-        if self._open is None:
+        if "_program" not in vars(self):
             raise UsageError("the program is closed")
-        return self._open
+        return self._program
 
     def execute(self, arrays: Sequence[np.ndarray], trace: Trace | None = None) -> list[np.ndarray]:
         """Run; `trace(op, results)` is called after each instruction.
