@@ -181,7 +181,13 @@ class Destinations:
         for number, place in self._places.items():
             result, name = found[number], f"main:#output_{number}"
             s, own = result.get_shape().core, self._given[number].get_shape().core
-            _check(name, own.dtype.name, own.dims, s.dtype.name, result.get_shape().lens())
+            _check(
+                name,
+                own.dtype.name,
+                own.dims,
+                s.dtype.name,
+                [d if isinstance(d, int) else -1 for d in s.dims],
+            )
             if isinstance(place, DeviceTensor):
                 tensor = result.device_tensor
                 assert tensor is not None
