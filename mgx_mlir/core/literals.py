@@ -191,6 +191,24 @@ def aligned_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     return raw[start : start + nbytes].view(dtype).reshape(shape)
 
 
+def is_aligned(a: np.ndarray) -> bool:
+    """Return whether a device can read the array in place: contiguous, aligned to 64 bytes.
+
+    Compiled kernels load with aligned vector instructions: an unaligned array would crash the
+    process.
+    """
+    return a.flags.c_contiguous and _place(a)[0] % ALIGNMENT == 0
+
+
+def aligned(a: np.ndarray) -> np.ndarray:
+    """Return the array itself if it is aligned, else an aligned copy."""
+    if is_aligned(a):
+        return a
+    out = aligned_empty(a.shape, a.dtype)
+    out[...] = a
+    return out
+
+
 def is_inline(array: np.ndarray) -> bool:
     """Return whether a constant is small enough, or uniform enough, to stand in the IR itself."""
     return array.size <= INLINE_ELEMENTS or is_uniform(array)

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.literals import ALIGNMENT, aligned_empty
-
 
 def address(a: np.ndarray) -> int:
     """Return the address of an array's first element."""
@@ -25,24 +23,6 @@ def span(a: np.ndarray) -> tuple[int, int]:
     """Return the addresses of an array without gaps."""
     begin = address(a)
     return begin, begin + a.nbytes
-
-
-def is_aligned(a: np.ndarray) -> bool:
-    """Return whether a device can read the array in place: contiguous, aligned to 64 bytes.
-
-    Compiled kernels load with aligned vector instructions: an unaligned array would crash the
-    process.
-    """
-    return a.flags.c_contiguous and address(a) % ALIGNMENT == 0
-
-
-def aligned(a: np.ndarray) -> np.ndarray:
-    """Return the array itself if it is aligned, else an aligned copy."""
-    if is_aligned(a):
-        return a
-    out = aligned_empty(a.shape, a.dtype)
-    out[...] = a
-    return out
 
 
 def owned_array(

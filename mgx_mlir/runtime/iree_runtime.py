@@ -17,12 +17,10 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import FileError, RunError, TargetError
 from mgx_mlir.core.given import native
-from mgx_mlir.core.literals import ALIGNMENT
+from mgx_mlir.core.literals import ALIGNMENT, aligned, is_aligned
 from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.runtime.argument_lists import ArgumentList, ArgumentLists, Shapes
 from mgx_mlir.runtime.buffers import (
-    aligned,
-    is_aligned,
     owned_array,
     writable_address,
 )

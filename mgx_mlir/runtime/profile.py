@@ -19,8 +19,8 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import RunError
 from mgx_mlir.core.files import temporary_folder
+from mgx_mlir.core.literals import aligned
 from mgx_mlir.hardware.machine import runtime_tool
-from mgx_mlir.runtime.buffers import aligned
 from mgx_mlir.runtime.device import WORKER_STACK, choose
 
 _ROW = re.compile(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mgx_mlir.core import attrs, dtypes
+from mgx_mlir.core import attrs, dtypes, literals
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import CompileError
 from mgx_mlir.core.ir import ir, linalg, tensor
@@ -166,11 +166,14 @@ class LoweringContext(IndexBuilder, ABC):
     def repacked(
         self, array: np.ndarray, layout: Hashable, make: Callable[[], np.ndarray]
     ) -> np.ndarray:
-        """Return `make()`, the weights `array` in a kernel's layout; one object for equal ones."""
+        """Return `make()`, the weights `array` in a kernel's layout; one object for equal ones.
+
+        The runtime uses it in place.
+        """
         key = (array.__array_interface__["data"][0], layout)
         if key not in self._repacked:
             # kept with its source, whose address is in the key
-            self._repacked[key] = (array, make())
+            self._repacked[key] = (array, literals.aligned(make()))
         return self._repacked[key][1]
 
     # ---- types and extents -------------------------------------------------------------------

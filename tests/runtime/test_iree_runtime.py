@@ -16,9 +16,9 @@ import pytest
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import FileError, RunError, UsageError
-from mgx_mlir.core.literals import aligned_empty
+from mgx_mlir.core.literals import aligned, aligned_empty, is_aligned
 from mgx_mlir.programs.lowered import IOSpec
-from mgx_mlir.runtime.buffers import address, aligned, is_aligned
+from mgx_mlir.runtime.buffers import address
 from mgx_mlir.runtime.device import choose
 from mgx_mlir.runtime.iree_runtime import LoadedModule
 from mgx_mlir.targets.devices import hip_devices

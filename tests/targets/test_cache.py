@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from mgx_mlir.core.errors import FileError, UsageError
-from mgx_mlir.runtime.buffers import is_aligned
+from mgx_mlir.core.literals import is_aligned
 from mgx_mlir.targets import cache as cache_file
 from mgx_mlir.targets import locks
 from mgx_mlir.targets.cache import Cache, default_cache, digest, parse_size, program_key, toolchain
