@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -117,3 +118,23 @@ def test_what_is_no_string() -> None:
 def test_what_strings_are_refused_by(wrong: NodeProto, text: str) -> None:
     with pytest.raises(MgxError, match=text):
         mgx_mlir.compile(model([wrong], [wrong.output[0]]), "ref")
+
+
+def test_a_program_of_migraphx_names_gives_numbers(tmp_path: Path) -> None:
+    """It takes strings or numbers; its outputs number the table that a compiled program has."""
+    data = model([NODES[5], node("Identity", "x", "s_same")], ["s_label", "s_same"])
+    path = tmp_path / "labels.onnx"
+    path.write_bytes(data)
+    program = mgx_mlir.parse_onnx(str(path))
+    program.compile(mgx_mlir.get_target("ref"))
+    words = np.array([["red", "unheard"]], object)
+    given = {"x": words, "z": words}
+    label, same = (np.array(a.tolist()).reshape(1, 2) for a in program.run(given))
+    compiled = mgx_mlir.compile(data, "ref")
+    want_label, want_same = compiled.run(given)
+    table = compiled.signature.texts
+    shown = compiled.signature.outputs[0].shown
+    assert shown is not None
+    assert [shown.texts[i] for i in label[0]] == want_label[0].tolist() == ["r", "none"]
+    assert (table[same[0, 0]], want_same[0, 0]) == ("red", "red")
+    assert same[0, 1] >= len(table)  # a string that is in no table

@@ -241,6 +241,22 @@ def merged(g: Drawn) -> None:
     g.result(present, 4)
 
 
+def squeezed(g: Drawn) -> None:
+    """torch's `squeeze` of an open dim: an If whose branches differ in rank, then elements."""
+    last = f"d{len(g.sizes)}"
+    g.sizes[last] = (1, g.one_of(2, 3, 7))  # onnxruntime refuses a known extent other than 1
+    x = g.given(g.extent(2, 6), 5, last)
+    extent = g.op("Gather", g.op("Shape", x), g.ints(2), axis=0)
+    condition = g.op("Equal", extent, g.ints(1))
+    then = len(g.nodes)
+    small = g.op(g.one_of("Relu", "Identity"), g.op("Squeeze", x, g.ints(2)))
+    first = branch(g, then, small)
+    other = len(g.nodes)
+    second = branch(g, other, g.op("Identity", x))
+    y = g.op("If", condition, then_branch=first, else_branch=second)
+    g.result(g.op("Tanh", y), 3)
+
+
 def branch(g: Drawn, mark: int, *outputs: str) -> onnx.GraphProto:
     """Return the nodes since `mark` as a graph of their own."""
     nodes, g.nodes[mark:] = g.nodes[mark:], []
@@ -260,4 +276,5 @@ IDIOMS: dict[str, Callable[[Drawn], None]] = {
     "folded": folded,
     "encoder": encoder,
     "merged": merged,
+    "squeezed": squeezed,
 }

@@ -49,6 +49,20 @@ def test_against_onnxruntime(idiom: str) -> None:
     check(g, g.made().SerializeToString(), LIMIT.get(idiom, 1e-4))
 
 
+@pytest.mark.parametrize("idiom", [i for i in IDIOMS if i != "encoder"])
+def test_with_fixed_dims(idiom: str) -> None:
+    """The sizes of one call are those of the file."""
+    g = Drawn(13)
+    IDIOMS[idiom](g)
+    model = g.made()
+    for value in model.graph.input:
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param:
+                dim.dim_value = g.sizes[dim.dim_param][0]
+    g.sizes = {name: (n, n) for name, (n, _) in g.sizes.items()}
+    check(g, model.SerializeToString(), LIMIT.get(idiom, 1e-4))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2, 12))
 @pytest.mark.parametrize("idiom", IDIOMS)
