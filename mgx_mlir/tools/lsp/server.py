@@ -5,6 +5,7 @@ from __future__ import annotations
 from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
 from pygls.workspace import TextDocument
+from pygls.workspace.position_codec import ServerTextPosition, ServerTextRange
 
 from mgx_mlir import __version__
 from mgx_mlir.tools.lsp import answers
@@ -120,8 +121,8 @@ def _range(document: TextDocument, token: Token) -> lsp.Range:
 
     def position(offset: int) -> lsp.Position:
         begin = text.rfind("\n", 0, offset) + 1
-        line = lsp.Position(text.count("\n", 0, offset), offset - begin)
-        return document.position_codec.position_to_client_units(document.lines, line)
+        line = ServerTextPosition(text.count("\n", 0, offset), offset - begin)
+        return document.position_to_client_units(line)
 
     return lsp.Range(position(token.start), position(token.end))
 
@@ -153,5 +154,6 @@ def _place(document: TextDocument, d: Diagnostic) -> lsp.Range:
         while end < len(line) and not line[end].isspace() and line[end] not in "(){},:":
             end += 1
         end = max(end, min(start + 1, len(line)))
-    found = lsp.Range(lsp.Position(row, start), lsp.Position(row, end))
-    return document.position_codec.range_to_client_units(lines, found)
+    return document.range_to_client_units(
+        ServerTextRange(ServerTextPosition(row, start), ServerTextPosition(row, end))
+    )
