@@ -209,3 +209,27 @@ def test_perf_names_nodes_and_sorts_by_share(driver: Driver, models: Path) -> No
     report = json.loads(ran.out)
     assert report["iterations"] > 3
     assert all(k["nodes"] for k in report["kernels"])
+
+
+# ---- what was taken by default -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--gpu",), "Target: gpu, gfx942 by default"),
+        (("--gpu", "--arch", "gfx1100"), "Target: gpu, gfx1100"),
+        ((), "by default: no HIP device is found"),
+    ],
+    ids=["architecture", "stated", "target"],
+)
+def test_defaults_are_told(
+    driver: Driver, models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...], said: str,
+) -> None:  # fmt: skip
+    monkeypatch.setattr("mgx_mlir.tools.driver.target_choice.hip_devices", lambda: ())
+    if not options:
+        monkeypatch.setattr("mgx_mlir.tools.driver.target_choice.default_target", lambda: "cpu")
+    ran = driver("compile", models / "wider.onnx", *options, "-o", tmp_path / "m.mxr")
+    assert ran.status == 0
+    assert ran.errors[0].endswith(said)

@@ -93,9 +93,9 @@ def test_nothing_is_looked_for_on_import() -> None:
     code = (
         "import mgx_mlir, mgx_mlir.dialects, mgx_mlir.passes\n"
         "from mgx_mlir.core import context, plugins\n"
-        "assert not plugins.found.cache_info().misses\n"
+        "assert not plugins._installed.cache_info().misses\n"
         "context.new_context()\n"
-        "assert plugins.found.cache_info().misses == 1\n"
+        "assert plugins._installed.cache_info().misses == 1\n"
     )
     done = run(sys.executable, "-c", code)
     assert done.returncode == 0, done.stderr

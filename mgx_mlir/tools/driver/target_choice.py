@@ -42,6 +42,7 @@ class TargetChoice:
     timeout: float | None
     tune: bool
     emulate: bool = False
+    assumed: bool = False  # no option, device or code at hand states the architecture
 
     @property
     def arch(self) -> str | None:
@@ -64,7 +65,8 @@ class TargetChoice:
     def named(self, *, by_default: bool) -> str:
         """Return the line that names the target; `by_default`: no option asked for it."""
         parts = [f"Target: {self.target}"]
-        parts += [a for a in self.archs if a is not None]
+        by = " by default" if self.assumed else ""
+        parts += [f"{a}{by}" for a in self.archs if a is not None]
         if self.target == "cpu":
             count = self.threads or available_cpus()
             parts.append("1 thread" if count == 1 else f"{count} threads")
@@ -161,6 +163,7 @@ def _with_archs(
             archs = (code.executable.arch,)
         else:
             archs = (of_device(0, emulate=choice.emulate),)
+            choice = replace(choice, assumed=choice.emulate or not hip_devices())
     names = [get_target("gpu", architecture=a).arch for a in archs]
     return replace(choice, archs=tuple(dict.fromkeys(names)))
 
