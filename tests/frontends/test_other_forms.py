@@ -320,4 +320,5 @@ def test_blocks_of_4_bit_floats(dims: tuple[int, ...], axis: int) -> None:
 
 def test_a_block_of_zeros() -> None:
     x = np.zeros((2, 32), np.float32)
-    assert not ours(model("MXQuantizeDequantize", [x], {"axis": 1}), x)[0].any()
+    for name in ("MXQuantizeDequantize", "MXFixNeuron"):  # two names of one
+        assert not ours(model(name, [x], {"axis": 1}), x)[0].any()
