@@ -19,7 +19,8 @@ _EXPORTS = {
     "mgx_mlir.api.op": ("op",),
     "mgx_mlir.api.macros": ("macro",),
     "mgx_mlir.api.module": ("instruction_ref", "module"),
-    "mgx_mlir.api.program": ("get_target", "program", "target"),
+    "mgx_mlir.api.program": ("program",),
+    "mgx_mlir.api.target": ("get_target", "target"),
     "mgx_mlir.api.parse": ("get_onnx_operators", "parse_onnx", "parse_onnx_buffer", "parse_tf"),
     "mgx_mlir.api.files": ("load", "load_buffer", "save", "save_buffer"),
     "mgx_mlir.api.data": (
@@ -100,7 +101,7 @@ if TYPE_CHECKING:
     from mgx_mlir.api.module import instruction_ref, module
     from mgx_mlir.api.op import op
     from mgx_mlir.api.parse import get_onnx_operators, parse_onnx, parse_onnx_buffer, parse_tf
-    from mgx_mlir.api.program import get_target, program, target
+    from mgx_mlir.api.program import program
     from mgx_mlir.api.quantize import (
         autocast_fp8,
         quantize_bf16,
@@ -110,6 +111,7 @@ if TYPE_CHECKING:
         quantize_int8,
     )
     from mgx_mlir.api.shape import dynamic_dimension, shape
+    from mgx_mlir.api.target import get_target, target
     from mgx_mlir.compiler.bundle import load_bundle
     from mgx_mlir.compiler.compile import CompiledProgram, compile, read_model
     from mgx_mlir.core.errors import MgxError

@@ -243,7 +243,8 @@ def _compiled(found: MxrFile, entries: list[Tree], emulate: bool, device_id: int
     gives_arrays = found.own.get("gives") == ARRAYS
     if c is None:
         # the bindings: the reference interprets the program
-        from mgx_mlir.api.program import get_target, program
+        from mgx_mlir.api.program import program
+        from mgx_mlir.api.target import get_target
 
         made = program.of(found.program)
         stated = ("fast_math", "offload_copy")

@@ -1,4 +1,4 @@
-"""`program` and `target`: models to inspect, build, compile and run."""
+"""`program`: models to inspect, build, compile and run."""
 
 from __future__ import annotations
 
@@ -21,20 +21,17 @@ from mgx_mlir.api.caller_buffers import (
     parted,
     values_of,
 )
-from mgx_mlir.api.data import fill_argument
 from mgx_mlir.api.device import (
     STREAM_TYPE,
-    allocate_gpu,
     check_stream,
     context,
-    from_gpu,
-    to_gpu,
 )
 from mgx_mlir.api.module import instruction_ref, module
 from mgx_mlir.api.shape import shape
+from mgx_mlir.api.target import target
 from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
 from mgx_mlir.core import forks
-from mgx_mlir.core.errors import RunError, TargetError, UsageError
+from mgx_mlir.core.errors import RunError, UsageError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.printers.instructions import ListedInstruction as Line
 from mgx_mlir.printers.instructions import Listing
@@ -56,61 +53,7 @@ from mgx_mlir.programs.signature import Signature
 from mgx_mlir.runtime.device import Device
 from mgx_mlir.runtime.device_memory import DeviceTensor
 
-TARGETS = ("ref", "cpu", "gpu")
 Trace = Callable[[instruction_ref, list[argument]], None]
-
-
-class target:
-    """Where a program is compiled for: `ref`, `cpu` or `gpu`, with the options of compile(), and
-    for a gpu `device_id`, which of several devices it runs on."""
-
-    def __init__(self, name: str, **options: Any) -> None:
-        if name not in TARGETS:
-            raise TargetError(
-                f"unknown target '{name}'", notes=[f"expected one of {', '.join(TARGETS)}"]
-            )
-        self._name, self.options = name, options
-
-    def name(self) -> str:
-        """Return the target's name."""
-        return self._name
-
-    def get_context(self) -> context:
-        """Return the GPU that programs of this target run on. UsageError for other targets."""
-        if self._name != "gpu":
-            raise UsageError(f"target {self._name} has no device context")
-        emulate = True if self.options.get("emulate") else None
-        return context(self.options.get("device_id", 0), emulate)
-
-    def copy_to(self, arg: argument) -> argument:
-        """Copy an argument to the target's memory; on a host return it as it is."""
-        if not self._is_gpu:
-            return arg
-        at = self.get_context()
-        return to_gpu(arg, device_id=at.device_id, emulate=at.emulate)
-
-    def copy_from(self, arg: argument) -> argument:
-        """Copy an argument to host memory."""
-        return from_gpu(arg)
-
-    def allocate(self, s: shape) -> argument:
-        """Allocate an argument in the target's memory; not initialised on a GPU, 0 on a host."""
-        if self._is_gpu:
-            at = self.get_context()
-            return allocate_gpu(s, device_id=at.device_id, emulate=at.emulate)
-        return fill_argument(s, 0)
-
-    @property
-    def _is_gpu(self) -> bool:
-        return self._name == "gpu"
-
-    def __repr__(self) -> str:
-        return f"target({self._name})"
-
-
-def get_target(name: str, **options: Any) -> target:
-    """Return the target of a name. Errors: TargetError for an unknown name."""
-    return target(name, **options)
 
 
 class program:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import mgx_mlir.passes  # noqa: F401  (declares the passes)
-from mgx_mlir.api.program import program, target
+from mgx_mlir.api.program import program
+from mgx_mlir.api.target import target
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import UsageError

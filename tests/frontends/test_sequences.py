@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, parser
 
 import mgx_mlir
-from mgx_mlir.api.program import get_target
+from mgx_mlir.api.target import get_target
 from mgx_mlir.core.errors import ModelError, RunError, UnsupportedModel, UsageError
 from mgx_mlir.integrations.backend import Backend, StructuredRep
 from mgx_mlir.programs.signature import Signature

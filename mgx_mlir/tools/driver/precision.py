@@ -80,8 +80,8 @@ def in_precision_with(
 
 def _in_4_bits(made: program, args: Arguments, more: Mapping[str, Any]) -> FourBits:
     # start-up: only what the command asks for is loaded
-    from mgx_mlir.api.program import get_target
     from mgx_mlir.api.quantize import quantize_int4_weights
+    from mgx_mlir.api.target import get_target
 
     data = args.get("--calibrate")
     if data is None:
@@ -96,8 +96,8 @@ def _in_4_bits(made: program, args: Arguments, more: Mapping[str, Any]) -> FourB
 
 def _in_8_bits(made: program, kind: str, args: Arguments, more: Mapping[str, Any]) -> Quantised:
     # start-up: only what the command asks for is loaded
-    from mgx_mlir.api.program import get_target
     from mgx_mlir.api.quantize import quantize_fp8, quantize_int8
+    from mgx_mlir.api.target import get_target
 
     data = args.get("--calibrate")
     here = get_target("ref" if "--ref" in args else "cpu")
