@@ -457,7 +457,7 @@ MODELS = [
         "float[m] y",
         """p = Constant<value_ints=[2,3]>() y = Pad<mode="reflect">(x,p)""",
         (f(4),),
-        [(f(3),), (f(1),), (f(0),)],
+        [(f(0),)],  # a shorter row is reflected again and again, as in numpy; of none there is none
     ),
     Model(
         "rnn",

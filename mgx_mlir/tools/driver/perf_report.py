@@ -13,6 +13,7 @@ import numpy as np
 from mgx_mlir import __version__
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.files import read_bytes
+from mgx_mlir.core.names import safe_name
 from mgx_mlir.debug.peaks import Peaks
 from mgx_mlir.tools.driver.timing import Calls, Kernels, Line, Together
 
@@ -159,7 +160,7 @@ def table_lines(kernels: Kernels, peaks: Peaks | None) -> list[str]:
 def _named(line: Line) -> str:
     """Write a kernel and the nodes of the model that it computes."""
     more = len(line.nodes) - NODES
-    shown = [*line.nodes[:NODES], *([f"and {more} more"] if more > 0 else [])]
+    shown = [*map(safe_name, line.nodes[:NODES]), *([f"and {more} more"] if more > 0 else [])]
     return f"{line.label}  {', '.join(shown)}" if shown else line.label
 
 
