@@ -153,12 +153,14 @@ class _Function:
         own = TensorType.of(x).dims
         dims = [0 if i < len(own) and is_named(d) and d == own[i] else d
                 for i, d in enumerate(out.dims)]  # fmt: skip
-        left = [i for i, d in enumerate(dims) if is_named(d)]
+        # one without a name is what is left of the elements, as the op stated it
+        left = [i for i, d in enumerate(dims) if is_named(d) or d == DYN]
         if len(left) <= 1:
             for i in left:
                 dims[i] = -1
             return b.op("reshape", x, dims=dims)
-        return b.op("reshape", x, self._vector(b, out.dims, scope), allowzero=True, results=[out])
+        stated = [-1 if d == DYN else d for d in out.dims]
+        return b.op("reshape", x, self._vector(b, stated, scope), allowzero=True, results=[out])
 
     def _broadcast(self, b: Builder, op: ir.Operation, out: TensorType, scope: Scope) -> ir.Value:
         x = op.operands[0]

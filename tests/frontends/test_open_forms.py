@@ -332,3 +332,28 @@ def test_attention_of_open_heads() -> None:
     program = check(data, calls)
     with pytest.raises(RunError, match="as many key heads as query heads"):
         program.run({"q": draw(2, 4, 5, 8), "k": draw(2, 2, 7, 8), "v": draw(2, 2, 7, 8)})
+
+
+def test_rows_of_an_extent_that_only_the_run_knows(caplog: pytest.LogCaptureFixture) -> None:
+    """A dot takes the rows of both leading dims as one; the other dims keep their names."""
+    numbers = ", ".join(f"{v:.2f}" for v in np.linspace(-1, 1, 16))
+    data = model(
+        "float[N, S, 4] x, bool[S] keep",
+        "float y",
+        f"""some = Compress <axis: int = 1> (x, keep)
+           w = Constant <value: tensor = float[4,4] {{{numbers}}}> ()
+           b = Constant <value: tensor = float[4] {{1, 2, 3, 4}}> ()
+           made = MatMul (some, w)
+           m = Add (made, b)
+           r = Add (m, some)
+           mean = ReduceMean <axes: ints = [2]> (r)
+           c = Sub (r, mean)
+           y = MatMul (c, w)""",
+        opset=17,
+    )
+    calls = []
+    for n, s in ((2, 5), (1, 1), (3, 8)):
+        calls.append({"x": draw(n, s, 4), "keep": np.arange(s) % 2 == 0})
+    with caplog.at_level("WARNING"):
+        check(data, calls)
+    assert not [r for r in caplog.records if "without names" in r.getMessage()]
