@@ -82,7 +82,8 @@ def test_quant_dot() -> None:
         a, b = operands[:2]
         found = evaluate("quant_dot", *operands)
         if a.dtype.kind in "iu":
-            want = run_node("MatMulInteger", a, b)
+            # exact: onnxruntime's products of u8 and i8 saturate on processors without VNNI
+            want = (a.astype(np.int64) @ b.astype(np.int64)).astype(np.int32)
             assert found.dtype == np.int32
         else:
             wide = [v.astype(np.float64) for v in (a, b)]

@@ -13,6 +13,7 @@ from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantTy
 
 import mgx_mlir
 from mgx_mlir.passes.lower.cpu.isa import isa_of
+from tests.exact_session import exact_options
 from tests.models.made import Graph
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
@@ -82,7 +83,7 @@ def test_nets(form: QuantFormat, signed: bool, is_open: bool, tmp_path: Path) ->
         del model.graph.value_info[:]
         onnx.save(model, path)
     x = images(2 if is_open else 1)
-    want = ort.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
+    want = ort.InferenceSession(path, exact_options()).run(None, {"x": x})[0]
     program = mgx_mlir.compile(str(path), target="cpu", threads=1)
     (got,) = program.run([x])
     step = np.diff(np.unique(want)).min()
