@@ -33,21 +33,21 @@ class argument:
     """
 
     pointer: tuple[int, Shape] | None = None
+    _parts: tuple[argument, ...] | None = None
+    _tensor: DeviceTensor | None = None
 
     def __init__(self, data: object) -> None:
         if isinstance(data, argument):
             self._array, self._parts, self._tensor = data._array, data._parts, data._tensor
             self.pointer = data.pointer
             return
-        self._parts: tuple[argument, ...] | None = None
-        self._tensor: DeviceTensor | None = None
         self._array = array_of(data)
 
     @staticmethod
     def on_device(tensor: DeviceTensor) -> argument:
         """Wrap a tensor that is in a device's memory."""
         made = argument.__new__(argument)
-        made._array, made._parts, made._tensor = tensor.shadow, None, tensor
+        made._array, made._tensor = tensor.shadow, tensor
         return made
 
     @property
@@ -59,7 +59,7 @@ class argument:
     def of_array(array: np.ndarray) -> argument:
         """Wrap an array of a type that programs have."""
         made = argument.__new__(argument)
-        made._array, made._parts, made._tensor = array, None, None
+        made._array = array
         return made
 
     @staticmethod
@@ -74,7 +74,6 @@ class argument:
         """Make a tuple of arguments."""
         made = argument.__new__(argument)
         made._array, made._parts = None, tuple(parts)
-        made._tensor = None
         return made
 
     @property
@@ -129,7 +128,8 @@ class argument:
         return from_parts(load_argument(filename))
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
-        found = self.array
+        plain = self._tensor is None and self._parts is None and self.pointer is None
+        found = self._array if plain else self.array
         if dtype is not None and np.dtype(dtype) != found.dtype:
             if copy is False:
                 raise ValueError("a change of dtype needs a copy")

@@ -421,10 +421,12 @@ class program:
         if self._bound:
             params = {**self._bound, **params}
         if self._compiled is not None and trace is None and self._offload:
-            known = self._compiled.known_inputs({n: _plain(v) for n, v in params.items()})
-            if known is not None:
-                found = self._compiled.execute(known)
-                return self._compiled.signature.grouped(map(argument.of_array, found))
+            arrays = {n: v if type(v) is np.ndarray else _plain(v) for n, v in params.items()}
+            found = self._compiled.run_known(arrays)
+            if found is not None:
+                wrapped = [argument.of_array(a) for a in found]
+                groups = self._compiled.signature.output_groups
+                return self._compiled.signature.grouped(wrapped) if groups else wrapped
         buffers: dict[int, argument] = {}
         if not self._offload_copy:
             params, buffers = parted(params, self.compiled.signature)

@@ -92,7 +92,7 @@ class CompiledProgram:
     ) -> None:
         self.placement, self.signature = placement, signature
         self.kernels, self.stats = list(kernels), stats
-        self._known = KnownInputs(signature)
+        self._known, self._plain = KnownInputs(signature), signature.gives_plain_arrays
         self.without_names: WithoutNames | None = None
 
     @property
@@ -142,10 +142,10 @@ class CompiledProgram:
         if out is not None:
             places = Places(self.signature, out)
             return places.filled(self.run(inputs, *args, **named))
-        if not args and not named and inputs is not None:
-            arrays = self.known_inputs(inputs)
-            if arrays is not None:
-                return self.signature.stated(self.execute(arrays))
+        if not args and not named and type(inputs) is dict:
+            found = self.run_known(inputs)
+            if found is not None:
+                return found if self._plain else self.signature.stated(found)
         if args or (inputs is not None and not isinstance(inputs, Mapping)):
             values = [inputs, *args]
             if not args and isinstance(inputs, list | tuple) and self._are_several(inputs):
@@ -178,9 +178,13 @@ class CompiledProgram:
         self._known.remember(arrays)
         return arrays
 
-    def known_inputs(self, given: object) -> list[np.ndarray] | None:
-        """Return inputs in order where they are like those that were checked last, else None."""
-        return self._known.arrays(given) if type(given) is dict else None
+    def run_known(self, given: dict[str, Any]) -> list[np.ndarray] | None:
+        """Run on inputs that are like earlier ones, None where they are to be checked.
+
+        The results are as the code has them: neither grouped nor stated.
+        """
+        known = self._known.arrays(given)
+        return None if known is None else self.execute(known[0])
 
     def execute(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run on checked arrays in order of the inputs."""
@@ -228,6 +232,7 @@ class IreeProgram(CompiledProgram):
     def _start(self) -> None:
         """Set what belongs to this object alone."""
         self._known = KnownInputs(self.signature)
+        self._plain = self.signature.gives_plain_arrays
         self._program: ProgramIR | None = None
         self._loaded: Any = None
         self._lock = forks.lock()
@@ -355,7 +360,15 @@ class IreeProgram(CompiledProgram):
     def __getstate__(self) -> dict[str, Any]:
         """Return the artefact: what was loaded, and the program it was made from, stay here."""
         state = dict(self.__dict__)
-        for name in ("_loaded", "_lock", "_reading", "_program", "after_passes", "_known"):
+        for name in (
+            "_loaded",
+            "_lock",
+            "_reading",
+            "_program",
+            "after_passes",
+            "_known",
+            "_plain",
+        ):
             state.pop(name, None)
         return {**state, "without_names": None, "module_text": self.text}
 
@@ -373,10 +386,17 @@ class IreeProgram(CompiledProgram):
         """Run the compiled code on arrays in the order of the inputs."""
         return self._module().run(arrays)
 
+    def run_known(self, given: dict[str, Any]) -> list[np.ndarray] | None:
+        """Run on inputs that are like earlier ones, None where they are to be checked."""
+        known = self._known.arrays(given)
+        return None if known is None else self._module().run(*known)
+
     def _module(self) -> LoadedModule:
         """Return the loaded module; a forked child loads its own where it must."""
         loaded = self._loaded
-        return self.load() if loaded is None or loaded.device.is_lost else loaded
+        if loaded is None or (loaded.may_be_lost and loaded.device.is_lost):
+            return self.load()
+        return loaded
 
     def function_for(self, arrays: Sequence[np.ndarray]) -> str:
         """Return the function that a run on these inputs calls: main, or a variant's."""

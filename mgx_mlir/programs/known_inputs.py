@@ -10,6 +10,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.programs.signature import Signature
 
 _MOST_SHAPES = 16
+Shapes = tuple[tuple[int, ...], ...]
 
 
 class KnownInputs:
@@ -28,7 +29,8 @@ class KnownInputs:
         self._signature = signature
         self._usable = not signature.input_groups and not any(p.element for p in ports)
         self._usable &= not any(d.is_bool for d in kinds)
-        self._passed: set[tuple[tuple[int, ...], ...]] = set()
+        self._has_rules = bool(signature.values)
+        self._passed: set[Shapes] = set()
 
     def remember(self, arrays: Sequence[np.ndarray]) -> None:
         """Note the shapes of arrays that passed the checks."""
@@ -37,8 +39,8 @@ class KnownInputs:
                 self._passed = set()
             self._passed.add(tuple([a.shape for a in arrays]))
 
-    def arrays(self, given: Mapping[str, object]) -> list[np.ndarray] | None:
-        """Return the arrays in order where they are like earlier ones, else None.
+    def arrays(self, given: Mapping[str, object]) -> tuple[list[np.ndarray], Shapes] | None:
+        """Return the arrays in order and their shapes where they are like earlier ones, else None.
 
         Errors: RunError for an index that is out of range, or a divisor of 0.
         """
@@ -50,8 +52,9 @@ class KnownInputs:
             if type(a) is not np.ndarray or a.dtype is not kind:
                 return None
             found.append(a)
-        if tuple([a.shape for a in found]) not in self._passed:
+        shapes = tuple([a.shape for a in found])
+        if shapes not in self._passed:
             return None
-        if self._signature.values:
+        if self._has_rules:
             self._signature.check_values(found)
-        return found
+        return found, shapes

@@ -270,12 +270,18 @@ class Signature:
                 found[p.name] = strings_at(words, found[p.name] % len(words))
         return found
 
+    @property
+    def gives_plain_arrays(self) -> bool:
+        """Return whether a user sees the outputs as the code makes them."""
+        stated = any(p.element or p.shown or p.text for p in self.outputs)
+        return not self.output_groups and not stated
+
     def stated(self, outputs: Sequence[np.ndarray], call: CallTexts | None = None) -> list[Any]:
         """Return outputs as arrays of the types that they stand for, or lists of such.
 
         `call` has the strings of the call that made them, None where it had none of its own.
         """
-        if not self.output_groups and not any(p.element or p.shown or p.text for p in self.outputs):
+        if self.gives_plain_arrays:
             return list(outputs)
         texts = call or CallTexts(self.texts, self._text_numbers)
         found = self.grouped(

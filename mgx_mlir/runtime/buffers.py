@@ -25,14 +25,12 @@ def span(a: np.ndarray) -> tuple[int, int]:
     return begin, begin + a.nbytes
 
 
-def owned_array(
-    begin: int, size: int, dtype: np.dtype, shape: tuple[int, ...], *keep: Any
-) -> np.ndarray:
-    """Return an array over foreign memory that keeps its owners alive, through views too.
+def writable_view(a: np.ndarray) -> np.ndarray:
+    """Return an array without gaps as one that may be written to, over the same memory.
 
-    numpy collapses the chain of bases down to the first object that is not an array: here that is
-    the ctypes object which holds `keep`.
+    Who uses it keeps `a`, and writes nothing where `a` is not to be written to.
     """
-    memory = (ctypes.c_char * size).from_address(begin)
-    memory.keep = keep  # type: ignore[attr-defined]
-    return np.ndarray(shape, dtype, memoryview(memory))
+    if a.flags.writeable:
+        return a
+    memory = (ctypes.c_char * a.nbytes).from_address(address(a))
+    return np.ndarray(a.shape, a.dtype, memoryview(memory))

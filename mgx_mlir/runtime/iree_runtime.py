@@ -19,11 +19,7 @@ from mgx_mlir.core.errors import FileError, RunError, TargetError
 from mgx_mlir.core.given import native
 from mgx_mlir.core.literals import ALIGNMENT, aligned, is_aligned
 from mgx_mlir.hardware.machine import available_cpus
-from mgx_mlir.runtime.argument_lists import ArgumentList, ArgumentLists, Shapes
-from mgx_mlir.runtime.buffers import (
-    owned_array,
-    writable_address,
-)
+from mgx_mlir.runtime.buffers import writable_address, writable_view
 from mgx_mlir.runtime.device import (
     IREE_ERRORS,
     Device,
@@ -36,10 +32,10 @@ from mgx_mlir.runtime.device import (
 )
 from mgx_mlir.runtime.device_memory import DeviceTensor, element_type, read_back
 from mgx_mlir.runtime.lanes import Lanes
+from mgx_mlir.runtime.prepared_calls import PreparedCall, PreparedCalls, Shapes, is_large
 
-_COPY_BELOW = 1 << 14  # a copy of this many bytes costs less than owning the buffer
+_COPY_BELOW = 1 << 12  # a copy of this many bytes costs less than holding the buffer
 _RETIRED = 0.02  # seconds after a call when no worker has anything of it
-_IMPORT_FROM = 1 << 16  # an input of this many bytes is used in place when it can be
 # what the lowering has a run say whose sizes do not fit: what was expected, the dims of inputs
 # that it comes from, and where
 _ASSERTION = re.compile(r"mgx: (.*?)\|([\d.,]*)\|(.*?)\|", re.DOTALL)
@@ -171,6 +167,8 @@ class LoadedModule:
         self.device: Device = open_device(device, threads, device_id, library)
         self._hal = self.device.hal
         self._is_local = self.device.is_local
+        self.may_be_lost = self.device.kind != "local-sync"
+        self._view_type = rt.HalBufferView
         self._allocator = self._hal.allocator
         self._copy_type = int(rt.MemoryType.DEVICE_LOCAL)
         self._import_type = int(rt.MemoryType.HOST_LOCAL | rt.MemoryType.DEVICE_VISIBLE)
@@ -196,19 +194,6 @@ class LoadedModule:
             raise self._load_error(e, where) from e
         self._main = self._entry(module, entry, inputs, outputs, where)
         self.inputs, self.outputs = self._main.inputs, self._main.outputs
-        uses_lists = (
-            self._is_local
-            and not variants
-            and bool(self.inputs)
-            and all(p.size < _IMPORT_FROM and not p.dtype.is_bool for p in self.inputs)
-        )
-        ports, kind, usage = self.inputs, self._import_type, self._usage
-
-        # of no `self`: a cycle would keep the weights until the collector comes
-        def list_for(shapes: Shapes) -> ArgumentList:
-            return ArgumentList(hal, ports, shapes, kind, usage)
-
-        self._lists = ArgumentLists(list_for, _IMPORT_FROM) if uses_lists else None
         # the entry for each choice of sizes at the places that variants differ in
         self._places = sorted({(i, d) for v in variants for i, d, _ in v.sizes})
         self._variants: dict[tuple[int, ...], tuple[str, _Entry]] = {}
@@ -218,7 +203,19 @@ class LoadedModule:
                 raise FileError(f"the function '{v.function}' is for other inputs", location=where)
             found = self._entry(module, v.function, inputs, outputs, where)
             self._variants[tuple(at[p] for p in self._places)] = (v.function, found)
+        self._calls = self._prepared_calls() if self._is_local and self.inputs else None
         self._closed = False
+
+    def _prepared_calls(self) -> PreparedCalls:
+        hal, ports, kind, usage = self._hal, self.inputs, self._import_type, self._usage
+        variants, places, main = self._variants, self._places, self._main
+
+        # of no `self`: a cycle would keep the weights until the collector comes
+        def prepared(shapes: Shapes) -> PreparedCall:
+            _, entry = variants.get(tuple(shapes[i][d] for i, d in places)) or ("", main)
+            return PreparedCall(hal, entry, ports, shapes, kind, usage)
+
+        return PreparedCalls(ports, prepared)
 
     def _entry(
         self,
@@ -321,7 +318,7 @@ class LoadedModule:
         # Workers let go of a call's buffers after its results are there. Who lets go last frees
         # the memory, which is Python's, and a worker must not: it does not hold Python's lock.
         held = (self._vmfb, self._held)
-        self._lanes = self._lists = None
+        self._lanes = self._calls = None
         if self.device.kind == "local-task":
             time.sleep(max(0.0, self._ended + _RETIRED - time.monotonic()))
         self._vmfb = self._held = None
@@ -333,48 +330,81 @@ class LoadedModule:
 
     # ------------------------------------------------------------------ running
 
-    def run(self, args: Sequence[np.ndarray | DeviceTensor]) -> list[np.ndarray]:
+    def run(
+        self, args: Sequence[np.ndarray | DeviceTensor], shapes: Shapes | None = None
+    ) -> list[np.ndarray]:
         """Call the function with arrays in order; the results own their memory.
 
+        shapes: those of `args`, from who knows that all are arrays of the inputs' types.
         Errors: RunError for a wrong number, type or shape, before anything runs, and for a call
         that fails.
         """
-        if self._lists is not None:
-            found = self._run_in_list(self._lists, args)
-            if found is not None:
-                return found
+        calls = self._calls
+        if calls is not None:
+            if shapes is None:
+                shapes = calls.shapes_of(args)
+            if shapes is not None:
+                call = calls.take(shapes)
+                if call is not None:
+                    found = self._make(call, args)
+                    calls.give_back(shapes, call)
+                    return found
         imported: list[tuple[np.ndarray, int]] = []
         entry, results = self._invoke(args, imported)
-        taken = [(begin, begin + a.nbytes) for a, begin in imported]
-        found = [
-            self._take(port, results.get_as_object(i, self._rt.HalBufferView), taken)
-            for i, port in enumerate(entry.outputs)
-        ]
+        found = self._take(entry.outputs, results, [(b, b + a.nbytes) for a, b in imported])
         del imported  # a result that is an input was read from its memory until here
-        if self._lists is not None:
-            self._lists.passed(args)
+        if calls is not None:
+            calls.passed(shapes)
         return found
 
     __call__ = run
 
-    def _run_in_list(
-        self, lists: ArgumentLists, args: Sequence[np.ndarray | DeviceTensor]
-    ) -> list[np.ndarray] | None:
-        """Run with small inputs as of earlier calls; None for those that need a check."""
-        self.device.check()
-        taken = lists.take(args)
-        if taken is None:
-            return None
-        shapes, each = taken
-        results = self._call(self._main, each.arguments, args)
-        spans = list(each.spans)
-        view = self._rt.HalBufferView
-        found = [
-            self._take(port, results.get_as_object(i, view), spans)
-            for i, port in enumerate(self.outputs)
-        ]
-        lists.give_back(shapes, each)
+    def _make(
+        self, call: PreparedCall, args: Sequence[np.ndarray | DeviceTensor]
+    ) -> list[np.ndarray]:
+        """Make a prepared call with arrays of its shapes and types."""
+        if self.may_be_lost:
+            self.device.check()
+        entry, arguments, spans = call.entry, call.arguments, call.spans
+        imported: list[tuple[np.ndarray, int]] = []
+        if arguments is not None:
+            for own, a in zip(call.own, args):  # noqa: B905  (as many)
+                own[...] = a
+        else:
+            arguments = self._list_of(call, args, imported)
+            spans = spans + [(b, b + a.nbytes) for a, b in imported]
+        found = self._take(entry.outputs, self._call(entry, arguments, args), spans)
+        del imported  # the binding keeps no array: memory that results may be in is there until now
         return found
+
+    def _list_of(
+        self,
+        call: PreparedCall,
+        args: Sequence[np.ndarray | DeviceTensor],
+        imported: list[tuple[np.ndarray, int]],
+    ) -> Any:
+        """Return the arguments of a call with large inputs; `imported` as in `_invoke`.
+
+        It does what `_push` does, in fewer steps: a large kernel leaves nothing of Python's in the
+        processor's caches, and each step costs thrice what it costs in a loop.
+        """
+        arguments = self._rt.VmVariantList(len(args))
+        kind, usage, make = self._import_type, self._usage, self._view_type
+        slots = zip(call.entry.inputs, call.own, call.views, args)  # noqa: B905  (as many)
+        for port, own, view, a in slots:
+            if own is not None:
+                own[...] = a
+                arguments.push_ref(view)
+                continue
+            if port.as_is and a.flags.carray:  # without gaps, and writable
+                begin = writable_address(a)
+                if begin % self._input_alignment == 0:
+                    buffer = self._allocator.import_host_allocation(a, kind, usage)
+                    arguments.push_ref(make(buffer, a.shape, port.element_type))
+                    imported.append((a, begin))
+                    continue
+            self._push(arguments, port, a, imported)
+        return arguments
 
     def run_on_device(self, args: Sequence[np.ndarray | DeviceTensor]) -> list[DeviceTensor]:
         """Run as `run` does, and leave the results in the memory of the device."""
@@ -413,19 +443,25 @@ class LoadedModule:
                     )
                 arguments.push_ref(arg.view)
                 continue
-            try:
-                a = np.asarray(arg, order="C")
-            except MemoryError as e:
-                raise RunError(f"{port.label}: too little memory: {str(e).lower()}") from None
-            if a.dtype is not port.np:
-                a = native(a)
-            port.check(a)
-            try:
-                arguments.push_ref(self._view(port, a, imported))
-            except IREE_ERRORS as e:
-                forget(self.device, e)
-                raise RunError(f"{port.label} cannot be put on the device: {short(e)}") from e
+            self._push(arguments, port, arg, imported)
         return entry, self._call(entry, arguments, args)
+
+    def _push(
+        self, arguments: Any, port: Port, arg: Any, imported: list[tuple[np.ndarray, int]] | None
+    ) -> None:
+        """Check an array and add it to the arguments of a call."""
+        try:
+            a = np.asarray(arg, order="C")
+        except MemoryError as e:
+            raise RunError(f"{port.label}: too little memory: {str(e).lower()}") from None
+        if a.dtype is not port.np:
+            a = native(a)
+        port.check(a)
+        try:
+            arguments.push_ref(self._view(port, a, imported))
+        except IREE_ERRORS as e:
+            forget(self.device, e)
+            raise RunError(f"{port.label} cannot be put on the device: {short(e)}") from e
 
     def _call(
         self, entry: _Entry, arguments: Any, args: Sequence[np.ndarray | DeviceTensor]
@@ -482,13 +518,9 @@ class LoadedModule:
         if a.size == 0:
             buffer = self._allocator.allocate_buffer(self._copy_type, self._usage, 64)
             return rt.HalBufferView(buffer, a.shape, port.element_type)
-        if (
-            imported is not None
-            and a.nbytes >= _IMPORT_FROM
-            and self._is_local
-            and a.flags.writeable  # the binding asks for a writable buffer, and writes nothing
-        ):
-            raw = a if port.as_is else a.view(port.raw)
+        if imported is not None and is_large(a.nbytes) and self._is_local:
+            # the binding asks for a writable buffer, and writes nothing
+            raw = writable_view(a if port.as_is else a.view(port.raw))
             begin = writable_address(raw)
             if begin % self._input_alignment == 0:
                 buffer = self._allocator.import_host_allocation(raw, self._import_type, self._usage)
@@ -502,25 +534,39 @@ class LoadedModule:
             port.element_type,
         )
 
-    def _take(self, port: Port, view: Any, taken: list[tuple[int, int]]) -> np.ndarray:
-        """Return the result as an array: a copy when small, else the device's memory itself.
+    def _take(
+        self, ports: Sequence[Port], results: Any, used: Sequence[tuple[int, int]]
+    ) -> list[np.ndarray]:
+        """Return the results as arrays: small ones are copied, others hold the device's memory.
 
-        `taken`: memory in use already: inputs used in place, and earlier results.
+        used: the addresses of inputs. A result that is one of them, or an earlier one, is copied.
         """
-        shape, size = port.static, port.size
-        if shape is None:
-            shape = tuple(view.shape)
-            size = math.prod(shape) * port.itemsize
-        if not self._is_local:
-            return read_back(self.device, view, port.dtype, shape)
-        if size == 0:
-            return np.empty(shape, port.np)
-        mapped = view.map()
-        if size < _COPY_BELOW:
-            return np.ndarray(shape, port.np, mapped).copy()
-        begin = writable_address(np.ndarray((size,), np.uint8, mapped))
-        for b, e in taken:
-            if b < begin + size and begin < e:
-                return np.ndarray(shape, port.np, mapped).copy()
-        taken.append((begin, begin + size))
-        return owned_array(begin, size, port.np, shape, self._hal, view, mapped)
+        found: list[np.ndarray] = []
+        taken: list[tuple[int, int]] | None = None
+        kind = self._view_type
+        for i, port in enumerate(ports):
+            view, shape, size = results.get_as_object(i, kind), port.static, port.size
+            if shape is None:
+                shape = tuple(view.shape)
+                size = math.prod(shape) * port.itemsize
+            if not self._is_local:
+                found.append(read_back(self.device, view, port.dtype, shape))
+                continue
+            if size == 0:
+                found.append(np.empty(shape, port.np))
+                continue
+            # the mapping is the array's base, and holds the buffer
+            array = np.ndarray(shape, port.np, view.map())
+            if size < _COPY_BELOW:
+                found.append(array.copy())
+                continue
+            if taken is None:
+                taken = list(used)
+            begin = writable_address(array if port.as_is else array.view(port.raw))
+            end = begin + size
+            if any([b < end and begin < e for b, e in taken]):
+                array = array.copy()
+            else:
+                taken.append((begin, end))
+            found.append(array)
+        return found

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import resource
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ import pytest
 import mgx_mlir
 from mgx_mlir.core.errors import RunError, UsageError
 from mgx_mlir.core.literals import aligned_empty
-from mgx_mlir.runtime import argument_lists
+from mgx_mlir.runtime import prepared_calls
 from mgx_mlir.runtime.buffers import address
 
 
@@ -103,7 +105,7 @@ def test_sizes_that_change() -> None:
 def test_small_inputs_of_repeated_sizes_are_written_to_arguments_of_earlier_calls(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """From the third call of a size on, whichever come between; large ones never are."""
+    """From the third call of a size on, whichever come between; large ones are used in place."""
     program = compiled(
         "z = Identity(x) r = Add(x, x)", "float[n] x", "float[n] z, float[n] r", threads=1
     )
@@ -121,7 +123,7 @@ def test_small_inputs_of_repeated_sizes_are_written_to_arguments_of_earlier_call
         x = np.full(n, i, np.float32)
         held.append((i, n, program.run({"x": x})))
         x[...] = -1
-    assert checked == [3, 3, 5, 5, 0, 0, 1 << 14, 1 << 14, 1 << 14]
+    assert checked == [3, 3, 5, 5, 0, 0, 1 << 14, 1 << 14]
     for i, n, (z, r) in held:
         assert np.array_equal(z, np.full(n, i))
         assert np.array_equal(r, np.full(n, 2 * i))
@@ -133,7 +135,7 @@ def test_arguments_are_kept_for_some_sizes_alone() -> None:
         x = np.arange(n, dtype=np.float32)
         for _ in range(3):
             assert np.array_equal(program.run({"x": x, "y": x})[0], x + x)
-    assert 0 < len(program.load()._lists._free) <= argument_lists._MOST_SHAPES
+    assert 0 < len(program.load()._calls._free) <= prepared_calls._MOST_SHAPES
 
 
 @pytest.mark.parametrize("kind", ["int64", "int32"])
@@ -238,3 +240,150 @@ def test_inputs_in_order() -> None:
     one = mgx_mlir.compile(model_of("z = Neg(x)", "float[1,4] x", "float[1,4] z"), "ref")
     np.testing.assert_array_equal(one.run([x[None]])[0], -x[None])
     np.testing.assert_array_equal(one.run([x.tolist()])[0], -x[None])
+
+
+def laid_out(kind: str, values: np.ndarray) -> np.ndarray:
+    """The same numbers as a view, backwards, read-only, on a byte that is not a multiple of 16, or
+    of the other byte order."""
+    n = values.shape[-1]
+    if kind == "strided":
+        wide = np.zeros((*values.shape[:-1], 2 * n), values.dtype)
+        wide[..., ::2] = values
+        return wide[..., ::2]
+    if kind == "backwards":
+        return values[..., ::-1].copy()[..., ::-1]
+    if kind == "turned":
+        return values.T.copy().T
+    if kind == "read-only":
+        kept = np.frombuffer(values.tobytes(), values.dtype).reshape(values.shape)
+        assert not kept.flags.writeable
+        return kept
+    if kind == "askew":
+        raw = aligned_empty((values.nbytes + 4,), np.dtype(np.uint8))[4:]
+        raw[:] = values.reshape(-1).view(np.uint8)
+        return raw.view(values.dtype).reshape(values.shape)
+    return values.astype(values.dtype.newbyteorder())
+
+
+LAYOUTS = ("strided", "backwards", "turned", "read-only", "askew", "swapped")
+
+
+@pytest.mark.parametrize("width", [5, 1 << 13], ids=["small", "large"])
+def test_layouts_of_inputs_in_repeated_calls(width: int) -> None:
+    """Each layout after each other one, at shapes whose calls are prepared; inputs stay as is."""
+    program = compiled(
+        "z = Sub(x, y) w = Identity(x)", "float[a,b] x, float[a,b] y", "float[a,b] z, float[a,b] w"
+    )
+    rng = np.random.default_rng(0)
+    held = []
+    for turn in range(3):
+        for kind in LAYOUTS:
+            x, y = rng.standard_normal((2, 4, width)).astype(np.float32)
+            one, other = laid_out(kind, x), laid_out(LAYOUTS[turn], y)
+            z, w = program.run({"x": one, "y": other})
+            held.append((z, x - y, w, x))
+            np.testing.assert_array_equal(one, x)
+            np.testing.assert_array_equal(other, y)
+            if one.flags.writeable:
+                one[...] = 0
+    for z, difference, w, x in held:
+        np.testing.assert_array_equal(z, difference)
+        np.testing.assert_array_equal(w, x)
+
+
+def test_read_only_memory_is_used_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = added(1 << 15, threads=1)
+    x = at(16, 1 << 15)
+    x.flags.writeable = False
+    module = program.load()
+    copied: list[int] = []
+    real = module._view
+
+    def seen(port: Any, a: np.ndarray, imported: list[np.ndarray]) -> Any:
+        before = len(imported)
+        view = real(port, a, imported)
+        copied.append(len(imported) == before)
+        return view
+
+    monkeypatch.setattr(module, "_view", seen)
+    for _ in range(4):
+        assert np.array_equal(program.run({"x": x, "y": x})[0], 2 * np.arange(1 << 15))
+    assert copied and not any(copied)
+    assert not x.flags.writeable
+
+
+@pytest.mark.parametrize("count", [16, 1 << 12, 1 << 17])
+def test_results_outlive_their_program(count: int) -> None:
+    """A result is whole after its program was closed and others ran."""
+    held = []
+    for i in range(4):
+        with added(count, threads=1) as program:
+            x = np.full(count, i, np.float32)
+            held += [program.run({"x": x, "y": x})[0] for _ in range(4)]
+        del program
+    other = added(count, threads=1)
+    for _ in range(8):
+        other.run({"x": x, "y": x})
+    assert [float(z.max()) for z in held] == [2.0 * (i // 4) for i in range(16)]
+    part = held[5][1:]
+    held.clear()
+    other.run({"x": x, "y": x})
+    assert part.shape == (count - 1,) and np.all(part == 2)
+
+
+@pytest.mark.parametrize("count", [16, 1 << 15])
+def test_a_program_that_is_closed_during_calls(count: int) -> None:
+    """A call ends with its result or the error that says so."""
+    for _ in range(5):
+        program = added(count, threads=1)
+        x = np.ones(count, np.float32)
+        program.run({"x": x, "y": x})
+        begun, wrong = threading.Event(), []
+
+        def work(given: dict[str, np.ndarray], p: Any = program, found: list[str] = wrong) -> None:
+            try:
+                for _ in range(200):
+                    if not np.all(p.run(given)[0] == 2):
+                        found.append("other numbers")
+                    begun.set()
+            except (UsageError, RunError) as e:
+                if "closed" not in str(e):
+                    found.append(str(e))
+
+        threads = [threading.Thread(target=work, args=({"x": x, "y": x},)) for _ in range(2)]
+        for t in threads:
+            t.start()
+        begun.wait(20)
+        program.close()
+        for t in threads:
+            t.join()
+        assert not wrong
+
+
+def test_calls_leave_memory_as_it_was() -> None:
+    """20,000 calls of several sizes and layouts, of which some fail."""
+    small = added("n", threads=1)
+    large = compiled("z = Add(x, x) w = Identity(x)", "float[n] x", "float[n] z, float[n] w")
+    xs = [at(16 * (n % 3), n) for n in (3, 16, 1000, 3, 4096)]
+    big = [at(0, 1 << 15), at(4, 1 << 15), at(16, 1 << 15)]
+    big[2].flags.writeable = False
+
+    def calls(times: int) -> None:
+        for i in range(times):
+            x = xs[i // 2 % len(xs)]
+            small.run({"x": x, "y": x})
+            if i % 50 == 0:
+                large.run({"x": big[i // 50 % 3]})
+                with pytest.raises(RunError):
+                    small.run({"x": x, "y": x[1:]})
+
+    calls(2000)
+    before = resident()
+    calls(18_000)
+    assert resident() - before < 3 << 20
+
+
+def resident() -> int:
+    """Bytes of this process in memory."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()

@@ -8,7 +8,7 @@ import onnxruntime
 import pytest
 
 import mgx_mlir
-from mgx_mlir.runtime import iree_runtime
+from mgx_mlir.runtime import prepared_calls
 from tests.lower.harness import on_64_bytes
 
 N = 65536
@@ -62,7 +62,7 @@ def test_scattered_into(name: str) -> None:
 
 def test_one_element(monkeypatch: pytest.MonkeyPatch) -> None:
     """A copy that reads computed places of one element is folded away."""
-    monkeypatch.setattr(iree_runtime, "_IMPORT_FROM", 0)
+    monkeypatch.setattr(prepared_calls, "_LARGE", 1)
     text = """<ir_version: 8, opset_import: ["" : 18]>
       g (float[1] x, float[1] u) => (float[1] y, float[1] z) <int64[1] at = {0}>
       { y = ScatterElements(x, at, u) z = Identity(x) }"""

@@ -1,0 +1,118 @@
+"""Calls at shapes that came before: small inputs are written into arguments that are kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from mgx_mlir.core.literals import aligned_empty
+from mgx_mlir.runtime.buffers import span
+
+_BYTES = np.dtype(np.uint8)
+_MOST_SHAPES = 16  # a program that is called at more sizes in turn makes its arguments anew
+_LARGE = 1 << 16  # an input of this many bytes is used in place when it can be
+Shapes = tuple[tuple[int, ...], ...]
+
+
+class TypedPort(Protocol):
+    """An input of a known type."""
+
+    np: np.dtype[Any]
+    itemsize: int
+    element_type: int
+
+
+def is_large(nbytes: int) -> bool:
+    """Return whether an input is used in place when it can be, rather than copied."""
+    return nbytes >= _LARGE
+
+
+class PreparedCall:
+    """The arguments of one call at a time.
+
+    `entry`: what is called. `own`: the memory of each input, None for a large one. `views`: what
+    stands for each input in a call, None for a large one. `arguments`: all views, None where an
+    input is large. `spans`: the addresses of the memory.
+    """
+
+    __slots__ = ("_raw", "arguments", "entry", "own", "spans", "views")
+
+    def __init__(
+        self, hal: Any, entry: Any, ports: Sequence[TypedPort], shapes: Shapes, kind: int,
+        usage: int,
+    ) -> None:  # fmt: skip
+        import iree.runtime as rt  # the runtime takes long to load, and only calls need it
+
+        self.entry = entry
+        self.own: list[np.ndarray | None] = []
+        self.views: list[Any] = []
+        self.spans: list[tuple[int, int]] = []
+        self._raw: list[np.ndarray] = []
+        for port, shape in zip(ports, shapes, strict=True):
+            if is_large(math.prod(shape) * port.itemsize):
+                self.own.append(None)
+                self.views.append(None)
+                continue
+            own = aligned_empty(shape, port.np)
+            # the binding knows plain types alone, and no buffer without bytes
+            raw = own.reshape(-1).view(np.uint8) if own.size else aligned_empty((64,), _BYTES)
+            buffer = hal.allocator.import_host_allocation(raw, kind, usage)
+            self.own.append(own)
+            self.views.append(rt.HalBufferView(buffer, shape, port.element_type))
+            self.spans.append(span(own))
+            self._raw.append(raw)
+        self.arguments: Any = None
+        if all(own is not None for own in self.own):
+            self.arguments = rt.VmVariantList(len(self.views))
+            for view in self.views:
+                self.arguments.push_ref(view)
+
+
+class PreparedCalls:
+    """The prepared calls that nobody makes now, for the shapes that came twice in a row.
+
+    make: prepares a call at shapes that passed the checks of the inputs.
+    """
+
+    def __init__(self, ports: Sequence[TypedPort], make: Callable[[Shapes], PreparedCall]) -> None:
+        self._types = [p.np for p in ports]
+        self._make = make
+        self._free: dict[Shapes, list[PreparedCall]] = {}
+        self._last: Shapes | None = None
+
+    def shapes_of(self, args: Sequence[Any]) -> Shapes | None:
+        """Return the shapes of arrays of the inputs' types, None for anything else."""
+        if len(args) != len(self._types):
+            return None
+        for a, kind in zip(args, self._types):  # noqa: B905  (as many)
+            if type(a) is not np.ndarray or a.dtype is not kind:
+                return None
+        return tuple([a.shape for a in args])
+
+    def take(self, shapes: Shapes) -> PreparedCall | None:
+        """Return a call for arrays of the inputs' types, to be given back when its results were
+        taken; None for shapes that do not come again and again."""
+        free = self._free.get(shapes)
+        if free is None:
+            return None
+        try:
+            return free.pop()
+        except IndexError:
+            return self._make(shapes)
+
+    def give_back(self, shapes: Shapes, used: PreparedCall) -> None:
+        """Say that the call is over and its results were taken."""
+        free = self._free.get(shapes)
+        if free is not None:
+            free.append(used)
+
+    def passed(self, shapes: Shapes | None) -> None:
+        """Say that arrays of the inputs' types and of these shapes passed the checks."""
+        if shapes is not None and shapes == self._last:
+            if len(self._free) >= _MOST_SHAPES:
+                self._free = {}
+            self._free.setdefault(shapes, [])
+        self._last = shapes
