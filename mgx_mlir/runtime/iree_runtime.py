@@ -564,7 +564,7 @@ class LoadedModule:
                 taken = list(used)
             begin = writable_address(array if port.as_is else array.view(port.raw))
             end = begin + size
-            if any([b < end and begin < e for b, e in taken]):
+            if any(b < end and begin < e for b, e in taken):
                 array = array.copy()
             else:
                 taken.append((begin, end))

@@ -25,7 +25,8 @@ class Lanes:
 
     def call(self, function: Any, arguments: Any, results: Any) -> None:
         """Make a call in a free context, or when one becomes free. Errors: those of the runtime."""
-        for context, lock in self._lanes:
+        for lane in self._lanes:
+            context, lock = lane
             if lock.acquire(False):
                 break
         else:

@@ -308,7 +308,8 @@ def test_read_only_memory_is_used_in_place(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(module, "_view", seen)
     for _ in range(4):
         assert np.array_equal(program.run({"x": x, "y": x})[0], 2 * np.arange(1 << 15))
-    assert copied and not any(copied)
+    assert copied
+    assert not any(copied)
     assert not x.flags.writeable
 
 
@@ -328,7 +329,21 @@ def test_results_outlive_their_program(count: int) -> None:
     part = held[5][1:]
     held.clear()
     other.run({"x": x, "y": x})
-    assert part.shape == (count - 1,) and np.all(part == 2)
+    assert part.shape == (count - 1,)
+    assert np.all(part == 2)
+
+
+def called_until_closed(
+    program: Any, given: dict[str, np.ndarray], begun: threading.Event, wrong: list[str]
+) -> None:
+    try:
+        for _ in range(200):
+            if not np.all(program.run(given)[0] == 2):
+                wrong.append("other numbers")
+            begun.set()
+    except (UsageError, RunError) as e:
+        if "closed" not in str(e):
+            wrong.append(str(e))
 
 
 @pytest.mark.parametrize("count", [16, 1 << 15])
@@ -338,19 +353,9 @@ def test_a_program_that_is_closed_during_calls(count: int) -> None:
         program = added(count, threads=1)
         x = np.ones(count, np.float32)
         program.run({"x": x, "y": x})
-        begun, wrong = threading.Event(), []
-
-        def work(given: dict[str, np.ndarray], p: Any = program, found: list[str] = wrong) -> None:
-            try:
-                for _ in range(200):
-                    if not np.all(p.run(given)[0] == 2):
-                        found.append("other numbers")
-                    begun.set()
-            except (UsageError, RunError) as e:
-                if "closed" not in str(e):
-                    found.append(str(e))
-
-        threads = [threading.Thread(target=work, args=({"x": x, "y": x},)) for _ in range(2)]
+        begun, wrong = threading.Event(), list[str]()
+        given = (program, {"x": x, "y": x}, begun, wrong)
+        threads = [threading.Thread(target=called_until_closed, args=given) for _ in range(2)]
         for t in threads:
             t.start()
         begun.wait(20)
