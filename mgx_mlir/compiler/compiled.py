@@ -360,15 +360,8 @@ class IreeProgram(CompiledProgram):
     def __getstate__(self) -> dict[str, Any]:
         """Return the artefact: what was loaded, and the program it was made from, stay here."""
         state = dict(self.__dict__)
-        for name in (
-            "_loaded",
-            "_lock",
-            "_reading",
-            "_program",
-            "after_passes",
-            "_known",
-            "_plain",
-        ):
+        own = ("_loaded", "_lock", "_reading", "_program", "after_passes", "_known", "_plain")
+        for name in own:
             state.pop(name, None)
         return {**state, "without_names": None, "module_text": self.text}
 
