@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 import os
 import re
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from mgx_mlir.core.errors import FileError, RunError, TargetError
 from mgx_mlir.core.given import native
 from mgx_mlir.core.literals import ALIGNMENT, aligned, is_aligned
 from mgx_mlir.hardware.machine import available_cpus
-from mgx_mlir.runtime.buffers import writable_address, writable_view
+from mgx_mlir.runtime.buffers import span, writable_address, writable_view
 from mgx_mlir.runtime.device import (
     IREE_ERRORS,
     Device,
@@ -31,11 +31,11 @@ from mgx_mlir.runtime.device import (
     vm_instance,
 )
 from mgx_mlir.runtime.device_memory import DeviceTensor, element_type, read_back
+from mgx_mlir.runtime.host_memory import add_parameter, drop_old, keep_after_failure
 from mgx_mlir.runtime.lanes import Lanes
 from mgx_mlir.runtime.prepared_calls import PreparedCall, PreparedCalls, Shapes, is_large
 
 _COPY_BELOW = 1 << 12  # a copy of this many bytes costs less than holding the buffer
-_RETIRED = 0.02  # seconds after a call when no worker has anything of it
 # what the lowering has a run say whose sizes do not fit: what was expected, the dims of inputs
 # that it comes from, and where
 _ASSERTION = re.compile(r"mgx: (.*?)\|([\d.,]*)\|(.*?)\|", re.DOTALL)
@@ -176,7 +176,6 @@ class LoadedModule:
         self._input_alignment = input_alignment
         instance = vm_instance()
         where = str(vmfb) if isinstance(vmfb, (str, os.PathLike)) else None
-        self._ended = 0.0
         module, self._vmfb = self._load(instance, vmfb, where)
         provider, self.copied_parameter_bytes = self._provide(params or {}, scope)
         hal = self._hal
@@ -262,7 +261,11 @@ class LoadedModule:
             # as bytes: the binding does not know the 8- and 16-bit float types
             raw = data.reshape(-1).view(np.uint8)
             self._held.append(raw)
-            index.add_buffer(key, raw if data.size else b"")
+            if self._is_local:
+                add_parameter(index, key, raw)
+            else:
+                index.add_buffer(key, raw if data.size else b"")
+        self._spans = sorted(span(a) for a in self._held) if self._is_local else []
         return index.create_provider(scope=scope), copied
 
     def _load_error(self, e: Exception, where: str | None) -> Exception:
@@ -315,14 +318,10 @@ class LoadedModule:
         if self._closed:
             return
         self._closed = True
-        # Workers let go of a call's buffers after its results are there. Who lets go last frees
-        # the memory, which is Python's, and a worker must not: it does not hold Python's lock.
-        held = (self._vmfb, self._held)
+        # calls have ended, so that nothing reads the weights: host_memory.py
         self._lanes = self._calls = None
-        if self.device.kind == "local-task":
-            time.sleep(max(0.0, self._ended + _RETIRED - time.monotonic()))
         self._vmfb = self._held = None
-        del held
+        drop_old()
 
     def __del__(self, _ending: Callable[[], bool] = sys.is_finalizing) -> None:
         if not (self._closed or _ending()):
@@ -468,19 +467,21 @@ class LoadedModule:
     ) -> Any:
         """Make a call; the results, which are in the device's memory."""
         results = self._rt.VmVariantList(len(entry.outputs))
+        held = self._held  # a `close` meanwhile must not free them; read before `_lanes`, see there
         lanes = self._lanes
         if lanes is None:
             raise RunError("the program is closed")
         try:
             lanes.call(entry.function, arguments, results)
         except IREE_ERRORS as e:
+            if self.device.kind == "local-task":
+                keep_after_failure(arguments, args, held)
             refused = self._refused(entry, args, str(e))
             if refused is not None:
                 raise refused from None
             forget(self.device, e)
             raise RunError(f"the program failed: {short(e, 1000)}", notes=details(e)) from e
-        finally:
-            self._ended = time.monotonic()
+        del held
         return results
 
     def _refused(
@@ -564,9 +565,15 @@ class LoadedModule:
                 taken = list(used)
             begin = writable_address(array if port.as_is else array.view(port.raw))
             end = begin + size
-            if any(b < end and begin < e for b, e in taken):
+            # a weight is copied, too: the result would outlive it
+            if any(b < end and begin < e for b, e in taken) or self._in_weights(begin):
                 array = array.copy()
             else:
                 taken.append((begin, end))
             found.append(array)
         return found
+
+    def _in_weights(self, begin: int) -> bool:
+        """Return whether an address is in the memory of a weight."""
+        at = bisect.bisect(self._spans, (begin, sys.maxsize)) - 1
+        return at >= 0 and begin < self._spans[at][1]
