@@ -44,6 +44,31 @@ def test_simplified_layer_normalization_of_com_microsoft() -> None:
     check([Case("SimplifiedLayerNormalization", [g.floats(3, 8), g.floats(8)], a, want=want)])
 
 
+def test_the_mean_of_squares_of_skip_simplified_layer_normalization() -> None:
+    """Output 1, of which onnxruntime writes nothing."""
+    g = Draws(3)
+
+    def want(x, skip, gamma, epsilon):
+        total = x.astype(np.float64) + skip
+        square = (total * total).mean(-1, keepdims=True)
+        inverse = 1 / np.sqrt(square + epsilon)
+        return total * inverse * gamma, square, inverse, total
+
+    given = [g.floats(2, 3, 8), g.floats(2, 3, 8), g.floats(8)]
+    name, a = "SkipSimplifiedLayerNormalization", {"epsilon": 1e-5}
+    check([Case(name, given, a, [0, 1, 2, 3], want=want)])
+
+
+def test_batch_normalization_of_one_dim_is_of_one_channel() -> None:
+    g = Draws(4)
+
+    def want(x, scale, bias, mean, variance, epsilon=1e-5):
+        return (x.astype(np.float64) - mean) / np.sqrt(variance + epsilon) * scale + bias
+
+    given = [g.floats(10), *(g.floats(1) for _ in range(3)), np.abs(g.floats(1)) + 1]
+    check([Case("BatchNormalization", given, domain="", opset=13, want=want)], free={0})
+
+
 def silu(x: np.ndarray) -> np.ndarray:
     return x / (1 + np.exp(-x))
 

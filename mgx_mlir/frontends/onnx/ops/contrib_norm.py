@@ -81,10 +81,18 @@ def skip_simplified_layer_normalization(
     *,
     epsilon: float = 1e-12,
 ) -> Outputs:
-    """Import SkipSimplifiedLayerNormalization: an RMS norm of x + skip + bias."""
+    """Import SkipSimplifiedLayerNormalization: an RMS norm of x + skip + bias.
+
+    Output 1, which no norm without a mean defines, is the mean of squares, as in MIGraphX.
+    """
     total = summed(b, x, skip, bias)
     y, inverse = rms_norm(b, total, gamma, -1, epsilon)
-    return y, None, inverse, total
+    squares = None
+    if node.wants(1):
+        wide_total = convert(b, total, wide(b.dtype(total)))
+        axis = len(b.dims(total)) - 1
+        squares = b.reduce_mean(b.mul(wide_total, wide_total), axes=[axis])
+    return y, squares, inverse, total
 
 
 @onnx_op("SimplifiedLayerNormalization")  # ONNX has no such operator: onnxruntime writes it

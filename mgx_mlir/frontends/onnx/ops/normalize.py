@@ -19,6 +19,7 @@ from mgx_mlir.frontends.helpers import (
     require,
     require_extent,
     reshape,
+    squeeze,
     unsqueeze,
     wide,
 )
@@ -57,8 +58,23 @@ def batch_normalization(
 ) -> Outputs:
     """(x - mean) * scale / sqrt(variance + epsilon) + bias; in training with x's own moments."""
     dims = b.dims(x)
-    if len(dims) < 2:
-        raise ModelError(f"expected rank 2 or more, got {len(dims)}")
+    if not dims:
+        raise ModelError("expected rank 1 or more, got 0")
+    if len(dims) == 1:  # of one channel
+        found = batch_normalization(
+            b,
+            node,
+            unsqueeze(b, x, [1]),
+            scale,
+            bias,
+            mean,
+            variance,
+            epsilon=epsilon,
+            momentum=momentum,
+            training_mode=training_mode,
+        )
+        y, *rest = found if isinstance(found, tuple) else (found,)
+        return (squeeze(b, y, [1]), *rest)
     if node.opset < 15 and not training_mode and any(node.wants(i) for i in range(1, 5)):
         raise NotSupported("training outputs")
     if training_mode:
