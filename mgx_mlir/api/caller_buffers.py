@@ -15,6 +15,7 @@ import numpy as np
 from mgx_mlir.api.argument import argument, array_of
 from mgx_mlir.api.shape import shape
 from mgx_mlir.core.errors import MgxError, RunError
+from mgx_mlir.programs.layout import AnyShape, Shape
 from mgx_mlir.programs.signature import Port, Signature
 from mgx_mlir.runtime import hip
 from mgx_mlir.runtime.device import Device
@@ -81,6 +82,25 @@ def _check(
         text = ", ".join("?" if d < 0 else str(d) for d in wanted_dims)
         got = ", ".join(map(str, dims))
         raise RunError(f"{name}: expected {wanted}, {{{text}}}, got {dtype}, {{{got}}}")
+
+
+def standard(found: AnyShape) -> shape:
+    """Return the shape of a result, which a run writes row-major; a scalar stays one."""
+    if not isinstance(found, Shape) or found.is_dynamic or found.is_scalar:
+        return shape.of(found)
+    return shape.of(Shape.standard(found.dtype, found.dims))
+
+
+def in_order(result: np.ndarray) -> np.ndarray:
+    """Return a result row-major; a scalar stays one."""
+    return np.ascontiguousarray(result) if result.ndim else result
+
+
+def plain(value: object) -> object:
+    """Return the array of an argument in host memory; anything else as it is."""
+    if type(value) is argument and value._tensor is None and value.pointer is None:
+        return value._array
+    return value
 
 
 def values_of(params: Mapping[str, Any], device: Device | None) -> dict[str, Any]:

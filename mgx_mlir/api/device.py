@@ -11,7 +11,7 @@ import numpy as np
 from mgx_mlir.api.argument import argument
 from mgx_mlir.api.shape import shape
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.errors import ShapeError, UsageError
+from mgx_mlir.core.errors import ShapeError, TargetError, UsageError
 from mgx_mlir.hardware.machine import HIP_VARIABLE
 from mgx_mlir.programs.layout import Shape
 from mgx_mlir.runtime import hip
@@ -85,8 +85,18 @@ def allocate_gpu(
 
 
 def gpu_sync(*, device_id: int = 0, emulate: bool | None = None) -> None:
-    """Wait until all that was asked of the GPU is done; `emulate` as in `to_gpu`."""
-    hip.device_synchronize(gpu_device(device_id, emulate))
+    """Wait until all that was asked of the GPU is done; `emulate` as in `to_gpu`.
+
+    On a machine without HIP nothing can have been asked, and there is nothing to wait for. Errors:
+    TargetError where a GPU is named that is not there.
+    """
+    try:
+        device = gpu_device(device_id, emulate)
+    except TargetError:
+        if device_id or emulate:
+            raise
+        return
+    hip.device_synchronize(device)
 
 
 class context:

@@ -17,8 +17,11 @@ from mgx_mlir.api.argument import argument
 from mgx_mlir.api.caller_buffers import (
     Destinations,
     bound_weights,
+    in_order,
     output_parameters,
     parted,
+    plain,
+    standard,
     values_of,
 )
 from mgx_mlir.api.device import (
@@ -238,7 +241,7 @@ class program:
     def listed(self, entity: Instruction) -> Line:
         """Return an instruction's entry in the program's listing."""
         if self._lines is None:
-            self._lines = index_lines(self.listing())
+            self._lines = self.listing().by_value()
         found = self._lines.get(entity)
         if found is None:
             raise UsageError("the instruction is not part of the program")
@@ -271,12 +274,12 @@ class program:
         } | (dict(zip(names, shapes(), strict=True)) if names else {})
 
     def get_output_shapes(self) -> list[shape]:
-        """Return the shapes of the outputs, in order."""
-        found = self.program_ir
+        """Return the shapes of the outputs, in order; those of a compiled program are dense."""
+        found, seen = self.program_ir, shape.of if self._compiled is None else standard
         layout = ModuleShapes(found.module.operation, found.store)
         operations = entry_block(found.main()).operations
         end = operations[len(operations) - 1].operation
-        return [shape.of(layout.shape(v)) for v in end.operands]
+        return [seen(layout.shape(v)) for v in end.operands]
 
     # ---- modules -----------------------------------------------------------------------------
 
@@ -421,7 +424,7 @@ class program:
         if self._bound:
             params = {**self._bound, **params}
         if self._compiled is not None and trace is None and self._offload:
-            arrays = {n: v if type(v) is np.ndarray else _plain(v) for n, v in params.items()}
+            arrays = {n: v if type(v) is np.ndarray else plain(v) for n, v in params.items()}
             found = self._compiled.run_known(arrays)
             if found is not None:
                 wrapped = [argument.of_array(a) for a in found]
@@ -480,7 +483,8 @@ class program:
         found = (
             self._on_gpu().load().run(inputs) if held else compiled.execute(list(arrays.values()))
         )
-        return compiled.signature.grouped(into.take([argument.of_array(a) for a in found]))
+        dense = found if compiled.target != "ref" else map(in_order, found)  # of views, there
+        return compiled.signature.grouped(into.take([argument.of_array(a) for a in dense]))
 
     def _device(self) -> Device | None:
         """Return the GPU that the program runs on, None for a processor."""
@@ -527,13 +531,16 @@ class program:
         """Run after all that was asked of a HIP stream, given by its address.
 
         It returns when the results are there, so that whatever the caller puts on the stream next
-        comes after them. UsageError for a program of another target or a stream of another type.
+        comes after them. A program of another target takes the null stream, 0, and runs at once.
+        UsageError for another stream there, or a stream of another type.
         """
         check_stream(stream_name)
         if self.compiled.target != "gpu":
-            raise UsageError(
-                f"a program compiled for {self.compiled.target} does not run on a stream"
-            )
+            if stream:
+                raise UsageError(
+                    f"a program compiled for {self.compiled.target} does not run on a stream"
+                )
+            return self.run(params)
         context.of(self._on_gpu().load().device).wait_for(stream)
         return self.run(params)
 
@@ -578,22 +585,3 @@ def _unpickled(data: bytes, offload: bool) -> program:
     made = mgx_mlir.load_buffer(data)
     made._offload = offload
     return made
-
-
-def index_lines(listing: Listing) -> dict[Any, Line]:
-    """Map each instruction to its line of a listing."""
-    found: dict[Any, Line] = {}
-    for m in listing.modules:
-        for line in m.instructions:
-            for value in line.values:
-                found[value] = line
-            if line.operation is not None:
-                found.setdefault(line.operation, line)
-    return found
-
-
-def _plain(value: object) -> object:
-    """Return the array of an argument in host memory; anything else as it is."""
-    if type(value) is argument and value._tensor is None and value.pointer is None:
-        return value._array
-    return value

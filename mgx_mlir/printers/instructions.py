@@ -69,6 +69,17 @@ class Listing:
         """The main module."""
         return self.modules[0]
 
+    def by_value(self) -> dict[Any, ListedInstruction]:
+        """Map each value and operation to its line."""
+        found: dict[Any, ListedInstruction] = {}
+        for m in self.modules:
+            for line in m.instructions:
+                for value in line.values:
+                    found[value] = line
+                if line.operation is not None:
+                    found.setdefault(line.operation, line)
+        return found
+
 
 def static_shape(shape: AnyShape | None) -> Shape:
     """Return the shape of an instruction that is one tensor."""

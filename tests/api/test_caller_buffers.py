@@ -67,6 +67,26 @@ def test_results_are_written_there(compiled: Any) -> None:
     np.testing.assert_array_equal(wide.T, np.maximum(X, 0))
 
 
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_results_of_views_have_dense_shapes(target: str) -> None:
+    """A slice, a transpose and a broadcast: their strides are of what the passes see, no more."""
+    p = migraphx.program()
+    m = p.get_main_module()
+    x = m.add_parameter("x", migraphx.shape(type="float_type", lens=[3, 4]))
+    m.add_return(
+        [
+            m.add_instruction(migraphx.op("slice", axes=[1], starts=[1], ends=[3]), [x]),
+            m.add_instruction(migraphx.op("transpose", permutation=[1, 0]), [x]),
+            m.add_instruction(migraphx.op("multibroadcast", out_lens=[2, 3, 4]), [x]),
+        ]
+    )
+    p.compile(migraphx.get_target(target), offload_copy=False)
+    shapes = [s for n, s in p.get_parameter_shapes().items() if n != "x"]
+    assert [s.strides() for s in shapes] == [[2, 1], [3, 1], [12, 4, 1]]
+    assert [s.strides() for s in p.get_output_shapes()] == [[2, 1], [3, 1], [12, 4, 1]]
+    assert [a.get_shape().strides() for a in p.run({"x": X})] == [[2, 1], [3, 1], [12, 4, 1]]
+
+
 def test_an_input_is_a_buffer_too(compiled: Any) -> None:
     held = X.copy()
     compiled.run({"x": held, "main:#output_0": held})

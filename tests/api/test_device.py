@@ -58,7 +58,8 @@ def test_programs_of_other_targets_refuse_it() -> None:
     with pytest.raises(RunError, match="x: expected host memory"):
         p.run({"x": arg})
     with pytest.raises(UsageError, match="does not run on a stream"):
-        p.run_async({"x": ARRAYS[0]}, 0)
+        p.run_async({"x": ARRAYS[0]}, 0x1000)
+    assert p.run_async({"x": ARRAYS[0]}, 0)[0].tolist() == list(range(24))
     with pytest.raises(UsageError, match="expected a stream of type ihipStream_t"):
         p.run_async({"x": ARRAYS[0]}, 0, "cudaStream_t")
     assert p.run({"x": ARRAYS[0]})[0].tolist() == list(range(24))
@@ -77,7 +78,8 @@ def test_target_memory_of_a_host() -> None:
 WITHOUT = """
 import mgx_mlir as migraphx
 import numpy as np
-for call in (lambda: migraphx.to_gpu(np.zeros(2)), migraphx.gpu_sync,
+migraphx.gpu_sync()  # nothing was asked of a GPU
+for call in (lambda: migraphx.to_gpu(np.zeros(2)), lambda: migraphx.gpu_sync(device_id=1),
              lambda: migraphx.allocate_gpu(migraphx.shape(type="float_type", lens=[2]))):
     try:
         call()
