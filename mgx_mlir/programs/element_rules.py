@@ -97,6 +97,8 @@ class ElementRules:
         kinds = [TensorType.of(r).dtype for r in op.results]
         if name in ("multibroadcast", "broadcast"):
             return [self._spread(name, given[0], attributes, dims[0])]
+        if name == "require":
+            return [given[0]]  # where it is run on, its condition holds
         known = [a for a in given if a is not None]
         if len(known) != len(given) or not known:
             return nothing

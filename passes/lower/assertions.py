@@ -18,7 +18,8 @@ from mgx_mlir.passes.lower.iree import buffer_views
 _SCALARS = ("arith.", "hal.buffer_view.dim", "tensor.dim", "util.optimization_barrier")
 # give tensors that nothing computes, or that are waited for as they are
 _READY = ("arith.constant", "flow.tensor.alloca", "hal.tensor.import", "linalg.fill",
-          "tensor.empty", "util.optimization_barrier")  # fmt: skip
+          "ml_program.global_load_const", "tensor.empty",
+          "util.optimization_barrier")  # fmt: skip
 _ALIASES = ("flow.tensor.tie_shape", "tensor.cast", "tensor.collapse_shape", "tensor.expand_shape")
 
 
