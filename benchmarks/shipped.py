@@ -240,7 +240,11 @@ def main(argv: list[str] | None = None) -> int:
     if arguments.alone:
         found = files(arguments.folder, [])
         model, path = next(f for f in found if str(f[1]) == arguments.alone)
-        print(json.dumps(asdict(measure(model, path, arguments.fixed, arguments.rounds, arguments.seconds))))
+        print(
+            json.dumps(
+                asdict(measure(model, path, arguments.fixed, arguments.rounds, arguments.seconds))
+            )
+        )
         return 0
     rows: list[Row] = []
     for model, path in files(arguments.folder, arguments.words):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,6 +12,7 @@ from mgx_mlir.core.op import OPS, BroadcastOp, is_a
 from mgx_mlir.core.open_dims import may_be_negative
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.broadcasts import BroadcastForDot, BroadcastWithDims
+from mgx_mlir.dialects.migraphx.control import If
 from mgx_mlir.dialects.migraphx.views import Reshape
 from mgx_mlir.passes.simplify_dyn_ops import restate_results
 from mgx_mlir.programs.dim_probe import DimProbe
@@ -28,7 +30,7 @@ class NameOpenDims(Pass):
     A name is a number beyond all sizes, one for all equal expressions, so that passes see equal
     open dims as equal, and take a reshape or a broadcast to them for one of known dims.
     `forget_open_dims` undoes it; in between the numbers mean something in this process alone. A
-    program of several functions stays as it is.
+    program of several functions stays as it is, and so do the bodies of loops.
     """
 
     name: ClassVar[str] = "name_open_dims"
@@ -61,8 +63,12 @@ def _probe_of(function: ir.OpView) -> DimProbe:
     return probe
 
 
+def _values(block: ir.Block) -> list[ir.Value]:
+    return [*block.arguments, *(r for op in block.operations for r in op.results)]
+
+
 class Names:
-    """The naming of one block, of whose arguments `probe` knows the dims."""
+    """The naming of a block and of branches in it; `probe` knows the dims of its arguments."""
 
     def __init__(self, block: ir.Block, probe: DimProbe) -> None:
         self.block, self.probe = block, probe
@@ -72,12 +78,13 @@ class Names:
 
     def state(self) -> bool:
         """State the names in all types, and in ops that took them at run time."""
-        values = [*self.block.arguments, *(r for op in self.block.operations for r in op.results)]
+        blocks = list(self._blocks(self.block))
+        values = [v for block in blocks for v in _values(block)]
         told: list[tuple[ir.Value, TensorType]] = []
         # all of them first: what an op shows of the sizes holds for the ops ahead of it as well
         found = {v: self.probe.dims(v) for v in values if not TensorType.of(v).is_static}
-        for expressions in found.values():
-            for e in expressions:
+        for v in _values(self.block):  # those of branches may have run or not
+            for e in found.get(v, ()):
                 self.probe.prover.learn(e)  # no extent is negative where an op has run
         for v, expressions in found.items():
             t = TensorType.of(v)
@@ -87,10 +94,24 @@ class Names:
                 told.append((v, named))
         for v, named in told:
             v.set_type(named.mlir())
-        for view in list(self.block.operations):
-            self._simplify(view.operation)
-        self._share_broadcasts()
+        for block in blocks:
+            for view in list(block.operations):
+                self._simplify(view.operation)
+            self._share_broadcasts(block)
         return bool(told)
+
+    def _blocks(self, block: ir.Block) -> Iterator[ir.Block]:
+        """Yield a block and those of the branches in it, whose arguments are an if's operands."""
+        yield block
+        for view in block.operations:
+            op = view.operation
+            if not is_a(op, If):
+                continue
+            for region in op.regions:
+                inner = region.blocks[0]
+                for argument, v in zip(inner.arguments, list(op.operands)[1:], strict=True):
+                    self.probe.seen[argument] = self.probe.known(v)
+                yield from self._blocks(inner)
 
     def _name(self, e: Int) -> int:
         if isinstance(e, int):
@@ -112,10 +133,10 @@ class Names:
                 return False
         return True
 
-    def _share_broadcasts(self) -> None:
+    def _share_broadcasts(self, block: ir.Block) -> None:
         """Have each value broadcast once to the same named dims, however they were computed."""
         made: dict[tuple[ir.Value, ir.Type], ir.Value] = {}
-        for view in list(self.block.operations):
+        for view in list(block.operations):
             op = view.operation
             if is_a(op, BroadcastWithDims) and TensorType.of(op.results[0]).is_static:
                 first = made.setdefault((op.operands[0], op.results[0].type), op.results[0])

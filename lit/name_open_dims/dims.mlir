@@ -53,3 +53,65 @@ func.func @as_many_as_are_not_zero(%n: tensor<1xi64>, %x: tensor<1x4xf32>) -> te
   %2 = "migraphx.broadcast_with_dims"(%x, %1) : (tensor<1x4xf32>, tensor<2xi64>) -> tensor<?x4xf32>
   return %2 : tensor<?x4xf32>
 }
+
+// -----
+
+// A size behind a check is told: where it is run on, the check holds.
+// CHECK-LABEL: @size_behind_a_check
+// CHECK: "migraphx.multibroadcast"(%arg1, %{{.*}}) {{.*}} -> tensor<?x4xf32>
+// CHECK-NOT: "migraphx.broadcast_with_dims"
+func.func @size_behind_a_check(%x: tensor<?x4xf32>, %y: tensor<4xf32>) -> tensor<?x4xf32> {
+  %0 = "migraphx.dimensions_of"(%x) {start = 0 : i64, end = 1 : i64} : (tensor<?x4xf32>) -> tensor<1xi64>
+  %1 = "migraphx.literal"() {value = dense<3> : tensor<1xi64>} : () -> tensor<1xi64>
+  %2 = "migraphx.greater"(%0, %1) : (tensor<1xi64>, tensor<1xi64>) -> tensor<1xi64>
+  %3 = "migraphx.convert"(%2) {target_type = i1} : (tensor<1xi64>) -> tensor<1xi1>
+  %4 = "migraphx.require"(%0, %3) {expected = "more than 3 rows"} : (tensor<1xi64>, tensor<1xi1>) -> tensor<1xi64>
+  %5 = "migraphx.literal"() {value = dense<4> : tensor<1xi64>} : () -> tensor<1xi64>
+  %6 = "migraphx.concat"(%4, %5) {axis = 0 : i64} : (tensor<1xi64>, tensor<1xi64>) -> tensor<2xi64>
+  %7 = "migraphx.broadcast_with_dims"(%y, %6) : (tensor<4xf32>, tensor<2xi64>) -> tensor<?x4xf32>
+  %8 = "migraphx.add"(%x, %7) : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  return %8 : tensor<?x4xf32>
+}
+
+// -----
+
+// In branches too: a weight that is repeated over two open dims is a dot of rows.
+// CHECK-LABEL: @in_a_branch
+// CHECK: "migraphx.if"
+// CHECK: %[[X:.*]] = "migraphx.reshape"(%arg1) {dims = array<i64: -1, 8>} : (tensor<?x?x8xf32>) -> tensor<?x8xf32>
+// CHECK: "migraphx.dot"(%[[X]], %arg2) : (tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
+func.func @in_a_branch(%c: tensor<i1>, %x: tensor<?x?x8xf32>, %w: tensor<8x8xf32>) -> tensor<?x?x8xf32> {
+  %r = "migraphx.if"(%c) ({
+    %0 = "migraphx.dimensions_of"(%x) {start = 0 : i64, end = 1 : i64} : (tensor<?x?x8xf32>) -> tensor<1xi64>
+    %1 = "migraphx.literal"() {value = dense<8> : tensor<2xi64>} : () -> tensor<2xi64>
+    %2 = "migraphx.concat"(%0, %1) {axis = 0 : i64} : (tensor<1xi64>, tensor<2xi64>) -> tensor<3xi64>
+    %3 = "migraphx.broadcast_with_dims"(%w, %2) : (tensor<8x8xf32>, tensor<3xi64>) -> tensor<?x8x8xf32>
+    %4 = "migraphx.dot"(%x, %3) : (tensor<?x?x8xf32>, tensor<?x8x8xf32>) -> tensor<?x?x8xf32>
+    "migraphx.yield"(%4) : (tensor<?x?x8xf32>) -> ()
+  }, {
+    "migraphx.yield"(%x) : (tensor<?x?x8xf32>) -> ()
+  }) : (tensor<i1>) -> tensor<?x?x8xf32>
+  return %r : tensor<?x?x8xf32>
+}
+
+// -----
+
+// Near miss: what a branch needs of a size does not hold where the branch is not run. Beside x, a
+// table of 16 that is cut to the length is cut to no less; outside of the branch it may be.
+// CHECK-LABEL: @needed_in_a_branch_alone
+// CHECK: "migraphx.if"
+// CHECK: "migraphx.slice"
+// CHECK: "migraphx.slice"
+func.func @needed_in_a_branch_alone(%c: tensor<i1>, %x: tensor<?xf32>, %t: tensor<16xf32>) -> (tensor<?xf32>, tensor<?xf32>) {
+  %0 = "migraphx.literal"() {value = dense<0> : tensor<1xi64>} : () -> tensor<1xi64>
+  %1 = "migraphx.dimensions_of"(%x) {start = 0 : i64, end = 1 : i64} : (tensor<?xf32>) -> tensor<1xi64>
+  %r = "migraphx.if"(%c) ({
+    %2 = "migraphx.slice"(%t, %0, %1) {axes = array<i64: 0>, starts = array<i64>, ends = array<i64>} : (tensor<16xf32>, tensor<1xi64>, tensor<1xi64>) -> tensor<?xf32>
+    %3 = "migraphx.add"(%x, %2) : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+    "migraphx.yield"(%3) : (tensor<?xf32>) -> ()
+  }, {
+    "migraphx.yield"(%x) : (tensor<?xf32>) -> ()
+  }) : (tensor<i1>) -> tensor<?xf32>
+  %4 = "migraphx.slice"(%t, %0, %1) {axes = array<i64: 0>, starts = array<i64>, ends = array<i64>} : (tensor<16xf32>, tensor<1xi64>, tensor<1xi64>) -> tensor<?xf32>
+  return %r, %4 : tensor<?xf32>, tensor<?xf32>
+}

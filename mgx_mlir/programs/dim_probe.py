@@ -143,6 +143,7 @@ class DimProbe:
 
     def _observe(self, op: ir.Operation, stated: Sequence[TensorType], follows: bool) -> None:
         """Find out an op's results from what is known of its operands."""
+        self.prover.learning = not _may_be_left_out(op)
         rows: Rows = [t.dims for t in stated]
         arrays: list[np.ndarray | None] = [None] * len(stated)
         cls = op_class(op)
@@ -165,6 +166,7 @@ class DimProbe:
                 )
         else:
             rows = [self._merged(t.dims, t.dims) for t in stated]
+        self.prover.learning = True
         for r, dims, a in zip(op.results, rows, arrays, strict=True):
             self.seen[r] = Known(dims, a)
 
@@ -265,6 +267,16 @@ class DimProbe:
 def _says_little(t: TensorType) -> bool:
     """Return whether the operands of what gives this type may tell more: dims, or elements."""
     return not t.is_static or t.elements <= (MOST_FLOATS if t.dtype.is_float else MOST_ELEMENTS)
+
+
+def _may_be_left_out(op: ir.Operation) -> bool:
+    """Return whether an op stands in a branch or in a loop's body."""
+    parent = op.parent
+    while parent is not None and parent.name != "func.func":
+        if mnemonic(parent.operation) in ("if", "loop"):
+            return True
+        parent = parent.operation.parent
+    return False
 
 
 def _yielded(op: ir.Operation) -> list[ir.Value]:

@@ -37,6 +37,7 @@ class Prover:
     def __init__(self) -> None:
         self.space = Space(self.is_nonnegative, self.broadcast_together)
         self.facts: tuple[Expr, ...] = ()  # never negative in a run that ends without an error
+        self.learning = True  # not of ops that a run may leave out, in branches and loops
         self._known: dict[tuple[Expr, ...], bool] = {}
         self._left = _BUDGET
         self._busy = False
@@ -65,6 +66,8 @@ class Prover:
 
     def learn(self, e: Int) -> None:
         """Take it for granted that e is never negative, where that is not proved."""
+        if not self.learning:
+            return
         if isinstance(e, Expr) and len(self.facts) < _MOST_FACTS and not self.is_nonnegative(e):
             self.facts += (e,)
             self._known.clear()

@@ -17,6 +17,7 @@ from mgx_mlir.core.errors import RunError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.lower import assertions
 from mgx_mlir.passes.lower.module import ModuleLowering
+from mgx_mlir.passes.name_open_dims import Names
 from mgx_mlir.runtime.iree_runtime import LoadedModule
 from tests.targets.test_branch_moves import branches_of_convolutions
 
@@ -117,6 +118,8 @@ def test_what_is_computed_ahead_of_an_assertion_is_waited_for(
         return ir.InsertionPoint.current
 
     monkeypatch.setattr(assertions.Places, "first", here)
+    # with names in branches, what follows a convolution is one kernel with it
+    monkeypatch.setattr(Names, "_blocks", lambda self, block: iter([block]))
     compiled = mgx_mlir.compile(model, "cpu", threads=1, cache=False)
     for k in (np.array(True), np.array(False)):
         (got,), (want,) = compiled.run(k=k, x=x), session.run(None, {"k": k, "x": x})
@@ -207,3 +210,33 @@ def test_views_of_what_is_waited_for_stand_behind_it(monkeypatch: pytest.MonkeyP
             given = {"k": np.array(k), "a": a, "s": s}
             (got,), (want,) = compiled.run(given), session.run(None, given)
             np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+WEIGHT_BEHIND_A_BRANCH = """<ir_version: 8, opset_import: ["":18]>
+g (bool k, float[n,64] a, float[m,64] b) => (float[x,64] y) {
+  c = If(k) <then_branch = t () => (float[x,64] u) { u = Add(a,b) },
+             else_branch = e () => (float[x,64] v) { v = MatMul(a,w) }>
+  y = MatMul(c,w)
+}"""
+
+
+def test_a_branch_that_asserts_waits_for_no_weight(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing computes a weight: waiting for it would copy it in each call."""
+    model = parser.parse_model(WEIGHT_BEHIND_A_BRANCH)
+    weight = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(weight, "w"))
+    settled: list[str] = []
+    settle = assertions.buffer_views.settled
+
+    def noted(e: Any, value: ir.Value) -> ir.Value:
+        settled.append(value.owner.name)
+        return settle(e, value)
+
+    monkeypatch.setattr(assertions.buffer_views, "settled", noted)
+    compiled = mgx_mlir.compile(model.SerializeToString(), "cpu", cache=False)
+    assert "ml_program.global_load_const" not in settled
+    a, b = (np.resize(rows(80), (5, 64)) / n for n in (3, 8))
+    np.testing.assert_allclose(compiled.run(k=np.array(True), a=a, b=b)[0], (a + b) @ weight,
+                               rtol=1e-4, atol=1e-4)  # fmt: skip
+    np.testing.assert_allclose(compiled.run(k=np.array(False), a=a, b=b)[0], a @ weight @ weight,
+                               rtol=1e-4, atol=1e-4)  # fmt: skip
