@@ -20,11 +20,11 @@ from mgx_mlir.passes.lower.cpu.attention_rows import rows_one_by_one
 from mgx_mlir.passes.lower.cpu.attention_site import AttentionSite
 from mgx_mlir.passes.lower.cpu.elements import narrow, unrounded
 from mgx_mlir.passes.lower.cpu.exponential import exp
+from mgx_mlir.passes.lower.cpu.isa import ANY, Isa, current_isa
 from mgx_mlir.passes.lower.cpu.named_body import NamedBody
 from mgx_mlir.passes.lower.cpu.workgroup_builder import SCRATCH_BYTES, Index, WorkgroupBuilder
 from mgx_mlir.passes.lower.scalar import TypedScalar
 
-LANES = 16
 FEW = 8  # queries from which on they are computed together
 INFINITY = float("inf")
 
@@ -34,7 +34,9 @@ def attention(e: LoweringContext, form: AttentionForm, body: NamedBody, t: Tenso
     order = list(body.tensors)
     out = [body.index(e, d) for d in form.out.dims]
     queries = body.index(e, form.queries)
-    rows = min(2 * LANES, queries) if isinstance(queries, int) else 2 * LANES
+    isa = current_isa() or ANY
+    rows = isa.lanes * isa.attention_tile[1]
+    rows = min(rows, queries) if isinstance(queries, int) else rows
     groups = e.product([body.index(e, d) for d in form.lead])
 
     def build(k: WorkgroupBuilder) -> list[workgroup_builder.ResultTile]:
@@ -42,7 +44,7 @@ def attention(e: LoweringContext, form: AttentionForm, body: NamedBody, t: Tenso
         tile = k.empty(site.sizes, t.dtype)
 
         def block() -> list[ir.Value]:
-            return [_Block(site).run(tile)]
+            return [_Block(site, isa).run(tile)]
 
         def few() -> list[ir.Value]:
             assert form.rows is not None
@@ -66,34 +68,42 @@ def attention(e: LoweringContext, form: AttentionForm, body: NamedBody, t: Tenso
 
 
 class _Block:
-    """The work of one group, with a vector along 16 queries."""
+    """The work of one group, with a vector along as many queries as a register has lanes."""
 
-    def __init__(self, site: AttentionSite) -> None:
+    def __init__(self, site: AttentionSite, isa: Isa) -> None:
         self.site, self.k, self.elements, self.form = site, site.k, site.elements, site.form
         form = self.form
         self.lead, self.first, self.rows = site.lead, site.first, site.rows
         self.out, self.keys_count = site.out, site.keys
-        self.vectors = -(-self.rows // LANES)
-        self.width = self.vectors * LANES
+        self.lanes = isa.lanes
+        self.vectors = -(-self.rows // self.lanes)
+        self.width = self.vectors * self.lanes
+        # keys, or elements of a value, by the registers of queries
+        self.step = isa.attention_tile[0]
+        # what is read along the keys comes in parts that KEY_BLOCK is a multiple of
+        turned = any(tile.turned for tile in form.operands.values())
+        steps = (n for n in range(self.step, 0, -1) if not turned or KEY_BLOCK % n == 0)
+        self.key_step = next(steps)
         sums = (form.width + form.depth) * self.width * 4
-        fitting = (SCRATCH_BYTES - sums) // (self.width * 4) // KEY_BLOCK * KEY_BLOCK
+        step = self.key_step
+        fitting = (SCRATCH_BYTES - sums) // (self.width * 4) // step * step
         keys = self.keys_count
         whole = isinstance(keys, int) and keys <= fitting
-        self.block = keys if isinstance(keys, int) and whole else max(fitting, KEY_BLOCK)
+        self.block = keys if isinstance(keys, int) and whole else max(fitting, step)
 
     def query(self, vector_index: int, i: int) -> Index:
         """Return the query in a lane; past the last one it is read again."""
         k, queries = self.k, self.site.queries
         if isinstance(queries, int):
-            return k.add(self.first, min(vector_index * LANES + i, self.rows - 1))
-        return k.min(k.add(self.first, vector_index * LANES + i), k.sub(queries, 1))
+            return k.add(self.first, min(vector_index * self.lanes + i, self.rows - 1))
+        return k.min(k.add(self.first, vector_index * self.lanes + i), k.sub(queries, 1))
 
     def run(self, tile: ir.Value) -> ir.Value:
         """Return the result's tile with the block's rows."""
         k, form, count = self.k, self.form, self.keys_count
         queries = self.turned_queries()
-        low = k.splat(-INFINITY, LANES)
-        zero = k.splat(0.0, LANES)
+        low = k.splat(-INFINITY, self.lanes)
+        zero = k.splat(0.0, self.lanes)
         state: list[ir.Value] = [low] * self.vectors + [zero] * self.vectors
         sums = k.empty((form.depth, self.width))
         if isinstance(count, int) and self.block == count:
@@ -123,13 +133,14 @@ class _Block:
             for v in range(self.vectors):
                 rows = [
                     elements.f32(form.q(elements, [*self.lead, self.query(v, i), d], n), n)
-                    for i in range(LANES)
+                    for i in range(self.lanes)
                 ]
                 for j, column in enumerate(elements.rows(rows)):
-                    found = k.write(column, found, [k.add(d, j), v * LANES])
+                    found = k.write(column, found, [k.add(d, j), v * self.lanes])
             return [found]
 
-        return self.in_steps(form.width, [k.empty((form.width, self.width))], some, form.q_run)[0]
+        step = min(form.q_run, self.lanes)
+        return self.in_steps(form.width, [k.empty((form.width, self.width))], some, step)[0]
 
     def cleared(self, sums: ir.Value) -> ir.Value:
         k = self.k
@@ -137,7 +148,7 @@ class _Block:
         def row(i: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
             made = carried[0]
             for v in range(self.vectors):
-                made = k.write(k.splat(0.0, LANES), made, [i, v * LANES])
+                made = k.write(k.splat(0.0, self.lanes), made, [i, v * self.lanes])
             return [made]
 
         return k.loop(0, self.form.depth, 1, [sums], row)[0]
@@ -169,8 +180,8 @@ class _Block:
 
     def unless_low(self, high: ir.Value) -> ir.Value:
         k = self.k
-        low = arith.CmpFOp(1, high, k.splat(-INFINITY, LANES)).result
-        return arith.SelectOp(low, k.splat(0.0, LANES), high).result
+        low = arith.CmpFOp(1, high, k.splat(-INFINITY, self.lanes)).result
+        return arith.SelectOp(low, k.splat(0.0, self.lanes), high).result
 
     def scores(
         self, queries: ir.Value, start: Index, count: Index, high: list[ir.Value]
@@ -199,25 +210,25 @@ class _Block:
                         self.unless_past(x, k.add(at, i), count) for i, x in enumerate(column)
                     ]
                 for i, x in enumerate(column):
-                    into = k.write(x, into, [k.add(at, i), v * LANES])
+                    into = k.write(x, into, [k.add(at, i), v * self.lanes])
                     above = arith.CmpFOp(2, x, maxima[v]).result  # ogt: a NaN is in the sum
                     maxima[v] = arith.SelectOp(above, x, maxima[v]).result
             return [into, *maxima]
 
-        made, *high = self.in_steps(count, [made, *high], some)
+        made, *high = self.in_steps(count, [made, *high], some, self.key_step)
         return made, high
 
     def unless_past(self, x: ir.Value, at: Index, count: Index) -> ir.Value:
         """Return scores, or -inf from the key `count` on."""
         k = self.k
-        return arith.SelectOp(k.is_less(at, count), x, k.splat(-INFINITY, LANES)).result
+        return arith.SelectOp(k.is_less(at, count), x, k.splat(-INFINITY, self.lanes)).result
 
     def in_steps(
         self,
         count: Index,
         carried: Sequence[ir.Value],
         some: Callable[[Index, int, bool, list[ir.Value]], list[ir.Value]],
-        step: int = KEY_BLOCK,
+        step: int,
     ) -> list[ir.Value]:
         """`some(at, n, ragged, carried)` over [0, count) in steps of `step`.
 
@@ -238,15 +249,15 @@ class _Block:
         k, form, n = self.k, self.form, len(keys)
 
         def one(d: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
-            q = [k.read(queries, [d, v * LANES], LANES) for v in range(self.vectors)]
+            q = [k.read(queries, [d, v * self.lanes], self.lanes) for v in range(self.vectors)]
             out: list[ir.Value] = []
             for i in range(n):
                 element = form.k(self.elements, [*self.lead, d, keys[i]], 0)
-                x = k.broadcast(element.value, LANES)
+                x = k.broadcast(element.value, self.lanes)
                 out += [k.fma(x, q[v], carried[i * self.vectors + v]) for v in range(self.vectors)]
             return out
 
-        zeros = [k.splat(0.0, LANES)] * (n * self.vectors)
+        zeros = [k.splat(0.0, self.lanes)] * (n * self.vectors)
         found = k.loop(0, form.width, 1, zeros, one)
         return [found[i * self.vectors : (i + 1) * self.vectors] for i in range(n)]
 
@@ -276,23 +287,23 @@ class _Block:
                 known[op.results[0]] = self.elements.pointwise(
                     op.opview, [known[x] for x in op.operands]
                 )
-            out.append(self.elements.f32(known[wanted], LANES))
+            out.append(self.elements.f32(known[wanted], self.lanes))
         return out
 
     def operand(self, tile: Tile, v: int, at: Index, n: int) -> list[TypedScalar]:
         """Return a further operand as `n` vectors along the queries."""
         k = self.k
         if not tile.turned:
-            first = self.k.add(self.first, v * LANES)
-            full = isinstance(self.site.queries, int) and (v + 1) * LANES <= self.rows
+            first = self.k.add(self.first, v * self.lanes)
+            full = isinstance(self.site.queries, int) and (v + 1) * self.lanes <= self.rows
             if full or tile.uniform:
                 return [
-                    tile.read(self.elements, [*self.lead, first, k.add(at, i)], LANES)
+                    tile.read(self.elements, [*self.lead, first, k.add(at, i)], self.lanes)
                     for i in range(n)
                 ]
             return [self.short(tile, v, k.add(at, i)) for i in range(n)]
         rows = [
-            tile.read(self.elements, [*self.lead, self.query(v, i), at], n) for i in range(LANES)
+            tile.read(self.elements, [*self.lead, self.query(v, i), at], n) for i in range(self.lanes)
         ]
         dtype = rows[0].dtype
         columns = self.elements.rows([r.value for r in rows])
@@ -301,7 +312,7 @@ class _Block:
     def short(self, tile: Tile, v: int, at: Index) -> TypedScalar:
         """Return a vector along fewer queries than lanes: element by element."""
         found = [
-            tile.read(self.elements, [*self.lead, self.query(v, i), at], 1) for i in range(LANES)
+            tile.read(self.elements, [*self.lead, self.query(v, i), at], 1) for i in range(self.lanes)
         ]
         dtype = found[0].dtype
         return TypedScalar(self.elements.rows([f.value for f in found])[0], dtype)
@@ -315,13 +326,13 @@ class _Block:
         def one(i: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
             into, totals = carried[0], carried[1:]
             for v in range(self.vectors):
-                x = k.read(into, [i, v * LANES], LANES)
+                x = k.read(into, [i, v * self.lanes], self.lanes)
                 y = exp(k, arith.SubFOp(x, high[v]).result)
-                into = k.write(y, into, [i, v * LANES])
+                into = k.write(y, into, [i, v * self.lanes])
                 totals[v] = arith.AddFOp(totals[v], y).result
             return [into, *totals]
 
-        zeros = [k.splat(0.0, LANES)] * self.vectors
+        zeros = [k.splat(0.0, self.lanes)] * self.vectors
         made, *totals = k.loop(0, count, 1, [scores, *zeros], one)
         return made, totals
 
@@ -337,22 +348,22 @@ class _Block:
         k, form = self.k, self.form
 
         def some(depth: Index, n: int, _: bool, carried: list[ir.Value]) -> list[ir.Value]:
-            begin = [k.splat(0.0, LANES)] * (n * self.vectors)
+            begin = [k.splat(0.0, self.lanes)] * (n * self.vectors)
             if shrink is not None:
                 begin = [
                     arith.MulFOp(
-                        k.read(carried[0], [k.add(depth, i), v * LANES], LANES), shrink[v]
+                        k.read(carried[0], [k.add(depth, i), v * self.lanes], self.lanes), shrink[v]
                     ).result
                     for i in range(n)
                     for v in range(self.vectors)
                 ]
 
             def one(key: ir.Value, acc: list[ir.Value]) -> list[ir.Value]:
-                w = [k.read(weights, [key, v * LANES], LANES) for v in range(self.vectors)]
+                w = [k.read(weights, [key, v * self.lanes], self.lanes) for v in range(self.vectors)]
                 out: list[ir.Value] = []
                 for i in range(n):
                     at = [*self.lead, k.add(start, key), k.add(depth, i)]
-                    x = k.broadcast(form.v(self.elements, at, 0).value, LANES)
+                    x = k.broadcast(form.v(self.elements, at, 0).value, self.lanes)
                     out += [k.fma(x, w[v], acc[i * self.vectors + v]) for v in range(self.vectors)]
                 return out
 
@@ -360,11 +371,11 @@ class _Block:
             into = carried[0]
             for i in range(n):
                 for v in range(self.vectors):
-                    at = [k.add(depth, i), v * LANES]
+                    at = [k.add(depth, i), v * self.lanes]
                     into = k.write(found[i * self.vectors + v], into, at)
             return [into]
 
-        return self.in_steps(form.depth, [sums], some)[0]
+        return self.in_steps(form.depth, [sums], some, self.step)[0]
 
     # ---- the result --------------------------------------------------------------------------
 
@@ -378,7 +389,7 @@ class _Block:
             for v in range(self.vectors):
                 column: list[ir.Value] = []
                 for i in range(n):
-                    x = k.read(sums, [k.add(depth, i), v * LANES], LANES)
+                    x = k.read(sums, [k.add(depth, i), v * self.lanes], self.lanes)
                     column.append(arith.MulFOp(x, inverse[v]).result)
                 done: list[ir.Value] = []
                 for i in range(0, n, KEY_BLOCK):
@@ -387,11 +398,11 @@ class _Block:
                         column[i : i + KEY_BLOCK], v, k.add(depth, i),
                     )  # fmt: skip
                 rows = self.elements.rows(done)
-                for i in range(min(LANES, self.rows - v * LANES)):
+                for i in range(min(self.lanes, self.rows - v * self.lanes)):
                     at: list[Index] = [0] * out.rank
-                    at[form.query_dim], at[form.depth_dim] = self.site.row(v * LANES + i), depth
+                    at[form.query_dim], at[form.depth_dim] = self.site.row(v * self.lanes + i), depth
                     row = narrow(k, TypedScalar(rows[i], dtypes.FLOAT), out.dtype, n)
                     tile = k.write(row.value, tile, at)
             return [tile]
 
-        return self.in_steps(form.depth, [tile], some, LANES)[0]
+        return self.in_steps(form.depth, [tile], some, self.lanes)[0]

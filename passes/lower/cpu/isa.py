@@ -14,7 +14,8 @@ from mgx_mlir.hardware.machine import processor_features
 class Isa:
     """lanes: of f32 in a register. tiles: the accumulators of a convolution, (pixels, registers),
     best first; with the operands they fill no more than the registers there are. dot_tiles: those
-    of a matrix product. registers: how many there are. bf16_dot: LLVM's instruction that adds the
+    of a matrix product. attention_tile: keys by the registers of queries that their scores are made
+    of, and elements of a value by those that weigh it. registers: how many there are. bf16_dot: LLVM's instruction that adds the
     products of two neighbours of bf16 to each lane of f32, if there is one. byte_dot: the one that
     adds the products of four neighbours of u8 and i8 to each lane of i32. word_dot: the one that
     sums the products of two neighbours of i16 in each lane of i32. table: the one that looks each
@@ -24,6 +25,7 @@ class Isa:
     lanes: int
     tiles: tuple[tuple[int, int], ...]
     dot_tiles: tuple[tuple[int, int], ...]
+    attention_tile: tuple[int, int] = (8, 2)
     registers: int = 32
     bf16_dot: str = ""
     byte_dot: str = ""
@@ -56,10 +58,13 @@ AVX2 = Isa(
     8,
     ((6, 2), (6, 1)),
     dot_tiles=((6, 2), (6, 1)),
+    attention_tile=(6, 2),
     registers=16,
     word_dot="llvm.x86.avx2.pmadd.wd",
 )
-NEON = Isa(4, ((6, 4), (6, 1)), dot_tiles=((6, 4), (8, 2), (8, 1)))
+NEON = Isa(4, ((6, 4), (6, 1)), dot_tiles=((6, 4), (8, 2), (8, 1)), attention_tile=(6, 4))
+# of a processor that is not known: wide vectors, which the compiler cuts
+ANY = Isa(16, ((8, 2), (8, 1)), dot_tiles=((8, 2), (8, 1)))
 
 # names of LLVM's processors, by what their names begin with
 _NAMES: tuple[tuple[Isa, tuple[str, ...]], ...] = (
