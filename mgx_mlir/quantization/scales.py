@@ -11,9 +11,11 @@ from typing import Any
 
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.files import atomic, read_bytes
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import ViewOp, is_a
 from mgx_mlir.quantization.calibrate import Calibration
 from mgx_mlir.quantization.ranges import Range
-from mgx_mlir.quantization.sites import Place, Site
+from mgx_mlir.quantization.sites import Place, Site, op_name
 
 _FORMAT = "mgx_mlir ranges"
 _VERSION = 1
@@ -21,15 +23,22 @@ _VERSION = 1
 
 @dataclass
 class KnownRanges:
-    """The range of each computed operand of each product, by the product's name."""
+    """The range of each computed operand of each product, by the product's name.
+
+    makers: what makes these operands, where a calibration found the ranges. It is not saved.
+    """
 
     ranges: dict[str, list[Range | None]] = field(default_factory=dict)
+    makers: dict[str, list[str]] = field(default_factory=dict)
 
     @staticmethod
     def of(sites: Sequence[Site], seen: Calibration, method: str, percentile: float) -> KnownRanges:
         """Choose the ranges of what a calibration saw."""
         chosen = {p: o.range(method, percentile) for p, o in seen.observers.items()}
-        return KnownRanges({s.name: [chosen.get(p) for p in s.values] for s in sites})
+        return KnownRanges(
+            {s.name: [chosen.get(p) for p in s.values] for s in sites},
+            {s.name: makers(s) for s in sites},
+        )
 
     def by_place(self, sites: Sequence[Site]) -> dict[Place, Range]:
         """Return the ranges of these products' operands; of products that are not known, none."""
@@ -73,6 +82,22 @@ class KnownRanges:
                 raise FileError(f"'{key}' expected a list of ranges", location=name)
             found[str(key)] = [_range(r, str(key), name) for r in each]
         return KnownRanges(found)
+
+
+def is_ranges(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file begins as what `KnownRanges.save` writes. Errors: FileError."""
+    return _FORMAT.encode() in bytes(read_bytes(os.fspath(path))[:200])
+
+
+def makers(site: Site) -> list[str]:
+    """Return the source node that makes each computed operand of a product, behind views; "" for
+    an argument of the program."""
+    found: list[str] = []
+    for value in site.op.operands[: len(site.values)]:
+        while not isinstance(value.owner, ir.Block) and is_a(value.owner, ViewOp):
+            value = value.owner.operation.operands[0]
+        found.append("" if isinstance(value.owner, ir.Block) else op_name(value.owner.operation))
+    return found
 
 
 def _range(value: object, key: str, path: str) -> Range | None:

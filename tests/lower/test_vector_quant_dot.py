@@ -31,13 +31,14 @@ COMPILES = settings(
     suppress_health_check=[HealthCheck.too_slow],
 )
 STEP = "fuse_pointwise_reduce{weighted=true}"
-# a processor with an instruction for bytes, one for words, and one for neither
-ARCHS = ("host", "haswell", "neoverse-v1")
+# the one at hand; one with an instruction for pairs, and one for none, whose code runs here too
+ARCHS = ("host", "haswell", "a64fx")
 
 
 @dataclass(frozen=True)
 class Product:
-    """rows x depth x columns; `ends`: the operands are the ends of their types alone."""
+    """rows x depth x columns; `ends`: the operands are the ends of their types alone; `near`: most
+    weights are small, so that products of two can be summed in 16 bits."""
 
     rows: tuple[int, ...]
     depth: int
@@ -46,6 +47,7 @@ class Product:
     ends: bool = False
     open: bool = False
     after: str = "nothing"
+    near: bool = False
 
 
 products = st.builds(
@@ -57,12 +59,15 @@ products = st.builds(
     st.booleans(),
     st.booleans(),
     st.sampled_from(("nothing", "dequantised", "quantised")),
+    st.booleans(),
 )
 # the ends of both types over a long depth, tails of every kind, one row
 KNOWN = [
     Product((9,), 1023, 48, ends=True),
     Product((9,), 1024, 49, signed=True, ends=True),
     Product((1,), 64, 200, signed=True, after="quantised"),
+    Product((13,), 515, 70, near=True),
+    Product((7,), 131, 33, signed=True, near=True),
     Product((2, 3), 5, 17, open=True, after="dequantised"),
     Product((33,), 31, 96, signed=True, open=True, after="quantised"),
 ]
@@ -78,6 +83,9 @@ def _drawn(rng: np.random.Generator, dims: Sequence[int], dtype: Any, ends: bool
 def _add(made: Programs, p: Product, rng: np.random.Generator) -> None:
     x = _drawn(rng, (*p.rows, p.depth), np.int8 if p.signed else np.uint8, p.ends)
     w = _drawn(rng, (p.depth, p.columns), np.int8, p.ends)
+    if p.near and not p.ends:
+        w = np.clip(np.rint(rng.standard_normal(w.shape) * 40), -128, 127).astype(np.int8)
+        x[..., :] = rng.choice(np.array([np.iinfo(x.dtype).min, np.iinfo(x.dtype).max]), x.shape)
     scale = rng.uniform(1e-4, 1e-3, p.columns).astype(np.float32)
     bias = rng.integers(-(1 << 20), 1 << 20, p.columns).astype(np.int32)
     sums = np.matmul(x.astype(np.int64), w.astype(np.int64)) + bias
@@ -133,9 +141,11 @@ def test_products(arch: str, drawn: Sequence[Product]) -> None:
 
 
 FLAGS = {
+    "a64fx": ("--iree-llvmcpu-target-triple=aarch64-unknown-linux-gnu",),
     "neoverse-v1": ("--iree-llvmcpu-target-triple=aarch64-unknown-linux-gnu",),
     "skylake-avx512": (),
     "icelake-server": (),
+    "alderlake": (),
 }
 
 

@@ -325,6 +325,8 @@ def _packed(
         *("convolution", shape.planar, cut.block, cut.width),
         *(shape.unit, shape.signed, shape.narrow),
     )
+    if shape.is_bytes:
+        layout = (*layout, byte_convolution.panels_of(shape, cut.width, isa).key)
     dims = (*shape.kernel, shape.inputs, shape.outputs)
 
     def make() -> np.ndarray:

@@ -20,7 +20,8 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
-from mgx_mlir.passes.lower.cpu.dot_instructions import byte_sums, pair_sums
+from mgx_mlir.passes.lower.cpu.byte_panels import BytePanels
+from mgx_mlir.passes.lower.cpu.dot_instructions import byte_products, byte_unit, pair_sums
 from mgx_mlir.passes.lower.cpu.elements import Elements
 from mgx_mlir.passes.lower.cpu.few_bits import FEW_ROWS, UNIT, FewBits, Widening, direct_sums
 from mgx_mlir.passes.lower.cpu.isa import Isa
@@ -160,6 +161,12 @@ def pack(weights: np.ndarray, width: int, unit: int = 1) -> np.ndarray:
     padded[: weights.shape[0], : weights.shape[1]] = weights
     ordered = padded.reshape(depth // unit, unit, count, width).transpose(2, 0, 3, 1)
     return np.ascontiguousarray(ordered).reshape(count, depth // unit, width * unit)
+
+
+def byte_panels(depth: int, width: int, isa: Isa, *, signed: bool) -> BytePanels:
+    """Return the layout of a product's weights of 8 bits."""
+    unit = byte_unit(isa)
+    return BytePanels(isa, signed, width, -(-depth // unit), depth // unit)
 
 
 def product(
@@ -468,10 +475,7 @@ class _Body:
                 k, self.isa, (self.x, self.w), rows, self.panel_number(p), self.depth, init
             )
         if self.shape.dtype.is_integer:
-            panel, signed = self.panel_number(p), self.shape.dtype.is_signed
-            return byte_sums(
-                k, self.isa, (self.x, self.w), rows, panel, self.depth, init, signed=signed
-            )
+            return self.byte_sums(self.panel_number(p), rows)
 
         def weights(d: Index, column: int) -> ir.Value:
             if self.cut.block:
@@ -491,6 +495,27 @@ class _Body:
             return out
 
         return k.loop(0, self.count, 1, list(init), step)
+
+    def byte_sums(self, panel: Index, rows: Sequence[Index]) -> list[ir.Value]:
+        """Return the accumulators of rows of 8-bit integers."""
+        k, depth, signed, unit = self.k, self.depth, self.shape.dtype.is_signed, byte_unit(self.isa)
+        assert isinstance(depth, int)
+        panels = byte_panels(depth, self.cut.width, self.isa, signed=signed)
+        sums = panels.starts(k, self.w, panel) * len(rows)
+
+        def neighbours(group: Index, masked: float | None = None) -> list[ir.Value]:
+            at = k.mul(group, unit)
+            return [k.read(self.x, [row, at], unit, masked=masked) for row in rows]
+
+        sums = panels.added(k, self.w, panel, 0, neighbours, sums)
+        if not depth % unit:
+            return sums
+        multiply = byte_products(k, self.isa, signed=signed)
+        columns = panels.columns(k, self.w, panel, depth // unit)
+        last: list[ir.Value] = []
+        for i, x in enumerate(neighbours(depth // unit, 0.0)):
+            last += multiply(x, columns, sums[i * self.vectors : (i + 1) * self.vectors])
+        return last
 
     def panel_number(self, p: Index) -> Index:
         """Return which panel of packed weights it is."""

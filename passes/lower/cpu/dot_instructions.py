@@ -2,13 +2,15 @@
 
 The weights are packed with such neighbours next to each other. Which instruction there is depends
 on the processor (isa.py); 8-bit integers have a form without any.
+
+Without an instruction for four bytes there may be one that sums two products of u8 and i8 in 16
+bits. It saturates, but not where two weights of a sign are small: those are told apart when they
+are packed (byte_pairs.py). The rest are multiplied as words (i16), after every other byte.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-
-import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir, vector
@@ -21,17 +23,14 @@ SIGN = 0x80808080 - (1 << 32)  # what i8 and u8 less 128 differ by, in each byte
 
 def byte_unit(isa: Isa) -> int:
     """Return how many neighbours along the depth of 8-bit integers are read together."""
-    return 4 if isa.byte_dot else 2 if isa.word_dot else 1
+    return 4 if isa.byte_dot or isa.byte_pairs else 1
 
 
-def byte_start(weights: np.ndarray, isa: Isa, *, signed: bool) -> np.ndarray | None:
-    """Return what the sums of each column of weights [K, N] begin with, i32; None for 0.
-
-    The instruction for bytes takes u8 times i8: i8 operands come to it with 128 added.
-    """
-    if not signed or not isa.byte_dot:
-        return None
-    return -128 * weights.sum(0, dtype=np.int32)
+def byte_shift(isa: Isa, *, signed: bool) -> int:
+    """Return what is added to 8-bit operands, signed or not, to have the instruction's sign."""
+    if byte_unit(isa) == 1 or signed == isa.signed_bytes:
+        return 0
+    return 128 if signed else -128
 
 
 def pair_sums(
@@ -63,44 +62,6 @@ def pair_sums(
     return k.loop(0, k.div(depth, PAIR), 1, list(init), step)
 
 
-def byte_sums(
-    k: WorkgroupBuilder,
-    isa: Isa,
-    operands: tuple[ir.Value, ir.Value],
-    rows: Sequence[Index],
-    panel: Index,
-    depth: Index,
-    init: Sequence[ir.Value],
-    *,
-    signed: bool,
-) -> list[ir.Value]:
-    """Return `pair_sums` of 8-bit integers, x signed or not and i8 weights, in i32.
-
-    Where `byte_start` gives something, it stands behind the depth of each packed panel.
-    """
-    x, w = operands
-    unit, lanes, vectors = byte_unit(isa), isa.lanes, len(init) // max(1, len(rows))
-    assert isinstance(depth, int)
-    multiply = byte_products(k, isa, signed=signed)
-    groups = depth // unit
-
-    def step(d: Index, sums: list[ir.Value], masked: float | None = None) -> list[ir.Value]:
-        columns = _columns(k, w, panel, d, unit * lanes, vectors)
-        out: list[ir.Value] = []
-        for i, row in enumerate(rows):
-            bytes_ = k.read(x, [row, k.mul(d, unit)], unit, masked=masked)
-            out += multiply(bytes_, columns, sums[i * vectors : (i + 1) * vectors])
-        return out
-
-    sums = list(init)
-    if signed and isa.byte_dot:
-        starts = _columns(k, w, panel, -(-depth // unit), unit * lanes, vectors)
-        kind = k.vector_type(lanes, dtypes.INT32)
-        sums = [vector.BitCastOp(kind, v).result for v in starts] * len(rows)
-    sums = k.loop(0, groups, 1, sums, step)
-    return step(groups, sums, 0.0) if depth % unit else sums
-
-
 Multiply = Callable[[ir.Value, Sequence[ir.Value], Sequence[ir.Value]], list[ir.Value]]
 
 
@@ -121,17 +82,14 @@ def pair_products(k: WorkgroupBuilder, isa: Isa) -> Multiply:
 
 def byte_products(k: WorkgroupBuilder, isa: Isa, *, signed: bool) -> Multiply:
     """Return what adds the products of one row's neighbours with some registers of weights."""
-    lanes = isa.lanes
+    lanes, shift = isa.lanes, byte_shift(isa, signed=signed)
     words = k.vector_type(lanes, dtypes.INT32)
     extend = arith.ExtSIOp if signed else arith.ExtUIOp
 
     def by_bytes(
         x: ir.Value, columns: Sequence[ir.Value], sums: Sequence[ir.Value]
     ) -> list[ir.Value]:
-        word = _word(k, x, lanes)
-        if signed:
-            word = arith.XOrIOp(word, k.splat(SIGN, lanes, dtypes.INT32)).result
-        value = vector.BitCastOp(k.vector_type(4 * lanes, dtypes.INT8), word).result
+        value = _shifted(k, x, lanes, dtypes.INT8, shift)
         return [
             _add(k, isa.byte_dot, total, value, c) for total, c in zip(sums, columns, strict=True)
         ]
@@ -139,15 +97,20 @@ def byte_products(k: WorkgroupBuilder, isa: Isa, *, signed: bool) -> Multiply:
     def by_words(
         x: ir.Value, columns: Sequence[ir.Value], sums: Sequence[ir.Value]
     ) -> list[ir.Value]:
-        wide = k.vector_type(2 * lanes, dtypes.INT16)
-        word = _word(k, extend(k.vector_type(2, dtypes.INT16), x).result, lanes)
-        value = vector.BitCastOp(wide, word).result
-        return [
-            arith.AddIOp(
-                total, k.intrinsic(isa.word_dot, words, value, arith.ExtSIOp(wide, c).result)
-            ).result
-            for total, c in zip(sums, columns, strict=True)
-        ]
+        wide = k.vector_type(PAIR * lanes, dtypes.INT16)
+        low, byte = k.splat(255, PAIR * lanes, dtypes.INT16), k.splat(8, PAIR * lanes, dtypes.INT16)
+        value = _shifted(k, x, lanes, dtypes.INT16, shift)
+        even, odd = arith.AndIOp(value, low).result, arith.ShRUIOp(value, byte).result
+        out: list[ir.Value] = []
+        for total, c in zip(sums, columns, strict=True):
+            both = vector.BitCastOp(wide, c).result
+            ends = [arith.ShLIOp(both, byte).result, both]
+            for v, end in zip((even, odd), ends, strict=True):
+                weights = arith.ShRSIOp(end, byte).result
+                product = k.intrinsic(isa.word_dot, words, v, weights)
+                total = arith.AddIOp(total, product).result
+            out.append(total)
+        return out
 
     def one_by_one(
         x: ir.Value, columns: Sequence[ir.Value], sums: Sequence[ir.Value]
@@ -159,7 +122,37 @@ def byte_products(k: WorkgroupBuilder, isa: Isa, *, signed: bool) -> Multiply:
             for total, c in zip(sums, columns, strict=True)
         ]
 
-    return by_bytes if isa.byte_dot else by_words if isa.word_dot else one_by_one
+    return by_bytes if isa.byte_dot else by_words if isa.byte_pairs else one_by_one
+
+
+def pair_byte_products(k: WorkgroupBuilder, isa: Isa, *, signed: bool) -> Multiply:
+    """`byte_products` with weights whose products do not saturate, two at a time, in 16 bits."""
+    lanes, shift = isa.lanes, byte_shift(isa, signed=signed)
+    halves, words = k.vector_type(PAIR * lanes, dtypes.INT16), k.vector_type(lanes, dtypes.INT32)
+    ones = k.splat(1, PAIR * lanes, dtypes.INT16)
+
+    def by_pairs(
+        x: ir.Value, columns: Sequence[ir.Value], sums: Sequence[ir.Value]
+    ) -> list[ir.Value]:
+        value = _shifted(k, x, lanes, dtypes.INT8, shift)
+        out: list[ir.Value] = []
+        for total, c in zip(sums, columns, strict=True):
+            product = k.intrinsic(isa.byte_pairs, halves, value, c)
+            product = k.intrinsic(isa.word_dot, words, product, ones)
+            out.append(arith.AddIOp(total, product).result)
+        return out
+
+    return by_pairs
+
+
+def _shifted(
+    k: WorkgroupBuilder, neighbours: ir.Value, lanes: int, dtype: dtypes.DType, shift: int
+) -> ir.Value:
+    """Return four bytes in each 32 bits, with the sign that the instruction takes."""
+    word = _word(k, neighbours, lanes)
+    if shift:
+        word = arith.XOrIOp(word, k.splat(SIGN, lanes, dtypes.INT32)).result
+    return vector.BitCastOp(k.vector_type(lanes * 32 // dtype.bits, dtype), word).result
 
 
 def _columns(
@@ -173,17 +166,6 @@ def _word(k: WorkgroupBuilder, neighbours: ir.Value, lanes: int) -> ir.Value:
     """Return neighbours that fill 32 bits in each lane."""
     one = vector.BitCastOp(k.vector_type(1, dtypes.INT32), neighbours).result
     return vector.BroadcastOp(k.vector_type(lanes, dtypes.INT32), one).result
-
-
-def with_start(packed: np.ndarray, start: np.ndarray | None, width: int) -> np.ndarray:
-    """Return packed weights of bytes with what the sums of their columns begin with behind each
-    panel."""
-    if start is None:
-        return packed
-    count = len(packed)
-    filled = np.zeros((count, 1, width), "<i4")
-    filled.reshape(-1)[: len(start)] = start
-    return np.concatenate([packed, filled.view(np.int8)], 1)
 
 
 def _add(k: WorkgroupBuilder, name: str, total: ir.Value, *operands: ir.Value) -> ir.Value:

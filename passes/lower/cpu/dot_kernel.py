@@ -168,17 +168,20 @@ def _with_weights(
     rows = e.extent(x, order.index(0))
     shape = loops.DotShape(rows, depth, columns, a=order, dtype=dtype)
     cut = loops.plan(shape, isa)
-    unit = instructions.PAIR if dtype is dtypes.BF16 else 1
-    start = None
     flat = array.reshape(depth, columns)
     if dtype.is_integer:
+        panels = loops.byte_panels(depth, cut.width, isa, signed=dtype.is_signed)
         unit = instructions.byte_unit(isa)
-        start = instructions.byte_start(flat, isa, signed=dtype.is_signed)
-    packed = e.repacked(
-        array,
-        ("dot", cut.width, unit, start is not None),
-        lambda: instructions.with_start(loops.pack(flat, cut.width, unit), start, cut.width),
-    )
+        packed = e.repacked(
+            array,
+            ("bytes of dot", panels.key),
+            lambda: panels.finished(loops.pack(flat, cut.width, unit), flat),
+        )
+    else:
+        unit = instructions.PAIR if dtype is dtypes.BF16 else 1
+        packed = e.repacked(
+            array, ("dot", cut.width, unit), lambda: loops.pack(flat, cut.width, unit)
+        )
     return loops.product(
         shape, cut, isa, (x, e.parameter(packed)), 1, epilogue.inputs, stored,
         Rows(epilogue, lead), lead,

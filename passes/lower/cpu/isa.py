@@ -15,12 +15,14 @@ class Isa:
     """lanes: of f32 in a register. tiles: the accumulators of a convolution, (pixels, registers),
     best first; with the operands they fill no more than the registers there are. dot_tiles: those
     of a matrix product. attention_tile: keys by the registers of queries that their scores are made
-    of, and elements of a value by those that weigh it. registers: how many there are. bf16_dot: LLVM's instruction that adds the
-    products of two neighbours of bf16 to each lane of f32, if there is one. byte_dot: the one that
-    adds the products of four neighbours of u8 and i8 to each lane of i32. word_dot: the one that
-    sums the products of two neighbours of i16 in each lane of i32. table: the one that looks each
-    lane up among 16 numbers of f32, by the low four bits of an i32. bf16_round: the one that rounds
-    a register of f32 to bf16."""
+    of, and elements of a value by those that weigh it. registers: how many there are. bf16_dot:
+    LLVM's instruction that adds the products of two neighbours of bf16 to each lane of f32, if there
+    is one. byte_dot: the one that
+    adds the products of four neighbours of 8 bits, u8 and i8, to each lane of i32; signed_bytes: it
+    takes i8 and i8. byte_pairs: the one that sums those of two neighbours of u8 and i8 in each lane
+    of i16, and saturates. word_dot: the one that sums those of two of i16 in each lane of i32.
+    table: the one that looks each lane up among 16 numbers of f32, by the low four bits of an i32.
+    bf16_round: the one that rounds a register of f32 to bf16."""
 
     lanes: int
     tiles: tuple[tuple[int, int], ...]
@@ -29,6 +31,8 @@ class Isa:
     registers: int = 32
     bf16_dot: str = ""
     byte_dot: str = ""
+    signed_bytes: bool = False
+    byte_pairs: str = ""
     word_dot: str = ""
     table: str = ""
     bf16_round: str = ""
@@ -45,6 +49,7 @@ AVX512 = Isa(
     16,
     ((6, 4), (8, 2), (8, 3), (8, 1)),
     dot_tiles=((8, 3), (6, 4), (8, 2), (8, 1)),
+    byte_pairs="llvm.x86.avx512.pmaddubs.w.512",
     word_dot="llvm.x86.avx512.pmaddw.d.512",
     table="llvm.x86.avx512.permvar.sf.512",
 )
@@ -60,9 +65,12 @@ AVX2 = Isa(
     dot_tiles=((6, 2), (6, 1)),
     attention_tile=(6, 2),
     registers=16,
+    byte_pairs="llvm.x86.avx2.pmadd.ub.sw",
     word_dot="llvm.x86.avx2.pmadd.wd",
 )
+AVX2_VNNI = replace(AVX2, byte_dot="llvm.x86.avx512.vpdpbusd.256")
 NEON = Isa(4, ((6, 4), (6, 1)), dot_tiles=((6, 4), (8, 2), (8, 1)), attention_tile=(6, 4))
+NEON_DOT = replace(NEON, byte_dot="llvm.aarch64.neon.sdot.v4i32.v16i8", signed_bytes=True)
 # of a processor that is not known: wide vectors, which the compiler cuts
 ANY = Isa(16, ((8, 2), (8, 1)), dot_tiles=((8, 2), (8, 1)))
 
@@ -72,9 +80,12 @@ _NAMES: tuple[tuple[Isa, tuple[str, ...]], ...] = (
                    "graniterapids", "diamondrapids")),
     (AVX512_VNNI, ("cascadelake", "icelake", "tigerlake", "rocketlake")),
     (AVX512, ("x86-64-v4", "skylake-avx512", "cannonlake")),
-    (AVX2, ("znver", "x86-64-v3", "haswell", "broadwell", "skylake", "alderlake", "raptorlake",
-            "meteorlake", "arrowlake", "lunarlake", "sierraforest", "core-avx2")),
-    (NEON, ("apple-m", "cortex-a7", "cortex-x", "neoverse", "ampere", "a64fx")),
+    (AVX2_VNNI, ("alderlake", "raptorlake", "meteorlake", "gracemont", "arrowlake", "lunarlake",
+                 "pantherlake", "sierraforest", "grandridge", "clearwaterforest")),
+    (AVX2, ("znver", "x86-64-v3", "haswell", "broadwell", "skylake", "core-avx2")),
+    (NEON_DOT, ("apple-m", "cortex-a76", "cortex-a77", "cortex-a78", "cortex-a710",
+                "cortex-a715", "cortex-a720", "cortex-a725", "cortex-x", "neoverse", "ampere1")),
+    (NEON, ("cortex-a7", "a64fx")),
 )  # fmt: skip
 
 
@@ -107,6 +118,8 @@ def isa_of(cpu: str) -> Isa | None:
                 return AVX512_BF16
             return AVX512_VNNI if "avx512_vnni" in features else AVX512
         if "avx2" in features and "fma" in features:
-            return AVX2
-        return NEON if "asimd" in features else None
+            return AVX2_VNNI if "avx_vnni" in features else AVX2
+        if "asimd" not in features:
+            return None
+        return NEON_DOT if "asimddp" in features else NEON
     return next((isa for isa, names in _NAMES if cpu.startswith(names)), None)

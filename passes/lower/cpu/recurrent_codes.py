@@ -8,7 +8,7 @@ import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir
-from mgx_mlir.passes.lower.cpu.dot_instructions import byte_products, byte_unit
+from mgx_mlir.passes.lower.cpu.dot_instructions import byte_products, byte_shift, byte_unit
 from mgx_mlir.passes.lower.cpu.elements import widen
 from mgx_mlir.passes.lower.cpu.exponential import MAGIC
 from mgx_mlir.passes.lower.cpu.isa import Isa
@@ -125,7 +125,10 @@ class StateCodes:
         assert self.zero is not None
         out: list[Vector] = []
         totals = [self.read("totals", c) for c in columns]
-        less = [arith.MulIOp(self.zero, t).result for t in totals] * len(rows)
+        zero, shift = self.zero, byte_shift(self.isa, signed=False)
+        if shift:  # the codes were multiplied with that added
+            zero = arith.AddIOp(zero, k.splat(shift, lanes, dtypes.INT32)).result
+        less = [arith.MulIOp(zero, t).result for t in totals] * len(rows)
         for total, x in zip(sums, less, strict=True):
             exact = arith.SubIOp(total, x).result
             out.append(arith.SIToFPOp(k.vector_type(lanes), exact).result)

@@ -18,6 +18,7 @@ from mgx_mlir.tools.driver.read_model import read
 if TYPE_CHECKING:
     from mgx_mlir.quantization.four_bits import FourBits
     from mgx_mlir.quantization.quantize import Quantised
+    from mgx_mlir.quantization.scales import KnownRanges
 
 USAGE = "TYPE [OPTION...] FILE [--report [FILE.html]]"
 DESCRIPTION = """
@@ -34,7 +35,10 @@ _NOT_HERE = ("--enable-offload-copy", "--exhaustive-tune")
 _NEED_REPORT = ("--iterations", "--gpu", "--threads", "--arch", "--disable-fast-math",
                 "--kernel-boundaries", "--emulate", "--no-cache",
                 "--timeout")  # fmt: skip
-_IN_8_BITS = ("--keep", "--max-error", "--ranges", "--save-ranges", "--computed-operands")
+_IN_8_BITS = (
+    *("--keep", "--max-error", "--ranges", "--save-ranges", "--save-table"),
+    "--computed-operands",
+)
 _IN_INT8 = ("--percentile", "--per-tensor", "--asymmetric", "--bias-correction", "--smooth")
 
 
@@ -80,9 +84,11 @@ CHOICES = tuple(
          "", tolerance),
         (("--group-size",), "with --int4-weights: weights of a dot's column that share a scale "
          "(default 32; 0: all of a tensor)", "N", "", number(0)),
-        (("--ranges",), "with --int8 and --fp8: ranges of activations that --save-ranges wrote, in "
-         "place of --calibrate", "FILE", "", str),
+        (("--ranges",), "with --int8 and --fp8: ranges of activations that --save-ranges wrote, or "
+         "onnxruntime's calibration table, in place of --calibrate", "FILE", "", str),
         (("--save-ranges",), "write the ranges that --calibrate found as JSON", "FILE", "", str),
+        (("--save-table",), "write the ranges that --calibrate found as onnxruntime's calibration "
+         "table, JSON, or text where the name ends in .cache", "FILE", "", str),
     )
 )  # fmt: skip
 JUDGES = tuple(
@@ -123,7 +129,7 @@ def run(args: Arguments) -> int:
         return _reported(args, model, kind, script)
     made, found = quantised(args, model, kind, script, _evaluated(args, script))
     del before
-    _save_ranges(args, found)
+    _save_ranges(args, model, found)
     emit(args, made.program_ir)
     return 0
 
@@ -137,7 +143,7 @@ def _reported(args: Arguments, model: Model, kind: str, script: MetricScript | N
     choice = choose_target(args, runs=True, model=model)
     first = Before.of(args, model, choice, _evaluated(args, script) or args.get("--calibrate"))
     made, found = quantised(args, model, kind, script, first.samples)
-    _save_ranges(args, found)
+    _save_ranges(args, model, found)
     with working("Measuring"):
         data = collect(args, model, choice, kind, first, made.program_ir, found, script)
     print("\n".join(text_lines(data)))
@@ -161,7 +167,6 @@ def quantised(
     """
     # start-up: only what the command asks for is loaded
     from mgx_mlir.api.program import program as api_program
-    from mgx_mlir.quantization.scales import KnownRanges
 
     more: dict[str, Any] = {}
     if kind in ("int8", "fp8"):
@@ -174,7 +179,7 @@ def quantised(
             "evaluate": evaluate,
         }
         if "--ranges" in args:
-            more["ranges"] = KnownRanges.load(args.get("--ranges"))
+            more["ranges"] = _ranges(args.get("--ranges"), model)
         if script is not None and "--least" in args:
             more |= {"metric": script.metric, "least": args.get("--least")}
     if kind == "int8":
@@ -198,13 +203,40 @@ def _evaluated(args: Arguments, script: MetricScript | None) -> Any:
     return script.samples() if script is not None and script.samples is not None else None
 
 
-def _save_ranges(args: Arguments, found: Quantised | FourBits | None) -> None:
+def _ranges(path: str, model: Model) -> KnownRanges:
+    """Read ranges of either form: ours, or a table by the names of an ONNX file's tensors."""
+    # start-up: only what the command asks for is loaded
+    from mgx_mlir.quantization.scales import KnownRanges, is_ranges
+    from mgx_mlir.quantization.tables import CalibrationTable
+
+    if is_ranges(path):
+        return KnownRanges.load(path)
+    return CalibrationTable.load(path).for_model(_onnx_file(model))
+
+
+def _onnx_file(model: Model) -> str:
+    """Return the model's path. Errors: UsageError where it is no ONNX file."""
+    if not model.name.endswith(".onnx"):
+        raise UsageError(
+            "a calibration table names tensors of an ONNX file, which the model is not",
+            notes=["--ranges and --save-ranges name the products of any model"],
+        )
+    return model.name
+
+
+def _save_ranges(args: Arguments, model: Model, found: Quantised | FourBits | None) -> None:
     # start-up: only what the command asks for is loaded
     from mgx_mlir.quantization.quantize import Quantised
+    from mgx_mlir.quantization.tables import CalibrationTable
 
-    if "--save-ranges" in args and isinstance(found, Quantised):
+    if not isinstance(found, Quantised):
+        return
+    if "--save-ranges" in args:
         found.ranges.save(args.get("--save-ranges"))
         say(f"Writing: {args.get('--save-ranges')}")
+    if "--save-table" in args:
+        CalibrationTable.of(found.ranges, _onnx_file(model)).save(args.get("--save-table"))
+        say(f"Writing: {args.get('--save-table')}")
 
 
 def _checked(args: Arguments) -> str:
@@ -223,7 +255,7 @@ def _checked(args: Arguments) -> str:
         if option in args and kind not in kinds:
             raise UsageError(f"option '{option}' needs {named}")
     for option, other in (
-        ("--save-ranges", "--calibrate"), ("--samples", "--calibrate"), ("--least", "--metric"),
+        ("--save-ranges", "--calibrate"), ("--save-table", "--calibrate"), ("--samples", "--calibrate"), ("--least", "--metric"),
     ):  # fmt: skip
         if option in args and other not in args:
             raise UsageError(f"option '{option}' needs {other}")
