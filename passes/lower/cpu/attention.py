@@ -303,7 +303,8 @@ class _Block:
                 ]
             return [self.short(tile, v, k.add(at, i)) for i in range(n)]
         rows = [
-            tile.read(self.elements, [*self.lead, self.query(v, i), at], n) for i in range(self.lanes)
+            tile.read(self.elements, [*self.lead, self.query(v, i), at], n)
+            for i in range(self.lanes)
         ]
         dtype = rows[0].dtype
         columns = self.elements.rows([r.value for r in rows])
@@ -312,7 +313,8 @@ class _Block:
     def short(self, tile: Tile, v: int, at: Index) -> TypedScalar:
         """Return a vector along fewer queries than lanes: element by element."""
         found = [
-            tile.read(self.elements, [*self.lead, self.query(v, i), at], 1) for i in range(self.lanes)
+            tile.read(self.elements, [*self.lead, self.query(v, i), at], 1)
+            for i in range(self.lanes)
         ]
         dtype = found[0].dtype
         return TypedScalar(self.elements.rows([f.value for f in found])[0], dtype)
@@ -359,7 +361,9 @@ class _Block:
                 ]
 
             def one(key: ir.Value, acc: list[ir.Value]) -> list[ir.Value]:
-                w = [k.read(weights, [key, v * self.lanes], self.lanes) for v in range(self.vectors)]
+                w = [
+                    k.read(weights, [key, v * self.lanes], self.lanes) for v in range(self.vectors)
+                ]
                 out: list[ir.Value] = []
                 for i in range(n):
                     at = [*self.lead, k.add(start, key), k.add(depth, i)]
@@ -400,7 +404,10 @@ class _Block:
                 rows = self.elements.rows(done)
                 for i in range(min(self.lanes, self.rows - v * self.lanes)):
                     at: list[Index] = [0] * out.rank
-                    at[form.query_dim], at[form.depth_dim] = self.site.row(v * self.lanes + i), depth
+                    at[form.query_dim], at[form.depth_dim] = (
+                        self.site.row(v * self.lanes + i),
+                        depth,
+                    )
                     row = narrow(k, TypedScalar(rows[i], dtypes.FLOAT), out.dtype, n)
                     tile = k.write(row.value, tile, at)
             return [tile]

@@ -111,7 +111,9 @@ class BytePanels:
 
     # ---- reading -----------------------------------------------------------------------------
 
-    def columns(self, k: WorkgroupBuilder, w: ir.Value, panel: Index, group: Index) -> list[ir.Value]:
+    def columns(
+        self, k: WorkgroupBuilder, w: ir.Value, panel: Index, group: Index
+    ) -> list[ir.Value]:
         """Return the registers of a group."""
         size = byte_unit(self.isa) * self.isa.lanes
         count = self.width // self.isa.lanes

@@ -16,13 +16,13 @@ class Isa:
     best first; with the operands they fill no more than the registers there are. dot_tiles: those
     of a matrix product. attention_tile: keys by the registers of queries that their scores are made
     of, and elements of a value by those that weigh it. registers: how many there are. bf16_dot:
-    LLVM's instruction that adds the products of two neighbours of bf16 to each lane of f32, if there
-    is one. byte_dot: the one that
-    adds the products of four neighbours of 8 bits, u8 and i8, to each lane of i32; signed_bytes: it
-    takes i8 and i8. byte_pairs: the one that sums those of two neighbours of u8 and i8 in each lane
-    of i16, and saturates. word_dot: the one that sums those of two of i16 in each lane of i32.
-    table: the one that looks each lane up among 16 numbers of f32, by the low four bits of an i32.
-    bf16_round: the one that rounds a register of f32 to bf16."""
+    LLVM's instruction that adds the products of two neighbours of bf16 to each lane of f32, if
+    there is one. byte_dot: the one that adds the products of four neighbours of 8 bits, u8 and i8,
+    to each lane of i32; signed_bytes: it takes i8 and i8. byte_pairs: the one that sums those of
+    two neighbours of u8 and i8 in each lane of i16, and saturates. word_dot: the one that sums
+    those of two of i16 in each lane of i32. table: the one that looks each lane up among 16 numbers
+    of f32, by the low four bits of an i32. bf16_round: the one that rounds a register of f32 to
+    bf16."""
 
     lanes: int
     tiles: tuple[tuple[int, int], ...]
