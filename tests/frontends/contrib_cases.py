@@ -214,12 +214,6 @@ class Draws:
         info = np.iinfo(dtype)
         return self.np.integers(info.min, info.max + 1, dims).astype(dtype)
 
-    def weights(self, *dims: int, dtype: Any = np.int8) -> np.ndarray:
-        """`bytes` that are multiplied by u8: i8 of 7 bits, as onnxruntime saturates beyond that on
-        processors without VNNI."""
-        found = self.bytes(*dims, dtype=dtype)
-        return found >> 1 if found.dtype == np.int8 else found
-
     def pick(self, *choices: Any) -> Any:
         return choices[int(self.np.integers(len(choices)))]
 

@@ -315,7 +315,7 @@ def qlinear_conv(d: Draws) -> Any:
     weights = d.pick(np.uint8, np.int8) if dtype is np.uint8 else np.int8
     per = (out,) if d.coin() else ()
     w_zero = np.zeros(per, weights) if weights is np.int8 else np.full(per, d.size(0, 255), weights)
-    x, w = d.bytes(1, 2 * group, *dims, dtype=dtype), d.weights(out, 2, *kernel, dtype=weights)
+    x, w = d.bytes(1, 2 * group, *dims, dtype=dtype), d.bytes(out, 2, *kernel, dtype=weights)
     scale = np.asarray(d.positive(*per) * 0.1)
     x_zero, y_zero = d.bytes(dtype=dtype), d.bytes(dtype=dtype)
     bias = d.ints(-1000, 1000, out) if d.coin() else None
@@ -330,7 +330,7 @@ def qlinear_matmul(d: Draws) -> Any:
     m, k, n = sizes(d, 3, 1, 6)
     dtype, weights = d.pick(np.uint8, np.int8), d.pick(np.uint8, np.int8)
     per = (n,) if d.coin() else ()
-    x, w = d.bytes(2, m, k, dtype=dtype), d.weights(k, n, dtype=weights)
+    x, w = d.bytes(2, m, k, dtype=dtype), d.bytes(k, n, dtype=weights)
     scale, zero = np.asarray(d.positive(*per) * 0.1), d.bytes(*per, dtype=weights)
     if dtype is np.int8:
         weights, w, zero = np.int8, d.bytes(k, n, dtype=np.int8), d.bytes(*per, dtype=np.int8)

@@ -111,7 +111,7 @@ def test_products(seed: int) -> None:
         left = np.uint8 if right is np.uint8 else left  # what onnxruntime has
         columns = g.coin()
         of = (n,) if columns else ()
-        w = g.weights(k, n, dtype=right)
+        w = g.bytes(k, n, dtype=right)
         w_scale = np.asarray(0.01 + 0.05 * g.np.random(of), np.float32)
         w_zero = np.asarray(g.bytes(*of, dtype=right))
         x = g.bytes(2, m, k, dtype=left)
@@ -152,7 +152,7 @@ def test_attention() -> None:
             a["unidirectional"] = 1
         keys = rows + (0 if past is None else 2)
         mask = g.pick(None, np.full(batch, keys, np.int32))
-        given = [g.bytes(batch, rows, 6, dtype=np.uint8), g.weights(6, 3 * hidden, dtype=kind)]
+        given = [g.bytes(batch, rows, 6, dtype=np.uint8), g.bytes(6, 3 * hidden, dtype=kind)]
         given += [g.floats(3 * hidden), np.float32(0.01), w_scale, mask]
         given += [g.bytes(dtype=np.uint8), w_zero, past]
         fixed = [1, 3, 4, 6, 7]
