@@ -255,8 +255,11 @@ def _checked(args: Arguments) -> str:
         if option in args and kind not in kinds:
             raise UsageError(f"option '{option}' needs {named}")
     for option, other in (
-        ("--save-ranges", "--calibrate"), ("--save-table", "--calibrate"), ("--samples", "--calibrate"), ("--least", "--metric"),
-    ):  # fmt: skip
+        ("--save-ranges", "--calibrate"),
+        ("--save-table", "--calibrate"),
+        ("--samples", "--calibrate"),
+        ("--least", "--metric"),
+    ):
         if option in args and other not in args:
             raise UsageError(f"option '{option}' needs {other}")
     if "--percentile" in args and args.get("--calibration-method") != "percentile":
