@@ -18,7 +18,7 @@ import sys
 import tempfile
 import textwrap
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,27 +30,9 @@ import onnxruntime
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-import mgx_mlir  # noqa: E402
+from mgx_mlir.onnxruntime import InferenceSession  # noqa: E402
 
 OracleSession: Any = onnxruntime.InferenceSession
-
-
-class Session:
-    """Stand for an onnxruntime session: its questions are answered there, runs are ours."""
-
-    def __init__(self, model: Any, *args: Any, **named: Any) -> None:
-        self._oracle = OracleSession(model, *args, **named)
-        self._outputs = [o.name for o in self._oracle.get_outputs()]
-        self._program: Any = mgx_mlir.compile(
-            model if isinstance(model, bytes) else str(model), target="cpu"
-        )
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._oracle, name)
-
-    def run(self, names: Sequence[str] | None, given: Mapping[str, Any], *_: Any) -> list[Any]:
-        found = dict(zip(self._outputs, self._program.run(dict(given)), strict=True))
-        return [found[n] for n in names or self._outputs]
 
 
 @dataclass(frozen=True)
@@ -196,7 +178,7 @@ def compare(task: Task) -> bool:
     wanted = task.answers(signals, OracleSession)
     middle = time.perf_counter()
     try:
-        found = task.answers(signals, Session)
+        found = task.answers(signals, InferenceSession)
     except Exception as e:  # the packages wrap what a runtime raises in errors of their own
         print(f"{task.package:24} FAILED  {type(e).__name__}: {str(e).strip()[-400:]}", flush=True)
         return False

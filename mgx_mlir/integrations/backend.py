@@ -79,15 +79,16 @@ class StructuredRep(BackendRep):
         if kwargs:
             raise UsageError(f"run has no option '{next(iter(kwargs))}'")
         given = self._by_name(inputs, self.names)
-        program = self._program(given)
+        program = self.program_for(given)
         outputs = program.run({name: given[name] for name in program.input_names if name in given})
         return base.namedtupledict("Outputs", list(program.output_names))(*outputs)
 
     def specialise(self, inputs: Any) -> None:
         """Compile for inputs of this structure ahead of a run."""
-        self._program(self._by_name(inputs, self.names))
+        self.program_for(self._by_name(inputs, self.names))
 
-    def _program(self, given: Mapping[str, Any]) -> CompiledProgram:
+    def program_for(self, given: Mapping[str, Any]) -> CompiledProgram:
+        """Return the program for inputs of this structure; compiled at the first ones of it."""
         key: Any = tuple((name, _structure(value)) for name, value in given.items())
         options = _of_structure(given)
         if key not in self._compiled:

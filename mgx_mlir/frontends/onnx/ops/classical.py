@@ -88,10 +88,16 @@ def linear_classifier(
     multi_class: int = 0,
     post_transform: str = "NONE",
 ) -> Outputs:
-    """(label, scores); one row of coefficients is the score of the second of two classes."""
+    """(label, scores); one row of coefficients is the score of the second of two classes.
+
+    Coefficients beyond a row for each feature of `x` are not read, as in onnxruntime: the
+    classifier in its own examples states two features and has coefficients for four.
+    """
     labels = labels_of(classlabels_ints, classlabels_strings)
     rows = len(intercepts) if intercepts else len(labels)
-    scores = _linear(b, node, x, _table(coefficients, rows, "coefficients"), intercepts)
+    width = b.dims(x)[-1] if b.dims(x) else DYN
+    read = coefficients if width == DYN else coefficients[: width * rows]
+    scores = _linear(b, node, x, _table(read, rows, "coefficients"), intercepts)
     if rows == 1 and len(labels) == 2:
         label = two_labels(b, scores, 0.0, labels, classlabels_strings)
         return label, pair_of_scores(b, scores, True, post_transform)

@@ -1,0 +1,137 @@
+"""IOBinding: inputs and outputs of a session that stay the same from run to run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mgx_mlir.core.errors import MgxError
+from mgx_mlir.integrations.onnxruntime.errors import BindingError
+from mgx_mlir.integrations.onnxruntime.values import OrtDevice, OrtValue, array_at
+
+if TYPE_CHECKING:
+    from mgx_mlir.integrations.onnxruntime.options import RunOptions
+    from mgx_mlir.integrations.onnxruntime.session import InferenceSession
+
+
+class IOBinding:
+    """What a session reads and where it writes. Arrays and values that are bound are kept.
+
+    Errors: BindingError, a RuntimeError, for names that the model does not have, and for a run
+    whose inputs or output memory do not fit.
+    """
+
+    def __init__(self, session: InferenceSession) -> None:
+        self._session = session
+        self._inputs: dict[str, Any] = {}
+        self._places: dict[str, np.ndarray | None] = {}
+        self._results: list[OrtValue] = []
+
+    def bind_cpu_input(self, name: str, arr_on_cpu: Any) -> None:
+        """Bind an input to an array."""
+        self._inputs[self._input(name)] = arr_on_cpu
+
+    def bind_input(
+        self, name: str, device_type: str, device_id: int, element_type: Any,
+        shape: Sequence[int], buffer_ptr: int,
+    ) -> None:  # fmt: skip
+        """Bind an input to memory of the host, which the caller keeps."""
+        _on_host(device_type, device_id)
+        self._inputs[self._input(name)] = array_at(buffer_ptr, shape, element_type)
+
+    def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
+        """Bind an input to a value."""
+        self._inputs[self._input(name)] = OrtValue.of(ortvalue)._value
+
+    def synchronize_inputs(self) -> None:
+        """Do nothing: inputs are there when they are bound."""
+
+    def bind_output(
+        self, name: str, device_type: str = "cpu", device_id: int = 0, element_type: Any = None,
+        shape: Sequence[int] | None = None, buffer_ptr: int | None = None,
+    ) -> None:  # fmt: skip
+        """Bind an output: to memory that the caller keeps, or to an array of each run.
+
+        On a GPU results come to the host's memory, whatever device is named.
+        """
+        OrtDevice.make(device_type, device_id)
+        place = None
+        if buffer_ptr is not None:
+            _on_host(device_type, device_id)
+            if element_type is None or shape is None:
+                raise ValueError("expected 'element_type' and 'shape' with 'buffer_ptr'")
+            place = array_at(buffer_ptr, shape, element_type)
+        self._places[self._output(name)] = place
+
+    def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
+        """Bind an output to the memory of a value."""
+        self._places[self._output(name)] = OrtValue.of(ortvalue).numpy()
+
+    def synchronize_outputs(self) -> None:
+        """Do nothing: outputs are there when the run returns."""
+
+    def get_outputs(self) -> list[OrtValue]:
+        """Return the outputs of the last run, in the order they were bound."""
+        return list(self._results)
+
+    def get_outputs_as_ortvaluevector(self) -> list[OrtValue]:
+        """Return the outputs of the last run, in the order they were bound."""
+        return list(self._results)
+
+    def copy_outputs_to_cpu(self) -> list[Any]:
+        """Return the outputs of the last run as arrays."""
+        return [v._value for v in self._results]
+
+    def clear_binding_inputs(self) -> None:
+        """Forget the inputs."""
+        self._inputs.clear()
+
+    def clear_binding_outputs(self) -> None:
+        """Forget the outputs and their values."""
+        self._places.clear()
+        self._results = []
+
+    def run(self, options: RunOptions | None) -> None:
+        """Run the session on what is bound."""
+        if not self._places:
+            raise BindingError("expected an output to be bound, got none")
+        try:
+            found = self._session.run(list(self._places), self._inputs, options)
+        except MgxError as e:
+            raise BindingError(f"the run failed: {e}") from e
+        results: list[OrtValue] = []
+        for (name, place), value in zip(self._places.items(), found, strict=True):
+            if place is None:
+                results.append(OrtValue(value))
+                continue
+            if place.shape != value.shape or place.dtype != value.dtype:
+                raise BindingError(
+                    f"output '{name}' is {value.dtype.name}{list(value.shape)}, the memory bound "
+                    f"to it is {place.dtype.name}{list(place.shape)}"
+                )
+            if not place.flags.writeable:
+                raise BindingError(f"the memory bound to output '{name}' is read-only")
+            place[...] = value
+            results.append(OrtValue(place))
+        self._results = results
+
+    def _input(self, name: str) -> str:
+        model = self._session._programs.model
+        _check("input", name, [a.name for a in (*model.inputs, *model.overridable)])
+        return name
+
+    def _output(self, name: str) -> str:
+        _check("output", name, [a.name for a in self._session.get_outputs()])
+        return name
+
+
+def _check(what: str, name: str, known: Sequence[str]) -> None:
+    if name not in known:
+        raise BindingError(f"unknown {what} '{name}', expected one of {', '.join(known)}")
+
+
+def _on_host(device_type: str, device_id: int) -> None:
+    if OrtDevice.make(device_type, device_id).device_type() != 0:
+        raise BindingError(f"expected memory of the host, got memory of '{device_type}'")

@@ -1,0 +1,129 @@
+"""The programs of one session: compiled once, and again for what a run changes of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import mgx_mlir
+from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
+from mgx_mlir.compiler.without_names import WithoutNames
+from mgx_mlir.core import forks
+from mgx_mlir.core.errors import UnsupportedModel
+from mgx_mlir.integrations.backend import StructuredRep, has_structures
+from mgx_mlir.integrations.onnxruntime.errors import InvalidArgument
+from mgx_mlir.integrations.onnxruntime.models import Model
+from mgx_mlir.integrations.onnxruntime.types import NodeArg
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a session's programs are compiled with: options of `mgx_mlir.compile`.
+
+    quantise: "fp16", "bf16" or "" for the model's own types.
+    """
+
+    target: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    quantise: str = ""
+
+    def compile(self, model: Model, names: tuple[str, ...] = ()) -> CompiledProgram:
+        """Return the program of a model. `names` are dims' names that need not be equal."""
+        how = dict(model.options)
+        if names:
+            how["loose_names"] = names
+        if not self.quantise:
+            return mgx_mlir.compile(model.source, self.target, **{**self.options, **how})
+        made = mgx_mlir.program.of(mgx_mlir.read_model(model.source, how))
+        each = mgx_mlir.quantize_fp16 if self.quantise == "fp16" else mgx_mlir.quantize_bf16
+        each(made)
+        return mgx_mlir.compile(made, self.target, **self.options)
+
+
+class Programs:
+    """The program of a model, and those for overridden initializers and for structures.
+
+    `main` is None for a model whose inputs are sequences, optionals, or of no stated rank: such a
+    program is for what one run is given. Pickled with the code of all programs that were made.
+    """
+
+    def __init__(
+        self, model: Model, settings: Settings, main: CompiledProgram | None = None
+    ) -> None:
+        self.model, self.settings, self.main = model, settings, main
+        self._start({})
+        if main is None and not model.structured and not model.rankless:
+            try:
+                self.main = settings.compile(model)
+            except UnsupportedModel:
+                if not has_structures(model.proto()):
+                    raise  # else lengths may follow from values of inputs
+                self.model = replace(model, structured=True)
+
+    def _start(self, others: dict[frozenset[str], CompiledProgram]) -> None:
+        self._others = others
+        self._lock = forks.lock()
+        self._structures: StructuredRep | None = None
+
+    def for_feed(self, feed: Mapping[str, Any]) -> CompiledProgram:
+        """Return the program for a run: another one where the feed overrides initializers."""
+        main = self.main
+        if main is None:
+            return self._structured(feed) if self.model.structured else self._of_ranks(feed)
+        known = {a.name for a in self.model.overridable}
+        given = frozenset(n for n in feed if n in known) if known else frozenset()
+        if not given:
+            return main
+        with self._lock:
+            if given not in self._others:
+                own = self.model.with_inputs(sorted(given))
+                self._others[given] = self.settings.compile(own)
+            return self._others[given]
+
+    def _structured(self, feed: Mapping[str, Any]) -> CompiledProgram:
+        with self._lock:
+            if self._structures is None:
+                how = {**self.settings.options, **self.model.options}
+                if self.settings.quantise:
+                    raise InvalidArgument(f"{self.settings.quantise} of sequences is not there")
+                self._structures = StructuredRep(self.model.proto(), self.settings.target, how)
+            given = {a.name: feed.get(a.name) for a in self.model.inputs}
+            for a in self.model.inputs:
+                self._check_structure(a, given)
+            return self._structures.program_for(given)
+
+    @staticmethod
+    def _check_structure(a: NodeArg, given: dict[str, Any]) -> None:
+        """Make arrays of what a sequence holds. Errors: InvalidArgument for another value."""
+        value = given[a.name]
+        if "seq(" not in a.type or value is None:
+            return
+        if not isinstance(value, list | tuple):
+            raise InvalidArgument(
+                f"input '{a.name}' expected a list of arrays, got {type(value).__name__}"
+            )
+        given[a.name] = [np.asarray(v) for v in value]
+
+    def _of_ranks(self, feed: Mapping[str, Any]) -> CompiledProgram:
+        """Return the program for inputs of these ranks, of a model that does not state them."""
+        ranks = {n: np.ndim(feed[n]) for n in self.model.rankless if n in feed}
+        key = frozenset(f"{n}:{rank}" for n, rank in ranks.items())
+        with self._lock:
+            if key not in self._others:
+                self._others[key] = self.settings.compile(self.model.with_ranks(ranks))
+            return self._others[key]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"model": self.model, "settings": self.settings, "main": self.main,
+                "others": dict(self._others)}  # fmt: skip
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.model, self.settings, self.main = (state[n] for n in ("model", "settings", "main"))
+        self._start(state["others"])
+        main = self.main
+        if isinstance(main, IreeProgram) and main.signature.shares_names():
+            main.without_names = WithoutNames(partial(self.settings.compile, self.model))

@@ -1,0 +1,134 @@
+"""Execution providers: which are there, and what a session is told about them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mgx_mlir.targets.devices import hip_devices
+
+CPU = "CPUExecutionProvider"
+GPUS = ("MIGraphXExecutionProvider", "ROCMExecutionProvider")
+ALL = [*GPUS, CPU]
+Provider = str | tuple[str, Mapping[Any, Any]]
+
+# what onnxruntime's MIGraphX provider is told; True: it is honoured
+MIGRAPHX_OPTIONS = {
+    "device_id": True,
+    "migraphx_fp16_enable": True,
+    "migraphx_bf16_enable": True,
+    "migraphx_exhaustive_tune": True,
+    "arch": True,  # ours: what to compile for
+    "emulate": True,  # ours: run on the emulator
+    "migraphx_fp8_enable": False,
+    "migraphx_int8_enable": False,
+    "migraphx_int8_calibration_table_name": False,
+    "migraphx_int8_use_native_calibration_table": False,
+    "migraphx_save_compiled_model": False,
+    "migraphx_save_model_path": False,
+    "migraphx_load_compiled_model": False,
+    "migraphx_load_model_path": False,
+    "migraphx_model_cache_dir": False,
+    "migraphx_mem_limit": False,
+    "migraphx_arena_extend_strategy": False,
+}
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The providers of a session in order, with their options, and the target that follows."""
+
+    options: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """The names in order of precedence; the CPU's is last."""
+        return list(self.options)
+
+    @property
+    def target(self) -> str:
+        """The target of the first provider."""
+        return "gpu" if self.names[0] in GPUS else "cpu"
+
+    @property
+    def first(self) -> dict[str, str]:
+        """The options of the first provider."""
+        return self.options[self.names[0]]
+
+
+def available() -> list[str]:
+    """Return the providers that can be used here: those of AMD GPUs where one is found."""
+    return list(ALL) if hip_devices() else [CPU]
+
+
+def device() -> str:
+    """Return "GPU" where an AMD GPU is found, else "CPU"."""
+    return "GPU" if hip_devices() else "CPU"
+
+
+def chosen(
+    providers: Sequence[Provider] | None, options: Sequence[Mapping[Any, Any]] | None
+) -> Chosen:
+    """Return the providers that a session uses.
+
+    None are all that are there. Unknown ones, and GPUs that are not there, are left out with a
+    warning; the CPU follows at the end. Raises ValueError for other values than names and tuples
+    of a name and a mapping.
+    """
+    if providers is None:
+        return Chosen({name: {} for name in available()})
+    found: dict[str, dict[str, str]] = {}
+    here = available()
+    for name, given in _pairs(providers, options):
+        emulated = name in GPUS and is_on(given.get("emulate"))
+        if name not in here and not emulated:
+            warnings.warn(
+                f"provider '{name}' is not available, expected one of {', '.join(here)}",
+                stacklevel=4,
+            )
+            continue
+        if name in found:
+            warnings.warn(f"provider '{name}' is given twice, the second is ignored", stacklevel=4)
+            continue
+        known = MIGRAPHX_OPTIONS if name in GPUS else {}
+        without = [k for k in given if not known.get(k)]
+        if without:
+            warnings.warn(
+                f"options without meaning here of '{name}': {', '.join(without)}", stacklevel=4
+            )
+        found[name] = dict(given)
+    found.setdefault(CPU, {})
+    return Chosen(found)
+
+
+def _pairs(
+    providers: Sequence[Provider], options: Sequence[Mapping[Any, Any]] | None
+) -> list[tuple[str, dict[str, str]]]:
+    if not isinstance(providers, Sequence) or isinstance(providers, str):
+        raise ValueError(f"'providers' expected a list of names, got {providers!r}")
+    if options is not None:
+        if isinstance(options, str | Mapping) or not isinstance(options, Sequence):
+            raise ValueError("'provider_options' expected a list of mappings")
+        if len(options) != len(providers):
+            raise ValueError(
+                f"'provider_options' expected {len(providers)} mappings, got {len(options)}"
+            )
+        if not all(isinstance(p, str) for p in providers):
+            raise ValueError("'providers' expected names alone where 'provider_options' is given")
+        providers = [(str(p), o) for p, o in zip(providers, options, strict=True)]
+    found: list[tuple[str, dict[str, str]]] = []
+    for p in providers:
+        if isinstance(p, str):
+            found.append((p, {}))
+        elif isinstance(p, tuple) and len(p) == 2 and isinstance(p[1], Mapping):
+            found.append((str(p[0]), {str(k): str(v) for k, v in p[1].items()}))
+        else:
+            raise ValueError(f"'providers' expected names or (name, options), got {p!r}")
+    return found
+
+
+def is_on(value: str | None) -> bool:
+    """Return whether the text of an option says yes."""
+    return value is not None and value.strip().lower() in ("1", "true", "on")

@@ -1,0 +1,411 @@
+"""InferenceSession: onnxruntime's way to load and run a model, over a compiled program."""
+
+from __future__ import annotations
+
+import os
+import traceback
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from mgx_mlir.api.files import load, save
+from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
+from mgx_mlir.core import forks
+from mgx_mlir.core.errors import MgxError, RunError, UsageError
+from mgx_mlir.core.files import atomic
+from mgx_mlir.hardware.machine import available_cpus
+from mgx_mlir.integrations.onnxruntime import models, providers
+from mgx_mlir.integrations.onnxruntime.binding import IOBinding
+from mgx_mlir.integrations.onnxruntime.errors import (
+    Fail,
+    InvalidArgument,
+    MissingInputs,
+    loading,
+    of_run,
+    refuse,
+)
+from mgx_mlir.integrations.onnxruntime.models import ModelMetadata
+from mgx_mlir.integrations.onnxruntime.options import RunOptions, SessionOptions
+from mgx_mlir.integrations.onnxruntime.profiling import Profile
+from mgx_mlir.integrations.onnxruntime.programs import Programs, Settings
+from mgx_mlir.integrations.onnxruntime.types import NodeArg
+from mgx_mlir.integrations.onnxruntime.values import OrtValue
+
+Callback = Callable[[list[Any], Any, str], None]
+
+
+@dataclass(frozen=True)
+class OrtMemoryInfo:
+    """Where an input or output lies: in the host's memory."""
+
+    name: str = "Cpu"
+    allocator_type: int = 0
+    device_id: int = 0
+    mem_type: int = 0
+    device_mem_type: int = 0
+    device_vendor_id: int = 0
+
+
+class Session:
+    """What a session answers about its model and its providers; runs of it."""
+
+    _model_path: str | None
+    _options: SessionOptions
+    _chosen: providers.Chosen
+    _programs: Programs
+
+    def get_session_options(self) -> SessionOptions:
+        """Return the options of the session."""
+        return self._options
+
+    def get_inputs(self) -> list[NodeArg]:
+        """Return the inputs that a run must be given."""
+        return list(self._programs.model.inputs)
+
+    def get_outputs(self) -> list[NodeArg]:
+        """Return the outputs in order."""
+        return list(self._programs.model.outputs)
+
+    def get_overridable_initializers(self) -> list[NodeArg]:
+        """Return the inputs that have a value in the model, which a run may replace."""
+        return list(self._programs.model.overridable)
+
+    def get_modelmeta(self) -> ModelMetadata:
+        """Return what the model's file says about the model."""
+        return self._programs.model.metadata
+
+    def get_input_memory_infos(self) -> list[OrtMemoryInfo]:
+        """Return where each input is expected: in the host's memory."""
+        return [OrtMemoryInfo() for _ in self.get_inputs()]
+
+    def get_output_memory_infos(self) -> list[OrtMemoryInfo]:
+        """Return where each output lies: in the host's memory."""
+        return [OrtMemoryInfo() for _ in self.get_outputs()]
+
+    def get_input_epdevices(self) -> list[None]:
+        """Return None for each input: there are no devices of plugin providers."""
+        return [None for _ in self.get_inputs()]
+
+    def get_providers(self) -> list[str]:
+        """Return the providers in order of precedence."""
+        return self._chosen.names
+
+    def get_provider_options(self) -> dict[str, dict[str, str]]:
+        """Return the options of each provider."""
+        return {n: dict(o) for n, o in self._chosen.options.items()}
+
+    def get_provider_graph_assignment_info(self) -> list[Any]:
+        """Return nothing: the whole model runs on the first provider."""
+        return []
+
+    def get_tuning_results(self) -> list[Any]:
+        """Return nothing: what was tuned is in the tuning file."""
+        return []
+
+    def set_tuning_results(self, results: Any, *, error_on_invalid: bool = False) -> None:
+        """Do nothing: what was tuned is in the tuning file."""
+
+    def set_ep_dynamic_options(self, options: Mapping[str, str]) -> None:
+        """Do nothing: no option of a provider changes between runs."""
+
+    def release_captured_graph(self, graph_annotation_id: int = 0) -> None:
+        """Do nothing: graphs are not captured."""
+
+    def create_ortvalue_from_shape_and_type(
+        self, shape: Sequence[int], element_type: Any, *_: Any, **__: Any
+    ) -> OrtValue:
+        """Return a value of zeros in the host's memory."""
+        return OrtValue.ortvalue_from_shape_and_type(shape, element_type)
+
+
+class InferenceSession(Session):
+    """A model that is ready to run: a path, or the bytes of an ONNX file.
+
+    A path that ends in .mxr is a compiled program's. `providers` are names in order, or tuples of a
+    name and options; CPUExecutionProvider compiles for the CPU, MIGraphXExecutionProvider and
+    ROCMExecutionProvider for the AMD GPU. Dims that the model leaves open stay open. Runs may come
+    from many threads; a session can be pickled, and used behind a fork.
+    Errors: onnxruntime's classes, in `capi.onnxruntime_pybind11_state`.
+    """
+
+    def __init__(
+        self,
+        path_or_bytes: str | bytes | os.PathLike[str],
+        sess_options: SessionOptions | None = None,
+        providers: Sequence[Any] | None = None,
+        provider_options: Sequence[Mapping[Any, Any]] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if not isinstance(path_or_bytes, str | bytes | os.PathLike):
+            raise TypeError(f"expected a path or bytes, got {type(path_or_bytes).__name__}")
+        is_path = not isinstance(path_or_bytes, bytes)
+        self._model_path = os.fspath(path_or_bytes) if is_path else None
+        self._source = self._model_path if is_path else path_or_bytes
+        self._options = SessionOptions.of(sess_options)
+        self._fallback = int(kwargs.get("enable_fallback", 1)) == 1
+        self._create(providers, provider_options)
+
+    def _create(
+        self, names: Sequence[Any] | None, options: Sequence[Mapping[Any, Any]] | None
+    ) -> None:
+        own = self._options
+        if names is None and own.has_providers():
+            names = own._providers
+        try:
+            self._chosen = providers.chosen(names, options)
+        except ValueError as e:
+            if not self._fallback:
+                raise
+            warnings.warn(f"{e}; the session runs on {providers.CPU}", stacklevel=3)
+            self._chosen = providers.Chosen({providers.CPU: {}})
+        profile = Profile(own.profile_file_prefix.removesuffix("_"))
+        self._profile = profile if own.enable_profiling else None
+        path = self._model_path
+        missing = path if path is not None and not os.path.exists(path) else None
+        with loading(missing), profile.event("session_initialization"):
+            if path is not None and path.endswith(".mxr"):
+                self._programs = _loaded(path)
+            else:
+                self._programs = made = self._compiled()
+                if made.main is not None:
+                    made.model = made.model.with_shapes(made.main.signature)
+            self._write_optimised(own.optimized_model_filepath)
+        self._start()
+
+    def _compiled(self) -> Programs:
+        own, first = self._options, self._chosen.first
+        if own._entries.get("session.load_model_format", "ONNX").upper() == "ORT":
+            raise refuse("ORT format", ["convert the ONNX file"])
+        assert self._source is not None
+        how: dict[str, Any] = {"fast_math": own._fast_math}
+        if own.intra_op_num_threads > 0:
+            how["threads"] = own.intra_op_num_threads
+        quantise = ""
+        if self._chosen.target == "gpu":
+            how |= _of_gpu(first)
+            on = [n for n in ("fp16", "bf16") if providers.is_on(first.get(f"migraphx_{n}_enable"))]
+            quantise = on[0] if on else ""
+        model = models.read(self._source, own)
+        return Programs(model, Settings(self._chosen.target, how, quantise))
+
+    def _write_optimised(self, path: str) -> None:
+        main = self._programs.main
+        if not path:
+            return
+        if not path.endswith((".mxr", ".mlir")) or main is None:
+            why = "its name ends in neither .mxr nor .mlir" if main else "it depends on the inputs"
+            warnings.warn(f"the optimised model '{path}' is not written: {why}", stacklevel=4)
+        elif path.endswith(".mxr"):
+            save(main, path)
+        else:
+            text = main.text if isinstance(main, IreeProgram) else str(main.program)
+            with atomic(path) as f:
+                f.write(text.encode())
+
+    def _start(self) -> None:
+        """Set what belongs to this object alone, and what runs read."""
+        self._pool: tuple[int, ThreadPoolExecutor] | None = None
+        main = self._programs.main
+        self._at = {a.name: i for i, a in enumerate(self._programs.model.outputs)}
+        # the program of every run, where no run needs another one
+        self._main: CompiledProgram | None = None
+        if not self._programs.model.overridable and self._profile is None:
+            self._main = main
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        for name in ("_pool", "_main", "_profile", "_at"):
+            state.pop(name, None)
+        return state
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._profile = None
+        self._start()
+
+    # ------------------------------------------------------------------ running
+
+    def run(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        run_options: RunOptions | None = None,
+    ) -> list[Any]:
+        """Run on arrays, or what numpy makes arrays of, by name; the outputs asked for, in order.
+
+        No names, or None, are all outputs. Sequences are lists of arrays, maps are dicts.
+        Errors: MissingInputs, a ValueError; InvalidArgument for unknown names, wrong types, ranks
+        and sizes; Fail for a run that failed.
+        """
+        picks = self._picks(output_names) if output_names else None
+        try:
+            main = self._main
+            if main is None or run_options is not None:
+                found = self._slow(input_feed, run_options)
+            else:
+                found = main.run(input_feed)
+        except MgxError as e:
+            raise self._error(e, input_feed) from e
+        return found if picks is None else [found[i] for i in picks]
+
+    def _picks(self, names: Sequence[str]) -> list[int]:
+        if isinstance(names, str):
+            raise TypeError(f"expected a list of names of outputs, got '{names}'")
+        at = self._at
+        try:
+            return [at[n] for n in names]
+        except KeyError as e:
+            known = ", ".join(at)
+            raise InvalidArgument(
+                f"unknown output {e.args[0]!r}", notes=[f"the outputs are {known}"]
+            ) from None
+
+    def _slow(self, feed: Mapping[str, Any], options: RunOptions | None) -> list[Any]:
+        """Run with what few runs have: options, a profile, a program for what they are given."""
+        if options is not None and options.terminate:
+            raise Fail("the run's options say to terminate it")
+        self._check_missing(feed)
+        program = self._programs.for_feed(feed)
+        given = dict(feed)
+        if self._programs.main is None:  # an optional that is absent is no input of the program
+            given = {n: v for n, v in given.items() if n in program.input_names or v is not None}
+        if self._profile is None:
+            return program.run(given)
+        kernels = len(program.kernels)
+        with self._profile.event("model_run", target=program.target, kernels=kernels):
+            return program.run(given)
+
+    def _check_missing(self, feed: Mapping[str, Any]) -> None:
+        needed = [a for a in self._programs.model.inputs if not a.type.startswith("optional")]
+        missing = [a.name for a in needed if a.name not in feed]
+        if missing:
+            got = ", ".join(map(str, feed)) or "none"
+            raise MissingInputs(f"missing inputs: {', '.join(missing)}; got {got}")
+
+    def _error(self, e: MgxError, feed: object) -> MgxError:
+        if isinstance(e, MissingInputs):
+            return e
+        if not isinstance(feed, Mapping):
+            got = type(feed).__name__
+            return InvalidArgument(f"expected a mapping of arrays by input name, got {got}")
+        if isinstance(e, RunError | UsageError):
+            try:
+                self._check_missing(feed)
+            except MissingInputs as missing:
+                return missing
+        return of_run(e)
+
+    def run_with_ort_values(
+        self,
+        output_names: Sequence[str] | None,
+        input_dict_ort_values: Mapping[str, OrtValue],
+        run_options: RunOptions | None = None,
+    ) -> list[OrtValue]:
+        """Run on OrtValues by name; OrtValues of the outputs asked for."""
+        feed = {n: OrtValue.of(v)._value for n, v in input_dict_ort_values.items()}
+        return [OrtValue(v) for v in self.run(output_names, feed, run_options)]
+
+    def run_with_ortvaluevector(
+        self, run_options: RunOptions | None, feed_names: Sequence[str],
+        feeds: Sequence[OrtValue], fetch_names: Sequence[str], fetches: list[OrtValue],
+        fetch_devices: object = None,
+    ) -> None:  # fmt: skip
+        """Run on OrtValues in the order of names; the outputs are appended to `fetches`."""
+        given = dict(zip(feed_names, feeds, strict=True))
+        fetches.extend(self.run_with_ort_values(fetch_names, given, run_options))
+
+    def io_binding(self) -> IOBinding:
+        """Return a binding of inputs and outputs to memory."""
+        return IOBinding(self)
+
+    def run_with_iobinding(
+        self, iobinding: IOBinding, run_options: RunOptions | None = None
+    ) -> None:
+        """Run on what is bound. Errors: BindingError, a RuntimeError."""
+        iobinding.run(run_options)
+
+    def run_async(
+        self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any],
+        callback: Callback, user_data: Any, run_options: RunOptions | None = None,
+    ) -> None:  # fmt: skip
+        """Run in a thread of the session, and call `callback(results, user_data, error)` there.
+
+        `error` is empty where the run succeeded; else there are no results. Errors of this call:
+        MissingInputs.
+        """
+        self._check_missing(input_feed)
+        feed = dict(input_feed)
+
+        def job() -> None:
+            try:
+                found, error = self.run(output_names, feed, run_options), ""
+            except Exception as e:  # it is the callback's
+                found, error = list[Any](), str(e) or type(e).__name__
+            try:
+                callback(found, user_data, error)
+            except Exception:  # nobody waits for it: shown as an exception of a thread is
+                traceback.print_exc()
+
+        self._threads().submit(job)
+
+    def _threads(self) -> ThreadPoolExecutor:
+        """Return the threads of asynchronous runs; a forked child has its own."""
+        pool = self._pool
+        if pool is None or pool[0] != forks.count():
+            made = ThreadPoolExecutor(available_cpus(), thread_name_prefix="mgx-run-async")
+            pool = self._pool = (forks.count(), made)
+        return pool[1]
+
+    # ------------------------------------------------------------------ the session itself
+
+    def set_providers(
+        self, providers: Sequence[Any] | None = None,
+        provider_options: Sequence[Mapping[Any, Any]] | None = None,
+    ) -> None:  # fmt: skip
+        """Prepare the model again, for other providers."""
+        self._create(providers, provider_options)
+
+    def disable_fallback(self) -> None:
+        """Raise errors of wrong providers from now on."""
+        self._fallback = False
+
+    def enable_fallback(self) -> None:
+        """Run on the CPU where providers are wrong, with a warning."""
+        self._fallback = True
+
+    def end_profiling(self) -> str:
+        """Write the times of the session, and return the file's name; "" where it has none."""
+        profile, self._profile = self._profile, None
+        self._start()
+        return profile.write() if profile is not None else ""
+
+    def get_profiling_start_time_ns(self) -> int:
+        """Return when the profile began, 0 where there is none."""
+        return self._profile.start_ns if self._profile is not None else 0
+
+
+def _of_gpu(first: Mapping[str, str]) -> dict[str, Any]:
+    """Return the options of a compile that a GPU's provider was given. Errors: InvalidArgument."""
+    how: dict[str, Any] = {}
+    if "device_id" in first:
+        if not first["device_id"].isdecimal():
+            raise InvalidArgument(f"'device_id' expected a number, got '{first['device_id']}'")
+        how["device_id"] = int(first["device_id"])
+    if "arch" in first:
+        how["arch"] = first["arch"]
+    if providers.is_on(first.get("emulate")):
+        how["emulate"] = True
+    if providers.is_on(first.get("migraphx_exhaustive_tune")):
+        how["exhaustive_tune"] = True
+    return how
+
+
+def _loaded(path: str) -> Programs:
+    """Return the program of a compiled file."""
+    found = load(path)
+    program = found if isinstance(found, CompiledProgram) else found.compiled
+    if not isinstance(program, CompiledProgram):
+        raise InvalidArgument("the program is not compiled", location=path)
+    return Programs(models.of_signature(program.signature, path), Settings(program.target), program)

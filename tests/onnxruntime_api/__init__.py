@@ -1,0 +1,1 @@
+"""Tests of onnxruntime's API over compiled programs, run against onnxruntime too."""

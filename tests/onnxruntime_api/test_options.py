@@ -1,0 +1,192 @@
+"""Options: types, what is honoured, what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+
+import mgx_mlir
+import mgx_mlir.onnxruntime as ours
+from mgx_mlir.onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument, NotImplemented
+from tests.onnxruntime_api.conftest import K, W, X, model, tensor, two_outputs
+
+FEED = {"x": X, "k": K}
+
+
+def test_values_and_types(ort: ModuleType) -> None:
+    o = ort.SessionOptions()
+    assert (o.intra_op_num_threads, o.enable_profiling, o.logid) == (0, False, "")
+    assert int(o.graph_optimization_level) == 99
+    o.intra_op_num_threads = 2
+    o.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    o.execution_mode = ort.ExecutionMode.ORT_PARALLEL
+    assert (o.intra_op_num_threads, int(o.graph_optimization_level)) == (2, 0)
+    with pytest.raises(AttributeError):
+        o.no_option = 1
+    with pytest.raises(TypeError):
+        o.intra_op_num_threads = "two"
+    with pytest.raises(TypeError):
+        o.graph_optimization_level = 99
+    o.add_session_config_entry("a", "b")
+    assert o.get_session_config_entry("a") == "b"
+    with pytest.raises(RuntimeError):
+        o.get_session_config_entry("c")
+    assert not o.has_providers()
+    r = ort.RunOptions()
+    assert (r.terminate, r.log_severity_level) == (False, -1)
+    r.add_run_config_entry("a", "b")
+    assert r.get_run_config_entry("a") == "b"
+
+
+def test_free_dims_get_sizes(ort: ModuleType) -> None:
+    o = ort.SessionOptions()
+    o.add_free_dimension_override_by_name("batch", 2)
+    o.add_free_dimension_override_by_name("no_dim_of_the_model", 2)
+    made = ort.InferenceSession(two_outputs(), o)
+    assert [a.shape for a in made.get_inputs()] == [[2, 3], [3]]
+    assert np.array_equal(made.run(["y"], FEED)[0], X + W)
+    with pytest.raises(Exception, match="INVALID_ARGUMENT"):
+        made.run(["y"], {"x": np.ones((4, 3), np.float32), "k": K})
+
+
+def test_free_dims_by_denotation(ort: ModuleType) -> None:
+    x = tensor("x", TensorProto.FLOAT, ["n", 3])
+    x.type.tensor_type.shape.dim[0].denotation = "DATA_BATCH"
+    data = model([helper.make_node("Neg", ["x"], ["y"])], [x],
+                 [tensor("y", TensorProto.FLOAT, None)])  # fmt: skip
+    o = ort.SessionOptions()
+    o.add_free_dimension_override_by_denotation("DATA_BATCH", 2)
+    made = ort.InferenceSession(data, o)
+    assert made.get_inputs()[0].shape == [2, 3]
+    assert np.array_equal(made.run(None, {"x": X})[0], -X)
+
+
+def test_initializers_get_values() -> None:
+    o = ours.SessionOptions()
+    o.add_initializer("w", ours.OrtValue.ortvalue_from_numpy(K))
+    assert np.array_equal(ours.InferenceSession(two_outputs(), o).run(["y"], FEED)[0], X + K)
+    for name, value, wrong in (
+        ("q", K, "no initializer 'q'"),
+        ("w", K.astype(np.float64), "expected FLOAT, got DOUBLE"),
+        ("w", K[:2], r"expected \[3\], got \[2\]"),
+    ):
+        o = ours.SessionOptions()
+        o.add_initializer(name, ours.OrtValue.ortvalue_from_numpy(value))
+        with pytest.raises(InvalidArgument, match=wrong):
+            ours.InferenceSession(two_outputs(), o)
+
+
+def test_a_profile(ort: ModuleType, tmp_path: Path) -> None:
+    o = ort.SessionOptions()
+    o.enable_profiling = True
+    o.profile_file_prefix = str(tmp_path / "times")
+    made = ort.InferenceSession(two_outputs(), o)
+    for _ in range(3):
+        made.run(None, FEED)
+    assert made.get_profiling_start_time_ns() > 0
+    path = Path(made.end_profiling())
+    assert path.parent == tmp_path
+    assert path.name.startswith("times_")
+    events = json.loads(path.read_text())
+    runs = [e for e in events if e["name"] == "model_run"]
+    assert len(runs) == 3
+    assert all(e["ph"] == "X" and e["dur"] >= 0 and e["cat"] == "Session" for e in runs)
+    assert any(e["name"] == "session_initialization" for e in events)
+    assert len(made.run(None, FEED)) == 2  # it goes on
+    made = ort.InferenceSession(two_outputs())
+    assert (made.end_profiling(), made.get_profiling_start_time_ns()) == ("", 0)
+
+
+def test_an_optimised_model(tmp_path: Path) -> None:
+    o = ours.SessionOptions()
+    o.optimized_model_filepath = str(tmp_path / "m.mxr")
+    ours.InferenceSession(two_outputs(), o)
+    again = ours.InferenceSession(tmp_path / "m.mxr")
+    assert [(a.name, a.type, a.shape) for a in again.get_inputs()] == [
+        ("x", "tensor(float)", ["batch", 3]), ("k", "tensor(float)", [3]),
+    ]  # fmt: skip
+    assert np.array_equal(again.run(["z"], FEED)[0], (X + W) * K)
+    o.optimized_model_filepath = str(tmp_path / "m.mlir")
+    ours.InferenceSession(two_outputs(), o)
+    assert "migraphx.add" in (tmp_path / "m.mlir").read_text()
+    o.optimized_model_filepath = str(tmp_path / "m.onnx")
+    with pytest.warns(UserWarning, match="is not written"):
+        ours.InferenceSession(two_outputs(), o)
+    assert not (tmp_path / "m.onnx").exists()
+
+
+def test_levels_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[dict[str, object]] = []
+    compile = mgx_mlir.compile
+
+    def noting(*args: object, **named: object) -> object:
+        seen.append(named)
+        return compile(*args, **named)
+
+    monkeypatch.setattr(mgx_mlir, "compile", noting)
+    for level, fast in (("ORT_ENABLE_BASIC", False), ("ORT_ENABLE_EXTENDED", True)):
+        o = ours.SessionOptions()
+        o.graph_optimization_level = getattr(ours.GraphOptimizationLevel, level)
+        o.intra_op_num_threads = 1
+        ours.InferenceSession(two_outputs(), o)
+        assert (seen[-1]["fast_math"], seen[-1]["threads"]) == (fast, 1)
+
+
+def test_options_of_the_other_package() -> None:
+    theirs = onnxruntime.SessionOptions()
+    theirs.intra_op_num_threads = 1
+    theirs.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    made = ours.InferenceSession(two_outputs(), theirs)
+    own = made.get_session_options()
+    assert own.intra_op_num_threads == 1
+    assert own.graph_optimization_level is ours.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    value = onnxruntime.OrtValue.ortvalue_from_numpy(X)
+    [y] = made.run_with_ort_values(["y"], {"x": value, "k": K})
+    assert np.array_equal(y.numpy(), X + W)
+    with pytest.raises(TypeError, match="expected SessionOptions"):
+        ours.InferenceSession(two_outputs(), {"threads": 1})
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(NotImplemented, match="register_custom_ops_library"):
+        ours.SessionOptions().register_custom_ops_library("ops.so")
+    with pytest.raises(NotImplemented, match="ModelCompiler"):
+        ours.ModelCompiler(None, "m.onnx")
+    with pytest.raises(NotImplemented, match="sparse_coo_from_numpy"):
+        ours.SparseTensor.sparse_coo_from_numpy()
+    o = ours.SessionOptions()
+    o.add_session_config_entry("session.load_model_format", "ORT")
+    with pytest.raises(NotImplemented, match="ORT format"):
+        ours.InferenceSession(two_outputs(), o)
+
+
+def test_a_gpu_provider_compiles_for_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[object, ...]] = []
+
+    def compile(model: object, target: str, **named: object) -> object:
+        seen.append((target, named.get("device_id"), named.get("arch"), named.get("emulate")))
+        return cpu(model, "cpu")
+
+    cpu = mgx_mlir.compile
+    monkeypatch.setattr(mgx_mlir, "compile", compile)
+    options = {"device_id": 0, "arch": "gfx942", "emulate": 1, "migraphx_mem_limit": 5}
+    with pytest.warns(UserWarning, match="migraphx_mem_limit"):
+        made = ours.InferenceSession(
+            two_outputs(), providers=[("MIGraphXExecutionProvider", options)]
+        )
+    assert seen == [("gpu", 0, "gfx942", True)]
+    assert made.get_providers() == ["MIGraphXExecutionProvider", "CPUExecutionProvider"]
+    made = ours.InferenceSession(
+        two_outputs(),
+        providers=["ROCMExecutionProvider"],
+        provider_options=[{"emulate": "1", "migraphx_fp16_enable": "1"}],
+    )
+    assert seen[-1][0] == "gpu"
+    half = (X.astype(np.float16) + W.astype(np.float16)).astype(np.float32)
+    assert np.array_equal(made.run(["y"], FEED)[0], half)
