@@ -1,0 +1,149 @@
+"""The protocol's element types, and tensors of them as JSON and as bytes."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from mgx_mlir.integrations.v2.errors import V2Error
+from mgx_mlir.programs.signature import Port
+
+BYTES = "BYTES"
+DTYPES: dict[str, np.dtype[Any]] = {
+    "BOOL": np.dtype(np.bool_),
+    "UINT8": np.dtype(np.uint8),
+    "UINT16": np.dtype(np.uint16),
+    "UINT32": np.dtype(np.uint32),
+    "UINT64": np.dtype(np.uint64),
+    "INT8": np.dtype(np.int8),
+    "INT16": np.dtype(np.int16),
+    "INT32": np.dtype(np.int32),
+    "INT64": np.dtype(np.int64),
+    "FP16": np.dtype(np.float16),
+    "FP32": np.dtype(np.float32),
+    "FP64": np.dtype(np.float64),
+    "BF16": np.dtype(ml_dtypes.bfloat16),
+}
+_NAMES = {
+    "bool_type": "BOOL", "half_type": "FP16", "float_type": "FP32", "double_type": "FP64",
+    "bf16_type": "BF16",
+}  # fmt: skip
+MOST_DIMS = 32
+
+
+def datatype_of(port: Port) -> str:
+    """Return the protocol's name of a port's element type; "" where it has none."""
+    if port.text:
+        return BYTES
+    name = _NAMES.get(port.dtype, port.dtype.removesuffix("_type").upper())
+    return name if name in DTYPES and not port.element else ""
+
+
+def checked_shape(name: str, shape: object) -> tuple[int, ...]:
+    """Return a tensor's dims. Errors: V2Error for what are no sizes."""
+    if not isinstance(shape, list) or len(shape) > MOST_DIMS:
+        raise V2Error(f"input '{name}': 'shape' expected a list of at most {MOST_DIMS} sizes")
+    if any(isinstance(n, bool) or not isinstance(n, int) or not 0 <= n < 1 << 48 for n in shape):
+        raise V2Error(f"input '{name}': 'shape' expected sizes, got {str(shape)[:80]}")
+    return tuple(shape)
+
+
+def from_bytes(name: str, datatype: str, shape: tuple[int, ...], data: memoryview) -> np.ndarray:
+    """Return a tensor of raw bytes. Errors: V2Error where their number does not fit the dims."""
+    count = math.prod(shape)
+    if datatype == BYTES:
+        return _texts(name, count, data).reshape(shape)
+    dtype = DTYPES[datatype]
+    if len(data) != count * dtype.itemsize:
+        raise V2Error(
+            f"input '{name}': expected {count * dtype.itemsize} bytes for {datatype}{list(shape)}, "
+            f"got {len(data)}"
+        )
+    return np.frombuffer(data, np.uint8).view(dtype).reshape(shape)
+
+
+def _texts(name: str, count: int, data: memoryview) -> np.ndarray:
+    found: list[str] = []
+    at = 0
+    while at + 4 <= len(data) and len(found) < count:
+        (size,) = struct.unpack_from("<I", data, at)
+        if size > len(data) - at - 4:
+            break
+        found.append(_text(name, bytes(data[at + 4 : at + 4 + size])))
+        at += 4 + size
+    if len(found) != count or at != len(data):
+        raise V2Error(f"input '{name}': expected {count} strings with their lengths")
+    return np.array(found, object)
+
+
+def _text(name: str, data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise V2Error(f"input '{name}': expected strings in UTF-8") from None
+
+
+def from_json(name: str, datatype: str, shape: tuple[int, ...], data: object) -> np.ndarray:
+    """Return a tensor of JSON values, flat or nested. Errors: V2Error."""
+    flat = _flat(name, data)
+    count = math.prod(shape)
+    if len(flat) != count:
+        raise V2Error(f"input '{name}': expected {count} values for {list(shape)}, got {len(flat)}")
+    if datatype == BYTES:
+        if not all(isinstance(v, str) for v in flat):
+            raise V2Error(f"input '{name}': expected strings")
+        return np.array(flat, object).reshape(shape)
+    dtype = DTYPES[datatype]
+    kinds = (bool,) if datatype == "BOOL" else (int,) if dtype.kind in "iu" else (int, float)
+    if not all(isinstance(v, kinds) and (kinds == (bool,) or type(v) is not bool) for v in flat):
+        raise V2Error(f"input '{name}': expected values of {datatype}")
+    try:
+        return np.array(flat, dtype).reshape(shape)
+    except (OverflowError, ValueError):
+        raise V2Error(f"input '{name}': a value is beyond {datatype}") from None
+
+
+def _flat(name: str, data: object) -> list[Any]:
+    """Return nested lists as one. Errors: V2Error for another value, and too deep lists."""
+    if not isinstance(data, list):
+        raise V2Error(f"input '{name}': 'data' expected a list")
+    found: list[Any] = data
+    for _ in range(MOST_DIMS):
+        if not any(isinstance(v, list) for v in found):
+            return found
+        if not all(isinstance(v, list) for v in found):
+            raise V2Error(f"input '{name}': 'data' mixes lists and values")
+        found = [v for inner in found for v in inner]
+    raise V2Error(f"input '{name}': 'data' nests deeper than {MOST_DIMS} lists")
+
+
+def datatype_name(array: np.ndarray) -> str:
+    """Return the protocol's name of an array's type. Errors: V2Error where it has none."""
+    if array.dtype.kind in "OUT":
+        return BYTES
+    found = next((n for n, d in DTYPES.items() if d == array.dtype), None)
+    if found is None:
+        raise V2Error(f"the protocol has no type for {array.dtype.name}", 500)
+    return found
+
+
+def to_bytes(array: np.ndarray) -> bytes:
+    """Return a tensor's raw bytes."""
+    if array.dtype.kind in "OUT":
+        texts: Sequence[bytes] = [str(v).encode() for v in array.reshape(-1).tolist()]
+        return b"".join(struct.pack("<I", len(t)) + t for t in texts)
+    return np.ascontiguousarray(array).tobytes()
+
+
+def to_json(array: np.ndarray) -> list[Any]:
+    """Return a tensor's values as one list."""
+    if array.dtype.kind in "OUT":
+        return [str(v) for v in array.reshape(-1).tolist()]
+    if array.dtype == DTYPES["BF16"]:
+        array = array.astype(np.float32)
+    return array.reshape(-1).tolist()
