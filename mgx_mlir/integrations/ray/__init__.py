@@ -1,6 +1,6 @@
 """mgx_mlir on Ray: batches of data sets, and a service (`pip install 'mgx-mlir[ray]'`).
 
-    from mgx_mlir.integrations.ray import MgxPredictor, serve_models
+from mgx_mlir.integrations.ray import MgxPredictor, serve_models
 """
 
 from mgx_mlir.integrations.ray.artefacts import Artefact, forget_artefacts, shared_program

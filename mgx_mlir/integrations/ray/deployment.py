@@ -77,9 +77,7 @@ class MgxDeployment:
     async def __call__(self, request: Request) -> HttpResponse:
         """Answer a request over HTTP."""
         headers = {k.lower(): v for k, v in request.headers.items()}
-        found = await self._server.handle(
-            request.method, request.url.path, headers, _body(request)
-        )
+        found = await self._server.handle(request.method, request.url.path, headers, _body(request))
         return HttpResponse(found.body, found.status, dict(found.headers))
 
     async def _infer(self, call: Call) -> Outputs:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mgx_mlir.compiler.compiled import IreeProgram
 from mgx_mlir.core.errors import RunError, UsageError
 from mgx_mlir.integrations.ray.artefacts import Artefact, shared_program
 from mgx_mlir.programs.signature import Port
@@ -22,7 +23,7 @@ class MgxPredictor:
     one input takes the only column). `keep` names columns that the result keeps. Batches may have
     any number of rows: where the model's first dim is fixed, they run in pieces of its size, the
     last one filled up. `options` are those of `mgx_mlir.compile`.
-    Errors: MgxError; UsageError for a model whose outputs do not have a row for each of the inputs'.
+    Errors: MgxError; RunError where an output has not a row for each of the input's.
     """
 
     def __init__(
@@ -44,7 +45,8 @@ class MgxPredictor:
             raise UsageError("the inputs expected rows: a first dim that all of them share")
         first = firsts.pop()
         self._size = first if first >= 0 else None
-        self.program.load() if hasattr(self.program, "load") else None
+        if isinstance(self.program, IreeProgram):
+            self.program.load()
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         """Return the outputs of a batch by name, and the columns that are kept."""
@@ -78,7 +80,9 @@ class MgxPredictor:
             column = rest[0] if len(rest) == 1 else column
         if column not in batch:
             listed = ", ".join(map(str, batch)) or "none"
-            raise RunError(f"input '{port.name}' has no column '{column}', the columns are {listed}")
+            raise RunError(
+                f"input '{port.name}' has no column '{column}', the columns are {listed}"
+            )
         array = np.asarray(batch[column])
         if array.dtype == object and not port.text:
             try:

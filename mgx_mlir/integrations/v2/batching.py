@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -51,10 +52,8 @@ def run_together(calls: Sequence[Call]) -> list[Outputs | Exception]:
     Where the joined run fails, each call runs alone: one wrong request costs the others nothing.
     """
     if len(calls) > 1:
-        try:
+        with contextlib.suppress(Exception):  # whose fault it is shows when each runs alone
             return list(_split(calls, _joined(calls)))
-        except Exception:
-            pass  # whose fault it is shows when each runs alone
     found: list[Outputs | Exception] = []
     for call in calls:
         try:

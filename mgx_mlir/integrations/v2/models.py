@@ -7,6 +7,7 @@ independent of each other, so that requests may be joined; "target", "arch", "th
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import time
@@ -104,7 +105,9 @@ class ServedModel:
             raise FileError("inputs and outputs expected tensors", location=str(entry.path))
         for p in (*signature.inputs, *signature.outputs):
             if not datatype_of(p):
-                raise FileError(f"the protocol has no type for '{p.name}'", location=str(entry.path))
+                raise FileError(
+                    f"the protocol has no type for '{p.name}'", location=str(entry.path)
+                )
         self.max_batch_size = entry.max_batch_size
         if self.max_batch_size > 1 and not self._has_open_rows():
             raise FileError(
@@ -122,15 +125,11 @@ class ServedModel:
         feed: dict[str, np.ndarray] = {}
         for p in self.program.signature.inputs:
             ranges = p.ranges or (DimRange(),) * len(p.dims)
-            dims = [
-                d if d >= 0 else max(1, r.min) for d, r in zip(p.dims, ranges, strict=True)
-            ]
+            dims = [d if d >= 0 else max(1, r.min) for d, r in zip(p.dims, ranges, strict=True)]
             kind = object if p.text else DTYPES[datatype_of(p)]
             feed[p.name] = np.full(dims, "", kind) if p.text else np.ones(dims, kind)
-        try:
+        with contextlib.suppress(RunError):  # sizes or indices that the model does not take
             self.program.run(feed)
-        except RunError:
-            pass  # sizes or indices that the model does not take; the code is loaded
         return time.perf_counter() - start
 
     def metadata(self, versions: Sequence[str]) -> dict[str, Any]:

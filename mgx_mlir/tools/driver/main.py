@@ -39,6 +39,7 @@ COMMANDS = {
     "report": "compile, run and verify a model, and write a page about it",
     "roctx": "run a model between the markers that ROCm's profilers show",
     "run": "compile, run once on generated inputs, and print the program",
+    "serve": "serve the models of a directory over HTTP, by the Open Inference Protocol",
     "tf": "list the TensorFlow operators that can be read",
     "time": "compile, and print the mean time of a call",
     "verify": "compare a target's outputs with the reference's",

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from mgx_mlir.compiler.compiled import IreeProgram
 from mgx_mlir.core.errors import UsageError
-from mgx_mlir.tools.driver.arguments import Arguments, Option
+from mgx_mlir.tools.driver.arguments import Arguments, Option, number
 from mgx_mlir.tools.driver.compile_model import compile_model
 from mgx_mlir.tools.driver.model import Model
 from mgx_mlir.tools.driver.options import HELP, LOADER, QUANTIZE, TARGET
 from mgx_mlir.tools.driver.progress import say
 from mgx_mlir.tools.driver.target_choice import choose_target
 
-USAGE = "[OPTION...] FILE -o DIR"
+USAGE = "[OPTION...] FILE -o DIR | --triton DIR"
 DESCRIPTION = """
 Compiles the model for each batch size and architecture, and writes a folder: code/*.vmfb,
 weights.irpa with every weight once, manifest.json, and SHA256SUMS for sha256sum -c. In Python
-load_bundle(DIR, batch=N) runs it, without the compiler; docs/deploy.md has C and containers."""
+load_bundle(DIR, batch=N) runs it, without the compiler; docs/deploy.md has C and containers.
+--triton writes a model repository for Triton's Python backend in place of that: one program, whose
+dimensions stay open unless an option gives them sizes (docs/serving.md)."""
 
 
 def batches(text: str) -> tuple[int, ...]:
@@ -39,6 +42,12 @@ OPTIONS = (
         parse=batches,
     ),
     Option(("-o", "--output"), "the folder to write", "DIR"),
+    Option(("--triton",), "write a model repository for Triton's Python backend", "DIR"),
+    Option(("--name",), "with --triton: the model's name (default: the file's)", "NAME"),
+    Option(
+        ("--max-batch-size",), "with --triton: rows that requests are joined to; rows of the model "
+        "must be independent (default 0: not joined)", "N", parse=number(0),
+    ),
     HELP,
 )  # fmt: skip
 
@@ -49,6 +58,11 @@ def run(args: Arguments) -> int:
     from mgx_mlir.compiler.bundle import Member, write_bundle
 
     folder = args.get("--output")
+    if args.only_one("--output", "--triton") == "--triton":
+        return _triton(args)
+    for flag in ("--name", "--max-batch-size"):
+        if flag in args:
+            raise UsageError(f"option '{flag}' is for bundle --triton")
     if folder is None:
         raise UsageError("expected a folder to write", notes=["-o DIR"])
     sizes = args.get("--batch", (1,))
@@ -69,6 +83,39 @@ def run(args: Arguments) -> int:
     options |= {"batch": list(sizes), "target": found[0].program.target}
     write_bundle(folder, found, _digest(args), options)
     say(f"Writing: {folder}, {len(found)} programs")
+    return 0
+
+
+_TRITON = ("--triton", "--name", "--max-batch-size")
+_SIZES = ("--batch", "--default-dyn-dim")
+
+
+def _triton(args: Arguments) -> int:
+    """Compile the model once, and write a repository."""
+    # start-up: only what the command asks for is loaded
+    from mgx_mlir.compiler.architectures import together
+    from mgx_mlir.integrations.triton_repository import write_repository
+
+    sizes = args.get("--batch", ())
+    if len(sizes) > 1:
+        raise UsageError(f"--triton expected one batch size, got {len(sizes)}")
+    given = {k: v for k, v in args.values.items() if k not in _TRITON}
+    if sizes:
+        given["--batch"] = sizes[0]
+    if not any(k in given for k in _SIZES):
+        given["--open-dims"] = True
+    own = replace(args, values=given)
+    model = Model(own)
+    choice = choose_target(own, runs=False, model=model)
+    made: list[IreeProgram] = []
+    for arch in choice.archs:
+        compiled = compile_model(own, model, choice, arch)
+        assert isinstance(compiled, IreeProgram)
+        made.append(compiled)
+    program = made[0] if len(made) == 1 else together(made, None)
+    name = args.get("--name", Path(args.file or "model").stem)
+    at = write_repository(args.get("--triton"), name, program, args.get("--max-batch-size", 0))
+    say(f"Writing: {at}")
     return 0
 
 
