@@ -253,6 +253,23 @@ def test_a_slow_client_and_a_full_queue(models: Models) -> None:
     assert server.waiting == 0
 
 
+def test_a_body_that_is_refused_is_read_and_dropped(models: Models) -> None:
+    server = V2Server(models, alone, Policy(LIMITS))
+    read: list[int] = []
+
+    async def sending(count: int) -> AsyncIterator[bytes]:
+        for i in range(count):
+            read.append(i)
+            yield b" " * (1 << 16)
+
+    for count, most in ((40, 40), (4000, 90)):
+        read.clear()
+        path = "/v2/models/rows/infer"
+        found = asyncio.run(server.handle("POST", path, {}, sending(count)))
+        assert found.status == 413
+        assert min(count, 17) < len(read) <= most
+
+
 def test_a_run_that_takes_too_long_or_fails(models: Models) -> None:
     async def never(_: Call) -> Outputs:
         await asyncio.sleep(30)

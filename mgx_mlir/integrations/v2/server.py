@@ -139,6 +139,10 @@ class V2Server:
             )
         except asyncio.TimeoutError:
             raise V2Error(f"the body took longer than {policy.read_timeout:g} s", 408) from None
+        except V2Error as e:
+            if e.status == 413:
+                await drop(body, 4 * policy.limits.body)
+            raise
         data = unpacked(data, headers.get("content-encoding", "").lower(), policy.limits)
         request = parse_request(data, headers.get(HEADER), policy.limits)
         call = Call(model, request.inputs, model.checked(request.inputs, request.outputs))
@@ -171,6 +175,20 @@ async def read_body(
     if stated and size != int(stated):
         raise V2Error(f"the body has {size} bytes, content-length said {stated}")
     return b"".join(parts)
+
+
+async def drop(body: AsyncIterator[bytes], most: int, idle: float = 0.5) -> None:
+    """Read what follows of a body that is refused, and keep nothing of it.
+
+    A client that is still sending sees no answer otherwise: its connection is reset. It ends
+    after `most` bytes, or `idle` seconds in which nothing comes.
+    """
+    parts = aiter(body)
+    while most > 0:
+        try:
+            most -= len(await asyncio.wait_for(anext(parts), idle))
+        except (StopAsyncIteration, asyncio.TimeoutError, V2Error):
+            return
 
 
 def _json(value: Any) -> Response:
