@@ -21,6 +21,24 @@ HERE = Path(__file__).resolve().parent
 # the register that each operand letter is given: multiples of 16, so any register tuple fits
 REGISTER = {"d": 16, "a": 32, "b": 48, "c": 64, "x": 64, "y": 80, "s": 80, "r": 96, "o": 36}
 LITERAL = 0x12345678
+# what no probe shows: instructions without fields, and operands that are printed as names
+UNPROBED = {
+    "gfx9": {
+        ("VOP1", 0): ("v_nop", ""),
+        ("VOP3", 320): ("v_nop", ""),
+        ("SMEM", 36): ("s_memtime", "d2"),
+        ("SMEM", 37): ("s_memrealtime", "d2"),
+    },
+    **{
+        generation: {
+            ("VOP1", 0): ("v_nop", ""),
+            ("VOP3", 384): ("v_nop", ""),
+            ("SOP1", 76): ("s_sendmsg_rtn_b32", "d1 a1"),
+            ("SOP1", 77): ("s_sendmsg_rtn_b64", "d2 a1"),
+        }
+        for generation in ("gfx11", "gfx12")
+    },
+}
 _OPERAND = re.compile(r"^[-|]*(?:neg\()?([vsa])(?:\[(\d+):(\d+)\]|(\d+))(\.[lh])?\)?\|?$")
 
 
@@ -284,6 +302,8 @@ def main() -> None:
                 for op, (name, sig) in rows_of(tool, form, arch, forms[:j]).items():
                     key = (form.name, op, name, sig)
                     rows[key] = rows.get(key, 0) | 1 << i
+        for (form_name, op), (name, sig) in UNPROBED[generation].items():
+            rows[form_name, op, name, sig] = (1 << len(archs)) - 1
         write(HERE / f"{generation}.inc", generation, forms, rows)
         print(generation, len(rows), "opcodes")
 

@@ -74,7 +74,8 @@ class Runner {
   void run() {
     const HostMode restore;
     apply_mode(*wave);
-    while (wave->state == Wave::State::Running) {
+    while (wave->state != Wave::State::Done) {
+      wave->state = Wave::State::Running;
       const Instruction& i = program->code[wave->pc++];
       i.run(*wave, i);
     }

@@ -174,7 +174,7 @@ void hidden() {
               {"group_size_z", 18, 2}, {"remainder_x", 20, 2},   {"grid_dims", 22, 2},
               {"heap_v1", 24, 8}};
   std::vector<u8> segment(40, 0xcd);
-  write_hidden(k, Grid{0x12345, 7, 1}, Grid{256, 2, 3}, segment.data());
+  write_hidden(k, Grid{0x12345, 7, 1}, Grid{256, 2, 3}, 0, segment.data());
   std::vector<u8> want(40, 0xcd);
   const u32 words[] = {0x12345, 7, 256 | 3 << 16, 3 << 16, 0, 0};
   std::memcpy(want.data() + 8, words, sizeof words);

@@ -25,7 +25,7 @@ bool reads_freely(const Instruction& i) {
 
 bool runs_on_all_lanes(const Instruction& i) {
   const std::string_view n = i.name();
-  return starts(n, "v_mfma") || starts(n, "v_smfmac") || starts(n, "v_wmma") || (n.find("permlane") != n.npos && n.find("swap") != n.npos);
+  return starts(n, "v_mfma") || starts(n, "v_smfmac") || starts(n, "v_wmma") || starts(n, "v_swmmac") || (n.find("permlane") != n.npos && n.find("swap") != n.npos);
 }
 
 // Exponentials, logarithms, roots, reciprocals, sines: their results come one cycle later.
@@ -265,7 +265,9 @@ void Checker::after(Wave& w, const Instruction& i, u64 exec) {
   if (!scalar_memory && !lds && !vector_memory) return;
   Pending p;
   p.is_scalar_memory = scalar_memory;
-  p.counter = scalar_memory ? Counter::Scalar : lds ? Counter::Lds : i.results ? Counter::Load : Counter::Store;
+  // loads straight to LDS write no register and are counted as loads
+  const bool loads = i.results || i.lds || std::string_view(i.name()).find("load_lds") != std::string_view::npos;
+  p.counter = scalar_memory ? Counter::Scalar : lds ? Counter::Lds : loads ? Counter::Load : Counter::Store;
   for (u8 k = 0; k < i.count; ++k) {
     if (i.results >> k & 1) p.result = i.o[k];
   }
@@ -333,16 +335,22 @@ void Checker::wait(Wave& w, const Instruction& i) {
   }
 }
 
-void Checker::lds(const Wave& w, u32 address, u32 bytes, Access access) {
-  const u16 me = static_cast<u16>(w.number);
+// Who writes what is there already changes nothing for others; who writes what another wrote, and
+// reads it, reads his own.
+void Checker::lds(const Wave& w, u32 address, u32 bytes, Access access, const void* data) {
+  const u32 me = u32{1} << (w.number & 31);
   for (u64 at = address; at < u64{address} + bytes && at < lds_.size(); ++at) {
     Byte& b = lds_[at];
+    const u32 writers = b.write_epoch == epoch_ ? b.writers : 0, readers = b.read_epoch == epoch_ ? b.readers : 0;
     const bool atomics = access == Access::Atomic && b.by_atomic;
-    if (checks_.races && !atomics) {
-      if (b.write_epoch == epoch_ && b.writer != me) {
-        report(w, "LDS race", "byte " + std::to_string(at) + " was written by wave " + std::to_string(b.writer) + " since the last barrier");
+    const bool same = access == Access::Write && data != nullptr && static_cast<const u8*>(data)[at - address] == w.lds[at] && b.written;
+    const bool harmless = atomics || same || (access == Access::Read && (writers & me) != 0 && !b.by_atomic);
+    if (checks_.races && !harmless) {
+      if ((writers & ~me) != 0) {
+        report(w, "LDS race", "byte " + std::to_string(at) + " was written by wave " + std::to_string(__builtin_ctz(writers & ~me)) +
+                                  " since the last barrier");
       }
-      if (access != Access::Read && b.read_epoch == epoch_ && b.reader != me) {
+      if (access != Access::Read && (readers & ~me) != 0) {
         report(w, "LDS race", "byte " + std::to_string(at) + " was read by another wave since the last barrier");
       }
     }
@@ -350,14 +358,15 @@ void Checker::lds(const Wave& w, u32 address, u32 bytes, Access access) {
       report(w, "uninitialized LDS", "byte " + std::to_string(at) + " is read before it is written");
     }
     if (access == Access::Read) {
-      b.reader = b.read_epoch == epoch_ && b.reader != me ? kMany : me;
+      b.readers = readers | me;
       b.read_epoch = epoch_;
-    } else {
-      b.written = true;
-      b.writer = me;
-      b.write_epoch = epoch_;
-      b.by_atomic = access == Access::Atomic;
+      continue;
     }
+    if (same && writers == 0) continue;  // nobody can tell
+    b.written = true;
+    b.writers = same || atomics ? writers | me : me;
+    b.write_epoch = epoch_;
+    b.by_atomic = access == Access::Atomic;
   }
 }
 

@@ -1,7 +1,7 @@
 // Checks on request: what a kernel may not do and hardware would not tell.
 //
 // uninitialized: a register, LDS or memory read before it is written. races: two waves of a
-// workgroup touch a byte of LDS with no barrier between, one of them writing. waits: a register is
+// workgroup touch a byte of LDS with no barrier between, one of them changing it. waits: a register is
 // used while a load into it may still be under way. hazards: GFX9 code that does not wait between a
 // result and its use where hardware does not. bounds: a buffer descriptor that promises more than its
 // memory holds. Accesses outside of memory are always errors.
@@ -36,7 +36,8 @@ class Checker {
   void barrier() { ++epoch_; }
   void before(Wave& w, const Instruction& i);
   void after(Wave& w, const Instruction& i, u64 exec);
-  void lds(const Wave& w, u32 address, u32 bytes, Access access);
+  // data: what is written, where it is known.
+  void lds(const Wave& w, u32 address, u32 bytes, Access access, const void* data = nullptr);
   void memory(const Wave& w, const u8* p, u32 bytes, Access access);
 
   const std::vector<std::string>& problems() const { return problems_; }
@@ -60,10 +61,9 @@ class Checker {
   };
   struct Byte {
     u32 write_epoch = 0, read_epoch = 0;
-    u16 writer = kNobody, reader = kNobody;
+    u32 writers = 0, readers = 0;  // a bit for each wave
     bool written = false, by_atomic = false;
   };
-  static constexpr u16 kNobody = 0xffff, kMany = 0xfffe;
 
   void report(const Wave& w, const char* kind, const std::string& what);
   void wait(Wave& w, const Instruction& i);
@@ -83,14 +83,14 @@ class Checker {
   std::vector<std::string> problems_;
 };
 
-inline void note_lds(const Wave& w, u32 address, u32 bytes, Access access);
+inline void note_lds(const Wave& w, u32 address, u32 bytes, Access access, const void* data = nullptr);
 inline void note_memory(const Wave& w, const u8* p, u32 bytes, Access access);
 
 }  // namespace mgx
 
 // The hooks in the executor: one test where nothing is checked.
-inline void mgx::note_lds(const Wave& w, u32 address, u32 bytes, Access access) {
-  if (w.checker != nullptr) w.checker->lds(w, address, bytes, access);
+inline void mgx::note_lds(const Wave& w, u32 address, u32 bytes, Access access, const void* data) {
+  if (w.checker != nullptr) w.checker->lds(w, address, bytes, access, data);
 }
 inline void mgx::note_memory(const Wave& w, const u8* p, u32 bytes, Access access) {
   if (w.checker != nullptr) w.checker->memory(w, p, bytes, access);

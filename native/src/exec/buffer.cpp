@@ -94,7 +94,7 @@ void load(Wave& w, const Instruction& i) {
       for (int k = 0; k < Words; ++k) {
         const u64 at = u64{to} + static_cast<u32>(l * 4 * Words + 4 * k);
         if (at + 4 > w.lds_size) continue;
-        note_lds(w, static_cast<u32>(at), 4, Access::Write);
+        note_lds(w, static_cast<u32>(at), 4, Access::Write, &r[k].at[l]);
         std::memcpy(w.lds + at, &r[k].at[l], 4);
       }
     }
@@ -131,9 +131,19 @@ void load_narrow(Wave& w, const Instruction& i) {
       note_memory(w, p, Bytes, Access::Read);
       std::memcpy(&raw, p, Bytes);
     }
-    r.at[l] = placed<Bytes, Form, Signed>(raw, old[l]);
+    r.at[l] = placed<Bytes, Form, Signed>(raw, i.lds ? 0 : old[l]);
   }
-  if (i.lds) throw Fault("a narrow load to LDS is not emulated");
+  if (i.lds) {  // a word of each lane
+    const u32 to = w.s[kM0] + static_cast<u32>(i.offset);
+    for (u64 left = w.exec; left != 0; left &= left - 1) {
+      const int l = __builtin_ctzll(left);
+      const u64 at = u64{to} + static_cast<u32>(l) * 4;
+      if (at + 4 > w.lds_size) continue;
+      note_lds(w, static_cast<u32>(at), 4, Access::Write, &r.at[l]);
+      std::memcpy(w.lds + at, &r.at[l], 4);
+    }
+    return;
+  }
   store_lanes(w.v[i.o[0].index], r.at, w.exec);
 }
 
@@ -160,21 +170,21 @@ void check(Instruction& i, Generation) {
 u8* buffer_address(Wave& w, const Instruction& i, int lane, u32 bytes) { return Buffer(w, i).at(w, lane, 0, bytes); }
 
 void define_buffer() {
-  define("buffer_load_dword", load<1>, check);
-  define("buffer_load_dwordx2", load<2>, check);
-  define("buffer_load_dwordx3", load<3>, check);
-  define("buffer_load_dwordx4", load<4>, check);
-  define("buffer_store_dword", store<1>, check);
-  define("buffer_store_dwordx2", store<2>, check);
-  define("buffer_store_dwordx3", store<3>, check);
-  define("buffer_store_dwordx4", store<4>, check);
-#define NARROW(name, lds, bytes, form, sign) define("buffer_load_" name, load_narrow<bytes, Into::form, sign>, check);
+  define("buffer_load_dword", load<1>, check, kToLds, "+daro");
+  define("buffer_load_dwordx2", load<2>, check, kToLds, "+daro");
+  define("buffer_load_dwordx3", load<3>, check, kToLds, "+daro");
+  define("buffer_load_dwordx4", load<4>, check, kToLds, "+daro");
+  define("buffer_store_dword", store<1>, check, kPlain, "+daro");
+  define("buffer_store_dwordx2", store<2>, check, kPlain, "+daro");
+  define("buffer_store_dwordx3", store<3>, check, kPlain, "+daro");
+  define("buffer_store_dwordx4", store<4>, check, kPlain, "+daro");
+#define NARROW(name, lds, bytes, form, sign) define("buffer_load_" name, load_narrow<bytes, Into::form, sign>, check, kToLds, "+daro");
   MGX_NARROW_LOADS(NARROW)
 #undef NARROW
-  define("buffer_store_byte", store_narrow<1, 0>, check);
-  define("buffer_store_short", store_narrow<2, 0>, check);
-  define("buffer_store_byte_d16_hi", store_narrow<1, 16>, check);
-  define("buffer_store_short_d16_hi", store_narrow<2, 16>, check);
+  define("buffer_store_byte", store_narrow<1, 0>, check, kPlain, "+daro");
+  define("buffer_store_short", store_narrow<2, 0>, check, kPlain, "+daro");
+  define("buffer_store_byte_d16_hi", store_narrow<1, 16>, check, kPlain, "+daro");
+  define("buffer_store_short_d16_hi", store_narrow<2, 16>, check, kPlain, "+daro");
   // caches: every access is complete when the next instruction runs
   for (const char* name : {"buffer_wbl2", "buffer_inv", "buffer_wbinvl1", "buffer_wbinvl1_vol", "buffer_gl0_inv",
                            "buffer_gl1_inv", "buffer_invl2"}) {

@@ -25,6 +25,13 @@ void compare64(Wave& w, const Instruction& i, F f) {
   Operand x = i.o[first], y = i.o[first + 1];
   x.size = y.size = 2;
   const u32 *al = raw_source(w, x, 0, space[0]), *ah = raw_source(w, x, 1, space[1]);
+  u64 valid = ~u64{0};
+  if (i.dpp || i.dpp8) {
+    valid &= dpp_source(w, i, al, space[0]);
+    dpp_source(w, i, ah, space[1]);
+    al = space[0].at;
+    ah = space[1].at;
+  }
   const u32 *bl = raw_source(w, y, 0, space[2]), *bh = raw_source(w, y, 1, space[3]);
   u64 mask = 0;
   const auto modified = [](u64 v, const Operand& o) {
@@ -34,25 +41,29 @@ void compare64(Wave& w, const Instruction& i, F f) {
   for (int l = 0; l < kLanes; ++l) {
     mask |= u64{f(modified(al[l] | u64{ah[l]} << 32, x), modified(bl[l] | u64{bh[l]} << 32, y))} << l;
   }
-  mask &= w.exec;
+  mask &= w.exec & valid;
   if (first) write_mask(w, i.o[0], mask);
   if (Exec) w.exec = mask;
 }
 
+// The operands of v_cmp, and of v_cmpx where exec alone is its result.
+constexpr const char* kCompared = "!..|..";
+// clamp asks for an exception of a quiet NaN: there are none
+constexpr u16 compare_forms(Type t) { return static_cast<u16>((forms_of(t, Type::I32) & ~kSdwaResult) | (t == Type::F32 || t == Type::F16 ? kClamp : 0)); }
 #define CMP(name, type, pre, ...)                                                                 \
   define("v_cmp_" name, [](Wave& w, const Instruction& i) {                                       \
     compare<Type::type, false>(w, i, [](u32 a, u32 b) -> bool { pre; return __VA_ARGS__; });      \
-  });                                                                                             \
+  }, nullptr, compare_forms(Type::type), kCompared);                                              \
   define("v_cmpx_" name, [](Wave& w, const Instruction& i) {                                      \
     compare<Type::type, true>(w, i, [](u32 a, u32 b) -> bool { pre; return __VA_ARGS__; });       \
-  })
+  }, nullptr, compare_forms(Type::type), kCompared)
 #define CMP64(name, pre, ...)                                                                     \
   define("v_cmp_" name, [](Wave& w, const Instruction& i) {                                       \
     compare64<false>(w, i, [](u64 a, u64 b) -> bool { pre; return __VA_ARGS__; });                \
-  });                                                                                             \
+  }, nullptr, kDpp | kSigns | kClamp, kCompared);                                                 \
   define("v_cmpx_" name, [](Wave& w, const Instruction& i) {                                      \
     compare64<true>(w, i, [](u64 a, u64 b) -> bool { pre; return __VA_ARGS__; });                 \
-  })
+  }, nullptr, kDpp | kSigns | kClamp, kCompared)
 #define INTEGER_COMPARES(DEF, type, ...)            \
   DEF("lt_" type, __VA_ARGS__, x < y);              \
   DEF("eq_" type, __VA_ARGS__, x == y);             \
@@ -96,6 +107,42 @@ bool class64(u64 a, u64 mask) {
   return mask >> class_of(a >> 63, exponent == 0x7ff, exponent == 0, fraction, fraction >> 51) & 1;
 }
 
+// The second source of a class is one register of bits.
+template <bool Exec>
+void class_double(Wave& w, const Instruction& i) {
+  const int first = i.results & 1 ? 1 : 0;
+  LaneArray space, low, high;
+  const u32* m = raw_source(w, i.o[first + 1], 0, space);
+  Operand x = i.o[first];
+  x.size = 2;
+  const u32 *lo = raw_source(w, x, 0, low), *hi = raw_source(w, x, 1, high);
+  u64 mask = 0;
+  for (int l = 0; l < kLanes; ++l) {
+    u64 bits = lo[l] | u64{hi[l]} << 32;
+    if (x.abs) bits &= ~(u64{1} << 63);
+    if (x.neg) bits ^= u64{1} << 63;
+    mask |= u64{class64(bits, m[l])} << l;
+  }
+  mask &= w.exec;
+  if (first) write_mask(w, i.o[0], mask);
+  if (Exec) w.exec = mask;
+}
+
+template <bool Exec, bool Result>
+void constant_mask(Wave& w, const Instruction& i) {
+  const u64 mask = Result ? w.exec : 0;
+  if (i.results & 1) write_mask(w, i.o[0], mask);
+  if (Exec) w.exec = mask;
+}
+#define FALSE_AND_TRUE(type)                                                                     \
+  for (const char* name : {"f_" type, "t_" type, "tru_" type}) {                                 \
+    const bool is_true = name[0] == 't';                                                         \
+    define(std::string("v_cmp_") + name, is_true ? constant_mask<false, true> : constant_mask<false, false>, nullptr, \
+           kSdwaSources | kSigns | kClamp | kHalves, kCompared);                                 \
+    define(std::string("v_cmpx_") + name, is_true ? constant_mask<true, true> : constant_mask<true, false>, nullptr, \
+           kSdwaSources | kSigns | kClamp | kHalves, kCompared);                                 \
+  }
+
 #define F32_PAIR const float x = as_f32(a); const float y = as_f32(b)
 #define F16_PAIR const float x = f32_of_f16(a & 0xffff); const float y = f32_of_f16(b & 0xffff)
 #define U32_PAIR const u32 x = a; const u32 y = b
@@ -120,20 +167,18 @@ void define_compares() {
   INTEGER_COMPARES(CMP64, "i64", I64_PAIR);
   CMP("class_f32", F32, , class32(a, b));
   CMP("class_f16", F16, , class16(a & 0xffff, b));
-  MGX_DO("v_cmp_class_f64", {
-    LaneArray space;
-    const int first = 1;
-    const u32* m = raw_source(w, i.o[first + 1], 0, space);
-    u64 mask = 0;
-    Operand x = i.o[first];
-    LaneArray low;
-    LaneArray high;
-    x.size = 2;
-    const u32* lo = raw_source(w, x, 0, low);
-    const u32* hi = raw_source(w, x, 1, high);
-    for (int l = 0; l < kLanes; ++l) mask |= u64{class64(lo[l] | u64{hi[l]} << 32, m[l])} << l;
-    write_mask(w, i.o[0], mask & w.exec);
-  });
+  define("v_cmp_class_f64", class_double<false>, nullptr, kSigns, kCompared);
+  define("v_cmpx_class_f64", class_double<true>, nullptr, kSigns, kCompared);
+  // always and never
+  FALSE_AND_TRUE("f32");
+  FALSE_AND_TRUE("f16");
+  FALSE_AND_TRUE("f64");
+  FALSE_AND_TRUE("i32");
+  FALSE_AND_TRUE("u32");
+  FALSE_AND_TRUE("i16");
+  FALSE_AND_TRUE("u16");
+  FALSE_AND_TRUE("i64");
+  FALSE_AND_TRUE("u64");
 }
 
 }  // namespace mgx

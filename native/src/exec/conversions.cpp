@@ -20,30 +20,42 @@ u32 normalized(float x, float scale, float low) {
 }
 
 using Decode = float (*)(u32, bool);
-using Encode = u32 (*)(float, bool);
+using Encode = u32 (*)(float, bool, bool);
+
+// The first source, from another lane under DPP.
+const u32* whole_source(const Wave& w, const Instruction& i, LaneArray& space, u64& valid) {
+  const u32* a = raw_source(w, i.o[1], 0, space);
+  if (!i.dpp && !i.dpp8) return a;
+  valid &= dpp_source(w, i, a, space);
+  return space.at;
+}
 
 // One byte of the source, by SDWA or op_sel.
 template <Decode decode>
 void unpack_one(Wave& w, const Instruction& i) {
   LaneArray space, r;
-  const u32* a = raw_source(w, i.o[1], 0, space);
+  u64 valid = ~u64{0};
+  const u32* a = whole_source(w, i, space, valid);
   // op_sel's two bits number the bytes from the high one down: 0, 2, 1, 3
   const int part = i.sdwa ? (i.src0_sel < 4 ? i.src0_sel : 0) : (i.opsel & 1) << 1 | (i.opsel >> 1 & 1);
   for (int l = 0; l < kLanes; ++l) r.at[l] = from_f32(decode(a[l] >> 8 * part & 255, w.fnuz));
-  store_lanes(w.v[i.o[0].index], r.at, w.exec);
+  Instruction j = i;
+  j.sdwa = false;
+  finish<Type::F32>(w, j, r, w.exec & valid);
 }
 
 template <Decode decode>
 void unpack_two(Wave& w, const Instruction& i) {
   LaneArray space, low, high;
-  const u32* a = raw_source(w, i.o[1], 0, space);
+  u64 valid = ~u64{0};
+  const u32* a = whole_source(w, i, space, valid);
   const int shift = (i.sdwa && i.src0_sel == 5) || (i.opsel & 1) ? 16 : 0;
   for (int l = 0; l < kLanes; ++l) {
     low.at[l] = from_f32(decode(a[l] >> shift & 255, w.fnuz));
     high.at[l] = from_f32(decode(a[l] >> (shift + 8) & 255, w.fnuz));
   }
-  store_lanes(w.v[i.o[0].index], low.at, w.exec);
-  store_lanes(w.v[i.o[0].index + 1], high.at, w.exec);
+  store_lanes(w.v[i.o[0].index], low.at, w.exec & valid);
+  store_lanes(w.v[i.o[0].index + 1], high.at, w.exec & valid);
 }
 
 template <Encode encode>
@@ -57,10 +69,10 @@ void pack_two(Wave& w, const Instruction& i) {
   const u32* old = w.v[i.o[0].index];
   const int shift = i.opsel & 8 ? 16 : 0;
   for (int l = 0; l < kLanes; ++l) {
-    const u32 pair = encode(as_f32(a[l]), w.fnuz) | encode(as_f32(b[l]), w.fnuz) << 8;
+    const u32 pair = encode(as_f32(a[l]), w.fnuz, w.mode & kOverflowMode) | encode(as_f32(b[l]), w.fnuz, w.mode & kOverflowMode) << 8;
     r.at[l] = (old[l] & ~(0xffffu << shift)) | pair << shift;
   }
-  store_lanes(w.v[i.o[0].index], r.at, w.exec);
+  store_lanes(w.v[i.o[0].index], r.at, w.exec & valid);
 }
 
 }  // namespace
@@ -92,12 +104,13 @@ void define_conversions() {
          u16_of(normalized(as_f32(a), 32767, -1)) | normalized(as_f32(b), 32767, -1) << 16);
   MGX_OP("v_cvt_pknorm_u16_f32", 2, F32, I32,
          u16_of(normalized(as_f32(a), 65535, 0)) | normalized(as_f32(b), 65535, 0) << 16);
-  define("v_cvt_f32_fp8", unpack_one<f32_of_fp8>);
-  define("v_cvt_f32_bf8", unpack_one<f32_of_bf8>);
-  define("v_cvt_pk_f32_fp8", unpack_two<f32_of_fp8>);
-  define("v_cvt_pk_f32_bf8", unpack_two<f32_of_bf8>);
-  define("v_cvt_pk_fp8_f32", pack_two<fp8_of_f32>);
-  define("v_cvt_pk_bf8_f32", pack_two<bf8_of_f32>);
+  constexpr u16 one = kDpp | kSdwaSources | kHalves | kClamp | kOmod, two = kDpp | kSdwaSources | kHalves;
+  define("v_cvt_f32_fp8", unpack_one<f32_of_fp8>, nullptr, one, "d.");
+  define("v_cvt_f32_bf8", unpack_one<f32_of_bf8>, nullptr, one, "d.");
+  define("v_cvt_pk_f32_fp8", unpack_two<f32_of_fp8>, nullptr, two, "d.");
+  define("v_cvt_pk_f32_bf8", unpack_two<f32_of_bf8>, nullptr, two, "d.");
+  define("v_cvt_pk_fp8_f32", pack_two<fp8_of_f32>, nullptr, kDpp | kHalves | kSigns, "d..");
+  define("v_cvt_pk_bf8_f32", pack_two<bf8_of_f32>, nullptr, kDpp | kHalves | kSigns, "d..");
   MGX_OP("v_cvt_pk_u8_f32", 3, F32, I32,
          (c & ~(255u << 8 * (b & 3))) | to_u32(std::clamp(as_f32(a), 0.0f, 255.0f)) << 8 * (b & 3));
 }

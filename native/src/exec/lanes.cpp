@@ -124,6 +124,19 @@ void permute_lanes16(Wave& w, const Instruction& i) {
   store_lanes(w.v[i.o[0].index], r.at, w.exec);
 }
 
+// The same with a selector in each lane.
+template <bool Cross>
+void permute_by_lane(Wave& w, const Instruction& i) {
+  const u32 *a = w.v[i.o[1].index], *select = w.v[i.o[2].index], *old = w.v[i.o[0].index];
+  const bool fetch_inactive = i.opsel & 1, bound_ctrl = i.opsel >> 1 & 1;
+  LaneArray r;
+  for (int l = 0; l < kLanes; ++l) {
+    const int s = ((l & ~15) ^ (Cross ? 16 : 0)) | static_cast<int>(select[l] & 15);
+    r.at[l] = fetch_inactive || (w.exec >> s & 1) ? a[s] : bound_ctrl ? 0 : old[l];
+  }
+  store_lanes(w.v[i.o[0].index], r.at, w.exec);
+}
+
 // Exchanges odd blocks of `Block` lanes of the first with even ones of the second.
 template <int Block>
 void swap_blocks(Wave& w, const Instruction& i) {
@@ -140,30 +153,47 @@ void swap_registers(Wave& w, const Instruction& i) {
   }
 }
 
-// With permlane64 the halves of a wave64 change places.
+// Halves that the operands name, or op_sel in the long form.
+void swap_halves(Wave& w, const Instruction& i) {
+  u32 *a = w.v[i.o[0].index], *b = w.v[i.o[1].index];
+  const int x = i.opsel & 8 ? 16 : 0, y = i.opsel & 1 ? 16 : 0;
+  for (int l = 0; l < kLanes; ++l) {
+    if (!(w.exec >> l & 1)) continue;
+    const u32 first = a[l] >> x & 0xffff, second = b[l] >> y & 0xffff;
+    a[l] = (a[l] & ~(0xffffu << x)) | second << x;
+    b[l] = (b[l] & ~(0xffffu << y)) | first << y;
+  }
+}
+
+// With permlane64 the halves of a wave64 change places; in wave32 it does nothing.
 void permute_halves(Wave& w, const Instruction& i) {
+  if (w.wave32) return;
   const u32* a = w.v[i.o[1].index];
   LaneArray r;
-  for (int l = 0; l < kLanes; ++l) r.at[l] = a[w.wave32 ? l : l ^ 32];
+  for (int l = 0; l < kLanes; ++l) r.at[l] = a[l ^ 32];
   store_lanes(w.v[i.o[0].index], r.at, w.exec);
 }
 
 }  // namespace
 
 void define_lanes() {
-  define("v_cndmask_b32", choose<Type::F32>);
-  define("v_cndmask_b16", choose<Type::F16>);
-  define("v_readfirstlane_b32", read_first_lane);
-  define("v_readlane_b32", read_lane);
-  define("v_writelane_b32", write_lane);
-  define("v_mbcnt_lo_u32_b32", count_below<false>);
-  define("v_mbcnt_hi_u32_b32", count_below<true>);
-  define("v_permlane16_b32", permute_lanes16<false>);
-  define("v_permlanex16_b32", permute_lanes16<true>);
-  define("v_permlane64_b32", permute_halves);
-  define("v_permlane16_swap_b32", swap_blocks<16>);
-  define("v_permlane32_swap_b32", swap_blocks<32>);
-  define("v_swap_b32", swap_registers);
+  define("v_cndmask_b32", choose<Type::F32>, nullptr, kDpp | kSdwa | kSigns, "d..|d...");
+  define("v_cndmask_b16", choose<Type::F16>, nullptr, kDpp | kHalves | kSigns, "d..|d...");
+  define("v_readfirstlane_b32", read_first_lane, nullptr, kPlain, "d.");
+  define("v_readlane_b32", read_lane, nullptr, kPlain, "d..");
+  define("v_writelane_b32", write_lane, nullptr, kPlain, "d..");
+  define("v_mbcnt_lo_u32_b32", count_below<false>, nullptr, kPlain, "d..");
+  define("v_mbcnt_hi_u32_b32", count_below<true>, nullptr, kPlain, "d..");
+  // op_sel says what lanes that are switched off give
+  define("v_permlane16_b32", permute_lanes16<false>, nullptr, kHalves, "d...");
+  define("v_permlanex16_b32", permute_lanes16<true>, nullptr, kHalves, "d...");
+  define("v_permlane16_var_b32", permute_by_lane<false>, nullptr, kHalves, "d..");
+  define("v_permlanex16_var_b32", permute_by_lane<true>, nullptr, kHalves, "d..");
+  define("v_permlane64_b32", permute_halves, nullptr, kPlain, "d.");
+  define("v_permlane16_swap_b32", swap_blocks<16>, nullptr, kPlain, "d.");
+  define("v_permlane32_swap_b32", swap_blocks<32>, nullptr, kPlain, "d.");
+  define("v_swap_b32", swap_registers, nullptr, kPlain, "d.");
+  define("v_swap_b16", swap_halves, nullptr, kHalves, "d.");
 }
 
 }  // namespace mgx

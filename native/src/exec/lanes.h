@@ -45,6 +45,8 @@ inline const u32* raw_source(const Wave& w, const Operand& o, int c, LaneArray& 
   u32 value;
   if (o.kind == Operand::Kind::Constant) {
     value = o.size > 1 ? static_cast<u32>(o.bits64 >> 32 * c) : o.bits;
+  } else if (is_aperture(o.index)) {
+    value = static_cast<u32>(aperture(o.index) >> 32 * c);
   } else {
     value = o.index == kNull ? 0 : read_scalar(w, static_cast<u32>(o.index + c));
   }
@@ -105,6 +107,17 @@ inline const u32* source(const Wave& w, const Instruction& i, const Operand& o, 
   return from;
 }
 
+// Output modifiers do nothing where results may be denormal or where the mode asks for IEEE 754.
+inline bool scales_result(const Wave& w, const Instruction& i, bool single) {
+  return i.omod != 0 && !(w.mode & kIeeeMode) && !(w.mode & (single ? 0x20 : 0x80));
+}
+inline double scale_of(const Instruction& i) { return i.omod == 1 ? 2.0 : i.omod == 2 ? 4.0 : 0.5; }
+// With them a result is no denormal, and no negative zero.
+inline float scaled(float x, const Instruction& i) {
+  const float y = x * static_cast<float>(scale_of(i));
+  return std::fabs(y) < 1.17549435e-38f ? 0.0f : y;
+}
+
 // Instructions of GFX9 whose 16-bit results leave the other half of the register alone.
 bool keeps_high_half(const Instruction& i, Generation g);
 
@@ -113,16 +126,18 @@ inline void finish(Wave& w, const Instruction& i, LaneArray& r, u64 mask) {
   const Operand& d = i.o[0];
   u32* old = w.v[d.index];
   if (T == Type::F32 && (i.omod || i.clamp)) {
-    const float scale = i.omod == 1 ? 2.0f : i.omod == 2 ? 4.0f : i.omod == 3 ? 0.5f : 1.0f;
+    const bool scales = scales_result(w, i, true);
     for (int l = 0; l < kLanes; ++l) {
-      const float x = as_f32(r.at[l]) * scale;
+      const float x = scales ? scaled(as_f32(r.at[l]), i) : as_f32(r.at[l]);
       r.at[l] = from_f32(i.clamp ? clamp01(x) : x);
     }
   }
   if (T == Type::F16 && (i.omod || i.clamp)) {
-    const float scale = i.omod == 1 ? 2.0f : i.omod == 2 ? 4.0f : i.omod == 3 ? 0.5f : 1.0f;
+    const bool scales = scales_result(w, i, false);
     for (int l = 0; l < kLanes; ++l) {
-      const float x = f32_of_f16(f16_of_f32(f32_of_f16(r.at[l] & 0xffff) * scale));
+      float x = f32_of_f16(r.at[l] & 0xffff);
+      if (scales) x = f32_of_f16(f16_of_f32(x * static_cast<float>(scale_of(i))));
+      if (scales && std::fabs(x) < 6.103515625e-5f) x = 0;
       r.at[l] = f16_of_f32(i.clamp ? clamp01(x) : x);
     }
   }
@@ -183,6 +198,8 @@ template <int N, int S0, int S1, int S2, bool Float, class F>
 inline void vector_op64(Wave& w, const Instruction& i, F f) {
   LaneArray low_space[3], high_space[3], zero, low, high;
   const u32 *lo[3], *hi[3];
+  u64 valid = ~u64{0};
+  const bool scales = Float && scales_result(w, i, false);
   constexpr int sizes[3] = {S0, S1, S2};
   for (int l = 0; l < kLanes; ++l) zero.at[l] = 0;
   for (int k = 0; k < 3; ++k) {
@@ -191,8 +208,17 @@ inline void vector_op64(Wave& w, const Instruction& i, F f) {
     Operand o = i.o[k + 1];
     o.size = static_cast<u8>(sizes[k]);
     lo[k] = raw_source(w, o, 0, low_space[k]);
+    const bool moved = k == 0 && (i.dpp || i.dpp8);
+    if (moved) {
+      valid &= dpp_source(w, i, lo[k], low_space[k]);
+      lo[k] = low_space[k].at;
+    }
     if (sizes[k] == 1) continue;
     hi[k] = raw_source(w, o, 1, high_space[k]);
+    if (moved) {
+      dpp_source(w, i, hi[k], high_space[k]);
+      hi[k] = high_space[k].at;
+    }
     if (o.neg || o.abs) {
       u32* to = high_space[k].at;
       const u32 keep = o.abs ? 0x7fffffffu : ~0u, flip = o.neg ? 0x80000000u : 0;
@@ -202,16 +228,18 @@ inline void vector_op64(Wave& w, const Instruction& i, F f) {
   }
   for (int l = 0; l < kLanes; ++l) {
     u64 x = f(lo[0][l] | u64{hi[0][l]} << 32, lo[1][l] | u64{hi[1][l]} << 32, lo[2][l] | u64{hi[2][l]} << 32);
-    if (Float && (i.omod || i.clamp)) {
-      double d = as_f64(x) * (i.omod == 1 ? 2.0 : i.omod == 2 ? 4.0 : i.omod == 3 ? 0.5 : 1.0);
+    if (Float && (scales || i.clamp)) {
+      double d = as_f64(x);
+      if (scales) d *= scale_of(i);
+      if (scales && std::fabs(d) < 2.2250738585072014e-308) d = 0;
       if (i.clamp) d = d > 0 ? (d > 1 ? 1.0 : d) : 0.0;
       x = from_f64(d);
     }
     low.at[l] = static_cast<u32>(x);
     high.at[l] = static_cast<u32>(x >> 32);
   }
-  store_lanes(w.v[i.o[0].index], low.at, w.exec);
-  store_lanes(w.v[i.o[0].index + 1], high.at, w.exec);
+  store_lanes(w.v[i.o[0].index], low.at, w.exec & valid);
+  store_lanes(w.v[i.o[0].index + 1], high.at, w.exec & valid);
 }
 
 }  // namespace mgx

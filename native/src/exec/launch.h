@@ -19,6 +19,9 @@ struct Launch {
   Grid groups, threads;
   u32 dynamic_lds = 0;
   const u8* arguments = nullptr;  // the kernarg segment, in device memory
+  const u8* packet = nullptr;     // the dispatch packet, and
+  const u8* queue = nullptr;      // the queue, there too
+  u64 most_scratch = u64{1} << 32;  // bytes of a workgroup
   int host_threads = 1;
   Checks checks;
   bool count = false;  // executed instructions, in Program::executed
@@ -28,6 +31,9 @@ struct Launch {
 struct LaunchResult {
   u64 waves = 0, instructions = 0;
 };
+
+// How many workgroups can have begun before one has ended: more must not wait for each other.
+u64 most_groups(const KernelInfo& kernel, const Grid& threads);
 
 // Errors: Fault with the kernel, instruction and workgroup; Error for a launch that cannot be.
 LaunchResult run_launch(Program& program, Memory& memory, const Launch& launch);

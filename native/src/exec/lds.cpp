@@ -16,15 +16,15 @@ inline void fetch(const Wave& w, u32 address, void* to, u32 bytes) {
   }
 }
 inline void put(Wave& w, u32 address, const void* from, u32 bytes) {
-  note_lds(w, address, bytes, Access::Write);
+  note_lds(w, address, bytes, Access::Write, from);
   if (u64{address} + bytes <= w.lds_size) std::memcpy(w.lds + address, from, bytes);
 }
 
 template <int Words>
 void read(Wave& w, const Instruction& i) {
   u32 a[kLanes];
-  std::memcpy(a, w.v[i.o[1].index], sizeof a);
-  u32* d = w.v[i.o[0].index];
+  std::memcpy(a, w.v[i.of('a').index], sizeof a);
+  u32* d = w.v[i.of('d').index];
   const u32 offset = static_cast<u32>(i.offset);
   for (u64 left = w.exec; left != 0; left &= left - 1) {
     const int l = __builtin_ctzll(left);
@@ -106,6 +106,31 @@ void permute_backward(Wave& w, const Instruction& i) {
   store_lanes(w.v[i.o[0].index], r.at, w.exec);
 }
 
+// The same of lanes that are switched off too.
+void permute_backward_all(Wave& w, const Instruction& i) {
+  const u32 *a = w.v[i.o[1].index], *d = w.v[i.o[2].index];
+  LaneArray r;
+  for (int l = 0; l < kLanes; ++l) r.at[l] = d[(a[l] + static_cast<u32>(i.offset)) >> 2 & (w.wave32 ? 31 : 63)];
+  store_lanes(w.v[i.o[0].index], r.at, w.exec);
+}
+
+// The address is m0, the offset and the lane's own word.
+u32 own_word(const Wave& w, const Instruction& i, int l) {
+  return (w.s[kM0] & 0xffff) + static_cast<u32>(i.offset) + 4 * static_cast<u32>(l);
+}
+void read_by_lane(Wave& w, const Instruction& i) {
+  for (u64 left = w.exec; left != 0; left &= left - 1) {
+    const int l = __builtin_ctzll(left);
+    fetch(w, own_word(w, i, l), &w.v[i.o[0].index][l], 4);
+  }
+}
+void write_by_lane(Wave& w, const Instruction& i) {
+  for (u64 left = w.exec; left != 0; left &= left - 1) {
+    const int l = __builtin_ctzll(left);
+    put(w, own_word(w, i, l), &w.v[i.o[0].index][l], 4);
+  }
+}
+
 void permute_forward(Wave& w, const Instruction& i) {
   const u32 *a = w.v[i.o[1].index], *d = w.v[i.o[2].index];
   const int mask = w.wave32 ? 31 : 63;
@@ -159,34 +184,37 @@ void read_transposed(Wave& w, const Instruction& i) {
 
 void define_lds() {
   define("ds_nop", [](Wave&, const Instruction&) {});
-  define("ds_read_b32", read<1>);
-  define("ds_read_b64", read<2>);
-  define("ds_read_b96", read<3>);
-  define("ds_read_b128", read<4>);
-  define("ds_read2_b32", read2<1, 4>);
-  define("ds_read2_b64", read2<2, 8>);
-  define("ds_read2st64_b32", read2<1, 256>);
-  define("ds_read2st64_b64", read2<2, 512>);
-  define("ds_write_b32", write<1>);
-  define("ds_write_b64", write<2>);
-  define("ds_write_b96", write<3>);
-  define("ds_write_b128", write<4>);
-  define("ds_write2_b32", write2<1, 4>);
-  define("ds_write2_b64", write2<2, 8>);
-  define("ds_write2st64_b32", write2<1, 256>);
-  define("ds_write2st64_b64", write2<2, 512>);
-  define("ds_write_b8", write_narrow<1, 0>);
-  define("ds_write_b16", write_narrow<2, 0>);
-  define("ds_write_b8_d16_hi", write_narrow<1, 16>);
-  define("ds_write_b16_d16_hi", write_narrow<2, 16>);
-#define NARROW(vmem, name, bytes, form, sign) define("ds_read_" name, read_narrow<bytes, Into::form, sign>);
+  define("ds_read_b32", read<1>, nullptr, kPlain, "da");
+  define("ds_read_b64", read<2>, nullptr, kPlain, "da");
+  define("ds_read_b96", read<3>, nullptr, kPlain, "da");
+  define("ds_read_b128", read<4>, nullptr, kPlain, "da");
+  define("ds_read2_b32", read2<1, 4>, nullptr, kPlain, "da");
+  define("ds_read2_b64", read2<2, 8>, nullptr, kPlain, "da");
+  define("ds_read2st64_b32", read2<1, 256>, nullptr, kPlain, "da");
+  define("ds_read2st64_b64", read2<2, 512>, nullptr, kPlain, "da");
+  define("ds_write_b32", write<1>, nullptr, kPlain, "ax");
+  define("ds_write_b64", write<2>, nullptr, kPlain, "ax");
+  define("ds_write_b96", write<3>, nullptr, kPlain, "ax");
+  define("ds_write_b128", write<4>, nullptr, kPlain, "ax");
+  define("ds_write2_b32", write2<1, 4>, nullptr, kPlain, "axy");
+  define("ds_write2_b64", write2<2, 8>, nullptr, kPlain, "axy");
+  define("ds_write2st64_b32", write2<1, 256>, nullptr, kPlain, "axy");
+  define("ds_write2st64_b64", write2<2, 512>, nullptr, kPlain, "axy");
+  define("ds_write_b8", write_narrow<1, 0>, nullptr, kPlain, "ax");
+  define("ds_write_b16", write_narrow<2, 0>, nullptr, kPlain, "ax");
+  define("ds_write_b8_d16_hi", write_narrow<1, 16>, nullptr, kPlain, "ax");
+  define("ds_write_b16_d16_hi", write_narrow<2, 16>, nullptr, kPlain, "ax");
+#define NARROW(vmem, name, bytes, form, sign) define("ds_read_" name, read_narrow<bytes, Into::form, sign>, nullptr, kPlain, "da");
   MGX_NARROW_LOADS(NARROW)
 #undef NARROW
-  define("ds_bpermute_b32", permute_backward);
-  define("ds_permute_b32", permute_forward);
-  define("ds_swizzle_b32", swizzle);
-  define("ds_read_b64_tr_b16", read_transposed<16>);
-  define("ds_read_b64_tr_b8", read_transposed<8>);
+  define("ds_bpermute_b32", permute_backward, nullptr, kPlain, "dax");
+  define("ds_permute_b32", permute_forward, nullptr, kPlain, "dax");
+  define("ds_swizzle_b32", swizzle, nullptr, kPlain, "da");
+  define("ds_bpermute_fi_b32", permute_backward_all, nullptr, kPlain, "dax");
+  define("ds_read_addtid_b32", read_by_lane, nullptr, kPlain, "d");
+  define("ds_write_addtid_b32", write_by_lane, nullptr, kPlain, "x");
+  define("ds_read_b64_tr_b16", read_transposed<16>, nullptr, kPlain, "da");
+  define("ds_read_b64_tr_b8", read_transposed<8>, nullptr, kPlain, "da");
 }
 
 }  // namespace mgx

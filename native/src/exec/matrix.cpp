@@ -16,7 +16,7 @@
 namespace mgx {
 namespace {
 
-enum class Element : u8 { F32, F16, Bf16, I8, Fp8, Bf8 };
+enum class Element : u8 { F32, F16, Bf16, I8, Fp8, Bf8, Xf32, Fp6, Bf6, Fp4 };
 
 constexpr int kLargest = 32;     // M and N
 constexpr int kDeepest = 128;    // K
@@ -27,16 +27,42 @@ struct Form {
 };
 
 u16 pack(const Form& f) {
-  return static_cast<u16>(static_cast<int>(f.a) | static_cast<int>(f.b) << 3 | (f.m == 4 ? 0 : f.m == 16 ? 1 : 2) << 6 |
-                          __builtin_ctz(static_cast<u32>(f.k)) << 8);
+  return static_cast<u16>(static_cast<int>(f.a) | static_cast<int>(f.b) << 4 | (f.m == 4 ? 0 : f.m == 16 ? 1 : 2) << 8 |
+                          __builtin_ctz(static_cast<u32>(f.k)) << 10);
 }
 Form unpack(u16 aux) {
-  const int m = aux >> 6 & 3;
-  return {m == 0 ? 4 : m == 1 ? 16 : 32, 1 << (aux >> 8), static_cast<Element>(aux & 7), static_cast<Element>(aux >> 3 & 7)};
+  const int m = aux >> 8 & 3;
+  return {m == 0 ? 4 : m == 1 ? 16 : 32, 1 << (aux >> 10), static_cast<Element>(aux & 15), static_cast<Element>(aux >> 4 & 15)};
 }
 
-int per_register(Element e) {
-  return e == Element::F32 ? 1 : e == Element::F16 || e == Element::Bf16 ? 2 : 4;
+int bits_of(Element e) {
+  switch (e) {
+    case Element::F32: case Element::Xf32: return 32;
+    case Element::F16: case Element::Bf16: return 16;
+    case Element::Fp6: case Element::Bf6: return 6;
+    case Element::Fp4: return 4;
+    default: return 8;
+  }
+}
+int per_register(Element e) { return 32 / bits_of(e); }
+
+// f32 with 10 bits of fraction, to nearest even.
+float to_xf32(u32 x) {
+  if ((x & 0x7f800000) == 0x7f800000) return as_f32(x);
+  return as_f32((x + 0xfff + (x >> 13 & 1)) & ~0x1fffu);
+}
+
+// Floats of 4 and 6 bits: all are numbers.
+float small_float(u32 x, int exponent_bits, int mantissa_bits) {
+  const u32 fraction = x & ((1u << mantissa_bits) - 1), exponent = x >> mantissa_bits & ((1u << exponent_bits) - 1);
+  const int bias = (1 << (exponent_bits - 1)) - 1;
+  const float unit = 1.0f / static_cast<float>(1 << mantissa_bits);
+  const float value = exponent == 0 ? std::ldexp(static_cast<float>(fraction) * unit, 1 - bias)
+                                    : std::ldexp(1.0f + static_cast<float>(fraction) * unit, static_cast<int>(exponent) - bias);
+  return x >> (exponent_bits + mantissa_bits) & 1 ? -value : value;
+}
+float small_element(u32 x, Element e) {
+  return e == Element::Fp4 ? small_float(x, 2, 1) : e == Element::Fp6 ? small_float(x, 2, 3) : small_float(x, 3, 2);
 }
 
 // `count` lanes' element `part` of a register.
@@ -53,7 +79,10 @@ void unpack_floats(const u32* from, Element e, int part, float* to, int count, b
     case Element::Bf8:
       for (int l = 0; l < count; ++l) to[l] = f32_of_bf8(from[l] >> 8 * part & 255, fnuz);
       break;
-    case Element::I8: break;
+    case Element::Xf32:
+      for (int l = 0; l < count; ++l) to[l] = to_xf32(from[l]);
+      break;
+    case Element::Fp4: case Element::Fp6: case Element::Bf6: case Element::I8: break;
   }
 }
 
@@ -128,6 +157,48 @@ void multiply_rows(Wave& w, const Instruction& i, const Form& f, int block, int 
   }
 }
 
+// A (or B) of an instruction with elements of 8, 6 or 4 bits, scaled by a power of 2 for each lane.
+// A lane holds 32 elements, side by side.
+void unpack_scaled(const Wave& w, const Instruction& i, const Form& f, Element e, int operand, float* to) {
+  constexpr int held = 32;
+  const u32 reg = i.o[operand].index;
+  const int bits = bits_of(e), groups = kLanes / f.m;
+  const Operand* scales = i.find(operand == 1 ? 'x' : 'y');
+  const int place = operand - 1, byte = (i.scale_opsel >> place & 1) | (i.scale_opselhi >> place & 1) << 1;
+  for (int g = 0; g < groups; ++g) {
+    for (int row = 0; row < f.m; ++row) {
+      const int lane = g * f.m + row;
+      float scale = 1;
+      if (scales != nullptr) {
+        const u32 x = scales->kind == Operand::Kind::Vector ? w.v[scales->index][lane] : scalar(w, *scales);
+        const u32 power = x >> 8 * byte & 255;
+        scale = power == 255 ? NAN : std::ldexp(1.0f, static_cast<int>(power) - 127);
+      }
+      for (int j = 0; j < held; ++j) {
+        const int at = bits * j;
+        u64 raw = w.v[reg + static_cast<u32>(at / 32)][lane];
+        if (at % 32 + bits > 32) raw |= u64{w.v[reg + static_cast<u32>(at / 32) + 1][lane]} << 32;
+        const u32 x = static_cast<u32>(raw >> at % 32) & ((1u << bits) - 1);
+        const float value = e == Element::Fp8 ? f32_of_fp8(x, false) : e == Element::Bf8 ? f32_of_bf8(x, false) : small_element(x, e);
+        to[(g * held + j) * f.m + row] = value * scale;
+      }
+    }
+  }
+}
+
+void run_scaled(Wave& w, const Instruction& i) {
+  const Form f = unpack(i.aux);
+  static thread_local float a[kLargest * kDeepest], b[kLargest * kDeepest];
+  const SumsBefore rows(w, i);
+  unpack_scaled(w, i, f, f.a, 1, a);
+  unpack_scaled(w, i, f, f.b, 2, b);
+  if (f.m == 32) {
+    for (int r = 0; r < 32; r += 4) multiply_rows<32, 4>(w, i, f, 0, r, a, b, rows);
+  } else {
+    for (int r = 0; r < 16; r += 8) multiply_rows<16, 8>(w, i, f, 0, r, a, b, rows);
+  }
+}
+
 int blocks_of(const Instruction& i, const Form& f) { return i.o[0].size * kLanes / (f.m * f.m); }
 
 void run_floats(Wave& w, const Instruction& i) {
@@ -178,7 +249,7 @@ void run_integers(Wave& w, const Instruction& i) {
       for (int k = 0; k < f.k; ++k) {
         const i32 left = a[block * size + k * f.m + row];
         const i32* right = b + block * size + k * f.m;
-        for (int n = 0; n < f.m; ++n) sum[n] += left * right[n];
+        for (int n = 0; n < f.m; ++n) sum[n] = static_cast<i32>(static_cast<u32>(sum[n]) + static_cast<u32>(left * right[n]));
       }
       std::memcpy(w.v[i.o[0].index + p.reg] + p.lane, sum, sizeof(i32) * static_cast<unsigned>(f.m));
     }
@@ -240,8 +311,26 @@ void run_doubles(Wave& w, const Instruction& i) {
   }
 }
 
+// f64, 4x4x4, four blocks: a lane holds one element of A and B, row or column l % 4 of block
+// l / 4 % 4, k = l / 16; D's row is l / 16.
+void run_small_doubles(Wave& w, const Instruction& i) {
+  const auto pair = [&w](u32 reg, int lane) { return as_f64(w.v[reg][lane] | u64{w.v[reg + 1][lane]} << 32); };
+  LaneArray low, high;
+  const Operand& c = i.o[3];
+  for (int l = 0; l < kLanes; ++l) {
+    const int block = l / 4 % 4 * 4, row = l / 16, column = l % 4;
+    double x = c.kind == Operand::Kind::Vector ? pair(c.index, l) : as_f64(scalar64(w, c));
+    for (int k = 0; k < 4; ++k) x = std::fma(pair(i.o[1].index, 16 * k + block + row), pair(i.o[2].index, 16 * k + block + column), x);
+    low.at[l] = static_cast<u32>(from_f64(x));
+    high.at[l] = static_cast<u32>(from_f64(x) >> 32);
+  }
+  store_lanes(w.v[i.o[0].index], low.at, ~u64{0});
+  store_lanes(w.v[i.o[0].index + 1], high.at, ~u64{0});
+}
+
 Element element_of(std::string_view text, const std::string& name) {
   if (text == "f32") return Element::F32;
+  if (text == "xf32") return Element::Xf32;
   if (text == "f16") return Element::F16;
   if (text == "bf16") return Element::Bf16;
   if (text == "i8") return Element::I8;
@@ -263,6 +352,11 @@ void prepare(Instruction& i, Generation) {
     i.run = run_doubles;
     return;
   }
+  if (name.find("_4x4x4_4b_f64") != std::string::npos || name == "v_mfma_f64_4x4x4f64") {
+    if (i.blgp || i.cbsz || i.abid) throw Error("'" + name + "' with cbsz, abid or blgp is not emulated");
+    i.run = run_small_doubles;
+    return;
+  }
   const std::size_t x = name.find('x');
   if (x == std::string::npos) throw Error("'" + name + "' is not emulated");
   std::size_t begin = name.rfind('_', x) + 1;
@@ -277,9 +371,13 @@ void prepare(Instruction& i, Generation) {
   if (blocks != std::string::npos && blocks <= 2 && rest[0] >= '0' && rest[0] <= '9') rest = rest.substr(blocks + 2);
   if (rest.size() > 3 && rest.compare(rest.size() - 3, 3, "_1k") == 0) rest.resize(rest.size() - 3);
   if (rest == "f8f6f4") {
-    if (i.cbsz > 1 || i.blgp > 1) throw Error("'" + name + "' with elements of 6 or 4 bits is not emulated");
-    f.a = i.cbsz ? Element::Bf8 : Element::Fp8;
-    f.b = i.blgp ? Element::Bf8 : Element::Fp8;
+    static const Element kinds[] = {Element::Fp8, Element::Bf8, Element::Fp6, Element::Bf6, Element::Fp4};
+    if (i.cbsz > 4 || i.blgp > 4) throw Error("'" + name + "' with elements of a reserved kind");
+    f.a = kinds[i.cbsz];
+    f.b = kinds[i.blgp];
+    i.aux = pack(f);
+    i.run = run_scaled;
+    return;
   } else {
     const bool set = i.cbsz || i.abid;  // of indices, where there are some
     if ((set && !sparse) || i.blgp) throw Error("'" + name + "' with cbsz, abid or blgp is not emulated");
@@ -303,8 +401,8 @@ void prepare(Instruction& i, Generation) {
 }  // namespace
 
 void define_matrix() {
-  define_prefix("v_mfma_", run_floats, prepare);
-  define_prefix("v_smfmac_", run_sparse_floats, prepare);
+  define_prefix("v_mfma_", run_floats, prepare, kPacked);
+  define_prefix("v_smfmac_", run_sparse_floats, prepare, kPacked);
 }
 
 }  // namespace mgx

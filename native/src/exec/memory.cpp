@@ -153,4 +153,19 @@ u8* global_address(Wave& w, u64 address, u32 size, int lane) {
   return reinterpret_cast<u8*>(address);
 }
 
+u8* scratch_address(Wave& w, u64 offset, u32 size, int lane) {
+  if (offset + size > w.scratch_size || offset + size < size) {
+    throw Fault("lane " + std::to_string(lane) + ": a scratch access is outside of the lane's scratch");
+  }
+  return w.scratch + u64{w.scratch_size} * static_cast<u32>(lane) + offset;
+}
+
+u8* flat_address(Wave& w, u64 address, u32 size, int lane) {
+  const u64 high = address >> 32 << 32, low = address & 0xffffffff;
+  if (high == kPrivateAperture) return scratch_address(w, low, size, lane);
+  if (high != kSharedAperture) return global_address(w, address, size, lane);
+  if (low + size > w.lds_size) throw Fault("lane " + std::to_string(lane) + ": a flat address is outside of LDS");
+  return w.lds + low;
+}
+
 }  // namespace mgx

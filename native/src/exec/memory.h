@@ -53,4 +53,10 @@ u8* global_address(Wave& w, u64 address, u32 size, int lane = kNoLane);
 // The range that holds an address, remembered by the wave. Fault: outside of every allocation.
 const Range& range_of(Wave& w, u64 address, u32 size, int lane = kNoLane);
 
+// The scratch of a lane at an offset. Fault: outside of it.
+u8* scratch_address(Wave& w, u64 offset, u32 size, int lane);
+
+// A flat address: LDS and scratch have ranges of their own, everything else is global.
+u8* flat_address(Wave& w, u64 address, u32 size, int lane);
+
 }  // namespace mgx

@@ -22,14 +22,15 @@ float decode8(u32 bits, int mantissa, int bias, bool fnuz, bool has_infinity) {
   return sign ? -value : value;
 }
 
-// To nearest even, saturating to the largest number.
-u32 encode8(float x, int mantissa, int bias, bool fnuz, bool has_infinity) {
+// To nearest even.
+u32 encode8(float x, int mantissa, int bias, bool fnuz, bool has_infinity, bool saturates) {
   const u32 sign = from_f32(x) >> 31 << 7;
   if (fnuz) ++bias;
   if (std::isnan(x)) return fnuz ? 0x80 : sign | 0x7f;
   const u32 largest = fnuz ? 0x7f : has_infinity ? (0x7fu & ~((1u << mantissa) - 1)) - 1 : 0x7e;
   float magnitude = std::fabs(x);
-  if (std::isinf(x)) return has_infinity && !fnuz ? sign | (largest + 1) : fnuz ? 0x80 : sign | 0x7f;
+  const u32 beyond = has_infinity && !fnuz ? sign | (largest + 1) : fnuz ? 0x80 : sign | 0x7f;
+  if (std::isinf(x)) return beyond;
   if (magnitude == 0) return fnuz ? 0 : sign;
   int exponent;
   std::frexp(magnitude, &exponent);
@@ -40,6 +41,7 @@ u32 encode8(float x, int mantissa, int bias, bool fnuz, bool has_infinity) {
   u32 bits = exponent < least ? static_cast<u32>(units)
                               : (static_cast<u32>(exponent - least + 1) << mantissa) +
                                     (static_cast<u32>(units) - (1u << mantissa));
+  if (bits > largest && !saturates) return beyond;
   if (bits > largest) bits = largest;
   if (bits == 0 && fnuz) return 0;
   return sign | bits;
@@ -49,7 +51,7 @@ u32 encode8(float x, int mantissa, int bias, bool fnuz, bool has_infinity) {
 
 float f32_of_fp8(u32 bits, bool fnuz) { return decode8(bits & 255, 3, 7, fnuz, false); }
 float f32_of_bf8(u32 bits, bool fnuz) { return decode8(bits & 255, 2, 15, fnuz, true); }
-u32 fp8_of_f32(float x, bool fnuz) { return encode8(x, 3, 7, fnuz, false); }
-u32 bf8_of_f32(float x, bool fnuz) { return encode8(x, 2, 15, fnuz, true); }
+u32 fp8_of_f32(float x, bool fnuz, bool saturates) { return encode8(x, 3, 7, fnuz, false, saturates); }
+u32 bf8_of_f32(float x, bool fnuz, bool saturates) { return encode8(x, 2, 15, fnuz, true, saturates); }
 
 }  // namespace mgx

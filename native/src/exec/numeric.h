@@ -75,8 +75,9 @@ inline u32 bf16_of_f32(float x) {
 
 float f32_of_fp8(u32 bits, bool fnuz);
 float f32_of_bf8(u32 bits, bool fnuz);
-u32 fp8_of_f32(float x, bool fnuz);
-u32 bf8_of_f32(float x, bool fnuz);
+// saturates: what is too large becomes the largest number, else infinity, or NaN where there is none.
+u32 fp8_of_f32(float x, bool fnuz, bool saturates);
+u32 bf8_of_f32(float x, bool fnuz, bool saturates);
 
 // ---- minima and maxima as v_min and v_max have them: a number beats a NaN, -0 < +0
 

@@ -19,8 +19,8 @@ void packed16(Wave& w, const Instruction& i, F f) {
     if (k >= N) continue;
     const Operand& o = i.o[k + 1];
     if (o.kind == Operand::Kind::Constant) {
-      // a constant's 16 bits stand in the low half; a literal has both
-      const u32 value = o.literal ? o.bits : Float ? o.bits16 : (o.bits & 0xffff) | (o.bits & 0x80000000 ? 0xffff0000 : 0);
+      // an f16 constant stands in the low half; an integer's operand, and a literal, has 32 bits
+      const u32 value = o.literal || !Float ? o.bits : o.bits16;
       for (int l = 0; l < kLanes; ++l) space[k].at[l] = value;
       p[k] = space[k].at;
     } else {
@@ -51,6 +51,7 @@ void packed16(Wave& w, const Instruction& i, F f) {
 template <int N, class F>
 void packed32(Wave& w, const Instruction& i, F f) {
   LaneArray space[6], r[2];
+  u64 valid = ~u64{0};
   const u32* p[3][2];
   for (int k = 0; k < N; ++k) {
     const Operand& o = i.o[k + 1];
@@ -61,6 +62,12 @@ void packed32(Wave& w, const Instruction& i, F f) {
       p[k][0] = p[k][1] = space[2 * k].at;
     } else if (o.size > 1) {
       p[k][1] = raw_source(w, o, 1, space[2 * k + 1]);
+    }
+    if (k == 0 && (i.dpp || i.dpp8)) {
+      for (int h = 0; h < 2; ++h) {
+        valid &= dpp_source(w, i, p[0][h], space[h]);
+        p[0][h] = space[h].at;
+      }
     }
   }
   for (int h = 0; h < 2; ++h) {
@@ -75,8 +82,8 @@ void packed32(Wave& w, const Instruction& i, F f) {
       r[h].at[l] = from_f32(i.clamp ? clamp01(y) : y);
     }
   }
-  store_lanes(w.v[i.o[0].index], r[0].at, w.exec);
-  store_lanes(w.v[i.o[0].index + 1], r[1].at, w.exec);
+  store_lanes(w.v[i.o[0].index], r[0].at, w.exec & valid);
+  store_lanes(w.v[i.o[0].index + 1], r[1].at, w.exec & valid);
 }
 
 void packed_move(Wave& w, const Instruction& i) {
@@ -97,19 +104,35 @@ void packed_move(Wave& w, const Instruction& i) {
   store_lanes(w.v[i.o[0].index + 1], r[1].at, w.exec);
 }
 
-#define PACKED_INT(name, n, ...)                                                            \
-  MGX_DO(name, packed16<n, false>(w, i, []([[maybe_unused]] u32 a, [[maybe_unused]] u32 b,  \
-                                           [[maybe_unused]] u32 c) -> u32 { return __VA_ARGS__; }))
-#define PACKED_HALF(name, n, ...)                                                           \
-  MGX_DO(name, packed16<n, true>(w, i, []([[maybe_unused]] u32 a, [[maybe_unused]] u32 b,   \
-                                          [[maybe_unused]] u32 c) -> u32 {                  \
+void no_signs(Instruction& i, Generation) {
+  if (i.neglo != 0 || i.neghi != 0) throw Error("'" + std::string(i.name()) + "' with neg_lo or neg_hi is not emulated");
+}
+
+constexpr u16 kPackedForms = kDpp | kPacked;
+#define PACKED_INT(name, n, ...)                                                                   \
+  MGX_LANEWISE(name, kPackedForms, sources_of(n), packed16<n, false>(w, i, []([[maybe_unused]] u32 a, [[maybe_unused]] u32 b, \
+                                                                        [[maybe_unused]] u32 c) -> u32 { return __VA_ARGS__; }))
+#define PACKED_HALF(name, n, ...)                                                                  \
+  MGX_LANEWISE(name, kPackedForms | kClamp, sources_of(n), packed16<n, true>(w, i, []([[maybe_unused]] u32 a, [[maybe_unused]] u32 b, \
+                                                                        [[maybe_unused]] u32 c) -> u32 { \
            [[maybe_unused]] const float x = f32_of_f16(a), y = f32_of_f16(b), z = f32_of_f16(c); \
            return __VA_ARGS__;                                                              \
          }))
 
+// Sums, differences and products that saturate, under their names with " clamp".
+void define_saturating() {
+  PACKED_INT("v_pk_add_u16 clamp", 2, std::min(a + b, 0xffffu));
+  PACKED_INT("v_pk_sub_u16 clamp", 2, a < b ? 0 : a - b);
+  PACKED_INT("v_pk_add_i16 clamp", 2, static_cast<u32>(std::clamp(s16(a) + s16(b), -32768, 32767)));
+  PACKED_INT("v_pk_sub_i16 clamp", 2, static_cast<u32>(std::clamp(s16(a) - s16(b), -32768, 32767)));
+  PACKED_INT("v_pk_mad_u16 clamp", 3, std::min(a * b + c, 0xffffu));
+  PACKED_INT("v_pk_mad_i16 clamp", 3, static_cast<u32>(std::clamp(s16(a) * s16(b) + s16(c), -32768, 32767)));
+}
+
 }  // namespace
 
 void define_packed() {
+  define_saturating();
   PACKED_HALF("v_pk_add_f16", 2, f16_of_f32(x + y));
   PACKED_HALF("v_pk_mul_f16", 2, f16_of_f32(x * y));
   PACKED_HALF("v_pk_max_f16", 2, f16_of_f32(max_number(x, y)));
@@ -119,7 +142,7 @@ void define_packed() {
   PACKED_HALF("v_pk_maximum3_f16", 3, f16_of_f32(maximum(maximum(x, y), z)));
   PACKED_HALF("v_pk_minimum3_f16", 3, f16_of_f32(minimum(minimum(x, y), z)));
   PACKED_HALF("v_pk_fma_f16", 3, fma_f16(x, y, z));
-  MGX_DO("v_pk_fmac_f16", packed16<2, true, true>(w, i, [](u32 a, u32 b, u32 c) -> u32 {
+  MGX_LANEWISE("v_pk_fmac_f16", kDpp, "d..", packed16<2, true, true>(w, i, [](u32 a, u32 b, u32 c) -> u32 {
            return fma_f16(f32_of_f16(a), f32_of_f16(b), f32_of_f16(c));
          }));
   PACKED_INT("v_pk_add_u16", 2, a + b);
@@ -136,10 +159,10 @@ void define_packed() {
   PACKED_INT("v_pk_min_i16", 2, static_cast<u32>(std::min(s16(a), s16(b))));
   PACKED_INT("v_pk_max_u16", 2, std::max(a, b));
   PACKED_INT("v_pk_min_u16", 2, std::min(a, b));
-  MGX_DO("v_pk_add_f32", packed32<2>(w, i, [](float x, float y, float) { return x + y; }));
-  MGX_DO("v_pk_mul_f32", packed32<2>(w, i, [](float x, float y, float) { return x * y; }));
-  MGX_DO("v_pk_fma_f32", packed32<3>(w, i, [](float x, float y, float z) { return std::fma(x, y, z); }));
-  MGX_DO("v_pk_mov_b32", packed_move(w, i));
+  MGX_LANEWISE("v_pk_add_f32", kPackedForms | kClamp, "d..", packed32<2>(w, i, [](float x, float y, float) { return x + y; }));
+  MGX_LANEWISE("v_pk_mul_f32", kPackedForms | kClamp, "d..", packed32<2>(w, i, [](float x, float y, float) { return x * y; }));
+  MGX_LANEWISE("v_pk_fma_f32", kPackedForms | kClamp, "d...", packed32<3>(w, i, [](float x, float y, float z) { return std::fma(x, y, z); }));
+  define("v_pk_mov_b32", packed_move, no_signs, kPacked, "d..");
 }
 
 }  // namespace mgx

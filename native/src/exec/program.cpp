@@ -1,6 +1,7 @@
 // Decodes a code object and links its instructions to their semantics.
 #include "exec/program.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <set>
 #include <string_view>
@@ -20,8 +21,9 @@ constexpr std::size_t kShownProblems = 8;
 
 bool starts(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
 
-// Integer results saturate under clamp, which is not emulated; a float's is.
+// Integer results saturate under clamp, by semantics of their own; a float's is kept in 0 to 1.
 bool is_float_name(std::string_view n) {
+  if (starts(n, "v_cmp")) return true;  // there it means exceptions
   return n.find("_f16") != n.npos || n.find("_f32") != n.npos || n.find("_f64") != n.npos || n.find("bf16") != n.npos;
 }
 
@@ -69,7 +71,13 @@ class Loader {
   explicit Loader(Program& p) : p_(p) {}
 
   void run() {
-    p_.index.assign(p_.object.image_size / 4 + 1, -1);
+    u64 end = 0;
+    p_.first = p_.object.image_size / 4 * 4;
+    for (const CodeRange& f : p_.object.functions) {
+      p_.first = std::min(p_.first, f.offset);
+      end = std::max(end, f.offset + f.size);
+    }
+    p_.index.assign(end > p_.first ? (end - p_.first) / 4 + 1 : 0, -1);
     for (const CodeRange& f : p_.object.functions) function(f);
     for (Instruction& i : p_.code) resolve(i);
     if (!problems_.empty()) {
@@ -121,7 +129,7 @@ class Loader {
       try {
         d = decode(p_.arch, wave32, words + at, count - at);
         size = d.first.size / 4;
-        if (!wave32 && starts(d.first.name(), "v_wmma_")) {
+        if (!wave32 && (starts(d.first.name(), "v_wmma_") || starts(d.first.name(), "v_swmmac_"))) {
           throw Error("'" + std::string(d.first.name()) + "' in wave64 is not emulated");
         }
         link(d.first, index_mode);
@@ -139,7 +147,7 @@ class Loader {
         d.first.half = d.first.run;
         d.first.run = run_pair;
       }
-      p_.index[address / 4] = static_cast<i32>(p_.code.size());
+      p_.index[(address - p_.first) / 4] = static_cast<i32>(p_.code.size());
       p_.code.push_back(d.first);
       at += d.first.size / 4;
     }
@@ -149,8 +157,10 @@ class Loader {
   void link(Instruction& i, u8& index_mode) {
     const std::string name = i.name();
     const bool saturates = i.clamp && !is_float_name(name);
-    const Semantics s = saturates ? find_clamped(name) : find_semantics(name);
+    Semantics s = saturates ? find_clamped(name) : find_semantics(name);
     if (s.run == nullptr) throw Error("'" + name + "'" + (saturates ? " with clamp" : "") + " is not emulated");
+    if (saturates) s.forms |= kClamp;
+    check_forms(i, s);
     i.run = s.run;
     if (s.prepare != nullptr) s.prepare(i, p_.arch.generation);
     if (name == "s_set_gpr_idx_on" || name == "s_set_gpr_idx_mode") index_mode = i.o[i.count - 1].bits & 15;

@@ -16,12 +16,14 @@ struct Program {
   Architecture arch;
   std::vector<Instruction> code;
   std::deque<Instruction> seconds;  // of VOPD pairs
-  std::vector<i32> index;           // by offset / 4 in the image, -1 where no instruction starts
+  u64 first = 0;                    // where the functions start in the image
+  std::vector<i32> index;           // by (offset - first) / 4, -1 where no instruction starts
   std::vector<u64> executed;        // by instruction, where counting is asked for
 
   const u8* image() const { return object.image.get(); }
   i32 index_of(u64 offset) const {
-    return offset % 4 == 0 && offset / 4 < index.size() ? index[offset / 4] : -1;
+    const u64 at = (offset - first) / 4;
+    return offset % 4 == 0 && offset >= first && at < index.size() ? index[at] : -1;
   }
   // The function that holds an address, for messages.
   std::string where(u64 offset) const;

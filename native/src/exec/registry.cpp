@@ -28,6 +28,7 @@ void define_all() {
     define_conversions();
     define_compares();
     define_lanes();
+    define_sums();
     define_lds();
     define_atomics();
     define_buffer();
@@ -154,9 +155,13 @@ std::string earlier_memory_name(const std::string& name) {
 
 }  // namespace
 
-void define(const std::string& mnemonic, Handler run, Prepare prepare) { table()[mnemonic] = {run, prepare}; }
+void define(const std::string& mnemonic, Handler run, Prepare prepare, u16 forms, const char* operands) {
+  table()[mnemonic] = {run, prepare, forms, operands};
+}
 
-void define_prefix(const std::string& start, Handler run, Prepare prepare) { prefixes()[start] = {run, prepare}; }
+void define_prefix(const std::string& start, Handler run, Prepare prepare, u16 forms) {
+  prefixes()[start] = {run, prepare, forms, ""};
+}
 
 Semantics find_clamped(const std::string& mnemonic) {
   define_all();

@@ -1,5 +1,6 @@
 // Scalar instructions: arithmetic, bits, comparisons, control flow, exec masks.
 #include <algorithm>
+#include <chrono>
 #include <string_view>
 
 #include "exec/define.h"
@@ -117,13 +118,38 @@ void exec_op(Wave& w, const Instruction& i, F f) {
   MGX_DO("s_" stem "_wrexec_b64", exec_op<2, false>(w, i, []([[maybe_unused]] u64 s, [[maybe_unused]] u64 x) { return expr; }));  \
   MGX_DO("s_" stem "_wrexec_b32", exec_op<1, false>(w, i, []([[maybe_unused]] u64 s, [[maybe_unused]] u64 x) { return expr; }))
 
-// The hardware registers that a kernel may read or write: the mode alone.
-constexpr u32 kModeRegister = 1;
-void check_register(Instruction& i, Generation) {
+// The hardware registers that a kernel may read; it may write the mode alone.
+constexpr u32 kModeRegister = 1, kMemoryBases = 15, kXccNumber = 20, kHardwareNumber = 23, kHardwareNumberGfx9 = 4, kCycles = 29, kCyclesHigh = 30;
+
+bool is_readable(u32 number, Generation g) {
+  if (number == kModeRegister || number == kMemoryBases) return true;
+  if (g == Generation::Gfx9) return number == kXccNumber || number == kHardwareNumberGfx9;
+  return number == kCycles || number == kHardwareNumber || (g == Generation::Gfx12 && number == kCyclesHigh);
+}
+void check_register(Instruction& i, Generation g) {
+  const bool reads = std::string_view(i.name()) == "s_getreg_b32";
   for (const Operand& o : i.o) {
-    if (o.letter == 'k' && (o.bits & 63) != kModeRegister) {
-      throw Error("hardware register " + std::to_string(o.bits & 63) + " is not emulated");
+    if (o.letter != 'k') continue;
+    const u32 number = o.bits & 63;
+    if (reads ? !is_readable(number, g) : number != kModeRegister) {
+      throw Error("hardware register " + std::to_string(number) + " is not emulated");
     }
+  }
+}
+
+// Time, where kernels ask for it: a clock of the host.
+u64 nanoseconds() {
+  return static_cast<u64>(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+}
+u64 ticks() { return nanoseconds() / 10; }  // of 100 MHz
+
+u32 hardware_register(const Wave& w, u32 number) {
+  switch (number) {
+    case kMemoryBases: return static_cast<u32>(kSharedAperture >> 48 << 16 | kPrivateAperture >> 48);
+    case kCycles: return static_cast<u32>(w.generation == Generation::Gfx12 ? nanoseconds() : nanoseconds() & 0xfffff);
+    case kCyclesHigh: return static_cast<u32>(nanoseconds() >> 32);
+    case kModeRegister: return w.mode;
+    default: return 0;  // everything runs on the first of all units
   }
 }
 u32 register_mask(u32 k, u32& shift) {
@@ -146,20 +172,37 @@ void check_message(Instruction& i, Generation g) {
   }
 }
 
+// A message with an answer: the time of day alone.
+void only_time(Instruction& i, Generation) {
+  const u32 message = i.o[1].bits | 0x80;  // it stands where an inline constant would
+  if (message != 0x83) throw Error("'" + std::string(i.name()) + "' of message " + std::to_string(message) + " is not emulated");
+}
+
+void only_own_barrier(Instruction& i, Generation) {
+  if ((i.o[0].bits & 0xffff) != 0xffff) throw Error("'" + std::string(i.name()) + "' of another barrier than the group's is not emulated");
+}
+
 void define_control() {
   for (const char* name :
-       {"s_nop", "s_waitcnt", "s_sleep", "s_setprio", "s_icache_inv", "s_dcache_inv", "s_dcache_wb",
+       {"s_nop", "s_waitcnt", "s_setprio", "s_setprio_inc_wg", "s_icache_inv", "s_dcache_inv", "s_dcache_wb",
         "s_clause", "s_delay_alu", "s_code_end", "s_set_inst_prefetch_distance", "s_inst_prefetch",
         "s_waitcnt_depctr", "s_wait_alu", "s_wait_idle", "s_wait_loadcnt", "s_wait_storecnt", "s_wait_samplecnt",
         "s_wait_bvhcnt", "s_wait_expcnt", "s_wait_dscnt", "s_wait_kmcnt", "s_wait_loadcnt_dscnt",
         "s_wait_storecnt_dscnt", "s_waitcnt_vscnt", "s_waitcnt_vmcnt", "s_waitcnt_expcnt", "s_waitcnt_lgkmcnt",
-        "s_barrier_signal", "s_wait_event", "s_ttracedata", "s_version", "s_singleuse_vdst", "s_prefetch_inst_pc_rel"}) {
+        "s_wait_event", "s_ttracedata", "s_version", "s_singleuse_vdst", "s_prefetch_inst_pc_rel"}) {
     MGX_DO(name, {});
   }
+  for (const char* name : {"s_sleep", "s_sleep_var"}) MGX_DO(name, w.state = Wave::State::Resting);
+  for (const char* name : {"s_memtime", "s_get_shader_cycles_u64"}) MGX_DO(name, write_scalar64(w, i.o[0].index, nanoseconds()));
+  MGX_DO("s_memrealtime", write_scalar64(w, i.o[0].index, ticks()));
+  define("s_sendmsg_rtn_b32", [](Wave& w, const Instruction& i) { write_scalar(w, i.o[0].index, static_cast<u32>(ticks())); }, only_time);
+  define("s_sendmsg_rtn_b64", [](Wave& w, const Instruction& i) { write_scalar64(w, i.o[0].index, ticks()); }, only_time);
   MGX_DO("s_endpgm", w.state = Wave::State::Done);
   MGX_DO("s_endpgm_saved", w.state = Wave::State::Done);
   MGX_DO("s_barrier", w.state = Wave::State::Barrier);
-  MGX_DO("s_barrier_wait", w.state = Wave::State::Barrier);
+  // the group's barrier alone: others have names
+  define("s_barrier_signal", [](Wave&, const Instruction&) {}, only_own_barrier);
+  define("s_barrier_wait", [](Wave& w, const Instruction&) { w.state = Wave::State::Barrier; }, only_own_barrier);
   define("s_sendmsg", [](Wave&, const Instruction&) {}, check_message);
   MGX_DO("s_sethalt", if (i.o[0].bits & 1) throw Fault("the kernel halted"));
   MGX_DO("s_trap", throw Fault("the kernel executed a trap"));
@@ -184,7 +227,7 @@ void define_control() {
   define("s_getreg_b32", [](Wave& w, const Instruction& i) {
     u32 shift;
     const u32 mask = register_mask(i.o[1].bits, shift);
-    write_scalar(w, i.o[0].index, w.mode >> shift & mask);
+    write_scalar(w, i.o[0].index, hardware_register(w, i.o[1].bits & 63) >> shift & mask);
   }, check_register);
   define("s_setreg_b32", [](Wave& w, const Instruction& i) { set_mode(w, i.o[0].bits, scalar(w, i.o[1])); }, check_register);
   define("s_setreg_imm32_b32", [](Wave& w, const Instruction& i) { set_mode(w, i.o[0].bits, i.o[1].bits); },

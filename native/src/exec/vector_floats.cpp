@@ -4,8 +4,6 @@
 namespace mgx {
 namespace {
 
-bool is_denormal(float x) { return x != 0 && std::fabs(x) < 1.17549435e-38f; }
-
 // The sign and special cases of numerator / denominator round a quotient that is nearly right.
 u32 division_fixup(u32 quotient, u32 denominator, u32 numerator) {
   const float d = as_f32(denominator), n = as_f32(numerator);
@@ -16,33 +14,34 @@ u32 division_fixup(u32 quotient, u32 denominator, u32 numerator) {
   if (d == 0 || std::isinf(n)) return sign | 0x7f800000;
   if (std::isinf(d) || n == 0) return sign;
   if (exponent_of(numerator) - exponent_of(denominator) < -150) return sign;
-  if (exponent_of(denominator) == 255) return sign | 0x7f800000;
+  // an estimate that is none: its steps overflowed
+  if (std::isnan(as_f32(quotient))) return sign | 0x7f800000;
   return sign | (quotient & 0x7fffffff);
 }
 
+// The power of 2 above |x|, of denormals too.
+int magnitude(float x) {
+  int e;
+  std::frexp(x, &e);
+  return e;
+}
+
 // One operand of a division, scaled so that no intermediate is denormal; whether to scale back.
+// Where a quotient may overflow the denominator alone is scaled, where it may be denormal the
+// numerator alone, or a denominator whose reciprocal would be denormal.
 u32 division_scale(u32 a, u32 denominator, u32 numerator, bool& scaled) {
   const float d = as_f32(denominator), n = as_f32(numerator);
-  const double reciprocal = 1.0 / static_cast<double>(d);
-  const float quotient = n / d;
-  scaled = false;
+  scaled = true;
   if (n == 0 || d == 0) return 0x7fc00000;
   const auto times = [a](int power) { return from_f32(std::ldexp(as_f32(a), power)); };
-  if (exponent_of(numerator) - exponent_of(denominator) >= 96) {
-    scaled = true;
-    return a == denominator ? times(64) : a;
-  }
-  if (is_denormal(d)) return times(64);
-  const bool tiny = std::fabs(reciprocal) < 1.1754943508222875e-38;
-  if (tiny && is_denormal(quotient)) {
-    scaled = true;
-    return a == denominator ? times(64) : a;
-  }
+  if (exponent_of(numerator) - exponent_of(denominator) >= 96) return a == denominator ? times(64) : a;
+  const bool tiny = exponent_of(denominator) >= 253, small = magnitude(n) - magnitude(d) <= -126;
+  const bool denormal = exponent_of(denominator) == 0;
+  if (!denormal && tiny && small) return a == denominator ? times(-64) : a;
+  if (!denormal && !tiny && small) return a == numerator ? times(64) : a;
+  scaled = false;
+  if (denormal) return times(64);
   if (tiny) return times(-64);
-  if (is_denormal(quotient)) {
-    scaled = true;
-    return a == numerator ? times(64) : a;
-  }
   return exponent_of(numerator) <= 23 ? times(64) : a;
 }
 
@@ -58,8 +57,19 @@ void div_scale(Wave& w, const Instruction& i) {
     r.at[l] = division_scale(a[l], b[l], c[l], scaled);
     flags |= u64{scaled} << l;
   }
-  store_lanes(w.v[i.o[0].index], r.at, w.exec);
-  write_mask(w, i.o[1], flags & w.exec);
+  const u64 mask = w.exec & valid;
+  store_lanes(w.v[i.o[0].index], r.at, mask);
+  write_mask(w, i.o[1], flags & mask);
+}
+
+// (a * b + c) * 2^power with one rounding: the sum is made odd where bits of it are lost.
+float scaled_fma(float a, float b, float c, int power) {
+  const double product = static_cast<double>(a) * b, third = c, sum = product + third;
+  if (!std::isfinite(sum)) return static_cast<float>(sum);
+  const double part = sum - product, lost = (product - (sum - part)) + (third - part);
+  u64 bits = from_f64(sum);
+  if (lost != 0 && !(bits & 1)) bits += (lost > 0) == (sum > 0) ? 1 : u64(-1);
+  return static_cast<float>(std::ldexp(as_f64(bits), power));
 }
 
 void div_fmas(Wave& w, const Instruction& i) {
@@ -70,14 +80,19 @@ void div_fmas(Wave& w, const Instruction& i) {
   const u32* c = source<Type::F32>(w, i, i.o[3], 2, space[2], valid);
   const u64 flags = read_vcc(w);
   for (int l = 0; l < kLanes; ++l) {
-    float x = std::fma(as_f32(a[l]), as_f32(b[l]), as_f32(c[l]));
-    if (flags >> l & 1) x = std::ldexp(x, exponent_of(c[l]) > 127 ? 64 : -64);
-    r.at[l] = from_f32(x);
+    const bool scales = flags >> l & 1;
+    r.at[l] = from_f32(scales ? scaled_fma(as_f32(a[l]), as_f32(b[l]), as_f32(c[l]), exponent_of(c[l]) > 127 ? 64 : -64)
+                              : std::fma(as_f32(a[l]), as_f32(b[l]), as_f32(c[l])));
   }
-  finish<Type::F32>(w, i, r, w.exec);
+  finish<Type::F32>(w, i, r, w.exec & valid);
 }
 
-float fract(float x) { return std::fmin(x - std::floor(x), 0.99999994f); }
+float fract(float x) {
+  const float part = x - std::floor(x);
+  return part > 0.99999994f ? 0.99999994f : part;  // NaN of infinities and NaN
+}
+// The unit of exponentials and logarithms has no denormals.
+float without_denormals(float x) { return std::fabs(x) < 1.17549435e-38f ? std::copysign(0.0f, x) : x; }
 float turns_sin(float x) { return static_cast<float>(std::sin(6.283185307179586 * static_cast<double>(x))); }
 float turns_cos(float x) { return static_cast<float>(std::cos(6.283185307179586 * static_cast<double>(x))); }
 float mantissa(float x) {
@@ -126,8 +141,8 @@ void define_vector_floats() {
   FLOAT3("v_maximumminimum_f32", minimum(maximum(x, y), z));
   FLOAT3("v_minimummaximum_f32", maximum(minimum(x, y), z));
   FLOAT3("v_med3_f32", median(x, y, z));
-  FLOAT1("v_exp_f32", std::exp2(x));
-  FLOAT1("v_log_f32", std::log2(x));
+  FLOAT1("v_exp_f32", without_denormals(std::exp2(x)));
+  FLOAT1("v_log_f32", std::log2(without_denormals(x)));
   FLOAT1("v_rcp_f32", 1.0f / x);
   FLOAT1("v_rcp_iflag_f32", 1.0f / x);
   FLOAT1("v_rsq_f32", static_cast<float>(1.0 / std::sqrt(static_cast<double>(x))));
@@ -142,8 +157,8 @@ void define_vector_floats() {
   FLOAT1("v_frexp_mant_f32", mantissa(x));
   MGX_OP("v_frexp_exp_i32_f32", 1, F32, I32, exponent(as_f32(a)));
   MGX_OP("v_ldexp_f32", 2, F32, F32, from_f32(std::ldexp(as_f32(a), s32(b))));
-  MGX_DO("v_div_scale_f32", div_scale(w, i));
-  MGX_DO("v_div_fmas_f32", div_fmas(w, i));
+  define("v_div_scale_f32", div_scale, nullptr, kDpp | kMask | kSigns, "d!...");
+  define("v_div_fmas_f32", div_fmas, nullptr, kDpp | kClamp | kOmod | kSigns, "d...");
   MGX_OP("v_div_fixup_f32", 3, F32, F32, division_fixup(a, b, c));
 }
 

@@ -12,6 +12,7 @@ u32 fixup16(u32 quotient, u32 denominator, u32 numerator) {
   if ((d == 0 && n == 0) || (std::isinf(d) && std::isinf(n))) return 0xfe00;
   if (d == 0 || std::isinf(n)) return sign | 0x7c00;
   if (std::isinf(d) || n == 0) return sign;
+  if (std::isnan(f32_of_f16(quotient & 0xffff))) return sign | 0x7c00;
   return sign | (quotient & 0x7fff);
 }
 
@@ -25,7 +26,10 @@ u32 exponent(float x) {
   return static_cast<u32>(e) & 0xffff;
 }
 // Of the next lower number than 1 at most.
-float fract(float x) { return std::fmin(x - std::floor(x), 0.99951172f); }
+float fract(float x) {
+  const float part = x - std::floor(x);
+  return part > 0.99951172f ? 0.99951172f : part;
+}
 
 enum class To { Single, Low, High };
 
@@ -34,6 +38,7 @@ template <To R>
 void mix(Wave& w, const Instruction& i) {
   LaneArray space[3], r;
   float in[3][kLanes];
+  u64 valid = ~u64{0};
   for (int k = 0; k < 3; ++k) {
     const Operand& o = i.o[k + 1];
     const bool half = i.opselhi >> k & 1, high = i.opsel >> k & 1;
@@ -41,6 +46,10 @@ void mix(Wave& w, const Instruction& i) {
       for (int l = 0; l < kLanes; ++l) in[k][l] = f32_of_f16(o.bits16);
     } else {
       const u32* a = raw_source(w, o, 0, space[k]);
+      if (k == 0 && (i.dpp || i.dpp8)) {
+        valid &= dpp_source(w, i, a, space[k]);
+        a = space[k].at;
+      }
       for (int l = 0; l < kLanes; ++l) {
         in[k][l] = !half ? as_f32(a[l]) : f32_of_f16(high ? a[l] >> 16 : a[l] & 0xffff);
       }
@@ -64,48 +73,12 @@ void mix(Wave& w, const Instruction& i) {
     const u32 half = f16_of_f32(x);
     r.at[l] = R == To::Low ? (old[l] & 0xffff0000) | half : (old[l] & 0xffff) | half << 16;
   }
-  store_lanes(w.v[i.o[0].index], r.at, w.exec);
-}
-
-void define_dots() {
-  // f16 pairs: the products are exact in f32
-  define("v_dot2_f32_f16", [](Wave& w, const Instruction& i) {
-    vector_op<3, Type::I32, Type::I32>(w, i, [](u32 a, u32 b, u32 c) -> u32 {
-      const float low = f32_of_f16(a & 0xffff) * f32_of_f16(b & 0xffff);
-      const float high = f32_of_f16(a >> 16) * f32_of_f16(b >> 16);
-      return from_f32(low + high + as_f32(c));
-    });
-  });
-  for (const char* name : {"v_dot2c_f32_f16", "v_dot2acc_f32_f16"}) {
-    define(name, [](Wave& w, const Instruction& i) {
-      vector_op<2, Type::I32, Type::I32, true>(w, i, [](u32 a, u32 b, u32 c) -> u32 {
-        const float low = f32_of_f16(a & 0xffff) * f32_of_f16(b & 0xffff);
-        const float high = f32_of_f16(a >> 16) * f32_of_f16(b >> 16);
-        return from_f32(low + high + as_f32(c));
-      });
-    });
-  }
-  for (const char* name : {"v_dot2_f32_bf16", "v_dot2c_f32_bf16"}) {
-    define(name, name[6] == '_' ? Handler([](Wave& w, const Instruction& i) {
-      vector_op<3, Type::I32, Type::I32>(w, i, [](u32 a, u32 b, u32 c) -> u32 {
-        const float low = f32_of_bf16(a & 0xffff) * f32_of_bf16(b & 0xffff);
-        const float high = f32_of_bf16(a >> 16) * f32_of_bf16(b >> 16);
-        return from_f32(low + high + as_f32(c));
-      });
-    }) : Handler([](Wave& w, const Instruction& i) {
-      vector_op<2, Type::I32, Type::I32, true>(w, i, [](u32 a, u32 b, u32 c) -> u32 {
-        const float low = f32_of_bf16(a & 0xffff) * f32_of_bf16(b & 0xffff);
-        const float high = f32_of_bf16(a >> 16) * f32_of_bf16(b >> 16);
-        return from_f32(low + high + as_f32(c));
-      });
-    }));
-  }
+  store_lanes(w.v[i.o[0].index], r.at, w.exec & valid);
 }
 
 }  // namespace
 
 void define_vector_halves() {
-  define_dots();
   HALF2("v_add_f16", x + y);
   HALF2("v_sub_f16", x - y);
   HALF2("v_subrev_f16", y - x);
@@ -144,9 +117,9 @@ void define_vector_halves() {
   MGX_HALF("v_fmac_f16", 2, true, fma_f16(x, y, z));
   MGX_HALF("v_mac_f16", 2, true, f16_of_f32(f32_of_f16(f16_of_f32(x * y)) + z));
   MGX_OP("v_div_fixup_f16", 3, F16, F16, fixup16(a, b, c));
-  define("v_fma_mix_f32", mix<To::Single>);
-  define("v_fma_mixlo_f16", mix<To::Low>);
-  define("v_fma_mixhi_f16", mix<To::High>);
+  define("v_fma_mix_f32", mix<To::Single>, nullptr, kDpp | kClamp | kPacked, "d...");
+  define("v_fma_mixlo_f16", mix<To::Low>, nullptr, kDpp | kClamp | kPacked, "d...");
+  define("v_fma_mixhi_f16", mix<To::High>, nullptr, kDpp | kClamp | kPacked, "d...");
 }
 
 }  // namespace mgx

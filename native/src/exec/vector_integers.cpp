@@ -47,9 +47,12 @@ u32 extract_signed(u32 a, u32 offset, u32 width) {
 
 i32 s24(u32 x) { return s32(x << 8) >> 8; }
 
+enum class Limit { None, Unsigned };
+
 // Additions and subtractions with a carry result (operand 1) and perhaps a carry source (4).
-template <class F>
-void carry(Wave& w, const Instruction& i, F f) {
+// Saturating ones end at 0 or at the largest number where there is a carry.
+template <Limit L, class F>
+void carry(Wave& w, const Instruction& i, F f, bool subtracts) {
   LaneArray space[2], r;
   u64 valid = ~u64{0};
   const u32* a = source<Type::I32>(w, i, i.o[2], 0, space[0], valid);
@@ -59,21 +62,44 @@ void carry(Wave& w, const Instruction& i, F f) {
   u64 out = 0;
   for (int l = 0; l < kLanes; ++l) {
     const u64 sum = f(u64{a[l]}, u64{b[l]}, in >> l & 1);
-    r.at[l] = static_cast<u32>(sum);
-    out |= (sum >> 32 & 1) << l;
+    const bool carried = sum >> 32 & 1;
+    r.at[l] = L == Limit::Unsigned && carried ? (subtracts ? 0 : ~0u) : static_cast<u32>(sum);
+    out |= u64{carried} << l;
   }
-  store_lanes(w.v[i.o[0].index], r.at, mask);
-  write_mask(w, i.o[1], out & w.exec);
+  finish<Type::I32>(w, i, r, mask);
+  write_mask(w, i.o[1], out & mask);
 }
-#define CARRY(name, ...) \
-  MGX_DO(name, carry(w, i, [](u64 a, u64 b, [[maybe_unused]] u64 c) -> u64 { return __VA_ARGS__; }))
+#define CARRY(name, subtracts, ...)                                                                      \
+  MGX_LANEWISE(name, kDpp | kSdwa | kMask, "d!..|d!...",                                                 \
+               carry<Limit::None>(w, i, [](u64 a, u64 b, [[maybe_unused]] u64 c) -> u64 { return __VA_ARGS__; }, subtracts)); \
+  MGX_LANEWISE(name " clamp", kDpp | kSdwa | kMask, "d!..|d!...",                                        \
+               carry<Limit::Unsigned>(w, i, [](u64 a, u64 b, [[maybe_unused]] u64 c) -> u64 { return __VA_ARGS__; }, subtracts))
 
-// 32x32+64 products: operands d2, carry, a, b, c2.
-template <class F>
-void mad64(Wave& w, const Instruction& i, F f) {
-  Instruction j = i;
-  for (int k = 1; k < 4; ++k) j.o[k] = i.o[k + 1];
-  vector_op64<3, 1, 1, 2, false>(w, j, f);
+// 32x32+64 products and bit 64 of their sums: operands d2, carry, a, b, c2.
+template <bool Signed>
+void mad64(Wave& w, const Instruction& i) {
+  LaneArray space[4], low, high;
+  u64 valid = ~u64{0};
+  const u32* a = source<Type::I32>(w, i, i.o[2], 0, space[0], valid);
+  const u32* b = source<Type::I32>(w, i, i.o[3], 1, space[1], valid);
+  Operand o = i.o[4];
+  o.size = 2;
+  const u32 *cl = raw_source(w, o, 0, space[2]), *ch = raw_source(w, o, 1, space[3]);
+  u64 out = 0;
+  for (int l = 0; l < kLanes; ++l) {
+    const u64 c = cl[l] | u64{ch[l]} << 32;
+    const u64 product = Signed ? static_cast<u64>(i64{s32(a[l])} * s32(b[l])) : u64{a[l]} * b[l];
+    const u64 sum = product + c;
+    low.at[l] = static_cast<u32>(sum);
+    high.at[l] = static_cast<u32>(sum >> 32);
+    // bit 64 of a sum of 65-bit numbers: signed ones have their sign there
+    const u64 signs = Signed ? (product >> 63) + (c >> 63) : 0;
+    out |= ((signs + (sum < product)) & 1) << l;
+  }
+  const u64 mask = w.exec & valid;
+  store_lanes(w.v[i.o[0].index], low.at, mask);
+  store_lanes(w.v[i.o[0].index + 1], high.at, mask);
+  write_mask(w, i.o[1], out & mask);
 }
 
 // Sums and differences that saturate, under their names with " clamp".
@@ -88,7 +114,21 @@ void define_saturating() {
   SHORT2("v_subrev_u16 clamp", u16_of(b) < u16_of(a) ? 0 : u16_of(b) - u16_of(a));
   SHORT2("v_add_i16 clamp", static_cast<u32>(std::clamp(s16(a) + s16(b), -32768, 32767)));
   SHORT2("v_sub_i16 clamp", static_cast<u32>(std::clamp(s16(a) - s16(b), -32768, 32767)));
+  SHORT3("v_mad_u16 clamp", std::min(u16_of(a) * u16_of(b) + u16_of(c), 0xffffu));
+  SHORT3("v_mad_i16 clamp", static_cast<u32>(std::clamp(s16(a) * s16(b) + s16(c), -32768, 32767)));
+  SHORT3("v_mad_legacy_u16 clamp", std::min(u16_of(a) * u16_of(b) + u16_of(c), 0xffffu));
+  SHORT3("v_mad_legacy_i16 clamp", static_cast<u32>(std::clamp(s16(a) * s16(b) + s16(c), -32768, 32767)));
+  INT3("v_mad_u32_u24 clamp", static_cast<u32>(std::min<u64>(u64{a & 0xffffff} * (b & 0xffffff) + c, ~0u)));
+  INT3("v_mad_i32_i24 clamp", static_cast<u32>(std::clamp<i64>(i64{s24(a)} * s24(b) + s32(c), INT32_MIN, INT32_MAX)));
 }
+
+// a and b are halves that op_sel chooses, c is whole.
+#define MGX_MAD16(name, ...)                                                                           \
+  MGX_LANEWISE(name, kDpp | kHalves, "d...",                                                           \
+               vector_op<3, Type::I32, Type::I32>(w, i, [s = i.opsel](u32 first, u32 second, u32 c) -> u32 { \
+                 const u32 a = s & 1 ? first >> 16 : first, b = s & 2 ? second >> 16 : second;         \
+                 return __VA_ARGS__;                                                                   \
+               }))
 
 void define_shorts() {
   SHORT2("v_add_u16", a + b);
@@ -123,44 +163,28 @@ void define_shorts() {
   MGX_OP("v_cvt_i32_i16", 1, I16, I32, static_cast<u32>(s16(a)));
   MGX_OP("v_cvt_u32_u16", 1, I16, I32, u16_of(a));
   // the first two sources are 16-bit, the third 32-bit
-  define("v_mad_u32_u16", [](Wave& w, const Instruction& i) {
-    vector_op<3, Type::I32, Type::I32>(w, i, [s = i.opsel](u32 a, u32 b, u32 c) -> u32 {
-      return u16_of(s & 1 ? a >> 16 : a) * u16_of(s & 2 ? b >> 16 : b) + c;
-    });
-  });
-  define("v_mad_i32_i16", [](Wave& w, const Instruction& i) {
-    vector_op<3, Type::I32, Type::I32>(w, i, [s = i.opsel](u32 a, u32 b, u32 c) -> u32 {
-      return static_cast<u32>(s16(s & 1 ? a >> 16 : a) * s16(s & 2 ? b >> 16 : b)) + c;
-    });
-  });
+  MGX_MAD16("v_mad_u32_u16", u16_of(a) * u16_of(b) + c);
+  MGX_MAD16("v_mad_i32_i16", static_cast<u32>(s16(a) * s16(b)) + c);
+  MGX_MAD16("v_mad_u32_u16 clamp", static_cast<u32>(std::min<u64>(u64{u16_of(a) * u16_of(b)} + c, ~0u)));
+  MGX_MAD16("v_mad_i32_i16 clamp", static_cast<u32>(std::clamp<i64>(i64{s16(a) * s16(b)} + s32(c), INT32_MIN, INT32_MAX)));
 }
 
 void define_wide() {
-  MGX_DO("v_mov_b64", vector_op64<1, 2, 2, 2, false>(w, i, [](u64 a, u64, u64) { return a; }));
-  MGX_DO("v_lshlrev_b64", vector_op64<2, 1, 2, 2, false>(w, i, [](u64 a, u64 b, u64) { return b << (a & 63); }));
-  MGX_DO("v_lshrrev_b64", vector_op64<2, 1, 2, 2, false>(w, i, [](u64 a, u64 b, u64) { return b >> (a & 63); }));
-  MGX_DO("v_ashrrev_i64", vector_op64<2, 1, 2, 2, false>(
-                              w, i, [](u64 a, u64 b, u64) { return static_cast<u64>(static_cast<i64>(b) >> (a & 63)); }));
-  MGX_DO("v_lshl_add_u64", vector_op64<3, 2, 1, 2, false>(w, i, [](u64 a, u64 b, u64 c) { return (a << (b & 7)) + c; }));
-  MGX_DO("v_mad_u64_u32", mad64(w, i, [](u64 a, u64 b, u64 c) { return u64{static_cast<u32>(a)} * static_cast<u32>(b) + c; }));
-  MGX_DO("v_mad_i64_i32", mad64(w, i, [](u64 a, u64 b, u64 c) {
-           return static_cast<u64>(i64{static_cast<i32>(a)} * static_cast<i32>(b)) + c;
-         }));
-  CARRY("v_add_co_u32", a + b);
-  CARRY("v_addc_co_u32", a + b + c);
-  CARRY("v_sub_co_u32", a - b);
-  CARRY("v_subb_co_u32", a - b - c);
-  CARRY("v_subrev_co_u32", b - a);
-  CARRY("v_subbrev_co_u32", b - a - c);
-}
-
-i32 dot4(u32 a, u32 b, bool sa, bool sb) {
-  i32 sum = 0;
-  for (int k = 0; k < 4; ++k) {
-    const u32 x = a >> 8 * k & 255, y = b >> 8 * k & 255;
-    sum += (sa ? static_cast<i8>(x) : static_cast<i32>(x)) * (sb ? static_cast<i8>(y) : static_cast<i32>(y));
-  }
-  return sum;
+  MGX_LANEWISE("v_mov_b64", kDpp, "d.", vector_op64<1, 2, 2, 2, false>(w, i, [](u64 a, u64, u64) { return a; }));
+  MGX_LANEWISE("v_lshlrev_b64", kDpp, "d..", vector_op64<2, 1, 2, 2, false>(w, i, [](u64 a, u64 b, u64) { return b << (a & 63); }));
+  MGX_LANEWISE("v_lshrrev_b64", kDpp, "d..", vector_op64<2, 1, 2, 2, false>(w, i, [](u64 a, u64 b, u64) { return b >> (a & 63); }));
+  MGX_LANEWISE("v_ashrrev_i64", kDpp, "d..", vector_op64<2, 1, 2, 2, false>(w, i, [](u64 a, u64 b, u64) {
+                 return static_cast<u64>(static_cast<i64>(b) >> (a & 63));
+               }));
+  MGX_LANEWISE("v_lshl_add_u64", kDpp, "d...", vector_op64<3, 2, 1, 2, false>(w, i, [](u64 a, u64 b, u64 c) { return (a << (b & 7)) + c; }));
+  define("v_mad_u64_u32", mad64<false>, nullptr, kDpp | kMask, "d!...");
+  define("v_mad_i64_i32", mad64<true>, nullptr, kDpp | kMask, "d!...");
+  CARRY("v_add_co_u32", false, a + b);
+  CARRY("v_addc_co_u32", false, a + b + c);
+  CARRY("v_sub_co_u32", true, a - b);
+  CARRY("v_subb_co_u32", true, a - b - c);
+  CARRY("v_subrev_co_u32", true, b - a);
+  CARRY("v_subbrev_co_u32", true, b - a - c);
 }
 
 // Bit by bit, the entry of an 8-row truth table.
@@ -241,21 +265,12 @@ void define_vector_integers() {
   INT3("v_minmax_i32", static_cast<u32>(std::max(std::min(s32(a), s32(b)), s32(c))));
   INT3("v_med3_i32", static_cast<u32>(std::max(std::min(s32(a), s32(b)), std::min(std::max(s32(a), s32(b)), s32(c)))));
   INT3("v_med3_u32", std::max(std::min(a, b), std::min(std::max(a, b), c)));
-  INT3("v_dot4_i32_i8", static_cast<u32>(dot4(a, b, true, true)) + c);
-  INT3("v_dot4_u32_u8", static_cast<u32>(dot4(a, b, false, false)) + c);
-  define("v_dot4c_i32_i8", [](Wave& w, const Instruction& i) {
-    vector_op<2, Type::I32, Type::I32, true>(
-        w, i, [](u32 a, u32 b, u32 c) -> u32 { return static_cast<u32>(dot4(a, b, true, true)) + c; });
-  });
-  define("v_dot4_i32_iu8", [](Wave& w, const Instruction& i) {  // neg_lo says which are signed
-    vector_op<3, Type::I32, Type::I32>(w, i, [n = i.neglo](u32 a, u32 b, u32 c) -> u32 {
-      return static_cast<u32>(dot4(a, b, n & 1, n >> 1 & 1)) + c;
-    });
-  });
-  MGX_DO("v_bitop3_b32", vector_op<3, Type::I32, Type::I32>(
-                             w, i, [t = i.aux](u32 a, u32 b, u32 c) { return truth(t, a, b, c); }));
-  MGX_DO("v_bitop3_b16", vector_op<3, Type::I16, Type::I16>(
-                             w, i, [t = i.aux](u32 a, u32 b, u32 c) { return u16_of(truth(t, a, b, c)); }));
+  MGX_LANEWISE("v_bitop3_b32", kPlain, "d...", vector_op<3, Type::I32, Type::I32>(
+                                                   w, i, [t = i.aux](u32 a, u32 b, u32 c) { return truth(t, a, b, c); }));
+  MGX_LANEWISE("v_bitop3_b16", kHalves, "d...", vector_op<3, Type::I16, Type::I16>(w, i, [t = i.aux](u32 a, u32 b, u32 c) {
+                 return u16_of(truth(t, a, b, c));
+               }));
+  for (const char* name : {"v_nop", "v_pipeflush"}) MGX_DO(name, {});
 }
 
 }  // namespace mgx

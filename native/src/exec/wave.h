@@ -26,8 +26,19 @@ struct Fault : Error {
   using Error::Error;
 };
 
+// Bits of the MODE register.
+constexpr u32 kIeeeMode = 1 << 9, kOverflowMode = 1 << 23;
+
+// LDS and scratch in the flat address space: the high halves of their addresses, where no memory is.
+constexpr u64 kSharedAperture = u64{0x10000} << 32, kPrivateAperture = u64{0x20000} << 32;
+inline bool is_aperture(u32 index) { return index >= kSharedBase && index <= kPrivateLimit; }
+inline u64 aperture(u32 index) {
+  const u64 base = index <= kSharedLimit ? kSharedAperture : kPrivateAperture;
+  return index == kSharedLimit || index == kPrivateLimit ? base | 0xffffffff : base;
+}
+
 struct Wave {
-  enum class State : u8 { Running, Barrier, Done };
+  enum class State : u8 { Running, Resting, Barrier, Done };  // Resting: others may run first
 
   alignas(64) u32 v[512][kLanes];
   u32 s[kScalars];
@@ -38,7 +49,7 @@ struct Wave {
   bool wave32 = false;
   bool fnuz = false;       // 8-bit floats of gfx942
   u32 pc = 0;              // index of the next instruction
-  u32 mode = 0xf0;         // rounding and denormal modes, as the MODE register has them
+  u32 mode = 0xf0;         // as the MODE register has it: rounding, denormals, IEEE 754, overflow of f16
   u8 index_mode = 0;       // s_set_gpr_idx_on
   u8* lds = nullptr;
   u32 lds_size = 0;
@@ -81,6 +92,7 @@ inline void write_scalar(Wave& w, u32 index, u32 value) {
 
 inline u64 read_scalar64(const Wave& w, u32 index) {
   if (index == kNull) return 0;
+  if (is_aperture(index)) return aperture(index);
   return read_scalar(w, index) | u64{read_scalar(w, index + 1)} << 32;
 }
 

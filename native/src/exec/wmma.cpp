@@ -1,8 +1,10 @@
-// Matrix instructions of RDNA3 and RDNA4 in wave32 (v_wmma): D[16x16] = A[16xK] B[Kx16] + C.
+// Matrix instructions of RDNA3 and RDNA4 in wave32: v_wmma, D[16x16] = A[16xK] B[Kx16] + C, and
+// v_swmmac, D += A B where of each four elements of A two are held.
 //
 // RDNA3: lane l % 16 holds a whole row of A (column of B); both halves of the wave hold the same.
 // A result register has rows 2r (lanes 0-15) and 2r + 1 (lanes 16-31).
 // RDNA4: the lanes' halves hold different halves of K; register r has rows r and r + 8.
+#include <algorithm>
 #include <string_view>
 
 #include "exec/define.h"
@@ -15,7 +17,7 @@ enum class Element : u8 { F16, Bf16, Iu8, Iu4, Fp8, Bf8 };
 enum class Result : u8 { F32, F16, Bf16, I32 };
 
 constexpr int kSize = 16;
-constexpr int kDeepest = 32;
+constexpr int kDeepest = 64;
 
 struct Form {
   Element a, b;
@@ -70,18 +72,38 @@ Place place(const Wave& w, Result d, int row, int column, bool high) {
   return {row / 2, column + row % 2 * 16, narrow && high ? 16 : 0};
 }
 
+// A factor as [k][row]; of a sparse instruction's A two of each four elements are held, and which
+// two in a register of indices of 2 bits, half of it where a key says so.
+template <class T, class F>
+void unpack_dense(const Wave& w, u32 reg, Element e, int k_total, F convert, T (*to)[kSize]) {
+  for (int k = 0; k < k_total; ++k) {
+    for (int row = 0; row < kSize; ++row) to[k][row] = convert(raw_element(w, reg, e, k_total, row, k));
+  }
+}
+template <class T, class F>
+void unpack_sparse(const Wave& w, const Instruction& i, Element e, int k_total, F convert, T (*to)[kSize]) {
+  const int packed = k_total / 2, held = packed / 2;
+  const int first = held == 8 && (i.opsel & 1) ? 16 : 0;
+  for (int k = 0; k < k_total; ++k) std::fill(to[k], to[k] + kSize, T{});
+  for (int k = 0; k < packed; ++k) {
+    for (int row = 0; row < kSize; ++row) {
+      const u32 index = w.v[i.o[3].index][row + k / held * 16] >> (first + 2 * (k % held)) & 3;
+      to[k / 2 * 4 + static_cast<int>(index)][row] = convert(raw_element(w, i.o[1].index, e, packed, row, k));
+    }
+  }
+}
+
+template <bool Sparse>
 void run_floats(Wave& w, const Instruction& i) {
   const Form f = unpack(i.aux);
   float a[kDeepest][kSize], b[kDeepest][kSize], sum[kSize][kSize];
-  for (int k = 0; k < f.k; ++k) {
-    for (int row = 0; row < kSize; ++row) {
-      a[k][row] = float_element(raw_element(w, i.o[1].index, f.a, f.k, row, k), f.a);
-      b[k][row] = float_element(raw_element(w, i.o[2].index, f.b, f.k, row, k), f.b);
-    }
-  }
-  const Operand& c = i.o[3];
-  const bool high = i.opsel >> 2 & 1;
-  const bool negate = i.neglo >> 2 & 1, magnitude = i.neghi >> 2 & 1;
+  const auto left = [&f](u32 raw) { return float_element(raw, f.a); };
+  if (Sparse) unpack_sparse(w, i, f.a, f.k, left, a);
+  else unpack_dense(w, i.o[1].index, f.a, f.k, left, a);
+  unpack_dense(w, i.o[2].index, f.b, f.k, [&f](u32 raw) { return float_element(raw, f.b); }, b);
+  const Operand& c = Sparse ? i.o[0] : i.o[3];
+  const bool high = !Sparse && (i.opsel >> 2 & 1);
+  const bool negate = !Sparse && (i.neglo >> 2 & 1), magnitude = !Sparse && (i.neghi >> 2 & 1);
   for (int row = 0; row < kSize; ++row) {
     for (int n = 0; n < kSize; ++n) {
       const Place p = place(w, f.d, row, n, high);
@@ -115,16 +137,15 @@ void run_floats(Wave& w, const Instruction& i) {
   }
 }
 
+template <bool Sparse>
 void run_integers(Wave& w, const Instruction& i) {
   const Form f = unpack(i.aux);
   i32 a[kDeepest][kSize], b[kDeepest][kSize], sum[kSize][kSize];
-  for (int k = 0; k < f.k; ++k) {
-    for (int row = 0; row < kSize; ++row) {
-      a[k][row] = integer_element(raw_element(w, i.o[1].index, f.a, f.k, row, k), f.a, i.neglo & 1);
-      b[k][row] = integer_element(raw_element(w, i.o[2].index, f.b, f.k, row, k), f.b, i.neglo >> 1 & 1);
-    }
-  }
-  const Operand& c = i.o[3];
+  const auto left = [&](u32 raw) { return integer_element(raw, f.a, i.neglo & 1); };
+  if (Sparse) unpack_sparse(w, i, f.a, f.k, left, a);
+  else unpack_dense(w, i.o[1].index, f.a, f.k, left, a);
+  unpack_dense(w, i.o[2].index, f.b, f.k, [&](u32 raw) { return integer_element(raw, f.b, i.neglo >> 1 & 1); }, b);
+  const Operand& c = Sparse ? i.o[0] : i.o[3];
   for (int row = 0; row < kSize; ++row) {
     for (int n = 0; n < kSize; ++n) {
       const Place p = place(w, f.d, row, n, false);
@@ -133,7 +154,7 @@ void run_integers(Wave& w, const Instruction& i) {
   }
   for (int row = 0; row < kSize; ++row) {
     for (int k = 0; k < f.k; ++k) {
-      for (int n = 0; n < kSize; ++n) sum[row][n] += a[k][row] * b[k][n];
+      for (int n = 0; n < kSize; ++n) sum[row][n] = static_cast<i32>(static_cast<u32>(sum[row][n]) + static_cast<u32>(a[k][row] * b[k][n]));
     }
   }
   for (int row = 0; row < kSize; ++row) {
@@ -162,7 +183,9 @@ void prepare(Instruction& i, Generation) {
   if (i.o[1].kind != Operand::Kind::Vector || i.o[2].kind != Operand::Kind::Vector) {
     throw Error("'" + name + "' takes its factors from vector registers alone");
   }
-  const std::string result = name.substr(7, at - 7);
+  const bool sparse = name.compare(0, 9, "v_swmmac_") == 0;
+  const std::size_t start = sparse ? 9 : 7;
+  const std::string result = name.substr(start, at - start);
   Form f;
   f.d = result == "f32" ? Result::F32 : result == "f16" ? Result::F16 : result == "bf16" ? Result::Bf16 : Result::I32;
   f.k = std::atoi(name.c_str() + at + 7);
@@ -170,16 +193,23 @@ void prepare(Instruction& i, Generation) {
   const std::size_t split = rest.find('_');
   f.a = element_of(rest.substr(0, split), name);
   f.b = split == std::string::npos ? f.a : element_of(rest.substr(split + 1), name);
-  if (f.k != 16 && f.k != 32) throw Error("'" + name + "' is not emulated");
+  if (f.k != 16 && f.k != 32 && !(sparse && f.k == 64)) throw Error("'" + name + "' is not emulated");
   const bool floats = f.d != Result::I32;
   if (floats && ((i.neglo & 3) || (i.neghi & 3))) throw Error("'" + name + "' with negated factors is not emulated");
-  if (!floats && i.clamp) throw Error("'" + name + "' with clamp is not emulated");
+  if (i.clamp) throw Error("'" + name + "' with clamp is not emulated");
+  if (sparse && i.opsel > 1) throw Error("'" + name + "' with op_sel is not emulated");
+  if (sparse && floats && (i.neglo || i.neghi)) throw Error("'" + name + "' with negated factors is not emulated");
   i.aux = pack(f);
-  i.run = floats ? run_floats : run_integers;
+  if (sparse) i.run = floats ? run_floats<true> : run_integers<true>;
+  else i.run = floats ? run_floats<false> : run_integers<false>;
 }
 
 }  // namespace
 
-void define_wmma() { define_prefix("v_wmma_", run_floats, prepare); }
+// The prepare looks at every form.
+void define_wmma() {
+  define_prefix("v_wmma_", run_floats<false>, prepare, kPacked | kClamp);
+  define_prefix("v_swmmac_", run_floats<true>, prepare, kPacked | kClamp);
+}
 
 }  // namespace mgx

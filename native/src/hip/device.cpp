@@ -51,7 +51,7 @@ bool Device::release(void* p) {
 
 std::unique_ptr<Module> Device::load(const void* image) {
   const u8* bytes = static_cast<const u8*>(image);
-  CodeObject object = read_code_object(Reader(bytes, elf_size(bytes)));
+  CodeObject object = read_code_object(Reader(bytes, elf_size(bytes)), std::min(kMostMemory, settings_.memory));
   if (!arch_.empty() && object.arch != arch_) {
     throw Error("the code object is for " + object.arch + ", the emulated device " + std::to_string(number_) + " is " + arch_);
   }
@@ -81,13 +81,21 @@ Record Device::launch(const Function& f, Grid groups, Grid threads, u32 dynamic_
   } else if (segment != nullptr) {
     std::memcpy(kernarg.get(), segment, std::min(segment_size, size));
   }
-  write_hidden(k, groups, threads, kernarg.get());
+  write_hidden(k, groups, threads, dynamic_lds, kernarg.get());
+  const std::unique_ptr<u8, decltype(release)> packet(static_cast<u8*>(memory_.allocate(kPacketSize + kQueueSize)), release);
+  if (packet == nullptr) throw Error("out of memory for a launch");
+  write_packet(k, groups, threads, dynamic_lds, kernarg.get(), packet.get());
+  write_queue(packet.get() + kPacketSize);
+  memory_.mark_written(packet.get(), kPacketSize + kQueueSize);
   Launch l;
   l.kernel = &k;
   l.groups = groups;
   l.threads = threads;
   l.dynamic_lds = dynamic_lds;
   l.arguments = kernarg.get();
+  l.packet = packet.get();
+  l.queue = packet.get() + kPacketSize;
+  l.most_scratch = std::max<u64>(settings_.memory, u64{1} << 24);
   l.host_threads = settings_.threads;
   l.checks = settings_.checks;
   memory_.mark_written(kernarg.get(), size);

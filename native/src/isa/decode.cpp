@@ -7,6 +7,7 @@
 namespace mgx {
 namespace {
 
+constexpr u32 kScalePrefix = 0xd3ac;
 constexpr u32 kSdwa = 249, kDpp = 250, kDpp8 = 233, kDpp8Fi = 234, kLiteral = 255;
 
 struct FloatConstant {
@@ -34,6 +35,13 @@ class Decoder {
 
   Instruction run(FormatId skip = kFormats) {
     if (count_ == 0) fail("the code ends here");
+    const bool scaled = arch_.name == "gfx950" && words_[0] >> 16 == kScalePrefix;
+    const u32* prefix = words_;
+    if (scaled) {  // two words of scales ahead of a matrix instruction
+      if (count_ < 4) fail("the code ends inside an instruction");
+      words_ += 2;
+      count_ -= 2;
+    }
     for (const Format& f : formats_of(arch_)) {
       if ((words_[0] & f.mask) != f.match || f.id == skip) continue;
       format_ = &f;
@@ -54,6 +62,7 @@ class Decoder {
     escapes();
     operands();
     if (is_memory()) memory_operands();
+    if (scaled) scales(prefix);
     if (starts(op_->name, "v_bitop3")) {  // the operand modifiers' bits hold a truth table
       i_.aux = static_cast<u16>(i_.omod << 6 | modifier(Modifier::abs) << 3 | modifier(Modifier::neg));
       i_.omod = 0;
@@ -68,8 +77,9 @@ class Decoder {
       i_.opselhi = 7;
     }
     access();
+    if (scaled) used_ = static_cast<u8>(used_ + 2);
     i_.size = static_cast<u8>(4 * used_);
-    for (u8 k = 0; k < used_ && k < 5; ++k) i_.words[k] = words_[k];
+    for (u8 k = 0; k < used_ && k < 5; ++k) i_.words[k] = prefix[k];
     if (i_.clamp || i_.omod || i_.dpp || i_.dpp8 || i_.sdwa || i_.opsel) i_.plain = false;
     for (u8 k = 0; k < i_.count; ++k) {
       const Operand& o = i_.o[k];
@@ -190,6 +200,8 @@ class Decoder {
     }
     i_.src0_sel = w >> 16 & 7;
     i_.src1_sel = w >> 24 & 7;
+    const bool two = format_->id != VOP1;
+    if (i_.dst_sel == 7 || i_.dst_unused == 3 || i_.src0_sel == 7 || (two && i_.src1_sel == 7)) fail("SDWA with a reserved selector");
     sext_[0] = w >> 19 & 1;
     neg_[0] = w >> 20 & 1;
     abs_[0] = w >> 21 & 1;
@@ -213,6 +225,32 @@ class Decoder {
     }
     i_.bank_mask = w >> 24 & 15;
     i_.row_mask = w >> 28 & 15;
+    if (!is_dpp_control(i_.dpp_ctrl)) fail("DPP with the reserved control " + std::to_string(i_.dpp_ctrl));
+  }
+
+  bool is_dpp_control(u32 c) const {
+    if (c < 0x100) return true;
+    if (c < 0x130) return (c & 15) != 0;
+    if (c == 0x140 || c == 0x141) return true;
+    const bool gfx9 = generation_ == Generation::Gfx9;
+    if (c == 0x130 || c == 0x134 || c == 0x138 || c == 0x13c || c == 0x142 || c == 0x143) return gfx9;
+    return c >= 0x150 && c < (gfx9 ? 0x160u : 0x170u);
+  }
+
+  // The operands of v_mfma_ld_scale_b32, and which of their bytes are taken.
+  void scales(const u32* prefix) {
+    if (!contains(op_->name, "_f8f6f4")) fail("scales ahead of '" + std::string(op_->name) + "'");
+    static const Opcode small = {VOP3P, 45, "v_mfma_scale_f32_16x16x128_f8f6f4", "", 4};
+    static const Opcode large = {VOP3P, 46, "v_mfma_scale_f32_32x32x64_f8f6f4", "", 4};
+    i_.opcode = contains(op_->name, "16x16x128") ? &small : &large;
+    i_.scale_opsel = prefix[0] >> 11 & 3;
+    i_.scale_opselhi = prefix[1] >> 27 & 3;
+    for (int k = 0; k < 2; ++k) {
+      const u32 code = prefix[1] >> 9 * k & 0x1ff;
+      Operand o = code >= 256 ? vector(code - 256, 1, false) : scalar(code, 1);
+      o.letter = k ? 'y' : 'x';
+      i_.o[i_.count++] = o;
+    }
   }
 
   Operand constant(u32 value) const {
@@ -266,6 +304,10 @@ class Decoder {
       return o;
     }
     if (code == 253) return scalar_register(kScc, 1);
+    if (code >= kSharedBase && code <= kPrivateLimit) {
+      if (size != 2) fail("scalar operand " + std::to_string(code) + " in 32 bits is not emulated");
+      return scalar_register(code, 2);
+    }
     if (code == kLiteral) return literal();
     fail("scalar operand " + std::to_string(code) + " is not emulated");
   }
@@ -307,8 +349,15 @@ class Decoder {
     if (i_.sdwa && format_->id == VOPC) i_.o[0].index = static_cast<u16>(sdwa_result_);
   }
 
+  // Elements of 6 and 4 bits take fewer registers than those of 8.
+  u8 size_of_factor(char letter) const {
+    static const u8 sizes[] = {8, 8, 6, 6, 4, 8, 8, 8};
+    return sizes[modifier(letter == 'a' ? Modifier::neghi : Modifier::neglo) & 7];
+  }
+
   Operand operand(char letter, char size_mark, char mark) {
-    const u8 size = size_of(size_mark);
+    const bool factor = (letter == 'a' || letter == 'b') && contains(op_->name, "_f8f6f4");
+    const u8 size = factor ? size_of_factor(letter) : size_of(size_mark);
     if (letter == 'C') return scalar_register(kVcc, wave32_ ? 1 : 2);
     if (letter == 'K') return literal();
     const Field* f = format_->field(letter);
@@ -466,6 +515,7 @@ class Decoder {
     }
     if (format_->id == FLAT || format_->id == GLOBAL || format_->id == SCRATCH) {
       if (atomic && !i_.returns) drop('d');
+      if (atomic && i_.returns) returned();
       const u32 saddr = field('s');
       const bool off = saddr == (gfx9 ? 0x7f : 0x7c);
       Operand* a = find('a');
@@ -483,6 +533,17 @@ class Decoder {
         if (a != nullptr) a->letter = 'a';
       }
     }
+  }
+
+  // The register of an atomic's old value: as wide as what is in memory. cmpswap's data are two.
+  void returned() {
+    const Operand* x = find('x');
+    if (x == nullptr || find('d') != nullptr || i_.count == kMaxOperands) return;
+    const u8 size = static_cast<u8>(contains(op_->name, "cmpswap") ? x->size / 2 : x->size);
+    for (u8 k = i_.count; k > 0; --k) i_.o[k] = i_.o[k - 1];
+    i_.o[0] = vector(field('d'), size, modifier(Modifier::acc) != 0);
+    i_.o[0].letter = 'd';
+    ++i_.count;
   }
 
   // Which operands are read and which are written.
@@ -517,7 +578,7 @@ class Decoder {
     if (format_->id == SOPK) return starts(n, "s_addk") || starts(n, "s_mulk");
     return starts(n, "v_fmac") || starts(n, "v_mac_") || starts(n, "v_dual_fmac") || starts(n, "v_dual_dot2acc") ||
            starts(n, "v_pk_fmac") || contains(n, "dot2c_") || contains(n, "dot4c_") || contains(n, "dot8c_") ||
-           starts(n, "v_smfmac") || starts(n, "v_swap") || (contains(n, "permlane") && contains(n, "_swap"));
+           starts(n, "v_smfmac") || starts(n, "v_swmmac") || starts(n, "v_swap") || (contains(n, "permlane") && contains(n, "_swap"));
   }
 
   Generation generation_;

@@ -11,6 +11,8 @@ using Handler = void (*)(Wave&, const Instruction&);
 
 // Scalar registers that every generation has, at these numbers in a wave's register file.
 constexpr u16 kVcc = 106, kTtmp = 108, kM0 = 124, kExec = 126, kNull = 130, kScc = 253;
+// Sources alone: where LDS and scratch lie in the flat address space.
+constexpr u16 kSharedBase = 235, kSharedLimit = 236, kPrivateBase = 237, kPrivateLimit = 238;
 constexpr u16 kAccBase = 256;  // the number of AGPR 0 among the vector registers
 
 enum class Generation : u8 { Gfx9, Gfx11, Gfx12 };
@@ -69,8 +71,23 @@ struct Instruction {
   u32 words[5] = {};
   Handler half = nullptr;         // of a VOPD pair: what its first half does
   Instruction* second = nullptr;  // and its other half
+  u8 scale_opsel = 0;             // of a scaled matrix instruction: which byte of each scale, low bits
+  u8 scale_opselhi = 0;           // and high bits
 
   const char* name() const { return opcode->name; }
+
+  // The operand of a field, by its letter; nullptr: the instruction has none.
+  const Operand* find(char letter) const {
+    for (u8 k = 0; k < count; ++k) {
+      if (o[k].letter == letter) return &o[k];
+    }
+    return nullptr;
+  }
+  // The same where the semantics said when they were defined that it is there.
+  const Operand& of(char letter) const {
+    const Operand* found = find(letter);
+    return found != nullptr ? *found : o[0];
+  }
 };
 
 }  // namespace mgx

@@ -26,6 +26,10 @@ std::string scalar_name(const Operand& o) {
   if (o.index == kM0) return "m0";
   if (o.index == kNull) return "null";
   if (o.index == kScc) return "src_scc";
+  if (o.index == kSharedBase) return "src_shared_base";
+  if (o.index == kSharedLimit) return "src_shared_limit";
+  if (o.index == kPrivateBase) return "src_private_base";
+  if (o.index == kPrivateLimit) return "src_private_limit";
   if (o.index >= kTtmp) return range("ttmp", o.index - kTtmp, o.size);
   return range("s", o.index, o.size);
 }
@@ -145,7 +149,10 @@ std::string modifiers_text(const Instruction& i) {
     if (i.abid) text += " abid:" + std::to_string(i.abid);
     if (i.blgp) text += " blgp:" + std::to_string(i.blgp);
   }
-  const int sources = i.count - 1;
+  const bool scaled = name.find("_scale_") != name.npos;
+  const int sources = i.count - 1 - 2 * scaled;
+  if (scaled && i.scale_opsel) text += " op_sel:" + bit_list(i.scale_opsel, 2);
+  if (scaled && i.scale_opselhi) text += " op_sel_hi:" + bit_list(i.scale_opselhi, 2);
   if (form == "VOP3P") {
     if (i.opsel) text += " op_sel:" + bit_list(i.opsel, sources);
     const bool mix = name.find("_mix") != name.npos;

@@ -1,15 +1,18 @@
 // Reads ELF code objects: segments, symbols, kernel descriptors, the metadata note.
 #include "loader/code_object.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <set>
+#include <sys/mman.h>
 
 #include "loader/msgpack.h"
 
 namespace mgx {
 namespace {
 
-constexpr u64 kLargestImage = u64{1} << 31;
-constexpr u32 kSymbolTable = 2, kNote = 7, kLoad = 1, kMetadata = 32;
+constexpr u64 kLargestImage = kMostMemory;
+constexpr u32 kSymbolTable = 2, kRelocations = 4, kNote = 7, kDynamicSymbols = 11, kLoad = 1, kMetadata = 32;
 
 struct Section {
   u32 type, link;
@@ -46,7 +49,10 @@ std::vector<Section> sections_of(const Reader& file) {
   return found;
 }
 
-void load_image(const Reader& file, CodeObject& out) {
+// What the file says of the image: its bytes, of which the rest is zero.
+using Filled = std::vector<std::pair<u64, u64>>;
+
+Filled load_image(const Reader& file, u64 most, CodeObject& out) {
   const u64 table = file.get<u64>(32, "the header");
   const u16 entry = file.get<u16>(54, "the header"), count = file.get<u16>(56, "the header");
   if (count != 0 && entry < 56) throw Error("the code object is damaged: its program headers");
@@ -64,17 +70,72 @@ void load_image(const Reader& file, CodeObject& out) {
     out.image_size = std::max(out.image_size, address + memory);
     segments.push_back({address, offset, size});
   }
+  if (out.image_size > file.size() && out.image_size - file.size() > most) {
+    throw Error("the code object takes " + std::to_string(out.image_size) + " bytes of memory, the device has " + std::to_string(most));
+  }
+  // pages that nobody touches take no memory
   const u64 bytes = (out.image_size + 4095) / 4096 * 4096 + 4096;
-  out.image.reset(static_cast<u8*>(std::aligned_alloc(4096, bytes)), std::free);
-  if (out.image == nullptr) throw Error("out of memory for a code object");
-  std::memset(out.image.get(), 0, bytes);
-  for (const Segment& s : segments) std::memcpy(out.image.get() + s.address, file.data() + s.offset, s.size);
+  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) throw Error("out of memory for a code object");
+  out.image.reset(static_cast<u8*>(p), [bytes](u8* image) { munmap(image, bytes); });
+  Filled filled;
+  for (const Segment& s : segments) {
+    if (s.size != 0) std::memcpy(out.image.get() + s.address, file.data() + s.offset, s.size);
+    filled.emplace_back(s.address, s.size);
+  }
+  return filled;
 }
 
-void read_symbols(const Reader& file, const std::vector<Section>& sections, CodeObject& out) {
+bool is_filled(const Filled& filled, u64 offset, u64 size) {
+  for (const auto& [start, length] : filled) {
+    if (offset >= start && offset - start <= length && size <= length - (offset - start)) return true;
+  }
+  return false;
+}
+
+// Puts the addresses of the loaded image where the file asks for them.
+void relocate(const Reader& file, const std::vector<Section>& sections, CodeObject& out) {
+  enum : u32 { kAbs32Lo = 1, kAbs32Hi = 2, kAbs64 = 3, kRel32 = 4, kRel64 = 5, kAbs32 = 6, kRel32Lo = 10, kRel32Hi = 11, kRelative64 = 13 };
+  for (const Section& s : sections) {
+    if (s.type != kRelocations || s.link >= sections.size() || sections[s.link].type != kDynamicSymbols) continue;
+    const Section& symbols = sections[s.link];
+    const Reader rows = file.slice(s.offset, s.size, "the relocations");
+    const Reader table = file.slice(symbols.offset, symbols.size, "the symbol table");
+    for (u64 at = 0; at + 24 <= s.size; at += 24) {
+      const u64 place = rows.get<u64>(at, ""), info = rows.get<u64>(at + 8, "");
+      const u32 type = static_cast<u32>(info);
+      u64 value = rows.get<u64>(at + 16, "");
+      const u64 number = info >> 32;
+      if (number != 0) {
+        const Reader symbol = table.slice(24 * number, 24, "a relocation's symbol");
+        if (symbol.get<u16>(6, "") == 0) {
+          if (symbols.link >= sections.size()) throw Error("the code object is damaged: its symbol table");
+          const Section& names = sections[symbols.link];
+          const Reader text = file.slice(names.offset, names.size, "the symbol names");
+          throw Error("the code object refers to '" + std::string(text.text(symbol.get<u32>(0, ""), "a symbol's name")) + "', which it does not have");
+        }
+        value += symbol.get<u64>(8, "");
+      }
+      const u64 base = reinterpret_cast<u64>(out.image.get());
+      const bool relative = type == kRel32 || type == kRel64 || type == kRel32Lo || type == kRel32Hi;
+      value = relative ? value - place : value + base;
+      if (type == kAbs32Hi || type == kRel32Hi) value >>= 32;
+      const bool known = relative || type == kAbs32Lo || type == kAbs32Hi || type == kAbs64 || type == kAbs32 || type == kRelative64;
+      if (!known) throw Error("the code object has a relocation of type " + std::to_string(type) + ", which is not emulated");
+      const u64 size = type == kAbs64 || type == kRel64 || type == kRelative64 ? 8 : 4;
+      Reader(out.image.get(), out.image_size).slice(place, size, "a relocation");
+      std::memcpy(out.image.get() + place, &value, size);
+    }
+  }
+}
+
+void read_symbols(const Reader& file, const std::vector<Section>& sections, const Filled& filled, CodeObject& out) {
+  std::set<u64> starts;
+  std::set<std::string> names_seen;
+  u64 total = 0;
   const Reader image(out.image.get(), out.image_size);
   for (const Section& s : sections) {
-    if (s.type != kSymbolTable && s.type != 11) continue;
+    if (s.type != kSymbolTable && s.type != kDynamicSymbols) continue;
     if (s.link >= sections.size()) throw Error("the code object is damaged: its symbol table");
     Reader names = file.slice(sections[s.link].offset, sections[s.link].size, "the symbol names");
     Reader table = file.slice(s.offset, s.size, "the symbol table");
@@ -84,11 +145,12 @@ void read_symbols(const Reader& file, const std::vector<Section>& sections, Code
       if (table.get<u16>(at + 6, "") == 0) continue;  // defined elsewhere
       std::string name(names.text(table.get<u32>(at, ""), "a symbol's name"));
       if (type == 2 && size != 0) {
-        bool known = false;
-        for (const CodeRange& f : out.functions) known = known || f.offset == value;
-        image.slice(value, size, "a function");
+        if (!is_filled(filled, value, size)) throw Error("the code object is damaged: a function is outside the file");
         if (value % 4 != 0) throw Error("the code object is damaged: '" + name + "' is not aligned");
-        if (!known) out.functions.push_back({name, value, size});
+        if (!starts.insert(value).second) continue;
+        total += size;
+        if (total > 4 * file.size()) throw Error("the code object is damaged: its functions overlap");
+        out.functions.push_back({name, value, size});
       } else if (type == 1 && size == 64 && name.size() > 3 && name.compare(name.size() - 3, 3, ".kd") == 0) {
         name.resize(name.size() - 3);
         bool known = false;
@@ -112,6 +174,9 @@ void read_symbols(const Reader& file, const std::vector<Section>& sections, Code
           throw Error("the code object is damaged: the descriptor of '" + name + "'");
         }
         out.kernels.push_back(k);
+      } else if (type == 1 && size != 0 && names_seen.insert(name).second) {
+        image.slice(value, size, "a variable");
+        out.variables.push_back({name, value, size});
       }
     }
   }
@@ -153,7 +218,7 @@ u64 elf_size(const u8* data) {
   return header.get<u64>(40, "") + u64{header.get<u16>(58, "")} * header.get<u16>(60, "");
 }
 
-CodeObject read_code_object(const Reader& file) {
+CodeObject read_code_object(const Reader& file, u64 most) {
   if (file.size() < 64 || std::memcmp(file.data(), "\x7f" "ELF\x02\x01", 6) != 0) {
     throw Error("not a 64-bit ELF code object");
   }
@@ -161,9 +226,10 @@ CodeObject read_code_object(const Reader& file) {
   if (machine != 224) throw Error("the ELF file is for machine " + std::to_string(machine) + ", not an AMD GPU");
   CodeObject out;
   out.arch = arch_of_flags(file.get<u32>(48, "the header"));
-  load_image(file, out);
+  const Filled filled = load_image(file, most, out);
   const std::vector<Section> sections = sections_of(file);
-  read_symbols(file, sections, out);
+  read_symbols(file, sections, filled, out);
+  relocate(file, sections, out);
   for (const Section& s : sections) {
     if (s.type != kNote) continue;
     Reader notes = file.slice(s.offset, s.size, "a note");

@@ -40,10 +40,17 @@ struct CodeRange {
   u64 offset, size;
 };
 
+// A variable of the code object: a range of the image.
+struct Variable {
+  std::string name;
+  u64 offset, size;
+};
+
 struct CodeObject {
   std::string arch;  // gfx942
   std::vector<KernelInfo> kernels;
   std::vector<CodeRange> functions;
+  std::vector<Variable> variables;
   std::shared_ptr<u8> image;  // the loaded segments, at their virtual addresses
   u64 image_size = 0;
 };
@@ -52,7 +59,10 @@ struct CodeObject {
 // read, as whoever has the data may not know its size. Errors: not an ELF file.
 u64 elf_size(const u8* data);
 
-// Errors: damaged or foreign data, by name.
-CodeObject read_code_object(const Reader& file);
+// Most memory that a code object may have besides what its file holds.
+constexpr u64 kMostMemory = u64{1} << 31;
+
+// Errors: damaged or foreign data, by name; more memory than `most` beyond the file's own bytes.
+CodeObject read_code_object(const Reader& file, u64 most = kMostMemory);
 
 }  // namespace mgx
