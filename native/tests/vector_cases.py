@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import vector_edges
 from make_vectors import Case
 from vector_matrices import matrices, pairs_of_instructions
 from vector_values import (
@@ -118,8 +119,6 @@ def floats() -> Iterator[Case]:
             ("v_mul_f32 v10, v1, v2", x * y),
             ("v_mul_f32 v10, -v1, |v2|", -x * np.abs(y)),
             ("v_add_f32 v10, v1, v2 clamp", np.nan_to_num(np.clip(x + y, 0, 1))),
-            ("v_mul_f32 v10, v2, v3 mul:4", (y * z) * F32(4)),
-            ("v_mul_f32 v10, v2, v3 div:2", (y * z) * F32(0.5)),
             ("v_fma_f32 v10, v1, v2, v3", (np.longdouble(x) * y + z).astype(F32)),
             ("v_fma_f32 v10, v2, v3, 1.0", (np.longdouble(y) * z + 1).astype(F32)),
             ("v_floor_f32 v10, v2", np.floor(y)),
@@ -594,5 +593,6 @@ def every_case() -> Iterator[Case]:
         local_memory,
         matrices,
         pairs_of_instructions,
+        vector_edges.every_case,
     ):
         yield from family()

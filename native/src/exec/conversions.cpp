@@ -111,6 +111,16 @@ void define_conversions() {
   define("v_cvt_pk_f32_bf8", unpack_two<f32_of_bf8>, nullptr, two, "d.");
   define("v_cvt_pk_fp8_f32", pack_two<fp8_of_f32>, nullptr, kDpp | kHalves | kSigns, "d..");
   define("v_cvt_pk_bf8_f32", pack_two<bf8_of_f32>, nullptr, kDpp | kHalves | kSigns, "d..");
+  MGX_OP("v_cvt_norm_i16_f16", 1, F16, I16, u16_of(normalized(f32_of_f16(a & 0xffff), 32767, -1)));
+  MGX_OP("v_cvt_norm_u16_f16", 1, F16, I16, u16_of(normalized(f32_of_f16(a & 0xffff), 65535, 0)));
+  MGX_OP("v_cvt_pknorm_i16_f16", 2, F16, I32,
+         u16_of(normalized(f32_of_f16(a & 0xffff), 32767, -1)) | normalized(f32_of_f16(b & 0xffff), 32767, -1) << 16);
+  MGX_OP("v_cvt_pknorm_u16_f16", 2, F16, I32,
+         u16_of(normalized(f32_of_f16(a & 0xffff), 65535, 0)) | normalized(f32_of_f16(b & 0xffff), 65535, 0) << 16);
+  MGX_OP("v_cvt_pk_i16_f32", 2, F32, I32, to_i16(as_f32(a)) | to_i16(as_f32(b)) << 16);
+  MGX_OP("v_cvt_pk_u16_f32", 2, F32, I32, to_u16(as_f32(a)) | to_u16(as_f32(b)) << 16);
+  INT1("v_cvt_off_f32_i4", from_f32(static_cast<float>(static_cast<i32>((a & 15) ^ 8) - 8) / 16.0f));
+  INT1("v_sat_pk_u8_i16", static_cast<u32>(std::clamp(s16(a), 0, 255)) | static_cast<u32>(std::clamp(s16(a >> 16), 0, 255)) << 8);
   MGX_OP("v_cvt_pk_u8_f32", 3, F32, I32,
          (c & ~(255u << 8 * (b & 3))) | to_u32(std::clamp(as_f32(a), 0.0f, 255.0f)) << 8 * (b & 3));
 }

@@ -55,6 +55,7 @@ void define(const std::string& mnemonic, Handler run, Prepare prepare = nullptr,
 void define_prefix(const std::string& start, Handler run, Prepare prepare, u16 forms = kPlain);
 
 void define_scalar();
+void define_scalar_floats();
 void define_scalar_memory();
 void define_vector_integers();
 void define_vector_floats();

@@ -46,6 +46,20 @@ namespace {
 #define SC(name, expr)                                                             \
   MGX_DO(name, { const u32 a = scalar(w, i.o[0]); const u32 b = scalar(w, i.o[1]); w.scc = expr; })
 
+// Which quads of lanes have one that is set, and the same for all lanes of the quad.
+template <class T>
+T quads(T a) {
+  T r = 0;
+  for (unsigned k = 0; k < sizeof(T) * 2; ++k) r |= static_cast<T>((a >> 4 * k & 15) != 0) << k;
+  return r;
+}
+template <class T>
+T quads_of_lanes(T a) {
+  T r = 0;
+  for (unsigned k = 0; k < sizeof(T) * 2; ++k) r |= (a >> 4 * k & 15) != 0 ? T{15} << 4 * k : 0;
+  return r;
+}
+
 u32 reverse32(u32 a) {
   u32 r = 0;
   for (int k = 0; k < 32; ++k) r |= (a >> k & 1) << (31 - k);
@@ -315,6 +329,40 @@ void define_wide() {
     write_scalar(w, i.o[0].index, r);
     w.scc = r != 0;
   });
+  MGX_DO("s_bcnt0_i32_b64", {
+    const u32 r = static_cast<u32>(__builtin_popcountll(~scalar64(w, i.o[1])));
+    write_scalar(w, i.o[0].index, r);
+    w.scc = r != 0;
+  });
+  MGX_DO("s_quadmask_b64", {
+    const u64 r = quads(scalar64(w, i.o[1]));
+    write_scalar64(w, i.o[0].index, r);
+    w.scc = r != 0;
+  });
+  MGX_DO("s_wqm_b64", {
+    const u64 r = quads_of_lanes(scalar64(w, i.o[1]));
+    write_scalar64(w, i.o[0].index, r);
+    w.scc = r != 0;
+  });
+  MGX_DO("s_brev_b64", {
+    const u64 a = scalar64(w, i.o[1]);
+    write_scalar64(w, i.o[0].index, u64{reverse32(static_cast<u32>(a))} << 32 | reverse32(static_cast<u32>(a >> 32)));
+  });
+  MGX_DO("s_ff0_i32_b64", {
+    const u64 a = ~scalar64(w, i.o[1]);
+    write_scalar(w, i.o[0].index, a ? static_cast<u32>(__builtin_ctzll(a)) : ~0u);
+  });
+  MGX_DO("s_flbit_i32_i64", {
+    const u64 a = scalar64(w, i.o[1]);
+    const u64 other = static_cast<i64>(a) < 0 ? ~a : a;
+    write_scalar(w, i.o[0].index, other ? static_cast<u32>(__builtin_clzll(other)) : ~0u);
+  });
+  MGX_DO("s_bitreplicate_b64_b32", {
+    const u32 a = scalar(w, i.o[1]);
+    u64 r = 0;
+    for (int k = 0; k < 32; ++k) r |= (a >> k & 1 ? u64{3} : 0) << 2 * k;
+    write_scalar64(w, i.o[0].index, r);
+  });
   MGX_DO("s_ff1_i32_b64", {
     const u64 a = scalar64(w, i.o[1]);
     write_scalar(w, i.o[0].index, a ? static_cast<u32>(__builtin_ctzll(a)) : ~0u);
@@ -337,83 +385,13 @@ void define_wide() {
   EXEC_OP("xnor", ~(s ^ x));
 }
 
-// RDNA3.5 and RDNA4 have scalar floats.
-void define_floats() {
-#define SF(name, expr)                                             \
-  MGX_DO(name, {                                                   \
-    const float x = as_f32(scalar(w, i.o[1]));                     \
-    const float y = as_f32(scalar(w, i.o[2]));                     \
-    write_scalar(w, i.o[0].index, from_f32(expr));                 \
-  })
-  SF("s_add_f32", x + y);
-  SF("s_sub_f32", x - y);
-  SF("s_mul_f32", x * y);
-  SF("s_max_f32", max_number(x, y));
-  SF("s_min_f32", min_number(x, y));
-  SF("s_fmac_f32", std::fma(x, y, as_f32(read_scalar(w, i.o[0].index))));
-  MGX_DO("s_cvt_f32_u32", write_scalar(w, i.o[0].index, from_f32(static_cast<float>(scalar(w, i.o[1])))));
-  MGX_DO("s_cvt_f32_i32", write_scalar(w, i.o[0].index, from_f32(static_cast<float>(s32(scalar(w, i.o[1]))))));
-  MGX_DO("s_cvt_u32_f32", {
-    const float x = as_f32(scalar(w, i.o[1]));
-    write_scalar(w, i.o[0].index, !(x > 0) ? 0 : x >= 4294967296.0f ? ~0u : static_cast<u32>(x));
-  });
-  MGX_DO("s_cvt_i32_f32", {
-    const float x = as_f32(scalar(w, i.o[1]));
-    const float bound = std::clamp(std::isnan(x) ? 0.0f : x, -2147483648.0f, 2147483520.0f);
-    write_scalar(w, i.o[0].index, x >= 2147483648.0f ? 0x7fffffff : static_cast<u32>(static_cast<i32>(bound)));
-  });
-#define SF1(name, expr)                                                                            \
-  MGX_DO(name, { const float x = as_f32(scalar(w, i.o[1])); write_scalar(w, i.o[0].index, from_f32(expr)); })
-  SF1("s_ceil_f32", std::ceil(x));
-  SF1("s_floor_f32", std::floor(x));
-  SF1("s_trunc_f32", std::trunc(x));
-  SF1("s_rndne_f32", std::nearbyint(x));
-  // vector units' functions of a scalar
-#define VS1(name, expr)                                                                            \
-  MGX_DO(name, {                                                                                   \
-    float x = as_f32(scalar(w, i.o[1]));                                                           \
-    if (i.o[1].abs) x = std::fabs(x);                                                              \
-    if (i.o[1].neg) x = -x;                                                                        \
-    const float y = expr;                                                                          \
-    write_scalar(w, i.o[0].index, from_f32(i.clamp ? clamp01(y) : y));                             \
-  })
-  VS1("v_s_exp_f32", std::exp2(x));
-  VS1("v_s_log_f32", std::log2(x));
-  VS1("v_s_rcp_f32", 1.0f / x);
-  VS1("v_s_rsq_f32", static_cast<float>(1.0 / std::sqrt(static_cast<double>(x))));
-  VS1("v_s_sqrt_f32", std::sqrt(x));
-  for (const char* name : {"s_fmamk_f32", "s_fmaak_f32"}) {
-    MGX_DO(name, write_scalar(w, i.o[0].index, from_f32(std::fma(as_f32(scalar(w, i.o[1])), as_f32(scalar(w, i.o[2])),
-                                                                 as_f32(scalar(w, i.o[3]))))));
-  }
-#define SFC(name, expr)                                            \
-  MGX_DO(name, {                                                   \
-    const float x = as_f32(scalar(w, i.o[0]));                     \
-    const float y = as_f32(scalar(w, i.o[1]));                     \
-    w.scc = expr;                                                  \
-  })
-  SFC("s_cmp_lt_f32", x < y);
-  SFC("s_cmp_le_f32", x <= y);
-  SFC("s_cmp_gt_f32", x > y);
-  SFC("s_cmp_ge_f32", x >= y);
-  SFC("s_cmp_eq_f32", x == y);
-  SFC("s_cmp_lg_f32", x < y || x > y);
-  SFC("s_cmp_neq_f32", !(x == y));
-  SFC("s_cmp_o_f32", x == x && y == y);
-  SFC("s_cmp_u_f32", x != x || y != y);
-  SFC("s_cmp_nlt_f32", !(x < y));
-  SFC("s_cmp_nle_f32", !(x <= y));
-  SFC("s_cmp_ngt_f32", !(x > y));
-  SFC("s_cmp_nge_f32", !(x >= y));
-}
-
 }  // namespace
 
 void define_scalar() {
   define_control();
   define_compare();
   define_wide();
-  define_floats();
+  define_scalar_floats();
   MGX_DO("s_mov_b32", write_scalar(w, i.o[0].index, scalar(w, i.o[1])));
   MGX_DO("s_movk_i32", write_scalar(w, i.o[0].index, static_cast<u32>(s16(i.o[1].bits))));
   MGX_DO("s_cmov_b32", if (w.scc) write_scalar(w, i.o[0].index, scalar(w, i.o[1])));
@@ -472,6 +450,13 @@ void define_scalar() {
   S1_QUIET("s_ff1_i32_b32", a ? static_cast<u32>(__builtin_ctz(a)) : ~0u);
   S1_QUIET("s_flbit_i32_b32", a ? static_cast<u32>(__builtin_clz(a)) : ~0u);
   S1_QUIET("s_flbit_i32", (a == 0 || a == ~0u) ? ~0u : static_cast<u32>(__builtin_clz(s32(a) < 0 ? ~a : a)));
+  S1("s_quadmask_b32", quads(a));
+  S1("s_wqm_b32", quads_of_lanes(a));
+  S1_QUIET("s_ff0_i32_b32", ~a ? static_cast<u32>(__builtin_ctz(~a)) : ~0u);
+  for (const char* name : {"s_prefetch_data", "s_prefetch_data_pc_rel", "s_prefetch_inst", "s_buffer_prefetch_data", "s_gl1_inv",
+                           "s_wakeup", "s_incperflevel", "s_decperflevel", "s_ttracedata_imm", "s_dcache_discard", "s_dcache_discard_x2"}) {
+    MGX_DO(name, {});
+  }
   S1_QUIET("s_bitset0_b32", read_scalar(w, i.o[0].index) & ~(1u << (a & 31)));
   S1_QUIET("s_bitset1_b32", read_scalar(w, i.o[0].index) | 1u << (a & 31));
 }

@@ -58,6 +58,7 @@ void define_scalar_memory() {
   define("s_load_i16", load_small<i16>);
   define("s_buffer_load_dword", buffer_load<1>);
   define("s_buffer_load_dwordx2", buffer_load<2>);
+  define("s_buffer_load_b96", buffer_load<3>);
   define("s_buffer_load_dwordx4", buffer_load<4>);
   define("s_buffer_load_dwordx8", buffer_load<8>);
   define("s_buffer_load_dwordx16", buffer_load<16>);

@@ -179,6 +179,8 @@ void define_vector_doubles() {
   MGX_DOUBLE("v_fma_f64", 3, std::fma(x, y, z));
   MGX_DOUBLE("v_max_f64", 2, max_double(x, y));
   MGX_DOUBLE("v_min_f64", 2, min_double(x, y));
+  MGX_DOUBLE("v_maximum_f64", 2, std::isnan(x) ? x : std::isnan(y) ? y : max_double(x, y));
+  MGX_DOUBLE("v_minimum_f64", 2, std::isnan(x) ? x : std::isnan(y) ? y : min_double(x, y));
   MGX_DOUBLE("v_rcp_f64", 1, 1.0 / x);
   MGX_DOUBLE("v_rsq_f64", 1, 1.0 / std::sqrt(x));
   MGX_DOUBLE("v_sqrt_f64", 1, std::sqrt(x));

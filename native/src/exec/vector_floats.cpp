@@ -106,6 +106,13 @@ u32 exponent(float x) {
 }
 float times_zero(float x, float y) { return x == 0 || y == 0 ? 0.0f : x * y; }
 
+// Of lighting: no product where the third source is not positive, or the second the least number.
+float multiply_lit(float x, float y, float z) {
+  const bool least = y == -3.4028234663852886e38f || y == -INFINITY || std::isnan(y);
+  if (least || !(z > 0)) return -3.4028234663852886e38f;
+  return times_zero(x, y);
+}
+
 void define_fused() {
   FLOAT3("v_fma_f32", std::fma(x, y, z));
   FLOAT3("v_fmamk_f32", std::fma(x, y, z));  // a * K + b, in this order
@@ -127,6 +134,8 @@ void define_vector_floats() {
   FLOAT2("v_sub_f32", x - y);
   FLOAT2("v_subrev_f32", y - x);
   FLOAT2("v_mul_f32", x * y);
+  FLOAT3("v_mullit_f32", multiply_lit(x, y, z));
+  FLOAT3("v_mad_legacy_f32", times_zero(x, y) + z);
   FLOAT2("v_mul_legacy_f32", times_zero(x, y));
   FLOAT2("v_max_f32", max_number(x, y));
   FLOAT2("v_min_f32", min_number(x, y));

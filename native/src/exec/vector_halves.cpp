@@ -116,6 +116,11 @@ void define_vector_halves() {
   MGX_HALF("v_fmaak_f16", 3, false, fma_f16(x, y, z));
   MGX_HALF("v_fmac_f16", 2, true, fma_f16(x, y, z));
   MGX_HALF("v_mac_f16", 2, true, f16_of_f32(f32_of_f16(f16_of_f32(x * y)) + z));
+  for (const char* name : {"v_mad_f16", "v_mad_legacy_f16", "v_madmk_f16", "v_madak_f16"}) {
+    MGX_HALF(name, 3, false, f16_of_f32(f32_of_f16(f16_of_f32(x * y)) + z));
+  }
+  MGX_HALF("v_fma_legacy_f16", 3, false, fma_f16(x, y, z));
+  MGX_OP("v_div_fixup_legacy_f16", 3, F16, F16, fixup16(a, b, c));
   MGX_OP("v_div_fixup_f16", 3, F16, F16, fixup16(a, b, c));
   define("v_fma_mix_f32", mix<To::Single>, nullptr, kDpp | kClamp | kPacked, "d...");
   define("v_fma_mixlo_f16", mix<To::Low>, nullptr, kDpp | kClamp | kPacked, "d...");

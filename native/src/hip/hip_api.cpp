@@ -1,104 +1,37 @@
 // The HIP functions that IREE's hip driver loads, over the emulated devices. Everything is complete
 // when a call returns: streams and events have nothing to wait for.
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <set>
+#include <dlfcn.h>
 
-#include "hip/system.h"
+#include "hip/calls.h"
 
-#define API extern "C" __attribute__((visibility("default")))
-
-using mgx::Device;
-using mgx::Function;
-using mgx::Grid;
-using mgx::Module;
-using mgx::System;
-using mgx::u32;
-using mgx::u64;
+using namespace mgx;
 
 namespace {
-
-// hipError_t
-enum Status {
-  kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNoDevice = 100, kInvalidDevice = 101, kInvalidContext = 201,
-  kNoBinaryForGpu = 209, kInvalidHandle = 400, kNotFound = 500, kLaunchFailure = 719, kNotSupported = 801
-};
 
 struct Dim3 {
   u32 x, y, z;
 };
 
-thread_local std::string last_message;
-
 // hipDeviceAttribute_t; every other attribute is a size or a capability that the emulator does not limit.
-constexpr int kWarpSize = 87;
+constexpr int kWarpSize = 87, kMultiprocessors = 63, kMostThreads = 56, kCooperativeLaunch = 10;
 constexpr int kNoLimit = 65536;
 
 // hipDeviceProp_t of HIP 6: its size and the places that are filled
-constexpr std::size_t kPropertiesSize = 1472, kTotalMemory = 288, kSharedMemory = 296, kPropertiesWarpSize = 308,
-                      kArchName = 1160, kNameSize = 256;
+constexpr std::size_t kPropertiesSize = 1472, kTotalMemory = 288, kSharedMemory = 296, kRegisters = 304,
+                      kPropertiesWarpSize = 308, kThreadsOfGroup = 320, kGroupDims = 324, kGridDims = 336, kClockRate = 348,
+                      kMajor = 360, kMinor = 364, kUnits = 388, kConcurrent = 576, kMemoryClock = 608, kBusWidth = 612,
+                      kThreadsOfUnit = 624, kCooperative = 688, kArchName = 1160, kNameSize = 256;
 
-Status fail(Status status, const std::string& message) {
-  last_message = message;
-  std::fprintf(stderr, "emulator: %s\n", message.c_str());
-  return status;
-}
-
-using Clock = std::chrono::steady_clock;
-
-// What a stream, event or pool is here: where it was made, and when an event was recorded.
-struct Handle {
-  Device* device;
-  Clock::time_point recorded;
-};
-
-class Handles {
- public:
-  Status make(void** p) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    Handle* made = new Handle{&System::get().current(), {}};
-    live_.insert(made);
-    *p = made;
-    return kSuccess;
+// Compute units as the products have them; of an architecture that is not named, some.
+int units_of(const std::string& arch) {
+  static const std::pair<const char*, int> known[] = {{"gfx90a", 104}, {"gfx942", 304}, {"gfx950", 256}, {"gfx1100", 96},
+                                                      {"gfx1200", 32}, {"gfx1201", 64}};
+  for (const auto& [name, units] : known) {
+    if (arch == name) return units;
   }
-  Status drop(void* p) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (live_.erase(p) == 0) return fail(kInvalidHandle, "a stream, event or pool that is not there was destroyed");
-    delete static_cast<Handle*>(p);
-    return kSuccess;
-  }
-  // nullptr: it is not there. Null, and the first numbers, are the current device's own streams.
-  Device* device(void* p) {
-    if (reinterpret_cast<u64>(p) <= 2) return &System::get().current();
-    std::lock_guard<std::mutex> lock(mutex_);
-    return live_.count(p) != 0 ? static_cast<Handle*>(p)->device : nullptr;
-  }
-  Status record(void* p) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (live_.count(p) == 0) return fail(kInvalidHandle, "the event is not there");
-    static_cast<Handle*>(p)->recorded = Clock::now();
-    return kSuccess;
-  }
-  Status elapsed(float* ms, void* from, void* to) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (live_.count(from) == 0 || live_.count(to) == 0) return fail(kInvalidHandle, "the event is not there");
-    const auto between = static_cast<Handle*>(to)->recorded - static_cast<Handle*>(from)->recorded;
-    *ms = std::chrono::duration<float, std::milli>(between).count();
-    return kSuccess;
-  }
-  Status check(void* p) {
-    return device(p) != nullptr ? kSuccess : fail(kInvalidHandle, "the stream, event or pool is not there");
-  }
-
- private:
-  std::mutex mutex_;
-  std::set<void*> live_;
-};
-
-Handles& handles() {
-  static Handles* found = new Handles;
-  return *found;
+  return 64;
 }
 
 Status allocate(Device* device, void** p, std::size_t size) {
@@ -186,9 +119,25 @@ API int hipGetDevicePropertiesR0600(void* properties, int device) {
   std::memcpy(p + kTotalMemory, &memory, sizeof memory);
   std::memcpy(p + kSharedMemory, &lds, sizeof lds);
   std::memcpy(p + kPropertiesWarpSize, &lanes, sizeof lanes);
+  const auto number = [p](std::size_t at, int value) { std::memcpy(p + at, &value, sizeof value); };
+  number(kRegisters, kNoLimit);
+  number(kThreadsOfGroup, 1024);
+  for (std::size_t n = 0; n < 3; ++n) number(kGroupDims + 4 * n, 1024);
+  for (std::size_t n = 0; n < 3; ++n) number(kGridDims + 4 * n, 0x7fffffff);
+  number(kClockRate, 2000000);  // kHz
+  number(kMemoryClock, 1000000);
+  number(kBusWidth, 4096);
+  const std::string digits = d->arch().size() > 5 ? d->arch().substr(3) : "000";
+  number(kMajor, std::atoi(digits.substr(0, digits.size() - 2).c_str()));
+  number(kMinor, digits[digits.size() - 2] - '0');
+  number(kUnits, units_of(d->arch()));
+  number(kThreadsOfUnit, 2048);
+  number(kConcurrent, 1);
+  number(kCooperative, 1);
   std::snprintf(p + kArchName, kNameSize, "%s", d->arch().c_str());
   return kSuccess;
 }
+API int hipGetDeviceProperties(void* properties, int device) { return hipGetDevicePropertiesR0600(properties, device); }
 API int hipDeviceGetUuid(unsigned char* uuid, int device) {
   for (unsigned char n = 0; n < 16; ++n) uuid[n] = static_cast<unsigned char>(n + 16 * device);
   return kSuccess;
@@ -196,7 +145,13 @@ API int hipDeviceGetUuid(unsigned char* uuid, int device) {
 API int hipDeviceGetAttribute(int* value, int attribute, int device) {
   const Device* d = System::get().device(device);
   if (d == nullptr) return kInvalidDevice;
-  *value = attribute == kWarpSize ? static_cast<int>(warp_size(*d)) : attribute == 0 ? 1 : kNoLimit;
+  switch (attribute) {
+    case kWarpSize: *value = static_cast<int>(warp_size(*d)); break;
+    case kMultiprocessors: *value = units_of(d->arch()); break;
+    case kMostThreads: *value = 1024; break;
+    case kCooperativeLaunch: case 0: *value = 1; break;
+    default: *value = kNoLimit;
+  }
   return kSuccess;
 }
 API int hipDeviceTotalMem(std::size_t* bytes, int) { *bytes = System::get().settings().memory; return kSuccess; }
@@ -269,44 +224,106 @@ API int hipMemPrefetchAsync(const void*, std::size_t, int, void*) { return kSucc
 API int hipMemcpy(void* to, const void* from, std::size_t n, int) {
   return copy(to, from, n);
 }
-API int hipMemcpyAsync(void* to, const void* from, std::size_t n, int, void*) {
-  return copy(to, from, n);
+API int hipMemcpyAsync(void* to, const void* from, std::size_t n, int, void* stream) {
+  return enqueue(stream, [=] { return copy(to, from, n); });
 }
-API int hipMemcpyHtoDAsync(void* to, void* from, std::size_t n, void*) {
-  return copy(to, from, n);
+API int hipMemcpyHtoDAsync(void* to, void* from, std::size_t n, void* stream) {
+  return enqueue(stream, [=] { return copy(to, from, n); });
 }
+API int hipMemcpyDtoHAsync(void* to, void* from, std::size_t n, void* stream) {
+  return enqueue(stream, [=] { return copy(to, from, n); });
+}
+API int hipMemcpyDtoDAsync(void* to, void* from, std::size_t n, void* stream) {
+  return enqueue(stream, [=] { return copy(to, from, n); });
+}
+API int hipMemcpyHtoD(void* to, void* from, std::size_t n) { return copy(to, from, n); }
+API int hipMemcpyDtoH(void* to, void* from, std::size_t n) { return copy(to, from, n); }
+API int hipMemcpyDtoD(void* to, void* from, std::size_t n) { return copy(to, from, n); }
 API int hipMemset(void* to, int value, std::size_t n) {
   return fill(to, static_cast<unsigned char>(value), n);
 }
-API int hipMemsetAsync(void* to, int value, std::size_t n, void*) {
-  return fill(to, static_cast<unsigned char>(value), n);
+API int hipMemsetAsync(void* to, int value, std::size_t n, void* stream) {
+  return enqueue(stream, [=] { return fill(to, static_cast<unsigned char>(value), n); });
 }
-API int hipMemsetD8Async(void* to, unsigned char value, std::size_t n, void*) { return fill(to, value, n); }
-API int hipMemsetD16Async(void* to, unsigned short value, std::size_t n, void*) { return fill(to, value, n); }
-API int hipMemsetD32Async(void* to, int value, std::size_t n, void*) { return fill(to, value, n); }
+API int hipMemsetD8Async(void* to, unsigned char value, std::size_t n, void* stream) {
+  return enqueue(stream, [=] { return fill(to, value, n); });
+}
+API int hipMemsetD16Async(void* to, unsigned short value, std::size_t n, void* stream) {
+  return enqueue(stream, [=] { return fill(to, value, n); });
+}
+API int hipMemsetD32Async(void* to, int value, std::size_t n, void* stream) {
+  return enqueue(stream, [=] { return fill(to, value, n); });
+}
+
+// ---- what a pointer is
+
+// One attribute of a pointer. Errors: memory that kernels may not touch.
+API int hipPointerGetAttribute(void* data, int attribute, void* p) {
+  enum { kContext = 1, kMemoryType = 2, kDevicePointer = 3, kHostPointer = 4, kIsManaged = 8, kOrdinal = 9, kStart = 11, kSize = 12, kMapped = 13 };
+  if (data == nullptr) return kInvalidValue;
+  Device* owner = System::get().owner(p);
+  if (owner == nullptr) return fail(kInvalidValue, "the pointer is to no memory of a device");
+  const mgx::Range range = owner->memory().find(reinterpret_cast<u64>(p));
+  switch (attribute) {
+    case kContext: *static_cast<void**>(data) = owner; return kSuccess;
+    case kMemoryType: *static_cast<int*>(data) = 2; return kSuccess;
+    case kDevicePointer: *static_cast<void**>(data) = p; return kSuccess;
+    case kHostPointer: *static_cast<void**>(data) = p; return kSuccess;
+    case kIsManaged: *static_cast<bool*>(data) = false; return kSuccess;
+    case kOrdinal: *static_cast<int*>(data) = owner->number(); return kSuccess;
+    case kStart: *static_cast<void**>(data) = reinterpret_cast<void*>(range.base); return kSuccess;
+    case kSize: *static_cast<std::size_t*>(data) = range.size; return kSuccess;
+    case kMapped: *static_cast<bool*>(data) = true; return kSuccess;
+    default: return kNotSupported;
+  }
+}
+// All of them; memory that is not known is the host's.
+API int hipPointerGetAttributes(void* attributes, const void* p) {
+  struct {
+    int type, device;
+    const void *device_pointer, *host_pointer;
+    int managed;
+    unsigned flags;
+  } found = {0, 0, nullptr, nullptr, 0, 0};
+  if (attributes == nullptr) return kInvalidValue;
+  Device* owner = System::get().owner(p);
+  if (owner != nullptr) found = {2, owner->number(), p, nullptr, 0, 0};
+  else found.host_pointer = p;
+  std::memcpy(attributes, &found, sizeof found);
+  return kSuccess;
+}
 
 // ---- streams and events
 
 API int hipStreamCreateWithFlags(void** stream, u32) { return handles().make(stream); }
 API int hipStreamDestroy(void* stream) { return handles().drop(stream); }
 API int hipStreamSynchronize(void* stream) { return handles().check(stream); }
-API int hipStreamWaitEvent(void*, void*, u32) { return kSuccess; }
-API int hipStreamQuery(void* stream) { return handles().check(stream); }
-API int hipLaunchHostFunc(void*, void (*function)(void*), void* data) {
-  function(data);
+API int hipStreamWaitEvent(void* stream, void* event, u32) { return handles().wait(stream, event); }
+API int hipStreamCreate(void** stream) { return handles().make(stream); }
+API int hipStreamCreateWithPriority(void** stream, u32, int) { return handles().make(stream); }
+API int hipDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  if (least != nullptr) *least = 0;
+  if (greatest != nullptr) *greatest = 0;
   return kSuccess;
+}
+API int hipStreamQuery(void* stream) { return handles().check(stream); }
+API int hipLaunchHostFunc(void* stream, void (*function)(void*), void* data) {
+  return enqueue(stream, [=] {
+    function(data);
+    return kSuccess;
+  });
 }
 API int hipEventCreate(void** event) { return handles().make(event); }
 API int hipEventCreateWithFlags(void** event, u32) { return handles().make(event); }
 API int hipEventDestroy(void* event) { return handles().drop(event); }
 API int hipEventElapsedTime(float* ms, void* from, void* to) { return handles().elapsed(ms, from, to); }
 API int hipEventQuery(void* event) { return handles().check(event); }
-API int hipEventRecord(void* event, void*) { return handles().record(event); }
+API int hipEventRecord(void* event, void* stream) { return handles().record(event, stream); }
 API int hipEventSynchronize(void* event) { return handles().check(event); }
 
 // ---- errors
 
-API int hipGetLastError() { return kSuccess; }
+API int hipGetLastError() { return take_last_status(); }
 API const char* hipGetErrorName(int status) {
   switch (status) {
     case kSuccess: return "hipSuccess";
@@ -319,12 +336,15 @@ API const char* hipGetErrorName(int status) {
     case kInvalidHandle: return "hipErrorInvalidHandle";
     case kNotFound: return "hipErrorNotFound";
     case kLaunchFailure: return "hipErrorLaunchFailure";
+    case kIllegalState: return "hipErrorIllegalState";
+    case kCooperativeTooLarge: return "hipErrorCooperativeLaunchTooLarge";
+    case kCaptureUnsupported: return "hipErrorStreamCaptureUnsupported";
     case kNotSupported: return "hipErrorNotSupported";
     default: return "hipErrorUnknown";
   }
 }
 API const char* hipGetErrorString(int) {
-  return last_message.empty() ? "the emulator does not support the call" : last_message.c_str();
+  return last_message().empty() ? "the emulator does not support the call" : last_message().c_str();
 }
 
 // ---- modules and launches
@@ -348,36 +368,125 @@ API int hipModuleGetFunction(const Function** function, Module* module, const ch
   *function = &it->second;
   return kSuccess;
 }
-API int hipModuleGetGlobal(void**, std::size_t*, Module*, const char*) { return kNotFound; }
-API int hipFuncGetAttribute(int* value, int, const void*) { *value = 0; return kSuccess; }
+API int hipModuleGetGlobal(void** p, std::size_t* size, Module* module, const char* name) {
+  const CodeObject& object = module->program->object;
+  for (const Variable& v : object.variables) {
+    if (v.name != name) continue;
+    if (p != nullptr) *p = object.image.get() + v.offset;
+    if (size != nullptr) *size = v.size;
+    return kSuccess;
+  }
+  return kNotFound;
+}
+API int hipFuncGetAttribute(int* value, int attribute, const Function* f) {
+  enum { kMostThreadsOfBlock = 0, kSharedSize = 1, kLocalSize = 3, kRegistersUsed = 4 };
+  const KernelInfo& k = *f->info;
+  switch (attribute) {
+    case kMostThreadsOfBlock: *value = k.max_workgroup != 0 ? static_cast<int>(k.max_workgroup) : 1024; break;
+    case kSharedSize: *value = static_cast<int>(k.lds); break;
+    case kLocalSize: *value = static_cast<int>(k.scratch); break;
+    case kRegistersUsed: *value = static_cast<int>(k.vgprs); break;
+    default: *value = 0;
+  }
+  return kSuccess;
+}
 API int hipFuncSetAttribute(const void*, int, int) { return kSuccess; }
-API int hipModuleLaunchKernel(const Function* f, u32 gx, u32 gy, u32 gz, u32 bx, u32 by, u32 bz, u32 lds, void*,
-                              void** arguments, void** extra) {
-  // `extra` holds the whole segment: 1 pointer, 2 size, 3 end
-  const void* segment = nullptr;
+API int hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const Function* f, int threads, std::size_t) {
+  const u64 resident = most_groups(*f->info, Grid{static_cast<u32>(std::max(threads, 1)), 1, 1});
+  *blocks = static_cast<int>(std::max<u64>(1, resident / static_cast<u64>(units_of(f->module->device->arch()))));
+  return kSuccess;
+}
+
+namespace {
+
+// The segment of arguments of a launch: of pointers to each, or of `extra`, which holds it whole.
+std::vector<mgx::u8> segment_of(const KernelInfo& k, void** arguments, void** extra) {
+  std::vector<mgx::u8> segment(std::max<std::size_t>(k.kernarg_size, 8));
+  if (arguments != nullptr) {
+    for (std::size_t n = 0; n < k.arguments.size(); ++n) {
+      std::memcpy(segment.data() + k.arguments[n].offset, arguments[n], k.arguments[n].size);
+    }
+    return segment;
+  }
+  // 1 pointer, 2 size, 3 end
+  const void* from = nullptr;
   std::size_t size = 0;
   for (void** e = extra; e != nullptr && *e != reinterpret_cast<void*>(3); e += 2) {
-    if (*e == reinterpret_cast<void*>(1)) segment = e[1];
+    if (*e == reinterpret_cast<void*>(1)) from = e[1];
     if (*e == reinterpret_cast<void*>(2)) size = *static_cast<std::size_t*>(e[1]);
   }
-  try {
-    Device& device = *f->module->device;
-    System::get().add(device.launch(*f, Grid{gx, gy, gz}, Grid{bx, by, bz}, lds, arguments, segment, size));
-    return kSuccess;
-  } catch (const std::exception& e) {
-    return fail(kLaunchFailure, e.what());
+  if (from != nullptr) std::memcpy(segment.data(), from, std::min(size, segment.size()));
+  return segment;
+}
+
+Status launch(const Function* f, Grid groups, Grid threads, u32 lds, void* stream, void** arguments, void** extra) {
+  return enqueue(stream, [f, groups, threads, lds, segment = segment_of(*f->info, arguments, extra)] {
+    try {
+      Device& device = *f->module->device;
+      System::get().add(device.launch(*f, groups, threads, lds, nullptr, segment.data(), segment.size()));
+      return kSuccess;
+    } catch (const std::exception& e) {
+      return fail(kLaunchFailure, e.what());
+    }
+  });
+}
+
+// All workgroups of a cooperative launch are there at once, as they may wait for each other.
+Status launch_together(const Function* f, Grid groups, Grid threads, u32 lds, void* stream, void** arguments, void** extra) {
+  const u64 count = u64{groups.x} * groups.y * groups.z, most = most_groups(*f->info, threads);
+  if (count > most) {
+    return fail(kCooperativeTooLarge, "a cooperative launch of " + std::to_string(count) + " workgroups, at most " +
+                                          std::to_string(most) + " are there at once");
   }
+  return launch(f, groups, threads, lds, stream, arguments, extra);
+}
+
+// HIP_LAUNCH_CONFIG
+struct LaunchAttribute {
+  int id;
+  u32 unused;
+  unsigned char value[64];
+};
+struct LaunchConfig {
+  Grid groups, threads;
+  u32 lds;
+  void* stream;
+  LaunchAttribute* attributes;
+  u32 count;
+};
+
+}  // namespace
+
+API int hipModuleLaunchKernel(const Function* f, u32 gx, u32 gy, u32 gz, u32 bx, u32 by, u32 bz, u32 lds, void* stream,
+                              void** arguments, void** extra) {
+  return launch(f, Grid{gx, gy, gz}, Grid{bx, by, bz}, lds, stream, arguments, extra);
+}
+API int hipModuleLaunchCooperativeKernel(const Function* f, u32 gx, u32 gy, u32 gz, u32 bx, u32 by, u32 bz, u32 lds,
+                                         void* stream, void** arguments) {
+  return launch_together(f, Grid{gx, gy, gz}, Grid{bx, by, bz}, lds, stream, arguments, nullptr);
+}
+API int hipDrvLaunchKernelEx(const LaunchConfig* config, const Function* f, void** arguments, void** extra) {
+  bool together = false;
+  for (u32 n = 0; n < config->count; ++n) {
+    const LaunchAttribute& a = config->attributes[n];
+    int value;
+    std::memcpy(&value, a.value, sizeof value);
+    if (a.id == 2) together = value != 0;
+    else if (a.id == 4 && value != 1) return fail(kNotSupported, "clusters of workgroups are not emulated");
+  }
+  return (together ? launch_together : launch)(f, config->groups, config->threads, config->lds, config->stream, arguments, extra);
 }
 API int hipLaunchKernel(const void*, Dim3, Dim3, void**, std::size_t, void*) { return kNotSupported; }
 
-// Graphs are not there: the driver then records streams.
-API int hipGraphCreate() { return kNotSupported; }
-API int hipGraphDestroy() { return kNotSupported; }
-API int hipGraphInstantiate() { return kNotSupported; }
-API int hipGraphLaunch() { return kNotSupported; }
-API int hipGraphExecDestroy() { return kNotSupported; }
-API int hipGraphAddEmptyNode() { return kNotSupported; }
-API int hipGraphAddEventRecordNode() { return kNotSupported; }
-API int hipGraphAddKernelNode() { return kNotSupported; }
-API int hipGraphAddMemsetNode() { return kNotSupported; }
-API int hipGraphAddMemcpyNode() { return kNotSupported; }
+// ---- functions by name
+
+// Errors: this library has no such function.
+API int hipGetProcAddress(const char* name, void** function, int, u64, int* found) {
+  static const int here = 0;
+  Dl_info info;
+  void* library = dladdr(&here, &info) != 0 ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
+  *function = library != nullptr ? dlsym(library, name) : nullptr;
+  if (library != nullptr) dlclose(library);
+  if (found != nullptr) *found = *function == nullptr;
+  return *function != nullptr ? kSuccess : kInvalidValue;
+}

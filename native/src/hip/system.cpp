@@ -86,6 +86,17 @@ bool System::release(void* p) {
   return false;
 }
 
+Device* System::owner(const void* p) {
+  Device* first = nullptr;
+  for (auto& d : devices_) {
+    const Range found = d->memory().find(reinterpret_cast<u64>(p));
+    if (found.size == 0) continue;
+    if (d->owns(reinterpret_cast<void*>(found.base))) return d.get();
+    if (first == nullptr) first = d.get();  // shared memory of the host
+  }
+  return first;
+}
+
 bool System::holds(const void* p, u64 size) {
   const u64 address = reinterpret_cast<u64>(p);
   for (auto& d : devices_) {

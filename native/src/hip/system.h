@@ -26,6 +26,8 @@ class System {
   void unshare(void* p);
   // False: not allocated here.
   bool release(void* p);
+  // The device that a pointer's memory is of; nullptr: it is not a device's.
+  Device* owner(const void* p);
   // Whether bytes lie in one allocation, or in none: then they are the host's.
   bool holds(const void* p, u64 size);
 

@@ -233,7 +233,8 @@ class Decoder {
     if (c < 0x130) return (c & 15) != 0;
     if (c == 0x140 || c == 0x141) return true;
     const bool gfx9 = generation_ == Generation::Gfx9;
-    if (c == 0x130 || c == 0x134 || c == 0x138 || c == 0x13c || c == 0x142 || c == 0x143) return gfx9;
+    if (c == 0x142 || c == 0x143) return generation_ != Generation::Gfx12;  // RDNA3 has them, though no assembler does
+    if (c == 0x130 || c == 0x134 || c == 0x138 || c == 0x13c) return gfx9;
     return c >= 0x150 && c < (gfx9 ? 0x160u : 0x170u);
   }
 
