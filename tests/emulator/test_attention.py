@@ -26,6 +26,8 @@ KINDS = {
 Form = tuple[int, int, int, int, int, Sequence[int] | None, str]
 WHOLE: Form = (4, 64, 64, 64, 64, None, "f16")
 CUT: Form = (3, 37, 45, 32, 48, None, "f16")  # last tiles of queries and keys are cut
+# so many that a wave takes two lines of queries, on CDNA; the last are cut, and the last keys
+MANY: Form = (200, 290, 72, 128, 128, None, "f16")
 FORMS: list[Form] = [
     WHOLE,
     CUT,
@@ -37,6 +39,7 @@ FORMS: list[Form] = [
     (8, 2, 17, 64, 64, (1, 1, 17), "f16"),
     (1, 40, 40, 64, 64, None, "f16"),
     (4, 64, 96, 64, 64, None, "bf16"),
+    MANY,
 ]
 
 
@@ -124,7 +127,15 @@ def test_tiles(arch: str) -> None:
             for width, depth in ((64, 64), (128, 128), (32, 96), (256, 256)):
                 tile = choose(chip, AttentionShape(12, queries, keys, width, depth))
                 assert tile is not None
-                assert tile.waves == 1 or tile.waves * SIDE <= queries
+                assert tile.rows == SIDE or tile.rows <= queries
                 assert tile.keys * (width + tile.depth) * 2 <= chip.lds
                 assert depth % tile.depth == 0
     assert choose(chip, AttentionShape(12, 128, 128, 80, 80)) is None
+
+
+def test_waves_take_two_lines_where_there_are_many_queries() -> None:
+    heads, queries, keys, width, depth, *_ = MANY
+    for arch in ("gfx942", "gfx950", "gfx90a"):
+        tile = choose(CHIPS[arch], AttentionShape(heads, queries, keys, width, depth))
+        assert tile is not None
+        assert tile.lines == 2

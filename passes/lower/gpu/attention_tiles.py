@@ -1,13 +1,15 @@
 """Tiles of attention kernels on AMD GPUs, said to the compiler.
 
-A workgroup takes some rows of queries, 16 to a wave, and walks over the keys, a tile at a time:
-both products by matrix instructions, the second on what the first left in registers.
+A workgroup takes some rows of queries, 16 or 32 to a wave, and walks over the keys, a tile at a
+time: both products by matrix instructions, the second on what the first left in registers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
+from operator import mul
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
@@ -66,9 +68,18 @@ INTRINSICS: dict[str, dict[DType, AttentionIntrinsics]] = {
 }
 _BYTES = 2
 _HELD = 40960  # bytes of the LDS that the tiles may take
+_PADDED = 8  # bytes of a row in the LDS: columns then lie in different banks
 _CACHE = 64  # bytes that a unit gets from the cache a clock
-_SOFTMAX = 8  # vector instructions for each element of the scores
-_STEP = 300  # clocks for a tile of keys besides: what loads take to come
+_LDS = 128  # bytes that a unit gets from the LDS a clock
+# of a wave alone, fitted to what `targets/kernel_time.py` finds in code compiled for gfx942:
+_STEP = 450  # clocks that it waits in a tile of keys
+_ENDS = 1400  # before the first tile and after the last
+# vector instructions of a lane in a tile of keys: at the least, and for each element of its scores,
+# of its share of the tiles of keys and values, and of its sums
+_VECTOR = (22.0, 7.5, 1.5, 0.5)
+# registers of a lane, by the same
+_REGISTERS = (40.0, 1.5, 1.5, 4 / 3)
+_MOST_REGISTERS = 200  # with more by this count, kernels were seen to wait ten times as long
 # elements of a wave's share of the tiles of keys and values, by lanes of a wave: with more of them
 # on their way from memory kernels were seen to spill
 _LOADED = {64: 8192, 32: 1024}
@@ -77,13 +88,44 @@ _DEPTH = 128  # of the values at the most, on chips with registers for no more
 _PART = 64  # of it in a workgroup, beyond
 
 
+_NEAR = 8 / 7
+_AHEAD = "gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = 2>, "
+
+
 @dataclass(frozen=True)
 class AttentionTile:
-    """Waves of a workgroup, with 16 rows of queries each; keys of a tile; depth of the result."""
+    """Waves of a workgroup; keys of a tile; depth of the result.
+
+    lines: the rows of queries of a wave, in matrix instructions. The tiles come from the LDS once
+    for all of them.
+    """
 
     waves: int
     keys: int
     depth: int
+    lines: int = 1
+
+    @property
+    def rows(self) -> int:
+        """Queries of a workgroup."""
+        return self.waves * self.lines * SIDE
+
+    def share(self, chip: Chip, width: int) -> tuple[float, float, float, float]:
+        """Return 1, and the elements that a lane has of scores, keys and values, and sums."""
+        scores = self.lines * SIDE * self.keys / chip.lanes
+        loaded = self.keys * (width + self.depth) / (self.waves * chip.lanes)
+        return 1.0, scores, loaded, self.lines * SIDE * self.depth / chip.lanes
+
+    def registers(self, chip: Chip, width: int) -> float:
+        """Return about how many registers a lane takes."""
+        return sum(map(mul, _REGISTERS, self.share(chip, width)))
+
+    def resident(self, chip: Chip, width: int) -> int:
+        """Return how many workgroups a unit holds."""
+        lds = _BYTES * self.keys * (width + self.depth) + _PADDED * (self.keys + self.depth)
+        registers = ceil(self.registers(chip, width))
+        waves = chip.occupancy(registers, lds, self.waves * chip.lanes)
+        return max(1, waves * chip.simds // self.waves)
 
 
 @dataclass(frozen=True)
@@ -105,26 +147,34 @@ def intrinsics_of(arch: str, dtype: DType, width: int, depth: int) -> AttentionI
 
 
 def choose(chip: Chip, a: AttentionShape) -> AttentionTile | None:
-    """Return the tile of the lowest bound on the time, of equal ones that of the most rows.
+    """Return the tile for an attention; None where no lanes of its waves could share it evenly.
 
-    None where none can be shared evenly by the lanes of its waves.
+    Of those within a seventh of the lowest bound on the time that of the most rows, which reads
+    keys and values least often.
     """
     depth = _PART if chip.lanes == 32 and a.depth > _DEPTH and a.depth % _PART == 0 else a.depth
-    tiles = [AttentionTile(w, n, depth) for w in (1, 2, 3, 4) for n in (64, 32, 16)]
-    fitting = [t for t in tiles if _fits(chip, a, t)]
-    return min(fitting, key=lambda t: (_clocks(chip, a, t), -t.waves), default=None)
+    lines = (1, 2) if chip.lanes == 64 else (1,)  # slower on RDNA, by the bound
+    tiles = [
+        AttentionTile(w, n, depth, m) for w in (1, 2, 3, 4) for n in (64, 32, 16) for m in lines
+    ]
+    clocks = {t: _clocks(chip, a, t) for t in tiles if _fits(chip, a, t)}
+    least = min(clocks.values(), default=0.0)
+    near = [t for t, n in clocks.items() if n <= _NEAR * least]
+    return max(near, key=lambda t: (t.rows, -clocks[t]), default=None)
 
 
 def _fits(chip: Chip, a: AttentionShape, tile: AttentionTile) -> bool:
     held = tile.keys * (a.width + tile.depth)
     threads = tile.waves * chip.lanes
     # tiles of more rows than there are were seen to be wrong
-    if tile.waves > 1 and tile.waves * SIDE > a.queries:
+    if tile.rows > SIDE and tile.rows > a.queries:
         return False
     shared = _is_shared(tile.keys, a.width, threads) and _is_shared(tile.depth, tile.keys, threads)
-    least = tile.keys == SIDE
-    few = least or (held <= _LOADED[chip.lanes] * tile.waves and tile.keys < 2 * a.keys)
-    return shared and few and held * _BYTES <= _HELD
+    least = tile.keys == SIDE and tile.lines == 1
+    few = held <= _LOADED[chip.lanes] * tile.waves and tile.keys < 2 * a.keys
+    if chip.lanes == 64:
+        few = few and tile.registers(chip, a.width) <= _MOST_REGISTERS
+    return shared and (least or few) and held * _BYTES <= _HELD
 
 
 def _is_shared(rows: int, length: int, threads: int) -> bool:
@@ -137,15 +187,21 @@ def _is_shared(rows: int, length: int, threads: int) -> bool:
 
 
 def _clocks(chip: Chip, a: AttentionShape, tile: AttentionTile) -> float:
-    groups = a.count * -(-a.queries // (tile.waves * SIDE)) * (a.depth // tile.depth)
-    rounds = -(-groups // chip.units)
+    """Return what bounds the time: units that are busy, or waves that wait."""
+    groups = a.count * -(-a.queries // tile.rows) * (a.depth // tile.depth)
+    each = -(-groups // chip.units)
     steps = -(-a.keys // tile.keys)
-    share = min(tile.waves, chip.simds) / chip.simds  # of the unit's arithmetic
-    scores = tile.waves * SIDE * tile.keys
-    matrix = 2 * scores * (a.width + tile.depth) / (chip.matrix * share)
-    vector = _SOFTMAX * scores / (chip.vector / 2 * share)
-    moved = tile.keys * (a.width + tile.depth) * _BYTES / _CACHE
-    return rounds * steps * (matrix + vector + moved + _STEP)
+    # of a wave, on the SIMD that it has with others
+    matrix = 2 * tile.lines * SIDE * tile.keys * (a.width + tile.depth) / (chip.matrix / chip.simds)
+    passes = 4 if chip.lanes == 64 else 1
+    vector = passes * sum(map(mul, _VECTOR, tile.share(chip, a.width)))
+    together = -(-each * tile.waves // chip.simds)
+    # each wave reads the tiles, and all of them load them
+    moved = tile.keys * (a.width + tile.depth) * _BYTES
+    lds = each * moved * (tile.waves + 1) / _LDS
+    rounds = -(-each // tile.resident(chip, a.width))
+    alone = rounds * (steps * (matrix + vector + _STEP) + _ENDS)
+    return max(steps * max(together * matrix, together * vector, lds, each * moved / _CACHE), alone)
 
 
 def attributes(
@@ -158,11 +214,13 @@ def attributes(
     m, k, n, d = range(rank - 4, rank)
     first = _config(kind.first(a.width), basis, [*range(rank - 4), m, k, n])
     second = _config(kind.plain, basis, [*range(rank - 4), m, n, d])
-    rows = [*lead, tile.waves * SIDE, 0, 0, tile.depth]
+    rows = [*lead, tile.rows, 0, 0, tile.depth]
     config = (
         f"{_promoted([1, 2])}, reduction = {numbers([*[0] * (rank - 2), tile.keys, 0])}, "
         f"workgroup = {numbers(rows)}"
     )
+    # the next tile is on its way while one is computed with; RDNA has no registers for it
+    ahead = _AHEAD if chip.lanes == 64 else ""
     return {
         "decomposition_config": ir.Attribute.parse(f"{{pv_attrs = {second}, qk_attrs = {first}}}"),
         "compilation_info": ir.Attribute.parse(
@@ -170,7 +228,7 @@ def attributes(
             f"lowering_config = #iree_gpu.lowering_config<{{{config}}}>, "
             "translation_info = <pipeline = #iree_gpu.pipeline<VectorDistribute> workgroup_size = "
             f"[{tile.waves * chip.lanes}, 1, 1] subgroup_size = {chip.lanes}, "
-            "{iree_codegen.denormal_fp_math_f32 = "
+            f"{{{ahead}iree_codegen.denormal_fp_math_f32 = "
             '#iree_codegen.denormal_fp_math<"preserve-sign">}>>'
         ),
     }
