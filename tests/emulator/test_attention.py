@@ -13,7 +13,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
 from mgx_mlir.hardware.chips import CHIPS
-from mgx_mlir.passes.lower.gpu.attention_tiles import AttentionShape, choose
+from mgx_mlir.passes.lower.gpu import attention_tiles
+from mgx_mlir.passes.lower.gpu.attention_tiles import AttentionShape, AttentionTile, choose
 from mgx_mlir.passes.lower.gpu.mma import SIDE
 from mgx_mlir.targets.report import gpu_report
 from tests.emulator.oracle import LIMITS, worst
@@ -26,8 +27,6 @@ KINDS = {
 Form = tuple[int, int, int, int, int, Sequence[int] | None, str]
 WHOLE: Form = (4, 64, 64, 64, 64, None, "f16")
 CUT: Form = (3, 37, 45, 32, 48, None, "f16")  # last tiles of queries and keys are cut
-# so many that a wave takes two lines of queries, on CDNA; the last are cut, and the last keys
-MANY: Form = (200, 290, 72, 128, 128, None, "f16")
 FORMS: list[Form] = [
     WHOLE,
     CUT,
@@ -39,7 +38,6 @@ FORMS: list[Form] = [
     (8, 2, 17, 64, 64, (1, 1, 17), "f16"),
     (1, 40, 40, 64, 64, None, "f16"),
     (4, 64, 96, 64, 64, None, "bf16"),
-    MANY,
 ]
 
 
@@ -133,9 +131,14 @@ def test_tiles(arch: str) -> None:
     assert choose(chip, AttentionShape(12, 128, 128, 80, 80)) is None
 
 
-def test_waves_take_two_lines_where_there_are_many_queries() -> None:
-    heads, queries, keys, width, depth, *_ = MANY
-    for arch in ("gfx942", "gfx950", "gfx90a"):
-        tile = choose(CHIPS[arch], AttentionShape(heads, queries, keys, width, depth))
-        assert tile is not None
-        assert tile.lines == 2
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
+def test_waves_take_two_lines_where_there_are_many_queries(arch: str) -> None:
+    tile = choose(CHIPS[arch], AttentionShape(32, 2048, 2048, 128, 128))
+    assert tile is not None
+    assert tile.lines == 2
+
+
+def test_two_lines_of_a_wave(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last queries and the last keys are cut."""
+    monkeypatch.setattr(attention_tiles, "choose", lambda *_: AttentionTile(4, 32, 64, 2))
+    check((2, 150, 40, 64, 64, None, "f16"), "gfx942")
