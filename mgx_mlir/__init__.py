@@ -43,6 +43,8 @@ _EXPORTS = {
 }
 _MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}
 
+_MODULES = ("torch",)  # that need a package which not everybody has
+
 __all__ = [
     "CompiledProgram",
     "MgxError",
@@ -118,6 +120,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"mgx_mlir.{name}")
     where = _MODULE_OF.get(name)
     if where is None:
         raise AttributeError(f"module 'mgx_mlir' has no attribute '{name}'")

@@ -9,7 +9,7 @@ from typing import Any
 
 from mgx_mlir.compiler.architectures import named, of_device, together
 from mgx_mlir.compiler.compiled import CompiledProgram, CompileStats, IreeProgram
-from mgx_mlir.compiler.models import ModelSource, program_of, read_model, refuse_unknown
+from mgx_mlir.compiler.models import ModelSource, fixed, program_of, read_model, refuse_unknown
 from mgx_mlir.compiler.ref_program import RefProgram
 from mgx_mlir.compiler.settings import CompileSettings
 from mgx_mlir.compiler.tuning.search import Inputs
@@ -23,7 +23,7 @@ from mgx_mlir.targets import default_target, emulator, get_target
 
 
 def compile(
-    model: ModelSource,
+    model: ModelSource | object,
     target: str | None = None,
     *,
     threads: int | None = None,
@@ -43,7 +43,8 @@ def compile(
     """Compile a model for a target.
 
     `model` is a path (.onnx, .pb, .mlir, .mxr, .json, a SavedModel's folder), the bytes of an
-    ONNX file, a ProgramIR, or an API program.
+    ONNX file or a file that is open for bytes, an onnx ModelProto, an onnx_ir Model, a torch
+    ExportedProgram or ONNXProgram, a ProgramIR, or an API program.
     `target` is "ref", "cpu" or "gpu" (None: gpu where a HIP device is found, else cpu); `arch` a
     gfx or product name for gpu, a processor name for cpu; of several ("gfx942,gfx1100", or a list)
     the one that fits the device is run. `threads` counts CPU threads of a run (None: all, or one
@@ -58,8 +59,7 @@ def compile(
     Raises MgxError: unreadable models, unsupported operators, failed compilation.
     """
     name = target or default_target()
-    if isinstance(model, bytearray | memoryview):
-        model = bytes(model)  # it may change while it is read
+    model = fixed(model, onnx_options)
     settings = CompileSettings(
         name, None, fast_math, tuple(disable), kernel_boundaries, cache, timeout, onnx_options,
         emulate=emulate, threads=threads, exhaustive_tune=exhaustive_tune,

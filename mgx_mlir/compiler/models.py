@@ -15,6 +15,7 @@ from mgx_mlir.dialects.migraphx.buffers import Unknown
 from mgx_mlir.frontends.dims import with_model_dims
 from mgx_mlir.frontends.mlir_files import read_mlir
 from mgx_mlir.frontends.mxr.files import read_file
+from mgx_mlir.frontends.objects import bytes_of_file, is_module, is_object, program_of_object
 from mgx_mlir.frontends.onnx.options import OnnxOptions
 from mgx_mlir.programs.program_ir import ProgramIR
 
@@ -46,17 +47,45 @@ def program_of(model: ModelSource, onnx_options: Mapping[str, Any]) -> ProgramIR
     return read_model(model, onnx_options)
 
 
+def fixed(model: Any, onnx_options: Mapping[str, Any]) -> ModelSource:
+    """Return what a user gave as a source that is read as often as wished, and that a cache can
+    name: objects of other libraries as their program, open files as their bytes.
+
+    Raises UsageError for what is no model, and what program_of_object raises.
+    """
+    if isinstance(model, bytearray | memoryview):
+        return bytes(model)  # it may change while it is read
+    if isinstance(model, str | os.PathLike | bytes | ProgramIR):
+        return model
+    if is_object(model):
+        return program_of_object(model, onnx_options)
+    if is_module(model):
+        raise UsageError(
+            "expected a model, got a torch module, which says nothing about its inputs",
+            notes=[
+                "mgx_mlir.torch.compile(module, example_inputs) compiles it for inputs like those",
+                "torch.compile(module, backend='mgx') compiles it at its first call",
+            ],
+        )
+    if hasattr(model, "read"):
+        return bytes_of_file(model)
+    return model
+
+
 def read_model(
-    model: str | os.PathLike[str] | bytes, onnx_options: Mapping[str, Any] | None = None
+    model: Any, onnx_options: Mapping[str, Any] | None = None
 ) -> ProgramIR:
-    """Read a model file (its kind by its name), a SavedModel, or the bytes of an ONNX model."""
+    """Read a model file (its kind by its name), a SavedModel, an ONNX or torch program in memory."""
+    model = fixed(model, onnx_options or {})
+    if isinstance(model, ProgramIR):
+        return model
     options = with_model_dims(onnx_options or {})
-    if isinstance(model, bytes | bytearray | memoryview):
-        return _onnx(bytes(model), options)
+    if isinstance(model, bytes):
+        return _onnx(model, options)
     if not isinstance(model, str | os.PathLike):
         raise UsageError(
-            f"expected a path, a program or the bytes of an ONNX model, got {type(model).__name__}",
-            notes=["an onnx.ModelProto is given as model.SerializeToString()"],
+            "expected a path, an open file, the bytes of an ONNX model, a program, or a model of "
+            f"onnx or torch.export, got {type(model).__name__}",
         )
     path = Path(os.fspath(model))
     kind = MODEL_SUFFIXES.get(path.suffix.lower())

@@ -26,6 +26,23 @@ _ACTIVE: contextvars.ContextVar[WeightStore | None] = contextvars.ContextVar(
 )
 
 
+class Shared:
+    """Memory of another library, whose owner promises not to change it while a program has it.
+
+    address, nbytes: where it lies; owner: what keeps it. `np.asarray` of it is a read-only array
+    of bytes without a copy, which a store keeps as it is.
+    """
+
+    def __init__(self, owner: object, address: int, nbytes: int) -> None:
+        self.owner = owner
+        self.__array_interface__ = {
+            "shape": (nbytes,),
+            "typestr": "|u1",
+            "data": (address, True),
+            "version": 3,
+        }
+
+
 class WeightStore:
     """Arrays by the hash of their dtype, dims and bytes; equal weights are kept once.
 
@@ -161,7 +178,7 @@ def _is_frozen(array: np.ndarray) -> bool:
         if found.flags.writeable:
             return False
         found = _below(found)  # pyright: ignore[reportUnknownArgumentType]  (its dtype)
-    return found is None or isinstance(found, bytes)
+    return found is None or isinstance(found, bytes | Shared)
 
 
 def _below(array: np.ndarray) -> object:

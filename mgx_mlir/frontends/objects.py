@@ -1,0 +1,200 @@
+"""Models that are objects of other libraries: exported torch programs, ONNX models in memory.
+
+No library is imported that the object's maker did not import already.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.errors import FileError, MgxError, UnsupportedModel, UsageError
+from mgx_mlir.core.literals import Shared
+from mgx_mlir.core.names import safe_text
+from mgx_mlir.programs.program_ir import ProgramIR
+
+_KEPT = 1024  # bytes: smaller weights stay in the message
+
+
+def is_object(model: object) -> bool:
+    """Return whether a model is an object that `program_of_object` reads."""
+    return _reader(model) is not None
+
+
+def program_of_object(model: object, options: Mapping[str, Any]) -> ProgramIR:
+    """Read a torch ExportedProgram or ONNXProgram, an onnx ModelProto or an onnx_ir Model.
+
+    Weights of torch are used where they lie. `options` are the fields of OnnxOptions. Raises
+    UnsupportedModel, ModelError, UsageError.
+    """
+    read = _reader(model)
+    if read is None:
+        raise UsageError(f"expected a model, got {type(model).__name__}")
+    return read(model, options)
+
+
+def bytes_of_file(model: Any) -> bytes:
+    """Return what an open binary file holds. UsageError for a text file, FileError."""
+    name = str(getattr(model, "name", "<file>"))
+    try:
+        data = model.read()
+    except (OSError, ValueError) as e:
+        raise FileError(f"cannot be read: {e}", location=name) from None
+    if not isinstance(data, bytes):
+        raise UsageError(
+            f"expected a file that is open for bytes, got {type(data).__name__} from it",
+            notes=["open(path, 'rb')"],
+        )
+    return data
+
+
+def is_module(model: object) -> bool:
+    """Return whether a model is a torch module."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(model, torch.nn.Module)
+
+
+def _reader(model: object) -> Callable[[Any, Mapping[str, Any]], ProgramIR] | None:
+    kinds = {
+        ("torch.export", "ExportedProgram"): _of_exported,
+        ("torch.onnx", "ONNXProgram"): _of_onnx_program,
+        ("onnx", "ModelProto"): _of_proto,
+        ("onnx_ir", "Model"): _of_ir,
+    }
+    for (place, name), read in kinds.items():
+        kind = getattr(sys.modules.get(place), name, None)
+        if isinstance(kind, type) and isinstance(model, kind):
+            return read
+    return None
+
+
+def _of_proto(model: Any, options: Mapping[str, Any]) -> ProgramIR:
+    return _read(model, {}, options)
+
+
+def _of_onnx_program(model: Any, options: Mapping[str, Any]) -> ProgramIR:
+    return _of_ir(model.model, options)
+
+
+def _of_exported(model: Any, options: Mapping[str, Any]) -> ProgramIR:
+    return _of_ir(onnx_of_exported(model).model, options)
+
+
+def onnx_of_exported(model: Any) -> Any:
+    """Return the ONNXProgram of a torch ExportedProgram. Raises UnsupportedModel, UsageError."""
+    import torch  # the maker of the object has it
+
+    require_exporter()
+    with _quiet(), _without_constants(model.graph), torch.no_grad():
+        try:
+            return torch.onnx.export(model, dynamo=True, verbose=False)
+        except MgxError:
+            raise
+        except Exception as e:  # the exporter and what it calls raise of many kinds
+            raise UnsupportedModel(
+                f"torch.onnx cannot export the program: {first_line(e)}"
+            ) from e
+
+
+@contextmanager
+def _without_constants(graph: Any) -> Iterator[None]:
+    """Leave numbers and texts out of a graph's results, which the exporter takes for tensors."""
+    (output,) = (n for n in graph.nodes if n.op == "output")
+    before = output.args
+    results = before[0] if isinstance(before[0], tuple | list) else (before[0],)
+    output.args = (tuple(x if hasattr(x, "op") else None for x in results),)
+    try:
+        yield
+    finally:
+        output.args = before
+
+
+def require_exporter() -> None:
+    """Raise UsageError where what torch.onnx needs is not installed."""
+    try:
+        import onnxscript  # noqa: F401  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise UsageError(
+            "torch programs need onnxscript", notes=["pip install 'mgx-mlir[torch]'"]
+        ) from None
+
+
+def first_line(e: BaseException) -> str:
+    """Return what the first cause of an error says, on one line."""
+    while e.__cause__ is not None:
+        e = e.__cause__
+    lines = [line.strip() for line in str(e).splitlines() if line.strip()]
+    return safe_text(f"{type(e).__name__}: {lines[0][:300]}" if lines else type(e).__name__)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Leave out the exporter's remarks on what it does: a failure raises."""
+    import logging
+    import warnings
+
+    log = logging.getLogger("torch.onnx")
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.setLevel(before)
+
+
+def _of_ir(model: Any, options: Mapping[str, Any]) -> ProgramIR:
+    """Read an onnx_ir Model; large weights do not go through a message."""
+    import onnx_ir as ir  # the maker of the object has it
+
+    arrays: dict[str, np.ndarray] = {}
+    before: dict[str, Any] = {}
+    values = model.graph.initializers
+    try:
+        for name, value in values.items():
+            tensor = value.const_value
+            held = None if tensor is None or tensor.nbytes < _KEPT else _bytes_of(tensor)
+            if held is None:
+                continue
+            arrays[name], before[name] = held, tensor
+            value.const_value = ir.ExternalTensor(
+                "held", 0, held.nbytes, tensor.dtype, shape=tensor.shape, name=name
+            )
+        proto = ir.to_proto(model)
+    finally:
+        for name, tensor in before.items():
+            values[name].const_value = tensor
+    return _read(proto, arrays, options)
+
+
+def _bytes_of(tensor: Any) -> np.ndarray | None:
+    """Return the bytes of an onnx_ir tensor: those of torch where they lie; None for packed ones."""
+    if tensor.dtype.bitwidth < 8:
+        return None
+    torch, raw = sys.modules.get("torch"), getattr(tensor, "raw", None)
+    if torch is not None and isinstance(raw, torch.Tensor):
+        held = raw.detach().cpu().contiguous()
+        if held.nbytes == tensor.nbytes:
+            return np.asarray(Shared(held, held.data_ptr(), held.nbytes))
+    array = np.ascontiguousarray(tensor.numpy())
+    return array.reshape(-1).view(np.uint8) if array.nbytes == tensor.nbytes else None
+
+
+def _read(proto: Any, arrays: Mapping[str, np.ndarray], options: Mapping[str, Any]) -> ProgramIR:
+    # start-up: only the frontend that the model needs
+    from mgx_mlir.frontends.dims import with_model_dims
+    from mgx_mlir.frontends.onnx.held import load_held
+    from mgx_mlir.frontends.onnx.importer import import_model
+    from mgx_mlir.frontends.onnx.options import OnnxOptions
+
+    try:
+        chosen = OnnxOptions(**with_model_dims(options))
+    except TypeError as e:
+        raise UsageError(f"compile() {str(e).removeprefix('OnnxOptions.__init__() ')}") from None
+    with load_held(proto, arrays) as model:
+        return import_model(model, chosen)

@@ -1,0 +1,268 @@
+"""Modules and exported programs compiled ahead of time, called with tensors."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.export.graph_signature import (
+    ConstantArgument,
+    InputKind,
+    OutputKind,
+    SymIntArgument,
+)
+from torch.utils import _pytree as pytree
+
+from mgx_mlir.api.files import load as load_file
+from mgx_mlir.api.files import save as save_file
+from mgx_mlir.compiler.compiled import CompiledProgram
+from mgx_mlir.core.files import atomic
+from mgx_mlir.core.errors import FileError, RunError, UnsupportedModel, UsageError
+from mgx_mlir.frontends.objects import (
+    first_line,
+    onnx_of_exported,
+    program_of_object,
+    require_exporter,
+)
+from mgx_mlir.integrations.torch.build import TRAINING, compiled, refuse_training
+from mgx_mlir.integrations.torch.calls import runner
+from mgx_mlir.integrations.torch.memory import array_of, tensor_of
+from mgx_mlir.integrations.torch.options import TorchOptions
+
+
+@dataclass(frozen=True)
+class Nesting:
+    """How arguments and results are nested, and which of them are no tensors.
+
+    takes, gives: the trees of (args, kwargs) and of the result, None where they are tensors in
+    order. given, returned: by place among the leaves, what is no tensor; a number that the program
+    computes is `numbers`.
+    """
+
+    takes: pytree.TreeSpec | None = None
+    gives: pytree.TreeSpec | None = None
+    given: Mapping[int, Any] = field(default_factory=dict)
+    returned: Mapping[int, Any] = field(default_factory=dict)
+    numbers: frozenset[int] = frozenset()
+
+    @staticmethod
+    def of(made: torch.export.ExportedProgram) -> Nesting:
+        """Return the nesting of an exported program."""
+        signature = made.graph_signature
+        given = [s.arg for s in signature.input_specs if s.kind is InputKind.USER_INPUT]
+        found = [s.arg for s in signature.output_specs if s.kind is OutputKind.USER_OUTPUT]
+        return Nesting(
+            made.call_spec.in_spec,
+            made.call_spec.out_spec,
+            {i: a.value for i, a in enumerate(given) if isinstance(a, ConstantArgument)},
+            {i: a.value for i, a in enumerate(found) if isinstance(a, ConstantArgument)},
+            frozenset(i for i, a in enumerate(found) if isinstance(a, SymIntArgument)),
+        )
+
+    def text(self) -> str | None:
+        """Return the nesting as JSON; None where a class of it has no text."""
+        if self.takes is None or self.gives is None:
+            return None
+        try:
+            trees = [pytree.treespec_dumps(s) for s in (self.takes, self.gives)]
+            rest = [sorted(self.given.items()), sorted(self.returned.items()), sorted(self.numbers)]
+            return json.dumps([*trees, *rest])
+        except Exception:  # a class that nobody gave a name for files, or a constant of one
+            return None
+
+    @staticmethod
+    def parsed(text: str) -> Nesting:
+        """Return what `text` wrote. Raises exceptions of many kinds for other texts."""
+        takes, gives, given, returned, numbers = json.loads(text)
+        return Nesting(
+            pytree.treespec_loads(takes), pytree.treespec_loads(gives),
+            {int(i): v for i, v in given}, {int(i): v for i, v in returned},
+            frozenset(map(int, numbers)),
+        )  # fmt: skip
+
+    def tensors(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """Return the tensors of a call, in order. RunError for a call of another form."""
+        if self.takes is None:
+            if kwargs:
+                raise RunError("expected tensors in the order of the program's inputs")
+            return list(args)
+        wanted = _keywords(self.takes)
+        if set(wanted) == kwargs.keys():
+            kwargs = {k: kwargs[k] for k in wanted}
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        if spec != self.takes:
+            raise RunError(
+                f"the arguments are {_short(spec)}, expected {_short(self.takes)}",
+                notes=["give them as the example_inputs of the compile were given"],
+            )
+        for i, value in self.given.items():
+            if leaves[i] != value:
+                raise RunError(
+                    f"argument {i} is {leaves[i]!r}, and the module was compiled for {value!r}"
+                )
+        return [x for i, x in enumerate(leaves) if i not in self.given]
+
+    def result(self, found: Sequence[torch.Tensor]) -> Any:
+        """Return results as the module nests them."""
+        if self.gives is None:
+            return tuple(found)
+        rest, leaves = iter(found), list[Any]()
+        for i in range(self.gives.num_leaves):
+            value = self.returned[i] if i in self.returned else next(rest)
+            leaves.append(value.item() if i in self.numbers else value)
+        return pytree.tree_unflatten(leaves, self.gives)
+
+
+class CompiledModule:
+    """A module that was compiled ahead of time: called as the module is, on tensors.
+
+    `program` is what runs: `program.run` takes numpy arrays by its input names. `save` writes it to
+    a .mxr, which mgx_mlir.load reads without torch, and mgx_mlir.torch.load as a module again.
+    """
+
+    def __init__(self, program: CompiledProgram, nesting: Nesting) -> None:
+        self.program, self._nesting = program, nesting
+        self._run = runner(program) if program.target == "gpu" else self._on_host
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run on the module's arguments. Errors: RunError for others than it was compiled for."""
+        given = self._nesting.tensors(args, kwargs)
+        expected = len(self.program.signature.inputs)
+        if len(given) != expected:
+            raise RunError(f"expected {expected} tensors, got {len(given)}")
+        return self._nesting.result(self._run(given))
+
+    forward = __call__
+
+    def _on_host(self, given: Sequence[Any]) -> list[torch.Tensor]:
+        made = self.program
+        arrays = {
+            p.name: array_of(t) if isinstance(t, torch.Tensor) else t
+            for p, t in zip(made.signature.inputs, given, strict=True)
+        }
+        known = made.known_inputs(arrays)
+        ready = made.check_inputs(arrays) if known is None else known
+        return [tensor_of(a) for a in made.signature.stated(made.execute(ready))]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the program to a .mxr, and beside it how arguments and results are nested.
+
+        Raises FileError.
+        """
+        save_file(self.program, path)
+        text = self._nesting.text()
+        if text is None:
+            return
+        try:
+            with atomic(_beside(path)) as f:
+                f.write(text.encode())
+        except OSError as e:
+            raise FileError(f"cannot write '{_beside(path)}': {e.strerror}") from None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CompiledModule, (self.program, self._nesting)
+
+
+def compile(
+    module: Any,
+    example_inputs: Sequence[Any] | torch.Tensor | None = None,
+    example_kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    target: str | None = None,
+    arch: str | None = None,
+    threads: int | None = None,
+    fp16: bool = False,
+    bf16: bool = False,
+    exhaustive_tune: bool = False,
+    **more: Any,
+) -> CompiledModule:
+    """Compile a torch module, or an ExportedProgram, ahead of time.
+
+    example_inputs: its arguments, a tuple; example_kwargs: those by name; dynamic_shapes: as of
+    torch.export.export. The other options are those of mgx_mlir.compile and of the backend. Raises
+    UsageError without example inputs and for modules in training, UnsupportedModel.
+    """
+    options = TorchOptions(target, arch, threads, fp16, bf16, exhaustive_tune)
+    if not isinstance(module, torch.export.ExportedProgram):
+        module = _exported(module, example_inputs, example_kwargs, dynamic_shapes)
+    refuse_training(module)
+    onnx = onnx_of_exported(module)
+    signature = onnx.exported_program.graph_signature
+    written = {**signature.buffers_to_mutate, **signature.user_inputs_to_mutate}
+    if written:
+        raise UnsupportedModel(
+            f"the module writes to {', '.join(sorted(written.values()))}: a program has no state",
+            notes=["return the new value, or use torch.compile(module, backend='mgx')"],
+        )
+    made = compiled(program_of_object(onnx, {}), options, target or "cpu", **more)
+    return CompiledModule(made, Nesting.of(module))
+
+
+def _exported(module: Any, args: Any, kwargs: Any, shapes: Any) -> torch.export.ExportedProgram:
+    if not isinstance(module, torch.nn.Module):
+        raise UsageError(f"expected a torch module, got {type(module).__name__}")
+    if args is None and not kwargs:
+        raise UsageError(
+            "expected example_inputs: a module does not say what it takes",
+            notes=["mgx_mlir.torch.compile(module, (x,)) compiles it for inputs like x"],
+        )
+    if module.training and any(True for _ in module.parameters()):
+        raise UsageError("the module is in training", notes=[TRAINING])
+    require_exporter()
+    args = () if args is None else (args,) if isinstance(args, torch.Tensor) else tuple(args)
+    try:
+        with torch.no_grad():
+            return torch.export.export(
+                module, args, dict(kwargs or {}), dynamic_shapes=shapes, strict=False
+            )
+    except Exception as e:  # torch raises of many kinds
+        raise UnsupportedModel(f"torch.export cannot export the module: {first_line(e)}") from e
+
+
+def load(path: str | os.PathLike[str], **how: Any) -> CompiledModule:
+    """Read what CompiledModule.save wrote; the keywords are those of mgx_mlir.load.
+
+    Without the file of nesting beside it the module takes tensors in order, and gives a tuple.
+    """
+    made = load_file(path, **how)
+    if not isinstance(made, CompiledProgram):
+        raise FileError("expected a program that compile() made", location=os.fspath(path))
+    try:
+        with open(_beside(path), encoding="utf-8") as f:
+            text = f.read()
+    except FileNotFoundError:
+        return CompiledModule(made, Nesting())
+    except (OSError, UnicodeDecodeError) as e:
+        raise FileError(f"cannot be read: {e}", location=_beside(path)) from None
+    try:
+        return CompiledModule(made, Nesting.parsed(text))
+    except Exception as e:  # torch raises of many kinds for a damaged text
+        raise FileError(f"is damaged: {type(e).__name__}", location=_beside(path)) from None
+
+
+def _beside(path: str | os.PathLike[str]) -> str:
+    return f"{os.fspath(path)}.nesting.json"
+
+
+def _keywords(spec: pytree.TreeSpec | None) -> list[str]:
+    """Return the names of the keyword arguments in the nesting of (args, kwargs)."""
+    try:
+        return list(_children(spec)[1].context or ())
+    except (AttributeError, IndexError, TypeError):
+        return []
+
+
+def _children(spec: Any) -> list[Any]:
+    """Return the nestings inside; releases of torch differ in how they are asked for."""
+    found = spec.children if hasattr(spec, "children") else spec.children_specs
+    return list(found() if callable(found) else found)
+
+
+def _short(spec: pytree.TreeSpec) -> str:
+    text = " ".join(str(spec).split())
+    return text if len(text) < 200 else text[:197] + "..."

@@ -1,0 +1,143 @@
+"""From a frozen graph to a compiled program, and what is said where that is not possible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch._guards import tracing
+
+from mgx_mlir.api.program import program
+from mgx_mlir.api.quantize import quantize_bf16, quantize_fp16
+from mgx_mlir.compiler.compile import CompiledProgram, compile
+from mgx_mlir.core.errors import UnsupportedModel, UsageError
+from mgx_mlir.frontends.objects import (
+    first_line,
+    onnx_of_exported,
+    program_of_object,
+    require_exporter,
+)
+from mgx_mlir.integrations.torch.counters import counters
+from mgx_mlir.integrations.torch.graphs import Frozen
+from mgx_mlir.integrations.torch.options import TorchOptions
+from mgx_mlir.programs.program_ir import ProgramIR
+
+TRAINING = (
+    "compile the model for inference: call model.eval(), and run it under torch.no_grad() or "
+    "torch.inference_mode()"
+)
+_aten = torch.ops.aten
+# (operator, place of its flag of training)
+_TRAINED = {
+    _aten.dropout.default: (2, "dropout"),
+    _aten.feature_dropout.default: (2, "dropout"),
+    _aten.alpha_dropout.default: (2, "dropout"),
+    _aten.feature_alpha_dropout.default: (2, "dropout"),
+    _aten.native_dropout.default: (2, "dropout"),
+    _aten.batch_norm.default: (5, "batch_norm"),
+}
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Trace without the state of the trace that Dynamo is in."""
+    with tracing(None), torch.no_grad():
+        yield
+
+
+def exported(frozen: Frozen) -> torch.export.ExportedProgram:
+    """Export a graph. Raises UnsupportedModel; UsageError for one that trains."""
+    require_exporter()
+    try:
+        with alone():
+            made = torch.export.export(
+                frozen.module,
+                frozen.examples,
+                dynamic_shapes=frozen.dynamic_shapes if frozen.examples else None,
+                strict=False,
+            )
+    except Exception as e:  # torch raises of many kinds
+        raise UnsupportedModel(f"torch.export cannot export the graph: {first_line(e)}") from e
+    refuse_training(made)
+    return made
+
+
+def refuse_training(made: torch.export.ExportedProgram) -> None:
+    """Raise UsageError for dropout and statistics of batches as in training."""
+    for node in made.graph.nodes:
+        place, name = _TRAINED.get(node.target, (None, ""))
+        if place is not None and len(node.args) > place and node.args[place] is True:
+            if name == "dropout" and node.args[1] == 0:
+                continue
+            raise UsageError(f"the graph is of a model in training: it has {name} as in training",
+                             notes=[TRAINING])  # fmt: skip
+
+
+def build(frozen: Frozen, options: TorchOptions, target: str) -> CompiledProgram:
+    """Compile a graph.
+
+    Raises Writes, UnsupportedModel, UsageError, and what `mgx_mlir.compile` raises.
+    """
+    made = exported(frozen)
+    refuse_writes(_written(made), frozen, made.graph_signature)
+    with alone():
+        onnx = onnx_of_exported(made)
+        signature = onnx.exported_program.graph_signature  # functional: what is written is returned
+        left = {**signature.buffers_to_mutate, **signature.user_inputs_to_mutate}
+        weights = {v: k for k, v in signature.inputs_to_buffers.items()}
+        refuse_writes([weights.get(n, n) for n in left.values()], frozen, signature)
+        read = program_of_object(onnx, {})
+    return compiled(read, options, target)
+
+
+class Writes(Exception):
+    """Arguments that the graph writes to, by their places."""
+
+    def __init__(self, places: set[int]) -> None:
+        super().__init__()
+        self.places = places
+
+
+def refuse_writes(names: Iterable[str], frozen: Frozen, signature: Any) -> None:
+    """Raise Writes where inputs of an exported graph are written to."""
+    places = dict(zip(signature.user_inputs, frozen.inputs, strict=True))
+    held = {**signature.inputs_to_buffers, **signature.inputs_to_parameters}
+    at = {n: int(w.rpartition("_")[2]) for n, w in held.items() if w.startswith("weight_")}
+    found = {places.get(n, at.get(n, -1)) for n in names}
+    if found:
+        raise Writes(found - {-1})
+
+
+def _written(made: torch.export.ExportedProgram) -> Iterator[str]:
+    """List the inputs that an exported graph writes to, themselves or through views."""
+    for node in made.graph.nodes:
+        schema = getattr(node.target, "_schema", None)
+        if schema is None or not schema.is_mutable:
+            continue
+        for argument, value in zip(schema.arguments, node.args, strict=False):
+            if argument.alias_info is not None and argument.alias_info.is_write:
+                root = _root(value)
+                if root is not None and root.op == "placeholder":
+                    yield root.name
+
+
+def _root(value: Any) -> Any:
+    """Return the node whose memory a node's value is a view of."""
+    while isinstance(value, torch.fx.Node) and value.op == "call_function":
+        schema = getattr(value.target, "_schema", None)
+        if schema is None or not any(r.alias_info for r in schema.returns) or not value.args:
+            return value
+        value = value.args[0]
+    return value if isinstance(value, torch.fx.Node) else None
+
+
+def compiled(read: ProgramIR, options: TorchOptions, target: str, **more: Any) -> CompiledProgram:
+    """Compile a program that was read with the options of the backend."""
+    source: Any = read
+    if options.fp16 or options.bf16:
+        source = program.of(read)
+        (quantize_fp16 if options.fp16 else quantize_bf16)(source)
+    counters.programs += 1
+    return compile(source, target, **options.compile_options(), **more)

@@ -1,0 +1,164 @@
+"""A compiled graph as a function of tensors: arguments in, results and writes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import attrgetter, is_
+from typing import Any
+
+import numpy as np
+import torch
+
+from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
+from mgx_mlir.core.errors import RunError
+from mgx_mlir.integrations.torch.graphs import Alias, Argument, Constant, Frozen, Output, Result
+from mgx_mlir.integrations.torch.memory import (
+    OnDevice,
+    array_of,
+    device_tensor_of,
+    tensor_of,
+    wait_for_caller,
+)
+
+Run = Callable[[Sequence[Any]], list[Any]]
+_changes = attrgetter("_version")
+
+
+class Weights:
+    """The tensors that a program holds, as they were when it was compiled."""
+
+    def __init__(self, places: Sequence[int], tensors: Sequence[torch.Tensor]) -> None:
+        self.places, self.tensors = tuple(places), tuple(tensors)
+        self._tracked = [t for t in self.tensors if not t.is_inference()]
+        self._versions = [t._version for t in self._tracked]
+
+    def are(self, args: Sequence[Any]) -> bool:
+        """Return whether a call gives these tensors."""
+        return all(map(is_, [args[i] for i in self.places], self.tensors))
+
+    def unchanged(self) -> bool:
+        """Return whether nobody wrote to them since."""
+        return list(map(_changes, self._tracked)) == self._versions
+
+    def changed(self) -> tuple[int, ...]:
+        """Return the places of those that were written to."""
+        versions = dict(zip(map(id, self._tracked), self._versions, strict=True))
+        return tuple(
+            i
+            for i, t in zip(self.places, self.tensors, strict=True)
+            if id(t) in versions and t._version != versions[id(t)]
+        )
+
+
+class Call:
+    """Runs a program on the arguments of a graph.
+
+    Inputs cross without a copy where they lie without gaps; results own their memory. What the
+    graph writes to its arguments is written to them; a result that is a view of an argument is one
+    here too.
+    """
+
+    def __init__(self, frozen: Frozen, run: Run | None) -> None:
+        self._inputs, self._outputs = tuple(frozen.inputs), tuple(frozen.outputs)
+        self._written = tuple(frozen.written)
+        self._results = sum(1 for _ in {o.index for o in self._outputs if isinstance(o, Result)})
+        self._symbols = frozen.symbols
+        self._run = run
+        results = [o for o in self._outputs if isinstance(o, Result)]
+        self._plain = len(results) == len(self._outputs) and not self._written and all(
+            o.index == i and not o.number for i, o in enumerate(results)
+        )
+
+    def __call__(self, args: Sequence[Any]) -> list[Any]:
+        """Return the results of the graph, in order. Errors: RunError."""
+        if self._run is None:
+            return [self._output(o, args, ()) for o in self._outputs]
+        given = [args[i] for i in self._inputs]
+        if self._plain:
+            return self._run(given)
+        if self._written:
+            self._refuse_overlap(given)
+        found = self._run(given)
+        for i, value in zip(self._written, found[self._results :], strict=True):
+            with torch.no_grad():
+                args[i].copy_(value)
+        return [self._output(o, args, found) for o in self._outputs]
+
+    def _output(self, o: Output, args: Sequence[Any], found: Sequence[Any]) -> Any:
+        if isinstance(o, Result):
+            value = found[o.index]
+            return value.item() if o.number else value
+        if isinstance(o, Argument):
+            return args[o.position]
+        if isinstance(o, Constant):
+            return o.value
+        return self._view(o, args)
+
+    def _view(self, o: Alias, args: Sequence[Any]) -> torch.Tensor:
+        """Return the view of an argument that the graph returns."""
+        known = {
+            symbol: args[i] if dim is None else args[i].shape[dim]
+            for symbol, (i, dim) in self._symbols.items()
+        }
+
+        def number(n: Any) -> int:
+            return int(n.node.expr.xreplace(known)) if isinstance(n, torch.SymInt) else int(n)
+
+        base = args[o.position].detach()
+        sizes, strides = [*map(number, o.sizes)], [*map(number, o.strides)]
+        return torch.as_strided(base, sizes, strides, number(o.offset))
+
+    def _refuse_overlap(self, given: Sequence[Any]) -> None:
+        """Raise RunError where an input that is written to lies in another one's memory."""
+        places: dict[int, int] = {}
+        for n, (i, t) in enumerate(zip(self._inputs, given, strict=True)):
+            if not isinstance(t, torch.Tensor) or not t.numel():
+                continue
+            other = places.setdefault(t.untyped_storage().data_ptr(), n)
+            if other != n and (i in self._written or self._inputs[other] in self._written):
+                raise RunError(
+                    f"inputs {other} and {n} lie in the same memory, and one of them is written to",
+                    notes=["give clones, or leave the writing outside of what is compiled"],
+                )
+
+
+def runner(made: CompiledProgram) -> Run:
+    """Return the function that runs a program on tensors in the order of its inputs."""
+    check = made.signature.check_values if made.signature.values else None
+    if made.target == "gpu" and isinstance(made, IreeProgram):
+        return _device_runner(made)
+    execute = made.execute
+    shown = made.signature.stated
+
+    def run(given: Sequence[Any]) -> list[Any]:
+        arrays = [
+            array_of(t) if isinstance(t, torch.Tensor) else np.asarray(t, np.int64) for t in given
+        ]
+        if check is not None:
+            check(arrays)
+        return [tensor_of(a) for a in shown(execute(arrays))]
+
+    return run
+
+
+def _device_runner(made: IreeProgram) -> Run:
+    """Return the function for a GPU: tensors there stay there, and follow the caller's stream."""
+
+    def run(given: Sequence[Any]) -> list[Any]:
+        module = made.load()
+        on_device = [isinstance(t, torch.Tensor) and t.is_cuda for t in given]
+        if any(on_device):
+            wait_for_caller(module.device)
+        inputs = [
+            device_tensor_of(module.device, t)
+            if there
+            else array_of(t)
+            if isinstance(t, torch.Tensor)
+            else np.asarray(t, np.int64)
+            for t, there in zip(given, on_device, strict=True)
+        ]
+        if not any(on_device):
+            return [tensor_of(a) for a in module.run(inputs)]
+        return [torch.from_dlpack(OnDevice(r)) for r in module.run_on_device(inputs)]
+
+    return run

@@ -1,0 +1,241 @@
+"""What cannot be compiled: the table that names it, and graphs of which torch runs a part."""
+
+from __future__ import annotations
+
+import operator
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+from torch.fx.passes.operator_support import OperatorSupport
+
+from mgx_mlir.core.errors import MgxError, UnsupportedModel
+from mgx_mlir.frontends.objects import onnx_of_exported, program_of_object
+from mgx_mlir.integrations.torch.build import alone, build, exported
+from mgx_mlir.integrations.torch.calls import Call, runner
+from mgx_mlir.integrations.torch.counters import counters
+from mgx_mlir.integrations.torch.graphs import Frozen, freeze, hint_of
+from mgx_mlir.integrations.torch.options import TorchOptions
+
+_Kind = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Row:
+    """An operator that cannot be compiled: how often it is there, its share of eager's time."""
+
+    operator: str
+    count: int
+    share: float
+    reason: str
+
+
+def with_eager(frozen: Frozen, options: TorchOptions, target: str, failed: MgxError) -> Call:
+    """Return the call of a graph of which torch runs what could not be compiled.
+
+    Raises the error with the table of operators unless the options say so, and `failed` where no
+    operator is to blame.
+    """
+    try:
+        made = exported(frozen)
+        with alone():
+            graph = made.run_decompositions({}).module()
+    except Exception:  # a graph that cannot be exported has no operators to tell
+        raise failed from None
+    if not isinstance(graph, fx.GraphModule):
+        raise failed
+    bad = _unsupported(graph)
+    if not bad:
+        raise failed
+    rows = _rows(graph, frozen.examples, bad)
+    table = table_of(rows)
+    count = sum(r.count for r in rows)
+    what = f"{count} {'node' if count == 1 else 'nodes'} of torch cannot be compiled"
+    if options.fallback != "eager":
+        raise UnsupportedModel(
+            f"{what}:\n{table}",
+            notes=["options={'fallback': 'eager'} leaves them to torch", failed.message],
+        )
+    warnings.warn(f"{what}, and torch runs them:\n{table}", stacklevel=2)
+    counters.eager += count
+    return Call(frozen, _partitioned(graph, bad, options, target))
+
+
+def table_of(rows: Sequence[Row]) -> str:
+    """Return the operators as lines of text, the slowest first."""
+    width = max(len(r.operator) for r in rows)
+    return "\n".join(
+        f"  {r.operator:<{width}}  {r.count:>4}  {100 * r.share:>5.1f} % of the time  {r.reason}"
+        for r in sorted(rows, key=lambda r: (-r.share, r.operator))
+    )
+
+
+def _unsupported(graph: fx.GraphModule) -> dict[fx.Node, str]:
+    """Return the nodes that cannot be compiled, each tried alone, and why."""
+    known: dict[_Kind, str] = {}
+    found: dict[fx.Node, str] = {}
+    for node in graph.graph.nodes:
+        if not _is_operator(node):
+            continue
+        kind = _kind(node)
+        if kind not in known:
+            known[kind] = _problem(graph, node)
+        if known[kind]:
+            found[node] = known[kind]
+    return found
+
+
+def _is_operator(node: fx.Node) -> bool:
+    return node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload)
+
+
+def _kind(node: fx.Node) -> _Kind:
+    """Return what makes two nodes alike: the operator, types and ranks, and plain arguments."""
+
+    def part(value: Any) -> Any:
+        if isinstance(value, fx.Node):
+            known = value.meta.get("val")
+            if isinstance(known, torch.Tensor):
+                return (known.dtype, known.ndim)
+            return type(known).__name__
+        if isinstance(value, list | tuple):
+            return tuple(part(v) for v in value)
+        return value if isinstance(value, bool | str | None) else type(value).__name__
+
+    return (node.target, part(node.args), tuple((k, part(v)) for k, v in node.kwargs.items()))
+
+
+def _problem(graph: fx.GraphModule, node: fx.Node) -> str:
+    """Return why a node alone cannot be read, or an empty text."""
+    single, made = fx.Graph(), dict[fx.Node, fx.Node]()
+    for source in node.all_input_nodes:
+        made[source] = single.placeholder(source.name)
+        made[source].meta = dict(source.meta)
+        if source.op == "get_attr":
+            made[source].meta["val"] = _attribute(graph, source)
+    result = single.node_copy(node, made.__getitem__)
+    result.meta = dict(node.meta)
+    single.output((result,))
+    module = fx.GraphModule(torch.nn.Module(), single)
+    try:
+        frozen = freeze(module, [_sample(n) for n in made.values()], weights=lambda *_: False)
+        with alone():
+            program_of_object(onnx_of_exported(exported(frozen)), {})
+    except MgxError as e:
+        return e.message.splitlines()[-1].strip()[:120]
+    except Exception as e:  # whatever it is, the node is left to torch
+        return f"{type(e).__name__}: {e}".splitlines()[0][:120]
+    return ""
+
+
+def _attribute(graph: fx.GraphModule, node: fx.Node) -> Any:
+    value: Any = graph
+    for part in str(node.target).split("."):
+        value = getattr(value, part)
+    return value
+
+
+def _sample(node: fx.Node) -> Any:
+    """Return a value for a node, of the sizes of the trace."""
+    known = node.meta.get("val")
+    if isinstance(known, torch.Tensor):
+        return torch.zeros([*map(hint_of, known.shape)], dtype=known.dtype)
+    return hint_of(known) if isinstance(known, torch.SymInt) else known
+
+
+class _Timed(fx.Interpreter):
+    """Runs a graph and notes the seconds of each node."""
+
+    def __init__(self, graph: fx.GraphModule) -> None:
+        super().__init__(graph)
+        self.seconds: Counter[fx.Node] = Counter()
+
+    def run_node(self, n: fx.Node) -> Any:
+        start = time.perf_counter()
+        try:
+            return super().run_node(n)
+        finally:
+            self.seconds[n] += time.perf_counter() - start  # type: ignore[assignment]
+
+
+def _rows(graph: fx.GraphModule, examples: Sequence[Any], bad: dict[fx.Node, str]) -> list[Row]:
+    timed = _Timed(graph)
+    with torch.no_grad():
+        timed.run(*examples)
+        timed.seconds.clear()
+        timed.run(*examples)
+    total = sum(timed.seconds.values()) or 1.0
+    counts, shares, reasons = Counter[str](), Counter[str](), dict[str, str]()
+    for node, reason in bad.items():
+        name = str(node.target)
+        counts[name] += 1
+        shares[name] += timed.seconds[node] / total  # type: ignore[assignment]
+        reasons.setdefault(name, reason)
+    return [Row(n, c, float(shares[n]), reasons[n]) for n, c in counts.items()]
+
+
+def _partitioned(
+    graph: fx.GraphModule, bad: dict[fx.Node, str], options: TorchOptions, target: str
+) -> Callable[[Sequence[Any]], list[Any]]:
+    """Return a graph's function, in which each part without bad nodes is compiled."""
+
+    class Support(OperatorSupport):
+        def is_node_supported(self, submodules: Any, node: fx.Node) -> bool:
+            return node not in bad and node.op == "call_function"
+
+    partitioner = CapabilityBasedPartitioner(graph, Support(), allows_single_node_partition=True)
+    parts = [p for p in partitioner.propose_partitions() if any(map(_computes, p.nodes))]
+    fused = partitioner.fuse_partitions(parts)
+    for node in list(fused.graph.nodes):
+        if node.op == "call_module" and str(node.target).startswith("fused_"):
+            part = getattr(fused, str(node.target))
+            setattr(fused, str(node.target), _Part(fused, node, part, options, target))
+
+    def run(given: Sequence[Any]) -> list[Any]:
+        with torch.no_grad():
+            found = fused(*given)
+        return list(found) if isinstance(found, tuple | list) else [found]
+
+    return run
+
+
+def _computes(node: fx.Node) -> bool:
+    """Return whether a node is worth a program: it is not only about sizes."""
+    return node.target is not operator.getitem and isinstance(node.meta.get("val"), torch.Tensor)
+
+
+class _Part(torch.nn.Module):
+    """A compiled part of a graph."""
+
+    def __init__(
+        self, whole: fx.GraphModule, node: fx.Node, part: fx.GraphModule, options: TorchOptions,
+        target: str,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        places = [n for n in part.graph.nodes if n.op == "placeholder"]
+        sources = [a for a in node.args if isinstance(a, fx.Node)]
+        examples: list[Any] = []
+        weights: set[fx.Node] = set()
+        for place, source in zip(places, sources, strict=True):
+            if source.op == "get_attr":
+                weights.add(place)
+                examples.append(_attribute(whole, source))
+                place.meta["val"] = examples[-1]
+            else:
+                place.meta.update(source.meta)
+                examples.append(_sample(source))
+        frozen = freeze(part, examples, weights=lambda n, _: n in weights)
+        run = runner(build(frozen, options, target)) if frozen.computes else None
+        self._call = Call(frozen, run)
+        outputs = next(n for n in part.graph.nodes if n.op == "output").args[0]
+        self._several = isinstance(outputs, tuple | list)
+
+    def forward(self, *args: Any) -> Any:
+        found = self._call(args)
+        return tuple(found) if self._several else found[0]

@@ -1,0 +1,296 @@
+"""Dynamo's graphs as modules that torch.export takes: weights held, sizes read from the inputs."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx, nn
+
+from mgx_mlir.core.errors import UnsupportedModel
+
+
+@dataclass(frozen=True)
+class Alias:
+    """A result that is a view of an argument: sizes, strides and offset, some of them symbolic."""
+
+    position: int
+    sizes: tuple[Any, ...]
+    strides: tuple[Any, ...]
+    offset: Any
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A result that is an argument itself."""
+
+    position: int
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A result that the graph knows: None or a number."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Result:
+    """A result that the program computes; `number` says that the graph gives a Python number."""
+
+    index: int
+    number: bool = False
+
+
+Output = Alias | Argument | Constant | Result
+
+
+@dataclass
+class Frozen:
+    """A graph whose weights are attributes.
+
+    inputs, held: places of the graph's arguments that are given at each call, and that are weights.
+    written: places of inputs that the graph writes to; what they hold then follows the results.
+    examples: the inputs of the trace. symbols: where the size of a symbol is read: (place, dim) of
+    a tensor, or (place, None) of a number.
+    """
+
+    module: fx.GraphModule
+    inputs: list[int]
+    held: list[int]
+    written: list[int]
+    examples: tuple[Any, ...]
+    dynamic_shapes: tuple[Any, ...]
+    outputs: list[Output]
+    symbols: dict[Any, tuple[int, int | None]] = field(default_factory=dict)
+
+    @property
+    def computes(self) -> bool:
+        """Return whether there is anything to compute."""
+        return bool(self.written or self._may_write) or any(
+            isinstance(o, Result) for o in self.outputs
+        )
+
+    @property
+    def _may_write(self) -> bool:
+        """Return whether a node may write to its operand, as far as names tell."""
+        return any(_may_write(n) for n in self.module.graph.nodes)
+
+
+def _may_write(node: fx.Node) -> bool:
+    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    if node.op not in ("call_method", "call_function"):
+        return False
+    name = str(name).partition(".")[0]
+    return (name.endswith("_") and not name.endswith("__")) or name == "setitem" or (
+        "out" in node.kwargs
+    )
+
+
+def value_of(node: fx.Node) -> Any:
+    """Return what the trace knows of a node's value: a fake tensor, a symbol, a number."""
+    return node.meta["example_value"] if "example_value" in node.meta else node.meta.get("val")
+
+
+def is_weight(node: fx.Node) -> bool:
+    """Return whether Dynamo says that an input is a parameter or buffer of a module."""
+    return bool((node.meta.get("tensor_dict") or {}).get("_dynamo_static_input_type"))
+
+
+def wrapped_floats(gm: fx.GraphModule) -> list[str]:
+    """Return the symbols of Python floats that Dynamo gives as tensors, so as to take any value."""
+    found: list[str] = []
+    for node in gm.graph.nodes:
+        if node.op != "placeholder" or not getattr(
+            node.meta.get("grapharg"), "pass_arg_as_tensor", False
+        ):
+            continue
+        memo = getattr(value_of(node), "item_memo", None)
+        name = getattr(getattr(getattr(memo, "node", None), "_expr", None), "name", None)
+        if isinstance(memo, torch.SymFloat) and name is not None:
+            found.append(name)
+    return found
+
+
+def freeze(
+    gm: fx.GraphModule, examples: Sequence[Any], *, weights: Callable[[fx.Node, Any], bool],
+    written: Collection[int] = (), loose: Collection[int] = (),
+) -> Frozen:  # fmt: skip
+    """Rebuild a graph on its tensor inputs alone.
+
+    `weights` says of a placeholder and its example whether it is one; `loose` are places of
+    weights that are inputs all the same, and so are those that are `written` to. Sizes come from the inputs' dims.
+    """
+    root, graph = nn.Module(), fx.Graph()
+    places = [n for n in gm.graph.nodes if n.op == "placeholder"]
+    made: dict[fx.Node, fx.Node] = {}
+    inputs: list[int] = []
+    held: list[int] = []
+    shapes: list[Any] = []
+    symbols: dict[Any, tuple[int, int | None]] = {}
+    equal: list[tuple[fx.Node, int, fx.Node, int]] = []
+    sources: dict[Any, tuple[fx.Node, int]] = {}
+    numbers: list[int] = []
+    for i, (node, example) in enumerate(zip(places, examples, strict=True)):
+        value = value_of(node)
+        if not isinstance(value, torch.Tensor):
+            numbers.append(i)
+            continue
+        if weights(node, example) and i not in loose and i not in written:
+            name = f"weight_{i}"
+            if isinstance(example, nn.Parameter):
+                root.register_parameter(name, example)
+            else:
+                root.register_buffer(name, example)
+            held.append(i)
+            continue
+        made[node] = graph.placeholder(node.name)
+        inputs.append(i)
+        open_dims: dict[int, Any] = {}
+        for dim, size in enumerate(value.shape):
+            if not isinstance(size, torch.SymInt):
+                continue
+            open_dims[dim] = torch.export.Dim.AUTO
+            symbol = size.node.expr
+            if symbol in sources:
+                equal.append((*sources[symbol], made[node], dim))
+            else:
+                sources[symbol] = (made[node], dim)
+                symbols[symbol] = (i, dim)
+        shapes.append(open_dims)
+    given = [examples[i] for i in inputs]
+    for i in numbers:
+        node, value = places[i], value_of(places[i])
+        symbol = value.node.expr if isinstance(value, torch.SymInt) else None
+        if symbol is None or symbol in sources:
+            continue
+        made[node] = graph.placeholder(node.name)
+        inputs.append(i)
+        symbols[symbol] = (i, None)
+        shapes.append(torch.export.Dim.AUTO)
+        given.append(hint_of(examples[i]))
+    for i in held:
+        made[places[i]] = graph.get_attr(f"weight_{i}")
+    size_of = torch.ops.aten.sym_size.int
+    for a, d, b, e in equal:  # what the trace found equal stays so, and is simpler for it
+        same = graph.call_function(
+            operator.eq,
+            (graph.call_function(size_of, (a, d)), graph.call_function(size_of, (b, e))),
+        )
+        graph.call_function(torch._check, (same,))
+    for i in numbers:
+        node, value = places[i], value_of(places[i])
+        if node in made:
+            continue
+        if isinstance(value, torch.SymInt) and value.node.expr in sources:
+            made[node] = graph.call_function(size_of, sources[value.node.expr])
+        elif not node.users:
+            continue
+        else:
+            raise UnsupportedModel(f"graph input '{node.name}' is a {type(value).__name__}")
+    # written to are copies, which the graph returns: it has no other effect
+    order = [i for i in inputs if i in written]
+    copies = [graph.call_function(torch.clone, (made[places[i]],)) for i in order]
+    made.update({places[i]: copy for i, copy in zip(order, copies, strict=True)})
+    outputs: list[Output] = []
+    for node in gm.graph.nodes:
+        if node.op == "placeholder":
+            continue
+        if node.op == "output":
+            outputs = _finish(graph, node, places, made, symbols, copies)
+            continue
+        if node.op in ("get_attr", "call_module"):
+            name = f"own_{str(node.target).replace('.', '_')}"
+            own: Any = gm
+            for part in str(node.target).split("."):
+                own = getattr(own, part)
+            if isinstance(own, nn.Module):
+                root.add_module(name, own)
+            elif isinstance(own, nn.Parameter):
+                root.register_parameter(name, own)
+            elif isinstance(own, torch.Tensor):
+                root.register_buffer(name, own)
+            else:
+                setattr(root, name, own)
+            made[node] = graph.node_copy(node, made.__getitem__)
+            made[node].target = name
+            continue
+        made[node] = graph.node_copy(node, made.__getitem__)
+    return Frozen(
+        fx.GraphModule(root, graph), inputs, held, order, tuple(_example(x) for x in given),
+        tuple(s or None for s in shapes), outputs, symbols,
+    )  # fmt: skip
+
+
+
+
+def hint_of(size: Any) -> int:
+    """Return a size as it is in the trace. `int` of a symbol would have Dynamo guard it."""
+    return int(size.node.hint) if isinstance(size, torch.SymInt) else int(size)
+
+
+def _example(value: Any) -> Any:
+    """Return an example as the trace takes it: without a gradient, and real."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    if type(value).__name__ == "FakeTensor":
+        return torch.zeros([*map(hint_of, value.shape)], dtype=value.dtype)
+    return value.detach()
+
+
+def _finish(
+    graph: fx.Graph,
+    node: fx.Node,
+    places: Sequence[fx.Node],
+    made: dict[fx.Node, fx.Node],
+    symbols: dict[Any, tuple[int, int | None]],
+    copies: Sequence[fx.Node],
+) -> list[Output]:
+    """Make the output node of what a program computes; the results of the whole graph, in order."""
+    at = {p: i for i, p in enumerate(places)}
+    memory: dict[int, int] = {}
+    for i, p in enumerate(places):
+        storage = _storage(value_of(p))
+        if storage is not None:
+            memory.setdefault(storage, i)
+    computed: dict[fx.Node, int] = {}
+    found: list[Output] = []
+    results = node.args[0]
+    for out in results if isinstance(results, tuple | list) else (results,):
+        if not isinstance(out, fx.Node):
+            found.append(Constant(out))
+            continue
+        if out in at:
+            found.append(Argument(at[out]))
+            continue
+        value = value_of(out)
+        alias = _alias(value, memory, symbols)
+        if alias is not None:
+            found.append(alias)
+            continue
+        index = computed.setdefault(out, len(computed))
+        found.append(Result(index, not isinstance(value, torch.Tensor)))
+    graph.output((*(made[n] for n in computed), *copies))
+    return found
+
+
+def _storage(value: Any) -> int | None:
+    if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
+        return None
+    return value.untyped_storage()._cdata
+
+
+def _alias(
+    value: Any, memory: dict[int, int], symbols: dict[Any, tuple[int, int | None]]
+) -> Alias | None:
+    storage = _storage(value)
+    if storage is None or storage not in memory:
+        return None
+    parts = (tuple(value.shape), tuple(value.stride()), value.storage_offset())
+    for n in (*parts[0], *parts[1], parts[2]):
+        if isinstance(n, torch.SymInt) and not n.node.expr.free_symbols <= symbols.keys():
+            return None
+    return Alias(memory[storage], *parts)
