@@ -44,6 +44,7 @@ from mgx_mlir.frontends.onnx.outside import make_inputs
 from mgx_mlir.frontends.onnx.registry import OnnxOp, find, oldest, refused
 from mgx_mlir.frontends.onnx.structures import Texts, TextTable, build
 from mgx_mlir.frontends.onnx.texts import as_numbers
+from mgx_mlir.frontends.onnx.told_sizes import Sizes, ToldSizes
 from mgx_mlir.frontends.problems import NotSupported, Refused
 from mgx_mlir.frontends.program import Parameter
 from mgx_mlir.frontends.values import POISON, Failed, Held, Value, has_failed
@@ -83,8 +84,17 @@ def import_model(model: LoadedModel, options: OnnxOptions | None = None) -> Prog
     if options is not None and options.external_weights_as_parameters:
         make_inputs(model.proto.graph)
 
+    sizes: Sizes | None = {}
+
     def read(choices: Choices) -> ProgramIR:
-        return Importer(model, options or OnnxOptions(), choices).program()
+        nonlocal sizes
+        while True:
+            reading = Importer(model, options or OnnxOptions(), choices, sizes)
+            found = reading.program()
+            more = reading.told.more()
+            if more is None:
+                return found
+            sizes = more
 
     return Alternatives(read, model.proto.graph).program()
 
@@ -95,9 +105,14 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
     max_depth = 32
 
     def __init__(
-        self, model: LoadedModel, options: OnnxOptions, choices: Choices | None = None
+        self,
+        model: LoadedModel,
+        options: OnnxOptions,
+        choices: Choices | None = None,
+        sizes: Sizes | None = None,
     ) -> None:
         super().__init__(model.name, options)
+        self.told = ToldSizes(options, sizes or {})
         self.choices = choices or {}
         self.model, self.options = model, options
         self.functions = {
@@ -117,6 +132,8 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
         self.inputs = read_inputs(graph, self.options, self.problems)
         if not self.problems:
             check_names(graph, self.options, self.inputs, self.source)
+        for i in self.inputs:
+            i.parameters = [self.told.parameter(p) for p in i.parameters]
         return [p for i in self.inputs for p in i.parameters]
 
     def outputs(self, arguments: Sequence[Value]) -> list[Held]:
@@ -146,6 +163,7 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
                 symbols = [d.symbol if isinstance(d, DynamicDim) else None for d in p.dims]
                 ranges = [(d.min, d.max) if isinstance(d, DynamicDim) else (d, d) for d in p.dims]
                 self.builder.probe.argument(value, symbols, ranges)
+                self.told.argument(p, self.builder.probe.dims(value))
                 self.kinds.mark(value, p.number)
             if i.value is not None:
                 made = [self.builder.literal(i.value)]
@@ -338,6 +356,8 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
         inputs, ones = self.ones.read(self.builder, op, inputs, attributes, inner=inner)
         results = outputs_of(op.function(self.builder, node, *inputs, **attributes))
         self.kinds.carry(op, given, inputs, results)
+        if not inner:
+            self.told.read(self.builder.probe, op, inputs, attributes)
         for v in results if ones else ():
             if isinstance(v, ir.Value):
                 self.ones.mark(v, ones)

@@ -19,6 +19,7 @@ from mgx_mlir.dialects.migraphx.literal import Literal
 from mgx_mlir.dialects.migraphx.views import NopView, ReshapeOp, Transpose
 from mgx_mlir.passes.lower import views
 from mgx_mlir.passes.lower.context import LoweringContext
+from mgx_mlir.passes.lower.cpu import transposition
 from mgx_mlir.passes.lower.cpu.axis_view import GROUP_ELEMENTS, UNKNOWN, tile_size
 from mgx_mlir.passes.lower.cpu.epilogue import COMPUTED, STORED, computed_vectors
 from mgx_mlir.passes.lower.cpu.isa import Isa, isa_of
@@ -90,7 +91,10 @@ def lower(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.Value
     found = _Form.of(e, results, isa)
     if found is not None:
         return found.emit(e)
-    return _in_two_steps(e, results[0], isa) if len(results) == 1 else None
+    if len(results) != 1:
+        return None
+    turned = transposition.lower(e, results[0], isa)
+    return _in_two_steps(e, results[0], isa) if turned is None else [turned]
 
 
 def _in_two_steps(e: LoweringContext, x: Expr, isa: Isa) -> list[ir.Value] | None:

@@ -28,6 +28,7 @@ from mgx_mlir.passes.lower.cpu import (
     repeat,
     row_kernel,
     topk,
+    transposition,
 )
 from mgx_mlir.passes.lower.cpu.attention import attention
 from mgx_mlir.passes.lower.cpu.isa import isa_of
@@ -92,7 +93,10 @@ def lower_pointwise(e: LoweringContext, x: Compute) -> ir.Value | None:
 def lower_view(e: LoweringContext, x: View) -> ir.Value | None:
     """Return the tensor of a view as vector loops; None: there are none for it."""
     isa = isa_of(e.options.arch)
-    return None if isa is None else repeat.lower(e, x, isa)
+    if isa is None:
+        return None
+    found = repeat.lower(e, x, isa)
+    return transposition.lower(e, x, isa) if found is None else found
 
 
 def _concat(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:

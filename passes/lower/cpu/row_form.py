@@ -29,6 +29,7 @@ from mgx_mlir.dialects.migraphx.reduce import (
     ReduceProd,
     ReduceSum,
 )
+from mgx_mlir.dialects.migraphx.views import Squeeze, Unsqueeze
 from mgx_mlir.passes.lower import views
 from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.cpu.exponential import exp
@@ -208,7 +209,7 @@ def _expression(e: LoweringContext, o: ir.Operation, axes: frozenset[int]) -> Ex
     if cls is None:
         raise Refused(f"'{o.name}' is no op of the dialect")
     e.sizes.relations_of(o, cls)
-    if is_a(o, BroadcastOp):
+    if is_a(o, (BroadcastOp, Squeeze, Unsqueeze)):
         return views.VIEWS[mnemonic(o)](e, o.opview)
     if is_a(o, NumberReduction):
         if len(o.operands) > 1 or _axes(o, out.rank) != axes:

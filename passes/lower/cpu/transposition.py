@@ -1,0 +1,164 @@
+"""A view that changes two blocks of dims over, of which only the run knows the extents: a kernel.
+
+Squares of as many rows as a register has lanes are turned in registers. With extents that are known
+the backend does as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.ir import ir, vector
+from mgx_mlir.passes.lower import views
+from mgx_mlir.passes.lower.context import LoweringContext
+from mgx_mlir.passes.lower.cpu.axis_view import tile_size
+from mgx_mlir.passes.lower.cpu.isa import Isa
+from mgx_mlir.passes.lower.cpu.workgroup_builder import (
+    Index,
+    ResultTile,
+    WorkgroupBuilder,
+    dispatch,
+)
+from mgx_mlir.passes.lower.expr import DimMap, Expr, Extent, Leaf, behind_views
+
+TYPES = (dtypes.FLOAT, dtypes.INT32)
+LINE = 16  # elements of a line of the cache
+ROWS = 256  # of the source in a work-group: with a line of each, a half of the first cache
+SQUARE = 8  # lanes that are turned together, at most
+
+
+def lower(e: LoweringContext, x: Expr, isa: Isa) -> ir.Value | None:
+    """Return the tensor of a view [.., R, C] -> [.., C, R], where R and C are one dim or several.
+
+    None: it is another view, its extents are known, or it is of a type that is not turned.
+    """
+    source, reads = behind_views(x)
+    if not isinstance(source, Leaf) or source.type.dtype not in TYPES:
+        return None
+    wanted = e.expr_extents(x)
+    if all(isinstance(d, int) for d in wanted):
+        return None
+    extents = e.extents(source.value)
+    found = _blocks(reads, extents, wanted)
+    if found is None:
+        return None
+    lead, rows, columns = (e.product([extents[i] for i in block]) for block in found)
+    flat = views.reshaped(e, source.value, [lead, rows, columns])
+    made = _turned(flat, source.type.dtype, (lead, rows, columns), min(isa.lanes, SQUARE))
+    return e.refine(views.reshaped(e, made, wanted), x.type)
+
+
+def _blocks(
+    reads: DimMap, own: Sequence[Extent], wanted: Sequence[Extent]
+) -> tuple[list[int], list[int], list[int]] | None:
+    """Return the source's dims in three blocks, of which the last two change places; else None.
+
+    Extents of 1 are left out, wherever they are.
+    """
+    kept = [i for i, d in enumerate(own) if not _is_one(d)]
+    order = [reads[i] for i in kept]
+    read = [n for n, d in enumerate(wanted) if not _is_one(d)]
+    if None in order or sorted(n for n in order if n is not None) != read:
+        return None
+    place = {n: i for i, n in enumerate(read)}
+    to = [place[n] for n in order if n is not None]
+    lead = 0
+    while lead < len(to) and to[lead] == lead:
+        lead += 1
+    count = len(to) - lead
+    for r in range(1, count):
+        if to[lead:] == [lead + (i - r) % count for i in range(count)]:
+            return kept[:lead], kept[lead : lead + r], kept[lead + r :]
+    return None
+
+
+def _is_one(d: Extent) -> bool:
+    return isinstance(d, int) and d == 1
+
+
+def _turned(
+    x: ir.Value, dtype: dtypes.DType, dims: tuple[Extent, Extent, Extent], lanes: int
+) -> ir.Value:
+    """Make the dispatch: x [B, R, C] -> [B, C, R]."""
+    lead, rows, columns = dims
+
+    def body(k: WorkgroupBuilder) -> list[ResultTile]:
+        image, column, row = k.at
+        wide = tile_size(k, column, LINE, columns)
+        high = tile_size(k, row, ROWS, rows)
+        loops = _Squares(k, (image, row, column), k.inner(rows), wide, lanes)
+        tile = k.empty((1, wide, high), dtype)
+
+        def some(j: Index, masked: bool, carried: list[ir.Value]) -> list[ir.Value]:
+            return k.along(wide, lanes, carried, lambda i, cut, c: loops.turn(j, i, masked, cut, c))
+
+        made = k.along(high, lanes, [tile], some)
+        return [ResultTile(made[0], (image, column, row), (1, wide, high))]
+
+    grid = [(lead, 1), (columns, LINE), (rows, ROWS)]
+    return dispatch([x], [((lead, columns, rows), dtype)], grid, body, [lead, rows, columns])[0]
+
+
+class _Squares:
+    """Builds the squares of a work-group that starts at `at`, a place of the source."""
+
+    def __init__(
+        self, k: WorkgroupBuilder, at: tuple[Index, Index, Index], rows: Index, wide: Index,
+        lanes: int,
+    ) -> None:  # fmt: skip
+        self.k, self.at, self.rows, self.wide, self.lanes = k, at, rows, wide, lanes
+
+    def turn(
+        self, j: Index, i: Index, below: bool, beside: bool, carried: list[ir.Value]
+    ) -> list[ir.Value]:
+        """Turn the square at row `j` and column `i` of the tile.
+
+        below, beside: it reaches beyond the last row, or the last column. The last row is read in
+        place of others. Columns that are none are written where the last one then is.
+        """
+        k, (image, row, column) = self.k, self.at
+        lines: list[ir.Value] = []
+        for n in range(self.lanes):
+            line = k.add(row, k.add(j, n))
+            if below:
+                line = k.min(line, k.sub(self.rows, 1))
+            where = [image, line, k.add(column, i)]
+            lines.append(k.read(k.inputs[0], where, self.lanes, masked=0.0 if beside else None))
+        tile = carried[0]
+        for n, line in reversed(list(enumerate(_transposed(lines)))):
+            to = k.add(i, n)
+            if beside:
+                to = k.min(to, k.sub(self.wide, 1))
+            tile = k.write(line, tile, [0, to, j], masked=below)
+        return [tile]
+
+
+def _transposed(lines: list[ir.Value]) -> list[ir.Value]:
+    """Return the columns of a square of 4 x 4 or 8 x 8 elements.
+
+    The shuffles are those that a processor has: they keep within quarters of 4 lanes, but for the
+    last ones, which change quarters over.
+    """
+    lanes = len(lines)
+    quarters = range(0, lanes, 4)
+
+    def pair(a: ir.Value, b: ir.Value, order: Sequence[int]) -> ir.Value:
+        """Return lanes of two registers; those of the second are from 4 on, in each quarter."""
+        at = [q + (p if p < 4 else p - 4 + lanes) for q in quarters for p in order]
+        return vector.ShuffleOp(a, b, at).result
+
+    low, high = [0, 4, 1, 5], [2, 6, 3, 7]
+    first = [pair(lines[n], lines[n + 1], o) for n in range(0, lanes, 2) for o in (low, high)]
+    second: list[ir.Value] = []
+    for n in range(0, lanes, 4):
+        for m in (n, n + 1):
+            second.append(pair(first[m], first[m + 2], [0, 1, 4, 5]))
+            second.append(pair(first[m], first[m + 2], [2, 3, 6, 7]))
+    if lanes == 4:
+        return second
+    out: list[ir.Value] = []
+    for q in (0, 4):
+        at = [q, q + 1, q + 2, q + 3, q + 8, q + 9, q + 10, q + 11]
+        out += [vector.ShuffleOp(second[n], second[n + 4], at).result for n in range(4)]
+    return out
