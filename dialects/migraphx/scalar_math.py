@@ -83,6 +83,11 @@ def expm1(b: ScalarBuilder, x: Scalar) -> Scalar:
 
 
 def sigmoid(b: ScalarBuilder, x: Scalar) -> Scalar:
+    """1 / (1 + exp(-x)), as the builder has it."""
+    return b.sigmoid(x)
+
+
+def sigmoid_by_exp(b: ScalarBuilder, x: Scalar) -> Scalar:
     """1 / (1 + exp(-x)): exp's overflow gives 0 as it should."""
     return b.div(b.const(1.0, x.dtype), b.add(b.exp(b.neg(x)), 1.0))
 

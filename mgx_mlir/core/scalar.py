@@ -103,6 +103,10 @@ class ScalarBuilder(Protocol):
         """f32 only."""
         ...
 
+    def sigmoid(self, x: Number) -> Scalar:
+        """1 / (1 + exp(-x))."""
+        ...
+
     def erf(self, x: Number) -> Scalar:
         """f32 only; the sign of a zero may be lost."""
         ...

@@ -244,6 +244,10 @@ class ArithScalars:
     def tanh(self, x: ScalarLike) -> TypedScalar:
         return self._float(math.TanhOp, x)
 
+    def sigmoid(self, x: ScalarLike) -> TypedScalar:
+        found = scalar_math.sigmoid_by_exp(cast(ScalarBuilder, self), self._one(x))
+        return cast(TypedScalar, found)
+
     def erf(self, x: ScalarLike) -> TypedScalar:
         return self._float(math.ErfOp, x)
 

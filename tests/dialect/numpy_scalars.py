@@ -10,6 +10,7 @@ import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
+from mgx_mlir.dialects.migraphx import scalar_math
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +141,9 @@ class NumpyScalars:
 
     def tanh(self, x: Any) -> Value:
         return self._f32(np.tanh, x)
+
+    def sigmoid(self, x: Any) -> Value:
+        return scalar_math.sigmoid_by_exp(self, self._one(lambda v: v, x))
 
     def erf(self, x: Any) -> Value:
         return self._f32(lambda v: np.asarray(np.frompyfunc(math.erf, 1, 1)(v), float) + 0.0, x)

@@ -238,6 +238,13 @@ SHAPES = {
     "in place": loops.ConvShape(2, (9, 11), 24, 48, (3, 2), (2, 1), (1, 1), (0, 0), (4, 10)),
     "dilated": loops.ConvShape(1, (20, 17), 32, 32, (3, 3), (1, 1), (3, 2), (3, 2), (20, 17)),
     "planar": loops.ConvShape(2, (40, 45), 3, 32, (7, 7), (2, 2), (1, 1), (3, 3), (20, 23), True),
+    "from row to row": loops.ConvShape(2, (7, 7), 24, 32, (1, 1), (1, 1), (1, 1), (0, 0), (7, 7)),
+    "strided, from row to row": loops.ConvShape(
+        1, (14, 14), 256, 48, (3, 3), (2, 2), (1, 1), (0, 0), (7, 7)
+    ),
+    "dilated, from row to row": loops.ConvShape(
+        2, (7, 7), 16, 16, (3, 3), (1, 1), (2, 1), (2, 1), (7, 7)
+    ),
     "beyond the image": loops.ConvShape(1, (2, 3), 16, 16, (3, 3), (1, 1), (1, 1), (4, 5), (9, 11)),
 }
 
@@ -247,6 +254,15 @@ SHAPES = {
 def test_loops(name: str, isa: Isa) -> None:
     """The code of every processor runs on a wider one, too."""
     _loops_agree(SHAPES[name], isa)
+
+
+@pytest.mark.parametrize("name", [name for name in SHAPES if name.endswith("row to row")])
+def test_tiles_go_on_from_row_to_row(name: str) -> None:
+    """Seven pixels are more than a tile of few registers has, and two tiles of too few sums."""
+    cut = loops.plan(SHAPES[name], AVX2)
+    assert cut is not None
+    assert cut.across
+    assert cut.pixels == 6
 
 
 OPEN = {

@@ -117,3 +117,35 @@ def test_transposes_to_a_short_last_dim(opened: bool) -> None:
         x = r.standard_normal(d, np.float32)
         for y, p in zip(program.run({"x": x}), SHORT, strict=True):
             np.testing.assert_array_equal(y, x.transpose(p))
+
+
+TURNED = (
+    ((9, 8), (1, 0)),
+    ((130, 70), (1, 0)),
+    ((3, 17, 20), (0, 2, 1)),
+    ((20, 3, 17), (2, 1, 0)),
+    ((17, 3, 4, 33), (3, 1, 2, 0)),
+    ((2, 64, 5, 13), (0, 2, 3, 1)),
+    ((7, 300), (1, 0)),
+    ((1, 8, 1, 8), (3, 2, 1, 0)),
+    ((3, 9, 2, 10), (3, 2, 1, 0)),
+)
+
+
+@pytest.mark.parametrize("kind", [onnx.TensorProto.FLOAT, onnx.TensorProto.INT32])
+def test_transposes_of_squares(kind: int, threads: int) -> None:
+    """Rows become lanes: extents that are no multiple of the lanes, of a tile, or less than one."""
+    nodes = [
+        helper.make_node("Transpose", [f"x{i}"], [f"y{i}"], perm=list(p))
+        for i, (_, p) in enumerate(TURNED)
+    ]
+    inputs = {f"x{i}": d for i, (d, _) in enumerate(TURNED)}
+    found = {f"y{i}": [d[j] for j in p] for i, (d, p) in enumerate(TURNED)}
+    program = mgx_mlir.compile(
+        _model(nodes, inputs, found, kind), target="cpu", threads=threads, cache=False
+    )
+    r = np.random.default_rng(2)
+    dtype = helper.tensor_dtype_to_np_dtype(kind)
+    given = {n: r.integers(-(2**30), 2**30, d).astype(dtype) for n, d in inputs.items()}
+    for y, (n, x), (_, p) in zip(program.run(given), given.items(), TURNED, strict=True):
+        np.testing.assert_array_equal(y, x.transpose(p), n)

@@ -11,7 +11,7 @@ Batch, height and width may be open (DYN): the run then says how far the last wo
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -35,6 +35,9 @@ from mgx_mlir.passes.lower.index_builder import IndexBuilder
 FILLED = 0.75  # of the rows of a tile
 ROW_PIXELS = 448  # output pixels of a work-group
 STRIP = 48  # columns of a work-group, where the whole width is open or too much
+ACROSS = 0.95  # of the time of tiles of rows, for which tiles go on from row to row
+FEW_ROWS = 8
+MANY = 32  # registers, with which tiles are wide enough at any number of pixels
 QUAD = 4  # channels that are copied at a time, at least
 ENOUGH = 32  # channels of a block that are worth the whole width
 GROUPS = 8  # work-groups that a convolution is cut into where it can be
@@ -63,12 +66,17 @@ def plan(shape: ConvShape, isa: Isa) -> ConvPlan | None:
     if high != DYN:
         parts = -(-high // rows)
         rows = -(-high // parts)  # blocks of about one size
+        if isa.registers < MANY:  # rather of one, whose tiles may go on from row to row
+            rows = next((d for d in range(rows, rows // 2, -1) if not high % d), rows)
+            parts = -(-high // rows)
     if wide != DYN:
         parts *= -(-wide // strip.columns)
     count = -(-shape.outputs // (vectors * isa.lanes))
     groups = max(1, min(count, GROUPS // (parts * max(1, shape.batch))))
     panels = next(n for n in range(-(-count // groups), count + 1) if count % n == 0)
-    return ConvPlan(rows, strip.columns, panels, vectors * isa.lanes, pixels, strip.block)
+    cut = ConvPlan(rows, strip.columns, panels, vectors * isa.lanes, pixels, strip.block)
+    known = DYN not in shape.counts and not high % rows and not wide % strip.columns
+    return _across(shape, cut, isa) if known else cut
 
 
 def _tile(shape: ConvShape, isa: Isa) -> tuple[int, int]:
@@ -82,9 +90,33 @@ def _tile(shape: ConvShape, isa: Isa) -> tuple[int, int]:
     if wide == DYN:
         return usable[0]
     fits = [(-(-wide // -(-wide // rows)), columns, rows) for rows, columns in usable]
+    if isa.registers < MANY and not (shape.unit or shape.planar):
+        return fits[0][:2]  # tiles that rows do not fill go on from row to row
     filled = (f for f in fits if -(-wide // f[0]) * f[2] * FILLED <= wide)
     pixels, columns, _ = next(filled, max(fits, key=lambda f: f[0] * f[1]))
     return pixels, columns
+
+
+def _across(shape: ConvShape, cut: ConvPlan, isa: Isa) -> ConvPlan:
+    """Return the cut with tiles that go on from row to row, where those of rows have too few sums.
+
+    A tile takes as long as one of `isa.least_sums` registers at least.
+    """
+    if isa.registers >= MANY or shape.unit or shape.planar:
+        return cut  # a tile that rows fill is found among those of many registers
+    vectors = cut.width // isa.lanes
+    most = max(rows for rows, columns in isa.tiles if columns == vectors)
+
+    def work(pixels: int) -> int:
+        return max(pixels * vectors, isa.least_sums)
+
+    own, rest = divmod(cut.columns, cut.pixels)
+    by_row = cut.rows * (own * work(cut.pixels) + (work(rest) if rest else 0))
+    count = -(-cut.rows * cut.columns // most)
+    long = -(-cut.rows * cut.columns // count)
+    short = count * long - cut.rows * cut.columns
+    across = (count - short) * work(long) + short * work(long - 1)
+    return replace(cut, pixels=most, across=True) if across < ACROSS * by_row else cut
 
 
 def _strip(shape: ConvShape, pixels: int) -> _Strip | None:
@@ -107,8 +139,13 @@ def _widths(wide: int, pixels: int) -> Iterator[int]:
         yield wide
     tiles = max(1, STRIP // pixels)
     while tiles:
-        if wide == DYN or tiles * pixels < wide:
-            yield tiles * pixels
+        columns = tiles * pixels
+        if wide == DYN:
+            yield columns
+        elif columns < wide:
+            # rather strips of one size, whose tiles are known
+            even = (d for d in range(columns * 5 // 4, columns // 2, -1) if not wide % d)
+            yield next(even, columns)
         tiles //= 2
 
 
@@ -139,7 +176,8 @@ def _block(shape: ConvShape, columns: int) -> int | None:
         and _rows(shape, _Strip(columns, b)) >= 1
     ]
     high = shape.counts[0]
-    wanted = 4 if high == DYN else min(high, 4)
+    # few rows are all in one work-group, or weights would be read twice for little
+    wanted = 4 if high == DYN or high > FEW_ROWS else high
     enough = (b for b in fits if _rows(shape, _Strip(columns, b)) >= wanted)
     return next(enough, fits[-1] if fits else None)
 

@@ -59,6 +59,7 @@ class ConvolutionLoops:
         high, wide = extents.counts
         self.rows = self.part(self.row, cut.rows, high)
         self.columns = self.part(self.column, cut.columns, wide)
+        self.offsets: list[Index] = []  # of a tile's pixels from the first, in elements
         self.first_channel = k.mul(self.panel, cut.width)
         self.channels = self.part(self.first_channel, cut.panels * cut.width, shape.outputs)
         # how far apart, in elements of the scratch or the input, are neighbours
@@ -222,11 +223,35 @@ class ConvolutionLoops:
         k = self.k
 
         def panel(p: Index, carried: list[ir.Value]) -> list[ir.Value]:
+            if self.cut.across:
+                return self.pixels_of_all(source, b, p, carried)
             return k.loop(
                 0, self.rows, 1, carried, lambda r, c: self.pixels_of_row(source, b, p, r, c)
             )
 
         return self.each(0, self.cut.panels, 1, tiles, panel)
+
+    def pixels_of_all(
+        self, source: ir.Value, b: Index, p: Index, tiles: list[ir.Value]
+    ) -> list[ir.Value]:
+        """Build tiles of about one size of all pixels, from row to row."""
+        k, (rows, wide) = self.k, (self.rows, self.columns)
+        assert isinstance(rows, int)
+        assert isinstance(wide, int)
+        count = -(-rows * wide // self.cut.pixels)
+        long = -(-rows * wide // count)
+        middle = (count - (count * long - rows * wide)) * long
+
+        def some(size: int) -> Callable[[Index, list[ir.Value]], list[ir.Value]]:
+            def tile(n: Index, carried: list[ir.Value]) -> list[ir.Value]:
+                flat = [k.add(n, i) for i in range(size)]
+                places = [(k.div(m, wide), k.rem(m, wide)) for m in flat]
+                return self.tile(source, b, p, places, carried)
+
+            return tile
+
+        tiles = self.each(0, middle, long, tiles, some(long))
+        return self.each(middle, rows * wide, max(1, long - 1), tiles, some(long - 1))
 
     def pixels_of_row(
         self, source: ir.Value, b: Index, p: Index, r: Index, tiles: list[ir.Value]
@@ -234,14 +259,17 @@ class ConvolutionLoops:
         """Build the tiles along a row: as many whole ones as there are, then what is left."""
         k, pixels = self.k, self.cut.pixels
 
+        def tile(q: Index, count: int, carried: list[ir.Value]) -> list[ir.Value]:
+            return self.tile(source, b, p, [(r, k.add(q, i)) for i in range(count)], carried)
+
         def some(count: int) -> Callable[[Index, list[ir.Value]], list[ir.Value]]:
-            return lambda q, carried: self.tile(source, b, p, r, q, count, carried)
+            return lambda q, carried: tile(q, count, carried)
 
         if isinstance(self.columns, int):
             whole = self.columns // pixels * pixels
             tiles = self.each(0, whole, pixels, tiles, some(pixels))
             if whole < self.columns:
-                tiles = self.tile(source, b, p, r, whole, self.columns - whole, tiles)
+                tiles = tile(whole, self.columns - whole, tiles)
             return tiles
         at: Index = 0
         while pixels:
@@ -264,21 +292,25 @@ class ConvolutionLoops:
         return self.k.loop(start, stop, step, carried, body)
 
     def tile(
-        self, source: ir.Value, b: Index, p: Index, r: Index, q: Index, pixels: int,
+        self, source: ir.Value, b: Index, p: Index, places: Sequence[tuple[Index, Index]],
         tiles: list[ir.Value],
     ) -> list[ir.Value]:  # fmt: skip
-        """`pixels` pixels from (r, q) on of panel `p`: sums, and what follows them."""
-        k, s, lanes = self.k, self.shape, self.isa.lanes
+        """Make some pixels (row, column) of panel `p`: sums, and what follows them."""
+        k, s, lanes, pixels = self.k, self.shape, self.isa.lanes, len(places)
         panel = k.add(self.panel, p)
-        base = k.add(k.mul(k.mul(r, s.stride[0]), self.pitch), k.mul(q, s.stride[1] * self.step))
+        base = self.start_of(*places[0])
+        apart = s.stride[1] * self.step
+        self.offsets = [i * apart for i in range(pixels)]
+        if self.cut.across and not self.is_line:
+            self.offsets = [k.sub(self.start_of(*at), base) for at in places]
         if s.in_place:
             top = k.add(k.mul(self.image, self.extents.size[0]), k.mul(self.row, s.stride[0]))
             left = k.mul(self.column, s.stride[1] * self.step)
             base = k.add(base, k.mul(top, self.pitch), left)
         columns = [k.add(k.mul(p, self.cut.width), j * lanes) for j in range(self.vectors)]
         spots = [
-            ([0, r, k.add(q, i), c], self.ragged and j == self.vectors - 1)
-            for i in range(pixels)
+            ([0, r, q, c], self.ragged and j == self.vectors - 1)
+            for r, q in places
             for j, c in enumerate(columns)
         ]
         init = zero = self.starts(panel) * pixels
@@ -314,6 +346,18 @@ class ConvolutionLoops:
 
         return k.when(k.is_equal(b, self.blocks - 1), last, kept, [t.type for t in tiles])
 
+    @property
+    def is_line(self) -> bool:
+        """Whether the pixels that follow a row's last are those of the next row."""
+        s = self.shape
+        whole = s.kernel == s.stride == (1, 1)
+        return whole and s.in_place and s.size[1] == s.counts[1] == self.cut.columns
+
+    def start_of(self, r: Index, q: Index) -> Index:
+        """Return where the window of a pixel starts, in elements of the scratch or the image."""
+        k, s = self.k, self.shape
+        return k.add(k.mul(k.mul(r, s.stride[0]), self.pitch), k.mul(q, s.stride[1] * self.step))
+
     def starts(self, panel: Index) -> list[ir.Value]:
         """Return what the sums of each register of a panel begin with."""
         return [self.k.splat(0.0, self.isa.lanes)] * self.vectors
@@ -346,11 +390,10 @@ class ConvolutionLoops:
     ) -> list[ir.Value]:  # fmt: skip
         """Return the accumulators with the products of one tap. weights: their index."""
         k, lanes = self.k, self.isa.lanes
-        apart = self.shape.stride[1] * self.step
         columns = [k.read(self.w, [*weights, j * lanes], lanes) for j in range(self.vectors)]
         out: list[ir.Value] = []
         for i in range(pixels):
-            value = k.broadcast(k.element(source, [k.add(at, i * apart)]), lanes)
+            value = k.broadcast(k.element(source, [k.add(at, self.offsets[i])]), lanes)
             for j, w in enumerate(columns):
                 out.append(k.fma(value, w, acc[i * self.vectors + j]))
         return out

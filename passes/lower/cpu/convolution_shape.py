@@ -107,7 +107,7 @@ class ConvPlan:
     """How a convolution is cut.
 
     A work-group has `rows` by `columns` pixels and `panels` of `width` channels; tiles are `pixels`
-    by a panel, `block` input channels at a time.
+    by a panel, `block` input channels at a time; across: they go on from row to row.
     """
 
     rows: int
@@ -116,3 +116,4 @@ class ConvPlan:
     width: int
     pixels: int
     block: int
+    across: bool = False

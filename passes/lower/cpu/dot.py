@@ -40,8 +40,8 @@ Tiles = list[ir.Value]
 GROUPS = 16  # work-groups that a product is cut into where it can be: 2 to 8 workers share them
 GROUP_WORK = 1 << 18  # multiply-adds, or weights with few rows, that are worth a work-group
 ROW_BYTES = 2 << 20  # of the rows of a work-group, which it reads again for each panel
-# what a tile reaches of the peak, by its registers along the columns
-REACHED = {1: 0.85, 2: 0.97}
+
+ALONE = 24  # columns that one row alone reads at a time: fewer leave memory waiting
 
 
 @dataclass(frozen=True)
@@ -143,8 +143,14 @@ def _tile(rows: int | None, columns: int | None, isa: Isa) -> tuple[int, int]:
         return tiles[0]
 
     def cost(tile: tuple[int, int]) -> float:
-        width = tile[1] * isa.lanes
-        return -(-columns // width) * width / REACHED.get(tile[1], 1.0)
+        high, registers = tile
+        width = registers * isa.lanes
+        if rows == 1:
+            return -(-columns // width) * width / min(1.0, width / ALONE)
+        if rows:
+            high = -(-rows // -(-rows // high))
+        reached = isa.reached[registers - 1] * min(1.0, high * registers / isa.least_sums)
+        return -(-columns // width) * width / reached
 
     return min(tiles, key=cost)
 

@@ -27,6 +27,8 @@ from mgx_mlir.passes.lower.scalar import (
 )
 from mgx_mlir.passes.lower.scalar import widen as widen_scalar
 
+SQUARE = 8  # rows that are turned together
+
 
 class StoredScalars(VectorScalars):
     """VectorScalars that also round to types of 16 bits, with an exp of their own."""
@@ -37,6 +39,13 @@ class StoredScalars(VectorScalars):
         if one.dtype is not dtypes.FLOAT:
             return super().exp(one)
         return TypedScalar(exponential.exp_of_any(self.k, one.value), dtypes.FLOAT)
+
+    def sigmoid(self, x: ScalarLike) -> TypedScalar:
+        """Return 1 / (1 + e^-x), of f32 without the exp's own care for what is far away."""
+        one = self._one(x)
+        if one.dtype is not dtypes.FLOAT:
+            return super().sigmoid(one)
+        return TypedScalar(exponential.sigmoid(self.k, one.value), dtypes.FLOAT)
 
     def rounded(self, x: TypedScalar, dtype: DType) -> TypedScalar:
         """Round to a narrow type and return to the type that is computed in."""
@@ -215,6 +224,8 @@ class Elements:
         """Vectors as the rows of a matrix, turned: its columns."""
         kind = ir.VectorType(vectors[0].type)
         shape = [len(vectors), kind.shape[0]]
+        if shape == [SQUARE, SQUARE] and _is_word(kind.element_type):
+            return turned_square(vectors)
         whole = constant_of(
             ir.VectorType.get(shape, kind.element_type),
             ir.DenseElementsAttr.get_splat(
@@ -225,6 +236,39 @@ class Elements:
             whole = vector.InsertOp(v, whole, [], [i]).result
         turned = self.group.transpose(whole)
         return [vector.ExtractOp(turned, [], [i]).result for i in range(shape[1])]
+
+
+def turned_square(rows: Sequence[ir.Value]) -> list[ir.Value]:
+    """Turn 8 vectors of 8 elements of 32 bits, each shuffle one instruction of AVX2.
+
+    Neighbours of two rows are interleaved within halves of a register, then pairs of neighbours,
+    then halves change places.
+    """
+
+    def both(a: ir.Value, b: ir.Value, *orders: Sequence[int]) -> list[ir.Value]:
+        return [vector.ShuffleOp(a, b, list(order)).result for order in orders]
+
+    singles = [
+        v
+        for i in range(0, SQUARE, 2)
+        for v in both(
+            rows[i], rows[i + 1], (0, 8, 1, 9, 4, 12, 5, 13), (2, 10, 3, 11, 6, 14, 7, 15)
+        )
+    ]
+    pairs: list[ir.Value] = []
+    for i in (0, 4):
+        for j in (0, 1):
+            pairs += both(
+                singles[i + j], singles[i + j + 2],
+                (0, 1, 8, 9, 4, 5, 12, 13), (2, 3, 10, 11, 6, 7, 14, 15),
+            )  # fmt: skip
+    low = [both(pairs[i], pairs[i + 4], (0, 1, 2, 3, 8, 9, 10, 11))[0] for i in range(4)]
+    high = [both(pairs[i], pairs[i + 4], (4, 5, 6, 7, 12, 13, 14, 15))[0] for i in range(4)]
+    return [*low, *high]
+
+
+def _is_word(t: ir.Type) -> bool:
+    return isinstance(t, ir.F32Type) or (isinstance(t, ir.IntegerType) and t.width == 32)
 
 
 def _zero(t: ir.Type) -> ir.Attribute:

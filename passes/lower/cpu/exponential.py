@@ -25,7 +25,6 @@ COEFFICIENTS = (
     1.0,
 )
 
-HIGHEST = 88.0  # exp of more is infinity
 OVERFLOW = 88.72283172607422  # the last f32 whose exp is one
 LOG2E_REST = 1.925963033500011e-08  # log2(e), less what f32 has of it
 TANH_END = 9.0  # tanh of more is 1
@@ -39,6 +38,19 @@ def exp(k: WorkgroupBuilder, x: ir.Value, rest: float = 0.0) -> ir.Value:
 
     rest: what f32 loses of log2(e), which matters for large elements only.
     """
+    lanes = ir.VectorType(x.type).shape[0]
+
+    def c(number: float) -> ir.Value:
+        return k.splat(number, lanes)
+
+    scaled = _power(k, x, rest)
+    # what is not below, NaN among it: a mask that is as the processor's compare gives it
+    inside = arith.CmpFOp(10, x, c(LOWEST)).result  # uge
+    return arith.SelectOp(inside, scaled, c(0.0)).result
+
+
+def _power(k: WorkgroupBuilder, x: ir.Value, rest: float = 0.0) -> ir.Value:
+    """e to the power of a vector, of LOWEST where elements are below that."""
     lanes = ir.VectorType(x.type).shape[0]
 
     def c(number: float) -> ir.Value:
@@ -58,10 +70,7 @@ def exp(k: WorkgroupBuilder, x: ir.Value, rest: float = 0.0) -> ir.Value:
     exponent = arith.BitcastOp(kind, shifted).result
     bits = arith.BitcastOp(kind, power).result
     moved = arith.ShLIOp(exponent, k.splat(23, lanes, dtypes.INT32)).result
-    scaled = arith.BitcastOp(x.type, arith.AddIOp(bits, moved).result).result
-    # what is not below, NaN among it: a mask that is as the processor's compare gives it
-    inside = arith.CmpFOp(10, x, c(LOWEST)).result  # uge
-    return arith.SelectOp(inside, scaled, c(0.0)).result
+    return arith.BitcastOp(x.type, arith.AddIOp(bits, moved).result).result
 
 
 def exp_of_any(k: WorkgroupBuilder, x: ir.Value) -> ir.Value:
@@ -82,12 +91,13 @@ def bounded(k: WorkgroupBuilder, x: ir.Value, most: float) -> ir.Value:
 
 
 def sigmoid(k: WorkgroupBuilder, x: ir.Value) -> ir.Value:
-    """1 / (1 + e^-x) of any vector of f32."""
+    """1 / (1 + e^-x) of any vector of f32; 0 where e^-x is infinity."""
     lanes = ir.VectorType(x.type).shape[0]
-    one, most = k.splat(1.0, lanes), k.splat(HIGHEST, lanes)
-    back = arith.NegFOp(x).result
-    back = arith.SelectOp(arith.CmpFOp(2, back, most).result, most, back).result
-    return arith.DivFOp(one, arith.AddFOp(one, exp(k, back)).result).result
+    one = k.splat(1.0, lanes)
+    total = arith.AddFOp(one, _power(k, arith.NegFOp(x).result)).result
+    # whatever the power is there
+    far = arith.CmpFOp(4, x, k.splat(-OVERFLOW, lanes)).result  # olt: false for NaN
+    return arith.SelectOp(far, k.splat(0.0, lanes), arith.DivFOp(one, total).result).result
 
 
 def tanh(k: WorkgroupBuilder, x: ir.Value) -> ir.Value:

@@ -37,7 +37,6 @@ Vector = ir.Value
 Tensors = dict[str, ir.Value]
 
 ROWS = 4  # of a tile and of a work-group: with 4 gates as many sums as a product's tile has
-SUMS = 16  # registers of sums that hide the latency of the multiply-adds
 STREAMS = 4  # registers of hidden units that a tile reads R of: more fall into the same sets
 
 
@@ -84,7 +83,7 @@ class Network:
         """Return the rows of a work-group; 0: not one row's states fit into scratch."""
         room = SCRATCH_BYTES // (4 * self.scratch_rows * self.registers(isa.lanes) * isa.lanes)
         widest = max(len(g) for g in self.groups)
-        most = min(ROWS, room, max(1, isa.dot_tiles[0][0] * isa.dot_tiles[0][1] // widest))
+        most = min(ROWS, room, max(1, isa.sums // widest))
         if most < 1 or not isinstance(batch, int):
             return max(most, 0)
         return -(-batch // -(-batch // most)) if batch else most
@@ -159,11 +158,15 @@ class _Body:
         self.rows: Index = self.most if whole else k.min(self.most, k.sub(batch, self.row))
         if network.quantized:
             self.rows = batch
-        self.count = network.registers(isa.lanes)
+        self.count, self.sums = network.registers(isa.lanes), isa.sums
+        # of the last group's rows, where the batch is known
+        self.last = batch % self.most if isinstance(batch, int) else 0
         self.names: list[str] = []
         self.t: Index = 0
         self.now: Index = 0  # where the states of this step and of the next begin
         self.next: Index = 0
+        # few registers hold the states alone, besides the sums, while columns pass
+        self.columns_first = isa.registers >= 32
         self.codes = StateCodes(k, isa, network.hidden, inputs)
 
     # ---- the loops ---------------------------------------------------------------------------
@@ -249,11 +252,17 @@ class _Body:
             return self.named(k.loop(whole, self.rows, 1, values, single))
         if self.most == 1:
             return self.tiles(0, 1, made)
+
+        def rest() -> list[ir.Value]:
+            if self.last:
+                return self.values(self.tiles(0, self.last, made))
+            return k.loop(0, self.rows, 1, values, single)
+
         return self.named(
             k.when(
                 k.is_equal(self.rows, self.most),
                 lambda: self.values(self.tiles(0, self.most, made)),
-                lambda: k.loop(0, self.rows, 1, values, single),
+                rest,
                 [v.type for v in values],
             )
         )
@@ -261,7 +270,7 @@ class _Body:
     def tiles(self, row: Index, high: int, made: Tensors) -> Tensors:
         """Run one step of `high` rows: every group of gates, in tiles of registers."""
         for i, group in enumerate(self.n.groups):
-            wide = max(1, min(STREAMS, SUMS // (len(group) * high)))
+            wide = max(1, min(STREAMS, self.sums // (len(group) * high)))
             made = self.along(
                 wide, made, lambda p, count, m, i=i: self.tile(i, (row, high), (p, count), m)
             )
@@ -324,21 +333,32 @@ class _Body:
         k, (p, count) = self.k, place
         gates = len(init) // (len(rows) * count)
 
+        spots = [(j, g) for j in range(count) for g in range(gates)]
+
+        def column(d: Index, j: int, g: int) -> ir.Value:
+            at = [self.direction, k.add(p, j), d, g * self.lanes]
+            return k.read(self.inputs[weights], at, self.lanes)
+
+        def state(d: Index, place: list[Index]) -> ir.Value:
+            *outer, first = place
+            return k.broadcast(k.element(source, [*outer, k.add(first, d)]), self.lanes)
+
         def depth(d: Index, sums: list[ir.Value]) -> list[ir.Value]:
-            columns = [
-                k.read(
-                    self.inputs[weights],
-                    [self.direction, k.add(p, j), d, g * self.lanes],
-                    self.lanes,
-                )
-                for j in range(count)
-                for g in range(gates)
-            ]
-            out: list[ir.Value] = []
-            for i, (*outer, first) in enumerate(rows):
-                h = k.broadcast(k.element(source, [*outer, k.add(first, d)]), self.lanes)
-                for at, column in enumerate(columns):
-                    out.append(k.fma(h, column, sums[i * len(columns) + at]))
+            out = list(sums)
+            if self.columns_first:
+                columns = [column(d, *spot) for spot in spots]
+                for i, row in enumerate(rows):
+                    h = state(d, row)
+                    for at, c in enumerate(columns):
+                        to = i * len(spots) + at
+                        out[to] = k.fma(h, c, sums[to])
+                return out
+            states = [state(d, row) for row in rows]
+            for at, spot in enumerate(spots):
+                c = column(d, *spot)
+                for i, h in enumerate(states):
+                    to = i * len(spots) + at
+                    out[to] = k.fma(h, c, sums[to])
             return out
 
         return k.loop(0, self.n.hidden, 1, init, depth)

@@ -1,7 +1,7 @@
 """A view that changes two blocks of dims over, of which only the run knows the extents: a kernel.
 
-Squares of as many rows as a register has lanes are turned in registers. With extents that are known
-the backend does as well.
+Squares of as many rows as a register has lanes are turned in registers. Where all extents are known
+turned.py has the loops, for processors on which the backend does less well.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir, vector
 from mgx_mlir.passes.lower import views
 from mgx_mlir.passes.lower.context import LoweringContext
+from mgx_mlir.passes.lower.cpu import turned
 from mgx_mlir.passes.lower.cpu.axis_view import tile_size
 from mgx_mlir.passes.lower.cpu.isa import Isa
 from mgx_mlir.passes.lower.cpu.workgroup_builder import (
@@ -31,14 +32,14 @@ SQUARE = 8  # lanes that are turned together, at most
 def lower(e: LoweringContext, x: Expr, isa: Isa) -> ir.Value | None:
     """Return the tensor of a view [.., R, C] -> [.., C, R], where R and C are one dim or several.
 
-    None: it is another view, its extents are known, or it is of a type that is not turned.
+    None: it is another view, the backend does as well, or it is of a type that is not turned.
     """
     source, reads = behind_views(x)
     if not isinstance(source, Leaf) or source.type.dtype not in TYPES:
         return None
     wanted = e.expr_extents(x)
     if all(isinstance(d, int) for d in wanted):
-        return None
+        return turned.lower(e, x, isa)
     extents = e.extents(source.value)
     found = _blocks(reads, extents, wanted)
     if found is None:
