@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import OPS, is_a, op_class, spread
+from mgx_mlir.core.op import OPS, is_a, op_class, segment_sizes, spread
 from mgx_mlir.dialects.migraphx.control import If, Loop, Yield
 from mgx_mlir.rewrite.passes import Pass
 
@@ -19,7 +19,7 @@ class DeadCodeElimination(Pass):
     """Erase ops without side effects whose results are unused, in every region.
 
     Results of an `if` that nobody uses go as well, with what its branches compute for them, and
-    so do scan outputs of a loop.
+    so do scan outputs of a loop. What a loop carries without a change its body reads from outside.
     """
 
     name: ClassVar[str] = "dead_code_elimination"
@@ -44,8 +44,10 @@ def erase_dead(root: ir.Operation) -> int:
         if has_no_use(op) and is_removable(op):
             op.erase()
             erased += 1
-        elif is_a(op, (If, Loop)):
+        elif is_a(op, If):
             erased += drop_unused_results(op)
+        elif is_a(op, Loop):
+            erased += drop_unchanged(op) or drop_unused_results(op)
     return erased
 
 
@@ -100,6 +102,47 @@ def drop_unused_results(op: ir.Operation) -> int:
         with last.location, ir.InsertionPoint(last):
             OPS["yield"]([last.operands[i] for i in [*yields, *(len(yields) + i for i in kept)]])
         last.erase()
+    for i, r in zip(kept, new.results, strict=True):
+        results[i].replace_all_uses_with(r)
+    op.erase()
+    return 1 + erase_dead(new)
+
+
+def drop_unchanged(op: ir.Operation) -> int:
+    """Rebuild a loop without the carried values that no iteration changes.
+
+    Return how many ops went with them.
+    """
+    body = op.regions[0].blocks[0]
+    last = body.operations[len(body.operations) - 1].operation
+    arguments, results = list(body.arguments), list(op.results)
+    carried = list(op.operands)[2:]
+    changed: list[int] = []
+    for i, (v, argument, r) in enumerate(zip(carried, arguments[2:], results, strict=False)):
+        if last.operands[1 + i] != argument or not v.type == argument.type == r.type:
+            changed.append(i)
+            continue
+        r.replace_all_uses_with(v)
+        argument.replace_all_uses_with(v)
+    if len(changed) == len(carried):
+        return 0
+    kept = [*changed, *range(len(carried), len(results))]
+    types = [results[i].type for i in kept]
+    operands = [*list(op.operands)[:2], *(carried[i] for i in changed)]
+    with op.location, ir.InsertionPoint(op):
+        attributes = dict(op.attributes.items())
+        attributes["resultSegmentSizes"] = ir.DenseI32ArrayAttr.get(spread(types))
+        taken = [[v.type] for v in operands[:2]] + [[v.type for v in operands[2:]]]
+        sizes = segment_sizes(Loop.OPERANDS, taken)
+        attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(sizes)
+        new = ir.Operation.create(op.name, types, operands, attributes, regions=1)
+    body.append_to(new.regions[0])
+    for i in reversed(range(len(carried))):
+        if i not in changed:
+            body.erase_argument(2 + i)
+    with last.location, ir.InsertionPoint(last):
+        OPS["yield"]([last.operands[0], *(last.operands[1 + i] for i in kept)])
+    last.erase()
     for i, r in zip(kept, new.results, strict=True):
         results[i].replace_all_uses_with(r)
     op.erase()

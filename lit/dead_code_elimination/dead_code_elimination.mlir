@@ -97,3 +97,34 @@ func.func @scan(%n: tensor<i64>, %c: tensor<i1>, %x: tensor<2xf32>) -> tensor<?x
   }) {scan_output_directions = array<i64: 0, 1>} : (tensor<i64>, tensor<i1>, tensor<2xf32>) -> (tensor<2xf32>, tensor<?x2xf32>, tensor<?x2xf32>)
   return %0#2 : tensor<?x2xf32>
 }
+
+// -----
+
+// What a loop carries without a change is read from outside; what it changes it goes on carrying.
+// CHECK-LABEL: @carried_without_a_change(
+// CHECK: "migraphx.loop"(%arg0, %arg1, %arg2)
+// CHECK: ^bb0(%{{.*}}: tensor<i64>, %[[C:.*]]: tensor<i1>, %[[S:.*]]: tensor<2xf32>):
+// CHECK: %[[A:.*]] = "migraphx.add"(%[[S]], %arg3)
+// CHECK: "migraphx.yield"(%[[C]], %[[A]], %[[S]]) : (tensor<i1>, tensor<2xf32>, tensor<2xf32>)
+// CHECK: return %{{.*}}#0, %arg3, %{{.*}}#1
+func.func @carried_without_a_change(%n: tensor<i64>, %c: tensor<i1>, %s: tensor<2xf32>, %w: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>, tensor<?x2xf32>) {
+  %0:3 = "migraphx.loop"(%n, %c, %w, %s) ({
+  ^bb0(%i: tensor<i64>, %going: tensor<i1>, %weight: tensor<2xf32>, %state: tensor<2xf32>):
+    %1 = "migraphx.add"(%state, %weight) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    "migraphx.yield"(%going, %weight, %1, %state) : (tensor<i1>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) -> ()
+  }) {max_iterations = 8 : i64} : (tensor<i64>, tensor<i1>, tensor<2xf32>, tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>, tensor<?x2xf32>)
+  return %0#1, %0#0, %0#2 : tensor<2xf32>, tensor<2xf32>, tensor<?x2xf32>
+}
+
+// -----
+
+// Near miss: two values that change places.
+// CHECK-LABEL: @carried_in_turn(
+// CHECK: "migraphx.loop"(%arg0, %arg1, %arg2, %arg3)
+func.func @carried_in_turn(%n: tensor<i64>, %c: tensor<i1>, %s: tensor<2xf32>, %w: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+  %0:2 = "migraphx.loop"(%n, %c, %s, %w) ({
+  ^bb0(%i: tensor<i64>, %going: tensor<i1>, %a: tensor<2xf32>, %b: tensor<2xf32>):
+    "migraphx.yield"(%going, %b, %a) : (tensor<i1>, tensor<2xf32>, tensor<2xf32>) -> ()
+  }) {max_iterations = 8 : i64} : (tensor<i64>, tensor<i1>, tensor<2xf32>, tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>)
+  return %0#0, %0#1 : tensor<2xf32>, tensor<2xf32>
+}

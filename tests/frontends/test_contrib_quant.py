@@ -176,4 +176,6 @@ def test_conversions() -> None:
     cases.append(Case("QuantizeLinear", [x, np.float32(0.03)], off_by_one=True))
     wide = g.ints(-9999, 9999, 3, 4)
     cases.append(Case("DequantizeLinear", [wide, np.float32(0.03)]))
+    one = [g.ints(-9, 9, 1), np.array([0.5], np.float32), np.int32(0)]
+    cases.append(Case("DequantizeLinear", one, {"axis": 1}))  # one scale: the axis says nothing
     check(cases)

@@ -47,7 +47,7 @@ def spread(b: Builder, v: Value, x: Value, axis: int, block_size: int) -> Value:
             out = b.slice(out, axes=[axis], starts=[0], ends=[full[axis]])
         return out
     if len(dims) == 1 and rank > 0:
-        if dims[0] == 1 and (rank != 1 or b.dims(x)[0] != 1):
+        if dims[0] == 1:  # whatever the axis is
             v = reshape(b, v, [1] * rank)
         else:
             v = reshape(b, v, channel_dims(rank, axis_in(axis, rank), dims[0]))
