@@ -6,6 +6,7 @@ they get the numbers behind it, for that call, so that they equal each other and
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -34,8 +35,15 @@ class CallTexts:
             return array
         if array.dtype.kind not in "OUT":
             raise RunError(f"input '{name}' expected strings, got {array.dtype.name}")
-        found = [self._number(name, s) for s in array.reshape(-1).tolist()]
-        return np.array(found, np.int64).reshape(array.shape)
+        flat = array.reshape(-1).tolist()
+        try:
+            known = map(self._numbers.get, flat, itertools.repeat(-1))
+            found = np.fromiter(known, np.int64, len(flat))
+        except TypeError:  # an element that is no string, and cannot be looked up
+            found = np.full(len(flat), -1)
+        for i in np.flatnonzero(found < 0).tolist():
+            found[i] = self._number(name, flat[i])
+        return found.reshape(array.shape)
 
     def _number(self, name: str, text: object) -> int:
         if not isinstance(text, str):
