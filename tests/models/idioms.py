@@ -5,6 +5,7 @@ Each function adds one network to a graph; `Drawn` draws its extents, and of whi
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -257,15 +258,84 @@ def squeezed(g: Drawn) -> None:
     g.result(g.op("Tanh", y), 3)
 
 
+def sound(g: Drawn) -> None:
+    """A detector of speech: in each branch of an If frames of a mirrored signal, bins, layers."""
+    signal = g.given(g.extent(1, 2), g.extent(5, 12, 2))
+    wide = g.given(kind=BOOL)
+    graphs = []
+    for window, hop in ((8, 4), (4, 2)):
+        mark, bins = len(g.nodes), window // 2 + 1
+        y = g.op("Pad", signal, g.ints(0, hop, 0, hop), mode="reflect")
+        y = g.op("Unsqueeze", y, g.ints(1))
+        y = g.op("Conv", y, g.weight(2 * bins, 1, window), strides=[hop])
+        ends = [g.ints(n) for n in (0, bins, 2 * bins)]
+        halves = [g.op("Slice", y, a, b, g.ints(1)) for a, b in itertools.pairwise(ends)]
+        y = g.op("Sqrt", g.op("Add", *(g.op("Mul", h, h) for h in halves)))
+        for cin, cout, stride in ((bins, 6, 1), (6, 4, 2)):
+            y = g.op("Conv", y, g.weight(cout, cin, 3), g.vector(cout), pads=[1, 1],
+                     strides=[stride])  # fmt: skip
+            y = g.op("Relu", y)
+        y = g.op("ReduceMean", y, g.ints(2), keepdims=0)
+        graphs.append(branch(g, mark, g.op("Sigmoid", g.linear(y, 4, 2))))
+    g.result(g.op("If", wide, then_branch=graphs[0], else_branch=graphs[1]), 2)
+
+
+def keras(g: Drawn) -> None:
+    """A masked recurrent layer of Keras as a Loop that carries its weights and its length."""
+    width = g.one_of(3, 4)
+    x = g.given(g.extent(1, 5), g.extent(1, 3), width)  # time, batch, width
+    mask = g.op("Greater", x, g.const(-0.5))
+    steps = g.op("Squeeze", g.op("Slice", g.op("Shape", x), g.ints(0), g.ints(1)), g.ints(0))
+    state = g.op("ConstantOfShape", g.op("Slice", g.op("Shape", x), g.ints(1), g.ints(3)),
+                 value=helper.make_tensor("", FLOAT, [1], [0.0]))  # fmt: skip
+    weights = [g.weight(width, width), g.weight(width, width), g.vector(width)]
+    zero = g.const(0, np.int64)
+    names = [f"k{len(g.nodes)}_{n}" for n in ("i", "go", "at", "h", "n", "w", "r", "b")]
+    at, h, end, w, r, bias = names[2:]
+    mark = len(g.nodes)
+    row, here = (g.op("Gather", v, at, axis=0) for v in (x, mask))
+    new = g.op("Add", g.op("MatMul", row, w), g.op("MatMul", h, r))
+    new = g.op("Tanh", g.op("Add", new, bias))
+    kept = g.op("Where", here, new, h)
+    after = g.op("Add", at, g.const(1, np.int64))
+    outs = [
+        g.op("Less", after, end),
+        after,
+        kept,
+        *(g.op("Identity", v) for v in (end, w, r, bias)),
+    ]
+    outs.append(g.op("Identity", kept))
+    nodes, told = cut(g, mark, at)
+    kinds = [INT64, BOOL, INT64, FLOAT, INT64, FLOAT, FLOAT, FLOAT]
+    dims = [[], [], [], None, [], [width, width], [width, width], [width]]
+    given = zip(names, kinds, dims, strict=True)
+    made = zip(outs, [*kinds[1:], FLOAT], strict=True)
+    body = helper.make_graph(
+        nodes, "body",
+        [helper.make_tensor_value_info(n, k, d) for n, k, d in given],
+        [helper.make_tensor_value_info(told[n], k, None) for n, k in made],
+    )  # fmt: skip
+    found = g.op("Loop", "", g.op("Less", zero, steps), zero, state, steps, *weights,
+                 outputs=7, body=body)  # fmt: skip
+    g.result(found[1], 2)
+    g.result(found[6], 3)
+
+
 def branch(g: Drawn, mark: int, *outputs: str) -> onnx.GraphProto:
     """Return the nodes since `mark` as a graph of their own."""
+    nodes, names = cut(g, mark, f"{outputs[0]}_{len(g.weights)}")
+    infos = [helper.make_tensor_value_info(names[o], FLOAT, None) for o in outputs]
+    return helper.make_graph(nodes, "branch", [], infos)
+
+
+def cut(g: Drawn, mark: int, key: str) -> tuple[list[onnx.NodeProto], dict[str, str]]:
+    """Take the nodes since `mark` away, with other names of what they give; return the names."""
     nodes, g.nodes[mark:] = g.nodes[mark:], []
-    names = {o: f"{o}_of_{outputs[0]}_{len(g.weights)}" for node in nodes for o in node.output}
+    names = {o: f"{o}_of_{key}" for node in nodes for o in node.output}
     for node in nodes:
         for place in (node.input, node.output):
             place[:] = [names.get(v, v) for v in place]
-    infos = [helper.make_tensor_value_info(names[o], FLOAT, None) for o in outputs]
-    return helper.make_graph(nodes, "branch", [], infos)
+    return nodes, names
 
 
 IDIOMS: dict[str, Callable[[Drawn], None]] = {
@@ -277,4 +347,6 @@ IDIOMS: dict[str, Callable[[Drawn], None]] = {
     "encoder": encoder,
     "merged": merged,
     "squeezed": squeezed,
+    "sound": sound,
+    "keras": keras,
 }
