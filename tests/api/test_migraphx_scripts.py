@@ -26,8 +26,9 @@ NAMES = {np.dtype(v): k for k, v in DTYPES.items()}
 class Migraphx:
     """The module, with the `gpu` that this machine has."""
 
-    def __init__(self, gpu: Callable[[], Any]) -> None:
+    def __init__(self, gpu: Callable[[], Any], **loading: Any) -> None:
         self.get_target = lambda name: gpu() if name == "gpu" else mgx_mlir.get_target(name)
+        self.load = lambda *given, **options: mgx_mlir.load(*given, **options, **loading)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(mgx_mlir, name)
@@ -39,7 +40,7 @@ class Tensor:
     def __init__(self, lens: list[int], dtype: Any, device: bool) -> None:
         self.lens, self.dtype = lens, np.dtype(dtype)
         self.host = np.zeros(lens, dtype)
-        self.held = mgx_mlir.to_gpu(self.host) if device else None
+        self.held = mgx_mlir.to_gpu(self.host, emulate=True) if device else None
 
     def data_ptr(self) -> int:
         return self.held.data_ptr() if self.held is not None else self.host.ctypes.data
@@ -204,7 +205,7 @@ def test_flux(tmp_path: Path, machine: Machine) -> None:
     stream = 0
     if memory.device:
         held = mgx.get_target("gpu").get_context().create_stream()
-        stream = int(held)
+        stream = held.address
     rng = np.random.default_rng(1)
     for _ in range(2):
         given = {n: rng.standard_normal(d).astype(np.float32) for n, d in shapes.items()}

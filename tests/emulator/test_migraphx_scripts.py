@@ -18,4 +18,5 @@ from tests.api.test_migraphx_scripts import (
 
 @pytest.fixture(scope="module")
 def machine(gpu_arch: str) -> Machine:
-    return Migraphx(lambda: mgx_mlir.get_target("gpu", arch=gpu_arch)), Memory(True)
+    gpu = mgx_mlir.get_target("gpu", arch=gpu_arch, emulate=True)
+    return Migraphx(lambda: gpu, emulate=True), Memory(True)
