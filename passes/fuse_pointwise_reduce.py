@@ -11,7 +11,7 @@ from mgx_mlir.passes.fusion.plan import (
     ANCHOR_RULES,
     POINTWISE_RULES,
     REDUCE_RULES,
-    is_8_bit_dot,
+    is_8_bit_product,
     is_weighted,
     never,
 )
@@ -29,7 +29,7 @@ class FusePointwiseReduce(Pass):
 
     name: ClassVar[str] = "fuse_pointwise_reduce"
     max_inputs: int = option(24, "operands that a kernel may have")
-    quantized: bool = option(False, "8-bit dots take what follows them too")
+    quantized: bool = option(False, "8-bit products take what follows them too")
     weighted: bool = option(False, "8-bit products of constant weights do")
     rewrite_reshapes: bool = option(True, "move reshapes out from between the ops first")
 
@@ -38,5 +38,5 @@ class FusePointwiseReduce(Pass):
         if self.rewrite_reshapes:
             changed = move_reshapes(module, (pointwise_reshape, reduce_reshape), self)
         rules = (*POINTWISE_RULES, *REDUCE_RULES, *ANCHOR_RULES)
-        more = is_8_bit_dot if self.quantized else is_weighted if self.weighted else never
+        more = is_8_bit_product if self.quantized else is_weighted if self.weighted else never
         return form_kernels(module, rules, self.max_inputs, more) or changed

@@ -17,13 +17,15 @@ class PipelineOptions:
 
     fast_math: rewrites that change rounding. fuse: form kernels; else the backend decides what runs
     together. vector_kernels: the processor has loops of our own. widened: the types of which they
-    multiply no matrices and windows: those are computed in f32.
+    multiply no matrices and windows: those are computed in f32. fnuz: a GPU multiplies floats of 8
+    bits of the FNUZ types alone.
     """
 
     fast_math: bool = True
     fuse: bool = True
     vector_kernels: bool = True
     widened: tuple[str, ...] = ()
+    fnuz: bool = False
 
     @property
     def loops(self) -> bool:
@@ -129,7 +131,9 @@ def gpu(o: PipelineOptions) -> tuple[str, ...]:
         "dead_code_elimination",
         "rewrite_pooling",
         "dead_code_elimination",
-        _step("simplify_qdq", products="dot"),  # 8-bit dots as they are
+        _step("fp8_ocp_to_fnuz", when=o.fnuz),
+        _step("propagate_constant", when=o.fnuz),  # its scales and weights
+        "simplify_qdq",  # 8-bit products as they are
         _step("rewrite_gelu", fast_math=o.fast_math),
         _step("optimize_module", fast_math=o.fast_math),
         "rewrite_reduce",
@@ -145,7 +149,9 @@ def gpu(o: PipelineOptions) -> tuple[str, ...]:
         _step("insert_pad", dense=True, leave="windows"),  # kernels pad what they read
         # its kernel knows a factor and a mask of the scores
         _step("fuse_attention", when=o.fuse, fast_math=o.fast_math, flash=True),
-        # each fused op becomes one dispatch; an 8-bit dot together with what follows it
+        # quantising joins the kernels around it as what it consists of
+        _step("rewrite_quantization", when=o.fuse),
+        # each fused op becomes one dispatch; an 8-bit product together with what follows it
         "eliminate_common_subexpression",
         "dead_code_elimination",
         _step("fuse_concat", when=o.fuse),
@@ -169,6 +175,7 @@ def pipeline(
     fuse: bool = True,
     vector_kernels: bool = True,
     widened: tuple[str, ...] = (),
+    fnuz: bool = False,
 ) -> tuple[str, ...]:
     """Return the pipeline of a target under the options of a compile (PipelineOptions).
 
@@ -177,7 +184,7 @@ def pipeline(
     found = PIPELINES.get(target)
     if found is None:
         raise PipelineError(f"no pipeline for target '{target}', known: {', '.join(PIPELINES)}")
-    return found(PipelineOptions(fast_math, fuse, vector_kernels, widened))
+    return found(PipelineOptions(fast_math, fuse, vector_kernels, widened, fnuz))
 
 
 def _steps(*steps: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from mgx_mlir.compiler.dumps import dump_flags
 from mgx_mlir.compiler.settings import CompileSettings
 from mgx_mlir.core.errors import CompileError
 from mgx_mlir.passes.lower.cpu.isa import isa_of
+from mgx_mlir.passes.lower.gpu.mma import multiplies_fnuz
 from mgx_mlir.passes.pipelines import NAMING, pipeline
 from mgx_mlir.programs.program_ir import ProgramIR, argument_types
 from mgx_mlir.rewrite.passes import run_pipeline
@@ -53,6 +54,7 @@ def steps_of(settings: CompileSettings) -> tuple[str, ...]:
         fuse=settings.boundaries,
         vector_kernels=loops,
         widened=() if isa is None else isa.widened,
+        fnuz=settings.target == "gpu" and multiplies_fnuz(settings.arch),
     )
     return environment.adjusted(steps, settings.target)
 

@@ -93,9 +93,9 @@ def never(op: ir.Operation) -> bool:
     return False
 
 
-def is_8_bit_dot(op: ir.Operation) -> bool:
-    """Say whether an op is a dot of 8-bit values."""
-    return is_a(op, QuantDot)
+def is_8_bit_product(op: ir.Operation) -> bool:
+    """Say whether an op is a dot or a convolution of 8-bit values."""
+    return is_a(op, (QuantDot, QuantConvolution))
 
 
 def is_weighted(op: ir.Operation) -> bool:

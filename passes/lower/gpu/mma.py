@@ -83,4 +83,12 @@ INTRINSICS: dict[str, dict[DType, MmaIntrinsic]] = {
     "gfx1201": _RDNA4,
 }
 
-__all__ = ["INTRINSICS", "SIDE", "MmaIntrinsic"]
+
+
+def multiplies_fnuz(arch: str | None) -> bool:
+    """Return whether a GPU multiplies f8E4M3FNUZ matrices, and f8E4M3FN ones not."""
+    known = INTRINSICS.get(arch or "", {})
+    return dtypes.FP8E4M3FNUZ in known and dtypes.FP8E4M3FN not in known
+
+
+__all__ = ["INTRINSICS", "SIDE", "MmaIntrinsic", "multiplies_fnuz"]
