@@ -11,17 +11,22 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import attributes_of
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.broadcasts import Multibroadcast
 from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
+from mgx_mlir.dialects.migraphx.quant import QuantizeLinear
 from mgx_mlir.passes.analysis.qdq_values import Dequantised, dequantised
 from mgx_mlir.rewrite.passes import PatternPass
 from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, pattern
+
+MOST = 448.0  # of f8E4M3FN
 
 
 @pattern(Dot, Convolution)
 def match_fp8ocp_convert_to_fp8fnuz(op: Dot | Convolution, rw: Rewriter) -> Replacement:
     """dot(dq(x, s), dq(w, t)) -> dot(dq(fnuz(x), 2 s), dq(fnuz(w), 2 t)); convolution likewise
 
-    x and w of f8E4M3FN. The same bits in f8E4M3FNUZ are half the value, but for 0x80, which
+    x and w of f8E4M3FN; where x is computed by quantizelinear, that rounds to the other type. The
+    same bits in f8E4M3FNUZ are half the value, but for 0x80, which
     is -0 there and NaN here, and 0x7f and 0xff, the other way round. Exact, but that -0 becomes
     0, as long as twice the scale is finite.
     """
@@ -45,16 +50,46 @@ def _operand(rw: Rewriter, side: Dequantised, dtype: dtypes.DType) -> ir.Value:
     """Build the operand, dequantised from f8E4M3FNUZ."""
     dq = side.op
     zero = None if dq.zero_point is None else as_fnuz(rw, dq.zero_point)
-    twice = rw.mul(dq.scale, 2)
-    value = rw.op("dequantizelinear", as_fnuz(rw, dq.input), twice, zero)
+    value = rw.op("dequantizelinear", as_fnuz(rw, dq.input), _doubled(rw, dq.scale), zero)
     value = side.apply(rw, value)
     if TensorType.of(value).dtype is not dtype:
         value = rw.op("convert", value, target_type=dtype)
     return value
 
 
+def _doubled(rw: Rewriter, scale: ir.Value) -> ir.Value:
+    """Build twice a scale, which stays the repeated constant that it may be."""
+    number = rw.const(scale)
+    if number is not None:
+        return rw.literal(number * number.dtype.type(2), TensorType.of(scale).dtype)
+    view = rw.defining(scale, Multibroadcast)
+    if view is None or len(view.operation.operands) != 1 or not TensorType.of(scale).is_static:
+        return rw.mul(scale, 2)
+    return rw.multibroadcast(_doubled(rw, view.operation.operands[0]), TensorType.of(scale).dims)
+
+
 def as_fnuz(rw: Rewriter, x: ir.Value) -> ir.Value:
-    """Build f8E4M3FNUZ values of half of each f8E4M3FN value."""
+    """Build f8E4M3FNUZ values of half of each f8E4M3FN value.
+
+    What is rounded to f8E4M3FN is rounded to f8E4M3FNUZ at once, within the range of the first: the
+    steps of half the number are the same.
+    """
+    codes = rw.const(x)
+    if codes is not None:
+        bits = codes.view(np.uint8)
+        found = np.where(bits & 0x7F == 0x7F, 0x80, np.where(bits == 0x80, 0, bits))
+        return rw.literal(found.astype(np.uint8).view(dtypes.FP8E4M3FNUZ.np), dtypes.FP8E4M3FNUZ)
+    q = rw.defining(x, QuantizeLinear)
+    if q is not None and q.zero_point is None and TensorType.of(q.input).dtype is dtypes.FLOAT:
+        value = rw.clip(rw.div(q.input, q.scale), -MOST, MOST)
+        own = TensorType.of(value).dims
+        two = rw.multibroadcast(rw.literal(np.float32(2)), own)
+        return rw.op("quantizelinear", value, two, out_type=dtypes.FP8E4M3FNUZ)
+    return _converted(rw, x)
+
+
+def _converted(rw: Rewriter, x: ir.Value) -> ir.Value:
+    """Build f8E4M3FNUZ values by their bits."""
     dims = TensorType.of(x).dims
 
     def code(number: int) -> ir.Value:

@@ -132,7 +132,6 @@ def gpu(o: PipelineOptions) -> tuple[str, ...]:
         "rewrite_pooling",
         "dead_code_elimination",
         _step("fp8_ocp_to_fnuz", when=o.fnuz),
-        _step("propagate_constant", when=o.fnuz),  # its scales and weights
         "simplify_qdq",  # 8-bit products as they are
         _step("rewrite_gelu", fast_math=o.fast_math),
         _step("optimize_module", fast_math=o.fast_math),

@@ -32,3 +32,22 @@ func.func @other(%x: tensor<2x2xf8E5M2>, %w: tensor<2x2xf8E4M3FN>, %s: tensor<2x
   %1 = "migraphx.dot"(%s, %b) : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
   return %0, %1 : tensor<2x2xf32>, tensor<2x2xf32>
 }
+
+// -----
+
+// What is rounded to f8E4M3FN is rounded to f8E4M3FNUZ at once, up to 448; constants are converted.
+// CHECK-LABEL: @rounded
+// CHECK: %[[C:.*]] = "migraphx.clip"
+// CHECK: %[[Q:.*]] = "migraphx.quantizelinear"(%[[C]], {{.*}}) {out_type = f8E4M3FNUZ}
+// CHECK: "migraphx.dequantizelinear"(%[[Q]]
+// CHECK: %[[W:.*]] = "migraphx.literal"() {value = dense<1.000000e+00> : tensor<3x2xf8E4M3FNUZ>}
+// CHECK: "migraphx.dequantizelinear"(%[[W]]
+// CHECK-NOT: migraphx.bit_cast
+func.func @rounded(%x: tensor<2x3xf32>, %s: tensor<2x3xf32>, %t: tensor<3x2xf32>) -> tensor<2x2xf32> {
+  %q = "migraphx.quantizelinear"(%x, %s) {out_type = f8E4M3FN} : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf8E4M3FN>
+  %a = "migraphx.dequantizelinear"(%q, %s) : (tensor<2x3xf8E4M3FN>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  %w = "migraphx.literal"() {value = dense<2.0> : tensor<3x2xf8E4M3FN>} : () -> tensor<3x2xf8E4M3FN>
+  %b = "migraphx.dequantizelinear"(%w, %t) : (tensor<3x2xf8E4M3FN>, tensor<3x2xf32>) -> tensor<3x2xf32>
+  %0 = "migraphx.dot"(%a, %b) : (tensor<2x3xf32>, tensor<3x2xf32>) -> tensor<2x2xf32>
+  return %0 : tensor<2x2xf32>
+}

@@ -84,7 +84,6 @@ INTRINSICS: dict[str, dict[DType, MmaIntrinsic]] = {
 }
 
 
-
 def multiplies_fnuz(arch: str | None) -> bool:
     """Return whether a GPU multiplies f8E4M3FNUZ matrices, and f8E4M3FN ones not."""
     known = INTRINSICS.get(arch or "", {})

@@ -15,6 +15,10 @@ def side(g, dims):
         codes = g.numbers.integers(0, 256, dims).astype(np.uint8)
         codes[codes & 0x7F == 0x7F] &= 0xFE if g.coin(0.8) else 0xFF
         x = g.b.literal(codes.view(ml_dtypes.float8_e4m3fn))
+    elif kind == "fp8e4m3fn" and g.coin(0.4):  # rounded to f8, beyond its range too
+        wide = g.b.mul(g.argument(dims), g.pick(1e-2, 1.0, 600.0))
+        by = g.b.multibroadcast(g.constant((), low=0.1, high=2), dims)
+        x = g.b.op("quantizelinear", wide, by, out_type=dtypes.FP8E4M3FN)
     scale = g.constant((), g.pick("f32", "f16"), low=0.1, high=2)
     operands = [x, g.b.multibroadcast(scale, dims)]
     if g.coin(0.3):
