@@ -379,7 +379,7 @@ class LoadedModule:
     def _list_of(
         self,
         call: PreparedCall,
-        args: Sequence[np.ndarray | DeviceTensor],
+        args: Sequence[Any],
         imported: list[tuple[np.ndarray, int]],
     ) -> Any:
         """Return the arguments of a call with large inputs; `imported` as in `_invoke`.
@@ -388,7 +388,8 @@ class LoadedModule:
         processor's caches, and each step costs thrice what it costs in a loop.
         """
         arguments = self._rt.VmVariantList(len(args))
-        kind, usage, make = self._import_type, self._usage, self._view_type
+        kind, usage = self._import_type, self._usage
+        make: Any = self._view_type
         slots = zip(call.entry.inputs, call.own, call.views, args)  # noqa: B905  (as many)
         for port, own, view, a in slots:
             if own is not None:
