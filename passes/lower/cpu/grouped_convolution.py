@@ -77,7 +77,8 @@ def plan(shape: ConvShape, groups: int, isa: Isa) -> GroupedPlan | None:
     if shape.unit and inputs * shape.kernel[0] * shape.kernel[1] > MAX_PRODUCTS:
         return None
     shuffled = isa.lanes % outputs == 0 and outputs < isa.lanes and inputs <= 4 * outputs
-    vectors, most = 1, isa.registers // 4
+    # a pixel's sums beside the taps of a row; 8 hide the latency of the multiply-adds
+    vectors, most = 1, max(isa.registers // 4, min(8, isa.registers - 1 - shape.kernel[1]))
     if not shuffled:
         registers = -(-outputs // isa.lanes)
         most, vectors = next((p, v) for p, v in isa.tiles if registers % v == 0)
