@@ -17,19 +17,12 @@ from mgx_mlir.targets.child import shared_compiler
 from mgx_mlir.targets.flags import cpu_ladder
 
 
-def compiled(
+def bytecode(
     build: Callable[..., Sequence[ir.Value]],
     arrays: Sequence[np.ndarray],
-    *,
-    fixed: bool = True,
-    is_open: Sequence[bool] = (),
-    **flags: Any,
+    is_open: Sequence[bool],
 ) -> bytes:
-    """A module whose @main is `build(*arguments)`; not `fixed`: all dims are open.
-
-    is_open: whether those of each argument are.
-    """
-    opened = list(is_open) or [not fixed] * len(arrays)
+    """A module whose @main is `build(*arguments)`; is_open: whether all dims of each are."""
     ctx = new_context()
     ctx.allow_unregistered_dialects = True
     with ctx, ir.Location.unknown():
@@ -38,7 +31,7 @@ def compiled(
             ir.RankedTensorType.get(
                 [DYN] * a.ndim if some else a.shape, signless(dtypes.from_numpy(a.dtype))
             )
-            for a, some in zip(arrays, opened, strict=True)
+            for a, some in zip(arrays, is_open, strict=True)
         ]
         with ir.InsertionPoint(module.body):
             main = func.FuncOp("main", (types, []))
@@ -51,7 +44,20 @@ def compiled(
         module.operation.verify()
         buffer = io.BytesIO()
         module.operation.write_bytecode(buffer)
-    return shared_compiler().run(buffer.getvalue(), cpu_ladder(**flags)[0].flags).vmfb
+    return buffer.getvalue()
+
+
+def compiled(
+    build: Callable[..., Sequence[ir.Value]],
+    arrays: Sequence[np.ndarray],
+    *,
+    fixed: bool = True,
+    is_open: Sequence[bool] = (),
+    **flags: Any,
+) -> bytes:
+    """The code of such a module; not `fixed`: all dims are open."""
+    made = bytecode(build, arrays, list(is_open) or [not fixed] * len(arrays))
+    return shared_compiler().run(made, cpu_ladder(**flags)[0].flags).vmfb
 
 
 def run(
