@@ -1,6 +1,6 @@
 """Does the tasks of PyPI packages with our runtime in onnxruntime's place, and compares answers.
 
-    pip install magika rapidocr-onnxruntime nudenet scikit-image --target build/tasks
+    pip install magika rapidocr-onnxruntime nudenet scikit-image silero-vad --target build/tasks
     PYTHONPATH=build/tasks python benchmarks/shipped_tasks.py
     PYTHONPATH=build/tasks python benchmarks/shipped_tasks.py magika
 
@@ -119,6 +119,56 @@ def photographs() -> list[tuple[str, Any]]:
     return found
 
 
+FORMANTS = [  # (hertz, width) of three resonances of four vowels
+    [(700, 90), (1220, 110), (2600, 160)], [(300, 60), (2300, 120), (3000, 180)],
+    [(450, 70), (800, 90), (2500, 160)], [(530, 80), (1850, 110), (2500, 150)],
+]  # fmt: skip
+
+
+def vowel(pitch: float, number: int, count: int, rate: int) -> np.ndarray:
+    """Return samples of a vowel: harmonics of a falling pitch, louder near its resonances."""
+    t = np.arange(count) / rate
+    f = pitch * (1 + 0.08 * np.sin(8 * np.pi * t) + 0.1 * np.linspace(1, -1, count))
+    phase = 2 * np.pi * np.cumsum(f) / rate
+    out = np.zeros(count)
+    for k in range(1, 40):
+        loud = sum(1 / (1 + ((k * f - at) / width) ** 2) for at, width in FORMANTS[number])
+        out += loud / k**0.5 * np.sin(k * phase) * (k * f < 0.47 * rate)
+    return out * np.hanning(count) ** 0.4
+
+
+def speech(seed: int, seconds: Sequence[float], rate: int) -> np.ndarray:
+    """Return vowels with noise between them for every second of the spans, silence for others."""
+    rng = np.random.default_rng(seed)
+    parts: list[np.ndarray] = []
+    for i, span in enumerate(seconds):
+        left = int(span * rate)
+        if i % 2 == 0:
+            parts.append(np.zeros(left))
+            continue
+        while left > 0:
+            n = min(left, int(rng.uniform(0.09, 0.22) * rate))
+            parts.append(0.3 * vowel(rng.uniform(100, 180), int(rng.integers(4)), n, rate))
+            left -= n
+            if left > 0 and rng.random() < 0.6:
+                n = min(left, int(rng.uniform(0.03, 0.08) * rate))
+                hiss = np.diff(rng.standard_normal(n + 1))
+                parts.append(0.05 * hiss * np.hanning(n))
+                left -= n
+    out = np.concatenate(parts)
+    return (out + 0.002 * rng.standard_normal(out.size)).astype(np.float32)
+
+
+def recordings() -> list[tuple[str, Any]]:
+    """Return speech-like sound at two rates: (rate, samples)."""
+    spans = [(0.6, 1.5, 1.0, 0.8, 0.5), (0.2, 3.0, 0.4), (1.0, 0.3, 0.7, 0.3, 1.5, 2.0), (1.5,)]
+    return [
+        (f"{rate // 1000} kHz, {len(s) // 2} spans", (rate, speech(i, s, rate)))
+        for rate in (16000, 8000)
+        for i, s in enumerate(spans)
+    ]
+
+
 # ---- tasks -------------------------------------------------------------------------------------
 
 
@@ -152,10 +202,24 @@ def nudenet(module: Any) -> Callable[[np.ndarray], Any]:
     return boxes
 
 
+def silero(module: Any) -> Callable[[tuple[int, np.ndarray]], Any]:
+    tool, torch = module.load_silero_vad(onnx=True), importlib.import_module("torch")
+
+    def segments(sound: tuple[int, np.ndarray]) -> Any:
+        rate, samples = sound
+        found = module.get_speech_timestamps(
+            torch.from_numpy(samples), tool, sampling_rate=rate, return_seconds=False
+        )
+        return [[int(d["start"]), int(d["end"])] for d in found]
+
+    return segments
+
+
 ENGINE = "rapidocr_onnxruntime.utils.infer_engine.InferenceSession"
 TASKS = [
     Task("magika", "magika", "onnxruntime.InferenceSession", magika, sources),
     Task("rapidocr-onnxruntime", "rapidocr_onnxruntime", ENGINE, rapidocr, pages),
+    Task("silero-vad", "silero_vad", "onnxruntime.InferenceSession", silero, recordings),
     Task("nudenet", "nudenet", "onnxruntime.InferenceSession", nudenet, photographs),
 ]
 
