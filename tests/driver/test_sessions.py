@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from onnx import parser
 
 from examples.mnist import weights
 from tests.driver.conftest import Driver
@@ -131,6 +132,27 @@ def test_dims_stay_open(driver: Driver, models: Path) -> None:
     assert ran.status == 0
     ran = driver("params", path, "--open-dims", "--default-dyn-dim", "{min:1, max:8}")
     assert (ran.status, "expected one of --open-dims and" in ran.err) == (2, True)
+
+
+WINDOWS = """<ir_version: 8, opset_import: ["":18]>
+g (float[b,2,n] x) => (float[b,3,m] y) <float[3,2,4] w = {%s}> { y = Conv(x, w) }"""
+
+
+def test_what_the_open_dims_count_as_is_told(driver: Driver, tmp_path: Path) -> None:
+    """A model that no size of 1 fits: the error says where the 1 comes from."""
+    path = tmp_path / "windows.onnx"
+    path.write_bytes(parser.parse_model(WINDOWS % ",".join(["1"] * 24)).SerializeToString())
+    ran = driver("params", path)
+    assert ran.status == 2
+    assert "dims that the file leaves open count as 1: --input-dim" in ran.err
+    ran = driver("params", path, "--input-dim", "@x", 1, 2, 3)
+    assert ran.status == 2
+    assert "leaves open" not in ran.err
+    assert "{[0..], 2, [0..]}" in driver("params", path, "--open-dims").out
+    ran = driver("run", "--ref", path, "--open-dims")
+    assert ran.status == 2
+    assert "dims that stay open are run at 1: --input-dim" in ran.err
+    assert driver("run", "--ref", path, "--open-dims", "--input-dim", "@x", 1, 2, 9).status == 0
 
 
 def test_open_dimensions(driver: Driver, models: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from mgx_mlir import __version__
 from mgx_mlir.core import plugins
-from mgx_mlir.core.errors import MgxError, UsageError
+from mgx_mlir.core.errors import MgxError, RunError, UsageError
 from mgx_mlir.core.names import safe_output
 from mgx_mlir.rewrite.pipeline import did_you_mean
 from mgx_mlir.tools.driver.arguments import Option, parse_arguments
@@ -140,7 +140,12 @@ def _main(argv: list[str]) -> int:
         start = time.perf_counter()
         line = shlex.join(["mgx-driver", *argv])
         say(f"Running [ {__version__} ]: {line}", "debug")
-        status = command.run(arguments)
+        try:
+            status = command.run(arguments)
+        except RunError as e:
+            if "--open-dims" in arguments and not {"--batch", "--input-dim"} & set(tokens):
+                e.notes += ("dims that stay open are run at 1: --input-dim states sizes to run at",)
+            raise
         say(f"[ {__version__} ] Complete({time.perf_counter() - start:.3g}s): {line}", "debug")
     return status
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.errors import FileError, UsageError
+from mgx_mlir.core.errors import FileError, ModelError, ShapeError, UsageError
 from mgx_mlir.frontends.dims import Dim, DynamicDim
 from mgx_mlir.frontends.onnx.options import OnnxOptions
 from mgx_mlir.programs.program_ir import ProgramIR
@@ -378,7 +378,35 @@ class Model:
         # start-up: only what the command asks for is loaded
         from mgx_mlir.frontends.onnx.importer import parse_onnx
 
-        return parse_onnx(self.path, OnnxOptions(**self.options))
+        try:
+            return parse_onnx(self.path, OnnxOptions(**self.options))
+        except (ModelError, ShapeError) as e:
+            if self._assumes_dims():
+                e.notes += (
+                    f"dims that the file leaves open count as {self.batch}: --input-dim and "
+                    "--dim-param state them, --open-dims keeps them open",
+                )
+            raise
+
+    def _assumes_dims(self) -> bool:
+        """Return whether an input of an ONNX file has dims that neither it nor an option states."""
+        # start-up: only what the command asks for is loaded
+        from mgx_mlir.frontends.onnx.load import load_file
+
+        if "default_dim_value" not in self.options:
+            return False
+        assert self.path is not None
+        told = [
+            n for key in ("map_input_dims", "map_dyn_input_dims") for n in self.options.get(key, ())
+        ]
+        symbols = self.options.get("dim_params", {})
+        with load_file(self.path) as loaded:
+            return any(
+                not d.HasField("dim_value") and d.dim_param not in symbols
+                for i in loaded.proto.graph.input
+                if i.name not in told
+                for d in i.type.tensor_type.shape.dim
+            )
 
     def code(self, emulate: bool) -> CompiledProgram | None:
         """Return the compiled program that a saved file holds, None where there is none to take.
