@@ -101,7 +101,7 @@ def _judged(case: Case, variant: str) -> Finding:
     import mgx_mlir
     from benchmarks.fuzzing.programs import Interpreted
     from mgx_mlir.core.errors import MgxError
-    from mgx_mlir.runtime import iree_runtime
+    from mgx_mlir.runtime import prepared_calls
 
     target, options, _ = VARIANTS[variant]
     if case.special and target != "ref":
@@ -118,7 +118,7 @@ def _judged(case: Case, variant: str) -> Finding:
         for world in range(case.worlds):
             feeds = {n: a for n, a in case.feeds(world).items() if n in program.input_names}
             lent = {n: on_64_bytes(a) for n, a in feeds.items()}
-            with mock.patch.object(iree_runtime, "_IMPORT_FROM", 0):  # all inputs in place
+            with mock.patch.object(prepared_calls, "_LARGE", 0):  # all inputs in place
                 got = [np.asarray(x) for x in program.run(lent)]
             changed = [n for n, a in feeds.items() if lent[n].tobytes() != a.tobytes()]
             if changed:
