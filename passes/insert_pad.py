@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from mgx_mlir.core.op import attributes_of
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.linear import Convolution
+from mgx_mlir.dialects.migraphx.quant import QuantConvolution
 from mgx_mlir.rewrite.passes import PatternPass, option
 from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, pattern
 
@@ -48,6 +50,30 @@ def find_convolution_padding(op: Convolution, rw: Rewriter) -> Replacement:
     )
 
 
+@pattern(QuantConvolution)
+def find_quant_convolution_padding(op: QuantConvolution, rw: Rewriter) -> Replacement:
+    """quant_convolution{pad_value}(x, w) -> quant_convolution(pad(x, pad_value), w)
+
+    Kernels of GPUs read past the border of an image as 0.
+    """
+    if rw.options.leave != "windows":
+        return no_match("the kernel pads with any number")
+    if op.pad_value == 0:
+        return no_match("it pads with 0")
+    if op.padding_mode != "default_":
+        return no_match("padding mode {} is computed at run time", op.padding_mode)
+    padding, spatial = list(op.padding), TensorType.of(op.input).rank - 2
+    if not any(padding):
+        return no_match("it has no padding")
+    low, high = padding[:spatial], padding[-spatial:]
+    lead, tail = ([0], [0]) if op.channels_last else ([0, 0], [])
+    pads = [*lead, *low, *tail, *lead, *high, *tail]
+    padded = rw.op("pad", op.input, mode="constant", pads=pads, value=float(op.pad_value))
+    attributes = {**attributes_of(op), "padding": [0] * len(padding)}
+    attributes.pop("pad_value")
+    return rw.op("quant_convolution", padded, *list(op.operands)[1:], **attributes)
+
+
 def _left_to_kernel(op: Convolution, w: TensorType, spatial: int, leave: str) -> bool:
     """Say whether the kernel of a convolution pads its input itself."""
     if leave == "vector":
@@ -80,10 +106,14 @@ class InsertPad(PatternPass):
     With `dense`, so does that of every channels-last convolution but small depthwise ones.
 
     What `leave` names stays with its convolution: `vector`, those that become vector loops, which
-    copy what they read with its border; `windows`, those whose windows move along two axes or more.
+    copy what they read with its border; `windows`, those whose windows move along two axes or more,
+    and those of 8 bits that are padded with 0.
     """
 
     name: ClassVar[str] = "insert_pad"
-    patterns: ClassVar[tuple[Pattern, ...]] = (find_convolution_padding,)
+    patterns: ClassVar[tuple[Pattern, ...]] = (
+        find_convolution_padding,
+        find_quant_convolution_padding,
+    )
     dense: bool = option(False, "also symmetric padding of channels-last convolutions")
     leave: str = option("", "convolutions that keep their padding: vector, windows or none")

@@ -36,3 +36,14 @@ def find_convolution_padding(g):
 def dense(g):
     pads = [g.random.randint(0, 2) for _ in range(2)]
     return padded_convolution(g, g.coin(0.8), pads * g.pick(1, 2))
+
+
+@case("find_quant_convolution_padding", fires=0.5, options={"leave": "windows"})
+def of_8_bits(g):
+    last, (high, wide) = g.coin(), g.dims(2, low=3)
+    x = g.argument((1, high, wide, 2) if last else (1, 2, high, wide), "i8")
+    w = g.constant((2, 3, 2, 4) if last else (4, 2, 2, 3), "i8")
+    pads = [g.random.randint(0, 2) for _ in range(g.pick(2, 4))]
+    return g.b.op(
+        "quant_convolution", x, w, padding=pads, channels_last=last, pad_value=g.pick(0, -7, 99, 3)
+    )
