@@ -21,7 +21,6 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-BUILD = ROOT / "build"
 # pages that stand beside docs/, and their names on the site
 BESIDE = {
     "CONTRIBUTING.md": "contributing.md",
@@ -62,7 +61,10 @@ INSIDE = {
 
 def pages() -> dict[Path, str]:
     """Each page with its name on the site."""
-    found = {p: p.relative_to(DOCS).as_posix() for p in sorted(DOCS.rglob("*.md"))}
+    found = {
+        p: p.relative_to(DOCS).as_posix().replace("/README.md", "/index.md")
+        for p in sorted(DOCS.rglob("*.md"))
+    }
     return found | {ROOT / name: on_site for name, on_site in BESIDE.items()}
 
 
@@ -95,8 +97,9 @@ def on_site(text: str, page: Path, known: dict[Path, str]) -> str:
     )
 
 
-def gather(source: Path, notebooks: bool) -> list[str]:
-    """Write the pages below `source`; their names."""
+def gather(folder: Path, notebooks: bool) -> list[str]:
+    """Write the pages into a folder's `source`; their names."""
+    source = folder / "source"
     shutil.rmtree(source, ignore_errors=True)
     known = pages()
     for page, name in known.items():
@@ -108,52 +111,23 @@ def gather(source: Path, notebooks: bool) -> list[str]:
     return [*known.values(), *made]
 
 
-def run_notebook(path: Path, folder: Path) -> Any:
-    """A notebook after a run in `folder`. Errors: nbclient's, of a cell that raises."""
-    import nbclient  # of the extra `docs`
-    import nbformat
-
-    notebook = nbformat.read(path, as_version=4)
-    folder.mkdir(parents=True, exist_ok=True)
-    client = nbclient.NotebookClient(
-        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
-    )
-    return client.execute()
-
-
-def join_streams(notebook: Any) -> None:
-    """Make one output of what a cell prints: each line may have come by itself."""
-    for cell in notebook.cells:
-        joined: list[Any] = []
-        for output in cell.get("outputs", []):
-            last = joined[-1] if joined else None
-            if (
-                last
-                and output.output_type == "stream" == last.output_type
-                and (output.name == last.name)
-            ):
-                last.text += output.text
-            else:
-                joined.append(output)
-        if joined:
-            cell.outputs = joined
-
-
 def write_notebook(path: Path, source: Path, run: bool) -> str:
-    """Write a notebook's page and its pictures; the page's name."""
-    import nbconvert  # of the extra `docs`
-    import nbformat
-
-    notebook = run_notebook(path, BUILD / "notebooks") if run else nbformat.read(path, as_version=4)
-    join_streams(notebook)
-    text, resources = nbconvert.MarkdownExporter().from_notebook_node(notebook)
+    """Write a notebook's page, with results and plots if it is to run; the page's name."""
     at = source / path.relative_to(DOCS).with_suffix(".md")
     at.parent.mkdir(parents=True, exist_ok=True)
-    for name, data in resources["outputs"].items():
-        own = f"{path.stem}-{name}"
-        (at.parent / own).write_bytes(data)
-        text = text.replace(f"({name})", f"({own})")
-    at.write_text(text)
+    if run:
+        work = source.parent / "notebooks" / at.name
+        work.parent.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, str(DOCS / "run_notebook.py"), str(path), str(work)]
+        subprocess.run(command, check=True)
+        for made in (work, *work.parent.glob(f"{work.stem}-*.png")):
+            shutil.copy(made, at.parent / made.name)
+    else:
+        cells = json.loads(path.read_text())["cells"]
+        texts = [("".join(c["source"]), c["cell_type"] == "code") for c in cells]
+        at.write_text("\n\n".join(f"```python\n{t}\n```" if code else t for t, code in texts))
+    known = pages() | {path: at.relative_to(source).as_posix()}
+    at.write_text(on_site(at.read_text(), path, known))
     return at.relative_to(source).as_posix()
 
 
@@ -175,7 +149,7 @@ def menu(names: list[str]) -> list[dict[str, list[str]]]:
     return [{heading: listed} for heading, listed in [*MENU, *rest.items()]]
 
 
-def configuration(names: list[str], site: Path) -> dict[str, Any]:
+def configuration(names: list[str]) -> dict[str, Any]:
     """What zensical reads: JSON, which is YAML."""
     python = {
         "paths": [str(ROOT)],
@@ -199,8 +173,8 @@ def configuration(names: list[str], site: Path) -> dict[str, Any]:
     return {
         "site_name": "mgx_mlir",
         "site_description": "AMD MIGraphX on MLIR, in Python",
-        "docs_dir": "site-source",
-        "site_dir": os.path.relpath(site, BUILD),
+        "docs_dir": "source",
+        "site_dir": "site",
         "use_directory_urls": False,
         "strict": True,
         "theme": {
@@ -230,21 +204,22 @@ def problems(output: str) -> Iterator[str]:
 def main(given: list[str]) -> int:
     """Build the site; 1 where a page is wrong."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", nargs="?", type=Path, default=BUILD / "site")
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "build" / "docs")
     parser.add_argument("--notebooks", action="store_true", help="run the notebooks first")
     chosen = parser.parse_args(given)
-    names = gather(BUILD / "site-source", chosen.notebooks)
-    settings = BUILD / "mkdocs.yml"
-    settings.write_text(json.dumps(configuration(names, chosen.folder.resolve()), indent=1))
+    folder = chosen.folder.resolve()
+    names = gather(folder, chosen.notebooks)
+    settings = folder / "mkdocs.yml"
+    settings.write_text(json.dumps(configuration(names), indent=1))
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
     done = subprocess.run(
-        [*command, "--config-file", str(settings)], cwd=BUILD, capture_output=True, text=True,
+        [*command, "--config-file", str(settings)], cwd=folder, capture_output=True, text=True,
         check=False,
     )  # fmt: skip
     if done.returncode:
         print("\n".join(problems(done.stdout + done.stderr)), file=sys.stderr)
         return 1
-    print(f"{len(names)} pages in {chosen.folder}")
+    print(f"{len(names)} pages: open {folder / 'site' / 'index.html'}")
     return 0
 
 

@@ -144,7 +144,7 @@ class Held:
         return [self.tensors[f"main:#output_{i}"].numpy() for i in range(len(outputs))]
 
 
-@pytest.mark.parametrize("fp16", [False, True])
+@pytest.mark.parametrize("fp16", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_stable_diffusion(tmp_path: Path, machine: Machine, fp16: bool) -> None:
     """2.1, XL, 3 and ControlNet: a time step that is a scalar; the second time from the .mxr."""
     mgx, memory = machine
