@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir as mgx
 
@@ -20,7 +22,10 @@ import sys, time
 import numpy, iree.runtime
 import mgx_mlir
 start = time.process_time()
-found = mgx_mlir.load(sys.argv[1])
+if sys.argv[1].endswith(".mxr"):
+    found = mgx_mlir.load(sys.argv[1])
+else:
+    found = mgx_mlir.load_bundle(sys.argv[1], batch=4)
 took = time.process_time() - start
 with found:
     given = {found.input_names[0]: numpy.load(sys.argv[3])}
@@ -46,7 +51,25 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("kind", ["compile", "program"])
+def bundle(folder: Path, w: np.ndarray) -> Path:
+    """A bundle of the same product, for two batches."""
+    model = folder / "m.onnx"
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 300])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 200])
+    graph = helper.make_graph([node], "g", [x], [y], [numpy_helper.from_array(w, "w")])
+    opsets = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), str(model))
+    command = [sys.executable, "-m", "mgx_mlir.tools.driver", "bundle", str(model), "--cpu"]
+    done = subprocess.run(
+        [*command, "--batch", "1,4", "-o", str(folder / "out")], capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return folder / "out"
+
+
+@pytest.mark.parametrize("kind", ["compile", "program", "bundle"])
 def test_it_loads_and_runs(kind: str, site: Path, tmp_path: Path) -> None:
     p = mgx.program()
     main = p.get_main_module()
@@ -54,7 +77,9 @@ def test_it_loads_and_runs(kind: str, site: Path, tmp_path: Path) -> None:
     w = np.random.default_rng(0).standard_normal((300, 200)).astype(np.float32)
     main.add_return([main.add_instruction(mgx.op("dot"), [x, main.add_literal(w)])])
     path, given = tmp_path / "m.mxr", np.random.default_rng(1).random((4, 300), np.float32)
-    if kind == "compile":
+    if kind == "bundle":
+        path = bundle(tmp_path, w)
+    elif kind == "compile":
         mgx.save(mgx.compile(p, "cpu"), path)
     else:
         p.compile(mgx.get_target("cpu"))
@@ -65,7 +90,7 @@ def test_it_loads_and_runs(kind: str, site: Path, tmp_path: Path) -> None:
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     environment |= {"PYTHONPATH": str(site), "PYTHONPYCACHEPREFIX": str(site.parent / "pyc")}
     seconds = []
-    for _ in range(4):  # the first compiles the modules
+    for _ in range(8):  # the first compiles the modules; beside other work some take longer
         done = subprocess.run(
             [sys.executable, "-S", "-c", PROGRAM, *files], capture_output=True, text=True,
             check=False, env=environment, cwd=tmp_path,
@@ -75,4 +100,6 @@ def test_it_loads_and_runs(kind: str, site: Path, tmp_path: Path) -> None:
         assert heavy.strip() == "[]"
         np.testing.assert_allclose(np.load(tmp_path / "y.npy"), given @ w, rtol=1e-4, atol=1e-4)
         seconds.append(float(took))
+        if seconds[-1] < 0.1:
+            break
     assert min(seconds) < 0.1, seconds

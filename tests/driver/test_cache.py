@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -13,6 +16,12 @@ import pytest
 import mgx_mlir
 from tests.driver.conftest import Driver
 
+OTHER = """
+import sys
+from pathlib import Path
+import mgx_mlir
+print(Path(mgx_mlir.__file__).parent, mgx_mlir.compile(sys.argv[1], "cpu").stats.cached)
+"""
 GIVEN = np.zeros((1, 1, 28, 28), np.float32)
 
 
@@ -38,6 +47,26 @@ def test_a_model_in_another_folder_is_warm(home: Path, models: Path) -> None:
     a.compile(mgx_mlir.get_target("cpu"))
     b.compile(mgx_mlir.get_target("cpu"))
     assert b.compiled.stats.cached
+
+
+@pytest.mark.parametrize("change", ["", "# another line\n"])
+def test_another_installation_of_the_same_sources_is_warm(
+    home: Path, models: Path, change: str
+) -> None:
+    """As a second environment or a wheel that is built again has it: other paths and times."""
+    compiled(models / "mnist.onnx")
+    package = home / "site" / "mgx_mlir"
+    ignore = shutil.ignore_patterns("__pycache__", "build")
+    shutil.copytree(Path(mgx_mlir.__file__).parent, package, ignore=ignore)
+    for file in package.rglob("*.py"):
+        os.utime(file, (1, 1))
+    changed = package / "passes" / "rewrite_dot.py"
+    changed.write_text(changed.read_text() + change)
+    done = subprocess.run(
+        [sys.executable, "-c", OTHER, str(models / "mnist.onnx")], capture_output=True, text=True,
+        check=True, cwd=home, env=dict(os.environ, PYTHONPATH=str(package.parent)),
+    )  # fmt: skip
+    assert done.stdout.split() == [str(package), str(not change)]
 
 
 def test_a_cache_is_carried_elsewhere(

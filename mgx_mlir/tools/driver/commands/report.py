@@ -148,7 +148,7 @@ def collect(
         "subtitle": _subtitle(choice, compiled),
         "cards": [
             ["a call", f"{perf['total_ms']:.4g} ms", ""],
-            ["rate", f"{perf['rate_per_s']:.4g} /s", ""],
+            ["rate", f"{_grouped(perf['rate_per_s'])} /s", ""],
             ["verification", verdict, tone],
             ["kernels", str(_kernel_count(compiled, rows)), ""],
             ["weights", bytes_text(perf["memory"]["weights"] or program.store.nbytes), ""],
@@ -181,6 +181,12 @@ def collect(
         "versions": [*_options(args), *_versions()],
         "text": text,
     }
+
+
+def _grouped(number: float) -> str:
+    """Return four digits of a number, thousands apart: a card of the page is narrow."""
+    shown = f"{number:.4g}"
+    return f"{float(shown):,.0f}" if number >= 1000 else shown
 
 
 def _compile_time(compiled: CompiledProgram) -> str:

@@ -186,7 +186,7 @@ function legend(nodes) {
   $("colour").textContent = byTime ? "Colour: time" : "Colour: class";
   $("colour").style.display = timed ? "" : "none";
   if (byTime) {
-    for (const [s, t] of [[0, "little time"], [0.08, ""], [0.4, "much"]]) {
+    for (const [s, t] of [[0, "little time"], [0.08, "some"], [0.4, "much"]]) {
       box.append(element("span", {}, element("i", { style: `background:${heat(s)}` }), t));
     }
     return;
