@@ -3,6 +3,7 @@
 The module `triton_python_backend_utils` is there in Triton's own processes alone.
 """
 
+# pyright: reportMissingImports=false
 from __future__ import annotations
 
 import json
@@ -76,7 +77,7 @@ class TritonPythonModel:
             return e
 
     def _response(self, request: Any, found: Any) -> Any:
-        import triton_python_backend_utils as pb  # type: ignore[import-not-found]
+        import triton_python_backend_utils as pb
 
         if isinstance(found, Exception):
             own = isinstance(found, MgxError)

@@ -29,6 +29,7 @@ from tests.driver.conftest import Driver
 from tests.driver.conftest import driver as driver
 from tests.serving.conftest import expected, model_bytes, texts_bytes
 
+RUNTIME = "mgx_mlir.integrations.mlserver_runtime.MgxRuntime"
 TABLE = np.random.default_rng(9).standard_normal((5, 4)).astype(np.float32)
 X = np.random.default_rng(1).standard_normal((3, 16)).astype(np.float32)
 
@@ -237,7 +238,7 @@ def test_mlserver(tmp_path: Path) -> None:
     for name, data in (("rows", model_bytes()), ("table", rows_of_a_table())):
         (tmp_path / name).mkdir()
         (tmp_path / name / "model.onnx").write_bytes(data)
-        settings = {"name": name, "implementation": "mgx_mlir.integrations.mlserver.MgxRuntime",
+        settings = {"name": name, "implementation": RUNTIME,
                     "parameters": {"uri": "./model.onnx", "extra": {"target": "cpu"}}}  # fmt: skip
         (tmp_path / name / "model-settings.json").write_text(json.dumps(settings))
     ports = {"http_port": 18471, "grpc_port": 18472, "metrics_port": 18473}

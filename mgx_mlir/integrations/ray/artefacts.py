@@ -5,6 +5,8 @@ who asks meanwhile waits for that. Weights are used where they lie in the store:
 a node share them.
 """
 
+# ray is an extra, and need not be there
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 from __future__ import annotations
 
 import asyncio

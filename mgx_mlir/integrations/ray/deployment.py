@@ -1,5 +1,7 @@
 """A Ray Serve deployment: models of a directory over the Open Inference Protocol."""
 
+# ray is an extra, and need not be there
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 from __future__ import annotations
 
 import asyncio

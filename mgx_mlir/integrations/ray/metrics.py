@@ -1,5 +1,7 @@
 """What a replica tells Ray's metrics, which Prometheus reads on each node."""
 
+# ray is an extra, and need not be there
+# pyright: reportMissingImports=false
 from __future__ import annotations
 
 from typing import Any

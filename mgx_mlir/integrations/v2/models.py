@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -44,7 +45,7 @@ class Entry:
         return int(self.config.get("max_batch_size", 1))
 
 
-def find_models(folder: str | Path) -> list[Entry]:
+def find_models(folder: str | os.PathLike[str]) -> list[Entry]:
     """Return the models of a directory, by name and version. FileError where there are none."""
     at = Path(folder)
     if not at.is_dir():

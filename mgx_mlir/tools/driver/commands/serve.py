@@ -1,8 +1,11 @@
 """serve: the models of a directory over HTTP, on this machine."""
 
+# ray is an extra, and need not be there
+# pyright: reportMissingImports=false
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import signal
 import sys
@@ -76,6 +79,7 @@ def run(args: Arguments) -> int:
     )  # fmt: skip
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
     import ray
+    from ray import serve
 
     from mgx_mlir.integrations.ray.deployment import ServeSettings, serve_models
 
@@ -96,7 +100,7 @@ def run(args: Arguments) -> int:
     ended = threading.Event()
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, lambda *_: ended.set())
-    ray.init(log_to_driver=False, logging_level="ERROR", **how)
+    ray.init(log_to_driver=False, logging_level=logging.ERROR, **how)
     try:
         serve_models(at, settings, host=host, port=port)
         say(f"Serving: {len(entries)} models at http://{host}:{port}/v2")
@@ -106,5 +110,5 @@ def run(args: Arguments) -> int:
     except RuntimeError as e:
         raise MgxError(f"the service does not start: {str(e).splitlines()[-1]}") from e
     finally:
-        ray.serve.shutdown()
+        serve.shutdown()
         ray.shutdown()

@@ -1,27 +1,29 @@
-"""A runtime for MLServer: "implementation": "mgx_mlir.integrations.mlserver.MgxRuntime".
+"""A runtime for MLServer: "implementation": "mgx_mlir.integrations.mlserver_runtime.MgxRuntime".
 
-    {"name": "m", "implementation": "mgx_mlir.integrations.mlserver.MgxRuntime",
+    {"name": "m", "implementation": "mgx_mlir.integrations.mlserver_runtime.MgxRuntime",
      "parameters": {"uri": "./model.onnx", "extra": {"target": "cpu"}}}
 
 The file model-settings.json beside a model has that; `extra` has the target and the options of
 `mgx_mlir.compile`.
 """
 
+# mlserver is an extra, and need not be there
+# pyright: reportMissingImports=false
 from __future__ import annotations
 
 import asyncio
 from typing import Any
 
 import numpy as np
-from mlserver import MLModel  # type: ignore[import-not-found]
-from mlserver.codecs import NumpyCodec, StringCodec  # type: ignore[import-not-found]
-from mlserver.errors import InferenceError  # type: ignore[import-not-found]
-from mlserver.types import (  # type: ignore[import-not-found]
+from mlserver import MLModel
+from mlserver.codecs import NumpyCodec, StringCodec
+from mlserver.errors import InferenceError
+from mlserver.types import (
     InferenceRequest,
     InferenceResponse,
     MetadataTensor,
 )
-from mlserver.utils import get_model_uri  # type: ignore[import-not-found]
+from mlserver.utils import get_model_uri
 
 import mgx_mlir
 from mgx_mlir.compiler.compiled import CompiledProgram
