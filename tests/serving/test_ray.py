@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -312,3 +313,21 @@ def test_the_command(tmp_path: Path) -> None:
         said = process.communicate(timeout=90)[0]
     assert process.returncode == 0, said
     assert f"Serving: 4 models at http://127.0.0.1:{port}/v2" in said
+
+
+def test_the_pages_snippets(
+    cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (ROOT / "docs/serving.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 2
+    write_models(tmp_path / "models")
+    (tmp_path / "m.onnx").write_bytes(model_bytes())
+    monkeypatch.chdir(tmp_path)
+    x = np.random.default_rng(7).standard_normal((100, 16)).astype(np.float32)
+    names: dict[str, Any] = {"images": x}
+    exec(blocks[0], names)
+    assert np.allclose(np.sort(np.array(names["scores"]), 0), np.sort(expected(x, 1), 0), atol=1e-5)
+    exec(blocks[1].replace("8000", str(PORT)), names)
+    assert np.allclose(infer(x[:3], "alone"), expected(x[:3], 3), atol=1e-5)
+    ray.serve.shutdown()
