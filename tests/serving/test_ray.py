@@ -16,6 +16,7 @@ import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -193,13 +194,11 @@ def _resident() -> int:
     return total
 
 
-def test_hostile_requests(service: str) -> None:
+def _attack() -> None:
+    """Send one round of hostile requests, and check the answers."""
     path = "/v2/models/rows/infer"
-    for _ in range(3):
-        assert _post(path, b"{")[0] == 400
-    before = _resident()
-    for body, status in ((b"[" * 50_000, 400), (b"{}", 400), (b" " * (9 << 20), 413)):
-        for _ in range(5):
+    for body, status in ((b"{", 400), (b"[" * 50_000, 400), (b"{}", 400), (b" " * (9 << 20), 413)):
+        for _ in range(3):
             got, text = _post(path, body)
             assert got == status
             assert "error" in json.loads(text)
@@ -215,8 +214,17 @@ def test_hostile_requests(service: str) -> None:
         s.settimeout(15)
         answer = s.recv(4096)
         assert b" 408 " in answer.splitlines()[0]
-    grown = _resident() - before
-    assert grown < 100 << 20, f"{grown >> 20} MiB"
+
+
+def test_hostile_requests(service: str) -> None:
+    """The first rounds make the buffers of Ray's proxy and of both replicas: 140 MiB in all were
+    seen. From then on memory is flat."""
+    held: list[int] = []
+    for _ in range(6):
+        _attack()
+        held.append(_resident())
+    grown = (held[-1] - held[2]) >> 20
+    assert grown < 32, f"{grown} MiB more after three rounds: {[h >> 20 for h in held]}"
     x = np.ones((1, 16), np.float32)
     assert np.allclose(infer(x), expected(x, 2), atol=1e-5)
 
@@ -315,9 +323,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert f"Serving: 4 models at http://127.0.0.1:{port}/v2" in said
 
 
-def test_the_pages_snippets(
-    cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_pages_snippets(cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = (ROOT / "docs/serving.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     assert len(blocks) == 2
