@@ -116,6 +116,29 @@ def test_columns_and_fixed_batches(cluster: None) -> None:
         MgxPredictor(b"no model")
 
 
+def test_the_key_of_a_model_with_external_data(tmp_path: Path) -> None:
+    import onnx
+
+    from mgx_mlir.core.errors import FileError
+    from mgx_mlir.integrations.ray import Artefact
+
+    path = tmp_path / "m.onnx"
+    keys: set[str] = set()
+    for scale in (1, 2):
+        made = onnx.load_model_from_string(model_bytes())
+        weights = onnx.numpy_helper.to_array(made.graph.initializer[0]) * np.float32(scale)
+        made.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(weights, "w"))
+        (tmp_path / "weights").unlink(missing_ok=True)
+        onnx.save(made, path, save_as_external_data=True, location="weights", size_threshold=0)
+        keys.add(Artefact.of(path, "cpu", {}).key)
+    assert len(keys) == 2
+    keys.add(Artefact.of(path, "cpu", {"threads": 1}).key)
+    assert len(keys) == 3
+    (tmp_path / "weights").unlink()
+    with pytest.raises(FileError, match="no such file"):
+        _ = Artefact.of(path, "cpu", {}).key
+
+
 # ---- the service -------------------------------------------------------------------------------
 
 

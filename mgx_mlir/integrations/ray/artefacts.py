@@ -12,16 +12,21 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+import onnx
 import ray
+from google.protobuf.message import DecodeError
+from onnx.external_data_helper import ExternalDataInfo, uses_external_data
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 import mgx_mlir
+from mgx_mlir.compiler.bundle import file_sha256
 from mgx_mlir.compiler.compiled import CompiledProgram
+from mgx_mlir.core import errors
 from mgx_mlir.core.errors import FileError, MgxError, TargetError, UsageError
 from mgx_mlir.targets.flags import host_cpu
 
@@ -53,14 +58,16 @@ class Artefact:
 
     @property
     def key(self) -> str:
-        """The digest of the model's bytes, the options, the version, and the kind of processor."""
+        """The digest of the model's files, the options, the version, and the kind of processor.
+
+        FileError where a file of the model cannot be read.
+        """
         found = hashlib.sha256()
         if isinstance(self.model, bytes):
             found.update(self.model)
         else:
-            with open(self.model, "rb") as f:
-                while data := f.read(1 << 22):
-                    found.update(data)
+            for path in files_of(self.model):
+                found.update(file_sha256(path).encode())
         rest = [self.target, sorted(self.options.items()), mgx_mlir.__version__, host_cpu()]
         found.update(repr(rest).encode())
         return found.hexdigest()
@@ -86,19 +93,55 @@ class Failure:
 
     def error(self) -> MgxError:
         """Return the error."""
-        known = {k.__name__: k for k in MgxError.__subclasses__()}
-        return known.get(self.kind, MgxError)(
-            self.message, location=self.location, notes=self.notes
-        )
+        kind = getattr(errors, self.kind, MgxError)
+        kind = MgxError if kind is errors.NamesDisagree else kind
+        return kind(self.message, location=self.location, notes=self.notes)
 
 
-def _compiled(artefact: Artefact) -> Any:
-    """Return the program, or why there is none."""
+def files_of(path: str) -> list[str]:
+    """Return a model's file or a folder's, and those that ONNX names for external data.
+
+    FileError where one cannot be read.
+    """
+    if os.path.isdir(path):  # a SavedModel
+        return sorted(os.path.join(at, n) for at, _, names in os.walk(path) for n in names)
+    found = [path]
+    try:
+        if path.endswith(".onnx"):
+            graph = onnx.load_model(path, load_external_data=False).graph
+            names = {ExternalDataInfo(t).location for t in _external(graph)}
+            found += [os.path.join(os.path.dirname(path), n) for n in sorted(names)]
+    except DecodeError:
+        return found  # the compile says what is wrong
+    except OSError as e:
+        why = (e.strerror or str(e)).lower()
+        raise FileError(f"the file cannot be read: {why}", location=path) from None
+    missing = [p for p in found if not os.path.isfile(p)]
+    if missing:
+        raise FileError("no such file", location=missing[0])
+    return found
+
+
+def _external(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
+    """Yield the tensors of a graph, and of those inside it, that lie in other files."""
+    for t in graph.initializer:
+        if uses_external_data(t):
+            yield t
+    for node in graph.node:
+        for a in node.attribute:
+            if a.HasField("t") and uses_external_data(a.t):
+                yield a.t
+            for inner in (*([a.g] if a.HasField("g") else []), *a.graphs):
+                yield from _external(inner)
+
+
+def _compiled(artefact: Artefact) -> tuple[Any, bool]:
+    """Return the program, or why there is none; and whether there is one."""
     try:
         made = artefact.compile()
     except MgxError as e:
-        return Failure(type(e).__name__, e.message, e.location, e.notes)
-    return made
+        return Failure(type(e).__name__, e.message, e.location, e.notes), False
+    return made, True
 
 
 class _Artefacts:
@@ -114,19 +157,21 @@ class _Artefacts:
             self._compiles += 1
             self._tasks[key] = asyncio.ensure_future(self._compile(artefact, node, gpus))
         try:
-            return [await asyncio.shield(self._tasks[key])]
+            reference, good = await asyncio.shield(self._tasks[key])
         except Exception:
             self._tasks.pop(key, None)  # a node that died: the next one who asks tries again
             raise
+        if not good:
+            self._tasks.pop(key, None)
+        return [reference]
 
-    async def _compile(self, artefact: Artefact, node: str, gpus: float) -> Any:
+    async def _compile(self, artefact: Artefact, node: str, gpus: float) -> tuple[Any, bool]:
         strategy = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
         task = cast(Any, ray.remote(_compiled)).options(
-            scheduling_strategy=strategy, num_cpus=0, num_gpus=gpus, max_retries=2
+            scheduling_strategy=strategy, num_cpus=0, num_gpus=gpus, max_retries=2, num_returns=2
         )
-        reference = task.remote(artefact)
-        await asyncio.wrap_future(reference.future())
-        return reference
+        reference, good = task.remote(artefact)
+        return reference, await good
 
     def compiles(self) -> int:
         """Return how many programs were compiled or loaded."""

@@ -65,8 +65,10 @@ class Call:
         self._symbols = frozen.symbols
         self._run = run
         results = [o for o in self._outputs if isinstance(o, Result)]
-        self._plain = len(results) == len(self._outputs) and not self._written and all(
-            o.index == i and not o.number for i, o in enumerate(results)
+        self._plain = (
+            len(results) == len(self._outputs)
+            and not self._written
+            and all(o.index == i and not o.number for i, o in enumerate(results))
         )
 
     def __call__(self, args: Sequence[Any]) -> list[Any]:

@@ -85,8 +85,10 @@ def _may_write(node: fx.Node) -> bool:
     if node.op not in ("call_method", "call_function"):
         return False
     name = str(name).partition(".")[0]
-    return (name.endswith("_") and not name.endswith("__")) or name == "setitem" or (
-        "out" in node.kwargs
+    return (
+        (name.endswith("_") and not name.endswith("__"))
+        or name == "setitem"
+        or ("out" in node.kwargs)
     )
 
 
@@ -223,8 +225,6 @@ def freeze(
         fx.GraphModule(root, graph), inputs, held, order, tuple(_example(x) for x in given),
         tuple(s or None for s in shapes), outputs, symbols,
     )  # fmt: skip
-
-
 
 
 def hint_of(size: Any) -> int:
