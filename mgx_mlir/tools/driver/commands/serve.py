@@ -98,11 +98,13 @@ def run(args: Arguments) -> int:
     if "RAY_ADDRESS" not in os.environ:
         how |= {"num_cpus": max(os.cpu_count() or 1, most + 1), "include_dashboard": False}
     ended = threading.Event()
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, lambda *_: ended.set())
+    for name in ("ray", "ray.serve"):
+        logging.getLogger(name).setLevel(logging.ERROR)
     ray.init(log_to_driver=False, logging_level=logging.ERROR, **how)
     try:
         serve_models(at, settings, host=host, port=port)
+        for each in (signal.SIGINT, signal.SIGTERM):  # now: Ray sets its own when it starts
+            signal.signal(each, lambda *_: ended.set())
         say(f"Serving: {len(entries)} models at http://{host}:{port}/v2")
         sys.stdout.flush()
         ended.wait()
