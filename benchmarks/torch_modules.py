@@ -30,7 +30,7 @@ from mgx_mlir.integrations.torch.backend import mgx
 from mgx_mlir.integrations.torch.counters import counters
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
-SIZES = ((2, 8), (3, 11), (5, 8), (2, 17), (4, 5))
+SIZES = ((3, 13), (2, 11), (5, 13), (2, 17), (4, 6))
 T: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
                      "intermediate_size": 64, "vocab_size": 100}  # fmt: skip
 CAUSAL = {**T, "num_key_value_heads": 2, "max_position_embeddings": 64, "pad_token_id": 0,
@@ -89,7 +89,7 @@ def cached(b: int, n: int) -> Call:
 
 
 def growing(b: int, n: int) -> Call:
-    return (torch.randn(b, 2, 32), (torch.randn(b, 4, n, 8), torch.randn(b, 4, n, 8))), {}
+    return (torch.randn(b, 7, 32), (torch.randn(b, 4, n, 8), torch.randn(b, 4, n, 8))), {}
 
 
 def config(kind: str, model: str, **fields: Any) -> Callable[[], nn.Module]:
@@ -333,7 +333,9 @@ def timed(name: str, calls: int = 30) -> dict[str, float]:
     ways: dict[str, Callable[..., Any]] = {"eager": drawn(case)}
     torch._dynamo.reset()
     for backend, options in (("inductor", {}), (mgx, {"options": {"threads": 1}})):
-        ways[backend if isinstance(backend, str) else "mgx"] = torch.compile(drawn(case), backend=backend, **options)
+        ways[backend if isinstance(backend, str) else "mgx"] = torch.compile(
+            drawn(case), backend=backend, **options
+        )
     rows: dict[str, list[float]] = {way: [] for way in ways}
     with torch.no_grad():
         for i in range(calls + 3):

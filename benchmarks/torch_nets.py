@@ -190,7 +190,10 @@ class Seq2Seq(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.embed = nn.Embedding(50, 16)
-        self.encode, self.decode = nn.GRU(16, 16, batch_first=True), nn.GRU(16, 16, batch_first=True)
+        self.encode, self.decode = (
+            nn.GRU(16, 16, batch_first=True),
+            nn.GRU(16, 16, batch_first=True),
+        )
         self.head = nn.Linear(32, 50)
 
     def forward(self, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
@@ -257,7 +260,9 @@ class GrowingCache(nn.Module):
         super().__init__()
         self.qkv, self.out = nn.Linear(32, 96), nn.Linear(32, 32)
 
-    def forward(self, x: Tensor, past: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def forward(
+        self, x: Tensor, past: tuple[Tensor, Tensor]
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         b, n, _ = x.shape
         q, k, v = self.qkv(x).view(b, n, 3, 4, 8).permute(2, 0, 3, 1, 4)
         k, v = torch.cat([past[0], k], 2), torch.cat([past[1], v], 2)
@@ -354,8 +359,13 @@ class Experts(nn.Module):
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         best, index = self.gate(x).softmax(-1).topk(2)
         w = torch.zeros(*x.shape[:-1], 4).scatter(-1, index, best)
-        y = torch.einsum("bte,bteh->bth", w, torch.einsum(
-            "bteh,ehd->bted", F.silu(torch.einsum("btd,edh->bteh", x, self.up)), self.down))
+        y = torch.einsum(
+            "bte,bteh->bth",
+            w,
+            torch.einsum(
+                "bteh,ehd->bted", F.silu(torch.einsum("btd,edh->bteh", x, self.up)), self.down
+            ),
+        )
         return y, index
 
 
@@ -371,7 +381,9 @@ class StyleConv(nn.Module):
         kernel = self.weight[None] * s
         kernel = kernel * torch.rsqrt(kernel.square().sum((2, 3, 4), keepdim=True) + 1e-8)
         b, c, h, width = x.shape
-        y = F.conv2d(x.reshape(1, b * c, h, width), kernel.reshape(b * 8, 8, 3, 3), padding=1, groups=2)
+        y = F.conv2d(
+            x.reshape(1, b * c, h, width), kernel.reshape(b * 8, 8, 3, 3), padding=1, groups=2
+        )
         return F.leaky_relu(y.reshape(b, 8, h, width), 0.2)
 
 
@@ -380,7 +392,9 @@ class PixelShuffle(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.body = nn.Sequential(nn.Conv2d(1, 16, 5, padding=2), nn.Tanh(), nn.Conv2d(16, 4, 3, padding=1))
+        self.body = nn.Sequential(
+            nn.Conv2d(1, 16, 5, padding=2), nn.Tanh(), nn.Conv2d(16, 4, 3, padding=1)
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         return F.pixel_shuffle(self.body(x), 2).clamp(0, 1)
@@ -405,7 +419,10 @@ class Detector(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.body, self.head = nn.Sequential(ConvBlock(3, 8, 3, 2), ConvBlock(8, 16, 3, 2)), nn.Conv2d(16, 7, 1)
+        self.body, self.head = (
+            nn.Sequential(ConvBlock(3, 8, 3, 2), ConvBlock(8, 16, 3, 2)),
+            nn.Conv2d(16, 7, 1),
+        )
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
         y = self.head(self.body(x)).permute(0, 2, 3, 1)

@@ -72,9 +72,7 @@ def fixed(model: Any, onnx_options: Mapping[str, Any]) -> ModelSource:
     return model
 
 
-def read_model(
-    model: Any, onnx_options: Mapping[str, Any] | None = None
-) -> ProgramIR:
+def read_model(model: Any, onnx_options: Mapping[str, Any] | None = None) -> ProgramIR:
     """Read a model file (its kind by its name), a SavedModel, an ONNX or torch program in memory."""
     model = fixed(model, onnx_options or {})
     if isinstance(model, ProgramIR):

@@ -95,9 +95,7 @@ def onnx_of_exported(model: Any) -> Any:
         except MgxError:
             raise
         except Exception as e:  # the exporter and what it calls raise of many kinds
-            raise UnsupportedModel(
-                f"torch.onnx cannot export the program: {first_line(e)}"
-            ) from e
+            raise UnsupportedModel(f"torch.onnx cannot export the program: {first_line(e)}") from e
 
 
 @contextmanager

@@ -20,8 +20,8 @@ from torch.utils import _pytree as pytree
 from mgx_mlir.api.files import load as load_file
 from mgx_mlir.api.files import save as save_file
 from mgx_mlir.compiler.compiled import CompiledProgram
-from mgx_mlir.core.files import atomic
 from mgx_mlir.core.errors import FileError, RunError, UnsupportedModel, UsageError
+from mgx_mlir.core.files import atomic
 from mgx_mlir.frontends.objects import (
     first_line,
     onnx_of_exported,
