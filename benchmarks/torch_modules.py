@@ -306,7 +306,7 @@ def examine(name: str, target: str) -> dict[str, Any]:
     model, plain = drawn(case), drawn(case)
     torch._dynamo.reset()
     counters.clear()
-    dynamic = False if case.fixed else True
+    dynamic = not case.fixed
     run = torch.compile(
         model, backend=mgx, fullgraph=True, dynamic=dynamic, options={"target": target}
     )

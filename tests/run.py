@@ -1,4 +1,7 @@
-"""Runs the checks: static ones, lit, pytest. `python tests/run.py [static] [lit] [pytest]`."""
+"""Runs the checks: static ones, lit, pytest. `python tests/run.py [static] [lit] [pytest]`.
+
+`python tests/run.py torch` runs those that need PyTorch, where it is installed.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +29,13 @@ STEPS: dict[str, list[list[str]]] = {
     "pytest": [
         [PYTHON, "-m", "pytest", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
     ],
+    "torch": [[PYTHON, "-m", "pytest", "tests/integrations/torch", "-m", "slow or not slow"]],
 }  # fmt: skip
+DEFAULT = ("static", "lit", "pytest")  # what needs no more than the `dev` extra
 
 
 def main(wanted: list[str]) -> int:
-    """Run the named steps (all by default), every one of them, and say which failed."""
+    """Run the named steps (DEFAULT without names), every one of them, and say which failed."""
     unknown = [w for w in wanted if w not in STEPS]
     if unknown:
         print(f"unknown step '{unknown[0]}', expected: {', '.join(STEPS)}", file=sys.stderr)
@@ -40,7 +45,7 @@ def main(wanted: list[str]) -> int:
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     failed: list[str] = []
     rows: list[str] = []
-    for name in wanted or STEPS:
+    for name in wanted or DEFAULT:
         start = time.perf_counter()
         for command in STEPS[name]:
             print(f"\n$ {' '.join(command)}", flush=True)

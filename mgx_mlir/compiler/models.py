@@ -73,7 +73,7 @@ def fixed(model: Any, onnx_options: Mapping[str, Any]) -> ModelSource:
 
 
 def read_model(model: Any, onnx_options: Mapping[str, Any] | None = None) -> ProgramIR:
-    """Read a model file (its kind by its name), a SavedModel, an ONNX or torch program in memory."""
+    """Read a model file (its kind by its name), a SavedModel, or a model that is an object."""
     model = fixed(model, onnx_options or {})
     if isinstance(model, ProgramIR):
         return model

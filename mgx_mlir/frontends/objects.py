@@ -5,7 +5,9 @@ No library is imported that the object's maker did not import already.
 
 from __future__ import annotations
 
+import logging
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -89,7 +91,7 @@ def onnx_of_exported(model: Any) -> Any:
     import torch  # the maker of the object has it
 
     require_exporter()
-    with _quiet(), _without_constants(model.graph), torch.no_grad():
+    with quiet(), _without_constants(model.graph), torch.no_grad():
         try:
             return torch.onnx.export(model, dynamo=True, verbose=False)
         except MgxError:
@@ -130,20 +132,19 @@ def first_line(e: BaseException) -> str:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Leave out the exporter's remarks on what it does: a failure raises."""
-    import logging
-    import warnings
-
-    log = logging.getLogger("torch.onnx")
-    before = log.level
-    log.setLevel(logging.ERROR)
+def quiet() -> Iterator[None]:
+    """Leave out the exporters' remarks on what they do: a failure raises."""
+    logs = [logging.getLogger(n) for n in ("torch.onnx", "torch.fx.experimental.symbolic_shapes")]
+    before = [log.level for log in logs]
+    for log in logs:
+        log.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        log.setLevel(before)
+        for log, level in zip(logs, before, strict=True):
+            log.setLevel(level)
 
 
 def _of_ir(model: Any, options: Mapping[str, Any]) -> ProgramIR:
@@ -171,7 +172,7 @@ def _of_ir(model: Any, options: Mapping[str, Any]) -> ProgramIR:
 
 
 def _bytes_of(tensor: Any) -> np.ndarray | None:
-    """Return the bytes of an onnx_ir tensor: those of torch where they lie; None for packed ones."""
+    """Return an onnx_ir tensor's bytes, torch's where they lie; None for packed ones."""
     if tensor.dtype.bitwidth < 8:
         return None
     torch, raw = sys.modules.get("torch"), getattr(tensor, "raw", None)

@@ -78,9 +78,10 @@ def test_weights_that_others_own_are_not_copied() -> None:
 
 def test_weights_that_are_not_given_are_an_error() -> None:
     for arrays in ({}, {"w": np.zeros(5, np.uint8)}):
-        with pytest.raises(ModelError, match="not among the arrays"), load_held(
-            model(outside()), arrays
-        ) as loaded:
+        with (
+            pytest.raises(ModelError, match="not among the arrays"),
+            load_held(model(outside()), arrays) as loaded,
+        ):
             import_model(loaded)
 
 

@@ -84,14 +84,15 @@ class Graph:
         self._written: set[int] = set()
         self._seen: set[int] = set()
         self._made: list[tuple[Weights, Call]] = []
-        self._weights, self._call = self._compile(examples)
+        self._use(*self._compile(examples))
 
     def __call__(self, *args: Any) -> Sequence[Any]:
         """Run on the graph's arguments, weights among them. Errors: RunError."""
-        held = self._weights
-        if held.are(args) and held.unchanged():
-            return self._call(args)
-        return self._other(args)(args)
+        return self._call(args) if self._holds(args) else self._other(args)(args)
+
+    def _use(self, weights: Weights, call: Call) -> Call:
+        self._holds, self._call = weights.check(), call.function()
+        return call
 
     def _other(self, args: Sequence[Any]) -> Call:
         """Return the call for other weights than those of the last one."""
@@ -108,10 +109,8 @@ class Graph:
                     self._seen |= set(changed)
                     self._made.remove((weights, call))
                     break
-                self._weights, self._call = weights, call
-                return call
-        self._weights, self._call = self._compile(args)
-        return self._call
+                return self._use(weights, call)
+        return self._use(*self._compile(args))
 
     def _compile(self, args: Sequence[Any]) -> tuple[Weights, Call]:
         frozen = self._frozen(args)

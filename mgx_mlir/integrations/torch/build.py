@@ -17,6 +17,7 @@ from mgx_mlir.frontends.objects import (
     first_line,
     onnx_of_exported,
     program_of_object,
+    quiet,
     require_exporter,
 )
 from mgx_mlir.integrations.torch.counters import counters
@@ -43,7 +44,7 @@ _TRAINED = {
 @contextmanager
 def alone() -> Iterator[None]:
     """Trace without the state of the trace that Dynamo is in."""
-    with tracing(None), torch.no_grad():
+    with tracing(None), quiet(), torch.no_grad():
         yield
 
 

@@ -36,9 +36,16 @@ class Weights:
         """Return whether a call gives these tensors."""
         return all(map(is_, [args[i] for i in self.places], self.tensors))
 
-    def unchanged(self) -> bool:
-        """Return whether nobody wrote to them since."""
-        return list(map(_changes, self._tracked)) == self._versions
+    def check(self) -> Callable[[Sequence[Any]], bool]:
+        """Return a function that says whether a call gives these tensors, as they were."""
+        places, tensors = self.places, self.tensors
+        tracked, versions = self._tracked, self._versions
+
+        def holds(args: Sequence[Any]) -> bool:
+            given = [args[i] for i in places]
+            return all(map(is_, given, tensors)) and [*map(_changes, tracked)] == versions
+
+        return holds
 
     def changed(self) -> tuple[int, ...]:
         """Return the places of those that were written to."""
@@ -85,6 +92,16 @@ class Call:
             with torch.no_grad():
                 args[i].copy_(value)
         return [self._output(o, args, found) for o in self._outputs]
+
+    def function(self) -> Callable[[Sequence[Any]], list[Any]]:
+        """Return what a call does, as a function: a short one where the program does it all."""
+        run, inputs = self._run, self._inputs
+        if run is None or not self._plain:
+            return self
+        if len(inputs) == 1:
+            [only] = inputs
+            return lambda args: run((args[only],))
+        return lambda args: run([args[i] for i in inputs])
 
     def _output(self, o: Output, args: Sequence[Any], found: Sequence[Any]) -> Any:
         if isinstance(o, Result):

@@ -124,7 +124,8 @@ def freeze(
     """Rebuild a graph on its tensor inputs alone.
 
     `weights` says of a placeholder and its example whether it is one; `loose` are places of
-    weights that are inputs all the same, and so are those that are `written` to. Sizes come from the inputs' dims.
+    weights that are inputs all the same, and so are those that are `written` to. Sizes come from
+    the inputs' dims.
     """
     root, graph = nn.Module(), fx.Graph()
     places = [n for n in gm.graph.nodes if n.op == "placeholder"]

@@ -212,7 +212,8 @@ def test_training_is_an_error_that_says_so() -> None:
     with torch.enable_grad():
         e = failure(compiled(nn.Linear(4, 4).eval()), x)
     assert isinstance(e, UsageError)
-    assert "training" in e.message and "model.eval()" in str(e)
+    assert "training" in e.message
+    assert "model.eval()" in str(e)
     for model in (nn.Dropout(0.5), nn.BatchNorm1d(4)):
         torch._dynamo.reset()
         assert "training" in failure(compiled(model.train()), x).message
@@ -239,7 +240,8 @@ class Partly(nn.Module):
 def test_what_cannot_be_compiled_is_an_error_with_a_table() -> None:
     e = failure(compiled(Partly().eval()), torch.randn(4, 4))
     assert isinstance(e, UnsupportedModel)
-    assert "svd" in e.message and "% of the time" in e.message
+    assert "svd" in e.message
+    assert "% of the time" in e.message
     assert "'fallback': 'eager'" in str(e)
 
 

@@ -1,0 +1,69 @@
+"""Tensors and arrays in one memory; tensors of a GPU, as far as a machine without one can tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from mgx_mlir.integrations.torch import memory
+from mgx_mlir.integrations.torch.memory import OnDevice, array_of, tensor_of
+
+pytestmark = pytest.mark.slow
+KINDS = [
+    torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.uint8,
+    torch.int16, torch.int32, torch.int64, torch.bool, torch.float8_e4m3fn, torch.float8_e5m2,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_memory_is_shared_both_ways(kind: torch.dtype) -> None:
+    for shape in ((3, 4), (), (0, 5)):
+        t = torch.ones(shape).to(kind)
+        a = array_of(t)
+        back = tensor_of(a)
+        assert a.shape == shape
+        assert back.dtype is kind
+        assert torch.equal(back.double(), t.double())
+        if t.numel():
+            assert a.ctypes.data == t.data_ptr() == back.data_ptr()
+
+
+def test_gaps_and_gradients() -> None:
+    t = torch.randn(4, 6, requires_grad=True).t()[1:]
+    np.testing.assert_array_equal(array_of(t), t.detach().numpy())
+    conjugate = torch.view_as_real(torch.randn(3, dtype=torch.complex64).conj())[..., 1]
+    np.testing.assert_array_equal(array_of(conjugate), conjugate.numpy(force=True))
+
+
+def test_a_result_keeps_its_memory() -> None:
+    t = tensor_of(np.arange(100000, dtype=np.float32))
+    assert float(t.sum()) == float(np.arange(100000, dtype=np.float64).sum().astype(np.float32))
+
+
+def test_the_callers_stream_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stream:
+        cuda_stream = 77
+
+    class Device:
+        index = 1
+
+    seen: list[Any] = []
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda i: seen.append(i) or Stream)
+    monkeypatch.setattr(memory, "stream_synchronize", lambda d, s: seen.append(s))
+    memory.wait_for_caller(Device())  # type: ignore[arg-type]
+    assert seen == [1, 77]
+
+
+def test_a_result_on_a_device_is_given_as_dlpack_wants_it() -> None:
+    class Held:
+        dlpack_device = (10, 1)
+
+        def dlpack(self) -> str:
+            return "capsule"
+
+    made = OnDevice(Held())  # type: ignore[arg-type]
+    assert made.__dlpack_device__() == (10, 1)
+    assert made.__dlpack__(stream=3, max_version=(1, 0), copy=None) == "capsule"
