@@ -5,6 +5,7 @@ No library is imported that the object's maker did not import already.
 
 from __future__ import annotations
 
+import importlib
 import logging
 import sys
 import warnings
@@ -88,8 +89,7 @@ def _of_exported(model: Any, options: Mapping[str, Any]) -> ProgramIR:
 
 def onnx_of_exported(model: Any) -> Any:
     """Return the ONNXProgram of a torch ExportedProgram. Raises UnsupportedModel, UsageError."""
-    import torch  # the maker of the object has it
-
+    torch: Any = importlib.import_module("torch")  # the maker of the object has it
     require_exporter()
     with quiet(), _without_constants(model.graph), torch.no_grad():
         try:
@@ -116,7 +116,7 @@ def _without_constants(graph: Any) -> Iterator[None]:
 def require_exporter() -> None:
     """Raise UsageError where what torch.onnx needs is not installed."""
     try:
-        import onnxscript  # noqa: F401  # pyright: ignore[reportMissingImports]
+        importlib.import_module("onnxscript")
     except ImportError:
         raise UsageError(
             "torch programs need onnxscript", notes=["pip install 'mgx-mlir[torch]'"]
@@ -149,14 +149,13 @@ def quiet() -> Iterator[None]:
 
 def _of_ir(model: Any, options: Mapping[str, Any]) -> ProgramIR:
     """Read an onnx_ir Model; large weights do not go through a message."""
-    import onnx_ir as ir  # the maker of the object has it
-
+    ir: Any = importlib.import_module("onnx_ir")  # the maker of the object has it
     arrays: dict[str, np.ndarray] = {}
     before: dict[str, Any] = {}
     values = model.graph.initializers
     try:
         for name, value in values.items():
-            tensor = value.const_value
+            tensor: Any = value.const_value
             held = None if tensor is None or tensor.nbytes < _KEPT else _bytes_of(tensor)
             if held is None:
                 continue
@@ -175,7 +174,8 @@ def _bytes_of(tensor: Any) -> np.ndarray | None:
     """Return an onnx_ir tensor's bytes, torch's where they lie; None for packed ones."""
     if tensor.dtype.bitwidth < 8:
         return None
-    torch, raw = sys.modules.get("torch"), getattr(tensor, "raw", None)
+    torch: Any = sys.modules.get("torch")
+    raw: Any = getattr(tensor, "raw", None)
     if torch is not None and isinstance(raw, torch.Tensor):
         held = raw.detach().cpu().contiguous()
         if held.nbytes == tensor.nbytes:
