@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core.errors import FileError, MgxError, UnsupportedModel, UsageError
-from mgx_mlir.core.literals import Shared
+from mgx_mlir.core.literals import Shared, aligned_empty
 from mgx_mlir.core.names import safe_text
 from mgx_mlir.programs.program_ir import ProgramIR
 
@@ -180,8 +180,12 @@ def _bytes_of(tensor: Any) -> np.ndarray | None:
         held = raw.detach().cpu().contiguous()
         if held.nbytes == tensor.nbytes:
             return np.asarray(Shared(held, held.data_ptr(), held.nbytes))
-    array = np.ascontiguousarray(tensor.numpy())
-    return array.reshape(-1).view(np.uint8) if array.nbytes == tensor.nbytes else None
+    array = np.asarray(tensor.numpy())
+    if array.nbytes != tensor.nbytes:
+        return None
+    mine = aligned_empty(array.shape, array.dtype)  # the caller may write to its own
+    mine[...] = array
+    return mine.reshape(-1).view(np.uint8)
 
 
 def _read(proto: Any, arrays: Mapping[str, np.ndarray], options: Mapping[str, Any]) -> ProgramIR:

@@ -99,6 +99,22 @@ def test_programs_of_torch_are_compiled_as_they_are() -> None:
         np.testing.assert_allclose(y, model(x).detach().numpy(), rtol=1e-5, atol=1e-5)
 
 
+def test_arrays_of_an_onnx_model_stay_the_callers() -> None:
+    import onnx_ir as ir  # of the torch extra
+
+    exported = torch.export.export(nn.Linear(40, 30).eval(), (torch.randn(3, 40),))
+    program = torch.onnx.export(exported, dynamo=True, verbose=False)
+    assert program is not None
+    mine = np.ones((30, 40), np.float32)
+    for value in program.model.graph.initializers.values():
+        if value.const_value.shape == (30, 40):
+            value.const_value = ir.tensor(mine, name=value.name)
+    made = mgx_mlir.compile(program.model, "ref")
+    before = made.run([np.ones((3, 40), np.float32)])[0]
+    mine[:] = 0  # neither read-only now, nor the program's
+    np.testing.assert_array_equal(made.run([np.ones((3, 40), np.float32)])[0], before)
+
+
 def test_what_is_no_model_ahead_of_time_is_an_error() -> None:
     class Counts(nn.Module):
         def __init__(self) -> None:
