@@ -20,13 +20,22 @@ u32 random_word() {
   return static_cast<u32>(state);
 }
 
-// Operands that tell forms apart: floats of f32, f16 and f64 near 1, of both signs, and any bits.
-void fill(Wave& w, u64 seed) {
+// Operands that tell forms apart: floats of f32, f16 and f64 near 1, of both signs, few values, any
+// bits. Drawn once for each seed.
+struct Operands {
+  u32 v[512][kLanes], s[102];
+};
+
+const Operands& operands(u64 seed) {
+  static std::map<u64, std::unique_ptr<Operands>> made;
+  std::unique_ptr<Operands>& found = made[seed];
+  if (found != nullptr) return *found;
+  found = std::make_unique<Operands>();
   state = seed;
-  for (u32 r = 0; r < 256; ++r) {
-    for (u32& lane : w.v[r]) {
+  static const u32 few[] = {0, 1, 0xffffffff, 0x3f800000, 0xbf800000, 0x7fc00000, 0x7f800000, 0x3c003c00, 0x7e00fc00, 0x80000000, 0x00020003};
+  for (auto& reg : found->v) {
+    for (u32& lane : reg) {
       const u32 x = random_word();
-      static const u32 few[] = {0, 1, 0xffffffff, 0x3f800000, 0xbf800000, 0x7fc00000, 0x7f800000, 0x3c003c00, 0x7e00fc00, 0x80000000, 0x00020003};
       switch (seed % 6) {
         case 0: lane = (x & 0x807fffff) | 0x3f000000 | (x & 0x01000000); break;
         case 1: lane = (x & 0x83ff83ff) | 0x38003800 | (x & 0x04000400); break;
@@ -37,9 +46,16 @@ void fill(Wave& w, u64 seed) {
       }
     }
   }
-  for (u32 r = 0; r < 100; ++r) w.s[r] = random_word();
-  w.s[kVcc] = random_word();
-  w.s[kVcc + 1] = random_word();
+  for (u32& s : found->s) s = random_word();
+  return *found;
+}
+
+void fill(Wave& w, u64 seed) {
+  const Operands& from = operands(seed);
+  std::memcpy(w.v, from.v, sizeof w.v);
+  std::memcpy(w.s, from.s, 100 * sizeof(u32));
+  w.s[kVcc] = from.s[100];
+  w.s[kVcc + 1] = from.s[101];
 }
 
 // What a run leaves: a digest of all registers. False: it cannot be loaded, or it faults.
@@ -48,12 +64,15 @@ bool run(const std::string& arch, const std::vector<u32>& words, u64 seed, u64& 
     test::Runner r(test::code_of(arch, words, arch.compare(0, 4, "gfx1") == 0));
     Wave& w = *r.wave;
     fill(w, seed);
-    w.mode = 0xc0;  // f32 denormals are flushed: output modifiers work
+    w.mode = 0;  // denormals are flushed: output modifiers work
     r.run();
     digest = 14695981039346656037ull;
     const auto add = [&digest](u64 x) { digest = (digest ^ x) * 1099511628211ull; };
-    for (auto& reg : w.v) {
-      for (u32 lane : reg) add(lane);
+    const Operands& from = operands(seed);
+    for (u32 r = 0; r < 512; ++r) {
+      if (std::memcmp(w.v[r], from.v[r], sizeof w.v[r]) == 0) continue;  // as it was
+      add(r);
+      for (u32 lane : w.v[r]) add(lane);
     }
     for (u32 s : w.s) add(s);
     add(w.exec);
@@ -71,6 +90,13 @@ void set_bits(std::vector<u32>& words, u32 at, u32 width, u32 value) {
   }
 }
 
+bool takes(const Opcode& op, char letter) {
+  for (const char* s = op.signature; *s != 0; ++s) {
+    if (*s == letter && (s == op.signature || s[-1] == ' ')) return true;
+  }
+  return false;
+}
+
 // An instruction whose operands are vector registers far from each other.
 std::vector<u32> plain(const Format& f, const Opcode& op) {
   std::vector<u32> words(f.words, 0);
@@ -79,6 +105,7 @@ std::vector<u32> plain(const Format& f, const Opcode& op) {
   u32 reg = 16;
   for (const Field& field : f.fields) {
     reg += 16;
+    if (!takes(op, field.letter)) continue;
     if (field.kind == FieldKind::Vgpr) set_bits(words, field.bit, field.width, reg);
     if (field.kind == FieldKind::Source) set_bits(words, field.bit, field.width, 256 + reg);
     if (field.kind == FieldKind::Scalar) set_bits(words, field.bit, field.width, field.letter == 's' ? 20 : 30);
@@ -91,11 +118,7 @@ std::vector<u32> plain(const Format& f, const Opcode& op) {
 }
 
 int sources_of(const Opcode& op) {
-  int n = 0;
-  for (const char* s = op.signature; *s != 0; ++s) {
-    if ((s == op.signature || s[-1] == ' ') && *s >= 'a' && *s <= 'c') ++n;
-  }
-  return n;
+  return takes(op, 'a') + takes(op, 'b') + takes(op, 'c');
 }
 
 bool has(const Opcode& op, const char* part) { return std::string(op.name).find(part) != std::string::npos; }
@@ -120,9 +143,9 @@ std::vector<Variant> variants(const Architecture& arch, const Format& f, const O
     for (u32 k = 0; k < static_cast<u32>(sources); ++k) {
       with(f.id == VOP3 ? "neg" : "neg_lo", 61 + k, 1, 1);
       if (f.id == VOP3P) with("neg_hi", 8 + k, 1, 1);
-      const bool has_scalar = std::string(op.signature).find(" s") != std::string::npos || std::string(op.signature).find(" C") != std::string::npos;
-      if (f.id == VOP3 && !has_scalar) with("abs", 8 + k, 1, 1);
-      with("op_sel", 11 + k, 1, 1);
+      const bool has_mask = f.id == VOP3 && takes(op, 's');  // it stands in these bits
+      if (f.id == VOP3 && !has_mask) with("abs", 8 + k, 1, 1);
+      if (!has_mask) with("op_sel", 11 + k, 1, 1);
       if (f.id == VOP3P) with("op_sel_hi", k < 2 ? 59 + k : 14, 1, 0);
     }
   }
@@ -139,7 +162,7 @@ std::vector<Variant> variants(const Architecture& arch, const Format& f, const O
       set_bits(sdwa, a->bit, a->width, kSdwaCode);
       // as it is with whole operands, then with a part of the result and of each source
       sdwa.push_back(reg | 6u << 8 | 6u << 16 | 6u << 24);
-      for (const auto& [name, at, value] : {std::tuple<const char*, u32, u32>{"sdwa dst_sel", 8, 5}, {"sdwa src0_sel", 16, 1}, {"sdwa src1_sel", 24, 4}}) {
+      for (const auto& [name, at, value] : {std::tuple<const char*, u32, u32>{"sdwa dst_sel", 8, 5}, {"sdwa src0_sel", 16, 1}, {"sdwa src1_sel", 24, 5}}) {
         if (f.id == VOPC && at == 8) continue;
         if (sources < 2 && at == 24) continue;
         std::vector<u32> words = sdwa;
@@ -151,12 +174,27 @@ std::vector<Variant> variants(const Architecture& arch, const Format& f, const O
   return out;
 }
 
-// Forms that are taken and rightly change nothing.
+// Forms that are taken and rightly change nothing, or nothing that these operands show.
 bool changes_nothing(const Opcode& op, const std::string& form) {
-  if (form == "clamp") return has(op, "v_cmp") || has(op, "_class_") || has(op, "v_cvt_f64_");  // exceptions
-  if (has(op, "v_cmp") && (has(op, "_f_") || has(op, "_t_") || has(op, "_tru_"))) return true;  // constants
+  const bool compares = has(op, "v_cmp"), matrix = has(op, "mfma") || has(op, "smfmac") || has(op, "wmma") || has(op, "swmmac");
   if (has(op, "v_nop") || has(op, "v_pipeflush")) return true;
-  if (has(op, "permlane") || has(op, "permlane64")) return true;  // op_sel says what lanes without exec do: all have it
+  if (compares && (has(op, "_f_") || has(op, "_t_") || has(op, "_tru_"))) return true;  // constants
+  if (form == "clamp") return compares || has(op, "v_cvt_f64_") || has(op, "v_trig_preop");                       // it means exceptions, or is below 1
+  if (form == "neg" || form == "abs") {
+    // the sign does not matter, the operand is an integer or a mask, or two f64 are never equal
+    for (const char* part : {"_o_f", "_u_f", "frexp_exp", "div_scale", "div_fixup", "_class_", "v_cndmask", "v_cvt_pk_u8", "v_ldexp",
+                             "v_trig_preop", "_eq_f64", "_lg_f64", "_neq_f64", "_nlg_f64"}) {
+      if (has(op, part)) return true;
+    }
+    return false;
+  }
+  if (form == "dpp") return has(op, "_eq_i64") || has(op, "_eq_u64") || has(op, "_ne_i64") || has(op, "_ne_u64");  // never equal
+  // bits that are reserved for sources of 32 bits
+  if (form == "op_sel" && (has(op, "v_cvt_f16_f32") || has(op, "v_cvt_pk_fp8_f32") || has(op, "v_cvt_pk_bf8_f32") || has(op, "v_bitop3") ||
+                           has(op, "v_mad_u32_u16") || has(op, "v_mad_i32_i16"))) return true;
+  if (form == "op_sel") return has(op, "permlane") || has(op, "smfmac") || has(op, "f8f6f4");  // of lanes without exec; no index here
+  if (form == "op_sel_hi") return matrix || has(op, "v_pk_mov");
+  if (form == "neg_lo" || form == "neg_hi") return has(op, "f8f6f4") || has(op, "smfmac");  // kinds of elements: some are NaN in all
   return false;
 }
 

@@ -15,13 +15,14 @@ struct Kernel {
   Memory memory;
   u8* arguments;
 
-  Kernel(std::vector<u32> words, u32 lds) {
-    CodeObject object = test::code_of("gfx942", std::move(words), false);
+  Kernel(std::vector<u32> words, u32 lds, const std::string& arch = "gfx942") {
+    CodeObject object = test::code_of(arch, std::move(words), arch.compare(0, 4, "gfx1") == 0);
     KernelInfo& k = object.kernels[0];
     k.properties = 1 << 3;             // the kernarg pointer
     k.rsrc2 = 2 << 1 | 1 << 7;         // two user registers, then the group's x
     k.rsrc1 = 0xc0 << 12;              // 16- and 64-bit denormals
     k.lds = lds;
+    k.scratch = 64;
     program = load_program(std::move(object));
     arguments = static_cast<u8*>(memory.allocate(64));
   }
@@ -167,6 +168,75 @@ void loops() {
   check(short_one.launch(1, 64, "", 3).instructions == 3, "a wave may run as many as the limit says");
 }
 
+// Atomics that give back what was there: each lane of each group gets a number of its own.
+void tickets() {
+  // s_load s[6:7]; wait; v1 = 0; v2 = 1; global_atomic_add v3, v1, v2, s[6:7], returning; wait;
+  // v4 = 4 * v3; global_store v4, v3, s[6:7] offset:64
+  const std::vector<u32> gfx9 = {0xc0060180, 0x00000000, 0xbf8cc07f, 0x7e020280, 0x7e040281, 0xdd098000,
+                                 0x03060201, 0xbf8c0f70, 0x24080682, 0xdc708040, 0x00060304};
+  const std::vector<u32> gfx11 = {0xf4040180, 0xf8000000, 0xbf89fc07, 0x7e020280, 0x7e040281, 0xdcd64000,
+                                  0x03060201, 0xbf8903f7, 0x30080682, 0xdc6a0040, 0x00060304};
+  const std::vector<u32> gfx12 = {0xf4002180, 0xf8000000, 0xbfc70000, 0x7e020280, 0x7e040281, 0xee0d4006, 0x01100003,
+                                  0x00000001, 0xbfc00000, 0x30080682, 0xee068006, 0x01800000, 0x00004004};
+  // the same by flat_atomic_add_x2 v[8:9], v[8:9], v[2:3]: the result lies over the address
+  const std::vector<u32> wide = {0xc0060180, 0x00000000, 0xbf8cc07f, 0x7e100206, 0x7e120207, 0x7e040281, 0x7e060280, 0xdd890000,
+                                 0x08000208, 0xbf8c0070, 0x24081082, 0xdc708040, 0x00060804};
+  for (const auto& [arch, words] : {std::pair<std::string, std::vector<u32>>{"gfx942", gfx9}, {"gfx1100", gfx11}, {"gfx1201", gfx12}, {"gfx950", wide}}) {
+    Kernel k(words, 0, arch);
+    u32* out = static_cast<u32*>(k.memory.allocate(4 * (16 + 640)));
+    std::memset(out, 0, 64);
+    std::memcpy(k.arguments, &out, 8);
+    k.launch(10, 64, "waits");
+    bool right = out[0] == 640;
+    for (u32 n = 0; n < 640; ++n) right = right && out[16 + n] == n;
+    check(right, arch + ": 640 lanes took the numbers 0 to 639");
+  }
+}
+
+// Waves of a group, and groups, that wait for one that comes later.
+void meetings() {
+  // wave 1 writes 7 to LDS, wave 0 reads until it is there
+  const std::vector<u32> waves = {0x20020086, 0x7e080501, 0x7e040280, 0x7e060287, 0xbf068104, 0xbf850007, 0xd86c0000, 0x04000002,
+                                  0xbf8cc07f, 0x7e0a0504, 0xbf078705, 0xbf85fffa, 0xbf810000, 0xd81a0000, 0x00000302};
+  Kernel two(waves, 512);
+  check(two.launch(1, 128).waves == 2, "a wave waits for the next one");
+  // group 19 writes 7 to memory, the others read until it is there
+  const std::vector<u32> groups = {0xc0060180, 0x00000000, 0xbf8cc07f, 0x7e040280, 0x7e060287, 0xbf069302, 0xbf850007, 0xdc508000,
+                                   0x04060002, 0xbf8c0f70, 0x7e0a0504, 0xbf078705, 0xbf85fffa, 0xbf810000, 0xdc708000, 0x00060302};
+  Kernel many(groups, 0);
+  u32* flag = static_cast<u32*>(many.memory.allocate(4));
+  *flag = 0;
+  std::memcpy(many.arguments, &flag, 8);
+  check(many.launch(20, 64).waves == 20, "groups wait for the last one");
+}
+
+// Waves that write the same bytes, and read their own: not a race. Other bytes are one.
+void same_bytes() {
+  // v2 = 0; v1 = wave; v3 = 7; ds_write_b32 v2, v3; wait; ds_read_b32 v4, v2; wait; v5 = v4
+  std::vector<u32> words = {0x7e040280, 0x20020086, 0x7e060287, 0xd81a0000, 0x00000302,
+                            0xbf8cc07f, 0xd86c0000, 0x04000002, 0xbf8cc07f, 0x7e0a0304};
+  Kernel same(words, 512);
+  same.launch(1, 256, "races");
+  words[4] = 0x00000102;  // v1
+  Kernel other(words, 512);
+  check_error([&] { other.launch(1, 256, "races"); }, "LDS race");
+}
+
+// GFX12: the wave's number in ttmp8, and registers of scratch addresses that are negative.
+void later_generation() {
+  // s8 = -32; v1 = -16; scratch_store v0 at s8 + 36; s4 = ttmp8[29:25]; scratch_load v2 from v1 + 20;
+  // out[v0] = s4 << 16 | v2
+  Kernel k({0xf4002180, 0xf8000000, 0xbe8800ff, 0xffffffe0, 0x7e0202d0, 0xed068008, 0x00000000, 0x00002400, 0x9304ff74, 0x00050019, 0xbfc10000,
+            0xed05007c, 0x00020002, 0x00001401, 0xbfc00000, 0xbfc70000, 0xd6560003, 0x04092004, 0x30080082, 0xee068006, 0x01800000, 0x00000004},
+           0, "gfx1201");
+  u32* out = static_cast<u32*>(k.memory.allocate(96 * 4));
+  std::memcpy(k.arguments, &out, 8);
+  k.launch(1, 96);
+  bool right = true;
+  for (u32 n = 0; n < 96; ++n) right = right && out[n] == (n / 32 << 16 | n);
+  check(right, "each wave knows its number, and finds what it put into scratch");
+}
+
 // What the runtime adds to the arguments: sizes where the metadata wants them, nothing elsewhere.
 void hidden() {
   KernelInfo k;
@@ -190,5 +260,9 @@ int main() {
   loops();
   places();
   hazards();
+  tickets();
+  meetings();
+  same_bytes();
+  later_generation();
   return test::result();
 }

@@ -39,6 +39,16 @@ void elf() {
     bad[56] = bad[60] = 3;
     check_error([&] { read_code_object(Reader(bad.data(), bad.size())); }, "outside the file");
   }
+  // a segment of 2 GiB in a file of 200 bytes: the device says how much there may be
+  std::vector<u8> large = file;
+  large.resize(200, 0);
+  large[32] = 64;  // one program header behind the header
+  large[54] = 56;
+  large[56] = 1;
+  large[64] = 1;
+  large[64 + 43] = 0x40;  // 1 GiB in memory
+  check_error([&] { read_code_object(Reader(large.data(), large.size()), 1 << 20); }, "bytes of memory, the device has 1048576");
+  check(read_code_object(Reader(large.data(), large.size())).image_size == u64{1} << 30, "it is there where memory is");
   u64 state = 88172645463325252ull;
   for (int round = 0; round < 20000; ++round) {  // noise: an error or a code object, never a crash
     std::vector<u8> noise(256);

@@ -1,6 +1,6 @@
 """Cases at the edges: division, what hardware was seen to do, and forms that are easily overlooked.
 
-`Seen` marks values that tinygrad's tests (MIT, test/amd/hw) assert on RDNA3, RDNA4 and gfx950; the
+`seen` holds values that tinygrad's tests (MIT, test/amd/hw) assert on RDNA3, RDNA4 and gfx950; the
 other results are numpy's.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from make_vectors import Case
-from vector_values import CDNA, F32, FLOATS, INTS, N, RDNA, U32, bits, on, signed, wide
+from vector_values import CDNA, F32, FLOATS, INTS, RDNA, U32, N, bits, on, signed, wide
 
 ALL = (*CDNA, *RDNA)
 NAN, INFINITY = 0x7FC00000, 0x7F800000
@@ -67,14 +67,53 @@ def wide_division_steps(arch: str) -> str:
 
 def divisions() -> Iterator[Case]:
     """Quotients of all pairs of edges, to the last bit."""
-    edges = [0, 1, 3, 1e-45, 1e-40, 1.1754944e-38, 1e-30, 1e20, 3e38, 3.4028235e38, 2.0**127, 2.0**-100, 0.75, np.inf, np.nan, 7e-39]
+    edges = [
+        0,
+        1,
+        3,
+        1e-45,
+        1e-40,
+        1.1754944e-38,
+        1e-30,
+        1e20,
+        3e38,
+        3.4028235e38,
+        2.0**127,
+        2.0**-100,
+        0.75,
+        np.inf,
+        np.nan,
+        7e-39,
+    ]
     numbers = np.asarray(edges, F32)
-    double = np.asarray([0, 1, 3, 5e-324, 1e-310, 2.3e-308, 1e-200, 1e200, 1.7e308, 2.0**1023, 0.75, np.inf, np.nan, 1e-290, 9e-320, 7], np.float64)
+    double = np.asarray(
+        [
+            0,
+            1,
+            3,
+            5e-324,
+            1e-310,
+            2.3e-308,
+            1e-200,
+            1e200,
+            1.7e308,
+            2.0**1023,
+            0.75,
+            np.inf,
+            np.nan,
+            1e-290,
+            9e-320,
+            7,
+        ],
+        np.float64,
+    )
     with np.errstate(all="ignore"):
         for arch in ALL:
             for turn in range(0, N, 3):
                 n, d = numbers, np.roll(-numbers, turn)
-                yield Case(arch, division_steps(arch), {"v1": bits(n), "v2": bits(d)}, {"v10": bits(n / d)})
+                yield Case(
+                    arch, division_steps(arch), {"v1": bits(n), "v2": bits(d)}, {"v10": bits(n / d)}
+                )
                 n, d = double, np.roll(-double, turn)
                 low, high = (np.stack([a]).view(U32).reshape(N, 2).T.copy() for a in (n, d))
                 want = (n / d).view(U32).reshape(N, 2).T.copy()
@@ -83,8 +122,8 @@ def divisions() -> Iterator[Case]:
                 outs = {"v10": np.where(nan, 0, want[0]).astype(U32), "v11": want[1]}
                 text = wide_division_steps(arch)
                 if nan.any():  # a NaN's low word is not stated
-                    text += f" ; v_cmp_u_f64 {vcc(arch)}, v[10:11], v[10:11] ; v_cndmask_b32 v10, v10, 0, {vcc(arch)}"
-                    text = text.replace(f"v_cndmask_b32 v10, v10, 0, {vcc(arch)}", f"v_mov_b32 v12, 0 ; v_cndmask_b32 v10, v10, v12, {vcc(arch)}")
+                    text += f" ; v_cmp_u_f64 {vcc(arch)}, v[10:11], v[10:11] ; v_mov_b32 v12, 0"
+                    text += f" ; v_cndmask_b32 v10, v10, v12, {vcc(arch)}"
                 yield Case(arch, text, ins, outs)
 
 
@@ -111,9 +150,20 @@ def seen() -> Iterator[Case]:
         yield from on(ALL, "v_fract_f32 v10, v1", {"v1": every(x)}, {"v10": every(NAN)})
     # the mode's bit 9 (IEEE 754) or denormal results switch output modifiers off
     three = {"v1": bits(np.full(N, 3, F32))}
-    off = "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2), 0 ; s_setreg_imm32_b32 hwreg(HW_REG_MODE, 9, 1), "
-    for archs, ieee, want in ((CDNA, 1, 4.0), (("gfx1100",), 1, 4.0), (CDNA, 0, 8.0), (("gfx1100",), 0, 8.0)):
-        yield from on(archs, f"{off}{ieee} ; v_add_f32 v10, v1, 1.0 mul:2", three, {"v10": bits(np.full(N, want, F32))})
+    off = "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2), 0 ; "
+    off += "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 9, 1), "
+    for archs, ieee, want in (
+        (CDNA, 1, 4.0),
+        (("gfx1100",), 1, 4.0),
+        (CDNA, 0, 8.0),
+        (("gfx1100",), 0, 8.0),
+    ):
+        yield from on(
+            archs,
+            f"{off}{ieee} ; v_add_f32 v10, v1, 1.0 mul:2",
+            three,
+            {"v10": bits(np.full(N, want, F32))},
+        )
     yield from on(ALL, "v_add_f32 v10, v1, 1.0 mul:4", three, {"v10": bits(np.full(N, 4, F32))})
     flush = "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2), 0"
     x = FLOATS[1:2].repeat(2, 0)
@@ -123,10 +173,17 @@ def seen() -> Iterator[Case]:
         yield from on(ALL, text, {"v1": bits(x[0]), "v2": bits(x[1])}, {"v10": bits(want + F32(0))})
     # 2^-130 is denormal: the unit of exponentials gives zero
     yield from on(ALL, "v_exp_f32 v10, v1", {"v1": bits(np.full(N, -130, F32))}, {"v10": every(0)})
-    yield from on(RDNA, "v_permlane64_b32 v10, v1", {"v1": INTS[0], "v10": INTS[1]}, {"v10": INTS[1]})
+    yield from on(
+        RDNA, "v_permlane64_b32 v10, v1", {"v1": INTS[0], "v10": INTS[1]}, {"v10": INTS[1]}
+    )
     for x, want in ((0x47700000, 0x7C), (INFINITY, 0x7C), (0xFF800000, 0xFC)):
         ins = {"v1": every(x), "v2": bits(np.ones(N, F32)), "v10": every(0xDEADBEEF)}
-        yield from on(("gfx950", "gfx1201"), "v_cvt_pk_bf8_f32 v10, v1, v2", ins, {"v10": every(0xDEAD3C00 | want)})
+        yield from on(
+            ("gfx950", "gfx1201"),
+            "v_cvt_pk_bf8_f32 v10, v1, v2",
+            ins,
+            {"v10": every(0xDEAD3C00 | want)},
+        )
     ins = {"v1": every(0x3F803C00), "v10": every(0)}  # 1.0 is f32's pattern to integers
     yield from on(ALL, "v_pk_add_u16 v10, v1, 1.0", ins, {"v10": every(0x7F003C00)})
     for arch in RDNA:  # row 1 of 16 lanes reads what its own lanes name
@@ -135,14 +192,19 @@ def seen() -> Iterator[Case]:
             ins = {"v1": lane * 3, "v2": (lane * 7 + 3) % 16}
             want = ((lane & 16) | ins["v2"]) * 3
             yield Case(arch, "v_permlane16_var_b32 v10, v1, v2", ins, {"v10": want})
-            yield Case(arch, "v_permlanex16_var_b32 v10, v1, v2", ins, {"v10": want ^ 0 if False else (((lane & 16) ^ 16) | ins["v2"]) * 3})
+            yield Case(
+                arch,
+                "v_permlanex16_var_b32 v10, v1, v2",
+                ins,
+                {"v10": (((lane & 16) ^ 16) | ins["v2"]) * 3},
+            )
 
 
 def second_results() -> Iterator[Case]:
     """Carries of 65-bit sums, clamp, and parts of results."""
     a, b, c = INTS
-    top = INTS[::-1].copy()[1]
-    addend = [int(l) | int(h) << 32 for l, h in zip(c, top, strict=True)]
+    top = b
+    addend = [int(low) | int(high) << 32 for low, high in zip(c, top, strict=True)]
     for name, is_signed in (("u64_u32", False), ("i64_i32", True)):
         low, high, carry = [], [], 0
         for lane in range(N):
@@ -156,27 +218,46 @@ def second_results() -> Iterator[Case]:
             carry |= (total >> 64 & 1) << lane
         ins = {"v1": a, "v2": b, "v4": c, "v5": top}
         repeated = carry | carry << 16
-        outs = {"v10": np.asarray(low, U32), "v11": np.asarray(high, U32), "s8": np.asarray([repeated], U32)}
+        outs = {
+            "v10": np.asarray(low, U32),
+            "v11": np.asarray(high, U32),
+            "s8": np.asarray([repeated], U32),
+        }
         for arch in ALL:
             spelled = f"v_mad_{'co_' if arch == 'gfx1201' else ''}{name}"
             mask = "s8" if arch in RDNA else "s[8:9]"
             yield Case(arch, f"{spelled} v[10:11], {mask}, v1, v2, v[4:5]", ins, outs)
     saturated = np.minimum(wide(a) + wide(b), 0xFFFFFFFF).astype(U32)
     for arch in ALL:
-        name = "v_add_co_u32" if arch not in RDNA else "v_add_co_u32"
-        yield Case(arch, f"{name} v10, {vcc(arch)}, v1, v2 clamp" if arch in CDNA else f"{name} v10, s8, v1, v2 clamp", {"v1": a, "v2": b}, {"v10": saturated})
-    text = "v_add_co_u32_sdwa v10, vcc, v1, v2 dst_sel:WORD_1 dst_unused:UNUSED_PRESERVE src0_sel:DWORD src1_sel:BYTE_0"
+        mask = "s8" if arch in RDNA else "vcc"
+        yield Case(
+            arch,
+            f"v_add_co_u32 v10, {mask}, v1, v2 clamp",
+            {"v1": a, "v2": b},
+            {"v10": saturated},
+        )
+    text = "v_add_co_u32_sdwa v10, vcc, v1, v2 dst_sel:WORD_1 dst_unused:UNUSED_PRESERVE "
+    text += "src0_sel:DWORD src1_sel:BYTE_0"
     want = (c & 0xFFFF) | ((a + (b & 255)) << U32(16))
     yield from on(CDNA, text, {"v1": a, "v2": b, "v10": c}, {"v10": want})
     x, y, z = wide(a & 0xFFFFFF), wide(b & 0xFFFFFF), wide(c)
     ins = {"v1": a, "v2": b, "v3": c}
-    yield from on(ALL, "v_mad_u32_u24 v10, v1, v2, v3 clamp", ins, {"v10": np.minimum(x * y + z, 0xFFFFFFFF).astype(U32)})
+    yield from on(
+        ALL,
+        "v_mad_u32_u24 v10, v1, v2, v3 clamp",
+        ins,
+        {"v10": np.minimum(x * y + z, 0xFFFFFFFF).astype(U32)},
+    )
     halves = [np.stack([v & 0xFFFF, v >> U32(16)]).astype(np.int64) for v in (a, b)]
     total = np.minimum(halves[0] + halves[1], 0xFFFF).astype(U32)
-    yield from on(ALL, "v_pk_add_u16 v10, v1, v2 clamp", ins, {"v10": total[0] | total[1] << U32(16)})
+    yield from on(
+        ALL, "v_pk_add_u16 v10, v1, v2 clamp", ins, {"v10": total[0] | total[1] << U32(16)}
+    )
     s = [np.where(h > 32767, h - 65536, h) for h in halves]
     total = np.clip(s[0] - s[1], -32768, 32767).astype(np.int64) & 0xFFFF
-    yield from on(ALL, "v_pk_sub_i16 v10, v1, v2 clamp", ins, {"v10": (total[0] | total[1] << 16).astype(U32)})
+    yield from on(
+        ALL, "v_pk_sub_i16 v10, v1, v2 clamp", ins, {"v10": (total[0] | total[1] << 16).astype(U32)}
+    )
 
 
 def moved_pairs() -> Iterator[Case]:
@@ -185,12 +266,29 @@ def moved_pairs() -> Iterator[Case]:
     low, high = lane * 5 + 1, bits((lane * F32(1.5)).astype(F32))
     row = lane // 16 * 16 + 3
     ins = {"v2": low, "v3": high, "v10": lane, "v11": lane}
-    yield from on(CDNA[1:], "v_mov_b64_dpp v[10:11], v[2:3] row_newbcast:3", ins, {"v10": low[row], "v11": high[row]})
+    yield from on(
+        CDNA[1:],
+        "v_mov_b64_dpp v[10:11], v[2:3] row_newbcast:3",
+        ins,
+        {"v10": low[row], "v11": high[row]},
+    )
     x, y, z = (np.arange(64) * f + 0.5 for f in (1.25, -2.0, 3.0))
     words = [v.view(U32).reshape(64, 2).T.copy() for v in (x, y, z)]
     want = (x[row] * y + z).view(U32).reshape(64, 2).T.copy()
-    ins = {"v2": words[0][0], "v3": words[0][1], "v4": words[1][0], "v5": words[1][1], "v10": words[2][0], "v11": words[2][1]}
-    yield from on(CDNA, "v_fmac_f64_dpp v[10:11], v[2:3], v[4:5] row_newbcast:3", ins, {"v10": want[0], "v11": want[1]})
+    ins = {
+        "v2": words[0][0],
+        "v3": words[0][1],
+        "v4": words[1][0],
+        "v5": words[1][1],
+        "v10": words[2][0],
+        "v11": words[2][1],
+    }
+    yield from on(
+        CDNA,
+        "v_fmac_f64_dpp v[10:11], v[2:3], v[4:5] row_newbcast:3",
+        ins,
+        {"v10": want[0], "v11": want[1]},
+    )
 
 
 def sums() -> Iterator[Case]:
@@ -200,18 +298,52 @@ def sums() -> Iterator[Case]:
     apart = np.abs(part[0] - part[1])
     ins = {"v1": a, "v2": b, "v3": c}
     low = np.int64(0xFFFFFFFF)
-    yield from on(ALL, "v_sad_u8 v10, v1, v2, v3", ins, {"v10": (apart.sum(0) + wide(c).astype(np.int64) & low).astype(U32)})
+    yield from on(
+        ALL,
+        "v_sad_u8 v10, v1, v2, v3",
+        ins,
+        {"v10": (apart.sum(0) + wide(c).astype(np.int64) & low).astype(U32)},
+    )
     masked = np.where(part[1] != 0, apart, 0).sum(0)
-    yield from on(ALL, "v_msad_u8 v10, v1, v2, v3", ins, {"v10": (masked + c.astype(np.int64) & low).astype(U32)})
-    yield from on(ALL, "v_sad_u32 v10, v1, v2, v3", ins, {"v10": (np.abs(a.astype(np.int64) - b.astype(np.int64)) + c.astype(np.int64) & low).astype(U32)})
+    yield from on(
+        ALL,
+        "v_msad_u8 v10, v1, v2, v3",
+        ins,
+        {"v10": (masked + c.astype(np.int64) & low).astype(U32)},
+    )
+    yield from on(
+        ALL,
+        "v_sad_u32 v10, v1, v2, v3",
+        ins,
+        {
+            "v10": (
+                np.abs(a.astype(np.int64) - b.astype(np.int64)) + c.astype(np.int64) & low
+            ).astype(U32)
+        },
+    )
     nibbles = [np.stack([v >> U32(4 * k) & 15 for k in range(8)]).astype(np.int64) for v in (a, b)]
     dot = (nibbles[0] * nibbles[1]).sum(0)
-    yield from on(ALL, "v_dot8_u32_u4 v10, v1, v2, v3", ins, {"v10": (dot + c.astype(np.int64) & low).astype(U32)})
-    yield from on(ALL, "v_dot8_u32_u4 v10, v1, v2, v3 clamp", ins, {"v10": np.minimum(dot + c.astype(np.int64), low).astype(U32)})
+    yield from on(
+        ALL,
+        "v_dot8_u32_u4 v10, v1, v2, v3",
+        ins,
+        {"v10": (dot + c.astype(np.int64) & low).astype(U32)},
+    )
+    yield from on(
+        ALL,
+        "v_dot8_u32_u4 v10, v1, v2, v3 clamp",
+        ins,
+        {"v10": np.minimum(dot + c.astype(np.int64), low).astype(U32)},
+    )
     s = [np.where(v > 7, v - 16, v) for v in nibbles]
     total = (s[0] * s[1]).sum(0) + signed(c)
     yield from on(CDNA, "v_dot8_i32_i4 v10, v1, v2, v3", ins, {"v10": (total & low).astype(U32)})
-    yield from on(RDNA, "v_dot8_i32_iu4 v10, v1, v2, v3 neg_lo:[1,1,0]", ins, {"v10": (total & low).astype(U32)})
+    yield from on(
+        RDNA,
+        "v_dot8_i32_iu4 v10, v1, v2, v3 neg_lo:[1,1,0]",
+        ins,
+        {"v10": (total & low).astype(U32)},
+    )
     yield from on(ALL, "v_nop ; v_mov_b32 v10, v1", ins, {"v10": a})
 
 

@@ -57,13 +57,19 @@ constexpr u16 compare_forms(Type t) { return static_cast<u16>((forms_of(t, Type:
   define("v_cmpx_" name, [](Wave& w, const Instruction& i) {                                      \
     compare<Type::type, true>(w, i, [](u32 a, u32 b) -> bool { pre; return __VA_ARGS__; });       \
   }, nullptr, compare_forms(Type::type), kCompared)
+// Integers have no signs to change.
+constexpr u16 wide_forms(const char* name) {
+  bool is_float = false;
+  for (const char* s = name; *s != 0; ++s) is_float = is_float || (s[0] == '_' && s[1] == 'f' && s[2] == '6');
+  return static_cast<u16>(kDpp | (is_float ? kSigns | kClamp : 0));
+}
 #define CMP64(name, pre, ...)                                                                     \
   define("v_cmp_" name, [](Wave& w, const Instruction& i) {                                       \
     compare64<false>(w, i, [](u64 a, u64 b) -> bool { pre; return __VA_ARGS__; });                \
-  }, nullptr, kDpp | kSigns | kClamp, kCompared);                                                 \
+  }, nullptr, wide_forms(name), kCompared);                                                       \
   define("v_cmpx_" name, [](Wave& w, const Instruction& i) {                                      \
     compare64<true>(w, i, [](u64 a, u64 b) -> bool { pre; return __VA_ARGS__; });                 \
-  }, nullptr, kDpp | kSigns | kClamp, kCompared)
+  }, nullptr, wide_forms(name), kCompared)
 #define INTEGER_COMPARES(DEF, type, ...)            \
   DEF("lt_" type, __VA_ARGS__, x < y);              \
   DEF("eq_" type, __VA_ARGS__, x == y);             \

@@ -75,6 +75,11 @@ void pack_two(Wave& w, const Instruction& i) {
   store_lanes(w.v[i.o[0].index], r.at, w.exec & valid);
 }
 
+// A pair of bytes is a half of the source.
+void halves_alone(Instruction& i, Generation) {
+  if (i.sdwa && i.src0_sel < 4) throw Error("'" + std::string(i.name()) + "' of a byte is not emulated");
+}
+
 }  // namespace
 
 void define_conversions() {
@@ -107,8 +112,8 @@ void define_conversions() {
   constexpr u16 one = kDpp | kSdwaSources | kHalves | kClamp | kOmod, two = kDpp | kSdwaSources | kHalves;
   define("v_cvt_f32_fp8", unpack_one<f32_of_fp8>, nullptr, one, "d.");
   define("v_cvt_f32_bf8", unpack_one<f32_of_bf8>, nullptr, one, "d.");
-  define("v_cvt_pk_f32_fp8", unpack_two<f32_of_fp8>, nullptr, two, "d.");
-  define("v_cvt_pk_f32_bf8", unpack_two<f32_of_bf8>, nullptr, two, "d.");
+  define("v_cvt_pk_f32_fp8", unpack_two<f32_of_fp8>, halves_alone, two, "d.");
+  define("v_cvt_pk_f32_bf8", unpack_two<f32_of_bf8>, halves_alone, two, "d.");
   define("v_cvt_pk_fp8_f32", pack_two<fp8_of_f32>, nullptr, kDpp | kHalves | kSigns, "d..");
   define("v_cvt_pk_bf8_f32", pack_two<bf8_of_f32>, nullptr, kDpp | kHalves | kSigns, "d..");
   MGX_OP("v_cvt_norm_i16_f16", 1, F16, I16, u16_of(normalized(f32_of_f16(a & 0xffff), 32767, -1)));

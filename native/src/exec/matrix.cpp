@@ -157,30 +157,31 @@ void multiply_rows(Wave& w, const Instruction& i, const Form& f, int block, int 
   }
 }
 
-// A (or B) of an instruction with elements of 8, 6 or 4 bits, scaled by a power of 2 for each lane.
-// A lane holds 32 elements, side by side.
+// A (or B) of an instruction with elements of 8, 6 or 4 bits, blocks of 32 along K scaled by powers
+// of 2. A lane holds 32 elements: side by side, or 8-bit ones in two runs of 16 that lie half of K
+// apart. Lane g of a row holds the scale of block g.
 void unpack_scaled(const Wave& w, const Instruction& i, const Form& f, Element e, int operand, float* to) {
-  constexpr int held = 32;
+  constexpr int held = 32, run = 16;
   const u32 reg = i.o[operand].index;
   const int bits = bits_of(e), groups = kLanes / f.m;
   const Operand* scales = i.find(operand == 1 ? 'x' : 'y');
   const int place = operand - 1, byte = (i.scale_opsel >> place & 1) | (i.scale_opselhi >> place & 1) << 1;
-  for (int g = 0; g < groups; ++g) {
-    for (int row = 0; row < f.m; ++row) {
-      const int lane = g * f.m + row;
-      float scale = 1;
-      if (scales != nullptr) {
-        const u32 x = scales->kind == Operand::Kind::Vector ? w.v[scales->index][lane] : scalar(w, *scales);
-        const u32 power = x >> 8 * byte & 255;
-        scale = power == 255 ? NAN : std::ldexp(1.0f, static_cast<int>(power) - 127);
-      }
+  for (int row = 0; row < f.m; ++row) {
+    float scale[4] = {1, 1, 1, 1};
+    for (int g = 0; g < groups && scales != nullptr; ++g) {
+      const u32 x = scales->kind == Operand::Kind::Vector ? w.v[scales->index][g * f.m + row] : scalar(w, *scales);
+      const u32 power = x >> 8 * byte & 255;
+      scale[g] = power == 255 ? NAN : std::ldexp(1.0f, static_cast<int>(power) - 127);
+    }
+    for (int g = 0; g < groups; ++g) {
       for (int j = 0; j < held; ++j) {
-        const int at = bits * j;
+        const int at = bits * j, lane = g * f.m + row;
         u64 raw = w.v[reg + static_cast<u32>(at / 32)][lane];
         if (at % 32 + bits > 32) raw |= u64{w.v[reg + static_cast<u32>(at / 32) + 1][lane]} << 32;
         const u32 x = static_cast<u32>(raw >> at % 32) & ((1u << bits) - 1);
         const float value = e == Element::Fp8 ? f32_of_fp8(x, false) : e == Element::Bf8 ? f32_of_bf8(x, false) : small_element(x, e);
-        to[(g * held + j) * f.m + row] = value * scale;
+        const int k = bits == 8 ? j / run * f.k / 2 + g * run + j % run : g * held + j;
+        to[k * f.m + row] = value * scale[k / held];
       }
     }
   }
@@ -348,7 +349,7 @@ void prepare(Instruction& i, Generation) {
     throw Error("'" + name + "' takes its factors from vector registers alone");
   }
   if (name.compare(0, 22, "v_mfma_f64_16x16x4_f64") == 0 || name == "v_mfma_f64_16x16x4f64") {
-    if (i.blgp) throw Error("'" + name + "' with negated operands is not emulated");
+    if (i.blgp || i.cbsz || i.abid) throw Error("'" + name + "' with cbsz, abid or negated operands is not emulated");
     i.run = run_doubles;
     return;
   }

@@ -110,8 +110,10 @@ void no_signs(Instruction& i, Generation) {
 
 constexpr u16 kPackedForms = kDpp | kPacked;
 #define PACKED_INT(name, n, ...)                                                                   \
-  MGX_LANEWISE(name, kPackedForms, sources_of(n), packed16<n, false>(w, i, []([[maybe_unused]] u32 a, [[maybe_unused]] u32 b, \
-                                                                        [[maybe_unused]] u32 c) -> u32 { return __VA_ARGS__; }))
+  define(name, []([[maybe_unused]] Wave& w, [[maybe_unused]] const Instruction& i) {               \
+    packed16<n, false>(w, i, []([[maybe_unused]] u32 a, [[maybe_unused]] u32 b,                    \
+                                [[maybe_unused]] u32 c) -> u32 { return __VA_ARGS__; });           \
+  }, no_signs, kPackedForms, sources_of(n))
 #define PACKED_HALF(name, n, ...)                                                                  \
   MGX_LANEWISE(name, kPackedForms | kClamp, sources_of(n), packed16<n, true>(w, i, []([[maybe_unused]] u32 a, [[maybe_unused]] u32 b, \
                                                                         [[maybe_unused]] u32 c) -> u32 { \

@@ -26,6 +26,7 @@ void define_all() {
     define_vector_doubles();
     define_packed();
     define_conversions();
+    define_scaled_conversions();
     define_compares();
     define_lanes();
     define_sums();

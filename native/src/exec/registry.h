@@ -63,6 +63,7 @@ void define_vector_halves();
 void define_vector_doubles();
 void define_packed();
 void define_conversions();
+void define_scaled_conversions();
 void define_compares();
 void define_lanes();
 void define_sums();

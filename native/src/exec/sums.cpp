@@ -108,6 +108,7 @@ void dot2_packed(Wave& w, const Instruction& i) {
 
 // A constant stands in the low half of a packed operand.
 void packed_constants(Instruction& i, Generation) {
+  if ((i.opsel & 4) || !(i.opselhi & 4)) throw Error("'" + std::string(i.name()) + "' with op_sel of its f32 operand is not emulated");
   for (u8 k = 1; k < 3; ++k) {
     Operand& o = i.o[k];
     if (o.kind == Operand::Kind::Constant && !o.literal) o.bits = o.bits16;

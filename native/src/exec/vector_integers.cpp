@@ -196,6 +196,11 @@ u32 truth(u32 table, u32 a, u32 b, u32 c) {
   return r;
 }
 
+// Their format's bits for matrix instructions.
+void no_matrix_forms(Instruction& i, Generation) {
+  if (i.cbsz || i.abid || i.blgp || (i.words[0] >> 15 & 1)) throw Error("'" + std::string(i.name()) + "' with modifiers is not emulated");
+}
+
 }  // namespace
 
 void define_vector_integers() {
@@ -203,8 +208,11 @@ void define_vector_integers() {
   define_saturating();
   define_wide();
   INT1("v_mov_b32", a);
-  INT1("v_accvgpr_read_b32", a);
-  INT1("v_accvgpr_write_b32", a);
+  for (const char* name : {"v_accvgpr_read_b32", "v_accvgpr_write_b32"}) {
+    define(name, [](Wave& w, const Instruction& i) {
+      vector_op<1, Type::I32, Type::I32>(w, i, [](u32 a, u32, u32) { return a; });
+    }, no_matrix_forms, kPlain, "d.");
+  }
   INT1("v_accvgpr_mov_b32", a);
   INT1("v_not_b32", ~a);
   INT1("v_bfrev_b32", reverse(a));

@@ -176,7 +176,7 @@ Element element_of(std::string_view text, const std::string& name) {
 }
 
 // v_wmma_f32_16x16x16_f16, v_wmma_i32_16x16x16_iu8, v_wmma_f32_16x16x16_fp8_bf8
-void prepare(Instruction& i, Generation) {
+void prepare(Instruction& i, Generation g) {
   const std::string name = i.name();
   const std::size_t at = name.find("_16x16x");
   if (at == std::string::npos) throw Error("'" + name + "' is not emulated");
@@ -195,6 +195,9 @@ void prepare(Instruction& i, Generation) {
   f.b = split == std::string::npos ? f.a : element_of(rest.substr(split + 1), name);
   if (f.k != 16 && f.k != 32 && !(sparse && f.k == 64)) throw Error("'" + name + "' is not emulated");
   const bool floats = f.d != Result::I32;
+  const bool halves = f.d == Result::F16 || f.d == Result::Bf16;
+  if (!sparse && i.opsel != 0 && !(g == Generation::Gfx11 && halves && i.opsel == 4)) throw Error("'" + name + "' with op_sel is not emulated");
+  if (!floats && (i.neghi != 0 || i.neglo > 3)) throw Error("'" + name + "' with neg_hi is not emulated");
   if (floats && ((i.neglo & 3) || (i.neghi & 3))) throw Error("'" + name + "' with negated factors is not emulated");
   if (i.clamp) throw Error("'" + name + "' with clamp is not emulated");
   if (sparse && i.opsel > 1) throw Error("'" + name + "' with op_sel is not emulated");

@@ -1,4 +1,4 @@
-"""Machine code and code objects of others on the emulator: a code object round words, HIP by ctypes.
+"""Code objects of others on the emulator: one round machine code, and HIP by ctypes.
 
 `wrap` makes an ELF code object of one kernel; `Hip` loads it, allocates, copies and launches.
 """
@@ -144,8 +144,8 @@ class Hip:
         """Launch with a whole segment of arguments; the call returns when the kernel has ended."""
         size = ctypes.c_size_t(len(segment))
         buffer = ctypes.create_string_buffer(segment, len(segment))
-        extra = (ctypes.c_void_p * 5)(
-            1, ctypes.addressof(buffer), 2, ctypes.addressof(size), 3
-        )
+        extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(buffer), 2, ctypes.addressof(size), 3)
         grid = [ctypes.c_uint32(n) for n in (*groups, *threads)]
-        self._call("hipModuleLaunchKernel", function, *grid, ctypes.c_uint32(lds), None, None, extra)
+        self._call(
+            "hipModuleLaunchKernel", function, *grid, ctypes.c_uint32(lds), None, None, extra
+        )

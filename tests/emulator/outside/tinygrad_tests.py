@@ -96,10 +96,10 @@ class Result(unittest.TextTestResult):
         self.right = 0
         self.refused: list[tuple[str, str]] = []
 
-    def addSuccess(self, test: unittest.TestCase) -> None:  # noqa: N802
+    def addSuccess(self, test: unittest.TestCase) -> None:
         self.right += 1
 
-    def addError(self, test: unittest.TestCase, err: object) -> None:  # noqa: N802
+    def addError(self, test: unittest.TestCase, err: object) -> None:
         kind, value = err[0], err[1]  # type: ignore[index]
         if issubclass(kind, HipError):
             self.refused.append((str(test), str(value)))

@@ -1,6 +1,7 @@
 """Kernels in Triton's language that `triton_runs` compiles for AMD and compares with numpy.
 
-Each family is a kernel of its own kind: products, reductions, scans, sorts, atomics, gathers, casts.
+Each family is a kernel of its own kind: products, reductions, scans, sorts, atomics, gathers,
+casts.
 """
 # pyright: reportGeneralTypeIssues=false, reportOperatorIssue=false, reportArgumentType=false
 
@@ -54,21 +55,40 @@ def layernorm(x, weight, bias, out, columns, B: tl.constexpr):
 
 
 @triton.jit
-def matmul(a, b, out, m, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, WIDE: tl.constexpr):
+def matmul(
+    a, b, out, m, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, WIDE: tl.constexpr
+):
     rows = tl.program_id(0) * M + tl.arange(0, M)
     columns = tl.program_id(1) * N + tl.arange(0, N)
     total = tl.zeros((M, N), WIDE)
     for start in range(0, k, K):
         inner = start + tl.arange(0, K)
-        x = tl.load(a + rows[:, None] * k + inner[None, :], (rows[:, None] < m) & (inner[None, :] < k), 0)
-        y = tl.load(b + inner[:, None] * n + columns[None, :], (inner[:, None] < k) & (columns[None, :] < n), 0)
+        x = tl.load(
+            a + rows[:, None] * k + inner[None, :], (rows[:, None] < m) & (inner[None, :] < k), 0.0
+        )
+        y = tl.load(
+            b + inner[:, None] * n + columns[None, :],
+            (inner[:, None] < k) & (columns[None, :] < n),
+            0.0,
+        )
         total = tl.dot(x, y, total, out_dtype=WIDE)
     inside = (rows[:, None] < m) & (columns[None, :] < n)
     tl.store(out + rows[:, None] * n + columns[None, :], total, inside)
 
 
 @triton.jit
-def scaled(a, sa, b, sb, out, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, A: tl.constexpr, B: tl.constexpr):
+def scaled(
+    a,
+    sa,
+    b,
+    sb,
+    out,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    K: tl.constexpr,
+    A: tl.constexpr,
+    B: tl.constexpr,
+):
     rows, columns = tl.arange(0, M), tl.arange(0, N)
     KA: tl.constexpr = K // 2 if A == "e2m1" else K
     KB: tl.constexpr = K // 2 if B == "e2m1" else K
@@ -194,7 +214,13 @@ def cast(x, out, B: tl.constexpr, TO: tl.constexpr):
 def integers(x, y, out, B: tl.constexpr):
     at = tl.arange(0, B)
     a, b = tl.load(x + at), tl.load(y + at)
-    tl.store(out + at, a // b + a % b + (a >> 3) * (b & 7) + tl.umulhi(a.to(tl.uint32), b.to(tl.uint32)).to(tl.int32))
+    tl.store(
+        out + at,
+        a // b
+        + a % b
+        + (a >> 3) * (b & 7)
+        + tl.umulhi(a.to(tl.uint32), b.to(tl.uint32)).to(tl.int32),
+    )
 
 
 @triton.jit

@@ -66,11 +66,25 @@ def floats(*dims: int) -> np.ndarray:
 def simple() -> Iterator[Run]:
     x, y = floats(1000), floats(1000)
     for warps in (1, 4, 8):
-        yield Run("add", {"x": x, "y": y, "out": x * 0, "n": 1000}, {"B": 256}, (4,), {"out": x + y}, warps=warps)
+        yield Run(
+            "add",
+            {"x": x, "y": y, "out": x * 0, "n": 1000},
+            {"B": 256},
+            (4,),
+            {"out": x + y},
+            warps=warps,
+        )
     edges = np.asarray([3e38, 1e20, 1e-40, 1, -3e38, 0, np.inf, np.nan, 1e-30, 1.1754944e-38], F32)
     n, d = (a.ravel() for a in np.meshgrid(edges, edges[::-1] * F32(0.75)))
     with np.errstate(all="ignore"):
-        yield Run("divide", {"x": n, "y": d, "out": n * 0, "n": n.size}, {"B": 128}, (1,), {"out": n / d}, label="edges")
+        yield Run(
+            "divide",
+            {"x": n, "y": d, "out": n * 0, "n": n.size},
+            {"B": 128},
+            (1,),
+            {"out": n / d},
+            label="edges",
+        )
     v = x.astype(np.float64)
     from math import erf
 
@@ -83,9 +97,21 @@ def simple() -> Iterator[Run]:
     yield Run("integers", {"x": a, "y": b, "out": a * 0}, {"B": 512}, (1,), {"out": want})
     m = floats(70, 45)
     out = np.zeros((45, 70), F32)
-    yield Run("transpose", {"x": m, "out": out, "m": 70, "n": 45}, {"M": 32, "N": 32}, (3, 2), {"out": m.T})
+    yield Run(
+        "transpose",
+        {"x": m, "out": out, "m": 70, "n": 45},
+        {"M": 32, "N": 32},
+        (3, 2),
+        {"out": m.T},
+    )
     index = RNG.integers(0, 70, 20).astype(I32)
-    yield Run("gather", {"x": m, "index": index, "out": np.zeros((20, 45), F32), "columns": 45}, {"B": 64}, (20,), {"out": m[index]})
+    yield Run(
+        "gather",
+        {"x": m, "index": index, "out": np.zeros((20, 45), F32), "columns": 45},
+        {"B": 64},
+        (20,),
+        {"out": m[index]},
+    )
 
 
 def rows() -> Iterator[Run]:
@@ -94,15 +120,49 @@ def rows() -> Iterator[Run]:
         B = 1 << (columns - 1).bit_length()
         e = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
         label = str(columns)
-        yield Run("softmax", {"x": x, "out": x * 0, "columns": columns}, {"B": B}, (7,), {"out": e / e.sum(1, keepdims=True)}, 1e-5, warps, label=label)
+        yield Run(
+            "softmax",
+            {"x": x, "out": x * 0, "columns": columns},
+            {"B": B},
+            (7,),
+            {"out": e / e.sum(1, keepdims=True)},
+            1e-5,
+            warps,
+            label=label,
+        )
         w, b = floats(columns), floats(columns)
         v = x.astype(np.float64)
         c = v - v.mean(1, keepdims=True)
         want = c / np.sqrt((c * c).mean(1, keepdims=True) + 1e-5) * w + b
-        yield Run("layernorm", {"x": x, "weight": w, "bias": b, "out": x * 0, "columns": columns}, {"B": B}, (7,), {"out": want}, 1e-4, warps, label=label)
-        yield Run("argmax", {"x": x, "out": np.zeros(7, I32), "columns": columns}, {"B": B}, (7,), {"out": x.argmax(1).astype(I32)}, 0, warps, label=label)
+        yield Run(
+            "layernorm",
+            {"x": x, "weight": w, "bias": b, "out": x * 0, "columns": columns},
+            {"B": B},
+            (7,),
+            {"out": want},
+            1e-4,
+            warps,
+            label=label,
+        )
+        yield Run(
+            "argmax",
+            {"x": x, "out": np.zeros(7, I32), "columns": columns},
+            {"B": B},
+            (7,),
+            {"out": x.argmax(1).astype(I32)},
+            0,
+            warps,
+            label=label,
+        )
     x = floats(512)
-    yield Run("scan", {"x": x, "out": x * 0}, {"B": 512}, (1,), {"out": np.cumsum(x.astype(np.float64))}, 1e-4)
+    yield Run(
+        "scan",
+        {"x": x, "out": x * 0},
+        {"B": 512},
+        (1,),
+        {"out": np.cumsum(x.astype(np.float64))},
+        1e-4,
+    )
     yield Run("sort", {"x": x, "out": x * 0}, {"B": 512}, (1,), {"out": np.sort(x)})
     k = RNG.integers(-99, 99, 256).astype(I32)
     yield Run("sort", {"x": k, "out": k * 0}, {"B": 256}, (1,), {"out": np.sort(k)}, label="i32")
@@ -111,25 +171,57 @@ def rows() -> Iterator[Run]:
 def atomics() -> Iterator[Run]:
     h = RNG.integers(0, 16, 1024).astype(I32)
     want = np.bincount(h, minlength=16).astype(I32)
-    yield Run("histogram", {"x": h, "out": np.zeros(16, I32)}, {"B": 256, "BINS": 16}, (4,), {"out": want})
+    yield Run(
+        "histogram", {"x": h, "out": np.zeros(16, I32)}, {"B": 256, "BINS": 16}, (4,), {"out": want}
+    )
 
     def each_once(found: dict[str, np.ndarray]) -> None:
         np.testing.assert_array_equal(np.sort(found["out"]), np.arange(512))
 
-    yield Run("tickets", {"counter": np.zeros(1, I32), "out": np.zeros(512, I32)}, {"B": 128}, (4,), {}, check=each_once)
+    yield Run(
+        "tickets",
+        {"counter": np.zeros(1, I32), "out": np.zeros(512, I32)},
+        {"B": 128},
+        (4,),
+        {},
+        check=each_once,
+    )
     v = RNG.integers(-(2**30), 2**30, 512).astype(I32)
     parts = v.reshape(-1, 4)
     yield Run(
         "extremes",
-        {"x": v, "lowest": np.full(4, 2**31 - 1, I32), "highest": np.full(4, -(2**31), I32), "ors": np.zeros(4, I32)},
+        {
+            "x": v, "lowest": np.full(4, 2**31 - 1, I32), "highest": np.full(4, -(2**31), I32),
+            "ors": np.zeros(4, I32),
+        },
         {"B": 128}, (4,),
         {"lowest": parts.min(0), "highest": parts.max(0), "ors": np.bitwise_or.reduce(parts, 0)},
     )  # fmt: skip
     x = floats(1024)
     total = np.asarray([x.astype(np.float64).sum()])
-    yield Run("split_sum", {"x": x, "out": np.zeros(1, F32), "n": 1024}, {"B": 128}, (8,), {"out": total}, 1e-4)
-    yield Run("locked", {"lock": np.zeros(1, I32), "total": np.zeros(1, F32), "x": x}, {"B": 128}, (8,), {"total": total}, 1e-4)
-    yield Run("all_meet", {"counter": np.zeros(1, I32), "out": np.zeros(40, I32), "groups": 40}, {}, (40,), {"out": np.full(40, 40, I32)})
+    yield Run(
+        "split_sum",
+        {"x": x, "out": np.zeros(1, F32), "n": 1024},
+        {"B": 128},
+        (8,),
+        {"out": total},
+        1e-4,
+    )
+    yield Run(
+        "locked",
+        {"lock": np.zeros(1, I32), "total": np.zeros(1, F32), "x": x},
+        {"B": 128},
+        (8,),
+        {"total": total},
+        1e-4,
+    )
+    yield Run(
+        "all_meet",
+        {"counter": np.zeros(1, I32), "out": np.zeros(40, I32), "groups": 40},
+        {},
+        (40,),
+        {"out": np.full(40, 40, I32)},
+    )
 
 
 def products() -> Iterator[Run]:
@@ -156,7 +248,17 @@ def products() -> Iterator[Run]:
             grid = (-(-m // M), -(-n // N))
             arguments = {"a": a, "b": b, "out": np.zeros((m, n), wide), "m": m, "n": n, "k": k}
             label = f"{np.dtype(kind).name} {M}x{N}x{K}"
-            yield Run("matmul", arguments, {"M": M, "N": N, "K": K, "WIDE": name}, grid, {"out": want}, tol, warps, archs, label=label)
+            yield Run(
+                "matmul",
+                arguments,
+                {"M": M, "N": N, "K": K, "WIDE": name},
+                grid,
+                {"out": want},
+                tol,
+                warps,
+                archs,
+                label=label,
+            )
 
 
 def scaled_values(kind: str, rows_: int, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -173,16 +275,38 @@ def scaled_values(kind: str, rows_: int, k: int) -> tuple[np.ndarray, np.ndarray
 
 def scaled() -> Iterator[Run]:
     M, N, K = 64, 64, 256
-    for a, b in (("e4m3", "e4m3"), ("e5m2", "e4m3"), ("e2m1", "e2m1"), ("e4m3", "e2m1"), ("e2m1", "e5m2")):
+    for a, b in (
+        ("e4m3", "e4m3"),
+        ("e5m2", "e4m3"),
+        ("e2m1", "e2m1"),
+        ("e4m3", "e2m1"),
+        ("e2m1", "e5m2"),
+    ):
         for warps in (4, 8):
             x, xv = scaled_values(a, M, K)
             y, yv = scaled_values(b, N, K)
             xs, ys = (RNG.integers(124, 131, (r, K // 32)).astype(np.uint8) for r in (M, N))
             wide = [np.repeat(2.0 ** (s.astype(np.float64) - 127), 32, 1) for s in (xs, ys)]
             want = (xv * wide[0]) @ (yv * wide[1]).T
-            arguments = {"a": x, "sa": xs, "b": np.ascontiguousarray(y.T), "sb": ys, "out": np.zeros((M, N), F32)}
+            arguments = {
+                "a": x,
+                "sa": xs,
+                "b": np.ascontiguousarray(y.T),
+                "sb": ys,
+                "out": np.zeros((M, N), F32),
+            }
             constants = {"M": M, "N": N, "K": K, "A": a, "B": b}
-            yield Run("scaled", arguments, constants, (1,), {"out": want}, 1e-4, warps, ("gfx950",), label=f"{a} {b}")
+            yield Run(
+                "scaled",
+                arguments,
+                constants,
+                (1,),
+                {"out": want},
+                1e-4,
+                warps,
+                ("gfx950",),
+                label=f"{a} {b}",
+            )
 
 
 def attentions() -> Iterator[Run]:
@@ -194,20 +318,47 @@ def attentions() -> Iterator[Run]:
             s = np.where(np.tri(length, dtype=bool), s, -np.inf)
             p = np.exp(s - s.max(1, keepdims=True))
             want = p / p.sum(1, keepdims=True) @ v.astype(np.float64)
-            arguments = {"q": q, "k": k, "v": v, "out": np.zeros((length, D), F32), "length": length, "scale": 1 / D**0.5}
+            arguments = {
+                "q": q,
+                "k": k,
+                "v": v,
+                "out": np.zeros((length, D), F32),
+                "length": length,
+                "scale": 1 / D**0.5,
+            }
             label = f"{np.dtype(kind).name} {M}x{N}x{D}"
-            yield Run("attention", arguments, {"D": D, "M": M, "N": N}, (length // M,), {"out": want}, tol, warps, label=label)
+            yield Run(
+                "attention",
+                arguments,
+                {"D": D, "M": M, "N": N},
+                (length // M,),
+                {"out": want},
+                tol,
+                warps,
+                label=label,
+            )
 
 
 def casts() -> Iterator[Run]:
-    x = np.concatenate([floats(240) * 10, np.asarray([0, -0.0, 1e-7, 6e-5, 300, 448, 6e4, 1e-3] * 2, F32)])
+    x = np.concatenate(
+        [floats(240) * 10, np.asarray([0, -0.0, 1e-7, 6e-5, 300, 448, 6e4, 1e-3] * 2, F32)]
+    )
     for name, kind, archs in (
-        ("float16", F16, ARCHS), ("bfloat16", BF16, ARCHS), ("int32", I32, ARCHS), ("int8", np.int8, ARCHS),
-        ("float8e5", ml_dtypes.float8_e5m2, ARCHS), ("float8e4nv", ml_dtypes.float8_e4m3fn, ("gfx950", "gfx1201")),
+        ("float16", F16, ARCHS), ("bfloat16", BF16, ARCHS), ("int32", I32, ARCHS),
+        ("int8", np.int8, ARCHS), ("float8e5", ml_dtypes.float8_e5m2, ARCHS),
+        ("float8e4nv", ml_dtypes.float8_e4m3fn, ("gfx950", "gfx1201")),
     ):  # fmt: skip
         v = np.clip(x, -100, 100) if kind == np.int8 else x
         v = np.clip(x, -440, 440) if "8e4" in name else v
-        yield Run("cast", {"x": v, "out": np.zeros(256, kind)}, {"B": 256, "TO": name}, (1,), {"out": v.astype(kind)}, archs=archs, label=name)
+        yield Run(
+            "cast",
+            {"x": v, "out": np.zeros(256, kind)},
+            {"B": 256, "TO": name},
+            (1,),
+            {"out": v.astype(kind)},
+            archs=archs,
+            label=name,
+        )
 
 
 def every_run() -> Iterator[Run]:
@@ -256,7 +407,9 @@ def execute(hip: Hip, run: Run, arch: str) -> None:
         segment += bytes(-len(segment) % 8 + 16)  # scratch that no kernel here uses
         grid = (*run.grid, 1, 1)[:3]
         threads = (run.warps * lanes, 1, 1)
-        hip.launch(hip.function(module, made.metadata.name), grid, threads, segment, made.metadata.shared)
+        hip.launch(
+            hip.function(module, made.metadata.name), grid, threads, segment, made.metadata.shared
+        )
         found = {n: hip.get(p, run.arguments[n]) for n, p in held.items()}
     finally:
         hip.unload(module)
@@ -290,7 +443,7 @@ def main() -> int:
             except AssertionError as e:
                 verdict, text = "wrong", str(e)
             except Exception as e:  # Triton does not compile it for this architecture
-                print(f"{arch} {run}: not compiled: {str(e).splitlines()[-1][:150] if str(e) else type(e)}")
+                print(f"{arch} {run}: not compiled: {' '.join(str(e).split())[-150:]}")
                 continue
             counts[verdict] += 1
             if verdict != "right":
