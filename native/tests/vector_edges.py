@@ -358,6 +358,52 @@ def flat_addresses() -> Iterator[Case]:
         yield from on(archs, text, {"v1": lane, "v4": lane * 9}, {"v10": lane * 9})
 
 
+def factors() -> Iterator[Case]:
+    """Matrix instructions whose layouts AMD's matrix instruction calculator (MIT) states."""
+    rng = np.random.default_rng(5)
+    # f64, 4x4x4, four blocks: A[i][k] in lane i + 4 b + 16 k, D[i][j] in j + 4 b + 16 i
+    lane = np.arange(64)
+    a, b, c = (rng.integers(-9, 9, (4, 4, 4)).astype(np.float64) for _ in range(3))
+    d = a @ b + c
+    block = lane // 4 % 4
+    held = {"v2": a[block, lane % 4, lane // 16], "v4": b[block, lane // 16, lane % 4]}
+    held["v6"] = c[block, lane // 16, lane % 4]
+    ins: dict[str, np.ndarray] = {}
+    for name, values in held.items():
+        ins[name], ins[f"v{int(name[1:]) + 1}"] = values.view(U32).reshape(64, 2).T.copy()
+    low, high = d[block, lane // 16, lane % 4].view(U32).reshape(64, 2).T.copy()
+    for arch in CDNA:
+        name = "v_mfma_f64_4x4x4f64" if arch == "gfx90a" else "v_mfma_f64_4x4x4_4b_f64"
+        text = f"{name} v[10:11], v[2:3], v[4:5], v[6:7]"
+        yield Case(arch, text, ins, {"v10": low, "v11": high})
+    # sparse f16: lane i + 16 h holds, of row i of A, two of each four at 8 h + 0, 4, 16 and 20
+    lane = np.arange(32)
+    row, half = lane % 16, lane // 16
+    starts = np.asarray([[8 * h + s for s in (0, 4, 16, 20)] for h in range(2)])
+    index = rng.integers(0, 3, (32, 4))
+    index = np.stack([index, index + 1], axis=2)  # two places of four, in order
+    values = rng.integers(-4, 5, (32, 4, 2)).astype(np.float16)
+    dense = np.zeros((16, 32))
+    for k in range(32):
+        for g in range(4):
+            for p in range(2):
+                dense[row[k], starts[half[k], g] + index[k, g, p]] = values[k, g, p]
+    b16 = rng.integers(-4, 5, (32, 16)).astype(np.float16)
+    order = np.asarray([[8 * h + j + (8 if j > 7 else 0) for j in range(16)] for h in range(2)])
+    packed = np.stack([b16[order[half[k]], row[k]] for k in range(32)])
+    codes = sum(index[:, n // 2, n % 2].astype(U32) << U32(2 * n) for n in range(8))
+    ins = {f"v{2 + n}": values[:, n].copy().view(U32).ravel() for n in range(4)}
+    ins |= {f"v{6 + n}": packed[:, 2 * n : 2 * n + 2].copy().view(U32).ravel() for n in range(8)}
+    ins |= {"v14": codes << U32(16)}
+    c32 = rng.integers(-9, 9, (16, 16)).astype(F32)
+    want = (dense @ b16.astype(np.float64) + c32).astype(F32)
+    # D: register r has row r in lanes 0 to 15 and row r + 8 in the others
+    ins |= {f"v{20 + r}": bits(c32[r + 8 * half, row]) for r in range(8)}
+    outs = {f"v{20 + r}": bits(want[r + 8 * half, row]) for r in range(8)}
+    text = "v_swmmac_f32_16x16x32_f16 v[20:27], v[2:5], v[6:13], v14 index_key:1"
+    yield Case("gfx1201", text, ins, outs)
+
+
 def every_case() -> Iterator[Case]:
-    for family in (divisions, seen, second_results, moved_pairs, sums, flat_addresses):
+    for family in (factors, divisions, seen, second_results, moved_pairs, sums, flat_addresses):
         yield from family()

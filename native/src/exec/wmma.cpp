@@ -72,12 +72,18 @@ Place place(const Wave& w, Result d, int row, int column, bool high) {
   return {row / 2, column + row % 2 * 16, narrow && high ? 16 : 0};
 }
 
+// 32 elements of 16 bits along K (of v_swmmac): a half of the wave holds two runs of 8, which are
+// 16 apart (AMD's matrix instruction calculator). This exchanges the middle runs, both ways.
+bool is_interleaved(Element e, int k_total) { return k_total == 32 && bits_of(e) == 16; }
+int interleaved(int k) { return (k & ~24) | (k & 8) << 1 | (k & 16) >> 1; }
+
 // A factor as [k][row]; of a sparse instruction's A two of each four elements are held, and which
 // two in a register of indices of 2 bits, half of it where a key says so.
 template <class T, class F>
 void unpack_dense(const Wave& w, u32 reg, Element e, int k_total, F convert, T (*to)[kSize]) {
   for (int k = 0; k < k_total; ++k) {
-    for (int row = 0; row < kSize; ++row) to[k][row] = convert(raw_element(w, reg, e, k_total, row, k));
+    const int place = is_interleaved(e, k_total) ? interleaved(k) : k;
+    for (int row = 0; row < kSize; ++row) to[k][row] = convert(raw_element(w, reg, e, k_total, row, place));
   }
 }
 template <class T, class F>
@@ -88,7 +94,8 @@ void unpack_sparse(const Wave& w, const Instruction& i, Element e, int k_total, 
   for (int k = 0; k < packed; ++k) {
     for (int row = 0; row < kSize; ++row) {
       const u32 index = w.v[i.o[3].index][row + k / held * 16] >> (first + 2 * (k % held)) & 3;
-      to[k / 2 * 4 + static_cast<int>(index)][row] = convert(raw_element(w, i.o[1].index, e, packed, row, k));
+      const int dense = is_interleaved(e, k_total) ? interleaved(k / 2 * 4) : k / 2 * 4;
+      to[dense + static_cast<int>(index)][row] = convert(raw_element(w, i.o[1].index, e, packed, row, k));
     }
   }
 }

@@ -4,24 +4,13 @@
 #include <algorithm>
 #include <string_view>
 
+#include "isa/codes.h"
+
 namespace mgx {
 namespace {
 
 constexpr u32 kScalePrefix = 0xd3ac;
 constexpr u32 kSdwa = 249, kDpp = 250, kDpp8 = 233, kDpp8Fi = 234, kLiteral = 255;
-
-struct FloatConstant {
-  u16 f16;
-  u32 f32;
-  u64 f64;
-};
-constexpr FloatConstant kFloats[] = {
-    {0x3800, 0x3f000000, 0x3fe0000000000000}, {0xb800, 0xbf000000, 0xbfe0000000000000},
-    {0x3c00, 0x3f800000, 0x3ff0000000000000}, {0xbc00, 0xbf800000, 0xbff0000000000000},
-    {0x4000, 0x40000000, 0x4000000000000000}, {0xc000, 0xc0000000, 0xc000000000000000},
-    {0x4400, 0x40800000, 0x4010000000000000}, {0xc400, 0xc0800000, 0xc010000000000000},
-    {0x3118, 0x3e22f983, 0x3fc45f306dc9c882},
-};
 
 bool starts(const char* text, std::string_view with) { return std::string_view(text).substr(0, with.size()) == with; }
 bool contains(const char* text, std::string_view part) {
@@ -225,17 +214,7 @@ class Decoder {
     }
     i_.bank_mask = w >> 24 & 15;
     i_.row_mask = w >> 28 & 15;
-    if (!is_dpp_control(i_.dpp_ctrl)) fail("DPP with the reserved control " + std::to_string(i_.dpp_ctrl));
-  }
-
-  bool is_dpp_control(u32 c) const {
-    if (c < 0x100) return true;
-    if (c < 0x130) return (c & 15) != 0;
-    if (c == 0x140 || c == 0x141) return true;
-    const bool gfx9 = generation_ == Generation::Gfx9;
-    if (c == 0x142 || c == 0x143) return generation_ != Generation::Gfx12;  // RDNA3 has them, though no assembler does
-    if (c == 0x130 || c == 0x134 || c == 0x138 || c == 0x13c) return gfx9;
-    return c >= 0x150 && c < (gfx9 ? 0x160u : 0x170u);
+    if (!is_dpp_control(generation_, i_.dpp_ctrl)) fail("DPP with the reserved control " + std::to_string(i_.dpp_ctrl));
   }
 
   // The operands of v_mfma_ld_scale_b32, and which of their bytes are taken.
