@@ -181,9 +181,9 @@ bool changes_nothing(const Opcode& op, const std::string& form) {
   if (compares && (has(op, "_f_") || has(op, "_t_") || has(op, "_tru_"))) return true;  // constants
   if (form == "clamp") return compares || has(op, "v_cvt_f64_") || has(op, "v_trig_preop");                       // it means exceptions, or is below 1
   if (form == "neg" || form == "abs") {
-    // the sign does not matter, the operand is an integer or a mask, or two f64 are never equal
+    // the sign does not matter, the operand is an integer or a mask, or two floats are rarely equal
     for (const char* part : {"_o_f", "_u_f", "frexp_exp", "div_scale", "div_fixup", "_class_", "v_cndmask", "v_cvt_pk_u8", "v_ldexp",
-                             "v_trig_preop", "_eq_f64", "_lg_f64", "_neq_f64", "_nlg_f64"}) {
+                             "v_trig_preop", "v_cvt_scalef32", "_eq_f", "_lg_f", "_neq_f", "_nlg_f"}) {
       if (has(op, part)) return true;
     }
     return false;
@@ -192,6 +192,7 @@ bool changes_nothing(const Opcode& op, const std::string& form) {
   // bits that are reserved for sources of 32 bits
   if (form == "op_sel" && (has(op, "v_cvt_f16_f32") || has(op, "v_cvt_pk_fp8_f32") || has(op, "v_cvt_pk_bf8_f32") || has(op, "v_bitop3") ||
                            has(op, "v_mad_u32_u16") || has(op, "v_mad_i32_i16"))) return true;
+  if (form == "op_sel" && (has(op, "v_cvt_scalef32") || has(op, "v_cndmask"))) return true;  // it chooses among other operands
   if (form == "op_sel") return has(op, "permlane") || has(op, "smfmac") || has(op, "f8f6f4");  // of lanes without exec; no index here
   if (form == "op_sel_hi") return matrix || has(op, "v_pk_mov");
   if (form == "neg_lo" || form == "neg_hi") return has(op, "f8f6f4") || has(op, "smfmac");  // kinds of elements: some are NaN in all

@@ -103,7 +103,8 @@ void unpack_byte(Wave& w, const Instruction& i) {
 template <Small S, Wide W>
 void define_pair(const std::string& small, const std::string& wide) {
   const std::string stem = "v_cvt_scalef32_";
-  define(stem + "pk_" + small + "_" + wide, pack<S, W>, nullptr, kHalves | kSigns, W == Wide::F32 ? "d..." : "d..");
+  define(stem + "pk_" + small + "_" + wide, pack<S, W>, nullptr, W == Wide::F32 ? kHalves | kSigns : kHalves,
+         W == Wide::F32 ? "d..." : "d..");
   define(stem + "pk_" + wide + "_" + small, unpack<S, W>, nullptr, kHalves, "d..");
   if (S != Small::Fp4 && W != Wide::Bf16) define(stem + wide + "_" + small, unpack_byte<S, W>, nullptr, kHalves, "d..");
 }

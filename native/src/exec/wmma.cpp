@@ -207,7 +207,7 @@ void prepare(Instruction& i, Generation g) {
   if (!floats && (i.neghi != 0 || i.neglo > 3)) throw Error("'" + name + "' with neg_hi is not emulated");
   if (floats && ((i.neglo & 3) || (i.neghi & 3))) throw Error("'" + name + "' with negated factors is not emulated");
   if (i.clamp) throw Error("'" + name + "' with clamp is not emulated");
-  if (sparse && i.opsel > 1) throw Error("'" + name + "' with op_sel is not emulated");
+  if (sparse && i.opsel > (f.k == 64 ? 0 : 1)) throw Error("'" + name + "' with op_sel is not emulated");
   if (sparse && floats && (i.neglo || i.neghi)) throw Error("'" + name + "' with negated factors is not emulated");
   i.aux = pack(f);
   if (sparse) i.run = floats ? run_floats<true> : run_integers<true>;
