@@ -5,12 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
+from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import attributes_of
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.linear import Convolution
 from mgx_mlir.dialects.migraphx.quant import QuantConvolution
 from mgx_mlir.rewrite.passes import PatternPass, option
 from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, pattern
+
+DEPTH = 16  # of a matrix instruction of 8-bit integers, at the least
 
 
 @pattern(Convolution)
@@ -54,24 +59,46 @@ def find_convolution_padding(op: Convolution, rw: Rewriter) -> Replacement:
 def find_quant_convolution_padding(op: QuantConvolution, rw: Rewriter) -> Replacement:
     """quant_convolution{pad_value}(x, w) -> quant_convolution(pad(x, pad_value), w)
 
-    Kernels of GPUs read past the border of an image as 0.
+    Kernels of GPUs read past the border of an image as 0. Channels that are fewer than a matrix
+    instruction takes are filled up too, and weights with 0; else registers go to memory.
     """
     if rw.options.leave != "windows":
         return no_match("the kernel pads with any number")
-    if op.pad_value == 0:
-        return no_match("it pads with 0")
     if op.padding_mode != "default_":
         return no_match("padding mode {} is computed at run time", op.padding_mode)
+    if len(op.operation.operands) > 2:
+        return no_match("it scales its operands")
     padding, spatial = list(op.padding), TensorType.of(op.input).rank - 2
-    if not any(padding):
-        return no_match("it has no padding")
-    low, high = padding[:spatial], padding[-spatial:]
+    border = any(padding) and op.pad_value != 0
+    channels = TensorType.of(op.input).dims[-1]
+    dense = op.channels_last and op.group == 1
+    fill = DEPTH - channels if dense and 0 < channels < DEPTH else 0
+    if not (border or fill):
+        return no_match("it pads with 0, and its channels are enough")
+    low, high = (padding[:spatial], padding[-spatial:]) if border else ([0] * spatial,) * 2
     lead, tail = ([0], [0]) if op.channels_last else ([0, 0], [])
-    pads = [*lead, *low, *tail, *lead, *high, *tail]
-    padded = rw.op("pad", op.input, mode="constant", pads=pads, value=float(op.pad_value))
-    attributes = {**attributes_of(op), "padding": [0] * len(padding)}
-    attributes.pop("pad_value")
-    return rw.op("quant_convolution", padded, *list(op.operands)[1:], **attributes)
+    pads = [*lead, *low, *tail, *lead, *high, *([fill] if op.channels_last else [])]
+    value = float(op.pad_value) if border else 0.0
+    padded = rw.op("pad", op.input, mode="constant", pads=pads, value=value)
+    attributes = attributes_of(op)
+    if border:
+        attributes["padding"] = [0] * len(padding)
+        attributes.pop("pad_value")
+    weights = op.weights
+    if fill:
+        weights = _filled(rw, weights, fill)
+    return rw.op("quant_convolution", padded, weights, **attributes)
+
+
+def _filled(rw: Rewriter, weights: ir.Value, fill: int) -> ir.Value:
+    """Build channels-last weights with as many more channels, of 0; a constant where they are."""
+    array = rw.const(weights)
+    if array is not None:
+        wide = np.pad(array, [(0, 0)] * (array.ndim - 2) + [(0, fill), (0, 0)])
+        return rw.literal(wide, TensorType.of(weights).dtype)
+    pads = [0] * (2 * TensorType.of(weights).rank)
+    pads[-2] = fill
+    return rw.op("pad", weights, mode="constant", pads=pads, value=0.0)
 
 
 def _left_to_kernel(op: Convolution, w: TensorType, spatial: int, leave: str) -> bool:
@@ -107,7 +134,7 @@ class InsertPad(PatternPass):
 
     What `leave` names stays with its convolution: `vector`, those that become vector loops, which
     copy what they read with its border; `windows`, those whose windows move along two axes or more,
-    and those of 8 bits that are padded with 0.
+    and those of 8 bits that are padded with 0 and have channels enough.
     """
 
     name: ClassVar[str] = "insert_pad"
