@@ -194,7 +194,7 @@ def _numbers(value: Any, key: str, path: str) -> list[float]:
     """Return the numbers of an array, which has one for each channel, or none."""
     if isinstance(value, dict) and value.get("CLS") == _ARRAY:
         value = value.get("data")
-    each = value if isinstance(value, list) else [value]
+    each: list[Any] = value if isinstance(value, list) else [value]
     if not each or not all(
         isinstance(n, int | float) and not isinstance(n, bool) and math.isfinite(n) for n in each
     ):

@@ -86,9 +86,10 @@ class BytePanels:
             behind.append(starts.reshape(count, self.width))
         if self.by_pairs:
             order, firsts = self._order(packed)
-            inside = np.arange(self._segments * self.segment) // max(1, self.segment)
+            loops = self._segments * self.segment
+            inside = np.arange(loops) // max(1, self.segment)
             whole = order + inside * self.segment
-            rest = np.arange(whole.shape[1], self.groups) + np.zeros((count, 1), np.int64)
+            rest = np.tile(np.arange(loops, self.groups), (count, 1))
             at = np.concatenate([whole, rest], 1)
             packed = np.take_along_axis(packed, at[:, :, None], 1)
             behind += [order.astype(np.int32), firsts.astype(np.int32)]
