@@ -1,6 +1,7 @@
 // The printer.
 #include "isa/print.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <string_view>
 
@@ -150,7 +151,7 @@ std::string modifiers_text(const Instruction& i) {
     if (i.blgp) text += " blgp:" + std::to_string(i.blgp);
   }
   const bool scaled = name.find("_scale_") != name.npos;
-  const int sources = i.count - 1 - 2 * scaled;
+  const int sources = std::max(0, i.count - 1 - 2 * scaled);
   if (scaled && i.scale_opsel) text += " op_sel:" + bit_list(i.scale_opsel, 2);
   if (scaled && i.scale_opselhi) text += " op_sel_hi:" + bit_list(i.scale_opselhi, 2);
   if (form == "VOP3P") {
