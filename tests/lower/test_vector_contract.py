@@ -12,7 +12,12 @@ import pytest
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir, tensor
 from mgx_mlir.passes.lower.cpu.isa import isa_of
-from mgx_mlir.passes.lower.cpu.workgroup_builder import ResultTile, WorkgroupBuilder, dispatch
+from mgx_mlir.passes.lower.cpu.workgroup_builder import (
+    Index,
+    ResultTile,
+    WorkgroupBuilder,
+    dispatch,
+)
 from mgx_mlir.targets.child import compiler_binary
 from mgx_mlir.targets.flags import cpu_ladder
 from tests.lower.vector_kernels import bytecode
@@ -24,7 +29,7 @@ ROWS, WIDE, STEP = 64, 32, 16
 LANES = 8
 
 
-def _scaled(x: ir.Value, w: ir.Value, rows: object) -> ir.Value:
+def _scaled(x: ir.Value, w: ir.Value, rows: Index) -> ir.Value:
     """x * w + w by rows: a work-group for each 16 of them, through scratch of 128 bytes."""
 
     def body(k: WorkgroupBuilder) -> list[ResultTile]:

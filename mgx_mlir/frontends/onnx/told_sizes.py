@@ -103,8 +103,9 @@ def _last(at: Sequence[int]) -> Rule:
 
     def rule(dims: Sequence[Operand], given: Mapping[str, Any]) -> Pairs:
         for v in (dims[i] for i in at if i < len(dims)):
-            if dims[0] and v is not None and len(v) == 1:
-                yield dims[0][-1], v[0]
+            x = list(dims[0] or ())
+            if x and v is not None and len(v) == 1:
+                yield x[-1], v[0]
 
     return rule
 
@@ -113,7 +114,7 @@ def _product(a: int = 0, b: int = 1) -> Rule:
     """Return the rule of a product of operands `a` and `b`."""
 
     def rule(dims: Sequence[Operand], given: Mapping[str, Any]) -> Pairs:
-        x, w = (dims[i] if i < len(dims) else None for i in (a, b))
+        x, w = (list(dims[i] or ()) if i < len(dims) else [] for i in (a, b))
         if x and w:
             yield x[-1], w[-2] if len(w) > 1 else w[-1]
 
