@@ -332,6 +332,15 @@ class ArithScalars:
             return TypedScalar(x.value, dtype)
         return TypedScalar(arith.BitcastOp(self.type_of(dtype), x.value).result, dtype)
 
+    def by_number(self, yields: str, a: TypedScalar, b: TypedScalar) -> TypedScalar | None:
+        """Return the larger or smaller of two floats of which one is a constant; None: neither is.
+
+        yields: the comparison with the constant at which it is taken. A NaN compares as nothing.
+        """
+        if _is_number(a):
+            a, b = b, a
+        return self.select(self.cmp(yields, a, b), b, a) if _is_number(b) else None
+
 
 class GpuScalars(ArithScalars):
     """For GPUs, whose compiler takes maximumf for maxnumf: a NaN would become the other number.
@@ -359,10 +368,9 @@ class GpuScalars(ArithScalars):
         a, b = self._pair(x, y)
         if not a.dtype.is_float:
             return plain(a, b)
-        if _is_number(a):
-            a, b = b, a
-        if _is_number(b):
-            return self.select(self.cmp(yields, a, b), b, a)
+        found = self.by_number(yields, a, b)
+        if found is not None:
+            return found
         return self.select(self.cmp("uno", a, b), self.add(a, b), plain(a, b))
 
 
@@ -371,8 +379,12 @@ def _is_number(x: TypedScalar) -> bool:
     op = x.value.owner
     if not isinstance(op, ir.Operation | ir.OpView) or op.name != "arith.constant":
         return False
-    value = ir.FloatAttr(op.attributes["value"]).value
-    return not pymath.isnan(value)
+    value = op.attributes["value"]
+    if isinstance(value, ir.DenseElementsAttr):
+        if not value.is_splat:
+            return False
+        value = value.get_splat_value()
+    return not pymath.isnan(ir.FloatAttr(value).value)
 
 
 def ordered(b: ArithScalars, bits: TypedScalar, kind: DType) -> TypedScalar:

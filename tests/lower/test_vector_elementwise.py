@@ -149,3 +149,26 @@ def test_transposes_of_squares(kind: int, threads: int) -> None:
     given = {n: r.integers(-(2**30), 2**30, d).astype(dtype) for n, d in inputs.items()}
     for y, (n, x), (_, p) in zip(program.run(given), given.items(), TURNED, strict=True):
         np.testing.assert_array_equal(y, x.transpose(p), n)
+
+
+def test_bounds_that_are_constants() -> None:
+    """A NaN stays, on either side; what is at the bound is the bound, 0 for -0."""
+    make = helper.make_node
+    one = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 6, 7, 5.9, -1, 3e38, 1e-30], np.float32)
+    x = np.tile(one, 3)
+    nodes = [
+        make("Constant", [], ["low"], value_float=0.0),
+        make("Constant", [], ["high"], value_float=6.0),
+        make("Relu", ["x"], ["a"]),
+        make("Clip", ["x", "low", "high"], ["b"]),
+        make("Max", ["x", "high"], ["c"]),
+        make("Min", ["high", "x"], ["d"]),
+    ]
+    dims = [len(x)]
+    model = _model(nodes, {"x": dims}, dict.fromkeys("abcd", dims))
+    a, b, c, d = mgx_mlir.compile(model, target="cpu", cache=False).run({"x": x})
+    np.testing.assert_array_equal(a, np.maximum(x, 0))
+    np.testing.assert_array_equal(b, np.clip(x, 0, 6))
+    np.testing.assert_array_equal(c, np.maximum(x, 6))
+    np.testing.assert_array_equal(d, np.minimum(x, 6))
+    assert not np.signbit(a[x == 0]).any()

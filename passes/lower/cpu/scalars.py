@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.lower.cpu.workgroup_builder import WorkgroupBuilder
@@ -21,6 +23,20 @@ class VectorScalars(ArithScalars):
 
     def type_of(self, dtype: DType) -> ir.Type:
         return self.k.vector_type(self.lanes, dtype)
+
+    def max(self, x: ScalarLike, y: ScalarLike) -> TypedScalar:
+        return self._bounded("le", super().max, x, y)
+
+    def min(self, x: ScalarLike, y: ScalarLike) -> TypedScalar:
+        return self._bounded("ge", super().min, x, y)
+
+    def _bounded(
+        self, yields: str, plain: Callable[..., TypedScalar], x: ScalarLike, y: ScalarLike
+    ) -> TypedScalar:
+        """By a comparison where one is a constant: maximumf asks whether either is a NaN."""
+        a, b = self._pair(x, y)
+        found = self.by_number(yields, a, b) if a.dtype.is_float else None
+        return plain(a, b) if found is None else found
 
     def round_even(self, x: ScalarLike) -> TypedScalar:
         """By an instruction: math.roundeven becomes 25 of them."""
