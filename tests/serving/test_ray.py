@@ -315,14 +315,13 @@ def test_metrics(service: str) -> None:
 
 def test_the_command(tmp_path: Path) -> None:
     folder = write_models(tmp_path / "models")
-    port = PORT + 10
+    port, log = PORT + 10, tmp_path / "log"
     env = {k: v for k, v in os.environ.items() if k != "RAY_ADDRESS"}
     process = subprocess.Popen(
         [sys.executable, "-m", "mgx_mlir.tools.driver", "serve", folder, "--cpu", "--threads", "1",
          "--port", str(port), "--max-body", "1"],
-        cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        cwd=ROOT, env=env, stdout=log.open("w"), stderr=subprocess.STDOUT,
     )  # fmt: skip
-    said = ""
     try:
         for _ in range(300):
             try:
@@ -331,7 +330,7 @@ def test_the_command(tmp_path: Path) -> None:
                     if found.status == 200:
                         break
             except OSError:
-                assert process.poll() is None, process.communicate()[0]
+                assert process.poll() is None, log.read_text()
                 time.sleep(1)
         body = json.dumps({"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 16],
                                        "data": [1.0] * 16}]}).encode()  # fmt: skip
@@ -339,9 +338,14 @@ def test_the_command(tmp_path: Path) -> None:
         with urllib.request.urlopen(request, timeout=30) as found:
             [y] = json.loads(found.read())["outputs"]
         assert np.allclose(y["data"], expected(np.ones((1, 16)), 3)[0], atol=1e-5)
+        for _ in range(120):  # it answers a moment before it says that it serves
+            if "Serving: " in log.read_text():
+                break
+            time.sleep(0.5)
     finally:
         process.send_signal(signal.SIGTERM)
-        said = process.communicate(timeout=90)[0]
+        process.wait(90)
+    said = log.read_text()
     assert process.returncode == 0, said
     assert f"Serving: 4 models at http://127.0.0.1:{port}/v2" in said
 

@@ -59,6 +59,10 @@ OPTIONS = (
 )  # fmt: skip
 
 
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 def run(args: Arguments) -> int:
     """Serve until a signal comes."""
     at = args.file
@@ -102,8 +106,10 @@ def run(args: Arguments) -> int:
         logging.getLogger(name).setLevel(logging.ERROR)
     ray.init(log_to_driver=False, logging_level=logging.ERROR, **how)
     try:
-        serve_models(at, settings, host=host, port=port)
         for each in (signal.SIGINT, signal.SIGTERM):  # now: Ray sets its own when it starts
+            signal.signal(each, _interrupt)
+        serve_models(at, settings, host=host, port=port)
+        for each in (signal.SIGINT, signal.SIGTERM):
             signal.signal(each, lambda *_: ended.set())
         say(f"Serving: {len(entries)} models at http://{host}:{port}/v2")
         sys.stdout.flush()
