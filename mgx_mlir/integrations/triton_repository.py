@@ -49,6 +49,8 @@ def config_text(name: str, program: CompiledProgram, max_batch_size: int) -> str
     ports = (*s.inputs, *s.outputs)
     if max_batch_size and not all(p.dims[:1] == (-1,) for p in ports):
         raise UsageError("--max-batch-size needs a first dim that every input and output has open")
+    if max_batch_size and any(len(p.dims) < 2 for p in ports):
+        raise UsageError("--max-batch-size needs dims behind the rows: Triton loads no other model")
     kind = "KIND_GPU" if program.target == "gpu" else "KIND_CPU"
     lines = [f"name: {_text(name)}", 'backend: "python"', f"max_batch_size: {max_batch_size}"]
     lines += _ports("input", s.inputs, max_batch_size > 0)

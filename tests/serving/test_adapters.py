@@ -61,6 +61,9 @@ def test_a_configuration(program: Any) -> None:
     fixed = mgx_mlir.compile(model_bytes(1, 4), "cpu", threads=1)
     with pytest.raises(UsageError, match="first dim"):
         config_text("rows", fixed, 8)
+    flat = mgx_mlir.compile(rows_of_a_table(), "cpu", threads=1)
+    with pytest.raises(UsageError, match="dims behind the rows"):
+        config_text("table", flat, 8)
     with pytest.raises(UsageError, match="expected a name"):
         write_repository("folder", "../up", program)
 
@@ -142,7 +145,7 @@ def model(folder: Path, data: bytes, batch: int) -> TritonPythonModel:
 
 
 def test_requests_of_triton(backend: None, tmp_path: Path) -> None:
-    made = model(tmp_path, rows_of_a_table(), 4)
+    made = model(tmp_path, rows_of_a_table(), 0)
     indices = [[0], [4, 1], [7], [2, 2, 2], [-1]]
     found = made.execute([Request(Tensor("i", np.array(i))) for i in indices])
     for i, answer in zip(indices, found, strict=True):
@@ -197,7 +200,7 @@ def triton_server(tmp_path: Path) -> Iterator[Any]:
     stub = own / "python_backend_stubs" / version / "triton_python_backend_stub"
     for path in (shutil.copy(stub, tmp_path / "backends/python"), own / "bin/tritonserver"):
         Path(path).chmod(0o755)
-    for name, data, batch in (("rows", model_bytes(), 8), ("table", rows_of_a_table(), 4)):
+    for name, data, batch in (("rows", model_bytes(), 8), ("table", rows_of_a_table(), 0)):
         write_repository(tmp_path / "repo", name, mgx_mlir.compile(data, "cpu"), batch)
     libraries = [str(wheel / "nvidia_pytriton.libs"), f"{sys.base_prefix}/lib"]
     process = subprocess.Popen(
