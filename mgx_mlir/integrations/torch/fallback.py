@@ -125,6 +125,8 @@ def _problem(graph: fx.GraphModule, node: fx.Node) -> str:
     module = fx.GraphModule(torch.nn.Module(), single)
     try:
         frozen = freeze(module, [_sample(n) for n in made.values()], weights=lambda *_: False)
+        if not frozen.computes:
+            return ""  # a view of its operand, which a program has no trouble with
         with alone():
             program_of_object(onnx_of_exported(exported(frozen)), {})
     except MgxError as e:
