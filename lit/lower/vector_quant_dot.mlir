@@ -1,6 +1,7 @@
 // RUN: mgx-opt %s --mgx-lower-to-linalg=arch=znver4 | filecheck %s
-// RUN: mgx-opt %s --mgx-lower-to-linalg=arch=haswell | filecheck %s --check-prefix=WORDS
-// RUN: mgx-opt %s --mgx-lower-to-linalg=arch=neoverse-v1 | filecheck %s --check-prefix=PLAIN
+// RUN: mgx-opt %s --mgx-lower-to-linalg=arch=haswell | filecheck %s --check-prefix=PAIRS
+// RUN: mgx-opt %s --mgx-lower-to-linalg=arch=neoverse-v1 | filecheck %s --check-prefix=SIGNED
+// RUN: mgx-opt %s --mgx-lower-to-linalg=arch=a64fx | filecheck %s --check-prefix=PLAIN
 // RUN: mgx-opt %s --mgx-lower-to-linalg=arch=generic | filecheck %s --check-prefix=LINALG
 
 // Groups of four bytes of a row times four of a column; i8 rows come with 128 added, which what the
@@ -16,8 +17,13 @@
 // CHECK: vector.transfer_read %{{.*}} : tensor<5x30xi8>, vector<4xi8>
 // CHECK: arith.sitofp
 // CHECK: arith.mulf
-// WORDS: tensor<5x15x16xi8>
-// WORDS: llvm.call_intrinsic "llvm.x86.avx2.pmadd.wd"({{.*}}) : (vector<16xi16>, vector<16xi16>) -> vector<8xi32>
+// Weights so small that two products fit 16 bits are multiplied in pairs, which are then added up.
+// PAIRS: ml_program.global private @w0({{.*}}) : tensor<3x10x64xi8>
+// PAIRS: %[[PAIRS:.*]] = llvm.call_intrinsic "llvm.x86.avx2.pmadd.ub.sw"({{.*}}) : (vector<32xi8>, vector<32xi8>) -> vector<16xi16>
+// PAIRS: llvm.call_intrinsic "llvm.x86.avx2.pmadd.wd"(%[[PAIRS]], {{.*}}) : (vector<16xi16>, vector<16xi16>) -> vector<8xi32>
+// SIGNED: ml_program.global private @w0({{.*}}) : tensor<5x8x32xi8>
+// SIGNED-NOT: arith.xori
+// SIGNED: llvm.call_intrinsic "llvm.aarch64.neon.sdot.v4i32.v16i8"({{.*}}) : (vector<4xi32>, vector<16xi8>, vector<16xi8>) -> vector<4xi32>
 // PLAIN: tensor<5x30x8xi8>
 // PLAIN: arith.muli
 // LINALG-NOT: flow.executable

@@ -152,7 +152,9 @@ def _tile(rows: int | None, columns: int | None, isa: Isa) -> tuple[int, int]:
         reached = isa.reached[registers - 1] * min(1.0, high * registers / isa.least_sums)
         return -(-columns // width) * width / reached
 
-    return min(tiles, key=cost)
+    # registers that no column fills would cost memory: weights are filled up to whole panels
+    needed = max(-(-columns // isa.lanes), min(t[1] for t in tiles))
+    return min((t for t in tiles if t[1] <= needed), key=cost)
 
 
 def pack(weights: np.ndarray, width: int, unit: int = 1) -> np.ndarray:
