@@ -156,7 +156,9 @@ def _of_ir(model: Any, options: Mapping[str, Any]) -> ProgramIR:
     try:
         for name, value in values.items():
             tensor: Any = value.const_value
-            held = None if tensor is None or tensor.nbytes < _KEPT else _bytes_of(tensor)
+            if tensor is None or tensor.nbytes < _KEPT:
+                continue
+            held = _bytes_of(tensor)
             if held is None:
                 continue
             arrays[name], before[name] = held, tensor

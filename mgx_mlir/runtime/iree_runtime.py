@@ -367,7 +367,8 @@ class LoadedModule:
         entry, arguments, spans = call.entry, call.arguments, call.spans
         imported: list[tuple[np.ndarray, int]] = []
         if arguments is not None:
-            for own, a in zip(call.own, args):  # noqa: B905  (as many)
+            owned: list[Any] = call.own
+            for own, a in zip(owned, args):  # noqa: B905  (as many)
                 own[...] = a
         else:
             arguments = self._list_of(call, args, imported)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import ModelError
@@ -74,7 +74,7 @@ def batch_normalization(
             training_mode=training_mode,
         )
         y, *rest = found if isinstance(found, tuple) else (found,)
-        return (squeeze(b, y, [1]), *rest)
+        return (squeeze(b, cast(Value, y), [1]), *rest)
     if node.opset < 15 and not training_mode and any(node.wants(i) for i in range(1, 5)):
         raise NotSupported("training outputs")
     if training_mode:
