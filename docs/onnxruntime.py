@@ -13,7 +13,7 @@ sys.path.pop(0)  # this folder has a module of the name that is imported from el
 
 from mgx_mlir.integrations.onnxruntime.names import MEMBERS, MODULE, STATUSES
 from mgx_mlir.integrations.onnxruntime.options import CONFIG_ENTRIES, Meaning
-from mgx_mlir.integrations.onnxruntime.providers import MIGRAPHX_OPTIONS
+from mgx_mlir.integrations.onnxruntime.providers import PROVIDER_OPTIONS
 
 PAGE = Path(__file__).with_suffix(".md")
 MARK = "<!-- from here on written by `python docs/onnxruntime.py --write` -->\n"
@@ -42,7 +42,7 @@ def lists() -> str:
     lines += table("Entries of add_session_config_entry", CONFIG_ENTRIES)
     options = {
         n: Meaning("honoured" if used else "means nothing here", "")
-        for n, used in MIGRAPHX_OPTIONS.items()
+        for n, used in PROVIDER_OPTIONS.items()
     }
     lines += table("Options of MIGraphXExecutionProvider and ROCMExecutionProvider", options)
     return "\n".join(lines) + "\n"

@@ -19,6 +19,8 @@ from tests.driver.conftest import Driver
 OTHER = """
 import sys
 from pathlib import Path
+# an editable installation finds itself ahead of PYTHONPATH
+sys.meta_path[:] = [f for f in sys.meta_path if not type(f).__module__.startswith("_editable")]
 import mgx_mlir
 print(Path(mgx_mlir.__file__).parent, mgx_mlir.compile(sys.argv[1], "cpu").stats.cached)
 """

@@ -184,8 +184,9 @@ def test_json(driver: Driver, models: Path, tmp_path: Path) -> None:
     assert first["bandwidth_share"] == pytest.approx(first["gb_s"] / 10)
     assert found["kernels_ms"] == pytest.approx(sum(k["ms"] for k in found["kernels"]))
     memory = found["memory"]
-    weights = 4 * (784 * 128 + 128 + 1280)  # the ten columns of the last fill up a panel
-    assert weights <= memory["weights"] < 1.05 * weights
+    weights = 4 * (784 * 128 + 128 + 1280)
+    filled = 4 * (784 * 144 + 144 + 3840)  # columns fill up panels of up to 48, by the processor
+    assert weights <= memory["weights"] <= filled
     assert memory["transient"] > 0
     assert memory["peak"] > memory["weights"]
     # into a file

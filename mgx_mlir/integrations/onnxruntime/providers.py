@@ -15,7 +15,7 @@ ALL = [*GPUS, CPU]
 Provider = str | tuple[str, Mapping[Any, Any]]
 
 # what onnxruntime's MIGraphX provider is told; True: it is honoured
-MIGRAPHX_OPTIONS = {
+PROVIDER_OPTIONS = {
     "device_id": True,
     "migraphx_fp16_enable": True,
     "migraphx_bf16_enable": True,
@@ -92,7 +92,7 @@ def chosen(
         if name in found:
             warnings.warn(f"provider '{name}' is given twice, the second is ignored", stacklevel=4)
             continue
-        known = MIGRAPHX_OPTIONS if name in GPUS else {}
+        known = PROVIDER_OPTIONS if name in GPUS else {}
         without = [k for k in given if not known.get(k)]
         if without:
             warnings.warn(

@@ -196,9 +196,10 @@ u32 truth(u32 table, u32 a, u32 b, u32 c) {
   return r;
 }
 
-// Their format's bits for matrix instructions.
+// Their format's bits for matrix instructions. The highest of abid stands where packed forms have an op_sel_hi,
+// which LLVM sets.
 void no_matrix_forms(Instruction& i, Generation) {
-  if (i.cbsz || i.abid || i.blgp || (i.words[0] >> 15 & 1)) throw Error("'" + std::string(i.name()) + "' with modifiers is not emulated");
+  if (i.cbsz || (i.abid & 7) || i.blgp || (i.words[0] >> 15 & 1)) throw Error("'" + std::string(i.name()) + "' with modifiers is not emulated");
 }
 
 }  // namespace
