@@ -196,10 +196,13 @@ u32 truth(u32 table, u32 a, u32 b, u32 c) {
   return r;
 }
 
-// Their format's bits for matrix instructions. The highest of abid stands where packed forms have an op_sel_hi,
-// which LLVM sets.
+// Their format's bits for matrix instructions, of which none is heeded. Where packed forms have op_sel_hi, LLVM sets
+// all three.
 void no_matrix_forms(Instruction& i, Generation) {
-  if (i.cbsz || (i.abid & 7) || i.blgp || (i.words[0] >> 15 & 1)) throw Error("'" + std::string(i.name()) + "' with modifiers is not emulated");
+  const bool as_llvm_does = i.abid == 8 && (i.words[1] >> 27 & 3) == 3;
+  if (i.cbsz || (i.abid && !as_llvm_does) || i.blgp || (i.words[0] >> 15 & 1)) {
+    throw Error("'" + std::string(i.name()) + "' with modifiers is not emulated");
+  }
 }
 
 }  // namespace
