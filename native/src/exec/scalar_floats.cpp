@@ -6,6 +6,36 @@
 namespace mgx {
 namespace {
 
+u32 half(const Wave& w, const Operand& o) {
+  return o.kind == Operand::Kind::Constant ? o.bits16 : read_scalar(w, o.index) & 0xffff;
+}
+
+// The floats of an operand.
+float single(const Wave& w, const Operand& o) { return as_f32(scalar(w, o)); }
+float half_precision(const Wave& w, const Operand& o) { return f32_of_f16(half(w, o)); }
+
+// SCALAR_COMPARES(suffix of the type, function that reads an operand): all comparisons of a type.
+#define SCALAR_COMPARE(kind, type, read, expr)                     \
+  MGX_DO("s_cmp_" kind "_" type, {                                 \
+    const float x = read(w, i.o[0]), y = read(w, i.o[1]);          \
+    w.scc = expr;                                                  \
+  })
+#define SCALAR_COMPARES(type, read)                                \
+  SCALAR_COMPARE("lt", type, read, x < y);                         \
+  SCALAR_COMPARE("le", type, read, x <= y);                        \
+  SCALAR_COMPARE("gt", type, read, x > y);                         \
+  SCALAR_COMPARE("ge", type, read, x >= y);                        \
+  SCALAR_COMPARE("eq", type, read, x == y);                        \
+  SCALAR_COMPARE("lg", type, read, x < y || x > y);                \
+  SCALAR_COMPARE("nlg", type, read, !(x < y || x > y));            \
+  SCALAR_COMPARE("neq", type, read, !(x == y));                    \
+  SCALAR_COMPARE("o", type, read, x == x && y == y);               \
+  SCALAR_COMPARE("u", type, read, x != x || y != y);               \
+  SCALAR_COMPARE("nlt", type, read, !(x < y));                     \
+  SCALAR_COMPARE("nle", type, read, !(x <= y));                    \
+  SCALAR_COMPARE("ngt", type, read, !(x > y));                     \
+  SCALAR_COMPARE("nge", type, read, !(x >= y))
+
 void define_single() {
 #define SF(name, expr)                                             \
   MGX_DO(name, {                                                   \
@@ -56,30 +86,7 @@ void define_single() {
     MGX_DO(name, write_scalar(w, i.o[0].index, from_f32(std::fma(as_f32(scalar(w, i.o[1])), as_f32(scalar(w, i.o[2])),
                                                                  as_f32(scalar(w, i.o[3]))))));
   }
-#define SFC(name, expr)                                            \
-  MGX_DO(name, {                                                   \
-    const float x = as_f32(scalar(w, i.o[0]));                     \
-    const float y = as_f32(scalar(w, i.o[1]));                     \
-    w.scc = expr;                                                  \
-  })
-  SFC("s_cmp_lt_f32", x < y);
-  SFC("s_cmp_le_f32", x <= y);
-  SFC("s_cmp_gt_f32", x > y);
-  SFC("s_cmp_ge_f32", x >= y);
-  SFC("s_cmp_eq_f32", x == y);
-  SFC("s_cmp_lg_f32", x < y || x > y);
-  SFC("s_cmp_nlg_f32", !(x < y || x > y));
-  SFC("s_cmp_neq_f32", !(x == y));
-  SFC("s_cmp_o_f32", x == x && y == y);
-  SFC("s_cmp_u_f32", x != x || y != y);
-  SFC("s_cmp_nlt_f32", !(x < y));
-  SFC("s_cmp_nle_f32", !(x <= y));
-  SFC("s_cmp_ngt_f32", !(x > y));
-  SFC("s_cmp_nge_f32", !(x >= y));
-}
-
-u32 half(const Wave& w, const Operand& o) {
-  return o.kind == Operand::Kind::Constant ? o.bits16 : read_scalar(w, o.index) & 0xffff;
+  SCALAR_COMPARES("f32", single);
 }
 
 // f16: the low half of a register; the result's high half is zero.
@@ -114,26 +121,7 @@ void define_half() {
   MGX_DO("s_cvt_hi_f32_f16", write_scalar(w, i.o[0].index, from_f32(f32_of_f16(scalar(w, i.o[1]) >> 16))));
   MGX_DO("s_cvt_pk_rtz_f16_f32", write_scalar(w, i.o[0].index, f16_of_f32_truncated(as_f32(scalar(w, i.o[1]))) |
                                                                    f16_of_f32_truncated(as_f32(scalar(w, i.o[2]))) << 16));
-#define SHC(name, expr)                                                                            \
-  MGX_DO(name, {                                                                                   \
-    const float x = f32_of_f16(half(w, i.o[0]));                                                   \
-    const float y = f32_of_f16(half(w, i.o[1]));                                                   \
-    w.scc = expr;                                                                                  \
-  })
-  SHC("s_cmp_lt_f16", x < y);
-  SHC("s_cmp_le_f16", x <= y);
-  SHC("s_cmp_gt_f16", x > y);
-  SHC("s_cmp_ge_f16", x >= y);
-  SHC("s_cmp_eq_f16", x == y);
-  SHC("s_cmp_lg_f16", x < y || x > y);
-  SHC("s_cmp_nlg_f16", !(x < y || x > y));
-  SHC("s_cmp_neq_f16", !(x == y));
-  SHC("s_cmp_o_f16", x == x && y == y);
-  SHC("s_cmp_u_f16", x != x || y != y);
-  SHC("s_cmp_nlt_f16", !(x < y));
-  SHC("s_cmp_nle_f16", !(x <= y));
-  SHC("s_cmp_ngt_f16", !(x > y));
-  SHC("s_cmp_nge_f16", !(x >= y));
+  SCALAR_COMPARES("f16", half_precision);
 }
 
 }  // namespace
