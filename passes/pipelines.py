@@ -18,7 +18,8 @@ class PipelineOptions:
     fast_math: rewrites that change rounding. fuse: form kernels; else the backend decides what runs
     together. vector_kernels: the processor has loops of our own. widened: the types of which they
     multiply no matrices and windows: those are computed in f32. fnuz: a GPU multiplies floats of 8
-    bits of the FNUZ types alone.
+    bits of the FNUZ types alone. remove_qdq_pairs: values are not rounded where a model quantises
+    and dequantises them and no product takes them in 8 bits, as MIGraphX does it.
     """
 
     fast_math: bool = True
@@ -26,6 +27,7 @@ class PipelineOptions:
     vector_kernels: bool = True
     widened: tuple[str, ...] = ()
     fnuz: bool = False
+    remove_qdq_pairs: bool = False
 
     @property
     def loops(self) -> bool:
@@ -65,7 +67,7 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
         _step(
             "simplify_qdq",
             products="dot,convolution" if o.loops else "dot",
-            pairs=False,
+            pairs=o.remove_qdq_pairs,
             mixed=o.loops,
             widened=o.loops,
             vector=o.loops or None,
@@ -132,7 +134,8 @@ def gpu(o: PipelineOptions) -> tuple[str, ...]:
         "rewrite_pooling",
         "dead_code_elimination",
         _step("fp8_ocp_to_fnuz", when=o.fnuz),
-        "simplify_qdq",  # 8-bit products as they are
+        # 8-bit products as they are
+        _step("simplify_qdq", pairs=o.remove_qdq_pairs),
         _step("rewrite_gelu", fast_math=o.fast_math),
         _step("optimize_module", fast_math=o.fast_math),
         "rewrite_reduce",
@@ -175,6 +178,7 @@ def pipeline(
     vector_kernels: bool = True,
     widened: tuple[str, ...] = (),
     fnuz: bool = False,
+    remove_qdq_pairs: bool = False,
 ) -> tuple[str, ...]:
     """Return the pipeline of a target under the options of a compile (PipelineOptions).
 
@@ -183,7 +187,8 @@ def pipeline(
     found = PIPELINES.get(target)
     if found is None:
         raise PipelineError(f"no pipeline for target '{target}', known: {', '.join(PIPELINES)}")
-    return found(PipelineOptions(fast_math, fuse, vector_kernels, widened, fnuz))
+    options = PipelineOptions(fast_math, fuse, vector_kernels, widened, fnuz, remove_qdq_pairs)
+    return found(options)
 
 
 def _steps(*steps: str) -> tuple[str, ...]:

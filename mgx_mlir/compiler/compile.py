@@ -30,6 +30,7 @@ def compile(
     arch: str | Sequence[str] | None = None,
     cache: bool = True,
     fast_math: bool = True,
+    remove_qdq_pairs: bool = False,
     disable: Sequence[str] = (),
     kernel_boundaries: bool = True,
     ref_double: bool = False,
@@ -50,12 +51,14 @@ def compile(
     the one that fits the device is run. `threads` counts CPU threads of a run (None: all, or one
     for a small program).
     `device_id` is which of several GPUs it runs on. `onnx_options` are those of parse_onnx, or the
-    fields of TfOptions. `ref_double` makes `ref` compute in f64. `exhaustive_tune` compiles in
-    several ways, times them on `tuning_inputs(signature)`, and keeps the fastest in the tuning
-    file, from which later compiles take it; on gpu each matrix product first, by the bound of its
-    code where there is no device. `emulate` runs a gpu program on the emulator of AMD
-    GPUs. `timeout` seconds end the backend's compile; without it 600 do, and 6 more for each
-    kernel, after which the backend chooses the kernels itself, within as long again.
+    fields of TfOptions. `remove_qdq_pairs` leaves out the rounding of a value that is quantised and
+    dequantised again, where no product takes it in 8 bits, as MIGraphX does. `ref_double` makes
+    `ref` compute in f64. `exhaustive_tune` compiles in several ways, times them on
+    `tuning_inputs(signature)`, and keeps the fastest in the tuning file, from which later compiles
+    take it; on gpu each matrix product first, by the bound of its code where there is no device.
+    `emulate` runs a gpu program on the emulator of AMD GPUs. `timeout` seconds end the backend's
+    compile; without it 600 do, and 6 more for each kernel, after which the backend chooses the
+    kernels itself, within as long again.
     Raises MgxError: unreadable models, unsupported operators, failed compilation.
     """
     name = target or default_target()
@@ -63,7 +66,7 @@ def compile(
     settings = CompileSettings(
         name, None, fast_math, tuple(disable), kernel_boundaries, cache, timeout, onnx_options,
         emulate=emulate, threads=threads, exhaustive_tune=exhaustive_tune,
-        tuning_inputs=tuning_inputs,
+        tuning_inputs=tuning_inputs, remove_qdq_pairs=remove_qdq_pairs,
     )  # fmt: skip
     made = _compile(model, settings, arch, device_id=device_id, ref_double=ref_double)
     is_onnx = isinstance(model, bytes) or str(model).endswith(".onnx")

@@ -25,7 +25,8 @@ _NOT_OF_CODE = ("cache", "timeout", "emulate", "threads", "exhaustive_tune", "tu
 class CompileSettings:
     """What a compile depends on besides the program.
 
-    fast_math: rewrites that change rounding. disable: passes to leave out. kernel_boundaries: off
+    fast_math: rewrites that change rounding. remove_qdq_pairs: no rounding where a value is
+    quantised and dequantised again. disable: passes to leave out. kernel_boundaries: off
     leaves fusion to IREE. cache: look up and keep results. timeout: seconds of the backend.
     tuning, products: what searches found, for the program and for products that it may have.
     emulate: a gpu program runs on the emulator. threads: CPU threads of a run, None: as tuned or
@@ -44,6 +45,7 @@ class CompileSettings:
     products: tuple[tuple[GemmShape, GemmConfig], ...] = ()
     emulate: bool = False
     threads: int | None = None
+    remove_qdq_pairs: bool = False
     exhaustive_tune: bool = False
     tuning_inputs: Callable[[Signature], Sequence[np.ndarray]] | None = None
 

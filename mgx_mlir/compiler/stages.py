@@ -51,6 +51,7 @@ def steps_of(settings: CompileSettings) -> tuple[str, ...]:
     steps = pipeline(
         settings.target,
         fast_math=settings.fast_math,
+        remove_qdq_pairs=settings.remove_qdq_pairs,
         fuse=settings.boundaries,
         vector_kernels=loops,
         widened=() if isa is None else isa.widened,

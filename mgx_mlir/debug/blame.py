@@ -79,7 +79,7 @@ class Case:
 
     def pipeline(self) -> tuple[str, ...]:
         """Return the passes of the target, as compile() runs them."""
-        own = ("arch", "fast_math", "kernel_boundaries")
+        own = ("arch", "fast_math", "remove_qdq_pairs", "kernel_boundaries")
         given = {k: v for k, v in self.options.items() if k in own}
         return steps_of(CompileSettings(self.target, **given))
 

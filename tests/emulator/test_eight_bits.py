@@ -121,3 +121,38 @@ def test_nets(kind: str, arch: str, library: Path) -> None:
     found = products(made, assembly, arch)
     assert len(found) == len(SHAPES)
     assert all(r.mix.matrix > 0 for r in found)
+
+
+ROUNDED = """<ir_version: 8, opset_import: ["" : 19]>
+g (float[5,16] x, float[5,24] r) => (float[5,24] y)
+<float s = {3.0}, int8 z = {0}, float t = {5.0}, uint8 u = {131}>
+{ m = MatMul(x,w)  q = QuantizeLinear(m,s,z)  d = DequantizeLinear(q,s,z)
+  a = Add(d,r)  b = QuantizeLinear(a,t,u)  e = DequantizeLinear(b,t,u)  y = Relu(e) }"""
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx1100"])
+def test_pairs_round(arch: str, library: Path) -> None:
+    """Pairs that no product takes round as the model says, unless their removal is asked for.
+
+    All values are whole numbers that f32 holds, so that results are equal.
+    """
+    rng = np.random.default_rng(6)
+    model = onnx.parser.parse_model(ROUNDED)
+    w = rng.integers(-4, 5, (16, 24)).astype(np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(w, "w"))
+    inputs = {
+        "x": rng.integers(-9, 10, (5, 16)).astype(np.float32),
+        "r": rng.integers(-90, 91, (5, 24)).astype(np.float32),
+    }
+    want = ReferenceEvaluator(model).run(None, inputs)[0]
+    data = model.SerializeToString()
+
+    def result(**options: bool) -> np.ndarray:
+        made = mgx_mlir.compile(data, target="gpu", arch=arch, emulate=True, cache=False, **options)
+        return np.asarray(made.run(inputs)[0])
+
+    np.testing.assert_array_equal(result(), want)
+    unrounded = np.maximum(np.clip(inputs["x"] @ w, -384, 381) + inputs["r"], 0)
+    removed = result(remove_qdq_pairs=True)
+    np.testing.assert_array_equal(removed, np.minimum(unrounded, 620))
+    assert np.any(removed != want)

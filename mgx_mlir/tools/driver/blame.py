@@ -36,7 +36,7 @@ _COUNTED = {
 
 _REPEATED = (
     "--optimize", "--apply-pass", *PRECISIONS, "--calibrate",
-    "--calibration-method", "--arch", "--threads", "--disable-fast-math",
+    "--calibration-method", "--arch", "--threads", "--disable-fast-math", "--remove-qdq-pairs",
     "--kernel-boundaries", "--emulate", "--ref-use-double", "--rms-tol", "--atol", "--rtol",
     "--seed",
 )  # fmt: skip

@@ -52,8 +52,8 @@ def compile_model(
 
 
 _CHANGES_CODE = (
-    "--disable-fast-math", "--kernel-boundaries", "--optimize", "--apply-pass", *PRECISIONS,
-    "--trim", "--replace-literals", "--exhaustive-tune",
+    "--disable-fast-math", "--remove-qdq-pairs", "--kernel-boundaries", "--optimize",
+    "--apply-pass", *PRECISIONS, "--trim", "--replace-literals", "--exhaustive-tune",
 )  # fmt: skip
 
 
@@ -141,7 +141,9 @@ def emit_compiled(
     """Write or print a compiled program; a saved one also holds what it was compiled from."""
     saved = form_of(args) in ("json", "msgpack")
     program = model.program if saved else compiled.program
-    options = {k: v for k, v in choice.options().items() if k in ("arch", "fast_math")}
+    options = {
+        k: v for k, v in choice.options().items() if k in ("arch", "fast_math", "remove_qdq_pairs")
+    }
     if choice.target != "gpu" and choice.arch is None:
         options.pop("arch")
     emit(args, program, compiled=compiled, options={"target": choice.target, **options})

@@ -29,6 +29,7 @@ COMMANDS = {
     "cache": "list, export, import or prune what was compiled before",
     "compile": "compile a model and print the compiled program",
     "completion": "print the completion of a shell",
+    "doctor": "check a GPU from its kernel driver to a product of matrices",
     "env": "print versions, devices, and where the caches are",
     "onnx": "list the ONNX operators that can be read",
     "op": "list all operators, or print the default attributes of one",

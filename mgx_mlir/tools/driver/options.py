@@ -105,6 +105,10 @@ TARGET = (
     ),
     Option(("--disable-fast-math",), "no rewrites that change rounding", group="Target"),
     Option(
+        ("--remove-qdq-pairs",), "do not round values that a model quantises and dequantises again "
+        "where no product takes them in 8 bits, as MIGraphX does", group="Target",
+    ),
+    Option(
         ("--exhaustive-tune",), "compile in several ways, keep the fastest, and write it to the "
         "tuning file, from which later compiles take it", group="Target",
     ),

@@ -21,7 +21,7 @@ _TARGETS = {
     "--threads": ("cpu",),
     **dict.fromkeys(
         ("--arch", "--kernel-boundaries", "--timeout", "--no-cache", "--disable-fast-math",
-         "--exhaustive-tune"),
+         "--remove-qdq-pairs", "--exhaustive-tune"),
         ("cpu", "gpu"),
     ),
     "--enable-offload-copy": ("gpu",),
@@ -37,6 +37,7 @@ class TargetChoice:
     archs: tuple[str | None, ...]
     threads: int | None
     fast_math: bool
+    remove_qdq_pairs: bool
     boundaries: bool
     cache: bool
     timeout: float | None
@@ -55,6 +56,7 @@ class TargetChoice:
             "arch": arch if arch is not None else self.arch,
             "threads": self.threads,
             "fast_math": self.fast_math,
+            "remove_qdq_pairs": self.remove_qdq_pairs,
             "kernel_boundaries": self.boundaries,
             "cache": self.cache,
             "timeout": self.timeout,
@@ -141,6 +143,7 @@ def _choice_of(args: Arguments, target: str) -> TargetChoice:
         archs or (None,),
         args.get("--threads"),
         "--disable-fast-math" not in args,
+        "--remove-qdq-pairs" in args,
         args.get("--kernel-boundaries", "on") == "on",
         "--no-cache" not in args,
         args.get("--timeout"),

@@ -11,7 +11,7 @@ from mgx_mlir.tools.driver.options import HELP
 from mgx_mlir.tools.driver.progress import say
 
 ACTIONS = ("list", "export", "import", "prune")
-USAGE = "list | export -o FILE | import -i FILE | prune [--limit SIZE]"
+USAGE = "list | export -o FILE | import -i FILE | prune"
 DESCRIPTION = """
 list prints a line per entry: its kind, size, days since its last use, key. export writes all
 entries to a tar file, import adds those of one: entries are keyed by content, so that they fit on

@@ -1,0 +1,267 @@
+"""Checks that run on a GPU: HIP, copies, a kernel, products, bandwidth, the latency of a launch.
+
+They run in a process of their own, since a driver that fails can take its process down. Each check
+is a line of JSON as soon as it is known, so that the last line names what came before the end.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import mgx_mlir
+from mgx_mlir.core.errors import MgxError
+from mgx_mlir.debug.gpu_system import BAD, OK, SKIPPED, WARNED, Check
+from mgx_mlir.runtime import hip
+from mgx_mlir.runtime.device import Device, open_device
+from mgx_mlir.runtime.device_memory import DeviceTensor
+from mgx_mlir.targets import emulator
+
+_TIMEOUT = 600  # seconds of all checks: a first compile is among them
+_STEPS = 32  # products that wait for one another
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bytes and extents of the checks: an emulated device gets little to do."""
+
+    copied: int
+    extent: int
+    repeats: int
+
+    @staticmethod
+    def of(emulate: bool) -> Sizes:
+        """Return the sizes for a device, or for an emulated one."""
+        return Sizes(1 << 16, 64, 1) if emulate else Sizes(1 << 28, 2048, 10)
+
+
+def device_checks(device_id: int, emulate: bool, timeout: float = _TIMEOUT) -> list[Check]:
+    """Run the checks on a device in a child process; how that ended is one of them."""
+    command = [sys.executable, "-m", "mgx_mlir.debug.gpu_checks", str(device_id), str(int(emulate))]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as p:
+        try:
+            text, said = p.communicate(timeout=timeout)
+            ended = "" if p.returncode == 0 else f"the process ended with status {p.returncode}"
+        except subprocess.TimeoutExpired:
+            p.kill()
+            text, said = p.communicate()
+            ended = f"no answer in {timeout:g} seconds"
+    found = list(_read(text))
+    if ended:
+        last = tuple([line for line in said.splitlines() if line.strip()][-1:])
+        after = found[-1].name if found else "the start"
+        found.append(Check("the checks", BAD, f"{ended}, after {after}", last))
+    return found
+
+
+def _read(text: str) -> Iterator[Check]:
+    for line in text.splitlines():
+        try:
+            row = json.loads(line)
+            yield Check(row["name"], row["status"], row["found"], tuple(row["notes"]))
+        except (ValueError, KeyError, TypeError):  # a driver prints what it likes
+            continue
+
+
+def main(device_id: int, emulate: bool) -> None:
+    """Run the checks in this process; print each as a line of JSON."""
+    for check in _checks(device_id, emulate):
+        print(json.dumps(check.row()), flush=True)
+
+
+def _checks(device_id: int, emulate: bool) -> Iterator[Check]:
+    try:
+        library = str(emulator.activate()) if emulate else None
+        device = open_device("hip", index=device_id, library=library)
+    except MgxError as e:
+        yield Check("HIP", BAD, e.message, tuple(e.notes))
+        return
+    sizes = Sizes.of(emulate)
+    yield _versions(device)
+    arch = _architecture(device)
+    yield arch
+    if arch.status == BAD:
+        return
+    name = hip.device_arch(device)
+    rest: list[tuple[str, Callable[[], Check]]] = [
+        ("copies", lambda: _copies(device, sizes)),
+        ("a kernel", lambda: _kernel(device, name, emulate)),
+        ("product, f16", lambda: _product(device, name, emulate, sizes)),
+        ("beside the emulator", lambda: _beside_emulator(name, emulate, device_id)),
+        ("memory bandwidth", lambda: _bandwidth(device, sizes)),
+        ("launches", lambda: _launches(device, name, emulate, sizes)),
+    ]
+    for title, check in rest:
+        try:
+            yield check()
+        except MgxError as e:
+            yield Check(title, BAD, e.message, tuple(e.notes))
+
+
+def _versions(device: Device) -> Check:
+    with hip.current(device) as library:
+        found = []
+        for call in ("hipRuntimeGetVersion", "hipDriverGetVersion"):
+            number = ctypes.c_int(0)
+            known = getattr(library, call, None)
+            if known is not None and known(ctypes.byref(number)) == 0:
+                # major * 10,000,000 + minor * 100,000 + patch
+                n = number.value
+                found.append(f"{n // 10_000_000}.{n // 100_000 % 100}.{n % 100_000}")
+    text = f"runtime {found[0]}, driver {found[-1]}" if found else "it does not say its version"
+    if found and int(found[0].partition(".")[0]) < 6:
+        return Check("HIP", WARNED, text, ("the runtime is made for HIP 6 and newer",))
+    return Check("HIP", OK, text)
+
+
+def _architecture(device: Device) -> Check:
+    arch = hip.device_arch(device)
+    try:
+        named = mgx_mlir.targets.get_target("gpu", architecture=arch).arch
+    except MgxError as e:
+        return Check("architecture", BAD, f"{arch or 'unknown'}: {e.message}", tuple(e.notes))
+    return Check("architecture", OK, str(named))
+
+
+def _copies(device: Device, sizes: Sizes) -> Check:
+    data = np.random.default_rng(0).integers(0, 256, sizes.copied, np.uint8)
+    DeviceTensor.of(device, data).to_host()  # pinned memory and queues are made once
+    start = time.perf_counter()
+    there = DeviceTensor.of(device, data)
+    hip.device_synchronize(device)
+    half = time.perf_counter()
+    back = there.to_host()
+    end = time.perf_counter()
+    wrong = int(np.count_nonzero(back != data))
+    if wrong:
+        return Check("copies", BAD, f"{wrong} of {data.size} bytes came back changed")
+    there_gb, back_gb = data.nbytes / (half - start) / 1e9, data.nbytes / (end - half) / 1e9
+    return Check(
+        "copies", OK, f"{_bytes(data.nbytes)} came back unchanged; {there_gb:.1f} GB/s to the "
+        f"device, {back_gb:.1f} GB/s back",
+    )  # fmt: skip
+
+
+def _kernel(device: Device, arch: str, emulate: bool) -> Check:
+    p = mgx_mlir.program()
+    m = p.get_main_module()
+    s = mgx_mlir.shape(type="float_type", lens=[1000])
+    x, y = m.add_parameter("x", s), m.add_parameter("y", s)
+    m.add_return([m.add_instruction(mgx_mlir.op("add"), [x, y])])
+    rng = np.random.default_rng(1)
+    a, b = (rng.standard_normal(1000).astype(np.float32) for _ in range(2))
+    made = mgx_mlir.compile(p, "gpu", arch=arch, emulate=emulate, device_id=device.index)
+    got = np.asarray(made.run({"x": a, "y": b})[0])
+    wrong = int(np.count_nonzero(got != a + b))
+    if wrong:
+        return Check("a kernel", BAD, f"{wrong} of 1000 sums differ from the processor's")
+    return Check("a kernel", OK, "1000 sums equal the processor's")
+
+
+def _made_product(arch: str, emulate: bool, device_id: int, extent: int, count: int) -> Any:
+    """Compile `count` products in a row of square matrices in f16."""
+    p = mgx_mlir.program()
+    m = p.get_main_module()
+    s = mgx_mlir.shape(type="half_type", lens=[extent, extent])
+    x, y = m.add_parameter("x", s), m.add_parameter("y", s)
+    for _ in range(count):
+        x = m.add_instruction(mgx_mlir.op("dot"), [x, y])
+    m.add_return([x])
+    return mgx_mlir.compile(p, "gpu", arch=arch, emulate=emulate, device_id=device_id)
+
+
+def _operands(extent: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(2)
+    draw = [rng.standard_normal((extent, extent)) / extent**0.5 for _ in range(2)]
+    return {"x": draw[0].astype(np.float16), "y": draw[1].astype(np.float16)}
+
+
+def _seconds(made: Any, device: Device, inputs: dict[str, np.ndarray], repeats: int) -> float:
+    """Return the median seconds of a call whose arguments are in the device's memory."""
+    loaded = made.load()
+    given = [DeviceTensor.of(device, inputs[port.name]) for port in made.signature.inputs]
+    taken = []
+    for _ in range(repeats + 1):
+        start = time.perf_counter()
+        loaded.run_on_device(given)
+        hip.device_synchronize(device)
+        taken.append(time.perf_counter() - start)
+    return statistics.median(taken[1:])
+
+
+def _product(device: Device, arch: str, emulate: bool, sizes: Sizes) -> Check:
+    n = sizes.extent
+    made, inputs = _made_product(arch, emulate, device.index, n, 1), _operands(n)
+    got = np.asarray(made.run(inputs)[0], np.float64)
+    want = inputs["x"].astype(np.float64) @ inputs["y"].astype(np.float64)
+    error = float(np.linalg.norm(got - want) / np.linalg.norm(want))
+    # half a unit in the last place of f16 is 4.9e-4 of a value at most
+    if not error < 1e-3:
+        return Check("product, f16", BAD, f"{n}x{n}x{n} is {error:.1e} off numpy's in f64")
+    rate = 2 * n**3 / _seconds(made, device, inputs, sizes.repeats) / 1e12
+    text = f"{n}x{n}x{n} is {error:.1e} off numpy's in f64"
+    return Check("product, f16", OK, text if emulate else f"{text}; {rate:.1f} TFLOP/s")
+
+
+def _beside_emulator(arch: str, emulate: bool, device_id: int) -> Check:
+    name = "beside the emulator"
+    if emulate:
+        return Check(name, SKIPPED, "this is the emulator")
+    if emulator.find_library() is None:
+        return Check(name, SKIPPED, "the emulator is not built",
+                     ("'mgx-driver run --gpu --emulate MODEL' builds it",))  # fmt: skip
+    inputs = _operands(128)
+    here = np.asarray(_made_product(arch, False, device_id, 128, 1).run(inputs)[0])
+    there = np.asarray(_made_product(arch, True, 0, 128, 1).run(inputs)[0])
+    apart = np.abs(here.view(np.int16).astype(int) - there.view(np.int16).astype(int))
+    if apart.max() > 1:
+        return Check(
+            name, BAD, f"results of 128x128x128 in f16 are up to {apart.max()} steps apart"
+        )
+    same = int(np.count_nonzero(apart == 0))
+    return Check(name, OK, f"{same} of {apart.size} results are equal, the others a step apart")
+
+
+def _bandwidth(device: Device, sizes: Sizes) -> Check:
+    source = DeviceTensor.of(device, np.ones(sizes.copied, np.uint8))
+    target = DeviceTensor.of(device, np.zeros(sizes.copied, np.uint8))
+    taken = []
+    for _ in range(sizes.repeats + 1):
+        start = time.perf_counter()
+        hip.copy(device, target.address(), source.address(), sizes.copied)
+        hip.device_synchronize(device)
+        taken.append(time.perf_counter() - start)
+    if not target.to_host().all():
+        return Check("memory bandwidth", BAD, "a copy within the device left bytes out")
+    rate = 2 * sizes.copied / statistics.median(taken[1:]) / 1e9
+    return Check("memory bandwidth", OK, f"{rate:.0f} GB/s read and written")
+
+
+def _launches(device: Device, arch: str, emulate: bool, sizes: Sizes) -> Check:
+    inputs = _operands(32)
+    one, many = (
+        _seconds(_made_product(arch, emulate, device.index, 32, n), device, inputs, sizes.repeats)
+        for n in (1, _STEPS + 1)
+    )
+    each = max(many - one, 0) / _STEPS
+    return Check(
+        "launches", OK, f"a call of one kernel takes {one * 1e6:.0f} us, each kernel more "
+        f"{each * 1e6:.1f} us",
+    )  # fmt: skip
+
+
+def _bytes(count: int) -> str:
+    return f"{count >> 20} MiB" if count >= 1 << 20 else f"{count >> 10} KiB"
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2] == "1")

@@ -1,0 +1,172 @@
+"""What the system says of its AMD GPUs: kernel driver, permissions, agents, HIP's environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+# each hides devices, or changes what a device says it is
+VARIABLES = ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES",
+             "GPU_DEVICE_ORDINAL", "HSA_OVERRIDE_GFX_VERSION", "HSA_XNACK",
+             "IREE_HIP_DYLIB_PATH")  # fmt: skip
+_AMD = "0x1002"  # the vendor's number on PCI
+_TOPOLOGY = "sys/class/kfd/kfd/topology/nodes"
+OK, BAD, WARNED, SKIPPED = "ok", "failed", "warning", "skipped"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at: how it stands, what was found, and how to mend it."""
+
+    name: str
+    status: str
+    found: str
+    notes: tuple[str, ...] = ()
+
+    def row(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Agent:
+    """A GPU that the kernel lists: its gfx name, compute units, and bytes of its memory."""
+
+    node: int
+    arch: str
+    units: int
+    memory: int
+
+
+def system_checks(
+    root: Path = Path("/"),
+    environment: Mapping[str, str] = os.environ,
+    access: Callable[[Path], bool] | None = None,
+) -> list[Check]:
+    """Check the system of this machine, without touching a GPU.
+
+    `root`: where its files lie. `access`: whether this user may read and write a file.
+    """
+    may = access or (lambda path: os.access(path, os.R_OK | os.W_OK))
+    found = [_driver(root), _kfd(root, may), _render_nodes(root, may), _agents(root)]
+    return [*found, _variables(environment)]
+
+
+def agents(root: Path = Path("/")) -> list[Agent]:
+    """Return the GPUs of the kernel's topology, in its order."""
+    found = []
+    for folder in _numbered(root / _TOPOLOGY):
+        rows = _properties(folder / "properties")
+        version, simds = rows.get("gfx_target_version", 0), rows.get("simd_count", 0)
+        if not version or not simds:  # a CPU is a node too
+            continue
+        arch = f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}"
+        units = simds // max(rows.get("simd_per_cu", 0), 1)
+        banks = (_properties(p / "properties") for p in _numbered(folder / "mem_banks"))
+        memory = sum(b.get("size_in_bytes", 0) for b in banks)
+        found.append(Agent(int(folder.name), arch, units, memory))
+    return found
+
+
+def _numbered(folder: Path) -> list[Path]:
+    try:
+        return sorted((p for p in folder.iterdir() if p.name.isdigit()), key=lambda p: int(p.name))
+    except OSError:
+        return []
+
+
+def _properties(file: Path) -> dict[str, int]:
+    """Return the numbers of a topology file; nothing of one that cannot be read."""
+    try:
+        words = [line.split() for line in file.read_text().splitlines()]
+    except (OSError, UnicodeDecodeError):
+        return {}
+    return {w[0]: int(w[1]) for w in words if len(w) == 2 and w[1].isdigit()}
+
+
+def _driver(root: Path) -> Check:
+    module = root / "sys/module/amdgpu"
+    if not module.is_dir():
+        return Check(
+            "kernel driver", BAD, "the module amdgpu is not loaded",
+            ("load it with 'modprobe amdgpu', or install ROCm's kernel driver",
+             "in a container the host must have it"),
+        )  # fmt: skip
+    try:
+        version = (module / "version").read_text().strip()
+    except OSError:
+        version = "the kernel's own"
+    return Check("kernel driver", OK, f"amdgpu, {version}")
+
+
+def _kfd(root: Path, may: Callable[[Path], bool]) -> Check:
+    node = root / "dev/kfd"
+    if not node.exists():
+        return Check(
+            "/dev/kfd", BAD, "it does not exist",
+            ("a container needs '--device /dev/kfd --device /dev/dri'",),
+        )  # fmt: skip
+    return _opened("/dev/kfd", [node], may)
+
+
+def _render_nodes(root: Path, may: Callable[[Path], bool]) -> Check:
+    nodes = [p for p in _render(root) if _vendor(root, p) in (_AMD, "")]
+    if not nodes:
+        return Check(
+            "render nodes", BAD, "no render node of AMD's in /dev/dri",
+            ("a container needs '--device /dev/kfd --device /dev/dri'",),
+        )  # fmt: skip
+    return _opened("render nodes", nodes, may)
+
+
+def _opened(name: str, nodes: list[Path], may: Callable[[Path], bool]) -> Check:
+    closed = [p.name for p in nodes if not may(p)]
+    names = ", ".join(p.name for p in nodes)
+    if closed:
+        return Check(
+            name, BAD, f"this user may not read and write {', '.join(closed)}",
+            ("add the user to the groups of these files: "
+             "'sudo usermod -aG render,video $USER', then log in again",
+             "a container needs '--group-add video --group-add render'"),
+        )  # fmt: skip
+    return Check(name, OK, f"{names} may be read and written")
+
+
+def _render(root: Path) -> Iterator[Path]:
+    try:
+        yield from sorted((root / "dev/dri").glob("renderD*"))
+    except OSError:
+        return
+
+
+def _vendor(root: Path, node: Path) -> str:
+    """Return the PCI vendor of a render node, empty where the system does not say."""
+    try:
+        return (root / "sys/class/drm" / node.name / "device/vendor").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _agents(root: Path) -> Check:
+    found = agents(root)
+    if not found:
+        return Check("agents", BAD, "the kernel lists no GPU that computes")
+    return Check("agents", OK, "; ".join(
+        f"{a.arch}, {a.units} compute units, {a.memory / 2**30:.1f} GiB" for a in found
+    ))  # fmt: skip
+
+
+def _variables(environment: Mapping[str, str]) -> Check:
+    given = {name: environment[name] for name in VARIABLES if name in environment}
+    if not given:
+        return Check("environment", OK, "no variable hides or renames a device")
+    text = ", ".join(f"{k}={v}" for k, v in given.items())
+    if "HSA_OVERRIDE_GFX_VERSION" in given:
+        return Check(
+            "environment", WARNED, text,
+            ("HSA_OVERRIDE_GFX_VERSION makes a device run code of another architecture",),
+        )  # fmt: skip
+    return Check("environment", OK, text)
