@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from mgx_mlir.runtime.device_memory import DeviceTensor
 from mgx_mlir.targets import emulator
 
 _TIMEOUT = 600  # seconds of all checks: a first compile is among them
+_EMULATED = "gfx942"  # where the environment names no architecture
 _STEPS = 32  # products that wait for one another
 
 
@@ -47,7 +49,12 @@ class Sizes:
 def device_checks(device_id: int, emulate: bool, timeout: float = _TIMEOUT) -> list[Check]:
     """Run the checks on a device in a child process; how that ended is one of them."""
     command = [sys.executable, "-m", "mgx_mlir.debug.gpu_checks", str(device_id), str(int(emulate))]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as p:
+    stated = dict(os.environ)
+    if emulate:
+        stated.setdefault(emulator.ARCH_VARIABLE, _EMULATED)
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=stated
+    ) as p:
         try:
             text, said = p.communicate(timeout=timeout)
             ended = "" if p.returncode == 0 else f"the process ended with status {p.returncode}"
