@@ -47,6 +47,13 @@ class StoredScalars(VectorScalars):
             return super().sigmoid(one)
         return TypedScalar(exponential.sigmoid(self.k, one.value), dtypes.FLOAT)
 
+    def tanh(self, x: ScalarLike) -> TypedScalar:
+        """Return tanh, of f32 by the quotient of polynomials that recurrent networks have."""
+        one = self._one(x)
+        if one.dtype is not dtypes.FLOAT:
+            return super().tanh(one)
+        return TypedScalar(exponential.tanh(self.k, one.value), dtypes.FLOAT)
+
     def rounded(self, x: TypedScalar, dtype: DType) -> TypedScalar:
         """Round to a narrow type and return to the type that is computed in."""
         return widen(self.k, narrow(self.k, x, dtype, self.lanes), self.lanes)

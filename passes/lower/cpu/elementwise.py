@@ -56,6 +56,10 @@ class Read:
         """Return whether neighbours along a dim of the result are neighbours here."""
         return bool(self.at) and self.at[-1] == last
 
+    def index(self, where: Sequence[Index]) -> list[Index]:
+        """Return where it is read for an index of the result."""
+        return [0 if i is None else where[i] for i in self.at]
+
     def is_turned(self, last: int) -> bool:
         """Return whether they are rows here."""
         return last in self.at[:-1]
@@ -128,6 +132,7 @@ class _Form:
 
     def __init__(self, e: LoweringContext, results: Sequence[Expr], isa: Isa) -> None:
         self.results, self.lanes = list(results), isa.lanes
+        self.registers = isa.pointwise_registers
         self.extents = e.expr_extents(results[0])
         self.leaves: dict[tuple[ir.Value, DimMap], Leaf] = {}
 
@@ -249,37 +254,63 @@ class _Loops:
         """Loop over the dims that vectors are not made of, then along these."""
         i = len(at)
         if i == self.form.last:
-            return self.k.along(
-                self.sizes[i], self.form.lanes, made,
-                lambda n, masked, c: self.vector([*at, n], c, masked=masked),
-            )  # fmt: skip
+            return self.along(at, made)
         if self.sizes[i] == 1:
             return self.over([*at, 0], made)
         return self.k.loop(0, self.sizes[i], 1, made, lambda n, c: self.over([*at, n], c))
 
-    def vector(self, at: Sequence[Index], made: list[ir.Value], *, masked: bool) -> list[ir.Value]:
-        """Compute and store the vector at an index of the tile."""
+    def along(self, at: list[Index], made: list[ir.Value]) -> list[ir.Value]:
+        """Loop along the vectors, first some registers at a time, then one."""
+        k, form, count = self.k, self.form, self.sizes[-1]
+        where = [k.add(s, i) for s, i in zip(self.starts, [*at, 0], strict=True)]
+        # they are the same in all vectors, which the compiler does not see
+        elements = {
+            source: k.element(self.inside[source.tensor], source.index(where))
+            for source in form.reads.values()
+            if not source.is_along(form.last)
+        }
+        wide = form.lanes * form.registers
+        most: Index = 0
+        if form.registers > 1:
+            most = k.sub(count, k.rem(count, wide))
+        if most != 0:
+            made = k.loop(
+                0, most, wide, made,
+                lambda n, c: self.vector([*at, n], c, elements, wide, masked=False),
+            )  # fmt: skip
+        return k.along(
+            k.sub(count, most), form.lanes, made,
+            lambda n, masked, c: self.vector(
+                [*at, k.add(most, n)], c, elements, form.lanes, masked=masked
+            ),
+        )  # fmt: skip
+
+    def vector(
+        self,
+        at: Sequence[Index],
+        made: list[ir.Value],
+        elements: dict[Read, ir.Value],
+        lanes: int,
+        *,
+        masked: bool,
+    ) -> list[ir.Value]:
+        """Compute and store the vector at an index of the tile; elements: what is in each lane."""
         k, form = self.k, self.form
         where = [k.add(s, i) for s, i in zip(self.starts, at, strict=True)]
-        have: dict[Read, ir.Value] = {}
+        have = {source: k.broadcast(v, lanes) for source, v in elements.items()}
 
         def read(x: Leaf, m: DimMap) -> ir.Value:
             source = form.reads[x.value, m]
             if source not in have:
-                have[source] = self.read(source, where, masked=masked)
+                fill = 0.0 if masked else None
+                have[source] = k.read(
+                    self.inside[source.tensor], source.index(where), lanes, masked=fill
+                )
             return have[source]
 
         stored = [x.type.dtype for x in form.results]
-        found = computed_vectors(k, form.lanes, form.results, stored, read, {}, len(form.extents))
+        found = computed_vectors(k, lanes, form.results, stored, read, {}, len(form.extents))
         return [k.write(v, into, at, masked=masked) for v, into in zip(found, made, strict=True)]
-
-    def read(self, source: Read, where: Sequence[Index], *, masked: bool) -> ir.Value:
-        """Read the vector of an operand at an index of the result."""
-        k, lanes = self.k, self.form.lanes
-        at = [0 if i is None else where[i] for i in source.at]
-        if source.is_along(self.form.last):
-            return k.read(self.inside[source.tensor], at, lanes, masked=0.0 if masked else None)
-        return k.broadcast(k.element(self.inside[source.tensor], at), lanes)
 
 
 def _follows(m: DimMap, i: int, j: int) -> bool:

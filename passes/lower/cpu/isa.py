@@ -19,7 +19,9 @@ class Isa:
     registers there are. dot_tiles: those of a matrix product. reached: what these reach of the
     peak, by their registers from 1 on. attention_tile: keys by the registers of queries that their
     scores are made of, and elements of a value by those that weigh it. turns_squares: transposes
-    are loops of ours there, faster than the compiler's.
+    are loops of ours there, faster than the compiler's. pointwise_registers: as many are computed
+    together where operators go along vectors, so that constants that find no register are read
+    once for them.
 
     bf16_dot: LLVM's instruction that adds the products of two neighbours of bf16 to each lane of
     f32, if there is one. byte_dot: the one that adds the products of four neighbours of 8 bits, u8
@@ -37,6 +39,7 @@ class Isa:
     attention_tile: tuple[int, int] = (8, 2)
     registers: int = 32
     turns_squares: bool = False
+    pointwise_registers: int = 1
     bf16_dot: str = ""
     byte_dot: str = ""
     signed_bytes: bool = False
@@ -86,6 +89,7 @@ AVX2 = Isa(
     registers=16,
     byte_pairs="llvm.x86.avx2.pmadd.ub.sw",
     turns_squares=True,
+    pointwise_registers=2,
     word_dot="llvm.x86.avx2.pmadd.wd",
 )
 AVX2_VNNI = replace(AVX2, byte_dot="llvm.x86.avx512.vpdpbusd.256")
