@@ -1,8 +1,9 @@
 """Transposes of 32-bit elements with known extents: squares turned in registers.
 
 A work-group makes a tile of the last dim of the result by the one along which the source's elements
-are neighbours. A square reads as many rows as a register has lanes, and writes as many. The last
-squares, and the last work-groups, take up places of those ahead of them: they come out the same.
+are neighbours. A square reads as many rows as a register has lanes, and writes as many. A last dim
+of fewer elements than that counts with those ahead of it. The last squares, and the last
+work-groups, take up places of those ahead of them: they come out the same.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ LONG = 64  # places of a work-group along the source's last dim: some lines of t
 def lower(e: LoweringContext, x: Expr, isa: Isa) -> ir.Value | None:
     """Return a transposed tensor; None: it is something else, or the compiler's as well.
 
-    Dims that stay next to each other count as one; up to three are left.
+    Dims that stay next to each other count as one.
     """
     leaf, reads = behind_views(x)
     extents = e.expr_extents(x)
@@ -61,40 +62,73 @@ def _emit(
     place = {i: n for n, group in enumerate(groups) for i in group}
     source = list(dict.fromkeys(place[i] for i in order))  # the groups as the source has them
     sizes = [product(extents[i] for i in group) for group in groups]
-    last, lanes = len(groups) - 1, isa.lanes
-    if not 2 <= len(groups) <= 3 or source[-1] == last:
+    lanes = isa.lanes
+    if len(groups) < 2 or source[-1] == len(groups) - 1:
         return None
     along = source[-1]
-    if sizes[last] < lanes or sizes[along] < lanes:
+    row = _row(sizes, along, lanes)
+    if row is None or sizes[along] < lanes:
         return None
-    steps = [1] * len(groups)
+    inside = product(sizes[row + 1 :])  # neighbours in the result that share an index of `row`
+    dims = [*sizes[:row], product(sizes[row:])]  # the result's
+    steps = [1] * len(dims)
     steps[along] = min(sizes[along], LONG)
-    steps[last] = min(sizes[last], max(lanes, GROUP_ELEMENTS // steps[along]))
+    steps[row] = min(dims[row], max(lanes, GROUP_ELEMENTS // steps[along] // lanes * lanes))
     flat = views.reshaped(e, leaf.value, [sizes[n] for n in source])
+    lead = [n for n in range(row) if n != along]
+    joined = len(lead) > 1  # a grid has no more than three dims
 
     def body(k: WorkgroupBuilder) -> list[ResultTile]:
-        first = [k.min(i, d - step) for i, d, step in zip(k.at, sizes, steps, strict=True)]
+        here = list(k.at)
+        if joined:
+            rest, here = here[0], [0] * row + here[2:]
+            here[along] = k.at[1]
+            for n in reversed(lead):
+                rest, here[n] = k.div(rest, sizes[n]), k.rem(rest, sizes[n])
+        first = [k.min(i, d - step) for i, d, step in zip(here, dims, steps, strict=True)]
         tile = k.empty(steps, leaf.type.dtype)
 
         def square(i: Index, j: Index, tile: ir.Value) -> ir.Value:
             rows: list[ir.Value] = []
+            start = k.div(k.add(first[row], j), inside)
             for n in range(lanes):
-                inside = {along: k.add(first[along], i), last: k.add(first[last], j, n)}
-                rows.append(k.read(k.inputs[0], [inside.get(g, first[g]) for g in source], lanes))
-            for n, row in enumerate(Elements(k, {}).rows(rows)):
-                to = [k.add(i, n) if g == along else j if g == last else 0 for g in range(last + 1)]
-                tile = k.write(row, tile, to)
+                where = {**dict(enumerate(first)), along: k.add(first[along], i)}
+                where[row] = k.add(start, n // inside)
+                rest = n % inside
+                for g in reversed(range(row + 1, len(sizes))):
+                    rest, where[g] = divmod(rest, sizes[g])
+                rows.append(k.read(k.inputs[0], [where[g] for g in source], lanes))
+            for n, vector in enumerate(Elements(k, {}).rows(rows)):
+                to = [k.add(i, n) if g == along else j if g == row else 0 for g in range(len(dims))]
+                tile = k.write(vector, tile, to)
             return tile
 
         def squares(i: Index, carried: list[ir.Value]) -> list[ir.Value]:
-            return _overlapping(k, steps[last], lanes, carried, lambda j, c: [square(i, j, c[0])])
+            return _overlapping(k, steps[row], lanes, carried, lambda j, c: [square(i, j, c[0])])
 
         made = _overlapping(k, steps[along], lanes, [tile], squares)
         return [ResultTile(made[0], first, steps)]
 
-    grid: list[tuple[Extent, int]] = list(zip(sizes, steps, strict=True))
-    (made,) = dispatch([flat], [(sizes, leaf.type.dtype)], grid, body)
+    grid: list[tuple[Extent, int]] = list(zip(dims, steps, strict=True))
+    if joined:
+        grid = [(product(sizes[n] for n in lead), 1), grid[along], grid[row]]
+    (made,) = dispatch([flat], [(dims, leaf.type.dtype)], grid, body)
     return views.reshaped(e, made, extents)
+
+
+def _row(sizes: Sequence[int], along: int, lanes: int) -> int | None:
+    """Return the first of the last groups that the rows of a square stand along, together.
+
+    None: they are too short, or a square would end within one of them.
+    """
+    length = 1
+    for n in reversed(range(along + 1, len(sizes))):
+        if lanes % length:
+            return None
+        length *= sizes[n]
+        if length >= lanes:
+            return n
+    return None
 
 
 def _overlapping(
