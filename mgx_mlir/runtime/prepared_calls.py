@@ -35,10 +35,12 @@ class PreparedCall:
 
     `entry`: what is called. `own`: the memory of each input, None for a large one. `views`: what
     stands for each input in a call, None for a large one. `arguments`: all views, None where an
-    input is large. `spans`: the addresses of the memory.
+    input is large. `spans`: the addresses of the memory. `places`: where the large inputs of the
+    last call began; `placed`: arguments for inputs that begin there, and the addresses of all. They
+    hold no array: they are used for arrays that lie there at the time of the call.
     """
 
-    __slots__ = ("_raw", "arguments", "entry", "own", "spans", "views")
+    __slots__ = ("_raw", "arguments", "entry", "own", "placed", "places", "spans", "views")
 
     def __init__(
         self, hal: Any, entry: Any, ports: Sequence[TypedPort], shapes: Shapes, kind: int,
@@ -64,6 +66,8 @@ class PreparedCall:
             self.views.append(rt.HalBufferView(buffer, shape, port.element_type))
             self.spans.append(span(own))
             self._raw.append(raw)
+        self.places: list[int] = []
+        self.placed: tuple[Any, list[tuple[int, int]]] | None = None
         self.arguments: Any = None
         if all(own is not None for own in self.own):
             self.arguments = rt.VmVariantList(len(self.views))

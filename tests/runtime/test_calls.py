@@ -392,3 +392,35 @@ def resident() -> int:
     """Bytes of this process in memory."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_arguments_of_arrays_that_lie_where_earlier_ones_did(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are made at the first two calls at a place; new arrays there are read, not the old."""
+    count = 1 << 15
+    program = compiled(
+        "z = Sub(x, y) w = Identity(x)", "float[a] x, float[a] y", "float[a] z, float[a] w",
+        threads=threads,
+    )  # fmt: skip
+    module = program.load()
+    made: list[object] = []
+    real = module._list_of
+    monkeypatch.setattr(module, "_list_of", lambda *args: made.append(args) or real(*args))
+    memory = [at(0, 2 * count), at(16, 2 * count)]
+    held = []
+    for turn in range(12):
+        x, y = (m[:count] if turn < 8 else m[count:] for m in memory)
+        x[...], y[...] = turn, np.arange(count)
+        z, w = program.run({"x": x, "y": y})
+        held.append((z, w))
+    for turn, (z, w) in enumerate(held):
+        np.testing.assert_array_equal(w, np.full(count, turn, np.float32))
+        np.testing.assert_array_equal(z, w - np.arange(count, dtype=np.float32))
+    assert len(made) == 4
+    # one of them where it was, of another length or stride
+    for x in (memory[0][count : 2 * count - 64], memory[0][::2]):
+        z, w = program.run({"x": x, "y": memory[1][: len(x)]})
+        np.testing.assert_array_equal(w, x)
+        np.testing.assert_array_equal(z, x - memory[1][: len(x)])
