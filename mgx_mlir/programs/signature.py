@@ -31,6 +31,10 @@ from mgx_mlir.programs.shown import Shown, shown_from_json, shown_of
 from mgx_mlir.programs.texts import TEXT, CallTexts, strings_at, texts_of
 
 
+# of each signed integer type
+_UNSIGNED = {np.dtype(f"i{n}"): np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
+
+
 @dataclass(frozen=True)
 class DimRange:
     """What a dimension may be: `max` None is unbounded; equal `symbol`s have equal sizes."""
@@ -122,7 +126,8 @@ class ValueRule:
         if self.source is not None:
             n = arrays[self.source[0]].shape[self.source[1]]
         assert n is not None
-        if values.dtype.kind == "i" and int(values.view(f"u{values.itemsize}").max()) < n:
+        unsigned = _UNSIGNED.get(values.dtype)
+        if unsigned is not None and np.maximum.reduce(values.view(unsigned), axis=None) < n:
             return ""  # negative ones are larger, read so: one pass over most indices
         low, high = int(values.min()), int(values.max())
         if -n <= low and high < n:
