@@ -28,6 +28,8 @@ from mgx_mlir.passes.lower.scalar import (
 from mgx_mlir.passes.lower.scalar import widen as widen_scalar
 
 SQUARE = 8  # rows that are turned together
+# by the bits of their elements: of rows of 128 bits, which a shuffle fills from two others
+_NARROW_SQUARES = {8: ([16, 16],), 16: ([8, 8],)}
 
 
 class StoredScalars(VectorScalars):
@@ -233,6 +235,8 @@ class Elements:
         shape = [len(vectors), kind.shape[0]]
         if shape == [SQUARE, SQUARE] and _is_word(kind.element_type):
             return turned_square(vectors)
+        if shape in _NARROW_SQUARES.get(_bits_of(kind.element_type), ()):
+            return interleaved(vectors)
         whole = constant_of(
             ir.VectorType.get(shape, kind.element_type),
             ir.DenseElementsAttr.get_splat(
@@ -272,6 +276,27 @@ def turned_square(rows: Sequence[ir.Value]) -> list[ir.Value]:
     low = [both(pairs[i], pairs[i + 4], (0, 1, 2, 3, 8, 9, 10, 11))[0] for i in range(4)]
     high = [both(pairs[i], pairs[i + 4], (4, 5, 6, 7, 12, 13, 14, 15))[0] for i in range(4)]
     return [*low, *high]
+
+
+def interleaved(rows: Sequence[ir.Value]) -> list[ir.Value]:
+    """Turn a power of two of vectors of as many elements, each shuffle one instruction.
+
+    Each round interleaves a row of the upper half with its like in the lower half.
+    """
+    count = len(rows)
+    both = [i // 2 + i % 2 * count for i in range(2 * count)]
+    found = list(rows)
+    for _ in range(count.bit_length() - 1):
+        found = [
+            vector.ShuffleOp(a, b, order).result
+            for a, b in zip(found[: count // 2], found[count // 2 :], strict=True)
+            for order in (both[:count], both[count:])
+        ]
+    return found
+
+
+def _bits_of(t: ir.Type) -> int:
+    return t.width if isinstance(t, ir.IntegerType | ir.FloatType) else 0
 
 
 def _is_word(t: ir.Type) -> bool:

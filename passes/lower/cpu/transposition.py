@@ -35,11 +35,11 @@ def lower(e: LoweringContext, x: Expr, isa: Isa) -> ir.Value | None:
     None: it is another view, the backend does as well, or it is of a type that is not turned.
     """
     source, reads = behind_views(x)
-    if not isinstance(source, Leaf) or source.type.dtype not in TYPES:
-        return None
     wanted = e.expr_extents(x)
     if all(isinstance(d, int) for d in wanted):
         return turned.lower(e, x, isa)
+    if not isinstance(source, Leaf) or source.type.dtype not in TYPES:
+        return None
     extents = e.extents(source.value)
     found = _blocks(reads, extents, wanted)
     if found is None:

@@ -1,7 +1,8 @@
-"""Transposes of 32-bit elements with known extents: squares turned in registers.
+"""Transposes of 32, 16 and 8-bit elements with known extents: squares turned in registers.
 
 A work-group makes a tile of the last dim of the result by the one along which the source's elements
-are neighbours. A square reads as many rows as a register has lanes, and writes as many. A last dim
+are neighbours. A square reads as many rows as a register has lanes, one of 16 bytes where elements
+are of 16 or 8 bits, and writes as many. A last dim
 of fewer elements than that counts with those ahead of it. The last squares, and the last
 work-groups, take up places of those ahead of them: they come out the same.
 """
@@ -26,7 +27,8 @@ from mgx_mlir.passes.lower.cpu.workgroup_builder import (
 )
 from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, behind_views
 
-LONG = 64  # places of a work-group along the source's last dim: some lines of the cache
+LONG = 256  # bytes of a work-group along the source's last dim: some lines of the cache
+_HALF = 16  # bytes of a register of which narrow elements are turned
 
 
 def lower(e: LoweringContext, x: Expr, isa: Isa) -> ir.Value | None:
@@ -38,7 +40,7 @@ def lower(e: LoweringContext, x: Expr, isa: Isa) -> ir.Value | None:
     extents = e.expr_extents(x)
     if not isinstance(leaf, Leaf) or not isa.turns_squares:
         return None
-    if leaf.type.dtype not in STORED or leaf.type.dtype.size != 4:
+    if leaf.type.dtype not in STORED or leaf.type.dtype.size not in (1, 2, 4):
         return None
     at = [i for i in reads if i is not None]
     if sorted(at) != list(range(len(extents))) or len(at) != len(reads):
@@ -62,7 +64,9 @@ def _emit(
     place = {i: n for n, group in enumerate(groups) for i in group}
     source = list(dict.fromkeys(place[i] for i in order))  # the groups as the source has them
     sizes = [product(extents[i] for i in group) for group in groups]
-    lanes = isa.lanes
+    size = leaf.type.dtype.size
+    lanes = isa.lanes if size == 4 else _HALF // size
+    long = LONG // size
     if len(groups) < 2 or source[-1] == len(groups) - 1:
         return None
     along = source[-1]
@@ -72,7 +76,7 @@ def _emit(
     inside = product(sizes[row + 1 :])  # neighbours in the result that share an index of `row`
     dims = [*sizes[:row], product(sizes[row:])]  # the result's
     steps = [1] * len(dims)
-    steps[along] = min(sizes[along], LONG)
+    steps[along] = min(sizes[along], long)
     steps[row] = min(dims[row], max(lanes, GROUP_ELEMENTS // steps[along] // lanes * lanes))
     flat = views.reshaped(e, leaf.value, [sizes[n] for n in source])
     lead = [n for n in range(row) if n != along]
