@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
+from mgx_mlir.compiler.alike import alike_dims
 from mgx_mlir.compiler.compiled import CompileStats, IreeProgram
 from mgx_mlir.compiler.dumps import show_compiled, show_lowered
 from mgx_mlir.compiler.environment import watched
@@ -49,7 +50,7 @@ class Compilation:
         self.settings, self.stats = settings, CompileStats()
         self.backend = backend_of(settings)
         self.chosen: tuple[Variant, ...] = ()
-        self.variants: Mapping[str, ProgramIR] = {}
+        self.variants: dict[str, ProgramIR] = {}
         self.before_passes: ProgramIR | None = None  # of a program whose open dims get names
 
     def run(self, model: ModelSource) -> IreeProgram:
@@ -93,6 +94,10 @@ class Compilation:
         state_values(program)
         self.chosen = variants_of(Signature.of(program.main()))
         self.variants = {v.function: specialised(program, v) for v in self.chosen}
+        alike = alike_dims(program, specialised) if names_open_dims(program, self.settings) else None
+        if alike is not None:
+            self.chosen += (alike[0],)
+            self.variants[alike[0].function] = alike[1]
         for p in (program, *self.variants.values()):
             before = p.clone() if names_open_dims(p, self.settings) else None
             unnamed = run_passes(p, self.settings, before)

@@ -84,6 +84,7 @@ def specialised(program: ProgramIR, variant: Variant) -> ProgramIR:
         main = copy.main()
         dims = [list(t.dims) for t in argument_types(main)]
         attributes = argument_attributes(main)
+        _name_alike(attributes, variant)
         for i, d, n in variant.sizes:
             dims[i][d] = n
             _state(attributes[i], d, n, is_static=DYN not in dims[i])
@@ -149,6 +150,29 @@ def _state(attributes: dict[str, ir.Attribute], d: int, n: int, *, is_static: bo
     attributes[DIMS] = ir.ArrayAttr.get(entries)
     if is_static:
         del attributes[DIMS]
+
+
+def _name_alike(attributes: list[dict[str, ir.Attribute]], variant: Variant) -> None:
+    """Give the dims that a variant takes to be the same one name, and what their ranges share."""
+    for group in variant.alike:
+        i, d = group[0]
+        stated = [_fields(attributes[i], d) for i, d in group]
+        name = stated[0].get("symbol", ir.StringAttr.get(f"alike_{i}_{d}"))
+        low = max(ir.IntegerAttr(f["min"]).value for f in stated)
+        highs = [ir.IntegerAttr(f["max"]).value for f in stated if "max" in f]
+        limits = {"min": low, **({"max": min(highs)} if highs else {})}
+        kind = ir.IntegerType.get_signless(64)
+        for (i, d), fields in zip(group, stated, strict=True):
+            numbers = {k: ir.IntegerAttr.get(kind, n) for k, n in limits.items()}
+            entries = list(ir.ArrayAttr(attributes[i][DIMS]))
+            entries[d] = ir.DictAttr.get({**fields, **numbers, "symbol": name})
+            attributes[i][DIMS] = ir.ArrayAttr.get(entries)
+
+
+def _fields(attributes: dict[str, ir.Attribute], d: int) -> dict[str, ir.Attribute]:
+    """Return what an argument's attributes state of a dim."""
+    stated = ir.DictAttr(list(ir.ArrayAttr(attributes[DIMS]))[d])
+    return {stated[i].name: stated[i].attr for i in range(len(stated))}
 
 
 def share_weights(programs: Sequence[ProgramIR]) -> None:

@@ -91,10 +91,14 @@ class Port:
 
 @dataclass(frozen=True)
 class Variant:
-    """A function of a compiled program for some sizes: (input, dim, size) of each."""
+    """A function of a compiled program for some sizes: (input, dim, size) of each.
+
+    alike: dims, as (input, dim), that are of one size, whatever it is.
+    """
 
     function: str
     sizes: tuple[tuple[int, int, int], ...]
+    alike: tuple[tuple[tuple[int, int], ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -205,6 +209,8 @@ class Signature:
         rows: dict[str, Any] = {key: [asdict(p) for p in getattr(self, key)] for key in ports}
         if self.variants:
             rows["variants"] = [[v.function, *map(list, v.sizes)] for v in self.variants]
+            alike = {v.function: [list(map(list, g)) for g in v.alike] for v in self.variants}
+            rows["alike"] = {name: groups for name, groups in alike.items() if groups}
         if self.values:
             rows["values"] = [asdict(r) for r in self.values]
         if self.texts:
@@ -229,13 +235,19 @@ class Signature:
             rows = value.get(key, ())
             return tuple(TensorGroup(r["name"], r["count"], tuple(r.get("keys", ()))) for r in rows)
 
+        def alike(name: str) -> tuple[tuple[tuple[int, int], ...], ...]:
+            found = value.get("alike", {}).get(name, ())
+            return tuple(tuple((int(i), int(d)) for i, d in group) for group in found)
+
         return Signature(
             tuple(port(r) for r in value["inputs"]),
             tuple(port(r) for r in value["outputs"]),
             groups("input_groups"),
             groups("output_groups"),
             tuple(
-                Variant(str(name), tuple((int(i), int(d), int(n)) for i, d, n in sizes))
+                Variant(
+                    str(name), tuple((int(i), int(d), int(n)) for i, d, n in sizes), alike(name)
+                )
                 for name, *sizes in value.get("variants", ())
             ),
             _rules(value.get("values", ())),

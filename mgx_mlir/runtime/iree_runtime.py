@@ -107,12 +107,37 @@ class Port:
 
 
 class ForSizes(Protocol):
-    """A function for some sizes of the inputs: (input, dim, size) of each."""
+    """A function for some sizes of the inputs: (input, dim, size) of each.
+
+    alike: dims, as (input, dim), that are of one size, whatever it is.
+    """
 
     @property
     def function(self) -> str: ...
     @property
     def sizes(self) -> tuple[tuple[int, int, int], ...]: ...
+    @property
+    def alike(self) -> tuple[tuple[tuple[int, int], ...], ...]: ...
+
+
+class _Choice:
+    """Which entry is called at which shapes of the inputs: the first variant that they fit."""
+
+    def __init__(self, main: _Entry) -> None:
+        self._main = main
+        self.variants: list[tuple[ForSizes, _Entry]] = []
+
+    def add(self, variant: ForSizes, entry: _Entry) -> None:
+        self.variants.append((variant, entry))
+
+    def at(self, shapes: Sequence[Sequence[int]]) -> tuple[str, _Entry]:
+        """Return the name and the entry. IndexError for shapes of other ranks."""
+        for v, entry in self.variants:
+            if all(shapes[i][d] == n for i, d, n in v.sizes) and all(
+                len({shapes[i][d] for i, d in group}) == 1 for group in v.alike
+            ):
+                return v.function, entry
+        return "main", self._main
 
 
 @dataclass(frozen=True)
@@ -193,26 +218,22 @@ class LoadedModule:
             raise self._load_error(e, where) from e
         self._main = self._entry(module, entry, inputs, outputs, where)
         self.inputs, self.outputs = self._main.inputs, self._main.outputs
-        # the entry for each choice of sizes at the places that variants differ in
-        self._places = sorted({(i, d) for v in variants for i, d, _ in v.sizes})
-        self._variants: dict[tuple[int, ...], tuple[str, _Entry]] = {}
+        self._choice = _Choice(self._main)
         for v in variants:
-            at = {(i, d): n for i, d, n in v.sizes}
-            if set(at) != set(self._places) or any(i >= len(self.inputs) for i, _ in at):
+            places = [*((i, d) for i, d, _ in v.sizes), *(p for group in v.alike for p in group)]
+            if any(i >= len(self.inputs) for i, _ in places):
                 raise FileError(f"the function '{v.function}' is for other inputs", location=where)
-            found = self._entry(module, v.function, inputs, outputs, where)
-            self._variants[tuple(at[p] for p in self._places)] = (v.function, found)
+            self._choice.add(v, self._entry(module, v.function, inputs, outputs, where))
         self._calls = self._prepared_calls() if self._is_local and self.inputs else None
         self._closed = False
 
     def _prepared_calls(self) -> PreparedCalls:
         hal, ports, kind, usage = self._hal, self.inputs, self._import_type, self._usage
-        variants, places, main = self._variants, self._places, self._main
+        choice = self._choice
 
         # of no `self`: a cycle would keep the weights until the collector comes
         def prepared(shapes: Shapes) -> PreparedCall:
-            _, entry = variants.get(tuple(shapes[i][d] for i, d in places)) or ("", main)
-            return PreparedCall(hal, entry, ports, shapes, kind, usage)
+            return PreparedCall(hal, choice.at(shapes)[1], ports, shapes, kind, usage)
 
         return PreparedCalls(ports, prepared)
 
@@ -461,7 +482,7 @@ class LoadedModule:
         self.device.check()
         if len(args) != len(self.inputs):
             raise RunError(f"expected {len(self.inputs)} inputs, got {len(args)}")
-        entry = self._chosen(args)[1] if self._variants else self._main
+        entry = self._chosen(args)[1] if self._choice.variants else self._main
         ports = entry.inputs
         rt = self._rt
         arguments = rt.VmVariantList(len(ports))
@@ -538,11 +559,11 @@ class LoadedModule:
 
     def _chosen(self, args: Sequence[np.ndarray | DeviceTensor]) -> tuple[str, _Entry]:
         try:
-            shapes = [a.dims if isinstance(a, DeviceTensor) else a.shape for a in args]
-            sizes = tuple(shapes[i][d] for i, d in self._places)
+            return self._choice.at(
+                [a.dims if isinstance(a, DeviceTensor) else a.shape for a in args]
+            )
         except (AttributeError, IndexError):  # what is wrong is said by the check
-            sizes = ()
-        return self._variants.get(sizes) or ("main", self._main)
+            return "main", self._main
 
     def _view(
         self, port: Port, a: np.ndarray, imported: list[tuple[np.ndarray, int]] | None

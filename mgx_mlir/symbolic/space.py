@@ -362,7 +362,7 @@ class Space:
         elif atom.kind == "eq":
             if isinstance(b, Expr) and self.equal(b, 1) is condition and self.is_joined(b, a):
                 return b
-            d = self._solved(d, p)
+            d = self.solved(d, p)
         return b + condition * d
 
     def is_joined(self, joined: Int, d: Int) -> bool:
@@ -381,12 +381,12 @@ class Space:
                 continue
             a, b = (joined.replaced(test, truth) for truth in (0, 1))
             if self.equal(a, 1) is self.polynomial({(test,): 1}):
-                return self.is_joined(a, d) or self.is_joined(self._solved(b, p), d)
+                return self.is_joined(a, d) or self.is_joined(self.solved(b, p), d)
         return False
 
     @staticmethod
-    def _solved(e: Int, p: Expr) -> Int:
-        """`e` where p is 0, by a size that p states."""
+    def solved(e: Int, p: Expr) -> Int:
+        """Return `e` where p is 0, by a size that p states."""
         for m, c in p.terms.items():
             if len(m) == 1 and abs(c) == 1 and m[0].kind == "size":
                 others = [n for n in p.terms if n != m]

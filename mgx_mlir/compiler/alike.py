@@ -1,0 +1,183 @@
+"""Dims that operators broadcast together and that are most often the same: a function for that.
+
+Files often give each dim of each input a name of its own. Where two of them meet in a sum, one may
+be 1 in a run, and the general program is slow for it: it asks at run time, and fuses little. A
+variant takes dims that meet to be the same, and the sizes of weights that they meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import is_a
+from mgx_mlir.dialects.migraphx.broadcasts import BroadcastForDot, BroadcastWithDims
+from mgx_mlir.programs.dim_probe import DimProbe
+from mgx_mlir.programs.program_ir import ProgramIR, entry_block
+from mgx_mlir.programs.signature import Port, Signature, Variant
+from mgx_mlir.symbolic.expressions import Atom, Expr, Int
+
+FUNCTION = "main_alike"
+Place = tuple[int, int]  # an input, and which of its dims
+Specialise = Callable[[ProgramIR, Variant], ProgramIR]
+_READINGS = 3  # of what meets, beside the first one
+
+
+class Alike:
+    """Which open dims of the inputs are taken to be the same, found in several readings."""
+
+    def __init__(self, signature: Signature) -> None:
+        self._ports = signature.inputs
+        self._above: dict[Place, Place] = {}
+        self._sizes: dict[Place, int] = {}
+        self._numbers: set[Place] = set()  # of which two numbers were told
+
+    def add(self, program: ProgramIR) -> bool:
+        """Find out what meets in a program that has these inputs; False where nothing is new."""
+        with program.ctx:
+            main = program.main()
+            arguments = list(entry_block(main).arguments)
+            probe, ports = DimProbe(), Signature.of(main).inputs
+            probe.active = True
+            places: dict[Atom, Place] = {}
+            for i, (argument, port) in enumerate(zip(arguments, ports, strict=True)):
+                ranges = [(r.min, r.max) for r in port.ranges]
+                probe.argument(argument, [r.symbol for r in port.ranges], ranges)
+                for d, e in enumerate(probe.dims(argument)):
+                    atom = _size(e)
+                    if atom is not None:
+                        self._join(places.setdefault(atom, (i, d)), (i, d))
+            before = self.variant()
+            for view in entry_block(main).operations:
+                for met in _meetings(probe, view.operation):
+                    self._meet(places, met)
+        return self.variant() != before
+
+    def _root(self, p: Place) -> Place:
+        while p in self._above:
+            p = self._above[p]
+        return p
+
+    def _join(self, p: Place, q: Place) -> None:
+        a, b = sorted((self._root(p), self._root(q)))
+        if a == b:
+            return
+        self._above[b] = a
+        if b in self._numbers:
+            self._numbers.add(a)
+        if b in self._sizes:
+            self._tell(a, self._sizes.pop(b))
+
+    def _tell(self, p: Place, n: int) -> None:
+        if self._sizes.setdefault(self._root(p), n) != n:
+            self._numbers.add(self._root(p))
+
+    def _meet(self, places: dict[Atom, Place], met: list[Int]) -> None:
+        atoms = [_size(e) for e in met if not isinstance(e, int)]
+        found = [places[a] for a in atoms if a in places]
+        numbers = {e for e in met if isinstance(e, int) and e != 1}
+        # what the inputs' sizes decide in another way is no dim of theirs; dims that meet several
+        # numbers have none
+        if len(found) < len(atoms) or not found or len(numbers) > 1:
+            return
+        for p in found[1:]:
+            self._join(found[0], p)
+        for n in numbers:
+            self._tell(found[0], n)
+
+    def variant(self) -> Variant | None:
+        """Return the function for inputs whose dims are so; None where none are taken to be."""
+        groups: dict[Place, list[Place]] = {}
+        for i, port in enumerate(self._ports):
+            for d, n in enumerate(port.dims):
+                if n == -1:
+                    groups.setdefault(self._root((i, d)), []).append((i, d))
+        sizes: list[tuple[int, int, int]] = []
+        alike: list[tuple[Place, ...]] = []
+        for root, members in groups.items():
+            ranges = [_range(self._ports, p) for p in members]
+            low, high = max(r[0] for r in ranges), min(r[1] for r in ranges)
+            n = self._sizes.get(root)
+            if root in self._numbers or low > high or (n is not None and not low <= n <= high):
+                continue
+            if n is not None:
+                sizes += [(*p, n) for p in members]
+            elif len({_symbol(self._ports, p) for p in members}) > 1:
+                alike.append(tuple(members))
+        if not sizes and not alike:
+            return None
+        return Variant(FUNCTION, tuple(sorted(sizes)), tuple(sorted(alike)))
+
+
+def _range(ports: tuple[Port, ...], p: Place) -> tuple[int, float]:
+    r = ports[p[0]].ranges[p[1]]
+    return r.min, float("inf") if r.max is None else r.max
+
+
+def _symbol(ports: tuple[Port, ...], p: Place) -> object:
+    """Return the name of a dim; one without is like no other."""
+    found = ports[p[0]].ranges[p[1]].symbol
+    return p if found is None else found
+
+
+def _size(e: Int) -> Atom | None:
+    """Return the size that an extent is, None for anything else."""
+    found = e.only() if isinstance(e, Expr) else None
+    return found[0] if found is not None and not found[1] and found[0].kind == "size" else None
+
+
+def _meetings(probe: DimProbe, op: ir.Operation) -> Iterator[list[Int]]:
+    """Yield extents of which an op broadcasts some to the others, where they are not the same."""
+    if is_a(op, BroadcastForDot):
+        own, other = (list(probe.dims(v))[:-2] for v in op.operands)
+        columns = list(zip(reversed(own), reversed(other), strict=False))
+    elif is_a(op, BroadcastWithDims):
+        wanted = probe.elements(op.operands[1])
+        if wanted is None:
+            return
+        columns = list(zip(reversed(probe.dims(op.operands[0])), reversed(wanted), strict=False))
+    else:
+        return
+    for own, wanted in columns:
+        found = _chosen(wanted) if is_a(op, BroadcastWithDims) else [wanted]
+        # dims of a broadcast to what was computed in another way are 1 as a rule
+        if is_a(op, BroadcastWithDims) and len(found) < 2:
+            continue
+        if any(e != own for e in found) and own != 1 and 1 not in found:
+            yield [own, *found]
+
+
+def _chosen(e: Int) -> list[Int]:
+    """Return the extents among which an extent is chosen by which of them is 1."""
+    if not isinstance(e, Expr):
+        return [e]
+    space = e.space
+    for test in e.atoms():
+        p = test.arguments[0]
+        if test.kind != "eq" or not isinstance(p, Expr):
+            continue
+        kept, other = e.replaced(test, 0), e.replaced(test, 1)
+        if space.equal(kept, 1) is space.polynomial({(test,): 1}):
+            return [*_chosen(kept), *_chosen(space.solved(other, p))]
+    return [e]
+
+
+def alike_dims(program: ProgramIR, specialised: Specialise) -> tuple[Variant, ProgramIR] | None:
+    """Return the function for dims that meet and are the same, and its program, if there is one.
+
+    specialised: makes the program of a variant.
+    """
+    found = Alike(Signature.of(program.main()))
+    if not found.add(program):
+        return None
+    variant = found.variant()
+    assert variant is not None
+    made = specialised(program, variant)
+    for _ in range(_READINGS):  # what is the same now shows what else meets
+        if not found.add(made):
+            break
+        variant = found.variant()
+        assert variant is not None
+        made = specialised(program, variant)
+    return variant, made
+
