@@ -29,6 +29,7 @@ from mgx_mlir.passes.analysis.constants import splat
 _TYPES = (dtypes.FLOAT, dtypes.HALF, dtypes.BF16)  # of the softmax and the dots
 TAGS = ("attention", "kv_cache_attention")  # of the groups that hold one
 DECODING = "flash_decoding"  # of one over several parts of the keys
+OPEN_LANES = 8  # that rows of an open length are read by
 KEY_BLOCK = 8  # keys whose scores are made together
 
 
@@ -61,7 +62,7 @@ class RowReaders:
 
 @dataclass(frozen=True)
 class AttentionForm:
-    """softmax(f(q k^T)) v, then g. Extents but width and depth may be open ones with names.
+    """softmax(f(q k^T)) v, then g. Extents may be open ones with names.
 
     q reads (lead.., query, width) along the width, k (lead.., width, key) and v (lead.., key,
     depth) one element each. `scores` makes the softmax's input of the product, `epilogue` the
@@ -126,8 +127,9 @@ def attention_form(block: ir.Block) -> AttentionForm:
     epilogue = _chain(final, second.results[0], leaves, operands)
     place, where = _placed(views, o.rank)
     q, q_run = read_queries(first.operands[0], leaves)
-    if is_named(width) or is_named(o.dims[-1]):
-        raise Unreadable("the size of a head is open")
+    rows = _row_readers(first, second, operands, leaves)
+    if rows is None and (is_named(width) or is_named(o.dims[-1])):
+        raise Unreadable("the size of a head is open, and its rows are not read along")
     return AttentionForm(
         lead=t.dims[:-2], queries=t.dims[-2], keys=t.dims[-1], width=width, depth=o.dims[-1],
         q=q, q_run=q_run,
@@ -136,7 +138,7 @@ def attention_form(block: ir.Block) -> AttentionForm:
         scores=scores, product=first.results[0], weights=weights, softmax=middle,
         output=second.results[0], epilogue=epilogue, operands=operands, final=final,
         out=TensorType.of(yielded[0]), place=place, query_dim=where[0], depth_dim=where[1],
-        rows=_row_readers(first, second, operands, leaves),
+        rows=rows,
     )  # fmt: skip
 
 
@@ -147,7 +149,9 @@ def _row_readers(
     """Return how to read for one query at a time; None where rows are not next to each other."""
     t = TensorType.of(first.operands[1])
     extents = (t.dims[-2], TensorType.of(second.operands[1]).dims[-1])
-    lanes = next((n for n in (16, 8, 4) if not any(d % n for d in extents)), None)
+    lanes: int | None = OPEN_LANES
+    if not any(map(is_named, extents)):
+        lanes = next((n for n in (16, 8, 4) if not any(d % n for d in extents)), None)
     if lanes is None:
         return None
     try:

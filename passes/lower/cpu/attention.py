@@ -3,7 +3,8 @@
 A vector holds one value of 16 queries, so that the softmax's maximum and sum need no work across
 lanes. Keys and values are read where they lie, an element at a time, by the multiplications.
 Past the keys whose scores fit on the stack, the sums are rescaled as the maximum grows. Few
-queries are computed one by one (attention_rows.py); a run of an open number of them chooses.
+queries are computed one by one (attention_rows.py), and so are those of a width that only the run
+knows and that does not fit on the stack; a run of open extents chooses.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from mgx_mlir.passes.analysis.attention_form import KEY_BLOCK, AttentionForm, Ti
 from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.cpu import workgroup_builder
 from mgx_mlir.passes.lower.cpu.attention_rows import rows_one_by_one
-from mgx_mlir.passes.lower.cpu.attention_site import AttentionSite
+from mgx_mlir.passes.lower.cpu.attention_site import AttentionSite, room_of_heads
 from mgx_mlir.passes.lower.cpu.elements import narrow, unrounded
 from mgx_mlir.passes.lower.cpu.exponential import exp
 from mgx_mlir.passes.lower.cpu.isa import ANY, Isa, current_isa
@@ -50,18 +51,27 @@ def attention(e: LoweringContext, form: AttentionForm, body: NamedBody, t: Tenso
             assert form.rows is not None
             return [rows_one_by_one(site, form.rows, tile)]
 
+        def fitting() -> list[ir.Value]:
+            if isinstance(site.width, int):
+                return block()
+            return k.when(k.is_less(site.room, site.width), few, block, [tile.type])
+
         if form.rows is None:
             (found,) = block()
         elif isinstance(queries, int):
-            (found,) = few() if queries < FEW else block()
+            (found,) = few() if queries < FEW else fitting()
         else:
-            (found,) = k.when(k.is_less(site.queries, FEW), few, block, [tile.type])
+            (found,) = k.when(k.is_less(site.queries, FEW), few, fitting, [tile.type])
         return [site.result(found)]
 
+    grid = [(groups, 1), (queries, rows)]
+    depth = body.index(e, form.depth)
+    if not isinstance(depth, int):
+        grid.append((depth, room_of_heads(rows)))
     return workgroup_builder.dispatch(
         [body.tensors[v] for v in order],
         [(out, t.dtype)],
-        [(groups, 1), (queries, rows)],
+        grid,
         build,
         list(body.sizes.values()),
     )[0]
@@ -84,7 +94,11 @@ class _Block:
         turned = any(tile.turned for tile in form.operands.values())
         steps = (n for n in range(self.step, 0, -1) if not turned or KEY_BLOCK % n == 0)
         self.key_step = next(steps)
-        sums = (form.width + form.depth) * self.width * 4
+        # of an open width and depth as much as a group takes; the last step over it reaches beyond
+        room = site.room
+        self.query_rows = site.width if isinstance(site.width, int) else room
+        self.sum_rows = site.depth if isinstance(site.depth, int) else room + self.lanes
+        sums = (self.query_rows + self.sum_rows) * self.width * 4
         step = self.key_step
         fitting = (SCRATCH_BYTES - sums) // (self.width * 4) // step * step
         keys = self.keys_count
@@ -100,12 +114,12 @@ class _Block:
 
     def run(self, tile: ir.Value) -> ir.Value:
         """Return the result's tile with the block's rows."""
-        k, form, count = self.k, self.form, self.keys_count
+        k, count = self.k, self.keys_count
         queries = self.turned_queries()
         low = k.splat(-INFINITY, self.lanes)
         zero = k.splat(0.0, self.lanes)
         state: list[ir.Value] = [low] * self.vectors + [zero] * self.vectors
-        sums = k.empty((form.depth, self.width))
+        sums = k.empty((self.sum_rows, self.width))
         if isinstance(count, int) and self.block == count:
             state, sums = self.keys(queries, 0, count, state, sums, whole=True)
             return self.store(sums, state[self.vectors :], tile)
@@ -128,8 +142,9 @@ class _Block:
         """q of the block as (width, lanes)."""
         k, form, elements = self.k, self.form, self.elements
 
-        def some(d: Index, n: int, _: bool, carried: list[ir.Value]) -> list[ir.Value]:
+        def some(d: Index, n: int, ragged: bool, carried: list[ir.Value]) -> list[ir.Value]:
             found = carried[0]
+            elements.masked = ragged
             for v in range(self.vectors):
                 rows = [
                     elements.f32(form.q(elements, [*self.lead, self.query(v, i), d], n), n)
@@ -137,10 +152,12 @@ class _Block:
                 ]
                 for j, column in enumerate(elements.rows(rows)):
                     found = k.write(column, found, [k.add(d, j), v * self.lanes])
+            elements.masked = False
             return [found]
 
         step = min(form.q_run, self.lanes)
-        return self.in_steps(form.width, [k.empty((form.width, self.width))], some, step)[0]
+        made = k.empty((self.query_rows, self.width))
+        return self.in_steps(self.site.width, [made], some, step)[0]
 
     def cleared(self, sums: ir.Value) -> ir.Value:
         k = self.k
@@ -151,7 +168,7 @@ class _Block:
                 made = k.write(k.splat(0.0, self.lanes), made, [i, v * self.lanes])
             return [made]
 
-        return k.loop(0, self.form.depth, 1, [sums], row)[0]
+        return k.loop(0, self.site.depth, 1, [sums], row)[0]
 
     # ---- one block of keys -------------------------------------------------------------------
 
@@ -258,7 +275,7 @@ class _Block:
             return out
 
         zeros = [k.splat(0.0, self.lanes)] * (n * self.vectors)
-        found = k.loop(0, form.width, 1, zeros, one)
+        found = k.loop(0, self.site.width, 1, zeros, one)
         return [found[i * self.vectors : (i + 1) * self.vectors] for i in range(n)]
 
     def applied(
@@ -349,7 +366,12 @@ class _Block:
         """Return the values' sums by weight as (depth, lanes), on top of the shrunk ones."""
         k, form = self.k, self.form
 
-        def some(depth: Index, n: int, _: bool, carried: list[ir.Value]) -> list[ir.Value]:
+        def some(depth: Index, n: int, ragged: bool, carried: list[ir.Value]) -> list[ir.Value]:
+            # past the last element it is read again, and its sums are not stored
+            places = [k.add(depth, i) for i in range(n)]
+            if ragged:
+                places = [k.min(i, k.sub(self.site.depth, 1)) for i in places]
+            places = [k.add(self.site.first_depth, i) for i in places]
             begin = [k.splat(0.0, self.lanes)] * (n * self.vectors)
             if shrink is not None:
                 begin = [
@@ -366,7 +388,7 @@ class _Block:
                 ]
                 out: list[ir.Value] = []
                 for i in range(n):
-                    at = [*self.lead, k.add(start, key), k.add(depth, i)]
+                    at = [*self.lead, k.add(start, key), places[i]]
                     x = k.broadcast(form.v(self.elements, at, 0).value, self.lanes)
                     out += [k.fma(x, w[v], acc[i * self.vectors + v]) for v in range(self.vectors)]
                 return out
@@ -379,7 +401,7 @@ class _Block:
                     into = k.write(found[i * self.vectors + v], into, at)
             return [into]
 
-        return self.in_steps(form.depth, [sums], some, self.step)[0]
+        return self.in_steps(self.site.depth, [sums], some, self.step)[0]
 
     # ---- the result --------------------------------------------------------------------------
 
@@ -388,7 +410,7 @@ class _Block:
         k, form, out = self.k, self.form, self.out
         inverse = [self.site.inverse(t) for t in totals]
 
-        def some(depth: Index, n: int, _: bool, carried: list[ir.Value]) -> list[ir.Value]:
+        def some(depth: Index, n: int, ragged: bool, carried: list[ir.Value]) -> list[ir.Value]:
             tile = carried[0]
             for v in range(self.vectors):
                 column: list[ir.Value] = []
@@ -396,11 +418,13 @@ class _Block:
                     x = k.read(sums, [k.add(depth, i), v * self.lanes], self.lanes)
                     column.append(arith.MulFOp(x, inverse[v]).result)
                 done: list[ir.Value] = []
+                self.elements.masked = ragged
                 for i in range(0, n, KEY_BLOCK):
                     done += self.applied(
                         form.epilogue, form.output, form.final,
-                        column[i : i + KEY_BLOCK], v, k.add(depth, i),
+                        column[i : i + KEY_BLOCK], v, k.add(self.site.first_depth, depth, i),
                     )  # fmt: skip
+                self.elements.masked = False
                 rows = self.elements.rows(done)
                 for i in range(min(self.lanes, self.rows - v * self.lanes)):
                     at: list[Index] = [0] * out.rank
@@ -409,7 +433,7 @@ class _Block:
                         depth,
                     )
                     row = narrow(k, TypedScalar(rows[i], dtypes.FLOAT), out.dtype, n)
-                    tile = k.write(row.value, tile, at)
+                    tile = k.write(row.value, tile, at, masked=ragged)
             return [tile]
 
-        return self.in_steps(form.depth, [tile], some, self.lanes)[0]
+        return self.in_steps(self.site.depth, [tile], some, self.lanes)[0]

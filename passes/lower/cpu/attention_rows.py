@@ -3,6 +3,8 @@
 As many keys as a vector has lanes are multiplied with the query along the width, and their sums
 made across the lanes together; the weights wait in scratch memory. Then each value's row is added
 by its weight. Past the keys whose weights fit there, the sums are rescaled as the maximum grows.
+The query and the sums stay in registers where both have a known number of those, else the sums
+stand in scratch memory, and a query is read again for each of these groups of keys.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from collections.abc import Sequence
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir, vector
+from mgx_mlir.passes.analysis.access_maps import Reader
 from mgx_mlir.passes.analysis.attention_form import RowReaders
 from mgx_mlir.passes.lower.cpu.attention_site import AttentionSite
 from mgx_mlir.passes.lower.cpu.elements import narrow, unrounded
@@ -19,6 +22,7 @@ from mgx_mlir.passes.lower.cpu.workgroup_builder import Index
 from mgx_mlir.passes.lower.scalar import TypedScalar
 
 KEYS = 2048  # whose weights are kept: a quarter of the first cache
+WIDE = 4  # registers of sums, of an open number of them, that are added to together
 CHAINS = 4  # values' rows that are added to sums of their own, which do not wait for each other
 INFINITY = float("inf")
 
@@ -38,11 +42,28 @@ class _Row:
         self.site, self.k, self.form, self.readers = site, site.k, site.form, readers
         self.elements, self.lanes, self.row = site.elements, readers.lanes, row
         self.at: list[Index] = [*site.lead, self.k.add(site.first, row)]
-        self.query = [
-            self.elements.f32(readers.q(self.elements, [*self.at, d], self.lanes), self.lanes)
-            for d in range(0, self.form.width, self.lanes)
-        ]
-        self.parts = self.form.depth // self.lanes
+        width, depth = site.width, site.depth
+        self.query: list[ir.Value] | None = None
+        if isinstance(width, int) and width % self.lanes == 0:
+            self.query = [self.part(readers.q, [*self.at, d]) for d in range(0, width, self.lanes)]
+        self.parts: int | None = None
+        if isinstance(depth, int) and depth % self.lanes == 0:
+            self.parts = depth // self.lanes
+
+    def part(
+        self, read: Reader, at: Sequence[Index], left: Index | None = None, *, ragged: bool = False
+    ) -> ir.Value:
+        """Return a vector of what is read; where it is `ragged`, of `left` elements and then 0."""
+        self.elements.masked = ragged
+        x = self.elements.f32(read(self.elements, list(at), self.lanes), self.lanes)
+        self.elements.masked = False
+        return x if not ragged or left is None else self.first(x, left, 0.0)
+
+    def first(self, x: ir.Value, count: Index, other: float) -> ir.Value:
+        """Return the first `count` lanes of a vector, and then a number."""
+        kind = ir.VectorType.get([self.lanes], ir.IntegerType.get_signless(1))
+        inside = vector.CreateMaskOp(kind, [self.k.index(count)]).result
+        return arith.SelectOp(inside, x, self.k.splat(other, self.lanes)).result
 
     def run(self, tile: ir.Value) -> ir.Value:
         k, keys, lanes = self.k, self.site.keys, self.lanes
@@ -50,7 +71,8 @@ class _Row:
         one_block = isinstance(keys, int) and keys <= KEYS
         room = -(-keys // lanes) * lanes if isinstance(keys, int) and one_block else KEYS
         weights = k.empty((room,))
-        state = [k.splat(-INFINITY, lanes), zero, *[zero] * self.parts, weights]
+        sums = [zero] * self.parts if self.parts is not None else [self.cleared()]
+        state = [k.splat(-INFINITY, lanes), zero, *sums, weights]
         if isinstance(keys, int) and one_block:
             state = self.block(0, keys, state)
         else:
@@ -59,6 +81,15 @@ class _Row:
                 lambda start, c: self.block(start, k.min(KEYS, k.sub(keys, start)), c),
             )  # fmt: skip
         return self.store(state[2:-1], state[1], tile)
+
+    def cleared(self) -> ir.Value:
+        """Return scratch memory for the sums, all 0."""
+        k, lanes, depth = self.k, self.lanes, self.site.depth
+        room = -(-depth // lanes) * lanes if isinstance(depth, int) else self.site.room + lanes
+        zero = k.splat(0.0, lanes)
+        return k.loop(
+            0, depth, lanes, [k.empty((room,))], lambda i, c: [k.write(zero, c[0], [i])]
+        )[0]
 
     def block(self, start: Index, count: Index, state: Sequence[ir.Value]) -> list[ir.Value]:
         """Return maximum, total and sums after `count` keys from `start` on, and the scratch."""
@@ -69,9 +100,7 @@ class _Row:
             into, high = carried
             x = self.scores(k.add(start, at), last)
             if last:
-                left = ir.VectorType.get([lanes], ir.IntegerType.get_signless(1))
-                inside = vector.CreateMaskOp(left, [k.index(k.sub(count, at))]).result
-                x = arith.SelectOp(inside, x, k.splat(-INFINITY, lanes)).result
+                x = self.first(x, k.sub(count, at), -INFINITY)
             above = arith.CmpFOp(2, x, high).result  # ogt: a NaN is in the sum
             return [k.write(x, into, [at]), arith.SelectOp(above, x, high).result]
 
@@ -82,7 +111,6 @@ class _Row:
         finite = arith.SelectOp(low, k.splat(0.0, lanes), high).result
         shrink = exp(k, arith.SubFOp(old, finite).result)
         total = arith.MulFOp(total, shrink).result
-        sums = [arith.MulFOp(s, shrink).result for s in sums]
 
         def shares(at: Index, _: bool, carried: list[ir.Value]) -> list[ir.Value]:
             into, added = carried
@@ -90,21 +118,15 @@ class _Row:
             return [k.write(y, into, [at]), arith.AddFOp(added, y).result]
 
         weights, total = k.along(count, lanes, [weights, total], shares)
-        return [high, total, *self.weighted(weights, start, count, sums), weights]
+        return [high, total, *self.weighted(weights, start, count, sums, shrink), weights]
 
     def scores(self, key: Index, last: bool) -> ir.Value:
         """Return the scores of as many keys as there are lanes; last: not all of them are keys."""
-        k, lanes = self.k, self.lanes
-        sums: list[ir.Value] = []
-        for i in range(lanes):
-            place = k.add(key, i)
-            place = k.min(place, k.sub(self.site.keys, 1)) if last else place
-            total = k.splat(0.0, lanes)
-            for j, q in enumerate(self.query):
-                at = [*self.site.lead, j * lanes, place]
-                x = self.elements.f32(self.readers.k(self.elements, at, lanes), lanes)
-                total = k.fma(x, q, total)
-            sums.append(total)
+        k = self.k
+        places = [k.add(key, i) for i in range(self.lanes)]
+        if last:
+            places = [k.min(place, k.sub(self.site.keys, 1)) for place in places]
+        sums = self.products(places)
         self.elements.masked = last
         found = self.applied(
             self.form.scores, self.form.product, self.form.weights, across(sums), key
@@ -112,19 +134,80 @@ class _Row:
         self.elements.masked = False
         return found
 
+    def products(self, places: Sequence[Index]) -> list[ir.Value]:
+        """Return the query times each of some keys, to be summed across the lanes."""
+        k, lanes, read = self.k, self.lanes, self.readers.k
+        zero, lead, width = k.splat(0.0, lanes), self.site.lead, self.site.width
+        if self.query is not None:
+            sums: list[ir.Value] = []
+            for place in places:
+                total = zero
+                for j, q in enumerate(self.query):
+                    total = k.fma(self.part(read, [*lead, j * lanes, place]), q, total)
+                sums.append(total)
+            return sums
+
+        def some(d: Index, ragged: bool, carried: list[ir.Value]) -> list[ir.Value]:
+            left = k.sub(width, d)
+            q = self.part(self.readers.q, [*self.at, d], left, ragged=ragged)
+            out: list[ir.Value] = []
+            for place, total in zip(places, carried, strict=True):
+                x = self.part(read, [*lead, d, place], left, ragged=ragged)
+                out.append(k.fma(x, q, total))
+            return out
+
+        return k.along(width, lanes, [zero] * len(places), some)
+
     def weighted(
-        self, weights: ir.Value, start: Index, count: Index, sums: Sequence[ir.Value]
+        self,
+        weights: ir.Value,
+        start: Index,
+        count: Index,
+        sums: Sequence[ir.Value],
+        shrink: ir.Value,
     ) -> list[ir.Value]:
-        """Return the sums with the values of `count` keys by their weights."""
-        k, lanes, parts = self.k, self.lanes, self.parts
+        """Return the shrunk sums with the values of `count` keys by their weights."""
+        k, lanes = self.k, self.lanes
+        if self.parts is not None:
+            sums = [arith.MulFOp(s, shrink).result for s in sums]
+            return self.over_keys(weights, start, count, sums, 0)
+
+        def some(depth: Index, parts: int, ragged: bool, into: ir.Value) -> list[ir.Value]:
+            places = [k.add(depth, j * lanes) for j in range(parts)]
+            held = [arith.MulFOp(k.read(into, [i], lanes), shrink).result for i in places]
+            held = self.over_keys(weights, start, count, held, depth, ragged=ragged)
+            for i, x in zip(places, held, strict=True):
+                into = k.write(x, into, [i])
+            return [into]
+
+        depth, wide = self.site.depth, WIDE * lanes
+        whole = k.sub(depth, k.rem(depth, wide))
+        made = k.loop(0, whole, wide, sums, lambda i, c: some(i, WIDE, False, c[0]))
+        return k.along(
+            k.sub(depth, whole), lanes, made, lambda i, r, c: some(k.add(whole, i), 1, r, c[0])
+        )
+
+    def over_keys(
+        self,
+        weights: ir.Value,
+        start: Index,
+        count: Index,
+        sums: Sequence[ir.Value],
+        depth: Index,
+        *,
+        ragged: bool = False,
+    ) -> list[ir.Value]:
+        """Return sums, of neighbours from `depth` on, with the values of keys by their weights."""
+        k, lanes, parts = self.k, self.lanes, len(sums)
         chains = max(1, CHAINS // -(-parts // 2))
+        depth = k.add(self.site.first_depth, depth)
 
         def add(at: Index, held: Sequence[ir.Value]) -> list[ir.Value]:
             w = k.broadcast(k.element(weights, [at]), lanes)
             out: list[ir.Value] = []
             for j, total in enumerate(held):
-                place = [*self.site.lead, k.add(start, at), j * lanes]
-                x = self.elements.f32(self.readers.v(self.elements, place, lanes), lanes)
+                place = [*self.site.lead, k.add(start, at), k.add(depth, j * lanes)]
+                x = self.part(self.readers.v, place, ragged=ragged)
                 out.append(k.fma(x, w, total))
             return out
 
@@ -170,15 +253,26 @@ class _Row:
         k, form, lanes = self.k, self.form, self.lanes
         total = k.broadcast(k.reduce(totals, "add"), lanes)
         inverse = self.site.inverse(total)
-        for j, x in enumerate(sums):
+
+        def stored(x: ir.Value, depth: Index, ragged: bool, tile: ir.Value) -> ir.Value:
             x = arith.MulFOp(x, inverse).result
-            x = self.applied(form.epilogue, form.output, form.final, x, j * lanes)
+            self.elements.masked = ragged
+            place = k.add(self.site.first_depth, depth)
+            x = self.applied(form.epilogue, form.output, form.final, x, place)
+            self.elements.masked = False
             at: list[Index] = [0] * self.site.out.rank
-            at[form.query_dim], at[form.depth_dim] = self.row, j * lanes
-            dtype = self.site.out.dtype
-            row = narrow(k, TypedScalar(x, dtypes.FLOAT), dtype, lanes)
-            tile = k.write(row.value, tile, at)
-        return tile
+            at[form.query_dim], at[form.depth_dim] = self.row, depth
+            row = narrow(k, TypedScalar(x, dtypes.FLOAT), self.site.out.dtype, lanes)
+            return k.write(row.value, tile, at, masked=ragged)
+
+        if self.parts is not None:
+            for j, x in enumerate(sums):
+                tile = stored(x, j * lanes, False, tile)
+            return tile
+        return k.along(
+            self.site.depth, lanes, [tile],
+            lambda i, ragged, c: [stored(k.read(sums[0], [i], lanes), i, ragged, c[0])],
+        )[0]  # fmt: skip
 
 
 def across(vectors: Sequence[ir.Value]) -> ir.Value:

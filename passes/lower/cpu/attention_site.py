@@ -9,13 +9,25 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.analysis.attention_form import AttentionForm
 from mgx_mlir.passes.lower.cpu.elements import Elements
 from mgx_mlir.passes.lower.cpu.named_body import NamedBody
-from mgx_mlir.passes.lower.cpu.workgroup_builder import Index, ResultTile, WorkgroupBuilder
+from mgx_mlir.passes.lower.cpu.workgroup_builder import (
+    SCRATCH_BYTES,
+    Index,
+    ResultTile,
+    WorkgroupBuilder,
+)
+
+
+def room_of_heads(rows: int) -> int:
+    """Return the elements of a query and of a value that are kept for each of `rows` queries where
+    only a run knows how many there are: two thirds of the scratch are for both."""
+    return SCRATCH_BYTES * 2 // 3 // (8 * rows) // 16 * 16
 
 
 class AttentionSite:
     """The extents of an attention as the body of its kernel knows them, and what a group has of it.
 
     first: its first query; rows: the queries of a group at most; sizes: of its tile of the result.
+    depth: the elements of a value that it has, from `first_depth` on; room: of an open one at most.
     """
 
     def __init__(
@@ -34,6 +46,12 @@ class AttentionSite:
 
         self.elements = Elements(k, inputs, extent)
         self.queries, self.keys = extent(form.queries), extent(form.keys)
+        self.width, self.depth = extent(form.width), extent(form.depth)
+        self.first_depth: Index = 0
+        self.room = room_of_heads(rows)
+        if not isinstance(self.depth, int):
+            self.first_depth = k.at[2]
+            self.depth = k.min(k.sub(self.depth, self.first_depth), self.room)
         self.lead: list[Index] = []
         flat = k.at[0]
         for d in reversed(form.lead[1:]):
@@ -47,7 +65,7 @@ class AttentionSite:
             self.first = k.max(self.first, 0)
             self.count = k.min(rows, self.queries)
         self.sizes: list[Index] = [1] * out.rank
-        self.sizes[form.query_dim], self.sizes[form.depth_dim] = self.count, form.depth
+        self.sizes[form.query_dim], self.sizes[form.depth_dim] = self.count, self.depth
 
     def row(self, i: int) -> Index:
         """Return which row of the tile a query is, for one past the last that of the last one."""
@@ -65,5 +83,5 @@ class AttentionSite:
 
     def result(self, tile: ir.Value) -> ResultTile:
         """Return the tile with its place in the result."""
-        offsets = self.form.place(self.elements, [*self.lead, self.first, 0])
+        offsets = self.form.place(self.elements, [*self.lead, self.first, self.first_depth])
         return ResultTile(tile, offsets, self.sizes)
