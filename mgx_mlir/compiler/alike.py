@@ -180,4 +180,3 @@ def alike_dims(program: ProgramIR, specialised: Specialise) -> tuple[Variant, Pr
         assert variant is not None
         made = specialised(program, variant)
     return variant, made
-

@@ -94,7 +94,9 @@ class Compilation:
         state_values(program)
         self.chosen = variants_of(Signature.of(program.main()))
         self.variants = {v.function: specialised(program, v) for v in self.chosen}
-        alike = alike_dims(program, specialised) if names_open_dims(program, self.settings) else None
+        alike = (
+            alike_dims(program, specialised) if names_open_dims(program, self.settings) else None
+        )
         if alike is not None:
             self.chosen += (alike[0],)
             self.variants[alike[0].function] = alike[1]

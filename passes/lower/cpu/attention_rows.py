@@ -87,9 +87,9 @@ class _Row:
         k, lanes, depth = self.k, self.lanes, self.site.depth
         room = -(-depth // lanes) * lanes if isinstance(depth, int) else self.site.room + lanes
         zero = k.splat(0.0, lanes)
-        return k.loop(
-            0, depth, lanes, [k.empty((room,))], lambda i, c: [k.write(zero, c[0], [i])]
-        )[0]
+        return k.loop(0, depth, lanes, [k.empty((room,))], lambda i, c: [k.write(zero, c[0], [i])])[
+            0
+        ]
 
     def block(self, start: Index, count: Index, state: Sequence[ir.Value]) -> list[ir.Value]:
         """Return maximum, total and sums after `count` keys from `start` on, and the scratch."""

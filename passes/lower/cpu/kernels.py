@@ -12,6 +12,7 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.fused import FusedConcat, FusedReduce, Group
 from mgx_mlir.dialects.migraphx.normalize import TopK
 from mgx_mlir.dialects.migraphx.reduce import ArgMax, ArgMin, PrefixScanSum
+from mgx_mlir.dialects.migraphx.resize import Resize
 from mgx_mlir.passes.analysis.access_maps import Unreadable
 from mgx_mlir.passes.analysis.attention_form import TAGS, attention_form
 from mgx_mlir.passes.fuse_concat import readable
@@ -26,6 +27,7 @@ from mgx_mlir.passes.lower.cpu import (
     prefix_scan,
     quantization,
     repeat,
+    resize,
     row_kernel,
     topk,
     transposition,
@@ -80,6 +82,10 @@ def lower_op(
     view = op.opview
     if isinstance(view, ArgMax | ArgMin):
         return arg_extreme.lower(e, view, x, isa)
+    if isinstance(view, Resize):
+        target = operands[1]
+        assert target is None or isinstance(target, ir.Value)
+        return resize.lower(e, view, x, target, isa)
     if isinstance(view, PrefixScanSum):
         return prefix_scan.lower(e, view, x, isa)
     return topk.lower(e, view, x, isa) if isinstance(view, TopK) else None

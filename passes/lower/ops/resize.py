@@ -9,22 +9,20 @@ import math
 from dataclasses import dataclass
 from typing import cast
 
-import numpy as np
-
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.scalar import ScalarBuilder
-from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.resize import Resize
 from mgx_mlir.dialects.migraphx.scalar_math import to_integer
-from mgx_mlir.passes.lower import host
 from mgx_mlir.passes.lower import index as indices
 from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Extent, Leaf, View
 from mgx_mlir.passes.lower.ops.movement import extract_slice
 from mgx_mlir.passes.lower.registry import lowers
+from mgx_mlir.passes.lower.resize_axes import Axis, axes_of, coordinate, read_scale
 from mgx_mlir.passes.lower.scalar import (
     ArithScalars,
     ScalarLike,
@@ -38,29 +36,11 @@ from mgx_mlir.passes.lower.views import reshape_tensor
 _FLOAT, _DOUBLE, _INT = dtypes.FLOAT, dtypes.DOUBLE, dtypes.INT64
 
 
-@dataclass
-class _Axis:
-    """One axis: its extents, and the scale as a Python number or a function that reads it."""
-
-    length: Extent
-    extent: Extent
-    scale: np.float32 | None  # None: extent / length, at run time
-    given: ir.Value | None = None  # the run-time scales, read at `index`
-    index: int = 0
-
-    def unchanged(self) -> bool:
-        return self.scale == 1 and _same(self.length, self.extent)
-
-
-def _same(a: Extent, b: Extent) -> bool:
-    return a is b or (isinstance(a, int) and isinstance(b, int) and a == b)
-
-
 @lowers(Resize)
 def resize(op: Resize, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext) -> ir.Value:
     """Nearest reads one place; linear and cubic weigh some, one axis after the other."""
     x, t = ins[0], TensorType.of(op.input)
-    axes = _axes(op, ins, e)
+    axes = axes_of(op, ins, e)
     extents = [a.extent for a in axes]
     if 0 in extents:
         return e.empty(extents, t.dtype)
@@ -80,142 +60,21 @@ def resize(op: Resize, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext
     return found
 
 
-def _axes(op: Resize, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext) -> list[_Axis]:
-    own, out = e.extents(ins[0]), TensorType.of(op.out)
-    if op.target is None:
-        found: list[_Axis] = []
-        for i, d in enumerate(own):
-            if op.sizes:
-                extent = op.sizes[i] or d
-                found.append(_Axis(d, extent, _ratio(extent, d)))
-            else:
-                scale = np.float32(op.scales[i])
-                found.append(_Axis(d, _scaled(e, d, scale), scale))
-        return found
-    assert ins[1] is not None
-    kind = TensorType.of(op.target)
-    if kind.dtype.is_float:
-        return [_scaled_axis(e, d, ins[1], kind.dtype, i) for i, d in enumerate(own)]
-    if kind.dims[0] == DYN:
-        numbers = [indices.read(ins[1], [e.index(i)]) for i in range(len(own))]
-        sizes: list[Extent] = [indices.to_index(n, kind.dtype) for n in numbers]
-    else:
-        sizes = host.extents_of(e, op.target)
-    found: list[_Axis] = []
-    for i, (d, size) in enumerate(zip(own, sizes, strict=True)):
-        if isinstance(size, int):
-            extent: Extent = size or d
-        elif out.dims[i] >= 0:
-            extent = out.dims[i]
-        else:
-            keep = indices.compare(e, indices.EQ, size, 0)
-            extent = indices.select(e, keep, d, e.max(size, 0))
-        found.append(_Axis(d, extent, _ratio(extent, d)))
-    return found
-
-
-def _ratio(extent: Extent, length: Extent) -> np.float32 | None:
-    if _same(extent, length):
-        return np.float32(1)
-    if isinstance(extent, int) and isinstance(length, int):
-        return np.float32(extent) / np.float32(max(length, 1))
-    return None
-
-
-def _scaled(e: LoweringContext, d: Extent, scale: np.float32) -> Extent:
-    """floor(extent * scale) in f32."""
-    if isinstance(d, int):
-        return math.floor(np.float32(d) * scale)
-    if scale == 1:
-        return d
-
-    def body(where: list[ir.Value]) -> ir.Value:
-        b = ArithScalars(_FLOAT, _INT)
-        length = b.cast(TypedScalar(indices.as_i64(e, d), _INT), _FLOAT)
-        return b.cast(b.floor(b.mul(length, float(scale))), _INT).value
-
-    found = indices.from_positions(e, [], _INT, body)
-    return indices.to_index(indices.read(found, []), _INT)
-
-
-def _scaled_axis(
-    e: LoweringContext, d: Extent, scales: ir.Value, dtype: DType, index: int
-) -> _Axis:
-    """Return an axis whose scale comes at run time.
-
-    It is read in kernels, the host computes no floats.
-    """
-
-    def body(where: list[ir.Value]) -> ir.Value:
-        b = ArithScalars(_FLOAT, _INT)
-        length = b.cast(TypedScalar(indices.as_i64(e, d), _INT), _FLOAT)
-        product = b.floor(b.mul(length, _read_scale(e, scales, dtype, index)))
-        # NaN and negative scales give nothing
-        safe = b.select(b.cmp("gt", product, 0.0), b.min(product, float(2**31)), 0.0)
-        return b.cast(safe, _INT).value
-
-    found = indices.from_positions(e, [], _INT, body)
-    extent = indices.to_index(indices.read(found, []), _INT)
-    as_float = e.cast_tensor(scales, dtype, _FLOAT)
-    return _Axis(d, extent, None, as_float, index)
-
-
-def _read_scale(e: LoweringContext, scales: ir.Value, dtype: DType, index: int) -> TypedScalar:
-    value = widen(TypedScalar(indices.read(scales, [e.index(index)]), dtype))
-    return ArithScalars(_FLOAT, _FLOAT).cast(value, _FLOAT)
-
-
 # ---- coordinates ---------------------------------------------------------------------------------
 
 
-def _coordinates(e: LoweringContext, op: Resize, axis: _Axis, index: int) -> ir.Value:
+def _coordinates(e: LoweringContext, op: Resize, axis: Axis, index: int) -> ir.Value:
     """Return the place in the input (f32) of each place of the result along one axis."""
-    mode = op.coordinate_transformation_mode
+
+    def number(x: Extent) -> TypedScalar:
+        b = ArithScalars(_FLOAT, _FLOAT)
+        return b.cast(TypedScalar(indices.as_i64(e, x), _INT), _FLOAT)
 
     def body(where: list[ir.Value]) -> ir.Value:
-        b = ArithScalars(_FLOAT, _FLOAT)
-
-        def number(x: Extent) -> TypedScalar:
-            return b.cast(TypedScalar(indices.as_i64(e, x), _INT), _FLOAT)
-
-        at, length, extent = number(where[0]), number(axis.length), number(axis.extent)
+        scale = None
         if axis.given is not None:
-            scale = _read_scale(e, axis.given, _FLOAT, axis.index)
-        elif axis.scale is not None:
-            scale = b.const(float(axis.scale), _FLOAT)
-        else:
-            scale = b.div(extent, b.max(length, 1.0))
-        single = b.cmp("le", extent, 1.0)
-        zero = b.const(0.0, _FLOAT)
-        last, half = b.sub(length, 1.0), b.const(0.5, _FLOAT)
-        usual = b.sub(b.div(b.add(at, half), scale), half)
-        if mode == "asymmetric":
-            found = b.div(at, scale)
-        elif mode == "align_corners":
-            steps = b.select(single, 1.0, b.sub(extent, 1.0))
-            found = b.select(single, zero, b.div(b.mul(at, last), steps))
-        elif mode == "pytorch_half_pixel":
-            found = b.select(single, zero, usual)
-        elif mode == "tf_half_pixel_for_nn":
-            found = b.div(b.add(at, half), scale)
-        elif mode == "tf_crop_and_resize":
-            start, end = (np.float32(op.roi[index + n]) for n in (0, len(op.roi) // 2))
-            steps = b.select(single, 1.0, b.sub(extent, 1.0))
-            width = b.mul(b.mul(at, float(end - start)), last)
-            several = b.add(b.mul(last, float(start)), b.div(width, steps))
-            middle = b.mul(last, float(np.float32(0.5) * (start + end)))
-            found = b.select(single, middle, several)
-        elif mode == "half_pixel_symmetric":
-            adjustment = b.div(extent, b.mul(scale, length))
-            offset = b.mul(b.div(length, 2.0), b.sub(1.0, adjustment))
-            found = b.sub(b.add(offset, b.div(b.add(at, half), scale)), half)
-        else:
-            found = usual
-        if mode != "tf_crop_and_resize":
-            # an axis that keeps its extent keeps its elements, whatever the mode rounds to
-            same = b.and_(b.cmp("eq", length, extent), b.cmp("eq", scale, 1.0))
-            found = b.select(same, at, found)
-        return found.value
+            scale = read_scale(e, axis.given, _FLOAT, axis.index)
+        return coordinate(op, axis, index, where[0], number, scale).value
 
     return indices.from_positions(e, [axis.extent], _FLOAT, body)
 
@@ -235,7 +94,7 @@ def _nearest(
     op: Resize,
     x: ir.Value,
     t: TensorType,
-    axes: list[_Axis],
+    axes: list[Axis],
     places: list[ir.Value | None],
 ) -> ir.Value:
     tables = [
@@ -256,7 +115,7 @@ def _nearest(
     return indices.from_positions(e, [a.extent for a in axes], t.dtype, body, inputs, maps)
 
 
-def _rounded(e: LoweringContext, mode: str, places: ir.Value, axis: _Axis) -> ir.Value:
+def _rounded(e: LoweringContext, mode: str, places: ir.Value, axis: Axis) -> ir.Value:
     def body(where: list[ir.Value], value: ir.Value) -> ir.Value:
         b = ArithScalars(_FLOAT, _FLOAT)
         at = TypedScalar(value, _FLOAT)
@@ -274,7 +133,7 @@ def _rounded(e: LoweringContext, mode: str, places: ir.Value, axis: _Axis) -> ir
 
 
 def _repeated(
-    e: LoweringContext, op: Resize, x: ir.Value, t: TensorType, axes: list[_Axis]
+    e: LoweringContext, op: Resize, x: ir.Value, t: TensorType, axes: list[Axis]
 ) -> ir.Value | None:
     """Whole-number enlargement as a broadcast, where every place just repeats; else None."""
     mode, rounding = op.coordinate_transformation_mode, op.nearest_mode
@@ -315,7 +174,7 @@ def _weighed(
     op: Resize,
     x: ir.Value,
     t: TensorType,
-    axes: list[_Axis],
+    axes: list[Axis],
     places: list[ir.Value | None],
 ) -> ir.Value:
     wide_integer = t.dtype.is_integer and t.dtype.bits >= 32
@@ -352,7 +211,7 @@ class _Taps:
     count: int
 
 
-def _taps(e: LoweringContext, op: Resize, at: ir.Value, axis: _Axis, work: DType) -> _Taps:
+def _taps(e: LoweringContext, op: Resize, at: ir.Value, axis: Axis, work: DType) -> _Taps:
     support = 2 if op.mode == "cubic" else 1
     shrink = 1.0
     if op.antialias:
@@ -416,7 +275,7 @@ def _cubic(b: ArithScalars, t: TypedScalar, a: float) -> TypedScalar:
 
 
 def _along(
-    e: LoweringContext, x: ir.Value, dtype: DType, axis: int, info: _Axis, taps: _Taps, work: DType
+    e: LoweringContext, x: ir.Value, dtype: DType, axis: int, info: Axis, taps: _Taps, work: DType
 ) -> ir.Value:
     """Return the weighed sum along one axis, in the type `work`."""
     own = e.extents(x)
@@ -458,7 +317,7 @@ def _cropped(
     op: Resize,
     x: ir.Value,
     t: TensorType,
-    axes: list[_Axis],
+    axes: list[Axis],
     places: list[ir.Value | None],
 ) -> ir.Value:
     """Return the extrapolation value where a coordinate lies outside of the input."""

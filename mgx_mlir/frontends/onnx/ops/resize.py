@@ -295,6 +295,10 @@ def resize(
         if all(whole) and _repeats(m):
             factors_of = dict(zip(chosen, whole, strict=True))
             return repeated(b, x, {a: int(n or 1) for a, n in factors_of.items()})
+    if wanted is None and scales is not None:
+        found = _as_one(b, x, chosen, b.const(scales), m)
+        if found is not None:
+            return found
     extents = [extent_as(b, x, axis, DOUBLE) for axis in chosen]
     if wanted is not None:
         ratios = [b.div(w, e) for w, e in zip(wanted, extents, strict=True)]
@@ -326,6 +330,34 @@ def resize(
         size, factor = settled(b, wanted[i]), settled(b, factors[i])
         parts.append(_Axis(axis, extents[i], size, factor, region, given))
     return _resized(b, x, parts, m)
+
+
+def _as_one(
+    b: Builder, x: Value, axes: Sequence[int], factors: np.ndarray | None, m: _Mode
+) -> Value | None:
+    """Return open axes resized by known factors as one op, where that weighs two elements.
+
+    None elsewhere: what is known of extents is better told by literals.
+    """
+    dims, whole = b.probe.dims(x), m.coordinates in ("half_pixel", "asymmetric")
+    if factors is None or m.mode != "linear" or m.exclude_outside or m.antialias:
+        return None
+    given = dict(zip(axes, map(float, factors.reshape(-1)), strict=True))
+    if any(f <= 0 for f in given.values()) or not b.dtype(x).is_float:
+        return None
+    changed = [a for a, f in given.items() if f != 1]
+    if not changed or all(isinstance(dims[a], int) for a in changed):
+        return None
+    # of a factor that is no whole number these ask for the extent before it was rounded
+    whole = whole or all(f == int(f) for f in given.values())
+    if not whole or m.coordinates not in (
+        "half_pixel", "asymmetric", "pytorch_half_pixel", "align_corners", "half_pixel_symmetric",
+    ):  # fmt: skip
+        return None
+    scales = [given.get(a, 1.0) for a in range(len(dims))]
+    return b.op(
+        "resize", x, scales=scales, mode="linear", coordinate_transformation_mode=m.coordinates
+    )
 
 
 def _repeats(m: _Mode) -> bool:
