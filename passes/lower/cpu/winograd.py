@@ -34,6 +34,7 @@ MIN_CHANNELS = 64  # fewer do not pay for the transforms
 MIN_TILES = 24  # of an image; fewer do not pay for reading 16/9 of the weights
 WIDTH = 32  # output channels at a time, at most
 GROUPS = 8  # work-groups where they can be had
+OPEN_ROWS = 8  # of tiles of a work-group, where only the run knows how many there are
 
 
 @dataclass(frozen=True)
@@ -55,34 +56,44 @@ def plan(shape: ConvShape, isa: Isa) -> WinogradPlan | None:
     """Return the cut of a convolution, None where the direct form is better or the only one."""
     if (shape.kernel, shape.stride, shape.dilation) != ((3, 3), (1, 1), (1, 1)):
         return None
-    if shape.planar or DYN in (*shape.size, *shape.counts):
+    if shape.planar:
         return None
     if shape.inputs < MIN_CHANNELS or shape.inputs % isa.lanes or shape.outputs < MIN_CHANNELS:
         return None
-    high, wide = _tiles(shape)
     widths = {
         isa.lanes * registers: most
         for most, registers in isa.tiles
         if isa.lanes * registers <= WIDTH and not shape.outputs % (isa.lanes * registers)
     }
-    if high * wide < MIN_TILES or not widths:
+    if not widths:
         return None
     width = max(widths)
     panels = shape.outputs // width
+    most = widths[width]
+    room = SCRATCH_BYTES // 4 // (POINTS * width)
+    if DYN in (*shape.size, *shape.counts):
+        return WinogradPlan(OPEN_ROWS, 1, width, most, room // most * most)
+    high, wide = _tiles(shape.counts)
+    if high * wide < MIN_TILES:
+        return None
     parts = -(-GROUPS // (panels * max(1, shape.batch)))
     rows = -(-high // min(parts, high))
-    most = widths[width]
     # fewest sums for nothing behind the last tile
     step = min((most, most - 1), key=lambda n: -(rows * wide) % n)
-    tiles = SCRATCH_BYTES // 4 // (POINTS * width) // step * step
+    tiles = room // step * step
     together = max(1, panels * max(1, shape.batch) * -(-high // rows) // GROUPS)
     each = next(n for n in range(min(together, panels), 0, -1) if panels % n == 0)
     return WinogradPlan(rows, each, width, step, tiles)
 
 
-def _tiles(shape: ConvShape) -> tuple[int, int]:
+def _tiles(counts: tuple[int, int]) -> tuple[int, int]:
     """Return the rows and columns of tiles of an image."""
-    return -(-shape.counts[0] // 2), -(-shape.counts[1] // 2)
+    return -(-counts[0] // 2), -(-counts[1] // 2)
+
+
+def _open_tiles(i: IndexBuilder, counts: Sequence[Index]) -> list[Index]:
+    """Return the rows and columns of tiles of an image, which may be open."""
+    return [i.div(i.add(n, 1), 2) for n in counts]
 
 
 def pack(weights: np.ndarray, plan: WinogradPlan) -> np.ndarray:
@@ -106,30 +117,36 @@ def convolution(
     extents: ConvExtents | None = None,
 ) -> list[ir.Value]:
     """Make both dispatches; the arguments are those of the direct form."""
-    batch = (extents or ConvExtents.of(shape)).batch
-    high, wide = _tiles(shape)
-    i = IndexBuilder()
+    extents = extents or ConvExtents.of(shape)
+    batch, i = extents.batch, IndexBuilder()
+    high, wide = _open_tiles(i, extents.counts)
     # the last sums may read past the last tile
-    count = i.add(i.mul(batch, high * wide), cut.step)
+    count = i.add(i.product([batch, high, wide]), cut.step)
+    known = [*extents.size, *extents.counts]
     (tiles,) = dispatch(
         [x],
         [((POINTS, count, shape.inputs), dtypes.FLOAT)],
         [(batch, 1), (high, 1)],
-        lambda k: _transformed(k, shape, isa),
+        lambda k: _transformed(k, shape, extents, isa),
+        known,
     )
     return dispatch(
         [tiles, packed, *others],
-        [((batch, *shape.counts, shape.outputs), d) for d in results],
+        [((batch, *extents.counts, shape.outputs), d) for d in results],
         [(shape.outputs // cut.width, cut.panels), (batch, 1), (high, cut.rows)],
-        lambda k: _Products(k, shape, cut, isa, emit).build(results),
+        lambda k: _Products(k, shape, extents, cut, isa, emit).build(results),
+        known,
     )
 
 
-def _transformed(k: WorkgroupBuilder, shape: ConvShape, isa: Isa) -> list[ResultTile]:
+def _transformed(
+    k: WorkgroupBuilder, shape: ConvShape, extents: ConvExtents, isa: Isa
+) -> list[ResultTile]:
     """One row of tiles of an image: B'dB of each 4x4 pixels d, channel by channel."""
     (image, row), (x,) = k.at, k.inputs
-    high, wide = _tiles(shape)
-    (size_y, size_x), channels, lanes = shape.size, shape.inputs, isa.lanes
+    high, wide = _open_tiles(k, list(map(k.inner, extents.counts)))
+    size_y, size_x = map(k.inner, extents.size)
+    channels, lanes = shape.inputs, isa.lanes
     top = k.sub(k.mul(row, 2), shape.low[0])
 
     def tile(t: Index, carried: list[ir.Value]) -> list[ir.Value]:
@@ -144,7 +161,10 @@ def _transformed(k: WorkgroupBuilder, shape: ConvShape, isa: Isa) -> list[Result
         def along(checked: bool) -> Callable[[], list[ir.Value]]:
             def pixel(y: Index, x: Index) -> Index:
                 if checked:
-                    y, x = k.min(k.max(y, 0), size_y - 1), k.min(k.max(x, 0), size_x - 1)
+                    y, x = (
+                        k.min(k.max(at, 0), k.sub(size, 1))
+                        for at, size in ((y, size_y), (x, size_x))
+                    )
                 return k.mul(k.add(k.mul(k.add(k.mul(image, size_y), y), size_x), x), channels)
 
             def vectors(c: Index, inner: list[ir.Value]) -> list[ir.Value]:
@@ -201,22 +221,26 @@ class _Products:
     """The products of one work-group, and their transform back."""
 
     def __init__(
-        self, k: WorkgroupBuilder, shape: ConvShape, cut: WinogradPlan, isa: Isa, emit: Emit
-    ) -> None:
+        self, k: WorkgroupBuilder, shape: ConvShape, extents: ConvExtents, cut: WinogradPlan,
+        isa: Isa, emit: Emit,
+    ) -> None:  # fmt: skip
         self.k, self.shape, self.cut, self.isa, self.emit = k, shape, cut, isa, emit
         self.tiles, self.weights, *self.others = k.inputs
         self.panel, self.image, self.row = k.at
-        self.high, self.wide = _tiles(shape)
+        self.counts = list(map(k.inner, extents.counts))
+        self.high, self.wide = _open_tiles(k, self.counts)
         self.registers = cut.width // isa.lanes
-        ragged = self.high % cut.rows
-        rows: Index = k.min(cut.rows, k.sub(self.high, self.row)) if ragged else cut.rows
+        even = isinstance(self.high, int) and self.high % cut.rows == 0
+        rows: Index = cut.rows if even else k.min(cut.rows, k.sub(self.high, self.row))
         self.count = k.mul(rows, self.wide)
         self.first = k.mul(k.add(k.mul(self.image, self.high), self.row), self.wide)
         self.origin = k.mul(self.row, 2)
-        self.pixels = 2 * cut.rows if shape.counts[0] % (2 * cut.rows) == 0 else None
+        tall = self.counts[0]
+        even = isinstance(tall, int) and tall % (2 * cut.rows) == 0
+        self.pixels = 2 * cut.rows if even else None
 
     def build(self, results: Sequence[DType]) -> list[ResultTile]:
-        k, cut, (high, wide) = self.k, self.cut, self.shape.counts
+        k, cut, (high, wide) = self.k, self.cut, self.counts
         rows: Index = self.pixels or k.min(2 * cut.rows, k.sub(high, self.origin))
         sizes = (1, rows, wide, cut.panels * cut.width)
         tiles = [k.empty(sizes, d) for d in results]
@@ -274,7 +298,7 @@ class _Products:
         """Return the results with the 2x2 pixels of each tile, and what follows them."""
         k, lanes = self.k, self.isa.lanes
         channel = k.mul(k.add(self.panel, p), self.cut.width)
-        high, wide = self.shape.counts
+        high, wide = self.counts
 
         def tile(t: Index, carried: list[ir.Value]) -> list[ir.Value]:
             flat = k.add(q, t)
@@ -304,9 +328,9 @@ class _Products:
                     return into
 
                 inner: list[ir.Value] = []  # an odd extent ends in the middle of a tile
-                if n // 2 and high % 2:
+                if n // 2 and not _is_even(high):
                     inner.append(k.is_less(k.add(self.origin, at_y), high))
-                if n % 2 and wide % 2:
+                if n % 2 and not _is_even(wide):
                     inner.append(k.is_less(at_x, wide))
                 if inner:
                     inside = inner[0]
@@ -321,3 +345,8 @@ class _Products:
             return carried
 
         return k.loop(0, count, 1, tiles, tile)
+
+
+def _is_even(n: Index) -> bool:
+    """Return whether an extent is known to be even."""
+    return isinstance(n, int) and n % 2 == 0
