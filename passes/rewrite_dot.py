@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.op import BroadcastOp, Op, Pointwise, is_a, mnemonic
+from mgx_mlir.core.open_dims import is_named
 from mgx_mlir.core.shapes import DYN, TensorType, product
 from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast
 from mgx_mlir.dialects.migraphx.convert import Convert
@@ -219,9 +221,9 @@ def find_softmax_rows(op: Softmax | LogSoftmax, rw: Rewriter) -> Replacement:
 @pattern(Convolution)
 def find_1x1_convolution(op: Convolution, rw: Rewriter) -> Replacement:
     """convolution(x, w of 1x1) -> dot of rows(x as pixels by channels, w), w constant"""
-    if not rw.options.convolutions:
-        return no_match("the lowering chooses (convolutions is off)")
     x, w, out = TensorType.of(op.input), TensorType.of(op.weights), TensorType.of(op.out)
+    if not rw.options.convolutions and not (rw.options.open_images and _is_open_image(op, out)):
+        return no_match("the lowering chooses (convolutions is off)")
     spatial = x.rank - 2
     window = w.dims[:spatial] if op.channels_last else w.dims[2:]
     if any(d != 1 for d in window) or op.group != 1:
@@ -247,6 +249,12 @@ def find_1x1_convolution(op: Convolution, rw: Rewriter) -> Replacement:
     rows = rw.op("dot", _reshape(rw, y, (product(pixels), ci)), matrix)
     y = _reshape(rw, rows, (*pixels, co))
     return y if op.channels_last else rw.op("transpose", y, permutation=to_first(x.rank))
+
+
+def _is_open_image(op: Convolution, out: TensorType) -> bool:
+    """Return whether rows of pixels end where only a run knows, of f32: pixels together do not."""
+    pixels = out.dims[1:-1] if op.channels_last else out.dims[2:]
+    return out.dtype is dtypes.FLOAT and any(map(is_named, pixels))
 
 
 @pattern(Reshape, Squeeze, Unsqueeze, Flatten)
@@ -283,5 +291,6 @@ class RewriteDot(PatternPass):
     )
     aligned: int = option(16, "a batched dot stays as it is when M, K, N are multiples of this")
     convolutions: bool = option(False, "1x1 convolutions too; the lowering does so where it pays")
+    open_images: bool = option(False, "those of images of open height or width")
     strided: bool = option(True, "of these also those with strides, behind a step")
     max_iterations: int = option(-1, "sweeps over the module; -1: until nothing changes")
