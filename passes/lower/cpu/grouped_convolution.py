@@ -37,6 +37,7 @@ from mgx_mlir.passes.lower.scalar import TypedScalar
 GROUP_ELEMENTS = 16384  # of a work-group's result: enough to be worth starting
 OPEN_ROWS = 4  # of a work-group where the width or the height is open
 MAX_STEPS = 512  # multiply-adds of a tile that are written out
+SHORTEST = 4  # pixels of a tile, but for those of rows that are shorter yet
 ENDS = 2  # tiles of a known row that are written out, so that columns outside take nothing
 F32 = dtypes.FLOAT
 # products of two 8-bit integers less a zero point whose sum is an integer that f32 holds
@@ -206,31 +207,39 @@ class _Loops:
             inside = min(wide, max(0, (width - reach) // s.stride[1] + 1))
             body = max(head, inside // most) if padded else wide // most
             head, body = min(head, count), min(body, count)
-            tiles = self.some_tiles(0, head, wide, padded, tiles, some)
-            tiles = self.some_tiles(head, body, wide, False, tiles, some)
-            return self.some_tiles(body, count, wide, padded, tiles, some)
+            tiles = self.some_tiles(0, head, wide, padded, tiles, some, most)
+            tiles = self.some_tiles(head, body, wide, False, tiles, some, most)
+            return self.some_tiles(body, count, wide, padded, tiles, some, most)
 
-        def long() -> Carried:
+        def by(most: int) -> Carried:
+            head = -(-border // most)
             count = k.div(k.add(wide, most - 1), most)
             begin, end = k.min(head, count), k.div(wide, most)
             if padded:
                 inside = k.div(k.max(0, k.add(k.sub(width, reach), s.stride[1])), s.stride[1])
                 end = k.max(begin, k.div(k.min(wide, inside), most))
-            made = self.some_tiles(0, begin, wide, padded, tiles, some)
-            made = self.some_tiles(begin, end, wide, False, made, some)
-            return self.some_tiles(end, count, wide, padded, made, some)
+            made = self.some_tiles(0, begin, wide, padded, tiles, some, most)
+            made = self.some_tiles(begin, end, wide, False, made, some, most)
+            return self.some_tiles(end, count, wide, padded, made, some, most)
 
-        def short() -> Carried:
-            return k.loop(0, wide, 1, tiles, lambda q, c: some(q, 1, padded, c))
+        def fitting(most: int) -> Carried:
+            """Build tiles of `most` pixels, or of half as many where a row is shorter."""
+            if most == 1:
+                return k.loop(0, wide, 1, tiles, lambda q, c: some(q, 1, padded, c))
+            shorter = most // 2 if most // 2 >= SHORTEST else 1
+            return k.when(
+                k.is_less(wide, most), lambda: fitting(shorter), lambda: by(most),
+                [t.type for t in tiles],
+            )  # fmt: skip
 
-        return k.when(k.is_less(wide, most), short, long, [t.type for t in tiles])
+        return fitting(most)
 
     def some_tiles(
         self, start: Index, stop: Index, wide: Index, checked: bool, tiles: Carried,
-        some: Callable[[Index, int, bool, Carried], Carried],
+        some: Callable[[Index, int, bool, Carried], Carried], most: int,
     ) -> Carried:  # fmt: skip
-        """Build the whole tiles of numbers [start, stop), none beyond the row's end."""
-        k, most = self.k, self.cut.pixels
+        """Build the tiles, of `most` pixels, of numbers [start, stop), none beyond the row's end."""
+        k = self.k
 
         def one(i: Index, carried: Carried) -> Carried:
             return some(k.min(k.mul(i, most), k.sub(wide, most)), most, checked, carried)
@@ -281,6 +290,7 @@ class _Loops:
         """
         k, s, width = self.k, self.shape, self.extents.size[1]
         start = k.sub(k.mul(q, s.stride[1]), s.low[1])
+        last = (pixels - 1) * s.stride[1] + (s.kernel[1] - 1) * s.dilation[1]
         found: dict[int, tuple[Index, ir.Value | None]] = {}
         for i in range(pixels):
             for j in range(s.kernel[1]):
@@ -293,6 +303,10 @@ class _Loops:
                 elif isinstance(at, int) and isinstance(width, int):
                     if 0 <= at < width:
                         found[apart] = at, None
+                elif isinstance(at, int) and at < 0:
+                    continue
+                elif s.low[1] <= apart <= last - s.high[1]:
+                    found[apart] = at, None  # of pixels that there are
                 else:
                     inside = k.is_below(at, width)
                     found[apart] = arith.SelectOp(inside, k.index(at), k.index(0)).result, inside
