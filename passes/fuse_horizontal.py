@@ -11,6 +11,7 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Kernel, is_a
+from mgx_mlir.core.open_dims import is_named
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.indexing import Gather
 from mgx_mlir.passes.analysis.constants import is_constant
@@ -94,7 +95,7 @@ def _key(op: ir.Operation) -> tuple[Any, ...] | None:
         GATHERS.refused(op, "it does not gather rows of a constant table")
     elif not has_one_use(gather.data):
         GATHERS.refused(op, "something else reads the table")
-    elif not indices.rank or not indices.is_static or 0 in (*indices.dims, *table.dims):
+    elif not indices.rank or not _is_known(indices) or 0 in (*indices.dims, *table.dims):
         GATHERS.refused(op, "the indices are one, none, or of run-time dims")
     elif indices.dtype is dtypes.UINT64:
         GATHERS.refused(op, "the indices may be beyond 64 bits with a sign")
@@ -103,6 +104,11 @@ def _key(op: ir.Operation) -> tuple[Any, ...] | None:
     else:
         return table.dtype, table.dims[1], indices.dtype, indices.dims[1:]
     return None
+
+
+def _is_known(t: TensorType) -> bool:
+    """Return whether all dims are numbers: neither `?` nor a name."""
+    return t.is_static and not any(map(is_named, t.dims))
 
 
 def _fuse(block: ir.Block, operations: Sequence[ir.Operation]) -> None:

@@ -58,6 +58,23 @@ def test_names_are_used() -> None:
     assert program.stats.unnamed_open_dims is None
 
 
+def test_lookups_side_by_side_keep_names() -> None:
+    """Gathers of rows that only names count are not made one with repeated numbers."""
+    tables = np.random.default_rng(1).standard_normal((4, 6, 3)).astype(np.float32)
+    lines = [f"g{i} = Gather <axis=0> (t{i}, i{i})" for i in range(4)]
+    inputs = ", ".join(f"int64[N] i{i}" for i in range(4))
+    outputs = ", ".join(f"float[N,3] g{i}" for i in range(4))
+    graph = onnx.parser.parse_graph(f"g ({inputs}) => ({outputs}) {{ {' '.join(lines)} }}")
+    graph.initializer.extend(onnx.numpy_helper.from_array(t, f"t{i}") for i, t in enumerate(tables))
+    opsets = [onnx.helper.make_opsetid("", 18)]
+    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    program = mgx_mlir.compile(model.SerializeToString(), target="cpu", cache=False)
+    assert program.stats.unnamed_open_dims is None
+    at = {f"i{i}": np.array([i, 5, 0]) for i in range(4)}
+    for got, table, where in zip(program.run(at), tables, at.values(), strict=True):
+        np.testing.assert_array_equal(got, table[where])
+
+
 def test_names_are_given_up_before_other_flags_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     """A refused kernel is compiled once with names and once without: each set costs a compile."""
     tried: list[str] = []
