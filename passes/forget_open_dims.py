@@ -174,9 +174,9 @@ class _Function:
             return b.op("multibroadcast", [x, *refs], results=[out])
         refs = scope.covering(out.dims, TensorType.of(x))
         if refs is not None:
-            if not refs:  # it has the open dims itself
+            if all(TensorType.of(v).rank < out.rank for v in refs):  # none has the other dims
                 fixed = [1 if is_named(d) else d for d in out.dims]
-                refs = [b.op("multibroadcast", [b.literal(0, out.dtype)], out_lens=fixed)]
+                refs.append(b.op("multibroadcast", [b.literal(0, out.dtype)], out_lens=fixed))
             return b.op("multibroadcast", [x, *refs], results=[out])
         if is_a(op.parent, Kernel):
             raise _Unstated

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from mgx_mlir.compiler.alike import alike_dims
+from mgx_mlir.compiler.caches_in_place import caches_of, in_place
 from mgx_mlir.compiler.compiled import CompileStats, IreeProgram
 from mgx_mlir.compiler.dumps import show_compiled, show_lowered
 from mgx_mlir.compiler.environment import watched
@@ -29,9 +30,9 @@ from mgx_mlir.core.files import noting_reads
 from mgx_mlir.passes.analysis.input_values import state_values
 from mgx_mlir.passes.lower.module import lower_to_linalg
 from mgx_mlir.passes.lower.options import LowerOptions
-from mgx_mlir.programs.lowered import Lowered
+from mgx_mlir.programs.lowered import IN_PLACE, Lowered
 from mgx_mlir.programs.program_ir import ProgramIR
-from mgx_mlir.programs.signature import Signature, Variant
+from mgx_mlir.programs.signature import Pair, Signature, Variant
 from mgx_mlir.targets.base import CompileOptions, Executable
 from mgx_mlir.targets.diagnostics import CompileFailed
 
@@ -51,6 +52,7 @@ class Compilation:
         self.backend = backend_of(settings)
         self.chosen: tuple[Variant, ...] = ()
         self.variants: dict[str, ProgramIR] = {}
+        self.caches: tuple[Pair, ...] = ()
         self.before_passes: ProgramIR | None = None  # of a program whose open dims get names
 
     def run(self, model: ModelSource) -> IreeProgram:
@@ -100,6 +102,10 @@ class Compilation:
         if alike is not None:
             self.chosen += (alike[0],)
             self.variants[alike[0].function] = alike[1]
+        if self.settings.target == "cpu" and self.settings.boundaries:
+            self.caches = caches_of(program)
+        if self.caches:
+            self.variants[IN_PLACE] = in_place(program)
         for p in (program, *self.variants.values()):
             before = p.clone() if names_open_dims(p, self.settings) else None
             unnamed = run_passes(p, self.settings, before)
@@ -237,7 +243,7 @@ class Compilation:
             text = operand_segments.asm(program.module.operation, enable_debug_info=True)
         return IreeProgram(
             self.settings.placement,
-            with_variants(Signature.of(program.main()), self.chosen),
+            with_variants(Signature.of(program.main()), self.chosen, self.caches),
             lowered.kernels,
             self.stats,
             executable=executable,

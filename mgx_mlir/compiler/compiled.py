@@ -132,18 +132,18 @@ class CompiledProgram:
 
         `out` are arrays that the results are written to, in order or by name; they are returned.
         None in a place of it leaves that result to an array of its own. An input that is called
-        `out` is given in a mapping.
+        `out` is given in a mapping. A cache that is an input and, with new rows, a result
+        (`signature.in_place`) is updated where it lies if `out` has the same array for it; where
+        such a run fails, its rows may be written.
 
         A list of arrays is the inputs in order, unless an input is a sequence. An input or output
         that is a sequence in the model is a list of arrays. Everything about the inputs is checked
         before anything runs. Where they give one name of a dim two sizes, the model is compiled
         once more, without that name. Raises RunError.
         """
-        if out is not None:
-            places = Places(self.signature, out)
-            return places.filled(self.run(inputs, *args, **named))
+        places = None if out is None else Places(self.signature, out)
         if not args and not named and type(inputs) is dict:
-            found = self.run_known(inputs)
+            found = self.run_known(inputs) if places is None else self._known_into(inputs, places)
             if found is not None:
                 return found if self._plain else self.signature.stated(found)
         if args or (inputs is not None and not isinstance(inputs, Mapping)):
@@ -162,10 +162,23 @@ class CompiledProgram:
         except NamesDisagree as e:
             if self.without_names is None:
                 raise
-            return self.without_names.program(e).run(given)
-        return self.signature.stated(self.execute(arrays), call)
+            return self.without_names.program(e).run(given, out=out)
+        if places is None:
+            return self.signature.stated(self.execute(arrays), call)
+        return self._into(arrays, places)
 
     __call__ = run
+
+    def _known_into(self, given: dict[str, Any], places: Places) -> list[np.ndarray] | None:
+        """Run on inputs that are like earlier ones, None where they are to be checked."""
+        known = self._known.arrays(given)
+        return None if known is None else self._into(known[0], places)
+
+    def _into(self, arrays: Sequence[np.ndarray], places: Places) -> list[np.ndarray]:
+        """Run on checked arrays; the results are written to the caller's arrays."""
+        caches = places.caches(arrays, self.signature.in_place) if self.signature.in_place else {}
+        found = self.execute_in_place(arrays, caches) if caches else self.execute(arrays)
+        return places.filled(found)
 
     def _are_several(self, given: Sequence[Any]) -> bool:
         """Return whether a list is of several inputs, and not the elements of the first."""
@@ -188,6 +201,13 @@ class CompiledProgram:
 
     def execute(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run on checked arrays in order of the inputs."""
+        raise NotImplementedError
+
+    def execute_in_place(
+        self, arrays: Sequence[np.ndarray], caches: Mapping[int, np.ndarray]
+    ) -> list[np.ndarray]:
+        """Run as `execute` does; `caches` are the memory of inputs that the results of these
+        numbers stand in (`signature.in_place`)."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -307,6 +327,7 @@ class IreeProgram(CompiledProgram):
                     device="hip" if gpu else None,
                     threads=None if gpu else self.thread_count,
                     variants=chosen.signature.variants,
+                    in_place=chosen.signature.in_place,
                     device_id=self.device_id,
                     library=library,
                     input_alignment=chosen.executable.input_alignment,
@@ -378,6 +399,12 @@ class IreeProgram(CompiledProgram):
     def execute(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run the compiled code on arrays in the order of the inputs."""
         return self._module().run(arrays)
+
+    def execute_in_place(
+        self, arrays: Sequence[np.ndarray], caches: Mapping[int, np.ndarray]
+    ) -> list[np.ndarray]:
+        """Run the function that updates caches where they lie."""
+        return self._module().run_in_place(arrays, caches)
 
     def run_known(self, given: dict[str, Any]) -> list[np.ndarray] | None:
         """Run on inputs that are like earlier ones, None where they are to be checked."""

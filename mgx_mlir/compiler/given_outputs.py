@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,9 @@ import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import RunError
-from mgx_mlir.programs.signature import Port, Signature
+from mgx_mlir.core.literals import aligned_copy
+from mgx_mlir.programs.signature import Pair, Port, Signature
+from mgx_mlir.runtime.buffers import address, span
 
 
 class Places:
@@ -39,6 +42,22 @@ class Places:
         if problems:
             raise RunError("; ".join(problems))
 
+    def caches(self, inputs: Sequence[np.ndarray], pairs: Sequence[Pair]) -> dict[int, np.ndarray]:
+        """Return the memory of the results that stand in inputs' memory, by their number.
+
+        Empty unless the caller gives such memory for one of them at least; the other results of
+        `pairs` get memory of their own with what the input holds. Where two inputs share memory
+        that is to be written to, nothing is in place.
+        """
+        own = {k: i for i, k in pairs if _is_same(self._arrays[k], inputs[i])}
+        if not own:
+            return {}
+        spans = sorted((*span(a), i) for i, a in enumerate(inputs) if a.nbytes)
+        for (_, end, i), (begin, _, j) in itertools.pairwise(spans):
+            if begin < end and (i in own.values() or j in own.values()):
+                return {}
+        return {k: inputs[i] if k in own else aligned_copy(inputs[i]) for i, k in pairs}
+
     def filled(self, results: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return the given arrays with the results in them. RunError where a size differs."""
         for p, a, result in zip(self._ports, self._arrays, results, strict=True):
@@ -49,9 +68,18 @@ class Places:
             if a is None:
                 found.append(result)
                 continue
-            a[...] = result
+            if a is not result and not _is_same(a, result):
+                a[...] = result
             found.append(a)
         return found
+
+
+def _is_same(a: np.ndarray | None, b: np.ndarray) -> bool:
+    """Return whether two arrays are the same elements in the same memory, without gaps."""
+    if a is None or a.shape != b.shape or a.dtype != b.dtype or not b.nbytes:
+        return False
+    plain = a.flags.c_contiguous and b.flags.c_contiguous and b.flags.writeable
+    return plain and address(a) == address(b)
 
 
 def _problems(p: Port, a: object) -> list[str]:

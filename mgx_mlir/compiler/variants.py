@@ -25,7 +25,7 @@ from mgx_mlir.programs.program_ir import (
     argument_types,
     entry_block,
 )
-from mgx_mlir.programs.signature import DimRange, Signature, Variant
+from mgx_mlir.programs.signature import DimRange, Pair, Signature, Variant
 from mgx_mlir.rewrite.passes import run_pipeline
 
 LONGEST = 1 << 20  # numbers of a range that becomes a constant
@@ -97,7 +97,7 @@ def specialised(program: ProgramIR, variant: Variant) -> ProgramIR:
         main.attributes["function_type"] = ir.TypeAttr.get(new)
         main.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(a) for a in attributes])
         refine(copy.module.operation)
-    _settle(copy)
+    settle(copy)
     return copy
 
 
@@ -105,7 +105,7 @@ _ROUNDS = 8  # of following sizes to what is computed from them
 _STEPS = ("simplify_dyn_ops", "propagate_constant", "dead_code_elimination")
 
 
-def _settle(program: ProgramIR) -> None:
+def settle(program: ProgramIR) -> None:
     """Follow known sizes through what a program computes of them, until nothing more is known."""
     before = -1
     for _ in range(_ROUNDS):
@@ -195,9 +195,19 @@ def adopt(program: ProgramIR, variants: Mapping[str, ProgramIR]) -> None:
             copy.attributes["sym_visibility"] = ir.StringAttr.get("private")
 
 
-def with_variants(signature: Signature, variants: Sequence[Variant]) -> Signature:
-    """Return the signature with its variants."""
-    return replace(signature, variants=tuple(variants)) if variants else signature
+def with_variants(
+    signature: Signature, variants: Sequence[Variant], in_place: Sequence[Pair] = ()
+) -> Signature:
+    """Return the signature with its variants, and the results that can stand in inputs' memory."""
+    return replace(signature, variants=tuple(variants), in_place=tuple(in_place))
 
 
-__all__ = ["MOST", "adopt", "share_weights", "specialised", "variants_of", "with_variants"]
+__all__ = [
+    "MOST",
+    "adopt",
+    "settle",
+    "share_weights",
+    "specialised",
+    "variants_of",
+    "with_variants",
+]

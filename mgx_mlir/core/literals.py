@@ -219,8 +219,11 @@ def is_aligned(a: np.ndarray) -> bool:
 
 def aligned(a: np.ndarray) -> np.ndarray:
     """Return the array itself if it is aligned, else an aligned copy."""
-    if is_aligned(a):
-        return a
+    return a if is_aligned(a) else aligned_copy(a)
+
+
+def aligned_copy(a: np.ndarray) -> np.ndarray:
+    """Return a copy that the runtime can use in place."""
     out = aligned_empty(a.shape, a.dtype)
     out[...] = a
     return out

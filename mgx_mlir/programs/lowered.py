@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+IN_PLACE = "main_in_place"  # the function beside @main that updates caches in their own memory
+
 
 @dataclass(frozen=True)
 class IOSpec:

@@ -30,7 +30,6 @@ from mgx_mlir.programs.program_ir import (
 from mgx_mlir.programs.shown import Shown, shown_from_json, shown_of
 from mgx_mlir.programs.texts import TEXT, CallTexts, strings_at, texts_of
 
-
 # of each signed integer type
 _UNSIGNED = {np.dtype(f"i{n}"): np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
 
@@ -101,6 +100,9 @@ class Variant:
     alike: tuple[tuple[tuple[int, int], ...], ...] = ()
 
 
+Pair = tuple[int, int]  # of an input and an output
+
+
 @dataclass(frozen=True)
 class ValueRule:
     """What the values of an integer input must be: indices into an axis, or divisors.
@@ -146,7 +148,8 @@ class Signature:
     Where some of what a user gives and gets are lists of tensors, or optional, the groups say what
     the ports are to him; empty where all of them are tensors. `variants` are functions for some
     sizes of the inputs, chosen at run time. `texts` are the strings that ports of strings
-    number.
+    number. `in_place` are results that can stand in the memory of an input, where a caller gives
+    that memory for them.
     """
 
     inputs: tuple[Port, ...]
@@ -156,6 +159,7 @@ class Signature:
     variants: tuple[Variant, ...] = ()
     values: tuple[ValueRule, ...] = ()
     texts: tuple[str, ...] = ()
+    in_place: tuple[Pair, ...] = ()
 
     @property
     def input_names(self) -> list[str]:
@@ -215,6 +219,8 @@ class Signature:
             rows["values"] = [asdict(r) for r in self.values]
         if self.texts:
             rows["texts"] = list(self.texts)
+        if self.in_place:
+            rows["in_place"] = [list(pair) for pair in self.in_place]
         return rows
 
     @staticmethod
@@ -252,6 +258,7 @@ class Signature:
             ),
             _rules(value.get("values", ())),
             tuple(value.get("texts", ())),
+            tuple((int(i), int(k)) for i, k in value.get("in_place", ())),
         )
 
     def shares_names(self) -> bool:

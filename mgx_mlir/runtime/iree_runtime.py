@@ -8,18 +8,17 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import FileError, RunError, TargetError
 from mgx_mlir.core.given import native
-from mgx_mlir.core.literals import ALIGNMENT, aligned, is_aligned
+from mgx_mlir.core.literals import ALIGNMENT, aligned, aligned_copy, is_aligned
 from mgx_mlir.hardware.machine import available_cpus
-from mgx_mlir.runtime.buffers import span, writable_address, writable_view
+from mgx_mlir.programs.lowered import IN_PLACE
+from mgx_mlir.runtime.buffers import address, span, writable_address, writable_view
 from mgx_mlir.runtime.device import (
     IREE_ERRORS,
     Device,
@@ -30,9 +29,11 @@ from mgx_mlir.runtime.device import (
     short,
     vm_instance,
 )
-from mgx_mlir.runtime.device_memory import DeviceTensor, element_type, read_back
+from mgx_mlir.runtime.device_memory import DeviceTensor, read_back
+from mgx_mlir.runtime.entries import Choice, Entry, ForSizes
 from mgx_mlir.runtime.host_memory import add_parameter, drop_old, keep_after_failure
 from mgx_mlir.runtime.lanes import Lanes
+from mgx_mlir.runtime.ports import Port, Spec
 from mgx_mlir.runtime.prepared_calls import PreparedCall, PreparedCalls, Shapes, is_large
 
 _COPY_BELOW = 1 << 12  # a copy of this many bytes costs less than holding the buffer
@@ -41,112 +42,6 @@ _COPY_BELOW = 1 << 12  # a copy of this many bytes costs less than holding the b
 _ASSERTION = re.compile(r"mgx: (.*?)\|([\d.,]*)\|(.*?)\|", re.DOTALL)
 _PLACE = re.compile(r"(\d+)\.(\d+)")
 _TENSOR = re.compile(r"tensor<((?:[0-9?]+x)*)([A-Za-z][A-Za-z0-9]*)>")
-
-
-class Spec(Protocol):
-    """An input or output: `dtype` is a MIGraphX name, -1 in `dims` is dynamic."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def dtype(self) -> str: ...
-    @property
-    def dims(self) -> tuple[int, ...]: ...
-
-
-class Port:
-    """One input or output as the module declares it, with the sign that only the spec knows."""
-
-    def __init__(self, role: str, index: int, dims: str, wire: str, spec: Spec | None) -> None:
-        self.label = f"{role} '{spec.name}'" if spec else f"{role} {index}"
-        self.dims = tuple(-1 if d == "?" else int(d) for d in dims.split("x")[:-1])
-        try:
-            self.element_type = element_type(wire)
-        except KeyError:
-            raise FileError(f"{self.label} has element type {wire}, which is not known") from None
-        self.dtype = dtypes.from_name(spec.dtype if spec else wire)
-        self.np = self.dtype.np
-        self.itemsize = self.np.itemsize
-        # what the mapping can be read as directly; 8- and 16-bit floats are read as integers
-        plain = self.np.isbuiltin == 1 and not self.dtype.is_bool
-        self.raw = self.np if plain else np.dtype(f"u{self.itemsize}")
-        self.as_is = self.raw == self.np
-        self.static = None if -1 in self.dims else self.dims
-        self.size = math.prod(self.dims) * self.itemsize if self.static is not None else -1
-        signless = self.dtype.mlir.removeprefix("u")
-        if signless != wire or (
-            spec and tuple(spec.dims) != self.dims and not self.compatible(spec)
-        ):
-            raise FileError(
-                f"{self.label} is {wire}{list(self.dims)} in the module, but the program says "
-                f"{self.dtype}{list(spec.dims) if spec else ''}"
-            )
-
-    def compatible(self, spec: Spec) -> bool:
-        """Return whether the spec's dims can be the module's: a dynamic one fits any."""
-        return len(spec.dims) == len(self.dims) and all(
-            a == b or -1 in (a, b) for a, b in zip(spec.dims, self.dims, strict=True)
-        )
-
-    def check(self, a: np.ndarray) -> None:
-        """Raise RunError for an array that does not fit."""
-        if a.shape == self.static and a.dtype == self.np:
-            return
-        if a.dtype != self.np:
-            try:
-                got = dtypes.from_numpy(a.dtype).name
-            except Exception:
-                got = str(a.dtype)
-            raise RunError(f"{self.label}: expected {self.dtype.name}, got {got}")
-        if len(a.shape) != len(self.dims) or any(
-            d >= 0 and d != n for d, n in zip(self.dims, a.shape, strict=True)
-        ):
-            want = ", ".join("?" if d < 0 else str(d) for d in self.dims)
-            got = ", ".join(map(str, a.shape))
-            raise RunError(f"{self.label}: expected dimensions {{{want}}}, got {{{got}}}")
-
-
-class ForSizes(Protocol):
-    """A function for some sizes of the inputs: (input, dim, size) of each.
-
-    alike: dims, as (input, dim), that are of one size, whatever it is.
-    """
-
-    @property
-    def function(self) -> str: ...
-    @property
-    def sizes(self) -> tuple[tuple[int, int, int], ...]: ...
-    @property
-    def alike(self) -> tuple[tuple[tuple[int, int], ...], ...]: ...
-
-
-class _Choice:
-    """Which entry is called at which shapes of the inputs: the first variant that they fit."""
-
-    def __init__(self, main: _Entry) -> None:
-        self._main = main
-        self.variants: list[tuple[ForSizes, _Entry]] = []
-
-    def add(self, variant: ForSizes, entry: _Entry) -> None:
-        self.variants.append((variant, entry))
-
-    def at(self, shapes: Sequence[Sequence[int]]) -> tuple[str, _Entry]:
-        """Return the name and the entry. IndexError for shapes of other ranks."""
-        for v, entry in self.variants:
-            if all(shapes[i][d] == n for i, d, n in v.sizes) and all(
-                len({shapes[i][d] for i, d in group}) == 1 for group in v.alike
-            ):
-                return v.function, entry
-        return "main", self._main
-
-
-@dataclass(frozen=True)
-class _Entry:
-    """An exported function and its ports."""
-
-    function: Any
-    inputs: list[Port]
-    outputs: list[Port]
 
 
 class LoadedModule:
@@ -158,7 +53,8 @@ class LoadedModule:
     declares them. device: "local-sync", "local-task", "hip" or None; threads: see
     `device.choose`; device_id: of several hip devices; library: the HIP library that they are of.
     entry: the exported function; variants: functions that take its place for inputs of their
-    sizes. input_alignment: of the address of an input that is read in place; others are copied.
+    sizes. in_place: (input, output) of results that `run_in_place` lets stand in inputs' memory.
+    input_alignment: of the address of an input that is read in place; others are copied.
 
     lanes: how many calls run side by side on a CPU, None: one for each processor.
 
@@ -181,6 +77,7 @@ class LoadedModule:
         entry: str = "main",
         scope: str = "model",
         variants: Sequence[ForSizes] = (),
+        in_place: Sequence[tuple[int, int]] = (),
         device_id: int = 0,
         library: str | None = None,
         input_alignment: int = ALIGNMENT,
@@ -218,12 +115,14 @@ class LoadedModule:
             raise self._load_error(e, where) from e
         self._main = self._entry(module, entry, inputs, outputs, where)
         self.inputs, self.outputs = self._main.inputs, self._main.outputs
-        self._choice = _Choice(self._main)
+        self._choice = Choice(self._main)
         for v in variants:
             places = [*((i, d) for i, d, _ in v.sizes), *(p for group in v.alike for p in group)]
             if any(i >= len(self.inputs) for i, _ in places):
                 raise FileError(f"the function '{v.function}' is for other inputs", location=where)
             self._choice.add(v, self._entry(module, v.function, inputs, outputs, where))
+        self._caches = dict(in_place)
+        self._updating = self._entry(module, IN_PLACE, inputs, outputs, where) if in_place else None
         self._calls = self._prepared_calls() if self._is_local and self.inputs else None
         self._closed = False
 
@@ -244,11 +143,11 @@ class LoadedModule:
         inputs: Sequence[Spec] | None,
         outputs: Sequence[Spec] | None,
         where: str | None,
-    ) -> _Entry:
+    ) -> Entry:
         function = module.lookup_function(name)
         if function is None:
             raise FileError(f"the module exports no function '{name}'", location=where)
-        return _Entry(function, *self._signature(function, inputs, outputs, where))
+        return Entry(function, *self._signature(function, inputs, outputs, where))
 
     # ------------------------------------------------------------------ loading
 
@@ -459,6 +358,46 @@ class LoadedModule:
             self._push(arguments, port, a, imported)
         return arguments
 
+    def run_in_place(
+        self, args: Sequence[np.ndarray], caches: Mapping[int, np.ndarray]
+    ) -> list[np.ndarray]:
+        """Call the function that updates caches where they lie, on this processor.
+
+        caches: the memory of a cache by the number of its result, which is that array then.
+        Errors: as of `run`; a call that fails may have written rows.
+        """
+        assert self._updating is not None
+        self.device.check()
+        entry, imported = self._updating, list[tuple[np.ndarray, int]]()
+        arguments = self._rt.VmVariantList(len(entry.inputs))
+        held: dict[int, np.ndarray] = {}
+        for i, (port, a) in enumerate(zip(entry.inputs, args, strict=True)):
+            k = self._caches.get(i)
+            if k is None:
+                self._push(arguments, port, a, imported)
+                continue
+            port.check(a)
+            held[k] = caches[k] if self._fits(caches[k]) else aligned_copy(caches[k])
+            arguments.push_ref(self._imported(port, held[k]))
+        results = self._call(entry, arguments, args)
+        spans = [(b, b + a.nbytes) for a, b in imported]
+        found = self._take(entry.outputs, results, spans, held)
+        for k, a in held.items():
+            if a is not caches[k]:
+                caches[k][...] = a
+                found[k] = caches[k]
+        return found
+
+    def _fits(self, a: np.ndarray) -> bool:
+        """Return whether the code can work in the memory of an array."""
+        return writable_address(a.view(np.uint8)) % self._input_alignment == 0
+
+    def _imported(self, port: Port, a: np.ndarray) -> Any:
+        """Return a buffer view of an array's memory."""
+        raw = a if port.as_is else a.view(port.raw)
+        buffer = self._allocator.import_host_allocation(raw, self._import_type, self._usage)
+        return self._rt.HalBufferView(buffer, a.shape, port.element_type)
+
     def run_on_device(self, args: Sequence[np.ndarray | DeviceTensor]) -> list[DeviceTensor]:
         """Run as `run` does, and leave the results in the memory of the device."""
         entry, results = self._invoke(args, None)
@@ -472,7 +411,7 @@ class LoadedModule:
         self,
         args: Sequence[np.ndarray | DeviceTensor],
         imported: list[tuple[np.ndarray, int]] | None,
-    ) -> tuple[_Entry, Any]:
+    ) -> tuple[Entry, Any]:
         """Check and make a call; the function and its results.
 
         imported: takes the arrays whose memory is used in place, with their addresses; the caller
@@ -516,9 +455,7 @@ class LoadedModule:
             forget(self.device, e)
             raise RunError(f"{port.label} cannot be put on the device: {short(e)}") from e
 
-    def _call(
-        self, entry: _Entry, arguments: Any, args: Sequence[np.ndarray | DeviceTensor]
-    ) -> Any:
+    def _call(self, entry: Entry, arguments: Any, args: Sequence[np.ndarray | DeviceTensor]) -> Any:
         """Make a call; the results, which are in the device's memory."""
         results = self._rt.VmVariantList(len(entry.outputs))
         held = self._held  # a `close` meanwhile must not free them; read before `_lanes`, see there
@@ -539,7 +476,7 @@ class LoadedModule:
         return results
 
     def _refused(
-        self, entry: _Entry, args: Sequence[np.ndarray | DeviceTensor], text: str
+        self, entry: Entry, args: Sequence[np.ndarray | DeviceTensor], text: str
     ) -> RunError | None:
         """Return the error of a run whose sizes do not fit, None for another one."""
         found = _ASSERTION.search(text)
@@ -557,7 +494,7 @@ class LoadedModule:
         """Return the function that `run` calls for these inputs."""
         return self._chosen(args)[0]
 
-    def _chosen(self, args: Sequence[np.ndarray | DeviceTensor]) -> tuple[str, _Entry]:
+    def _chosen(self, args: Sequence[np.ndarray | DeviceTensor]) -> tuple[str, Entry]:
         try:
             return self._choice.at(
                 [a.dims if isinstance(a, DeviceTensor) else a.shape for a in args]
@@ -590,11 +527,13 @@ class LoadedModule:
         )
 
     def _take(
-        self, ports: Sequence[Port], results: Any, used: Sequence[tuple[int, int]]
-    ) -> list[np.ndarray]:
+        self, ports: Sequence[Port], results: Any, used: Sequence[tuple[int, int]],
+        caches: Mapping[int, np.ndarray] = {},
+    ) -> list[np.ndarray]:  # fmt: skip
         """Return the results as arrays: small ones are copied, others hold the device's memory.
 
         used: the addresses of inputs. A result that is one of them, or an earlier one, is copied.
+        caches: arrays by the number of a result, which stands in them or is written to them.
         """
         found: list[np.ndarray] = []
         taken: list[tuple[int, int]] | None = None
@@ -612,6 +551,12 @@ class LoadedModule:
                 continue
             # the mapping is the array's base, and holds the buffer
             array = np.ndarray(shape, port.np, view.map())
+            cache = caches.get(i)
+            if cache is not None:
+                if address(array) != address(cache):
+                    cache[...] = array
+                found.append(cache)
+                continue
             if size < _COPY_BELOW:
                 found.append(array.copy())
                 continue

@@ -13,7 +13,7 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.runtime.device import IREE_ERRORS, short
-from mgx_mlir.runtime.iree_runtime import Spec
+from mgx_mlir.runtime.ports import Spec
 
 SCOPE = "model"  # of the parameters, in every module of ours
 

@@ -136,6 +136,10 @@ class LoweringContext(IndexBuilder, ABC):
         """Lower one original op, and bind its results."""
 
     @abstractmethod
+    def updates_in_place(self, value: ir.Value) -> bool:
+        """Say whether an op may write into the memory of a tensor that it was given."""
+
+    @abstractmethod
     def has_vector_kernels(self, op: ir.Operation) -> bool:
         """Say whether an op may be lowered as vector loops of our own."""
 

@@ -51,7 +51,7 @@ from mgx_mlir.passes.lower.options import LowerOptions
 from mgx_mlir.passes.lower.registry import LAZY, LOWERINGS, REFUSED, Results
 from mgx_mlir.passes.lower.scalar import computed, signless
 from mgx_mlir.passes.lower.sizes import Sizes, has_relations
-from mgx_mlir.programs.lowered import IOSpec, KernelInfo, Lowered
+from mgx_mlir.programs.lowered import IN_PLACE, IOSpec, KernelInfo, Lowered
 from mgx_mlir.programs.program_ir import (
     ProgramIR,
     argument_names,
@@ -500,6 +500,11 @@ class ModuleLowering(LoweringContext):
         wanted = self.options.target == "cpu" and self.options.vector_kernels
         wanted = wanted and self.options.regions and not self.in_kernel
         return wanted and not self._refusals(op)
+
+    def updates_in_place(self, value: ir.Value) -> bool:
+        """Say whether an op may write into the memory of a tensor that it was given."""
+        wanted = self.options.target == "cpu" and self.options.regions and not self.in_kernel
+        return wanted and self.function == IN_PLACE and value.owner == self.entry
 
     def _refusals(self, op: ir.Operation) -> int:
         """Return how often the backend has refused a kernel at an op's source location."""

@@ -15,7 +15,7 @@ from mgx_mlir.targets.flags import gpu_ladder
 from mgx_mlir.targets.kernel_bounds import compile_with_bounds, time_us
 
 if TYPE_CHECKING:
-    from mgx_mlir.runtime.iree_runtime import Port
+    from mgx_mlir.runtime.ports import Port
 
 # what the functions of a lowered module take, in microseconds; None where that is not known.
 # Raises CompileError where the module does not compile.

@@ -238,7 +238,7 @@ class _Loops:
         self, start: Index, stop: Index, wide: Index, checked: bool, tiles: Carried,
         some: Callable[[Index, int, bool, Carried], Carried], most: int,
     ) -> Carried:  # fmt: skip
-        """Build the tiles, of `most` pixels, of numbers [start, stop), none beyond the row's end."""
+        """Build tiles of `most` pixels, numbers [start, stop), none beyond the row's end."""
         k = self.k
 
         def one(i: Index, carried: Carried) -> Carried:

@@ -44,6 +44,7 @@ _BY_HALVES: dict[str, Callable[..., Any]] = {
 
 # of a dispatch: which op of the program it is part of, by number and name
 LAUNCH = "mgx.launched_for"
+TIED = "tied_operands"
 _FOR: ContextVar[str] = ContextVar("launched_for", default="")
 
 
@@ -77,6 +78,7 @@ class WorkgroupBuilder(IndexBuilder):
     def __init__(self, block: ir.Block) -> None:
         self.at: list[Index] = []
         self.inputs: list[ir.Value] = []
+        self.results: list[tuple[ir.Value, list[Index]]] = []
         self.dims: list[list[Index]] = []
         self.known: dict[ir.Value, ir.Value] = {}
         self._block = block
@@ -198,6 +200,10 @@ class WorkgroupBuilder(IndexBuilder):
     def put(self, value: ir.Value, into: ir.Value, at: Sequence[Index]) -> ir.Value:
         """`into` with a scalar at an index."""
         return tensor.InsertOp(value, into, [self.index(i) for i in at]).result
+
+    def store(self, tile: ResultTile, result: int) -> None:
+        """Write part of a result where it stands: of one that is updated, in loops too."""
+        _store(tile, *self.results[result])
 
     def collapse(self, source: ir.Value, groups: Sequence[Sequence[int]]) -> ir.Value:
         """Return a tensor with neighbouring dims as one."""
@@ -335,6 +341,7 @@ def dispatch(
     grid: Sequence[tuple[Index, int]],
     body: Callable[[WorkgroupBuilder], Sequence[ResultTile]],
     extents: Sequence[Index] = (),
+    updated: Sequence[ir.Value] = (),
 ) -> list[ir.Value]:
     """One dispatch, whose work-groups stand on a grid of (extent, step) per dim, up to three.
 
@@ -343,6 +350,10 @@ def dispatch(
 
     An extent of a result or of the grid is a number, or an index that only the run knows. `body`
     asks `k.inner` for such an index, and for those in `extents`. With an extent of 0 nothing runs.
+
+    `updated`: a tensor for each result, in whose memory that stands: what no group writes is as it
+    was, and `body` writes by `k.store`. Where something else reads the tensor afterwards, the
+    compiler copies it first.
     """
     outer = _Operands(inputs, results, [*extents, *[extent for extent, _ in grid]])
     types = [ir.RankedTensorType.get(_static(dims), signless(d)) for dims, d in results]
@@ -350,18 +361,27 @@ def dispatch(
     made = ir.Operation.create(
         "flow.dispatch.workgroups",
         results=types,
-        operands=[*known, *known, *inputs, *outer.input_dims, *outer.result_dims],
+        operands=[
+            *known,
+            *known,
+            *inputs,
+            *updated,
+            *outer.input_dims,
+            *(outer.result_dims if updated else ()),
+            *outer.result_dims,
+        ],
         attributes={
             # workload, arguments, dims of the arguments, dims of the results
             "operandSegmentSizes": ir.DenseI32ArrayAttr.get(
                 [
                     len(known),
-                    len(known) + len(inputs),
-                    len(outer.input_dims),
+                    len(known) + len(inputs) + len(updated),
+                    len(outer.input_dims) + (len(outer.result_dims) if updated else 0),
                     len(outer.result_dims),
                 ]
             ),
             LAUNCH: ir.StringAttr.get(_FOR.get()),
+            **_tied_operands([len(known) + len(inputs) + i for i in range(len(updated))]),
         },
         regions=2,
     )
@@ -369,7 +389,7 @@ def dispatch(
     block = made.regions[0].blocks.append(
         *[index] * len(known),
         *[_binding("readonly", v.type) for v in inputs],
-        *[_binding("writeonly", t) for t in types],
+        *[_binding("readwrite" if updated else "writeonly", t) for t in types],
     )
     k = WorkgroupBuilder(block)
     with ir.InsertionPoint(block):
@@ -385,9 +405,10 @@ def dispatch(
             dims = [k.inner(d) for d in outer.dims_of(v)]
             k.inputs.append(_load(binding, v.type, dims))
             k.dims.append(dims)
-        tiles = body(k)
-        for tile, binding, (dims, _) in zip(tiles, tied[len(inputs) :], results, strict=True):
-            _store(tile, binding, [k.inner(d) for d in dims])
+        shapes = [[k.inner(d) for d in dims] for dims, _ in results]
+        k.results = list(zip(tied[len(inputs) :], shapes, strict=True))
+        for i, tile in enumerate(body(k)):
+            k.store(tile, i)
         ir.Operation.create("flow.return")
     count = made.regions[1].blocks.append(*[index] * len(known))
     with ir.InsertionPoint(count):
@@ -469,6 +490,14 @@ def _group_id(axis: int) -> ir.Value:
         results=[ir.IndexType.get()],
         attributes={"dimension": ir.IntegerAttr.get(ir.IndexType.get(), axis)},
     ).result
+
+
+def _tied_operands(places: Sequence[int]) -> dict[str, ir.Attribute]:
+    """Say which arguments the results stand in the place of."""
+    if not places:
+        return {}
+    index = ir.IndexType.get()
+    return {TIED: ir.ArrayAttr.get([ir.IntegerAttr.get(index, i) for i in places])}
 
 
 def _binding(access: str, t: ir.Type) -> ir.Type:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.passes.lower.cpu.workgroup_builder import LAUNCH
+from mgx_mlir.passes.lower.cpu.workgroup_builder import LAUNCH, TIED
 
 
 def outline_kernels(module: ir.Module) -> None:
@@ -85,6 +85,7 @@ def _executable(name: str, op: ir.Operation) -> None:
 
 def _launch(name: str, op: ir.Operation) -> ir.Operation:
     """Build the launch of an executable with the operands and extents of a dispatch."""
+    tied = {TIED: op.attributes[TIED]} if TIED in op.attributes else {}
     return ir.Operation.create(
         "flow.dispatch",
         results=[r.type for r in op.results],
@@ -92,5 +93,6 @@ def _launch(name: str, op: ir.Operation) -> ir.Operation:
         attributes={
             "entry_points": ir.Attribute.parse(f"[@{name}::@{name}]"),
             "operandSegmentSizes": op.attributes["operandSegmentSizes"],
+            **tied,
         },
     )

@@ -10,6 +10,7 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.attention import ConcatPastPresent, GqaRotaryEmbedding
 from mgx_mlir.passes.lower import index
 from mgx_mlir.passes.lower.context import LoweringContext
+from mgx_mlir.passes.lower.cpu.workgroup_builder import ResultTile, WorkgroupBuilder, dispatch
 from mgx_mlir.passes.lower.expr import Extent
 from mgx_mlir.passes.lower.registry import lowers
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, narrow, widen
@@ -34,6 +35,8 @@ def concat_past_present(
     own, new = e.extents(past), e.extents(x)
     if 0 in own or 0 in new:
         return past
+    if e.updates_in_place(past):
+        return _updated(e, x, seqlens, past, counts, own, new)
 
     def body(where: list[ir.Value], old: ir.Value) -> ir.Value:
         batch, head, row, column = where
@@ -44,6 +47,48 @@ def concat_past_present(
         return arith.SelectOp(fits, value, old).result
 
     return index.from_positions(e, own, t.dtype, body, [past], [(0, 1, 2, 3)])
+
+
+def _updated(
+    e: LoweringContext,
+    x: ir.Value,
+    seqlens: ir.Value,
+    past: ir.Value,
+    counts: TensorType,
+    own: Sequence[Extent],
+    new: Sequence[Extent],
+) -> ir.Value:
+    """Build a kernel that writes the new rows into the memory of the cache, a head at a time."""
+    dtype = dtypes.from_mlir(ir.RankedTensorType(past.type).element_type)
+    # of a size that only the run knows an element is written at a time
+    lanes, columns = (own[3], 1) if isinstance(own[3], int) else (1, own[3])
+
+    def body(k: WorkgroupBuilder) -> list[ResultTile]:
+        source, batch, head = k.inputs[0], k.index(k.at[0]), k.index(k.at[1])
+        rows, longest = k.inner(new[2]), k.inner(own[2])
+        at = [batch, k.index(0)][: counts.rank]
+        told = index.to_index(k.element(k.inputs[1], at), counts.dtype)
+        first = k.min(k.max(k.sub(k.add(told, 1), rows), 0), longest)
+
+        def row(i: ir.Value, _: object) -> list[ir.Value]:
+            def element(j: ir.Value, _: object) -> list[ir.Value]:
+                tile = k.empty((1, 1, 1, lanes), dtype)
+                value = k.read(source, [batch, head, i, j], lanes)
+                tile = k.write(value, tile, [0, 0, 0, 0])
+                where = (batch, head, k.add(first, i), j)
+                k.store(ResultTile(tile, where, (1, 1, 1, lanes)), 0)
+                return []
+
+            return k.loop(0, k.inner(columns), 1, [], element)
+
+        k.loop(0, k.min(rows, k.sub(longest, first)), 1, [], row)
+        return []
+
+    (made,) = dispatch(
+        [x, seqlens], [(own, dtype)], [(own[0], 1), (own[1], 1)], body, [own[2], own[3], new[2]],
+        updated=[past],
+    )  # fmt: skip
+    return made
 
 
 @lowers(GqaRotaryEmbedding)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN
+from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.frontends.helpers import (
     arange,
     axis_range,
@@ -117,8 +117,12 @@ def grown(b: Builder, past: Value, total: Value) -> Value:
         return b.pad(past, pads=[0, 0, 0, 0, 0, 0, more, 0])
     wanted = b.reshape(convert(b, total, INT64), dims=[])
     more = b.max(b.sub(wanted, extent_as(b, past, 2, INT64)), 0)
-    none = b.literal(0, INT64)
-    return pad_at_run_time(b, past, none, more, 2, "constant", number(b, 0, past))
+    # concat tells the program's form in place (compiler/caches_in_place.py) which rows are new
+    parts = [b.shape(past, 0, 2), b.ints([1]), b.shape(past, 3, 4)]
+    batch, heads, _, size = b.dims(past)
+    kind = TensorType(b.dtype(past), (batch, heads, 1, size))
+    row = b.op("broadcast_with_dims", number(b, 0, past), b.concat(parts, axis=0), results=[kind])
+    return b.concat([past, b.gather(row, b.mul(arange(b, more), 0), axis=2)], axis=2)
 
 
 def first_rows(b: Builder, lengths: Value, new: Value) -> Value:

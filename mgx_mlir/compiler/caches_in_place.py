@@ -1,0 +1,84 @@
+"""The form of a program that updates its caches in the memory that they come in.
+
+A result that is an input with new rows (`concat_past_present`) stands in the input's memory where
+the caller gives that memory for it: no call copies the cache. That is a function of its own beside
+@main, which leaves its inputs as they are.
+"""
+
+from __future__ import annotations
+
+from mgx_mlir.compiler.variants import settle
+from mgx_mlir.core.dtypes import BOOL, INT64
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import is_a
+from mgx_mlir.dialects.migraphx.attention import ConcatPastPresent
+from mgx_mlir.dialects.migraphx.broadcasts import DimensionsOf
+from mgx_mlir.dialects.migraphx.movement import Concat
+from mgx_mlir.passes.simplify_dyn_ops import refine
+from mgx_mlir.programs.build import Builder
+from mgx_mlir.programs.program_ir import ProgramIR, entry_block
+from mgx_mlir.programs.signature import Pair
+
+_ROWS = 2  # the axis of a cache along which it has rows
+
+
+def caches_of(program: ProgramIR) -> tuple[Pair, ...]:
+    """Return which result can stand in the memory of which input."""
+    with program.ctx:
+        block = entry_block(program.main())
+        returned = list(block.operations[len(block.operations) - 1].operands)
+        found: list[Pair] = []
+        for k, value in enumerate(returned):
+            cache = _cache(value)
+            if cache is None or cache.owner != block or returned.count(value) > 1:
+                continue
+            readers = [use.owner for use in cache.uses]
+            if sum(not is_a(r, DimensionsOf) for r in readers) == 1:
+                found.append((ir.BlockArgument(cache).arg_number, k))
+    return tuple(found)
+
+
+def in_place(program: ProgramIR) -> ProgramIR:
+    """Copy a program; its caches have the rows that they need, else the run ends with an error."""
+    copy = program.clone()
+    with copy.ctx, ir.Location.unknown(), copy.store.active():
+        block = entry_block(copy.main())
+        for _, k in caches_of(copy):
+            value = block.operations[len(block.operations) - 1].operands[k]
+            _without_growth(value.owner.operation)
+        refine(copy.module.operation)
+    settle(copy)
+    return copy
+
+
+def _cache(value: ir.Value) -> ir.Value | None:
+    """Return the argument that a value is with new rows, None for other values."""
+    if isinstance(value.owner, ir.Block) or not is_a(value.owner, ConcatPastPresent):
+        return None
+    past = value.owner.operation.operands[2]
+    grown = _grown(past)
+    past = past if grown is None else grown.operands[0]
+    return past if isinstance(past.owner, ir.Block) else None
+
+
+def _grown(past: ir.Value) -> ir.Operation | None:
+    """Return the concat that gives a cache more rows, None where nothing does."""
+    if isinstance(past.owner, ir.Block) or not is_a(past.owner, Concat):
+        return None
+    op = past.owner.operation
+    return op if len(op.operands) == 2 and op.opview.axis == _ROWS else None
+
+
+def _without_growth(op: ir.Operation) -> None:
+    """Let an update read the argument itself, which needs no more rows."""
+    grown = _grown(op.operands[2])
+    if grown is None:
+        return
+    cache, more = grown.operands
+    b = Builder()
+    with ir.InsertionPoint(op), op.location:
+        lacking = b.reshape(b.shape(more, _ROWS, _ROWS + 1), dims=[])
+        fits = b.not_(b.convert(b.greater(lacking, b.literal(0, INT64)), target_type=BOOL))
+        rows = "a cache in whose memory the new rows fit"
+        op.operands[1] = b.op("require", op.operands[1], fits, expected=rows)
+    op.operands[2] = cache

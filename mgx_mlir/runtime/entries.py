@@ -1,0 +1,53 @@
+"""Functions of a compiled module, and which of them is called at which sizes of the inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from mgx_mlir.runtime.ports import Port
+
+
+class ForSizes(Protocol):
+    """A function for some sizes of the inputs: (input, dim, size) of each.
+
+    alike: dims, as (input, dim), that are of one size, whatever it is.
+    """
+
+    @property
+    def function(self) -> str: ...
+    @property
+    def sizes(self) -> tuple[tuple[int, int, int], ...]: ...
+    @property
+    def alike(self) -> tuple[tuple[tuple[int, int], ...], ...]: ...
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An exported function and its ports."""
+
+    function: Any
+    inputs: list[Port]
+    outputs: list[Port]
+
+
+class Choice:
+    """Which entry is called at which shapes of the inputs: the first variant that they fit."""
+
+    def __init__(self, main: Entry) -> None:
+        self._main = main
+        self.variants: list[tuple[ForSizes, Entry]] = []
+
+    def add(self, variant: ForSizes, entry: Entry) -> None:
+        """Let an entry take the place of the main one at the sizes of a variant."""
+        self.variants.append((variant, entry))
+
+    def at(self, shapes: Sequence[Sequence[int]]) -> tuple[str, Entry]:
+        """Return the name and the entry. IndexError for shapes of other ranks."""
+        for v, entry in self.variants:
+            if all(shapes[i][d] == n for i, d, n in v.sizes) and all(
+                len({shapes[i][d] for i, d in group}) == 1 for group in v.alike
+            ):
+                return v.function, entry
+        return "main", self._main
