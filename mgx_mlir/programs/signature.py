@@ -213,8 +213,11 @@ class Signature:
         rows: dict[str, Any] = {key: [asdict(p) for p in getattr(self, key)] for key in ports}
         if self.variants:
             rows["variants"] = [[v.function, *map(list, v.sizes)] for v in self.variants]
-            alike = {v.function: [list(map(list, g)) for g in v.alike] for v in self.variants}
-            rows["alike"] = {name: groups for name, groups in alike.items() if groups}
+            rows["alike"] = [
+                [v.function, [list(map(list, g)) for g in v.alike]]
+                for v in self.variants
+                if v.alike
+            ]
         if self.values:
             rows["values"] = [asdict(r) for r in self.values]
         if self.texts:
@@ -242,7 +245,7 @@ class Signature:
             return tuple(TensorGroup(r["name"], r["count"], tuple(r.get("keys", ()))) for r in rows)
 
         def alike(name: str) -> tuple[tuple[tuple[int, int], ...], ...]:
-            found = value.get("alike", {}).get(name, ())
+            found = dict(value.get("alike", ())).get(name, ())
             return tuple(tuple((int(i), int(d)) for i, d in group) for group in found)
 
         return Signature(
