@@ -1,4 +1,4 @@
-// RUN: mgx-opt --mgx-lower-to-linalg --split-input-file %s | filecheck %s
+// RUN: mgx-opt --mgx-lower-to-linalg=arch=x86-64 --split-input-file %s | filecheck %s
 
 // Doubling that only repeats elements is a broadcast and a reshape.
 // CHECK: affine_map<(d0, d1, d2, d3) -> (d0, d2)>
