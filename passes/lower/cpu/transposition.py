@@ -14,6 +14,7 @@ from mgx_mlir.passes.lower import views
 from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.cpu import turned
 from mgx_mlir.passes.lower.cpu.axis_view import tile_size
+from mgx_mlir.passes.lower.cpu.elements import interleaved
 from mgx_mlir.passes.lower.cpu.isa import Isa
 from mgx_mlir.passes.lower.cpu.workgroup_builder import (
     Index,
@@ -23,10 +24,10 @@ from mgx_mlir.passes.lower.cpu.workgroup_builder import (
 )
 from mgx_mlir.passes.lower.expr import DimMap, Expr, Extent, Leaf, behind_views
 
-TYPES = (dtypes.FLOAT, dtypes.INT32)
-LINE = 16  # elements of a line of the cache
+# lanes that are turned together, at most, by the bytes of an element
+SQUARES = {1: 16, 2: 8, 4: 8, 8: 4}
+LINE = 64  # bytes of a line of the cache
 ROWS = 256  # of the source in a work-group: with a line of each, a half of the first cache
-SQUARE = 8  # lanes that are turned together, at most
 
 
 def lower(e: LoweringContext, x: Expr, isa: Isa) -> ir.Value | None:
@@ -38,7 +39,10 @@ def lower(e: LoweringContext, x: Expr, isa: Isa) -> ir.Value | None:
     wanted = e.expr_extents(x)
     if all(isinstance(d, int) for d in wanted):
         return turned.lower(e, x, isa)
-    if not isinstance(source, Leaf) or source.type.dtype not in TYPES:
+    if not isinstance(source, Leaf):
+        return None
+    dtype = source.type.dtype
+    if dtype.is_bool or dtype.size not in SQUARES:
         return None
     extents = e.extents(source.value)
     found = _blocks(reads, extents, wanted)
@@ -46,7 +50,10 @@ def lower(e: LoweringContext, x: Expr, isa: Isa) -> ir.Value | None:
         return None
     lead, rows, columns = (e.product([extents[i] for i in block]) for block in found)
     flat = views.reshaped(e, source.value, [lead, rows, columns])
-    made = _turned(flat, source.type.dtype, (lead, rows, columns), min(isa.lanes, SQUARE))
+    lanes = min(isa.lanes * 4 // dtype.size, SQUARES[dtype.size])
+    if dtype.size < 4 and isinstance(columns, int) and columns < lanes:
+        return None  # of few bytes at a time no vectors are read
+    made = _turned(flat, dtype, (lead, rows, columns), lanes)
     return e.refine(views.reshaped(e, made, wanted), x.type)
 
 
@@ -83,10 +90,11 @@ def _turned(
 ) -> ir.Value:
     """Make the dispatch: x [B, R, C] -> [B, C, R]."""
     lead, rows, columns = dims
+    line = LINE // dtype.size
 
     def body(k: WorkgroupBuilder) -> list[ResultTile]:
         image, column, row = k.at
-        wide = tile_size(k, column, LINE, columns)
+        wide = tile_size(k, column, line, columns)
         high = tile_size(k, row, ROWS, rows)
         loops = _Squares(k, (image, row, column), k.inner(rows), wide, lanes)
         tile = k.empty((1, wide, high), dtype)
@@ -97,7 +105,7 @@ def _turned(
         made = k.along(high, lanes, [tile], some)
         return [ResultTile(made[0], (image, column, row), (1, wide, high))]
 
-    grid = [(lead, 1), (columns, LINE), (rows, ROWS)]
+    grid = [(lead, 1), (columns, line), (rows, ROWS)]
     return dispatch([x], [((lead, columns, rows), dtype)], grid, body, [lead, rows, columns])[0]
 
 
@@ -136,12 +144,15 @@ class _Squares:
 
 
 def _transposed(lines: list[ir.Value]) -> list[ir.Value]:
-    """Return the columns of a square of 4 x 4 or 8 x 8 elements.
+    """Return the columns of a square.
 
-    The shuffles are those that a processor has: they keep within quarters of 4 lanes, but for the
-    last ones, which change quarters over.
+    The shuffles are those that a processor has: they keep within registers of 128 bits, but for
+    the last ones of wider registers, which change their quarters over.
     """
-    lanes = len(lines)
+    kind = ir.VectorType(lines[0].type)
+    lanes, width = len(lines), _lanes_of_quarter(kind.element_type)
+    if lanes == width:
+        return interleaved(lines)
     quarters = range(0, lanes, 4)
 
     def pair(a: ir.Value, b: ir.Value, order: Sequence[int]) -> ir.Value:
@@ -156,10 +167,14 @@ def _transposed(lines: list[ir.Value]) -> list[ir.Value]:
         for m in (n, n + 1):
             second.append(pair(first[m], first[m + 2], [0, 1, 4, 5]))
             second.append(pair(first[m], first[m + 2], [2, 3, 6, 7]))
-    if lanes == 4:
-        return second
     out: list[ir.Value] = []
     for q in (0, 4):
         at = [q, q + 1, q + 2, q + 3, q + 8, q + 9, q + 10, q + 11]
         out += [vector.ShuffleOp(second[n], second[n + 4], at).result for n in range(4)]
     return out
+
+
+def _lanes_of_quarter(element: ir.Type) -> int:
+    """Return the lanes that shuffles are made by: of 128 bits, of 64-bit elements of twice that."""
+    bits = element.width
+    return 4 if bits == 64 else 128 // bits
