@@ -29,7 +29,7 @@ from mgx_mlir.dialects.migraphx.control import Yield
 from mgx_mlir.dialects.migraphx.fused import FusedReduce
 from mgx_mlir.dialects.migraphx.literal import Literal
 from mgx_mlir.passes.analysis.kernel_ops import shape_ops
-from mgx_mlir.passes.lower import assertions, host, kernel_region, views
+from mgx_mlir.passes.lower import alike, assertions, host, kernel_region, views
 from mgx_mlir.passes.lower.context import (
     PARAMETER_ELEMENTS,
     KernelPlan,
@@ -81,6 +81,7 @@ class ModuleLowering(LoweringContext):
         self._launching = 0  # ops lowered so far
         self._globals: dict[str, ir.Value] = {}  # what this function loaded
         self._loads: dict[str, list[ir.Value]] = {}  # what any function loaded
+        self._codes = alike.Codes()
 
     # ---- the module --------------------------------------------------------------------------
 
@@ -474,7 +475,11 @@ class ModuleLowering(LoweringContext):
 
     def _vector_kernel(self, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
         """Return the results of a kernel that the target has loops of its own for, else None."""
-        found = cpu_kernels.lower(self, op, body) if self.has_vector_kernels(op) else None
+        if not self.has_vector_kernels(op):
+            return None
+        what = alike.description(op, body, self.scope.exprs, self.scope.elements)
+        with self._codes.of(what):
+            found = cpu_kernels.lower(self, op, body)
         if found is not None:
             self._expect_checked(body)
         return found

@@ -29,6 +29,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, math, scf, tensor, vector
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.passes.lower import alike
 from mgx_mlir.passes.lower.index_builder import Index, IndexBuilder
 from mgx_mlir.passes.lower.scalar import Number, constant, constant_of, element_attr, signless
 
@@ -385,11 +386,34 @@ def dispatch(
         },
         regions=2,
     )
+    codes = alike.codes()
+    key = codes.key((outer.described(results, grid, types), bool(updated)))
+    number = codes.number(key)
+    if number is None:
+        _build(made, outer, inputs, results, grid, body, updated=bool(updated))
+        number = codes.built(key)
+    if number is not None:
+        made.attributes[alike.CODE] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
+    return list(made.results)
+
+
+def _build(
+    made: ir.Operation,
+    outer: _Operands,
+    inputs: Sequence[ir.Value],
+    results: Sequence[tuple[Sequence[Index], DType]],
+    grid: Sequence[tuple[Index, int]],
+    body: Callable[[WorkgroupBuilder], Sequence[ResultTile]],
+    *,
+    updated: bool,
+) -> None:
+    """Build the code of a dispatch, and how many work-groups it has."""
+    known = outer.values
     index = ir.IndexType.get()
     block = made.regions[0].blocks.append(
         *[index] * len(known),
         *[_binding("readonly", v.type) for v in inputs],
-        *[_binding("readwrite" if updated else "writeonly", t) for t in types],
+        *[_binding("readwrite" if updated else "writeonly", r.type) for r in made.results],
     )
     k = WorkgroupBuilder(block)
     with ir.InsertionPoint(block):
@@ -419,7 +443,6 @@ def dispatch(
         ]
         counts += [_constant(1) for _ in range(3 - len(counts))]
         ir.Operation.create("flow.return", operands=counts)
-    return list(made.results)
 
 
 class _Operands:
@@ -431,6 +454,7 @@ class _Operands:
         results: Sequence[tuple[Sequence[Index], DType]],
         others: Sequence[Index],
     ) -> None:
+        self._inputs, self._others = list(inputs), list(others)
         self._dims = {v: _extents(v) for v in inputs}
         self.input_dims = [d for v in inputs for d in self._dims[v] if isinstance(d, ir.Value)]
         self.result_dims = [d for dims, _ in results for d in dims if isinstance(d, ir.Value)]
@@ -439,6 +463,26 @@ class _Operands:
 
     def dims_of(self, value: ir.Value) -> list[Index]:
         return self._dims[value]
+
+    def described(
+        self,
+        results: Sequence[tuple[Sequence[Index], DType]],
+        grid: Sequence[tuple[Index, int]],
+        types: Sequence[ir.Type],
+    ) -> Hashable:
+        """Return all that code sees of the outside, with a number for each run-time extent."""
+        places = {v: ("at", i) for i, v in enumerate(self.values)}
+        inputs = list(self._dims)
+
+        def seen(d: Index) -> Hashable:
+            return d if isinstance(d, int) else places[d]
+
+        return (
+            tuple((v.type, inputs.index(v), *map(seen, self._dims[v])) for v in self._inputs),
+            tuple((t, *map(seen, dims)) for t, (dims, _) in zip(types, results, strict=True)),
+            tuple((seen(extent), step) for extent, step in grid),
+            tuple(map(seen, self._others)),
+        )
 
 
 def _extents(value: ir.Value) -> list[Index]:

@@ -8,14 +8,18 @@ written out already: as executables from the start they are compiled a quarter f
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from mgx_mlir.core.ir import ir
+from mgx_mlir.passes.lower.alike import CODE
 from mgx_mlir.passes.lower.cpu.workgroup_builder import LAUNCH, TIED
 
 
 def outline_kernels(module: ir.Module) -> None:
-    """flow.dispatch.workgroups { kernel } -> flow.executable { kernel }, flow.dispatch of it"""
+    """flow.dispatch.workgroups { kernel } -> flow.executable { kernel }, flow.dispatch of it
+
+    Dispatches that share code (alike.CODE) launch the executable of the first.
+    """
     found: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
@@ -25,11 +29,17 @@ def outline_kernels(module: ir.Module) -> None:
         return ir.WalkResult.SKIP
 
     module.operation.walk(visit)
-    for name, op in zip(_names(found), found, strict=True):
-        with ir.InsertionPoint(module.body), op.location:
-            _executable(name, op)
+    codes = [op.attributes.get(CODE, i) for i, op in enumerate(found)]
+    built = {c: op for c, op in zip(codes, found, strict=True) if len(op.regions[0].blocks)}
+    shared: dict[Hashable, str] = {}
+    for name, code in zip(_names(found), codes, strict=True):
+        if code not in shared:
+            shared[code] = name
+            with ir.InsertionPoint(module.body), built[code].location:
+                _executable(name, built[code])
+    for op, code in zip(found, codes, strict=True):
         with ir.InsertionPoint(op), op.location:
-            launched = _launch(name, op)
+            launched = _launch(shared[code], op)
         for old, new in zip(op.results, launched.results, strict=True):
             old.replace_all_uses_with(new)
         op.erase()
