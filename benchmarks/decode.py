@@ -2,9 +2,11 @@
 
     python benchmarks/decode.py                                  # 100M, f32, int8, int4; 1 thread
     python benchmarks/decode.py --size 1b --weights int4 --threads 2 --past 1024
+    python benchmarks/decode.py --in-place --past 4095           # caches that both engines share
 
 A step takes the embedding of one token and the keys and values of those before it, and gives logits
-and the longer cache. Weights of few bits are MatMulNBits, blocks of 32, accuracy_level 0 and, as
+and the longer cache: a new one, or with `--in-place` the caches have a row for the new token, and
+are input and result of a step in one memory. Weights of few bits are MatMulNBits, blocks of 32, accuracy_level 0 and, as
 `int4-rounded`, 4: onnxruntime then rounds activations to 8 bits, which the cpu target does not.
 Both engines run in one process in interleaved rounds; with one thread CPU time is compared, else
 wall clock; a figure is the median over rounds of the best call.
@@ -61,8 +63,9 @@ BITS = {"f32": 0, "int8": 8, "int4": 4, "int4-rounded": 4}
 class Decoder:
     """Builds the model of one step."""
 
-    def __init__(self, shape: Shape, weights: str, past: int) -> None:
+    def __init__(self, shape: Shape, weights: str, past: int, *, in_place: bool = False) -> None:
         self.shape, self.past = shape, past
+        self.rows = past + 1 if in_place else past  # of the caches that come in
         self.bits, self.level = BITS[weights], 4 if weights == "int4-rounded" else 0
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
@@ -108,7 +111,7 @@ class Decoder:
         cache = [f"{n}.past_k", f"{n}.past_v"]
         grown = [f"{n}.present_k", f"{n}.present_v"]
         for name in cache:
-            self.inputs.append(self.info(name, [1, s.shared, self.past, s.head]))
+            self.inputs.append(self.info(name, [1, s.shared, self.rows, s.head]))
         for name in grown:
             self.outputs.append(self.info(name, [1, s.shared, self.past + 1, s.head]))
         y = self.node(
@@ -140,26 +143,49 @@ class Decoder:
         return helper.make_model(graph, opset_imports=opsets, ir_version=9)
 
 
-def measure(size: str, weights: str, threads: int, past: int, rounds: int) -> dict[str, Any]:
+def bound(peer: Any, feeds: dict[str, np.ndarray], present: dict[str, str]) -> Any:
+    """Return a binding of onnxruntime in which a cache is input and result in one memory."""
+    import onnxruntime  # the oracle, which a reader of the models needs not
+
+    binding = peer.io_binding()
+    for name, array in feeds.items():
+        value = onnxruntime.OrtValue.ortvalue_from_numpy(array)
+        binding.bind_ortvalue_input(name, value)
+        if name in present:
+            binding.bind_ortvalue_output(present[name], value)
+    binding.bind_output("logits")
+    return binding
+
+
+def measure(
+    size: str, weights: str, threads: int, past: int, rounds: int, *, in_place: bool = False
+) -> dict[str, Any]:
     """Return the figures of one model."""
     import mgx_mlir as migraphx
 
     shape = SHAPES[size]
-    decoder = Decoder(shape, weights, past)
+    decoder = Decoder(shape, weights, past, in_place=in_place)
     data = decoder.build().SerializeToString()
     rng = np.random.default_rng(1)
     feeds = {
         i.name: rng.standard_normal([d.dim_value for d in i.type.tensor_type.shape.dim], np.float32)
         for i in decoder.inputs
     }
-    program = migraphx.parse_onnx_buffer(data)
-    program.compile(migraphx.get_target("cpu"), threads=threads)
+    program = migraphx.compile(data, target="cpu", threads=threads)
     peer = session(data, threads)
-    want, got = peer.run(None, feeds), [np.asarray(r) for r in program.run(feeds)]
+    want = peer.run(None, feeds)
+    present = {n: n.replace("past", "present") for n in feeds if "past" in n}
+    calls = {"ort": lambda: peer.run(None, feeds), "mgx": lambda: program.run(feeds)}
+    if in_place:
+        binding, out = bound(peer, feeds, present), {p: feeds[n] for n, p in present.items()}
+        calls = {
+            "ort": lambda: peer.run_with_iobinding(binding),
+            "mgx": lambda: program.run(feeds, out=out),
+        }
+    got = calls["mgx"]()
     error = max(
         float(np.abs(a - b).max() / np.abs(a).max()) for a, b in zip(want, got, strict=True)
     )
-    calls = {"ort": lambda: peer.run(None, feeds), "mgx": lambda: program.run(feeds)}
     times = interleave(calls, rounds, 0.3)
     valid = valid_rounds(times, threads)
     every = range(rounds)
@@ -169,7 +195,7 @@ def measure(size: str, weights: str, threads: int, past: int, rounds: int) -> di
         for a, b in zip(times["ort"].samples, times["mgx"].samples, strict=True)
     ]
     return {
-        "size": size, "weights": weights, "threads": threads, "past": past,
+        "size": size, "weights": weights, "threads": threads, "past": past, "in_place": in_place,
         "onnxruntime_tokens_s": 1 / found["ort"], "tokens_s": 1 / found["mgx"],
         "ratio": statistics.median(each), "low": min(each), "high": max(each),
         "error": error, "valid_rounds": len(valid), "bytes": len(data),
@@ -182,12 +208,15 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--weights", nargs="*", choices=BITS, default=list(BITS))
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--past", type=int, default=255, help="tokens in the cache")
+    parser.add_argument("--in-place", action="store_true", help="one memory for past and present")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args(argv)
     rows: list[dict[str, Any]] = []
     for weights in given.weights:
-        row = measure(given.size, weights, given.threads, given.past, given.rounds)
+        row = measure(
+            given.size, weights, given.threads, given.past, given.rounds, in_place=given.in_place
+        )
         rows.append(row)
         print(
             f"{row['size']} {weights:12} {row['threads']} threads: {row['tokens_s']:8.1f} tokens/s,"

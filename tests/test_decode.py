@@ -19,3 +19,8 @@ def test_rows(tmp_path: Path) -> None:
         assert row["error"] < 1e-5, row
         assert row["ratio"] > 0
         assert row["tokens_s"] > 0
+
+
+def test_caches_in_place() -> None:
+    row = decode.measure("tiny", "f32", 1, 7, 1, in_place=True)
+    assert row["error"] < 1e-5

@@ -14,6 +14,7 @@ import numpy as np
 
 from mgx_mlir.api.argument import argument, array_of
 from mgx_mlir.api.shape import shape
+from mgx_mlir.compiler.given_outputs import caches_of, is_same
 from mgx_mlir.core.errors import MgxError, RunError
 from mgx_mlir.programs.layout import AnyShape, Shape
 from mgx_mlir.programs.signature import Port, Signature
@@ -195,6 +196,11 @@ class Destinations:
                 raise RunError(f"{name}: expected memory of {device}, got {found.device}")
             self._places[number] = found
 
+    def caches(self, inputs: Sequence[np.ndarray], signature: Signature) -> dict[int, np.ndarray]:
+        """Return the memory of the results that stand in inputs' memory, by their number."""
+        given = [self._places.get(k) for k in range(len(signature.outputs))]
+        return caches_of(given, inputs, signature.in_place)
+
     def take(self, results: Sequence[argument]) -> list[argument]:
         """Write results to their buffers; return the buffers in place of them."""
         found = list(results)
@@ -212,7 +218,7 @@ class Destinations:
                 tensor = result.device_tensor
                 assert tensor is not None
                 hip.copy(place.device, place.address(), tensor.address(), tensor.nbytes)
-            else:
+            elif not is_same(place, result.array):
                 np.copyto(place, result.array.reshape(place.shape))
             found[number] = self._given[number]
         if self._device is not None and self._places:

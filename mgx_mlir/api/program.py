@@ -479,10 +479,14 @@ class program:
             into = Destinations(buffers, self._device())
             found = map(argument.on_device, self._on_gpu().load().run_on_device(inputs))
             return compiled.signature.grouped(into.take(list(found)))
-        into = Destinations(buffers, None)
-        found = (
-            self._on_gpu().load().run(inputs) if held else compiled.execute(list(arrays.values()))
-        )
+        into, given_arrays = Destinations(buffers, None), list(arrays.values())
+        caches = into.caches(given_arrays, compiled.signature) if buffers else {}
+        if held:
+            found = self._on_gpu().load().run(inputs)
+        elif caches:
+            found = compiled.execute_in_place(given_arrays, caches)
+        else:
+            found = compiled.execute(given_arrays)
         dense = found if compiled.target != "ref" else map(in_order, found)  # of views, there
         return compiled.signature.grouped(into.take([argument.of_array(a) for a in dense]))
 

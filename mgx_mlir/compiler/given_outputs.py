@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -43,20 +42,8 @@ class Places:
             raise RunError("; ".join(problems))
 
     def caches(self, inputs: Sequence[np.ndarray], pairs: Sequence[Pair]) -> dict[int, np.ndarray]:
-        """Return the memory of the results that stand in inputs' memory, by their number.
-
-        Empty unless the caller gives such memory for one of them at least; the other results of
-        `pairs` get memory of their own with what the input holds. Where two inputs share memory
-        that is to be written to, nothing is in place.
-        """
-        own = {k: i for i, k in pairs if _is_same(self._arrays[k], inputs[i])}
-        if not own:
-            return {}
-        spans = sorted((*span(a), i) for i, a in enumerate(inputs) if a.nbytes)
-        for (_, end, i), (begin, _, j) in itertools.pairwise(spans):
-            if begin < end and (i in own.values() or j in own.values()):
-                return {}
-        return {k: inputs[i] if k in own else aligned_copy(inputs[i]) for i, k in pairs}
+        """Return the memory of the results that stand in inputs' memory: see `caches_of`."""
+        return caches_of(self._arrays, inputs, pairs)
 
     def filled(self, results: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return the given arrays with the results in them. RunError where a size differs."""
@@ -68,14 +55,39 @@ class Places:
             if a is None:
                 found.append(result)
                 continue
-            if a is not result and not _is_same(a, result):
+            if a is not result and not is_same(a, result):
                 a[...] = result
             found.append(a)
         return found
 
 
-def _is_same(a: np.ndarray | None, b: np.ndarray) -> bool:
+def caches_of(
+    given: Sequence[np.ndarray | None], inputs: Sequence[np.ndarray], pairs: Sequence[Pair]
+) -> dict[int, np.ndarray]:
+    """Return the memory of the results that stand in inputs' memory, by their number.
+
+    `given`: the caller's array for each result. Empty unless one of them is its input's; the other
+    results of `pairs` get memory of their own with what the input holds. Where two inputs share
+    memory that is to be written to, nothing is in place.
+    """
+    own = {k: i for i, k in pairs if is_same(given[k], inputs[i])}
+    if not own:
+        return {}
+    spans = sorted((*span(a), i) for i, a in enumerate(inputs) if a.nbytes)
+    written = set(own.values())
+    reached, last = 0, -1  # the furthest end so far, and whose it is
+    for begin, end, i in spans:
+        if begin < reached and (i in written or last in written):
+            return {}
+        if end > reached:
+            reached, last = end, i
+    return {k: inputs[i] if k in own else aligned_copy(inputs[i]) for i, k in pairs}
+
+
+def is_same(a: np.ndarray | None, b: np.ndarray) -> bool:
     """Return whether two arrays are the same elements in the same memory, without gaps."""
+    if a is b and a.flags.carray:
+        return a.nbytes > 0
     if a is None or a.shape != b.shape or a.dtype != b.dtype or not b.nbytes:
         return False
     plain = a.flags.c_contiguous and b.flags.c_contiguous and b.flags.writeable

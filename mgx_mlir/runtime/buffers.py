@@ -10,7 +10,10 @@ import numpy as np
 
 def address(a: np.ndarray) -> int:
     """Return the address of an array's first element."""
-    return a.__array_interface__["data"][0]
+    try:
+        return writable_address(a)
+    except (TypeError, ValueError):  # read-only, with gaps, empty, or of no type of numpy's own
+        return a.__array_interface__["data"][0]
 
 
 def writable_address(a: np.ndarray) -> int:

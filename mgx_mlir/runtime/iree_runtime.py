@@ -122,6 +122,7 @@ class LoadedModule:
                 raise FileError(f"the function '{v.function}' is for other inputs", location=where)
             self._choice.add(v, self._entry(module, v.function, inputs, outputs, where))
         self._caches = dict(in_place)
+        self._views: dict[int, tuple[Any, Any]] = {}  # of the caches of the last call
         self._updating = self._entry(module, IN_PLACE, inputs, outputs, where) if in_place else None
         self._calls = self._prepared_calls() if self._is_local and self.inputs else None
         self._closed = False
@@ -240,6 +241,7 @@ class LoadedModule:
         self._closed = True
         # calls have ended, so that nothing reads the weights: host_memory.py
         self._lanes = self._calls = None
+        self._views = {}
         self._vmfb = self._held = None
         drop_old()
 
@@ -378,7 +380,7 @@ class LoadedModule:
                 continue
             port.check(a)
             held[k] = caches[k] if self._fits(caches[k]) else aligned_copy(caches[k])
-            arguments.push_ref(self._imported(port, held[k]))
+            arguments.push_ref(self._imported(port, held[k], i))
         results = self._call(entry, arguments, args)
         spans = [(b, b + a.nbytes) for a, b in imported]
         found = self._take(entry.outputs, results, spans, held)
@@ -390,13 +392,22 @@ class LoadedModule:
 
     def _fits(self, a: np.ndarray) -> bool:
         """Return whether the code can work in the memory of an array."""
-        return writable_address(a.view(np.uint8)) % self._input_alignment == 0
+        return address(a) % self._input_alignment == 0
 
-    def _imported(self, port: Port, a: np.ndarray) -> Any:
-        """Return a buffer view of an array's memory."""
+    def _imported(self, port: Port, a: np.ndarray, number: int) -> Any:
+        """Return a buffer view of the memory of an input; that of the last call where it is that.
+
+        A view holds no array: it is right for whatever stands at the address.
+        """
+        key = address(a), a.shape
+        before = self._views.get(number)
+        if before is not None and before[0] == key:
+            return before[1]
         raw = a if port.as_is else a.view(port.raw)
         buffer = self._allocator.import_host_allocation(raw, self._import_type, self._usage)
-        return self._rt.HalBufferView(buffer, a.shape, port.element_type)
+        view = self._rt.HalBufferView(buffer, a.shape, port.element_type)
+        self._views[number] = key, view
+        return view
 
     def run_on_device(self, args: Sequence[np.ndarray | DeviceTensor]) -> list[DeviceTensor]:
         """Run as `run` does, and leave the results in the memory of the device."""

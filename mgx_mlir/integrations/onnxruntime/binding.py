@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mgx_mlir.compiler.given_outputs import is_same
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.integrations.onnxruntime.errors import BindingError
 from mgx_mlir.integrations.onnxruntime.values import OrtDevice, OrtValue, array_at
@@ -98,7 +99,7 @@ class IOBinding:
         if not self._places:
             raise BindingError("expected an output to be bound, got none")
         try:
-            found = self._session.run(list(self._places), self._inputs, options)
+            found = self._session._into(list(self._places), self._inputs, options, self._shared())
         except MgxError as e:
             raise BindingError(f"the run failed: {e}") from e
         results: list[OrtValue] = []
@@ -113,9 +114,20 @@ class IOBinding:
                 )
             if not place.flags.writeable:
                 raise BindingError(f"the memory bound to output '{name}' is read-only")
-            place[...] = value
+            if value is not place:
+                place[...] = value
             results.append(OrtValue(place))
         self._results = results
+
+    def _shared(self) -> dict[str, np.ndarray] | None:
+        """Return the memory of outputs that is an input's too, as of caches, None for no such."""
+        inputs = [a for a in self._inputs.values() if isinstance(a, np.ndarray)]
+        found = {
+            name: place
+            for name, place in self._places.items()
+            if place is not None and place.nbytes and any(is_same(place, a) for a in inputs)
+        }
+        return found or None
 
     def _input(self, name: str) -> str:
         model = self._session._programs.model

@@ -10,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from mgx_mlir.api.files import load, save
 from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
 from mgx_mlir.core import forks
@@ -239,13 +241,23 @@ class InferenceSession(Session):
         Errors: MissingInputs, a ValueError; InvalidArgument for unknown names, wrong types, ranks
         and sizes; Fail for a run that failed.
         """
+        return self._into(output_names, input_feed, run_options, None)
+
+    def _into(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        run_options: RunOptions | None,
+        out: Mapping[str, np.ndarray] | None,
+    ) -> list[Any]:
+        """Run as `run` does; `out` has the arrays that results are written to, by name."""
         picks = self._picks(output_names) if output_names else None
         try:
             main = self._main
             if main is None or run_options is not None:
-                found = self._slow(input_feed, run_options)
+                found = self._slow(input_feed, run_options, out)
             else:
-                found = main.run(input_feed)
+                found = main.run(input_feed, out=out)
         except MgxError as e:
             raise self._error(e, input_feed) from e
         return found if picks is None else [found[i] for i in picks]
@@ -262,7 +274,10 @@ class InferenceSession(Session):
                 f"unknown output {e.args[0]!r}", notes=[f"the outputs are {known}"]
             ) from None
 
-    def _slow(self, feed: Mapping[str, Any], options: RunOptions | None) -> list[Any]:
+    def _slow(
+        self, feed: Mapping[str, Any], options: RunOptions | None,
+        out: Mapping[str, np.ndarray] | None,
+    ) -> list[Any]:  # fmt: skip
         """Run with what few runs have: options, a profile, a program for what they are given."""
         if options is not None and options.terminate:
             raise Fail("the run's options say to terminate it")
@@ -272,10 +287,10 @@ class InferenceSession(Session):
         if self._programs.main is None:  # an optional that is absent is no input of the program
             given = {n: v for n, v in given.items() if n in program.input_names or v is not None}
         if self._profile is None:
-            return program.run(given)
+            return program.run(given, out=out)
         kernels = len(program.kernels)
         with self._profile.event("model_run", target=program.target, kernels=kernels):
-            return program.run(given)
+            return program.run(given, out=out)
 
     def _check_missing(self, feed: Mapping[str, Any]) -> None:
         needed = [a for a in self._programs.model.inputs if not a.type.startswith("optional")]

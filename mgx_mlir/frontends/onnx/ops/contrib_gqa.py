@@ -304,8 +304,9 @@ def _cached(
         if form is None:
             seen, kept = write(cache, x)
         else:
-            numbers, kept = write(form.opened(b, cache), form.numbers(b, x))
-            seen, kept = form.floats(b, numbers, b.dtype(x)), form.closed(b, kept)
+            # as the cache holds them, so that only the new rows are written
+            held, kept = write(cache, form.closed(b, form.numbers(b, x)))
+            seen = form.floats(b, form.opened(b, held), b.dtype(x))
         rows.append(seen)
         caches.append(kept)
     return (rows[0], rows[1]), (caches[0], caches[1])

@@ -129,6 +129,14 @@ def tensor_scatter(
         raise ModelError("axis expected other than the batch axis 0")
     if mode not in ("linear", "circular"):
         raise ModelError(f"attribute 'mode' expected linear or circular, got {mode}")
+    circular = mode == "circular" and write_indices is not None
+    if rank == 4 and axis == 2 and (new[axis] == 1 or not circular):
+        if write_indices is None:
+            last = b.literal(np.full(dims[0], new[axis] - 1, np.int64))
+        else:
+            last = convert(b, write_indices, INT64)
+            last = b.mod(last, dims[axis]) if circular else b.add(last, new[axis] - 1)
+        return b.concat_past_present(update, last, past)
     places = unsqueeze(b, arange(b, new[axis]), [0])
     if write_indices is None:
         index = b.multibroadcast(places, [dims[0], new[axis]])
