@@ -6,8 +6,9 @@
 
 A step takes the embedding of one token and the keys and values of those before it, and gives logits
 and the longer cache: a new one, or with `--in-place` the caches have a row for the new token, and
-are input and result of a step in one memory. Weights of few bits are MatMulNBits, blocks of 32, accuracy_level 0 and, as
-`int4-rounded`, 4: onnxruntime then rounds activations to 8 bits, which the cpu target does not.
+are input and result of a step in one memory. Weights of few bits are MatMulNBits, blocks of 32,
+accuracy_level 0 and, as `int4-rounded`, 4: onnxruntime then rounds activations to 8 bits, which the
+cpu target does not.
 Both engines run in one process in interleaved rounds; with one thread CPU time is compared, else
 wall clock; a figure is the median over rounds of the best call.
 """
