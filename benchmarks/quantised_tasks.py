@@ -139,6 +139,8 @@ ROWS = (
     Row("int8 per tensor", INT8(per_channel=False)),
     Row("int8 bias corrected", INT8(bias_correction=True)),
     Row("int8 smooth 0.5", INT8(smooth=0.5), 0.5),
+    Row("int8 equalised", INT8(equalize=True), 0.5),
+    Row("int8 per tensor equalised", INT8(per_channel=False, equalize=True)),
     Row("int8 of each run", INT8(data=False)),
     Row("int8 onnxruntime minmax", _static("MinMax")),
     Row("int8 onnxruntime entropy", _static("Entropy")),

@@ -61,6 +61,7 @@ def quantize_int8(
     asymmetric: bool = False,
     bias_correction: bool = False,
     smooth: float | None = None,
+    equalize: bool = False,
     computed_operands: bool = False,
     keep: Sequence[str] = (),
     max_error: float | None = None,
@@ -80,7 +81,8 @@ def quantize_int8(
     over each activation. method: "minmax", "percentile", "entropy" or "mse". per_channel: a scale
     for each output channel of a weight. asymmetric: activations have a zero point.
     bias_correction: the mean that rounding the weights adds is subtracted. smooth: the part, in
-    [0, 1], of large columns of a dot's activations that its weights take over. computed_operands:
+    [0, 1], of large columns of a dot's activations that its weights take over. equalize: of
+    products in a row, the weights of each channel are made as large. computed_operands:
     products of two activations too. keep: names of source nodes that stay as they are.
     max_error: the most sensitive products stay as they are until the outputs change by no more
     than this part of their root mean square; metric, least: or until the metric of the outputs of
@@ -96,7 +98,7 @@ def quantize_int8(
     """
     scheme = Scheme(
         dtypes.UINT8 if asymmetric else dtypes.INT8, per_channel, asymmetric, bias_correction,
-        smooth,
+        smooth, equalize,
     )  # fmt: skip
     options = Options(
         scheme, _names(ins_names), computed_operands, tuple(keep), method, percentile, max_error,

@@ -28,7 +28,8 @@ class Scheme:
     a scale for each output channel of a weight. asymmetric: activations have a zero point; f8
     never. bias_correction: what rounding the weights adds to the mean of each output channel is
     subtracted. smooth: None, or the exponent in [0, 1] by which large activations of a dot's
-    columns are moved to its weights (Xiao et al., SmoothQuant, 2022).
+    columns are moved to its weights (Xiao et al., SmoothQuant, 2022). equalize: the weights of
+    products in a row are made as large in each channel (`equalise`).
     """
 
     dtype: DType = dtypes.INT8
@@ -36,6 +37,7 @@ class Scheme:
     asymmetric: bool = False
     bias_correction: bool = False
     smooth: float | None = None
+    equalize: bool = False
 
     @property
     def weight_dtype(self) -> DType:

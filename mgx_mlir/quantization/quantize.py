@@ -14,6 +14,7 @@ from mgx_mlir.core.errors import UsageError
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.quantization.calibrate import Calibration, Progress, calibrate, outputs_of
 from mgx_mlir.quantization.eight_bits import Quantiser, Scheme
+from mgx_mlir.quantization.equalise import equalise
 from mgx_mlir.quantization.ranges import METHODS, Range
 from mgx_mlir.quantization.samples import Sample, samples
 from mgx_mlir.quantization.scales import KnownRanges
@@ -125,6 +126,8 @@ def quantised(
     """
     chosen = options or Options()
     base = prepared(program)
+    if chosen.scheme.equalize:
+        equalise(base)
     found = sites(base, chosen.ops, computed_operands=chosen.computed_operands)
     unknown = [n for n in chosen.keep if n not in {s.name for s in found}]
     if unknown:

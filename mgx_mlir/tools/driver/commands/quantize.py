@@ -39,7 +39,10 @@ _IN_8_BITS = (
     *("--keep", "--max-error", "--ranges", "--save-ranges", "--save-table"),
     "--computed-operands",
 )
-_IN_INT8 = ("--percentile", "--per-tensor", "--asymmetric", "--bias-correction", "--smooth")
+_IN_INT8 = (
+    *("--percentile", "--per-tensor", "--asymmetric", "--bias-correction", "--smooth"),
+    "--equalize",
+)
 
 
 def _page(text: str) -> str:
@@ -75,6 +78,8 @@ CHOICES = tuple(
          "each output channel", None, "", str),
         (("--smooth",), "with --int8: the part, 0 to 1, of large columns of a dot's activations "
          "that its weights take over (SmoothQuant)", "PART", "", _share),
+        (("--equalize",), "with --int8: of products in a row, make the weights of each channel as "
+         "large", None, "", str),
         (("--computed-operands",), "with --int8 and --fp8: products of two computed operands too",
          None, "", str),
         (("--keep",), "with --int8 and --fp8: source nodes that stay as they are", "NAME...",
@@ -188,6 +193,7 @@ def quantised(
             "asymmetric": "--asymmetric" in args,
             "bias_correction": "--bias-correction" in args,
             "smooth": args.get("--smooth"),
+            "equalize": "--equalize" in args,
             "percentile": args.get("--percentile", 99.99),
         }
     if kind == "int4":
