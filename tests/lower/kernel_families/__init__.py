@@ -1,0 +1,1 @@
+"""Property tests of the CPU's kernel families, between guard pages."""
