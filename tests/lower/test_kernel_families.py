@@ -1,4 +1,4 @@
-"""Every family of the CPU's kernels: drawn cases between guard pages, and code for other processors.
+"""Every family of the CPU's kernels: cases between guard pages, code for other processors.
 
 Of each family: fixed and open dims, ones, tails, strides and sizes of zero, NaN and infinities, in
 numpy in f64 and in onnxruntime; 1 to 8 workers. kernel_families/run.py says what is guarded.

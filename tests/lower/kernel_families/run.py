@@ -1,4 +1,4 @@
-"""Runs drawn cases of every kernel family with guard pages around all that a kernel reads or writes.
+"""Runs drawn cases of every kernel family, guard pages around all that is read or written.
 
     LD_PRELOAD=guard.so python -m tests.lower.kernel_families.run SEED [SEED ...] --workers 1,2,8
 
