@@ -43,7 +43,7 @@ class MgxRuntime(MLModel):
         loop = asyncio.get_running_loop()
         self._served: ServedModel = await loop.run_in_executor(None, _loaded, uri, given)
         signature = self._served.program.signature
-        self.inputs = [_tensor(p) for p in signature.inputs]
+        self.inputs = [_tensor(p) for p in signature.given_inputs]
         self.outputs = [_tensor(p) for p in signature.outputs]
         self._settings.platform = self._settings.platform or PLATFORM
         return True

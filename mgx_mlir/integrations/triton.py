@@ -34,7 +34,7 @@ class TritonPythonModel:
         program = mgx_mlir.load(os.path.join(cls.folder, ARTEFACT))
         rows = config.as_dict()["max_batch_size"] > 0
         for ports, add in (
-            (program.signature.inputs, config.add_input),
+            (program.signature.given_inputs, config.add_input),
             (program.signature.outputs, config.add_output),
         ):
             for p in ports:

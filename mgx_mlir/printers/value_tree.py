@@ -7,8 +7,10 @@ program needs it one key more, `mgx_mlir`, that MIGraphX does not read.
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
+from dataclasses import asdict
 from typing import Any, BinaryIO, TextIO, TypeAlias
 
 import numpy as np
@@ -102,7 +104,24 @@ def _interface(program: ProgramIR) -> dict[str, Tree]:
     groups = {"inputs": signature.input_groups, "outputs": signature.output_groups}
     if any(groups.values()):
         found["groups"] = {k: [[g.name, g.count] for g in row] for k, row in groups.items()}
+    strings = _strings(signature)
+    if strings:
+        found["strings"] = json.dumps(strings)
     return found
+
+
+def _strings(signature: Signature) -> dict[str, Any]:
+    """Return the strings that numbers stand for: the table, which ports number it, results that
+    state their own, and what runs ahead; empty where there are none."""
+    outputs = signature.outputs
+    found: dict[str, Any] = {
+        "table": list(signature.texts),
+        "inputs": [i for i, p in enumerate(signature.inputs) if p.text],
+        "outputs": [i for i, p in enumerate(outputs) if p.text],
+        "shown": [[i, asdict(p.shown)] for i, p in enumerate(outputs) if p.shown],
+        "steps": [asdict(s) for s in signature.steps],
+    }
+    return found if any(found.values()) else {}
 
 
 def module_tree(module: Module) -> dict[str, Tree]:

@@ -28,6 +28,7 @@ from mgx_mlir.programs.program_ir import (
     result_types,
 )
 from mgx_mlir.programs.shown import Shown, shown_from_json, shown_of
+from mgx_mlir.programs.text_steps import TextStep, run_steps, sources, steps_of
 from mgx_mlir.programs.texts import TEXT, CallTexts, strings_at, texts_of
 
 # of each signed integer type
@@ -160,11 +161,23 @@ class Signature:
     values: tuple[ValueRule, ...] = ()
     texts: tuple[str, ...] = ()
     in_place: tuple[Pair, ...] = ()
+    steps: tuple[TextStep, ...] = ()
 
     @property
     def input_names(self) -> list[str]:
         """The names of what a user gives."""
-        return [g.name for g in self.input_groups or self.inputs]
+        return [g.name for g in self.input_groups or self.inputs if g.name not in self.made_ahead]
+
+    @cached_property
+    def made_ahead(self) -> frozenset[str]:
+        """The inputs that the steps make of what a user gives."""
+        made = {o for s in self.steps for o in s.outputs}
+        return frozenset(p.name for p in self.inputs if p.name in made)
+
+    @property
+    def given_inputs(self) -> tuple[Port, ...]:
+        """The inputs that a user gives: those that no step makes."""
+        return tuple(p for p in self.inputs if p.name not in self.made_ahead)
 
     @property
     def output_names(self) -> list[str]:
@@ -205,7 +218,9 @@ class Signature:
         rules = ()
         if VALUES in main.attributes:
             rules = _rules(json.loads(ir.StringAttr(main.attributes[VALUES]).value))
-        return Signature(tuple(ins), tuple(outs), *groups_of(main), (), rules, texts_of(main))
+        return Signature(
+            tuple(ins), tuple(outs), *groups_of(main), (), rules, texts_of(main), steps_of(main)
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return what from_json reads, for files."""
@@ -224,6 +239,8 @@ class Signature:
             rows["texts"] = list(self.texts)
         if self.in_place:
             rows["in_place"] = [list(pair) for pair in self.in_place]
+        if self.steps:
+            rows["steps"] = [asdict(s) for s in self.steps]
         return rows
 
     @staticmethod
@@ -262,6 +279,7 @@ class Signature:
             _rules(value.get("values", ())),
             tuple(value.get("texts", ())),
             tuple((int(i), int(k)) for i, k in value.get("in_place", ())),
+            tuple(map(TextStep.from_json, value.get("steps", ()))),
         )
 
     def shares_names(self) -> bool:
@@ -275,8 +293,8 @@ class Signature:
 
     @cached_property
     def takes_texts(self) -> bool:
-        """Return whether an input is of strings."""
-        return any(p.text for p in self.inputs)
+        """Return whether an input is of strings, or made of such."""
+        return bool(self.steps) or any(p.text for p in self.inputs)
 
     def numbered(self, given: Mapping[str, object]) -> tuple[dict[str, object], CallTexts]:
         """Return inputs with numbers for strings, and the strings of the call.
@@ -284,14 +302,23 @@ class Signature:
         Raises RunError for what are no strings where strings are expected.
         """
         call, found = CallTexts(self.texts, self._text_numbers), dict(given)
+        unmade = not self.made_ahead <= found.keys()
+        if unmade and self._sources <= found.keys():
+            made = run_steps(self.steps, found)
+            found.update((n, made[n]) for n in self.made_ahead)
         for p in self.inputs:
-            if p.text and p.name in given:
-                found[p.name] = call.numbers(p.name, given[p.name])
+            if p.text and p.name in found:
+                found[p.name] = call.numbers(p.name, found[p.name])
         return found, call
+
+    @cached_property
+    def _sources(self) -> frozenset[str]:
+        return frozenset(sources(self.steps))
 
     def strings_for(self, drawn: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return inputs with strings for drawn numbers: those of the table, and two others."""
-        words, found = [*self.texts, "", "\N{SNOWMAN} none of the table"], dict(drawn)
+        words = [*self.texts, "", "\N{SNOWMAN} none of the table"]
+        found = {n: a for n, a in drawn.items() if n not in self.made_ahead}
         for p in self.inputs:
             if p.text and p.name in found:
                 found[p.name] = strings_at(words, found[p.name] % len(words))
@@ -344,7 +371,7 @@ class Signature:
         given, problems = split(self.input_groups, given)
         known = {p.name for p in self.inputs}
         unknown = sorted(str(n) for n in given if n not in known)
-        missing = [p.name for p in self.inputs if p.name not in given and not problems]
+        missing = [p.name for p in self.given_inputs if p.name not in given and not problems]
         if missing:
             problems.append(f"missing inputs: {', '.join(missing)}")
         if unknown:
@@ -362,7 +389,7 @@ class Signature:
         if not problems:
             self.check_values(arrays)
         if problems or sizes.disagree:
-            names = ", ".join(f"{p.name}: {p}" for p in self.inputs)
+            names = ", ".join(f"{p.name}: {p}" for p in self.given_inputs)
             text, notes = "; ".join([*problems, *sizes.problems]), [f"the inputs are {names}"]
             if problems:
                 raise RunError(text, notes=notes)

@@ -110,14 +110,25 @@ def test_what_is_no_string() -> None:
 @pytest.mark.parametrize(
     ("wrong", "text"),
     [
-        (node("Cast", "x", "f_y", to=TensorProto.FLOAT), "(?s)Cast.*got a tensor of strings"),
-        (node("StringNormalizer", "x", "s_y"), "(?s)StringNormalizer.*strings"),
         (node("Concat", "x second", "s_y", axis=0), "(?s)Concat.*got strings and numbers"),
     ],
 )
 def test_what_strings_are_refused_by(wrong: NodeProto, text: str) -> None:
     with pytest.raises(MgxError, match=text):
         mgx_mlir.compile(model([wrong], [wrong.output[0]]), "ref")
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        (node("StringNormalizer", "s_label", "s_y"), "(?s)StringNormalizer.*do not follow from"),
+        (node("Cast", "s_label", "f_y", to=TensorProto.FLOAT), "(?s)Cast.*a tensor of strings"),
+    ],
+)
+def test_strings_that_the_program_computes(made: NodeProto, text: str) -> None:
+    """What makes strings runs ahead of the program, and cannot read what the program makes."""
+    with pytest.raises(MgxError, match=text):
+        mgx_mlir.compile(model([NODES[5], made], [made.output[0]]), "ref")
 
 
 def test_a_program_of_migraphx_names_gives_numbers(tmp_path: Path) -> None:

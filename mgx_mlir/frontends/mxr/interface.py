@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,9 @@ from mgx_mlir.core.subbyte_types import BY_NAME, ELEMENT
 from mgx_mlir.frontends.mxr.checks import Tree, as_list, as_map, as_text
 from mgx_mlir.programs.groups import TENSOR, TensorGroup, set_groups
 from mgx_mlir.programs.program_ir import NAME, argument_attributes, entry_block
+from mgx_mlir.programs.shown import SHOWN, shown_from_json
+from mgx_mlir.programs.text_steps import TextStep, set_steps
+from mgx_mlir.programs.texts import TEXT, TEXTS
 
 
 def state_interface(main: Any, own: Mapping[str, Tree]) -> None:
@@ -26,16 +30,44 @@ def state_interface(main: Any, own: Mapping[str, Tree]) -> None:
         for entry, name in zip(entries, names, strict=True):
             entry[NAME] = ir.StringAttr.get(name)
     _elements(entries, elements.get("outputs"), results)
+    inputs = argument_attributes(main)
+    _strings(main, own, inputs, entries)
     if any(entries):
         main.attributes["res_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(e) for e in entries])
-    inputs = argument_attributes(main)
-    if elements:
-        _elements(inputs, elements.get("inputs"), list(block.arguments))
+    _elements(inputs, elements.get("inputs"), list(block.arguments))
+    if elements or any(TEXT in e for e in inputs):
         main.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(e) for e in inputs])
     groups = as_map(own.get("groups", {}), "'groups'")
     if groups:
         given = _groups(groups.get("inputs"), [ir.StringAttr(e[NAME]).value for e in inputs])
         set_groups(main, given, _groups(groups.get("outputs"), names or [""] * len(results)))
+
+
+def _strings(
+    main: Any,
+    own: Mapping[str, Tree],
+    inputs: Sequence[dict[str, ir.Attribute]],
+    results: Sequence[dict[str, ir.Attribute]],
+) -> None:
+    """Note the strings that numbers stand for."""
+    if "strings" not in own:
+        return
+    try:
+        stated = json.loads(as_text(own["strings"], "'strings'"))
+        main.attributes[TEXTS] = ir.ArrayAttr.get(
+            [ir.StringAttr.get(str(t)) for t in stated["table"]]
+        )
+        for i in stated["inputs"]:
+            inputs[i][TEXT] = ir.UnitAttr.get()
+        for i in stated["outputs"]:
+            results[i][TEXT] = ir.UnitAttr.get()
+        for i, row in stated["shown"]:
+            shown = shown_from_json(row)
+            if shown is not None:
+                results[i][SHOWN] = shown.attribute()
+        set_steps(main, list(map(TextStep.from_json, stated["steps"])))
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
+        raise FileError("'strings' is not what this program writes") from None
 
 
 def _last(block: ir.Block) -> list[ir.Operation]:

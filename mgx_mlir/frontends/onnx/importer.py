@@ -43,12 +43,15 @@ from mgx_mlir.frontends.onnx.outputs import declared_types, results, state_group
 from mgx_mlir.frontends.onnx.outside import make_inputs
 from mgx_mlir.frontends.onnx.registry import OnnxOp, find, oldest, refused
 from mgx_mlir.frontends.onnx.structures import Texts, TextTable, build
+from mgx_mlir.frontends.onnx.text_graph import take_out
+from mgx_mlir.frontends.onnx.text_plan import TextPlan
 from mgx_mlir.frontends.onnx.texts import as_numbers
 from mgx_mlir.frontends.onnx.told_sizes import Sizes, ToldSizes
 from mgx_mlir.frontends.problems import NotSupported, Refused
 from mgx_mlir.frontends.program import Parameter
 from mgx_mlir.frontends.values import POISON, Failed, Held, Value, has_failed
 from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.programs.text_steps import set_steps
 from mgx_mlir.programs.texts import set_texts
 from mgx_mlir.rewrite.switches import flag
 
@@ -83,6 +86,7 @@ def import_model(model: LoadedModel, options: OnnxOptions | None = None) -> Prog
     ops.load()
     if options is not None and options.external_weights_as_parameters:
         make_inputs(model.proto.graph)
+    take_out(model)
 
     sizes: Sizes | None = {}
 
@@ -129,7 +133,8 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
 
     def parameters(self) -> list[Parameter]:
         graph = self.model.proto.graph
-        self.inputs = read_inputs(graph, self.options, self.problems)
+        plan = self.model.text_plan or TextPlan()
+        self.inputs = read_inputs(graph, self.options, self.problems, plan.inputs)
         if not self.problems:
             check_names(graph, self.options, self.inputs, self.source)
         for i in self.inputs:
@@ -148,6 +153,8 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
         state_groups(function, self.inputs, self.model.proto.graph, outputs)
         parameters = [p for i in self.inputs for p in i.parameters]
         set_texts(function, self.text_table, [i for i, p in enumerate(parameters) if _text(p)])
+        if self.model.text_plan is not None:
+            set_steps(function, self.model.text_plan.steps)
 
     def _bind(self, given: Sequence[Value], scope: Scope) -> None:
         """Give the names of the graph's inputs their values."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from mgx_mlir.frontends.dims import Dim, DynamicDim
 from mgx_mlir.frontends.onnx.options import OnnxOptions
 from mgx_mlir.frontends.onnx.structures import TENSOR, Form
 from mgx_mlir.frontends.onnx.tensors import tensor_dtype
+from mgx_mlir.frontends.onnx.text_plan import DimSource
 from mgx_mlir.frontends.problems import Problems
 from mgx_mlir.frontends.program import Parameter
 
@@ -40,9 +42,15 @@ def graph_inputs(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
     return [i for i in graph.input if i.name not in initial]
 
 
-def read_inputs(graph: onnx.GraphProto, options: OnnxOptions, problems: Problems) -> list[Input]:
+def read_inputs(
+    graph: onnx.GraphProto,
+    options: OnnxOptions,
+    problems: Problems,
+    made_ahead: Mapping[str, Sequence[DimSource]] | None = None,
+) -> list[Input]:
     """Return the graph's inputs; what is wrong with them goes to `problems`.
 
+    `made_ahead` are inputs that steps ahead of the program make, and where their dims come from.
     Raises UsageError for an option that does not fit its input.
     """
     found = []
@@ -50,6 +58,9 @@ def read_inputs(graph: onnx.GraphProto, options: OnnxOptions, problems: Problems
         made = Input(info.name)
         found.append(made)
         try:
+            if info.name in (made_ahead or {}):
+                _read_made(info, made, found, (made_ahead or {})[info.name])
+                continue
             _read(info, made, options)
         except UsageError as e:
             raise UsageError(e.message, location=problems.source, notes=e.notes) from None
@@ -116,6 +127,24 @@ def _read(info: onnx.ValueInfoProto, made: Input, options: OnnxOptions) -> None:
         made.value = _value(parameter, options.input_values[name])
     else:
         made.parameters = [parameter]
+
+
+def _read_made(
+    info: onnx.ValueInfoProto, made: Input, found: Sequence[Input], sources: Sequence[DimSource]
+) -> None:
+    """Read an input that steps make of others: its dims are open, or those of the others."""
+    given = {p.name: p for i in found for p in i.parameters}
+    dims: list[Dim] = []
+    for d in sources:
+        if isinstance(d, tuple):
+            held = given.get(d[0])
+            dims.append(held.dims[d[1]] if held is not None else DynamicDim(0))
+        else:
+            dims.append(DynamicDim(0) if d is None else d)
+    number = info.type.tensor_type.elem_type
+    text = number == onnx.TensorProto.STRING
+    dtype = INT64 if text else tensor_dtype(number, f"input '{info.name}'")
+    made.parameters = [Parameter(info.name, dtype, dims, number)]
 
 
 def _element(name: str, kind: onnx.TypeProto, options: OnnxOptions) -> Parameter:

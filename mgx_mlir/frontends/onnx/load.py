@@ -13,6 +13,7 @@ from mgx_mlir.core.errors import FileError, ModelError
 from mgx_mlir.core.files import readable_name
 from mgx_mlir.frontends.files import open_regular
 from mgx_mlir.frontends.onnx.tensors import TensorReader
+from mgx_mlir.frontends.onnx.text_plan import TextPlan
 from mgx_mlir.frontends.wire import Source, WireSchema, strip
 
 MAX_PROTO = 2**31 - 1  # protobuf's own limit on one message
@@ -40,6 +41,7 @@ class LoadedModel:
 
     def __init__(self, name: str, proto: onnx.ModelProto, reader: TensorReader) -> None:
         self.name, self.proto, self.reader = name, proto, reader
+        self.text_plan: TextPlan | None = None  # what was taken out of the graph
         self.opsets = {
             "" if o.domain in KNOWN_DOMAINS else o.domain: o.version for o in proto.opset_import
         }

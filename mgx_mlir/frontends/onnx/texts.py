@@ -62,6 +62,15 @@ def as_numbers(
     return found, None if op.name in _READ else tables[0] if same else given
 
 
+def numbered(
+    b: Builder, values: Sequence[Held], given: TextTable
+) -> tuple[list[Held], frozenset[int]]:
+    """Return values with numbers in the program's table for strings, and which were strings."""
+    strings = frozenset(i for i, v in enumerate(values) if isinstance(v, Texts))
+    found = [_of_table(b, v, given) if isinstance(v, Texts) else v for v in values]
+    return found, strings
+
+
 def _places(op: OnnxOp, count: int) -> Sequence[int]:
     """Return which inputs of an operator may be strings that it moves or compares."""
     if op.domain == "" and op.name in _SEVERAL:

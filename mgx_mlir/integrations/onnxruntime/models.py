@@ -171,7 +171,7 @@ def of_signature(signature: Signature, source: str) -> Model:
     groups = {g.name for g in (*signature.input_groups, *signature.output_groups)}
     if groups - {p.name for p in (*signature.inputs, *signature.outputs)}:
         raise InvalidArgument("a compiled program of sequences has no session", location=source)
-    ins, outs = map(arg, signature.inputs), map(arg, signature.outputs)
+    ins, outs = map(arg, signature.given_inputs), map(arg, signature.outputs)
     return Model(source, {}, tuple(ins), tuple(outs), (), ModelMetadata())
 
 

@@ -40,8 +40,8 @@ class MgxPredictor:
         signature = self.program.signature
         if signature.input_groups or signature.output_groups:
             raise UsageError("the inputs and outputs expected tensors, got sequences")
-        firsts = {p.dims[0] for p in signature.inputs if p.dims}
-        if not all(p.dims for p in signature.inputs) or len(firsts) != 1:
+        firsts = {p.dims[0] for p in signature.given_inputs if p.dims}
+        if not all(p.dims for p in signature.given_inputs) or len(firsts) != 1:
             raise UsageError("the inputs expected rows: a first dim that all of them share")
         first = firsts.pop()
         self._size = first if first >= 0 else None
@@ -50,7 +50,7 @@ class MgxPredictor:
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         """Return the outputs of a batch by name, and the columns that are kept."""
-        feed = {p.name: self._array(p, batch) for p in self.program.signature.inputs}
+        feed = {p.name: self._array(p, batch) for p in self.program.signature.given_inputs}
         rows = len(next(iter(feed.values())))
         found = {n: batch[n] for n in self._keep}
         names = self.program.output_names

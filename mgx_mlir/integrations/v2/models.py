@@ -104,7 +104,7 @@ class ServedModel:
         signature = program.signature
         if signature.input_groups or signature.output_groups:
             raise FileError("inputs and outputs expected tensors", location=str(entry.path))
-        for p in (*signature.inputs, *signature.outputs):
+        for p in (*signature.given_inputs, *signature.outputs):
             if not datatype_of(p):
                 raise FileError(
                     f"the protocol has no type for '{p.name}'", location=str(entry.path)
@@ -118,13 +118,13 @@ class ServedModel:
 
     def _has_open_rows(self) -> bool:
         signature = self.program.signature
-        return all(p.dims[:1] == (-1,) for p in (*signature.inputs, *signature.outputs))
+        return all(p.dims[:1] == (-1,) for p in (*signature.given_inputs, *signature.outputs))
 
     def warm_up(self) -> float:
         """Load the code and run it once; seconds."""
         start = time.perf_counter()
         feed: dict[str, np.ndarray] = {}
-        for p in self.program.signature.inputs:
+        for p in self.program.signature.given_inputs:
             ranges = p.ranges or (DimRange(),) * len(p.dims)
             dims = [d if d >= 0 else max(1, r.min) for d, r in zip(p.dims, ranges, strict=True)]
             kind = object if p.text else DTYPES[datatype_of(p)]

@@ -10,7 +10,10 @@ refuse(
     "BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch", domain=MS,
     why="a search over the outputs of a model that it holds; run that model in a loop",
 )  # fmt: skip
-refuse("Tokenizer", domain=MS, why="strings")
+refuse(
+    "Tokenizer", domain=MS,
+    why="strings that do not follow from inputs of the model by moves and operators of strings",
+)  # fmt: skip
 refuse("Snpe", "EPContext", domain=MS, why="a payload for another runtime")
 refuse("DequantizeBFP", "QuantizeBFP", domain=MS, why="block floating point of one device")
 refuse("SparseToDenseMatMul", domain=MS, why="sparse tensors")

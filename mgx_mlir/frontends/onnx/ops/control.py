@@ -1,4 +1,4 @@
-"""Control flow: If, Loop, Scan. Their graphs become regions; what they capture stays outside."""
+"""Control flow: Loop, Scan. Their graphs become regions; what they capture stays outside."""
 
 from __future__ import annotations
 
@@ -15,41 +15,30 @@ from mgx_mlir.core.op import OPS, is_a
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.views import Identity
 from mgx_mlir.frontends import limits
-from mgx_mlir.frontends.branches import joined_types, same_count
 from mgx_mlir.frontends.extents import extents, spread
 from mgx_mlir.frontends.helpers import (
     axis_in,
     concat,
     convert,
-    require,
-    single,
     transpose,
     unsqueeze,
     zeros,
 )
-from mgx_mlir.frontends.onnx.alternatives import Choice
 from mgx_mlir.frontends.onnx.appended import appended, without
 from mgx_mlir.frontends.onnx.node import Node
-from mgx_mlir.frontends.onnx.ranks import (
-    Axes,
-    axes_left_out,
-    keep_axes,
-    outside,
-    passed_on,
-    said_by_extents,
-    sizes_in,
-)
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.structures import (
     TENSOR,
     Joined,
     OpenList,
     TensorList,
+    Texts,
     build,
     describe,
     form_of,
     tensors,
 )
+from mgx_mlir.frontends.onnx.texts import numbered
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.values import Held, HostValue, Value, has_failed
 from mgx_mlir.programs.build import Builder
@@ -58,111 +47,6 @@ _MOST = 1 << 20  # iterations of a loop whose results state how many there are
 _UNROLLED = 1 << 15  # nodes that a loop becomes which is written out
 _TRIES = 16  # each makes more of the carried dims dynamic
 _FLAGS = (TensorType(INT64, ()), TensorType(BOOL, ()))  # the iteration number, the condition
-
-
-# ---- If ------------------------------------------------------------------------------------------
-
-
-@onnx_op("If", since=1)
-def if_op(
-    b: Builder,
-    node: Node,
-    cond: Value,
-    *,
-    then_branch: onnx.GraphProto,
-    else_branch: onnx.GraphProto,
-) -> tuple[Any, ...]:
-    """Import the branch that a condition known now picks in place.
-
-    Of branches that differ in rank the one that the rest of the model can be read with.
-    """
-    known = b.const(single(b, cond, "condition"))
-    if known is not None:
-        return tuple(node.inline(then_branch if bool(known) else else_branch))
-    graphs = (then_branch, else_branch)
-    if not all(node.settle(g) for g in graphs):
-        return node.failed()
-    mark = b.remembered()
-    draft = OPS["if"](cond, [], results=[]).operation
-    found: list[list[Any]] = []
-    yields: list[list[Any]] = []
-    for graph, region in zip(graphs, draft.regions, strict=True):
-        with ir.InsertionPoint(region.blocks.append()):
-            found.append(node.inline(graph))
-            if has_failed(found[-1]):
-                draft.erase()
-                return node.failed()
-            yields.append(tensors(found[-1]))
-            OPS["yield"](yields[-1])
-    same_count(found)
-    forms = [form_of(v) for v in found[0]]
-    for i, (form, other) in enumerate(zip(forms, map(form_of, found[1]), strict=True)):
-        if form != other:
-            raise NotSupported(f"output {i} that is {describe(form)} or {describe(other)}")
-    axes: list[Axes] = []
-    if any(TensorType.of(a).rank != TensorType.of(c).rank for a, c in zip(*yields, strict=True)):
-        choice = node.taken()
-        if choice in (Choice.THEN, Choice.ELSE):
-            draft.erase()
-            b.forget(mark)  # of values whose memory others will have
-            holds = choice is Choice.THEN
-            return _only(b, node, single(b, cond, "condition"), graphs, holds)
-        left_out = axes_left_out(yields)
-        if left_out is None:
-            problem = _ranks_differ(b, single(b, cond, "condition"), yields)
-            draft.erase()
-            b.forget(mark)
-            raise problem
-        node.importer.ones.strict |= choice is Choice.BOTH
-        low, axes = left_out
-        if passed_on(yields[low], yields[1 - low], axes):
-            whole = [outside(v) for v in yields[1 - low]]
-            draft.erase()
-            b.forget(mark)
-            said = single(b, cond, "condition")
-            said = b.not_(said) if low else said
-            # values of their own: marks are those of the result
-            kept = [
-                said_by_extents(b, b.identity(v), a, said) for v, a in zip(whole, axes, strict=True)
-            ]
-            return tuple(node.without_ones(v, a) for v, a in zip(kept, axes, strict=True))
-        keep_axes(b, draft.regions, low, axes)
-        yields = [list(r.blocks[0].operations[-1].operands) for r in draft.regions]
-    types = joined_types(yields)
-    made = OPS["if"](cond, [], results=types).operation
-    for old, new in zip(draft.regions, made.regions, strict=True):
-        old.blocks[0].append_to(new)
-    draft.erase()
-    for result, value in zip(made.results, yields[0], strict=True):
-        node.mark(result, node.kind(value))
-    results = list(made.results)
-    if axes:
-        results = [node.without_ones(v, a) if a else v for v, a in zip(results, axes, strict=True)]
-    return tuple(build(forms, results))
-
-
-def _ranks_differ(b: Builder, cond: Value, yields: Sequence[Sequence[Value]]) -> NotSupported:
-    ranks = [[TensorType.of(v).rank for v in found] for found in yields]
-    output = next(i for i, (a, c) in enumerate(zip(*ranks, strict=True)) if a != c)
-    text = f"output {output} of rank {ranks[0][output]} or {ranks[1][output]}"
-    names = sizes_in(b, cond)
-    if names:
-        text += f", which dim {names} of the inputs decides: give it a size"
-    return NotSupported(text)
-
-
-def _only(
-    b: Builder, node: Node, cond: Value, graphs: Sequence[onnx.GraphProto], holds: bool
-) -> tuple[Any, ...]:
-    """Return what one branch gives; a run that would take the other one ends with an error."""
-    found = node.inline(graphs[0] if holds else graphs[1])
-    if has_failed(found):
-        return node.failed()
-    said = cond if holds else b.op("not", cond)
-    word = "true" if holds else "false"
-    expected = f"a condition that is {word}: what the other branch gives has another rank"
-    made = [require(b, v, said, expected) for v in tensors(found)]
-    return tuple(build([form_of(v) for v in found], made))
 
 
 # ---- Loop ----------------------------------------------------------------------------------------
@@ -195,7 +79,10 @@ def loop(
         TensorType(t, (1,) * _rank(v)) for t, v in zip((INT64, BOOL), body.input, strict=False)
     ]
 
-    forms = [form_of(v) for v in carried]
+    table = node.importer.text_table
+    kept, strings = numbered(b, carried, table)
+    forms = [form_of(v) for v in kept]
+    scanned: set[int] = set()
     listed = any(form != TENSOR for form in forms)
     if listed and (known := _known_trips(b, count, going)) * len(body.node) <= _UNROLLED:
         return _unrolled(b, node, known, cond is not None, carried, body, flags)
@@ -205,9 +92,16 @@ def loop(
 
     def inside(arguments: Sequence[ir.Value]) -> list[Any]:
         number, again, *rest = arguments
-        found = node.inline(body, [number, again, *build(forms, rest)])
+        held = [Texts(v, table) if i in strings else v for i, v in enumerate(build(forms, rest))]
+        found = node.inline(body, [number, again, *held])
         if has_failed(found):
             return found
+        found, made = numbered(b, found, table)
+        states = {i - 1 for i in made if i <= len(forms)}
+        if states != strings:
+            wrong = min(states ^ strings)
+            raise ModelError(f"carried value {wrong} is strings before or after the body, not both")
+        scanned.update(i - 1 for i in made if i > len(forms))
         if cond is None:
             found[0] = again  # without a condition the body's own is not looked at
         for i, (form, v) in enumerate(zip(forms, found[1:], strict=False)):
@@ -218,11 +112,12 @@ def loop(
                 )
         return tensors(found)
 
-    found = counted_loop(b, node, count, going, tensors(carried), inside, flags)
+    found = counted_loop(b, node, count, going, tensors(kept), inside, flags)
     if found is None:
         return node.failed()
     scans = len(body.output) - 1 - len(forms)
-    return tuple(build([*forms, *[TENSOR] * scans], found))
+    made = build([*forms, *[TENSOR] * scans], found)
+    return tuple(Texts(v, table) if i in strings | scanned else v for i, v in enumerate(made))
 
 
 def _stacked(

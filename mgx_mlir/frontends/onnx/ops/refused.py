@@ -7,7 +7,8 @@ from mgx_mlir.frontends.onnx.registry import refuse
 ML = "ai.onnx.ml"
 
 refuse(
-    "RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit", domain="", why="strings",
+    "RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit", domain="",
+    why="strings that do not follow from inputs of the model by moves and operators of strings",
 )  # fmt: skip
 refuse(
     "ImageDecoder", domain="",

@@ -76,4 +76,4 @@ def _write_code(
         write_parameters(weights, compiled.params)
         say(f"Writing: {weights}")
     device = "hip" if choice.target == "gpu" else "local-task"
-    print(run_line(path, weights, device, list(compiled.signature.inputs)))
+    print(run_line(path, weights, device, list(compiled.signature.given_inputs)))

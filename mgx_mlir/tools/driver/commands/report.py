@@ -204,8 +204,8 @@ def _subtitle(choice: TargetChoice, compiled: CompiledProgram) -> str:
     parts += [a for a in choice.archs if a is not None]
     if choice.emulate:
         parts.append("emulated, with the times of this machine's processor")
-    shapes = ", ".join(f"{p.name}: {p}" for p in compiled.signature.inputs[:4])
-    more = " ..." if len(compiled.signature.inputs) > 4 else ""
+    shapes = ", ".join(f"{p.name}: {p}" for p in compiled.signature.given_inputs[:4])
+    more = " ..." if len(compiled.signature.given_inputs) > 4 else ""
     return f"{', '.join(parts)} · {shapes}{more}"
 
 

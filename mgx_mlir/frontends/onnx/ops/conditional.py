@@ -1,0 +1,162 @@
+"""If: the branches become regions; where the condition is known, one of them stands in place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import onnx
+
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import OPS
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.frontends.branches import joined_types, same_count
+from mgx_mlir.frontends.helpers import require, single
+from mgx_mlir.frontends.onnx.alternatives import Choice
+from mgx_mlir.frontends.onnx.node import Node
+from mgx_mlir.frontends.onnx.ranks import (
+    Axes,
+    axes_left_out,
+    keep_axes,
+    outside,
+    passed_on,
+    said_by_extents,
+    sizes_in,
+)
+from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.onnx.structures import Texts, build, describe, form_of, tensors
+from mgx_mlir.frontends.onnx.texts import numbered
+from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.values import Value, has_failed
+from mgx_mlir.programs.build import Builder
+
+
+@onnx_op("If", since=1)
+def if_op(
+    b: Builder,
+    node: Node,
+    cond: Value,
+    *,
+    then_branch: onnx.GraphProto,
+    else_branch: onnx.GraphProto,
+) -> tuple[Any, ...]:
+    """Import the branch that a condition known now picks in place.
+
+    Of branches that differ in rank the one that the rest of the model can be read with. Strings
+    leave a branch as numbers in the table of the program's strings.
+    """
+    known = b.const(single(b, cond, "condition"))
+    if known is not None:
+        return tuple(node.inline(then_branch if bool(known) else else_branch))
+    texts: dict[int, int] = {}
+    found = _of_tensors(b, node, cond, (then_branch, else_branch), texts)
+    if has_failed(found):
+        return found
+    table = node.importer.text_table
+    return tuple(Texts(v, table) if i in texts else v for i, v in enumerate(found))
+
+
+def _branch(b: Builder, node: Node, graph: onnx.GraphProto, texts: dict[int, int]) -> list[Any]:
+    """Import a branch, strings as numbers; count in `texts` how many branches give strings."""
+    found, strings = numbered(b, node.inline(graph), node.importer.text_table)
+    for i in strings:
+        texts[i] = texts.get(i, 0) + 1
+    return found
+
+
+def _of_tensors(
+    b: Builder,
+    node: Node,
+    cond: Value,
+    graphs: tuple[onnx.GraphProto, onnx.GraphProto],
+    texts: dict[int, int],
+) -> tuple[Any, ...]:
+    """Return the results of an If, with numbers in place of strings."""
+    if not all(node.settle(g) for g in graphs):
+        return node.failed()
+    mark = b.remembered()
+    draft = OPS["if"](cond, [], results=[]).operation
+    found: list[list[Any]] = []
+    yields: list[list[Any]] = []
+    for graph, region in zip(graphs, draft.regions, strict=True):
+        with ir.InsertionPoint(region.blocks.append()):
+            found.append(_branch(b, node, graph, texts))
+            if has_failed(found[-1]):
+                draft.erase()
+                return node.failed()
+            yields.append(tensors(found[-1]))
+            OPS["yield"](yields[-1])
+    same_count(found)
+    for i, count in texts.items():
+        if count < len(graphs):
+            draft.erase()
+            raise ModelError(f"output {i} expected strings of both branches, got numbers of one")
+    forms = [form_of(v) for v in found[0]]
+    for i, (form, other) in enumerate(zip(forms, map(form_of, found[1]), strict=True)):
+        if form != other:
+            raise NotSupported(f"output {i} that is {describe(form)} or {describe(other)}")
+    axes: list[Axes] = []
+    if any(TensorType.of(a).rank != TensorType.of(c).rank for a, c in zip(*yields, strict=True)):
+        choice = node.taken()
+        if choice in (Choice.THEN, Choice.ELSE):
+            draft.erase()
+            b.forget(mark)  # of values whose memory others will have
+            holds = choice is Choice.THEN
+            return _only(b, node, single(b, cond, "condition"), graphs[0 if holds else 1], holds)
+        left_out = axes_left_out(yields)
+        if left_out is None:
+            problem = _ranks_differ(b, single(b, cond, "condition"), yields)
+            draft.erase()
+            b.forget(mark)
+            raise problem
+        node.importer.ones.strict |= choice is Choice.BOTH
+        low, axes = left_out
+        if passed_on(yields[low], yields[1 - low], axes):
+            whole = [outside(v) for v in yields[1 - low]]
+            draft.erase()
+            b.forget(mark)
+            said = single(b, cond, "condition")
+            said = b.not_(said) if low else said
+            # values of their own: marks are those of the result
+            kept = [
+                said_by_extents(b, b.identity(v), a, said) for v, a in zip(whole, axes, strict=True)
+            ]
+            return tuple(node.without_ones(v, a) for v, a in zip(kept, axes, strict=True))
+        keep_axes(b, draft.regions, low, axes)
+        yields = [list(r.blocks[0].operations[-1].operands) for r in draft.regions]
+    types = joined_types(yields)
+    made = OPS["if"](cond, [], results=types).operation
+    for old, new in zip(draft.regions, made.regions, strict=True):
+        old.blocks[0].append_to(new)
+    draft.erase()
+    for result, value in zip(made.results, yields[0], strict=True):
+        node.mark(result, node.kind(value))
+    results = list(made.results)
+    if axes:
+        results = [node.without_ones(v, a) if a else v for v, a in zip(results, axes, strict=True)]
+    return tuple(build(forms, results))
+
+
+def _ranks_differ(b: Builder, cond: Value, yields: Sequence[Sequence[Value]]) -> NotSupported:
+    ranks = [[TensorType.of(v).rank for v in found] for found in yields]
+    output = next(i for i, (a, c) in enumerate(zip(*ranks, strict=True)) if a != c)
+    text = f"output {output} of rank {ranks[0][output]} or {ranks[1][output]}"
+    names = sizes_in(b, cond)
+    if names:
+        text += f", which dim {names} of the inputs decides: give it a size"
+    return NotSupported(text)
+
+
+def _only(
+    b: Builder, node: Node, cond: Value, graph: onnx.GraphProto, holds: bool
+) -> tuple[Any, ...]:
+    """Return what one branch gives; a run that would take the other one ends with an error."""
+    found = _branch(b, node, graph, {})
+    if has_failed(found):
+        return node.failed()
+    said = cond if holds else b.op("not", cond)
+    word = "true" if holds else "false"
+    expected = f"a condition that is {word}: what the other branch gives has another rank"
+    made = [require(b, v, said, expected) for v in tensors(found)]
+    return tuple(build([form_of(v) for v in found], made))
