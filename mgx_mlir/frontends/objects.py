@@ -18,6 +18,7 @@ import numpy as np
 from mgx_mlir.core.errors import FileError, MgxError, UnsupportedModel, UsageError
 from mgx_mlir.core.literals import Shared, aligned_empty
 from mgx_mlir.core.names import safe_text
+from mgx_mlir.frontends.torch_bags import without_bags
 from mgx_mlir.programs.program_ir import ProgramIR
 
 _KEPT = 1024  # bytes: smaller weights stay in the message
@@ -91,6 +92,11 @@ def onnx_of_exported(model: Any) -> Any:
     """Return the ONNXProgram of a torch ExportedProgram. Raises UnsupportedModel, UsageError."""
     torch: Any = importlib.import_module("torch")  # the maker of the object has it
     require_exporter()
+    with quiet(), torch.no_grad():
+        try:
+            model = without_bags(model)
+        except Exception as e:  # torch raises of many kinds
+            raise UnsupportedModel(f"torch cannot trace the program: {first_line(e)}") from e
     with quiet(), _without_constants(model.graph), torch.no_grad():
         try:
             return torch.onnx.export(model, dynamo=True, verbose=False)

@@ -144,9 +144,10 @@ class CompiledModule:
             p.name: array_of(t) if isinstance(t, torch.Tensor) else t
             for p, t in zip(made.signature.inputs, given, strict=True)
         }
-        known = made.known_inputs(arrays)
-        ready = made.check_inputs(arrays) if known is None else known
-        return [tensor_of(a) for a in made.signature.stated(made.execute(ready))]
+        found = made.run_known(arrays)
+        if found is None:
+            found = made.execute(made.check_inputs(arrays))
+        return [tensor_of(a) for a in made.signature.stated(found)]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the program to a .mxr, and beside it how arguments and results are nested.

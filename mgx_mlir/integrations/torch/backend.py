@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter, is_
 from typing import Any
 
 import torch
@@ -21,6 +22,7 @@ from mgx_mlir.integrations.torch.graphs import Frozen, freeze, is_weight, wrappe
 from mgx_mlir.integrations.torch.options import TorchOptions
 
 log = logging.getLogger(__name__)
+_version = attrgetter("_version")
 
 # without it Dynamo leaves every LSTM, GRU and RNN out of its graphs
 torch._dynamo.config.allow_rnn = True
@@ -42,7 +44,7 @@ def mgx(
     refuse_gradients(example_inputs)
     specialise_floats(gm)
     counters.graphs += 1
-    return Graph(gm, example_inputs, chosen)
+    return Graph(gm, example_inputs, chosen).function()
 
 
 def refuse_gradients(examples: Sequence[Any]) -> None:
@@ -84,17 +86,29 @@ class Graph:
         self._written: set[int] = set()
         self._seen: set[int] = set()
         self._made: list[tuple[Weights, Call]] = []
-        self._use(*self._compile(examples))
+        self._compile(examples)
 
-    def __call__(self, *args: Any) -> Sequence[Any]:
-        """Run on the graph's arguments, weights among them. Errors: RunError."""
-        return self._call(args) if self._holds(args) else self._other(args)(args)
+    def function(self) -> Callable[..., Sequence[Any]]:
+        """Return the function of the graph's arguments, weights among them. Errors: RunError.
 
-    def _use(self, weights: Weights, call: Call) -> Call:
-        self._holds, self._call = weights.check(), call.function()
-        return call
+        A call of it is one frame where the weights are those of the last call: what each costs
+        is a part of every call of the model.
+        """
+        now = _short(*self._made[-1])
 
-    def _other(self, args: Sequence[Any]) -> Call:
+        def mgx_graph(*args: Any) -> Sequence[Any]:
+            nonlocal now
+            pick, tensors, tracked, version, run = now  # at once: there may be several threads
+            # versions only grow, so that their sum says whether one did
+            if all(map(is_, pick(args), tensors)) and sum(map(_version, tracked)) == version:
+                return run(args)
+            weights, call = self._other(args)
+            now = _short(weights, call)
+            return call(args)
+
+        return mgx_graph
+
+    def _other(self, args: Sequence[Any]) -> tuple[Weights, Call]:
         """Return the call for other weights than those of the last one."""
         for weights, call in self._made:
             if weights.are(args):
@@ -109,8 +123,8 @@ class Graph:
                     self._seen |= set(changed)
                     self._made.remove((weights, call))
                     break
-                return self._use(weights, call)
-        return self._use(*self._compile(args))
+                return weights, call
+        return self._compile(args)
 
     def _compile(self, args: Sequence[Any]) -> tuple[Weights, Call]:
         frozen = self._frozen(args)
@@ -142,6 +156,11 @@ class Graph:
             from mgx_mlir.integrations.torch.fallback import with_eager
 
             return with_eager(frozen, self._options, self._target, e)
+
+
+def _short(weights: Weights, call: Call) -> tuple[Any, ...]:
+    """Return what a call compares and runs."""
+    return weights.given(), weights.tensors, weights.tracked, weights.version, call.function()
 
 
 def _target_of(examples: Sequence[Any]) -> str:

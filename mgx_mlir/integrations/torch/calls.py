@@ -3,53 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import attrgetter, is_
+from operator import is_, itemgetter
 from typing import Any
 
 import numpy as np
 import torch
 
 from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
+from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import RunError
 from mgx_mlir.integrations.torch.graphs import Alias, Argument, Constant, Frozen, Output, Result
 from mgx_mlir.integrations.torch.memory import (
     OnDevice,
     array_of,
+    crosses_as_integers,
     device_tensor_of,
     tensor_of,
     wait_for_caller,
 )
 
 Run = Callable[[Sequence[Any]], list[Any]]
-_changes = attrgetter("_version")
 
 
 class Weights:
-    """The tensors that a program holds, as they were when it was compiled."""
+    """The tensors that a program holds, as they were when it was compiled.
+
+    `tracked` are those that say when they are written to, and `version` is how often they were.
+    """
 
     def __init__(self, places: Sequence[int], tensors: Sequence[torch.Tensor]) -> None:
         self.places, self.tensors = tuple(places), tuple(tensors)
-        self._tracked = [t for t in self.tensors if not t.is_inference()]
-        self._versions = [t._version for t in self._tracked]
+        self.tracked = tuple(t for t in self.tensors if not t.is_inference())
+        self._versions = [t._version for t in self.tracked]
+        self.version = sum(self._versions)
 
     def are(self, args: Sequence[Any]) -> bool:
         """Return whether a call gives these tensors."""
         return all(map(is_, [args[i] for i in self.places], self.tensors))
 
-    def check(self) -> Callable[[Sequence[Any]], bool]:
-        """Return a function that says whether a call gives these tensors, as they were."""
-        places, tensors = self.places, self.tensors
-        tracked, versions = self._tracked, self._versions
-
-        def holds(args: Sequence[Any]) -> bool:
-            given = [args[i] for i in places]
-            return all(map(is_, given, tensors)) and [*map(_changes, tracked)] == versions
-
-        return holds
+    def given(self) -> Callable[[Sequence[Any]], Sequence[Any]]:
+        """Return a function of a call's arguments: what it gives in the places of the weights."""
+        if len(self.places) > 1:
+            return itemgetter(*self.places)
+        if not self.places:
+            return lambda args: ()
+        [only] = self.places
+        return lambda args: (args[only],)
 
     def changed(self) -> tuple[int, ...]:
         """Return the places of those that were written to."""
-        versions = dict(zip(map(id, self._tracked), self._versions, strict=True))
+        versions = dict(zip(map(id, self.tracked), self._versions, strict=True))
         return tuple(
             i
             for i, t in zip(self.places, self.tensors, strict=True)
@@ -101,7 +104,8 @@ class Call:
         if len(inputs) == 1:
             [only] = inputs
             return lambda args: run((args[only],))
-        return lambda args: run([args[i] for i in inputs])
+        pick = itemgetter(*inputs) if inputs else lambda _: ()
+        return lambda args: run(pick(args))
 
     def _output(self, o: Output, args: Sequence[Any], found: Sequence[Any]) -> Any:
         if isinstance(o, Result):
@@ -143,19 +147,34 @@ class Call:
 
 def runner(made: CompiledProgram) -> Run:
     """Return the function that runs a program on tensors in the order of its inputs."""
-    check = made.signature.check_values if made.signature.values else None
     if made.target == "gpu" and isinstance(made, IreeProgram):
         return _device_runner(made)
-    execute = made.execute
-    shown = made.signature.stated
+    signature = made.signature
+    check = signature.check_values if signature.values else None
+    stated = None if signature.gives_plain_arrays else signature.stated
+    # what numpy has types for crosses in one step
+    ports = [dtypes.from_name(p.dtype).np for p in (*signature.inputs, *signature.outputs)]
+    short = stated is None and not any(crosses_as_integers(kind) for kind in ports)
+    to_tensor = torch.from_numpy if short else tensor_of
+    execute, tensor, int64 = made.execute, torch.Tensor, np.int64
+
+    def arrays_of(given: Sequence[Any]) -> list[np.ndarray]:
+        return [array_of(t) if isinstance(t, tensor) else np.asarray(t, int64) for t in given]
 
     def run(given: Sequence[Any]) -> list[Any]:
-        arrays = [
-            array_of(t) if isinstance(t, torch.Tensor) else np.asarray(t, np.int64) for t in given
-        ]
+        if short:
+            try:
+                arrays = [
+                    t.numpy() if isinstance(t, tensor) else np.asarray(t, int64) for t in given
+                ]
+            except (TypeError, RuntimeError):  # of a gradient, or negated by a flag
+                arrays = arrays_of(given)
+        else:
+            arrays = arrays_of(given)
         if check is not None:
             check(arrays)
-        return [tensor_of(a) for a in shown(execute(arrays))]
+        found = execute(arrays)
+        return [to_tensor(a) for a in (found if stated is None else stated(found))]
 
     return run
 

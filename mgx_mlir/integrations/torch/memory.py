@@ -50,6 +50,11 @@ def tensor_of(a: np.ndarray) -> torch.Tensor:
     return torch.from_numpy(a.view(through[0])).view(through[1])
 
 
+def crosses_as_integers(kind: np.dtype[Any]) -> bool:
+    """Return whether numpy lacks a type, whose tensors cross as integers."""
+    return kind in _BACK
+
+
 def dtype_of(kind: torch.dtype) -> DType:
     """Return the element type of a torch type. RunError for types that no program has."""
     if kind in _AS:
