@@ -412,7 +412,8 @@ class IreeCompiler:
                 process = subprocess.Popen(
                     [
                         *(sys.executable, worker_file.__file__, "--exec", str(os.getpid())),
-                        *(str(compiler_binary()), *asked, str(path), "-o", str(out)),
+                        *(str(compiler_binary()), *asked, worker_file.SKIP_CHECKS),
+                        *(str(path), "-o", str(out)),
                     ],
                     stdin=subprocess.DEVNULL,
                     stdout=errors,

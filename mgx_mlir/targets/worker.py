@@ -30,6 +30,9 @@ from typing import Any, BinaryIO
 
 IDLE_SECONDS = 120.0  # an idle worker gives its memory back
 SINGLE = "MGX_COMPILE_THREADS"  # 1: the compiler's passes use no threads
+# Analyses prepare to print the module, and verify it for that: a tenth of a compile. It is verified
+# as it is read; errors print an op in the generic form, which takes any.
+SKIP_CHECKS = "--mlir-print-assume-verified"
 VERIFY = "MGX_COMPILE_VERIFY"  # 1: what each of the compiler's passes made is verified
 
 
@@ -175,16 +178,17 @@ def become(parent: int, command: list[str]) -> None:
     os.execv(command[0], command)
 
 
-def _without_threads() -> None:
-    """Turn off threads inside passes: handing out small work takes a sixth of the time.
+def _set_options() -> None:
+    """Give the compiler the options that it has for a process, but none for a session.
 
-    There are many small modules, and one worker for each core. The compiler has no flag of a
-    session for it.
+    SKIP_CHECKS, and no threads inside passes where that is asked for: there are many small modules
+    then, one worker for each core, and handing out small work takes a sixth of the time.
     """
     # --exec needs no compiler
     from iree.compiler.api import ctypes_dl
 
-    ctypes_dl._initializeGlobalCL("worker", "--mlir-disable-threading")
+    single = ["--mlir-disable-threading"] if os.environ.get(SINGLE) == "1" else []
+    ctypes_dl._initializeGlobalCL("worker", SKIP_CHECKS, *single)
 
 
 def serve(lifeline: int) -> int:
@@ -196,8 +200,7 @@ def serve(lifeline: int) -> int:
         threading.Thread(target=_die_with_parent, args=(lifeline,), daemon=True).start()
     import iree.compiler.api  # --exec needs no compiler
 
-    if os.environ.get(SINGLE) == "1":
-        _without_threads()
+    _set_options()
     with _bindings().Context():
         pass  # loads the dialects once, before the first request
     send(replies, {"ready": iree.compiler.api.__name__})
