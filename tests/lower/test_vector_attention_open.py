@@ -6,7 +6,7 @@ import itertools
 from typing import Any
 
 import numpy as np
-import onnx
+import onnx.parser
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
@@ -155,3 +155,66 @@ def test_nothing(program: Any) -> None:
         assert not first.any()
         assert not second.any()
         np.testing.assert_array_equal(third, np.broadcast_to(x["column"], third.shape))
+
+
+# width, depth: of heads from one element to more than the scratch memory holds
+HEADS = ((1, 1), (7, 5), (8, 8), (64, 64), (61, 80), (100, 33), (300, 20), (20, 600), (520, 257))
+
+
+@pytest.fixture(scope="module", params=(1, 2))
+def of_any_head(request: pytest.FixtureRequest) -> tuple[Any, bytes]:
+    """Scores, a mask, and what follows the sums; the size of a head is open too."""
+    text = """<ir_version: 8, opset_import: ["": 18]>
+        g (float[b,h,m,d] q, float[b,h,n,d] k, float[b,h,n,e] v, float[m,n] mask)
+            => (float[b,h,m,e] y) <float scale = {0.125}> {
+            t = Transpose <perm = [0, 1, 3, 2]> (k) p = MatMul (q, t) s = Mul (p, scale)
+            a = Add (s, mask) c = Softmax <axis = -1> (a) o = MatMul (c, v) y = Relu (o)
+        }"""
+    model = onnx.parser.parse_model(text).SerializeToString()
+    made = mgx_mlir.compile(model, target="cpu", threads=request.param, cache=False)
+    assert not made.executable.fallbacks
+    assert len(made.executable.dispatches["main"]) == 1
+    return made, model
+
+
+def test_open_heads(of_any_head: tuple[Any, bytes]) -> None:
+    """Against float64: few queries and blocks of them, keys within and beyond a block."""
+    made, _ = of_any_head
+    rng = np.random.default_rng(4)
+    counts = itertools.cycle([(1, 40), (5, 9), (8, 8), (19, 33), (40, 300), (3, 2100), (16, 1)])
+    for width, depth in HEADS:
+        for (m, n), (b, h) in zip(itertools.islice(counts, 4), [(1, 2), (2, 1)] * 2, strict=True):
+            shapes = {"q": (b, h, m, width), "k": (b, h, n, width), "v": (b, h, n, depth)}
+            shapes |= {"mask": (m, n)}
+            x = {i: rng.standard_normal(s).astype(np.float32) for i, s in shapes.items()}
+            x["q"] /= np.float32(width**0.5)
+            x["mask"][:, 1:][rng.random((m, n - 1)) < 0.2] = -np.inf
+            wide = {i: a.astype(np.float64) for i, a in x.items()}
+            scores = wide["q"] @ wide["k"].swapaxes(-1, -2) * 0.125 + wide["mask"]
+            want = np.maximum(softmax(scores) @ wide["v"], 0)
+            [got] = made.run(x)
+            check(got, want, 3e-6, f"{m} queries, {n} keys, heads of {width} and {depth}")
+
+
+def test_special_numbers_of_open_heads(of_any_head: tuple[Any, bytes]) -> None:
+    """NaN and infinity beside and within what a vector reads past a head's end."""
+    made, model = of_any_head
+    oracle = onnxruntime.InferenceSession(model)
+    rng = np.random.default_rng(5)
+    for m, n, width, depth in ((1, 20, 5, 3), (30, 20, 5, 3), (30, 20, 300, 11)):
+        shapes = {"q": (1, 2, m, width), "k": (1, 2, n, width), "v": (1, 2, n, depth)}
+        shapes |= {"mask": (m, n)}
+        x = {i: rng.standard_normal(s).astype(np.float32) for i, s in shapes.items()}
+        x["q"][0, 0, m // 2, width - 1] = np.nan
+        x["k"][0, 1, n // 2, 0] = np.inf
+        x["v"][0, 0, n - 1, depth - 1] = np.inf
+        x["v"][0, 1, 0, 0] = np.nan
+        [want] = oracle.run(None, x)
+        assert np.isnan(want).any()
+        [got] = made.run(x)
+        check(got, want.astype(np.float64), 1e-5, f"{m} queries, {n} keys, {width} and {depth}")
+    for zero in ("b", "m", "e"):
+        sizes = {"b": 1, "h": 2, "m": 9, "n": 4, "d": 8, "e": 8} | {zero: 0}
+        dims = {"q": "bhmd", "k": "bhnd", "v": "bhne", "mask": "mn"}
+        x = {i: np.zeros([sizes[d] for d in t], np.float32) for i, t in dims.items()}
+        assert made.run(x)[0].shape == tuple(sizes[d] for d in "bhme")

@@ -14,7 +14,10 @@ from mgx_mlir.passes.lower.cpu.isa import isa_of
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
 
-TYPES = {"float": np.float32, "int32": np.int32, "float16": np.float16, "int64": np.int64}
+TYPES = {
+    "float": np.float32, "int32": np.int32, "float16": np.float16, "int64": np.int64,
+    "uint8": np.uint8, "int8": np.int8, "uint16": np.uint16, "double": np.float64,
+}  # fmt: skip
 # (type, order of the dims); those that change places are one dim, or several
 TURNED = [
     ("float", (1, 0)),
@@ -23,14 +26,18 @@ TURNED = [
     ("int32", (0, 2, 1)),
     ("int32", (2, 0, 1)),
     ("float", (0, 1, 3, 2)),
+    ("uint8", (0, 2, 3, 1)),
+    ("int8", (1, 0)),
+    ("float16", (0, 2, 1)),
+    ("uint16", (0, 3, 1, 2)),
+    ("int64", (1, 0)),
+    ("double", (0, 2, 1)),
 ]
-# other orders, and types that are not turned in registers
+# other orders, which are not turned in registers
 OTHERS = [
     ("float", (2, 1, 0)),
     ("float", (0, 2, 1, 3)),
     ("float", (3, 2, 0, 1)),
-    ("float16", (0, 2, 1)),
-    ("int64", (1, 0)),
 ]
 # the extents of four dims, of which a case takes the first ones
 SIZES = [
