@@ -288,7 +288,25 @@ class _Body:
     # ---- a panel -----------------------------------------------------------------------------
 
     def panel(self, p: Index, carried: Tiles) -> Tiles:
-        """All rows of the work-group of one panel."""
+        """All rows of the work-group of one panel: of an open number only the last is not whole."""
+        k, cut = self.k, self.cut
+        if isinstance(self.columns, int):
+            return self.panel_of(p, carried)
+        end = k.add(self.column, k.mul(p, cut.width), cut.width)
+
+        def build(masked: bool) -> Callable[[], Tiles]:
+            def made() -> Tiles:
+                self.masked = masked
+                return self.panel_of(p, carried)
+
+            return made
+
+        return k.when(
+            k.is_less(self.columns, end), build(True), build(False), [t.type for t in carried]
+        )
+
+    def panel_of(self, p: Index, carried: Tiles) -> Tiles:
+        """`panel` where it is known whether all of its columns are there."""
         k, cut = self.k, self.cut
         if not cut.block:
             return self.panel_rows(p, carried)
@@ -355,9 +373,8 @@ class _Body:
         """`packed` of an operand whose neighbours are along the depth: squares are turned."""
         k, lanes = self.k, self.lanes
         last = k.sub(self.columns, 1)
-        ragged = not isinstance(self.depth, int) or bool(self.depth % lanes)
 
-        def square(d: Index, carried: Tiles) -> Tiles:
+        def square(d: Index, ragged: bool, carried: Tiles) -> Tiles:
             out = carried[0]
             for j in range(self.vectors):
                 rows: list[ir.Value] = []
@@ -371,7 +388,7 @@ class _Body:
                     out = k.write(v, out, [k.add(d, i), j * lanes])
             return [out]
 
-        return k.loop(0, self.count, lanes, [into], square)[0]
+        return k.along(self.count, lanes, [into], square)[0]
 
     def indices(self, order: Sequence[int] | None, row: Index, column: Index) -> list[Index]:
         """Return where an operand's element is, through its transpose."""
