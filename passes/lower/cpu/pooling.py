@@ -416,7 +416,7 @@ class _Lines(_Pools):
             (total,) = k.loop(first, last, 1, [self.nothing(lanes)], tap)
             return [k.write(total, into[0], [k.add(at, shift)])]
 
-        (made,) = k.along(strip.width, lanes, [scratch], some)
+        (made,) = k.along_twice(strip.width, lanes, [scratch], some)
         return made, self.counted(0, y, first, last) if self.average else None
 
     def gathered(self, line: ir.Value, q: Index) -> ir.Value:
@@ -455,4 +455,4 @@ class _Lines(_Pools):
                 k.write(v, t, [p, r, at], masked=masked) for v, t in zip(found, into, strict=True)
             ]
 
-        return k.along(strip.count, lanes, tiles, some)
+        return k.along_twice(strip.count, lanes, tiles, some)

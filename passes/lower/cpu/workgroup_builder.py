@@ -318,6 +318,30 @@ class WorkgroupBuilder(IndexBuilder):
             [v.type for v in found],
         )
 
+    def along_twice(
+        self,
+        count: Index,
+        lanes: int,
+        carried: Sequence[ir.Value],
+        body: Callable[[Index, bool, list[ir.Value]], Sequence[ir.Value]],
+    ) -> list[ir.Value]:
+        """`along`, of a body that may be done twice at an index.
+
+        Of a count that only the run knows the last vector overlaps the one before it, and none is
+        masked but that of a count of less than one vector.
+        """
+        if isinstance(count, int):
+            return self.along(count, lanes, carried, body)
+        last = self.sub(count, lanes)
+        return self.when(
+            self.is_less(count, lanes),
+            lambda: self.loop(0, count, lanes, carried, lambda i, c: body(i, True, c)),
+            lambda: self.loop(
+                0, count, lanes, carried, lambda i, c: body(self.min(i, last), False, c)
+            ),
+            [v.type for v in carried],
+        )
+
     def when(
         self,
         condition: ir.Value,
