@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import io
 import itertools
@@ -553,7 +554,13 @@ def is_a(op: ir.Operation | ir.Block, kinds: type[Op] | tuple[type[Op], ...]) ->
 
 def names_of(*kinds: type[Op]) -> list[str]:
     """Return the names of the ops of `kinds`; a base stands for every op class below it."""
-    return [name for name, cls in _BY_NAME.items() if issubclass(cls, kinds)]
+    return list(_names_of(kinds, len(_BY_NAME)))
+
+
+@functools.cache
+def _names_of(kinds: tuple[type[Op], ...], count: int) -> tuple[str, ...]:
+    """Return the names of the ops of `kinds`, of `count` that there are by now."""
+    return tuple(name for name, cls in _BY_NAME.items() if issubclass(cls, kinds))
 
 
 def mnemonic(op: ir.Operation) -> str:

@@ -18,6 +18,10 @@ _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 # select() refuses descriptors from 1024 on, and epoll takes one of its own
 _Selector: Any = getattr(selectors, "PollSelector", selectors.SelectSelector)
 
+# seconds between two looks at a process: at its memory, which takes half a millisecond, or without
+# /proc at whether it has ended
+_LONGEST_STEP = 0.1 if HAS_PROC else 0.03
+
 Outcome = Literal["done", "timeout", "memory"]
 
 
@@ -100,7 +104,7 @@ class Watch:
                     return "memory"
             if self.timeout is not None and spent > self.timeout:
                 return "timeout"
-            step = 0.01 if spent < 1.0 else 0.03
+            step = min(1.3 * step, _LONGEST_STEP)
             if self.timeout is not None:
                 step = min(step, max(0.001, self.timeout - spent))
 
