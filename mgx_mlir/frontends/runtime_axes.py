@@ -18,6 +18,7 @@ from mgx_mlir.frontends.helpers import (
     extent,
     greater_equal,
     require,
+    require_extent,
     slice_,
     squeeze,
     unsqueeze,
@@ -100,6 +101,17 @@ def kept_dims(b: Builder, x: Value, axes: Value) -> Value:
     return squeeze(b, b.reduce_sum(picked, axes=[1]), [1])
 
 
+def _is_counted(b: Builder, v: Value | None) -> bool:
+    return v is not None and DYN not in b.dims(v)
+
+
+def _of_length(b: Builder, v: Value, n: int) -> Value:
+    """Return `v`, a row of `n`; the run ends with an error where it has another length."""
+    if _is_counted(b, v) or len(b.dims(v)) != 1:
+        return v
+    return b.reshape(require_extent(b, v, 0, n), dims=[n])
+
+
 def strided_slice(
     b: Builder,
     x: Value,
@@ -115,7 +127,12 @@ def strided_slice(
     A start before the first element: Python takes nothing backwards from it, with `clamp_start`
     it is the first element.
     """
-    rank, n = len(b.dims(x)), length(b, starts, "starts")
+    rank = len(b.dims(x))
+    stated = next((v for v in (starts, ends, axes, steps) if _is_counted(b, v)), starts)
+    assert stated is not None
+    n = length(b, stated, "starts")
+    starts, ends = _of_length(b, starts, n), _of_length(b, ends, n)
+    axes, steps = (None if v is None else _of_length(b, v, n) for v in (axes, steps))
     starts, ends = convert(b, starts, INT64), convert(b, ends, INT64)
     if steps is not None:
         moving = b.not_(compare(b, "equal", steps, 0))

@@ -183,13 +183,15 @@ def test_support_vectors(kernel):
     outputs += [(f"{n}_{k}", t) for n in "cb"
                 for k, t in (("label", T.INT64), ("scores", T.FLOAT))]  # fmt: skip
     compare_nodes(nodes, x, outputs)
-    # onnxruntime's probabilities are of an iteration that stops at 0.0025 of the answer
     nodes = [
         classifier("SVMClassifier", "p", coefficients=c[:7], vectors_per_class=[3, 4],
                    classlabels_ints=[4, 2], rho=[0.1], prob_a=[-1.5], prob_b=[0.2], **shared),
+        classifier("SVMClassifier", "q", coefficients=c, vectors_per_class=[2, 3, 2],
+                   classlabels_ints=[4, 2, 8], rho=[0.1, -0.2, 0.3], prob_a=[-1.5, -0.7, -2.0],
+                   prob_b=[0.2, -0.1, 0.0], **shared),
     ]  # fmt: skip
-    outputs = [("p_label", T.INT64), ("p_scores", T.FLOAT)]
-    compare_nodes(nodes, x, outputs, rtol=5e-3, atol=4e-3)
+    outputs = [(f"{n}_{k}", t) for n in "pq" for k, t in (("label", T.INT64), ("scores", T.FLOAT))]
+    compare_nodes(nodes, x, outputs)
 
 
 def test_features():

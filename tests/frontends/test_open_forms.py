@@ -357,3 +357,23 @@ def test_rows_of_an_extent_that_only_the_run_knows(caplog: pytest.LogCaptureFixt
     with caplog.at_level("WARNING"):
         check(data, calls)
     assert not [r for r in caplog.records if "without names" in r.getMessage()]
+
+
+def test_slice_by_bounds_of_an_open_length() -> None:
+    """The bounds are as many as the axes, although only the run knows how long they are."""
+    data = model(
+        "float[N, 3] x, int64[M] at",
+        "float[K, 3] y, float[L, 3] z",
+        """
+        axes = Constant <value_ints = [0]> ()
+        steps = Constant <value_ints = [2]> ()
+        one = Constant <value_ints = [1]> ()
+        more = Add (at, one)
+        y = Slice (x, at, more, axes)
+        z = Slice (x, at, more, axes, steps)
+        """,
+    )
+    check(data, [{"x": draw(n, 3), "at": np.array([n - 2])} for n in (5, 2)])
+    program = mgx_mlir.compile(data, "ref")
+    with pytest.raises(RunError, match="extent 1 along dim 0"):
+        program.run({"x": draw(5, 3), "at": np.array([0, 1])})

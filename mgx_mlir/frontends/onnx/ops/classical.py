@@ -16,10 +16,12 @@ from mgx_mlir.frontends.helpers import (
     convert,
     greater_equal,
     number,
+    require,
     require_extent,
     unsqueeze,
     zeros,
 )
+from mgx_mlir.frontends.onnx.coupling import coupled_probabilities
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.linear import matmul_op
 from mgx_mlir.frontends.onnx.registry import onnx_op
@@ -204,8 +206,8 @@ def svm_classifier(
         mixed[row, ends[j] : ends[j + 1]] = weights[i, ends[j] : ends[j + 1]]
     kernels = _kernel(b, node, x, vectors, kernel_type, kernel_params)
     scores = _linear(b, node, kernels, mixed, list(rho or [])[: len(pairs)])
-    if prob_a and count > 2:
-        raise NotSupported("probabilities of more than two classes")
+    if (prob_a and len(prob_a) != len(pairs)) or len(prob_b or []) != len(prob_a or []):
+        raise ModelError(f"prob_a and prob_b expected {len(pairs)} numbers each")
     won = np.zeros((len(pairs), count), np.float32)
     lost = np.zeros((len(pairs), count), np.float32)
     for row, (i, j) in enumerate(pairs):
@@ -217,18 +219,21 @@ def svm_classifier(
     )
     label = best_label(b, votes, labels, classlabels_strings)
     if prob_a:
-        both = _svm_probability(b, scores, float(prob_a[0]), float((prob_b or [0.0])[0]))
-        return label, transformed(b, both, post_transform)
+        first = _svm_probability(b, scores, prob_a, prob_b or [])
+        coupled = coupled_probabilities(b, node, first, count)
+        return label, transformed(b, coupled, post_transform)
     if count == 2:
         return label, pair_of_scores(b, scores, False, post_transform)
     return label, transformed(b, scores, post_transform)
 
 
-def _svm_probability(b: Builder, scores: Value, slope: float, added: float) -> Value:
-    """Platt's sigmoid of the one score, kept off 0 and 1; for the other class what is left."""
-    raw = b.sigmoid(b.neg(b.add(b.mul(scores, slope), added)))
-    first = b.clip(raw, number(b, 1e-7, raw), number(b, 1 - 1e-7, raw))
-    return b.concat([first, b.sub(number(b, 1, first), first)], axis=1)
+def _svm_probability(
+    b: Builder, scores: Value, slopes: Sequence[float], added: Sequence[float]
+) -> Value:
+    """Platt's sigmoid of each pair's score, kept off 0 and 1."""
+    slope, more = (b.literal(np.array(v, np.float32)) for v in (slopes, added))
+    raw = b.sigmoid(b.neg(b.add(b.mul(scores, slope), more)))
+    return b.clip(raw, number(b, 1e-7, raw), number(b, 1 - 1e-7, raw))
 
 
 # ---- features ------------------------------------------------------------------------------------
@@ -328,9 +333,10 @@ def one_hot_encoder(
     cats_strings: Sequence[str] | None = None,
     zeros: int = 1,
 ) -> Value:
-    """Return a new last axis that is 1 at the category of the element."""
-    if not zeros:
-        raise NotSupported("an error for an unknown category (zeros=0)")
+    """Return a new last axis that is 1 at the category of the element.
+
+    With `zeros` 0 a run ends with an error where an element is of no category.
+    """
     if cats_strings:
         index, categories = numbers_of(x, cats_strings)
     elif cats_int64s:
@@ -338,7 +344,12 @@ def one_hot_encoder(
     else:
         raise NotSupported("no categories")
     last = b.unsqueeze(index, axes=[len(b.dims(index))])
-    return convert(b, compare(b, "equal", last, b.literal(categories)), FLOAT)
+    hot = convert(b, compare(b, "equal", last, b.literal(categories)), FLOAT)
+    if zeros:
+        return hot
+    rank = len(b.dims(index))
+    found = b.reduce_min(b.reduce_max(hot, axes=[rank]), axes=list(range(rank)))
+    return require(b, hot, compare(b, "greater", found, 0), "elements that are of a category")
 
 
 @onnx_op("CategoryMapper", since=1, domain=ML, structures=True)
