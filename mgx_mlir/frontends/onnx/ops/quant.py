@@ -164,6 +164,7 @@ def dequantize_linear(
     s = spread(b, scale, x, axis, block_size)
     z = None if zero is None else spread(b, zero, x, axis, block_size)
     kind = b.dtype(scale)
+    to = cast_number(output_dtype) if output_dtype else kind
     if b.dtype(x).short in ("uint8", "int8", "int32") and kind is FLOAT:
         operands = [x, *(_like(b, v, x) for v in (s, z) if v is not None)]
         out = b.op("dequantizelinear", *operands)
@@ -173,8 +174,8 @@ def dequantize_linear(
         value = convert(b, x, wide)
         if z is not None:
             value = b.sub(value, convert(b, z, wide))
-        out = convert(b, b.mul(value, convert(b, s, wide)), kind)
-    return convert(b, out, cast_number(output_dtype)) if output_dtype else out
+        out = b.mul(value, convert(b, s, wide))  # rounded once, to the type of the result
+    return convert(b, out, to)
 
 
 @onnx_op("DynamicQuantizeLinear", since=11)
