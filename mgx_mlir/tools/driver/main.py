@@ -31,6 +31,7 @@ COMMANDS = {
     "completion": "print the completion of a shell",
     "doctor": "check a GPU from its kernel driver to a product of matrices",
     "env": "print versions, devices, and where the caches are",
+    "explain": "say which products of a quantised model are in 8 bits, and why other pairs stay",
     "onnx": "list the ONNX operators that can be read",
     "op": "list all operators, or print the default attributes of one",
     "params": "print the shapes of a model's inputs and outputs",

@@ -1,0 +1,151 @@
+"""Which products of a quantised model are computed in 8 bits, and why its other pairs stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mgx_mlir.compiler.settings import CompileSettings
+from mgx_mlir.compiler.stages import steps_of
+from mgx_mlir.core import literals
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import ViewOp, is_a, is_terminator, mnemonic
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.convert import Convert
+from mgx_mlir.dialects.migraphx.quant import DequantizeLinear
+from mgx_mlir.passes.analysis.constants import splat
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.quantization.sites import op_name
+from mgx_mlir.rewrite.passes import run_pipeline
+from mgx_mlir.rewrite.rewrite_trace import APPLIED, MatchTrace, op_text
+
+_STEP = "simplify-qdq"
+_PRODUCTS = ("dot", "convolution")
+_QUANTISED = ("quant_dot", "quant_convolution")
+# what would take a dequantised value as it is, by the reader
+_PATTERNS = {
+    **dict.fromkeys(_PRODUCTS, ("match_find_mx_quantizable_ops", "match_find_quantizable_ops")),
+    "pooling": ("find_pooled",),
+    "quantizelinear": ("find_quantised_again",),
+}
+
+
+@dataclass(frozen=True)
+class Stayed:
+    """A dequantised value that a target computes with in floats.
+
+    node: the source node; dtype: of its codes; weights: whether they are constant; reader, kind:
+    the source node that reads it and the op that this is; why: it is no product of the codes.
+    """
+
+    node: str
+    dtype: str
+    weights: bool
+    reader: str
+    kind: str
+    why: str
+
+    def __str__(self) -> str:
+        what = "weights" if self.weights else "values"
+        by = "a result of the program" if self.kind == "return" else f"{self.kind} '{self.reader}'"
+        return f"{self.node}: {what} of {self.dtype}, read by {by}: {self.why}"
+
+
+@dataclass(frozen=True)
+class QuantisedPairs:
+    """What becomes of the pairs of a model: products in 8 bits by name, and the pairs that stay."""
+
+    products: tuple[str, ...]
+    stayed: tuple[Stayed, ...]
+
+
+def quantised_pairs(program: ProgramIR, settings: CompileSettings) -> QuantisedPairs:
+    """Run the passes of a target up to `simplify_qdq`, and judge what is left.
+
+    The program stays as it is. A pair that is left costs a conversion in the kernel that reads it,
+    and no pass over memory of its own, where its reader is pointwise.
+    """
+    copy = program.clone()
+    steps = steps_of(settings)
+    last = max(i for i, s in enumerate(steps) if _STEP in s.replace("_", "-"))
+    wanted = frozenset(name for names in _PATTERNS.values() for name in names)
+    trace = MatchTrace(wanted)
+    run_pipeline(copy.module, steps[: last + 1], store=copy.store, trace=trace)
+    refusals = {
+        (a.name, a.op): a.outcome for a in trace.attempts if a.outcome != APPLIED
+    }  # the last one counts
+    products: list[str] = []
+    stayed: dict[Stayed, None] = {}
+    with copy.ctx, copy.store.active():
+        for op in _ops(copy.module.operation):
+            if mnemonic(op) in _QUANTISED:
+                products.append(op_name(op))
+            if not is_a(op, DequantizeLinear) or _is_sum(op.operands[0]):
+                continue
+            if splat(op.operands[0]) is not None:  # a limit, of a pair that became a clip
+                continue
+            source = op.operands[0]
+            kind, constant = TensorType.of(source).dtype.mlir, _is_constant(source)
+            for reader in _readers(op.results[0]):
+                name = "return" if is_terminator(reader) else mnemonic(reader)
+                found = Stayed(
+                    op_name(op), kind, constant, op_name(reader), name, _why(reader, name, refusals)
+                )
+                stayed[found] = None
+    return QuantisedPairs(tuple(products), tuple(stayed))
+
+
+def _why(reader: ir.Operation, name: str, refusals: dict[tuple[str, str], str]) -> str:
+    text = op_text(reader)
+    for each in reversed(_PATTERNS.get(name, ())):
+        found = refusals.get((each, text))
+        if found is not None:
+            return found
+    if name == "return":
+        return "results are floats"
+    return "it has no form in 8 bits, and is computed in floats"
+
+
+def _ops(root: ir.Operation) -> Iterator[ir.Operation]:
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name.startswith("migraphx."):
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    root.walk(visit)
+    return iter(found)
+
+
+def _behind(value: ir.Value) -> ir.Value:
+    """Return what a value is a view of."""
+    while not isinstance(value.owner, ir.Block) and is_a(value.owner, (ViewOp, Convert)):
+        if not len(value.owner.operation.operands):
+            return value
+        value = value.owner.operation.operands[0]
+    return value
+
+
+def _is_sum(codes: ir.Value) -> bool:
+    """Return whether the sums of a product in 8 bits are dequantised."""
+    owner = _behind(codes).owner
+    return not isinstance(owner, ir.Block) and (
+        TensorType.of(codes).dtype.bits == 32 and not literals.is_literal(owner)
+    )
+
+
+def _is_constant(codes: ir.Value) -> bool:
+    owner = _behind(codes).owner
+    return not isinstance(owner, ir.Block) and literals.is_literal(owner)
+
+
+def _readers(value: ir.Value) -> Iterator[ir.Operation]:
+    """Return the ops that read a value, through views."""
+    for use in value.uses:
+        op = use.owner.operation
+        if not is_terminator(op) and is_a(op, (ViewOp, Convert)):
+            if use.operand_number == 0:
+                yield from _readers(op.results[0])
+        else:
+            yield op

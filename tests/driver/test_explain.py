@@ -1,0 +1,59 @@
+"""mgx-driver explain: each pair that stays is told with its reason, and no other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mgx_mlir.compiler.settings import CompileSettings
+from mgx_mlir.debug.quantised_pairs import quantised_pairs
+from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer
+from mgx_mlir.tools.driver.main import main
+from tests.quantization import test_makers as makers
+
+
+def lines(capsys: pytest.CaptureFixture[str], path: Path, *options: str) -> list[str]:
+    assert main(["explain", str(path), *options]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_reasons_on_a_processor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "net.onnx"
+    net, _ = makers.nncf_convolutions()
+    path.write_bytes(net.model().SerializeToString())
+    first, *stay = lines(capsys, path, "--cpu")
+    assert first == "2 products in 8 bits, 4 pairs that stay"
+    said = "\n".join(stay)
+    # activations of a scale by channel, ahead of a depthwise convolution
+    assert said.count("read by convolution") == 2
+    assert "values of ui8" in said
+    assert "weights of i8" in said
+    assert said.count("the input's scale is not one number") == 2
+    assert said.count("read by add") == 2
+
+
+def test_all_products_are_in_8_bits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "net.onnx"
+    net, _ = makers.nncf_attention()
+    path.write_bytes(net.model().SerializeToString())
+    assert lines(capsys, path, "--cpu") == ["4 products in 8 bits, 0 pairs that stay"]
+
+
+def test_a_program_stays_as_it_is_and_targets_differ() -> None:
+    net, _ = makers.tflite_activations()
+    program = parse_onnx_buffer(net.model().SerializeToString())
+    before = program.text()
+    found = quantised_pairs(program, CompileSettings("cpu"))
+    assert program.text() == before
+    assert not found.products
+    whys = {s.kind: s.why for s in found.stayed}
+    assert whys["pooling"] == "mode average computes between the steps"
+    assert whys["return"] == "results are floats"
+    assert {s.kind for s in found.stayed} == {"mul", "sigmoid", "pooling", "return"}
+    # pairs that follow each other become clips for a GPU
+    net, _ = makers.nncf_convolutions()
+    program = parse_onnx_buffer(net.model().SerializeToString())
+    on_gpu = quantised_pairs(program, CompileSettings("gpu", "gfx942"))
+    assert len(on_gpu.products) == 3
+    assert all(s.reader != s.node for s in on_gpu.stayed)
