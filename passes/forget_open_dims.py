@@ -174,9 +174,9 @@ class _Function:
             return b.op("multibroadcast", [x, *refs], results=[out])
         refs = scope.covering(out.dims, TensorType.of(x))
         if refs is not None:
-            if all(TensorType.of(v).rank < out.rank for v in refs):  # none has the other dims
-                fixed = [1 if is_named(d) else d for d in out.dims]
-                refs.append(b.op("multibroadcast", [b.literal(0, out.dtype)], out_lens=fixed))
+            fixed = [1 if is_named(d) else d for d in out.dims]
+            if not refs or not _have(fixed, [x, *refs]):  # the open dims alone are told
+                refs = [*refs, b.op("multibroadcast", [b.literal(0, out.dtype)], out_lens=fixed)]
             return b.op("multibroadcast", [x, *refs], results=[out])
         if is_a(op.parent, Kernel):
             raise _Unstated
@@ -298,6 +298,13 @@ class _Function:
             for region in op.regions:
                 for inner in region.blocks:
                     self._check(inner)
+
+
+def _have(fixed: Sequence[int], values: Sequence[ir.Value]) -> bool:
+    """Return whether each of these extents is that of a value, counted from the last."""
+    kinds = [TensorType.of(v).dims for v in values]
+    found = [{d[-i] for d in kinds if len(d) >= i} for i in range(1, len(fixed) + 1)]
+    return all(d in (1, *held) for d, held in zip(reversed(fixed), found, strict=True))
 
 
 def _inlined(op: ir.Operation) -> list[ir.Operation]:

@@ -75,6 +75,24 @@ def test_lookups_side_by_side_keep_names() -> None:
         np.testing.assert_array_equal(got, table[where])
 
 
+def test_a_broadcast_to_a_named_and_a_fixed_dim() -> None:
+    """What has the open dim does not have the fixed one too."""
+    graph = onnx.parser.parse_graph(
+        "g (float[N,3] x, int64[M,1] i) => (float[N,3] y) {"
+        " s = Shape <start = 0, end = 1> (i) t = Constant <value_ints = [3]> ()"
+        " d = Concat <axis = 0> (s, t) one = Constant <value = float[1,1] {1}> ()"
+        " o = Expand (one, d) y = ScatterND (x, i, o) }"
+    )
+    opsets = [onnx.helper.make_opsetid("", 18)]
+    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    program = mgx_mlir.compile(model.SerializeToString(), target="cpu", cache=False)
+    assert program.stats.unnamed_open_dims is None
+    x = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
+    (got,) = program.run({"x": x, "i": np.array([[2], [0]])})
+    x[[2, 0]] = 1
+    np.testing.assert_array_equal(got, x)
+
+
 def test_names_are_given_up_before_other_flags_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     """A refused kernel is compiled once with names and once without: each set costs a compile."""
     tried: list[str] = []

@@ -285,7 +285,7 @@ def interleaved(rows: Sequence[ir.Value]) -> list[ir.Value]:
     """
     count = len(rows)
     both = [i // 2 + i % 2 * count for i in range(2 * count)]
-    found = list(rows)
+    found: list[ir.Value] = list(rows)
     for _ in range(count.bit_length() - 1):
         found = [
             vector.ShuffleOp(a, b, order).result

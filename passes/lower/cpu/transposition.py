@@ -176,5 +176,6 @@ def _transposed(lines: list[ir.Value]) -> list[ir.Value]:
 
 def _lanes_of_quarter(element: ir.Type) -> int:
     """Return the lanes that shuffles are made by: of 128 bits, of 64-bit elements of twice that."""
-    bits = element.width
-    return 4 if bits == 64 else 128 // bits
+    if not isinstance(element, ir.IntegerType | ir.FloatType):
+        return 4
+    return 4 if element.width == 64 else 128 // element.width

@@ -88,6 +88,16 @@ class ReductionOp(ir.OpView):
         ip: ir.InsertionPoint | None = None,
     ) -> None: ...
 
+class FromElementsOp(ir.OpView):
+    def __init__(
+        self,
+        dest: ir.Type,
+        elements: Sequence[ir.Value],
+        *,
+        loc: ir.Location | None = None,
+        ip: ir.InsertionPoint | None = None,
+    ) -> None: ...
+
 class ShuffleOp(ir.OpView):
     def __init__(
         self,
