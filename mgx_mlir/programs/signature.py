@@ -219,7 +219,13 @@ class Signature:
         if VALUES in main.attributes:
             rules = _rules(json.loads(ir.StringAttr(main.attributes[VALUES]).value))
         return Signature(
-            tuple(ins), tuple(outs), *groups_of(main), (), rules, texts_of(main), steps_of(main)
+            tuple(ins),
+            tuple(outs),
+            *groups_of(main),
+            (),
+            rules,
+            texts_of(main),
+            steps=steps_of(main),
         )
 
     def to_json(self) -> dict[str, Any]:
