@@ -6,46 +6,22 @@ torch.onnx writes a loop over the bags, with slices of lengths that only a run k
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 # its modes, by number
 _SUM, _MEAN = 0, 1
 
 
-def without_bags(model: Any) -> Any:
-    """Return an ExportedProgram without EmbeddingBag; the program itself where it has none."""
-    nodes = [n for n in model.graph.nodes if _is_bag(n)]
-    if not nodes:
-        return model
-    with _written_out(nodes):
-        return model.run_decompositions({})
-
-
-def _is_bag(node: Any) -> bool:
-    packet = getattr(node.target, "overloadpacket", None)
-    return str(packet) in ("aten.embedding_bag", "aten._embedding_bag_forward_only",
-                           "aten._embedding_bag")  # fmt: skip
-
-
-@contextmanager
-def _written_out(nodes: list[Any]) -> Iterator[None]:
-    """Have nodes call `bags` or `equal_bags` meanwhile, which a trace goes through."""
-    before = [(n, n.target, n.args, n.kwargs) for n in nodes]
-    try:
-        for node in nodes:
-            given = dict(zip(_NAMES, node.args, strict=False)) | dict(node.kwargs)
-            weight, indices = given.pop("weight"), given.pop("indices")
-            offsets = given.pop("offsets")
-            size = None if given.get("include_last_offset") else _size(indices, offsets)
-            node.target = bags if size is None else equal_bags
-            node.args = (weight, indices, offsets if size is None else size)
-            node.kwargs = {k: given[k] for k in _KEPT if k in given}
-        yield
-    finally:
-        for node, target, args, kwargs in before:
-            node.target, node.args, node.kwargs = target, args, kwargs
+def written_bag(node: Any) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+    """Return the function that a node of EmbeddingBag is, and its arguments."""
+    given = dict(zip(_NAMES, node.args, strict=False)) | dict(node.kwargs)
+    weight, indices, offsets = (given.pop(n) for n in _NAMES[:3])
+    size = None if given.get("include_last_offset") else _size(indices, offsets)
+    more = {k: given[k] for k in _KEPT if k in given}
+    if size is None:
+        return bags, (weight, indices, offsets), more
+    return equal_bags, (weight, indices, size), more
 
 
 _NAMES = ("weight", "indices", "offsets", "scale_grad_by_freq", "mode", "sparse",
@@ -61,14 +37,9 @@ def _size(indices: Any, offsets: Any) -> int | None:
         return None
     end, flat = (getattr(a, "meta", {}).get("val", a) for a in (offsets.args[1], indices))
     count = getattr(flat, "shape", (None,))[0]
-    known = end == count
-    return offsets.args[2] if isinstance(known, bool) and known else _same(end, count, offsets)
-
-
-def _same(end: Any, count: Any, offsets: Any) -> int | None:
-    """Return the step where two symbolic sizes are one expression."""
-    parts = [getattr(getattr(n, "node", None), "expr", n) for n in (end, count)]
-    return offsets.args[2] if parts[0] == parts[1] else None
+    # symbols by their expressions: to compare them would add a guard
+    end, count = (getattr(getattr(n, "node", None), "expr", n) for n in (end, count))
+    return offsets.args[2] if end == count else None
 
 
 def equal_bags(

@@ -81,8 +81,8 @@ def _unsupported(graph: fx.GraphModule) -> dict[fx.Node, str]:
     known: dict[_Kind, str] = {}
     found: dict[fx.Node, str] = {}
     for node in graph.graph.nodes:
-        if not _is_operator(node):
-            continue
+        if not _is_operator(node) or node.meta.get("val") is None:
+            continue  # a check of the trace gives nothing
         kind = _kind(node)
         if kind not in known:
             known[kind] = _problem(graph, node)
