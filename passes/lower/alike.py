@@ -148,17 +148,9 @@ def _described(x: Expr | None, known: _Numbers) -> Hashable | None:
             return None
         return ("view", x.type, x.map, _fixed(x.extents), x.make is None, source)
     if isinstance(x, Leaf):
-        return ("leaf", x.type, x.value.type, _constant(x.value), known.of(x.value))
+        return ("leaf", x.type, x.value.type, known.of(x.value))  # its numbers are an input
     return None
 
 
 def _fixed(extents: list[int | ir.Value]) -> Hashable:
     return tuple(d if isinstance(d, int) else "?" for d in extents)
-
-
-def _constant(v: ir.Value) -> Hashable:
-    """Return the attribute that holds a constant; empty for other values."""
-    owner = v.owner
-    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
-        return ()
-    return owner.attributes["value"]

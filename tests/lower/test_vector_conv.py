@@ -109,10 +109,10 @@ def _vector_kernels(model: bytes, *, fast_math: bool = True) -> int:
     lowered = lower_to_linalg(program, LowerOptions("cpu", fast_math=fast_math))
     ctx = new_context()
     ctx.allow_unregistered_dialects = True
-    names = re.findall(
-        r'sym_name = "(kernel_dispatch_\w+)"', str(ir.Module.parse(lowered.bytecode, ctx))
+    launches = re.findall(
+        r"entry_points = \[@(kernel_dispatch_\w+)::", str(ir.Module.parse(lowered.bytecode, ctx))
     )
-    return sum(not name.endswith("_copy") for name in set(names))
+    return sum(not name.endswith("_copy") for name in launches)
 
 
 # ---- drawing -------------------------------------------------------------------------------------

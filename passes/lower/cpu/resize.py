@@ -53,7 +53,7 @@ def lower(
         return None
     axes = axes_of(op, (x, target), e)
     changed = [i for i, a in enumerate(axes) if not a.unchanged()]
-    if any(a.given is not None or 0 in (a.length, a.extent) for a in axes if a is not None):
+    if any(a.given is not None or 0 in (a.length, a.extent) for a in axes):
         return None
     if not changed or changed[-1] - changed[0] > 1:
         return None
