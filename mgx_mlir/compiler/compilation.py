@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-from mgx_mlir.compiler.alike import alike_dims
+from mgx_mlir.compiler.alike import FUNCTION, alike_dims
 from mgx_mlir.compiler.caches_in_place import caches_of, in_place
 from mgx_mlir.compiler.compiled import CompileStats, IreeProgram
 from mgx_mlir.compiler.dumps import show_compiled, show_lowered
@@ -136,7 +136,9 @@ class Compilation:
             s.target, regions, arch, s.tuning.vector_kernels, tiles,
             lambda product, _: products.get(product), s.fast_math, plainer or {},
         )  # fmt: skip
-        lowered = lower_to_linalg(program, options, self.variants)
+        # those of ordinary calls
+        listed = FUNCTION if FUNCTION in self.variants else "main"
+        lowered = lower_to_linalg(program, options, self.variants, listed)
         self.stats.lowering_s = (self.stats.lowering_s or 0.0) + time.perf_counter() - start
         return lowered
 

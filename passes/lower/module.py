@@ -72,9 +72,11 @@ def _inside(outer: MutableMapping[ir.Value, T]) -> ChainMap[ir.Value, T]:
 class ModuleLowering(LoweringContext):
     """Lowers programs to the functions of one module; use `lower_to_linalg`."""
 
-    def __init__(self, programs: Mapping[str, ProgramIR], options: LowerOptions) -> None:
+    def __init__(
+        self, programs: Mapping[str, ProgramIR], options: LowerOptions, listed: str
+    ) -> None:
         super().__init__(options)
-        self.programs = programs
+        self.programs, self.listed = programs, listed
         self.params: dict[str, np.ndarray] = {}
         self.kernels: list[KernelInfo] = []
         self._settled: set[ir.Value] = set()  # what kernels read again after they yield it
@@ -98,7 +100,8 @@ class ModuleLowering(LoweringContext):
             for name, program in self.programs.items():
                 with program.store.active():
                     self._function(name, program.main())
-                kernels = kernels or self.kernels
+                if name == self.listed:
+                    kernels = self.kernels
                 self.kernels = []
             self._drop_unread()
             outline_kernels(self.module)
@@ -549,12 +552,14 @@ def lower_to_linalg(
     program: ProgramIR,
     options: LowerOptions | None = None,
     variants: Mapping[str, ProgramIR] | None = None,
+    listed: str = "main",
 ) -> Lowered:
     """Lower a program to linalg on tensors, as the function @main.
 
     `variants` are the same program for some sizes, in the same context; each is a function of its
-    name beside @main, and weights that they share are there once. Raises CompileError naming every
-    op without a lowering, with its source node. The programs are not changed.
+    name beside @main, and weights that they share are there once. `listed`: the function whose
+    kernels are listed. Raises CompileError naming every op without a lowering, with its source
+    node. The programs are not changed.
     """
     # start-up: the lowering is loaded where a kernel is judged
     from mgx_mlir.passes.lower import families
@@ -563,4 +568,4 @@ def lower_to_linalg(
     programs = {"main": program, **(variants or {})}
     options = options or LowerOptions()
     with kernels_for(isa_of(options.arch) if options.target == "cpu" else None):
-        return ModuleLowering(programs, options).run()
+        return ModuleLowering(programs, options, listed).run()
