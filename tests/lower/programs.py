@@ -103,10 +103,10 @@ class Programs:
 
 
 def kernels_of(lowered: Lowered) -> int:
-    """How many vector kernels there are."""
+    """How many vector kernels are launched; those that are alike share their code."""
     ctx = new_context()
     ctx.allow_unregistered_dialects = True
-    return str(ir.Module.parse(lowered.bytecode, ctx)).count('"flow.executable"')
+    return str(ir.Module.parse(lowered.bytecode, ctx)).count('"flow.dispatch"(')
 
 
 def execute(lowered: Lowered, inputs: Sequence[np.ndarray], threads: int = 1) -> list[np.ndarray]:
