@@ -1,7 +1,6 @@
 """What a cold compile costs on the cpu target: CPU seconds by stage, and peak memory.
 
     python benchmarks/compile_time.py resnet50.onnx bert_base.onnx --passes --json out.json
-    python benchmarks/compile_time.py bert_base.onnx --open
 
 Each model is compiled in a process of its own, without the cache. CPU seconds stand on a busy
 machine, which seconds of the clock do not. "start" is Python with the package imported; "IREE" is
@@ -24,7 +23,7 @@ from benchmarks.measure import run_measured, write_json  # noqa: E402
 
 STAGES = ("start", "import", "passes", "lowering", "iree", "rest")
 
-# runs in a process of its own: argv is the model and the fixed dims as JSON, or null
+# runs in a process of its own: argv is the model
 COMPILE = """
 import json, resource, sys, time
 import mgx_mlir
@@ -63,9 +62,7 @@ def timed_pass(step, module):
             by_pass[str(step)] = by_pass.get(str(step), 0.0) + own() - start
 passes.run_pass = timed_pass
 
-fixed = json.loads(sys.argv[2])
-options = {} if fixed is None else {"dim_params": fixed}
-program = mgx_mlir.compile(sys.argv[1], target="cpu", threads=1, **options)
+program = mgx_mlir.compile(sys.argv[1], target="cpu", threads=1)
 from mgx_mlir.targets.child import shared_compiler
 shared_compiler().close()
 seconds["rest"] = own() - sum(seconds.values())
@@ -79,10 +76,10 @@ print(json.dumps({
 """
 
 
-def compiled(model: Path, fixed: dict[str, int] | None = None) -> dict[str, Any]:
+def compiled(model: Path) -> dict[str, Any]:
     """Compile in a fresh process: CPU seconds by stage and by pass, kernels, peaks in bytes."""
     ran = run_measured(
-        [sys.executable, "-c", COMPILE, str(model.resolve()), json.dumps(fixed)],
+        [sys.executable, "-c", COMPILE, str(model.resolve())],
         environment={"MGX_CACHE": "0", "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": ""},
         cwd=ROOT,
     )
@@ -96,12 +93,12 @@ def row(name: str, found: dict[str, Any]) -> str:
     seconds = found["seconds"]
     cells = [f"{seconds[stage]:.1f}" for stage in STAGES]
     total = f"**{sum(seconds.values()):.1f}**"
-    return " | ".join(["|", name, *cells, total, f"{found['peak'] / 1e6:.0f}", "|"])[2:]
+    return "| " + " | ".join([name, *cells, total, f"{found['peak'] / 1e6:.0f}"]) + " |"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print a row for each model."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("models", nargs="+", type=Path, help="ONNX files")
     parser.add_argument("--passes", action="store_true", help="the longest passes of each")
     parser.add_argument("--json", type=Path, help="write all figures to a file")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import onnx
@@ -31,7 +32,7 @@ class Net:
         self.nodes: list[onnx.NodeProto] = []
         self.weights: list[onnx.TensorProto] = []
 
-    def op(self, kind: str, *operands: str | np.ndarray | float, **attributes: object) -> str:
+    def op(self, kind: str, *operands: str | np.ndarray | float, **attributes: Any) -> str:
         names = [o if isinstance(o, str) else self.const(o) for o in operands]
         name = f"n{len(self.nodes)}"
         self.nodes.append(helper.make_node(kind, names, [name], **attributes))
@@ -152,7 +153,7 @@ def test_results(name: str) -> None:
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     [want] = session.run(None, {"x": x})
     [got] = mgx_mlir.compile(model, target="cpu", threads=1, cache=False).run({"x": x})
-    np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
+    np.testing.assert_allclose(got, np.asarray(want), rtol=2e-5, atol=2e-5)
 
 
 def test_layers_share() -> None:
