@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from mgx_mlir.core.errors import MgxError, ModelError, UnsupportedModel
+from mgx_mlir.core.errors import MgxError, ModelError, ShapeError, UnsupportedModel
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.names import safe_name
 
@@ -58,6 +58,26 @@ class Problems:
         self.errors.append(
             type(e)(safe_name(e.message), location=where, notes=map(safe_name, e.notes))
         )
+
+    def noted(self) -> int:
+        """Return how many problems there are, for the functions below."""
+        return len(self.errors) + sum(self._unsupported.values())
+
+    def of_the_model_since(self, noted: int) -> bool:
+        """Return whether all problems since `noted` are errors of the model: none is ours."""
+        count = self.noted() - noted
+        last = self.errors[len(self.errors) - count :] if count else []
+        return len(last) == count > 0 and all(
+            type(e) in (ModelError, ShapeError) and not e.message.startswith(UNCHECKED)
+            for e in last
+        )
+
+    def take_since(self, noted: int) -> list[MgxError]:
+        """Return the problems since `noted`, all of the model, which are noted no more."""
+        count = self.noted() - noted
+        taken = self.errors[len(self.errors) - count :]
+        del self.errors[len(self.errors) - count :]
+        return taken
 
     def raise_all(self) -> None:
         """Raise everything collected as one error; nothing collected, nothing raised."""

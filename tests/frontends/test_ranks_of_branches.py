@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 import pytest
-from onnx import parser
+from onnx import helper, parser
 
 import mgx_mlir
 from mgx_mlir.core.errors import ModelError, RunError, UnsupportedModel
@@ -131,3 +131,26 @@ def test_ranks_that_nothing_joins() -> None:
     flat = SQUEEZE.replace("Squeeze(x, last)", "Reshape(x, last)")
     with pytest.raises(UnsupportedModel, match=r"output 0 of rank 1 or 3, which dim 'n'.*decides"):
         mgx_mlir.compile(either("y = Identity(z)", flat), "ref", cache=False)
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_a_branch_that_does_not_fit_the_sizes(target: str) -> None:
+    """With fixed dims a branch for other sizes is no model; the run that takes it has an error."""
+    then, other = (
+        parser.parse_graph(t)
+        for t in (
+            "t () => (float[1, 4] y) { a = Constant <value_ints = [0]> () s = Squeeze (x, a) "
+            "y = Unsqueeze (s, a) }",
+            "e () => (float[1, 4] z) { b = Constant <value_ints = [0]> () z = ReduceSum (x, b) }",
+        )
+    )
+    graph = parser.parse_graph("g (float[N, 4] x, bool c) => (float[M, 4] r) { k = Identity (c) }")
+    graph.node.append(helper.make_node("If", ["k"], ["r"], then_branch=then, else_branch=other))
+    opsets = [helper.make_opsetid("", 18)]
+    data = helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+    program = mgx_mlir.compile(data, target, map_input_dims={"x": [2, 4]}, cache=False)
+    x = np.arange(8, dtype=np.float32).reshape(2, 4)
+    (got,) = program.run({"x": x, "c": np.array(False)})
+    np.testing.assert_array_equal(got, x.sum(0, keepdims=True))
+    with pytest.raises(RunError, match=r"condition that is false: in the other branch .*Squeeze"):
+        program.run({"x": x, "c": np.array(True)})

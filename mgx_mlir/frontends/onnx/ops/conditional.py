@@ -79,14 +79,22 @@ def _of_tensors(
     draft = OPS["if"](cond, [], results=[]).operation
     found: list[list[Any]] = []
     yields: list[list[Any]] = []
-    for graph, region in zip(graphs, draft.regions, strict=True):
+    problems = node.importer.problems
+    for i, (graph, region) in enumerate(zip(graphs, draft.regions, strict=True)):
+        noted = problems.noted()
         with ir.InsertionPoint(region.blocks.append()):
             found.append(_branch(b, node, graph, texts))
-            if has_failed(found[-1]):
-                draft.erase()
-                return node.failed()
-            yields.append(tensors(found[-1]))
-            OPS["yield"](yields[-1])
+            if not has_failed(found[-1]):
+                yields.append(tensors(found[-1]))
+                OPS["yield"](yields[-1])
+                continue
+        wrong = problems.of_the_model_since(noted)
+        draft.erase()
+        if not wrong:
+            return node.failed()
+        b.forget(mark)
+        texts.clear()
+        return _without(b, node, cond, graphs[1 - i], i == 1, noted, texts)
     same_count(found)
     for i, count in texts.items():
         if count < len(graphs):
@@ -138,6 +146,29 @@ def _of_tensors(
     return tuple(build(forms, results))
 
 
+def _without(
+    b: Builder,
+    node: Node,
+    cond: Value,
+    graph: onnx.GraphProto,
+    holds: bool,
+    noted: int,
+    texts: dict[int, int],
+) -> tuple[Any, ...]:
+    """Return what the other branch of one gives that is wrong, as one for other sizes may be.
+
+    The problems of the wrong one, those since `noted`, are those of a run that would take it.
+    """
+    problems = node.importer.problems
+    first = problems.take_since(noted)
+    where = str(first[0].location).removeprefix(f"{problems.source}: ")
+    why = f"in the other branch {where}: {first[0].message}"
+    found = _only(b, node, single(b, cond, "condition"), graph, holds, why, texts)
+    if has_failed(found):
+        problems.errors.extend(first)
+    return found
+
+
 def _ranks_differ(b: Builder, cond: Value, yields: Sequence[Sequence[Value]]) -> NotSupported:
     ranks = [[TensorType.of(v).rank for v in found] for found in yields]
     output = next(i for i, (a, c) in enumerate(zip(*ranks, strict=True)) if a != c)
@@ -149,14 +180,20 @@ def _ranks_differ(b: Builder, cond: Value, yields: Sequence[Sequence[Value]]) ->
 
 
 def _only(
-    b: Builder, node: Node, cond: Value, graph: onnx.GraphProto, holds: bool
+    b: Builder,
+    node: Node,
+    cond: Value,
+    graph: onnx.GraphProto,
+    holds: bool,
+    why: str = "what the other branch gives has another rank",
+    texts: dict[int, int] | None = None,
 ) -> tuple[Any, ...]:
     """Return what one branch gives; a run that would take the other one ends with an error."""
-    found = _branch(b, node, graph, {})
+    found = _branch(b, node, graph, {} if texts is None else texts)
     if has_failed(found):
         return node.failed()
     said = cond if holds else b.op("not", cond)
     word = "true" if holds else "false"
-    expected = f"a condition that is {word}: what the other branch gives has another rank"
+    expected = f"a condition that is {word}: {why}"
     made = [require(b, v, said, expected) for v in tensors(found)]
     return tuple(build([form_of(v) for v in found], made))
