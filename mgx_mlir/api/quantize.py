@@ -67,6 +67,7 @@ def quantize_int8(
     max_error: float | None = None,
     metric: Metric | None = None,
     least: float = 0.0,
+    kept_type: str | None = None,
     samples: int | None = None,
     ranges: KnownRanges | None = None,
     evaluate: Any = None,
@@ -86,7 +87,8 @@ def quantize_int8(
     products of two activations too. keep: names of source nodes that stay as they are.
     max_error: the most sensitive products stay as they are until the outputs change by no more
     than this part of their root mean square; metric, least: or until the metric of the outputs of
-    the samples reaches `least`. ranges: those of an earlier call, in place of samples.
+    the samples reaches `least`. kept_type: "fp16" or "bf16", in which those stay, where that is
+    enough. ranges: those of an earlier call, in place of samples.
     evaluate: samples that max_error, metric and sensitivity are of (the first 16 of the
     calibration). sensitivity: measure what each product loses, also where nothing else asks for it.
     progress: called with the number of samples that are done.
@@ -102,7 +104,7 @@ def quantize_int8(
     )  # fmt: skip
     options = Options(
         scheme, _names(ins_names), computed_operands, tuple(keep), method, percentile, max_error,
-        metric, least, samples, evaluate,
+        metric, least, _kept_dtype(kept_type), samples, evaluate,
     )  # fmt: skip
     return _in_8_bits(prog, t, calibration, options, ranges, progress, sensitivity)
 
@@ -118,6 +120,7 @@ def quantize_fp8(
     max_error: float | None = None,
     metric: Metric | None = None,
     least: float = 0.0,
+    kept_type: str | None = None,
     samples: int | None = None,
     ranges: KnownRanges | None = None,
     evaluate: Any = None,
@@ -131,7 +134,7 @@ def quantize_fp8(
     """
     options = Options(
         Scheme(_fp8()), _OPS, computed_operands, tuple(keep), method, 99.99, max_error, metric,
-        least, samples, evaluate,
+        least, _kept_dtype(kept_type), samples, evaluate,
     )  # fmt: skip
     return _in_8_bits(prog, t, calibration, options, ranges, progress, sensitivity)
 
@@ -181,6 +184,13 @@ def quantize_int4_weights(
 
 def _fp8() -> DType:
     return dtypes.FP8E4M3FN
+
+
+def _kept_dtype(name: str | None) -> DType | None:
+    known = {"fp16": dtypes.HALF, "bf16": dtypes.BF16}
+    if name is not None and name not in known:
+        raise UsageError(f"kept_type expected {' or '.join(known)}, got {name!r}")
+    return None if name is None else known[name]
 
 
 def _names(ins_names: Sequence[str]) -> tuple[str, ...]:

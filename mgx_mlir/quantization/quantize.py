@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 import mgx_mlir.passes  # noqa: F401  (declares the passes)
 from mgx_mlir.compiler.compile import compile
+from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.quantization.calibrate import Calibration, Progress, calibrate, outputs_of
@@ -20,7 +21,7 @@ from mgx_mlir.quantization.samples import Sample, samples
 from mgx_mlir.quantization.scales import KnownRanges
 from mgx_mlir.quantization.sensitivity import Sensitivity, sensitivities
 from mgx_mlir.quantization.sites import OPS, LeftOut, Place, left_out, sites
-from mgx_mlir.quantization.twins import in_8_bits
+from mgx_mlir.quantization.twins import in_8_bits, in_floats
 from mgx_mlir.rewrite.passes import run_pipeline
 
 # what is quantised already stays quantised: constants of it are not folded
@@ -38,7 +39,8 @@ class Options:
     how ranges are chosen (`Observer.range`). max_error: products stay wide, the most sensitive
     first, until the root mean square of what the outputs change by is at most this part of the
     outputs' own; metric, least: or until `metric` of the outputs of the held samples is at least
-    `least`. samples: how many are read. evaluate: the samples that errors and the metric are of,
+    `least`. kept_dtype: what products stay in for that, where it is enough; None: as they are.
+    samples: how many are read. evaluate: the samples that errors and the metric are of,
     in place of the held ones of the calibration.
     """
 
@@ -51,6 +53,7 @@ class Options:
     max_error: float | None = None
     metric: Metric | None = None
     least: float = 0.0
+    kept_dtype: DType | None = None
     samples: int | None = None
     evaluate: object = None
 
@@ -162,8 +165,10 @@ def quantised(
         narrow = in_8_bits(chosen.scheme, by_place, seen)
         ranked = sensitivities(base, wanted, narrow, judge.samples, runs_on(target))
         if seeks:
-            kept, error = _kept(base, chosen, by_place, seen, judge, ranked, runs_on(target))
-    made = rewritten(base, chosen, by_place, seen, {*chosen.keep, *kept})
+            search = _Search(base, chosen, by_place, seen, judge, runs_on(target))
+            kept, error = search.fewest(ranked)
+            chosen = search.options
+    made = rewritten(base, chosen, by_place, seen, kept)
     names = [s.name for s in wanted if s.name not in kept]
     others = left_out(base, chosen.ops, computed_operands=chosen.computed_operands)
     return Quantised(made, names, kept, known, ranked, error, others)
@@ -186,16 +191,26 @@ def rewritten(
     options: Options,
     ranges: dict[Place, Range],
     seen: Calibration | None,
-    keep: Collection[str],
+    kept: Collection[str],
 ) -> ProgramIR:
-    """Copy a prepared program with its products quantised, but for those that are kept."""
+    """Copy a prepared program with its products quantised, but for those that stay.
+
+    Those in `kept` stay in `options.kept_dtype`, those in `options.keep` as they are.
+    """
     copy = base.clone()
     found = sites(copy, options.ops, computed_operands=options.computed_operands)
+    narrower = None if options.kept_dtype is None else in_floats(options.kept_dtype)
     with copy.ctx, copy.store.active():
         quantiser = Quantiser(options.scheme, ranges, seen)
         for site in found:
-            if site.name not in keep:
+            if site.name in options.keep:
+                continue
+            if site.name not in kept:
                 quantiser.apply(site)
+            elif narrower is not None:
+                result = site.op.results[0]
+                made = narrower(site)
+                result.replace_all_uses_with(made)
     run_pipeline(copy.module, ["dead_code_elimination"], store=copy.store)
     copy.prune_store()
     return copy
@@ -206,33 +221,45 @@ def runs_on(target: str) -> str:
     return "ref" if target == "ref" else "cpu"
 
 
-def _kept(
-    base: ProgramIR,
-    options: Options,
-    ranges: dict[Place, Range],
-    seen: Calibration | None,
-    judge: _Judge,
-    ranked: Sequence[Sensitivity],
-    target: str,
-) -> tuple[list[str], float | None]:
-    """Return the fewest products, the most sensitive ones, that must stay for the wanted error."""
-    order = [s.name for s in sorted(ranked, key=lambda s: s.sqnr)]
-    judged: dict[int, tuple[bool, float]] = {}
+@dataclass
+class _Search:
+    """The search for the fewest products that must stay for the wanted error."""
 
-    def holds(count: int) -> bool:
-        if count not in judged:
-            made = rewritten(base, options, ranges, seen, {*options.keep, *order[:count]})
-            judged[count] = judge.of(options, outputs_of(made, target, judge.samples))
-        return judged[count][0]
+    base: ProgramIR
+    options: Options
+    ranges: dict[Place, Range]
+    seen: Calibration | None
+    judge: _Judge
+    target: str
 
-    low, high = 0, len(order)
-    if not holds(0):
-        while high - low > 1:  # `low` does not hold; all of them wide does
-            middle = (low + high) // 2
-            low, high = (low, middle) if holds(middle) else (middle, high)
-    else:
-        high = 0
-    return order[:high], judged[high][1] if high in judged else 0.0
+    def fewest(self, ranked: Sequence[Sensitivity]) -> tuple[list[str], float | None]:
+        """Return their names, the most sensitive first, and what the samples give then.
+
+        Where they are not enough in `kept_dtype`, all of them, they stay as they are, and the
+        options say so.
+        """
+        order = [s.name for s in sorted(ranked, key=lambda s: s.sqnr)]
+        if self.options.kept_dtype is not None and not self._judged(order)[0]:
+            self.options = replace(self.options, kept_dtype=None)
+        judged: dict[int, tuple[bool, float]] = {}
+
+        def holds(count: int) -> bool:
+            if count not in judged:
+                judged[count] = self._judged(order[:count])
+            return judged[count][0]
+
+        low, high = 0, len(order)
+        if not holds(0):
+            while high - low > 1:  # `low` does not hold; all of them wide does
+                middle = (low + high) // 2
+                low, high = (low, middle) if holds(middle) else (middle, high)
+        else:
+            high = 0
+        return order[:high], judged[high][1] if high in judged else 0.0
+
+    def _judged(self, kept: Collection[str]) -> tuple[bool, float]:
+        made = rewritten(self.base, self.options, self.ranges, self.seen, kept)
+        return self.judge.of(self.options, outputs_of(made, self.target, self.judge.samples))
 
 
 def relative_error(got: Any, want: Any) -> float:

@@ -217,6 +217,26 @@ def test_products_are_kept_until_the_error_is_met() -> None:
     assert all(10 < s.sqnr < 80 and 0.99 < s.cosine <= 1 for s in ranked)
 
 
+@pytest.mark.parametrize("kind", ["bf16", "fp16"])
+def test_products_stay_in_16_bits_where_that_is_enough(kind: str) -> None:
+    """The most sensitive ones; f32 where 16 bits themselves are off by more."""
+    p = migraphx.parse_onnx_buffer(net())
+    migraphx.quantize_int8(p, REF, SAMPLES)
+    want = by_onnxruntime(net(), SAMPLES[0])
+    whole = off(run(p, REF, SAMPLES[0]), want)
+    for error, narrow in ((0.7 * whole, True), (1e-6, False)):
+        p = migraphx.parse_onnx_buffer(net())
+        found = migraphx.quantize_int8(p, REF, SAMPLES, max_error=error, kept_type=kind)
+        assert found.kept
+        assert off(run(p, REF, SAMPLES[0]), want) <= 1.05 * error
+        name = "half_type" if kind == "fp16" else "bf16_type"
+        text = str(p)
+        products = [line for line in text.splitlines() if " dot(" in line or "convolution[" in line]
+        assert sum(f"-> {name}" in line for line in products) == (len(found.kept) if narrow else 0)
+    with pytest.raises(UsageError, match="kept_type expected fp16 or bf16, got 'f32'"):
+        migraphx.quantize_int8(p, REF, SAMPLES, max_error=0.1, kept_type="f32")
+
+
 def test_a_metric_of_the_users() -> None:
     wants = [by_onnxruntime(net(), s).argmax(-1) for s in SAMPLES]
 

@@ -36,7 +36,7 @@ _NEED_REPORT = ("--iterations", "--gpu", "--threads", "--arch", "--disable-fast-
                 "--remove-qdq-pairs", "--kernel-boundaries", "--emulate", "--no-cache",
                 "--timeout")  # fmt: skip
 _IN_8_BITS = (
-    *("--keep", "--max-error", "--ranges", "--save-ranges", "--save-table"),
+    *("--keep", "--max-error", "--kept-type", "--ranges", "--save-ranges", "--save-table"),
     "--computed-operands",
 )
 _IN_INT8 = (
@@ -56,6 +56,12 @@ def _share(text: str) -> float:
     if found > 1:
         raise ValueError("a number from 0 to 1")
     return found
+
+
+def _float_type(text: str) -> str:
+    if text not in ("fp16", "bf16"):
+        raise ValueError("fp16 or bf16")
+    return text
 
 
 def _number(text: str) -> float:
@@ -87,6 +93,8 @@ CHOICES = tuple(
         (("--max-error",), "with --int8 and --fp8: the most sensitive products stay as they are "
          "until the outputs change by no more than this part of their root mean square", "PART",
          "", tolerance),
+        (("--kept-type",), "with --max-error and --least: fp16 or bf16, in which the products stay "
+         "where that is enough", "TYPE", "", _float_type),
         (("--group-size",), "with --int4-weights: weights of a dot's column that share a scale "
          "(default 32; 0: all of a tensor)", "N", "", number(0)),
         (("--ranges",), "with --int8 and --fp8: ranges of activations that --save-ranges wrote, or "
@@ -180,6 +188,7 @@ def quantised(
             "samples": args.get("--samples"),
             "computed_operands": "--computed-operands" in args,
             "max_error": args.get("--max-error"),
+            "kept_type": args.get("--kept-type"),
             "sensitivity": "--report" in args,
             "evaluate": evaluate,
         }
