@@ -44,3 +44,18 @@ func.func @dims_of_none(%x: tensor<?x8xf32>, %w: tensor<4x8xf32>) -> (tensor<?x8
   %5 = "migraphx.reduce_sum"(%4) {axes = array<i64: 1>} : (tensor<?x4x8xf32>) -> tensor<?x1x8xf32>
   return %0, %5 : tensor<?x8xf32>, tensor<?x1x8xf32>
 }
+
+// -----
+
+// A value of lower rank has the open dim, and a literal the other dims.
+// CHECK-LABEL: @row_of_lower_rank
+// CHECK: %[[ONES:.*]] = "migraphx.multibroadcast"({{.*}}out_lens = array<i64: 1, 1, 1, 1>
+// CHECK: "migraphx.multibroadcast"({{.*}}%[[ONES]]) {{.*}} -> tensor<1x1x1x?xi64>
+func.func @row_of_lower_rank(%x: tensor<1xi64>, %n: tensor<?xi64>) -> tensor<1x1x1x?xi64> {
+  %one = "migraphx.literal"() {value = dense<1> : tensor<1x1x1x1xi64>} : () -> tensor<1x1x1x1xi64>
+  %m = "migraphx.max"(%x, %x) : (tensor<1xi64>, tensor<1xi64>) -> tensor<1xi64>
+  %0 = "migraphx.multibroadcast"(%n, %one) : (tensor<?xi64>, tensor<1x1x1x1xi64>) -> tensor<1x1x1x?xi64>
+  %1 = "migraphx.multibroadcast"(%m, %n, %one) : (tensor<1xi64>, tensor<?xi64>, tensor<1x1x1x1xi64>) -> tensor<1x1x1x?xi64>
+  %2 = "migraphx.sub"(%0, %1) : (tensor<1x1x1x?xi64>, tensor<1x1x1x?xi64>) -> tensor<1x1x1x?xi64>
+  return %2 : tensor<1x1x1x?xi64>
+}

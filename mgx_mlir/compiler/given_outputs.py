@@ -86,8 +86,8 @@ def caches_of(
 
 def is_same(a: np.ndarray | None, b: np.ndarray) -> bool:
     """Return whether two arrays are the same elements in the same memory, without gaps."""
-    if a is b and a.flags.carray:
-        return a.nbytes > 0
+    if a is b and b.flags.carray:
+        return b.nbytes > 0
     if a is None or a.shape != b.shape or a.dtype != b.dtype or not b.nbytes:
         return False
     plain = a.flags.c_contiguous and b.flags.c_contiguous and b.flags.writeable
