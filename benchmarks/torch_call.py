@@ -1,4 +1,4 @@
-"""What a call of a compiled torch module costs beyond its program: `python -m benchmarks.torch_call`.
+"""What a call of a compiled torch module costs beyond its program: `-m benchmarks.torch_call`.
 
 CPU microseconds, one thread, ten `nn.Linear` of 32 with ReLU. Each line is the best of many rounds;
 a round makes 100 calls of one way, and the ways take turns. "within a call" is the program as a
