@@ -50,9 +50,9 @@ def test_equal_dims_have_a_function_of_their_own() -> None:
         x, z = _draw(*shapes)
         for _ in range(3):  # calls at shapes that came before are prepared
             assert program.function_for([x, z]) == function
-            np.testing.assert_allclose(program.run([x, z])[0], np.exp(x + z), rtol=1e-6)
+            np.testing.assert_allclose(program.run({"x": x, "z": z})[0], np.exp(x + z), rtol=1e-6)
     with pytest.raises(mgx_mlir.MgxError):
-        program.run(_draw((4, 5), (3, 5)))
+        program.run(dict(zip("xz", _draw((4, 5), (3, 5)), strict=True)))
 
 
 @pytest.mark.skipif(isa_of("host") is None, reason="the backend fuses by itself")
@@ -72,7 +72,9 @@ def test_sizes_of_weights() -> None:
     for shape, function in (((5, 3), FUNCTION), ((0, 3), FUNCTION), ((5, 1), "main")):
         [x] = _draw(shape)
         assert program.function_for([x]) == function
-        np.testing.assert_allclose(program.run([x])[0], session.run(None, {"x": x})[0], rtol=1e-6)
+        np.testing.assert_allclose(
+            program.run({"x": x})[0], session.run(None, {"x": x})[0], rtol=1e-6
+        )
 
 
 def test_what_equal_dims_make_equal_in_turn() -> None:
@@ -111,6 +113,6 @@ def test_files_and_caches_keep_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert again.signature.variants == first.signature.variants
     x, z = _draw((3, 4), (3, 4))
     assert again.function_for([x, z]) == FUNCTION
-    np.testing.assert_array_equal(again.run([x, z])[0], first.run([x, z])[0])
+    np.testing.assert_array_equal(again.run({"x": x, "z": z})[0], first.run({"x": x, "z": z})[0])
     for given in (first.signature, Signature((), ())):
         assert Signature.from_json(given.to_json()) == given
