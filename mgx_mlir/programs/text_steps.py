@@ -77,7 +77,7 @@ def run_steps(steps: Sequence[TextStep], given: Mapping[str, object]) -> dict[st
             made = _STEPS[step.op](*operands, **step.attributes)
         except (ValueError, IndexError, TypeError, OverflowError) as e:
             raise RunError(f"{step.op} of '{step.outputs[0]}': {e}") from None
-        results = made if isinstance(made, tuple) else (made,)
+        results: list[Any] = list(made) if isinstance(made, tuple) else [made]  # pyright: ignore
         values.update(zip(step.outputs, results, strict=False))
     return values
 
@@ -226,7 +226,7 @@ def _string_split(
     most = -1 if maxsplit is None else maxsplit
     words = x.reshape(-1).tolist()
     if delimiter:
-        rows = [s.split(delimiter, most) if s else [] for s in words]
+        rows: list[list[str]] = [s.split(delimiter, most) if s else [] for s in words]
     else:
         rows = [s.strip().split(None, most) for s in words]
     counts = np.array([len(r) for r in rows], np.int64).reshape(x.shape)

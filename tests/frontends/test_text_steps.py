@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, parser
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper, parser
 
 import mgx_mlir
 from mgx_mlir.core.errors import RunError
@@ -41,7 +41,7 @@ def model(
     """Return a model; the first letter of an input's or output's name is its type."""
     ints = {"minus": [-1], "one": [1], "first": [0], "both": [0, 1]}
     initial = [helper.make_tensor(n, TensorProto.INT64, [len(v)], v) for n, v in ints.items()]
-    initial.append(helper.make_tensor("word", TensorProto.STRING, [1], [b"-"]))
+    initial.append(numpy_helper.from_array(np.array(["-"], object), "word"))
     graph = helper.make_graph(
         list(nodes),
         "g",
@@ -56,7 +56,7 @@ def model(
 
 def check(data: bytes, calls: Sequence[Mapping[str, np.ndarray]], target: str = "ref") -> Any:
     """Compile once, run each call, and compare with onnxruntime."""
-    oracle = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    oracle: Any = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
     program = mgx_mlir.compile(data, target)
     for given in calls:
         for got, want in zip(program.run(given), oracle.run(None, given), strict=True):

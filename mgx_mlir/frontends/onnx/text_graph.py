@@ -138,7 +138,7 @@ class _Taker:
         rule = _RULES.get((node.domain.replace("ai.onnx.ml", "ml"), node.op_type))
         if rule is None:
             return
-        kinds = [known[x] if x else None for x in node.input]
+        kinds: list[Any] = [known[x] if x else None for x in node.input]
         if all(k is None or k.value is not None for k in kinds):
             return  # of constants: the importer folds it
         try:

@@ -38,7 +38,7 @@ from mgx_mlir.frontends.onnx.structures import (
     form_of,
     tensors,
 )
-from mgx_mlir.frontends.onnx.texts import numbered
+from mgx_mlir.frontends.onnx.texts import numbered, tensor_of
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.values import Held, HostValue, Value, has_failed
 from mgx_mlir.programs.build import Builder
@@ -92,7 +92,10 @@ def loop(
 
     def inside(arguments: Sequence[ir.Value]) -> list[Any]:
         number, again, *rest = arguments
-        held = [Texts(v, table) if i in strings else v for i, v in enumerate(build(forms, rest))]
+        held = [
+            Texts(tensor_of(v), table) if i in strings else v
+            for i, v in enumerate(build(forms, rest))
+        ]
         found = node.inline(body, [number, again, *held])
         if has_failed(found):
             return found
@@ -117,7 +120,9 @@ def loop(
         return node.failed()
     scans = len(body.output) - 1 - len(forms)
     made = build([*forms, *[TENSOR] * scans], found)
-    return tuple(Texts(v, table) if i in strings | scanned else v for i, v in enumerate(made))
+    return tuple(
+        Texts(tensor_of(v), table) if i in strings | scanned else v for i, v in enumerate(made)
+    )
 
 
 def _stacked(
