@@ -30,6 +30,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, math, scf, tensor, vector
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.passes.lower import alike
+from mgx_mlir.passes.lower.cpu.dispatch_operands import DispatchOperands, index_constant
 from mgx_mlir.passes.lower.index_builder import Index, IndexBuilder
 from mgx_mlir.passes.lower.scalar import Number, constant, constant_of, element_attr, signless
 
@@ -380,7 +381,7 @@ def dispatch(
     was, and `body` writes by `k.store`. Where something else reads the tensor afterwards, the
     compiler copies it first.
     """
-    outer = _Operands(inputs, results, [*extents, *[extent for extent, _ in grid]])
+    outer = DispatchOperands(inputs, results, [*extents, *[extent for extent, _ in grid]])
     types = [ir.RankedTensorType.get(_static(dims), signless(d)) for dims, d in results]
     known = outer.values
     made = ir.Operation.create(
@@ -423,7 +424,7 @@ def dispatch(
 
 def _build(
     made: ir.Operation,
-    outer: _Operands,
+    outer: DispatchOperands,
     inputs: Sequence[ir.Value],
     results: Sequence[tuple[Sequence[Index], DType]],
     grid: Sequence[tuple[Index, int]],
@@ -465,71 +466,19 @@ def _build(
             _as_value(ceil_div(workload[extent] if isinstance(extent, ir.Value) else extent, step))
             for extent, step in reversed(grid)
         ]
-        counts += [_constant(1) for _ in range(3 - len(counts))]
+        counts += [index_constant(1) for _ in range(3 - len(counts))]
         ir.Operation.create("flow.return", operands=counts)
 
 
-class _Operands:
-    """What a dispatch captures: its distinct run-time extents, and those of its tensors."""
-
-    def __init__(
-        self,
-        inputs: Sequence[ir.Value],
-        results: Sequence[tuple[Sequence[Index], DType]],
-        others: Sequence[Index],
-    ) -> None:
-        self._inputs, self._others = list(inputs), list(others)
-        self._dims = {v: _extents(v) for v in inputs}
-        self.input_dims = [d for v in inputs for d in self._dims[v] if isinstance(d, ir.Value)]
-        self.result_dims = [d for dims, _ in results for d in dims if isinstance(d, ir.Value)]
-        wanted = [*self.input_dims, *self.result_dims, *others]
-        self.values = list(dict.fromkeys(d for d in wanted if isinstance(d, ir.Value)))
-
-    def dims_of(self, value: ir.Value) -> list[Index]:
-        return self._dims[value]
-
-    def described(
-        self,
-        results: Sequence[tuple[Sequence[Index], DType]],
-        grid: Sequence[tuple[Index, int]],
-        types: Sequence[ir.Type],
-    ) -> Hashable:
-        """Return all that code sees of the outside, with a number for each run-time extent."""
-        places = {v: ("at", i) for i, v in enumerate(self.values)}
-        inputs = list(self._dims)
-
-        def seen(d: Index) -> Hashable:
-            return d if isinstance(d, int) else places[d]
-
-        return (
-            tuple((v.type, inputs.index(v), *map(seen, self._dims[v])) for v in self._inputs),
-            tuple((t, *map(seen, dims)) for t, (dims, _) in zip(types, results, strict=True)),
-            tuple((seen(extent), step) for extent, step in grid),
-            tuple(map(seen, self._others)),
-        )
-
-
-def _extents(value: ir.Value) -> list[Index]:
-    """Return the dims of a tensor outside of the dispatch."""
-    shape = ir.RankedTensorType(value.type).shape
-    return [
-        d if d != DYN else tensor.DimOp(value, _constant(i)).result for i, d in enumerate(shape)
-    ]
-
-
-def _constant(n: int) -> ir.Value:
-    return arith.ConstantOp(ir.IndexType.get(), n).result
-
-
 def _as_value(n: Index) -> ir.Value:
-    return _constant(n) if isinstance(n, int) else n
+    return index_constant(n) if isinstance(n, int) else n
 
 
 def ceil_div(a: Index, b: int) -> Index:
     """Return how many steps of `b` reach a non-negative `a`; a number where both are."""
     if isinstance(a, int):
         return -(-a // b)
-    return a if b == 1 else arith.CeilDivUIOp(a, _constant(b)).result
+    return a if b == 1 else arith.CeilDivUIOp(a, index_constant(b)).result
 
 
 def _ordinal(argument: ir.Value, number: int) -> ir.Value:
