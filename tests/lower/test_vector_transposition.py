@@ -99,3 +99,44 @@ def test_what_surrounds_a_turned_tensor() -> None:
         y, z = program.run({"x": x, "w": w})
         np.testing.assert_array_equal(y, (2 * x).transpose(0, 2, 1))
         np.testing.assert_allclose(z, np.exp(2 * x.astype(np.float64)) + w, rtol=1e-5, atol=1e-6)
+
+
+# (type, dims, order): squares of each element size and their tails, short last dims with those
+# ahead of them, more dims than a grid has, and what is left to the compiler
+FIXED = [
+    ("float", (19, 11), (1, 0)),
+    ("uint8", (1, 37, 5, 7), (0, 2, 3, 1)),
+    ("int8", (33, 18), (1, 0)),
+    ("float16", (2, 9, 23), (0, 2, 1)),
+    ("int32", (3, 5, 2, 2, 9), (4, 0, 2, 1, 3)),
+    ("float", (3, 4, 2, 2, 17), (4, 0, 2, 1, 3)),
+    ("float", (2, 3, 5, 4, 24), (0, 4, 2, 1, 3)),
+    ("uint8", (4, 8, 4, 2, 21), (4, 0, 2, 1, 3)),
+    ("float", (6, 3, 9), (2, 0, 1)),
+    ("int64", (9, 10), (1, 0)),
+    ("uint8", (3, 15), (1, 0)),
+    ("float", (1, 1, 1), (2, 1, 0)),
+]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_turned_with_known_extents(threads: int) -> None:
+    inputs, outputs, nodes = [], [], []
+    for i, (kind, dims, order) in enumerate(FIXED):
+        inputs.append(f"{kind}[{','.join(map(str, dims))}] x{i}")
+        outputs.append(f"{kind}[{','.join(str(dims[axis]) for axis in order)}] y{i}")
+        nodes.append(f"y{i} = Transpose <perm = {list(order)}> (x{i})")
+    text = f"g ({', '.join(inputs)}) => ({', '.join(outputs)}) {{ {' '.join(nodes)} }}"
+    graph = onnx.parser.parse_graph(text)
+    opsets = [onnx.helper.make_opsetid("", 18)]
+    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    program = mgx_mlir.compile(model.SerializeToString(), "cpu", cache=False, threads=threads)
+    rng = np.random.default_rng(threads)
+    given = {
+        f"x{i}": rng.integers(0, 100, dims).astype(onnx.helper.tensor_dtype_to_np_dtype(dtype))
+        for i, ((_, dims, _), dtype) in enumerate(
+            zip(FIXED, (v.type.tensor_type.elem_type for v in graph.input), strict=True)
+        )
+    }
+    for (_, _, order), x, y in zip(FIXED, given.values(), program.run(given), strict=True):
+        np.testing.assert_array_equal(y, x.transpose(order))
