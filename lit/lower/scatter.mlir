@@ -60,3 +60,35 @@ func.func @main(%x: tensor<3xf32>, %i: tensor<0x1xi64>, %u: tensor<0xf32>) -> te
   %0 = "migraphx.scatternd_none"(%x, %i, %u) : (tensor<3xf32>, tensor<0x1xi64>, tensor<0xf32>) -> tensor<3xf32>
   return %0 : tensor<3xf32>
 }
+
+// -----
+
+// What reads no tensor is copied by a kernel that hides that it is a copy: IREE computes it again
+// wherever it is read.
+// CHECK-LABEL: func.func @main(
+// CHECK: %[[FILL:.*]] = linalg.fill
+// CHECK: "util.optimization_barrier"(%[[FILL]])
+// CHECK: %[[COPY:.*]] = linalg.generic
+// CHECK: arith.select
+// CHECK: "iree_linalg_ext.scatter"({{.*}}, %[[COPY]])
+func.func @main(%i: tensor<?x1xi64>, %u: tensor<?xi64>) -> tensor<?xi64> {
+  %0 = "migraphx.literal"() {value = dense<0> : tensor<i64>} : () -> tensor<i64>
+  %1 = "migraphx.dimensions_of"(%u) {start = 0 : i64, end = 1 : i64} : (tensor<?xi64>) -> tensor<1xi64>
+  %2 = "migraphx.broadcast_with_dims"(%0, %1) : (tensor<i64>, tensor<1xi64>) -> tensor<?xi64>
+  %3 = "migraphx.scatternd_none"(%2, %i, %u) : (tensor<?xi64>, tensor<?x1xi64>, tensor<?xi64>) -> tensor<?xi64>
+  return %3 : tensor<?xi64>
+}
+
+// -----
+
+// Near miss: what is computed from a tensor of another type is scattered into where it lies.
+// CHECK-LABEL: func.func @main(
+// CHECK: %[[DATA:.*]] = linalg.generic
+// CHECK: arith.sitofp
+// CHECK-NOT: "util.optimization_barrier"
+// CHECK: "iree_linalg_ext.scatter"({{.*}}, %[[DATA]])
+func.func @main(%x: tensor<8xi32>, %i: tensor<3x1xi64>, %u: tensor<3xf32>) -> tensor<8xf32> {
+  %0 = "migraphx.convert"(%x) {target_type = f32} : (tensor<8xi32>) -> tensor<8xf32>
+  %1 = "migraphx.scatternd_none"(%0, %i, %u) : (tensor<8xf32>, tensor<3x1xi64>, tensor<3xf32>) -> tensor<8xf32>
+  return %1 : tensor<8xf32>
+}

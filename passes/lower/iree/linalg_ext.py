@@ -147,6 +147,27 @@ def source_of(value: ir.Value) -> ir.Operation | None:
     return None
 
 
+def _reads_nothing(value: ir.Value) -> bool:
+    """Return whether a value is computed without reading a tensor, as a fill is."""
+    source = source_of(value)
+    if source is None:
+        return False
+    made, read = set[ir.Value](), set[ir.Value]()
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        made.update(op.results)
+        for region in op.regions:
+            for block in region.blocks:
+                made.update(block.arguments)
+        read.update(v for v in op.operands if isinstance(v.type, ir.RankedTensorType))
+        return ir.WalkResult.ADVANCE
+
+    source.walk(visit)
+    # a constant is folded into what reads it, and so is a fill
+    constant = ("tensor.empty", "arith.constant")
+    return source.name in constant or all(_reads_nothing(v) for v in read - made)
+
+
 def _is_fill(value: ir.Value) -> bool:
     """Return whether all elements are one number, seen through changes of shape."""
     source = source_of(value)
@@ -166,10 +187,11 @@ def scatter(
 
     `body(update, current)` gives the new element; tuples may repeat. Those that are not masked
     out lie inside. The program's inputs are copied: IREE would write into the caller's memory
-    (docs/iree-hazards.md, hazard 29).
+    (docs/iree-hazards.md, hazard 29). So is what reads no tensor, which IREE computes again where
+    it needs it: of two scatters one would write into the other's result (hazard 33).
     """
     element = ir.RankedTensorType(into.type).element_type
-    if _may_be_input(into):
+    if _may_be_input(into) or _reads_nothing(into):
         into = copied(e, into, e.extents(into))
     if _is_fill(updates):  # would be copied into the dispatch, onto its stack, whatever its size
         updates = e.barrier(updates, e.extents(updates))
