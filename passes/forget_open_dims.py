@@ -175,7 +175,8 @@ class _Function:
         refs = scope.covering(out.dims, TensorType.of(x))
         if refs is not None:
             fixed = [1 if is_named(d) else d for d in out.dims]
-            if not refs or not _have(fixed, [x, *refs]):  # the open dims alone are told
+            low = all(TensorType.of(v).rank < out.rank for v in (x, *refs))
+            if low or not _have(fixed, [x, *refs]):  # the open dims alone are told
                 refs = [*refs, b.op("multibroadcast", [b.literal(0, out.dtype)], out_lens=fixed)]
             return b.op("multibroadcast", [x, *refs], results=[out])
         if is_a(op.parent, Kernel):
