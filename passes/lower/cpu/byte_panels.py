@@ -2,10 +2,9 @@
 
 A panel has groups of neighbours along the depth. On a processor without an instruction for four
 bytes there may be one that sums two products of u8 and i8 in 16 bits (AVX2). It saturates, but not
-where the weights of such a pair are small: 255 times the sum of those of one sign fits. Four
-neighbours are two pairs in one of three ways. Groups of nothing but such pairs stand first, those
-of one way after those of another, and are multiplied by it. The others are multiplied as words
-(i16), after every other byte, which takes half as long again.
+where the weights of such a pair are small: 255 times the sum of those of one sign fits. Groups of
+nothing but such pairs stand first, and are multiplied by it. The others are multiplied as words
+(i16), after every other byte, which takes twice as long.
 """
 
 from __future__ import annotations
@@ -30,8 +29,6 @@ from mgx_mlir.passes.lower.cpu.workgroup_builder import Index, WorkgroupBuilder
 
 # what the weights of a pair and of one sign may sum to: 255 times that is in 16 bits
 MOST = 128
-# the ways to make two pairs of four neighbours: what order they are put in
-PAIRINGS = ((0, 1, 2, 3), (0, 2, 1, 3), (0, 3, 1, 2))
 NUMBER = 4  # bytes of what stands behind a panel
 
 # the neighbours of each row that a group multiplies, by the group's number in its segment
@@ -46,7 +43,7 @@ class BytePanels:
     through; what whole segments leave is no part of a loop. Behind the groups of a panel stand, as
     i32: what the sums of its columns begin with, where the other operand is shifted; and where
     pairs are told apart, the place that each group of a loop has in its segment, then for each
-    segment how many of its groups come first, as pairs of one of the ways or of those before it.
+    segment how many of its groups come first, as pairs.
     """
 
     isa: Isa
@@ -88,14 +85,14 @@ class BytePanels:
             starts[: weights.shape[1]] = -self.shift * weights.sum(0, dtype=np.int32)
             behind.append(starts.reshape(count, self.width))
         if self.by_pairs:
-            packed, order, ends = self._ordered(packed)
+            order, firsts = self._order(packed)
             loops = self._segments * self.segment
             inside = np.arange(loops) // max(1, self.segment)
             whole = order + inside * self.segment
             rest = np.tile(np.arange(loops, self.groups), (count, 1))
             at = np.concatenate([whole, rest], 1)
             packed = np.take_along_axis(packed, at[:, :, None], 1)
-            behind += [order.astype(np.int32), ends.astype(np.int32)]
+            behind += [order.astype(np.int32), firsts.astype(np.int32)]
         if not behind:
             return packed
         size = packed.shape[2]
@@ -103,30 +100,15 @@ class BytePanels:
         filled = np.pad(numbers, [(0, 0), (0, -numbers.shape[1] % size)])
         return np.concatenate([packed, filled.reshape(count, -1, size)], 1)
 
-    def _ordered(self, packed: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the panels with pairs next to each other, and the order of their groups.
-
-        That is the place in its segment of each group, pairs first, way by way, and where the
-        groups of each way end.
-        """
+    def _order(self, packed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the place in its segment of each group, pairs first, and how many those are."""
         count, loops = len(packed), self._segments * self.segment
-        unit = len(PAIRINGS[0])
-        own = packed[:, :loops].reshape(count, loops, self.width, unit)
-        words = np.full((count, loops), len(PAIRINGS))
-        found = packed.copy()
-        made = found[:, :loops].reshape(own.shape)
-        for way in reversed(range(len(PAIRINGS))):
-            turned = own[..., PAIRINGS[way]]
-            pairs = turned.astype(np.int32).reshape(count, loops, 2 * self.width, PAIR)
-            high, low = np.maximum(pairs, 0).sum(-1), np.minimum(pairs, 0).sum(-1)
-            fits = ((high <= MOST) & (low >= -MOST)).all(-1)
-            words[fits] = way
-            made[fits] = turned[fits]
-        found[:, :loops] = made.reshape(count, loops, packed.shape[2])
-        kinds = words.reshape(count, self._segments, self.segment)
-        order = np.argsort(kinds, -1, kind="stable").reshape(count, loops)
-        ends = np.stack([(kinds <= way).sum(-1) for way in range(len(PAIRINGS))], -1)
-        return found, order, ends.reshape(count, -1)
+        pairs = packed[:, :loops].astype(np.int32)
+        pairs = pairs.reshape(count, loops, packed.shape[2] // PAIR, PAIR)
+        high, low = np.maximum(pairs, 0).sum(-1), np.minimum(pairs, 0).sum(-1)
+        words = ((high > MOST) | (low < -MOST)).any(-1).reshape(count, self._segments, self.segment)
+        order = np.argsort(words, -1, kind="stable").reshape(count, loops)
+        return order, (~words).sum(-1)
 
     # ---- reading -----------------------------------------------------------------------------
 
@@ -183,14 +165,10 @@ class BytePanels:
         def ordered(by: Multiply) -> Callable[[Index, list[ir.Value]], list[ir.Value]]:
             return lambda g, c: step(number(k.add(first, g)), g, c, by)
 
-        found, start = list(sums), k.index(0)
-        ends = k.add(self._segments * self.segment, k.mul(segment, len(PAIRINGS)))
-        for way, pairing in enumerate(PAIRINGS):
-            by = pair_byte_products(k, self.isa, signed=signed, order=pairing)
-            end = k.index(number(k.add(ends, way)))
-            found = k.loop(start, end, 1, found, ordered(by))
-            start = end
-        return k.loop(start, self.segment, 1, found, ordered(exact))
+        many = number(k.add(self._segments * self.segment, segment))
+        by = pair_byte_products(k, self.isa, signed=signed)
+        found = k.loop(0, many, 1, list(sums), ordered(by))
+        return k.loop(many, self.segment, 1, found, ordered(exact))
 
     def _loop(
         self, k: WorkgroupBuilder, start: int, stop: int, sums: list[ir.Value],

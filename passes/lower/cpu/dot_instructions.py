@@ -125,13 +125,8 @@ def byte_products(k: WorkgroupBuilder, isa: Isa, *, signed: bool) -> Multiply:
     return by_bytes if isa.byte_dot else by_words if isa.byte_pairs else one_by_one
 
 
-def pair_byte_products(
-    k: WorkgroupBuilder, isa: Isa, *, signed: bool, order: Sequence[int] = (0, 1, 2, 3)
-) -> Multiply:
-    """`byte_products` with weights whose products do not saturate, two at a time, in 16 bits.
-
-    order: the one in which the four neighbours are pairs, as the weights have it.
-    """
+def pair_byte_products(k: WorkgroupBuilder, isa: Isa, *, signed: bool) -> Multiply:
+    """`byte_products` with weights whose products do not saturate, two at a time, in 16 bits."""
     lanes, shift = isa.lanes, byte_shift(isa, signed=signed)
     halves, words = k.vector_type(PAIR * lanes, dtypes.INT16), k.vector_type(lanes, dtypes.INT32)
     ones = k.splat(1, PAIR * lanes, dtypes.INT16)
@@ -140,9 +135,6 @@ def pair_byte_products(
         x: ir.Value, columns: Sequence[ir.Value], sums: Sequence[ir.Value]
     ) -> list[ir.Value]:
         value = _shifted(k, x, lanes, dtypes.INT8, shift)
-        if tuple(order) != tuple(sorted(order)):
-            places = [len(order) * i + n for i in range(lanes) for n in order]
-            value = vector.ShuffleOp(value, value, places).result
         out: list[ir.Value] = []
         for total, c in zip(sums, columns, strict=True):
             product = k.intrinsic(isa.byte_pairs, halves, value, c)
