@@ -75,9 +75,10 @@ def _open_streams() -> None:
         except OSError:
             opened = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
             os.set_inheritable(opened, True)
-            if getattr(sys, name) is None:
-                stream = open(opened, "r" if fd == 0 else "w", closefd=False)  # noqa: SIM115
-                setattr(sys, name, stream)
+        # its number may be another file's, which was opened before this
+        if getattr(sys, name) is None:
+            stream = open(os.devnull, "r" if fd == 0 else "w")  # noqa: SIM115
+            setattr(sys, name, stream)
 
 
 @contextmanager
