@@ -8,12 +8,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from mgx_mlir.targets.devices import TOPOLOGY, agents
+
 # each hides devices, or changes what a device says it is
 VARIABLES = ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES",
              "GPU_DEVICE_ORDINAL", "HSA_OVERRIDE_GFX_VERSION", "HSA_XNACK",
              "IREE_HIP_DYLIB_PATH")  # fmt: skip
 _AMD = "0x1002"  # the vendor's number on PCI
-_TOPOLOGY = "sys/class/kfd/kfd/topology/nodes"
 OK, BAD, WARNED, SKIPPED = "ok", "failed", "warning", "skipped"
 
 
@@ -31,16 +32,6 @@ class Check:
         return asdict(self)
 
 
-@dataclass(frozen=True)
-class Agent:
-    """A GPU that the kernel lists: its gfx name, compute units, and bytes of its memory."""
-
-    node: int
-    arch: str
-    units: int
-    memory: int
-
-
 def system_checks(
     root: Path = Path("/"),
     environment: Mapping[str, str] = os.environ,
@@ -53,38 +44,6 @@ def system_checks(
     may = access or (lambda path: os.access(path, os.R_OK | os.W_OK))
     found = [_driver(root), _kfd(root, may), _render_nodes(root, may), _agents(root)]
     return [*found, _variables(environment)]
-
-
-def agents(root: Path = Path("/")) -> list[Agent]:
-    """Return the GPUs of the kernel's topology, in its order."""
-    found = []
-    for folder in _numbered(root / _TOPOLOGY):
-        rows = _properties(folder / "properties")
-        version, simds = rows.get("gfx_target_version", 0), rows.get("simd_count", 0)
-        if not version or not simds:  # a CPU is a node too
-            continue
-        arch = f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}"
-        units = simds // max(rows.get("simd_per_cu", 0), 1)
-        banks = (_properties(p / "properties") for p in _numbered(folder / "mem_banks"))
-        memory = sum(b.get("size_in_bytes", 0) for b in banks)
-        found.append(Agent(int(folder.name), arch, units, memory))
-    return found
-
-
-def _numbered(folder: Path) -> list[Path]:
-    try:
-        return sorted((p for p in folder.iterdir() if p.name.isdigit()), key=lambda p: int(p.name))
-    except OSError:
-        return []
-
-
-def _properties(file: Path) -> dict[str, int]:
-    """Return the numbers of a topology file; nothing of one that cannot be read."""
-    try:
-        words = [line.split() for line in file.read_text().splitlines()]
-    except (OSError, UnicodeDecodeError):
-        return {}
-    return {w[0]: int(w[1]) for w in words if len(w) == 2 and w[1].isdigit()}
 
 
 def _driver(root: Path) -> Check:
@@ -151,7 +110,7 @@ def _vendor(root: Path, node: Path) -> str:
 
 
 def _agents(root: Path) -> Check:
-    found = agents(root)
+    found = agents(root / TOPOLOGY)
     if not found:
         return Check("agents", BAD, "the kernel lists no GPU that computes")
     return Check("agents", OK, "; ".join(

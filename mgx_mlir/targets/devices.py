@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mgx_mlir.hardware.machine import HIP_VARIABLE
 
-_TOPOLOGY = Path("/sys/class/kfd/kfd/topology/nodes")
+TOPOLOGY = "sys/class/kfd/kfd/topology/nodes"
 # in a child: a driver that fails can take its process down, and starting HIP costs memory
 _PROBE = """
 import sys
@@ -32,6 +32,16 @@ class HipDevice:
     index: int
     name: str
     arch: str
+
+
+@dataclass(frozen=True)
+class Agent:
+    """A GPU that the kernel lists: its gfx name, compute units, and bytes of its memory."""
+
+    node: int
+    arch: str
+    units: int
+    memory: int
 
 
 def hip_devices() -> tuple[HipDevice, ...]:
@@ -66,7 +76,7 @@ def _probed(library: str | None) -> tuple[tuple[HipDevice, ...], str]:
         said = done.stderr.strip().splitlines()
         ended = f"HIP ended its process with status {done.returncode}"
         return (), said[-1] if done.returncode == 1 and said else ended
-    archs = topology_archs(_TOPOLOGY)
+    archs = topology_archs(Path("/", TOPOLOGY))
     if len(archs) != len(rows):  # some are hidden: the name is known only if all are alike
         archs = [archs[0] if len(set(archs)) == 1 else ""] * len(rows)
     found = (
@@ -78,21 +88,36 @@ def _probed(library: str | None) -> tuple[tuple[HipDevice, ...], str]:
 
 def topology_archs(nodes: Path) -> list[str]:
     """Return the gfx names of the GPUs that the Linux kernel lists, in its order."""
+    return [a.arch for a in agents(nodes)]
+
+
+def agents(nodes: Path) -> list[Agent]:
+    """Return the GPUs that the Linux kernel lists, in its order."""
     found = []
+    for folder in _numbered(nodes):
+        rows = _properties(folder / "properties")
+        version, simds = rows.get("gfx_target_version", 0), rows.get("simd_count", 0)
+        if not version or not simds:  # a CPU is a node too
+            continue
+        arch = f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}"
+        units = simds // max(rows.get("simd_per_cu", 0), 1)
+        banks = (_properties(p / "properties") for p in _numbered(folder / "mem_banks"))
+        memory = sum(b.get("size_in_bytes", 0) for b in banks)
+        found.append(Agent(int(folder.name), arch, units, memory))
+    return found
+
+
+def _numbered(folder: Path) -> list[Path]:
     try:
-        folders = sorted(nodes.iterdir(), key=lambda p: (len(p.name), p.name))
+        return sorted((p for p in folder.iterdir() if p.name.isdigit()), key=lambda p: int(p.name))
     except OSError:
         return []
-    for folder in folders:
-        try:
-            rows = dict(
-                line.split(maxsplit=1)
-                for line in (folder / "properties").read_text().splitlines()
-                if line.strip()
-            )
-            version, simds = int(rows["gfx_target_version"]), int(rows["simd_count"])
-        except (OSError, ValueError, KeyError):
-            continue
-        if version and simds:  # a CPU is a node too
-            found.append(f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}")
-    return found
+
+
+def _properties(file: Path) -> dict[str, int]:
+    """Return the numbers of a topology file; nothing of one that cannot be read."""
+    try:
+        words = [line.split() for line in file.read_text().splitlines()]
+    except (OSError, UnicodeDecodeError):
+        return {}
+    return {w[0]: int(w[1]) for w in words if len(w) == 2 and w[1].isdigit()}

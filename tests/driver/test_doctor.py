@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from mgx_mlir.debug.gpu_checks import device_checks
-from mgx_mlir.debug.gpu_system import BAD, OK, WARNED, Agent, agents, system_checks
+from mgx_mlir.debug.gpu_system import BAD, OK, WARNED, system_checks
 from mgx_mlir.hardware.machine import HIP_VARIABLE
+from mgx_mlir.targets.devices import TOPOLOGY, Agent, agents
 from tests.driver.conftest import Driver
 
 NODE = """cpu_cores_count 0
@@ -20,7 +21,7 @@ gfx_target_version {version}
 
 def machine(root: Path, versions: tuple[int, ...] = (90402, 110000)) -> Path:
     """Write the files of a machine with these GPUs, behind a processor."""
-    nodes = root / "sys/class/kfd/kfd/topology/nodes"
+    nodes = root / TOPOLOGY
     for i, version in enumerate((0, *versions)):
         banks = nodes / str(i) / "mem_banks/0"
         banks.mkdir(parents=True)
@@ -41,7 +42,7 @@ def machine(root: Path, versions: tuple[int, ...] = (90402, 110000)) -> Path:
 
 def test_a_whole_machine(tmp_path: Path) -> None:
     root = machine(tmp_path)
-    assert agents(root) == [
+    assert agents(root / TOPOLOGY) == [
         Agent(1, "gfx942", 304, 206141652992), Agent(2, "gfx1100", 304, 206141652992),
     ]  # fmt: skip
     found = {c.name: c for c in system_checks(root, {}, lambda path: True)}
@@ -70,10 +71,10 @@ def test_permissions(tmp_path: Path) -> None:
 def test_damaged_files(tmp_path: Path) -> None:
     """Nothing that the system's files hold ends the checks."""
     root = machine(tmp_path)
-    nodes = root / "sys/class/kfd/kfd/topology/nodes"
+    nodes = root / TOPOLOGY
     (nodes / "1/properties").write_bytes(b"\xff\xfe gfx_target_version\nsimd_count x\n")
     (nodes / "2/mem_banks/0/properties").unlink()
-    assert agents(root) == [Agent(2, "gfx1100", 304, 0)]
+    assert agents(root / TOPOLOGY) == [Agent(2, "gfx1100", 304, 0)]
 
 
 def test_variables(tmp_path: Path) -> None:

@@ -233,7 +233,7 @@ class Elements:
         """Vectors as the rows of a matrix, turned: its columns."""
         kind = ir.VectorType(vectors[0].type)
         shape = [len(vectors), kind.shape[0]]
-        if shape == [SQUARE, SQUARE] and _is_word(kind.element_type):
+        if shape == [SQUARE, SQUARE] and is_word(kind.element_type):
             return turned_square(vectors)
         if shape in _NARROW_SQUARES.get(_bits_of(kind.element_type), ()):
             return interleaved(vectors)
@@ -299,7 +299,8 @@ def _bits_of(t: ir.Type) -> int:
     return t.width if isinstance(t, ir.IntegerType | ir.FloatType) else 0
 
 
-def _is_word(t: ir.Type) -> bool:
+def is_word(t: ir.Type) -> bool:
+    """Return whether elements of a type have 32 bits."""
     return isinstance(t, ir.F32Type) or (isinstance(t, ir.IntegerType) and t.width == 32)
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.ir import ir, vector
+from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.lower import views
 from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.cpu import turned
 from mgx_mlir.passes.lower.cpu.axis_view import tile_size
-from mgx_mlir.passes.lower.cpu.elements import interleaved
+from mgx_mlir.passes.lower.cpu.elements import SQUARE, interleaved, is_word, turned_square
 from mgx_mlir.passes.lower.cpu.isa import Isa
 from mgx_mlir.passes.lower.cpu.workgroup_builder import (
     Index,
@@ -144,38 +144,8 @@ class _Squares:
 
 
 def _transposed(lines: list[ir.Value]) -> list[ir.Value]:
-    """Return the columns of a square.
-
-    The shuffles are those that a processor has: they keep within registers of 128 bits, but for
-    the last ones of wider registers, which change their quarters over.
-    """
+    """Return the columns of a square, by shuffles that a processor has."""
     kind = ir.VectorType(lines[0].type)
-    lanes, width = len(lines), _lanes_of_quarter(kind.element_type)
-    if lanes == width:
-        return interleaved(lines)
-    quarters = range(0, lanes, 4)
-
-    def pair(a: ir.Value, b: ir.Value, order: Sequence[int]) -> ir.Value:
-        """Return lanes of two registers; those of the second are from 4 on, in each quarter."""
-        at = [q + (p if p < 4 else p - 4 + lanes) for q in quarters for p in order]
-        return vector.ShuffleOp(a, b, at).result
-
-    low, high = [0, 4, 1, 5], [2, 6, 3, 7]
-    first = [pair(lines[n], lines[n + 1], o) for n in range(0, lanes, 2) for o in (low, high)]
-    second: list[ir.Value] = []
-    for n in range(0, lanes, 4):
-        for m in (n, n + 1):
-            second.append(pair(first[m], first[m + 2], [0, 1, 4, 5]))
-            second.append(pair(first[m], first[m + 2], [2, 3, 6, 7]))
-    out: list[ir.Value] = []
-    for q in (0, 4):
-        at = [q, q + 1, q + 2, q + 3, q + 8, q + 9, q + 10, q + 11]
-        out += [vector.ShuffleOp(second[n], second[n + 4], at).result for n in range(4)]
-    return out
-
-
-def _lanes_of_quarter(element: ir.Type) -> int:
-    """Return the lanes that shuffles are made by: of 128 bits, of 64-bit elements of twice that."""
-    if not isinstance(element, ir.IntegerType | ir.FloatType):
-        return 4
-    return 4 if element.width == 64 else 128 // element.width
+    if len(lines) == SQUARE and is_word(kind.element_type):
+        return turned_square(lines)
+    return interleaved(lines)
