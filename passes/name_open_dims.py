@@ -13,19 +13,25 @@ from mgx_mlir.core.open_dims import may_be_negative
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.broadcasts import BroadcastForDot, BroadcastWithDims
 from mgx_mlir.dialects.migraphx.control import If
+from mgx_mlir.dialects.migraphx.indexing import NonZero
+from mgx_mlir.dialects.migraphx.selection import NonMaxSuppression, Unique
 from mgx_mlir.dialects.migraphx.views import Reshape
 from mgx_mlir.passes.simplify_dyn_ops import restate_results
 from mgx_mlir.programs.dim_probe import DimProbe
-from mgx_mlir.programs.program_ir import entry_block, functions
+from mgx_mlir.programs.program_ir import entry_block, functions, has_open_dims
 from mgx_mlir.programs.signature import Signature
-from mgx_mlir.rewrite.passes import Pass
-from mgx_mlir.symbolic.expressions import Expr, Int
+from mgx_mlir.rewrite.passes import Pass, option
+from mgx_mlir.symbolic.expressions import Atom, Expr, Int
 from mgx_mlir.symbolic.named_extents import Naming
+
+_MAKERS = (NonZero, NonMaxSuppression, Unique)  # of sizes, which nothing replaces
 
 
 @dataclass(frozen=True)
 class NameOpenDims(Pass):
-    """Open dims that are expressions of the inputs' sizes become names in the types.
+    """Open dims that the inputs' sizes determine become names in the types.
+
+    So do, with `made`, those of results that stay whatever passes do.
 
     A name is a number beyond all sizes, one for all equal expressions, so that passes see equal
     open dims as equal, and take a reshape or a broadcast to them for one of known dims.
@@ -34,21 +40,17 @@ class NameOpenDims(Pass):
     """
 
     name: ClassVar[str] = "name_open_dims"
+    made: bool = option(True, "sizes that values decide have names as well")
 
     def run(self, module: ir.Operation) -> bool:
         found = list(functions(module))
-        if len(found) != 1 or not _is_open(entry_block(found[0])):
+        if len(found) != 1 or not has_open_dims(found[0]):
             return False
         function = found[0]
-        changed = Names(entry_block(function), _probe_of(function)).state()
+        names = Names(entry_block(function), _probe_of(function), made=self.made)
+        changed = names.state()
         restate_results(function)
         return changed
-
-
-def _is_open(block: ir.Block) -> bool:
-    if any(not TensorType.of(a).is_static for a in block.arguments):
-        return True
-    return any(not TensorType.of(r).is_static for op in block.operations for r in op.results)
 
 
 def _probe_of(function: ir.OpView) -> DimProbe:
@@ -70,11 +72,12 @@ def _values(block: ir.Block) -> list[ir.Value]:
 class Names:
     """The naming of a block and of branches in it; `probe` knows the dims of its arguments."""
 
-    def __init__(self, block: ir.Block, probe: DimProbe) -> None:
+    def __init__(self, block: ir.Block, probe: DimProbe, *, made: bool = True) -> None:
         self.block, self.probe = block, probe
         self.naming = Naming(probe.prover)
         dims = (d for a in block.arguments for d in probe.dims(a))
         self.sizes = {atom for d in dims if isinstance(d, Expr) for atom in d.atoms()}
+        self.sizes |= self._made_sizes() if made else set()
 
     def state(self) -> bool:
         """State the names in all types, and in ops that took them at run time."""
@@ -112,6 +115,19 @@ class Names:
                 for argument, v in zip(inner.arguments, list(op.operands)[1:], strict=True):
                     self.probe.seen[argument] = self.probe.known(v)
                 yield from self._blocks(inner)
+
+    def _made_sizes(self) -> set[Atom]:
+        """Return the extents that values decide, of results which stay: they can be asked for."""
+        operations = list(self.block.operations)
+        kept = [v for v in operations[-1].operands if v.owner in operations]
+        kept += [r for op in operations if is_a(op, _MAKERS) for r in op.operation.results]
+        found: set[Atom] = set()
+        for v in kept:
+            if not TensorType.of(v).is_static:
+                dims = [d for d in self.probe.dims(v) if isinstance(d, Expr)]
+                alone = [next(iter(d.terms)) for d in dims if list(d.terms.values()) == [1]]
+                found |= {m[0] for m in alone if len(m) == 1 and m[0].kind == "size"}
+        return found
 
     def _name(self, e: Int) -> int:
         if isinstance(e, int):

@@ -9,6 +9,7 @@ from mgx_mlir.core.errors import PipelineError
 from mgx_mlir.rewrite.passes import pipeline_name
 
 NAMING = ("name_open_dims", "forget_open_dims")  # what stands between them sees names
+FEWER_NAMES = f"{pipeline_name(NAMING[0])}{{made=false}}"
 
 
 @dataclass(frozen=True)

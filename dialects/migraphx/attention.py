@@ -6,7 +6,7 @@ import numpy as np
 
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core.op import InferView, Op, Operand, Result, check
-from mgx_mlir.core.shapes import TensorType, at_most, compatible, merge_dims, product
+from mgx_mlir.core.shapes import DYN, TensorType, at_most, compatible, merge_dims, product
 from mgx_mlir.dialects.migraphx.axes import check_index_type, check_rank, check_same_dtype
 from mgx_mlir.dialects.migraphx.samples import Example, example, floats
 
@@ -33,6 +33,8 @@ class ConcatPastPresent(Op, name="concat_past_present"):
     `input` (batch, heads, new, size), `past` (batch, heads, longest, size), any one dtype.
     `seqlens_k`, integers, one per batch entry, counts all rows of the entry less 1, so that the
     new ones begin at max(seqlens_k + 1 - new, 0); rows beyond the end are dropped.
+    `rows`, one integer, is how many rows the result has if they are more than those of `past`;
+    what is neither old nor new is 0. MIGraphX has no such operand.
     `kv_num_heads` is the number of heads, 0: not stated. The result aliases `past` in MIGraphX;
     here it is a value. MIGraphX `concat_past_present`.
 
@@ -46,6 +48,7 @@ class ConcatPastPresent(Op, name="concat_past_present"):
     input: Operand
     seqlens_k: Operand
     past: Operand
+    rows: Operand | None
     out: Result
     kv_num_heads = attr.int_(0)
 
@@ -64,16 +67,35 @@ class ConcatPastPresent(Op, name="concat_past_present"):
             o.kv_num_heads >= 0 and (o.kv_num_heads == 0 or compatible(o.kv_num_heads, old[1])),
             lambda: f"kv_num_heads expected {old[1]}, got {o.kv_num_heads}",
         )
-        return o.past
+        if o.rows is None:
+            return o.past
+        check_index_type(o.rows, "rows")
+        check(
+            all(compatible(d, 1) for d in o.rows.dims),
+            lambda: f"rows expected one element, got {o.rows}",
+        )
+        wanted = o.const("rows")
+        known = wanted is not None and old[2] != DYN
+        longest = max(old[2], int(wanted.reshape(-1)[0])) if known else DYN
+        return o.past.with_dims([*old[:2], longest, old[3]])
 
     @staticmethod
     def reference(
-        x: np.ndarray, seqlens_k: np.ndarray, past: np.ndarray, *, kv_num_heads: int = 0
+        x: np.ndarray,
+        seqlens_k: np.ndarray,
+        past: np.ndarray,
+        rows: np.ndarray | None = None,
+        *,
+        kv_num_heads: int = 0,
     ) -> np.ndarray:
-        out = np.array(past)
+        batch, heads, longest, size = past.shape
+        if rows is not None:
+            longest = max(longest, int(rows.reshape(-1)[0]))
+        out = np.zeros((batch, heads, longest, size), past.dtype)
+        out[:, :, : past.shape[2]] = past
         length = x.shape[2]
         for b, start in enumerate(first_positions(seqlens_k, length)):
-            count = max(min(length, past.shape[2] - int(start)), 0)
+            count = max(min(length, longest - int(start)), 0)
             out[b, :, start : start + count] = x[b, :, :count]
         return out
 
@@ -88,6 +110,9 @@ class ConcatPastPresent(Op, name="concat_past_present"):
             example(floats(2, 3, 4, 4, seed=1), lengths(3, 1), past),
             example(floats(2, 3, 2, 4, seed=1), lengths(4, 5).reshape(2, 1), past),
             example(floats(2, 3, 2, 4, seed=1), lengths(6, 9), past),
+            example(floats(2, 3, 2, 4, seed=1), lengths(7, 1), past, np.array([8])),
+            example(floats(2, 3, 1, 4, seed=1), lengths(1, 5), past, np.array(3)),
+            example(floats(2, 3, 2, 4, seed=1), lengths(1, 1), past[:, :, :0], np.array(2)),
         ]
 
 

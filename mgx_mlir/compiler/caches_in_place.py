@@ -11,12 +11,12 @@ from mgx_mlir.compiler.variants import settle
 from mgx_mlir.core.dtypes import BOOL, INT64
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_a
+from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.attention import ConcatPastPresent
 from mgx_mlir.dialects.migraphx.broadcasts import DimensionsOf
-from mgx_mlir.dialects.migraphx.movement import Concat
 from mgx_mlir.passes.simplify_dyn_ops import refine
 from mgx_mlir.programs.build import Builder
-from mgx_mlir.programs.program_ir import ProgramIR, entry_block
+from mgx_mlir.programs.program_ir import ProgramIR, entry_block, result_types
 from mgx_mlir.programs.signature import Pair
 
 _ROWS = 2  # the axis of a cache along which it has rows
@@ -45,40 +45,45 @@ def in_place(program: ProgramIR) -> ProgramIR:
         block = entry_block(copy.main())
         for _, k in caches_of(copy):
             value = block.operations[len(block.operations) - 1].operands[k]
-            _without_growth(value.owner.operation)
+            _without_growth(value.owner.opview)
         refine(copy.module.operation)
     settle(copy)
     return copy
+
+
+def may_replace(form: ProgramIR, program: ProgramIR) -> bool:
+    """Return whether the form in place gives results of the program's types: its caches may turn
+    out to lack rows."""
+    pairs = zip(result_types(form.main()), result_types(program.main()), strict=True)
+    return all(
+        compatible(a, b) for one, two in pairs for a, b in zip(one.dims, two.dims, strict=True)
+    )
 
 
 def _cache(value: ir.Value) -> ir.Value | None:
     """Return the argument that a value is with new rows, None for other values."""
     if isinstance(value.owner, ir.Block) or not is_a(value.owner, ConcatPastPresent):
         return None
-    past = value.owner.operation.operands[2]
-    grown = _grown(past)
-    past = past if grown is None else grown.operands[0]
-    return past if isinstance(past.owner, ir.Block) else None
+    past = value.owner.opview.past
+    rows, have = (TensorType.of(v).dims[_ROWS] for v in (value, past))
+    if not isinstance(past.owner, ir.Block) or (DYN not in (rows, have) and rows != have):
+        return None  # computed, or known to lack rows
+    return past
 
 
-def _grown(past: ir.Value) -> ir.Operation | None:
-    """Return the concat that gives a cache more rows, None where nothing does."""
-    if isinstance(past.owner, ir.Block) or not is_a(past.owner, Concat):
-        return None
-    op = past.owner.operation
-    return op if len(op.operands) == 2 and op.opview.axis == _ROWS else None
-
-
-def _without_growth(op: ir.Operation) -> None:
-    """Let an update read the argument itself, which needs no more rows."""
-    grown = _grown(op.operands[2])
-    if grown is None:
+def _without_growth(op: ConcatPastPresent) -> None:
+    """Replace an update that gives a cache more rows by one that needs none."""
+    if op.rows is None:
         return
-    cache, more = grown.operands
     b = Builder()
     with ir.InsertionPoint(op), op.location:
-        lacking = b.reshape(b.shape(more, _ROWS, _ROWS + 1), dims=[])
+        lacking = b.sub(
+            b.reshape(b.convert(op.rows, target_type=INT64), dims=[]),
+            b.reshape(b.shape(op.past, _ROWS, _ROWS + 1), dims=[]),
+        )
         fits = b.not_(b.convert(b.greater(lacking, b.literal(0, INT64)), target_type=BOOL))
         rows = "a cache in whose memory the new rows fit"
-        op.operands[1] = b.op("require", op.operands[1], fits, expected=rows)
-    op.operands[2] = cache
+        seqlens = b.op("require", op.seqlens_k, fits, expected=rows)
+        new = b.concat_past_present(op.input, seqlens, op.past, kv_num_heads=op.kv_num_heads)
+    op.out.replace_all_uses_with(new)
+    op.operation.erase()

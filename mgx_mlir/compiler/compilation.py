@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from mgx_mlir.compiler.alike import FUNCTION, alike_dims
-from mgx_mlir.compiler.caches_in_place import caches_of, in_place
+from mgx_mlir.compiler.caches_in_place import caches_of, in_place, may_replace
 from mgx_mlir.compiler.compiled import CompileStats, IreeProgram
 from mgx_mlir.compiler.dumps import show_compiled, show_lowered
 from mgx_mlir.compiler.environment import watched
@@ -112,6 +112,9 @@ class Compilation:
             self.stats.unnamed_open_dims = self.stats.unnamed_open_dims or unnamed
             if not self.variants and unnamed is None:
                 self.before_passes = before
+        if self.caches and not may_replace(self.variants[IN_PLACE], program):
+            del self.variants[IN_PLACE]
+            self.caches = ()
         if self.variants:
             share_weights([program, *self.variants.values()])
         self.stats.passes_s = time.perf_counter() - start

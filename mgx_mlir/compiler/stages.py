@@ -10,8 +10,8 @@ from mgx_mlir.compiler.settings import CompileSettings
 from mgx_mlir.core.errors import CompileError
 from mgx_mlir.passes.lower.cpu.isa import isa_of
 from mgx_mlir.passes.lower.gpu.mma import multiplies_fnuz
-from mgx_mlir.passes.pipelines import NAMING, pipeline
-from mgx_mlir.programs.program_ir import ProgramIR, argument_types
+from mgx_mlir.passes.pipelines import FEWER_NAMES, NAMING, pipeline
+from mgx_mlir.programs.program_ir import ProgramIR, has_open_dims
 from mgx_mlir.rewrite.passes import run_pipeline
 from mgx_mlir.rewrite.rewrite_trace import disabled
 from mgx_mlir.targets.base import Target, get_target
@@ -63,8 +63,7 @@ def steps_of(settings: CompileSettings) -> tuple[str, ...]:
 def names_open_dims(program: ProgramIR, settings: CompileSettings) -> bool:
     """Return whether the passes of a compile give names to open dims of the program."""
     steps = steps_of(settings)
-    any_open = not all(t.is_static for t in argument_types(program.main()))
-    return any_open and any(s in NAMING for s in steps)
+    return has_open_dims(program.main()) and any(s in NAMING for s in steps)
 
 
 def run_passes(
@@ -73,20 +72,27 @@ def run_passes(
     """Run the target's pipeline. CompileError where it leaves a program that is invalid.
 
     Open dims get names where `before` is given, a copy of the program: where a pass cannot work
-    on names, all run again on that, without names: slower code, and the same numbers. Return why,
-    None where it did not happen.
+    on names, all run again on that, with fewer of them and then without: slower code, and the same
+    numbers. Return why there are none, None where there are.
     """
+    steps = steps_of(settings)
     if before is None:
-        _run(program, settings, tuple(s for s in steps_of(settings) if s not in NAMING))
+        _run(program, settings, tuple(s for s in steps if s not in NAMING))
         return None
-    try:
-        _run(program, settings, steps_of(settings))
-    except Exception as e:  # of any kind: code that takes a name for a number fails in its own way
-        why = f"{type(e).__name__}: {e}".splitlines()[0]
-        log.warning("open dims are compiled without names, which is slower code: %s", why)
-        run_unnamed(program, settings, before)
-        return why
-    return None
+    fewer = tuple(FEWER_NAMES if s == NAMING[0] else s for s in steps)
+    for tried in (steps, fewer):
+        try:
+            _run(program, settings, tried)
+            return None
+        except Exception as e:  # of any kind: what takes a name for a number fails in its own way
+            why = f"{type(e).__name__}: {e}".splitlines()[0]
+            if tried == steps:
+                log.info("only dims that the inputs' sizes decide have names: %s", why)
+                again = before.clone()
+                program.module, program.store = again.module, again.store
+    log.warning("open dims are compiled without names, which is slower code: %s", why)
+    run_unnamed(program, settings, before)
+    return why
 
 
 def run_unnamed(program: ProgramIR, settings: CompileSettings, before: ProgramIR) -> None:

@@ -143,3 +143,10 @@ def result_types(function: ir.OpView) -> list[TensorType]:
     """Return the type of each result of a function."""
     kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     return [TensorType.of(t) for t in kind.results]
+
+
+def has_open_dims(function: ir.OpView) -> bool:
+    """Return whether an argument, or a result of an op, has a dim that only a run knows."""
+    block = entry_block(function)
+    values = [*block.arguments, *(r for op in block.operations for r in op.operation.results)]
+    return any(not TensorType.of(v).is_static for v in values)

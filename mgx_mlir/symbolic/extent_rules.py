@@ -200,6 +200,14 @@ def _scaled(space: Space, d: Int, scale: float) -> Int | None:
     return space.floordiv(d * exact.numerator, exact.denominator)
 
 
+def _concat_past_present(o: Operands) -> Sequence[Int | None] | None:
+    if not o.has("rows"):
+        return None
+    wanted, dims = o.elements("rows"), list(o.dims["past"])
+    have = dims[2]
+    return [*dims[:2], None if wanted is None else have + o.space.pos(wanted[0] - have), dims[3]]
+
+
 def _of_dims(o: Operands) -> Sequence[Int | None] | None:
     return o.elements("dims") if o.has("dims") else None
 
@@ -214,4 +222,5 @@ RULES: dict[str, Rule] = {
     "topk": _topk,
     "resize": _resize,
     "allocate": _of_dims,
+    "concat_past_present": _concat_past_present,
 }

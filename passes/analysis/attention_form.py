@@ -27,7 +27,8 @@ from mgx_mlir.passes.analysis.access_maps import (
 from mgx_mlir.passes.analysis.constants import splat
 
 _TYPES = (dtypes.FLOAT, dtypes.HALF, dtypes.BF16)  # of the softmax and the dots
-TAGS = ("attention", "kv_cache_attention")  # of the groups that hold one
+CACHED = "kv_cache_attention"
+TAGS = ("attention", CACHED)  # of the groups that hold one
 DECODING = "flash_decoding"  # of one over several parts of the keys
 OPEN_LANES = 8  # that rows of an open length are read by
 KEY_BLOCK = 8  # keys whose scores are made together

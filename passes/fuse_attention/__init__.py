@@ -25,6 +25,7 @@ from mgx_mlir.dialects.migraphx.pointwise_unary import IsNan
 from mgx_mlir.dialects.migraphx.views import Reshape, Transpose
 from mgx_mlir.passes.analysis.access_maps import Unreadable, reader
 from mgx_mlir.passes.analysis.attention_form import (
+    CACHED,
     TAGS,
     attention_form,
     read_queries,
@@ -79,7 +80,7 @@ def find_kv_cache_attention(op: Dot, rw: Rewriter) -> Replacement:
     for v, what in ((parts.first.b, "keys"), (op.b, "values")):
         if defined_by(_through(v), _CACHE) is None:
             return no_match("the {} are no concat_past_present", what)
-    return _fused(op, rw, parts, "kv_cache_attention")
+    return _fused(op, rw, parts, CACHED)
 
 
 @pattern(Dot)

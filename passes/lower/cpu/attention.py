@@ -17,6 +17,7 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.analysis.attention_form import KEY_BLOCK, AttentionForm, Tile
 from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.cpu import workgroup_builder
+from mgx_mlir.passes.lower.cpu.attention_range import seen_keys
 from mgx_mlir.passes.lower.cpu.attention_rows import rows_one_by_one
 from mgx_mlir.passes.lower.cpu.attention_site import AttentionSite, room_of_heads
 from mgx_mlir.passes.lower.cpu.elements import narrow, unrounded
@@ -30,8 +31,13 @@ FEW = 8  # queries from which on they are computed together
 INFINITY = float("inf")
 
 
-def attention(e: LoweringContext, form: AttentionForm, body: NamedBody, t: TensorType) -> ir.Value:
-    """Return the kernel's result, of the element type of `t`."""
+def attention(
+    e: LoweringContext, form: AttentionForm, body: NamedBody, t: TensorType, *, cached: bool
+) -> ir.Value:
+    """Return the kernel's result, of the element type of `t`.
+
+    cached: keys and values are a cache's, of which only what a mask lets be seen is read.
+    """
     order = list(body.tensors)
     out = [body.index(e, d) for d in form.out.dims]
     queries = body.index(e, form.queries)
@@ -42,6 +48,7 @@ def attention(e: LoweringContext, form: AttentionForm, body: NamedBody, t: Tenso
 
     def build(k: WorkgroupBuilder) -> list[workgroup_builder.ResultTile]:
         site = AttentionSite(k, dict(zip(order, k.inputs, strict=True)), form, body, t, rows)
+        site.cached = cached
         tile = k.empty(site.sizes, t.dtype)
 
         def block() -> list[ir.Value]:
@@ -120,22 +127,23 @@ class _Block:
         zero = k.splat(0.0, self.lanes)
         state: list[ir.Value] = [low] * self.vectors + [zero] * self.vectors
         sums = k.empty((self.sum_rows, self.width))
-        if isinstance(count, int) and self.block == count:
+        first, end = seen_keys(self.site, self.form.rows, self.first, self.site.count)
+        if isinstance(end, int) and isinstance(count, int) and self.block == count:
             state, sums = self.keys(queries, 0, count, state, sums, whole=True)
             return self.store(sums, state[self.vectors :], tile)
         sums = self.cleared(sums)
 
         def step(start: ir.Value, carried: list[ir.Value]) -> Sequence[ir.Value]:
             here: Index = self.block
-            if not isinstance(count, int):
-                here = k.min(self.block, k.sub(count, start))
+            if not isinstance(end, int):
+                here = k.min(self.block, k.sub(end, start))
             found, total = self.keys(queries, start, here, carried[:-1], carried[-1])
             return [*found, total]
 
-        full = count // self.block * self.block if isinstance(count, int) else count
-        *state, sums = k.loop(0, full, self.block, [*state, sums], step)
-        if isinstance(count, int) and isinstance(full, int) and full < count:
-            state, sums = self.keys(queries, full, count - full, state, sums)
+        full = end // self.block * self.block if isinstance(end, int) else end
+        *state, sums = k.loop(first, full, self.block, [*state, sums], step)
+        if isinstance(end, int) and isinstance(full, int) and full < end:
+            state, sums = self.keys(queries, full, end - full, state, sums)
         return self.store(sums, state[self.vectors :], tile)
 
     def turned_queries(self) -> ir.Value:

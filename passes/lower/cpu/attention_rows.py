@@ -15,6 +15,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir, vector
 from mgx_mlir.passes.analysis.access_maps import Reader
 from mgx_mlir.passes.analysis.attention_form import RowReaders
+from mgx_mlir.passes.lower.cpu.attention_range import seen_keys
 from mgx_mlir.passes.lower.cpu.attention_site import AttentionSite
 from mgx_mlir.passes.lower.cpu.elements import narrow, unrounded
 from mgx_mlir.passes.lower.cpu.exponential import exp
@@ -73,12 +74,13 @@ class _Row:
         weights = k.empty((room,))
         sums = [zero] * self.parts if self.parts is not None else [self.cleared()]
         state = [k.splat(-INFINITY, lanes), zero, *sums, weights]
+        first, end = seen_keys(self.site, self.readers, k.add(self.site.first, self.row), 1)
         if isinstance(keys, int) and one_block:
-            state = self.block(0, keys, state)
+            state = self.block(first, k.sub(end, first), state)
         else:
             state = k.loop(
-                0, keys, KEYS, state,
-                lambda start, c: self.block(start, k.min(KEYS, k.sub(keys, start)), c),
+                first, end, KEYS, state,
+                lambda start, c: self.block(start, k.min(KEYS, k.sub(end, start)), c),
             )  # fmt: skip
         return self.store(state[2:-1], state[1], tile)
 

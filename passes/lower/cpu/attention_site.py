@@ -28,7 +28,10 @@ class AttentionSite:
 
     first: its first query; rows: the queries of a group at most; sizes: of its tile of the result.
     depth: the elements of a value that it has, from `first_depth` on; room: of an open one at most.
+    cached: keys and values that a mask hides from all queries need not be numbers.
     """
+
+    cached = False
 
     def __init__(
         self,

@@ -9,12 +9,13 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_a
 from mgx_mlir.core.open_dims import UndecidedError
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.attention import GqaRotaryEmbedding
 from mgx_mlir.dialects.migraphx.fused import FusedConcat, FusedReduce, Group
 from mgx_mlir.dialects.migraphx.normalize import TopK
 from mgx_mlir.dialects.migraphx.reduce import ArgMax, ArgMin, PrefixScanSum
 from mgx_mlir.dialects.migraphx.resize import Resize
 from mgx_mlir.passes.analysis.access_maps import Unreadable
-from mgx_mlir.passes.analysis.attention_form import TAGS, attention_form
+from mgx_mlir.passes.analysis.attention_form import CACHED, TAGS, attention_form
 from mgx_mlir.passes.fuse_concat import readable
 from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.cpu import (
@@ -28,6 +29,7 @@ from mgx_mlir.passes.lower.cpu import (
     quantization,
     repeat,
     resize,
+    rotary,
     row_kernel,
     topk,
     transposition,
@@ -88,7 +90,15 @@ def lower_op(
         return resize.lower(e, view, x, target, isa)
     if isinstance(view, PrefixScanSum):
         return prefix_scan.lower(e, view, x, isa)
+    if isinstance(view, GqaRotaryEmbedding):
+        found = rotary.lower(e, view, tensors(operands), isa)
+        return None if found is None else [found]
     return topk.lower(e, view, x, isa) if isinstance(view, TopK) else None
+
+
+def tensors(operands: Sequence[Results | None]) -> list[ir.Value]:
+    """Return operands that are one tensor each."""
+    return [v for v in operands if isinstance(v, ir.Value)]
 
 
 def lower_pointwise(e: LoweringContext, x: Compute) -> ir.Value | None:
@@ -124,7 +134,8 @@ def _attention(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.
     try:
         form = attention_form(named.block)
         named.check_sizes()
-        made = attention(e, form, named, TensorType.of(op.results[0]))
+        cached = op.opview.tag == CACHED
+        made = attention(e, form, named, TensorType.of(op.results[0]), cached=cached)
     except (Unreadable, UndecidedError):
         return None
     finally:

@@ -8,12 +8,14 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.attention import ConcatPastPresent, GqaRotaryEmbedding
-from mgx_mlir.passes.lower import index
+from mgx_mlir.passes.lower import host, index
 from mgx_mlir.passes.lower.context import LoweringContext
+from mgx_mlir.passes.lower.cpu import cache_rows
+from mgx_mlir.passes.lower.cpu.isa import isa_of
 from mgx_mlir.passes.lower.cpu.workgroup_builder import ResultTile, WorkgroupBuilder, dispatch
 from mgx_mlir.passes.lower.expr import Extent
 from mgx_mlir.passes.lower.registry import lowers
-from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, narrow, widen
+from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, constant, narrow, widen
 
 
 def _first(
@@ -27,26 +29,47 @@ def _first(
 
 @lowers(ConcatPastPresent)
 def concat_past_present(
-    op: ConcatPastPresent, ins: tuple[ir.Value, ir.Value, ir.Value], e: LoweringContext
+    op: ConcatPastPresent,
+    ins: tuple[ir.Value, ir.Value, ir.Value, ir.Value | None],
+    e: LoweringContext,
 ) -> ir.Value:
-    """Lower to a choice by position: the new rows where they belong, the cache elsewhere."""
-    x, seqlens, past = ins
-    t, counts = TensorType.of(op.past), TensorType.of(op.seqlens_k)
+    """Lower to a choice by position: the new rows where they belong, old ones or 0 elsewhere."""
+    x, seqlens, past, _ = ins
+    t, counts = TensorType.of(op.out), TensorType.of(op.seqlens_k)
     own, new = e.extents(past), e.extents(x)
-    if 0 in own or 0 in new:
+    longest = own[2]
+    if op.rows is not None:
+        (wanted,) = host.extents_of(e, op.rows)
+        longest = e.max(longest, wanted)
+    elif 0 in own or 0 in new:
         return past
-    if e.updates_in_place(past):
+    if op.rows is None and e.updates_in_place(past):
         return _updated(e, x, seqlens, past, counts, own, new)
+    isa = isa_of(e.options.arch) if e.has_vector_kernels(op.operation) else None
+    if isa is not None:
+        made = cache_rows.lower(e, t, (x, seqlens, past), counts, longest, isa)
+        if made is not None:
+            return made
+    zero = constant(0, t.dtype).value if 0 in own or 0 in new else None
 
-    def body(where: list[ir.Value], old: ir.Value) -> ir.Value:
+    def body(where: list[ir.Value]) -> ir.Value:
         batch, head, row, column = where
+        old, value = zero, zero
+        if 0 not in own:
+            safe = e.index(index.clamp(e, row, 0, index.last_of(e, own[2])))
+            old = index.read_safely(e, past, [batch, head, safe, column], own[2:3])
+            if op.rows is not None:
+                inside = index.in_range(e, row, own[2])
+                old = arith.SelectOp(inside, old, constant(0, t.dtype).value).result
+        if 0 in new:
+            return old
         at = e.sub(row, _first(e, seqlens, counts, batch, new[2]))
         fits = index.in_range(e, e.index(at), new[2])
         safe = e.index(index.clamp(e, at, 0, index.last_of(e, new[2])))
         value = index.read_safely(e, x, [batch, head, safe, column], new[2:3])
         return arith.SelectOp(fits, value, old).result
 
-    return index.from_positions(e, own, t.dtype, body, [past], [(0, 1, 2, 3)])
+    return index.from_positions(e, [*own[:2], longest, own[3]], t.dtype, body)
 
 
 def _updated(

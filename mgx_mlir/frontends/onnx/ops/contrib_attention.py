@@ -48,6 +48,7 @@ class Scores:
     softcap: float = 0.0
     added: list[Value] = field(default_factory=list)  # in the type that scores are computed in
     seen: Value | None = None  # where False, the score is the lowest number
+    sure: bool = False  # each query sees a key: the score is -inf where `seen` is False
     sink: Value | None = None  # one more score for every row, without a value
 
 
@@ -75,7 +76,8 @@ def attend(b: Builder, q: Value, k: Value, v: Value, s: Scores) -> Attended:
     for term in s.added:
         scores = b.add(scores, convert(b, term, kind))
     if s.seen is not None:
-        scores = b.where(s.seen, scores, number(b, lowest(kind.np), scores))
+        hidden = -math.inf if s.sure else lowest(kind.np)
+        scores = b.where(s.seen, scores, number(b, hidden, scores))
     weights = b.softmax(scores, axis=3) if s.sink is None else _sunk(b, scores, s.sink)
     return Attended(convert(b, matmul(b, weights, v), dtype), scores, weights)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.helpers import (
     arange,
     axis_range,
@@ -107,22 +107,13 @@ def turned(
     return b.concat([both, slice_(b, packed, [1], [count], [count + kv_heads])], axis=1)
 
 
-def grown(b: Builder, past: Value, total: Value) -> Value:
-    """Return a cache with at least `total` rows: what it lacks are zeros."""
+def _rows_wanted(b: Builder, past: Value, total: Value) -> list[Value]:
+    """Return the rows that a cache must have, [] where it has them as it is."""
     have, known = b.dims(past)[2], b.const(total)
-    if known is not None and have != DYN:
-        more = int(known.reshape(-1)[0]) - have
-        if more <= 0:
-            return past
-        return b.pad(past, pads=[0, 0, 0, 0, 0, 0, more, 0])
-    wanted = b.reshape(convert(b, total, INT64), dims=[])
-    more = b.max(b.sub(wanted, extent_as(b, past, 2, INT64)), 0)
-    # concat tells the program's form in place (compiler/caches_in_place.py) which rows are new
-    parts = [b.shape(past, 0, 2), b.ints([1]), b.shape(past, 3, 4)]
-    batch, heads, _, size = b.dims(past)
-    kind = TensorType(b.dtype(past), (batch, heads, 1, size))
-    row = b.op("broadcast_with_dims", number(b, 0, past), b.concat(parts, axis=0), results=[kind])
-    return b.concat([past, b.gather(row, b.mul(arange(b, more), 0), axis=2)], axis=2)
+    if known is None:
+        return [b.reshape(convert(b, total, INT64), dims=[])]
+    wanted = int(known.reshape(-1)[0])
+    return [] if have != DYN and wanted <= have else [b.literal(wanted, INT64)]
 
 
 def first_rows(b: Builder, lengths: Value, new: Value) -> Value:
@@ -259,16 +250,18 @@ def group_query_attention(
             scores.added.append(window.bias(attention_bias))
     elif past_key is None or past_value is None:
         scores.seen = _prompt_seen(b, q, k, seqlens_k, local_window_size, bool(causal))
+        scores.sure = bool(causal) and local_window_size != 0
     else:
         first = first_rows(b, seqlens_k, k)
 
         def appended(cache: Value, new: Value) -> tuple[Value, Value]:
-            rows = b.concat_past_present(new, seqlens_k, cache, kv_num_heads=kv_num_heads)
+            more = _rows_wanted(b, cache, total_sequence_length)
+            rows = b.concat_past_present(new, seqlens_k, cache, *more, kv_num_heads=kv_num_heads)
             return rows, rows
 
-        past = tuple(grown(b, t, total_sequence_length) for t in (past_key, past_value))
-        (k, v), present = _cached(past, (k, v), formats, appended, b)
+        (k, v), present = _cached((past_key, past_value), (k, v), formats, appended, b)
         scores.seen = visible(b, q, k, first, local_window_size, bool(causal))
+        scores.sure = local_window_size != 0
     if attention_bias is not None and not sliding_window_cache:
         scores.added.append(_as_long(b, attention_bias, k))
     if head_sink is not None:
