@@ -34,7 +34,7 @@ class Alike:
 
     def add(self, program: ProgramIR) -> bool:
         """Find out what meets in a program that has these inputs; False where nothing is new."""
-        with program.ctx:
+        with program.ctx, program.store.active():
             main = program.main()
             arguments = list(entry_block(main).arguments)
             probe, ports = DimProbe(), Signature.of(main).inputs

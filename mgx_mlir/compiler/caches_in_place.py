@@ -55,9 +55,8 @@ def may_replace(form: ProgramIR, program: ProgramIR) -> bool:
     """Return whether the form in place gives results of the program's types: its caches may turn
     out to lack rows."""
     pairs = zip(result_types(form.main()), result_types(program.main()), strict=True)
-    return all(
-        compatible(a, b) for one, two in pairs for a, b in zip(one.dims, two.dims, strict=True)
-    )
+    dims = (pair for a, b in pairs for pair in zip(a.dims, b.dims, strict=True))
+    return all(DYN in pair or pair[0] == pair[1] for pair in dims)
 
 
 def _cache(value: ir.Value) -> ir.Value | None:

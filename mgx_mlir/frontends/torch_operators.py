@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from mgx_mlir.frontends.torch_bags import written_bag
+from mgx_mlir.frontends.torch_fast_paths import attention, encoder_layer
 
 # what takes the place of a node: a function of tensors, its arguments
 _Written = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
@@ -63,7 +64,14 @@ def grouped_product(rows: Any, matrices: Any, ends: Any) -> Any:
     return torch.where(mine, torch.matmul(rows.unsqueeze(0), matrices), 0).sum(0)
 
 
+def _whole(function: Callable[..., Any]) -> Callable[[Any], _Written | None]:
+    """Write out an operator as a function of the same arguments."""
+    return lambda node: (function, tuple(node.args), dict(node.kwargs))
+
+
 _WAYS: dict[str, Callable[[Any], _Written | None]] = {
+    "aten._transformer_encoder_layer_fwd": _whole(encoder_layer),
+    "aten._native_multi_head_attention": _whole(attention),
     "aten.embedding_bag": written_bag,
     "aten._embedding_bag": written_bag,
     "aten._embedding_bag_forward_only": written_bag,

@@ -113,3 +113,20 @@ def test_names_are_given_up_before_other_flags_are_tried(monkeypatch: pytest.Mon
     assert tried == ["--iree-opt-level=O2"] * 2
     assert program.executable.flag_set == "best"
     assert program.executable.fallbacks == ("names-of-open-dims: no such tiling",)
+
+
+def test_a_broadcast_to_a_number_out_of_a_table() -> None:
+    """The table is among the program's weights, where one that asks for its numbers finds it."""
+    graph = onnx.parser.parse_graph(
+        "g (float[N,1] x, float[M,1] z, int64[1] k) => (float[A,B] y) {"
+        " s = Shape <start = 0, end = 1> (z) w = Gather <axis = 0> (table, k)"
+        " d = Concat <axis = 0> (s, w) y = Expand (x, d) }"
+    )
+    graph.initializer.append(onnx.numpy_helper.from_array(np.arange(3, 43), "table"))
+    opsets = [onnx.helper.make_opsetid("", 18)]
+    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    program = mgx_mlir.compile(model.SerializeToString(), target="cpu", cache=False)
+    x = np.arange(3, dtype=np.float32)[:, None]
+    for m in (3, 1):
+        given = {"x": x, "z": np.zeros((m, 1), np.float32), "k": np.array([2])}
+        np.testing.assert_array_equal(program.run(given)[0], np.broadcast_to(x, (3, 5)))
