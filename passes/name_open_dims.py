@@ -14,6 +14,7 @@ from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.broadcasts import BroadcastForDot, BroadcastWithDims
 from mgx_mlir.dialects.migraphx.control import If
 from mgx_mlir.dialects.migraphx.indexing import NonZero
+from mgx_mlir.dialects.migraphx.linear import Dot
 from mgx_mlir.dialects.migraphx.selection import NonMaxSuppression, Unique
 from mgx_mlir.dialects.migraphx.views import Reshape
 from mgx_mlir.passes.simplify_dyn_ops import restate_results
@@ -89,6 +90,9 @@ class Names:
         for v in _values(self.block):  # those of branches may have run or not
             for e in found.get(v, ()):
                 self.probe.prover.learn(e)  # no extent is negative where an op has run
+        for op in self.block.operations:
+            if isinstance(op, Dot):
+                self._learn_depth(op)
         for v, expressions in found.items():
             t = TensorType.of(v)
             dims = zip(t.dims, expressions, strict=True)
@@ -102,6 +106,13 @@ class Names:
                 self._simplify(view.operation)
             self._share_broadcasts(block)
         return bool(told)
+
+    def _learn_depth(self, dot: Dot) -> None:
+        """Learn that what a product multiplies has one length, as it is checked in a run."""
+        depth = self.probe.dims(dot.a)[-1] - self.probe.dims(dot.b)[-2]
+        if not isinstance(depth, int):
+            self.probe.prover.learn(depth)
+            self.probe.prover.learn(-depth)
 
     def _blocks(self, block: ir.Block) -> Iterator[ir.Block]:
         """Yield a block and those of the branches in it, whose arguments are an if's operands."""

@@ -6,6 +6,7 @@ would still be one in the sum: of caches, whose rows behind the last may hold an
 
 from __future__ import annotations
 
+from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir, vector
 from mgx_mlir.core.op import is_a
 from mgx_mlir.dialects.migraphx.convert import Convert
@@ -13,7 +14,8 @@ from mgx_mlir.dialects.migraphx.pointwise_other import Where
 from mgx_mlir.passes.analysis.attention_form import AttentionForm, RowReaders
 from mgx_mlir.passes.analysis.constants import splat
 from mgx_mlir.passes.lower.cpu.attention_site import AttentionSite
-from mgx_mlir.passes.lower.cpu.workgroup_builder import Index
+from mgx_mlir.passes.lower.cpu.workgroup_builder import Index, WorkgroupBuilder
+from mgx_mlir.passes.lower.scalar import constant_of
 
 FEWEST = 32  # keys from which on looking for those that are seen costs less than it may save
 ALIGNED = 16  # what the first key is a multiple of
@@ -49,23 +51,38 @@ def seen_keys(
     def row(i: Index, carried: list[ir.Value]) -> list[ir.Value]:
         at = [*site.lead, k.add(first, i)]
 
+        def bits(key: Index, masked: bool) -> ir.Value:
+            site.elements.masked = masked
+            found = read(site.elements, [*at, key], lanes).value
+            site.elements.masked = False
+            return found
+
         def some(key: Index, masked: bool, found: list[ir.Value]) -> list[ir.Value]:
             low, high = found
-            site.elements.masked = masked
-            seen = read(site.elements, [*at, key], lanes).value
-            site.elements.masked = False
-            is_seen = _any(seen)
+            is_seen = _any(bits(key, masked))
             low = arith.SelectOp(is_seen, k.index(k.min(low, key)), low).result
             return [low, arith.SelectOp(is_seen, k.index(k.add(key, lanes)), high).result]
 
         low, high = k.along(keys, lanes, [most, k.index(0)], some)
         none = k.is_equal(high, 0)
+        last = k.max(k.sub(high, lanes), 0)
+        high = k.index(k.add(last, _length(k, bits(last, True), lanes)))
         low = arith.SelectOp(none, k.index(0), low).result
         high = arith.SelectOp(none, most, high).result
         return [k.index(k.min(carried[0], low)), k.index(k.max(carried[1], high))]
 
     low, high = k.loop(0, count, 1, [most, k.index(0)], row)
     return k.sub(low, k.rem(low, ALIGNED)), k.min(high, most)
+
+
+def _length(k: WorkgroupBuilder, bits: ir.Value, lanes: int) -> ir.Value:
+    """Return how many lanes there are up to the last that is set."""
+    kind = k.vector_type(lanes, dtypes.INT32)
+    each = [ir.IntegerAttr.get(kind.element_type, i + 1) for i in range(lanes)]
+    numbers = constant_of(kind, ir.DenseElementsAttr.get(each, kind))
+    held = arith.SelectOp(bits, numbers, k.splat(0, lanes, dtypes.INT32)).result
+    most = vector.ReductionOp(kind.element_type, ir.Attribute.parse("#vector.kind<maxsi>"), held)
+    return arith.IndexCastOp(ir.IndexType.get(), most.result).result
 
 
 def _any(bits: ir.Value) -> ir.Value:

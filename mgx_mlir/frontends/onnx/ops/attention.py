@@ -60,6 +60,8 @@ def repeat_heads(b: Builder, x: Value, times: int) -> Value:
     if DYN in (batch, length):
         shape = concat(b, [b.shape(x, 0, 2), b.ints([times]), b.shape(x, 2, 4)], 0)
         wide = b.broadcast_with_dims(unsqueeze(b, x, [2]), shape)
+        if size != DYN:  # what is known of the dims is told
+            return b.reshape(wide, dims=[0, heads * times, -1, size])
         joined = concat(b, [b.shape(x, 0, 1), b.ints([heads * times]), b.shape(x, 2, 4)], 0)
         return b.reshape(wide, joined, allowzero=True)
     wide = b.multibroadcast(unsqueeze(b, x, [2]), [batch, heads, times, length, size])

@@ -1,0 +1,192 @@
+"""Attention over caches whose batch, length and rows are open: one kernel, right at every size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import mgx_mlir
+from mgx_mlir.core.errors import MgxError
+
+HEADS, SHARED, SIZE = 4, 2, 16
+FLOAT, INT32, INT64 = TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64
+
+
+class Graph:
+    """A model that is written node by node."""
+
+    def __init__(self) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[onnx.TensorProto] = []
+
+    def __call__(self, kind: str, *operands: Any, to: Sequence[str] = (), **attributes: Any) -> str:
+        names = [o if isinstance(o, str) else self.constant(o) for o in operands]
+        out = list(to) or [f"n{len(self.nodes)}"]
+        self.nodes.append(helper.make_node(kind, names, out, **attributes))
+        return out[0]
+
+    def constant(self, value: Any) -> str:
+        name = f"c{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.asarray(value), name))
+        return name
+
+    def model(self, inputs: dict[str, tuple[int, list[Any]]], outputs: Sequence[str]) -> bytes:
+        values = [helper.make_tensor_value_info(n, k, d) for n, (k, d) in inputs.items()]
+        results = [helper.make_tensor_value_info(n, FLOAT, None) for n in outputs]
+        graph = helper.make_graph(self.nodes, "g", values, results, self.constants)
+        opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
+
+
+def _inputs(**more: tuple[int, list[Any]]) -> dict[str, tuple[int, list[Any]]]:
+    cache = (FLOAT, ["B", SHARED, "P", SIZE])
+    return {"q": (FLOAT, ["B", "S", HEADS * SIZE]), "k": (FLOAT, ["B", "S", SHARED * SIZE]),
+            "v": (FLOAT, ["B", "S", SHARED * SIZE]), "pk": cache, "pv": cache, **more}  # fmt: skip
+
+
+def grouped(*, told: bool) -> bytes:
+    """GroupQueryAttention with its lengths from a mask, as decoders are shipped, or as inputs."""
+    g = Graph()
+    if told:
+        counts = g("Sub", g("ReduceSum", "mask", [1], keepdims=0), np.int64(1))
+        lengths = helper.make_node("Cast", [counts], ["lengths"], to=INT32)
+        total = helper.make_node(
+            "Cast", [g("Gather", g("Shape", "mask"), np.int64(1))], ["total"], to=INT32
+        )
+        g.nodes += [lengths, total]
+        more = {"mask": (INT64, ["B", "T"])}
+        rotary = [np.cos(_angles()), np.sin(_angles())]
+    else:
+        more, rotary = {"lengths": (INT32, ["B"]), "total": (INT32, [1])}, []
+    g("GroupQueryAttention", "q", "k", "v", "pk", "pv", "lengths", "total", *rotary,
+      to=["y", "nk", "nv"], domain="com.microsoft", num_heads=HEADS, kv_num_heads=SHARED,
+      do_rotary=int(told))  # fmt: skip
+    return g.model(_inputs(**more), ["y", "nk", "nv"])
+
+
+def _angles() -> np.ndarray:
+    return np.outer(np.arange(64), 10.0 ** -np.arange(SIZE // 2)).astype(np.float32)
+
+
+def written_out() -> bytes:
+    """Concat caches, repeated heads and a mask of its own length, as PyTorch's exporter writes."""
+    g = Graph()
+    q, k, v = (
+        g("Transpose", g("Reshape", x, [0, 0, n, SIZE]), perm=[0, 2, 1, 3])
+        for x, n in (("q", HEADS), ("k", SHARED), ("v", SHARED))
+    )
+    g("Concat", "pk", k, to=["nk"], axis=2)
+    g("Concat", "pv", v, to=["nv"], axis=2)
+    shape = g("Shape", "nk")
+    batch, total = (g("Unsqueeze", g("Gather", shape, np.int64(i)), [0]) for i in (0, 2))
+    many = g("Concat", batch, [SHARED, HEADS // SHARED], total, [SIZE], axis=0)
+    flat = g("Concat", batch, [HEADS], total, [SIZE], axis=0)
+    keys, values = (
+        g("Reshape", g("Expand", g("Unsqueeze", x, [2]), many), flat) for x in ("nk", "nv")
+    )
+    scores = g("MatMul", q, g("Transpose", keys, perm=[0, 1, 3, 2]))
+    scores = g("Mul", scores, np.float32(SIZE**-0.5))
+    given = g("Equal", g("Unsqueeze", "mask", [1, 2]), np.int64(1))
+    new = g("Gather", g("Shape", "q"), np.int64(1))
+    rows = g("Squeeze", total, [0])
+    place = g("Add", g("Range", np.int64(0), new, np.int64(1)), g("Sub", rows, new))
+    late = g("LessOrEqual", g("Range", np.int64(0), rows, np.int64(1)), g("Unsqueeze", place, [1]))
+    lowest = np.float32(np.finfo(np.float32).min)
+    bias = g("Where", g("And", late, given), np.float32(0), lowest)
+    weights = g("Softmax", g("Add", scores, bias), axis=-1)
+    joined = g("Transpose", g("MatMul", weights, values), perm=[0, 2, 1, 3])
+    g("Reshape", joined, [0, 0, HEADS * SIZE], to=["y"])
+    return g.model(_inputs(mask=(INT64, ["B", "T"])), ["y", "nk", "nv"])
+
+
+def _arrays(batch: int, new: int, past: int, **more: np.ndarray) -> dict[str, np.ndarray]:
+    draw = np.random.default_rng(batch + new + past).standard_normal
+    heads = {"q": HEADS, "k": SHARED, "v": SHARED}
+    found = {n: draw((batch, new, h * SIZE)) for n, h in heads.items()}
+    found |= {n: draw((batch, SHARED, past, SIZE)) for n in ("pk", "pv")}
+    return {**{n: x.astype(np.float32) for n, x in found.items()}, **more}
+
+
+def _compare(program: Any, model: bytes, given: dict[str, np.ndarray], rows: int) -> None:
+    want = onnxruntime.InferenceSession(model).run(None, given)
+    for a, b in zip(program.run(given), want, strict=True):
+        a = np.asarray(a)
+        if a.ndim == 4:  # rows behind the last one are anything
+            a, b = a[:, :, :rows], b[:, :, :rows]
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=2e-6)
+
+
+def _is_one_kernel(program: Any) -> bool:
+    names = [k.name for k in program.kernels if "softmax" in k.name]
+    return len(names) == 1 and names[0].endswith("_dot") and "dot" in names[0].split("softmax")[0]
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_grouped_query_attention(told: bool) -> None:
+    model = grouped(told=told)
+    program = mgx_mlir.compile(model, target="cpu", cache=False, threads=2)
+    assert program.stats.unnamed_open_dims is None
+    assert _is_one_kernel(program)
+    for batch, new, past in ((1, 1, 7), (1, 5, 0), (3, 1, 40), (2, 9, 0), (1, 1, 0)):
+        total = past + new
+        if told:
+            given = _arrays(batch, new, past, mask=np.ones((batch, total), np.int64))
+        else:
+            lengths = np.full(batch, total - 1, np.int32)
+            given = _arrays(batch, new, past, lengths=lengths, total=np.array([total], np.int32))
+        _compare(program, model, given, total)
+
+
+def test_rows_that_no_query_sees_may_be_anything() -> None:
+    """A cache has more rows than tokens, and entries have lengths of their own."""
+    model = grouped(told=False)
+    program = mgx_mlir.compile(model, target="cpu", cache=False, threads=1)
+    for lengths, total in (([6, 2], 7), ([30, 11], 31)):
+        more = {"lengths": np.array(lengths, np.int32), "total": np.array([total], np.int32)}
+        given = _arrays(2, 1, 50, **more)
+        for i, n in enumerate(lengths):
+            given["pk"][i, :, n:] = np.nan
+            given["pv"][i, :, n:] = np.inf
+        want = onnxruntime.InferenceSession(model).run(None, given)
+        np.testing.assert_allclose(program.run(given)[0], want[0], rtol=1e-5, atol=2e-6)
+        caches = {"nk": given["pk"], "nv": given["pv"]}
+        got = program.run(given, out=caches)  # in the memory of the caches
+        np.testing.assert_allclose(got[0], want[0], rtol=1e-5, atol=2e-6)
+        for i, n in enumerate(lengths):
+            np.testing.assert_array_equal(caches["nk"][i, :, : n + 1], want[1][i, :, : n + 1])
+
+
+def test_a_mask_with_a_length_of_its_own() -> None:
+    model = written_out()
+    program = mgx_mlir.compile(model, target="cpu", cache=False, threads=2)
+    assert _is_one_kernel(program)
+    for batch, new, past in ((1, 1, 7), (2, 5, 0), (3, 4, 40), (1, 1, 0)):
+        mask = np.ones((batch, past + new), np.int64)
+        mask[-1, : past // 2] = 0
+        _compare(program, model, _arrays(batch, new, past, mask=mask), past + new)
+    one = _arrays(2, 3, 4, mask=np.ones((2, 1), np.int64))  # for all keys
+    _compare(program, model, one, 7)
+    for new, past, length in ((1, 0, 5), (3, 4, 6)):
+        with pytest.raises(MgxError, match="'mask'"):
+            program.run(_arrays(1, new, past, mask=np.ones((1, length), np.int64)))
+
+
+def test_attention_of_shared_heads_compiles() -> None:
+    """Open lengths do not hide how many heads there are."""
+    node = helper.make_node("Attention", ["q", "k", "v", "", "pk", "pv"], ["y", "nk", "nv"],
+                            q_num_heads=HEADS, kv_num_heads=SHARED, is_causal=1)  # fmt: skip
+    values = [helper.make_tensor_value_info(n, k, d) for n, (k, d) in _inputs().items()]
+    results = [helper.make_tensor_value_info(n, FLOAT, None) for n in ("y", "nk", "nv")]
+    graph = helper.make_graph([node], "g", values, results)
+    opsets = [helper.make_opsetid("", 23)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=11).SerializeToString()
+    program = mgx_mlir.compile(model, target="cpu", cache=False)
+    assert _is_one_kernel(program)
+    for batch, new, past in ((1, 1, 7), (2, 3, 5)):
+        _compare(program, model, _arrays(batch, new, past), past + new)
