@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
-from mgx_mlir.core.dtypes import BOOL, INT64
 from mgx_mlir.core.errors import PassError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Kernel, attributes_of, is_a, op_class
@@ -17,11 +16,12 @@ from mgx_mlir.dialects.migraphx.fused import Group
 from mgx_mlir.dialects.migraphx.movement import Slice
 from mgx_mlir.dialects.migraphx.views import Reshape
 from mgx_mlir.passes.analysis.attention_form import TAGS
+from mgx_mlir.passes.analysis.extent_values import Untold, extent_of, value_of
 from mgx_mlir.passes.simplify_dyn_ops import restate_results
 from mgx_mlir.programs.build import Builder
 from mgx_mlir.programs.program_ir import entry_block, functions
 from mgx_mlir.rewrite.passes import Pass
-from mgx_mlir.symbolic.expressions import Atom, Expr, Int
+from mgx_mlir.symbolic.expressions import Expr, Int
 from mgx_mlir.symbolic.named_extents import NamedExtent, Naming
 from mgx_mlir.symbolic.polynomials import polynomials
 
@@ -244,50 +244,22 @@ class _Function:
         """Return an extent as a 0-d i64 tensor: of a value that has it, or computed."""
         place = scope.place(d)
         if place is not None:
-            return self._of_place(b, place)
+            return extent_of(b, *place)
         assert isinstance(d, NamedExtent)
         return self._of_expression(b, d.expr, scope)
 
-    def _of_place(self, b: Builder, place: Place) -> ir.Value:
-        value, i = place
-        return b.op("squeeze", b.op("dimensions_of", value, start=i, end=i + 1), axes=[0])
-
     def _of_expression(self, b: Builder, e: Int, scope: Scope) -> ir.Value:
-        if isinstance(e, int):
-            return b.literal(e, INT64)
-        total: ir.Value | None = None
-        for m, c in e.terms.items():
-            term = b.literal(c, INT64) if c != 1 or not m else None
-            for atom in m:
-                part = self._of_atom(b, atom, e, scope)
-                term = part if term is None else b.op("mul", term, part)
-            assert term is not None
-            total = term if total is None else b.op("add", total, term)
-        assert total is not None
-        return total
+        naming = self.naming
+        assert naming is not None
 
-    def _of_atom(self, b: Builder, atom: Atom, e: Expr, scope: Scope) -> ir.Value:
-        assert self.naming is not None
-        alone = self.naming.of(e.space.polynomial({(atom,): 1}))
-        place = scope.place(alone)
-        if place is not None:
-            return self._of_place(b, place)
-        if atom.kind not in ("floordiv", "pos", "ge", "eq"):
-            raise PassError(f"nothing has the extent {atom}")
-        parts: list[Any] = [x for x in atom.arguments if isinstance(x, Expr | int)]
-        p = self._of_expression(b, parts[0], scope)
-        zero = b.literal(0, INT64)
-        if atom.kind == "floordiv":
-            q = self._of_expression(b, parts[1], scope)
-            return b.op("div", b.op("sub", p, b.op("mod", p, q)), q)
-        if atom.kind == "pos":
-            return b.op("max", p, zero)
-        is_zero = b.op("equal", p, zero)
-        if atom.kind == "ge":
-            truth = b.op("not", b.op("convert", b.op("less", p, zero), target_type=BOOL))
-        else:
-            truth = b.op("convert", is_zero, target_type=BOOL)
-        return b.op("convert", truth, target_type=INT64)
+        def held(alone: Expr) -> ir.Value | None:
+            place = scope.place(naming.of(alone))
+            return None if place is None else extent_of(b, *place)
+
+        try:
+            return value_of(b, e, held)
+        except Untold as found:
+            raise PassError(str(found)) from None
 
     def _check(self, block: ir.Block) -> None:
         """Raise PassError where a number is left that code made of a name."""

@@ -8,16 +8,18 @@ from typing import ClassVar
 
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import OPS, BroadcastOp, is_a
+from mgx_mlir.core.op import OPS, BroadcastOp, attributes_of, is_a
 from mgx_mlir.core.open_dims import may_be_negative
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.dialects.migraphx.broadcasts import BroadcastForDot, BroadcastWithDims
+from mgx_mlir.dialects.migraphx.broadcasts import BroadcastForDot, BroadcastWithDims, DimensionsOf
 from mgx_mlir.dialects.migraphx.control import If
 from mgx_mlir.dialects.migraphx.indexing import NonZero
 from mgx_mlir.dialects.migraphx.linear import Dot
 from mgx_mlir.dialects.migraphx.selection import NonMaxSuppression, Unique
 from mgx_mlir.dialects.migraphx.views import Reshape
+from mgx_mlir.passes.analysis.extent_values import Untold, extent_of, value_of
 from mgx_mlir.passes.simplify_dyn_ops import restate_results
+from mgx_mlir.programs.build import Builder
 from mgx_mlir.programs.dim_probe import DimProbe
 from mgx_mlir.programs.program_ir import entry_block, functions, has_open_dims
 from mgx_mlir.programs.signature import Signature
@@ -80,8 +82,33 @@ class Names:
         self.sizes = {atom for d in dims if isinstance(d, Expr) for atom in d.atoms()}
         self.sizes |= self._made_sizes() if made else set()
 
+    def _tell_dims(self, op: ir.Operation) -> None:
+        """dimensions_of(x) -> numbers and dims of arguments, so that nothing asks for x."""
+        attributes = attributes_of(op)
+        found = self.probe.dims(op.operands[0])
+        places = [(a, i, d) for a in self.block.arguments for i, d in enumerate(self.probe.dims(a))]
+        b = Builder()
+
+        def held(alone: Expr) -> ir.Value | None:
+            return next((extent_of(b, a, i) for a, i, d in places if d is alone), None)
+
+        with ir.InsertionPoint(op), op.location:
+            try:
+                parts = [
+                    b.op("unsqueeze", value_of(b, e, held), axes=[0])
+                    for e in found[attributes["start"] : attributes["end"] or len(found)]
+                ]
+            except Untold:
+                return
+            new = parts[0] if len(parts) == 1 else b.op("concat", parts, axis=0)
+        op.results[0].replace_all_uses_with(new)
+        op.erase()
+
     def state(self) -> bool:
         """State the names in all types, and in ops that took them at run time."""
+        for view in list(self.block.operations):
+            if is_a(view, DimensionsOf) and not isinstance(view.operands[0].owner, ir.Block):
+                self._tell_dims(view.operation)
         blocks = list(self._blocks(self.block))
         values = [v for block in blocks for v in _values(block)]
         told: list[tuple[ir.Value, TensorType]] = []
@@ -179,6 +206,10 @@ class Names:
         x = op.operands[0]
         own = TensorType.of(x).dims
         if not out.is_static or DYN in own or 0 in out.dims or 0 in own:
+            return
+        if own == out.dims:
+            op.results[0].replace_all_uses_with(x)
+            op.erase()
             return
         if is_a(op, Reshape):
             name, operands, attributes = "reshape", x, {"dims": out.dims}

@@ -150,8 +150,11 @@ def attention(
         scores = b.mul(b.tanh(b.div(scores, softcap)), softcap)
     stated = wide(dtype) if softmax_precision is None else cast_number(softmax_precision)
     kind = stated if stated.size > b.dtype(scores).size else b.dtype(scores)
-    weights = _masked_softmax(b, scores, mask, past_key, q, k, is_causal, kind)
-    out = convert(b, matmul(b, convert(b, weights, b.dtype(values)), values), dtype)
+    weights, hidden = _masked_softmax(b, scores, mask, past_key, q, k, is_causal, kind)
+    out = matmul(b, convert(b, weights, b.dtype(values)), values)
+    if hidden is not None:  # of the result: between the products it would keep them apart
+        out = b.where(hidden, number(b, 0, out), out)
+    out = convert(b, out, dtype)
     out = join_heads(b, out) if rank == 3 else out
     return out, k, v
 
@@ -165,8 +168,8 @@ def _masked_softmax(
     k: Value,
     is_causal: int,
     kind: DType,
-) -> Value:
-    """softmax over the keys that may be seen; 0 for a query that sees none."""
+) -> tuple[Value, Value | None]:
+    """softmax over the keys that may be seen, and which queries see none: their result is 0."""
     low = number(b, -np.inf, scores)
     bias = None
     if mask is not None:
@@ -182,9 +185,9 @@ def _masked_softmax(
         scores = b.add(scores, bias)
     weights = b.softmax(convert(b, scores, kind), axis=3)
     if mask is None:  # key 0 is always seen
-        return weights
+        return weights, None
     top = b.reduce_max(bias, axes=[len(b.dims(bias)) - 1])
-    return b.where(compare(b, "equal", top, low), number(b, 0, weights), weights)
+    return weights, compare(b, "equal", top, low)
 
 
 def _lengthened(b: Builder, mask: Value, k: Value) -> Value:
