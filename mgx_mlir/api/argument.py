@@ -175,9 +175,11 @@ class argument:
 
 def array_of(data: Any) -> np.ndarray:
     """Return a numpy array over a buffer, without a copy where possible."""
-    if isinstance(data, argument):
+    if type(data) is np.ndarray:
+        found: np.ndarray = data
+    elif isinstance(data, argument):
         return data.array
-    if isinstance(data, np.ndarray | np.generic) or hasattr(data, "__array__"):
+    elif isinstance(data, np.ndarray | np.generic) or hasattr(data, "__array__"):
         found = np.asarray(data)
     else:
         try:

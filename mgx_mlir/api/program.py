@@ -424,12 +424,13 @@ class program:
         if self._bound:
             params = {**self._bound, **params}
         if self._compiled is not None and trace is None and self._offload:
+            compiled = self._compiled
             arrays = {n: v if type(v) is np.ndarray else plain(v) for n, v in params.items()}
-            found = self._compiled.run_known(arrays)
+            found = compiled.run_known(arrays)
             if found is not None:
                 wrapped = [argument.of_array(a) for a in found]
-                groups = self._compiled.signature.output_groups
-                return self._compiled.signature.grouped(wrapped) if groups else wrapped
+                groups = compiled.signature.output_groups
+                return compiled.signature.grouped(wrapped) if groups else wrapped
         buffers: dict[int, argument] = {}
         if not self._offload_copy:
             params, buffers = parted(params, self.compiled.signature)

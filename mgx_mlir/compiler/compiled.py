@@ -21,6 +21,7 @@ from mgx_mlir.programs.known_inputs import KnownInputs
 from mgx_mlir.programs.lowered import KernelInfo
 from mgx_mlir.programs.signature import Signature
 from mgx_mlir.runtime.device import open_device
+from mgx_mlir.runtime.direct_call import DirectCalls, can_be_direct
 from mgx_mlir.runtime.hip import device_arch
 from mgx_mlir.targets import emulator
 from mgx_mlir.targets.base import Executable
@@ -142,18 +143,13 @@ class CompiledProgram:
         once more, without that name. Raises RunError.
         """
         places = None if out is None else Places(self.signature, out)
-        if not args and not named and type(inputs) is dict:
-            found = self.run_known(inputs) if places is None else self._known_into(inputs, places)
-            if found is not None:
-                return found if self._plain else self.signature.stated(found)
-        if args or (inputs is not None and not isinstance(inputs, Mapping)):
-            values = [inputs, *args]
-            if not args and isinstance(inputs, list | tuple) and self._are_several(inputs):
-                values = list(inputs)
-            if len(values) > len(self.input_names):
-                raise UsageError(f"expected {len(self.input_names)} inputs, got {len(values)}")
-            inputs = dict(zip(self.input_names, values, strict=False))
-        given, call = {**(inputs or {}), **named}, None
+        given = inputs
+        if type(given) is not dict or args or named:
+            given = self._named(inputs, args, named)
+        found = self.run_known(given) if places is None else self._known_into(given, places)
+        if found is not None:
+            return found if self._plain else self.signature.stated(found)
+        call = None
         try:
             numbers: Mapping[str, object] = given
             if self.signature.takes_texts:
@@ -168,6 +164,20 @@ class CompiledProgram:
         return self._into(arrays, places)
 
     __call__ = run
+
+    def _named(
+        self, inputs: Any, args: tuple[object, ...], named: dict[str, object]
+    ) -> dict[str, Any]:
+        """Return what a call of `run` was given by the names of inputs."""
+        if args or (inputs is not None and not isinstance(inputs, Mapping)):
+            values = [inputs, *args]
+            if not args and isinstance(inputs, list | tuple) and self._are_several(inputs):
+                values = list(inputs)
+            names = self.input_names
+            if len(values) > len(names):
+                raise UsageError(f"expected {len(names)} inputs, got {len(values)}")
+            inputs = dict(zip(names, values, strict=False))
+        return {**(inputs or {}), **named}
 
     def _known_into(self, given: dict[str, Any], places: Places) -> list[np.ndarray] | None:
         """Run on inputs that are like earlier ones, None where they are to be checked."""
@@ -255,6 +265,7 @@ class IreeProgram(CompiledProgram):
         self._plain = self.signature.gives_plain_arrays
         self._program: ProgramIR | None = None
         self._loaded: Any = None
+        self._direct: DirectCalls | None = None
         self._lock = forks.lock()
         self._reading = forks.lock()
 
@@ -372,7 +383,7 @@ class IreeProgram(CompiledProgram):
         with self._lock:
             if self._loaded is not None:
                 self._loaded.close()
-            self._closed, self._loaded = True, None
+            self._closed, self._loaded, self._direct = True, None, None
             self.params, self.without_names = {}, None
             self.executable = replace(self.executable, vmfb=b"")
         for each in self.alternatives:
@@ -381,8 +392,8 @@ class IreeProgram(CompiledProgram):
     def __getstate__(self) -> dict[str, Any]:
         """Return the artefact: what was loaded, and the program it was made from, stay here."""
         state = dict(self.__dict__)
-        own = ("_loaded", "_lock", "_reading", "_program", "after_passes", "_known", "_plain")
-        for name in own:
+        own = ("_loaded", "_direct", "_lock", "_reading", "_program", "after_passes", "_known")
+        for name in (*own, "_plain"):
             state.pop(name, None)
         return {**state, "without_names": None, "module_text": self.text}
 
@@ -408,8 +419,22 @@ class IreeProgram(CompiledProgram):
 
     def run_known(self, given: dict[str, Any]) -> list[np.ndarray] | None:
         """Run on inputs that are like earlier ones, None where they are to be checked."""
+        direct = self._direct
+        if direct is not None:
+            found = direct.call(given)
+            if found is not None:
+                return found
         known = self._known.arrays(given)
-        return None if known is None else self._module().run(*known)
+        if known is None:
+            return None
+        module = self._module()
+        found = module.run(*known)
+        if can_be_direct(module):
+            if direct is None or direct.module is not module:
+                rules = self.signature.check_values if self.signature.values else None
+                direct = self._direct = DirectCalls(module, self.input_names, rules)
+            direct.add(known[1])
+        return found
 
     def _module(self) -> LoadedModule:
         """Return the loaded module; a forked child loads its own where it must."""

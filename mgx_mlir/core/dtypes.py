@@ -194,7 +194,9 @@ def from_mlir(t: ir.Type | str) -> DType:
 
 def from_numpy(dtype: DTypeLike) -> DType:
     """Return the DType of a numpy (or ml_dtypes) dtype."""
-    found = _BY_NUMPY.get(np.dtype(dtype).newbyteorder("="))
+    found = _BY_NUMPY.get(dtype) if isinstance(dtype, np.dtype) else None
+    if found is None:
+        found = _BY_NUMPY.get(np.dtype(dtype).newbyteorder("="))
     if found is None:
         raise ShapeError(f"numpy dtype {np.dtype(dtype)} has no element type here")
     return found

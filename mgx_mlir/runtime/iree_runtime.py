@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -34,9 +34,14 @@ from mgx_mlir.runtime.entries import Choice, Entry, ForSizes
 from mgx_mlir.runtime.host_memory import add_parameter, drop_old, keep_after_failure
 from mgx_mlir.runtime.lanes import Lanes
 from mgx_mlir.runtime.ports import Port, Spec
-from mgx_mlir.runtime.prepared_calls import PreparedCall, PreparedCalls, Shapes, is_large
+from mgx_mlir.runtime.prepared_calls import (
+    COPY_BELOW,
+    PreparedCall,
+    PreparedCalls,
+    Shapes,
+    is_large,
+)
 
-_COPY_BELOW = 1 << 12  # a copy of this many bytes costs less than holding the buffer
 # what the lowering has a run say whose sizes do not fit: what was expected, the dims of inputs
 # that it comes from, and where
 _ASSERTION = re.compile(r"mgx: (.*?)\|([\d.,]*)\|(.*?)\|", re.DOTALL)
@@ -90,7 +95,7 @@ class LoadedModule:
         self._hal = self.device.hal
         self._is_local = self.device.is_local
         self.may_be_lost = self.device.kind != "local-sync"
-        self._view_type = rt.HalBufferView
+        self.view_type, self.list_type = rt.HalBufferView, rt.VmVariantList
         self._allocator = self._hal.allocator
         self._copy_type = int(rt.MemoryType.DEVICE_LOCAL)
         self._import_type = int(rt.MemoryType.HOST_LOCAL | rt.MemoryType.DEVICE_VISIBLE)
@@ -107,7 +112,7 @@ class LoadedModule:
             return rt.VmContext(instance, [parameters, rt.create_hal_module(instance, hal), module])
 
         try:
-            self._lanes: Lanes | None = Lanes(
+            self.lanes: Lanes | None = Lanes(
                 context, (lanes or available_cpus()) if self._is_local else 1
             )
         except IREE_ERRORS as e:
@@ -124,7 +129,7 @@ class LoadedModule:
         self._caches = dict(in_place)
         self._views: dict[int, tuple[Any, Any]] = {}  # of the caches of the last call
         self._updating = self._entry(module, IN_PLACE, inputs, outputs, where) if in_place else None
-        self._calls = self._prepared_calls() if self._is_local and self.inputs else None
+        self.prepared = self._prepared_calls() if self._is_local and self.inputs else None
         self._closed = False
 
     def _prepared_calls(self) -> PreparedCalls:
@@ -173,7 +178,7 @@ class LoadedModule:
 
     def _provide(self, params: Mapping[str, np.ndarray], scope: str) -> tuple[Any, int]:
         index, copied = self._rt.ParameterIndex(), 0
-        self._held: list[np.ndarray] | None = []
+        self.held: list[np.ndarray] | None = []
         for key, value in params.items():
             data = np.asarray(value)
             if not is_aligned(data):
@@ -181,12 +186,12 @@ class LoadedModule:
                 copied += data.nbytes
             # as bytes: the binding does not know the 8- and 16-bit float types
             raw = data.reshape(-1).view(np.uint8)
-            self._held.append(raw)
+            self.held.append(raw)
             if self._is_local:
                 add_parameter(index, key, raw)
             else:
                 index.add_buffer(key, raw if data.size else b"")
-        self._spans = sorted(span(a) for a in self._held) if self._is_local else []
+        self._spans = sorted(span(a) for a in self.held) if self._is_local else []
         return index.create_provider(scope=scope), copied
 
     def _load_error(self, e: Exception, where: str | None) -> Exception:
@@ -240,9 +245,9 @@ class LoadedModule:
             return
         self._closed = True
         # calls have ended, so that nothing reads the weights: host_memory.py
-        self._lanes = self._calls = None
+        self.lanes = self.prepared = None
         self._views = {}
-        self._vmfb = self._held = None
+        self._vmfb = self.held = None
         drop_old()
 
     def __del__(self, _ending: Callable[[], bool] = sys.is_finalizing) -> None:
@@ -260,19 +265,19 @@ class LoadedModule:
         Errors: RunError for a wrong number, type or shape, before anything runs, and for a call
         that fails.
         """
-        calls = self._calls
+        calls = self.prepared
         if calls is not None:
             if shapes is None:
                 shapes = calls.shapes_of(args)
             if shapes is not None:
                 call = calls.take(shapes)
                 if call is not None:
-                    found = self._make(call, args)
+                    found = self.make(call, args)
                     calls.give_back(shapes, call)
                     return found
         imported: list[tuple[np.ndarray, int]] = []
         entry, results = self._invoke(args, imported)
-        found = self._take(entry.outputs, results, [(b, b + a.nbytes) for a, b in imported])
+        found = self.take(entry.outputs, results, [(b, b + a.nbytes) for a, b in imported])
         del imported  # a result that is an input was read from its memory until here
         if calls is not None:
             calls.passed(shapes)
@@ -280,7 +285,7 @@ class LoadedModule:
 
     __call__ = run
 
-    def _make(
+    def make(
         self, call: PreparedCall, args: Sequence[np.ndarray | DeviceTensor]
     ) -> list[np.ndarray]:
         """Make a prepared call with arrays of its shapes and types."""
@@ -291,7 +296,7 @@ class LoadedModule:
             owned: list[Any] = call.own
             for own, a in zip(owned, args):  # noqa: B905  (as many)
                 own[...] = a
-            return self._take(entry.outputs, self._call(entry, arguments, args), spans)
+            return self.take(entry.outputs, self.call(entry, arguments, args), spans)
         found = self._again(call, args)
         imported: list[tuple[np.ndarray, int]] = []
         if found is not None:
@@ -299,7 +304,7 @@ class LoadedModule:
         else:
             arguments = self._list_of(call, args, imported)
             spans = spans + [(b, b + a.nbytes) for a, b in imported]
-        results = self._take(entry.outputs, self._call(entry, arguments, args), spans)
+        results = self.take(entry.outputs, self.call(entry, arguments, args), spans)
         del imported  # the binding keeps no array: memory that results may be in is there until now
         return results
 
@@ -312,16 +317,18 @@ class LoadedModule:
         kernel leaves nothing of Python's in the processor's caches, and each step costs thrice
         what it costs in a loop, so that making arguments takes longer than a small kernel.
         """
-        places: list[int] = []
+        found: list[int] = []
         for port, own, a in zip(call.entry.inputs, call.own, args):  # noqa: B905  (as many)
             if own is not None:
                 own[...] = a
+                found.append(0)
                 continue
             if not (port.as_is and a.flags.carray):  # without gaps, and writable
                 return None
-            places.append(writable_address(a))
-            if places[-1] % self._input_alignment:  # it is copied
+            found.append(writable_address(a))
+            if found[-1] % self._input_alignment:  # it is copied
                 return None
+        places = tuple(found)
         if places != call.places:
             call.places, call.placed = places, None
             return None
@@ -343,7 +350,7 @@ class LoadedModule:
         """
         arguments = self._rt.VmVariantList(len(args))
         kind, usage = self._import_type, self._usage
-        make: Any = self._view_type
+        make: Any = self.view_type
         slots = zip(call.entry.inputs, call.own, call.views, args)  # noqa: B905  (as many)
         for port, own, view, a in slots:
             if own is not None:
@@ -381,9 +388,9 @@ class LoadedModule:
             port.check(a)
             held[k] = caches[k] if self._fits(caches[k]) else aligned_copy(caches[k])
             arguments.push_ref(self._imported(port, held[k], i))
-        results = self._call(entry, arguments, args)
+        results = self.call(entry, arguments, args)
         spans = [(b, b + a.nbytes) for a, b in imported]
-        found = self._take(entry.outputs, results, spans, held)
+        found = self.take(entry.outputs, results, spans, held)
         for k, a in held.items():
             if a is not caches[k]:
                 caches[k][...] = a
@@ -447,7 +454,7 @@ class LoadedModule:
                 arguments.push_ref(arg.view)
                 continue
             self._push(arguments, port, arg, imported)
-        return entry, self._call(entry, arguments, args)
+        return entry, self.call(entry, arguments, args)
 
     def _push(
         self, arguments: Any, port: Port, arg: Any, imported: list[tuple[np.ndarray, int]] | None
@@ -466,25 +473,32 @@ class LoadedModule:
             forget(self.device, e)
             raise RunError(f"{port.label} cannot be put on the device: {short(e)}") from e
 
-    def _call(self, entry: Entry, arguments: Any, args: Sequence[np.ndarray | DeviceTensor]) -> Any:
+    def call(self, entry: Entry, arguments: Any, args: Sequence[np.ndarray | DeviceTensor]) -> Any:
         """Make a call; the results, which are in the device's memory."""
         results = self._rt.VmVariantList(len(entry.outputs))
-        held = self._held  # a `close` meanwhile must not free them; read before `_lanes`, see there
-        lanes = self._lanes
+        held = self.held  # a `close` meanwhile must not free them; read before `_lanes`, see there
+        lanes = self.lanes
         if lanes is None:
             raise RunError("the program is closed")
         try:
             lanes.call(entry.function, arguments, results)
         except IREE_ERRORS as e:
-            if self.device.kind == "local-task":
-                keep_after_failure(arguments, args, held)
-            refused = self._refused(entry, args, str(e))
-            if refused is not None:
-                raise refused from None
-            forget(self.device, e)
-            raise RunError(f"the program failed: {short(e, 1000)}", notes=details(e)) from e
+            self.fail(entry, arguments, args, held, e)
         del held
         return results
+
+    def fail(
+        self, entry: Entry, arguments: Any, args: Sequence[np.ndarray | DeviceTensor], held: Any,
+        e: Exception,
+    ) -> NoReturn:  # fmt: skip
+        """Raise the error of a call that failed. held: the weights that it may still read."""
+        if self.device.kind == "local-task":
+            keep_after_failure(arguments, args, held)
+        refused = self._refused(entry, args, str(e))
+        if refused is not None:
+            raise refused from None
+        forget(self.device, e)
+        raise RunError(f"the program failed: {short(e, 1000)}", notes=details(e)) from e
 
     def _refused(
         self, entry: Entry, args: Sequence[np.ndarray | DeviceTensor], text: str
@@ -537,7 +551,7 @@ class LoadedModule:
             port.element_type,
         )
 
-    def _take(
+    def take(
         self, ports: Sequence[Port], results: Any, used: Sequence[tuple[int, int]],
         caches: Mapping[int, np.ndarray] = {},
     ) -> list[np.ndarray]:  # fmt: skip
@@ -548,7 +562,7 @@ class LoadedModule:
         """
         found: list[np.ndarray] = []
         taken: list[tuple[int, int]] | None = None
-        kind = self._view_type
+        kind = self.view_type
         for i, port in enumerate(ports):
             view, shape, size = results.get_as_object(i, kind), port.static, port.size
             if shape is None:
@@ -568,22 +582,26 @@ class LoadedModule:
                     cache[...] = array
                 found.append(cache)
                 continue
-            if size < _COPY_BELOW:
+            if size < COPY_BELOW:
                 found.append(array.copy())
                 continue
             if taken is None:
                 taken = list(used)
             begin = writable_address(array if port.as_is else array.view(port.raw))
-            end = begin + size
-            # a weight is copied, too: the result would outlive it
-            if any(b < end and begin < e for b, e in taken) or self._in_weights(begin):
+            if self.is_used(begin, begin + size, taken):
                 array = array.copy()
             else:
-                taken.append((begin, end))
+                taken.append((begin, begin + size))
             found.append(array)
         return found
 
-    def _in_weights(self, begin: int) -> bool:
-        """Return whether an address is in the memory of a weight."""
+    def is_used(self, begin: int, end: int, used: Sequence[tuple[int, int]]) -> bool:
+        """Return whether memory is that of others, which a result in it would change or outlive.
+
+        used: the addresses of inputs and other results; the weights are others', too.
+        """
+        for b, e in used:
+            if b < end and begin < e:
+                return True
         at = bisect.bisect(self._spans, (begin, sys.maxsize)) - 1
         return at >= 0 and begin < self._spans[at][1]

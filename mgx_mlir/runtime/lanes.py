@@ -21,7 +21,9 @@ class Lanes:
         self._growing = forks.lock(waits=True)
         self._next = 0
         # a fork waits for calls: what they hold in the runtime stays taken in a child
-        self._lanes: list[tuple[Any, threading.Lock]] = [(make(), forks.lock(waits=True))]
+        # a caller that has its lock may call in it
+        self.first: tuple[Any, threading.Lock] = (make(), forks.lock(waits=True))
+        self._lanes: list[tuple[Any, threading.Lock]] = [self.first]
 
     def call(self, function: Any, arguments: Any, results: Any) -> None:
         """Make a call in a free context, or when one becomes free. Errors: those of the runtime."""

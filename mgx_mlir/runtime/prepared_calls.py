@@ -13,6 +13,7 @@ from mgx_mlir.runtime.buffers import span
 
 _BYTES = np.dtype(np.uint8)
 _MOST_SHAPES = 16  # a program that is called at more sizes in turn makes its arguments anew
+COPY_BELOW = 1 << 12  # a copy of a result of this many bytes costs less than holding the buffer
 _LARGE = 1 << 16  # an input of this many bytes is used in place when it can be
 Shapes = tuple[tuple[int, ...], ...]
 
@@ -35,9 +36,9 @@ class PreparedCall:
 
     `entry`: what is called. `own`: the memory of each input, None for a large one. `views`: what
     stands for each input in a call, None for a large one. `arguments`: all views, None where an
-    input is large. `spans`: the addresses of the memory. `places`: where the large inputs of the
-    last call began; `placed`: arguments for inputs that begin there, and the addresses of all. They
-    hold no array: they are used for arrays that lie there at the time of the call.
+    input is large. `spans`: the addresses of the memory. `places`: where the inputs of the last
+    call began, 0 for small ones; `placed`: arguments for inputs that begin there, and the addresses
+    of all. They hold no array: they are used for arrays that lie there at the time of the call.
     """
 
     __slots__ = ("_raw", "arguments", "entry", "own", "placed", "places", "spans", "views")
@@ -66,7 +67,7 @@ class PreparedCall:
             self.views.append(rt.HalBufferView(buffer, shape, port.element_type))
             self.spans.append(span(own))
             self._raw.append(raw)
-        self.places: list[int] = []
+        self.places: tuple[int, ...] = ()
         self.placed: tuple[Any, list[tuple[int, int]]] | None = None
         self.arguments: Any = None
         if all(own is not None for own in self.own):
@@ -106,6 +107,10 @@ class PreparedCalls:
             return free.pop()
         except IndexError:
             return self._make(shapes)
+
+    def free_at(self, shapes: Shapes) -> list[PreparedCall] | None:
+        """Return the calls at shapes that nobody makes now, to take one off and put it back."""
+        return self._free.get(shapes)
 
     def give_back(self, shapes: Shapes, used: PreparedCall) -> None:
         """Say that the call is over and its results were taken."""

@@ -169,16 +169,16 @@ def test_calls_on_one_program_run_side_by_side(saved: Path, x: np.ndarray) -> No
     want = c.run(x)[0]
     loaded = c.load()
     before = resident()
-    _, taken = loaded._lanes._lanes[0]
+    _, taken = loaded.lanes._lanes[0]
     with taken, ThreadPoolExecutor(1) as pool:  # as a call that takes long
         assert np.array_equal(pool.submit(c.run, x).result(60)[0], want)
-    assert len(loaded._lanes._lanes) == 2
+    assert len(loaded.lanes._lanes) == 2
     assert resident() - before < WEIGHTS  # the weights are shared
     with ThreadPoolExecutor(8) as pool:
         inputs = [x * i for i in range(64)]
         for given, (found,) in zip(inputs, pool.map(c.run, inputs), strict=True):
             np.testing.assert_allclose(found, c.run(given)[0], rtol=1e-6)
-    assert len(loaded._lanes._lanes) <= available_cpus()
+    assert len(loaded.lanes._lanes) <= available_cpus()
 
 
 def test_results_go_into_arrays_that_are_given(made: mgx.CompiledProgram, x: np.ndarray) -> None:

@@ -135,7 +135,7 @@ def test_arguments_are_kept_for_some_sizes_alone() -> None:
         x = np.arange(n, dtype=np.float32)
         for _ in range(3):
             assert np.array_equal(program.run({"x": x, "y": x})[0], x + x)
-    assert 0 < len(program.load()._calls._free) <= prepared_calls._MOST_SHAPES
+    assert 0 < len(program.load().prepared._free) <= prepared_calls._MOST_SHAPES
 
 
 @pytest.mark.parametrize("kind", ["int64", "int32"])

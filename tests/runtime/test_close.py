@@ -58,11 +58,11 @@ def test_iree_holds_no_python_buffer_of_a_weight(saved: Path, x: np.ndarray) -> 
     program = mgx_mlir.load(saved)
     program.run(x)
     loaded = program.load()
-    assert loaded._held
+    assert loaded.held
     alone = [np.zeros(64, np.uint8)]
     [once] = {sys.getrefcount(a) for a in alone}
-    assert {sys.getrefcount(a) for a in loaded._held} == {once}
-    assert {sys.getrefcount(a) for a in loaded._held} == {once}
+    assert {sys.getrefcount(a) for a in loaded.held} == {once}
+    assert {sys.getrefcount(a) for a in loaded.held} == {once}
     program.close()
 
 
