@@ -431,8 +431,8 @@ class IreeProgram(CompiledProgram):
         found = module.run(*known)
         if can_be_direct(module):
             if direct is None or direct.module is not module:
-                rules = self.signature.check_values if self.signature.values else None
-                direct = self._direct = DirectCalls(module, self.input_names, rules)
+                check = self.signature.value_check()
+                direct = self._direct = DirectCalls(module, self.input_names, check)
             direct.add(known[1])
         return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -118,6 +118,21 @@ class ValueRule:
     extent: int | None = None
     source: tuple[int, int] | None = None
     column: int | None = None
+
+    def quick(self, ports: Sequence[Port]) -> Callable[[Sequence[np.ndarray]], bool]:
+        """Return what tells of most right inputs that they are right; `problem` judges the rest."""
+        kind = dtypes.from_name(ports[self.input].dtype).np
+        unsigned, i, n = _UNSIGNED.get(kind), self.input, self.extent
+        largest = np.maximum.reduce
+        if unsigned is None or self.column is not None or (n is None and self.source is None):
+            return lambda arrays: False
+        if self.source is not None:
+            of, axis = self.source
+            return lambda arrays: (
+                arrays[i].size > 0
+                and largest(arrays[i].view(unsigned), None) < arrays[of].shape[axis]
+            )
+        return lambda arrays: arrays[i].size > 0 and largest(arrays[i].view(unsigned), None) < n
 
     def problem(self, arrays: Sequence[np.ndarray], ports: Sequence[Port]) -> str:
         """Return what is wrong with these inputs, or an empty text."""
@@ -365,6 +380,19 @@ class Signature:
             problem = rule.problem(arrays, self.inputs)
             if problem:
                 raise RunError(problem, location=rule.where)
+
+    def value_check(self) -> Callable[[Sequence[np.ndarray]], None] | None:
+        """Return `check_values` for arrays of the inputs' types; None: no values are checked."""
+        if not self.values:
+            return None
+        rules = [rule.quick(self.inputs) for rule in self.values]
+
+        def check(arrays: Sequence[np.ndarray]) -> None:
+            for is_right in rules:
+                if not is_right(arrays):
+                    return self.check_values(arrays)
+
+        return check
 
     def check_inputs(self, given: Mapping[str, object]) -> list[np.ndarray]:
         """Return the arrays of `given` in order of the inputs.

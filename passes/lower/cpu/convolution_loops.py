@@ -275,7 +275,7 @@ class ConvolutionLoops:
         while pixels:
             stop = k.add(at, k.mul(k.div(k.sub(self.columns, at), pixels), pixels))
             tiles = k.loop(at, stop, pixels, tiles, some(pixels))
-            at, pixels = stop, pixels // 2
+            at, pixels = stop, 1 << (pixels - 1).bit_length() >> 1
         return tiles
 
     def each(

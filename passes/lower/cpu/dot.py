@@ -39,6 +39,7 @@ Tiles = list[ir.Value]
 
 GROUPS = 16  # work-groups that a product is cut into where it can be: 2 to 8 workers share them
 GROUP_WORK = 1 << 18  # multiply-adds, or weights with few rows, that are worth a work-group
+PACKED_FOR = 192  # rows that a panel is packed for at least, where their number is open
 ROW_BYTES = 2 << 20  # of the rows of a work-group, which it reads again for each panel
 
 ALONE = 24  # columns that one row alone reads at a time: fewer leave memory waiting
@@ -106,6 +107,8 @@ def plan(shape: DotShape, isa: Isa) -> DotPlan:
     least = max(tile, -(-GROUP_WORK // (panel * panels)))
     if high is None:
         few = -(-4 * least // tile) * tile
+        if shape.b is not None or shape.bits is not None:
+            few = max(few, PACKED_FOR // tile * tile)
         return _packing(
             shape, isa, DotPlan(width, tile, panels, most if groups >= wanted else min(most, few))
         )

@@ -133,7 +133,8 @@ def convolution(
     return dispatch(
         [tiles, packed, *others],
         [((batch, *extents.counts, shape.outputs), d) for d in results],
-        [(shape.outputs // cut.width, cut.panels), (batch, 1), (high, cut.rows)],
+        # the groups that read the same tiles run after each other: those of many images are large
+        [(batch, 1), (high, cut.rows), (shape.outputs // cut.width, cut.panels)],
         lambda k: _Products(k, shape, extents, cut, isa, emit).build(results),
         known,
     )
@@ -226,7 +227,7 @@ class _Products:
     ) -> None:  # fmt: skip
         self.k, self.shape, self.cut, self.isa, self.emit = k, shape, cut, isa, emit
         self.tiles, self.weights, *self.others = k.inputs
-        self.panel, self.image, self.row = k.at
+        self.image, self.row, self.panel = k.at
         self.counts = list(map(k.inner, extents.counts))
         self.high, self.wide = _open_tiles(k, self.counts)
         self.registers = cut.width // isa.lanes
