@@ -41,11 +41,8 @@ from mgx_mlir.runtime.prepared_calls import (
     Shapes,
     is_large,
 )
+from mgx_mlir.runtime.size_refusal import refusal
 
-# what the lowering has a run say whose sizes do not fit: what was expected, the dims of inputs
-# that it comes from, and where
-_ASSERTION = re.compile(r"mgx: (.*?)\|([\d.,]*)\|(.*?)\|", re.DOTALL)
-_PLACE = re.compile(r"(\d+)\.(\d+)")
 _TENSOR = re.compile(r"tensor<((?:[0-9?]+x)*)([A-Za-z][A-Za-z0-9]*)>")
 
 
@@ -494,26 +491,11 @@ class LoadedModule:
         """Raise the error of a call that failed. held: the weights that it may still read."""
         if self.device.kind == "local-task":
             keep_after_failure(arguments, args, held)
-        refused = self._refused(entry, args, str(e))
+        refused = refusal(entry, args, str(e))
         if refused is not None:
             raise refused from None
         forget(self.device, e)
         raise RunError(f"the program failed: {short(e, 1000)}", notes=details(e)) from e
-
-    def _refused(
-        self, entry: Entry, args: Sequence[np.ndarray | DeviceTensor], text: str
-    ) -> RunError | None:
-        """Return the error of a run whose sizes do not fit, None for another one."""
-        found = _ASSERTION.search(text)
-        if found is None:
-            return None
-        expected, dims, where = found.groups()
-        names = [port.label for port in entry.inputs]
-        shapes = [a.dims if isinstance(a, DeviceTensor) else np.shape(a) for a in args]
-        places = [(int(i), int(axis)) for i, axis in _PLACE.findall(dims)]
-        got = ", ".join(f"{shapes[i][axis]} for dim {axis} of {names[i]}" for i, axis in places)
-        expected = re.sub(r"\$(\d+)\$", lambda m: names[int(m[1])], expected)
-        return RunError(expected + (f", got {got}" if got else ""), location=where or None)
 
     def function_for(self, args: Sequence[np.ndarray | DeviceTensor]) -> str:
         """Return the function that `run` calls for these inputs."""
