@@ -1,0 +1,1 @@
+"""Whole models that no other test has, on emulated GPUs, against onnxruntime."""

@@ -1,0 +1,167 @@
+"""Compiles whole models for AMD GPUs, runs them on the emulator, and compares with onnxruntime.
+
+    python -m tests.emulator.held_out                               # all, gfx942 and gfx1100
+    python -m tests.emulator.held_out u_net FOLDER/*.onnx --arch gfx90a
+    python -m tests.emulator.held_out --open                        # open dims, two calls
+    python -m tests.emulator.held_out --f16                         # those that f16 makes sense of
+
+A file's inputs are those beside it (`NAME.inputs.npz`), else drawn. One line for each model and
+architecture: the error by norm of the worst output, and seconds to compile and to run. Integers
+are to be equal. Exit code 1 where one is wrong, refused or too slow.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+import mgx_mlir
+from benchmarks.oracle import inputs_for, session
+from mgx_mlir.core.errors import MgxError
+from tests.emulator import oracle
+from tests.emulator.held_out import images, narrow, sequences
+from tests.emulator.held_out.net import HELD
+from tests.emulator.models import Case
+
+ARCHES = "gfx942,gfx1100"
+FILE_LIMIT = 1e-5  # of the error by norm of f32
+SMALLEST = 1e-3  # outputs whose norm an element stays below are compared by difference
+
+
+def difference(got: np.ndarray, want: np.ndarray) -> float:
+    """||got - want|| / ||want||; inf for another shape, type or place of NaN, unequal integers."""
+    if got.shape != want.shape or got.dtype.kind != want.dtype.kind:
+        return float("inf")
+    if want.dtype.kind in "biuU":
+        return 0.0 if np.array_equal(got, want) else float("inf")
+    a, b = got.astype(np.float64), want.astype(np.float64)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    if not np.isfinite(a[~same]).all() or not np.isfinite(b[~same]).all():
+        return float("inf")
+    norm = max(float(np.linalg.norm(b[np.isfinite(b)])), SMALLEST * b.size**0.5)
+    return float(np.linalg.norm(a[~same] - b[~same]) / norm)
+
+
+def cases(name: str, options: argparse.Namespace) -> tuple[list[Case], bool, float]:
+    """Calls of one model, whether 8-bit sums are to be exact, and the limit of the error."""
+    limit = FILE_LIMIT
+    if name in HELD:
+        held = HELD[name]
+        net = held.net(is_open=options.open)
+        model, limit, exact = net.made(), held.limit, held.exact
+        calls = [net.arrays(seed, **s) for seed, s in enumerate(({}, held.second))]
+        if not options.open:
+            calls = calls[:1]
+    else:
+        model, exact = onnx.load(name), True
+        calls = [inputs_for(Path(name))]
+    if options.f16:
+        model, limit = oracle.narrowed(model), oracle.LIMITS["f16"]
+        calls = [{n: a.astype(np.float16) if a.dtype == np.float32 else a for n, a in c.items()}
+                 for c in calls]  # fmt: skip
+    return [Case(model, call) for call in calls], exact, limit
+
+
+def wanted(case: Case, *, exact: bool, wide: bool) -> list[np.ndarray]:
+    if wide:  # as the type rounds weights and inputs, computed in f32
+        return oracle.wanted(case)
+    return session(case.model.SerializeToString(), exact=exact).run(None, case.inputs)
+
+
+def examine(name: str, arch: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Compile one model for one architecture and compare its calls."""
+    calls, exact, limit = cases(name, options)
+    wide = options.f16 or name == "brain_floats"  # onnxruntime multiplies no bf16
+    start = time.perf_counter()
+    program = mgx_mlir.compile(
+        calls[0].model.SerializeToString(), target="gpu", arch=arch, emulate=True
+    )
+    compiled, worst = time.perf_counter() - start, 0.0
+    errors: list[list[float]] = []
+    for case in calls:
+        want = wanted(case, exact=exact, wide=wide)
+        got = [np.asarray(a) for a in program.run(case.inputs)]
+        errors.append([difference(a, b) for a, b in zip(got, want, strict=True)])
+        worst = max(worst, *errors[-1])
+    return {
+        "verdict": "right" if worst <= limit else "WRONG", "error": worst, "errors": errors,
+        "compile_s": round(compiled, 1), "run_s": round(time.perf_counter() - start - compiled, 1),
+        "fallbacks": len(program.executable.fallbacks),
+    }  # fmt: skip
+
+
+def in_child(name: str, arch: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Examine a model in a process of its own: what crashes or hangs is a row, too."""
+    flags = [f for f in ("open", "f16") if getattr(options, f)]
+    command = [sys.executable, "-m", "tests.emulator.held_out", name, "--arch", arch, "--child",
+               *(f"--{f}" for f in flags)]  # fmt: skip
+    try:
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=options.limit)
+    except subprocess.TimeoutExpired:
+        return {"verdict": "late"}
+    lines = ran.stdout.strip().splitlines()
+    if ran.returncode == 0 and lines:
+        return json.loads(lines[-1])
+    said = ran.stderr.strip().splitlines()
+    return {"verdict": f"crashed ({ran.returncode})", "said": " | ".join(said[-6:])[-800:]}
+
+
+def child(name: str, arch: str, options: argparse.Namespace) -> None:
+    try:
+        row = examine(name, arch, options)
+    except MgxError as e:
+        row = {"verdict": "refused", "said": str(e)[:1500]}
+    print(json.dumps(row), flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("names", nargs="*", metavar="NAME|FILE")
+    parser.add_argument("--arch", default=ARCHES, help="gfx names, comma-separated")
+    parser.add_argument("--open", action="store_true", help="open dims where a model names them")
+    parser.add_argument("--f16", action="store_true", help="weights and inputs in f16")
+    parser.add_argument("--limit", type=float, default=600, help="seconds for each row")
+    parser.add_argument("--out", type=Path, help="append a line of JSON for each row")
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        child(options.names[0], options.arch, options)
+        return 0
+    names = options.names or [
+        n for n, h in HELD.items()
+        if (h.sizes or not options.open) and (h.narrow or not options.f16)
+    ]  # fmt: skip
+    unknown = [n for n in names if n not in HELD and not os.path.exists(n)]
+    if unknown:
+        parser.error(f"no such model: {', '.join(unknown)}")
+    verdicts: Counter[str] = Counter()
+    for name in names:
+        for arch in options.arch.split(","):
+            row = in_child(name, arch, options)
+            verdicts[row["verdict"]] += 1
+            what = f"{row['error']:.1e}" if "error" in row else row.get("said", "")
+            seconds = f"{row.get('compile_s', '')} s, {row.get('run_s', '')} s"
+            print(
+                f"{Path(name).stem:<20} {arch:<8} {row['verdict']:<8} {what}  {seconds}", flush=True
+            )
+            if options.out:
+                with options.out.open("a") as f:
+                    f.write(json.dumps({"name": name, "arch": arch, **row}) + "\n")
+    print(", ".join(f"{count} {verdict}" for verdict, count in verdicts.items()))
+    return 0 if set(verdicts) == {"right"} else 1
+
+
+__all__ = ["images", "narrow", "sequences"]  # they register their models
+
+if __name__ == "__main__":
+    sys.exit(main())
