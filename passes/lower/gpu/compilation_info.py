@@ -12,7 +12,7 @@ from mgx_mlir.hardware.chips import CHIPS, Chip
 from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.gpu.gemm_shape import DOT, GemmConfig, GemmShape
 from mgx_mlir.passes.lower.gpu.mma import INTRINSICS, SIDE, MmaIntrinsic
-from mgx_mlir.passes.lower.gpu.plain_tiles import plain_tile
+from mgx_mlir.passes.lower.gpu.plain_tiles import PlainTile, plain_tile, plain_windows
 from mgx_mlir.passes.lower.gpu.tiles import Extents, MmaSchedule, choose
 
 
@@ -53,19 +53,40 @@ def gathered_info(arch: str, dtype: DType, out: Sequence[int], depth: int) -> ir
 
 
 def _plain_info(arch: str, product: GemmShape) -> ir.Attribute | None:
+    windows = plain_windows(arch, product)
+    if windows is not None:
+        tile, along = windows
+        return _plain(arch, tile, [1, tile.size[0] // along], along, [1, 1], convolution=True)
     tile = plain_tile(arch, product)
     if tile is None:
         return None
     one = [1] * len(product.batch)
+    return _plain(arch, tile, one, tile.size[0], one)
+
+
+def _plain(
+    arch: str,
+    tile: PlainTile,
+    lead: Sequence[int],
+    rows: int,
+    one: Sequence[int],
+    *,
+    convolution: bool = False,
+) -> ir.Attribute:
+    """Return the attribute: `lead` and `one` are a workgroup's and a thread's extents ahead of the
+    rows."""
+    size = [*lead, rows, tile.size[1]]
+    whole = f"padding_conv = {numbers([*size, 0, 0, 0])}, " if convolution else ""
+    igemm = ", use_igemm_convolution = true" if convolution else ""
     return _attribute(
-        f"padding = {numbers([*one, *tile.size, tile.depth])}, promote_operands = [0, 1], "
-        f"reduction = {numbers([0] * len(one) + [0, 0, tile.depth])}, "
+        f"padding = {numbers([*size, tile.depth])}, {whole}promote_operands = [0, 1], "
+        f"reduction = {numbers([*[0] * len(size), tile.depth])}, "
         f"thread = {numbers([*one, *tile.thread, 0])}, "
-        f"workgroup = {numbers([*one, *tile.size, 0])}",
+        f"workgroup = {numbers([*size, 0])}",
         tile.threads,
         CHIPS[arch],
         ", {gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = 0, "
-        "no_reduce_shared_memory_bank_conflicts = false>}",
+        f"no_reduce_shared_memory_bank_conflicts = false{igemm}>}}",
     )
 
 

@@ -1,18 +1,19 @@
 """Tiles of products without matrix instructions, f32 on RDNA and i32: each thread's own sums.
 
-The compiler's own kernels read both operands from the cache, element by element; here a workgroup
-keeps its part of them in the LDS. The sizes are those that `targets/kernel_time.py` finds best in
-compiled code on gfx1100: a tenth of the time for 128x768x768, a fifth for 1024x1024x1024.
+The compiler's own kernels read both operands from the cache, element by element, and some keep what
+they read in scratch memory; here a workgroup keeps its part of them in the LDS. The sizes are those
+that `targets/kernel_time.py` finds best in compiled code on gfx1100: a tenth of the time for
+128x768x768, a fifth for 1024x1024x1024.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.hardware.chips import CHIPS
-from mgx_mlir.passes.lower.gpu.gemm_shape import DOT, GemmShape
+from mgx_mlir.hardware.chips import CHIPS, Chip
+from mgx_mlir.passes.lower.gpu.gemm_shape import CONVOLUTION, DOT, GemmShape
 
 _LEAST = (16, 32)  # rows and columns: fewer are read once, by the compiler's reductions
 
@@ -44,15 +45,20 @@ _TILES = (
 )
 
 
+# of convolutions: at most so many pixels, by filters
+_LARGE = PlainTile((64, 64), (4, 4), 16)
+_SMALL = PlainTile((16, 32), (2, 2), 32)
+_LINES = (1, 2, 4, 7, 8)  # of an image in a tile
+_ALONG = (8, 16, 32, 64)  # pixels of a line
+
+
 def plain_tile(arch: str, product: GemmShape) -> PlainTile | None:
-    """Return the tile of a product that no matrix instruction multiplies.
+    """Return the tile of a dot that no matrix instruction multiplies.
 
     None leaves the choice to the compiler.
     """
-    chip = CHIPS.get(arch)
+    chip = _chip(arch, product)
     if chip is None or product.op != DOT:
-        return None
-    if product.dtype != dtypes.INT32.name and (chip.single or product.dtype != dtypes.FLOAT.name):
         return None
     rows, columns, _ = product.dims
     if rows < _LEAST[0] or columns < _LEAST[1]:
@@ -61,4 +67,33 @@ def plain_tile(arch: str, product: GemmShape) -> PlainTile | None:
     return next(t for t, n in _TILES if count * t.workgroups(rows, columns) >= n * chip.units)
 
 
-__all__ = ["PlainTile", "plain_tile"]
+def plain_windows(arch: str, product: GemmShape) -> tuple[PlainTile, int] | None:
+    """Return the tile of a convolution as `plain_tile`, and how many of its pixels lie on a line.
+
+    Lines of a tile divide those of an image: a thread has one, and the compiler lets threads write
+    whose line lies beyond the last one. A large tile is better from half of the units with work on.
+    """
+    chip = _chip(arch, product)
+    if chip is None or product.op != CONVOLUTION:
+        return None
+    images, lines, along, filters = product.dims[:4]
+    found = None
+    for tile in (_LARGE, _SMALL):
+        shapes = [(n, a) for n in _LINES if lines % n == 0 for a in _ALONG if n * a <= tile.size[0]]
+        n, each = min(shapes, key=lambda s: (-(-along // s[1]) * s[1], -s[0] * s[1]))
+        found = replace(tile, size=(n * each, tile.size[1])), each
+        count = images * (lines // n) * -(-along // each) * -(-filters // tile.size[1])
+        if 2 * count >= chip.units:
+            break
+    return found
+
+
+def _chip(arch: str, product: GemmShape) -> Chip | None:
+    """Return the chip that multiplies a product without matrix instructions, else None."""
+    chip = CHIPS.get(arch)
+    if chip is None or product.dtype == dtypes.INT32.name:
+        return chip
+    return None if chip.single or product.dtype != dtypes.FLOAT.name else chip
+
+
+__all__ = ["PlainTile", "plain_tile", "plain_windows"]
