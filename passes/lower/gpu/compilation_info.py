@@ -10,7 +10,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.hardware.chips import CHIPS, Chip
 from mgx_mlir.passes.lower.context import LoweringContext
-from mgx_mlir.passes.lower.gpu.gemm_shape import DOT, GemmConfig, GemmShape
+from mgx_mlir.passes.lower.gpu.gemm_shape import DOT, GemmConfig, GemmShape, whole
 from mgx_mlir.passes.lower.gpu.mma import INTRINSICS, SIDE, MmaIntrinsic
 from mgx_mlir.passes.lower.gpu.plain_tiles import PlainTile, plain_tile, plain_windows
 from mgx_mlir.passes.lower.gpu.tiles import Extents, MmaSchedule, choose
@@ -118,11 +118,8 @@ def window_info(arch: str, out: Sequence[int | ir.Value], spatial: int) -> ir.At
 
 def give(e: LoweringContext, found: ir.Value, info: Callable[[str], ir.Attribute | None]) -> None:
     """Put what `info` says for the target's chip on the op that makes a value of static dims."""
-    if not e.options.tiles or not ir.RankedTensorType(found.type).has_static_shape:
-        return
-    chosen = info(e.options.arch)
-    if chosen is not None:
-        found.owner.attributes["compilation_info"] = chosen
+    if ir.RankedTensorType(found.type).has_static_shape:
+        _put(e, found, info)
 
 
 def give_product(
@@ -131,13 +128,25 @@ def give_product(
     product: Callable[[], GemmShape],
     config: GemmConfig | None = None,
 ) -> None:
-    """Put on the op of a product what the options choose for it, or a config that was made."""
+    """Put on the op of a product what the options choose for it, or a config that was made.
+
+    A dot of rows that only the run counts has the tile of a usual number of them.
+    """
 
     def info(arch: str) -> ir.Attribute | None:
         made = product()
-        return product_info(arch, made, config or e.options.gemm_config(made, e.function))
+        if not made.is_open:
+            return product_info(arch, made, config or e.options.gemm_config(made, e.function))
+        usual = made.usual()
+        return None if usual is None else product_info(arch, usual, whole(arch, usual))
 
-    give(e, found, info)
+    _put(e, found, info)
+
+
+def _put(e: LoweringContext, found: ir.Value, info: Callable[[str], ir.Attribute | None]) -> None:
+    chosen = info(e.options.arch) if e.options.tiles else None
+    if chosen is not None:
+        found.owner.attributes["compilation_info"] = chosen
 
 
 def _info(

@@ -7,13 +7,13 @@ one that a search found, the bound of `gpu/tiles.py` chooses.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import cast
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.hardware.chips import CHIPS, LAUNCH_US, Chip
 from mgx_mlir.passes.lower.gpu.mma import INTRINSICS, SIDE, MmaIntrinsic
 from mgx_mlir.passes.lower.gpu.tiles import Extents, MmaSchedule, candidates, choose, clocks
@@ -21,6 +21,7 @@ from mgx_mlir.passes.lower.gpu.tiles import Extents, MmaSchedule, candidates, ch
 DOT, CONVOLUTION = "dot", "convolution"
 ROWS, COLUMNS = "rows", "columns"
 _LEAST_ROWS = 2  # a product with a vector reads its matrix once: the compiler's reductions do that
+_USUAL_ROWS = 128  # where the run counts them
 _SPLITS = (2, 4, 8, 16, 32)
 WORTH = 2 / 3  # of the whole product's bound: what a launch costs is not known well
 _ALIGNED = 16  # bytes: what a lane loads at once
@@ -55,6 +56,20 @@ class GemmShape:
             return Extents(prod(self.batch), rows, columns, depth, apart=True)
         n, lines, along, columns, *window = self.dims[:7]
         return Extents(n * lines, along, columns, window[0] * window[1] * window[2])
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the run decides a dim."""
+        return DYN in (*self.dims, *self.batch)
+
+    def usual(self) -> GemmShape | None:
+        """Return a dot whose rows alone are open with a usual number of them, else None.
+
+        With an open batch the compiler's copies to the LDS read beyond the last row.
+        """
+        if self.op != DOT or self.batch or DYN in self.dims[1:]:
+            return None
+        return replace(self, dims=(_USUAL_ROWS, *self.dims[1:]))
 
     def intrinsic(self, arch: str) -> MmaIntrinsic | None:
         """Return the matrix instruction that multiplies it, None where it has none of use."""
@@ -102,6 +117,12 @@ class GemmConfig:
 
 # what a search found for a product, in a function of the program
 GemmConfigs = Callable[[GemmShape, str], GemmConfig | None]
+
+
+def whole(arch: str, product: GemmShape) -> GemmConfig:
+    """Return the config of the bound for a product that is not in parts."""
+    mma = product.intrinsic(arch)
+    return GemmConfig(None if mma is None else choose(CHIPS[arch], mma, product.extents))
 
 
 def default(arch: str, product: GemmShape) -> GemmConfig:
@@ -244,5 +265,5 @@ def _numbers(value: object, most: int) -> tuple[int, ...] | None:
 __all__ = [
     "COLUMNS", "CONVOLUTION", "DOT", "WORTH", "GemmConfig", "GemmConfigs", "GemmShape",
     "alternatives", "bound_us", "config_from_json", "default", "padded_depth", "shape_from_json",
-    "shape_of_dot",
+    "shape_of_dot", "whole",
 ]  # fmt: skip
