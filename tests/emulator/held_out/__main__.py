@@ -24,13 +24,14 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 
 import mgx_mlir
 from benchmarks.oracle import inputs_for, session
 from mgx_mlir.core.errors import MgxError
 from tests.emulator import oracle
 from tests.emulator.held_out import images, narrow, sequences
-from tests.emulator.held_out.net import HELD
+from tests.emulator.held_out.net import HELD, Oracle
 from tests.emulator.models import Case
 
 ARCHES = "gfx942,gfx1100"
@@ -52,36 +53,40 @@ def difference(got: np.ndarray, want: np.ndarray) -> float:
     return float(np.linalg.norm(a[~same] - b[~same]) / norm)
 
 
-def cases(name: str, options: argparse.Namespace) -> tuple[list[Case], bool, float]:
-    """Calls of one model, whether 8-bit sums are to be exact, and the limit of the error."""
-    limit = FILE_LIMIT
+def cases(name: str, options: argparse.Namespace) -> tuple[list[Case], Oracle, float]:
+    """Calls of one model, how its oracle is asked, and the limit of the error."""
     if name in HELD:
         held = HELD[name]
         net = held.net(is_open=options.open)
-        model, limit, exact = net.made(), held.limit, held.exact
+        model, limit, kind = net.made(), held.limit, held.oracle
         calls = [net.arrays(seed, **s) for seed, s in enumerate(({}, held.second))]
         if not options.open:
             calls = calls[:1]
     else:
-        model, exact = onnx.load(name), True
+        model, limit, kind = onnx.load(name), FILE_LIMIT, "exact"
         calls = [inputs_for(Path(name))]
     if options.f16:
-        model, limit = oracle.narrowed(model), oracle.LIMITS["f16"]
+        model, limit, kind = oracle.narrowed(model), oracle.LIMITS["f16"], "wide"
         calls = [{n: a.astype(np.float16) if a.dtype == np.float32 else a for n, a in c.items()}
                  for c in calls]  # fmt: skip
-    return [Case(model, call) for call in calls], exact, limit
+    return [Case(model, call) for call in calls], kind, limit
 
 
-def wanted(case: Case, *, exact: bool, wide: bool) -> list[np.ndarray]:
-    if wide:  # as the type rounds weights and inputs, computed in f32
+def wanted(case: Case, kind: Oracle) -> list[np.ndarray]:
+    """What onnxruntime computes."""
+    model = case.model.SerializeToString()
+    if kind == "wide":
         return oracle.wanted(case)
-    return session(case.model.SerializeToString(), exact=exact).run(None, case.inputs)
+    if kind == "plain":
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        return onnxruntime.InferenceSession(model, options).run(None, case.inputs)
+    return session(model, exact=kind == "exact").run(None, case.inputs)
 
 
 def examine(name: str, arch: str, options: argparse.Namespace) -> dict[str, Any]:
     """Compile one model for one architecture and compare its calls."""
-    calls, exact, limit = cases(name, options)
-    wide = options.f16 or name == "brain_floats"  # onnxruntime multiplies no bf16
+    calls, kind, limit = cases(name, options)
     start = time.perf_counter()
     program = mgx_mlir.compile(
         calls[0].model.SerializeToString(), target="gpu", arch=arch, emulate=True
@@ -89,7 +94,7 @@ def examine(name: str, arch: str, options: argparse.Namespace) -> dict[str, Any]
     compiled, worst = time.perf_counter() - start, 0.0
     errors: list[list[float]] = []
     for case in calls:
-        want = wanted(case, exact=exact, wide=wide)
+        want = wanted(case, kind)
         got = [np.asarray(a) for a in program.run(case.inputs)]
         errors.append([difference(a, b) for a, b in zip(got, want, strict=True)])
         worst = max(worst, *errors[-1])
@@ -149,7 +154,8 @@ def main() -> int:
         for arch in options.arch.split(","):
             row = in_child(name, arch, options)
             verdicts[row["verdict"]] += 1
-            what = f"{row['error']:.1e}" if "error" in row else row.get("said", "")
+            slow = " (without tiles)" if row.get("fallbacks") else ""
+            what = f"{row['error']:.1e}{slow}" if "error" in row else row.get("said", "")
             seconds = f"{row.get('compile_s', '')} s, {row.get('run_s', '')} s"
             print(
                 f"{Path(name).stem:<20} {arch:<8} {row['verdict']:<8} {what}  {seconds}", flush=True

@@ -1,4 +1,8 @@
-"""Held-out models of 8, 4 and 16 bits."""
+"""Held-out models of 8, 4 and 16 bits.
+
+Those in pairs of Q and DQ are compared with f32 arithmetic between the pairs; a sum in another
+order may fall on the other side of a code, which is a 255th of a tensor's range.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +30,7 @@ def coded(g: Net, out: int, *rest: int, channel: bool = True) -> str:
     return g.op("DequantizeLinear", w, steps, g.const(np.zeros(out), np.int8), axis=0)
 
 
-@held({"b": 3}, b=2, exact=True, narrow=False)
+@held({"b": 3}, b=2, oracle="plain", limit=1e-2, narrow=False)
 def qdq_images(g: Net) -> None:
     """A residual net in pairs: signed values, a step for each channel."""
     x = pair(g, g.floats("image", "b", 3, 20, 20), 0.03)
@@ -46,7 +50,7 @@ def qdq_images(g: Net) -> None:
     g.result(g.op("Gemm", y, coded(g, 10, 16, channel=False), g.vector(10), transB=1), 2)
 
 
-@held({"b": 1, "n": 9}, b=2, n=6, exact=True, narrow=False)
+@held({"b": 1, "n": 9}, b=2, n=6, oracle="plain", limit=1e-2, narrow=False)
 def qdq_layer(g: Net) -> None:
     """An encoder layer in pairs of unsigned values that have a zero point."""
     width = 32
@@ -69,7 +73,7 @@ def qdq_layer(g: Net) -> None:
     g.result(g.norm(g.op("Add", x, dense(y, 64, width)), width), 3)
 
 
-@held({"b": 3}, b=1, exact=True, narrow=False)
+@held({"b": 3}, b=1, oracle="exact", narrow=False)
 def q_operators(g: Net) -> None:
     """QLinear operators: convolutions, sums and pools of codes."""
     step, zero = g.const(0.03), g.const(128, np.uint8)
@@ -95,13 +99,14 @@ def q_operators(g: Net) -> None:
         "QLinearGlobalAveragePool", y, *to, g.const(0.008), g.const(0, np.uint8), channels_last=0
     )
     y = g.op("Flatten", y)
-    w = g.const(g.rng.integers(-127, 128, (16, 8)), np.int8)
+    # two of its products with u8 fit into 16 bits: onnxruntime's QLinearMatMul saturates otherwise
+    w = g.const(g.rng.integers(-60, 61, (16, 8)), np.int8)
     y = g.op("QLinearMatMul", y, g.const(0.008), g.const(0, np.uint8), w, g.const(0.01),
              g.const(0, np.int8), g.const(0.05), g.const(100, np.uint8))  # fmt: skip
     g.result(g.op("DequantizeLinear", y, g.const(0.05), g.const(100, np.uint8)), 2)
 
 
-@held({"n": 13}, n=6, exact=True, narrow=False)
+@held({"n": 13}, n=6, oracle="exact", narrow=False)
 def dynamic_codes(g: Net) -> None:
     """Perceptrons whose rows are quantised as they come (DynamicQuantizeLinear, MatMulInteger)."""
     x = g.floats("x", "n", 32)
@@ -176,7 +181,7 @@ def half_with_casts(g: Net) -> None:
     g.result(g.op("Cast", x, to=FLOAT), 3)
 
 
-@held({"n": 3}, n=8, limit=1e-2, narrow=False)
+@held({"n": 3}, n=8, oracle="wide", limit=1e-2, narrow=False)
 def brain_floats(g: Net) -> None:
     """A bf16 perceptron with a gate and a norm; f32 at its ends."""
 
