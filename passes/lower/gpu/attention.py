@@ -110,23 +110,54 @@ def _follows(op: ir.Operation, form: AttentionForm) -> bool:
 def _sliced_view(e: LoweringContext, op: ir.Operation) -> Expr | None:
     """Return a slice of a transposed tensor as the transposed slice: it is read where it stands.
 
-    The compiler would keep the tensor between the two in scratch memory.
+    The compiler would keep the tensor between the two in scratch memory. So it would where a
+    reshape joins an axis to the sliced one ahead of the slice, which then takes one row of it.
     """
-    t = TensorType.of(op.results[0])
-    x, at = behind_views(e.expr(op.operands[0]))
-    if not isinstance(x, Leaf) or len(op.operands) > 1:
+    if len(op.operands) > 1:
         return None
+    t, own = TensorType.of(op.results[0]), TensorType.of(op.operands[0]).dims
     offsets = [0] * t.rank
-    own = TensorType.of(op.operands[0]).dims
     slice_ = op.opview
     axes = normalize_axes(slice_.axes, t.rank)
     for axis, start, end in zip(axes, slice_.starts, slice_.ends, strict=True):
         offsets[axis], _ = slice_bounds(start, end, own[axis])
+    x, at = behind_views(e.expr(op.operands[0]))
+    sizes, places = list(t.dims), list(range(t.rank))
+    joined = _joined(op.operands[0], axes, offsets, t)
+    if joined is not None:
+        ahead, axis, row = joined
+        x, at = behind_views(e.expr(ahead))
+        offsets[axis : axis + 1] = [row, 0]
+        sizes.insert(axis, 1)
+        places.insert(axis, -1)  # nothing says where in the axis of rows: it is one
+    if not isinstance(x, Leaf):
+        return None
     # what no dim says where, is read at 0
-    small = x.type.with_dims(1 if i is None else t.dims[i] for i in at)
+    small = x.type.with_dims(1 if i is None else sizes[i] for i in at)
     first = [0 if i is None else offsets[i] for i in at]
     cut = extract_slice(e, x.value, first, list(small.dims))
-    return View(t, Leaf(small, cut), at, list(t.dims))
+    read = tuple(None if i is None or places[i] < 0 else places[i] for i in at)
+    return View(t, Leaf(small, cut), read, list(t.dims))
+
+
+def _joined(
+    v: ir.Value, axes: Sequence[int], offsets: Sequence[int], t: TensorType
+) -> tuple[ir.Value, int, int] | None:
+    """Return what a reshape joined to `v`, the sliced axis, and the row that a slice takes of it.
+
+    None where `v` is no [.., rows * length, ..] of [.., rows, length, ..], or the slice of type `t`
+    takes no whole row.
+    """
+    if len(axes) != 1 or not is_a(v.owner, Reshape):
+        return None
+    (axis,), source = axes, v.owner.operands[0]
+    dims, length = TensorType.of(source).dims, t.dims[axis]
+    own = list(TensorType.of(v).dims)
+    if length <= 0 or offsets[axis] % length or own[axis] % length:
+        return None
+    if list(dims) != [*own[:axis], own[axis] // length, length, *own[axis + 1 :]]:
+        return None
+    return source, axis, offsets[axis] // length
 
 
 def _operand(
