@@ -8,6 +8,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -17,6 +18,8 @@ from mgx_mlir.passes.lower.gpu import attention_tiles
 from mgx_mlir.passes.lower.gpu.attention_tiles import AttentionShape, AttentionTile, choose
 from mgx_mlir.passes.lower.gpu.mma import SIDE
 from mgx_mlir.targets.report import gpu_report
+from tests.emulator import oracle
+from tests.emulator.models import Case
 from tests.emulator.oracle import LIMITS, worst
 
 KINDS = {
@@ -142,3 +145,28 @@ def test_two_lines_of_a_wave(library: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """The last queries and the last keys are cut."""
     monkeypatch.setattr(attention_tiles, "choose", lambda *_: AttentionTile(4, 32, 64, 2))
     check((2, 150, 40, 64, 64, None, "f16"), "gfx942")
+
+
+PARTS = """<ir_version: 8, opset_import: ["" : 17]> g (float[6,16,16] x) => (float[6,16,16] y)
+{ d = Constant<value_ints=[0,0,2,8]>()  s = Constant<value=float {0.35}>()
+  u = Constant<value_ints=[0,0,-1]>()  m = MatMul(x, w)  q, k, v = Split<axis=2>(m)
+  a = Reshape(q, d)  b = Reshape(k, d)  c = Reshape(v, d)  e = Transpose<perm=[0,2,1,3]>(a)
+  f = Transpose<perm=[0,2,3,1]>(b)  h = Transpose<perm=[0,2,1,3]>(c)  i = MatMul(e, f)
+  j = Mul(i, s)  n = Softmax(j)  o = MatMul(n, h)  p = Transpose<perm=[0,2,1,3]>(o)
+  y = Reshape(p, u) }"""
+
+
+def test_parts_of_one_product(library: Path) -> None:
+    """Queries, keys and values of several windows, split from one product, are not copied in the
+    kernel: the compiler kept all of it in registers, and took ten minutes."""
+    rng, net = np.random.default_rng(8), onnx.parser.parse_model(PARTS)
+    w = (rng.standard_normal((16, 48)) / 4).astype(np.float32)
+    net.graph.initializer.append(numpy_helper.from_array(w, "w"))
+    made = mgx_mlir.compile(
+        net.SerializeToString(), target="gpu", arch="gfx942", emulate=True, timeout=120, cache=False
+    )
+    kernels = gpu_report(made.executable.vmfb, made.executable.dispatches).kernels
+    assert [k.name for k in kernels if k.spills or k.scratch] == []
+    assert sum("attention" in k.name for k in kernels) == 1
+    inputs = {"x": rng.standard_normal((6, 16, 16)).astype(np.float32)}
+    assert worst(made.run(inputs), oracle.wanted(Case(net, inputs))) <= LIMITS["f32"]
