@@ -79,12 +79,13 @@ def lines() -> Iterator[str]:
     ops.load()
     yield HEAD
     ours = [key for key in operators() if is_ours(*key)]
-    for domain in sorted({d for d, _ in ours}):
+    for domain in sorted({d for d, _ in ours} | {d for d, _, _ in refusals()}):
         names = [n for d, n in ours if d == domain]
         yield f"## {TITLES.get(domain, domain)}\n"
-        yield f"{len(names)} operators.\n"
-        yield "| operator | versions | refused |"
-        yield "|---|---|---|"
+        if names:
+            yield f"{len(names)} operators.\n"
+            yield "| operator | versions | refused |"
+            yield "|---|---|---|"
         for name in names:
             found = versions(domain, name)
             since = ", ".join(str(v.since) for v in reversed(found))
@@ -92,7 +93,8 @@ def lines() -> Iterator[str]:
             for v in found:
                 why |= dict.fromkeys(restrictions(v.function))
             yield f"| {name} | {since} | {cell('; '.join(why))} |"
-        yield ""
+        if names:
+            yield ""
         told = [(n, why) for d, n, why in refusals() if d == domain]
         if told:
             yield "Not read, and a model that holds them is told why:\n"

@@ -65,3 +65,16 @@ def test_unknown_operators_are_read_but_not_compiled(target: str) -> None:
         mgx_mlir.compile(program, target=target, cache=False)
     for name in ("Frobnicate", "ImageDecoder"):
         assert f"operator '{name}' has no importer" in str(caught.value)
+
+
+def test_what_onnxruntime_wrote_for_one_processor_is_told() -> None:
+    """A file of all its optimizations: weights in blocks, whose size no attribute tells."""
+    nodes = [
+        ("Conv", ["x", "x"], ["c"], {"domain": "com.microsoft.nchwc", "activation": "Relu"}),
+        ("ReorderOutput", ["c"], ["y"], {"domain": "com.microsoft.nchwc", "channels": 3}),
+    ]
+    with pytest.raises(UnsupportedModel) as caught:
+        parse_onnx_buffer(model(nodes, {"x": TensorProto.FLOAT}, ["y"]))
+    text = " ".join(str(caught.value).split())
+    assert "blocks of the processor that onnxruntime wrote the file on" in text
+    assert "save it with at most extended optimizations" in text

@@ -1,4 +1,4 @@
-"""com.microsoft: the operators that are refused, with the reasons that users are told."""
+"""onnxruntime's domains: the operators that are refused, with the reasons that users are told."""
 
 from __future__ import annotations
 
@@ -29,4 +29,10 @@ refuse(
 refuse(
     "PagedAttention", "SparsePagedAttention", "PackedSparseAttentionIndexer",
     "SparseAttentionIndexer", domain=MS, why="a cache of pages that a server owns",
+)  # fmt: skip
+refuse(
+    "AveragePool", "Conv", "GlobalAveragePool", "GlobalMaxPool", "MaxPool", "ReorderInput",
+    "ReorderOutput", "Upsample", domain="com.microsoft.nchwc",
+    why="channels in blocks of the processor that onnxruntime wrote the file on, whose size the "
+    "file does not tell: save it with at most extended optimizations",
 )  # fmt: skip
