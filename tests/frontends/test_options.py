@@ -174,19 +174,31 @@ def test_functions_that_double_end() -> None:
         importer.MAX_NODES = most
 
 
-def test_sparse_initializer() -> None:
+@pytest.mark.parametrize("attribute", [False, True])
+def test_sparse_values(attribute: bool) -> None:
+    """Of the graph, or of a Constant."""
     model = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["" : 17]> g (float[2,3] x) => (float[2,3] y) '
         "{ y = Add(x, s) }"
     )
-    sparse = model.graph.sparse_initializer.add()
-    sparse.dims.extend([2, 3])
+    sparse = onnx.SparseTensorProto(dims=[2, 3])
     sparse.values.CopyFrom(onnx.numpy_helper.from_array(np.float32([5, 6]), "s"))
-    for indices in (np.int64([1, 5]), np.int64([[0, 1], [1, 2]])):
+
+    def made(indices: np.ndarray) -> bytes:
         sparse.indices.CopyFrom(onnx.numpy_helper.from_array(indices))
-        program = parse_onnx_buffer(model.SerializeToString())
+        whole = onnx.ModelProto()
+        whole.CopyFrom(model)
+        if attribute:
+            whole.graph.node.insert(
+                0, onnx.helper.make_node("Constant", [], ["s"], sparse_value=sparse)
+            )
+        else:
+            whole.graph.sparse_initializer.append(sparse)
+        return whole.SerializeToString()
+
+    for indices in (np.int64([1, 5]), np.int64([[0, 1], [1, 2]])):
+        program = parse_onnx_buffer(made(indices))
         run = Interpreter(program.module, program.store).run({"x": np.zeros((2, 3), np.float32)})
         assert run[0].tolist() == [[0, 5, 0], [0, 0, 6]]
-    sparse.indices.CopyFrom(onnx.numpy_helper.from_array(np.int64([1, 6])))
     with pytest.raises(ModelError, match="indices out of range"):
-        parse_onnx_buffer(model.SerializeToString())
+        parse_onnx_buffer(made(np.int64([1, 6])))

@@ -32,6 +32,8 @@ def value_of(a: onnx.AttributeProto, reader: TensorReader) -> Any:
         return _text(a.s, a.name)
     if a.type == _A.TENSOR:
         return reader.read(a.t, f"attribute '{a.name}'")
+    if a.type == _A.SPARSE_TENSOR:
+        return reader.sparse(a.sparse_tensor, f"attribute '{a.name}'")
     if a.type == _A.GRAPH:
         return a.g
     if a.type == _A.TYPE_PROTO:

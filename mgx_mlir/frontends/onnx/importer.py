@@ -17,7 +17,6 @@ from mgx_mlir.core.errors import MgxError, ModelError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import own
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.dims import DynamicDim
 from mgx_mlir.frontends.importer import GraphImporter, Stop, outputs_of
 from mgx_mlir.frontends.onnx import ops
@@ -254,23 +253,7 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
     def _tensor(self, proto: onnx.TensorProto | onnx.SparseTensorProto) -> np.ndarray:
         if isinstance(proto, onnx.TensorProto):
             return self.model.reader.read(proto)
-        values = self.model.reader.read(proto.values)
-        indices = self.model.reader.read(proto.indices, f"indices of '{proto.values.name}'")
-        dims = tuple(proto.dims)
-        if any(d < 0 for d in dims):
-            raise ModelError(f"sparse initializer '{proto.values.name}' has dims {list(dims)}")
-        limits.table(dims, f"sparse initializer '{proto.values.name}'", values.itemsize)
-        dense = np.zeros(dims, values.dtype)
-        flat = indices
-        if indices.ndim == 2 and indices.shape[1] == len(dims):
-            bad = ((indices < 0) | (indices >= np.array(dims))).any()
-            flat = indices[:, 0] if bad else np.ravel_multi_index(tuple(indices.T), dims)
-            if bad:
-                flat = np.array([-1])
-        if flat.size != values.size or ((flat < 0) | (flat >= dense.size)).any():
-            raise ModelError(f"sparse initializer '{proto.values.name}' has indices out of range")
-        dense.reshape(-1)[flat] = values.reshape(-1)
-        return dense
+        return self.model.reader.sparse(proto, f"sparse initializer '{proto.values.name}'")
 
     def node(self, proto: onnx.NodeProto, index: int, scope: Scope) -> None:
         """Import one node; whatever is wrong with it is noted and its outputs are poisoned."""

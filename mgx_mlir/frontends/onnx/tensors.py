@@ -109,6 +109,24 @@ class TensorReader:
             return (raw != 0).reshape(dims)
         return raw.view(dtype.np).reshape(dims)
 
+    def sparse(self, tensor: onnx.SparseTensorProto, what: str) -> np.ndarray:
+        """Return a sparse tensor's elements, zeros among them; ModelError where they do not fit."""
+        values = self.read(tensor.values, f"values of {what}")
+        indices = self.read(tensor.indices, f"indices of {what}")
+        dims = tuple(tensor.dims)
+        if any(d < 0 for d in dims):
+            raise ModelError(f"{what} has dims {list(dims)}")
+        limits.table(dims, what, values.itemsize)
+        dense = np.zeros(dims, values.dtype)
+        flat = indices
+        if indices.ndim == 2 and indices.shape[1] == len(dims):
+            bad = ((indices < 0) | (indices >= np.array(dims))).any()
+            flat = np.array([-1]) if bad else np.ravel_multi_index(tuple(indices.T), dims)
+        if flat.size != values.size or ((flat < 0) | (flat >= dense.size)).any():
+            raise ModelError(f"{what} has indices out of range")
+        dense.reshape(-1)[flat] = values.reshape(-1)
+        return dense
+
     def _typed(self, t: onnx.TensorProto, dtype: DType, count: int, what: str) -> np.ndarray:
         """Values held in float_data, int32_data and so on."""
         kind = t.data_type

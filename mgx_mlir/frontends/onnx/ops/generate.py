@@ -32,6 +32,7 @@ def constant(
     node: Node,
     *,
     value: np.ndarray | None = None,
+    sparse_value: np.ndarray | None = None,
     value_float: float | None = None,
     value_floats: Sequence[float] | None = None,
     value_int: int | None = None,
@@ -40,6 +41,7 @@ def constant(
     """Import Constant, from the one attribute that is given."""
     given = {
         "value": value,
+        "sparse_value": sparse_value,
         "value_float": None if value_float is None else np.float32(value_float),
         "value_floats": None if value_floats is None else np.array(value_floats, np.float32),
         "value_int": None if value_int is None else np.int64(value_int),
