@@ -105,6 +105,21 @@ def test_dims_that_are_not_taken_to_be_the_same() -> None:
         assert _compiled(text)[0].signature.variants == ()
 
 
+def test_sizes_out_of_a_table_of_weights() -> None:
+    """Its numbers lie in the weights of the program, where dims that meet are looked for too."""
+    table = ", ".join(str(i % 5 + 1) for i in range(20))
+    program, model = _compiled(f"""{HEAD} g (float[a,b] x, float[c,d] l) => (float[e,f] y)
+        <int64[20] t = {{{table}}}, int64[1] zero = {{0}}, int64[1] one = {{1}}> {{
+        s = Shape (l) n = Slice (s, zero, one) k = Gather <axis = 0> (t, n)
+        r = Concat <axis = 0> (k, n) y = Expand (x, r)
+    }}""")
+    session = onnxruntime.InferenceSession(model)
+    for rows in (1, 7):
+        x, z = _draw((1, 1), (rows, 2))
+        [want] = session.run(None, {"x": x, "l": z})
+        np.testing.assert_array_equal(program.run({"x": x, "l": z})[0], want)
+
+
 def test_files_and_caches_keep_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MGX_CACHE_DIR", str(tmp_path))
     model = onnx.parser.parse_model(SUM).SerializeToString()
