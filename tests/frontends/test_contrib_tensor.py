@@ -180,6 +180,7 @@ def test_hashes() -> None:
 
 def buckets(table, queries, keys, max_distance, is_bidirectional=0):
     count = len(table)
+    table = table.reshape(-1, count).T  # it lies head by head
     out = np.zeros((1, table.shape[1], int(queries[0]), int(keys[0])))
     for q in range(int(queries[0])):
         for k in range(int(keys[0])):
@@ -210,7 +211,10 @@ def test_relative_positions() -> None:
     for both in (0, 1):
         given = [g.floats(32, 3), np.array([21], np.int64), np.array([21], np.int64)]
         a = {"max_distance": 128, "is_bidirectional": both}
-        cases.append(Case("RelativePositionBias", given, a, constants=[1, 2], want=buckets))
+        for constants in ([1, 2], [2], []):  # the others are computed at run time
+            cases.append(Case("RelativePositionBias", given, a, constants=constants, want=buckets))
+    given = [g.floats(8, 2), np.array([40], np.int64), np.array([3], np.int64)]
+    cases.append(Case("RelativePositionBias", given, {"max_distance": 20}, want=buckets))
     heads, size, length = 2, 4, 5
     given = [g.floats(2, length, heads * size), g.floats(heads * size)]
     given += [g.floats(1, heads, length, length), g.floats(size, 8), g.floats(8)]

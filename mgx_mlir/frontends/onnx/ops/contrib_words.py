@@ -16,6 +16,7 @@ from mgx_mlir.frontends.helpers import (
     convert,
     number,
     reshape,
+    single,
     slice_,
     squeeze,
     static_dims,
@@ -121,15 +122,37 @@ def relative_position_bias(
     is_bidirectional: int = 0,
     max_distance: int,
 ) -> Value:
-    """T5's: distances in buckets, exact ones first, then logarithmic ones up to the largest."""
-    buckets = b.dims(table)[0]
-    if buckets == DYN:
+    """T5's: distances in buckets, exact ones first, then logarithmic ones up to the largest.
+
+    The table's dims are (buckets, heads), its elements lie head by head (onnxruntime's pull
+    request 14149). The biases of a head by distance are a row of `2 * max_distance + 1` numbers,
+    of which each query reads those of its keys: the lengths may be open.
+    """
+    buckets, heads = b.dims(table)
+    if DYN in (buckets, heads):
         raise NotSupported("a table of a size that is known at run time only")
-    [rows], [columns] = node.ints(query_length, "query_length"), node.ints(key_length, "key_length")
-    limits.table((rows, columns), "distances")
-    distance = np.arange(columns)[None, :] - np.arange(rows)[:, None]
+    exact = buckets // (4 if is_bidirectional else 2)
+    if not 0 < exact < max_distance:
+        raise ModelError(f"max_distance {max_distance} does not fit a table of {buckets} rows")
+    limits.table((2 * max_distance + 1,), "distances")
+    apart = np.arange(-max_distance, max_distance + 1)
+    index = _buckets(apart, buckets, bool(is_bidirectional), max_distance)
+    lengths = (query_length, "query_length"), (key_length, "key_length")
+    rows, columns = (arange(b, single(b, convert(b, n, INT64), what)) for n, what in lengths)
+    known = b.const(rows), b.const(columns)
+    if known[0] is not None and known[1] is not None:
+        limits.table((known[0].size, known[1].size), "distances")
+    distance = b.sub(unsqueeze(b, columns, [0]), unsqueeze(b, rows, [1]))
+    low, high = (number(b, n, distance) for n in (-max_distance, max_distance))
+    place = b.add(b.clip(distance, low, high), high)
+    row = b.gather(reshape(b, table, [heads, buckets]), b.literal(index), axis=1)
+    return unsqueeze(b, b.gather(row, place, axis=1), [0])
+
+
+def _buckets(distance: np.ndarray, buckets: int, both: bool, most: int) -> np.ndarray:
+    """Return the bucket of each distance from a query to a key, of those ahead of it too if so."""
     count, base = buckets, np.zeros_like(distance)
-    if is_bidirectional:
+    if both:
         count = buckets // 2
         base = np.where(distance > 0, count, 0)
         distance = np.abs(distance)
@@ -137,11 +160,9 @@ def relative_position_bias(
         distance = np.maximum(-distance, 0)
     exact = count // 2
     ratio = np.log(np.maximum(distance, 1).astype(np.float32) / np.float32(exact))
-    ratio = ratio / np.float32(math.log(max_distance / exact)) * np.float32(count - exact)
+    ratio = ratio / np.float32(math.log(most / exact)) * np.float32(count - exact)
     far = np.minimum(exact + ratio.astype(np.int64), count - 1)
-    index = base + np.where(distance < exact, distance, far)
-    found = b.gather(table, b.literal(index), axis=0)
-    return unsqueeze(b, transpose(b, found, [2, 0, 1]), [0])
+    return base + np.where(distance < exact, distance, far)
 
 
 @onnx_op("GatedRelativePositionBias", domain=MS)
