@@ -43,7 +43,7 @@ from mgx_mlir.passes.lower.cpu.workgroup_builder import launched_for
 from mgx_mlir.passes.lower.expr import Compute, Expr, Leaf, Splat, View
 from mgx_mlir.passes.lower.gpu import split_k
 from mgx_mlir.passes.lower.gpu.stored_rows import stored_by_row
-from mgx_mlir.passes.lower.iree import packed
+from mgx_mlir.passes.lower.iree import packed, read_back
 from mgx_mlir.passes.lower.iree.equal_results import merge_equal_results
 from mgx_mlir.passes.lower.iree.input_alignment import written
 from mgx_mlir.passes.lower.iree.outline import outline_kernels
@@ -138,6 +138,7 @@ class ModuleLowering(LoweringContext):
             returned = [self.refine(r, t) for r, t in zip(results, outs, strict=True)]
             func.ReturnOp(returned)
             assertions.wait(self, self.entry, outermost=True)
+            read_back.keep(self.entry)
 
     def _drop_unread(self) -> None:
         """Remove weights that nothing reads: kernels took them in another form."""

@@ -16,10 +16,11 @@ HEAD = '<ir_version: 8, opset_import: ["" : 18]> g '
 X = np.arange(63, dtype=np.float32).reshape(7, 9)
 
 
-def runs(text: str, feeds: dict[str, np.ndarray]) -> None:
+def runs(text: str, feeds: dict[str, np.ndarray], fallbacks: tuple[str, ...] | None = None) -> None:
     data = onnx.parser.parse_model(HEAD + text).SerializeToString()
     wants = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"]).run(None, feeds)
     program = mgx_mlir.compile(data, "cpu", cache=False)
+    assert fallbacks is None or program.executable.fallbacks == fallbacks
     for got, want in zip(program.run(feeds), wants, strict=True):
         assert np.asarray(got).shape == want.shape
         np.testing.assert_allclose(got, want, rtol=1e-6)
@@ -96,6 +97,30 @@ def test_dims_in_two_axes() -> None:
       table = Concat <axis = 0> (row, row, row)
     }"""
     runs(text, {"x": X})
+
+
+def test_parts_of_what_is_counted_at_run_time() -> None:
+    """A column of the rows that are kept, and a row in front: the copy is launched by the count."""
+    text = """(float[n, 3] x, float[1, m, 4] boxes, float[1, 2, m] scores)
+      => (float[?] a, int64[?] b)
+      <int64 first = {0}, int64[2] ahead = {1, 0}, float low = {0.0}, int64[1] most = {4},
+       float[1] overlap = {0.4}, float[1] least = {0.3}> {
+      r = Gather <axis = 1> (x, first)
+      g = Greater (r, low)
+      kept = Compress <axis = 0> (x, g)
+      rows = Gather <axis = 1> (kept, first)
+      a = Pad (rows, ahead)
+      boxed = NonMaxSuppression (boxes, scores, most, overlap, least)
+      w = Gather <axis = 1> (boxed, first)
+      b = Pad (w, ahead)
+    }"""
+    rng = np.random.default_rng(0)
+    feeds = {
+        "x": (rng.standard_normal((6, 3)) * 3).astype(np.float32),
+        "boxes": np.sort(rng.random((1, 9, 4)).astype(np.float32), -1),
+        "scores": rng.random((1, 2, 9)).astype(np.float32),
+    }
+    runs(text, feeds, fallbacks=())
 
 
 @pytest.mark.slow

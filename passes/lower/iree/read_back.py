@@ -1,0 +1,93 @@
+"""Sizes that the host reads out of tensors stay with the host.
+
+Dispatches are launched with their sizes. IREE 3.13 moves a read of one element, as of any scalar,
+into the kernels that copy slices, which then cannot say how large their launch is
+(docs/iree-hazards.md, hazard 36). It does not move what stands behind a barrier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mgx_mlir.core.ir import ir
+
+_SIZED = ("flow.dispatch.region", "tensor.empty", "tensor.pad")
+_SLICES = ("tensor.extract_slice", "tensor.insert_slice")
+_SCALARS = "arith."
+
+
+def keep(block: ir.Block) -> None:
+    """Put barriers behind the numbers that sizes of tensors in a block of the host come from.
+
+    Behind the cast to an index: a cast inside of a kernel is as bad as the read.
+    """
+    found: dict[ir.Value, None] = {}
+    seen: set[ir.Value] = set()
+    for op in _on_host(block):
+        for size in _sizes(op):
+            _find(size, found, seen)
+    for value in found:
+        uses = list(value.uses)
+        with ir.InsertionPoint.after(value.owner.operation), value.owner.operation.location:
+            kept = ir.Operation.create(
+                "util.optimization_barrier", results=[value.type], operands=[value]
+            ).result
+        for use in uses:
+            use.owner.operands[use.operand_number] = kept
+
+
+def _on_host(block: ir.Block) -> Iterator[ir.Operation]:
+    """Yield the ops of a block, and those of its branches and loops."""
+    for view in block.operations:
+        yield view.operation
+        if view.operation.name.startswith("scf."):
+            for region in view.operation.regions:
+                for inner in region.blocks:
+                    yield from _on_host(inner)
+
+
+def _sizes(op: ir.Operation) -> list[ir.Value]:
+    if op.name in _SIZED:
+        found = list(op.operands)
+    elif op.name in _SLICES:
+        parts = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+        offsets, sizes = parts[-3], parts[-2]
+        first = sum(parts[:-3]) + offsets
+        found = list(op.operands)[first : first + sizes]
+    else:
+        return []
+    return [v for v in found if isinstance(v.type, ir.IndexType)]
+
+
+def _find(size: ir.Value, found: dict[ir.Value, None], seen: set[ir.Value]) -> None:
+    """Note the indices that a size comes from, and that come from elements of tensors."""
+    waiting = [size]
+    while waiting:
+        v = waiting.pop()
+        if v in seen or isinstance(v.owner, ir.Block):
+            continue
+        seen.add(v)
+        op = v.owner.operation
+        if not op.name.startswith(_SCALARS):
+            continue
+        numbers = [x for x in op.operands if not isinstance(x.type, ir.IndexType)]
+        if any(_is_read(x) for x in numbers):
+            found[v] = None
+        else:
+            waiting += [x for x in op.operands if isinstance(x.type, ir.IndexType)]
+
+
+def _is_read(value: ir.Value) -> bool:
+    """Return whether a scalar comes from elements of tensors."""
+    waiting, seen = [value], {value}
+    while waiting:
+        v = waiting.pop()
+        if isinstance(v.owner, ir.Block):
+            continue
+        op = v.owner.operation
+        if op.name == "tensor.extract":
+            return True
+        if op.name.startswith(_SCALARS):
+            waiting += [x for x in op.operands if x not in seen]
+            seen.update(op.operands)
+    return False
