@@ -328,6 +328,58 @@ def branch(g: Drawn, mark: int, *outputs: str) -> onnx.GraphProto:
     return helper.make_graph(nodes, "branch", [], infos)
 
 
+def detector(g: Drawn) -> None:
+    """Boxes of a grid, the best of which are listed: kept rows with one row of zeros in front."""
+    n = g.extent(3, 8)
+    wide = g.given(1, n, 7)
+    parts = [
+        g.op("Slice", wide, g.ints(a), g.ints(b), g.ints(2)) for a, b in ((0, 2), (2, 4), (4, 7))
+    ]
+    centre, size, scores = (g.op("Sigmoid", p) for p in parts)
+    boxes = g.op("Concat", g.op("Sub", centre, size), g.op("Add", centre, size), axis=2)
+    most = g.one_of(2, 3)
+    kept = g.op(
+        "NonMaxSuppression", boxes, g.op("Transpose", scores, perm=[0, 2, 1]), g.ints(most),
+        g.const([0.5]), g.const([0.4]), center_point_box=0,
+    )  # fmt: skip
+    place = g.op("Gather", kept, g.const(2, np.int64), axis=1)
+    rows = g.op("Gather", g.op("Squeeze", boxes, g.ints(0)), place, axis=0)
+    g.result(g.op("Pad", rows, g.ints(1, 0, 0, 0)), 2)
+    g.result(g.op("Pad", place, g.ints(1, 0)), 1, INT64)
+    best = g.op("ReduceMax", scores, g.ints(2), keepdims=0)
+    count = g.op("Min", g.op("Slice", g.op("Shape", best), g.ints(1), g.ints(2)), g.ints(4))
+    value, index = g.op("TopK", best, count, outputs=2, axis=1)
+    g.result(value, 2)
+    g.result(index, 2, INT64)
+
+
+def positions(g: Drawn) -> None:
+    """A mask of tokens, and a row of a buffer of places, each expanded to computed dims."""
+    batch, length = g.extent(1, 3), g.extent(1, 6)
+    tokens, mask = g.given(batch, length, kind=INT64), g.given(batch, length, kind=INT64)
+    shape = g.op("Shape", tokens)
+    end = g.op("Slice", shape, g.ints(1), g.ints(2))
+    buffer = g.op("Slice", g.const([range(20)], np.int64), g.ints(0), end, g.ints(1))
+    minus = g.op("Mul", g.op("ConstantOfShape", g.ints(2), value=numbers(1)), g.ints(-1))
+    wanted = g.op("Where", g.op("Equal", shape, minus), g.op("Abs", minus), shape)
+    place = g.op("Expand", buffer, wanted)
+    x = g.op("Add", g.op("Gather", g.weight(5, 8), tokens), g.op("Gather", g.weight(20, 8), place))
+    x = layer_norm(g, x, 8)
+    front = g.op("Slice", shape, g.ints(0), g.ints(1))
+    square = g.op("Concat", front, g.ints(1), end, end, axis=0)
+    hidden = g.op("Cast", g.op("Unsqueeze", mask, g.ints(1, 2)), to=FLOAT)
+    hidden = g.op("Sub", g.const(1.0), g.op("Expand", hidden, square))
+    hidden = g.op("Where", g.op("Cast", hidden, to=BOOL), g.const(-1e4), hidden)
+    score = g.op("MatMul", x, g.op("Transpose", x, perm=[0, 2, 1]))
+    score = g.op("Add", g.op("Unsqueeze", score, g.ints(1)), hidden)
+    y = g.op("MatMul", g.op("Softmax", score, axis=-1), g.op("Unsqueeze", x, g.ints(1)))
+    g.result(g.op("Squeeze", y, g.ints(1)), 3)
+
+
+def numbers(*values: int) -> TensorProto:
+    return helper.make_tensor("", INT64, [len(values)], values)
+
+
 def cut(g: Drawn, mark: int, key: str) -> tuple[list[onnx.NodeProto], dict[str, str]]:
     """Take the nodes since `mark` away, with other names of what they give; return the names."""
     nodes, g.nodes[mark:] = g.nodes[mark:], []
@@ -349,4 +401,6 @@ IDIOMS: dict[str, Callable[[Drawn], None]] = {
     "squeezed": squeezed,
     "sound": sound,
     "keras": keras,
+    "detector": detector,
+    "positions": positions,
 }
