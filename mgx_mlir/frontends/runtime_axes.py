@@ -125,12 +125,13 @@ def strided_slice(
     """Slice by run-time bounds: one gather per axis that may be cut, of indices start + i step.
 
     A start before the first element: Python takes nothing backwards from it, with `clamp_start`
-    it is the first element.
+    it is the first element. Bounds of a length that the run alone knows are those of one axis, or
+    the run ends with an error: exporters cut such out of a list, one at a time.
     """
     rank = len(b.dims(x))
-    stated = next((v for v in (starts, ends, axes, steps) if _is_counted(b, v)), starts)
-    assert stated is not None
-    n = length(b, stated, "starts")
+    stated = next((v for v in (starts, ends, axes, steps) if _is_counted(b, v)), None)
+    uncounted = stated is None and len(b.dims(starts)) == 1
+    n = 1 if uncounted else length(b, starts if stated is None else stated, "starts")
     starts, ends = _of_length(b, starts, n), _of_length(b, ends, n)
     axes, steps = (None if v is None else _of_length(b, v, n) for v in (axes, steps))
     starts, ends = convert(b, starts, INT64), convert(b, ends, INT64)

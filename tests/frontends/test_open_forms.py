@@ -236,6 +236,25 @@ def test_lists_as_long_as_an_open_dim() -> None:
         program.run({"x": draw(2, 3, 4), "i": np.array(3)})
 
 
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_bounds_that_are_cut_out_of_a_list(target: str) -> None:
+    """As torch's export of EmbeddingBag has them: one of each, which the run alone knows."""
+    body = """
+      one = Constant <value_ints = [1]> ()
+      next = Add (i, one)
+      further = Add (next, one)
+      start = Slice (offsets, i, next)
+      end = Slice (offsets, next, further)
+      y = Slice (x, start, end)
+    """
+    data = model("float[n, 3] x, int64[k] offsets, int64[1] i", "y", body)
+    offsets = np.array([0, 2, 2, 5])
+    calls = [{"x": draw(5, 3), "offsets": offsets, "i": np.array([i])} for i in (0, 1, 2)]
+    program = check(data, calls, target)
+    with pytest.raises(RunError, match="extent 1 along dim 0"):
+        program.run({"x": draw(5, 3), "offsets": offsets, "i": np.array([9])})
+
+
 REPEATED = """<ir_version: 8, opset_import: ["": 15]>
 g (float[b, t, c] x, int64[t] repeats) => (float y, float z)
 <int64 one = {1}, int64[1] front = {1}, int64[1] second = {2}> {
