@@ -75,8 +75,9 @@ class ConcatPastPresent(Op, name="concat_past_present"):
             lambda: f"rows expected one element, got {o.rows}",
         )
         wanted = o.const("rows")
-        known = wanted is not None and old[2] != DYN
-        longest = max(old[2], int(wanted.reshape(-1)[0])) if known else DYN
+        longest = DYN
+        if wanted is not None and old[2] != DYN:
+            longest = max(old[2], int(wanted.reshape(-1)[0]))
         return o.past.with_dims([*old[:2], longest, old[3]])
 
     @staticmethod

@@ -50,17 +50,17 @@ def concat_past_present(
         made = cache_rows.lower(e, t, (x, seqlens, past), counts, longest, isa)
         if made is not None:
             return made
-    zero = constant(0, t.dtype).value if 0 in own or 0 in new else None
 
     def body(where: list[ir.Value]) -> ir.Value:
         batch, head, row, column = where
-        old, value = zero, zero
+        old = constant(0, t.dtype).value
         if 0 not in own:
             safe = e.index(index.clamp(e, row, 0, index.last_of(e, own[2])))
-            old = index.read_safely(e, past, [batch, head, safe, column], own[2:3])
+            found = index.read_safely(e, past, [batch, head, safe, column], own[2:3])
             if op.rows is not None:
                 inside = index.in_range(e, row, own[2])
-                old = arith.SelectOp(inside, old, constant(0, t.dtype).value).result
+                found = arith.SelectOp(inside, found, old).result
+            old = found
         if 0 in new:
             return old
         at = e.sub(row, _first(e, seqlens, counts, batch, new[2]))
