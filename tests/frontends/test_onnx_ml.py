@@ -118,13 +118,71 @@ def test_trees_that_compare_alike_and_an_open_number_of_rows() -> None:
     model = helper.make_model(graph, opset_imports=imports, ir_version=9).SerializeToString()
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     program = mgx_mlir.compile(model, "cpu", cache=False)
-    assert str(program.program.text()).count("tree_leaves") == len(modes)
+    assert str(program.program.text()).count("tree_sums") == len(modes)
     for n in (33, 1, 0):
         x = rows(rng, n, 4)
         x[::3, 1] = np.nan
         wanted = session.run(None, {"x": x})
         for a, b in zip(program.run({"x": x}), wanted, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_trees_of_an_open_number_of_features() -> None:
+    rng = np.random.default_rng(6)
+    node = ml("TreeEnsembleRegressor", "y", n_targets=1, **random_forest(rng, 9, 4, 1, "target"))
+    info = [helper.make_tensor_value_info("x", T.FLOAT, ["n", "features"])]
+    out = [helper.make_tensor_value_info("y", T.FLOAT, ["n", 1])]
+    imports = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 3)]
+    graph = helper.make_graph([node], "g", info, out)
+    model = helper.make_model(graph, opset_imports=imports, ir_version=9).SerializeToString()
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    program = mgx_mlir.compile(model, "cpu", cache=False)
+    for features in (4, 6):
+        x = rows(rng, 5, features)
+        [wanted] = session.run(None, {"x": x})
+        np.testing.assert_allclose(program.run({"x": x})[0], wanted, rtol=1e-5, atol=1e-6)
+    with pytest.raises(mgx_mlir.MgxError, match="extent 4 along dim 1"):
+        program.run({"x": rows(rng, 5, 2)})
+
+
+def test_trees_of_one_class_each_and_sets_of_members() -> None:
+    """As boosters write them, a tree for each class in turn. onnxruntime takes whole members."""
+    rng = np.random.default_rng(7)
+    trees, outputs = 11, 3  # the last class has a tree less
+    a = {"nodes_featureids": [], "nodes_truenodeids": [], "nodes_falsenodeids": []}
+    modes, splits, members, targets = [], [], [], []
+    for tree in range(trees):
+        for mode in (6, 4 + tree % 2, 0):  # a node, its no; the last one has two leaves
+            a["nodes_featureids"].append(int(rng.integers(0, 4)))
+            here = len(modes)
+            a["nodes_truenodeids"].append(len(targets))
+            targets += [tree % outputs]
+            a["nodes_falsenodeids"].append(here + 1 if mode else len(targets))
+            targets += [] if mode else [tree % outputs]
+            members += [*rng.integers(-3, 4, 3), np.nan] if mode == 6 else []
+            modes.append(mode)
+            splits.append(rng.integers(-6, 7) / 2)
+    node = helper.make_node(
+        "TreeEnsemble", ["x"], ["y"], domain="ai.onnx.ml", n_targets=outputs, **a,
+        tree_roots=list(range(0, 3 * trees, 3)), leaf_targetids=targets,
+        nodes_trueleafs=[1] * len(modes), nodes_falseleafs=[int(m == 0) for m in modes],
+        nodes_modes=numpy_helper.from_array(np.array(modes, np.uint8)),
+        nodes_splits=numpy_helper.from_array(np.array(splits, np.float32)),
+        leaf_weights=numpy_helper.from_array(rng.normal(size=len(targets)).astype(np.float32)),
+        membership_values=numpy_helper.from_array(np.array(members, np.float32)),
+    )  # fmt: skip
+    info = [helper.make_tensor_value_info("x", T.FLOAT, ["n", 4])]
+    out = [helper.make_tensor_value_info("y", T.FLOAT, ["n", outputs])]
+    imports = [helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 5)]
+    graph = helper.make_graph([node], "g", info, out)
+    model = helper.make_model(graph, opset_imports=imports, ir_version=10).SerializeToString()
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    x = np.round(rows(rng, 70, 4))  # onnxruntime takes 0.5 for a member where 0 is one
+    x[::7, 1] = np.nan
+    [wanted] = session.run(None, {"x": x})
+    for target in ("ref", "cpu"):
+        [found] = mgx_mlir.compile(model, target, cache=False).run({"x": x})
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("transform", ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"])

@@ -75,6 +75,8 @@ def best_label(
     Where there are strings, the labels number them.
     """
     place = b.squeeze(b.argmax(scores, axis=1), axes=[1])
+    if np.array_equal(labels, np.arange(b.dims(scores)[1])):  # each is its place
+        return _named(place, strings)
     return _named(b.gather(b.literal(labels), place, axis=0), strings)
 
 
@@ -95,10 +97,9 @@ def pair_of_scores(b: Builder, score: Value, probability: bool, transform: str) 
     """Scores of two classes from that of the second: a probability, or a distance."""
     if transform == "PROBIT":
         return transformed(b, score, transform)
+    both = b.mul(score, b.literal(np.array([[-1, 1]], b.dtype(score).np)))
     if transform == "LOGISTIC":
-        pair = [b.sigmoid(b.neg(score)), b.sigmoid(score)]
-    elif probability:
-        pair = [b.sub(number(b, 1, score), score), score]
-    else:
-        pair = [b.neg(score), score]
-    return b.concat(pair, axis=1)
+        return b.sigmoid(both)
+    if probability:  # 1 - p, and p
+        return b.add(both, b.literal(np.array([[1, 0]], b.dtype(score).np)))
+    return both

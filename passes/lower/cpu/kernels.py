@@ -14,6 +14,7 @@ from mgx_mlir.dialects.migraphx.fused import FusedConcat, FusedReduce, Group
 from mgx_mlir.dialects.migraphx.normalize import TopK
 from mgx_mlir.dialects.migraphx.reduce import ArgMax, ArgMin, PrefixScanSum
 from mgx_mlir.dialects.migraphx.resize import Resize
+from mgx_mlir.dialects.migraphx.trees import TreeSums
 from mgx_mlir.passes.analysis.access_maps import Unreadable
 from mgx_mlir.passes.analysis.attention_form import CACHED, TAGS, attention_form
 from mgx_mlir.passes.fuse_concat import readable
@@ -33,6 +34,7 @@ from mgx_mlir.passes.lower.cpu import (
     row_kernel,
     topk,
     transposition,
+    trees,
 )
 from mgx_mlir.passes.lower.cpu.attention import attention
 from mgx_mlir.passes.lower.cpu.isa import isa_of
@@ -93,6 +95,8 @@ def lower_op(
     if isinstance(view, GqaRotaryEmbedding):
         found = rotary.lower(e, view, tensors(operands), isa)
         return None if found is None else [found]
+    if isinstance(view, TreeSums):
+        return trees.lower(e, view, [v for v in operands if isinstance(v, ir.Value)])
     return topk.lower(e, view, x, isa) if isinstance(view, TopK) else None
 
 

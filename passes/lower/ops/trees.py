@@ -1,62 +1,91 @@
-"""Lowering of decision trees: each element of the result is a walk of its own."""
+"""Lowerings of decision trees: each element of the result is a walk, or a sum over walks."""
 
 from __future__ import annotations
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.ir import arith, ir, scf
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import ir, scf
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.dialects.migraphx.trees import TreeLeaves
+from mgx_mlir.dialects.migraphx.trees import TreeLeaves, TreeSums
 from mgx_mlir.passes.lower import index
 from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Extent
 from mgx_mlir.passes.lower.registry import lowers
-from mgx_mlir.passes.lower.scalar import TypedScalar, computed, widen
+from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, narrow, widen
+from mgx_mlir.passes.lower.tree_walks import Trees, walked
 
 
 @lowers(TreeLeaves)
 def tree_leaves(op: TreeLeaves, ins: tuple[ir.Value, ...], e: LoweringContext) -> ir.Value:
     """Lower to a loop over rows and trees, with a walk from the root to a leaf in it."""
-    x, roots, feature, split, yes, no, missing = ins
-    t = TensorType.of(op.x)
-    kinds = {v: TensorType.of(o).dtype for v, o in (
-        (roots, op.roots), (feature, op.feature), (yes, op.yes), (no, op.no))}  # fmt: skip
-    features, nodes = e.extent(x, 1), e.extent(split, 0)
-    extents = [e.extent(x, 0), e.extent(roots, 0)]
-    if 0 in (*extents, nodes, features):
+    extents, trees = _trees(op, ins, e)
+    if trees is None:
         return index.from_positions(e, extents, dtypes.INT64, lambda *_: index.as_i64(e, 0))
-    work = computed(t.dtype)
-    b = e.scalars(work, work)
-
-    def entry(table: ir.Value, at: ir.Value) -> ir.Value:
-        return index.read_safely(e, table, [at], [e.extent(table, 0)])
-
-    def held(table: ir.Value, at: ir.Value, count: Extent = nodes) -> ir.Value:
-        """Return an entry of a table as a place among `count`."""
-        found = index.to_index(entry(table, at), kinds[table])
-        return e.index(index.clamp(e, found, 0, index.last_of(e, count)))
 
     def body(where: list[ir.Value]) -> ir.Value:
         row, tree = where
-        kind = ir.IndexType.get()
-        loop = scf.WhileOp([kind, kind], [held(roots, tree), e.index(0)])
-        before = loop.before.blocks.append(kind, kind)
-        with ir.InsertionPoint(before):
-            at, step = before.arguments
-            inner = index.compare(e, index.NE, held(yes, at), at)
-            more = index.compare(e, index.SLT, step, op.depth)
-            scf.ConditionOp(arith.AndIOp(inner, more).result, [at, step])
-        after = loop.after.blocks.append(kind, kind)
-        with ir.InsertionPoint(after):
-            at, step = after.arguments
-            place = [row, held(feature, at, features)]
-            value = widen(TypedScalar(index.read_safely(e, x, place, [features]), t.dtype))
-            border = widen(TypedScalar(entry(split, at), t.dtype))
-            holds = b.cmp(op.mode, value, border)
-            if op.missing is not None:
-                known = TypedScalar(entry(missing, at), dtypes.BOOL)
-                holds = b.or_(holds, b.and_(b.is_nan(value), known))
-            found = arith.SelectOp(holds.value, held(yes, at), held(no, at)).result
-            scf.YieldOp([found, e.index(e.add(step, 1))])
-        return index.as_i64(e, loop.results[0])
+        return index.as_i64(e, walked(trees, row, [trees.root(tree)])[0])
 
     return index.from_positions(e, extents, dtypes.INT64, body)
+
+
+@lowers(TreeSums)
+def tree_sums(op: TreeSums, ins: tuple[ir.Value, ...], e: LoweringContext) -> ir.Value:
+    """Lower to a loop over rows and outputs, with a sum over trees in it."""
+    (rows, count), trees = _trees(op, ins, e)
+    weights, dtype = ins[4], TensorType.of(op.weights).dtype
+    groups, outputs = TensorType.of(op.roots).dims[0], TensorType.of(op.weights).dims[1]
+    extents = [rows, groups * outputs]
+    if trees is None or 0 in extents:
+        return e.fill(extents, dtype, 0)
+    work = computed(dtype)
+    b = ArithScalars(work, work)
+    nodes = e.extent(weights, 0)
+
+    def weight(leaf: ir.Value, output: ir.Value) -> TypedScalar:
+        return widen(TypedScalar(index.read_safely(e, weights, [leaf, output], [nodes]), dtype))
+
+    def body(where: list[ir.Value]) -> ir.Value:
+        row, place = where
+        group, output = (e.index(f(place, outputs)) for f in (e.div, e.rem))
+        zero = b.const(0, work).value
+        loop = scf.ForOp(e.index(0), e.index(count), e.index(1), [zero])
+        with ir.InsertionPoint(loop.body):
+            root = trees.root(group, loop.induction_variable)
+            leaf = walked(trees, row, [root])[0]
+            so_far = TypedScalar(loop.inner_iter_args[0], work)
+            scf.YieldOp([b.add(so_far, weight(leaf, output)).value])
+        return narrow(TypedScalar(loop.results[0], work), dtype).value
+
+    return index.from_positions(e, extents, dtype, body)
+
+
+def _trees(
+    op: TreeLeaves | TreeSums, ins: tuple[ir.Value, ...], e: LoweringContext
+) -> tuple[list[Extent], Trees | None]:
+    """Return the extents (rows, trees), and the trees; None where there is nothing to walk.
+
+    The trees are those of a group, where there are groups.
+    """
+    x, roots, nodes, split = ins[:4]
+    t = TensorType.of(op.x)
+    features, count = e.extent(x, 1), e.extent(split, 0)
+    extents = [e.extent(x, 0), e.extents(roots)[-1]]
+    if 0 in (*extents, count, features):
+        return extents, None
+    kinds = [TensorType.of(v).dtype for v in (op.roots, op.nodes)]
+
+    def number(table: ir.Value, where: list[ir.Value], dtype: DType) -> ir.Value:
+        return index.to_index(index.read_safely(e, table, where, e.extents(table)), dtype)
+
+    return extents, Trees(
+        depth=op.depth,
+        dtype=t.dtype,
+        flags=TensorType.of(op.nodes).dims[1] == 4,
+        count=e.index(count),
+        features=e.index(features),
+        roots=lambda *at: number(roots, list(at), kinds[0]),
+        nodes=lambda at, column: number(nodes, [at, e.index(column)], kinds[1]),
+        split=lambda at: index.read_safely(e, split, [at], [count]),
+        value=lambda row, at: index.read_safely(e, x, [row, at], [features]),
+    )

@@ -1,31 +1,27 @@
 """Ensembles of decision trees (ai.onnx.ml): TreeEnsemble and its older two forms.
 
-The nodes of all trees are one list of each of their fields; a leaf leads to itself. Where all nodes
-compare alike, `tree_leaves` walks. Else all rows walk all trees at once, one level at a step: the
-numbers of the nodes they stand at are a tensor (rows, trees), and what a node holds is gathered by
-it.
+The nodes of all trees are one list of each of their fields; a leaf leads to itself. Other ways to
+compare than `<=` become nodes that ask that, so that `tree_leaves` and `tree_sums` walk.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from mgx_mlir.core.dtypes import BOOL, FLOAT
+from mgx_mlir.core.dtypes import FLOAT, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
     compare,
     convert,
-    greater_equal,
-    less_equal,
     number,
-    unsqueeze,
+    require_extent,
 )
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
@@ -47,9 +43,9 @@ _MODES = (
     "BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ",
     "BRANCH_MEMBER",
 )  # fmt: skip
-_COMPARED = ("le", "lt", "ge", "gt", "eq", "ne")  # of the modes but the last
 _AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
-_DEEPEST = 512  # levels: each is a step of its own in the program
+_DEEPEST = 4096  # levels
+_MOST_OUTPUTS = 64  # whose sums are kept while trees are walked
 
 
 @dataclass
@@ -81,94 +77,164 @@ class _Forest:
             at = np.unique(np.concatenate([self.true[inner], self.false[inner]]))
 
 
-def _walk(b: Builder, x: Value, forest: _Forest) -> Value:
-    """Return the leaf of each row in each tree."""
-    dtype = b.dtype(x)
-    rows, count = b.dims(x)[0], len(forest.roots)
-    if forest.feature.size and (forest.feature.min() < 0 or forest.feature.max() >= b.dims(x)[1]):
-        raise ModelError(f"features up to {forest.feature.max()}, but rows of {b.dims(x)[1]}")
-    modes = np.unique(forest.mode)
-    if len(modes) == 1 and modes[0] < len(_COMPARED):
-        tables = (forest.roots, forest.feature, forest.split, forest.true, forest.false)
-        kinds = (np.int32, np.int32, dtype.np, np.int32, np.int32)
-        fields = [b.literal(t.astype(k)) for t, k in zip(tables, kinds, strict=True)]
-        missing = b.literal(forest.missing) if forest.missing.any() else None
-        mode = _COMPARED[int(modes[0])]
-        return b.tree_leaves(x, *fields, missing, depth=forest.depth(), mode=mode)
-    roots = b.literal(forest.roots[None, :])
-    if rows == DYN:
-        dims = b.concat([b.shape(x, 0, 1), b.ints([count])], axis=0)
-        at = b.broadcast_with_dims(roots, dims)
-    else:
-        at = b.multibroadcast(roots, [rows, count])
+def _asking_at_most(forest: _Forest, dtype: DType) -> _Forest:
+    """Return trees that come to the same leaves, whose nodes all ask whether `x <= split`.
 
-    def held(table: np.ndarray) -> Value:
-        same = table.size and (table == table.reshape(-1)[0]).all()
-        if same:
-            return b.literal(table.reshape(-1)[0])
-        return b.gather(b.literal(table), at, axis=0)
-
+    `x < v` is `x <= u` of the number u below v, and what is not `<=` or `<` has its branches the
+    other way round, NaN too. `x == v` takes two nodes, for each member of a set.
+    """
+    n = len(forest.mode)
+    mode, inner = forest.mode, np.arange(n) != forest.true
     split = forest.split.astype(dtype.np)
-    for _ in range(forest.depth()):
-        feature = unsqueeze(b, b.gather(b.literal(forest.feature), at, axis=0), [2])
-        value = b.gathernd(x, feature, batch_dims=1)
-        taken = _taken(b, forest, value, held(split), held, at)
-        if forest.missing.any():
-            unknown = b.logical_and(convert(b, b.isnan(value), BOOL), held(forest.missing))
-            taken = b.logical_or(taken, unknown)
-        at = b.where(taken, held(forest.true), held(forest.false))
-    return at
+    below = _below(split)
+    strict, turned = np.isin(mode, (1, 2)), np.isin(mode, (2, 3))
+    out = replace(
+        forest,
+        split=np.where(strict, below, split),
+        mode=np.zeros_like(mode),
+        true=np.where(turned, forest.false, forest.true),
+        false=np.where(turned, forest.true, forest.false),
+        missing=forest.missing ^ (turned & inner),
+        members={},
+    )
+    equal = np.flatnonzero(np.isin(mode, (4, 5, 6)) & inner)
+    if not len(equal):
+        return out
+    rows: list[tuple[int, float, int, int, bool]] = []  # feature, split, true, false, missing
 
+    def added(feature: int, split: float, true: int, false: int, missing: bool) -> int:
+        rows.append((feature, split, true, false, missing))
+        return n + len(rows) - 1
 
-def _taken(
-    b: Builder,
-    forest: _Forest,
-    value: Value,
-    split: Value,
-    held: Callable[[np.ndarray], Value],
-    at: Value,
-) -> Value:
-    """Return whether the true branch is taken, by each node's mode."""
-    out = None
-    for mode in np.unique(forest.mode).tolist():
-        if mode == 6:
-            width = max(len(v) for v in forest.members.values())
-            limits.table((len(forest.mode), width), "members of sets")
-            table = np.full((len(forest.mode), width), np.nan, b.dtype(value).np)
-            for i, members in forest.members.items():
-                table[i, : len(members)] = members
-            equal = compare(
-                b, "equal", unsqueeze(b, value, [2]), b.gather(b.literal(table), at, axis=0)
-            )
-            some = b.reduce_max(convert(b, equal, FLOAT), axes=[2])
-            found = compare(b, "greater", b.squeeze(some, axes=[2]), 0)
-        else:
-            found = _compared(b, mode, value, split)
-        out = found if out is None else b.where(held(forest.mode == mode), found, out)
-    assert out is not None
+    for i in equal.tolist():
+        feature, yes, no = int(forest.feature[i]), int(forest.true[i]), int(forest.false[i])
+        if mode[i] == 5:
+            yes, no = no, yes
+        values = np.asarray(forest.members[i] if mode[i] == 6 else [split[i]]).astype(dtype.np)
+        following = no
+        for value, lower in zip(values[:0:-1], _below(values[:0:-1]), strict=True):
+            hit = added(feature, lower, following, yes, False)
+            following = added(feature, value, hit, following, False)
+        out.split[i] = values[0]
+        out.true[i] = added(feature, _below(values[:1])[0], following, yes, False)
+        out.false[i] = following
+        out.missing[i] &= mode[i] != 5  # a NaN is not equal, whatever else is said of it
+    more = [np.array(column) for column in zip(*rows, strict=True)]
+    for name, values in zip(("feature", "split", "true", "false", "missing"), more, strict=True):
+        own = getattr(out, name)
+        setattr(out, name, np.concatenate([own, values.astype(own.dtype)]))
+    pad = np.zeros((len(rows), forest.weights.shape[1]))
+    out.mode = np.zeros(n + len(rows), mode.dtype)
+    out.weights = np.concatenate([forest.weights, pad.astype(forest.weights.dtype)])
+    out.stated = np.concatenate([forest.stated, pad.astype(bool)])
     return out
 
 
-def _compared(b: Builder, mode: int, x: Value, y: Value) -> Value:
-    if mode == 0:
-        return less_equal(b, x, b.broadcast(x, y)[1])
-    if mode == 2:
-        return greater_equal(b, x, b.broadcast(x, y)[1])
-    if mode in (1, 3):
-        return compare(b, "less" if mode == 1 else "greater", x, y)
-    equal = compare(b, "equal", x, y)
-    return equal if mode == 4 else b.not_(equal)
+def _below(values: np.ndarray) -> np.ndarray:
+    """Return the numbers before these; NaN before the lowest, which nothing is at most."""
+    lowest = np.array(-np.inf, values.dtype)
+    found = np.nextafter(values, lowest)
+    least = -np.finfo(values.dtype).tiny  # compiled code takes what is nearer to 0 for 0
+    found = np.where((found < 0) & (found > least), least, found)
+    return np.where(values == lowest, np.array(np.nan, values.dtype), found)
 
 
-def _aggregated(b: Builder, forest: _Forest, leaves: Value, how: str, base: np.ndarray) -> Value:
+def _by_output(forest: _Forest) -> tuple[_Forest, np.ndarray] | None:
+    """Return trees of one output each, one column of weights, and the roots by outputs.
+
+    None where trees have several outputs, or outputs too different numbers of trees. Where they
+    differ, a leaf that weighs nothing stands for the trees that others have more.
+    """
+    outputs = forest.weights.shape[1]
+    if outputs == 1:
+        return None
+    found = np.full(len(forest.roots), -1)
+    at = {int(root): number for number, root in enumerate(forest.roots)}
+    if len(at) != len(found):
+        return None
+    while at:
+        nodes, trees = np.array(list(at)), np.array(list(at.values()))
+        leaves = forest.true[nodes] == nodes
+        weighing = nodes[leaves]
+        stated = forest.stated[weighing]
+        if (stated.sum(axis=1) > 1).any():
+            return None
+        some = stated.any(axis=1)
+        outs, own = stated.argmax(axis=1)[some], trees[leaves][some]
+        if ((found[own] >= 0) & (found[own] != outs)).any():
+            return None
+        found[own] = outs
+        if (found[own] != outs).any():
+            return None
+        inner, own = nodes[~leaves], trees[~leaves]
+        at = dict(zip(forest.true[inner].tolist(), own.tolist(), strict=True))
+        at |= dict(zip(forest.false[inner].tolist(), own.tolist(), strict=True))
+    counts = np.bincount(found[found >= 0], minlength=outputs)
+    most = int(counts.max())
+    if most * outputs > 2 * len(found):
+        return None
+    nothing = len(forest.true)
+    roots = np.full((outputs, most), nothing, np.int32)
+    for output in range(outputs):
+        own = forest.roots[found == output]
+        roots[output, : len(own)] = own
+    more = replace(
+        forest,
+        feature=np.append(forest.feature, 0),
+        split=np.append(forest.split, forest.split.dtype.type(0)),
+        true=np.append(forest.true, nothing),
+        false=np.append(forest.false, nothing),
+        missing=np.append(forest.missing, np.False_),
+        weights=np.append(forest.weights.sum(axis=1), forest.weights.dtype.type(0))[:, None],
+    )
+    return more, roots
+
+
+def _tables(b: Builder, forest: _Forest) -> list[Value]:
+    """Return what `tree_leaves` walks along: roots, nodes and splits."""
+    columns = [forest.feature, forest.true, forest.false]
+    columns += [forest.missing] if forest.missing.any() else []
+    nodes = np.stack([c.astype(np.int32) for c in columns], axis=1)
+    return [b.literal(forest.roots.astype(np.int32)), b.literal(nodes), b.literal(forest.split)]
+
+
+def _with_features(b: Builder, x: Value, forest: _Forest) -> Value:
+    """Return rows that have each feature that nodes ask for."""
+    if forest.feature.size and forest.feature.min() < 0:
+        raise ModelError(f"expected features of 0 or more, got {forest.feature.min()}")
+    count = b.dims(x)[1]
+    needed = int(forest.feature.max()) + 1 if forest.feature.size else 0
+    if count == DYN and needed:
+        x = b.slice(x, axes=[1], starts=[0], ends=[needed])
+        return b.reshape(require_extent(b, x, 1, needed), dims=[0, needed])
+    if needed > count:
+        raise ModelError(f"features up to {needed - 1}, but rows of {count}")
+    return x
+
+
+def _aggregated(b: Builder, x: Value, forest: _Forest, how: str, base: np.ndarray) -> Value:
     """Return the outputs (rows, outputs): what the leaves of a row weigh together."""
+    x = _with_features(b, x, forest)
+    forest = _asking_at_most(forest, b.dtype(x))
+    tables, depth = _tables(b, forest), forest.depth()
     kind = forest.weights.dtype
     if how in ("SUM", "AVERAGE"):
-        total = b.reduce_sum(b.gather(b.literal(forest.weights), leaves, axis=0), axes=[1])
-        total = b.squeeze(total, axes=[1])
+        grouped = _by_output(forest)
+        if grouped is not None:
+            forest, roots = grouped
+            tables = [b.literal(roots), *_tables(b, forest)[1:]]
+            total = b.tree_sums(x, *tables, b.literal(forest.weights), depth=depth)
+        elif forest.weights.shape[1] > _MOST_OUTPUTS:
+            leaves = b.tree_leaves(x, *tables, depth=depth)
+            total = b.reduce_sum(b.gather(b.literal(forest.weights), leaves, axis=0), axes=[1])
+            total = b.squeeze(total, axes=[1])
+        else:
+            tables[0] = b.literal(forest.roots.astype(np.int32)[None])
+            total = b.tree_sums(x, *tables, b.literal(forest.weights), depth=depth)
         if how == "AVERAGE":
             total = b.div(total, float(len(forest.roots)))
     else:
+        leaves = b.tree_leaves(x, *tables, depth=depth)
         none = np.array(np.inf if how == "MIN" else -np.inf, kind)
         table = np.where(forest.stated, forest.weights, none)
         reduce = b.reduce_min if how == "MIN" else b.reduce_max
@@ -247,9 +313,7 @@ def tree_ensemble(
         _check(len(sets) == len(places), "membership_values")
         forest.members = dict(zip(places.tolist(), sets, strict=True))
     _check(not (forest.mode == 6).any() or bool(forest.members), "membership_values")
-    found = _aggregated(
-        b, forest, _walk(b, x, forest), _AGGREGATES[aggregate_function], np.zeros(outputs)
-    )
+    found = _aggregated(b, x, forest, _AGGREGATES[aggregate_function], np.zeros(outputs))
     return convert(b, transformed(b, found, TRANSFORMS[post_transform]), dtype)
 
 
@@ -320,7 +384,7 @@ def _forest(a: dict[str, Any], kind: np.dtype, outputs: int, what: str) -> _Fore
     return _Forest(
         values("nodes_featureids", 0).astype(np.int64) * ~leaf,
         np.where(leaf, 0, values("nodes_values", 0.0)),
-        np.where(leaf, mode[~leaf][0] if (~leaf).any() else 0, mode),
+        np.where(leaf, 0, mode),
         true,
         false,
         values("nodes_missing_value_tracks_true", 0).astype(bool),
@@ -378,7 +442,7 @@ def tree_ensemble_regressor(
     base = _given(base_values_as_tensor, base_values)
     base = np.zeros(1) if base is None else base
     _check(len(base) in (1, outputs), "base_values")
-    found = _aggregated(b, forest, _walk(b, x, forest), aggregate_function, base)
+    found = _aggregated(b, x, forest, aggregate_function, base)
     return convert(b, transformed(b, found, post_transform), FLOAT)
 
 
@@ -407,16 +471,15 @@ def tree_ensemble_classifier(
     forest = _forest(given, b.dtype(x).np, len(labels), "class")
     base = _given(base_values_as_tensor, base_values)
     base = np.zeros(len(labels)) if base is None else base
-    leaves = _walk(b, x, forest)
     scored = sorted(set(class_ids or []))
     if len(labels) != 2 or len(scored) != 1:
         _check(len(base) == len(labels), "base_values")
-        scores = _aggregated(b, forest, leaves, "SUM", base)
+        scores = _aggregated(b, x, forest, "SUM", base)
         label = best_label(b, scores, labels, classlabels_strings)
         return label, convert(b, transformed(b, scores, post_transform), FLOAT)
     forest.weights, forest.stated = forest.weights[:, scored], forest.stated[:, scored]
     # two base values: the second is that of the positive class
-    score = _aggregated(b, forest, leaves, "SUM", base[-1:])
+    score = _aggregated(b, x, forest, "SUM", base[-1:])
     positive = bool((forest.weights >= 0).all())
     label = two_labels(b, score, 0.5 if positive else 0.0, labels, classlabels_strings)
     return label, convert(b, pair_of_scores(b, score, positive, post_transform), FLOAT)
