@@ -58,7 +58,8 @@ def walked(trees: Trees, row: ir.Value, at: Sequence[ir.Value]) -> list[ir.Value
         for other in changed[1:]:
             moved = arith.OrIOp(moved, other).result
         scf.YieldOp([*found, arith.AddIOp(step, one).result, moved])
-    return list(loop.results)[: len(at)]
+    found: list[ir.Value] = [*loop.results]
+    return found[: len(at)]
 
 
 def _stepped(trees: Trees, b: ArithScalars, row: ir.Value, at: ir.Value) -> ir.Value:

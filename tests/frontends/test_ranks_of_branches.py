@@ -70,6 +70,21 @@ def test_one_choice_for_each_of_several() -> None:
     checked(text(tail, "float[b,2] y"), (2, 4, 1), (3, 4, 1))
 
 
+def test_a_choice_inside_of_a_branch() -> None:
+    """What the wrong choice makes invalid is no branch that no run may take."""
+    inner = f"{SQUEEZE} {GEMM}"
+    outer = f"""
+      k = ReduceSum<keepdims = 0>(x) o = Constant<value_float = 0.0>() f = Greater(k, o)
+      r = If(f) <then_branch = t3 () => (float[p,q] a) {{{inner} a = Identity(y)}},
+                 else_branch = e3 () => (float[p,q] d)
+                   {{all = Constant<value_ints = [0]>() g = Concat<axis = 0>(all, three)
+                     d = Expand(o, g)}}>"""
+    three = "three = Constant<value_ints = [3]>()"
+    for program in checked(text("", "float[b,3] r", three + outer), (2, 4, 1), (5, 4, 1)):
+        with pytest.raises(RunError, match=r"dim 2 .*= 1|dim 2 expected extent 1"):
+            program.run(x=np.ones((2, 4, 3), np.float32))
+
+
 def test_neither_branch_can_be_read() -> None:
     tail = "w = Constant<value = float[3] {1,2,3}>() y = Gemm(z, w)"
     with pytest.raises(ModelError, match="expected matrices"):

@@ -88,24 +88,31 @@ def import_model(model: LoadedModel, options: OnnxOptions | None = None) -> Prog
     take_out(model)
 
     sizes: Sizes | None = {}
+    fail = False
 
     def read(choices: Choices) -> ProgramIR:
         nonlocal sizes
         while True:
             reading = Importer(model, options or OnnxOptions(), choices, sizes)
+            reading.branches_may_fail = fail
             found = reading.program()
             more = reading.told.more()
             if more is None:
                 return found
             sizes = more
 
-    return Alternatives(read, model.proto.graph).program()
+    try:
+        return Alternatives(read, model.proto.graph).program()
+    except MgxError:
+        fail = True  # a branch that cannot be read is one that no run may take
+        return Alternatives(read, model.proto.graph).program()
 
 
 class Importer(GraphImporter[onnx.NodeProto, Scope]):
     """One import of an ONNX model."""
 
     max_depth = 32
+    branches_may_fail = False  # of an If: a run that takes one that is wrong ends with an error
 
     def __init__(
         self,
