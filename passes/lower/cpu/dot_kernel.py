@@ -14,7 +14,7 @@ from mgx_mlir.dialects.migraphx.control import Yield
 from mgx_mlir.dialects.migraphx.linear import Dot
 from mgx_mlir.dialects.migraphx.literal import Literal
 from mgx_mlir.dialects.migraphx.quant import QuantDot
-from mgx_mlir.dialects.migraphx.views import Transpose
+from mgx_mlir.dialects.migraphx.views import Squeeze, Transpose, Unsqueeze
 from mgx_mlir.passes.lower import views
 from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.cpu import dot as loops
@@ -227,7 +227,7 @@ class Rows:
 
 def is_epilogue(o: ir.Operation) -> bool:
     """Return whether an op may follow a kernel's sums on vectors."""
-    if is_a(o, (Literal, Yield, BroadcastOp)):
-        return True
+    if is_a(o, (Literal, Yield, BroadcastOp, Squeeze, Unsqueeze)):
+        return True  # a view of the sums themselves is refused by the epilogue
     cls = op_class(o)
     return cls is not None and issubclass(cls, Pointwise) and not cls.raw

@@ -66,13 +66,12 @@ def dynamic_quantize_lstm(
             x = reshape_known(b, x, [0, b.dims(state)[1], 0], False)
     width = b.dims(x)[2]
     flat = x if width == DYN else b.reshape(x, dims=[-1, width])  # one product, no batch of them
-    products: list[Value] = []
     ways = direction_count(direction)
-    for number in range(ways):
-        own, scale, zero = (_part(b, v, number) for v in (w, w_scale, w_zero))
-        total = _bias(b, bias, number, size, x)
-        products.append(dynamic_quantize_matmul(b, node, flat, own, scale, zero, total))
-    found = b.concat(products, axis=len(b.dims(flat)) - 1)
+    biases = [_bias(b, bias, number, size, x) for number in range(ways)]
+    found = dynamic_quantize_matmul(
+        b, node, flat, _side_by_side(b, w), _columns(b, w_scale, 4 * size),
+        _columns(b, w_zero, 4 * size), b.concat(biases, axis=0),
+    )  # fmt: skip
     if width != DYN:
         found = reshaped(b, found, [*extents(b, x)[:2], ways * 4 * size])
     states, cells = b.op(
@@ -94,6 +93,25 @@ def _whole(b: Builder, codes: Value, zero: Value, x: Value) -> Value:
     kind = b.dtype(x)
     zero = unsqueeze(b, convert(b, zero, kind), [1] if len(b.dims(zero)) == 2 else [1, 2])
     return transpose(b, b.sub(convert(b, codes, kind), zero), (0, 2, 1))
+
+
+def _side_by_side(b: Builder, w: Value) -> Value:
+    """Return the weights {directions, inputs, columns} of all directions as {inputs, columns}."""
+    ways, _, columns = b.dims(w)
+    if ways == 1:
+        return squeeze(b, w, [0])
+    turned = transpose(b, w, (1, 0, 2))
+    return b.reshape(turned, dims=[0, ways * columns])
+
+
+def _columns(b: Builder, v: Value, columns: int) -> Value:
+    """Return what each direction, or each of its columns, has: one number where all are known to
+    be the same, else one for each column of all directions.
+    """
+    known = b.const(v)
+    if known is not None and known.size and (known == known.reshape(-1)[0]).all():
+        return b.literal(known.reshape(-1)[0])
+    return b.reshape(_of_rows(b, v, columns), dims=[-1])
 
 
 def _of_rows(b: Builder, scale: Value, rows: int) -> Value:
