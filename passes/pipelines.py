@@ -84,7 +84,12 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
         # channels-last images, dots of rows, and before the last look lookups that run as one
         "layout_convolution",
         "fuse_horizontal",
-        _step("rewrite_dot", open_images=o.loops or None, strided=False if o.loops else None),
+        _step(
+            "rewrite_dot",
+            open_images=o.loops or None,
+            strided=False if o.loops else None,
+            exact_bytes=o.loops or None,
+        ),
         _step("optimize_module", fast_math=o.fast_math),
         "split_reduce",
         # our loops pad what they read; elsewhere a pad inside of a kernel costs half as much again

@@ -257,6 +257,30 @@ def _is_open_image(op: Convolution, out: TensorType) -> bool:
     return out.dtype is dtypes.FLOAT and any(map(is_named, pixels))
 
 
+_LARGEST = {dtypes.INT8: 128, dtypes.UINT8: 255}
+_EXACT = 1 << 24  # up to here f32 has every integer
+
+
+@pattern(QuantDot)
+def find_exact_bytes(op: QuantDot, rw: Rewriter) -> Replacement:
+    """quant_dot(x, y) -> convert(dot(convert(x), convert(y))), where no sum is rounded
+
+    For operands that both come at run time, as in attention: kernels of bytes want packed weights.
+    """
+    if not rw.options.exact_bytes or len(op.operands) > 2:
+        return no_match("the target has products of bytes of its own, or it has scales")
+    a, b = TensorType.of(op.a), TensorType.of(op.b)
+    if a.dtype not in _LARGEST or b.dtype not in _LARGEST:
+        return no_match("operands are not of 8 bits")
+    if is_constant(op.b):
+        return no_match("the second operand is constant")
+    depth = a.dims[-1]
+    if depth == DYN or is_named(depth) or depth * _LARGEST[a.dtype] * _LARGEST[b.dtype] > _EXACT:
+        return no_match("sums of {} products may be too large for f32", depth)
+    wide = [rw.op("convert", v, target_type=dtypes.FLOAT) for v in (op.a, op.b)]
+    return rw.op("convert", rw.op("dot", *wide), target_type=TensorType.of(op.out).dtype)
+
+
 @pattern(Reshape, Squeeze, Unsqueeze, Flatten)
 def find_reshape_pair(op: Op, rw: Rewriter) -> Replacement:
     """reshape(reshape(x)) -> reshape(x)"""
@@ -287,10 +311,12 @@ class RewriteDot(PatternPass):
         find_reduce_rows,
         find_softmax_rows,
         find_1x1_convolution,
+        find_exact_bytes,
         find_reshape_pair,
     )
     aligned: int = option(16, "a batched dot stays as it is when M, K, N are multiples of this")
     convolutions: bool = option(False, "1x1 convolutions too; the lowering does so where it pays")
     open_images: bool = option(False, "those of images of open height or width")
     strided: bool = option(True, "of these also those with strides, behind a step")
+    exact_bytes: bool = option(False, "products of 8 bits of two run-time operands in f32")
     max_iterations: int = option(-1, "sweeps over the module; -1: until nothing changes")

@@ -114,6 +114,19 @@ def find_reshape_pair(g):
     return g.b.op("reshape", x, dims=[-1]) if 0 not in g.b.dims(x) else x
 
 
+@case("find_exact_bytes", options={"exact_bytes": True}, fires=0.4)
+def find_exact_bytes(g):
+    """Bytes of two run-time operands; now and then of constants, or too many for f32."""
+    rows, columns = g.dims(2)
+    depth = g.pick(1, 3, 64, 400, 600)
+    batch = g.dims(g.pick(0, 1))
+    kinds = g.pick("i8", "ui8"), g.pick("i8", "ui8")
+    x = g.argument((*batch, rows, depth), kinds[0])
+    dims = (*batch, depth, columns)
+    y = g.argument(dims, kinds[1]) if g.coin(0.9) else g.constant(dims, kinds[1])
+    return g.b.op("quant_dot", x, y)
+
+
 @case("find_1x1_convolution", rtol=1e-5, options={"convolutions": True})
 def find_1x1_convolution(g):
     """Either layout; now and then groups, padding, a window of 2 or weights that vary."""
