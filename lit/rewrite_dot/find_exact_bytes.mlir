@@ -1,4 +1,4 @@
-// RUN: mgx-opt %s --pass-pipeline='builtin.module(mgx-rewrite-dot{exact-bytes=true})' --split-input-file | filecheck %s
+// RUN: mgx-opt %s --mgx-rewrite-dot=exact-bytes --split-input-file | filecheck %s
 
 // 518 * 255 * 127 is below 2^24, and so is every sum.
 // CHECK-LABEL: @two_of_run_time
