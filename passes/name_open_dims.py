@@ -11,6 +11,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS, BroadcastOp, attributes_of, is_a
 from mgx_mlir.core.open_dims import may_be_negative
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.attention import ConcatPastPresent
 from mgx_mlir.dialects.migraphx.broadcasts import BroadcastForDot, BroadcastWithDims, DimensionsOf
 from mgx_mlir.dialects.migraphx.control import If
 from mgx_mlir.dialects.migraphx.indexing import NonZero
@@ -27,14 +28,15 @@ from mgx_mlir.rewrite.passes import Pass, option
 from mgx_mlir.symbolic.expressions import Atom, Expr, Int
 from mgx_mlir.symbolic.named_extents import Naming
 
-_MAKERS = (NonZero, NonMaxSuppression, Unique)  # of sizes, which nothing replaces
+# of sizes, which nothing replaces
+_MAKERS = (ConcatPastPresent, NonZero, NonMaxSuppression, Unique)
 
 
 @dataclass(frozen=True)
 class NameOpenDims(Pass):
     """Open dims that the inputs' sizes determine become names in the types.
 
-    So do, with `made`, those of results that stay whatever passes do.
+    So do, with `made`, sizes that values decide, of results that have them whatever passes do.
 
     A name is a number beyond all sizes, one for all equal expressions, so that passes see equal
     open dims as equal, and take a reshape or a broadcast to them for one of known dims.
@@ -155,10 +157,9 @@ class Names:
                 yield from self._blocks(inner)
 
     def _made_sizes(self) -> set[Atom]:
-        """Return the extents that values decide, of results which stay: they can be asked for."""
-        operations = list(self.block.operations)
-        kept = [v for v in operations[-1].operands if v.owner in operations]
-        kept += [r for op in operations if is_a(op, _MAKERS) for r in op.operation.results]
+        """Return the extents that values decide, of results that have them whatever passes do."""
+        makers = [op for op in self.block.operations if is_a(op, _MAKERS)]
+        kept = [r for op in makers for r in op.operation.results]
         found: set[Atom] = set()
         for v in kept:
             if not TensorType.of(v).is_static:

@@ -56,6 +56,37 @@ func.func @as_many_as_are_not_zero(%n: tensor<1xi64>, %x: tensor<1x4xf32>) -> te
 
 // -----
 
+// Of a cache that gets rows, how many it has then is a size like those of inputs.
+// CHECK-LABEL: @rows_of_a_cache
+// CHECK: %[[C:.*]] = "migraphx.concat_past_present"
+// CHECK: "migraphx.multibroadcast"(%arg4, %{{.*}}) {{.*}} -> tensor<1x2x?x4xf32>
+// CHECK-NOT: "migraphx.broadcast_with_dims"
+func.func @rows_of_a_cache(%k: tensor<1x2x1x4xf32>, %n: tensor<1xi32>, %past: tensor<1x2x?x4xf32>, %rows: tensor<i64>, %bias: tensor<4xf32>) -> tensor<1x2x?x4xf32> {
+  %0 = "migraphx.concat_past_present"(%k, %n, %past, %rows) {kv_num_heads = 2 : i64} : (tensor<1x2x1x4xf32>, tensor<1xi32>, tensor<1x2x?x4xf32>, tensor<i64>) -> tensor<1x2x?x4xf32>
+  %1 = "migraphx.dimensions_of"(%0) : (tensor<1x2x?x4xf32>) -> tensor<4xi64>
+  %2 = "migraphx.broadcast_with_dims"(%bias, %1) : (tensor<4xf32>, tensor<4xi64>) -> tensor<1x2x?x4xf32>
+  %3 = "migraphx.add"(%0, %2) : (tensor<1x2x?x4xf32>, tensor<1x2x?x4xf32>) -> tensor<1x2x?x4xf32>
+  return %3 : tensor<1x2x?x4xf32>
+}
+
+// -----
+
+// What a product multiplies has one length: a mask of a length of its own is of that, or repeated.
+// CHECK-LABEL: @mask_of_its_own
+// CHECK: %[[M:.*]] = "migraphx.multibroadcast"(%arg1, %arg0)
+// CHECK: "migraphx.add"(%arg0, %[[M]])
+// CHECK: "migraphx.dot"
+func.func @mask_of_its_own(%x: tensor<3x?xf32>, %m: tensor<?xf32>) -> tensor<3x3xf32> {
+  %0 = "migraphx.multibroadcast"(%x, %m) {out_lens = array<i64>, out_dyn_dims = array<i64>} : (tensor<3x?xf32>, tensor<?xf32>) -> tensor<3x?xf32>
+  %1 = "migraphx.multibroadcast"(%m, %x) {out_lens = array<i64>, out_dyn_dims = array<i64>} : (tensor<?xf32>, tensor<3x?xf32>) -> tensor<3x?xf32>
+  %2 = "migraphx.add"(%0, %1) : (tensor<3x?xf32>, tensor<3x?xf32>) -> tensor<3x?xf32>
+  %3 = "migraphx.transpose"(%x) {permutation = array<i64: 1, 0>} : (tensor<3x?xf32>) -> tensor<?x3xf32>
+  %4 = "migraphx.dot"(%2, %3) : (tensor<3x?xf32>, tensor<?x3xf32>) -> tensor<3x3xf32>
+  return %4 : tensor<3x3xf32>
+}
+
+// -----
+
 // A size behind a check is told: where it is run on, the check holds.
 // CHECK-LABEL: @size_behind_a_check
 // CHECK: "migraphx.multibroadcast"(%arg1, %{{.*}}) {{.*}} -> tensor<?x4xf32>
