@@ -21,7 +21,7 @@ def _checked(o: InferView, roots: int) -> None:
     check_index_type(o.roots, "roots")
     check_index_type(o.nodes, "nodes")
     count, width = o.nodes.dims
-    check(width in (3, 4), lambda: f"nodes expected 3 or 4 columns, got {width}")
+    check(width in (3, 4), lambda: f"nodes expected a static 3 or 4 columns, got {o.nodes}")
     check(
         merge_dim(count, o.split.dims[0]) is not None,
         lambda: f"split expected {count} nodes, got {o.split.dims[0]}",
@@ -119,7 +119,7 @@ class TreeSums(Op, name="tree_sums"):
         groups, outputs = o.roots.dims[0], o.weights.dims[1]
         check(
             DYN not in (groups, outputs),
-            lambda: f"expected known groups and outputs, got {groups} and {outputs}",
+            lambda: f"expected a static number of groups and outputs, got {o.roots}, {o.weights}",
         )
         return TensorType(o.weights.dtype, (o.x.dims[0], groups * outputs))
 

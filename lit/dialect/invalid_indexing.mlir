@@ -241,6 +241,14 @@ func.func @concat_past_present_seqlens_k_expected_one_element_per_batch(%a: tens
 
 // -----
 
+func.func @concat_past_present_rows_expected_one_element(%a: tensor<1x2x1x8xf32>, %b: tensor<1xi32>, %c: tensor<1x2x64x8xf32>, %d: tensor<2xi64>) {
+  // expected-error @+1 {{'migraphx.concat_past_present' op rows expected one element, got tensor<2xi64>}}
+  %0 = "migraphx.concat_past_present"(%a, %b, %c, %d) {} : (tensor<1x2x1x8xf32>, tensor<1xi32>, tensor<1x2x64x8xf32>, tensor<2xi64>) -> tensor<1x2x64x8xf32>
+  return
+}
+
+// -----
+
 func.func @concat_past_present_kv_num_heads_expected_2(%a: tensor<1x2x1x8xf32>, %b: tensor<1xi32>, %c: tensor<1x2x64x8xf32>) {
   // expected-error @+1 {{'migraphx.concat_past_present' op kv_num_heads expected 2, got 3}}
   %0 = "migraphx.concat_past_present"(%a, %b, %c) {kv_num_heads = 3 : i64} : (tensor<1x2x1x8xf32>, tensor<1xi32>, tensor<1x2x64x8xf32>) -> tensor<1x2x64x8xf32>

@@ -140,7 +140,6 @@ def test_the_dims_of_an_if_are_those_of_its_branches() -> None:
 
 
 OPEN_LENGTHS = [
-    "y = Slice (x, s, s)",
     "q = SplitToSequence (x, s) z = Constant <value_int: int = 0> () y = SequenceAt (q, z)",
     "i = Unsqueeze (x, s) y = MaxPool <kernel_shape: ints = [2, 2]> (i)",
 ]
