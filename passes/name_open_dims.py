@@ -82,7 +82,7 @@ class Names:
         self.naming = Naming(probe.prover)
         dims = (d for a in block.arguments for d in probe.dims(a))
         self.sizes = {atom for d in dims if isinstance(d, Expr) for atom in d.atoms()}
-        self.sizes |= self._made_sizes() if made else set()
+        self.made = made
 
     def _tell_dims(self, op: ir.Operation) -> None:
         """dimensions_of(x) -> numbers and dims of arguments, so that nothing asks for x."""
@@ -108,6 +108,9 @@ class Names:
 
     def state(self) -> bool:
         """State the names in all types, and in ops that took them at run time."""
+        for v in _values(self.block):  # in order: what is learned of the sizes gives later forms
+            self.probe.known(v)
+        self.sizes |= self._made_sizes() if self.made else set()
         for view in list(self.block.operations):
             if is_a(view, DimensionsOf) and not isinstance(view.operands[0].owner, ir.Block):
                 self._tell_dims(view.operation)
