@@ -25,7 +25,7 @@ from mgx_mlir.programs.dim_probe import DimProbe
 from mgx_mlir.programs.program_ir import entry_block, functions, has_open_dims
 from mgx_mlir.programs.signature import Signature
 from mgx_mlir.rewrite.passes import Pass, option
-from mgx_mlir.symbolic.expressions import Atom, Expr, Int
+from mgx_mlir.symbolic.expressions import Atom, Expr, Int, size_of
 from mgx_mlir.symbolic.named_extents import Naming
 
 # of sizes, which nothing replaces
@@ -161,15 +161,9 @@ class Names:
 
     def _made_sizes(self) -> set[Atom]:
         """Return the extents that values decide, of results that have them whatever passes do."""
-        makers = [op for op in self.block.operations if is_a(op, _MAKERS)]
-        kept = [r for op in makers for r in op.operation.results]
-        found: set[Atom] = set()
-        for v in kept:
-            if not TensorType.of(v).is_static:
-                dims = [d for d in self.probe.dims(v) if isinstance(d, Expr)]
-                alone = [next(iter(d.terms)) for d in dims if list(d.terms.values()) == [1]]
-                found |= {m[0] for m in alone if len(m) == 1 and m[0].kind == "size"}
-        return found
+        makers = [op.operation for op in self.block.operations if is_a(op, _MAKERS)]
+        dims = (d for op in makers for r in op.results for d in self.probe.dims(r))
+        return {atom for d in dims if (atom := size_of(d)) is not None}
 
     def _name(self, e: Int) -> int:
         if isinstance(e, int):

@@ -9,7 +9,6 @@ from mgx_mlir.core.errors import PipelineError
 from mgx_mlir.rewrite.passes import pipeline_name
 
 NAMING = ("name_open_dims", "forget_open_dims")  # what stands between them sees names
-FEWER_NAMES = f"{pipeline_name(NAMING[0])}{{made=false}}"
 
 
 @dataclass(frozen=True)
@@ -213,3 +212,6 @@ def _step(name: str, *, when: bool = True, **options: object) -> str:
         return name
     texts = (f"{k.replace('_', '-')}={str(v).lower()}" for k, v in given.items())
     return f"{pipeline_name(name)}{{{' '.join(texts)}}}"
+
+
+FEWER_NAMES = _step(NAMING[0], made=False)  # in place of the first: of inputs' sizes alone

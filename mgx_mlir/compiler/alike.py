@@ -15,7 +15,7 @@ from mgx_mlir.dialects.migraphx.broadcasts import BroadcastForDot, BroadcastWith
 from mgx_mlir.programs.dim_probe import DimProbe
 from mgx_mlir.programs.program_ir import ProgramIR, entry_block
 from mgx_mlir.programs.signature import Port, Signature, Variant
-from mgx_mlir.symbolic.expressions import Atom, Expr, Int
+from mgx_mlir.symbolic.expressions import Atom, Expr, Int, size_of
 
 FUNCTION = "main_alike"
 Place = tuple[int, int]  # an input, and which of its dims
@@ -44,7 +44,7 @@ class Alike:
                 ranges = [(r.min, r.max) for r in port.ranges]
                 probe.argument(argument, [r.symbol for r in port.ranges], ranges)
                 for d, e in enumerate(probe.dims(argument)):
-                    atom = _size(e)
+                    atom = size_of(e)
                     if atom is not None:
                         self._join(places.setdefault(atom, (i, d)), (i, d))
             before = self.variant()
@@ -73,7 +73,7 @@ class Alike:
             self._numbers.add(self._root(p))
 
     def _meet(self, places: dict[Atom, Place], met: list[Int]) -> None:
-        atoms = [_size(e) for e in met if not isinstance(e, int)]
+        atoms = [size_of(e) for e in met if not isinstance(e, int)]
         found = [places[a] for a in atoms if a in places]
         numbers = {e for e in met if isinstance(e, int) and e != 1}
         # what the inputs' sizes decide in another way is no dim of theirs; dims that meet several
@@ -118,12 +118,6 @@ def _symbol(ports: tuple[Port, ...], p: Place) -> object:
     """Return the name of a dim; one without is like no other."""
     found = ports[p[0]].ranges[p[1]].symbol
     return p if found is None else found
-
-
-def _size(e: Int) -> Atom | None:
-    """Return the size that an extent is, None for anything else."""
-    found = e.only() if isinstance(e, Expr) else None
-    return found[0] if found is not None and not found[1] and found[0].kind == "size" else None
 
 
 def _meetings(probe: DimProbe, op: ir.Operation) -> Iterator[list[Int]]:

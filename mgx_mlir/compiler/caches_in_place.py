@@ -76,11 +76,9 @@ def _without_growth(op: ConcatPastPresent) -> None:
         return
     b = Builder()
     with ir.InsertionPoint(op), op.location:
-        lacking = b.sub(
-            b.reshape(b.convert(op.rows, target_type=INT64), dims=[]),
-            b.reshape(b.shape(op.past, _ROWS, _ROWS + 1), dims=[]),
-        )
-        fits = b.not_(b.convert(b.greater(lacking, b.literal(0, INT64)), target_type=BOOL))
+        wanted = b.reshape(b.convert(op.rows, target_type=INT64), dims=[])
+        have = b.reshape(b.shape(op.past, _ROWS, _ROWS + 1), dims=[])
+        fits = b.not_(b.convert(b.greater(wanted, have), target_type=BOOL))
         rows = "a cache in whose memory the new rows fit"
         seqlens = b.op("require", op.seqlens_k, fits, expected=rows)
         new = b.concat_past_present(op.input, seqlens, op.past, kv_num_heads=op.kv_num_heads)

@@ -237,6 +237,12 @@ def _monomial_bounds(m: Monomial) -> tuple[int | None, int | None]:
     return low, high
 
 
+def size_of(e: Int) -> Atom | None:
+    """Return the size that an expression is, None for anything else."""
+    found = e.only() if isinstance(e, Expr) else None
+    return found[0] if found is not None and not found[1] and found[0].kind == "size" else None
+
+
 def terms_of(e: Int) -> Terms:
     """Return the terms of an expression or of a number."""
     if isinstance(e, Expr):

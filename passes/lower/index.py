@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, linalg, scf, tensor
-from mgx_mlir.core.shapes import DYN
+from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.lower.context import PARALLEL, LoweringContext
 from mgx_mlir.passes.lower.expr import Extent, identity
 from mgx_mlir.passes.lower.index_builder import IndexBuilder
@@ -102,6 +102,17 @@ def _stepped(source: ir.Value) -> tensor.ExtractSliceOp | None:
         return None  # it leaves out dims
     has_steps = any(step != 1 for step in found.static_strides)
     return found if has_steps or _stepped(found.source) is not None else None
+
+
+def first_new_row(
+    b: IndexBuilder, seqlens: ir.Value, t: TensorType, batch: Extent, count: Extent
+) -> Extent:
+    """Return where the `count` new rows of a cache's batch entry begin: behind those it has.
+
+    seqlens, of type `t`: the rows of each entry, the new ones among them, less 1.
+    """
+    at = [b.index(batch), b.index(0)][: t.rank]
+    return b.max(b.sub(b.add(to_index(read(seqlens, at), t.dtype), 1), count), 0)
 
 
 def read_safely(

@@ -25,9 +25,11 @@ class Graph:
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
 
-    def __call__(self, kind: str, *operands: Any, to: Sequence[str] = (), **attributes: Any) -> str:
+    def __call__(
+        self, kind: str, *operands: Any, into: Sequence[str] = (), **attributes: Any
+    ) -> str:
         names = [o if isinstance(o, str) else self.constant(o) for o in operands]
-        out = list(to) or [f"n{len(self.nodes)}"]
+        out = list(into) or [f"n{len(self.nodes)}"]
         self.nodes.append(helper.make_node(kind, names, out, **attributes))
         return out[0]
 
@@ -55,17 +57,14 @@ def grouped(*, told: bool) -> bytes:
     g = Graph()
     if told:
         counts = g("Sub", g("ReduceSum", "mask", [1], keepdims=0), np.int64(1))
-        lengths = helper.make_node("Cast", [counts], ["lengths"], to=INT32)
-        total = helper.make_node(
-            "Cast", [g("Gather", g("Shape", "mask"), np.int64(1))], ["total"], to=INT32
-        )
-        g.nodes += [lengths, total]
+        g("Cast", counts, into=["lengths"], to=INT32)
+        g("Cast", g("Gather", g("Shape", "mask"), np.int64(1)), into=["total"], to=INT32)
         more = {"mask": (INT64, ["B", "T"])}
         rotary = [np.cos(_angles()), np.sin(_angles())]
     else:
         more, rotary = {"lengths": (INT32, ["B"]), "total": (INT32, [1])}, []
     g("GroupQueryAttention", "q", "k", "v", "pk", "pv", "lengths", "total", *rotary,
-      to=["y", "nk", "nv"], domain="com.microsoft", num_heads=HEADS, kv_num_heads=SHARED,
+      into=["y", "nk", "nv"], domain="com.microsoft", num_heads=HEADS, kv_num_heads=SHARED,
       do_rotary=int(told))  # fmt: skip
     return g.model(_inputs(**more), ["y", "nk", "nv"])
 
@@ -81,8 +80,8 @@ def written_out() -> bytes:
         g("Transpose", g("Reshape", x, [0, 0, n, SIZE]), perm=[0, 2, 1, 3])
         for x, n in (("q", HEADS), ("k", SHARED), ("v", SHARED))
     )
-    g("Concat", "pk", k, to=["nk"], axis=2)
-    g("Concat", "pv", v, to=["nv"], axis=2)
+    g("Concat", "pk", k, into=["nk"], axis=2)
+    g("Concat", "pv", v, into=["nv"], axis=2)
     shape = g("Shape", "nk")
     batch, total = (g("Unsqueeze", g("Gather", shape, np.int64(i)), [0]) for i in (0, 2))
     many = g("Concat", batch, [SHARED, HEADS // SHARED], total, [SIZE], axis=0)
@@ -101,7 +100,7 @@ def written_out() -> bytes:
     bias = g("Where", g("And", late, given), np.float32(0), lowest)
     weights = g("Softmax", g("Add", scores, bias), axis=-1)
     joined = g("Transpose", g("MatMul", weights, values), perm=[0, 2, 1, 3])
-    g("Reshape", joined, [0, 0, HEADS * SIZE], to=["y"])
+    g("Reshape", joined, [0, 0, HEADS * SIZE], into=["y"])
     return g.model(_inputs(mask=(INT64, ["B", "T"])), ["y", "nk", "nv"])
 
 

@@ -88,14 +88,17 @@ def import_model(model: LoadedModel, options: OnnxOptions | None = None) -> Prog
     take_out(model)
 
     sizes: Sizes | None = {}
-    fail = False
+    fail = may_help = False
 
     def read(choices: Choices) -> ProgramIR:
-        nonlocal sizes
+        nonlocal sizes, may_help
         while True:
             reading = Importer(model, options or OnnxOptions(), choices, sizes)
             reading.branches_may_fail = fail
-            found = reading.program()
+            try:
+                found = reading.program()
+            finally:
+                may_help |= reading.has_wrong_branch
             more = reading.told.more()
             if more is None:
                 return found
@@ -104,6 +107,8 @@ def import_model(model: LoadedModel, options: OnnxOptions | None = None) -> Prog
     try:
         return Alternatives(read, model.proto.graph).program()
     except MgxError:
+        if not may_help:
+            raise
         fail = True  # a branch that cannot be read is one that no run may take
         return Alternatives(read, model.proto.graph).program()
 
@@ -113,6 +118,7 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
 
     max_depth = 32
     branches_may_fail = False  # of an If: a run that takes one that is wrong ends with an error
+    has_wrong_branch = False
 
     def __init__(
         self,

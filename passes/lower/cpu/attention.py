@@ -47,8 +47,8 @@ def attention(
     groups = e.product([body.index(e, d) for d in form.lead])
 
     def build(k: WorkgroupBuilder) -> list[workgroup_builder.ResultTile]:
-        site = AttentionSite(k, dict(zip(order, k.inputs, strict=True)), form, body, t, rows)
-        site.cached = cached
+        inputs = dict(zip(order, k.inputs, strict=True))
+        site = AttentionSite(k, inputs, form, body, t, rows, cached=cached)
         tile = k.empty(site.sizes, t.dtype)
 
         def block() -> list[ir.Value]:

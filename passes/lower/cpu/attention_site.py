@@ -31,8 +31,6 @@ class AttentionSite:
     cached: keys and values that a mask hides from all queries need not be numbers.
     """
 
-    cached = False
-
     def __init__(
         self,
         k: WorkgroupBuilder,
@@ -41,8 +39,10 @@ class AttentionSite:
         body: NamedBody,
         out: TensorType,
         rows: int,
+        *,
+        cached: bool,
     ) -> None:
-        self.k, self.form, self.out, self.rows = k, form, out, rows
+        self.k, self.form, self.out, self.rows, self.cached = k, form, out, rows, cached
 
         def extent(d: Index) -> Index:
             return body.index(k, d, k.inner) if isinstance(d, int) else d

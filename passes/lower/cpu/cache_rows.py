@@ -82,9 +82,8 @@ class _Rows:
         tile = self.copied(tile, k.inputs[2], 0, kept, self.start)
         zero = k.splat(0, self.lanes, self.dtype)
         tile = self.each(tile, kept, self.rows, lambda i, j, masked: zero)
-        at = [self.batch, 0][: self.counts.rank]
-        told = index.to_index(k.element(k.inputs[1], at), self.counts.dtype)
-        first = k.sub(k.max(k.sub(k.add(told, 1), new), 0), self.start)
+        begin = index.first_new_row(k, k.inputs[1], self.counts, self.batch, new)
+        first = k.sub(begin, self.start)
         low, high = (k.max(0, k.min(self.rows, i)) for i in (first, k.add(first, new)))
         return self.copied(tile, k.inputs[0], low, high, k.sub(0, first))
 

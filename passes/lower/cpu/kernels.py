@@ -93,14 +93,14 @@ def lower_op(
     if isinstance(view, PrefixScanSum):
         return prefix_scan.lower(e, view, x, isa)
     if isinstance(view, GqaRotaryEmbedding):
-        found = rotary.lower(e, view, tensors(operands), isa)
+        found = rotary.lower(e, view, _tensors(operands), isa)
         return None if found is None else [found]
     if isinstance(view, TreeSums):
-        return trees.lower(e, view, [v for v in operands if isinstance(v, ir.Value)])
+        return trees.lower(e, view, _tensors(operands))
     return topk.lower(e, view, x, isa) if isinstance(view, TopK) else None
 
 
-def tensors(operands: Sequence[Results | None]) -> list[ir.Value]:
+def _tensors(operands: Sequence[Results | None]) -> list[ir.Value]:
     """Return operands that are one tensor each."""
     return [v for v in operands if isinstance(v, ir.Value)]
 

@@ -69,8 +69,8 @@ class _Rows:
     def run(self, tile: ir.Value, rows: Index, count: Index) -> ir.Value:
         """Return the tile with all rows. count: the rows of a head."""
         k, counts = self.k, TensorType.of(self.op.seqlens_k)
-        told = index.to_index(k.element(k.inputs[1], [self.batch, 0][: counts.rank]), counts.dtype)
-        first = k.add(k.max(k.sub(k.add(told, 1), count), 0), self.start)
+        first = index.first_new_row(k, k.inputs[1], counts, self.batch, count)
+        first = k.add(first, self.start)
 
         def turned() -> list[ir.Value]:
             def row(i: Index, carried: list[ir.Value]) -> list[ir.Value]:

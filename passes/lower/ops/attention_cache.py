@@ -18,15 +18,6 @@ from mgx_mlir.passes.lower.registry import lowers
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, constant, narrow, widen
 
 
-def _first(
-    e: LoweringContext, seqlens: ir.Value, t: TensorType, batch: ir.Value, length: Extent
-) -> Extent:
-    """Return where the new rows of a batch entry begin: behind the ones that are there already."""
-    at = [batch, e.index(0)][: t.rank]
-    count = e.add(index.to_index(index.read(seqlens, at), t.dtype), 1)
-    return e.max(e.sub(count, length), 0)
-
-
 @lowers(ConcatPastPresent)
 def concat_past_present(
     op: ConcatPastPresent,
@@ -63,7 +54,7 @@ def concat_past_present(
             old = found
         if 0 in new:
             return old
-        at = e.sub(row, _first(e, seqlens, counts, batch, new[2]))
+        at = e.sub(row, index.first_new_row(e, seqlens, counts, batch, new[2]))
         fits = index.in_range(e, e.index(at), new[2])
         safe = e.index(index.clamp(e, at, 0, index.last_of(e, new[2])))
         value = index.read_safely(e, x, [batch, head, safe, column], new[2:3])
@@ -89,9 +80,7 @@ def _updated(
     def body(k: WorkgroupBuilder) -> list[ResultTile]:
         source, batch, head = k.inputs[0], k.index(k.at[0]), k.index(k.at[1])
         rows, longest = k.inner(new[2]), k.inner(own[2])
-        at = [batch, k.index(0)][: counts.rank]
-        told = index.to_index(k.element(k.inputs[1], at), counts.dtype)
-        first = k.min(k.max(k.sub(k.add(told, 1), rows), 0), longest)
+        first = k.min(index.first_new_row(k, k.inputs[1], counts, batch, rows), longest)
 
         def row(i: ir.Value, _: object) -> list[ir.Value]:
             def element(j: ir.Value, _: object) -> list[ir.Value]:
@@ -129,7 +118,7 @@ def gqa_rotary_embedding(
 
     def body(where: list[ir.Value], element: ir.Value) -> ir.Value:
         batch, head, row, column = where
-        place = e.add(_first(e, seqlens, counts, batch, own[2]), row)
+        place = e.add(index.first_new_row(e, seqlens, counts, batch, own[2]), row)
         place = e.index(index.clamp(e, place, 0, index.last_of(e, positions)))
         if op.interleaved:
             pair = e.div(column, 2)

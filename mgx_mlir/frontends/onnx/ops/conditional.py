@@ -90,6 +90,7 @@ def _of_tensors(
                 continue
         wrong = problems.of_the_model_since(noted)
         draft.erase()
+        node.importer.has_wrong_branch |= wrong
         if not (wrong and node.importer.branches_may_fail):
             return node.failed()
         b.forget(mark)

@@ -150,10 +150,6 @@ def grouped_attention(b: Builder, q: Value, k: Value, v: Value, scores: Scores) 
     """Attend with several query heads to each head of keys and values."""
     kv_heads = b.dims(k)[1]
     times = b.dims(q)[1] // kv_heads
-    if DYN in b.dims(k) and times > 1:  # a gather keeps the number of heads known
-        index = b.ints([h // times for h in range(kv_heads * times)])
-        k, v = (b.gather(t, index, axis=1) for t in (k, v))
-        return attend(b, q, k, v, scores)
     return attend(b, q, repeat_heads(b, k, times), repeat_heads(b, v, times), scores)
 
 
