@@ -150,13 +150,12 @@ def runner(made: CompiledProgram) -> Run:
     if made.target == "gpu" and isinstance(made, IreeProgram):
         return _device_runner(made)
     signature = made.signature
-    check = signature.check_values if signature.values else None
     stated = None if signature.gives_plain_arrays else signature.stated
     # what numpy has types for crosses in one step
     ports = [dtypes.from_name(p.dtype).np for p in (*signature.inputs, *signature.outputs)]
     short = stated is None and not any(crosses_as_integers(kind) for kind in ports)
     to_tensor = torch.from_numpy if short else tensor_of
-    execute, tensor, int64 = made.execute, torch.Tensor, np.int64
+    names, known, tensor, int64 = made.input_names, made.run_known, torch.Tensor, np.int64
 
     def arrays_of(given: Sequence[Any]) -> list[np.ndarray]:
         return [array_of(t) if isinstance(t, tensor) else np.asarray(t, int64) for t in given]
@@ -171,9 +170,10 @@ def runner(made: CompiledProgram) -> Run:
                 arrays = arrays_of(given)
         else:
             arrays = arrays_of(given)
-        if check is not None:
-            check(arrays)
-        found = execute(arrays)
+        by_name = dict(zip(names, arrays, strict=True))
+        found = known(by_name)
+        if found is None:
+            return [to_tensor(a) for a in made.run(by_name)]
         return [to_tensor(a) for a in (found if stated is None else stated(found))]
 
     return run
