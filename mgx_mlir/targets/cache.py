@@ -86,8 +86,9 @@ def parse_size(text: str) -> int:
 
 
 def digest(*parts: bytes | str | np.ndarray) -> str:
-    """Hash several parts to a key; the boundaries between the parts count."""
-    h = hashlib.blake2b(digest_size=20)
+    """Hash several parts to a key of 40 digits; the boundaries between the parts count."""
+    # twice as fast as blake2b where the processor has the instructions
+    h = hashlib.sha256()
     for p in parts:
         if isinstance(p, np.ndarray):
             flat = np.ascontiguousarray(p).reshape(-1)
@@ -97,7 +98,7 @@ def digest(*parts: bytes | str | np.ndarray) -> str:
             view = memoryview(p.encode(errors="surrogatepass") if isinstance(p, str) else p)
         h.update(view.nbytes.to_bytes(8, "little"))
         h.update(view)
-    return h.hexdigest()
+    return h.hexdigest()[:40]
 
 
 def _unreadable(path: str | os.PathLike[str], e: OSError) -> FileError:
@@ -106,8 +107,8 @@ def _unreadable(path: str | os.PathLike[str], e: OSError) -> FileError:
 
 
 def hash_file(path: Path) -> str:
-    """Return blake2b of a file's bytes, at about 1 GB/s."""
-    h = hashlib.blake2b(digest_size=20)
+    """Return sha256 of a file's bytes."""
+    h = hashlib.sha256()
     try:
         with open(path, "rb") as f:
             buffer = bytearray(4 << 20)
