@@ -32,6 +32,7 @@ class Row:
     name: str
     error: float = float("inf")
     failure: str = ""
+    kernels: int = 0
     import_s: float = 0.0
     compile_s: float = 0.0
     stats: dict[str, Any] = field(default_factory=dict)
@@ -105,6 +106,7 @@ def check(path: Path) -> Row:
     try:
         program = mgx_mlir.compile(path, target="cpu", cache=False, threads=1)
         row.compile_s = _cpu_seconds() - start
+        row.kernels = len(program.kernels)
         row.import_s = program.stats.import_s or 0.0
         row.stats = {k: v for k, v in program.stats.known().items() if isinstance(v, int | float)}
         worst = 0.0

@@ -13,6 +13,7 @@ import onnx
 
 STORED = Path(__file__).parent / "stored"
 NAMES = (
+    "bert.dynamo.18.dynamic",
     "bert_eager.ort_fused.17.dynamic",
     "gnn.script.17.dynamic",
     "gru_tagger_padded.script.17.dynamic",

@@ -14,6 +14,10 @@ from onnx import numpy_helper
 
 from tests.families import check, store
 
+# Of two layers: what is fused with open dims is not to come apart unseen. Seven a layer for BERT,
+# whose rows become contiguous by what the pass that names sizes has learned
+KERNELS = {"bert.dynamo.18.dynamic": 20, "llama.dynamo.18.dynamic": 34}
+
 
 @pytest.mark.parametrize("name", store.NAMES)
 def test_stored(name: str) -> None:
@@ -23,6 +27,7 @@ def test_stored(name: str) -> None:
     row = check.check(path)
     assert not row.failure
     assert row.error <= check.limit_of(name)
+    assert row.kernels <= KERNELS.get(name, row.kernels)
 
 
 def test_a_changed_weight_is_seen(tmp_path: Path) -> None:
