@@ -64,6 +64,65 @@ def grouped_product(rows: Any, matrices: Any, ends: Any) -> Any:
     return torch.where(mine, torch.matmul(rows.unsqueeze(0), matrices), 0).sum(0)
 
 
+def _reversed(node: Any) -> _Written | None:
+    """Write out a difference `number - tensor` whose type is not the tensor's.
+
+    torch.onnx has none for a number of another kind: `1.0 - mask` of integers (torch 2.13).
+    """
+    torch: Any = importlib.import_module("torch")  # the maker of the program has it
+    x, other, *alpha = node.args
+    tensor, value = (getattr(a, "meta", {}).get("val", a) for a in (x, other))
+    kind = torch.result_type(tensor, value)
+    if kind == tensor.dtype:
+        return None
+    return (reversed_difference, (x, other, kind, *alpha), dict(node.kwargs))
+
+
+def reversed_difference(x: Any, other: Any, kind: Any, alpha: Any = 1) -> Any:
+    """Return other - alpha * x in a type."""
+    return x.to(kind).mul(-alpha).add(other)
+
+
+def _floored(node: Any) -> _Written | None:
+    """Write out a quotient `tensor // number` whose type is not the tensor's."""
+    torch: Any = importlib.import_module("torch")
+    values = [getattr(a, "meta", {}).get("val", a) for a in node.args]
+    kind = torch.result_type(*values)
+    if all(getattr(v, "dtype", kind) == kind for v in values):
+        return None
+    return floored_quotient, (*node.args, kind), {}
+
+
+def floored_quotient(x: Any, y: Any, kind: Any) -> Any:
+    """Return the floor of x / y in a type."""
+    torch: Any = importlib.import_module("torch")
+    return torch.div(x.to(kind), y, rounding_mode="floor")
+
+
+def _converted(node: Any) -> _Written | None:
+    """Convert what a softmax of another type takes: torch.onnx converts what it gives."""
+    x, dim, *rest = node.args
+    kind = rest[0] if rest else node.kwargs.get("dtype")
+    if kind is None or kind == x.meta["val"].dtype:
+        return None
+    name = "log_softmax" if "log" in str(node.target) else "softmax"
+    return converted_softmax, (name, x, dim, kind), {}
+
+
+def converted_softmax(name: str, x: Any, dim: int, kind: Any) -> Any:
+    """Return a softmax, or its logarithm, of a tensor in a type."""
+    torch: Any = importlib.import_module("torch")
+    return getattr(torch, name)(x.to(kind), dim)
+
+
+def is_in(x: Any, among: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
+    """Return where elements are among others: torch takes a sort for more than a few."""
+    torch: Any = importlib.import_module("torch")
+    x, among = torch.as_tensor(x), torch.as_tensor(among)
+    found = (x.unsqueeze(-1) == among.flatten()).any(-1)
+    return found.logical_not() if invert else found
+
+
 def _whole(function: Callable[..., Any]) -> Callable[[Any], _Written | None]:
     """Write out an operator as a function of the same arguments."""
     return lambda node: (function, tuple(node.args), dict(node.kwargs))
@@ -76,6 +135,11 @@ _WAYS: dict[str, Callable[[Any], _Written | None]] = {
     "aten._embedding_bag": written_bag,
     "aten._embedding_bag_forward_only": written_bag,
     "aten._grouped_mm": _grouped,
+    "aten.rsub": _reversed,
+    "aten.floor_divide": _floored,
+    "aten.softmax": _converted,
+    "aten.log_softmax": _converted,
+    "aten.isin": _whole(is_in),
     "transformers.grouped_mm_fallback": _grouped,
 }
 
