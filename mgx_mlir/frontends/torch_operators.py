@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from mgx_mlir.frontends import torch_formulas as formulas
 from mgx_mlir.frontends.torch_bags import written_bag
 from mgx_mlir.frontends.torch_fast_paths import attention, encoder_layer
 
@@ -75,12 +76,7 @@ def _reversed(node: Any) -> _Written | None:
     kind = torch.result_type(tensor, value)
     if kind == tensor.dtype:
         return None
-    return (reversed_difference, (x, other, kind, *alpha), dict(node.kwargs))
-
-
-def reversed_difference(x: Any, other: Any, kind: Any, alpha: Any = 1) -> Any:
-    """Return other - alpha * x in a type."""
-    return x.to(kind).mul(-alpha).add(other)
+    return (formulas.reversed_difference, (x, other, kind, *alpha), dict(node.kwargs))
 
 
 def _floored(node: Any) -> _Written | None:
@@ -90,13 +86,7 @@ def _floored(node: Any) -> _Written | None:
     kind = torch.result_type(*values)
     if all(getattr(v, "dtype", kind) == kind for v in values):
         return None
-    return floored_quotient, (*node.args, kind), {}
-
-
-def floored_quotient(x: Any, y: Any, kind: Any) -> Any:
-    """Return the floor of x / y in a type."""
-    torch: Any = importlib.import_module("torch")
-    return torch.div(x.to(kind), y, rounding_mode="floor")
+    return formulas.floored_quotient, (*node.args, kind), {}
 
 
 def _converted(node: Any) -> _Written | None:
@@ -106,21 +96,18 @@ def _converted(node: Any) -> _Written | None:
     if kind is None or kind == x.meta["val"].dtype:
         return None
     name = "log_softmax" if "log" in str(node.target) else "softmax"
-    return converted_softmax, (name, x, dim, kind), {}
+    return formulas.converted_softmax, (name, x, dim, kind), {}
 
 
-def converted_softmax(name: str, x: Any, dim: int, kind: Any) -> Any:
-    """Return a softmax, or its logarithm, of a tensor in a type."""
+def _sorted(node: Any) -> _Written | None:
+    """Write a stable sort as a plain one: ONNX keeps the order of equals in every one."""
+    if str(node.target).rpartition(".")[2] != "stable":
+        return None
     torch: Any = importlib.import_module("torch")
-    return getattr(torch, name)(x.to(kind), dim)
-
-
-def is_in(x: Any, among: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
-    """Return where elements are among others: torch takes a sort for more than a few."""
-    torch: Any = importlib.import_module("torch")
-    x, among = torch.as_tensor(x), torch.as_tensor(among)
-    found = (x.unsqueeze(-1) == among.flatten()).any(-1)
-    return found.logical_not() if invert else found
+    rest = {k: v for k, v in node.kwargs.items() if k != "stable"}
+    # where it is no keyword it comes first
+    args = (node.args[0], *node.args[2:])
+    return (torch.argsort if "argsort" in str(node.target) else torch.sort), args, rest
 
 
 def _whole(function: Callable[..., Any]) -> Callable[[Any], _Written | None]:
@@ -139,7 +126,20 @@ _WAYS: dict[str, Callable[[Any], _Written | None]] = {
     "aten.floor_divide": _floored,
     "aten.softmax": _converted,
     "aten.log_softmax": _converted,
-    "aten.isin": _whole(is_in),
+    "aten.sort": _sorted,
+    "aten.argsort": _sorted,
+    "aten.isin": _whole(formulas.is_in),
+    "aten.searchsorted": _whole(formulas.search_sorted),
+    "aten.hypot": _whole(formulas.hypotenuse),
+    "aten.copysign": _whole(formulas.with_sign),
+    "aten.rrelu": _whole(formulas.leaky_mean),
+    "aten.cdist": _whole(formulas.distances),
+    "aten.masked_select": _whole(formulas.selected),
+    "aten.kthvalue": _whole(formulas.kth_value),
+    "aten.median": _whole(formulas.median),
+    "aten.cumprod": _whole(formulas.running_product),
+    "aten.cummax": _whole(formulas.running_maximum),
+    "aten.cummin": _whole(formulas.running_minimum),
     "transformers.grouped_mm_fallback": _grouped,
 }
 

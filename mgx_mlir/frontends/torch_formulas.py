@@ -1,0 +1,146 @@
+"""Functions of tensors that torch.onnx has no operator for, of those that it has."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+
+def reversed_difference(x: Any, other: Any, kind: Any, alpha: Any = 1) -> Any:
+    """Return other - alpha * x in a type."""
+    return x.to(kind).mul(-alpha).add(other)
+
+
+def floored_quotient(x: Any, y: Any, kind: Any) -> Any:
+    """Return the floor of x / y in a type."""
+    return _torch().div(x.to(kind), y, rounding_mode="floor")
+
+
+def converted_softmax(name: str, x: Any, dim: int, kind: Any) -> Any:
+    """Return a softmax, or its logarithm, of a tensor in a type."""
+    return getattr(_torch(), name)(x.to(kind), dim)
+
+
+def is_in(x: Any, among: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
+    """Return where elements are among others: torch takes a sort for more than a few."""
+    torch = _torch()
+    x, among = torch.as_tensor(x), torch.as_tensor(among)
+    found = (x.unsqueeze(-1) == among.flatten()).any(-1)
+    return found.logical_not() if invert else found
+
+
+def search_sorted(
+    edges: Any, values: Any, *, out_int32: bool = False, right: bool = False,
+    side: str | None = None, sorter: Any = None,
+) -> Any:  # fmt: skip
+    """Return how many of sorted edges are below each value, or not above it."""
+    torch = _torch()
+    if sorter is not None:
+        edges = edges.gather(-1, sorter)
+    values = torch.as_tensor(values)
+    at, of = values.unsqueeze(-1), edges if edges.ndim == 1 else edges.unsqueeze(-2)
+    below = of <= at if right or side == "right" else of < at
+    return below.sum(-1, dtype=torch.int32 if out_int32 else torch.int64)
+
+
+def hypotenuse(x: Any, y: Any) -> Any:
+    """Return sqrt(x^2 + y^2) without squares that overflow."""
+    torch = _torch()
+    x, y = x.abs(), y.abs()
+    most, least = torch.maximum(x, y), torch.minimum(x, y)
+    ratio = torch.where((most == 0) | most.isinf(), 0, least / most)
+    return most * (1 + ratio * ratio).sqrt()
+
+
+def with_sign(x: Any, y: Any) -> Any:
+    """Return the size of x with the sign of y."""
+    torch = _torch()
+    size = x.abs()
+    return torch.where(torch.signbit(torch.as_tensor(y)), -size, size)
+
+
+def leaky_mean(
+    x: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False,
+    generator: Any = None,
+) -> Any:  # fmt: skip
+    """Return what a randomised leaky ReLU is in inference."""
+    return importlib.import_module("torch.nn.functional").leaky_relu(x, (lower + upper) / 2)
+
+
+def distances(x: Any, y: Any, p: float = 2.0, mode: Any = None) -> Any:
+    """Return the p-norms of the differences of all pairs of rows."""
+    apart = x.unsqueeze(-2) - y.unsqueeze(-3)
+    return _torch().linalg.vector_norm(apart, p, dim=-1)
+
+
+def selected(x: Any, mask: Any) -> Any:
+    """Return the elements where a mask is true, in order."""
+    x, mask = _torch().broadcast_tensors(x, mask)
+    return x[mask]
+
+
+def kth_value(x: Any, k: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, Any]:
+    """Return the k-th smallest of a dim (1 is the smallest), and where it is."""
+    values, places = _torch().sort(x, dim=dim)
+    found = tuple(t.narrow(dim, k - 1, 1) for t in (values, places))
+    values, places = found if keepdim else (t.squeeze(dim) for t in found)
+    return values, places
+
+
+def median(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Return the lower median of all elements, or of a dim with its place; NaN where one is."""
+    torch = _torch()
+    whole, dim = dim is None, -1 if dim is None else dim
+    x = x.flatten() if whole else x
+    values, places = kth_value(x, (x.shape[dim] + 1) // 2, dim, keepdim)
+    if x.is_floating_point():
+        values = torch.where(x.isnan().any(dim, keepdim=keepdim), float("nan"), values)
+    return values if whole else (values, places)
+
+
+def running_product(x: Any, dim: int, *, dtype: Any = None) -> Any:
+    """Return products of all elements up to each of a dim."""
+    torch = _torch()
+    kind = dtype or (x.dtype if x.is_floating_point() else torch.int64)
+    parts, seen, _ = _up_to_each(x.to(kind), dim)
+    return torch.where(seen, parts, 1).prod(-1).movedim(-1, dim)
+
+
+def running_maximum(x: Any, dim: int) -> tuple[Any, Any]:
+    """Return the largest up to each element of a dim, and the last place where it is."""
+    return _running_extreme(x, dim, largest=True)
+
+
+def running_minimum(x: Any, dim: int) -> tuple[Any, Any]:
+    """Return the smallest up to each element of a dim, and the last place where it is."""
+    return _running_extreme(x, dim, largest=False)
+
+
+def _running_extreme(x: Any, dim: int, largest: bool) -> tuple[Any, Any]:
+    torch = _torch()
+    limits = torch.finfo(x.dtype) if x.is_floating_point() else torch.iinfo(x.dtype)
+    worst = limits.min if largest else limits.max
+    if x.is_floating_point():
+        worst = float("-inf") if largest else float("inf")
+    parts, seen, place = _up_to_each(x, dim)
+    parts = torch.where(seen, parts, worst)
+    best = parts.amax(-1, keepdim=True) if largest else parts.amin(-1, keepdim=True)
+    is_best = parts.isnan() | (parts == best) if x.is_floating_point() else parts == best
+    places = torch.where(seen & is_best, place, 0).amax(-1)
+    return best.squeeze(-1).movedim(-1, dim), places.movedim(-1, dim)
+
+
+def _up_to_each(x: Any, dim: int) -> tuple[Any, Any, Any]:
+    """Return x with a dim last, and before it again; which elements are up to each; places.
+
+    Memory is squared in the extent: torch.onnx has no scan but of sums.
+    """
+    torch = _torch()
+    x = x.movedim(dim, -1)
+    place = torch.arange(x.shape[-1])
+    seen = place <= place.unsqueeze(-1)
+    return x.unsqueeze(-2).expand(*x.shape, x.shape[-1]), seen, place
+
+
+def _torch() -> Any:
+    return importlib.import_module("torch")  # the maker of the program has it

@@ -1,0 +1,83 @@
+"""Operators that torch.onnx lacks, or writes in another type: one program of all, against eager."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import mgx_mlir.torch
+from mgx_mlir.frontends import torch_formulas as formulas
+
+pytestmark = pytest.mark.slow
+
+
+class Types(nn.Module):
+    """Integers and 16-bit floats beside numbers and results of another type."""
+
+    def forward(self, mask: Tensor, x: Tensor) -> list[Tensor]:
+        half = (8 * x).half()
+        return [
+            1.0 - mask, torch.rsub(mask, 1.5, alpha=2), 3 - mask, mask // 1.5, -mask // 0.75,
+            mask.softmax(-1, dtype=torch.float32), half.softmax(-1, dtype=torch.float32),
+            half.log_softmax(-1, dtype=torch.float32), torch.isin(mask, torch.tensor([1, 2])),
+            torch.isin(mask, torch.tensor([1, 2]), invert=True),
+        ]  # fmt: skip
+
+
+class Orders(nn.Module):
+    """Sorts, medians and running products, with ties."""
+
+    def forward(self, mask: Tensor, x: Tensor) -> list[Tensor]:
+        edges = x.sort(1).values
+        found: list[Any] = [
+            *mask.sort(dim=1, stable=True), *mask.sort(stable=True, dim=0, descending=True),
+            mask.argsort(dim=1, stable=True), x.median(), *x.median(0, keepdim=True),
+            *x.kthvalue(3, 1), *x.kthvalue(2, 0, keepdim=True),
+            torch.searchsorted(edges, x), torch.searchsorted(edges, edges, right=True),
+            torch.searchsorted(edges[0], x, side="right", out_int32=True),
+            x.cumprod(1), mask.cumprod(0), *x.cummax(1), *mask.cummax(0), *mask.cummin(1),
+        ]  # fmt: skip
+        return found
+
+
+class Formulas(nn.Module):
+    """What is written out of other operators."""
+
+    def forward(self, mask: Tensor, x: Tensor) -> list[Tensor]:
+        return [
+            torch.hypot(x, x + 1), torch.hypot(x * 1e30, x * 1e30), torch.copysign(x, -x),
+            torch.nn.functional.rrelu(x), torch.cdist(x, x + 1), torch.cdist(x, x, p=1.0),
+            torch.masked_select(x, mask > 0),
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize("model", [Types(), Orders(), Formulas()], ids=lambda m: type(m).__name__)
+def test_like_eager(model: nn.Module) -> None:
+    torch.manual_seed(3)
+    mask, x = torch.randint(0, 3, (4, 7)), torch.randn(4, 7)
+    model.eval()
+    # eager takes another way for the distances of more rows
+    dims = {0: torch.export.Dim("b", min=2, max=25), 1: torch.export.Dim("n", min=4)}
+    run = mgx_mlir.torch.compile(model, (mask, x), dynamic_shapes=(dims, dims), target="ref")
+    for size in ((4, 7), (3, 11)):
+        mask, x = torch.randint(0, 3, size), torch.randn(size)
+        for got, want in zip(run(mask, x), model(mask, x), strict=True):
+            torch.testing.assert_close(got, want)
+
+
+def test_special_values() -> None:
+    x = torch.tensor([[1.0, float("nan"), 3.0], [float("-inf"), 2.0, float("inf")]])
+    for got, want in (
+        (formulas.median(x), x.median()),
+        (formulas.median(x, 1)[0], x.median(1)[0]),
+        (formulas.running_maximum(x, 1), x.cummax(1)),
+        (formulas.running_minimum(x, 1), x.cummin(1)),
+        (formulas.hypotenuse(x, x), torch.hypot(x, x)),
+        (formulas.hypotenuse(x * 0, x * 0), torch.hypot(x * 0, x * 0)),
+        (formulas.with_sign(x, torch.tensor(-0.0)), x.copysign(torch.tensor(-0.0))),
+    ):
+        torch.testing.assert_close(got, tuple(want) if isinstance(want, tuple) else want,
+                                   equal_nan=True)  # fmt: skip
