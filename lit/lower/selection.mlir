@@ -1,4 +1,4 @@
-// RUN: mgx-opt --mgx-lower-to-linalg --split-input-file %s | filecheck %s
+// RUN: mgx-opt --mgx-lower-to-linalg=arch=generic --split-input-file %s | filecheck %s
 
 // One round per chosen box: the best key, then what overlaps it drops out.
 // CHECK-LABEL: @main(

@@ -14,6 +14,7 @@ from mgx_mlir.dialects.migraphx.fused import FusedConcat, FusedReduce, Group
 from mgx_mlir.dialects.migraphx.normalize import TopK
 from mgx_mlir.dialects.migraphx.reduce import ArgMax, ArgMin, PrefixScanSum
 from mgx_mlir.dialects.migraphx.resize import Resize
+from mgx_mlir.dialects.migraphx.selection import NonMaxSuppression
 from mgx_mlir.dialects.migraphx.trees import TreeSums
 from mgx_mlir.passes.analysis.access_maps import Unreadable
 from mgx_mlir.passes.analysis.attention_form import CACHED, TAGS, attention_form
@@ -22,6 +23,7 @@ from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.cpu import (
     arg_extreme,
     blocked_dot,
+    box_suppression,
     convolution_kernel,
     dot_kernel,
     elementwise,
@@ -95,6 +97,8 @@ def lower_op(
     if isinstance(view, GqaRotaryEmbedding):
         found = rotary.lower(e, view, _tensors(operands), isa)
         return None if found is None else [found]
+    if isinstance(view, NonMaxSuppression):
+        return box_suppression.lower(e, view, isa)
     if isinstance(view, TreeSums):
         return trees.lower(e, view, _tensors(operands))
     return topk.lower(e, view, x, isa) if isinstance(view, TopK) else None

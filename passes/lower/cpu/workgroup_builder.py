@@ -343,6 +343,22 @@ class WorkgroupBuilder(IndexBuilder):
             [v.type for v in carried],
         )
 
+    def repeat(
+        self,
+        carried: Sequence[ir.Value],
+        goes_on: Callable[[list[ir.Value]], ir.Value],
+        body: Callable[[list[ir.Value]], Sequence[ir.Value]],
+    ) -> list[ir.Value]:
+        """scf.while: `body(carried)` gives the carried values while `goes_on` of them holds."""
+        kinds = [v.type for v in carried]
+        made = scf.WhileOp(kinds, list(carried))
+        before, after = (r.blocks.append(*kinds) for r in (made.before, made.after))
+        with ir.InsertionPoint(before):
+            scf.ConditionOp(goes_on(list(before.arguments)), list(before.arguments))
+        with ir.InsertionPoint(after):
+            scf.YieldOp(list(body(list(after.arguments))))
+        return list(made.results)
+
     def when(
         self,
         condition: ir.Value,

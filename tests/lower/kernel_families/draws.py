@@ -316,6 +316,21 @@ def recurrent(g: Draws) -> Case:
     return Case("recurrent", [node], given, weights, sizes, special=False)
 
 
+def suppression(g: Draws) -> Case:
+    """Boxes of random corners; NaN among scores that no threshold drops has no order there."""
+    boxes, classes, limited = g.extent(), g.pick(1, 2, 3, 17), g.pick(True, False)
+    given = {"x": ("float32", ("b", "n", 4)), "s": ("float32", ("b", "c", "n"))}
+    weights = {"m": np.int64([g.pick(1, 3, 100)]), "i": np.float32([g.pick(0.0, 0.2, 0.6)])}
+    if limited:
+        weights["t"] = np.float32([g.pick(-0.5, 0.0, 0.7)])
+    attributes = {"center_point_box": g.pick(0, 1)}
+    node: Node = ("NonMaxSuppression", [*given, *weights], ["y"], attributes)
+    sizes = [
+        {"b": 2, "c": classes, "n": boxes}, {"b": 1, "c": 1, "n": 1}, {"b": 3, "c": 2, "n": 0},
+    ]  # fmt: skip
+    return Case("suppression", [node], given, weights, sizes, as_onnxruntime=limited)
+
+
 def byte_product(g: Draws) -> Case:
     k, n, m = g.extent(), g.extent(), g.extent()
     dtype, zero = g.pick(("uint8", np.uint8(120)), ("int8", np.int8(3)))
@@ -361,7 +376,7 @@ FAMILIES: tuple[Draw, ...] = (
     pointwise, softmax, layer_norm, group_norm, convolution, depthwise, transposed_convolution,
     pooling, dot, product, attention, transpose, concat, split, slices, pad, gather, scatter,
     resize, reduction, extreme, topk, running_sum, recurrent, byte_product, byte_convolution,
-    quantising,
+    quantising, suppression,
 )  # fmt: skip
 
 
