@@ -93,18 +93,3 @@ func.func @main(%i: tensor<3xi64>, %v: tensor<2xf32>) -> tensor<3x4xf32> {
   %0 = "migraphx.onehot"(%i, %v) {axis = -1 : i64, depth = 4 : i64} : (tensor<3xi64>, tensor<2xf32>) -> tensor<3x4xf32>
   return %0 : tensor<3x4xf32>
 }
-
-// -----
-
-// The running count, the number of elements, then the place of each by bisection.
-// CHECK-LABEL: @main(
-// CHECK: arith.cmpf une
-// CHECK: "iree_linalg_ext.scan"
-// CHECK: iterator_types = ["reduction"]
-// CHECK: tensor.empty(%{{.*}}) : tensor<?xi64>
-// CHECK: scf.for
-// CHECK: tensor.empty(%{{.*}}) : tensor<2x?xi64>
-func.func @main(%x: tensor<2x3xf32>) -> tensor<2x?xi64> {
-  %0 = "migraphx.nonzero"(%x) {padded = false} : (tensor<2x3xf32>) -> tensor<2x?xi64>
-  return %0 : tensor<2x?xi64>
-}

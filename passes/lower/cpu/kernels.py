@@ -11,6 +11,7 @@ from mgx_mlir.core.open_dims import UndecidedError
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.attention import GqaRotaryEmbedding
 from mgx_mlir.dialects.migraphx.fused import FusedConcat, FusedReduce, Group
+from mgx_mlir.dialects.migraphx.indexing import NonZero
 from mgx_mlir.dialects.migraphx.normalize import TopK
 from mgx_mlir.dialects.migraphx.reduce import ArgMax, ArgMin, PrefixScanSum
 from mgx_mlir.dialects.migraphx.resize import Resize
@@ -27,6 +28,7 @@ from mgx_mlir.passes.lower.cpu import (
     convolution_kernel,
     dot_kernel,
     elementwise,
+    places,
     pooling_kernel,
     prefix_scan,
     quantization,
@@ -99,6 +101,8 @@ def lower_op(
         return None if found is None else [found]
     if isinstance(view, NonMaxSuppression):
         return box_suppression.lower(e, view, isa)
+    if isinstance(view, NonZero):
+        return places.lower(e, view, x, isa)
     if isinstance(view, TreeSums):
         return trees.lower(e, view, _tensors(operands))
     return topk.lower(e, view, x, isa) if isinstance(view, TopK) else None

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from mgx_mlir.core.ir import ir
 
-_SIZED = ("flow.dispatch.region", "tensor.empty", "tensor.pad")
+_SIZED = ("flow.dispatch.region", "flow.dispatch.workgroups", "tensor.empty", "tensor.pad")
 _SLICES = ("tensor.extract_slice", "tensor.insert_slice")
 _SCALARS = "arith."
 

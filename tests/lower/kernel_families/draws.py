@@ -316,6 +316,15 @@ def recurrent(g: Draws) -> Case:
     return Case("recurrent", [node], given, weights, sizes, special=False)
 
 
+def places(g: Draws) -> Case:
+    """Elements that are not 0, of which there are many among integers."""
+    rank, dtype = g.pick(1, 2, 3), g.pick("float32", "uint8", "int64")
+    dims = g.dims(rank, 20000)
+    node: Node = ("NonZero", ["x"], ["y"], {})
+    sizes = [{"n": dims[0]}, {"n": dims[0] + 1}, {"n": 0}]
+    return Case("places", [node], {"x": (dtype, ("n", *dims[1:]))}, sizes=sizes, below=2)
+
+
 def suppression(g: Draws) -> Case:
     """Boxes of random corners; NaN among scores that no threshold drops has no order there."""
     boxes, classes, limited = g.extent(), g.pick(1, 2, 3, 17), g.pick(True, False)
@@ -376,7 +385,7 @@ FAMILIES: tuple[Draw, ...] = (
     pointwise, softmax, layer_norm, group_norm, convolution, depthwise, transposed_convolution,
     pooling, dot, product, attention, transpose, concat, split, slices, pad, gather, scatter,
     resize, reduction, extreme, topk, running_sum, recurrent, byte_product, byte_convolution,
-    quantising, suppression,
+    quantising, places, suppression,
 )  # fmt: skip
 
 
