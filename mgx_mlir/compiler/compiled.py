@@ -324,6 +324,7 @@ class IreeProgram(CompiledProgram):
                 raise UsageError("the program is closed")
             if self._loaded is None:
                 # start-up: compiling needs no runtime
+                from mgx_mlir.runtime import kept_blocks
                 from mgx_mlir.runtime.iree_runtime import LoadedModule
 
                 start = time.perf_counter()
@@ -345,6 +346,8 @@ class IreeProgram(CompiledProgram):
                     # what loading computes, each context would hold
                     lanes=1 if chosen.executable.launches("initializer") else None,
                 )
+                if self._loaded.device.kind == "local-task":
+                    kept_blocks.keep(chosen.executable.plan.get("transient", 0))
                 self.stats.load_s = time.perf_counter() - start
             return self._loaded
 
