@@ -21,7 +21,7 @@ _largest = _KEPT_ALREADY
 
 
 def keep(size: int) -> None:
-    """Let blocks of up to `size` bytes stay, as those of up to 32 MB do; never fewer than before."""
+    """Let blocks of up to `size` bytes stay, as those of up to 32 MB do; never fewer."""
     global _largest
     with _lock:
         if size + _SPARE <= _largest or platform.libc_ver()[0] != "glibc":
