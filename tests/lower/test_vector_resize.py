@@ -1,4 +1,4 @@
-"""Linear resizing of open images as vector loops, against float64."""
+"""Linear resizing of images as vector loops, against float64."""
 
 from __future__ import annotations
 
@@ -96,3 +96,30 @@ def test_narrow() -> None:
             x.astype(np.float64), scales=scales, mode="linear", coordinate_transformation_mode=mode
         )
         check(y.astype(np.float64), want, 1e-3, f"{scales}, {mode}")
+
+
+def test_fixed_dims() -> None:
+    """By scales and to sizes: a kernel each, and what onnxruntime gives."""
+    make, nodes, held, outputs = onnx.helper, [], [], []
+    for i, mode in enumerate(["half_pixel", "asymmetric", "pytorch_half_pixel", "align_corners"]):
+        for kind, numbers in (
+            ("s", np.float32([1, 1, 2, 3])), ("w", np.int64([2, 3, 13, 40])),
+            ("v", np.int64([2, 3, 20, 1])),
+        ):  # fmt: skip
+            held.append(onnx.numpy_helper.from_array(numbers, f"{kind}{i}"))
+            operands = ["x", "", held[-1].name] if kind == "s" else ["x", "", "", held[-1].name]
+            attributes: dict[str, Any] = {"mode": "linear", "coordinate_transformation_mode": mode}
+            nodes.append(make.make_node("Resize", operands, [f"y{kind}{i}"], **attributes))
+            result = make.make_tensor_value_info(f"y{kind}{i}", onnx.TensorProto.FLOAT, [None] * 4)
+            outputs.append(result)
+    x = make.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2, 3, 7, 13])
+    graph = make.make_graph(nodes, "g", [x], outputs, held)
+    opsets = [make.make_opsetid("", 18)]
+    model = make.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+    made = mgx_mlir.compile(model, "cpu", cache=False)
+    kernels = [n for n in made.executable.dispatches["main"] if n.endswith("_resize")]
+    assert len(kernels) == len(nodes) - 2  # half_pixel is the other one where lengths are above 1
+    given = {"x": np.random.default_rng(3).standard_normal((2, 3, 7, 13)).astype(np.float32)}
+    theirs = onnxruntime.InferenceSession(model).run(None, given)
+    for got, want, node in zip(made.run(given), theirs, nodes, strict=True):
+        check(got, want.astype(np.float64), 1e-6, str(node))

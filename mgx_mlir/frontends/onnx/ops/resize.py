@@ -295,10 +295,13 @@ def resize(
         if all(whole) and _repeats(m):
             factors_of = dict(zip(chosen, whole, strict=True))
             return repeated(b, x, {a: int(n or 1) for a, n in factors_of.items()})
+    found = None
     if wanted is None and scales is not None:
         found = _as_one(b, x, chosen, b.const(scales), m)
-        if found is not None:
-            return found
+    elif sizes is not None and policy == "stretch":
+        found = _to_sizes(b, x, chosen, b.const(sizes), m)
+    if found is not None:
+        return found
     extents = [extent_as(b, x, axis, DOUBLE) for axis in chosen]
     if wanted is not None:
         ratios = [b.div(w, e) for w, e in zip(wanted, extents, strict=True)]
@@ -335,29 +338,48 @@ def resize(
 def _as_one(
     b: Builder, x: Value, axes: Sequence[int], factors: np.ndarray | None, m: _Mode
 ) -> Value | None:
-    """Return open axes resized by known factors as one op, where that weighs two elements.
-
-    None elsewhere: what is known of extents is better told by literals.
-    """
+    """Return axes resized by known factors as one op, where that weighs two elements; else None."""
     dims, whole = b.probe.dims(x), m.coordinates in ("half_pixel", "asymmetric")
-    if factors is None or m.mode != "linear" or m.exclude_outside or m.antialias:
+    if factors is None or not _weighs_two(b, x, m):
         return None
     given = dict(zip(axes, map(float, factors.reshape(-1)), strict=True))
-    if any(f <= 0 for f in given.values()) or not b.dtype(x).is_float:
+    if any(f <= 0 for f in given.values()):
         return None
     changed = [a for a, f in given.items() if f != 1]
-    if not changed or all(isinstance(dims[a], int) for a in changed):
+    if not changed:
         return None
     # of a factor that is no whole number these ask for the extent before it was rounded
-    whole = whole or all(f == int(f) for f in given.values())
-    if not whole or m.coordinates not in (
-        "half_pixel", "asymmetric", "pytorch_half_pixel", "align_corners", "half_pixel_symmetric",
-    ):  # fmt: skip
+    if not (whole or all(f == int(f) for f in given.values())):
         return None
     scales = [given.get(a, 1.0) for a in range(len(dims))]
     return b.op(
         "resize", x, scales=scales, mode="linear", coordinate_transformation_mode=m.coordinates
     )
+
+
+def _to_sizes(
+    b: Builder, x: Value, axes: Sequence[int], sizes: np.ndarray | None, m: _Mode
+) -> Value | None:
+    """Return axes of known extents resized to known ones as one op; None as of `_as_one`."""
+    dims = b.probe.dims(x)
+    if sizes is None or not _weighs_two(b, x, m) or not all(isinstance(d, int) for d in dims):
+        return None
+    given = dict(zip(axes, map(int, sizes.reshape(-1)), strict=True))
+    if any(n <= 0 for n in given.values()) or all(n == dims[a] for a, n in given.items()):
+        return None
+    lengths = [given.get(a, d) for a, d in enumerate(dims)]
+    return b.op(
+        "resize", x, sizes=lengths, mode="linear", coordinate_transformation_mode=m.coordinates
+    )
+
+
+def _weighs_two(b: Builder, x: Value, m: _Mode) -> bool:
+    """Return whether two elements are weighed along each axis, at places that extents tell."""
+    coordinates = (
+        "half_pixel", "asymmetric", "pytorch_half_pixel", "align_corners", "half_pixel_symmetric",
+    )  # fmt: skip
+    plain = m.mode == "linear" and not m.exclude_outside and not m.antialias
+    return plain and m.coordinates in coordinates and b.dtype(x).is_float
 
 
 def _repeats(m: _Mode) -> bool:
