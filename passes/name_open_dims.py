@@ -13,7 +13,7 @@ from mgx_mlir.core.open_dims import may_be_negative
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.attention import ConcatPastPresent
 from mgx_mlir.dialects.migraphx.broadcasts import BroadcastForDot, BroadcastWithDims, DimensionsOf
-from mgx_mlir.dialects.migraphx.control import If
+from mgx_mlir.dialects.migraphx.control import If, Loop
 from mgx_mlir.dialects.migraphx.indexing import NonZero
 from mgx_mlir.dialects.migraphx.linear import Dot
 from mgx_mlir.dialects.migraphx.selection import NonMaxSuppression, Unique
@@ -29,7 +29,7 @@ from mgx_mlir.symbolic.expressions import Atom, Expr, Int, size_of
 from mgx_mlir.symbolic.named_extents import Naming
 
 # of sizes, which nothing replaces
-_MAKERS = (ConcatPastPresent, NonZero, NonMaxSuppression, Unique)
+_MAKERS = (ConcatPastPresent, Loop, NonZero, NonMaxSuppression, Unique)
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,23 @@ func.func @rows_of_a_cache(%k: tensor<1x2x1x4xf32>, %n: tensor<1xi32>, %past: te
 
 // -----
 
+// How often a loop goes round, and what it stacks, are such sizes too.
+// CHECK-LABEL: @what_a_loop_stacks
+// CHECK: "migraphx.multibroadcast"(%arg3, %{{.*}}) {{.*}} -> tensor<?x?x4xf32>
+// CHECK-NOT: "migraphx.broadcast_with_dims"
+func.func @what_a_loop_stacks(%n: tensor<i64>, %t: tensor<i1>, %x: tensor<?x4xf32>, %bias: tensor<4xf32>) -> tensor<?x?x4xf32> {
+  %0 = "migraphx.loop"(%n, %t) ({
+  ^bb0(%i: tensor<i64>, %c: tensor<i1>):
+    "migraphx.yield"(%c, %x) : (tensor<i1>, tensor<?x4xf32>) -> ()
+  }) {max_iterations = 10 : i64, scan_output_directions = array<i64>} : (tensor<i64>, tensor<i1>) -> tensor<?x?x4xf32>
+  %1 = "migraphx.dimensions_of"(%0) : (tensor<?x?x4xf32>) -> tensor<3xi64>
+  %2 = "migraphx.broadcast_with_dims"(%bias, %1) : (tensor<4xf32>, tensor<3xi64>) -> tensor<?x?x4xf32>
+  %3 = "migraphx.add"(%0, %2) : (tensor<?x?x4xf32>, tensor<?x?x4xf32>) -> tensor<?x?x4xf32>
+  return %3 : tensor<?x?x4xf32>
+}
+
+// -----
+
 // What a product multiplies has one length: a mask of a length of its own is of that, or repeated.
 // CHECK-LABEL: @mask_of_its_own
 // CHECK: %[[M:.*]] = "migraphx.multibroadcast"(%arg1, %arg0)

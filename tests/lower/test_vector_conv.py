@@ -169,8 +169,6 @@ def _convolution(net: _Net, epilogue: Callable[[_Net, str, tuple[int, ...]], str
         kernel_shape=kernel,
     )  # fmt: skip
     net.output(epilogue(net, y, (batch, co, *counts)))
-    if counts[1] < 4 and not size[1] == kernel[1] == 1:
-        return
     shape = loops.ConvShape(
         batch, (size[0], size[1]), ci, co, (kernel[0], kernel[1]), (stride[0], stride[1]),
         (dilation[0], dilation[1]), (low[0], low[1]), (counts[0], counts[1]),
@@ -249,6 +247,8 @@ SHAPES = {
     "dilated, from row to row": loops.ConvShape(
         2, (7, 7), 16, 16, (3, 3), (1, 1), (2, 1), (2, 1), (7, 7)
     ),
+    "two columns": loops.ConvShape(1, (9, 2), 24, 32, (3, 3), (1, 1), (1, 1), (1, 1), (9, 2)),
+    "one pixel": loops.ConvShape(1, (1, 1), 96, 40, (3, 3), (1, 1), (1, 1), (1, 1), (1, 1)),
     "beyond the image": loops.ConvShape(1, (2, 3), 16, 16, (3, 3), (1, 1), (1, 1), (4, 5), (9, 11)),
 }
 
