@@ -9,7 +9,7 @@ Each model is compiled once, in a process of its own, and run at every size. An 
 the largest element. Where it is above 1e-3, onnxruntime is asked again without saturating sums of
 8-bit products, then f64, where ours is the nearer one. Beyond that it is WRONG, or unclear where
 onnxruntime's own answer moves nearly as far when inputs or weights move by a unit in their last
-place, as layers with 8-bit codes may.
+place, or what quantizers round, as layers with 8-bit codes may.
 Times are CPU times of one thread, interleaved. Exit code 1 where a model is not right.
 """
 
@@ -27,6 +27,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -41,7 +42,8 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.measure import descendants, interleave, write_json  # noqa: E402
 from benchmarks.oracle import session, worst_error  # noqa: E402
-from benchmarks.shipped_models import Shipped, at, files  # noqa: E402
+from benchmarks.shipped_inputs import Shipped  # noqa: E402
+from benchmarks.shipped_models import at, files  # noqa: E402
 
 LIMIT = 1e-3  # of the largest element
 FARTHER = 4  # than onnxruntime's own answer moved in a few draws: an answer may be and be unclear
@@ -96,7 +98,27 @@ def own_movement(path: Path, inputs: dict[str, np.ndarray], wanted: Any) -> floa
                 array = ulp_away(onnx.numpy_helper.to_array(tensor), seed)
                 tensor.CopyFrom(onnx.numpy_helper.from_array(array, tensor.name))
         answers.append(session(model.SerializeToString()).run(None, inputs))
+    answers += [session(m.SerializeToString()).run(None, inputs) for m in quantizers_moved(path)]
     return max(worst_error(a, wanted) for a in answers)
+
+
+def quantizers_moved(path: Path) -> Iterator[onnx.ModelProto]:
+    """Yield a model with what its quantizers round a unit in the last place away, up and down."""
+    for name, toward in (("up", 2), ("down", 0)):
+        model = onnx.load(path)
+        factor = np.array(np.nextafter(np.float32(1), np.float32(toward)))
+        nodes: list[onnx.NodeProto] = []
+        for node in model.graph.node:
+            if node.op_type in ("DynamicQuantizeLinear", "QuantizeLinear"):
+                x = f"{node.output[0]}/{name}"
+                nodes.append(onnx.helper.make_node("Mul", [node.input[0], f"ulp {name}"], [x]))
+                node.input[0] = x
+            nodes.append(node)
+        if len(nodes) > len(model.graph.node):
+            model.graph.initializer.append(onnx.numpy_helper.from_array(factor, f"ulp {name}"))
+            del model.graph.node[:]
+            model.graph.node.extend(nodes)
+            yield model
 
 
 def ulp_away(array: np.ndarray, seed: int) -> np.ndarray:

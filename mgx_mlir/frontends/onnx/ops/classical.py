@@ -379,6 +379,24 @@ def category_mapper(
     return label_encoder(b, node, x, **stated)
 
 
+@onnx_op("LabelEncoder", since=1, domain=ML, structures=True)
+def label_encoder_of_classes(
+    b: Builder,
+    node: Node,
+    x: Held,
+    *,
+    classes_strings: Sequence[str] | None = None,
+    default_int64: int = -1,
+    default_string: str = "_Unused",
+) -> Held:
+    """Import the LabelEncoder of ai.onnx.ml 1: a CategoryMapper of classes and their places."""
+    names = classes_strings or ()
+    return category_mapper(
+        b, node, x, cats_int64s=range(len(names)), cats_strings=names,
+        default_int64=default_int64, default_string=default_string,
+    )  # fmt: skip
+
+
 @onnx_op("LabelEncoder", since=2, domain=ML, structures=True)
 def label_encoder(
     b: Builder,
