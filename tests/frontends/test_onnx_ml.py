@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnxruntime
 import pytest
@@ -278,8 +280,27 @@ def test_features_of_integers():
         ml("Imputer", "i", imputed_value_int64s=[10, 20, 30, 40], replaced_value_int64=2),
         ml("LabelEncoder", "l", keys_int64s=[3, -2, 0], values_floats=[0.5, 1.5, 2.5],
            default_float=-1.0),
+        ml("LabelEncoder", "far", keys_int64s=[3, -2, 10**9], values_int64s=[5, 6, 7]),
     ]  # fmt: skip
-    compare_nodes(nodes, x, [("o", T.FLOAT), ("i", T.INT64), ("l", T.FLOAT)])
+    outputs = [("o", T.FLOAT), ("i", T.INT64), ("l", T.FLOAT), ("far", T.INT64)]
+    compare_nodes(nodes, x, outputs)
+
+
+def test_keys_that_lie_close_are_places_of_a_table() -> None:
+    """Launches by the bits of the number of keys were most of a small net of strings."""
+    node = helper.make_node(
+        "LabelEncoder", ["x"], ["y"], domain="ai.onnx.ml", keys_int64s=[7, *range(100)],
+        values_int64s=range(101), default_int64=-5,
+    )  # fmt: skip
+    ports = [helper.make_tensor_value_info(n, T.INT64, [5]) for n in "xy"]
+    graph = helper.make_graph([node], "g", ports[:1], ports[1:])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+    ends = np.iinfo(np.int64)
+    program: Any = mgx_mlir.compile(model, target="cpu")
+    found = program.run({"x": np.array([ends.min, -1, 7, 99, ends.max])})[0]
+    assert found.tolist() == [-5, -5, 8, 100, -5]
+    assert len(program.kernels) <= 3
 
 
 def test_one_hot_of_several_columns_and_an_open_batch() -> None:

@@ -95,8 +95,8 @@ def test_labels_of_the_first_opset() -> None:
     ]
     made = model(nodes, ["i_place", "s_class"], ml=1)
     x = np.array([["red", "café"], ["green", "blue"]], object)
-    want = onnxruntime.InferenceSession(made).run(None, {"x": x, "z": x})
-    got = mgx_mlir.compile(made, target="ref").run({"x": x, "z": x})
+    want: Any = onnxruntime.InferenceSession(made).run(None, {"x": x, "z": x})
+    got: Any = mgx_mlir.compile(made, target="ref").run({"x": x, "z": x})
     assert [a.tolist() for a in got] == [a.tolist() for a in want]
     assert want[1].tolist() == [["red", "_Unused"], ["_Unused", "blue"]]
 

@@ -40,6 +40,8 @@ from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.values import Held, Outputs, Value
 from mgx_mlir.programs.build import Builder
 
+_SPREAD = 4  # places of a table for each key, at most
+
 
 def _table(values: Sequence[float] | None, rows: int, what: str) -> np.ndarray:
     """`rows` rows of coefficients."""
@@ -416,8 +418,9 @@ def label_encoder(
     values_strings: Sequence[str] | None = None,
     values_tensor: np.ndarray | None = None,
 ) -> Held:
-    """Return the value of the key that an element equals: its place in the sorted keys, by
-    bisection.
+    """Return the value of the key that an element equals.
+
+    Integers that lie close are places of a table; other keys are sorted, and found by bisection.
     """
     if keys_strings:
         x, keys = numbers_of(x, keys_strings)
@@ -439,8 +442,14 @@ def label_encoder(
     keys, values = keys.reshape(-1).astype(kind), values.reshape(-1)
     if not keys.size or keys.size != values.size:
         raise ModelError(f"expected as many keys as values, got {keys.size} and {values.size}")
+    fill = np.array(default).astype(values.dtype)
+    span = int(keys.max()) - int(keys.min()) if keys.dtype.kind == "i" else np.inf
+    most = np.iinfo(np.int32).max  # an end of the type has no number behind it
+    if span < _SPREAD * (keys.size + 16) and abs(int(keys[0])) + span < most:
+        out = _at_places(b, x, keys, values, fill)
+        return Texts(out, texts) if texts else out
     order = np.argsort(keys, kind="stable")  # NaN comes last
-    ordered, fill = keys[order], np.array(default).astype(values.dtype)
+    ordered = keys[order]
     numbers = ordered[ordered == ordered]
     count = int(numbers.size)
     table, low = b.literal(ordered), None
@@ -461,6 +470,19 @@ def label_encoder(
         missing = b.convert(b.isnan(x), target_type="bool")
         out = b.where(missing, b.literal(values[order][numbers.size]), out)
     return Texts(out, texts) if texts else out
+
+
+def _at_places(
+    b: Builder, x: Value, keys: np.ndarray, values: np.ndarray, fill: np.ndarray
+) -> Value:
+    """Look up x among integer keys that lie close, in a table from before the least to behind the
+    largest.
+    """
+    low, high = int(keys.min()) - 1, int(keys.max()) + 1
+    table = np.full(high - low + 1, fill)
+    table[keys.astype(np.int64) - low] = values
+    near = b.max(b.min(x, high), low)
+    return b.gather(b.literal(table), b.sub(near, low), axis=0)
 
 
 @onnx_op("ZipMap", since=1, domain=ML)
