@@ -66,7 +66,8 @@ HEAD = """\
 <!-- written by `python docs/driver.py > docs/driver.md` -->
 
 `mgx-driver COMMAND [OPTION...] FILE`. Commands, options and output are MIGraphX's; the tables below say what differs.
-`mgx-driver COMMAND --help` explains a command; `source <(mgx-driver completion bash)` completes it (zsh and fish too).
+`mgx-driver COMMAND --help` explains a command; `source <(mgx-driver completion bash)` completes it (zsh,
+fish and powershell too).
 Programs and reports go to stdout, progress to stderr. Errors are one line and their notes.
 
 | exit status | meaning |

@@ -7,19 +7,25 @@ import os
 import struct
 from pathlib import Path
 
+import google_crc32c
 import numpy as np
 from google.protobuf.message import DecodeError, Message
 
 from mgx_mlir.core.errors import FileError, ModelError
 from mgx_mlir.frontends.files import bytes_of, check_size, open_regular
 from mgx_mlir.frontends.tf import schema
-from mgx_mlir.frontends.tf.crc32c import crc32c, masked
 from mgx_mlir.frontends.tf.dtypes import tensor_dtype
 from mgx_mlir.frontends.tf.tensors import as_array, static_shape
 
 _FOOTER, _TRAILER = 48, 5  # bytes: of the file, behind each block
 _MAGIC = 0xDB4775248B80FB57
 MAX_INDEX = 1 << 28
+
+
+def checksum(data: bytes | np.ndarray) -> int:
+    """Return the CRC-32C of data as tables store it: masked, since data may hold checksums."""
+    crc = google_crc32c.value(data)
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 class Bundle:
@@ -80,7 +86,7 @@ class Bundle:
                 location=self._path(entry.shard_id),
             )
         raw = bytes_of(fd, entry.offset, nbytes, what, self._path(entry.shard_id))
-        if entry.crc32c and entry.crc32c != masked(crc32c(raw)):
+        if entry.crc32c and entry.crc32c != checksum(raw):
             raise FileError(
                 f"{what} is damaged: its checksum does not fit", location=self._path(entry.shard_id)
             )
@@ -133,7 +139,7 @@ class _Table:
         if kind != 0:
             raise self._damaged(f"has a compressed block of kind {kind}, which is not supported")
         stated = struct.unpack_from("<I", self._data, end + 1)[0]
-        if stated != masked(crc32c(self._data[offset : end + 1])):
+        if stated != checksum(self._data[offset : end + 1]):
             raise self._damaged(f"is damaged: the checksum at offset {end + 1} does not fit")
         block = self._data[offset:end]
         limit = size - 4 - 4 * struct.unpack_from("<I", block, size - 4)[0]

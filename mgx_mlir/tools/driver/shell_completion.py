@@ -1,51 +1,51 @@
-"""Completion scripts of shells, made of the tables of commands and options."""
+"""Completion scripts of shells: shtab's, of a parser made of the tables of options."""
 
 from __future__ import annotations
 
-import shlex
+import argparse
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from mgx_mlir.tools.driver.arguments import Option
+from mgx_mlir.tools.driver.arguments import LEVELS, Option
 
-SHELLS = ("bash", "zsh", "fish")
+SHELLS = ("bash", "zsh", "fish", "powershell")
 Commands = Mapping[str, tuple[str, Sequence[Option]]]  # what each command does, and its options
-
-# options whose value is no file, and the words that it can be
-WORDS = {
-    "--text-version": ("seed", "2.16"),
-    "--kernel-boundaries": ("on", "off"),
-    "--log-level": ("none", "error", "warn", "info", "debug", "trace"),
-}
-FILES = ("FILE", "[FILE]", "FILE...", "@NAME FILE", "PREFIX")
+FILES = ("FILE", "[FILE]", "FILE...", "FILE[,...]", "@NAME FILE", "PREFIX", "PATH")
+_COUNTS = {"greedy": "+", "optional": "?"}
 
 
 def script(shell: str, commands: Commands) -> str:
     """Return the completion script of a shell."""
-    return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell](commands)
+    import shtab  # start-up: only completion needs it
+
+    root = argparse.ArgumentParser("mgx-driver", add_help=False)
+    each = root.add_subparsers()
+    words = {"--log-level": LEVELS, "--arch": _archs(), "--apply-pass": _passes()}
+    for name, (text, options) in commands.items():
+        parser = each.add_parser(name, help=text, add_help=False)
+        for option in options:
+            added = parser.add_argument(*option.flags, **_form(option, words))
+            if option.value in FILES:
+                # bash's would offer files in place of the options that end a list; without one
+                # bash itself offers files
+                left = ("bash",) if option.many == "greedy" else ()
+                ways = {shell: way for shell, way in shtab.FILE.items() if shell not in left}
+                added.complete = ways  # type: ignore[attr-defined]
+        if name == "completion":
+            parser.add_argument("shell", choices=SHELLS)
+        else:
+            file = parser.add_argument("file", nargs="?", help="a model")
+            file.complete = shtab.FILE  # type: ignore[attr-defined]
+    return shtab.complete(root, shell)
 
 
-def _flags(options: Sequence[Option]) -> list[str]:
-    return sorted(f for o in options for f in o.flags)
-
-
-def _takes(commands: Commands, files: bool) -> list[str]:
-    """Return the flags whose value is a file, or those whose value is none."""
-    found = {
-        f
-        for _, options in commands.values()
-        for o in options
-        if o.value is not None and (o.value in FILES) == files and o.key not in WORDS
-        for f in o.flags
-    }
-    return sorted(found)
-
-
-def _words(commands: Commands) -> dict[str, tuple[str, ...]]:
-    """Return the words after options, and after commands that take one of a few."""
-    arch = _archs()
-    found = {**WORDS, "--arch": arch, "--apply-pass": _passes(), "-p": _passes()}
-    known = {f for _, options in commands.values() for o in options for f in o.flags}
-    return {f: words for f, words in found.items() if f in known}
+def _form(option: Option, words: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Return what argparse is told of an option."""
+    found: dict[str, Any] = {"help": option.help.replace("%", "%%")}
+    if option.value is None:
+        return {**found, "action": "store_true"}
+    known = words.get(option.key) or (option.value.split("|") if "|" in option.value else None)
+    return {**found, "metavar": option.value, "choices": known, "nargs": _COUNTS.get(option.many)}
 
 
 def _archs() -> tuple[str, ...]:
@@ -60,93 +60,3 @@ def _passes() -> tuple[str, ...]:
     from mgx_mlir.rewrite.registry import PASSES
 
     return tuple(sorted(PASSES))
-
-
-def _bash(commands: Commands) -> str:
-    lines = [
-        "# bash completion of mgx-driver",
-        "_mgx_driver() {",
-        '    local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}" words=',
-        "    COMPREPLY=()",
-        '    if [ "$COMP_CWORD" -eq 1 ]; then',
-        f'        COMPREPLY=($(compgen -W {shlex.quote(" ".join(commands))} -- "$cur"))',
-        "        return",
-        "    fi",
-        '    case "$prev" in',
-    ]
-    for flag, words in _words(commands).items():
-        quoted = shlex.quote(" ".join(words))
-        lines.append(f'    {flag}) COMPREPLY=($(compgen -W {quoted} -- "$cur")); return ;;')
-    others = [f for f in _takes(commands, False) if f not in _words(commands)]
-    lines.append(f"    {'|'.join(others)}) return ;;")
-    lines += ["    esac", '    case "${COMP_WORDS[1]}" in']
-    for name, (_, options) in commands.items():
-        lines.append(f"    {name}) words={shlex.quote(' '.join(_flags(options)))} ;;")
-    lines += [
-        "    esac",
-        '    if [ "${COMP_WORDS[1]}" = completion ]; then',
-        f'        COMPREPLY=($(compgen -W {shlex.quote(" ".join(SHELLS))} -- "$cur"))',
-        '    elif [ "${cur:0:1}" = - ]; then',
-        '        COMPREPLY=($(compgen -W "$words" -- "$cur"))',
-        "    else",
-        '        compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- "$cur"))',
-        "    fi",
-        "}",
-        "complete -F _mgx_driver mgx-driver",
-    ]
-    return "\n".join(lines)
-
-
-def _zsh(commands: Commands) -> str:
-    lines = ["#compdef mgx-driver", "_mgx_driver() {", "    local -a commands"]
-    rows = " ".join(shlex.quote(f"{name}:{text}") for name, (text, _) in commands.items())
-    lines += [
-        f"    commands=({rows})",
-        "    if (( CURRENT == 2 )); then _describe command commands; return; fi",
-        '    case "$words[2]" in',
-    ]
-    for name, (_, options) in commands.items():
-        lines.append(f"    {name})")
-        specs = [_zsh_spec(f, o) for o in options for f in o.flags]
-        if name == "completion":
-            specs.append(shlex.quote(f"*:shell:({' '.join(SHELLS)})"))
-        else:
-            specs.append("'*:model:_files'")
-        lines.append("        _arguments " + " ".join(specs) + " ;;")
-    return "\n".join([*lines, "    esac", "}", "compdef _mgx_driver mgx-driver"])
-
-
-def _zsh_spec(flag: str, option: Option) -> str:
-    text = option.help.replace("[", "\\[").replace("]", "\\]").replace(":", "\\:")
-    spec = f"*{flag}[{text}]"
-    if option.value is not None:
-        words = WORDS.get(option.key)
-        what = f"({' '.join(words)})" if words else ("_files" if option.value in FILES else "")
-        spec += f":{option.value.replace(':', ' ')}:{what}"
-    return shlex.quote(spec)
-
-
-def _fish(commands: Commands) -> str:
-    lines = ["# fish completion of mgx-driver"]
-    for name, (text, _) in commands.items():
-        lines.append(
-            f"complete -c mgx-driver -n __fish_use_subcommand -a {name} -d {shlex.quote(text)} -f"
-        )
-    for name, (_, options) in commands.items():
-        head = f"complete -c mgx-driver -n '__fish_seen_subcommand_from {name}'"
-        if name == "completion":
-            lines.append(f"{head} -f -a {shlex.quote(' '.join(SHELLS))}")
-        for o in options:
-            flags = " ".join(
-                f"-l {f[2:]}" if f.startswith("--") else f"-s {f[1:]}" for f in o.flags
-            )
-            takes = ""
-            if o.value is not None:
-                words = WORDS.get(o.key)
-                takes = " -r"
-                if words:
-                    takes = f" -x -a {shlex.quote(' '.join(words))}"
-                elif o.value not in FILES:
-                    takes = " -x"
-            lines.append(f"{head} {flags}{takes} -d {shlex.quote(o.help)}")
-    return "\n".join(lines)

@@ -15,8 +15,7 @@ from google.protobuf.message import DecodeError
 import mgx_mlir
 from mgx_mlir.core.errors import FileError, MgxError, ModelError, UsageError
 from mgx_mlir.frontends.tf import schema
-from mgx_mlir.frontends.tf.bundle import Bundle
-from mgx_mlir.frontends.tf.crc32c import crc32c, masked
+from mgx_mlir.frontends.tf.bundle import Bundle, checksum
 from mgx_mlir.frontends.tf.options import TfOptions
 from mgx_mlir.frontends.tf.program import parse_tf
 from tests.frontends.tf import mutations
@@ -222,9 +221,7 @@ def test_damaged_indices_with_checksums_that_fit(model):
             changed[start + r.randint(size)] = r.choice([0, 1, 127, 128, 255, 8, 64])
         for offset, length in blocks:
             end = offset + length
-            struct.pack_into(
-                "<I", changed, end + 1, masked(crc32c(bytes(changed[offset : end + 1])))
-            )
+            struct.pack_into("<I", changed, end + 1, checksum(bytes(changed[offset : end + 1])))
         path.write_bytes(changed)
         try:
             bundle = Bundle(prefix)

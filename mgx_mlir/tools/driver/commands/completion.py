@@ -7,11 +7,15 @@ from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.options import HELP
 from mgx_mlir.tools.driver.shell_completion import SHELLS, script
 
-USAGE = "bash | zsh | fish"
+USAGE = "bash | zsh | fish | powershell"
 DESCRIPTION = """
 bash:  source <(mgx-driver completion bash)
+
 zsh:   source <(mgx-driver completion zsh)
-fish:  mgx-driver completion fish | source"""
+
+fish:  mgx-driver completion fish | source
+
+powershell:  mgx-driver completion powershell | Out-String | Invoke-Expression"""
 OPTIONS = (HELP,)
 
 
