@@ -214,6 +214,13 @@ def test_blocks_that_the_scale_says(axis: int, dims: tuple[int, int]) -> None:
     np.testing.assert_array_equal(ours(left_out, x)[0], theirs(told, x)[0])
 
 
+def test_a_scale_for_each_element() -> None:
+    x, zero = RNG.standard_normal((2, 4)).astype(np.float32), np.zeros((2, 4), np.int8)
+    scale = np.exp(RNG.standard_normal((2, 4))).astype(np.float32) / 20
+    [y] = ours(model("QuantizeLinear", [x, scale, zero], {}, opset=21), x)
+    assert np.array_equal(y, np.clip(np.rint(x / scale), -128, 127))
+
+
 def test_pads_that_reflect_more_than_once() -> None:
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
     data = model("Pad", [x, i64(3, 4, 0, 5)], {"mode": "reflect"})

@@ -27,8 +27,8 @@ from mgx_mlir.programs.build import Builder
 
 
 def spread(b: Builder, v: Value, x: Value, axis: int, block_size: int) -> Value:
-    """Return a scale or zero point with the dims of `x`: per tensor, along `axis`, or per block of
-    it.
+    """Return a scale or zero point with the dims of `x`: per tensor, along `axis`, per block of
+    it, or one for each element.
     """
     dims, rank = b.dims(v), len(b.dims(x))
     if not block_size and rank > 1 and len(dims) == rank:
@@ -53,7 +53,7 @@ def spread(b: Builder, v: Value, x: Value, axis: int, block_size: int) -> Value:
             v = reshape(b, v, channel_dims(rank, axis_in(axis, rank), dims[0]))
     elif dims and all(d == 1 for d in dims):
         v = reshape(b, v, [1] * rank)
-    elif dims:
+    elif dims and (dims != b.dims(x) or DYN in dims):
         raise ModelError(f"scale expected a scalar or a vector, got dims {list(dims)}")
     return v
 
