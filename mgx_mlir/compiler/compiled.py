@@ -223,6 +223,11 @@ class CompiledProgram:
     def close(self) -> None:
         """Give back the code, the weights and the device's memory; it does not run afterwards."""
 
+    def __repr__(self) -> str:
+        ports = self.signature.inputs, self.signature.outputs
+        taken, given = (", ".join(f"{p.name} {p}" for p in row) for row in ports)
+        return f"<compiled for {self.target}: {taken} -> {given}>"
+
     def __enter__(self: Self) -> Self:
         return self
 

@@ -21,14 +21,14 @@ from mgx_mlir.frontends.mxr.decode import decode_msgpack
 from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.runtime.buffers import address
 
-SIDE = 1200
+SIDE = 1152  # of whole panels on every processor: packed weights are not padded
 WEIGHTS = SIDE * SIDE * 4
 RNG = np.random.default_rng(5)
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two matrices of 5.8 MB, of which the passes change one."""
+    """Two matrices of 5.3 MB, of which the passes change one."""
     a, b = (RNG.standard_normal((SIDE, SIDE), np.float32) for _ in range(2))
     scale = RNG.random(SIDE, np.float32) + 1
     graph = helper.make_graph(
@@ -80,6 +80,11 @@ def test_what_compile_gives_is_saved_and_comes_back(
         assert type(found) is type(c)
         assert found.input_names == c.input_names
         assert np.array_equal(found.run(x)[0], c.run(x)[0])
+
+
+def test_it_shows_what_it_takes_and_gives(saved: Path) -> None:
+    dims = f"float_type {{2, {SIDE}}}"
+    assert repr(mgx.load(saved)) == f"<compiled for cpu: x {dims} -> y {dims}>"
 
 
 def test_code_alone_has_no_program(saved: Path) -> None:
