@@ -116,6 +116,17 @@ def running_minimum(x: Any, dim: int) -> tuple[Any, Any]:
     return _running_extreme(x, dim, largest=False)
 
 
+def norm_of_batch(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
+    """Return a batch norm with the mean and the variance of each channel of x."""
+    axes = [i for i in range(x.ndim) if i != 1]
+    y = x - x.mean(axes, keepdim=True)
+    y = y * ((y * y).mean(axes, keepdim=True) + epsilon).rsqrt()
+    for part, joined in ((scale, "mul"), (shift, "add")):
+        if part is not None:
+            y = getattr(y, joined)(part.reshape(-1, *(1 for _ in axes[1:])))
+    return y
+
+
 def _running_extreme(x: Any, dim: int, largest: bool) -> tuple[Any, Any]:
     torch = _torch()
     limits = torch.finfo(x.dtype) if x.is_floating_point() else torch.iinfo(x.dtype)

@@ -99,6 +99,14 @@ def _converted(node: Any) -> _Written | None:
     return formulas.converted_softmax, (name, x, dim, kind), {}
 
 
+def _of_the_batch(node: Any) -> _Written | None:
+    """Write out a batch norm that keeps no statistics: it takes those of its input."""
+    x, scale, shift, mean, _, training, _, epsilon = node.args[:8]
+    if mean is not None or not training:
+        return None
+    return formulas.norm_of_batch, (x, scale, shift, epsilon), {}
+
+
 def _sorted(node: Any) -> _Written | None:
     """Write a stable sort as a plain one: ONNX keeps the order of equals in every one."""
     if str(node.target).rpartition(".")[2] != "stable":
@@ -126,6 +134,7 @@ _WAYS: dict[str, Callable[[Any], _Written | None]] = {
     "aten.floor_divide": _floored,
     "aten.softmax": _converted,
     "aten.log_softmax": _converted,
+    "aten.batch_norm": _of_the_batch,
     "aten.sort": _sorted,
     "aten.argsort": _sorted,
     "aten.isin": _whole(formulas.is_in),

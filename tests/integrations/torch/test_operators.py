@@ -68,6 +68,20 @@ def test_like_eager(model: nn.Module) -> None:
             torch.testing.assert_close(got, want)
 
 
+@pytest.mark.parametrize("rank", [2, 3, 4])
+def test_a_batch_norm_without_statistics(rank: int) -> None:
+    """It is no sign of training: in inference, too, it takes those of the batch."""
+    torch.manual_seed(3)
+    kind = nn.BatchNorm2d if rank == 4 else nn.BatchNorm1d
+    model = kind(3, track_running_stats=False).eval()
+    with torch.no_grad():
+        model.weight.uniform_(1, 2)
+        model.bias.normal_()
+        x = torch.randn([5, 3, 4, 6][:rank])
+        run = torch.compile(model, backend="mgx", fullgraph=True, options={"target": "ref"})
+        torch.testing.assert_close(run(x), model(x))
+
+
 def test_special_values() -> None:
     x = torch.tensor([[1.0, float("nan"), 3.0], [float("-inf"), 2.0, float("inf")]])
     for got, want in (
