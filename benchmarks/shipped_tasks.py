@@ -122,7 +122,7 @@ def pages(texts: Sequence[str] = PAGES) -> list[tuple[str, Any]]:
         for i, line in enumerate(lines):
             at = (30, 30 + i * size * 3 // 2)
             draw.Draw(paper).text(at, line, fill="black", font=font.load_default(size))
-        found.append((text[:20] or "blank", np.asarray(paper)))
+        found.append((" ".join(text.split())[:20] or "blank", np.asarray(paper)))
     return found
 
 
