@@ -1,4 +1,4 @@
-// RUN: mgx-opt --mgx-lower-to-linalg --split-input-file %s | filecheck %s
+// RUN: mgx-opt --mgx-lower-to-linalg=arch=generic --split-input-file %s | filecheck %s
 
 // Rows of a table: whole slices at once, at indices that are wrapped and clamped before.
 // CHECK-LABEL: @main(

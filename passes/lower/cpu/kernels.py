@@ -11,7 +11,7 @@ from mgx_mlir.core.open_dims import UndecidedError
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.attention import GqaRotaryEmbedding
 from mgx_mlir.dialects.migraphx.fused import FusedConcat, FusedReduce, Group
-from mgx_mlir.dialects.migraphx.indexing import NonZero
+from mgx_mlir.dialects.migraphx.indexing import Gather, NonZero
 from mgx_mlir.dialects.migraphx.normalize import TopK
 from mgx_mlir.dialects.migraphx.reduce import ArgMax, ArgMin, PrefixScanSum
 from mgx_mlir.dialects.migraphx.resize import Resize
@@ -28,6 +28,7 @@ from mgx_mlir.passes.lower.cpu import (
     convolution_kernel,
     dot_kernel,
     elementwise,
+    gathering,
     places,
     pooling_kernel,
     prefix_scan,
@@ -59,6 +60,7 @@ def lower(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.Value
     for family in (
         _rows,
         _attention,
+        _gather,
         convolution_kernel.lower,
         dot_kernel.lower,
         blocked_dot.lower,
@@ -101,6 +103,10 @@ def lower_op(
         return None if found is None else [found]
     if isinstance(view, NonMaxSuppression):
         return box_suppression.lower(e, view, isa)
+    if isinstance(view, Gather):
+        indices = operands[1]
+        assert isinstance(indices, ir.Value)
+        return gathering.lower(e, view, x, indices, isa)
     if isinstance(view, NonZero):
         return places.lower(e, view, x, isa)
     if isinstance(view, TreeSums):
@@ -153,6 +159,21 @@ def _attention(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.
     finally:
         named.forget()
     return [made]
+
+
+def _gather(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
+    """Lower a kernel that is a gather alone."""
+    isa, ops = isa_of(e.options.arch), list(body.operations)
+    if isa is None or len(ops) != 2 or not isinstance(view := ops[0], Gather):
+        return None
+    operands: dict[ir.Value, ir.Value] = dict(zip(body.arguments, op.operands, strict=True))
+    if view.data not in operands or view.indices not in operands:
+        return None
+    tensors = [e.tensor(operands[v]) for v in (view.data, view.indices)]
+    found = gathering.lower(e, view, tensors[0], tensors[1], isa)
+    if found is not None:
+        e.sizes.relations_of(view.operation, Gather)
+    return found
 
 
 def operand_tensors(

@@ -226,12 +226,18 @@ def pad(g: Draws) -> Case:
 
 
 def gather(g: Draws) -> Case:
+    """Of a weight, by a row of indices or a table of them; of a computed tensor of open dims."""
     a, c, axis = g.extent(), g.extent(), g.pick(0, 1)
     node: Node = ("Gather", ["w", "i"], ["y"], {"axis": axis})
     weights = {"w": g.weight(a, c)}
-    sizes = [{"n": g.extent()}, {"n": 1}, {"n": 0}]
-    given = {"i": ("int64", ("n",))}
+    sizes = [{"n": g.extent(), "a": a, "c": c}, {"n": 1, "a": a, "c": 1}, {"n": 0, "a": a, "c": 9}]
+    given = {"i": ("int64", g.pick(("n",), (3, "n")))}
     below = (a, c)[axis]
+    if g.pick(True, False):
+        dtype = g.pick("float32", "uint8", "int64")
+        given |= {"w": (dtype, (2, "a", "c"))}
+        node = ("Gather", ["w", "i"], ["y"], {"axis": 1})
+        weights, below = {}, a
     return Case("gather", [node], given, weights, sizes, below=below)
 
 
