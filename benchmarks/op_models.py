@@ -82,7 +82,7 @@ def all_models() -> list[OpModel]:
         return (rng.standard_normal(dims) / scale).astype(np.float32)
 
     families = (_rows, _pointwise, _windows, _pools, _products, _attention, _movement)
-    families += (_reductions, _recurrent, _quantised)
+    families += (_reductions, _selections, _recurrent, _quantised)
     return [model for family in families for model in family(weight)]
 
 
@@ -339,6 +339,25 @@ def _reductions(_: Weight) -> Iterator[OpModel]:
     k = {"k": np.int64([50])}
     yield _one("topk50_8x32000", "TopK", _x(8, 32000), k, outputs=("y", "i"), axis=1)
     yield _one("cumsum_512x768", "CumSum", _x(512, 768), {"a": np.int64(0)})
+
+
+def _selections(weight: Weight) -> Iterator[OpModel]:
+    """Ops whose results are as large as their inputs' numbers say."""
+    for boxes, classes, least in ((100, 1, 0.25), (500, 3, 0.25), (8400, 80, 0.25), (8400, 80, -9)):
+        inputs = {"x": ("float32", (1, boxes, 4)), "s": ("float32", (1, classes, boxes))}
+        limits = {
+            "m": np.int64([100]), "i": np.float32([0.5]), "t": np.float32([least]),
+        }  # fmt: skip
+        name = f"suppression_{boxes}x{classes}{'' if least > 0 else '_all'}"
+        yield _one(name, "NonMaxSuppression", inputs, limits)
+    half: list[Node] = [("Relu", ["x"], ["r"], {}), ("NonZero", ["r"], ["y"], {})]
+    yield OpModel("nonzero_512x768", _x(512, 768), half)
+    chosen: list[Node] = [
+        ("Greater", ["z", "l"], ["c"], {}),
+        ("Compress", ["x", "c"], ["y"], {"axis": 0}),
+    ]
+    given: dict[str, tuple[str, Dims]] = {"x": ("float32", (8400, 84)), "z": ("float32", (8400,))}
+    yield OpModel("compress_8400x84", given, chosen, {"l": np.float32(0.5)})
 
 
 def _recurrent(weight: Weight) -> Iterator[OpModel]:

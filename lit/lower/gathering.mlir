@@ -4,7 +4,7 @@
 // The index wraps once and is clamped; four registers of a row are copied at once.
 // CHECK-LABEL: @main(
 // CHECK: "flow.dispatch"
-// CHECK-NEXT: return
+// CHECK: return
 // CHECK: "flow.executable"
 // CHECK: tensor.extract
 // CHECK: arith.minsi
