@@ -2,8 +2,8 @@
 
 Channels-last: each pixel reduces the taps of its window that are inside of the image. Planes: each
 row of the result first reduces the rows of its windows to one line in scratch, which has a border
-of what never counts, then the line's columns. Where only the run knows the width, or the scratch
-does not hold it, that is done strip by strip.
+of what never counts, then the line's columns, once the next row's line has been written. Where only
+the run knows the width, or the scratch does not hold it, that is done strip by strip.
 """
 
 from __future__ import annotations
@@ -100,10 +100,10 @@ def line_of(windows: Windows, images: Images, isa: Isa) -> Line | None:
         written = windows.low[1] + -(-width // isa.lanes) * isa.lanes
         read = _read_by(windows, -(-count // isa.lanes) * isa.lanes)
         elements = -(-max(written, read) // isa.lanes) * isa.lanes
-        if elements * 4 <= SCRATCH_BYTES:
+        if 2 * elements * 4 <= SCRATCH_BYTES:
             return Line(elements)
     elements = (-(-_read_by(windows, STRIP) // isa.lanes) + 1) * isa.lanes
-    return Line(elements, STRIP) if (elements + STRIP) * 4 <= SCRATCH_BYTES else None
+    return Line(elements, STRIP) if (2 * elements + STRIP) * 4 <= SCRATCH_BYTES else None
 
 
 def _read_by(windows: Windows, columns: int) -> int:
@@ -212,6 +212,7 @@ class _Pools:
         return (b.pow(x, float(power)) if power > 2 else x).value
 
     def combined(self, a: ir.Value, v: ir.Value, lanes: int) -> ir.Value:
+        """Return an element added to what a window has so far."""
         dtype = self.windows.dtype
         b = VectorScalars(self.k, lanes, dtype, dtype)
         how = b.max if self.windows.mode == "max" else b.add
@@ -323,7 +324,7 @@ class _Lines(_Pools):
         whole = isinstance(total, int) and total % step == 0
         here: Index = step if whole else k.min(step, k.sub(total, plane))
         sizes = (here, high, wide)
-        scratch = [k.empty((self.form.elements,), self.windows.dtype)]
+        scratch = [k.empty((2 * self.form.elements,), self.windows.dtype)]
         strip = self.form.strip
         if strip is None:
             scratch = [self.filled(scratch[0], self.windows.neutral)]
@@ -344,7 +345,7 @@ class _Lines(_Pools):
         """Return a line that is one number everywhere."""
         k, lanes = self.k, self.isa.lanes
         v = k.splat(number, lanes, self.windows.dtype)
-        size = self.form.elements
+        size = 2 * self.form.elements
         return k.loop(0, size, lanes, [line], lambda i, c: [k.write(v, c[0], [i])])[0]
 
     def strip(self, q: Index, p: Index, carried: list[ir.Value], own: int) -> list[ir.Value]:
@@ -390,19 +391,29 @@ class _Lines(_Pools):
         """Make the strip of all rows of a plane; `own` values that are carried are scratch."""
         at = self.k.add(self.k.at[0], p)
 
+        k, high = self.k, self.images.counts[0]
+
         def row(r: Index, carried: list[ir.Value]) -> list[ir.Value]:
-            made, rows = self.line(strip, at, r, carried[0])
+            # a line is read when the next one has been written: what was written just now cannot
+            # be read at another place before it is in the cache
+            made = self.line(strip, at, k.min(k.add(r, 1), k.sub(high, 1)), r, carried[0])
             scratch = [made, *carried[1:own]]
             divisors = scratch[-1] if own > 1 else self.divisors
+            rows = self.counted(0, *self.taps(0, r)) if self.average else None
             place = (at, p, r)
             return [*scratch, *self.columns(strip, made, place, rows, divisors, carried[own:])]
 
-        return self.k.loop(0, self.images.counts[0], 1, carried, row)
+        carried = [self.line(strip, at, 0, 1, carried[0]), *carried[1:]]
+        return k.loop(0, high, 1, carried, row)
+
+    def base(self, r: Index) -> Index:
+        """Return where the line of a row begins: even rows and odd ones have one each."""
+        return self.k.mul(self.k.rem(r, 2), self.form.elements)
 
     def line(
-        self, strip: _Strip, plane: Index, r: Index, scratch: ir.Value
-    ) -> tuple[ir.Value, ir.Value | None]:
-        """Return the rows of the windows of a row as one line, and how many rows count."""
+        self, strip: _Strip, plane: Index, r: Index, other: Index, scratch: ir.Value
+    ) -> ir.Value:
+        """Return the rows of the windows of a row as one line, beside that of the row `other`."""
         k, lanes, w = self.k, self.isa.lanes, self.windows
         y, first, last = self.taps(0, r)
         shift = k.sub(strip.begin, strip.origin)
@@ -413,18 +424,32 @@ class _Lines(_Pools):
                 v = k.read(self.x, place, lanes, masked=w.neutral if masked else None)
                 return [self.combined(acc[0], self.prepared(v, lanes), lanes)]
 
-            (total,) = k.loop(first, last, 1, [self.nothing(lanes)], tap)
-            return [k.write(total, into[0], [k.add(at, shift)])]
+            def written_out() -> list[ir.Value]:
+                acc = [self.nothing(lanes)]
+                for i in range(w.lengths[0]):
+                    acc = tap(i, acc)
+                return acc
 
-        (made,) = k.along_twice(strip.width, lanes, [scratch], some)
-        return made, self.counted(0, y, first, last) if self.average else None
+            def one_by_one() -> list[ir.Value]:
+                return k.loop(first, last, 1, [self.nothing(lanes)], tap)
 
-    def gathered(self, line: ir.Value, q: Index) -> ir.Value:
+            if w.lengths[0] > MAX_COLUMNS:
+                (total,) = one_by_one()
+            else:
+                whole = k.is_equal(k.sub(last, first), w.lengths[0])
+                kind = [k.vector_type(lanes, w.dtype)]
+                (total,) = k.when(whole, written_out, one_by_one, kind)
+            return [k.write(total, into[0], [k.add(base, at, shift)])]
+
+        base = self.base(k.add(other, 1))
+        return k.along_twice(strip.width, lanes, [scratch], some)[0]
+
+    def gathered(self, line: ir.Value, q: Index, base: Index = 0) -> ir.Value:
         """Return the windows of a vector of columns from `q` of the strip on, reduced."""
         k, lanes, w = self.k, self.isa.lanes, self.windows
         stride, total = w.stride[1], None
         for j in range(w.lengths[1]):
-            at = k.add(k.mul(q, stride), j * w.dilation[1])
+            at = k.add(base, k.mul(q, stride), j * w.dilation[1])
             v = k.read(line, [at], lanes * stride)
             if stride > 1:
                 v = vector.ShuffleOp(v, v, [i * stride for i in range(lanes)]).result
@@ -447,7 +472,7 @@ class _Lines(_Pools):
                 own = k.read(divisors, [q], lanes, masked=1.0 if masked else None)
                 return arith.MulFOp(own, k.broadcast(rows, lanes)).result
 
-            total = self.finished(self.gathered(line, q), lanes, divisor)
+            total = self.finished(self.gathered(line, q, self.base(r)), lanes, divisor)
             c, at = self.images.channels, k.add(strip.first, q)
             where = [k.div(plane, c), k.rem(plane, c), r, at]
             found = self.emit(k, self.others, total, where, {}, masked=masked)
