@@ -14,9 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from mgx_mlir.core import literals
+from mgx_mlir.core.dtypes import FLOAT
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
-from mgx_mlir.core.op import BroadcastOp, is_a
+from mgx_mlir.core.op import BroadcastOp, Kernel, is_a
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
+from mgx_mlir.dialects.migraphx.pointwise_binary import Add, Mul
 from mgx_mlir.passes.lower.expr import Expr, Leaf, Splat, View
 
 # of a dispatch: the number of its code, where others may share that. The first in the program has
@@ -96,6 +101,55 @@ def description(
         else:
             parts.append(_attributes(inner))
     return None if None in parts else tuple(parts)
+
+
+def own_scalars(block: ir.Block) -> set[ir.Value]:
+    """Return the factors and summands of one number that alone tell kernels of a block apart.
+
+    They are inputs of the kernels then, as weights are. Those that all of them have, such as
+    one half, stay in the code.
+    """
+    groups: dict[Hashable, list[list[ir.Value]]] = {}
+    for view in block.operations:
+        if is_a(view, Kernel):
+            skeleton, scalars = _without_scalars(view.operation)
+            groups.setdefault(skeleton, []).append(scalars)
+    found: set[ir.Value] = set()
+    for alike in groups.values():
+        for same in zip(*alike, strict=True):
+            if len({literals.array_of(v.owner).tobytes() for v in same}) > 1:
+                found.update(same)
+    return found
+
+
+def _without_scalars(op: ir.Operation) -> tuple[Hashable, list[ir.Value]]:
+    """Describe a kernel of a product but for the scalars in it, which are returned as well."""
+    known, scalars = _Numbers(), []
+    body = op.regions[0].blocks[0]
+    parts: list[Hashable] = [op.name, _attributes(op), tuple(r.type for r in op.results)]
+    parts += [(v.type, known.of(a)) for v, a in zip(op.operands, body.arguments, strict=True)]
+    product = False
+    for view in body.operations:
+        inner = view.operation
+        product = product or is_a(inner, (Convolution, Dot))
+        scalar = is_literal(inner) and _is_scalar(inner.results[0])
+        scalars += inner.results if scalar else ()
+        parts += [inner.name, None if scalar else _attributes(inner)]
+        parts += [tuple(known.of(v) for v in [*inner.operands, *inner.results])]
+        parts.append(tuple(r.type for r in inner.results))
+    return (tuple(parts), scalars) if product else (op, [])
+
+
+def _is_scalar(v: ir.Value) -> bool:
+    """Say whether v is one number in f32 that is added or multiplied, and not as a constant."""
+    t = TensorType.of(v)
+    if t.dtype != FLOAT or t.dims not in ((), (1,)):
+        return False
+    users: list[Any] = []
+    for use in v.uses:
+        op = use.owner
+        users += [x.owner for x in op.results[0].uses] if is_a(op, BroadcastOp) else [op]
+    return all(is_a(u, (Add, Mul)) for u in users)
 
 
 class _Numbers:

@@ -84,6 +84,7 @@ class ModuleLowering(LoweringContext):
         self._globals: dict[str, ir.Value] = {}  # what this function loaded
         self._loads: dict[str, list[ir.Value]] = {}  # what any function loaded
         self._codes = alike.Codes()
+        self._scalars: set[ir.Value] = set()  # in kernels' bodies, but inputs of them
 
     # ---- the module --------------------------------------------------------------------------
 
@@ -123,6 +124,8 @@ class ModuleLowering(LoweringContext):
         """Lower a program's entry function as the function `name`."""
         ins, outs = argument_types(main), result_types(main)
         self.scope, self._globals, self.function = Scope(), {}, name
+        loops = self.options.target == "cpu" and self.options.vector_kernels
+        self._scalars = alike.own_scalars(entry_block(main)) if loops else set[ir.Value]()
         with ir.InsertionPoint(self.module.body):
             types = [self.mlir_type(t) for t in ins], [self.mlir_type(t) for t in outs]
             f = func.FuncOp(name, types)
@@ -386,10 +389,13 @@ class ModuleLowering(LoweringContext):
                     found[v] = self.tensor(v)
         return [found[v] for v in vs]
 
-    def literal(self, op: ir.Operation) -> None:
-        """Bind a literal to a splat, a constant or a weight."""
+    def literal(self, op: ir.Operation, *, own: bool = False) -> None:
+        """Bind a literal to a splat, a constant or a weight. own: it is its kernel's, a weight."""
         array = literals.array_of(op)
         t = TensorType.of(op.results[0])
+        if own:
+            self.bind(op.results[0], Leaf(t, self.parameter(array)))
+            return
         if not t.dtype.is_float and array.size <= host.LIMIT:
             self.bind(op.results[0], host.constant_elements(array))
         if array.size and literals.is_uniform(array):
@@ -449,7 +455,7 @@ class ModuleLowering(LoweringContext):
             self.bind(arg, packed.operand(self, op, x))
         for inner in body.operations:
             if is_literal(inner):
-                self.literal(inner.operation)
+                self.literal(inner.operation, own=inner.operation.results[0] in self._scalars)
         self._record_kernel(op, body)
         if is_a(op, FusedReduce):
             # what is yielded and read again: two loops side by side would not make a dispatch

@@ -118,7 +118,19 @@ def scalars() -> bytes:
     return net.model(net.op("Concat", *found, axis=0))
 
 
+def affine(count: int) -> bytes:
+    """Layers whose sums are scaled and moved by a number that each has for itself."""
+    net, x = Net(4, 1, 16, "rows", 8), "x"
+    for i in range(count):
+        y = net.op("Conv", x, net.weight(16, 16, 3, 3), net.weight(16), pads=[1] * 4)
+        y = net.op("Add", net.op("Mul", y, [0.3 + i]), 0.1 + i)
+        y = net.op("Mul", net.op("Relu", y), 0.5)
+        x = net.op("Add", net.op("Mul", net.op("MatMul", y, net.weight(8, 8)), [0.7 + i]), x)
+    return net.model(x)
+
+
 MODELS = {
+    "affine": (affine(3), (1, 16, 9, 8)),
     "layers": (layers(1, 12, 32), (1, 12, 32)),
     "open_layers": (layers("batch", "length", 32), (2, 9, 32)),
     "convolutions": (convolutions(), (1, 16, 12, 12)),
@@ -161,6 +173,14 @@ def test_layers_share() -> None:
     for name in ("layers", "open_layers"):
         made = lowered(MODELS[name][0])
         assert count(made, "flow.executable") * 4 == count(made, "flow.dispatch")
+
+
+def test_numbers_of_layers_are_inputs() -> None:
+    """As the weights are; a half, which all of them have, is not."""
+    one, three = lowered(affine(1)), lowered(affine(3))
+    assert count(three, "flow.executable") == count(one, "flow.executable")
+    kernels = [str(op) for op in three.body.operations if op.operation.name == "flow.executable"]
+    assert sum("dense<5.000000e-01>" in text for text in kernels) == 1
 
 
 @pytest.mark.parametrize("name", MODELS)
