@@ -124,7 +124,8 @@ def own_scalars(block: ir.Block) -> set[ir.Value]:
 
 def _without_scalars(op: ir.Operation) -> tuple[Hashable, list[ir.Value]]:
     """Describe a kernel of a product but for the scalars in it, which are returned as well."""
-    known, scalars = _Numbers(), []
+    known = _Numbers()
+    scalars: list[ir.Value] = []
     body = op.regions[0].blocks[0]
     parts: list[Hashable] = [op.name, _attributes(op), tuple(r.type for r in op.results)]
     parts += [(v.type, known.of(a)) for v, a in zip(op.operands, body.arguments, strict=True)]
