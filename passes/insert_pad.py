@@ -111,7 +111,7 @@ def _left_to_kernel(op: Convolution, w: TensorType, spatial: int, leave: str) ->
     if leave == "windows":
         counts = TensorType.of(op.out).dims[1:-1]
         moving = zip(w.dims[:spatial], counts, strict=True)
-        return TensorType.of(op.out).is_static and sum(k > 1 and n > 1 for k, n in moving) > 1
+        return sum(k > 1 and n > 1 for k, n in moving) > 1
     return False
 
 

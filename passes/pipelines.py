@@ -134,6 +134,9 @@ def gpu(o: PipelineOptions) -> tuple[str, ...]:
         "dead_code_elimination",
         "eliminate_contiguous",
         "merge_steps",
+        # from here on open dims count as known
+        "name_open_dims",
+        "dead_code_elimination",
         _step("rewrite_resize", affine_only=True),
         _step("simplify_reshapes", fast_math=o.fast_math),
         "eliminate_pad",
@@ -165,6 +168,8 @@ def gpu(o: PipelineOptions) -> tuple[str, ...]:
         "dead_code_elimination",
         _step("fuse_concat", when=o.fuse),
         _step("fuse_pointwise_reduce", when=o.fuse, quantized=True),
+        "dead_code_elimination",
+        "forget_open_dims",
         "dead_code_elimination",
         # convolutions of few channels read their image in whatever form it is
         _step("fuse_layout", when=o.fuse, gathered=True),

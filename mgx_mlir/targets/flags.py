@@ -169,6 +169,8 @@ def gpu_ladder(
     base = (
         "--iree-hal-target-device=hip",
         f"--iree-rocm-target={check_arch(arch)}",
+        # the default drops the tile of a product whose rows are a multiple of a number
+        "--iree-codegen-block-dynamic-dimensions-of-contractions=false",
         *_COMMON,
         f"--iree-opt-level={check_opt_level(opt_level)}",
     )

@@ -8,14 +8,18 @@ from mgx_mlir.core.ir import ir, tensor
 from mgx_mlir.core.op import BroadcastOp, is_a
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.fused import FusedConcat, PointwiseKernel
-from mgx_mlir.dialects.migraphx.linear import Dot
+from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
+from mgx_mlir.dialects.migraphx.quant import QuantConvolution
+from mgx_mlir.dialects.migraphx.views import Transpose
 from mgx_mlir.passes.lower import views
 from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, View
-from mgx_mlir.passes.lower.gpu import attention
+from mgx_mlir.passes.lower.gpu import attention, open_convolution
 from mgx_mlir.passes.lower.gpu.gathered_convolution import WindowRows
+from mgx_mlir.passes.lower.gpu.stored_rows import rows_of
 from mgx_mlir.passes.lower.iree import regions
 from mgx_mlir.passes.lower.ops import fused_concat
+from mgx_mlir.passes.lower.ops.convolution import padding_of, window_counts
 from mgx_mlir.passes.lower.scalar import signless
 
 
@@ -71,9 +75,12 @@ def result_extents(
         return None  # a region takes no insert_slice
     if regions.is_two_dots(op) and not _is_flash(e, op, body):
         return None  # nor two dots: one for a GPU takes minutes to compile
-    anchor = next((o for o in body.operations if o.operation.name in regions.ANCHORS), None)
+    anchors = [o for o in body.operations if o.operation.name in regions.ANCHORS]
+    # what gathers its windows reads through transposes
+    anchor = next((o for o in anchors if is_a(o, Convolution)), anchors[0] if anchors else None)
     static = all(TensorType.of(r).is_static for r in op.results)
-    tiled = anchor is not None and regions.tiles_at_run_time(anchor)
+    windows = _open_windows(e, op, body, anchor)
+    tiled = bool(windows) or (anchor is not None and regions.tiles_at_run_time(anchor))
     if not static and not (is_a(op, PointwiseKernel) or tiled):
         # a region with run-time dims around a reduction or a window does not compile
         return None
@@ -86,13 +93,48 @@ def result_extents(
         t = TensorType.of(r)
         extents: list[Extent] = list(t.dims)
         for axis, d in enumerate(t.dims):
-            if d == DYN:
+            if d == DYN and windows:
+                extents[axis] = windows[axis]
+            elif d == DYN:
                 found = _extent_source(op, body, anchor, t, axis)
                 if found is None:
                     return None
                 extents[axis] = e.extent(e.tensor(found[0]), found[1])
         out.append(extents)
     return out
+
+
+def _open_windows(
+    e: LoweringContext, op: ir.Operation, body: ir.Block, anchor: ir.OpView | None
+) -> list[Extent]:
+    """Return the extents of a convolution's result [n, oh, ow], where it becomes a product of
+    windows of an operand whose sizes the run decides; empty for others."""
+    if not isinstance(anchor, Convolution | QuantConvolution):
+        return []
+    if isinstance(e.scope.exprs.get(anchor.weights), WindowRows):
+        batch = _batch_of(e, anchor.input)
+        return [] if batch is None else [batch, *TensorType.of(anchor.out).dims[1:]]
+    weights = rows_of(e, e.expr(anchor.weights))
+    image = _operand_of(op, body, anchor.input)
+    if weights is None or image is None or not open_convolution.takes(e, anchor):
+        return []
+    n, *size = e.extents(e.tensor(image))[:-1]
+    kernel = ir.RankedTensorType(weights.type).shape[1:-1]
+    border = padding_of(e, anchor, size, kernel)
+    return [n, *window_counts(e, anchor, size, kernel, border)]
+
+
+def _batch_of(e: LoweringContext, v: ir.Value) -> Extent | None:
+    """Return the extent of the first axis of what a kernel computes of its operands."""
+    axis = 0
+    while not isinstance(v.owner, ir.Block):
+        op = v.owner
+        if is_a(op, Transpose):
+            axis = op.opview.permutation[axis]
+        elif TensorType.of(op.operands[0]).dims != TensorType.of(v).dims:
+            return None
+        v = op.operands[0]
+    return e.expr_extents(e.expr(v))[axis]
 
 
 def _pads_in_memory(e: LoweringContext, op: ir.OpView) -> bool:

@@ -45,9 +45,23 @@ def gathered_info(arch: str, dtype: DType, out: Sequence[int], depth: int) -> ir
         return None
     *lead, along, columns = out
     tile = choose(CHIPS[arch], mma, Extents(prod(lead), along, columns, depth))
+    return _windows_info(arch, mma, tile, [1] * (len(lead) - 1), depth)
+
+
+def windows_info(arch: str, product: GemmShape) -> ir.Attribute | None:
+    """For windows [n, oh, ow, depth] of a convolution, by its filters; as product_info."""
+    mma, tile = product.intrinsic(arch), whole(arch, product).tile
+    if mma is None or tile is None:
+        return None
+    return _windows_info(arch, mma, tile, [1], product.extents.depth)
+
+
+def _windows_info(
+    arch: str, mma: MmaIntrinsic, tile: MmaSchedule, ones: Sequence[int], depth: int
+) -> ir.Attribute:
+    """Return the attribute of a tile for [.., lines, along, columns], `ones` ahead of the lines."""
     # what is gathered in a last step that is cut would go through memory
     steps = next(s for s in range(tile.k_tiles, 0, -1) if depth // mma.depth % s == 0)
-    ones = [1] * (len(lead) - 1)
     sizes = [*ones, tile.tiles[0], *(n * SIDE for n in tile.tiles[1:])]
     return _info(CHIPS[arch], mma, replace(tile, k_tiles=steps), sizes, [*ones, *tile.subgroup])
 
@@ -119,7 +133,7 @@ def window_info(arch: str, out: Sequence[int | ir.Value], spatial: int) -> ir.At
 def give(e: LoweringContext, found: ir.Value, info: Callable[[str], ir.Attribute | None]) -> None:
     """Put what `info` says for the target's chip on the op that makes a value of static dims."""
     if ir.RankedTensorType(found.type).has_static_shape:
-        _put(e, found, info)
+        put(e, found, info)
 
 
 def give_product(
@@ -138,12 +152,14 @@ def give_product(
         if not made.is_open:
             return product_info(arch, made, config or e.options.gemm_config(made, e.function))
         usual = made.usual()
-        return None if usual is None else product_info(arch, usual, whole(arch, usual))
+        if usual is None or usual.op != DOT:  # of a convolution the compiler takes none (hazard 37)
+            return None
+        return product_info(arch, usual, whole(arch, usual))
 
-    _put(e, found, info)
+    put(e, found, info)
 
 
-def _put(e: LoweringContext, found: ir.Value, info: Callable[[str], ir.Attribute | None]) -> None:
+def put(e: LoweringContext, found: ir.Value, info: Callable[[str], ir.Attribute | None]) -> None:
     chosen = info(e.options.arch) if e.options.tiles else None
     if chosen is not None:
         found.owner.attributes["compilation_info"] = chosen
@@ -187,4 +203,7 @@ def numbers(values: Sequence[int]) -> str:
     return f"[{', '.join(map(str, values))}]"
 
 
-__all__ = ["gathered_info", "give", "give_product", "numbers", "product_info", "window_info"]
+__all__ = [
+    "gathered_info", "give", "give_product", "numbers", "product_info", "put", "window_info",
+    "windows_info",
+]  # fmt: skip

@@ -17,7 +17,7 @@ import numpy as np
 from mgx_mlir.core import literals
 from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.core.literals import is_literal
-from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.linear import Convolution
 from mgx_mlir.passes.lower import index
 from mgx_mlir.passes.lower.context import LoweringContext
@@ -46,10 +46,10 @@ class WindowRows(Leaf):
 def gathers(conv: Convolution) -> bool:
     """Return whether a GPU's convolution of constant weights gathers its windows.
 
-    Of 16-bit floats, dense, of few channels, its sizes known.
+    Of 16-bit floats, dense, of few channels, its image's height and width known.
     """
     x = TensorType.of(conv.input)
-    if not x.dtype.is_float or x.dtype.size != 2 or not x.is_static or x.elements == 0:
+    if not x.dtype.is_float or x.dtype.size != 2 or DYN in x.dims[1:] or 0 in x.dims:
         return False
     plain = conv.channels_last and conv.group == 1 and conv.padding_mode == "default_"
     return plain and x.rank >= 3 and 0 < x.dims[-1] <= MAX_CHANNELS
@@ -103,7 +103,7 @@ def _rows(array: np.ndarray, axes: Sequence[int], extents: Sequence[int], depth:
 
 
 def windows(
-    e: LoweringContext, op: Convolution, image: Expr, rows: WindowRows, dims: Sequence[int]
+    e: LoweringContext, op: Convolution, image: Expr, rows: WindowRows, dims: Sequence[Extent]
 ) -> ir.Value:
     """Return the windows of a convolution's image as rows: [n, spatial.., depth].
 

@@ -22,6 +22,7 @@ DOT, CONVOLUTION = "dot", "convolution"
 ROWS, COLUMNS = "rows", "columns"
 _LEAST_ROWS = 2  # a product with a vector reads its matrix once: the compiler's reductions do that
 _USUAL_ROWS = 128  # where the run counts them
+_USUAL_SIDE = 32  # of an image, likewise
 _SPLITS = (2, 4, 8, 16, 32)
 WORTH = 2 / 3  # of the whole product's bound: what a launch costs is not known well
 _ALIGNED = 16  # bytes: what a lane loads at once
@@ -63,11 +64,18 @@ class GemmShape:
         return DYN in (*self.dims, *self.batch)
 
     def usual(self) -> GemmShape | None:
-        """Return a dot whose rows alone are open with a usual number of them, else None.
+        """Return a dot whose rows alone are open, or a convolution whose images are, with a usual
+        number of them, else None.
 
-        With an open batch the compiler's copies to the LDS read beyond the last row.
+        With an open batch of a dot the compiler's copies to the LDS read beyond the last row.
         """
-        if self.op != DOT or self.batch or DYN in self.dims[1:]:
+        if self.op == CONVOLUTION:
+            sizes = (1, _USUAL_SIDE, _USUAL_SIDE)
+            if DYN in self.dims[3:]:
+                return None
+            own = (u if d == DYN else d for d, u in zip(self.dims, sizes, strict=False))
+            return replace(self, dims=(*own, *self.dims[3:]))
+        if self.batch or DYN in self.dims[1:]:
             return None
         return replace(self, dims=(_USUAL_ROWS, *self.dims[1:]))
 

@@ -23,7 +23,7 @@ from mgx_mlir.passes.lower.gpu.mma import SIDE, MmaIntrinsic
 _REGISTERS = {(64, 1): 112, (32, 2): 80, (32, 1): 64}
 _SIZES = (1, 2, 4, 8)  # of a tile's axes, in matrix instructions
 _STEPS = (16, 8, 4, 2, 1)  # matrix instructions along the depth between two barriers
-_UNROLLED = (12, 64)  # matrix instructions of a loop that fits into registers, that stays a loop
+_UNROLLED = (12, 65)  # matrix instructions of a loop that fits into registers, that stays a loop
 _DEEP = 32  # steps at the most, where a matrix instruction is shallow
 _WAVES = 4  # of a workgroup at the most: one for each of a unit's four units of arithmetic
 _CACHE = 64  # bytes that a unit gets from the cache a clock

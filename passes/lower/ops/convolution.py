@@ -13,7 +13,12 @@ from mgx_mlir.dialects.migraphx.quant import QuantConvolution
 from mgx_mlir.passes.lower import index
 from mgx_mlir.passes.lower.context import PARALLEL, REDUCTION, LoweringContext
 from mgx_mlir.passes.lower.expr import Expr, Extent
-from mgx_mlir.passes.lower.gpu import compilation_info, gathered_convolution, gemm_shape
+from mgx_mlir.passes.lower.gpu import (
+    compilation_info,
+    gathered_convolution,
+    gemm_shape,
+    open_convolution,
+)
 from mgx_mlir.passes.lower.gpu.stored_rows import rows_of
 from mgx_mlir.passes.lower.ops.linear import (
     accumulator,
@@ -49,7 +54,7 @@ def _gathered(
     acc: DType,
 ) -> ir.Value:
     """Return the convolution as a dot of gathered windows."""
-    dims = list(out.dims)
+    dims = [*e.expr_extents(image)[:1], *out.dims[1:]]
     found = contract(
         e,
         gathered_convolution.windows(e, op, image, rows, dims),
@@ -58,9 +63,10 @@ def _gathered(
         acc,
         by_row=True,
     )
+    usual = [1 if d == DYN else d for d in out.dims]
     depth = rows.type.dims[-1]
-    compilation_info.give(
-        e, found, lambda arch: compilation_info.gathered_info(arch, rows.type.dtype, dims, depth)
+    compilation_info.put(
+        e, found, lambda arch: compilation_info.gathered_info(arch, rows.type.dtype, usual, depth)
     )
     return found
 
@@ -82,6 +88,11 @@ def convolved(
     strides, dilations = list(op.stride), list(op.dilation)
     first = 1 if op.channels_last else 2
     kernel = _kernel(e, w, spatial, op.channels_last, by_row)
+    if by_row and e.options.regions and open_convolution.takes(e, op):
+        size = e.extents(x)[first : first + spatial]
+        border = padding_of(e, op, size, kernel)
+        counts = window_counts(e, op, size, kernel, border)
+        return open_convolution.lower(e, op, x, w, counts, border, acc)
     x = padded_input(e, op, x, kernel)
     size = e.extents(x)[first : first + spatial]
     windows = [
@@ -209,6 +220,21 @@ def trim_windows(
     if sizes == have:
         return x
     return extract_slice(e, x, offsets, sizes, [1] * len(sizes))
+
+
+def window_counts(
+    e: LoweringContext,
+    op: Convolution | QuantConvolution,
+    size: Sequence[Extent],
+    kernel: Sequence[Extent],
+    border: tuple[Sequence[Extent], Sequence[Extent]],
+) -> list[Extent]:
+    """Return how many windows fit along each axis of an image with its border."""
+    ends = [e.add(a, b) for a, b in zip(*border, strict=True)]
+    return [
+        window_count(e, e.add(i, n), k, s, d)
+        for i, n, k, s, d in zip(size, ends, kernel, op.stride, op.dilation, strict=True)
+    ]
 
 
 def window_count(
