@@ -14,6 +14,7 @@ from mgx_mlir.passes.lower.gpu.gemm_shape import DOT, GemmConfig, GemmShape, who
 from mgx_mlir.passes.lower.gpu.mma import INTRINSICS, SIDE, MmaIntrinsic
 from mgx_mlir.passes.lower.gpu.plain_tiles import PlainTile, plain_tile, plain_windows
 from mgx_mlir.passes.lower.gpu.tiles import Extents, MmaSchedule, choose
+from mgx_mlir.passes.lower.gpu.vector_tiles import VectorTile, vector_tile
 
 
 def product_info(arch: str, product: GemmShape, config: GemmConfig) -> ir.Attribute | None:
@@ -23,6 +24,9 @@ def product_info(arch: str, product: GemmShape, config: GemmConfig) -> ir.Attrib
     depth].
     """
     mma, tile = product.intrinsic(arch), config.tile
+    vector = vector_tile(arch, product)
+    if vector is not None:
+        return _vector_info(CHIPS[arch], vector)
     if mma is None:
         return _plain_info(arch, product)
     if tile is None:
@@ -64,6 +68,22 @@ def _windows_info(
     steps = next(s for s in range(tile.k_tiles, 0, -1) if depth // mma.depth % s == 0)
     sizes = [*ones, tile.tiles[0], *(n * SIDE for n in tile.tiles[1:])]
     return _info(CHIPS[arch], mma, replace(tile, k_tiles=steps), sizes, [*ones, *tile.subgroup])
+
+
+def _vector_info(chip: Chip, tile: VectorTile) -> ir.Attribute:
+    """For the one row of a dot: lanes take neighbouring elements along the depth."""
+    own = chip.lanes * tile.run * tile.waves
+    order = numbers([0, 1, 2])
+    return _attribute(
+        f"lane_basis = [[1, 1, {chip.lanes}], {order}], partial_reduction = [0, 0, {own}], "
+        f"subgroup_basis = [[1, 1, {tile.waves}], {order}], thread = [0, 0, {tile.run}], "
+        f"workgroup = [1, {tile.columns}, 0]",
+        chip.lanes * tile.waves,
+        chip,
+        ", {gpu_pipeline_options = #iree_gpu.pipeline_options<"
+        "no_reduce_shared_memory_bank_conflicts = false>}",
+        pipeline="VectorDistribute",
+    )
 
 
 def _plain_info(arch: str, product: GemmShape) -> ir.Attribute | None:
@@ -189,11 +209,13 @@ def _info(
     )
 
 
-def _attribute(config: str, threads: int, chip: Chip, options: str = "") -> ir.Attribute:
+def _attribute(
+    config: str, threads: int, chip: Chip, options: str = "", *, pipeline: str = "TileAndFuse"
+) -> ir.Attribute:
     return ir.Attribute.parse(
         "#iree_codegen.compilation_info<"
         f"lowering_config = #iree_gpu.lowering_config<{{{config}}}>, "
-        "translation_info = <pipeline = #iree_gpu.pipeline<TileAndFuse> "
+        f"translation_info = <pipeline = #iree_gpu.pipeline<{pipeline}> "
         f"workgroup_size = [{threads}, 1, 1] subgroup_size = {chip.lanes}{options}>>"
     )
 
