@@ -35,6 +35,7 @@ _LEAST = 480
 _MEET = 180
 _STEP = 36
 _ENDS = 600  # before the first and after the last: what is loaded first, and stored
+_TWO = 1000  # of a cut tile whose loop has two turns: the second does not load ahead (CDNA)
 _PIECE = 200  # more, for each 16x16 piece of a wave's results
 _HELD = 3 / 4  # of the LDS that a tile may take
 _PADDED = 8  # bytes of a row in the LDS
@@ -166,7 +167,10 @@ def _is_unrolled(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, depth: int) -
 def clocks(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> float:
     """Return what bounds the time of a product with a tile."""
     count = tile.workgroups(of.lines, of.along, of.columns)
-    return tile.clocks(chip, mma, of.depth, -(-count // chip.units))
+    cut = of.along % (tile.tiles[1] * SIDE) or of.columns % (tile.tiles[2] * SIDE)
+    two = -(-of.depth // (mma.depth * tile.k_tiles)) == 2
+    late = _TWO if chip.lanes == 64 and cut and two else 0
+    return tile.clocks(chip, mma, of.depth, -(-count // chip.units)) + late
 
 
 def _read(tile: MmaSchedule, of: Extents) -> tuple[int, int]:
