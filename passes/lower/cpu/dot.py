@@ -40,6 +40,7 @@ Tiles = list[ir.Value]
 GROUPS = 16  # work-groups that a product is cut into where it can be: 2 to 8 workers share them
 GROUP_WORK = 1 << 18  # multiply-adds, or weights with few rows, that are worth a work-group
 PACKED_FOR = 192  # rows that a panel is packed for at least, where their number is open
+OPEN_COLUMNS = 128  # what an open number of columns is taken for where a tile is chosen
 ROW_BYTES = 2 << 20  # of the rows of a work-group, which it reads again for each panel
 
 ALONE = 24  # columns that one row alone reads at a time: fewer leave memory waiting
@@ -142,19 +143,21 @@ def _packing(shape: DotShape, isa: Isa, cut: DotPlan) -> DotPlan:
 def _tile(rows: int | None, columns: int | None, isa: Isa) -> tuple[int, int]:
     """Return the rows and registers of a tile: the fastest with the least columns of nothing."""
     tiles = [(1, r) for _, r in isa.dot_tiles] if rows == 1 else list(isa.dot_tiles)
-    if columns is None:
-        return tiles[0]
 
     def cost(tile: tuple[int, int]) -> float:
         high, registers = tile
         width = registers * isa.lanes
+        # of an open number half a panel is of nothing, on the average
+        filled = -(-columns // width) * width if columns else OPEN_COLUMNS + width / 2
         if rows == 1:
-            return -(-columns // width) * width / min(1.0, width / ALONE)
+            return filled / min(1.0, width / ALONE)
         if rows:
             high = -(-rows // -(-rows // high))
         reached = isa.reached[registers - 1] * min(1.0, high * registers / isa.least_sums)
-        return -(-columns // width) * width / reached
+        return filled / reached
 
+    if columns is None:
+        return min(tiles, key=cost)
     # registers that no column fills would cost memory: weights are filled up to whole panels
     needed = max(-(-columns // isa.lanes), min(t[1] for t in tiles))
     return min((t for t in tiles if t[1] <= needed), key=cost)
