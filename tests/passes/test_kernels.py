@@ -104,7 +104,7 @@ def test_the_graphs_are_worth_it():
     assert kinds >= {"convolution", "dot", "pooling", "migraphx.pointwise", "migraphx.fused_reduce"}
     often = {name for name, n in seen.counts.items() if n >= 3}
     assert often >= {
-        "find_convolution_layout", "find_convolution_padding", "find_dot_batch",
+        "find_convolution_layout", "find_dot_batch",
         "find_dot_broadcast_rows", "find_pointwise_layout", "find_pointwise_reshape",
         "find_reduce_layout", "find_reduce_rows", "find_reshape_pair", "find_transpose_broadcast",
         "find_transpose", "find_transpose_unit",

@@ -23,7 +23,9 @@ from mgx_mlir.passes.lower.gpu.mma import SIDE, MmaIntrinsic
 _REGISTERS = {(64, 1): 112, (32, 2): 80, (32, 1): 64}
 _SIZES = (1, 2, 4, 8)  # of a tile's axes, in matrix instructions
 _STEPS = (16, 8, 4, 2, 1)  # matrix instructions along the depth between two barriers
-_UNROLLED = (12, 65)  # matrix instructions of a loop that fits into registers, that stays a loop
+# matrix instructions of a loop that fits into registers, that stays a loop: 64 of them were seen to
+# spill where lines of windows are multiplied, and not with plain rows
+_FITS, _STAYS, _STAYS_OF_LINES = 12, 64, 65
 _DEEP = 32  # steps at the most, where a matrix instruction is shallow
 _WAVES = 4  # of a workgroup at the most: one for each of a unit's four units of arithmetic
 _CACHE = 64  # bytes that a unit gets from the cache a clock
@@ -153,15 +155,16 @@ def bounds(chip: Chip, mma: MmaIntrinsic, of: Extents) -> dict[MmaSchedule, floa
     )
     found = list(_tiles(chip, mma, axes, of.depth))
     found = found or list(_tiles(chip, mma, ((1,), _SIZES, _SIZES), of.depth))
-    kept = [t for t in found if not _is_unrolled(chip, mma, t, of.depth)]
+    kept = [t for t in found if not _is_unrolled(chip, mma, t, of)]
     return {t: clocks(chip, mma, t, of) for t in kept or found}
 
 
-def _is_unrolled(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, depth: int) -> bool:
+def _is_unrolled(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> bool:
     """Whether LLVM was seen to unroll the loop over the depth whole, with more sums and operands
     than there are registers: on gfx11 and gfx12, by the matrix instructions of a wave."""
-    instructions = prod(tile.subgroup) * -(-depth // mma.depth)
-    return chip.lanes == 32 and _UNROLLED[0] < instructions < _UNROLLED[1]
+    instructions = prod(tile.subgroup) * -(-of.depth // mma.depth)
+    stays = _STAYS if of.lines == 1 else _STAYS_OF_LINES
+    return chip.lanes == 32 and _FITS < instructions < stays
 
 
 def clocks(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> float:
