@@ -442,6 +442,9 @@ def label_encoder(
     keys, values = keys.reshape(-1).astype(kind), values.reshape(-1)
     if not keys.size or keys.size != values.size:
         raise ModelError(f"expected as many keys as values, got {keys.size} and {values.size}")
+    # of equal keys the first counts, as in onnxruntime; the last in onnx.reference
+    first = np.sort(np.unique(keys, return_index=True)[1])
+    keys, values = keys[first], values[first]
     fill = np.array(default).astype(values.dtype)
     span = int(keys.max()) - int(keys.min()) if keys.dtype.kind == "i" else np.inf
     most = np.iinfo(np.int32).max  # an end of the type has no number behind it
