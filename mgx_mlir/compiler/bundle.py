@@ -24,7 +24,7 @@ import numpy as np
 from mgx_mlir.compiler.compiled import IreeProgram
 from mgx_mlir.compiler.saved import bytes_key, entry_and_data, restored, tree_digest
 from mgx_mlir.core.errors import FileError, UsageError
-from mgx_mlir.core.files import atomic, read_with_status, writer_of
+from mgx_mlir.core.files import atomic, file_sha256, read_with_status, writer_of
 from mgx_mlir.core.literals import own
 from mgx_mlir.frontends.mxr.checks import as_list, as_map, as_text, located, member
 from mgx_mlir.frontends.mxr.decode import decode_json
@@ -54,15 +54,6 @@ def bundle_key(model: str, options: Mapping[str, Any]) -> str:
     row = {"model": model, "options": dict(options), "iree": runtime_version()}
     text = json.dumps(row, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def file_sha256(path: str | os.PathLike[str]) -> str:
-    """Return the SHA-256 of a file. Errors: OSError."""
-    found = hashlib.sha256()
-    with open(path, "rb") as f:
-        while data := f.read(1 << 22):
-            found.update(data)
-    return found.hexdigest()
 
 
 def write_bundle(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import mmap
 import os
 import secrets
@@ -147,6 +148,16 @@ def is_young(status: os.stat_result) -> bool:
     changed = status.st_ctime_ns if os.name == "posix" else status.st_mtime_ns
     grain = _COARSE if status.st_ctime_ns % 1_000_000_000 == 0 else _GRAIN
     return time.time_ns() - changed <= grain
+
+
+def file_sha256(path: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 of a file. Errors: OSError."""
+    found = hashlib.sha256()
+    with open(path, "rb") as f:
+        buffer = bytearray(4 << 20)
+        while n := f.readinto(buffer):
+            found.update(memoryview(buffer)[:n])
+    return found.hexdigest()
 
 
 def read_bytes(path: str | os.PathLike[str]) -> memoryview:

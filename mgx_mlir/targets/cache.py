@@ -34,7 +34,7 @@ import numpy as np
 
 from mgx_mlir.core import forks, plugins
 from mgx_mlir.core.errors import FileError, UsageError
-from mgx_mlir.core.files import Identity, identity, is_young, writer_of
+from mgx_mlir.core.files import Identity, file_sha256, identity, is_young, writer_of
 from mgx_mlir.targets import locks
 from mgx_mlir.targets.container import Container, write_container
 from mgx_mlir.targets.private import Signer, make_private, read_own, signing_key, write_own
@@ -107,16 +107,11 @@ def _unreadable(path: str | os.PathLike[str], e: OSError) -> FileError:
 
 
 def hash_file(path: Path) -> str:
-    """Return sha256 of a file's bytes."""
-    h = hashlib.sha256()
+    """Return the SHA-256 of a file. Errors: FileError."""
     try:
-        with open(path, "rb") as f:
-            buffer = bytearray(4 << 20)
-            while n := f.readinto(buffer):
-                h.update(memoryview(buffer)[:n])
+        return file_sha256(path)
     except OSError as e:
         raise _unreadable(path, e) from e
-    return h.hexdigest()
 
 
 SOURCES = Path(__file__).resolve().parent.parent

@@ -15,22 +15,22 @@ from mgx_mlir.passes.lower.scalar import constant_of, signless
 EQ, NE, SLT, SLE, SGT, SGE = range(6)  # arith.cmpi predicates
 
 
-def compare(e: LoweringContext, predicate: int, a: Extent, b: Extent) -> ir.Value:
+def compare(e: IndexBuilder, predicate: int, a: Extent, b: Extent) -> ir.Value:
     """Return an i1 comparison of signed index values."""
     return arith.CmpIOp(predicate, e.index(a), e.index(b)).result
 
 
-def select(e: LoweringContext, condition: ir.Value, a: Extent, b: Extent) -> ir.Value:
+def select(e: IndexBuilder, condition: ir.Value, a: Extent, b: Extent) -> ir.Value:
     """Return a where the condition holds, else b."""
     return arith.SelectOp(condition, e.index(a), e.index(b)).result
 
 
-def clamp(e: LoweringContext, x: Extent, low: Extent, high: Extent) -> Extent:
+def clamp(e: IndexBuilder, x: Extent, low: Extent, high: Extent) -> Extent:
     """`x` inside of [low, high]; `low` where they cross."""
     return e.max(e.min(x, high), low)
 
 
-def ceil_div(e: LoweringContext, a: Extent, b: int) -> Extent:
+def ceil_div(e: IndexBuilder, a: Extent, b: int) -> Extent:
     """ceil(a / b) of a non-negative extent."""
     return a if b == 1 else e.div(e.add(a, b - 1), b)
 
@@ -47,25 +47,25 @@ def to_index(value: ir.Value, dtype: DType) -> ir.Value:
     return op(ir.IndexType.get(), value).result
 
 
-def as_i64(e: LoweringContext, x: Extent) -> ir.Value:
+def as_i64(e: IndexBuilder, x: Extent) -> ir.Value:
     """Return an index value as an i64 element."""
     return arith.IndexCastOp(ir.IntegerType.get_signless(64), e.index(x)).result
 
 
-def normalized(e: LoweringContext, value: ir.Value, extent: Extent, dtype: DType) -> ir.Value:
+def normalized(e: IndexBuilder, value: ir.Value, extent: Extent, dtype: DType) -> ir.Value:
     """Return an integer element as an index inside of the extent: wrapped once, then clamped."""
     at = wrap(e, to_index(value, dtype), extent, dtype)
     return e.index(clamp(e, at, 0, last_of(e, extent)))
 
 
-def wrap(e: LoweringContext, x: ir.Value, extent: Extent, dtype: DType) -> ir.Value:
+def wrap(e: IndexBuilder, x: ir.Value, extent: Extent, dtype: DType) -> ir.Value:
     """`x` with `extent` added where it is negative."""
     if dtype.is_unsigned:
         return x
     return select(e, compare(e, SLT, x, 0), e.add(x, extent), x)
 
 
-def last_of(e: LoweringContext, extent: Extent) -> Extent:
+def last_of(e: IndexBuilder, extent: Extent) -> Extent:
     """extent - 1."""
     return e.sub(extent, 1)
 

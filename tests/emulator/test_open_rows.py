@@ -6,6 +6,7 @@ Also f32 convolutions on RDNA.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx.parser
@@ -46,17 +47,23 @@ def open_net(kind: str) -> ModelProto:
     return model
 
 
-@pytest.mark.parametrize(("arch", "kind"), [("gfx942", "float16"), ("gfx1100", "float16"),
-                                            ("gfx1100", "float")])  # fmt: skip
-def test_open_rows(arch: str, kind: str, library: Path) -> None:
-    model, rng = open_net(kind), np.random.default_rng(3)
+def compiled(model: ModelProto, arch: str) -> tuple[Any, Any]:
+    """Return the program, compiled as asked for, and a row for each of its kernels."""
     with kept_assembly() as assembly:
-        made = mgx_mlir.compile(
+        made: Any = mgx_mlir.compile(
             model.SerializeToString(), target="gpu", arch=arch, emulate=True, cache=False
         )
     assert not made.executable.fallbacks
     report = gpu_report(made.executable.vmfb, made.executable.dispatches)
-    rows = [r for r in gpu_kernels(report, assembly, {}, arch).rows if "matmul" in r.kernel.name]
+    return made, gpu_kernels(report, assembly, {}, arch).rows
+
+
+@pytest.mark.parametrize(("arch", "kind"), [("gfx942", "float16"), ("gfx1100", "float16"),
+                                            ("gfx1100", "float")])  # fmt: skip
+def test_open_rows(arch: str, kind: str, library: Path) -> None:
+    model, rng = open_net(kind), np.random.default_rng(3)
+    made, found = compiled(model, arch)
+    rows = [r for r in found if "matmul" in r.kernel.name]
     assert len(rows) == 5
     assert [r.kernel.name for r in rows if r.kernel.spills or r.kernel.scratch] == []
     assert [(r.kernel.name, r.mix.matrix) for r in rows if not r.kernel.lds] == []
@@ -155,13 +162,7 @@ def open_images(fixed: tuple[int, int] | None) -> ModelProto:
 def test_open_convolutions(arch: str, fixed: tuple[int, int] | None, library: Path) -> None:
     """A kernel each, with its border, what follows it and matrix instructions."""
     model, rng = open_images(fixed), np.random.default_rng(8)
-    with kept_assembly() as assembly:
-        made = mgx_mlir.compile(
-            model.SerializeToString(), target="gpu", arch=arch, emulate=True, cache=False
-        )
-    assert not made.executable.fallbacks
-    report = gpu_report(made.executable.vmfb, made.executable.dispatches)
-    rows = gpu_kernels(report, assembly, {}, arch).rows
+    made, rows = compiled(model, arch)
     assert [r.kernel.name for r in rows if r.kernel.spills or r.kernel.scratch] == []
     assert sum(r.mix.matrix > 0 for r in rows) == len(layers(fixed))
     assert [r.kernel.name for r in rows if "memcpy" in r.kernel.name] == []

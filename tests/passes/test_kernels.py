@@ -92,6 +92,11 @@ def test_the_kernels_of_a_pointwise_kernel_share_their_dims():
 
 def test_the_graphs_are_worth_it():
     kinds: set[str] = set()
+    with observing() as on_gpu:  # where loops of our own do not pad by themselves
+        for seed in range(40):
+            graph = KernelGraph(seed, CONTEXT)
+            run_pipeline(graph.module, PASSES["gpu"], store=graph.store)
+    assert on_gpu.counts["find_convolution_padding"] >= 3
     with observing() as seen:
         for seed in range(40):
             graph = KernelGraph(seed, CONTEXT)

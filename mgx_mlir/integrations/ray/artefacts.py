@@ -24,10 +24,10 @@ from onnx.external_data_helper import ExternalDataInfo, uses_external_data
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 import mgx_mlir
-from mgx_mlir.compiler.bundle import file_sha256
 from mgx_mlir.compiler.compiled import CompiledProgram
 from mgx_mlir.core import errors
 from mgx_mlir.core.errors import FileError, MgxError, TargetError, UsageError
+from mgx_mlir.core.files import file_sha256
 from mgx_mlir.targets.flags import host_cpu
 
 NAME, NAMESPACE = "mgx-artefacts", "mgx_mlir"

@@ -86,7 +86,7 @@ class _Search:
         room = e.max(limit, 1)
         scored = e.mul(pairs, count)
         alone = isinstance(scored, int) and scored <= _ALONE
-        per: Extent = pairs if alone else e.max(e.div(e.add(pairs, _GROUPS - 1), _GROUPS), 1)
+        per: Extent = pairs if alone else e.max(index.ceil_div(e, pairs, _GROUPS), 1)
         groups = e.div(e.add(pairs, e.sub(per, 1)), per)
         thresholds = [v for v in (self.op.iou_threshold, self.op.score_threshold) if v is not None]
         inputs = [boxes, scores, *(_single(e, v) for v in thresholds)]
@@ -117,9 +117,9 @@ class _Search:
                 many, *made = pair.searched(i, k.add(first, i), chosen, heap, kept)
                 total = k.index(k.add(total, many))
                 if alone:
-                    counts = k.put(_wide(total), counts, [k.add(i, 1)])
+                    counts = k.put(index.as_i64(k, total), counts, [k.add(i, 1)])
                 else:
-                    counts = k.put(_wide(many), counts, [i])
+                    counts = k.put(index.as_i64(k, many), counts, [i])
                 return [made[0], counts, *made[1:], total]
 
             made = k.loop(0, mine, 1, start, one)
@@ -269,7 +269,7 @@ class _Pair:
         ).result
         numbers: Any = np.arange(2**32 - 1, 2**32 - 1 - lanes, -1, dtype=np.int64)
         ahead = constant_of(kind, ir.DenseElementsAttr.get(numbers, type=kind))
-        first = k.broadcast(_wide(k.index(at)), lanes)
+        first = k.broadcast(index.as_i64(k, at), lanes)
         return arith.OrIOp(high, arith.SubIOp(ahead, first).result).result
 
     def place(self, key: ir.Value) -> ir.Value:
@@ -379,10 +379,6 @@ def _more(a: ir.Value, b: ir.Value) -> ir.Value:
     return arith.SelectOp(arith.CmpFOp(_GREATER, a, b).result, a, b).result
 
 
-def _wide(i: ir.Value) -> ir.Value:
-    return arith.IndexCastOp(ir.IntegerType.get_signless(64), i).result
-
-
 def _single(e: LoweringContext, v: ir.Value) -> ir.Value:
     """Return the one element of an operand as a tensor of rank 1."""
     t = TensorType.of(v)
@@ -408,7 +404,7 @@ def _listed(
         def pair(p: ir.Value, c: list[ir.Value]) -> list[ir.Value]:
             made, start = c
             end = arith.IndexCastOp(ir.IndexType.get(), k.element(sums, [k.add(p, 1)])).result
-            batch, which = (_wide(k.index(f(p, k.inner(classes)))) for f in (k.div, k.rem))
+            batch, which = (index.as_i64(k, f(p, k.inner(classes))) for f in (k.div, k.rem))
 
             def row(i: ir.Value, c: list[ir.Value]) -> list[ir.Value]:
                 at = k.sub(i, start)

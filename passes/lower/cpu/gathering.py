@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.axes import axis_of
@@ -30,10 +32,7 @@ def refusal(op: Gather) -> str | None:
     if 0 in (*t.dims, *it.dims):
         return "it has no elements"
     known = [d for d in rest if d != DYN]
-    size = 1
-    for d in known:
-        size *= d
-    return "its rows are short" if len(known) == len(rest) and size < _LEAST else None
+    return "its rows are short" if len(known) == len(rest) and prod(known) < _LEAST else None
 
 
 def lower(
@@ -61,11 +60,7 @@ def lower(
 
         def row(i: ir.Value, c: list[ir.Value]) -> list[ir.Value]:
             number = k.element(k.inputs[1], [k.add(k.at[1], i)])
-            at = index.to_index(number, it.dtype)
-            if not it.dtype.is_unsigned:
-                behind = k.add(at, copy.extent)
-                at = arith.SelectOp(k.is_less(at, 0), k.index(behind), at).result
-            place = k.max(k.min(at, k.sub(copy.extent, 1)), 0)
+            place = index.normalized(k, number, copy.extent, it.dtype)
             return [copy.copied(k.at[0], place, i, c[0])]
 
         made = k.loop(0, size, 1, [k.empty([1, size, copy.length], t.dtype)], row)[0]

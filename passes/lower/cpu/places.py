@@ -88,8 +88,7 @@ def _packed(
             return [k.index(k.add(c[0], many)), made]
 
         many, made = k.along(size, lanes, [k.index(0), k.empty([size], dtypes.INT32)], some)
-        wide = arith.IndexCastOp(ir.IntegerType.get_signless(64), many).result
-        counts = k.put(wide, k.empty([1 + alone], dtypes.INT64), [int(alone)])
+        counts = k.put(index.as_i64(k, many), k.empty([1 + alone], dtypes.INT64), [int(alone)])
         if alone:
             counts = k.put(k.number(0, dtypes.INT64), counts, [0])
         at = k.div(start, _PART)
@@ -133,7 +132,7 @@ def _coordinates(
         )
         size, base = k.sub(end, start), k.mul(part, _PART)
         i64, f64 = (k.vector_type(lanes, t) for t in (dtypes.INT64, dtypes.DOUBLE))
-        ahead = k.broadcast(_i64(k, base), lanes)
+        ahead = k.broadcast(index.as_i64(k, base), lanes)
         divisors = [_Divisor(k, k.inner(d), lanes) for d in own[1:]]
 
         def some(at: Index, masked: bool, c: list[ir.Value]) -> list[ir.Value]:
@@ -162,7 +161,7 @@ class _Divisor:
     """An extent that vectors of whole numbers in f64 are divided by."""
 
     def __init__(self, k: WorkgroupBuilder, extent: Index, lanes: int) -> None:
-        one = arith.SIToFPOp(ir.F64Type.get(), _i64(k, extent)).result
+        one = arith.SIToFPOp(ir.F64Type.get(), index.as_i64(k, extent)).result
         inverse = arith.DivFOp(k.number(1.0, dtypes.DOUBLE), one).result
         self.extent, self.inverse = k.broadcast(one, lanes), k.broadcast(inverse, lanes)
         self.half = k.splat(0.5, lanes, dtypes.DOUBLE)
@@ -172,7 +171,3 @@ class _Divisor:
         near = arith.MulFOp(arith.AddFOp(x, self.half).result, self.inverse).result
         quotient = math.FloorOp(near).result
         return quotient, arith.SubFOp(x, arith.MulFOp(quotient, self.extent).result).result
-
-
-def _i64(k: WorkgroupBuilder, i: Index) -> ir.Value:
-    return arith.IndexCastOp(ir.IntegerType.get_signless(64), k.index(i)).result

@@ -442,23 +442,21 @@ def label_encoder(
     keys, values = keys.reshape(-1).astype(kind), values.reshape(-1)
     if not keys.size or keys.size != values.size:
         raise ModelError(f"expected as many keys as values, got {keys.size} and {values.size}")
-    # of equal keys the first counts, as in onnxruntime; the last in onnx.reference
-    first = np.sort(np.unique(keys, return_index=True)[1])
-    keys, values = keys[first], values[first]
+    # sorted, NaN last; of equal keys the first counts, as in onnxruntime (onnx.reference: the last)
+    keys, first = np.unique(keys, return_index=True)
+    values = values[first]
     fill = np.array(default).astype(values.dtype)
-    span = int(keys.max()) - int(keys.min()) if keys.dtype.kind == "i" else np.inf
+    span = int(keys[-1]) - int(keys[0]) if keys.dtype.kind == "i" else np.inf
     most = np.iinfo(np.int32).max  # an end of the type has no number behind it
     if span < _SPREAD * (keys.size + 16) and abs(int(keys[0])) + span < most:
         out = _at_places(b, x, keys, values, fill)
         return Texts(out, texts) if texts else out
-    order = np.argsort(keys, kind="stable")  # NaN comes last
-    ordered = keys[order]
-    numbers = ordered[ordered == ordered]
+    numbers = keys[keys == keys]
     count = int(numbers.size)
-    table, low = b.literal(ordered), None
+    table, low = b.literal(keys), None
     for step in [1 << i for i in reversed(range(max(count - 1, 0).bit_length()))]:
         if low is None:  # the first step is from place 0
-            low = b.mul(convert(b, greater_equal(b, x, ordered[step].item()), INT64), step)
+            low = b.mul(convert(b, greater_equal(b, x, keys[step].item()), INT64), step)
             continue
         probe = b.add(low, step)
         element = b.gather(table, b.min(probe, count - 1), axis=0)
@@ -467,21 +465,21 @@ def label_encoder(
     if low is None:
         low = b.literal(np.int64(0))
     found = compare(b, "equal", x, b.gather(table, low, axis=0))
-    held = b.gather(b.literal(values[order]), low, axis=0)
+    held = b.gather(b.literal(values), low, axis=0)
     out = b.where(found, held, b.literal(fill))
-    if numbers.size < ordered.size:
+    if numbers.size < keys.size:
         missing = b.convert(b.isnan(x), target_type="bool")
-        out = b.where(missing, b.literal(values[order][numbers.size]), out)
+        out = b.where(missing, b.literal(values[numbers.size]), out)
     return Texts(out, texts) if texts else out
 
 
 def _at_places(
     b: Builder, x: Value, keys: np.ndarray, values: np.ndarray, fill: np.ndarray
 ) -> Value:
-    """Look up x among integer keys that lie close, in a table from before the least to behind the
-    largest.
+    """Look up x among sorted integers that lie close, in a table from before the least to behind
+    the largest.
     """
-    low, high = int(keys.min()) - 1, int(keys.max()) + 1
+    low, high = int(keys[0]) - 1, int(keys[-1]) + 1
     table = np.full(high - low + 1, fill)
     table[keys.astype(np.int64) - low] = values
     near = b.max(b.min(x, high), low)

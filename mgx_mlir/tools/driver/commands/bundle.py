@@ -132,7 +132,7 @@ def _plain(value: Any) -> Any:
 def _digest(args: Arguments) -> str:
     """Return the SHA-256 of the model's file; of a folder, or none, that of its name."""
     # start-up: only what the command asks for is loaded
-    from mgx_mlir.compiler.bundle import file_sha256
+    from mgx_mlir.core.files import file_sha256
 
     try:
         return file_sha256(args.file or "")
