@@ -103,7 +103,7 @@ class _Worker:
         lifeline_read, self.lifeline = os.pipe()
         try:
             self.process = subprocess.Popen(
-                [sys.executable, worker_file.__file__, str(lifeline_read)],
+                [sys.executable, worker_file.__file__, str(lifeline_read), self.folder],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self.errors,

@@ -159,9 +159,15 @@ def compile_one(source: bytes, flags: list[str], verify: bool) -> tuple[str, byt
                 return "ok", bytes(output.map_memory())
 
 
-def _die_with_parent(lifeline: int) -> None:
-    """Block until the parent's end of the pipe closes, then end this whole process group."""
+def _die_with_parent(lifeline: int, folder: str) -> None:
+    """Block until the parent's end of the pipe closes, then remove folder and end this group.
+
+    A parent that was killed could not remove the temporary folder that it made.
+    """
     os.read(lifeline, 1)
+    import shutil  # takes long to load, and is seldom needed
+
+    shutil.rmtree(folder, ignore_errors=True)
     os.killpg(os.getpgid(0), signal.SIGKILL)
 
 
@@ -191,13 +197,17 @@ def _set_options() -> None:
     ctypes_dl._initializeGlobalCL("worker", SKIP_CHECKS, *single)
 
 
-def serve(lifeline: int) -> int:
-    """Answer requests until stdin closes or nothing came for IDLE_SECONDS."""
+def serve(lifeline: int, folder: str) -> int:
+    """Answer requests until stdin closes or nothing came for IDLE_SECONDS.
+
+    lifeline: a pipe that the parent holds open, or -1. folder: removed when that closes.
+    """
     requests = sys.stdin.buffer
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # native code may print; the reply stream stays clean
     if lifeline >= 0:
-        threading.Thread(target=_die_with_parent, args=(lifeline,), daemon=True).start()
+        watch = threading.Thread(target=_die_with_parent, args=(lifeline, folder), daemon=True)
+        watch.start()
     import iree.compiler.api  # --exec needs no compiler
 
     _set_options()
@@ -207,6 +217,8 @@ def serve(lifeline: int) -> int:
     while select.select([requests], [], [], IDLE_SECONDS)[0]:
         frame = receive(requests)
         if frame is None:
+            if lifeline >= 0:
+                _die_with_parent(lifeline, folder)  # it closed stdin, or was killed
             return 0
         header, source = frame
         _reset_peak()
@@ -229,7 +241,7 @@ def main(argv: list[str]) -> int:
         return 1 if wrong else 0
     if argv[:1] == ["--exec"]:
         become(int(argv[1]), argv[2:])
-    return serve(int(argv[0]) if argv else -1)
+    return serve(int(argv[0]), argv[1]) if argv else serve(-1, "")
 
 
 if __name__ == "__main__":

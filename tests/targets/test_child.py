@@ -391,17 +391,20 @@ def test_a_crash_without_a_stack_is_looked_at_once_more(monkeypatch: pytest.Monk
     assert seen == [("--a",), ("--a", SINGLE_THREAD)]
 
 
-def test_workers_end_with_their_parent(tmp_path: Path) -> None:
+def test_workers_end_with_their_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     code = (
         "import os, signal\n"
         "from mgx_mlir.targets.child import IreeCompiler\n"
         "from mgx_mlir.targets.flags import cpu_ladder\n"
         "c = IreeCompiler(use_worker=True)\n"
         f"c.compile({add()!r}.encode(), cpu_ladder()[0].flags)\n"
+        "assert os.listdir(os.environ['TMPDIR'])\n"
         "print(c._idle[0].process.pid, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     assert_ends_with_its_parent(code)
+    assert os.listdir(tmp_path) == []  # nor do they leave files
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no parent death signal")
