@@ -16,27 +16,12 @@ from mgx_mlir.dialects.migraphx.pooling import Pooling
 from mgx_mlir.dialects.migraphx.quant import DequantizeLinear, QuantConvolution, QuantizeLinear
 from mgx_mlir.dialects.migraphx.reduce import NumberReduction
 from mgx_mlir.dialects.migraphx.views import Transpose
+from mgx_mlir.passes.analysis.channels_last import from_last, to_first, to_last
+from mgx_mlir.passes.analysis.rebuild import rebuild
+from mgx_mlir.passes.group_layout import find_group_norm_layout, find_group_pointwise_layout
 from mgx_mlir.passes.simplify_reshapes import find_transpose
 from mgx_mlir.rewrite.passes import PatternPass, option
 from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, pattern
-
-
-def to_last(rank: int) -> list[int]:
-    """Return the permutation N,C,s.. -> N,s..,C."""
-    return [0, *range(2, rank), 1]
-
-
-def to_first(rank: int) -> list[int]:
-    """Return the permutation N,s..,C -> N,C,s..."""
-    return [0, rank - 1, *range(1, rank - 1)]
-
-
-def _from_last(rw: Rewriter, v: ir.Value) -> ir.Value | None:
-    """Return the channels-last value that `v` is the N,C,s.. transpose of."""
-    t = rw.defining(v, Transpose)
-    if t is None or TensorType.of(v).rank < 3:
-        return None
-    return t.input if list(t.permutation) == to_first(TensorType.of(v).rank) else None
 
 
 @pattern(Convolution)
@@ -84,7 +69,7 @@ def find_pooling_layout(op: Pooling, rw: Rewriter) -> Replacement:
     """pooling(transpose(x)) -> transpose(pooling{channels_last}(x))"""
     if op.channels_last:
         return no_match("already channels-last")
-    x = _from_last(rw, op.input)
+    x = from_last(rw, op.input)
     if x is None:
         return no_match("input is not a transposed channels-last tensor")
     attributes = {n: getattr(op, n) for n in (
@@ -99,7 +84,7 @@ def find_pointwise_layout(op: Op, rw: Rewriter) -> Replacement:
     """pointwise(transpose(x), transpose(y)) -> transpose(pointwise(x, y))"""
     out = TensorType.of(op.operation.results[0])
     operands = list(op.operation.operands)
-    inner = [_from_last(rw, v) for v in operands]
+    inner = [from_last(rw, v) for v in operands]
     if not any(v is not None for v in inner):
         return no_match("no operand is a transposed channels-last tensor")
     perm = to_last(out.rank)
@@ -117,18 +102,6 @@ def find_pointwise_layout(op: Op, rw: Rewriter) -> Replacement:
 def _is_cheap(v: ir.Value) -> bool:
     """Say whether transposing a value moves little or nothing: a constant or a broadcast."""
     return is_a(v.owner, (Literal, BroadcastOp))
-
-
-def rebuild(op: ir.OpView, operands: list[ir.Value], out: TensorType) -> ir.Value:
-    """Build the same op on other operands."""
-    attributes = {k: op.operation.attributes[k] for k in _attribute_names(op)}
-    return ir.Operation.create(
-        op.operation.name, results=[out.mlir()], operands=operands, attributes=attributes
-    ).result
-
-
-def _attribute_names(op: ir.OpView) -> list[str]:
-    return list(op.operation.attributes)
 
 
 @pattern(Transpose)
@@ -178,7 +151,7 @@ def find_transpose_unit(op: Transpose, rw: Rewriter) -> Replacement:
 def find_reduce_layout(op: NumberReduction, rw: Rewriter) -> Replacement:
     """reduce(transpose(x), axes) -> transpose(reduce(x, moved axes))"""
     operands = list(op.operation.operands)
-    x = _from_last(rw, operands[0])
+    x = from_last(rw, operands[0])
     if x is None or len(operands) != 1:
         return no_match("input is not a transposed channels-last tensor")
     rank = TensorType.of(x).rank
@@ -191,7 +164,7 @@ def find_reduce_layout(op: NumberReduction, rw: Rewriter) -> Replacement:
 @pattern(Concat)
 def find_concat_layout(op: Concat, rw: Rewriter) -> Replacement:
     """concat(transpose(x), transpose(y)) -> transpose(concat(x, y))"""
-    inner = [_from_last(rw, v) for v in op.inputs]
+    inner = [from_last(rw, v) for v in op.inputs]
     if not inner or any(v is None for v in inner):
         return no_match("not every input is a transposed channels-last tensor")
     rank = TensorType.of(op.out).rank
@@ -204,7 +177,7 @@ def find_concat_layout(op: Concat, rw: Rewriter) -> Replacement:
 def find_pad_layout(op: Pad, rw: Rewriter) -> Replacement:
     """pad(transpose(x)) -> transpose(pad(x))"""
     operands = list(op.operation.operands)
-    x = _from_last(rw, operands[0])
+    x = from_last(rw, operands[0])
     if x is None or len(operands) != 1:
         return no_match("input is not a transposed channels-last tensor")
     rank = TensorType.of(x).rank
@@ -230,5 +203,8 @@ class LayoutConvolution(PatternPass):
         find_reduce_layout,
         find_concat_layout,
         find_pad_layout,
+        find_group_norm_layout,
+        find_group_pointwise_layout,
     )
+    groups: bool = option(False, "norms over groups of channels stay in channels-last order")
     max_iterations: int = option(-1, "sweeps over the module; -1: until nothing changes")

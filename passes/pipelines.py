@@ -81,7 +81,7 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
         _step("optimize_module", fast_math=o.fast_math),
         _step("rewrite_reduce", wide_values=True),
         # channels-last images, dots of rows, and before the last look lookups that run as one
-        "layout_convolution",
+        _step("layout_convolution", groups=o.loops or None),
         "fuse_horizontal",
         _step(
             "rewrite_dot",

@@ -12,7 +12,7 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.convert import BitCast, Convert
 from mgx_mlir.dialects.migraphx.reduce import NumberReduction
 from mgx_mlir.passes.analysis.constants import is_constant
-from mgx_mlir.passes.layout_convolution import rebuild
+from mgx_mlir.passes.analysis.rebuild import rebuild
 from mgx_mlir.rewrite.passes import PatternPass
 from mgx_mlir.rewrite.pattern import (
     NoMatch,

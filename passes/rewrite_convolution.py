@@ -13,7 +13,7 @@ from mgx_mlir.core.open_dims import is_named
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.linear import Convolution, ConvolutionBackwards
 from mgx_mlir.dialects.migraphx.windows import both_pads, same_pads
-from mgx_mlir.passes.layout_convolution import to_first, to_last
+from mgx_mlir.passes.analysis.channels_last import to_first, to_last
 from mgx_mlir.rewrite.passes import PatternPass
 from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, pattern
 

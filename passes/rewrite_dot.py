@@ -20,8 +20,9 @@ from mgx_mlir.dialects.migraphx.pointwise_other import Where
 from mgx_mlir.dialects.migraphx.quant import QuantDot
 from mgx_mlir.dialects.migraphx.reduce import NumberReduction
 from mgx_mlir.dialects.migraphx.views import Flatten, Reshape, Squeeze, Unsqueeze
+from mgx_mlir.passes.analysis.channels_last import to_first, to_last
 from mgx_mlir.passes.analysis.constants import is_constant
-from mgx_mlir.passes.layout_convolution import rebuild, to_first, to_last
+from mgx_mlir.passes.analysis.rebuild import rebuild
 from mgx_mlir.rewrite.passes import PatternPass, option
 from mgx_mlir.rewrite.pattern import (
     Pattern,

@@ -16,7 +16,7 @@ from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.normalize import Lrn
 from mgx_mlir.dialects.migraphx.pooling import Pooling
 from mgx_mlir.dialects.migraphx.windows import window_pads
-from mgx_mlir.passes.layout_convolution import to_first, to_last
+from mgx_mlir.passes.analysis.channels_last import to_first, to_last
 from mgx_mlir.rewrite.passes import PatternPass, option
 from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, pattern
 

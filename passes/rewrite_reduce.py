@@ -17,7 +17,7 @@ from mgx_mlir.dialects.migraphx.pointwise_binary import Div, Mul, Pow, SqDiff, S
 from mgx_mlir.dialects.migraphx.pointwise_unary import Exp
 from mgx_mlir.dialects.migraphx.reduce import ReduceMax, ReduceMean, ReduceSum, Reduction
 from mgx_mlir.passes.analysis.constants import splat
-from mgx_mlir.passes.layout_convolution import rebuild
+from mgx_mlir.passes.analysis.rebuild import rebuild
 from mgx_mlir.rewrite.passes import PatternPass, option
 from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, has_one_use, no_match, pattern
 

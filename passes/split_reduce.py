@@ -10,7 +10,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Pointwise
 from mgx_mlir.core.shapes import TensorType, product
 from mgx_mlir.dialects.migraphx.reduce import NumberReduction
-from mgx_mlir.passes.layout_convolution import rebuild
+from mgx_mlir.passes.analysis.rebuild import rebuild
 from mgx_mlir.rewrite.passes import PatternPass, option
 from mgx_mlir.rewrite.pattern import (
     Pattern,

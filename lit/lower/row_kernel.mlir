@@ -103,3 +103,29 @@ func.func @wide(%x: tensor<4x8xf64>) -> tensor<4x1xf64> {
   }) {axes = array<i64: 1>} : (tensor<4x8xf64>) -> tensor<4x1xf64>
   return %0 : tensor<4x1xf64>
 }
+
+// -----
+
+// Totals of groups of channels: vectors along all channels, whose totals are joined on the stack.
+// CHECK-LABEL: @main(
+// CHECK: "flow.executable"
+// CHECK: %[[P:.*]] = tensor.empty() : tensor<48xf32>
+// CHECK: scf.for
+// CHECK: vector.transfer_read {{.*}} vector<32xf32>
+// CHECK: vector.transfer_write {{.*}} tensor<48xf32>
+// CHECK: tensor.expand_shape {{.*}} tensor<48xf32> into tensor<8x6xf32>
+// CHECK: vector.reduction <add>
+// CHECK: %[[T:.*]] = tensor.collapse_shape {{.*}} tensor<8x6xf32> into tensor<48xf32>
+// CHECK: vector.transfer_read %[[T]]
+// CHECK: arith.subf
+// CHECK-NOT: linalg
+func.func @groups(%x: tensor<2x40x8x6xf32>) -> tensor<2x40x8x6xf32> {
+  %0 = "migraphx.fused_reduce"(%x) ({
+  ^bb0(%a: tensor<2x40x8x6xf32>):
+    %1 = "migraphx.reduce_sum"(%a) {axes = array<i64: 1, 3>} : (tensor<2x40x8x6xf32>) -> tensor<2x1x8x1xf32>
+    %2 = "migraphx.multibroadcast"(%1) {out_lens = array<i64: 2, 40, 8, 6>} : (tensor<2x1x8x1xf32>) -> tensor<2x40x8x6xf32>
+    %3 = "migraphx.sub"(%a, %2) : (tensor<2x40x8x6xf32>, tensor<2x40x8x6xf32>) -> tensor<2x40x8x6xf32>
+    "migraphx.yield"(%3) : (tensor<2x40x8x6xf32>) -> ()
+  }) {axes = array<i64: 1, 3>} : (tensor<2x40x8x6xf32>) -> tensor<2x40x8x6xf32>
+  return %0 : tensor<2x40x8x6xf32>
+}

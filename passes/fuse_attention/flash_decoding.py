@@ -17,7 +17,7 @@ from mgx_mlir.passes.analysis.access_maps import Unreadable
 from mgx_mlir.passes.analysis.attention_form import DECODING, TAGS, AttentionForm, attention_form
 from mgx_mlir.passes.analysis.constants import splat
 from mgx_mlir.passes.analysis.kernel_ops import Known, copy_op, copy_ops, make_kernel
-from mgx_mlir.passes.layout_convolution import rebuild
+from mgx_mlir.passes.analysis.rebuild import rebuild
 from mgx_mlir.rewrite.pattern import Replacement, Rewriter, no_match, pattern
 
 

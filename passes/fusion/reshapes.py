@@ -12,7 +12,7 @@ from mgx_mlir.dialects.migraphx.views import ReshapeOp
 from mgx_mlir.passes.analysis.access_maps import Unreadable, grouped
 from mgx_mlir.passes.analysis.constants import is_constant, splat
 from mgx_mlir.passes.analysis.kernel_ops import in_kernel
-from mgx_mlir.passes.layout_convolution import rebuild
+from mgx_mlir.passes.analysis.rebuild import rebuild
 from mgx_mlir.passes.simplify_reshapes import find_nested_shape_transforms, find_nop_reshapes
 from mgx_mlir.rewrite.pattern import (
     Pattern,

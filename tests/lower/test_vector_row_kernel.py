@@ -149,6 +149,23 @@ class Rows(Programs):
             arrays[0] = (arrays[0] * 4).astype(arrays[0].dtype)
         self.case(f"norm {axes}", build, want, arrays, dtype)
 
+    def groups_of_lanes(
+        self, dtype: str, dims: tuple[int, ...], axes: Axes, gamma: np.ndarray
+    ) -> None:
+        """A norm between the extremes that a first pass found, scaled for each channel."""
+
+        def build(b: Any, x: Any, g: Any) -> Any:
+            d = b.sub(x, b.op("reduce_min", x, axes=list(axes)))
+            v = b.op("reduce_mean", b.mul(d, d), axes=list(axes))
+            return b.mul(b.mul(d, b.rsqrt(b.add(v, 1e-3))), g)
+
+        def want(x: np.ndarray, g: np.ndarray) -> np.ndarray:
+            d = x - x.min(axes, keepdims=True)
+            return d / np.sqrt((d * d).mean(axes, keepdims=True) + 1e-3) * g
+
+        arrays = [self.draw(dtype, *dims), gamma.astype(TYPES[dtype])]
+        self.case(f"groups {axes}", build, want, arrays, dtype)
+
     def rms(self, dims: tuple[int, ...]) -> None:
         def build(b: Any, x: Any, g: Any) -> Any:
             m = b.op("reduce_mean", b.mul(x, x), axes=[-1])
@@ -221,6 +238,20 @@ def test_long_rows() -> None:
     rows.check(terms=4)
 
 
+@pytest.mark.parametrize(("seed", "threads", "arch"), [(6, 1, "host"), (7, 2, "haswell")])
+def test_groups_of_lanes(seed: int, threads: int, arch: str) -> None:
+    """Totals over places and the channels of each group: {N, places, groups, channels of one}."""
+    rows = Rows(seed)
+    for groups, each in [(32, 2), (32, 10), (3, 5), (2, 128), (5, 1), (4, 17), (2, 200), (16, 64)]:
+        places, n = rows.random.choice([2, 9, 50]), rows.random.randint(1, 3)
+        dims, axes = (n, places, groups, each), (1, 3)
+        gamma = rows.draw("f32", 1, 1, groups, each)
+        for dtype in ("f32", rows.random.choice(["f16", "bf16"])):
+            rows.groups_of_lanes(dtype, dims, axes, gamma)
+    rows.groups_of_lanes("f32", (2, 3, 4, 6, 3), (1, 2, 4), rows.draw("f32", 1, 1, 1, 6, 3))
+    rows.check(threads, arch=arch)
+
+
 def test_nan_and_infinity() -> None:
     """A NaN wins in extremes and spreads over its row only, as in onnxruntime's softmax."""
     rows = Rows(5)
@@ -279,3 +310,38 @@ def test_a_costly_value_that_three_passes_read(dims: tuple[int | str, ...]) -> N
     wants = ort.InferenceSession(data, providers=["CPUExecutionProvider"]).run(None, {"x": x})
     for got, want in zip(program.run({"x": x}), wants, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=3e-6)
+
+
+def test_group_norms_between_convolutions_are_one_kernel_each() -> None:
+    """With their activation, and without a copy of an image; all dims open."""
+    draw = np.random.default_rng(1).standard_normal
+    weights: dict[str, np.ndarray] = {"w0": draw((24, 3, 3, 3))}
+    nodes = [helper.make_node("Conv", ["x", "w0"], ["c0"], pads=[1] * 4)]
+    for i, groups in enumerate((8, 1, 24)):
+        weights |= {f"s{i}": draw(24), f"b{i}": draw(24), f"w{i + 1}": draw((24, 24, 3, 3)) / 9}
+        nodes += [
+            helper.make_node("GroupNormalization", [f"c{i}", f"s{i}", f"b{i}"], [f"n{i}"],
+                             num_groups=groups),
+            helper.make_node("Sigmoid", [f"n{i}"], [f"g{i}"]),
+            helper.make_node("Mul", [f"n{i}", f"g{i}"], [f"a{i}"]),
+            helper.make_node("Conv", [f"a{i}", f"w{i + 1}"], [f"c{i + 1}"], pads=[1] * 4),
+        ]  # fmt: skip
+    ends = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", channels, "h", "w"])
+        for name, channels in (("x", 3), ("c3", 24))
+    ]
+    held = [numpy_helper.from_array(v.astype(np.float32), k) for k, v in weights.items()]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], held)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    data = model.SerializeToString()
+    program = mgx_mlir.compile(data, "cpu", cache=False)
+    names = [k.name for k in program.kernels]
+    assert sum("reduce_mean" in name and "sigmoid" in name for name in names) == 3
+    assert len(names) == 3 + 4 + 1, names  # the last result is copied into the order asked for
+    session = ort.InferenceSession(data, providers=["CPUExecutionProvider"])
+    for n, h, w in ((1, 1, 1), (2, 7, 5), (1, 20, 33)):
+        x = (draw((n, 3, h, w)) * 3 + 5).astype(np.float32)
+        want = np.asarray(session.run(None, {"x": x})[0])
+        np.testing.assert_allclose(
+            program.run({"x": x})[0], want, rtol=0, atol=1e-5 * abs(want).max()
+        )

@@ -29,6 +29,7 @@ from mgx_mlir.passes.lower.cpu import (
     dot_kernel,
     elementwise,
     gathering,
+    group_rows,
     places,
     pooling_kernel,
     prefix_scan,
@@ -78,7 +79,10 @@ def _rows(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.Value
     isa = isa_of(e.options.arch)
     if isa is None or not is_a(op, FusedReduce):
         return None
-    return row_kernel.lower(e, op, body, isa)
+    form = row_kernel.form_of(e, op, body)
+    if form is None:
+        return None
+    return (group_rows.plan_of(e, form, isa) or row_kernel.Plan(e, form, isa)).run()
 
 
 def lower_op(

@@ -25,7 +25,15 @@ from mgx_mlir.passes.lower.cpu.accumulators import Accumulator
 from mgx_mlir.passes.lower.cpu.axis_view import GROUP_ELEMENTS, UNKNOWN
 from mgx_mlir.passes.lower.cpu.elements import StoredScalars, narrow, widen
 from mgx_mlir.passes.lower.cpu.isa import Isa
-from mgx_mlir.passes.lower.cpu.row_form import Refused, RowForm, Step, Total, is_costly, parts
+from mgx_mlir.passes.lower.cpu.row_form import (
+    AxisGroup,
+    Refused,
+    RowForm,
+    Step,
+    Total,
+    is_costly,
+    parts,
+)
 from mgx_mlir.passes.lower.cpu.workgroup_builder import (
     SCRATCH_BYTES,
     Index,
@@ -41,15 +49,14 @@ from mgx_mlir.passes.lower.scalar import widen as widen_scalar
 Carried = list[ir.Value]
 
 
-def lower(e: LoweringContext, op: ir.Operation, body: ir.Block, isa: Isa) -> list[ir.Value] | None:
-    """Lower a fused reduction as a row kernel; None where it is no such kernel."""
+def form_of(e: LoweringContext, op: ir.Operation, body: ir.Block) -> RowForm | None:
+    """Return the form of a fused reduction; None where it is no such kernel."""
     if not is_a(op, FusedReduce):
         return None
     try:
-        form = row_form.row_form(e, body, op.opview.axes)
+        return row_form.row_form(e, body, op.opview.axes)
     except Refused:
         return None
-    return _Plan(e, form, isa).run()
 
 
 @dataclass(frozen=True)
@@ -71,11 +78,15 @@ class _Kept:
     scratch: tuple[int, ...] = ()
 
 
-class _Plan:
+class Plan:
     """Sizes of a kernel, and its dispatch."""
 
-    def __init__(self, e: LoweringContext, form: RowForm, isa: Isa) -> None:
-        self.e, self.form, self.groups = e, form, form.groups
+    joined = 1  # neighbouring lanes whose totals are one
+
+    def __init__(
+        self, e: LoweringContext, form: RowForm, isa: Isa, groups: list[AxisGroup] | None = None
+    ) -> None:
+        self.e, self.form, self.groups = e, form, groups or form.groups
         self.lane = len(self.groups) - 1
         self.across = self.groups[self.lane].reduced  # a total is made across the lanes
         self.outer = [i for i, g in enumerate(self.groups[:-1]) if not g.reduced]
@@ -86,7 +97,7 @@ class _Plan:
         only = not self.across and len(form.levels) == 1
         only = only and not any(full for _, _, full in form.results)
         self.wide = isa.lanes * (8 if only else 4)
-        extent = form.lane.extent
+        extent = self.groups[self.lane].extent
         if isinstance(extent, int):
             while self.wide > self.narrow and self.wide > extent:
                 self.wide //= 2
@@ -196,6 +207,9 @@ class _Plan:
 
     # ---- the dispatch ------------------------------------------------------------------------
 
+    def workgroup(self, k: WorkgroupBuilder, grid: Sequence[int]) -> Workgroup:
+        return Workgroup(self, k, grid)
+
     def result_groups(self, *, full: bool) -> list[int]:
         return [i for i, g in enumerate(self.groups) if full or not g.reduced]
 
@@ -211,7 +225,7 @@ class _Plan:
             [i.tensor for i in self.inputs.values()],
             wanted,
             grid,
-            lambda k: _Workgroup(self, k, grid_groups).run(),
+            lambda k: self.workgroup(k, grid_groups).run(),
             [g.extent for g in self.groups],
         )
         out: list[ir.Value] = []
@@ -223,7 +237,7 @@ class _Plan:
 
 
 @dataclass
-class _Site:
+class Site:
     """Where values are made: the index of each group, in the tensors and in the tile.
 
     lanes: 0 for one element. left: elements up to the end of a masked vector.
@@ -239,10 +253,10 @@ class _Site:
     )
 
 
-class _Workgroup:
+class Workgroup:
     """Builds the body of a work-group."""
 
-    def __init__(self, plan: _Plan, k: WorkgroupBuilder, grid: Sequence[int]) -> None:
+    def __init__(self, plan: Plan, k: WorkgroupBuilder, grid: Sequence[int]) -> None:
         self.plan, self.k, self.form = plan, k, plan.form
         self.inputs = dict(zip(plan.inputs, k.inputs, strict=True))
         self.extent = [k.inner(g.extent) for g in plan.groups]
@@ -279,13 +293,13 @@ class _Workgroup:
             )
         at = {i: k.add(self.start[i], j) for i, j in local.items()}
         if plan.across:
-            return _Rows(self, _Site(at, local, 0)).run(carried)
+            return Rows(self, Site(at, local, 0)).run(carried)
 
         def block(j: Index, lanes: int, masked: bool, c: Carried) -> Carried:
             here = {**at, plan.lane: k.add(self.start[plan.lane], j)}
             left = k.sub(self.size[plan.lane], j)
-            site = _Site(here, {**local, plan.lane: j}, lanes, masked, left)
-            return _Rows(self, site).run(c)
+            site = Site(here, {**local, plan.lane: j}, lanes, masked, left)
+            return Rows(self, site).run(c)
 
         return self.sweep(self.size[plan.lane], carried, block)
 
@@ -318,10 +332,10 @@ class _Workgroup:
         return k.along(rest, narrow, carried, rest_of)
 
 
-class _Rows:
+class Rows:
     """Builds the passes over one row, or over as many neighbouring rows as a vector has lanes."""
 
-    def __init__(self, group: _Workgroup, row: _Site) -> None:
+    def __init__(self, group: Workgroup, row: Site) -> None:
         self.group, self.plan, self.k, self.form = group, group.plan, group.k, group.form
         self.row = row
         self.totals: dict[int, TypedScalar] = {}
@@ -337,7 +351,7 @@ class _Rows:
     def elements(
         self,
         carried: Carried,
-        body: Callable[[_Site, Carried], Sequence[ir.Value]],
+        body: Callable[[Site, Carried], Sequence[ir.Value]],
         sites: dict[int, Index] | None = None,
         left: Sequence[int] | None = None,
     ) -> Carried:
@@ -354,12 +368,12 @@ class _Rows:
         row, lane = self.row, self.plan.lane
         at, local = {**row.at, **here}, {**row.local, **here}
         if not self.plan.across:
-            return list(body(_Site(at, local, row.lanes, row.masked, row.left), carried))
+            return list(body(Site(at, local, row.lanes, row.masked, row.left), carried))
         count = self.group.extent[lane]
 
         def some(j: Index, lanes: int, masked: bool, c: Carried) -> Sequence[ir.Value]:
             left = self.k.sub(count, j)
-            site = _Site({**at, lane: j}, {**local, lane: j}, lanes, masked, left)
+            site = Site({**at, lane: j}, {**local, lane: j}, lanes, masked, left)
             return body(site, c)
 
         return self.group.sweep(count, carried, some)
@@ -374,7 +388,7 @@ class _Rows:
         accumulators = [Accumulator(self.k, t.how, computed(t.source.type.dtype)) for t in level]
         start = [v for a in accumulators for w in widths for v in a.start(w)]
 
-        def one(site: _Site, c: Carried) -> Carried:
+        def one(site: Site, c: Carried) -> Carried:
             held, tiles = list(c[: len(start)]), list(c[len(start) :])
             self.tiles = tiles  # what an earlier pass kept is read from what comes in here
             position = 0
@@ -409,7 +423,7 @@ class _Rows:
 
     def divided(self, x: TypedScalar) -> TypedScalar:
         """Return a sum over how many it is of."""
-        k, count = self.k, 1
+        k, count = self.k, cast(Index, self.plan.joined)
         for g, extent in zip(self.plan.groups, self.group.extent, strict=True):
             if g.reduced:
                 count = k.mul(count, extent)
@@ -442,7 +456,7 @@ class _Rows:
         if not wanted:
             return tiles
 
-        def one(site: _Site, c: Carried) -> Carried:
+        def one(site: Site, c: Carried) -> Carried:
             c = list(c)
             self.tiles = c
             values = [self.stored(self.value(x, root, site), t.dtype, site) for _, x, t in wanted]
@@ -455,7 +469,7 @@ class _Rows:
 
     # ---- what is kept between passes ---------------------------------------------------------
 
-    def keep(self, n: int, site: _Site, tiles: Carried) -> Carried:
+    def keep(self, n: int, site: Site, tiles: Carried) -> Carried:
         """Write the kept value where this pass has made it."""
         self.tiles = tiles
         kept = self.plan.kept
@@ -471,7 +485,7 @@ class _Rows:
         self.tiles = tiles
         return tiles
 
-    def kept_place(self, site: _Site) -> tuple[int, list[Index]]:
+    def kept_place(self, site: Site) -> tuple[int, list[Index]]:
         kept, plan = self.plan.kept, self.plan
         assert kept is not None
         if kept.tile is not None:
@@ -484,11 +498,11 @@ class _Rows:
     def scalars(self, first: DType, out: DType, lanes: int) -> ArithScalars:
         return StoredScalars(self.k, lanes, first, out) if lanes else ArithScalars(first, out)
 
-    def mask(self, site: _Site) -> ir.Value:
+    def mask(self, site: Site) -> ir.Value:
         kind = ir.VectorType.get([site.lanes], ir.IntegerType.get_signless(1))
         return vector.CreateMaskOp(kind, [self.k.index(site.left)]).result
 
-    def stored(self, x: TypedScalar, dtype: DType, site: _Site) -> ir.Value:
+    def stored(self, x: TypedScalar, dtype: DType, site: Site) -> ir.Value:
         if site.lanes:
             return narrow(self.k, x, dtype, site.lanes).value
         return narrow_scalar(x, dtype).value
@@ -510,7 +524,7 @@ class _Rows:
     def row_value(self, x: Expr, m: DimMap) -> TypedScalar:
         return self.value(x, self.form.normal(m), self.row)
 
-    def value(self, x: Expr, m: DimMap, site: _Site) -> TypedScalar:
+    def value(self, x: Expr, m: DimMap, site: Site) -> TypedScalar:
         """Return the value of an expression, read through a map, at a site."""
         m = self.form.normal(m)
         key = (id(x), m)
@@ -518,7 +532,7 @@ class _Rows:
             site.memo[key] = self.made(x, m, site)
         return site.memo[key]
 
-    def made(self, x: Expr, m: DimMap, site: _Site) -> TypedScalar:
+    def made(self, x: Expr, m: DimMap, site: Site) -> TypedScalar:
         k, kept = self.k, self.plan.kept
         if isinstance(x, Splat):
             dtype = computed(x.type.dtype)
@@ -557,7 +571,7 @@ class _Rows:
             return x
         return TypedScalar(self.k.broadcast(x.value, lanes), x.dtype)
 
-    def read(self, x: Leaf, m: DimMap, site: _Site) -> TypedScalar:
+    def read(self, x: Leaf, m: DimMap, site: Site) -> TypedScalar:
         k, source = self.k, self.plan.inputs[(x.value, m)]
         held = self.group.inputs[(x.value, m)]
         at = [site.at[i] for i in source.groups]

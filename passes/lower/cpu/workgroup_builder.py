@@ -218,6 +218,11 @@ class WorkgroupBuilder(IndexBuilder):
 
     # ---- vectors -----------------------------------------------------------------------------
 
+    def expand(self, source: ir.Value, dims: Sequence[int]) -> ir.Value:
+        """Return a tensor of one dim with static dims of the same number of elements."""
+        kind = ir.RankedTensorType.get(list(dims), ir.RankedTensorType(source.type).element_type)
+        return tensor.ExpandShapeOp(kind, source, [list(range(len(dims)))], [], list(dims)).result
+
     def broadcast(self, scalar: ir.Value, lanes: int) -> ir.Value:
         """Build a vector with a scalar in each lane."""
         kind = ir.VectorType.get([lanes], scalar.type)

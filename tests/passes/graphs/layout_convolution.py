@@ -2,7 +2,7 @@
 
 from pattern_graphs import case
 
-from mgx_mlir.passes.layout_convolution import to_first
+from mgx_mlir.passes.analysis.channels_last import to_first
 
 
 def image(g, rank=None, channels=None):
@@ -168,3 +168,79 @@ def find_pad_layout(g):
     if mode == "reflect":  # which needs something to reflect
         pads = [p * (d > 1) for p, d in zip(pads, g.b.dims(x) * 2, strict=True)]
     return g.b.op("pad", x, mode=mode, pads=pads, value=g.pick(0.0, -1.5))
+
+
+def normalised(g, b, x, axes):
+    """Return x less its mean, over its deviation."""
+    d = b.sub(x, b.multibroadcast(b.reduce_mean(x, axes=axes), b.dims(x)))
+    v = b.reduce_mean(b.mul(d, d), axes=axes)
+    scale = b.rsqrt(b.add(v, b.multibroadcast(b.literal(g.pick(1e-5, 0.1), b.dtype(v)), b.dims(v))))
+    return b.mul(d, b.multibroadcast(scale, b.dims(x)))
+
+
+@case("find_group_norm_layout", rtol=1e-5, fires=0.5, options={"groups": True})
+def find_group_norm_layout(g):
+    """{N,G,rest}, {N,G,C/G,rest} and with all places; scales within; means, sums, extremes."""
+    b, each, groups = g.b, g.random.randint(1, 3), g.random.randint(1, 4)
+    x = image(g, g.pick(3, 4, 4, 5), each * groups)
+    dims = b.dims(x)
+    if dims[1] != each * groups:  # a near miss of image()
+        each, groups = 1, dims[1]
+    places = dims[2:]
+    flat = 1
+    for d in places:
+        flat *= d
+    inner = g.pick(
+        (dims[0], groups, each * flat), (dims[0], groups, each, flat),
+        (dims[0], groups, each, *places),
+    )  # fmt: skip
+    if g.coin(0.1):  # a near miss: groups of another kind
+        inner = (dims[0], groups * each, flat)
+    y = b.reshape(x, dims=inner)
+    axes = list(range(2, len(inner)))
+    if g.coin(0.1):
+        axes = axes[-1:]
+    if g.coin(0.7):
+        y = normalised(g, b, y, axes)
+    else:
+        r = g.b.op(g.pick("reduce_sum", "reduce_max"), y, axes=axes)
+        y = b.sub(b.multibroadcast(r, inner), y)
+    if g.coin(0.3):  # one number for each group
+        y = b.mul(y, b.multibroadcast(g.constant((groups, *[1] * (len(inner) - 2))), inner))
+    if g.coin(0.3):
+        y = b.mul(y, b.op("broadcast", g.constant((inner[1],)), axis=1, out_lens=inner))
+    if g.coin(0.3) and len(inner) > 3:  # for each channel
+        y = b.add(
+            y, b.multibroadcast(g.constant((1, groups, each, *[1] * (len(inner) - 3))), inner)
+        )
+    if g.coin(0.3):  # for each channel, joined with the places
+        scale = b.op("broadcast", g.constant((dims[1],)), axis=1, out_lens=dims)
+        y = b.mul(y, b.reshape(scale, dims=inner))
+    if g.coin(0.2):
+        y = b.add(y, g.argument(inner))  # a near miss: of each element
+    return b.reshape(y, dims=dims)
+
+
+@case("find_group_pointwise_layout", rtol=1e-5, fires=0.5, options={"groups": True})
+def find_group_pointwise_layout(g):
+    """An activation, numbers of channels, two such norms; a near miss has each element."""
+    b, n, each, groups = g.b, g.random.randint(1, 2), g.random.randint(1, 3), g.random.randint(1, 4)
+    places = g.dims(g.pick(1, 2, 2), low=2, high=4)
+    full, dims = (n, *places, groups, each), (n, *places, groups * each)
+    rank = len(full)
+    axes = [*range(1, rank - 2), rank - 1]
+    if g.coin(0.1):
+        axes = [rank - 2, rank - 1]
+    y = b.reshape(normalised(g, b, g.argument(full), axes), dims=dims)
+    how = g.random.randint(0, 4)
+    if how == 0:
+        return b.mul(y, b.sigmoid(y))
+    if how == 1:
+        return b.mul(
+            b.relu(y), b.op("broadcast", g.constant(dims[-1:]), axis=rank - 2, out_lens=dims)
+        )
+    if how == 2:
+        return b.add(y, b.multibroadcast(g.argument((n, *[1] * len(places), dims[-1])), dims))
+    if how == 3:
+        return b.add(y, b.reshape(normalised(g, b, g.argument(full), axes), dims=dims))
+    return b.add(y, g.argument(dims))
