@@ -92,3 +92,38 @@ func.func @dynamic(%x: tensor<?x3xf32>) -> tensor<?x1x3xf32> {
   %o = "migraphx.neg"(%r) : (tensor<?x1x3xf32>) -> tensor<?x1x3xf32>
   return %o : tensor<?x1x3xf32>
 }
+
+// -----
+
+// A value that two read, one of them the other's result: x * sigmoid(x).
+// CHECK-LABEL: @gate
+// CHECK-NEXT: %[[K:.*]] = "migraphx.pointwise"(%arg0)
+// CHECK: migraphx.relu
+// CHECK-NEXT: migraphx.sigmoid
+// CHECK-NEXT: migraphx.mul
+// CHECK: "migraphx.reshape"(%[[K]]) {{.*}} -> tensor<6xf32>
+// CHECK-NEXT: return
+func.func @gate(%x: tensor<2x3xf32>) -> tensor<6xf32> {
+  %a = "migraphx.relu"(%x) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  %r = "migraphx.reshape"(%a) {dims = array<i64: 6>} : (tensor<2x3xf32>) -> tensor<6xf32>
+  %s = "migraphx.sigmoid"(%r) : (tensor<6xf32>) -> tensor<6xf32>
+  %y = "migraphx.mul"(%r, %s) : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xf32>
+  return %y : tensor<6xf32>
+}
+
+// -----
+
+// A near miss: one of the two reads another op's result too, and would stay behind alone.
+// CHECK-LABEL: @one_stays
+// CHECK: migraphx.relu
+// CHECK: "migraphx.reshape"({{.*}}) {{.*}} -> tensor<6x1xf32>
+// CHECK: migraphx.sigmoid
+func.func @one_stays(%x: tensor<2x3xf32>, %m: tensor<6x4xf32>) -> tensor<6x1xf32> {
+  %a = "migraphx.relu"(%x) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  %r = "migraphx.reshape"(%a) {dims = array<i64: 6, 1>} : (tensor<2x3xf32>) -> tensor<6x1xf32>
+  %s = "migraphx.sigmoid"(%r) : (tensor<6x1xf32>) -> tensor<6x1xf32>
+  %d = "migraphx.reduce_sum"(%m) {axes = array<i64: 1>} : (tensor<6x4xf32>) -> tensor<6x1xf32>
+  %y = "migraphx.mul"(%r, %d) : (tensor<6x1xf32>, tensor<6x1xf32>) -> tensor<6x1xf32>
+  %z = "migraphx.mul"(%y, %s) : (tensor<6x1xf32>, tensor<6x1xf32>) -> tensor<6x1xf32>
+  return %z : tensor<6x1xf32>
+}

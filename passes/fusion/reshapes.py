@@ -23,18 +23,54 @@ from mgx_mlir.rewrite.pattern import (
     has_one_use,
     no_match,
     pattern,
+    users,
 )
 
 
 def _reshaped(v: ir.Value) -> ReshapeOp | None:
     """Return the reshape that makes `v` of a value that nothing else reads, static dims only."""
+    view = _static_reshape(v)
+    if view is None or not has_one_use(v):
+        return None
+    return view if has_one_use(view.operation.operands[0]) else None
+
+
+def _static_reshape(v: ir.Value) -> ReshapeOp | None:
     view = defined_by(v, ReshapeOp)
-    if view is None or len(view.operation.operands) != 1 or not has_one_use(v):
+    if view is None or len(view.operation.operands) != 1:
         return None
     source = view.operation.operands[0]
-    if not TensorType.of(v).is_static or not TensorType.of(source).is_static:
+    static = TensorType.of(v).is_static and TensorType.of(source).is_static
+    return view if static else None
+
+
+def _movable(v: ir.Value) -> ReshapeOp | None:
+    """Return the reshape that makes `v`, whose readers can all be ahead of it: x * sigmoid(x).
+
+    They are pointwise, and read nothing but each other, it, and what has its source's dims for
+    nothing.
+    """
+    view = _static_reshape(v)
+    if view is None or not is_a(view.operation.operands[0].owner, Pointwise):
         return None
-    return view if has_one_use(source) else None
+    source = view.operation.operands[0]
+    dims, readers = TensorType.of(source).dims, users(v)
+    if any(u != view.operation and not is_a(u, Pointwise) for u in users(source)):
+        return None
+    for u in readers:
+        if not is_a(u, Pointwise) or len(u.results) != 1:
+            return None
+        if not all(x == v or x.owner in readers or _is_free(x, dims) for x in u.operands):
+            return None
+    return view
+
+
+def _is_free(x: ir.Value, dims: tuple[int, ...]) -> bool:
+    """Return whether a value has other dims for nothing: a number, or a reshape of them."""
+    if splat(x) is not None or is_constant(x) or isinstance(x.owner, ir.Block):
+        return True
+    view = _static_reshape(x)
+    return view is not None and TensorType.of(view.operation.operands[0]).dims == dims
 
 
 @pattern(Pointwise)
@@ -43,18 +79,18 @@ def pointwise_reshape(op: Pointwise, rw: Rewriter) -> Replacement:
     if in_kernel(op.operation):
         return no_match("it is in a kernel")
     operands = list(op.operation.operands)
-    reshapes = ((i, view) for i, v in enumerate(operands) if (view := _reshaped(v)) is not None)
-    movable = ((i, view) for i, view in reshapes if is_a(view.operands[0].owner, Pointwise))
+    movable = ((i, view) for i, v in enumerate(operands) if (view := _movable(v)) is not None)
     at, view = next(movable, (0, None))
     if view is None or len(op.operation.results) != 1:
-        return no_match("no operand is a reshape of a pointwise op's result, read by it alone")
+        return no_match("no operand is a reshape of a pointwise op's result, whose readers can move")
     inner = TensorType.of(view.operation.operands[0]).dims
     out = TensorType.of(op.operation.results[0])
     if 0 in out.dims:
         return no_match("{} has no elements", out)
     moved: list[ir.Value] = []
     for i, v in enumerate(operands):
-        found = view.operation.operands[0] if i == at else _at_dims(rw, v, inner)
+        same = v == operands[at]
+        found = view.operation.operands[0] if same else _at_dims(rw, v, inner)
         if found is None:
             return no_match("operand {} comes from another op: its kernel would be cut off", i)
         moved.append(found)
@@ -67,7 +103,7 @@ def _at_dims(rw: Rewriter, v: ir.Value, dims: tuple[int, ...]) -> ir.Value | Non
     number = splat(v)
     if number is not None:
         return rw.multibroadcast(rw.literal(number, rw.dtype(v)), dims)
-    view = _reshaped(v)
+    view = _static_reshape(v)
     if view is not None and TensorType.of(view.operation.operands[0]).dims == dims:
         return view.operation.operands[0]
     if is_constant(v) or isinstance(v.owner, ir.Block):

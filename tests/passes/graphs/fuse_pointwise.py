@@ -165,9 +165,11 @@ def pointwise_reshape(g):
         else:
             y = b.op("reshape", x, dims=dims)
         y = g.maybe_used(y, 0.1)
-        other = g.pick("argument", "constant", "number", "reshape", "unary", "kernel", "itself")
+        other = g.pick("argument", "constant", "number", "reshape", "unary", "kernel", "itself", "gate")
         if other == "unary":
             x = d.unary(y)
+        elif other == "gate":
+            x = d.binary(y, d.unary(y))
         elif other == "itself":
             x = d.binary(y, y)
         elif other == "number":
