@@ -25,6 +25,7 @@ from mgx_mlir.frontends.helpers import (
     zeros,
 )
 from mgx_mlir.frontends.onnx.appended import appended, without
+from mgx_mlir.frontends.onnx.counters import counters
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.structures import (
@@ -75,6 +76,9 @@ def loop(
         return node.failed()
     count = b.literal(np.int64(2**63 - 1)) if trips is None else convert(b, trips, INT64)
     going = b.literal(np.bool_(True)) if cond is None else cond
+    conditional = cond is not None
+    if conditional and (counted := _counted(b, node, body, carried, count)) is not None:
+        count, conditional = counted, False  # the body's own condition says nothing more
     flags = [
         TensorType(t, (1,) * _rank(v)) for t, v in zip((INT64, BOOL), body.input, strict=False)
     ]
@@ -85,7 +89,7 @@ def loop(
     scanned: set[int] = set()
     listed = any(form != TENSOR for form in forms)
     if listed and (known := _known_trips(b, count, going)) * len(body.node) <= _UNROLLED:
-        return _unrolled(b, node, known, cond is not None, carried, body, flags)
+        return _unrolled(b, node, known, conditional, carried, body, flags)
     lists = [i for i, v in enumerate(carried) if isinstance(v, TensorList)]
     if grown := appended(body, lists):
         return _stacked(b, node, trips, cond, carried, body, grown, (count, going, flags))
@@ -105,7 +109,7 @@ def loop(
             wrong = min(states ^ strings)
             raise ModelError(f"carried value {wrong} is strings before or after the body, not both")
         scanned.update(i - 1 for i in made if i > len(forms))
-        if cond is None:
+        if not conditional:
             found[0] = again  # without a condition the body's own is not looked at
         for i, (form, v) in enumerate(zip(forms, found[1:], strict=False)):
             if form_of(v) != form:
@@ -123,6 +127,41 @@ def loop(
     return tuple(
         Texts(tensor_of(v), table) if i in strings | scanned else v for i, v in enumerate(made)
     )
+
+
+def _counted(
+    b: Builder, node: Node, body: onnx.GraphProto, carried: Sequence[Held], count: Value
+) -> Value | None:
+    """Return how often a loop runs that starts, where its condition is about counters alone."""
+
+    def whole(v: Held) -> Value | None:
+        if not isinstance(v, ir.Value):
+            return None
+        t = TensorType.of(v)
+        if t.dtype.is_float or t.dtype.is_bool or t.elements != 1:
+            return None
+        return b.reshape(convert(b, v, INT64), dims=list(b.dims(count)))
+
+    def known(name: str) -> int | None:
+        v = whole(node.value(name))
+        found = None if v is None else b.const(v)
+        return None if found is None else int(found.reshape(-1)[0])
+
+    for c in (found := counters(body, known)) or ():
+        if isinstance(c.bound, str):
+            bound = whole(node.value(c.bound))
+        elif c.bound_is_state:
+            bound = whole(carried[c.bound])
+        else:
+            bound = b.literal(np.full(b.dims(count), c.bound, np.int64))
+        start = None if c.state is None else whole(carried[c.state])
+        if bound is None or (start is None) != (c.state is None):
+            return None
+        left = bound if start is None else b.sub(bound, start)
+        # one iteration, and one more for each number behind it that is below the bound
+        more = b.max(b.add(left, int(c.inclusive) - c.first), 0)
+        count = b.min(count, b.add(more, 1))
+    return count if found else None
 
 
 def _stacked(

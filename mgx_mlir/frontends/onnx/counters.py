@@ -1,0 +1,154 @@
+"""Loops that count up to a bound: their condition says how many iterations there are.
+
+    while_loop(i, bound, ..): i' = i + 1; continue while i' < bound
+
+Frameworks write every loop so, and what knows the number of iterations ahead needs no look at a
+condition behind each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+import onnx.external_data_helper
+import onnx.numpy_helper
+
+_SAME = ("Identity", "Cast")  # of a counter: the same number
+
+
+@dataclass(frozen=True)
+class Counter:
+    """The loop goes on while a number is below, or at (`inclusive`), a bound.
+
+    The number is `first` behind the first iteration where it is the body's own count, else what
+    the carried value `state` was plus `first`; one more in each. The bound is a carried value that
+    stays, the name of an outer value, or a number.
+    """
+
+    state: int | None
+    first: int
+    bound: int | str
+    bound_is_state: bool
+    inclusive: bool
+
+
+def counters(
+    body: onnx.GraphProto, known: Callable[[str], int | None] = lambda name: None
+) -> list[Counter] | None:
+    """Return what all must go on for the body's condition to hold; None: it is no such loop.
+
+    known: gives the whole number that an outer value is, where that is known.
+    """
+    return _Body(body, known).conditions(body.output[0].name)
+
+
+class _Body:
+    def __init__(self, body: onnx.GraphProto, known: Callable[[str], int | None]) -> None:
+        self.known = known
+        self.made: dict[str, onnx.NodeProto] = {o: n for n in body.node for o in n.output if o}
+        self.held = {t.name: t for t in body.initializer}
+        self.inputs = {v.name: i for i, v in enumerate(body.input)}
+        self.outputs = [o.name for o in body.output]
+
+    def conditions(self, name: str) -> list[Counter] | None:
+        node = self.made.get(name)
+        if node is None:
+            # the condition as it came in: the loop goes on
+            return [] if self.inputs.get(name) == 1 else None
+        if node.op_type == "Identity":
+            return self.conditions(node.input[0])
+        if node.op_type == "And":
+            both = [self.conditions(x) for x in node.input]
+            return None if None in both else [c for found in both for c in found or ()]
+        if node.op_type in ("Less", "LessOrEqual"):
+            found = self.counter(*node.input, inclusive=node.op_type == "LessOrEqual")
+            return None if found is None else [found]
+        if node.op_type in ("Greater", "GreaterOrEqual"):
+            number, bound = reversed(node.input)
+            found = self.counter(number, bound, inclusive=node.op_type == "GreaterOrEqual")
+            return None if found is None else [found]
+        return None
+
+    def counter(self, number: str, bound: str, *, inclusive: bool) -> Counter | None:
+        counted = self.counted(self.source(number))
+        until = self.until(self.source(bound))
+        if counted is None or until is None:
+            return None
+        return Counter(*counted, *until, inclusive)
+
+    def source(self, name: str) -> str:
+        """Return what a number is a copy of, or an exact conversion."""
+        while (node := self.made.get(name)) is not None and node.op_type in _SAME:
+            if node.op_type == "Cast" and not _keeps_counts(node):
+                break
+            name = node.input[0]
+        return name
+
+    def counted(self, name: str) -> tuple[int | None, int] | None:
+        """Return the carried value, or None for the body's count, and what is added to it."""
+        step = self.added(name)
+        if step is None:
+            return None
+        start, number = step
+        at = self.inputs.get(start)
+        if at == 0:
+            return None, number
+        if at is None or at < 2 or at - 1 >= len(self.outputs):
+            return None
+        again = self.added(self.source(self.outputs[at - 1]))
+        if again != (start, 1):
+            return None  # it does not grow by one
+        return at - 2, number
+
+    def added(self, name: str) -> tuple[str, int] | None:
+        """Return the input of the body, and the known number, of which a value is the sum."""
+        node = self.made.get(name)
+        if node is None:
+            return (name, 0) if name in self.inputs else None
+        if node.op_type != "Add":
+            return None
+        for value, number in (node.input, reversed(node.input)):
+            known = self.number(self.source(number))
+            start = self.source(value)
+            if known is not None and start in self.inputs:
+                return start, known
+        return None
+
+    def number(self, name: str) -> int | None:
+        """Return a whole number that the body holds."""
+        tensor = self.held.get(name)
+        node = self.made.get(name)
+        if tensor is None and node is not None and node.op_type == "Constant":
+            tensor = next((a.t for a in node.attribute if a.name == "value"), None)
+        if tensor is None and node is None and name not in self.inputs:
+            return self.known(name)
+        if tensor is None or onnx.external_data_helper.uses_external_data(tensor):
+            return None
+        if int(np.prod(tensor.dims)) != 1:
+            return None
+        known = onnx.numpy_helper.to_array(tensor).reshape(-1)
+        return int(known[0]) if known.dtype.kind in "iuf" and known[0] == int(known[0]) else None
+
+    def until(self, name: str) -> tuple[int | str, bool] | None:
+        known = self.number(name)
+        if known is not None:
+            return known, False
+        at = self.inputs.get(name)
+        if at is None:
+            return None if name in self.made or name in self.held else (name, False)
+        if at < 2 or at - 1 >= len(self.outputs) or self.source(self.outputs[at - 1]) != name:
+            return None
+        return at - 2, True
+
+
+def _keeps_counts(node: onnx.NodeProto) -> bool:
+    """Return whether a conversion keeps numbers of iterations: to i32, i64, f32 or f64.
+
+    An f32 is exact up to 2^24, more iterations than a loop of such a model has.
+    """
+    to = next((a.i for a in node.attribute if a.name == "to"), 0)
+    kinds = onnx.TensorProto
+    return to in (kinds.INT32, kinds.INT64, kinds.FLOAT, kinds.DOUBLE)
