@@ -60,8 +60,9 @@ class _GroupPlan(Plan):
         whole = [n * each for n in range(1, self.count + 1) if self.count % n == 0]
         most = max(each, 2 * self.wide)
         fit = [n for n in whole if n <= most]
-        # whole vectors first, then long ones
-        out[self.lane] = max(fit, key=lambda n: (n % self.narrow == 0, n))
+        # whole vectors first, then something for a second thread, then long ones
+        channels = self.count * each
+        out[self.lane] = max(fit, key=lambda n: (n % self.narrow == 0, n < channels, n))
         return out
 
     def workgroup(self, k: WorkgroupBuilder, grid: Sequence[int]) -> Workgroup:
