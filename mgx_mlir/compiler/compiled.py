@@ -146,14 +146,13 @@ class CompiledProgram:
         given = inputs
         if type(given) is not dict or args or named:
             given = self._named(inputs, args, named)
-        found = self.run_known(given) if places is None else self._known_into(given, places)
+        call, numbers = None, given
+        if self.signature.takes_texts:
+            numbers, call = self.signature.numbered(given)
+        found = self.run_known(numbers) if places is None else self._known_into(numbers, places)
         if found is not None:
-            return found if self._plain else self.signature.stated(found)
-        call = None
+            return found if self._plain else self.signature.stated(found, call)
         try:
-            numbers: Mapping[str, object] = given
-            if self.signature.takes_texts:
-                numbers, call = self.signature.numbered(given)
             arrays = self.check_inputs(numbers)
         except NamesDisagree as e:
             if self.without_names is None:
@@ -440,7 +439,8 @@ class IreeProgram(CompiledProgram):
         if can_be_direct(module):
             if direct is None or direct.module is not module:
                 check = self.signature.value_check()
-                direct = self._direct = DirectCalls(module, self.input_names, check)
+                names = [p.name for p in self.signature.inputs]
+                direct = self._direct = DirectCalls(module, names, check)
             direct.add(known[1])
         return found
 

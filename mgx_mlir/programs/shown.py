@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.programs.texts import strings_at
+from mgx_mlir.programs.texts import shown_table, strings_at
 
 SHOWN = "migraphx.shown"  # result attribute: {ones: [axes], texts: [table]}
 
@@ -30,7 +31,11 @@ class Shown:
         """Return the array that a user sees."""
         if self.ones:
             found = found.squeeze(tuple(a for a in self.ones if found.shape[a] == 1))
-        return strings_at(self.texts, found) if self.texts else found
+        return strings_at(self._table, found) if self.texts else found
+
+    @cached_property
+    def _table(self) -> np.ndarray:
+        return shown_table(self.texts)
 
     def attribute(self) -> ir.Attribute:
         """Return what `shown_of` reads."""

@@ -29,7 +29,7 @@ from mgx_mlir.programs.program_ir import (
 )
 from mgx_mlir.programs.shown import Shown, shown_from_json, shown_of
 from mgx_mlir.programs.text_steps import TextStep, run_steps, sources, steps_of
-from mgx_mlir.programs.texts import TEXT, CallTexts, strings_at, texts_of
+from mgx_mlir.programs.texts import TEXT, CallTexts, shown_table, strings_at, texts_of
 
 # of each signed integer type
 _UNSIGNED = {np.dtype(f"i{n}"): np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
@@ -313,6 +313,14 @@ class Signature:
         return {s: i for i, s in enumerate(self.texts)}
 
     @cached_property
+    def _shown_texts(self) -> np.ndarray:
+        return shown_table(self.texts)
+
+    @cached_property
+    def _text_inputs(self) -> tuple[str, ...]:
+        return tuple(p.name for p in self.inputs if p.text)
+
+    @cached_property
     def takes_texts(self) -> bool:
         """Return whether an input is of strings, or made of such."""
         return bool(self.steps) or any(p.text for p in self.inputs)
@@ -322,14 +330,14 @@ class Signature:
 
         Raises RunError for what are no strings where strings are expected.
         """
-        call, found = CallTexts(self.texts, self._text_numbers), dict(given)
-        unmade = not self.made_ahead <= found.keys()
+        call, found = CallTexts(self._text_numbers, self._shown_texts), dict(given)
+        unmade = bool(self.steps) and not self.made_ahead <= found.keys()
         if unmade and self._sources <= found.keys():
             made = run_steps(self.steps, found)
             found.update((n, made[n]) for n in self.made_ahead)
-        for p in self.inputs:
-            if p.text and p.name in found:
-                found[p.name] = call.numbers(p.name, found[p.name])
+        for name in self._text_inputs:
+            if name in found:
+                found[name] = call.numbers(name, found[name])
         return found, call
 
     @cached_property
@@ -338,14 +346,14 @@ class Signature:
 
     def strings_for(self, drawn: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return inputs with strings for drawn numbers: those of the table, and two others."""
-        words = [*self.texts, "", "\N{SNOWMAN} none of the table"]
+        words = shown_table([*self.texts, "", "\N{SNOWMAN} none of the table"])
         found = {n: a for n, a in drawn.items() if n not in self.made_ahead}
         for p in self.inputs:
             if p.text and p.name in found:
-                found[p.name] = strings_at(words, found[p.name] % len(words))
+                found[p.name] = strings_at(words, found[p.name] % (words.size - 2))
         return found
 
-    @property
+    @cached_property
     def gives_plain_arrays(self) -> bool:
         """Return whether a user sees the outputs as the code makes them."""
         stated = any(p.element or p.shown or p.text for p in self.outputs)
@@ -358,13 +366,14 @@ class Signature:
         """
         if self.gives_plain_arrays:
             return list(outputs)
-        texts = call or CallTexts(self.texts, self._text_numbers)
-        found = self.grouped(
-            texts.strings(p.stated(a)) if p.text else p.stated(a)
-            for p, a in zip(self.outputs, outputs, strict=True)
-        )
+        texts = call or CallTexts(self._text_numbers, self._shown_texts)
+        found: list[Any] = []
+        for p, a in zip(self.outputs, outputs, strict=True):
+            shown = p.stated(a)
+            found.append(texts.strings(shown) if p.text else shown)
         if not self.output_groups:
             return found
+        found = self.grouped(found)
         return [g.mapped(v) for g, v in zip(self.output_groups, found, strict=True)]
 
     def grouped(self, outputs: Iterable[Any]) -> list[Any]:

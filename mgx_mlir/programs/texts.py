@@ -6,8 +6,8 @@ they get the numbers behind it, for that call, so that they equal each other and
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,10 +19,13 @@ TEXT = "migraphx.text"  # argument and result attribute: its elements are number
 
 
 class CallTexts:
-    """The strings of one call: those of the program's table, then those that only the call has."""
+    """The strings of one call: those of the program's table, then those that only the call has.
 
-    def __init__(self, table: Sequence[str], numbers: Mapping[str, int]) -> None:
-        self._table, self._numbers = table, numbers
+    numbers: the places of the table's strings. shown: the table as `shown_table` makes it.
+    """
+
+    def __init__(self, numbers: Mapping[str, int], shown: np.ndarray) -> None:
+        self._numbers, self._shown = numbers, shown
         self._added: dict[str, int] = {}
 
     def numbers(self, name: str, given: object) -> object:
@@ -30,39 +33,64 @@ class CallTexts:
 
         Raises RunError for what are neither strings nor numbers of the table.
         """
-        array = np.asarray(given) if hasattr(given, "__array__") else np.array(given, object)
-        if array.dtype == np.int64:
-            return array
-        if array.dtype.kind not in "OUT":
-            raise RunError(f"input '{name}' expected strings, got {array.dtype.name}")
-        flat = array.reshape(-1).tolist()
-        try:
-            known = map(self._numbers.get, flat, itertools.repeat(-1))
-            found = np.fromiter(known, np.int64, len(flat))
+        array: Any = given
+        if type(given) is not np.ndarray:
+            has_type = hasattr(given, "__array__")
+            array = np.asarray(given) if has_type else np.array(given, object)
+        kind = array.dtype
+        if kind.kind not in "OUT":
+            if kind == np.int64:
+                return array
+            raise RunError(f"input '{name}' expected strings, got {kind.name}")
+        flat, count = array.reshape(-1).tolist(), array.size
+        try:  # most calls have strings of the table alone
+            found = np.fromiter(map(self._numbers.__getitem__, flat), np.int64, count)
+        except KeyError:
+            found = self._with_new(name, flat)
         except TypeError:  # an element that is no string, and cannot be looked up
-            found = np.full(len(flat), -1)
-        for i in np.flatnonzero(found < 0).tolist():
-            found[i] = self._number(name, flat[i])
+            raise _not_text(name, flat) from None
         return found.reshape(array.shape)
 
-    def _number(self, name: str, text: object) -> int:
-        if not isinstance(text, str):
-            raise RunError(f"input '{name}' expected strings, got {type(text).__name__}")
-        known = self._numbers.get(text)
-        if known is None:
-            known = self._added.setdefault(text, len(self._table) + len(self._added))
-        return known
+    def _with_new(self, name: str, texts: list[Any]) -> np.ndarray:
+        """Return the numbers of strings; those that the table has not get the next ones."""
+        try:
+            found = list(map(self._numbers.get, texts))
+        except TypeError:
+            raise _not_text(name, texts) from None
+        added, first = self._added, self._shown.size - 2
+        for i, known in enumerate(found):
+            if known is None:
+                text = texts[i]
+                known = added.get(text)
+                if known is None:
+                    if not isinstance(text, str):
+                        raise _not_text(name, texts)
+                    known = added[text] = first + len(added)
+                found[i] = known
+        return np.array(found, np.int64)
 
     def strings(self, numbers: np.ndarray) -> np.ndarray:
         """Return the strings that have these numbers."""
-        return strings_at([*self._table, *self._added], numbers)
+        shown = self._shown
+        if self._added:
+            shown = shown_table([*shown[1:-1].tolist(), *self._added])
+        return strings_at(shown, numbers)
 
 
-def strings_at(table: Sequence[str], numbers: np.ndarray) -> np.ndarray:
-    """Return an array of the table's strings; "" where a number is none of the table."""
-    held = np.array([*table, ""], object)
-    known = (numbers >= 0) & (numbers < len(table))
-    return np.asarray(held[np.where(known, numbers, len(table))], object).reshape(numbers.shape)
+def _not_text(name: str, values: Iterable[Any]) -> RunError:
+    wrong = next(v for v in values if not isinstance(v, str))
+    return RunError(f"input '{name}' expected strings, got {type(wrong).__name__}")
+
+
+def shown_table(table: Sequence[str]) -> np.ndarray:
+    """Return a table of strings with "" at both ends, for numbers that are none of the table."""
+    return np.array(["", *table, ""], object)
+
+
+def strings_at(shown: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """Return strings by their numbers, of what `shown_table` made."""
+    # the largest number has no next one: it becomes the least, which is none of the table either
+    return np.asarray(shown.take(numbers + 1, mode="clip"), object).reshape(numbers.shape)
 
 
 def set_texts(function: ir.OpView, table: Iterable[str], inputs: Iterable[int]) -> None:

@@ -110,6 +110,24 @@ def test_strings_of_a_call_are_forgotten() -> None:
     assert program.signature.texts == ()
 
 
+def test_calls_like_earlier_ones() -> None:
+    """Calls of a size that came before, which are checked less, take and give the same strings."""
+    label = node("LabelEncoder", "x", "i_label", keys_strings=COLOURS, values_int64s=[7, 8, 9],
+                 default_int64=-5)  # fmt: skip
+    data = model([label, NODES[9], NODES[1]], ["i_label", "s_same", "b_inputs"])
+    program = mgx_mlir.compile(data, "cpu")
+    session = onnxruntime.InferenceSession(data)
+    rows = [["red", "blue"], ["new", "red"], ["other", "new"], ["other", "other"], ["café", ""]]
+    for x in rows * 2:
+        for z in (x, ["new", "red"], ["red", "blue"]):
+            given = {"x": np.array([x, z], object), "z": np.array([z, z], object)}
+            for got, want in zip(program.run(given), session.run(None, given), strict=True):
+                assert got.tolist() == want.tolist()
+    for wrong in ([1.0], None, 3):
+        with pytest.raises(RunError, match="input 'x' expected strings, got"):
+            program.run({**given, "x": np.array([["red", wrong], ["red", "new"]], object)})
+
+
 def test_what_is_no_string() -> None:
     program = mgx_mlir.compile(model([node("Identity", "x", "s_same")], ["s_same"]), "ref")
     z = np.array([["a", "b"]])
