@@ -121,7 +121,8 @@ def test_calls_like_earlier_ones() -> None:
     for x in rows * 2:
         for z in (x, ["new", "red"], ["red", "blue"]):
             given = {"x": np.array([x, z], object), "z": np.array([z, z], object)}
-            for got, want in zip(program.run(given), session.run(None, given), strict=True):
+            wanted: list[Any] = list(session.run(None, given))
+            for got, want in zip(program.run(given), wanted, strict=True):
                 assert got.tolist() == want.tolist()
     for wrong in ([1.0], None, 3):
         with pytest.raises(RunError, match="input 'x' expected strings, got"):
