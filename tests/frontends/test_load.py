@@ -278,6 +278,36 @@ def test_external_data_by_key(tmp_path: Path) -> None:
     assert np.array_equal(ran(found, np.zeros_like(BIG)), BIG)
 
 
+def test_external_data_of_several_files(tmp_path: Path) -> None:
+    """At odd offsets, in a folder below, without a length, empty at the very end."""
+    rng = np.random.default_rng(5)
+    arrays = {n: rng.standard_normal(d).astype(np.float32) for n, d in
+              {"a": (3, 5), "b": (2, 5), "c": (4, 5), "d": (0, 5)}.items()}  # fmt: skip
+    (tmp_path / "sub").mkdir()
+    raw = {n: a.tobytes() for n, a in arrays.items()}
+    (tmp_path / "one.bin").write_bytes(b"xyz" + raw["a"] + b"?" + raw["b"])
+    (tmp_path / "sub/two.bin").write_bytes(raw["c"])
+    places = {
+        "a": ("one.bin", 3, len(raw["a"])), "b": ("one.bin", 4 + len(raw["a"]), None),
+        "c": ("sub/two.bin", None, None), "d": ("sub/two.bin", len(raw["c"]), 0),
+    }  # fmt: skip
+    tensors: list[TensorProto] = []
+    for name, (location, offset, length) in places.items():
+        tensor = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=arrays[name].shape)
+        tensor.data_location = TensorProto.EXTERNAL
+        for key, value in (("location", location), ("offset", offset), ("length", length)):
+            if value is not None:
+                tensor.external_data.add(key=key, value=str(value))
+        tensors.append(tensor)
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, ["n", 5]) for n in "xy")
+    node = helper.make_node("Concat", ["x", *arrays], ["y"], axis=0)
+    graph = helper.make_graph([node], "g", [x], [y], tensors)
+    path = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    first = np.zeros((2, 5), np.float32)
+    assert np.array_equal(ran(parse_onnx(path), first), np.concatenate([first, *arrays.values()]))
+
+
 @pytest.mark.parametrize(
     "location", ["../w.bin", "/etc/passwd", "sub/../../w.bin", "link", "linked/w.bin"]
 )
