@@ -53,6 +53,8 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
         "dead_code_elimination",
         "eliminate_contiguous",
         "merge_steps",
+        # equal ops that make sizes, which get one name each
+        "eliminate_common_subexpression",
         # from here on open dims count as known
         "name_open_dims",
         "dead_code_elimination",
@@ -134,6 +136,8 @@ def gpu(o: PipelineOptions) -> tuple[str, ...]:
         "dead_code_elimination",
         "eliminate_contiguous",
         "merge_steps",
+        # equal ops that make sizes, which get one name each
+        "eliminate_common_subexpression",
         # from here on open dims count as known
         "name_open_dims",
         "dead_code_elimination",

@@ -152,6 +152,11 @@ class CompiledProgram:
         found = self.run_known(numbers) if places is None else self._known_into(numbers, places)
         if found is not None:
             return found if self._plain else self.signature.stated(found, call)
+        if self.without_names is not None and places is None:
+            # what it knows came here before, and its names disagreed
+            found = self.without_names.run_like_earlier(given)
+            if found is not None:
+                return found
         try:
             arrays = self.check_inputs(numbers)
         except NamesDisagree as e:
@@ -163,6 +168,16 @@ class CompiledProgram:
         return self._into(arrays, places)
 
     __call__ = run
+
+    def run_like_earlier(self, given: dict[str, Any]) -> list[Any] | None:
+        """Run on inputs that are like earlier ones, None where they are to be checked."""
+        call, numbers = None, given
+        if self.signature.takes_texts:
+            numbers, call = self.signature.numbered(given)
+        found = self.run_known(numbers)
+        if found is None:
+            return None
+        return found if self._plain else self.signature.stated(found, call)
 
     def _named(
         self, inputs: Any, args: tuple[object, ...], named: dict[str, object]

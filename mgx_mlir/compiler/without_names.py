@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mgx_mlir.core import forks
 from mgx_mlir.core.errors import MgxError, NamesDisagree, RunError
@@ -36,6 +36,11 @@ class WithoutNames:
                 names = tuple(dict.fromkeys([*self._names, *why.names]))
                 self._found, self._names = self._compiled(why, names), names
             return self._found
+
+    def run_like_earlier(self, given: dict[str, Any]) -> list[Any] | None:
+        """Run on inputs that are like earlier ones of the program, None where there are none."""
+        found = self._found
+        return None if found is None else found.run_like_earlier(given)
 
     def _compiled(self, why: NamesDisagree, names: Sequence[str]) -> CompiledProgram:
         listed = ", ".join(f"'{n}'" for n in names)

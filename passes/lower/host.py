@@ -217,6 +217,16 @@ def _reduce(op: ir.Operation, name: str, x: ElementArray, out: TensorType) -> El
     return result
 
 
+def read_elements(e: LoweringContext, v: ir.Value) -> ElementArray:
+    """Return the elements of a tensor of known dims, read from it."""
+    source, t = e.tensor(v), TensorType.of(v)
+    out = np.empty(t.dims, object)
+    for i in np.ndindex(t.dims):
+        element = tensor.ExtractOp(source, [e.index(n) for n in i]).result
+        out[i] = TypedScalar(element, t.dtype)
+    return out
+
+
 def tensor_of(e: LoweringContext, v: ir.Value, elements: ElementArray) -> ir.Value:
     """Return the tensor of followed elements: a vector first, and a bool as a fill.
 

@@ -29,6 +29,7 @@ from mgx_mlir.dialects.migraphx.control import Yield
 from mgx_mlir.dialects.migraphx.fused import FusedReduce
 from mgx_mlir.dialects.migraphx.literal import Literal
 from mgx_mlir.passes.analysis.kernel_ops import shape_ops
+from mgx_mlir.passes.analysis.told_sizes import told_sizes
 from mgx_mlir.passes.lower import alike, assertions, host, kernel_region, views
 from mgx_mlir.passes.lower.context import (
     PARAMETER_ELEMENTS,
@@ -85,6 +86,7 @@ class ModuleLowering(LoweringContext):
         self._loads: dict[str, list[ir.Value]] = {}  # what any function loaded
         self._codes = alike.Codes()
         self._scalars: set[ir.Value] = set()  # in kernels' bodies, but inputs of them
+        self._told: set[ir.Value] = set()  # tensors that the host reads, for sizes
 
     # ---- the module --------------------------------------------------------------------------
 
@@ -137,6 +139,9 @@ class ModuleLowering(LoweringContext):
             self.sizes = Sizes(self, main, self.entry, self._head)
             for old, new, t in zip(arguments, self.entry.arguments, ins, strict=True):
                 self.bind(old, Leaf(t, new))
+            self._told = told_sizes(entry_block(main))
+            for old in arguments:
+                self._tell(old)
             results = self.block(entry_block(main))
             returned = [self.refine(r, t) for r, t in zip(results, outs, strict=True)]
             func.ReturnOp(returned)
@@ -237,6 +242,13 @@ class ModuleLowering(LoweringContext):
         name = mnemonic(op) if body is None else kernel_name(body)
         with launched_for(f"{self._launching} {name}"):
             self._lowered(op)
+            for r in op.results:
+                self._tell(r)
+
+    def _tell(self, v: ir.Value) -> None:
+        """Read the elements of a tensor that sizes come from; it stays a tensor as well."""
+        if v in self._told and self.elements(v) is None:
+            self.bind(v, host.read_elements(self, v))
 
     def _lowered(self, op: ir.Operation) -> None:
         name = mnemonic(op)

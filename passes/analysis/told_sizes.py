@@ -1,0 +1,64 @@
+"""Small integer tensors that sizes come from: the host reads their elements once, where made.
+
+What leads from them to the sizes is computed on the host, as with what comes from dims, rather than
+by kernels of which the host waits for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import is_a, mnemonic
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.passes.analysis.control_flow import CONTROL, SCALARS, host_results, stays_on_host
+
+# the operands of ops that say how large results are
+_SIZES = {
+    "broadcast_with_dims": ("dims",),
+    "reshape": ("dims_tensor",),
+    "slice": ("input_starts", "input_ends"),
+    "topk": ("count",),
+    "allocate": ("dims",),
+    "resize": ("target",),
+    "dynamic_range": ("start", "limit", "delta"),
+}
+_TYPES = (dtypes.INT32, dtypes.INT64)  # others have no arithmetic on the host
+
+
+def told_sizes(block: ir.Block, held: Iterable[ir.Value] = ()) -> set[ir.Value]:
+    """Return the values of a block that the host reads, since sizes come from them alone.
+
+    held: values from outside that are scalars of the host. Not among them are values that lead to
+    sizes through an op which works on tensors only: there its result is read.
+    """
+    host = set(held)
+    found: set[ir.Value] = set()
+    for view in block.operations:
+        op = view.operation
+        if is_a(op, CONTROL):
+            host |= host_results(op, host.__contains__)
+        elif stays_on_host(op, host.__contains__):
+            host.update(op.results)
+        for name in _SIZES.get(mnemonic(op), ()):
+            size = getattr(op.opview, name)
+            if size is not None:
+                found |= _sources(size, block, host) or set()
+    return found
+
+
+def _sources(v: ir.Value, block: ir.Block, host: set[ir.Value]) -> set[ir.Value] | None:
+    """Return what the host must read to know a value; None where that is not possible."""
+    if v in host:
+        return set()
+    t = TensorType.of(v)
+    if not t.is_known or not any(t.dtype is kind for kind in _TYPES):
+        return None
+    owner = v.owner
+    if not isinstance(owner, ir.Block) and stays_on_host(owner.operation, lambda _: True):
+        parts = [_sources(x, block, host) for x in owner.operation.operands]
+        if all(p is not None for p in parts):
+            return {s for p in parts for s in p or ()}
+    inside = owner == block if isinstance(owner, ir.Block) else owner.operation.block == block
+    return {v} if inside and t.elements <= SCALARS else None
