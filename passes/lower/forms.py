@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 Term = tuple["Atom", ...]  # a product, in the order of the atoms' numbers
@@ -26,14 +27,19 @@ class Atom:
     args: tuple[Any, ...]
     table: Atoms
 
-    @property
+    @cached_property
     def from_inputs(self) -> bool:
         """Whether the dims of the inputs say it all."""
         if self.kind in ("size", "integer"):
             return False
         return all(f.from_inputs for f in self.args if isinstance(f, Form))
 
-    @property
+    @cached_property
+    def weight(self) -> int:
+        """How many atoms a text of it has: those that it is made of, however often each is met."""
+        return 1 + sum(a.weight for f in self.args if isinstance(f, Form) for a in f.atoms)
+
+    @cached_property
     def is_extent(self) -> bool:
         """Whether it cannot be negative."""
         kind, args = self.kind, self.args
@@ -109,23 +115,24 @@ class Form:
         """Whether no run can make it negative: known, not a guess."""
         return all(n > 0 and all(a.is_extent for a in term) for term, n in self.terms.items())
 
+    def parts(self) -> Iterator[Atom]:
+        """Return the atoms that it depends on, at any depth, each once."""
+        seen: dict[Atom, None] = {}
+        waiting = [self]
+        while waiting:
+            for atom in waiting.pop().atoms:
+                if atom not in seen:
+                    seen[atom] = None
+                    waiting += [f for f in atom.args if isinstance(f, Form)]
+        return iter(seen)
+
     def values(self) -> Iterator[Any]:
         """Return the values that a run computes and that it depends on, at any depth."""
-        for atom in self.atoms:
-            if atom.kind in ("size", "integer"):
-                yield atom.args[0]
-            for f in atom.args:
-                if isinstance(f, Form):
-                    yield from f.values()
+        return (a.args[0] for a in self.parts() if a.kind in ("size", "integer"))
 
     def inputs(self) -> Iterator[Atom]:
         """Return the dims of inputs that it depends on, at any depth."""
-        for atom in self.atoms:
-            if atom.kind == "input":
-                yield atom
-            for f in atom.args:
-                if isinstance(f, Form):
-                    yield from f.inputs()
+        return (a for a in self.parts() if a.kind == "input")
 
     # ---- arithmetic --------------------------------------------------------------------------
 
@@ -266,6 +273,8 @@ def show(form: Form, names: Sequence[str]) -> str:
 
 
 def _show_atom(atom: Atom, names: Sequence[str]) -> str:
+    if atom.weight > _MOST_SHOWN:
+        return _COMPUTED
     if atom.kind == "input":
         return f"dim {atom.args[1]} of {names[atom.args[0]]}"
     if atom.kind in ("div", "floor", "rem"):
@@ -277,7 +286,9 @@ def _show_atom(atom: Atom, names: Sequence[str]) -> str:
         predicate, *forms = atom.args
         left, right, then, other = (show(f, names) for f in forms)
         return f"({then} if {left} {_SIGNS[predicate]} {right}, else {other})"
-    return "a size that is computed"
+    return _COMPUTED
 
 
+_COMPUTED = "a size that is computed"
+_MOST_SHOWN = 50  # atoms in a text that somebody reads
 _SIGNS = ("=", "!=", "<", "<=", ">", ">=")

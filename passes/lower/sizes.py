@@ -316,8 +316,11 @@ class Sizes:
         early = bool(forms) and all(f.from_inputs for f in forms)
         location = ir.Location.current
         with self._place([v for f in forms for v in f.values()], early=early):
+            made: dict[Atom, ir.Value] = {}
             each = [
-                arith.CmpIOp(_PREDICATES[predicate], self.value(a), self.value(b)).result
+                arith.CmpIOp(
+                    _PREDICATES[predicate], self.value(a, made), self.value(b, made)
+                ).result
                 for predicate, a, b in conditions
             ]
             if not each:
@@ -333,20 +336,26 @@ class Sizes:
             return self._places.first(place.block, values)
         return ir.InsertionPoint(self.head) if early else place
 
-    def value(self, form: Form) -> ir.Value:
-        """Return a form as an index value at the current insertion point."""
+    def value(self, form: Form, made: dict[Atom, ir.Value] | None = None) -> ir.Value:
+        """Return a form as an index value at the current insertion point.
+
+        made: the atoms that were made there; a form may read one many times.
+        """
         e = self.e
+        made = {} if made is None else made
         total: Extent = form.number
         for term, n in form.terms.items():
             if not term:
                 continue
             part: Extent = n
             for atom in term:
-                part = e.mul(part, self._value_of(atom))
+                if atom not in made:
+                    made[atom] = self._value_of(atom, made)
+                part = e.mul(part, made[atom])
             total = e.add(total, part)
         return e.index(total)
 
-    def _value_of(self, atom: Atom) -> ir.Value:
+    def _value_of(self, atom: Atom, made: dict[Atom, ir.Value]) -> ir.Value:
         kind, args = atom.kind, atom.args
         if kind == "input":
             at: int = args[0]
@@ -359,11 +368,11 @@ class Sizes:
             return value if value.type == index else arith.IndexCastOp(index, value).result
         if kind == "select":
             predicate, *forms = args
-            left, right, then, other = (self.value(f) for f in forms)
+            left, right, then, other = (self.value(f, made) for f in forms)
             return arith.SelectOp(arith.CmpIOp(predicate, left, right).result, then, other).result
         make = {"div": arith.DivSIOp, "floor": arith.FloorDivSIOp, "rem": arith.RemSIOp,
                 "max": arith.MaxSIOp, "min": arith.MinSIOp}[kind]  # fmt: skip
-        return make(*(self.value(f) for f in args)).result
+        return make(*(self.value(f, made) for f in args)).result
 
 
 _AS_CONDITION: dict[int, Callable[[Form, Form], Condition]] = {
