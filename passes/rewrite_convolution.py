@@ -17,6 +17,8 @@ from mgx_mlir.passes.analysis.channels_last import to_first, to_last
 from mgx_mlir.rewrite.passes import PatternPass
 from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, pattern
 
+_LAST = 2**63 - 1  # the end of a slice, wherever that is
+
 
 @dataclass(frozen=True)
 class _Phases:
@@ -81,8 +83,10 @@ def find_transposed_convolution(op: ConvolutionBackwards, rw: Rewriter) -> Repla
         return no_match("the weights are no constant")
     if x.rank not in (3, 4) or not x.dtype.is_float:
         return no_match("{} is no image of floats", x)
-    if DYN in (x.dims[1], *x.dims, *out.dims) or 0 in (*x.dims, *w.dims, *out.dims):
-        return no_match("{} has unknown dims, or no elements", x)
+    if x.dims[1] == DYN or 0 in (*x.dims, *w.dims, *out.dims):
+        return no_match("{} has unknown channels, or no elements", x)
+    if x.rank > 3 and DYN in (*x.dims, *out.dims):
+        return no_match("{} has several places along unknown dims", x)
     axes = _axes(op)
     if axes is None:
         return no_match("it has both strides and dilations")
@@ -97,18 +101,19 @@ def find_transposed_convolution(op: ConvolutionBackwards, rw: Rewriter) -> Repla
         channels_last=True,
     )  # fmt: skip
     if any(s > 1 for s in strides):
-        n, *counts, _ = TensorType.of(y).dims
+        # 0: as it is, in a place that the new dims have as well
+        n, *counts = (0 if d == DYN else d for d in TensorType.of(y).dims[:-1])
         y = rw.op("reshape", y, dims=[n, *counts, group, *strides, each])
         places = [i for a in range(spatial) for i in (1 + a, 2 + spatial + a)]
         y = rw.op("transpose", y, permutation=[0, *places, 1 + spatial, 2 + 2 * spatial])
-        wide = [c * s for c, s in zip(counts, strides, strict=True)]
+        wide = [c * s or -1 for c, s in zip(counts, strides, strict=True)]
         y = rw.op("reshape", y, dims=[n, *wide, group * each])
     for i, axis in enumerate(axes):
         if axis.first or axis.last:
             extent = out.dims[2 + i]
             y = rw.op(
                 "slice", y, axes=[1 + i], starts=[axis.first],
-                ends=[-axis.last if axis.last else extent + axis.first],
+                ends=[-axis.last or (_LAST if extent == DYN else extent + axis.first)],
             )  # fmt: skip
     return rw.op("transpose", y, permutation=to_first(x.rank))
 

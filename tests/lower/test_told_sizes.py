@@ -69,3 +69,26 @@ def test_values_of_an_input() -> None:
         given = {"x": np.arange(rows, dtype=np.int32)[:, None], "dims": np.array(wanted)}
         for got, want in zip(program.run(given), session.run(None, given), strict=True):
             np.testing.assert_array_equal(got, want)
+
+
+def test_transposed_convolutions_of_computed_lengths() -> None:
+    """Their results are computed a stride at a time, as those of known lengths."""
+    g = Graph(3)
+    x, ends = g.input("x", ["b", 8, "n"]), g.input("ends", ["k"], INT64)
+    end = g.op("ReduceMax", ends, g.ints(0), keepdims=1)
+    for i, (k, s, pads, dilation, group) in enumerate(
+        [(16, 8, [4, 4], 1, 1), (5, 3, [0, 1], 1, 2), (3, 1, [1, 0], 2, 1), (2, 3, [0, 0], 1, 4)]
+    ):
+        y = g.op("Slice", x, g.ints(0), end, g.ints(2))
+        y = g.op("ConvTranspose", y, g.weight(8, 2, k), g.vector(2 * group), kernel_shape=[k],
+                 strides=[s], pads=pads, dilations=[dilation], group=group)  # fmt: skip
+        g.output(g.op("Tanh", y), f"y{i}", [f"b{i}", 2 * group, f"n{i}"])
+    data = g.model().SerializeToString()
+    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    program = mgx_mlir.compile(data, "cpu")
+    assert sum("convolution" in k.name for k in program.kernels) == 4
+    for batch, length, wanted in ((1, 20, 13), (2, 9, 50), (1, 9, 1)):
+        x_of = np.random.default_rng(length).standard_normal((batch, 8, length))
+        given = {"x": x_of.astype(np.float32), "ends": np.array([0, wanted])}
+        for got, want in zip(program.run(given), session.run(None, given), strict=True):
+            np.testing.assert_allclose(got, want, rtol=0, atol=1e-6)
