@@ -27,7 +27,11 @@ from mgx_mlir.passes.simplify_reshapes.concats import (
     find_concat_transpose,
     find_nested_concat,
 )
-from mgx_mlir.passes.simplify_reshapes.gathers import find_gather, find_gather_scalar
+from mgx_mlir.passes.simplify_reshapes.gathers import (
+    find_gather,
+    find_gather_gather,
+    find_gather_scalar,
+)
 from mgx_mlir.passes.simplify_reshapes.pointwise import (
     find_mul_add_shape_op_dot,
     find_op_shape_transform_op,
@@ -171,6 +175,7 @@ class SimplifyReshapes(PatternPass):
     patterns = (
         find_nop_reshapes,
         find_flatten,
+        find_gather_gather,
         find_gather_scalar,
         find_gather,
         find_transpose,

@@ -1,4 +1,4 @@
-"""Patterns of simplify_reshapes on gathers by constant indices that follow a rule."""
+"""Patterns of simplify_reshapes on gathers by constant indices, and on gathers of gathers."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mgx_mlir.core import literals
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.open_dims import is_named
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.dialects.migraphx.indexing import Gather, clamped
 from mgx_mlir.passes.analysis.view_chains import Atom, Map, build_map, reshaped, start, steps_for
 from mgx_mlir.passes.simplify_reshapes.slices import cut_along
-from mgx_mlir.rewrite.pattern import Replacement, Rewriter, no_match, pattern
+from mgx_mlir.rewrite.pattern import Replacement, Rewriter, defined_by, no_match, pattern
 
+_MADE = 1 << 12  # elements that a table may have, however few the tables had that it was made of
 _MOVES = 3  # slices, steps and transposes that are still cheaper than the gather
 
 
@@ -32,6 +35,36 @@ def find_gather_scalar(op: Gather, rw: Rewriter) -> Replacement:
         return no_match("the index is not constant")
     row = rw.op("gather", op.data, rw.literal(index.reshape(1)), axis=axis)
     return rw.op("squeeze", row, axes=[axis])
+
+
+@pattern(Gather, benefit=3)
+def find_gather_gather(op: Gather, rw: Rewriter) -> Replacement:
+    """gather(x, gather(places, i)) -> gather(gather(x, places), i), x and places constant
+
+    What is looked up in two tables is looked up in one. Places may be converted in between.
+    """
+    data = TensorType.of(op.data)
+    axis = op.axis % data.rank
+    indices = op.indices
+    while (convert := defined_by(indices, Convert)) is not None:
+        if TensorType.of(convert.input).dtype.is_float:
+            return no_match("the indices are of floats")
+        indices = convert.input
+    inner = defined_by(indices, Gather)
+    if inner is None or not literals.is_literal(inner.data) or not literals.is_literal(op.data):
+        return no_match("it does not look up in two constant tables")
+    places = literals.array_of(inner.data)
+    extent = data.dims[axis]
+    if places.ndim != 1 or not places.size or not extent:
+        return no_match("the places are no list, or a table is empty")
+    made = places.size * (data.elements // extent)
+    if made > max(data.elements, _MADE):
+        return no_match("the table would have {} elements", made)
+    if places.min() < -extent or places.max() >= extent:
+        return no_match("a place lies outside of the table")
+    rw.merge_location(inner)
+    joined = np.take(literals.array_of(op.data), clamped(places, extent), axis)
+    return rw.op("gather", rw.literal(joined), inner.indices, axis=axis)
 
 
 @pattern(Gather)

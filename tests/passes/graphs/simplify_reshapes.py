@@ -4,6 +4,7 @@ from math import prod
 
 from pattern_graphs import case
 
+from mgx_mlir.core import dtypes
 from mgx_mlir.core.shapes import DYN
 
 DTYPES = ("f32", "f32", "f16", "f64", "i32", "i8", "bool")
@@ -151,6 +152,22 @@ def find_gather_scalar(g):
     at = () if g.coin(0.8) else (1,)
     i = g.argument(at, kind) if g.coin(0.1) else g.constant(at, kind, low=-7, high=7)
     return g.b.op("gather", x, i, axis=axis - len(dims) if g.coin() else axis)
+
+
+@case("find_gather_gather", fires=0.4)
+def find_gather_gather(g):
+    """Two tables, the numbers of the first one converted; now and then beyond the second one."""
+    dims = list(g.dims(g.random.randint(1, 3), high=4))
+    axis = g.random.randrange(len(dims))
+    n = dims[axis]
+    low, high = (-n, n - 1) if g.coin(0.8) else (-n - 1, n)
+    places = g.constant((g.random.randint(1, 6),), g.pick("i32", "i64"), low=low, high=high)
+    at = [DYN if g.coin(0.2) else d for d in g.dims(g.random.randint(0, 2), high=4)]
+    i = g.b.op("gather", places, g.argument(at, g.pick("i32", "i64")), axis=0)
+    if g.coin(0.3):
+        i = g.b.op("convert", i, target_type=dtypes.from_name(g.pick("i32", "i64")))
+    x = g.constant(dims, g.pick(*DTYPES)) if g.coin(0.9) else g.argument(dims, "f32")
+    return g.b.op("gather", x, i, axis=axis)
 
 
 @case("find_gather", fires=0.4)
