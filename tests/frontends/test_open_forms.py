@@ -173,6 +173,10 @@ def test_one_name_for_two_sizes() -> None:
     calls = [{"x": draw(n, m), "z": draw(m, p), "w": draw(p, 3)} for n, m, p in sizes]
     with pytest.warns(UserWarning, match="'N' is 2 in 'x'; the model is compiled again"):
         program = check(data, calls)
+    for call in calls * 3:  # as earlier ones, which are checked less
+        product, rows = program.run(call)
+        np.testing.assert_allclose(product, call["x"] @ call["z"], rtol=0, atol=1e-5)
+        np.testing.assert_array_equal(rows, np.concatenate([call["w"], call["w"]]))
     with pytest.raises(RunError, match="expected dim 1 of input 'x' = dim 0 of input 'z'"):
         program.run({**calls[0], "z": draw(5, 2)})
 
