@@ -181,6 +181,13 @@ class Expr:
             return rest[0][0], self.constant
         return None
 
+    def multiple(self) -> tuple[Atom, int] | None:
+        """Return (a, k) where it is k * a for an atom a and a positive k."""
+        if len(self.terms) != 1:
+            return None
+        ((m, k),) = self.terms.items()
+        return (m[0], k) if len(m) == 1 and k > 0 else None
+
     def replaced(self, atom: Atom, value: Int) -> Int:
         """Itself with `value` for an atom, outside of other atoms' arguments."""
         if all(atom not in m for m in self.terms):

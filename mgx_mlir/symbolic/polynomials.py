@@ -9,12 +9,12 @@ from mgx_mlir.symbolic.space import Space
 
 
 def polynomials(rows: Sequence[Sequence[Int]]) -> list[str]:
-    """Return each row as `3, d0, 2*d0*d1 + 1`: each size is a dim of some row by itself.
+    """Return each row as `3, d0, 2*d0*d1 + 1`: each size, or a multiple of it, is a dim of a row.
 
-    An atom of the expressions is a size; so is what has others than those that are dims.
+    An atom of the expressions is a size; so is what has others than those that are told so.
     """
     dims = [e for row in rows for e in row if isinstance(e, Expr)]
-    alone = {only[0] for e in dims if (only := e.only()) is not None and only[1] == 0}
+    alone = {found[0] for e in dims if (found := e.multiple()) is not None}
     numbers: dict[Atom | Expr, int] = {}
 
     def size(x: Atom | Expr) -> str:

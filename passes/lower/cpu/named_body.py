@@ -62,11 +62,15 @@ class NamedBody:
         for view in list(self.block.operations):
             if is_a(view, Slice) and len(view.operation.operands) > 1:
                 self._state_slice(view.operation)
+        told: list[tuple[int, str, ir.Value, int]] = []  # how often a dim has a size
         for argument, tensor in self.tensors.items():
             for i, d in enumerate(self._probe.dims(argument)):
-                atom = None if isinstance(d, int) else d.only()
-                if atom is not None and atom[1] == 0:
-                    self.sizes.setdefault(str(atom[0]), e.index(e.extent(tensor, i)))
+                found = None if isinstance(d, int) else d.multiple()
+                if found is not None:
+                    told.append((found[1], str(found[0]), tensor, i))
+        for times, name, tensor, i in sorted(told, key=lambda row: row[0]):
+            if name not in self.sizes:
+                self.sizes[name] = e.index(e.div(e.extent(tensor, i), times))
 
     def forget(self) -> None:
         """Give the names back: the form that was read from them has been built."""
