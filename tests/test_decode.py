@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import mgx_mlir as migraphx
 from benchmarks import decode
 
 
@@ -22,5 +23,10 @@ def test_rows(tmp_path: Path) -> None:
 
 
 def test_caches_in_place() -> None:
-    row = decode.measure("tiny", "f32", 1, 7, 1, in_place=True)
+    """The function for caches in place reads the packed weights of the other one."""
+    row = decode.measure("tiny", "int4", 1, 7, 1, in_place=True)
     assert row["error"] < 1e-5
+    model = decode.Decoder(decode.SHAPES["tiny"], "int4", 7, in_place=True).build()
+    program = migraphx.compile(model.SerializeToString(), target="cpu", threads=1)
+    assert program.signature.in_place
+    assert sum(v.nbytes for v in program.params.values()) < 1.1 * row["bytes"]

@@ -102,7 +102,8 @@ def specialised(program: ProgramIR, variant: Variant) -> ProgramIR:
 
 
 _ROUNDS = 8  # of following sizes to what is computed from them
-_STEPS = ("simplify_dyn_ops", "propagate_constant", "dead_code_elimination")
+# sizes are small; weights of few bits stay that for the passes that let products read them
+_STEPS = ("simplify_dyn_ops", "propagate_constant{max-growth=4096}", "dead_code_elimination")
 
 
 def settle(program: ProgramIR) -> None:

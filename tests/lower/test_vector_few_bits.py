@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from mgx_mlir.core import dtypes
+from mgx_mlir.hardware.machine import processor_features
 from mgx_mlir.passes.lower.cpu.isa import isa_of
 from tests.lower.programs import Programs, check, execute, kernels_of
 
@@ -80,7 +81,13 @@ def _codes(rng: np.random.Generator, p: Product, depth: int) -> np.ndarray:
     return rng.integers(low, high, dims).astype(np.int8 if p.kind[0] == "i" else np.uint8)
 
 
-def _add(made: Programs, p: Product, rng: np.random.Generator) -> None:
+def _add(
+    made: Programs,
+    p: Product,
+    rng: np.random.Generator,
+    spoil: Callable[[np.ndarray], None] = lambda x: None,
+) -> None:
+    """Add a product to the programs; `spoil` changes its input."""
     depth = 8 * p.units
     size = 8 * p.block or depth
     count = -(-depth // size)
@@ -92,6 +99,7 @@ def _add(made: Programs, p: Product, rng: np.random.Generator) -> None:
         zeros = rng.integers(0, 8, zeros.shape).astype(np.float32)
         zeros += np.float32(0.3 if p.zeros == "parts" else 0)
     x = rng.normal(0, 1, (*p.rows, depth)).astype(np.float32)
+    spoil(x)
     bias = rng.normal(0, 1, (1, p.columns)).astype(np.float32)
 
     def spread(v: np.ndarray) -> np.ndarray:
@@ -117,7 +125,8 @@ def _add(made: Programs, p: Product, rng: np.random.Generator) -> None:
         return y
 
     weights = (codes.astype(np.float64) - spread(zeros)) * spread(scales)
-    want = x.astype(np.float64) @ weights
+    with np.errstate(invalid="ignore"):
+        want = x.astype(np.float64) @ weights
     made.add(build, [x], np.maximum(want + bias, 0) if p.after else want)
 
 
@@ -140,6 +149,54 @@ def test_products(arch: str, drawn: Sequence[Product]) -> None:
         found = execute(lowered, made.inputs, threads)
         for p, got, want in zip(drawn, found, made.want, strict=True):
             check(got, want, 2e-6, str(p))
+
+
+# one row to the most that are taken apart, blocks that share a scale of the row and that have
+# several, an end of fewer codes, zero points, an open number of rows
+TAKEN_APART = [
+    Product((1,), 65, 515),
+    Product((3,), 64, 512, block=16, zeros="whole", after=True),
+    Product((2,), 67, 520, block=0, kind="i4", half=True),
+    Product((1,), 69, 512, block=5, zeros="whole"),
+    Product((1, 1), 64, 530, block=1, kind="i4", zeros="whole", open=True, after=True),
+]
+
+
+def _infinite(x: np.ndarray) -> None:
+    x[0, 40] = -np.inf
+
+
+def _none(x: np.ndarray) -> None:
+    x[0, 40], x[1, 500] = np.nan, np.inf
+
+
+def _outliers(x: np.ndarray) -> None:
+    x[..., 7:80:32] *= np.float32(1e4)
+    x[..., 128:192] = 0
+
+
+def _small(x: np.ndarray) -> None:
+    x *= np.float32(1e-25)
+    x[..., 64:96] *= np.float32(1e-15)
+
+
+SPOILED: tuple[Callable[[np.ndarray], None], ...] = (_infinite, _outliers, _none, _small, _outliers)
+
+
+@pytest.mark.parametrize("arch", ["host", "haswell", "neoverse-v1"])
+def test_rows_taken_apart(arch: str) -> None:
+    """Digits of 8 bits times codes: as exact as f32, beside outliers, NaN and infinities, too."""
+    made, rng = Programs(), np.random.default_rng(5)
+    for p, spoil in zip(TAKEN_APART, SPOILED, strict=True):
+        _add(made, p, rng, spoil)
+    lowered = made.lowered(*STEPS, arch=arch)
+    isa = isa_of(arch)
+    assert isa is not None
+    assert kernels_of(lowered) == len(TAKEN_APART) * (2 if isa.byte_dot or isa.byte_pairs else 1)
+    if arch == "host" or (arch == "haswell" and "avx2" in processor_features()):
+        found = execute(lowered, made.inputs)
+        for p, got, want in zip(TAKEN_APART, found, made.want, strict=True):
+            check(got, want, 4e-7, str(p))
 
 
 def test_rows_that_the_run_knows() -> None:

@@ -21,6 +21,13 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.lower.cpu.byte_panels import BytePanels
+from mgx_mlir.passes.lower.cpu.digits import (
+    TENSORS,
+    Digits,
+    digit_sums,
+    digits_of,
+    takes_apart,
+)
 from mgx_mlir.passes.lower.cpu.dot_instructions import byte_products, byte_unit, pair_sums
 from mgx_mlir.passes.lower.cpu.elements import Elements
 from mgx_mlir.passes.lower.cpu.few_bits import FEW_ROWS, UNIT, FewBits, Widening, direct_sums
@@ -205,6 +212,10 @@ def product(
         return _Body(k, shape, cut, isa, emit).build(results)
 
     lead = [batch] if shape.lead else []
+    if in_digits(shape, isa):
+        assert shape.bits is not None
+        assert isinstance(shape.depth, int)
+        operands = [*operands, *digits_of(operands[0], shape.rows, shape.depth, shape.bits)]
     return dispatch(
         [*operands, *others],
         [([*lead, shape.rows, shape.columns], d) for d in results],
@@ -213,6 +224,12 @@ def product(
         body,
         [shape.depth, *shape.lead, *captured],
     )
+
+
+def in_digits(shape: DotShape, isa: Isa) -> bool:
+    """Return whether few rows are multiplied by their digits: one at least may come alone."""
+    few = not isinstance(shape.rows, int) or shape.rows <= FEW_ROWS
+    return few and takes_apart(isa, shape.bits, shape.depth, shape.columns)
 
 
 def coordinates(k: WorkgroupBuilder, flat: Index, extents: Sequence[Index]) -> list[Index]:
@@ -243,6 +260,10 @@ class _Body:
             count = 3 if shape.bits.zeros is None else 4
             self.widening = Widening(k, isa, shape.bits, k.inputs[1:count])
             self.others = k.inputs[count:]
+        self.digits: Digits | None = None
+        if in_digits(shape, isa):
+            self.digits = Digits(*self.others[:TENSORS])
+            self.others = self.others[TENSORS:]
         batch, self.column, self.row = k.at if shape.lead else [0, *k.at]
         self.prefix: list[Index] = [0] if shape.lead else []
         self.batch = batch
@@ -339,7 +360,11 @@ class _Body:
 
             return value
 
-        readers = [reader(k.add(self.row, i)) for i in range(high)]
+        rows = [k.add(self.row, i) for i in range(high)]
+        if self.digits is not None:
+            sums = digit_sums(w, self.digits, rows, self.panel_number(p), depth, self.vectors)
+            return self.finished(p, 0, high, sums, carried)
+        readers = [reader(row) for row in rows]
         sums = direct_sums(w, readers, self.panel_number(p), depth, self.vectors)
         return self.finished(p, 0, high, sums, carried)
 

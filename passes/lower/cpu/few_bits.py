@@ -141,6 +141,22 @@ class Widening:
             found.append(arith.BitcastOp(k.vector_type(lanes), code).result)
         return found
 
+    def halves(self, panel: Index, unit: Index, column: int) -> list[ir.Value]:
+        """Return codes of 4 bits as bytes, four to a word: the first rows of a unit, the others."""
+        k, lanes = self.k, self.lanes
+        word = k.read(self.codes, [panel, unit, column], lanes)
+        mask = k.splat(0x0F0F0F0F, lanes, dtypes.INT32)
+        high = arith.ShRUIOp(word, k.splat(4, lanes, dtypes.INT32)).result
+        return [arith.AndIOp(v, mask).result for v in (word, high)]
+
+    def points(self, panel: Index, block: Index, column: int) -> ir.Value | None:
+        """Return the zero points of a block as i32, None without."""
+        if self.zeros is None:
+            return None
+        k, lanes = self.k, self.lanes
+        found = k.read(self.zeros, [panel, block, column], lanes)
+        return arith.ExtSIOp(k.vector_type(lanes, dtypes.INT32), found).result
+
     def _looked_up(self, word: ir.Value, place: int) -> ir.Value:
         """Return the numbers of the half bytes at a place: the instruction reads the lowest."""
         k, lanes = self.k, self.lanes
