@@ -71,6 +71,23 @@ def by_hand(a: dict[str, int]) -> Any:
     return want
 
 
+def test_levels_that_allow_less() -> None:
+    """From level 2 on scales are numbers of f16, but for those that it cannot hold."""
+    g, cases = Draws(11), []
+    a = {"K": 64, "N": 5, "bits": 4, "block_size": 32}
+    for level, factor in ((1, 1.0), (2, 1.0), (4, 1.0), (4, 1e-6)):
+        given = [g.floats(3, 64), g.bytes(5, 2, 16), g.positive(5, 2) * np.float32(factor)]
+
+        def want(x, w, s, *, level=level, factor=factor, **a):
+            short = level > 1 and factor == 1
+            s = s.astype(np.float16) if short else s
+            return by_hand(a)(x, w, s.astype(np.float64), None, None, None, **a)
+
+        form = {**a, "accuracy_level": level}
+        cases.append(Case("MatMulNBits", given, form, constants=(1, 2), want=want, tol=1e-6))
+    check(cases)
+
+
 def test_fused_projections() -> None:
     """onnxruntime has them for GPUs only."""
     g, cases = Draws(7), []

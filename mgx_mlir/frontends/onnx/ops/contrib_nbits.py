@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto
 
-from mgx_mlir.core.dtypes import INT32, INT64, UINT8, DType
+from mgx_mlir.core import literals
+from mgx_mlir.core.dtypes import FLOAT, INT32, INT64, UINT8, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
@@ -31,6 +32,7 @@ from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 MS = "com.microsoft"
+_HALVES = 2  # the accuracy_level that allows f16, as do those above
 
 
 def unpacked(b: Builder, x: Value, bits: int) -> Value:
@@ -103,6 +105,17 @@ def weights(
     return slice_(b, reshape(b, full, [n, blocks * block_size]), [1], [0], [k])
 
 
+def _in_half(b: Builder, scales: Value) -> Value:
+    """Return constant scales as f16 holds them, where they are normal numbers of it."""
+    if not literals.is_literal(scales) or b.dtype(scales) is not FLOAT:
+        return scales
+    numbers = literals.array_of(scales.owner)
+    info, size = np.finfo(np.float16), np.abs(numbers)
+    if not np.all((size <= info.max) & ((size >= info.smallest_normal) | (size == 0))):
+        return scales
+    return b.literal(numbers.astype(np.float16).astype(np.float32))
+
+
 @onnx_op("MatMulNBits", domain=MS)
 def matmul_nbits(
     b: Builder,
@@ -121,10 +134,14 @@ def matmul_nbits(
     block_size: int,
     weight_prepacked: int = 0,
 ) -> Value:
-    """x w^T + bias; numbers are those of accuracy_level 0 and 1, which never round x."""
+    """x w^T + bias; x is never rounded. Levels from 2 on allow that it is, to f16, bf16 or 8 bits:
+    there scales are those of f16, which changes a product no more, and takes half their bytes.
+    """
     if weight_prepacked:
         raise NotSupported("weight_prepacked")
     dtype, kind = b.dtype(x), wide(b.dtype(x))
+    if accuracy_level >= _HALVES:
+        scales = _in_half(b, scales)
     matrix = weights(
         b, w, scales, zeros, groups, k=K, n=N, bits=bits, block_size=block_size, kind=kind
     )
@@ -168,6 +185,7 @@ def matmul_nbits_mlp(
     present(gate_B=gate, gate_scales=gate_scales, up_B=up, up_scales=up_scales)
     y, total = _normed(b, x, skip, norm_scale, epsilon)
     form: dict[str, int] = {"K": K, "N": N, "bits": bits, "block_size": block_size}
+    form["accuracy_level"] = accuracy_level
     left = matmul_nbits(b, node, y, gate, gate_scales, None, None, gate_bias, **form)
     right = matmul_nbits(b, node, y, up, up_scales, None, None, up_bias, **form)
     name = {"silu": "SiLU", "swish": "SiLU", "gelu": "Gelu", "relu": "Relu"}
@@ -206,8 +224,20 @@ def matmul_nbits_qkv(
     parts = ((q, q_scales, q_bias, Nq), (k, k_scales, k_bias, Nkv), (v, v_scales, v_bias, Nkv))
     products = [
         matmul_nbits(
-            b, node, y, w, scales, None, None, bias, K=K, N=n, bits=bits, block_size=block_size
-        )
+            b,
+            node,
+            y,
+            w,
+            scales,
+            None,
+            None,
+            bias,
+            K=K,
+            N=n,
+            bits=bits,
+            block_size=block_size,
+            accuracy_level=accuracy_level,
+        )  # fmt: skip
         for w, scales, bias, n in parts
     ]
     return *products, total
