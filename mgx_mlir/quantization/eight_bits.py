@@ -18,6 +18,7 @@ from mgx_mlir.quantization.ranges import Range
 from mgx_mlir.quantization.sites import Place, Site
 
 _TINY = 1e-30  # a scale of what is 0 everywhere
+_LEAST_CHANNEL = 1e-5  # magnitudes of channels that smoothing takes for no less
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,8 @@ class Scheme:
     a scale for each output channel of a weight. asymmetric: activations have a zero point; f8
     never. bias_correction: what rounding the weights adds to the mean of each output channel is
     subtracted. smooth: None, or the exponent in [0, 1] by which large activations of a dot's
-    columns are moved to its weights (Xiao et al., SmoothQuant, 2022). equalize: the weights of
+    columns, or of a convolution's channels, are moved to its weights (Xiao et al., SmoothQuant,
+    2022); wholly where each channel has weights of its own. equalize: the weights of
     products in a row are made as large in each channel (`equalise`).
     """
 
@@ -142,31 +144,44 @@ class Quantiser:
                 if factors is None:
                     op.operands[0] = self._activation(x, site.values[0])
                 else:
-                    weights = weights * _along(factors, weights.ndim, -2)
+                    weights = _multiplied(weights, site, factors)
                     op.operands[0] = self._smoothed(x, site, factors)
                 op.operands[1], change = self._weights(op.operands[1], weights, site)
+                if factors is not None:  # of weights that meet activations as they were
+                    change = _multiplied(change, site, 1 / factors)
             return self._corrected(site, change) if self.scheme.bias_correction else op.results[0]
 
     def _smoothing(self, site: Site) -> np.ndarray | None:
-        """Return what each column of the activations is divided by, None where nothing is."""
+        """Return what each channel of the activations is divided by, None where nothing is."""
         alpha = self.scheme.smooth
-        if alpha is None or self.calibration is None or site.kind != "dot":
+        if alpha is None or self.calibration is None or site.weights is None:
             return None
-        channels = self.calibration.observers[site.values[0]].channels.get(-1)
-        if channels is None or site.weights is None:
+        channels = self.calibration.observers[site.values[0]].channels.get(site.channel_axis)
+        if channels is None:
             return None
-        others = tuple(i for i in range(site.weights.ndim) if i != site.weights.ndim - 2)
-        of_weights = np.maximum(np.abs(site.weights.astype(np.float32)).max(others), 1e-5)
-        of_values = np.maximum(channels.largest, 1e-5)
+        of_values = np.maximum(channels.largest, _LEAST_CHANNEL)
+        magnitude = np.abs(site.weights.astype(np.float32))
+        if site.kind == "convolution":
+            by_group = magnitude.reshape(_groups(site), -1, *magnitude.shape[1:])
+            of_weights = by_group.max((1, *range(3, by_group.ndim))).reshape(-1)
+            if magnitude.shape[1] == 1:
+                alpha = 1.0  # each channel has weights, and their scale, of its own
+        else:
+            others = tuple(i for i in range(magnitude.ndim) if i != magnitude.ndim - 2)
+            of_weights = magnitude.max(others)
+        of_weights = np.maximum(of_weights, _LEAST_CHANNEL)
         return (of_values**alpha / of_weights ** (1 - alpha)).astype(np.float32)
 
     def _smoothed(self, x: ir.Value, site: Site, factors: np.ndarray) -> ir.Value:
         b, t = self.builder, TensorType.of(x)
         assert self.calibration is not None
-        scaled = b.op("mul", x, _like(b, (1 / factors).astype(t.dtype.np), x))
-        channels = self.calibration.observers[site.values[0]].channels[-1]
-        largest = float((channels.largest / factors).max())
-        return self._pair(scaled, (-largest, largest))
+        less = (1 / factors).astype(t.dtype.np)
+        if site.kind == "convolution":
+            less = less.reshape(-1, *[1] * (t.rank - 2))
+        scaled = b.op("mul", x, _like(b, less, x))
+        channels = self.calibration.observers[site.values[0]].channels[site.channel_axis]
+        lowest, highest = channels.lowest / factors, channels.highest / factors
+        return self._pair(scaled, (float(lowest.min()), float(highest.max())))
 
     def _activation(self, x: ir.Value, place: Place) -> ir.Value:
         made = self._made.get(x)
@@ -257,7 +272,7 @@ class Quantiser:
         if seen is None:
             return out
         if site.kind == "convolution":
-            groups = int(site.op.opview.group)
+            groups = _groups(site)
             means = seen.means.reshape(groups, -1)
             each = change.reshape(groups, change.shape[0] // groups, change.shape[1], -1).sum(-1)
             shift = np.einsum("goc,gc->go", each, means).reshape(-1)
@@ -270,8 +285,22 @@ class Quantiser:
         with ir.InsertionPoint.after(site.op):
             less = _like(b, shift.astype(t.dtype.np), out)
             made = b.op("sub", out, less)
-            out.replace_all_uses_except(made, made.owner.operation)
+            own = [v.owner.operation for v in (less, made)]  # of open dims, `less` reads them of it
+            out.replace_all_uses_except(made, own)
         return made
+
+
+def _groups(site: Site) -> int:
+    return int(site.op.opview.group)
+
+
+def _multiplied(weights: np.ndarray, site: Site, factors: np.ndarray) -> np.ndarray:
+    """Return weights times a factor for each channel of the activations."""
+    if site.kind == "dot":
+        return weights * _along(factors, weights.ndim, -2)
+    by_group = weights.reshape(_groups(site), -1, *weights.shape[1:])
+    each = factors.reshape(_groups(site), 1, -1, *[1] * (weights.ndim - 2))
+    return (by_group * each).reshape(weights.shape)
 
 
 def _like(b: Builder, numbers: np.ndarray, x: ir.Value) -> ir.Value:

@@ -12,6 +12,7 @@ import mgx_mlir.passes  # noqa: F401  (declares the passes)
 from mgx_mlir.compiler.compile import compile
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import UsageError
+from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.quantization.calibrate import Calibration, Progress, calibrate, outputs_of
 from mgx_mlir.quantization.eight_bits import Quantiser, Scheme
@@ -20,12 +21,15 @@ from mgx_mlir.quantization.ranges import METHODS, Range
 from mgx_mlir.quantization.samples import Sample, samples
 from mgx_mlir.quantization.scales import KnownRanges
 from mgx_mlir.quantization.sensitivity import Sensitivity, sensitivities
-from mgx_mlir.quantization.sites import OPS, LeftOut, Place, left_out, sites
+from mgx_mlir.quantization.sites import OPS, LeftOut, Place, Site, left_out, sites
+from mgx_mlir.quantization.switched import Switched
 from mgx_mlir.quantization.twins import in_8_bits, in_floats
 from mgx_mlir.rewrite.passes import run_pipeline
 
 # what is quantised already stays quantised: constants of it are not folded
 OPTIMIZE = "mgx-optimize-module{skip=quantizelinear,dequantizelinear}"
+_RANKED = 2  # samples by which products are ordered
+_TRIED = 32  # products that may turn out not to have to stay
 Outputs = list[list[np.ndarray]]
 Metric = Callable[[Outputs], float]
 
@@ -36,10 +40,11 @@ class Options:
 
     scheme: the types and scales. ops: the products that are; `computed_operands`: those of two
     computed operands too. keep: names of source nodes that stay as they are. method, percentile:
-    how ranges are chosen (`Observer.range`). max_error: products stay wide, the most sensitive
-    first, until the root mean square of what the outputs change by is at most this part of the
-    outputs' own; metric, least: or until `metric` of the outputs of the held samples is at least
-    `least`. kept_dtype: what products stay in for that, where it is enough; None: as they are.
+    how ranges are chosen (`Observer.range`). max_error: products stay wide, those first that cost
+    the outputs most for their multiplications, until the root mean square of what the outputs
+    change by is at most this part of the outputs' own; metric, least: or until `metric` of the
+    outputs of the held samples is at least `least`. kept_dtype: what products stay in for that,
+    where it is enough; None: as they are.
     samples: how many are read. evaluate: the samples that errors and the metric are of,
     in place of the held ones of the calibration.
     """
@@ -166,7 +171,7 @@ def quantised(
         ranked = sensitivities(base, wanted, narrow, judge.samples, runs_on(target))
         if seeks:
             search = _Search(base, chosen, by_place, seen, judge, runs_on(target))
-            kept, error = search.fewest(ranked)
+            kept, error = search.kept(wanted)
             chosen = search.options
     made = rewritten(base, chosen, by_place, seen, kept)
     names = [s.name for s in wanted if s.name not in kept]
@@ -223,7 +228,10 @@ def runs_on(target: str) -> str:
 
 @dataclass
 class _Search:
-    """The search for the fewest products that must stay for the wanted error."""
+    """The search for the products that must stay for the wanted error.
+
+    One program with both forms of each product gives the outputs of any choice.
+    """
 
     base: ProgramIR
     options: Options
@@ -232,34 +240,78 @@ class _Search:
     judge: _Judge
     target: str
 
-    def fewest(self, ranked: Sequence[Sensitivity]) -> tuple[list[str], float | None]:
-        """Return their names, the most sensitive first, and what the samples give then.
+    def kept(self, wanted: Sequence[Site]) -> tuple[list[str], float | None]:
+        """Return their names, those that cost the outputs most for their multiplications first,
+        and what the samples give then.
 
         Where they are not enough in `kept_dtype`, all of them, they stay as they are, and the
         options say so.
         """
-        order = [s.name for s in sorted(ranked, key=lambda s: s.sqnr)]
-        if self.options.kept_dtype is not None and not self._judged(order)[0]:
+        names = [s.name for s in wanted]
+        switched = self._switched(wanted)
+        if self.options.kept_dtype is not None and not self._judged(switched, names)[0]:
             self.options = replace(self.options, kept_dtype=None)
-        judged: dict[int, tuple[bool, float]] = {}
-
-        def holds(count: int) -> bool:
-            if count not in judged:
-                judged[count] = self._judged(order[:count])
-            return judged[count][0]
-
+            switched = self._switched(wanted)
+        if self._judged(switched, [])[0]:
+            return self._proven(names, [])
+        order = self._order(switched, wanted)
         low, high = 0, len(order)
-        if not holds(0):
-            while high - low > 1:  # `low` does not hold; all of them wide does
-                middle = (low + high) // 2
-                low, high = (low, middle) if holds(middle) else (middle, high)
-        else:
-            high = 0
-        return order[:high], judged[high][1] if high in judged else 0.0
+        while high - low > 1:  # `low` does not hold; all of them wide does
+            middle = (low + high) // 2
+            holds = self._judged(switched, order[:middle])[0]
+            low, high = (low, middle) if holds else (middle, high)
+        chosen = order[:high]
+        for name in order[: high - 1][-_TRIED:]:  # what the last one made superfluous
+            less = [n for n in chosen if n != name]
+            chosen = less if self._judged(switched, less)[0] else chosen
+        return self._proven(order, chosen)
 
-    def _judged(self, kept: Collection[str]) -> tuple[bool, float]:
-        made = rewritten(self.base, self.options, self.ranges, self.seen, kept)
-        return self.judge.of(self.options, outputs_of(made, self.target, self.judge.samples))
+    def _switched(self, wanted: Sequence[Site]) -> Switched:
+        options = self.options
+        wide = None if options.kept_dtype is None else in_floats(options.kept_dtype)
+        narrow = in_8_bits(options.scheme, self.ranges, self.seen)
+        return Switched(self.base, wanted, narrow, wide, self.target)
+
+    def _order(self, switched: Switched, wanted: Sequence[Site]) -> list[str]:
+        """Return all names by what the outputs lose by a product alone, for its multiplications."""
+        given = self.judge.samples[:_RANKED]
+        every = [s.name for s in wanted]
+        own = switched.scores(every, given)
+        costs: dict[str, float] = {}
+        for site in wanted:
+            scores = switched.scores([n for n in every if n != site.name], given)
+            costs[site.name] = relative_error(scores, own) ** 2 / self._multiplications(site)
+        return sorted(every, key=lambda name: -costs[name])
+
+    def _multiplications(self, site: Site) -> float:
+        """Return how many there are, up to a factor that all products share."""
+        if site.weights is None:
+            return float(np.prod([max(d, 1) for d in TensorType.of(site.op.results[0]).dims]))
+        if self.seen is None:
+            return float(max(site.weights.size, 1))
+        across = site.weights.shape[-2] if site.kind == "dot" else 1
+        strides = 1
+        if site.kind == "convolution":
+            across = TensorType.of(site.op.operands[0]).dims[1]
+            strides = int(np.prod(site.op.opview.stride))
+        places = self.seen.observers[site.values[0]].count / max(across * strides, 1)
+        return max(places * site.weights.size, 1.0)
+
+    def _judged(self, switched: Switched, kept: Collection[str]) -> tuple[bool, float]:
+        return self.judge.of(self.options, switched.outputs(kept, self.judge.samples))
+
+    def _proven(self, order: Sequence[str], kept: list[str]) -> tuple[list[str], float | None]:
+        """Return what is kept and what the program gives: its rounding may differ a little from
+        that of the one with choices, so that more products have to stay."""
+        step = 1
+        while True:
+            made = rewritten(self.base, self.options, self.ranges, self.seen, kept)
+            found = outputs_of(made, self.target, self.judge.samples)
+            holds, error = self.judge.of(self.options, found)
+            more = [n for n in order if n not in kept]
+            if holds or not more:
+                return kept, error
+            kept, step = [*kept, *more[:step]], 2 * step
 
 
 def relative_error(got: Any, want: Any) -> float:

@@ -20,11 +20,17 @@ Range = tuple[float, float]
 
 @dataclass
 class ChannelSums:
-    """Means and largest magnitudes of each channel, along one axis."""
+    """Means, least and greatest of each channel, along one axis."""
 
     sums: np.ndarray
-    largest: np.ndarray
+    lowest: np.ndarray
+    highest: np.ndarray
     count: int = 0
+
+    @property
+    def largest(self) -> np.ndarray:
+        """Return the largest magnitudes."""
+        return np.maximum(np.abs(self.lowest), np.abs(self.highest))
 
     @property
     def means(self) -> np.ndarray:
@@ -79,13 +85,15 @@ class Observer:
         if not -x.ndim <= axis < x.ndim:
             return
         moved = np.moveaxis(x, axis, -1).reshape(-1, x.shape[axis])
-        sums, largest = moved.sum(0, dtype=np.float64), np.abs(moved).max(0)
+        sums = moved.sum(0, dtype=np.float64)
+        lowest, highest = (np.asarray(f(0), np.float64) for f in (moved.min, moved.max))
         known = self.channels.get(axis)
         if known is None:
-            self.channels[axis] = ChannelSums(sums, largest.astype(np.float64), len(moved))
+            self.channels[axis] = ChannelSums(sums, lowest, highest, len(moved))
         elif known.sums.shape == sums.shape:
             known.sums += sums
-            known.largest = np.maximum(known.largest, largest)
+            known.lowest = np.minimum(known.lowest, lowest)
+            known.highest = np.maximum(known.highest, highest)
             known.count += len(moved)
 
     def range(self, method: str, percentile: float = 99.99) -> Range | None:

@@ -110,7 +110,7 @@ def test_samples_to_judge_on() -> None:
     found = migraphx.quantize_int8(
         program(), REF, evaluate=iter([{"x": X}] * 3), sensitivity=True, max_error=1e-9
     )
-    assert found.kept == [s.name for s in sorted(found.sensitivities, key=lambda s: s.sqnr)]
+    assert sorted(found.kept) == sorted(s.name for s in found.sensitivities)
     assert found.error == 0
     with pytest.raises(UsageError, match="the evaluation data has no sample"):
         migraphx.quantize_int8(program(), REF, evaluate=iter([]), sensitivity=True)

@@ -1,0 +1,125 @@
+"""One program with both forms of each product, which an input chooses: errors without compiles."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from mgx_mlir.compiler.compile import compile
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import mnemonic
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.programs.build import Builder
+from mgx_mlir.programs.program_ir import NAME, ProgramIR, entry_block, result_names
+from mgx_mlir.programs.taps import set_kind, with_results
+from mgx_mlir.quantization.samples import Sample
+from mgx_mlir.quantization.sensitivity import Narrow
+from mgx_mlir.quantization.sites import Site, sites
+
+_THROUGH = ("softmax", "logsoftmax", "sigmoid", "reshape", "transpose", "squeeze", "unsqueeze")
+_CHOICE = "mgx.kept"  # the input that says which products are kept
+
+
+class Switched:
+    """A prepared program of which any products can be computed in smaller types.
+
+    wanted: the products; narrow: brings one to smaller types; wide: what a product that is kept is
+    computed in, None: as it is.
+    """
+
+    def __init__(
+        self,
+        base: ProgramIR,
+        wanted: Sequence[Site],
+        narrow: Narrow,
+        wide: Narrow | None,
+        target: str,
+    ) -> None:
+        self.names = [s.name for s in wanted]
+        made = with_results(_with_choice(base, self.names, narrow, wide), _scores)
+        self._compiled = compile(made, target)
+        self._own = len(result_names(base.main()))
+
+    def outputs(self, kept: Collection[str], given: Sequence[Sample]) -> list[list[np.ndarray]]:
+        """Return the results on samples with all products in smaller types but those kept."""
+        return [found[: self._own] for found in self._run(kept, given)]
+
+    def scores(self, kept: Collection[str], given: Sequence[Sample]) -> list[list[np.ndarray]]:
+        """Return the results, of a softmax or sigmoid what it is made of.
+
+        That is off evenly by what products lose, where a probability is off by little, or wholly.
+        """
+        return [found[self._own :] for found in self._run(kept, given)]
+
+    def _run(self, kept: Collection[str], given: Sequence[Sample]) -> list[list[np.ndarray]]:
+        choice = np.array([name in kept for name in self.names], np.float32)
+        run = self._compiled.run
+        return [[np.array(a) for a in run({**sample, _CHOICE: choice})] for sample in given]
+
+
+def _scores(block: ir.Block) -> list[tuple[str, ir.Value]]:
+    """Name what the results are made of by softmax and sigmoid, through views."""
+    returned = list(block.operations)[-1].operands
+    found: list[tuple[str, ir.Value]] = []
+    for i, value in enumerate(returned):
+        score = value
+        while not isinstance(score.owner, ir.Block) and mnemonic(score.owner) in _THROUGH:
+            score = score.owner.operation.operands[0]
+        found.append((f"score_{i}", score))
+    return found
+
+
+def _with_choice(
+    base: ProgramIR, names: Sequence[str], narrow: Narrow, wide: Narrow | None
+) -> ProgramIR:
+    """Copy a program; each of the products is made twice, and a last input chooses."""
+    copy = base.clone()
+    found = {s.name: s for s in sites(copy, computed_operands=True)}
+    with copy.ctx, copy.store.active(), ir.Location.unknown():
+        main = copy.main()
+        choice = _argument(main, len(names))
+        for i, name in enumerate(names):
+            _chosen(found[name], choice, i, narrow, wide)
+    return copy
+
+
+def _argument(main: ir.OpView, count: int) -> ir.Value:
+    """Add the input of the choice behind the others."""
+    kind = ir.RankedTensorType.get([count], dtypes.FLOAT.ir_type())
+    added = entry_block(main).add_argument(kind, ir.Location.unknown())
+    old = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
+    entries = [ir.DictAttr.get({}) for _ in old.inputs]
+    if "arg_attrs" in main.attributes:
+        entries = [ir.DictAttr(a) for a in ir.ArrayAttr(main.attributes["arg_attrs"])]
+    entries.append(ir.DictAttr.get({NAME: ir.StringAttr.get(_CHOICE)}))
+    set_kind(main, [*old.inputs, kind], list(old.results))
+    main.attributes["arg_attrs"] = ir.ArrayAttr.get(entries)
+    return added
+
+
+def _chosen(site: Site, choice: ir.Value, i: int, narrow: Narrow, wide: Narrow | None) -> None:
+    """Let readers of a product have one of its two forms."""
+    b, op = Builder(), site.op
+    with op.location:
+        with ir.InsertionPoint.after(op):
+            twin = op.clone()
+        small = narrow(Site(site.name, site.kind, twin, site.values, site.weights))
+        whole = op.results[0]
+        if wide is not None:
+            with ir.InsertionPoint(op):
+                other = op.clone()
+            whole = wide(Site(site.name, site.kind, other, site.values, site.weights))
+        with ir.InsertionPoint.after(small.owner):
+            t = TensorType.of(small)
+            flag = b.op("slice", choice, axes=[0], starts=[i], ends=[i + 1])
+            flag = b.op("greater", b.reshape(flag, dims=[]), b.literal(0.5, dtypes.FLOAT))
+            flag = b.op("convert", flag, target_type=dtypes.BOOL)
+            spread = (
+                b.multibroadcast(flag, t.dims)
+                if t.is_static
+                else b.op("multibroadcast", [flag, small])
+            )
+            made = b.op("where", spread, whole, small)
+        op.results[0].replace_all_uses_except(made, [made.owner.operation])
