@@ -13,6 +13,7 @@ from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Op, attributes_of, is_a, mnemonic
+from mgx_mlir.core.open_dims import is_named
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.broadcasts import Multibroadcast
 from mgx_mlir.dialects.migraphx.convert import Convert
@@ -235,10 +236,17 @@ def _correct_dot(rw: Rewriter, total: ir.Value, a: _Operand, b: _Operand) -> ir.
         sums = _sums(rw, b.value, row)
         total = _less(rw, total, sums, a.zero[0], _repeat(a.zero[1], column, dims[column]), row)
     if b.zero is not None:
-        sums = _sums(rw, a.value, column)
-        if a.zero is not None:
-            own = _zero(rw, a.zero[0], _repeat(a.zero[1], column, 1))
-            sums = rw.sub(sums, rw.mul(own, a.dims[-1]))
+        depth = a.dims[-1]
+        if a.zero is not None and (depth == DYN or is_named(depth)):
+            # how many zero points the sums have only the run knows
+            own = rw.multibroadcast(_zero(rw, *a.zero), a.dims)
+            less = rw.op("sub", _converted(rw, a.value, dtypes.INT32), own)
+            sums = rw.op("reduce_sum", less, axes=[column])
+        else:
+            sums = _sums(rw, a.value, column)
+            if a.zero is not None:
+                own = _zero(rw, a.zero[0], _repeat(a.zero[1], column, 1))
+                sums = rw.sub(sums, rw.mul(own, depth))
         total = _less(rw, total, sums, b.zero[0], _repeat(b.zero[1], row, dims[row]), column)
     return total
 
