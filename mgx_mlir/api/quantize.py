@@ -82,11 +82,12 @@ def quantize_int8(
     over each activation. method: "minmax", "percentile", "entropy" or "mse". per_channel: a scale
     for each output channel of a weight. asymmetric: activations have a zero point.
     bias_correction: the mean that rounding the weights adds is subtracted. smooth: the part, in
-    [0, 1], of large columns of a dot's activations that its weights take over. equalize: of
-    products in a row, the weights of each channel are made as large. computed_operands:
-    products of two activations too. keep: names of source nodes that stay as they are.
-    max_error: the most sensitive products stay as they are until the outputs change by no more
-    than this part of their root mean square; metric, least: or until the metric of the outputs of
+    [0, 1], of large columns of a dot's activations, or channels of a convolution's, that its
+    weights take over. equalize: of products in a row, the weights of each channel are made as
+    large. computed_operands: products of two activations too. keep: names of source nodes that
+    stay as they are. max_error: the products that cost the outputs most for their multiplications
+    stay as they are until the outputs change by no more than this part of their root mean square;
+    metric, least: or until the metric of the outputs of
     the samples reaches `least`. kept_type: "fp16" or "bf16", in which those stay, where that is
     enough. ranges: those of an earlier call, in place of samples.
     evaluate: samples that max_error, metric and sensitivity are of (the first 16 of the

@@ -152,6 +152,25 @@ def test_a_search_with_open_dims() -> None:
     assert error(q) <= 1.05 * 0.5 * whole
 
 
+def test_channels_of_a_convolution_are_made_alike() -> None:
+    """A scale for each channel of the activations where each has weights of its own."""
+    w = drawn(8, 1, 3, 3)
+    data = model(
+        "y = Conv<group=8,pads=[1,1,1,1]>(x,w)", "float[2,8,9,9] x", "float[2,8,9,9] y", w=w
+    )
+    factors = np.geomspace(1, 1000, 8).astype(np.float32)[:, None, None]
+    given = [{"x": RNG.standard_normal((2, 8, 9, 9)).astype(np.float32) * factors}] * 2
+    want = by_onnxruntime(data, given[0])
+    errors: dict[Any, float] = {}
+    for smooth in (None, 0.5):
+        p = migraphx.parse_onnx_buffer(data)
+        options: dict[str, Any] = {"asymmetric": True, "bias_correction": True, "smooth": smooth}
+        migraphx.quantize_int8(p, REF, given, method="minmax", **options)
+        got = run(p, REF, given[0])
+        errors[smooth] = max(off(got[:, i], want[:, i]) for i in range(8))
+    assert errors[0.5] < 0.03 < 0.3 < errors[None]
+
+
 def test_what_is_kept_is_what_the_outputs_lose_by() -> None:
     """Not what is off most by itself: a product whose result hardly counts may be."""
     odd = W2.copy()
