@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from mgx_mlir.core import dtypes
 from mgx_mlir.hardware.machine import processor_features
 from mgx_mlir.passes.lower.cpu.isa import isa_of
+from mgx_mlir.targets.child import shared_compiler
+from mgx_mlir.targets.flags import cpu_ladder
 from tests.lower.programs import Programs, check, execute, kernels_of
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
@@ -197,6 +199,21 @@ def test_rows_taken_apart(arch: str) -> None:
         found = execute(lowered, made.inputs)
         for p, got, want in zip(TAKEN_APART, found, made.want, strict=True):
             check(got, want, 4e-7, str(p))
+
+
+@pytest.mark.parametrize(
+    ("cpu", "extra"),
+    [("neoverse-v1", ("--iree-llvmcpu-target-triple=aarch64-unknown-linux-gnu",)),
+     ("skylake-avx512", ())],
+)  # fmt: skip
+def test_rows_taken_apart_elsewhere(cpu: str, extra: tuple[str, ...]) -> None:
+    """The loops compile for processors that this host may not be."""
+    made = Programs()
+    _add(made, TAKEN_APART[1], np.random.default_rng(0))
+    lowered = made.lowered(*STEPS, arch=cpu)
+    assert kernels_of(lowered) == 2
+    flags = cpu_ladder(cpu=cpu, extra=extra)[0].flags
+    assert shared_compiler().run(lowered.bytecode, flags).vmfb
 
 
 def test_rows_that_the_run_knows() -> None:
