@@ -29,7 +29,7 @@ from mgx_mlir.rewrite.passes import run_pipeline
 # what is quantised already stays quantised: constants of it are not folded
 OPTIMIZE = "mgx-optimize-module{skip=quantizelinear,dequantizelinear}"
 _RANKED = 2  # samples by which products are ordered
-_TRIED = 32  # products that may turn out not to have to stay
+_TRIED = 8  # products that may turn out not to have to stay
 Outputs = list[list[np.ndarray]]
 Metric = Callable[[Outputs], float]
 
