@@ -83,7 +83,8 @@ CHOICES = tuple(
         (("--bias-correction",), "with --int8: subtract the mean that rounding the weights adds to "
          "each output channel", None, "", str),
         (("--smooth",), "with --int8: the part, 0 to 1, of large columns of a dot's activations, "
-         "or channels of a convolution's, that its weights take over (SmoothQuant)", "PART", "", _share),
+         "or channels of a convolution's, that its weights take over (SmoothQuant)",
+         "PART", "", _share),
         (("--equalize",), "with --int8: of products in a row, make the weights of each channel as "
          "large", None, "", str),
         (("--computed-operands",), "with --int8 and --fp8: products of two computed operands too",
