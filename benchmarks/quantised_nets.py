@@ -2,6 +2,7 @@
 
     python benchmarks/quantised_nets.py                     # all, one thread
     python benchmarks/quantised_nets.py resnet qdq --open   # names that contain all of these words
+    python benchmarks/quantised_nets.py --threads 2 --openvino   # OpenVINO beside them
 
 A ResNet and a MobileNet of fewer blocks with drawn weights, calibrated on drawn images, in both of
 onnxruntime's forms: activations u8 with weights scaled by tensor, or i8 with weights scaled by
@@ -27,6 +28,7 @@ from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantTy
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.engines import openvino  # noqa: E402
 from benchmarks.oracle import session  # noqa: E402
 from benchmarks.single_ops import best_call  # noqa: E402
 from tests.models.made import Graph  # noqa: E402
@@ -146,6 +148,9 @@ def measure(path: Path, options: argparse.Namespace) -> bool:
         "exact": lambda: exact.run(None, {"x": x})[0],
         "mgx": lambda: np.asarray(program.run([x])[0]),
     }
+    if options.openvino:
+        peer = openvino(path, {"x": x}, options.threads, path.stem)
+        engines["openvino"] = lambda: peer()[0]
     off = steps_off(engines["mgx"](), engines["exact"]())
     clock = time.process_time if options.threads == 1 else time.perf_counter
     times: dict[str, list[float]] = {name: [] for name in engines}
@@ -153,9 +158,12 @@ def measure(path: Path, options: argparse.Namespace) -> bool:
         for name in sorted(engines, reverse=bool(i % 2)):
             times[name].append(best_call(engines[name], options.seconds, clock))
     ort, mgx, slow = (float(np.median(times[name])) for name in ("ort", "mgx", "exact"))
+    beside = ""
+    if options.openvino:
+        beside = f", openvino {mgx / float(np.median(times['openvino'])):4.2f}"
     print(
         f"{path.stem:24} ort {ort * 1e3:7.3f} ms  mgx {mgx * 1e3:7.3f} ms  {mgx / ort:5.2f}  "
-        f"(exact {mgx / slow:4.2f})  "
+        f"(exact {mgx / slow:4.2f}{beside})  "
         f"{len(program.kernels)} kernels, compiled in {compiled:.1f} s; steps off: "
         f"{dict(sorted(off.items()))}",
         flush=True,
@@ -170,6 +178,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--open", action="store_true", help="the batch is open")
     parser.add_argument("--batch", type=int, default=1, help="with --open")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--openvino", action="store_true", help="OpenVINO's time, too")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=0.1, help="of one engine in one round")
     options = parser.parse_args(argv)
