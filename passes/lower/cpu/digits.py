@@ -120,7 +120,7 @@ def _apart(
     for at, v in zip(places, found, strict=True):
         near = math.RoundEvenOp(arith.MulFOp(v, inverse).result).result
         # beside an infinity the others are 0; what is no number has a scale that is none
-        is_none = arith.CmpFOp(arith.CmpFPredicate.UNO, near, near).result
+        is_none = arith.CmpFOp(14, near, near).result  # uno
         sign = math.CopySignOp(k.splat(float(_TOP), lanes), v).result
         near = arith.SelectOp(is_none, sign, near).result
         left = arith.FPToSIOp(words, near).result
