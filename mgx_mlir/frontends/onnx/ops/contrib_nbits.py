@@ -222,22 +222,10 @@ def matmul_nbits_qkv(
     present(v_B=v, v_scales=v_scales)
     y, total = _normed(b, x, skip, norm_scale, epsilon)
     parts = ((q, q_scales, q_bias, Nq), (k, k_scales, k_bias, Nkv), (v, v_scales, v_bias, Nkv))
+    form: dict[str, int] = {"K": K, "bits": bits, "block_size": block_size}
+    form["accuracy_level"] = accuracy_level
     products = [
-        matmul_nbits(
-            b,
-            node,
-            y,
-            w,
-            scales,
-            None,
-            None,
-            bias,
-            K=K,
-            N=n,
-            bits=bits,
-            block_size=block_size,
-            accuracy_level=accuracy_level,
-        )  # fmt: skip
+        matmul_nbits(b, node, y, w, scales, None, None, bias, N=n, **form)
         for w, scales, bias, n in parts
     ]
     return *products, total
