@@ -11,7 +11,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.hardware.chips import CHIPS, Chip
 from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.gpu.gemm_shape import DOT, GemmConfig, GemmShape, whole
-from mgx_mlir.passes.lower.gpu.mma import INTRINSICS, SIDE, MmaIntrinsic
+from mgx_mlir.passes.lower.gpu.mma import SIDE, MmaIntrinsic, intrinsic_of
 from mgx_mlir.passes.lower.gpu.plain_tiles import PlainTile, plain_tile, plain_windows
 from mgx_mlir.passes.lower.gpu.tiles import Extents, MmaSchedule, choose
 from mgx_mlir.passes.lower.gpu.vector_tiles import VectorTile, vector_tile
@@ -32,32 +32,34 @@ def product_info(arch: str, product: GemmShape, config: GemmConfig) -> ir.Attrib
     if tile is None:
         return None
     own = [n * SIDE for n in tile.tiles[1:]]
+    depth = product.extents.depth // config.split
     if product.op == DOT:
         one = [1] * (1 if config.split > 1 else len(product.batch))
         sizes, wave = [*one, *own], [*one, *tile.subgroup[1:]]
-        return _info(CHIPS[arch], mma, tile, sizes, wave)
+        return _info(CHIPS[arch], mma, tile, sizes, wave, depth)
     # images one by one
     sizes = [1, tile.tiles[0], *own]
-    return _info(CHIPS[arch], mma, tile, sizes, [1, *tile.subgroup], convolution=True)
+    return _info(CHIPS[arch], mma, tile, sizes, [1, *tile.subgroup], depth, convolution=True)
 
 
 def gathered_info(arch: str, dtype: DType, out: Sequence[int], depth: int) -> ir.Attribute | None:
     """For a product of gathered rows [n, .., ow, k] x [f, k] with result [n, .., ow, f], k whole
     matrix instructions; as product_info."""
-    mma = INTRINSICS.get(arch, {}).get(dtype)
+    mma = intrinsic_of(arch, dtype, depth)
     if mma is None or arch not in CHIPS:
         return None
     *lead, along, columns = out
-    tile = choose(CHIPS[arch], mma, Extents(prod(lead), along, columns, depth))
+    of = Extents(prod(lead), along, columns, depth, gathered=True)
+    tile = choose(CHIPS[arch], mma, of)
     return _windows_info(arch, mma, tile, [1] * (len(lead) - 1), depth)
 
 
 def windows_info(arch: str, product: GemmShape) -> ir.Attribute | None:
     """For windows [n, oh, ow, depth] of a convolution, by its filters; as product_info."""
-    mma, tile = product.intrinsic(arch), whole(arch, product).tile
-    if mma is None or tile is None:
+    mma, of = product.intrinsic(arch), replace(product.extents, gathered=True)
+    if mma is None:
         return None
-    return _windows_info(arch, mma, tile, [1], product.extents.depth)
+    return _windows_info(arch, mma, choose(CHIPS[arch], mma, of), [1], of.depth)
 
 
 def _windows_info(
@@ -67,7 +69,8 @@ def _windows_info(
     # what is gathered in a last step that is cut would go through memory
     steps = next(s for s in range(tile.k_tiles, 0, -1) if depth // mma.depth % s == 0)
     sizes = [*ones, tile.tiles[0], *(n * SIDE for n in tile.tiles[1:])]
-    return _info(CHIPS[arch], mma, replace(tile, k_tiles=steps), sizes, [*ones, *tile.subgroup])
+    tile = replace(tile, k_tiles=steps)
+    return _info(CHIPS[arch], mma, tile, sizes, [*ones, *tile.subgroup], depth)
 
 
 def _vector_info(chip: Chip, tile: VectorTile) -> ir.Attribute:
@@ -134,9 +137,9 @@ def window_info(arch: str, out: Sequence[int | ir.Value], spatial: int) -> ir.At
     along, channels = out[-2:]
     if not isinstance(along, int) or not isinstance(channels, int):
         return None
-    run = next(n for n in (4, 2, 1) if channels % n == 0)
-    if chip is None or channels < run * SIDE:
+    if chip is None:
         return None
+    run = next((n for n in (4, 2) if channels % n == 0 and channels >= n * SIDE), 1)
     across = max(n for n in range(1, chip.lanes + 1) if (channels // run) % n == 0)
     images = max(n for n in range(1, chip.lanes // across + 1) if along % n == 0)
     lead = [1] * (len(out) - 2)
@@ -191,6 +194,7 @@ def _info(
     tile: MmaSchedule,
     sizes: Sequence[int],
     wave: Sequence[int],
+    depth: int,
     *,
     convolution: bool = False,
 ) -> ir.Attribute:
@@ -198,13 +202,14 @@ def _info(
     whole = f"padding_conv = {numbers([*sizes, 0, 0, 0])}, " if convolution else ""
     igemm = ", use_igemm_convolution = true" if convolution else ""
     return _attribute(
-        f"mma_kind = #iree_gpu.mma_layout<{mma.name}>, "
+        f"mma_kind = {mma.layout}, "
         f"padding = {numbers([*sizes, tile.k_tiles * mma.depth])}, {whole}"
         f"promote_operands = [0, 1], reduction = {numbers([*[0] * len(sizes), tile.k_tiles])}, "
         f"subgroup = {numbers([*wave, 0])}, workgroup = {numbers([*sizes, 0])}",
         prod(tile.subgroups) * chip.lanes,
         chip,
-        ", {gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = 2, "
+        ", {gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = "
+        f"{tile.stages(chip, mma, depth)}, "
         f"no_reduce_shared_memory_bank_conflicts = false{igemm}>}}",
     )
 

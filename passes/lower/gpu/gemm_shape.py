@@ -15,7 +15,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.hardware.chips import CHIPS, LAUNCH_US, Chip
-from mgx_mlir.passes.lower.gpu.mma import INTRINSICS, SIDE, MmaIntrinsic
+from mgx_mlir.passes.lower.gpu.mma import INTRINSICS, SIDE, MmaIntrinsic, intrinsic_of
 from mgx_mlir.passes.lower.gpu.tiles import Extents, MmaSchedule, candidates, choose, clocks
 
 DOT, CONVOLUTION = "dot", "convolution"
@@ -81,7 +81,8 @@ class GemmShape:
 
     def intrinsic(self, arch: str) -> MmaIntrinsic | None:
         """Return the matrix instruction that multiplies it, None where it has none of use."""
-        mma = INTRINSICS.get(arch, {}).get(dtypes.from_name(self.dtype))
+        run = self.dims[2] if self.op == DOT else self.dims[6]
+        mma = intrinsic_of(arch, dtypes.from_name(self.dtype), run)
         if mma is None or arch not in CHIPS:
             return None
         if self.op == DOT:

@@ -17,11 +17,21 @@ SIDE = 16  # rows and columns of a matrix instruction
 
 @dataclass(frozen=True)
 class MmaIntrinsic:
-    """A matrix instruction of 16x16xdepth on elements of `bytes`; `name` is IREE's."""
+    """A matrix instruction of 16x16xdepth on elements of `bytes`; `name` is IREE's.
+
+    paired: two in a row, whose operands lie side by side.
+    """
 
     name: str
     depth: int
     bytes: int
+    paired: bool = False
+
+    @property
+    def layout(self) -> str:
+        """Return IREE's attribute."""
+        kind = "virtual_mma_layout" if self.paired else "mma_layout"
+        return f"#iree_gpu.{kind}<{self.name}>"
 
     def clocks(self, chip: Chip) -> float:
         """Return the clocks that it takes on the SIMD of its wave."""
@@ -82,6 +92,18 @@ INTRINSICS: dict[str, dict[DType, MmaIntrinsic]] = {
     "gfx1200": _RDNA4,
     "gfx1201": _RDNA4,
 }
+# two at once, where a depth has whole ones: a lane reads 16 bytes of the LDS in place of 8, and
+# waits half as often. IREE has none for bf16.
+_F16_PAIR = MmaIntrinsic("VMFMA_F32_16x16x32_F16", 32, 2, paired=True)
+_PAIRS = {(arch, dtypes.HALF): _F16_PAIR for arch in ("gfx90a", "gfx942")}
+
+
+def intrinsic_of(arch: str, dtype: DType, depth: int) -> MmaIntrinsic | None:
+    """Return what multiplies elements of a type that lie in runs of `depth`, None without one."""
+    pair = _PAIRS.get((arch, dtype))
+    if pair is not None and depth % pair.depth == 0:
+        return pair
+    return INTRINSICS.get(arch, {}).get(dtype)
 
 
 def multiplies_fnuz(arch: str | None) -> bool:
@@ -90,4 +112,4 @@ def multiplies_fnuz(arch: str | None) -> bool:
     return dtypes.FP8E4M3FNUZ in known and dtypes.FP8E4M3FN not in known
 
 
-__all__ = ["INTRINSICS", "SIDE", "MmaIntrinsic", "multiplies_fnuz"]
+__all__ = ["INTRINSICS", "SIDE", "MmaIntrinsic", "intrinsic_of", "multiplies_fnuz"]

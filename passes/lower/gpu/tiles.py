@@ -20,7 +20,7 @@ from mgx_mlir.passes.lower.gpu.mma import SIDE, MmaIntrinsic
 
 # registers of a lane that a tile may take, by lanes and copies of an operand: with more, kernels
 # were seen to spill whose last tile is cut
-_REGISTERS = {(64, 1): 112, (32, 2): 80, (32, 1): 64}
+_REGISTERS = {(64, 1): 160, (32, 2): 80, (32, 1): 64}
 _SIZES = (1, 2, 4, 8)  # of a tile's axes, in matrix instructions
 _STEPS = (16, 8, 4, 2, 1)  # matrix instructions along the depth between two barriers
 # matrix instructions of a loop that fits into registers, that stays a loop: 64 of them were seen to
@@ -38,6 +38,7 @@ _MEET = 180
 _STEP = 36
 _ENDS = 600  # before the first and after the last: what is loaded first, and stored
 _TWO = 1000  # of a cut tile whose loop has two turns: the second does not load ahead (CDNA)
+_EARLY = 6  # turns of a loop, from which on loads start two turns ahead, where registers are many
 _PIECE = 200  # more, for each 16x16 piece of a wave's results
 _HELD = 3 / 4  # of the LDS that a tile may take
 _PADDED = 8  # bytes of a row in the LDS
@@ -67,6 +68,17 @@ class MmaSchedule:
 
     def clocks(self, chip: Chip, mma: MmaIntrinsic, depth: int, each: int = 1) -> float:
         """Return what bounds the time of a unit that gets `each` workgroups."""
+        wave_rows, wave_columns = prod(self.subgroup[:2]), self.subgroup[2]
+        rounds = -(-each // self.resident(chip, mma))
+        own = wave_rows * wave_columns * mma.clocks(chip)
+        alone = max(_LEAST, _MEET + self.k_tiles * (own + _STEP))
+        trips = -(-depth // (mma.depth * self.k_tiles))
+        ends = _ENDS + _PIECE * wave_rows * wave_columns
+        return max(self.busy(chip, mma, depth, each), rounds * (trips * alone + ends))
+
+    def busy(self, chip: Chip, mma: MmaIntrinsic, depth: int, each: int = 1) -> float:
+        """Return the clocks that a unit with `each` workgroups multiplies, or is busy with its LDS
+        or with what comes from the cache."""
         columns, count = self.tiles[2], prod(self.subgroups)
         wave_rows, wave_columns = prod(self.subgroup[:2]), self.subgroup[2]
         piece = SIDE * mma.depth * mma.bytes
@@ -74,12 +86,7 @@ class MmaSchedule:
         read = count * (wave_rows + wave_columns) * piece
         loaded = (self.rows + columns) * piece
         step = max(matrix, each * (read + loaded) / _LDS, each * loaded / _CACHE)
-        rounds = -(-each // self.resident(chip, mma))
-        own = wave_rows * wave_columns * mma.clocks(chip)
-        alone = max(_LEAST, _MEET + self.k_tiles * (own + _STEP))
-        trips = -(-depth // (mma.depth * self.k_tiles))
-        ends = _ENDS + _PIECE * wave_rows * wave_columns
-        return max(trips * self.k_tiles * step, rounds * (trips * alone + ends))
+        return -(-depth // (mma.depth * self.k_tiles)) * self.k_tiles * step
 
     def resident(self, chip: Chip, mma: MmaIntrinsic) -> int:
         """Workgroups that a unit holds."""
@@ -91,6 +98,11 @@ class MmaSchedule:
         """Bytes of the LDS: the compiler pads each row, so that columns lie in different banks."""
         row = mma.depth * self.k_tiles * mma.bytes + _PADDED
         return (self.rows + self.tiles[2]) * SIDE * row
+
+    def stages(self, chip: Chip, mma: MmaIntrinsic, depth: int) -> int:
+        """Return how many turns of the loop over the depth are under way at once."""
+        trips = -(-depth // (mma.depth * self.k_tiles))
+        return 3 if chip.lanes == 64 and trips >= _EARLY else 2
 
     def registers(self, chip: Chip, mma: MmaIntrinsic) -> int:
         """Of a lane: operands of all steps, sums, and what is on its way from memory."""
@@ -111,25 +123,32 @@ class MmaSchedule:
 @dataclass(frozen=True)
 class Extents:
     """What a product is of: lines of pixels (1 for a plain one), rows along each line, columns,
-    and what is summed. apart: no tile spans lines."""
+    and what is summed. apart: no tile spans lines. gathered: each workgroup makes its rows, element
+    by element."""
 
     lines: int
     along: int
     columns: int
     depth: int
     apart: bool = False
+    gathered: bool = False
 
 
 @lru_cache(maxsize=1024)
 def choose(chip: Chip, mma: MmaIntrinsic, of: Extents) -> MmaSchedule:
     """Return the tile for a whole product.
 
-    Of those within a tenth of the lowest bound that which reads least, of equal ones that with the
-    most waves.
+    Of those within a tenth of the lowest bound that which keeps a unit least busy: more units share
+    the work. Where rows are gathered, that which reads least. Of equal ones that with most waves.
     """
     tiles = bounds(chip, mma, of)
     least = min(tiles.values())
-    return min((t for t, n in tiles.items() if n <= 1.1 * least), key=lambda t: _read(t, of))
+
+    def rank(tile: MmaSchedule) -> tuple[float, tuple[int, int]]:
+        busy = tile.busy(chip, mma, of.depth, _each(chip, tile, of))
+        return 0 if of.gathered else busy, _read(tile, of)
+
+    return min((t for t, n in tiles.items() if n <= 1.1 * least), key=rank)
 
 
 def candidates(chip: Chip, mma: MmaIntrinsic, of: Extents, count: int) -> list[MmaSchedule]:
@@ -169,11 +188,15 @@ def _is_unrolled(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) 
 
 def clocks(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> float:
     """Return what bounds the time of a product with a tile."""
-    count = tile.workgroups(of.lines, of.along, of.columns)
     cut = of.along % (tile.tiles[1] * SIDE) or of.columns % (tile.tiles[2] * SIDE)
     two = -(-of.depth // (mma.depth * tile.k_tiles)) == 2
     late = _TWO if chip.lanes == 64 and cut and two else 0
-    return tile.clocks(chip, mma, of.depth, -(-count // chip.units)) + late
+    return tile.clocks(chip, mma, of.depth, _each(chip, tile, of)) + late
+
+
+def _each(chip: Chip, tile: MmaSchedule, of: Extents) -> int:
+    """Return the workgroups that the busiest unit gets."""
+    return -(-tile.workgroups(of.lines, of.along, of.columns) // chip.units)
 
 
 def _read(tile: MmaSchedule, of: Extents) -> tuple[int, int]:

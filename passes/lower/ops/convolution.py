@@ -302,9 +302,13 @@ def _convolve(
     if wide and channels_last and spatial == 2 and inputs == group == outputs:
         # one filter per channel; weights are [kh, kw, 1, C]
         flat = collapsed(e, w, [ew[0], ew[1], group])
-        return linalg.depthwise_conv_2d_nhwc_hwc(
+        found = linalg.depthwise_conv_2d_nhwc_hwc(
             x, flat, outs=[e.fill(own, acc, 0)], strides=strides, dilations=dilations
         )
+        compilation_info.put(
+            e, found, lambda arch: compilation_info.window_info(arch, own, spatial)
+        )
+        return found
     if group == 1:
         return _conv_generic(e, x, w, own, strides, dilations, channels_last, False, out, acc)
     return _conv_grouped(e, x, w, own, strides, dilations, group, channels_last, out, acc)
