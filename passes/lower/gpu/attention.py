@@ -35,6 +35,8 @@ def fits(body: ir.Block) -> bool:
         return False
     # with few rows each lane would copy the repeated heads into memory of its own, unrolled
     few = form.queries < SIDE
+    if few and form.queries > 1 and TensorType.of(form.output).dtype.size == 2:
+        return False  # nor are its tiles of 16 rows right, or compiled at all
     return not few or not any(
         _is_repeated(dot.owner.operands[1]) for dot in (form.product, form.output)
     )

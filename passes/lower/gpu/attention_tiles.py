@@ -79,7 +79,9 @@ _ENDS = 1400  # before the first tile and after the last
 _VECTOR = (22.0, 7.5, 1.5, 0.5)
 # registers of a lane, by the same
 _REGISTERS = (40.0, 1.5, 1.5, 4 / 3)
-_MOST_REGISTERS = 200  # with more by this count, kernels were seen to wait ten times as long
+# at the most; with more by this count, kernels were seen to wait ten times as long. Where no tile
+# takes as few, as many as _MORE
+_MOST_REGISTERS, _MORE = 204, 256
 # elements of a wave's share of the tiles of keys and values, by lanes of a wave: with more of them
 # on their way from memory kernels were seen to spill
 _LOADED = {64: 8192, 32: 1024}
@@ -130,13 +132,17 @@ class AttentionTile:
 
 @dataclass(frozen=True)
 class AttentionShape:
-    """Extents of an attention: how many, queries, keys, and what each product sums or gives."""
+    """Extents of an attention: how many, queries, keys, and what each product sums or gives.
+
+    shared: heads share keys, and are rows of their own beside the queries.
+    """
 
     count: int
     queries: int
     keys: int
     width: int
     depth: int
+    shared: bool = False
 
 
 def intrinsics_of(arch: str, dtype: DType, width: int, depth: int) -> AttentionIntrinsics | None:
@@ -144,6 +150,11 @@ def intrinsics_of(arch: str, dtype: DType, width: int, depth: int) -> AttentionI
     if width % SIDE or depth % SIDE or arch not in CHIPS:
         return None
     return INTRINSICS.get(arch, {}).get(dtype)
+
+
+def filled_width(width: int) -> int:
+    """Return what rows of queries and keys are filled up to, so that lanes share them evenly."""
+    return width if width & width - 1 == 0 else 1 << width.bit_length()
 
 
 def choose(chip: Chip, a: AttentionShape) -> AttentionTile | None:
@@ -157,23 +168,27 @@ def choose(chip: Chip, a: AttentionShape) -> AttentionTile | None:
     tiles = [
         AttentionTile(w, n, depth, m) for w in (1, 2, 3, 4) for n in (64, 32, 16) for m in lines
     ]
-    clocks = {t: _clocks(chip, a, t) for t in tiles if _fits(chip, a, t)}
+    fits = [t for t in tiles if _fits(chip, a, t)] or [t for t in tiles if _fits(chip, a, t, _MORE)]
+    clocks = {t: _clocks(chip, a, t) for t in fits}
     least = min(clocks.values(), default=0.0)
     near = [t for t, n in clocks.items() if n <= _NEAR * least]
     return max(near, key=lambda t: (t.rows, -clocks[t]), default=None)
 
 
-def _fits(chip: Chip, a: AttentionShape, tile: AttentionTile) -> bool:
+def _fits(chip: Chip, a: AttentionShape, tile: AttentionTile, most: int = _MOST_REGISTERS) -> bool:
     held = tile.keys * (a.width + tile.depth)
     threads = tile.waves * chip.lanes
     # tiles of more rows than there are were seen to be wrong
     if tile.rows > SIDE and tile.rows > a.queries:
         return False
+    # beside shared heads a cut tile was seen to be wrong
+    if a.shared and a.queries % tile.rows:
+        return False
     shared = _is_shared(tile.keys, a.width, threads) and _is_shared(tile.depth, tile.keys, threads)
     least = tile.keys == SIDE and tile.lines == 1
     few = held <= _LOADED[chip.lanes] * tile.waves and tile.keys < 2 * a.keys
     if chip.lanes == 64:
-        few = few and tile.registers(chip, a.width) <= _MOST_REGISTERS
+        few = few and tile.registers(chip, a.width) <= most
     return shared and (least or few) and held * _BYTES <= _HELD
 
 
@@ -253,5 +268,6 @@ __all__ = [
     "AttentionTile",
     "attributes",
     "choose",
+    "filled_width",
     "intrinsics_of",
 ]

@@ -8,16 +8,19 @@ queries the last tile may be cut.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir
+from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.broadcasts import Multibroadcast
+from mgx_mlir.dialects.migraphx.views import Reshape, Transpose
 from mgx_mlir.hardware.chips import CHIPS
 from mgx_mlir.passes.analysis.access_maps import Reader, Unreadable, reader
 from mgx_mlir.passes.analysis.attention_form import AttentionForm
@@ -25,12 +28,15 @@ from mgx_mlir.passes.lower import index, views
 from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, View, behind_views
 from mgx_mlir.passes.lower.gpu import attention_tiles
+from mgx_mlir.passes.lower.gpu.mma import SIDE
 from mgx_mlir.passes.lower.iree.linalg_ext import attention
 from mgx_mlir.passes.lower.ops.fused_concat import LoopElements
 from mgx_mlir.passes.lower.products import pad_tensor
 from mgx_mlir.passes.lower.scalar import constant, narrow
 
-_LEAST_QUERIES = 2  # one query is a product with a vector
+# fewer are cut in the one tile that they are: its rows go through scratch memory, and were seen to
+# be wrong
+_LEAST_QUERIES = SIDE
 
 Operand = tuple[ir.Value, list[int]]  # a tensor, and which of the op's dims its own are
 
@@ -49,14 +55,19 @@ def tiled_attention(
         return None
     if all(extent == 1 for extent in form.lead):
         return None  # without a dim of many, the compiler's tiles read wrong numbers
+    shared = _shared(form)
     a = attention_tiles.AttentionShape(
-        prod(form.lead), form.queries, form.keys, form.width, form.depth
-    )
+        prod(form.lead), form.queries, form.keys, form.width, form.depth,
+        shared is not None,
+    )  # fmt: skip
     tile = attention_tiles.choose(CHIPS[arch], a)
+    if tile is None and CHIPS[arch].lanes == 64:  # RDNA has no registers for it
+        a = replace(a, width=attention_tiles.filled_width(a.width))
+        tile = attention_tiles.choose(CHIPS[arch], a)
     if tile is None:
         return None
     try:
-        dims = _Dims(e, body, form, tile.keys)
+        dims = _Dims(e, body, form, tile.keys, a.width, shared)
         made = [
             dims.operand(operands[0], (dims.m, dims.k), dims.k),
             dims.operand(operands[1], (dims.k, dims.n), dims.k),
@@ -68,62 +79,139 @@ def tiled_attention(
     rank = dims.d + 1
     out = [*dims.lead, dims.m, dims.d]
     small = t.with_dims(dims.extents[i] for i in out)
+    own = [*form.lead, form.queries, form.depth]
+    joined = t.with_dims(own[i] for i in dims.places)
     found = attention(
         e, made, constant(scale, t.dtype).value, masks, out, rank, small,
         attention_tiles.attributes(arch, kind, tile, rank, a),
     )  # fmt: skip
-    return View(t, Leaf(small, found), dims.places, list(t.dims))
+    found = views.reshape_tensor(e, found, joined, list(joined.dims))
+    return View(t, Leaf(joined, found), dims.places, list(t.dims))
+
+
+@dataclass(frozen=True)
+class _Repeated:
+    """A tensor whose rows some of another's heads share.
+
+    axes: for each of its own, the axis of the other; None for one of extent 1. axis: that of the
+    heads, of which `times` in a row read the same.
+    """
+
+    value: ir.Value
+    axes: tuple[int | None, ...]
+    axis: int
+    times: int
+
+
+def _repeated(v: ir.Value) -> _Repeated | None:
+    """Return what keys or values repeat: [.., heads, times, ..] of [.., heads, 1, ..], reshaped to
+    [.., heads * times, ..]; None for others."""
+    order = list(range(TensorType.of(v).rank))
+    while is_a(v.owner, Transpose):
+        turned = dict(zip(v.owner.opview.permutation, order, strict=True))
+        order = [turned[i] for i in range(len(order))]
+        v = v.owner.operands[0]
+    if not is_a(v.owner, Reshape) or not is_a(v.owner.operands[0].owner, Multibroadcast):
+        return None
+    whole = v.owner.operands[0]
+    source, own = whole.owner.operands[0], TensorType.of(v).dims
+    dims, small = TensorType.of(whole).dims, TensorType.of(source).dims
+    axis = next((i for i, (a, b) in enumerate(zip(own, dims, strict=False)) if a != b), len(own))
+    if axis + 1 >= len(dims) or len(small) != len(dims):
+        return None
+    times = dims[axis + 1]
+    if own != (*dims[:axis], dims[axis] * times, *dims[axis + 2 :]):
+        return None
+    if small != (*dims[: axis + 1], 1, *dims[axis + 2 :]):
+        return None
+    axes = [*order[: axis + 1], None, *order[axis + 1 :]]
+    return _Repeated(source, tuple(axes), order[axis], times)
+
+
+def _shared(form: AttentionForm) -> _Repeated | None:
+    """Return how heads share keys, and values alike; None where they do not."""
+    found = [_repeated(v) for v in (form.product.owner.operands[1], form.output.owner.operands[1])]
+    keys, values = found
+    if keys is None or values is None or (keys.axis, keys.times) != (values.axis, values.times):
+        return None
+    return keys if keys.axis < len(form.lead) else None
 
 
 @dataclass
 class _Dims:
     """The op's dims: those of the product that are longer than 1, then m, k, n, d.
 
-    The compiler drops extents of 1, but not from what it is told of the tiles.
+    The compiler drops extents of 1, but not from what it is told of the tiles. Heads that share
+    keys and values are two dims, of which keys and values have the first.
     """
 
     e: LoweringContext
     body: ir.Block
     form: AttentionForm
     tile: int
+    width: int  # that rows of queries and keys are filled up to, with zeros
+    shared: _Repeated | None
 
     def __post_init__(self) -> None:
-        form = self.form
-        self.kept = [i for i, extent in enumerate(form.lead) if extent != 1]
-        self.lead = list(range(len(self.kept)))
-        self.m, self.k, self.n, self.d = range(len(self.kept), len(self.kept) + 4)
+        form, shared, full = self.form, self.shared, len(self.form.lead)
+        own: list[int] = []
+        # the op's dims that each axis of the product is made of, and each of keys and values
+        self.parts: dict[int, list[int]] = {}
+        self.heads: dict[int, list[int]] = {}
+        for i, extent in enumerate(form.lead):
+            split = shared is not None and shared.axis == i
+            each = [extent // shared.times, shared.times] if shared and split else [extent]
+            kept = [j for j, n in enumerate(each) if n != 1]
+            if kept:
+                self.parts[i] = [len(own) + j for j in range(len(kept))]
+                self.heads[i] = self.parts[i][: 0 in kept] if split else self.parts[i]
+                own += [each[j] for j in kept]
+        self.lead = list(range(len(own)))
+        self.m, self.k, self.n, self.d = range(len(own), len(own) + 4)
         self.filled = -(-form.keys // self.tile) * self.tile
-        own = [form.lead[i] for i in self.kept]
-        self.extents = [*own, form.queries, form.width, self.filled, form.depth]
-        full = len(form.lead)
+        self.extents = [*own, form.queries, self.width, self.filled, form.depth]
         # where the axes of a rank that has all of the product's are
-        self.places = (*self.kept, full, full + 1)
+        self.places = (*self.parts, full, full + 1)
         self.elements = LoopElements(self.e, {x: self.e.tensor(x) for x in self.body.arguments})
 
     def operand(self, v: ir.Value, last_two: tuple[int, int], runs: int) -> Operand:
         """Return an operand of a product, whose last two axes are these, with runs along `runs`."""
         full = len(self.form.lead)
-        names = dict(zip(self.places, [*self.lead, *last_two], strict=True))
+        names = {**self.parts, full: [last_two[0]], full + 1: [last_two[1]]}
+        repeated = _repeated(v) if self.shared is not None and self.n in last_two else None
+        if repeated is not None:
+            v, names = repeated.value, {**names, **self.heads}
+            names = {i: names[a] for i, a in enumerate(repeated.axes) if a in names}
+        names = {i: dims for i, dims in names.items() if dims}
         ragged = self.n in last_two and self.filled != self.form.keys
         found = None if ragged else self._as_it_is(self.e.expr(v), names, runs)
         if found is not None:
             return found
-        order = [*self.lead, *(i for i in last_two if i != runs), runs]
+        lead = [d for dims in names.values() for d in dims if d < self.m]
+        order = [*lead, *(i for i in last_two if i != runs), runs]
         read = self._reader(v)
         t = TensorType.of(v)
+        bounded = self.n if self.n in last_two else last_two[0]
+        place = next(axis for axis, dims in names.items() if dims == [bounded])
+        wide = self.k in last_two and self.width != self.form.width
 
         def element(where: list[ir.Value]) -> ir.Value:
             of = dict(zip(order, where, strict=True))
-            at: list[Extent] = [0] * full + [of[i] for i in last_two]
-            for axis, i in zip(self.kept, self.lead, strict=True):
-                at[axis] = of[i]
+            at: list[Extent] = [0] * t.rank
+            for axis, dims in names.items():
+                for d in dims:
+                    at[axis] = self.e.add(self.e.mul(at[axis], self.extents[d]), of[d])
             # within its bounds, which also keeps the compiler from taking a mere transpose for
             # another order of the op's own dims
-            key = full + last_two.index(self.n) if self.n in last_two else full
-            most = self.form.keys if self.n in last_two else self.extents[last_two[0]]
-            here = self.e.index(at[key])
-            at[key] = arith.MinUIOp(here, self.e.index(most - 1)).result
-            return narrow(read(self.elements, at, 0), t.dtype).value
+            most = self.form.keys if bounded == self.n else self.extents[bounded]
+            at[place] = arith.MinUIOp(self.e.index(at[place]), self.e.index(most - 1)).result
+            if not wide:
+                return narrow(read(self.elements, at, 0), t.dtype).value
+            along = next(axis for axis, dims in names.items() if dims == [self.k])
+            inside = index.in_range(self.e, self.e.index(at[along]), self.form.width)
+            at[along] = index.select(self.e, inside, at[along], 0)
+            value = narrow(read(self.elements, at, 0), t.dtype).value
+            return arith.SelectOp(inside, value, index.zero_of(value.type)).result
 
         sizes = [self.extents[i] for i in order]
         return index.from_positions(self.e, sizes, t.dtype, element), order
@@ -137,7 +225,8 @@ class _Dims:
             beyond = np.zeros(self.filled, TensorType.of(self.form.output).dtype.np)
             beyond[self.form.keys :] = float("-inf")
             return [(self.e.parameter(beyond), [self.n])]
-        names = dict(zip(self.places, [*self.lead, self.m, self.n], strict=True))
+        full = len(self.form.lead)
+        names = {**self.parts, full: [self.m], full + 1: [self.n]}
         value, order = self._tensor(self.e.expr(mask), names)
         dtype = TensorType.of(mask).dtype
         if dtype.is_bool:
@@ -156,23 +245,43 @@ class _Dims:
     def _reader(self, v: ir.Value) -> Reader:
         return reader(v, None, list(self.body.arguments))
 
-    def _as_it_is(self, x: Expr, names: dict[int, int], runs: int) -> Operand | None:
+    def _as_it_is(self, x: Expr, names: Mapping[int, list[int]], runs: int) -> Operand | None:
         """Return the tensor that an operand is a view of, if its rows are runs along `runs`."""
         at = behind_views(x)[1]
-        if not at or at[-1] is None or names.get(at[-1]) != runs or not {*names} <= {*at}:
+        if not at or at[-1] is None or names.get(at[-1]) != [runs] or not {*names} <= {*at}:
             return None
-        return self._tensor(x, names)
+        if runs != self.k or self.width == self.form.width:
+            return self._tensor(x, names)
+        # ahead of the region: in it, each element would be looked at
+        with ahead_of_region(self.e, self.e.tensor(behind_views(x)[0])):
+            value, order = self._tensor(x, names)
+            kind = ir.RankedTensorType(value.type)
+            more: list[Extent] = [0] * (len(order) - 1)
+            sizes = [*kind.shape[:-1], self.width]
+            made = ir.RankedTensorType.get(sizes, kind.element_type)
 
-    def _tensor(self, x: Expr, names: dict[int, int]) -> Operand:
-        """Return the tensor that an expression is a view of, with its axes that have names."""
+            def build() -> list[ir.Value]:
+                high = [*more, self.width - self.form.width]
+                return [pad_tensor(self.e, value, [*more, 0], high, sizes, 0)]
+
+            self.e.in_region = False
+            try:
+                return index.alone(self.e, [made], [sizes], build)[0], order
+            finally:
+                self.e.in_region = True
+
+    def _tensor(self, x: Expr, names: Mapping[int, list[int]]) -> Operand:
+        """Return the tensor that an expression is a view of, with the op's dims of its axes."""
         source, at = behind_views(x)
         value = self.e.tensor(source)
-        places = [i for i in at if i in names]
-        if len(places) != len(at):
-            dims = zip(at, source.type.dims, strict=True)
-            small = source.type.with_dims(d for i, d in dims if i in names)
-            value = views.reshape_tensor(self.e, value, small, list(small.dims))
-        return value, [names[i] for i in places]
+        order: list[int] = []
+        sizes: list[int] = []
+        for axis, extent in zip(at, source.type.dims, strict=True):
+            dims = names.get(axis, []) if axis is not None else []
+            order += dims
+            sizes += [extent] if len(dims) == 1 else [self.extents[d] for d in dims]
+        small = source.type.with_dims(sizes)
+        return views.reshape_tensor(self.e, value, small, sizes), order
 
 
 @contextmanager
