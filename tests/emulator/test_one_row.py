@@ -17,8 +17,8 @@ from tests.emulator.models import Case
 from tests.emulator.oracle import LIMITS, wanted, worst
 
 # depth, columns: what one load of all lanes is more than; no whole number of loads; four waves;
-# two columns each
-SIZES = [(128, 10), (1000, 33), (16500, 12), (264, 2434)]
+# two columns each; fewer elements than a wave has lanes
+SIZES = [(128, 10), (1000, 33), (16500, 12), (264, 2434), (32, 8)]
 
 
 @pytest.mark.emulator

@@ -100,8 +100,9 @@ def test_a_shallow_dot_with_a_residual() -> None:
 
 @pytest.mark.parametrize(("arch", "dtype"), [("gfx942", "f16"), ("gfx1100", "f32")])
 def test_windows_do_not_lie_in_memory(arch: str, dtype: str) -> None:
-    """Depthwise convolutions of 3x3 and 5x5, pooling of few channels, with their borders: windows
-    that are cut took 24 to 104 bytes of each lane's scratch memory."""
+    """Depthwise convolutions of 3x3 and 5x5, pooling of few channels, a convolution of one axis,
+    with their borders: windows that are cut took 24 to 104 bytes of each lane's scratch memory, the
+    last one thousands of registers' worth."""
     g = Graph(0, dtype)
     for channels, size in ((32, 3), (48, 5)):
         x = g.input(f"x{size}", 1, channels, 14, 14)
@@ -111,15 +112,18 @@ def test_windows_do_not_lie_in_memory(arch: str, dtype: str) -> None:
         pool = g.op("MaxPool", h, kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
         g.output(g.op("Conv", deep, g.weight(16, channels, 1, 1)), 1, 16, 14, 14)
         g.output(g.op("Conv", pool, g.weight(16, channels, 1, 1)), 1, 16, 7, 7)
+    row = g.op("Conv", g.input("row", 1, 32, 60), g.weight(48, 32, 3), pads=[1, 1], strides=[2])
+    g.output(g.op("Relu", row), 1, 48, 30)
     compiled = mgx_mlir.compile(g.model().SerializeToString(), target="gpu", arch=arch, cache=False)
     report = gpu_report(compiled.executable.vmfb)
     assert sum("depthwise" in k.name for k in report.kernels) == 2
+    assert sum("conv_2d_nhwc_fhwc" in k.name for k in report.kernels) == 1
     assert [k.name for k in report.kernels if k.spills or k.scratch] == []
 
 
 # rows, depth, columns: whole and cut tiles, few rows, deep and flat ones
 SHAPES = [(64, 64, 64), (49, 512, 256), (7, 33, 65), (100, 100, 100), (197, 256, 256),
-          (2, 512, 512), (333, 257, 129)]  # fmt: skip
+          (2, 512, 512), (333, 257, 129), (64, 96, 24)]  # fmt: skip
 
 
 def products(dtype: str, shapes: Sequence[tuple[int, int, int]], constant: bool) -> Any:

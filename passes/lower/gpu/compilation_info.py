@@ -14,7 +14,7 @@ from mgx_mlir.passes.lower.gpu.gemm_shape import DOT, GemmConfig, GemmShape, who
 from mgx_mlir.passes.lower.gpu.mma import SIDE, MmaIntrinsic, intrinsic_of
 from mgx_mlir.passes.lower.gpu.plain_tiles import PlainTile, plain_tile, plain_windows
 from mgx_mlir.passes.lower.gpu.tiles import Extents, MmaSchedule, choose
-from mgx_mlir.passes.lower.gpu.vector_tiles import VectorTile, vector_tile
+from mgx_mlir.passes.lower.gpu.vector_tiles import VectorTile, is_short_row, vector_tile
 
 
 def product_info(arch: str, product: GemmShape, config: GemmConfig) -> ir.Attribute | None:
@@ -27,6 +27,8 @@ def product_info(arch: str, product: GemmShape, config: GemmConfig) -> ir.Attrib
     vector = vector_tile(arch, product)
     if vector is not None:
         return _vector_info(CHIPS[arch], vector)
+    if is_short_row(arch, product):
+        return _short_info(CHIPS[arch], product)
     if mma is None:
         return _plain_info(arch, product)
     if tile is None:
@@ -86,6 +88,18 @@ def _vector_info(chip: Chip, tile: VectorTile) -> ir.Attribute:
         ", {gpu_pipeline_options = #iree_gpu.pipeline_options<"
         "no_reduce_shared_memory_bank_conflicts = false>}",
         pipeline="VectorDistribute",
+    )
+
+
+def _short_info(chip: Chip, product: GemmShape) -> ir.Attribute:
+    """For one row of few elements: each thread has a column."""
+    _, columns, depth = product.dims
+    step = next(n for n in (8, 4, 2, 1) if depth % n == 0)
+    return _attribute(
+        f"reduction = [0, 0, {step}], thread = [1, 1, 0], "
+        f"workgroup = [1, {min(columns, chip.lanes)}, 0]",
+        chip.lanes,
+        chip,
     )
 
 

@@ -15,7 +15,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.hardware.chips import CHIPS, Chip
 from mgx_mlir.passes.lower.gpu.gemm_shape import CONVOLUTION, DOT, GemmShape
 
-_LEAST = (16, 32)  # rows and columns: fewer are read once, by the compiler's reductions
+_LEAST = (16, 16)  # rows and columns: fewer are read once, by the compiler's reductions
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ class StoredRows(View):
     """Weights as a view of the parameter that holds them row by row."""
 
 
-# how the stored array's axes lie in the weights of a dot and of a channels-last convolution
-_DOT, _CONVOLUTION = (1, 0), (3, 0, 1, 2)
+# how the stored array's axes lie in the weights of a dot and of channels-last convolutions
+_DOT, _CONVOLUTION, _ROW_CONVOLUTION = (1, 0), (3, 0, 1, 2), (2, 0, 1)
 
 
 def stored_by_row(e: LoweringContext, arg: ir.Value, value: ir.Value) -> Expr | None:
@@ -70,9 +70,10 @@ def _order(use: ir.OpOperand) -> tuple[int, ...] | None:
         return None  # scaled ahead of the product
     if op.name in DOTS and t.rank == 2 and x.rank == 2:
         return _DOT
-    if is_a(op, (Convolution, QuantConvolution)) and t.rank == 4:
+    if is_a(op, (Convolution, QuantConvolution)) and t.rank in (3, 4):
         view = op.opview
-        return _CONVOLUTION if view.channels_last and view.group == 1 else None
+        order = _CONVOLUTION if t.rank == 4 else _ROW_CONVOLUTION
+        return order if view.channels_last and view.group == 1 else None
     return None
 
 

@@ -31,18 +31,30 @@ class VectorTile:
 def vector_tile(arch: str, product: GemmShape) -> VectorTile | None:
     """Return the tile of a row of floats by weights; None leaves the choice to the compiler."""
     chip = CHIPS.get(arch)
-    one_row = product.op == DOT and product.layout == ROWS and not product.batch
-    if chip is None or not one_row or product.dims[0] != 1:
+    if chip is None or not _is_row(product) or product.dims[2] < _LEAST:
         return None
     dtype, (_, columns, depth) = dtypes.from_name(product.dtype), product.dims
-    if not dtype.is_float or dtype.size not in (2, 4) or depth < _LEAST:
-        return None
     run = _LOADED // dtype.size
     while run > 1 and chip.lanes * run > depth:
         run //= 2
+    # a last step that is cut is read element by element
+    run = next((n for n in (8, 4, 2) if n <= run and depth % (chip.lanes * n) == 0), run)
     pairs = columns % 2 == 0 and columns // 2 >= chip.units * chip.simds
     alone = columns <= chip.units and depth >= _DEEP * _WAVES * chip.lanes * run
     return VectorTile(2 if pairs else 1, _WAVES if alone else 1, run)
 
 
-__all__ = ["VectorTile", "vector_tile"]
+def is_short_row(arch: str, product: GemmShape) -> bool:
+    """Return whether a product is a row of so few floats that each lane sums a column whole: the
+    compiler's own kernel is a matrix tile in scratch memory."""
+    return arch in CHIPS and _is_row(product) and product.dims[2] < _LEAST
+
+
+def _is_row(product: GemmShape) -> bool:
+    """Return whether a product is one row of floats, by weights."""
+    dtype = dtypes.from_name(product.dtype)
+    one = product.op == DOT and product.layout == ROWS and not product.batch
+    return one and product.dims[0] == 1 and dtype.is_float and dtype.size in (2, 4)
+
+
+__all__ = ["VectorTile", "is_short_row", "vector_tile"]

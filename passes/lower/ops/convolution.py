@@ -101,6 +101,11 @@ def convolved(
     ]
     if by_row:
         x = trim_windows(e, x, first, windows, kernel, dilations)
+        row = spatial == 1  # an image of height 1
+        if row:
+            x, w = _with_height(e, x, 1), _with_height(e, w, 1)
+            windows, kernel = [1, *windows], [1, *kernel]
+            strides, dilations = [1, *strides], [1, *dilations]
         own = [e.extents(x)[0], *windows, e.extents(w)[0]]
         found = linalg.conv_2d_nhwc_fhwc(
             x, w, outs=[e.fill(own, acc, 0)], strides=strides, dilations=dilations
@@ -114,7 +119,7 @@ def convolved(
                 gemm_shape.CONVOLUTION, element.name, tuple(e.static_dims(dims))
             ),
         )
-        return found
+        return _without_height(e, found) if row else found
     return _convolve(e, x, w, windows, strides, dilations, op.group, op.channels_last, out, acc)
 
 
@@ -296,9 +301,7 @@ def _convolve(
             strides=[1, *strides],
             dilations=[1, *dilations],
         )
-        kind = ir.RankedTensorType(tall.type)
-        flat = ir.RankedTensorType.get(e.static_dims(own), kind.element_type)
-        return tensor.CollapseShapeOp(flat, tall, [[0, 1], [2], [3]]).result
+        return _without_height(e, tall)
     if wide and channels_last and spatial == 2 and inputs == group == outputs:
         # one filter per channel; weights are [kh, kw, 1, C]
         flat = collapsed(e, w, [ew[0], ew[1], group])
@@ -327,6 +330,14 @@ def _with_height(e: LoweringContext, value: ir.Value, axis: int) -> ir.Value:
         e.dynamic_values(own),
         e.static_dims(own),
     ).result
+
+
+def _without_height(e: LoweringContext, value: ir.Value) -> ir.Value:
+    """Return the rows of an image [n, 1, w, c]."""
+    kind = ir.RankedTensorType(value.type)
+    images, _, *rest = kind.shape
+    flat = ir.RankedTensorType.get([images, *rest], kind.element_type)
+    return tensor.CollapseShapeOp(flat, value, [[0, 1], [2], [3]]).result
 
 
 def _split(e: LoweringContext, value: ir.Value, axis: int, group: int, dtype: DType) -> ir.Value:
