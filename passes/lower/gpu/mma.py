@@ -101,9 +101,11 @@ _PAIRS = {(arch, dtypes.HALF): _F16_PAIR for arch in ("gfx90a", "gfx942")}
 def intrinsic_of(arch: str, dtype: DType, depth: int) -> MmaIntrinsic | None:
     """Return what multiplies elements of a type that lie in runs of `depth`, None without one."""
     pair = _PAIRS.get((arch, dtype))
-    if pair is not None and depth % pair.depth == 0:
-        return pair
-    return INTRINSICS.get(arch, {}).get(dtype)
+    one = INTRINSICS.get(arch, {}).get(dtype)
+    if pair is None or one is None:
+        return one
+    # a depth that neither divides is cut in any case
+    return one if depth % one.depth == 0 and depth % pair.depth else pair
 
 
 def multiplies_fnuz(arch: str | None) -> bool:
