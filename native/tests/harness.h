@@ -48,6 +48,7 @@ inline CodeObject code_of(const std::string& arch, std::vector<u32> words, bool 
   KernelInfo k;
   k.name = "test";
   k.wave32 = wave32;
+  k.rsrc1 = 0xf0 << 12;  // denormals
   object.kernels.push_back(k);
   return object;
 }

@@ -147,6 +147,8 @@ void places() {
   l.kernel = &program->object.kernels[0];
   l.threads.x = 64;
   check_error([&] { run_launch(*program, memory, l); }, "it ran past its code");
+  program->object.kernels[0].rsrc1 = 0x30 << 12;  // f16 and f64 without denormals
+  check_error([&] { run_launch(*program, memory, l); }, "16- and 64-bit floats of another rounding, or without denormals");
   const u64 first = reinterpret_cast<u64>(memory.allocate(1000)), second = reinterpret_cast<u64>(memory.allocate(100000));
   for (const auto& [base, size] : {std::pair<u64, u64>{first, 1000}, {second, 100000}}) {
     check(base % 256 == 0 && base >> 32 != (base + size - 1) >> 32, "an allocation lies across 4 GiB");

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import vector_modes
 from make_vectors import Case
 from vector_values import CDNA, F32, FLOATS, INTS, RDNA, U32, N, bits, on, signed, wide
 
@@ -405,5 +406,14 @@ def factors() -> Iterator[Case]:
 
 
 def every_case() -> Iterator[Case]:
-    for family in (factors, divisions, seen, second_results, moved_pairs, sums, flat_addresses):
+    for family in (
+        factors,
+        divisions,
+        seen,
+        second_results,
+        moved_pairs,
+        sums,
+        flat_addresses,
+        vector_modes.every_case,
+    ):
         yield from family()

@@ -34,6 +34,7 @@ void compare64(Wave& w, const Instruction& i, F f) {
   }
   const u32 *bl = raw_source(w, y, 0, space[2]), *bh = raw_source(w, y, 1, space[3]);
   u64 mask = 0;
+  const WideMode doubles(w);
   const auto modified = [](u64 v, const Operand& o) {
     if (o.abs) v &= ~(u64{1} << 63);
     return o.neg ? v ^ u64{1} << 63 : v;

@@ -125,7 +125,7 @@ void define_conversions() {
   MGX_OP("v_cvt_pk_i16_f32", 2, F32, I32, to_i16(as_f32(a)) | to_i16(as_f32(b)) << 16);
   MGX_OP("v_cvt_pk_u16_f32", 2, F32, I32, to_u16(as_f32(a)) | to_u16(as_f32(b)) << 16);
   INT1("v_cvt_off_f32_i4", from_f32(static_cast<float>(static_cast<i32>((a & 15) ^ 8) - 8) / 16.0f));
-  INT1("v_sat_pk_u8_i16", static_cast<u32>(std::clamp(s16(a), 0, 255)) | static_cast<u32>(std::clamp(s16(a >> 16), 0, 255)) << 8);
+  MGX_OP("v_sat_pk_u8_i16", 1, I32, I16, static_cast<u32>(std::clamp(s16(a), 0, 255)) | static_cast<u32>(std::clamp(s16(a >> 16), 0, 255)) << 8);
   MGX_OP("v_cvt_pk_u8_f32", 3, F32, I32,
          (c & ~(255u << 8 * (b & 3))) | to_u32(std::clamp(as_f32(a), 0.0f, 255.0f)) << 8 * (b & 3));
 }

@@ -10,6 +10,27 @@
 
 namespace mgx {
 
+// Makes the host's rounding and denormals those of 16- and 64-bit floats; program.h has those of f32.
+void apply_wide_mode(const Wave& w);
+void apply_mode(const Wave& w);
+
+// The mode of 16- and 64-bit floats for as long as this lives, where it is another than that of f32.
+class WideMode {
+ public:
+  explicit WideMode(const Wave& w) : w_(w), differs_(((w.mode >> 2 ^ w.mode) & 0x33) != 0) {
+    if (differs_) apply_wide_mode(w_);
+  }
+  ~WideMode() {
+    if (differs_) apply_mode(w_);
+  }
+  WideMode(const WideMode&) = delete;
+  WideMode& operator=(const WideMode&) = delete;
+
+ private:
+  const Wave& w_;
+  const bool differs_;
+};
+
 // How an operand is read and a result is written.
 enum class Type { I32, I16, F32, F16, BF16 };
 
@@ -184,6 +205,12 @@ inline void vector_op(Wave& w, const Instruction& i, F f) {
     }
   }
   const u64 mask = w.exec & valid;
+  if constexpr (S == Type::F16 || D == Type::F16) {
+    const WideMode halves(w);
+    MGX_LANES r.at[l] = f(a[l], b[l], c[l]);
+    finish<D>(w, i, r, mask);
+    return;
+  }
   if (i.plain && mask == ~u64{0} && (D == Type::I32 || D == Type::F32)) {
     u32* to = w.v[i.o[0].index];
     MGX_LANES to[l] = f(a[l], b[l], c[l]);
@@ -201,6 +228,7 @@ inline void vector_op64(Wave& w, const Instruction& i, F f) {
   u64 valid = ~u64{0};
   const bool scales = Float && scales_result(w, i, false);
   constexpr int sizes[3] = {S0, S1, S2};
+  const WideMode doubles(w);
   for (int l = 0; l < kLanes; ++l) zero.at[l] = 0;
   for (int k = 0; k < 3; ++k) {
     lo[k] = hi[k] = zero.at;

@@ -98,6 +98,7 @@ class Group {
     // rounding and denormals; IEEE 754 until GFX12; what overflows in f16
     const bool has_ieee = p_.arch.generation != Generation::Gfx12;
     w.mode = (k_.rsrc1 >> 12 & 0xff) | (has_ieee && (k_.rsrc1 >> 23 & 1) ? kIeeeMode : 0) | (k_.rsrc1 >> 26 & 1 ? kOverflowMode : 0);
+    check_mode(w.mode);
     w.state = Wave::State::Running;
     w.lds = lds_.data();
     w.lds_size = k_.lds + l_.dynamic_lds;

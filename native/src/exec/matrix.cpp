@@ -289,6 +289,7 @@ void run_sparse_floats(Wave& w, const Instruction& i) {
 
 // f64, 16x16x4: a lane holds one element of A and B; row 4r + l / 16 of D is in register pair r.
 void run_doubles(Wave& w, const Instruction& i) {
+  const WideMode doubles(w);
   const auto pair = [&w](u32 reg, int lane) { return as_f64(w.v[reg][lane] | u64{w.v[reg + 1][lane]} << 32); };
   double sum[16][16];
   const Operand& c = i.o[3];
@@ -315,6 +316,7 @@ void run_doubles(Wave& w, const Instruction& i) {
 // f64, 4x4x4, four blocks: a lane holds one element of A and B, row or column l % 4 of block
 // l / 4 % 4, k = l / 16; D's row is l / 16.
 void run_small_doubles(Wave& w, const Instruction& i) {
+  const WideMode doubles(w);
   const auto pair = [&w](u32 reg, int lane) { return as_f64(w.v[reg][lane] | u64{w.v[reg + 1][lane]} << 32); };
   LaneArray low, high;
   const Operand& c = i.o[3];

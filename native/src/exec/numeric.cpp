@@ -2,6 +2,9 @@
 #include "exec/numeric.h"
 
 namespace mgx {
+
+float known_one = 1.0f;
+
 namespace {
 
 float decode8(u32 bits, int mantissa, int bias, bool fnuz, bool has_infinity) {

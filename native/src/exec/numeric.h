@@ -62,6 +62,17 @@ inline u32 fma_f16(float a, float b, float c) {
   return f16_of_f32(to_odd(static_cast<double>(a) * b + static_cast<double>(c)));
 }
 
+// ---- sine and cosine of turns: whole ones are left out first, which is exact
+
+inline float sin_of_turns(float x) {
+  const double turns = static_cast<double>(x), part = turns - std::nearbyint(turns);
+  return part == 0 ? x * 0.0f : static_cast<float>(std::sin(6.283185307179586 * part));
+}
+inline float cos_of_turns(float x) {
+  const double turns = static_cast<double>(x);
+  return static_cast<float>(std::cos(6.283185307179586 * (turns - std::nearbyint(turns))));
+}
+
 // ---- bf16
 
 inline float f32_of_bf16(u32 x) { return as_f32(x << 16); }
@@ -79,23 +90,11 @@ float f32_of_bf8(u32 bits, bool fnuz);
 u32 fp8_of_f32(float x, bool fnuz, bool saturates);
 u32 bf8_of_f32(float x, bool fnuz, bool saturates);
 
-// ---- minima and maxima as v_min and v_max have them: a number beats a NaN, -0 < +0
+// 1, which the compiler does not know to be 1: a product with it is quiet, and flushed as the mode says.
+extern float known_one;
 
-inline float min_number(float a, float b) {
-  const float less = a < b || (a == b && (from_f32(a) >> 31)) ? a : b;
-  return b != b ? a : less;
-}
-inline float max_number(float a, float b) {
-  const float more = a > b || (a == b && !(from_f32(a) >> 31)) ? a : b;
-  return b != b ? a : more;
-}
-inline float median(float a, float b, float c) {
-  if (a != a || b != b || c != c) return min_number(min_number(a, b), c);
-  return max_number(min_number(a, b), min_number(max_number(a, b), c));
-}
-// IEEE 754-2019 minimum and maximum: a NaN wins.
-inline float minimum(float a, float b) { return a != a ? a : b != b ? b : min_number(a, b); }
-inline float maximum(float a, float b) { return a != a ? a : b != b ? b : max_number(a, b); }
+// The unit of exponentials and logarithms has no denormals.
+inline float without_denormals(float x) { return std::fabs(x) < 1.17549435e-38f ? std::copysign(0.0f, x) : x; }
 
 inline float clamp01(float x) { return x > 0 ? (x > 1 ? 1.0f : x) : 0.0f; }
 

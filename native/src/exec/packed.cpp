@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "exec/define.h"
+#include "exec/extremes.h"
 
 namespace mgx {
 namespace {
@@ -121,6 +122,15 @@ constexpr u16 kPackedForms = kDpp | kPacked;
            return __VA_ARGS__;                                                              \
          }))
 
+#define PACKED_EXTREME(name, n, ...)                                                               \
+  MGX_LANEWISE(name, kPackedForms | kClamp, sources_of(n), {                                        \
+    [[maybe_unused]] const bool ieee = w.mode & kIeeeMode;                                          \
+    packed16<n, true>(w, i, [ieee](u32 a, u32 b, [[maybe_unused]] u32 c) -> u32 {                   \
+      (void)ieee;                                                                                   \
+      return __VA_ARGS__;                                                                           \
+    });                                                                                             \
+  })
+
 // Sums, differences and products that saturate, under their names with " clamp".
 void define_saturating() {
   PACKED_INT("v_pk_add_u16 clamp", 2, std::min(a + b, 0xffffu));
@@ -137,12 +147,12 @@ void define_packed() {
   define_saturating();
   PACKED_HALF("v_pk_add_f16", 2, f16_of_f32(x + y));
   PACKED_HALF("v_pk_mul_f16", 2, f16_of_f32(x * y));
-  PACKED_HALF("v_pk_max_f16", 2, f16_of_f32(max_number(x, y)));
-  PACKED_HALF("v_pk_min_f16", 2, f16_of_f32(min_number(x, y)));
-  PACKED_HALF("v_pk_maximum_f16", 2, f16_of_f32(maximum(x, y)));
-  PACKED_HALF("v_pk_minimum_f16", 2, f16_of_f32(minimum(x, y)));
-  PACKED_HALF("v_pk_maximum3_f16", 3, f16_of_f32(maximum(maximum(x, y), z)));
-  PACKED_HALF("v_pk_minimum3_f16", 3, f16_of_f32(minimum(minimum(x, y), z)));
+  PACKED_EXTREME("v_pk_max_f16", 2, extreme<Half, true>(a, b, ieee));
+  PACKED_EXTREME("v_pk_min_f16", 2, extreme<Half, false>(a, b, ieee));
+  PACKED_EXTREME("v_pk_maximum_f16", 2, ordered<Half, true>(a, b));
+  PACKED_EXTREME("v_pk_minimum_f16", 2, ordered<Half, false>(a, b));
+  PACKED_EXTREME("v_pk_maximum3_f16", 3, ordered<Half, true>(ordered<Half, true>(a, b), c));
+  PACKED_EXTREME("v_pk_minimum3_f16", 3, ordered<Half, false>(ordered<Half, false>(a, b), c));
   PACKED_HALF("v_pk_fma_f16", 3, fma_f16(x, y, z));
   MGX_LANEWISE("v_pk_fmac_f16", kDpp, "d..", packed16<2, true, true>(w, i, [](u32 a, u32 b, u32 c) -> u32 {
            return fma_f16(f32_of_f16(a), f32_of_f16(b), f32_of_f16(c));

@@ -214,17 +214,30 @@ HostMode::HostMode() = default;
 HostMode::~HostMode() { (void)saved_; }
 #endif
 
-void apply_mode(const Wave& w) {
+namespace {
+
 #if defined(__SSE__)
-  // MODE: rounding of f32 in bits 1:0, denormals of f32 in bits 5:4 (bit 4 inputs, bit 5 results)
+// Bits 1:0 are the rounding, bits 5:4 the denormals (bit 4 inputs, bit 5 results).
+void set_host(u32 mode) {
   static const unsigned rounding[4] = {0x0000, 0x4000, 0x2000, 0x6000};
-  unsigned control = 0x1f80 | rounding[w.mode & 3];
-  if (!(w.mode & 0x10)) control |= 0x0040;
-  if (!(w.mode & 0x20)) control |= 0x8000;
+  unsigned control = 0x1f80 | rounding[mode & 3];
+  if (!(mode & 0x10)) control |= 0x0040;
+  if (!(mode & 0x20)) control |= 0x8000;
   _mm_setcsr(control);
+}
 #else
-  if ((w.mode & 0x33) != 0x30) throw Fault("rounding and denormal modes other than the default are not emulated here");
+void set_host(u32 mode) {
+  if ((mode & 0x33) != 0x30) throw Fault("rounding and denormal modes other than the default are not emulated here");
+}
 #endif
+
+}  // namespace
+
+void apply_mode(const Wave& w) { set_host(w.mode); }
+void apply_wide_mode(const Wave& w) { set_host(w.mode >> 2); }
+
+void check_mode(u32 mode) {
+  if ((mode & 0xcc) != 0xc0) throw Fault("16- and 64-bit floats of another rounding, or without denormals, are not emulated");
 }
 
 }  // namespace mgx

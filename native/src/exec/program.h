@@ -35,6 +35,8 @@ std::unique_ptr<Program> load_program(CodeObject object);
 
 // Makes the host's rounding and denormals those of the wave's mode.
 void apply_mode(const Wave& w);
+// Errors: Fault for a mode that is not emulated.
+void check_mode(u32 mode);
 
 // Puts the host's floating-point mode back when it goes.
 class HostMode {

@@ -29,6 +29,7 @@ void define_all() {
     define_scaled_conversions();
     define_compares();
     define_lanes();
+    define_relative();
     define_sums();
     define_lds();
     define_atomics();

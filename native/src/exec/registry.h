@@ -66,6 +66,7 @@ void define_conversions();
 void define_scaled_conversions();
 void define_compares();
 void define_lanes();
+void define_relative();
 void define_sums();
 void define_lds();
 void define_atomics();

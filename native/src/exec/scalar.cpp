@@ -117,7 +117,7 @@ void exec_op(Wave& w, const Instruction& i, F f) {
   const u64 s = Words == 1 ? scalar(w, i.o[1]) : scalar64(w, i.o[1]);
   u64 made = f(s, old);
   if (Words == 1) made &= 0xffffffff;
-  w.exec = made;
+  w.exec = w.wave32 ? made & 0xffffffff : made;
   const u64 result = Save ? old : made;
   if (Words == 1) {
     write_scalar(w, i.o[0].index, static_cast<u32>(result));
@@ -175,6 +175,7 @@ void set_mode(Wave& w, u32 k, u32 value) {
   u32 shift;
   const u32 mask = register_mask(k, shift);
   w.mode = (w.mode & ~(mask << shift)) | (value & mask) << shift;
+  check_mode(w.mode);
   apply_mode(w);
 }
 
@@ -409,7 +410,7 @@ void define_scalar() {
   S2("s_sub_i32", a - b, sub_overflows(a, b));
   S2("s_addc_u32", a + b + w.scc, (u64{a} + b + w.scc) >> 32);
   S2("s_subb_u32", a - b - w.scc, u64{b} + w.scc > a);
-  S2("s_absdiff_i32", s32(a) > s32(b) ? a - b : b - a, r != 0);
+  S2("s_absdiff_i32", s32(a - b) < 0 ? b - a : a - b, r != 0);  // of the difference in 32 bits
   S2_QUIET("s_mul_i32", a * b);
   S2_QUIET("s_mul_hi_u32", static_cast<u32>(u64{a} * b >> 32));
   S2_QUIET("s_mul_hi_i32", static_cast<u32>(static_cast<u64>(i64{s32(a)} * s32(b)) >> 32));

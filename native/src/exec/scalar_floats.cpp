@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "exec/define.h"
+#include "exec/extremes.h"
 
 namespace mgx {
 namespace {
@@ -46,10 +47,16 @@ void define_single() {
   SF("s_add_f32", x + y);
   SF("s_sub_f32", x - y);
   SF("s_mul_f32", x * y);
-  SF("s_max_f32", max_number(x, y));
-  SF("s_min_f32", min_number(x, y));
-  SF("s_maximum_f32", maximum(x, y));
-  SF("s_minimum_f32", minimum(x, y));
+#define SX(name, expr)                                             \
+  MGX_DO(name, {                                                   \
+    [[maybe_unused]] const bool ieee = w.mode & kIeeeMode;         \
+    const u32 a = scalar(w, i.o[1]), b = scalar(w, i.o[2]);        \
+    write_scalar(w, i.o[0].index, expr);                           \
+  })
+  SX("s_max_f32", (extreme<Single, true>(a, b, ieee)));
+  SX("s_min_f32", (extreme<Single, false>(a, b, ieee)));
+  SX("s_maximum_f32", (ordered<Single, true>(a, b)));
+  SX("s_minimum_f32", (ordered<Single, false>(a, b)));
   SF("s_fmac_f32", std::fma(x, y, as_f32(read_scalar(w, i.o[0].index))));
   MGX_DO("s_cvt_f32_u32", write_scalar(w, i.o[0].index, from_f32(static_cast<float>(scalar(w, i.o[1])))));
   MGX_DO("s_cvt_f32_i32", write_scalar(w, i.o[0].index, from_f32(static_cast<float>(s32(scalar(w, i.o[1]))))));
@@ -77,8 +84,8 @@ void define_single() {
     const float y = expr;                                                                          \
     write_scalar(w, i.o[0].index, from_f32(i.clamp ? clamp01(y) : y));                             \
   })
-  VS1("v_s_exp_f32", std::exp2(x));
-  VS1("v_s_log_f32", std::log2(x));
+  VS1("v_s_exp_f32", without_denormals(std::exp2(x)));
+  VS1("v_s_log_f32", std::log2(without_denormals(x)));
   VS1("v_s_rcp_f32", 1.0f / x);
   VS1("v_s_rsq_f32", static_cast<float>(1.0 / std::sqrt(static_cast<double>(x))));
   VS1("v_s_sqrt_f32", std::sqrt(x));
@@ -100,12 +107,16 @@ void define_half() {
   SH2("s_add_f16", x + y);
   SH2("s_sub_f16", x - y);
   SH2("s_mul_f16", x * y);
-  SH2("s_max_f16", max_number(x, y));
-  SH2("s_min_f16", min_number(x, y));
-  SH2("s_max_num_f16", max_number(x, y));
-  SH2("s_min_num_f16", min_number(x, y));
-  SH2("s_maximum_f16", maximum(x, y));
-  SH2("s_minimum_f16", minimum(x, y));
+#define SHX(name, expr)                                            \
+  MGX_DO(name, {                                                   \
+    [[maybe_unused]] const bool ieee = w.mode & kIeeeMode;         \
+    const u32 a = half(w, i.o[1]), b = half(w, i.o[2]);            \
+    write_scalar(w, i.o[0].index, expr);                           \
+  })
+  for (const char* name : {"s_max_f16", "s_max_num_f16"}) SHX(name, (extreme<Half, true>(a, b, ieee)));
+  for (const char* name : {"s_min_f16", "s_min_num_f16"}) SHX(name, (extreme<Half, false>(a, b, ieee)));
+  SHX("s_maximum_f16", (ordered<Half, true>(a, b)));
+  SHX("s_minimum_f16", (ordered<Half, false>(a, b)));
   MGX_DO("s_fmac_f16", {
     const float z = f32_of_f16(read_scalar(w, i.o[0].index) & 0xffff);
     write_scalar(w, i.o[0].index, fma_f16(f32_of_f16(half(w, i.o[1])), f32_of_f16(half(w, i.o[2])), z));

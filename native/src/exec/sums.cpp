@@ -75,11 +75,12 @@ void define_integer_dots() {
   define("v_dot8_i32_iu4 clamp", dot_of_signs<4, true>, only_signs, kDpp | kPacked, "d...");
 }
 
-// Products of 16-bit floats are exact in f32.
+// Products of 16-bit floats are exact in f32. They are added to c one after the other, but bf16 ones
+// on CDNA to each other first (`c_last`).
 template <float (*Decode)(u32)>
-u32 dot2(u32 a, u32 b, u32 c) {
+u32 dot2(u32 a, u32 b, u32 c, bool c_last) {
   const float low = Decode(a & 0xffff) * Decode(b & 0xffff), high = Decode(a >> 16) * Decode(b >> 16);
-  return from_f32(low + high + as_f32(c));
+  return from_f32(c_last ? low + high + as_f32(c) : as_f32(c) + low + high);
 }
 float half(u32 x) { return f32_of_f16(x); }
 
@@ -91,6 +92,7 @@ void dot2_packed(Wave& w, const Instruction& i) {
     const u32 high = (i.opselhi >> k & 1 ? x >> 16 : x & 0xffff) ^ (i.neghi >> k & 1 ? 0x8000 : 0);
     return low | high << 16;
   };
+  const bool c_last = w.generation == Generation::Gfx9 && Decode == f32_of_bf16;
   const bool negative = i.neglo >> 2 & 1, magnitude = i.neghi >> 2 & 1;
   LaneArray space[3], r;
   u64 valid = ~u64{0};
@@ -101,7 +103,7 @@ void dot2_packed(Wave& w, const Instruction& i) {
     u32 third = c[l];
     if (magnitude) third &= 0x7fffffff;
     if (negative) third ^= 0x80000000;
-    r.at[l] = dot2<Decode>(pair(a[l], 0), pair(b[l], 1), third);
+    r.at[l] = dot2<Decode>(pair(a[l], 0), pair(b[l], 1), third, c_last);
   }
   finish<Type::F32>(w, i, r, w.exec & valid);
 }
@@ -117,7 +119,7 @@ void packed_constants(Instruction& i, Generation) {
 
 template <float (*Decode)(u32)>
 void dot2_add(Wave& w, const Instruction& i) {
-  vector_op<2, Type::I32, Type::F32, true>(w, i, dot2<Decode>);
+  vector_op<2, Type::I32, Type::F32, true>(w, i, [](u32 a, u32 b, u32 c) { return dot2<Decode>(a, b, c, false); });
 }
 
 // 16-bit results, rounded once.
@@ -182,6 +184,27 @@ void four_sums(Wave& w, const Instruction& i) {
   });
 }
 
+// The same in 32 bits each, added to four registers.
+void four_wide_sums(Wave& w, const Instruction& i) {
+  LaneArray space[3], third[4], r[4];
+  Operand o = i.o[1], c = i.o[3];
+  o.size = 2;
+  c.size = 4;
+  const u32 *low = raw_source(w, o, 0, space[0]), *high = raw_source(w, o, 1, space[1]), *b = raw_source(w, i.o[2], 0, space[2]);
+  for (int k = 0; k < 4; ++k) {
+    const u32* sum = raw_source(w, c, k, third[k]);
+    for (int l = 0; l < kLanes; ++l) {
+      const u64 a = low[l] | u64{high[l]} << 32;
+      r[k].at[l] = static_cast<u32>(bytes_apart(static_cast<u32>(a >> 8 * k), b[l], true) + sum[l]);
+    }
+  }
+  for (int k = 0; k < 4; ++k) store_lanes(w.v[i.o[0].index + k], r[k].at, w.exec);
+}
+
+void registers_alone(Instruction& i, Generation) {
+  if (i.o[3].kind == Operand::Kind::Constant) throw Error("'" + std::string(i.name()) + "' with a constant to add to is not emulated");
+}
+
 #define SAD(name, ...)                                                                                \
   INT3(name, static_cast<u32>(__VA_ARGS__ + u64{c}));                                                 \
   INT3(name " clamp", static_cast<u32>(std::min<u64>(__VA_ARGS__ + u64{c}, ~0u)))
@@ -193,6 +216,7 @@ void define_differences() {
   SAD("v_sad_u16", shorts_apart(a, b));
   SAD("v_sad_u32", u64{apart(a, b)});
   define("v_qsad_pk_u16_u8", four_sums<false>, nullptr, kPlain, "d...");
+  define("v_mqsad_u32_u8", four_wide_sums, registers_alone, kPlain, "d...");
   define("v_mqsad_pk_u16_u8", four_sums<true>, nullptr, kPlain, "d...");
 }
 

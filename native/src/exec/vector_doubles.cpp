@@ -1,11 +1,9 @@
 // Vector f64 instructions.
 #include "exec/define.h"
+#include "exec/extremes.h"
 
 namespace mgx {
 namespace {
-
-double min_double(double x, double y) { return std::fmin(x, y); }
-double max_double(double x, double y) { return std::fmax(x, y); }
 
 int exponent64(u64 x) { return static_cast<int>(x >> 52 & 0x7ff); }
 
@@ -71,6 +69,7 @@ void store_pair(Wave& w, const Operand& o, int l, u64 x) {
 }
 
 void div_scale(Wave& w, const Instruction& i) {
+  const WideMode doubles(w);
   u64 flags = 0;
   for (int l = 0; l < kLanes; ++l) {
     if (!(w.exec >> l & 1)) continue;
@@ -83,6 +82,7 @@ void div_scale(Wave& w, const Instruction& i) {
 }
 
 void div_fmas(Wave& w, const Instruction& i) {
+  const WideMode doubles(w);
   const u64 flags = read_vcc(w);
   for (int l = 0; l < kLanes; ++l) {
     if (!(w.exec >> l & 1)) continue;
@@ -110,6 +110,7 @@ void narrow(Wave& w, const Instruction& i, F f) {
     low = low_space.at;
     high = high_space.at;
   }
+  const WideMode doubles(w);
   for (int l = 0; l < kLanes; ++l) {
     u64 x = low[l] | u64{high[l]} << 32;
     if (o.abs) x &= ~(u64{1} << 63);
@@ -171,16 +172,22 @@ u32 saturated(double x, double low, double high) {
                   : x >= high ? static_cast<u32>(static_cast<i64>(high)) : static_cast<u32>(static_cast<i64>(x));
 }
 
+#define DOUBLE_EXTREME(name, n, ...)                                                                      \
+  MGX_LANEWISE(name, kDoubleForms, sources_of(n), {                                                        \
+    [[maybe_unused]] const bool ieee = w.mode & kIeeeMode;                                                 \
+    vector_op64<n, 2, 2, 2, true>(w, i, [ieee](u64 a, u64 b, u64) -> u64 {                                  \
+      (void)ieee;                                                                                          \
+      return __VA_ARGS__;                                                                                  \
+    });                                                                                                    \
+  })
+
 }  // namespace
 
 void define_vector_doubles() {
   MGX_DOUBLE("v_add_f64", 2, x + y);
   MGX_DOUBLE("v_mul_f64", 2, x * y);
   MGX_DOUBLE("v_fma_f64", 3, std::fma(x, y, z));
-  MGX_DOUBLE("v_max_f64", 2, max_double(x, y));
-  MGX_DOUBLE("v_min_f64", 2, min_double(x, y));
-  MGX_DOUBLE("v_maximum_f64", 2, std::isnan(x) ? x : std::isnan(y) ? y : max_double(x, y));
-  MGX_DOUBLE("v_minimum_f64", 2, std::isnan(x) ? x : std::isnan(y) ? y : min_double(x, y));
+  MGX_EXTREMES(DOUBLE_EXTREME, Double, "f64");
   MGX_DOUBLE("v_rcp_f64", 1, 1.0 / x);
   MGX_DOUBLE("v_rsq_f64", 1, 1.0 / std::sqrt(x));
   MGX_DOUBLE("v_sqrt_f64", 1, std::sqrt(x));

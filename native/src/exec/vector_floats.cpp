@@ -1,5 +1,6 @@
 // Vector f32 instructions, and the steps of exact division.
 #include "exec/define.h"
+#include "exec/extremes.h"
 
 namespace mgx {
 namespace {
@@ -91,17 +92,14 @@ float fract(float x) {
   const float part = x - std::floor(x);
   return part > 0.99999994f ? 0.99999994f : part;  // NaN of infinities and NaN
 }
-// The unit of exponentials and logarithms has no denormals.
-float without_denormals(float x) { return std::fabs(x) < 1.17549435e-38f ? std::copysign(0.0f, x) : x; }
-float turns_sin(float x) { return static_cast<float>(std::sin(6.283185307179586 * static_cast<double>(x))); }
-float turns_cos(float x) { return static_cast<float>(std::cos(6.283185307179586 * static_cast<double>(x))); }
+// What the mode flushes is zero here, too.
 float mantissa(float x) {
   int e;
-  return std::isfinite(x) ? std::frexp(x, &e) : x;
+  return std::isfinite(x) && x != 0 ? std::frexp(x, &e) : x * known_one;
 }
 u32 exponent(float x) {
   int e = 0;
-  if (std::isfinite(x)) std::frexp(x, &e);
+  if (std::isfinite(x) && x != 0) std::frexp(x, &e);
   return static_cast<u32>(e);
 }
 float times_zero(float x, float y) { return x == 0 || y == 0 ? 0.0f : x * y; }
@@ -111,6 +109,39 @@ float multiply_lit(float x, float y, float z) {
   const bool least = y == -3.4028234663852886e38f || y == -INFINITY || std::isnan(y);
   if (least || !(z > 0)) return -3.4028234663852886e38f;
   return times_zero(x, y);
+}
+
+#define SINGLE_EXTREME(name, n, ...)                                                                      \
+  MGX_LANEWISE(name, forms_of(Type::F32, Type::F32), sources_of(n), {                                      \
+    [[maybe_unused]] const bool ieee = w.mode & kIeeeMode;                                                 \
+    vector_op<n, Type::F32, Type::F32>(w, i, [ieee](u32 a, u32 b, [[maybe_unused]] u32 c) -> u32 {         \
+      (void)ieee;                                                                                          \
+      return __VA_ARGS__;                                                                                  \
+    });                                                                                                    \
+  })
+
+// The face of a cube that a direction (x, y, z) meets, and the coordinates there.
+int largest_axis(float x, float y, float z) {
+  const float a = std::fabs(x), b = std::fabs(y), c = std::fabs(z);
+  return c >= a && c >= b ? 2 : b >= a ? 1 : 0;
+}
+float face(float x, float y, float z) {
+  const int axis = largest_axis(x, y, z);
+  const float along = axis == 2 ? z : axis == 1 ? y : x;
+  return static_cast<float>(2 * axis + (along < 0));
+}
+float face_across(float x, float y, float z) {
+  const int axis = largest_axis(x, y, z);
+  if (axis == 0) return x < 0 ? z : -z;
+  return axis == 2 && z < 0 ? -x : x;
+}
+float face_down(float x, float y, float z) {
+  if (largest_axis(x, y, z) != 1) return -y;
+  return y < 0 ? -z : z;
+}
+float face_axis(float x, float y, float z) {
+  const int axis = largest_axis(x, y, z);
+  return 2.0f * (axis == 2 ? z : axis == 1 ? y : x);
 }
 
 void define_fused() {
@@ -137,19 +168,8 @@ void define_vector_floats() {
   FLOAT3("v_mullit_f32", multiply_lit(x, y, z));
   FLOAT3("v_mad_legacy_f32", times_zero(x, y) + z);
   FLOAT2("v_mul_legacy_f32", times_zero(x, y));
-  FLOAT2("v_max_f32", max_number(x, y));
-  FLOAT2("v_min_f32", min_number(x, y));
-  FLOAT2("v_maximum_f32", maximum(x, y));
-  FLOAT2("v_minimum_f32", minimum(x, y));
-  FLOAT3("v_max3_f32", max_number(max_number(x, y), z));
-  FLOAT3("v_min3_f32", min_number(min_number(x, y), z));
-  FLOAT3("v_maximum3_f32", maximum(maximum(x, y), z));
-  FLOAT3("v_minimum3_f32", minimum(minimum(x, y), z));
-  FLOAT3("v_maxmin_f32", min_number(max_number(x, y), z));
-  FLOAT3("v_minmax_f32", max_number(min_number(x, y), z));
-  FLOAT3("v_maximumminimum_f32", minimum(maximum(x, y), z));
-  FLOAT3("v_minimummaximum_f32", maximum(minimum(x, y), z));
-  FLOAT3("v_med3_f32", median(x, y, z));
+  MGX_EXTREMES(SINGLE_EXTREME, Single, "f32");
+  MGX_EXTREMES_OF_THREE(SINGLE_EXTREME, Single, "f32");
   FLOAT1("v_exp_f32", without_denormals(std::exp2(x)));
   FLOAT1("v_log_f32", std::log2(without_denormals(x)));
   FLOAT1("v_rcp_f32", 1.0f / x);
@@ -161,11 +181,15 @@ void define_vector_floats() {
   FLOAT1("v_ceil_f32", std::ceil(x));
   FLOAT1("v_trunc_f32", std::trunc(x));
   FLOAT1("v_fract_f32", fract(x));
-  FLOAT1("v_sin_f32", turns_sin(x));
-  FLOAT1("v_cos_f32", turns_cos(x));
+  FLOAT1("v_sin_f32", sin_of_turns(x));
+  FLOAT1("v_cos_f32", cos_of_turns(x));
   FLOAT1("v_frexp_mant_f32", mantissa(x));
   MGX_OP("v_frexp_exp_i32_f32", 1, F32, I32, exponent(as_f32(a)));
-  MGX_OP("v_ldexp_f32", 2, F32, F32, from_f32(std::ldexp(as_f32(a), s32(b))));
+  FLOAT3("v_cubeid_f32", face(x, y, z));
+  FLOAT3("v_cubesc_f32", face_across(x, y, z));
+  FLOAT3("v_cubetc_f32", face_down(x, y, z));
+  FLOAT3("v_cubema_f32", face_axis(x, y, z));
+  MGX_OP("v_ldexp_f32", 2, F32, F32, from_f32(std::ldexp(as_f32(a) * known_one, s32(b))));
   define("v_div_scale_f32", div_scale, nullptr, kDpp | kMask | kSigns, "d!...");
   define("v_div_fmas_f32", div_fmas, nullptr, kDpp | kClamp | kOmod | kSigns, "d...");
   MGX_OP("v_div_fixup_f32", 3, F32, F32, division_fixup(a, b, c));

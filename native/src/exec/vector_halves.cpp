@@ -1,5 +1,6 @@
 // Vector f16 and bf16 instructions, and the mixed-precision multiply-adds.
 #include "exec/define.h"
+#include "exec/extremes.h"
 
 namespace mgx {
 namespace {
@@ -30,6 +31,16 @@ float fract(float x) {
   const float part = x - std::floor(x);
   return part > 0.99951172f ? 0.99951172f : part;
 }
+
+#define HALF_EXTREME(name, n, ...)                                                                        \
+  MGX_LANEWISE(name, forms_of(Type::F16, Type::F16), sources_of(n), {                                      \
+    [[maybe_unused]] const bool ieee = w.mode & kIeeeMode;                                                 \
+    vector_op<n, Type::F16, Type::F16>(w, i, [ieee](u32 first, u32 second, [[maybe_unused]] u32 third) -> u32 { \
+      [[maybe_unused]] const u32 a = first & 0xffff, b = second & 0xffff, c = third & 0xffff;              \
+      (void)ieee;                                                                                          \
+      return __VA_ARGS__;                                                                                  \
+    });                                                                                                    \
+  })
 
 enum class To { Single, Low, High };
 
@@ -83,19 +94,8 @@ void define_vector_halves() {
   HALF2("v_sub_f16", x - y);
   HALF2("v_subrev_f16", y - x);
   HALF2("v_mul_f16", x * y);
-  HALF2("v_max_f16", max_number(x, y));
-  HALF2("v_min_f16", min_number(x, y));
-  HALF2("v_maximum_f16", maximum(x, y));
-  HALF2("v_minimum_f16", minimum(x, y));
-  HALF3("v_max3_f16", max_number(max_number(x, y), z));
-  HALF3("v_min3_f16", min_number(min_number(x, y), z));
-  HALF3("v_maximum3_f16", maximum(maximum(x, y), z));
-  HALF3("v_minimum3_f16", minimum(minimum(x, y), z));
-  HALF3("v_maxmin_f16", min_number(max_number(x, y), z));
-  HALF3("v_minmax_f16", max_number(min_number(x, y), z));
-  HALF3("v_maximumminimum_f16", minimum(maximum(x, y), z));
-  HALF3("v_minimummaximum_f16", maximum(minimum(x, y), z));
-  HALF3("v_med3_f16", median(x, y, z));
+  MGX_EXTREMES(HALF_EXTREME, Half, "f16");
+  MGX_EXTREMES_OF_THREE(HALF_EXTREME, Half, "f16");
   HALF1("v_exp_f16", std::exp2(x));
   HALF1("v_log_f16", std::log2(x));
   HALF1("v_rcp_f16", 1.0f / x);
@@ -106,8 +106,8 @@ void define_vector_halves() {
   HALF1("v_trunc_f16", std::trunc(x));
   HALF1("v_rndne_f16", std::nearbyint(x));
   HALF1("v_fract_f16", fract(x));
-  HALF1("v_sin_f16", static_cast<float>(std::sin(6.283185307179586 * static_cast<double>(x))));
-  HALF1("v_cos_f16", static_cast<float>(std::cos(6.283185307179586 * static_cast<double>(x))));
+  HALF1("v_sin_f16", sin_of_turns(x));
+  HALF1("v_cos_f16", cos_of_turns(x));
   HALF1("v_frexp_mant_f16", mantissa(x));
   MGX_OP("v_frexp_exp_i16_f16", 1, F16, I16, exponent(f32_of_f16(a & 0xffff)));
   MGX_OP("v_ldexp_f16", 2, F16, F16, f16_of_f32(std::ldexp(f32_of_f16(a & 0xffff), s16(b))));

@@ -45,6 +45,13 @@ u32 extract_signed(u32 a, u32 offset, u32 width) {
   return static_cast<u32>(s32(a << (32 - offset - width)) >> (32 - width));
 }
 
+// Means of bytes, up where c's byte is odd.
+u32 means(u32 a, u32 b, u32 c) {
+  u32 r = 0;
+  for (int k = 0; k < 32; k += 8) r |= ((a >> k & 255) + (b >> k & 255) + (c >> k & 1)) >> 1 << k;
+  return r;
+}
+
 i32 s24(u32 x) { return s32(x << 8) >> 8; }
 
 enum class Limit { None, Unsigned };
@@ -261,6 +268,7 @@ void define_vector_integers() {
   INT3("v_xad_u32", (a ^ b) + c);
   INT3("v_mad_u32_u24", (a & 0xffffff) * (b & 0xffffff) + c);
   INT3("v_mad_i32_i24", static_cast<u32>(s24(a)) * static_cast<u32>(s24(b)) + c);
+  INT3("v_lerp_u8", means(a, b, c));
   INT3("v_perm_b32", permute_bytes(a, b, c));
   INT3("v_alignbit_b32", static_cast<u32>((u64{a} << 32 | b) >> (c & 31)));
   INT3("v_alignbyte_b32", static_cast<u32>((u64{a} << 32 | b) >> 8 * (c & 3)));

@@ -24,9 +24,8 @@ inline bool is_dpp_control(Generation g, u32 c) {
   if (c < 0x100) return true;
   if (c < 0x130) return (c & 15) != 0;
   if (c == 0x140 || c == 0x141) return true;
-  if (c == 0x142 || c == 0x143) return g != Generation::Gfx12;  // RDNA3 has them, though no assembler does
   const bool gfx9 = g == Generation::Gfx9;
-  if (c == 0x130 || c == 0x134 || c == 0x138 || c == 0x13c) return gfx9;
+  if (c == 0x142 || c == 0x143 || c == 0x130 || c == 0x134 || c == 0x138 || c == 0x13c) return gfx9;
   return c >= 0x150 && c < (gfx9 ? 0x160u : 0x170u);
 }
 
