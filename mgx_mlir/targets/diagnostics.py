@@ -20,7 +20,7 @@ Kind = Literal["flags", "input", "compile", "crash", "timeout", "memory"]
 # it; time: it came to the end of the limit that a compile has by itself; moves: those of a branch
 # cannot be put in order. Whatever else fails (constants, memory, scheduling, linking) is not known
 # well enough to try again: what compiled in spite of it has computed wrong numbers.
-Cause = Literal["stack", "layout", "kernel", "time", "moves", "other"]
+Cause = Literal["stack", "layout", "kernel", "time", "moves", "other", "pointers"]
 
 _HEAD = r"^(?P<loc>(?:[^\s:]|[^:\n]:(?=\d))[^\n]*?:\d+:\d+|<unknown>:\d+|loc\([^\n]*?\)): "
 _DIAGNOSTIC = re.compile(_HEAD + r"(?P<sev>error|warning): (?P<msg>[^\n]*)", re.M)
@@ -50,6 +50,8 @@ _IN_KERNEL = re.compile(
 )
 _IN_STACK = re.compile(r"exceeded stack allocation limit")
 _IN_LAYOUT = re.compile(r"iree_encoding\.|(?:un)?set_encoding|'linalg\.(?:un)?pack'")
+# LLVM's lowering of buffer pointers, which follows addresses of vectorized loops round and round
+_IN_POINTERS = re.compile(r"^ *#\d+ 0x[0-9a-f]+ [^\n]*SplitPtrStructs", re.M)
 _ECHOES = ("failed to serialize executable", "failed to translate executables")
 
 
@@ -100,6 +102,8 @@ def cause_of(stderr: str) -> Cause:
     """Classify a failure by whether another flag set can help."""
     if _IN_STACK.search(stderr):
         return "stack"
+    if _IN_POINTERS.search(stderr):
+        return "pointers"
     if _IN_LAYOUT.search(stderr):
         return "layout"
     return "kernel" if _IN_KERNEL.search(stderr) else "other"

@@ -164,7 +164,8 @@ def gpu_ladder(
 ) -> tuple[FlagSet, ...]:
     """Return the flag sets of the ROCm backend for one architecture, best first.
 
-    The second set emulates the 8-bit floats that the architecture does not have.
+    The second set emulates the 8-bit floats that the architecture does not have, the third keeps
+    LLVM from loops that its lowering of buffer pointers does not end on.
     """
     base = (
         "--iree-hal-target-device=hip",
@@ -182,6 +183,12 @@ def gpu_ladder(
             (*base, "--iree-llvmgpu-enable-small-float-emulation", *tail),
             "8-bit floats that the architecture lacks are computed by conversion",
             frozenset({"kernel"}),
+        ),
+        FlagSet(
+            "loops-as-they-are",
+            (*base, "--vectorize-loops=false", *tail),
+            "LLVM does not vectorize loops of kernels",
+            frozenset({"pointers"}),
         ),
         _other_registers((*base, *tail)),
     )

@@ -153,6 +153,30 @@ def test_a_flag_set_is_tried_only_for_what_it_is_there_for(
     assert (caught.value.cause, seen) == (cause, tried)
 
 
+def test_loops_that_the_compiler_does_not_end_on_are_not_vectorized(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It crashes in its lowering of buffer pointers, as on a convolution to 8 channels of f16."""
+    target = GpuTarget(architecture="gfx942")
+    names = {s.flags: s.name for s in target.ladder()}
+    seen: list[str] = []
+    frame = (
+        "(anonymous namespace)::SplitPtrStructs::visitGetElementPtrInst(llvm::GetElementPtrInst&)"
+    )
+
+    def run(self: object, source: bytes, flags: tuple[str, ...], **_: object) -> None:
+        seen.append(names[flags])
+        raise CompileFailed(
+            read_failure(f"Stack dump:\n  #4 0x00007f57cedb0718 {frame} A.cpp:0:0", -11)
+        )
+
+    monkeypatch.setattr(IreeCompiler, "run", run)
+    compiler = IreeCompiler(use_worker=False, reproducers=None)
+    with pytest.raises(CompileFailed, match="SIGSEGV"):
+        target.compile_lowered(Lowered(b"ML\xefR"), CompileOptions(cache=False), compiler=compiler)
+    assert seen == ["best", "loops-as-they-are"]
+
+
 def test_a_crash_in_code_generation_is_known_by_its_frames() -> None:
     trace = " #7 0x00007f00 (anonymous namespace)::TranslateTargetExecutableVariantsPass::run()\n"
     assert read_failure(trace, -11).cause == "kernel"

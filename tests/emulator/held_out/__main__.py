@@ -154,7 +154,7 @@ def main() -> int:
         for arch in options.arch.split(","):
             row = in_child(name, arch, options)
             verdicts[row["verdict"]] += 1
-            slow = " (without tiles)" if row.get("fallbacks") else ""
+            slow = " (not the first set of flags)" if row.get("fallbacks") else ""
             what = f"{row['error']:.1e}{slow}" if "error" in row else row.get("said", "")
             seconds = f"{row.get('compile_s', '')} s, {row.get('run_s', '')} s"
             print(
