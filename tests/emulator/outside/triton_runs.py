@@ -11,56 +11,15 @@ from __future__ import annotations
 import argparse
 import struct
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
+from tests.emulator.outside import triton_more
 from tests.emulator.outside.code_objects import Hip, HipError
-
-ARCHS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
-RNG = np.random.default_rng(19)
-F32, F16, I32 = np.float32, np.float16, np.int32
-BF16 = ml_dtypes.bfloat16
-NAMES = {
-    "float32": "fp32",
-    "float64": "fp64",
-    "float16": "fp16",
-    "bfloat16": "bf16",
-    "int32": "i32",
-    "int8": "i8",
-    "uint8": "u8",
-    "int64": "i64",
-    "float8_e4m3fn": "fp8e4nv",
-    "float8_e5m2": "fp8e5",
-    "float8_e4m3fnuz": "fp8e4b8",
-    "float8_e5m2fnuz": "fp8e5b16",
-}
-
-
-@dataclass
-class Run:
-    """A launch: arguments in order (arrays go to the device), and what arrays hold afterwards."""
-
-    kernel: str
-    arguments: dict[str, Any]
-    constants: dict[str, Any]
-    grid: tuple[int, ...]
-    want: dict[str, np.ndarray]
-    tol: float = 0.0
-    warps: int = 4
-    archs: tuple[str, ...] = ARCHS
-    check: Callable[[dict[str, np.ndarray]], None] | None = None
-    label: str = field(default="")
-
-    def __str__(self) -> str:
-        return f"{self.kernel} {self.label} {self.warps} warps"
-
-
-def floats(*dims: int) -> np.ndarray:
-    return RNG.standard_normal(dims).astype(F32)
+from tests.emulator.outside.triton_base import ARCHS, BF16, F16, F32, I32, NAMES, RNG, Run, floats
 
 
 def simple() -> Iterator[Run]:
@@ -362,7 +321,8 @@ def casts() -> Iterator[Run]:
 
 
 def every_run() -> Iterator[Run]:
-    for family in (simple, rows, atomics, casts, products, attentions, scaled):
+    families = (simple, rows, atomics, casts, products, attentions, scaled, triton_more.every_run)
+    for family in families:
         yield from family()
 
 
@@ -373,8 +333,9 @@ def compile_for(run: Run, arch: str) -> Any:
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    from tests.emulator.outside import triton_kernels
+    from tests.emulator.outside import triton_kernels, triton_more_kernels
 
+    kernel = getattr(triton_kernels, run.kernel, None) or getattr(triton_more_kernels, run.kernel)
     signature, constants = {}, {}
     for name, value in run.arguments.items():
         if isinstance(value, np.ndarray):
@@ -384,7 +345,7 @@ def compile_for(run: Run, arch: str) -> Any:
     for name, value in run.constants.items():
         signature[name] = "constexpr"
         constants[name] = getattr(tl, value) if name in ("WIDE", "TO") else value
-    source = ASTSource(getattr(triton_kernels, run.kernel), signature, constants)
+    source = ASTSource(kernel, signature, constants)
     lanes = 64 if arch.startswith("gfx9") else 32
     return triton.compile(source, GPUTarget("hip", arch, lanes), {"num_warps": run.warps})
 
