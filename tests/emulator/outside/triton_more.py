@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -76,7 +77,7 @@ def products() -> Iterator[Run]:
         x, w = floats(61, 64).astype(kind), floats(4, 64, 64).astype(kind)
         parts = [
             x[a:b].astype(np.float64) @ w[g].astype(np.float64)
-            for g, (a, b) in enumerate(zip(starts, starts[1:], strict=False))
+            for g, (a, b) in enumerate(itertools.pairwise(starts))
         ]
         given = {"x": x, "w": w, "out": np.zeros((61, 64), F32), "starts": starts, "n": 64, "k": 64}
         tile = {"M": 16, "N": 32, "K": 32}
