@@ -60,18 +60,20 @@ class _Groups:
         if self.source(v) is not None:
             return True
         view = defined_by(v)
-        operands = list(view.operation.operands) if view is not None else []
+        if view is None:
+            return False
+        operands = list(view.operation.operands)
         if is_a(view, BroadcastOp) and len(operands) == 1 and self.fits(operands[0]):
             return True
         if self.repeated(v) is not None:
             return True
         if is_a(view, Pointwise) and len(view.operation.results) == 1:
-            return all(self.fits(x) for x in view.operation.operands)
-        if is_a(view, NumberReduction) and len(view.operation.operands) == 1:
+            return all(self.fits(x) for x in operands)
+        if is_a(view, NumberReduction) and len(operands) == 1:
             rank = len(self.inner)
             axes = sorted(a % rank for a in view.axes)
             self.reduced = True
-            return axes == list(range(2, rank)) and self.fits(view.operation.operands[0])
+            return axes == list(range(2, rank)) and self.fits(operands[0])
         return False
 
     def source(self, v: ir.Value) -> ir.Value | None:

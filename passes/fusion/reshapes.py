@@ -82,7 +82,9 @@ def pointwise_reshape(op: Pointwise, rw: Rewriter) -> Replacement:
     movable = ((i, view) for i, v in enumerate(operands) if (view := _movable(v)) is not None)
     at, view = next(movable, (0, None))
     if view is None or len(op.operation.results) != 1:
-        return no_match("no operand is a reshape of a pointwise op's result, whose readers can move")
+        return no_match(
+            "no operand is a reshape of a pointwise op's result, whose readers can move"
+        )
     inner = TensorType.of(view.operation.operands[0]).dims
     out = TensorType.of(op.operation.results[0])
     if 0 in out.dims:

@@ -44,7 +44,7 @@ def find_gather_gather(op: Gather, rw: Rewriter) -> Replacement:
     What is looked up in two tables is looked up in one. Places may be converted in between.
     """
     data = TensorType.of(op.data)
-    axis = op.axis % data.rank
+    axis: int = op.axis % data.rank
     indices = op.indices
     while (convert := defined_by(indices, Convert)) is not None:
         if TensorType.of(convert.input).dtype.is_float:

@@ -165,7 +165,9 @@ def pointwise_reshape(g):
         else:
             y = b.op("reshape", x, dims=dims)
         y = g.maybe_used(y, 0.1)
-        other = g.pick("argument", "constant", "number", "reshape", "unary", "kernel", "itself", "gate")
+        other = g.pick(
+            "argument", "constant", "number", "reshape", "unary", "kernel", "itself", "gate"
+        )
         if other == "unary":
             x = d.unary(y)
         elif other == "gate":
