@@ -9,7 +9,7 @@ from typing import ClassVar
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_a
 from mgx_mlir.passes.analysis.control_flow import CONTROL, host_arguments_of
-from mgx_mlir.passes.analysis.told_sizes import told_sizes
+from mgx_mlir.passes.analysis.host_sizes import host_sizes
 from mgx_mlir.passes.fusion.build import KernelBuilder
 from mgx_mlir.passes.fusion.plan import POINTWISE_RULES, Grouping, never
 from mgx_mlir.passes.fusion.reshapes import move_reshapes, pointwise_reshape
@@ -54,7 +54,7 @@ def form_kernels(
     changed = False
     for function in list(functions(module)):
         for block in function.regions[0].blocks:
-            changed |= _form(block, enabled, max_inputs, told_sizes(block), is_anchor)
+            changed |= _form(block, enabled, max_inputs, host_sizes(block), is_anchor)
     return changed
 
 

@@ -28,8 +28,8 @@ from mgx_mlir.dialects.migraphx.broadcasts import DimensionsOf
 from mgx_mlir.dialects.migraphx.control import Yield
 from mgx_mlir.dialects.migraphx.fused import FusedReduce
 from mgx_mlir.dialects.migraphx.literal import Literal
+from mgx_mlir.passes.analysis.host_sizes import host_sizes
 from mgx_mlir.passes.analysis.kernel_ops import shape_ops
-from mgx_mlir.passes.analysis.told_sizes import told_sizes
 from mgx_mlir.passes.lower import alike, assertions, host, kernel_region, views
 from mgx_mlir.passes.lower.context import (
     PARAMETER_ELEMENTS,
@@ -139,7 +139,7 @@ class ModuleLowering(LoweringContext):
             self.sizes = Sizes(self, main, self.entry, self._head)
             for old, new, t in zip(arguments, self.entry.arguments, ins, strict=True):
                 self.bind(old, Leaf(t, new))
-            self._told = told_sizes(entry_block(main))
+            self._told = host_sizes(entry_block(main))
             for old in arguments:
                 self._tell(old)
             results = self.block(entry_block(main))

@@ -27,7 +27,7 @@ _SIZES = {
 _TYPES = (dtypes.INT32, dtypes.INT64)  # others have no arithmetic on the host
 
 
-def told_sizes(block: ir.Block, held: Iterable[ir.Value] = ()) -> set[ir.Value]:
+def host_sizes(block: ir.Block, held: Iterable[ir.Value] = ()) -> set[ir.Value]:
     """Return the values of a block that the host reads, since sizes come from them alone.
 
     held: values from outside that are scalars of the host. Not among them are values that lead to
@@ -35,6 +35,7 @@ def told_sizes(block: ir.Block, held: Iterable[ir.Value] = ()) -> set[ir.Value]:
     """
     host = set(held)
     found: set[ir.Value] = set()
+    memo: dict[ir.Value, set[ir.Value] | None] = {}
     for view in block.operations:
         op = view.operation
         if is_a(op, CONTROL):
@@ -44,20 +45,30 @@ def told_sizes(block: ir.Block, held: Iterable[ir.Value] = ()) -> set[ir.Value]:
         for name in _SIZES.get(mnemonic(op), ()):
             size = getattr(op.opview, name)
             if size is not None:
-                found |= _sources(size, block, host) or set()
+                found |= _sources(size, block, host, memo) or set()
     return found
 
 
-def _sources(v: ir.Value, block: ir.Block, host: set[ir.Value]) -> set[ir.Value] | None:
+def _sources(
+    v: ir.Value, block: ir.Block, host: set[ir.Value], memo: dict[ir.Value, set[ir.Value] | None]
+) -> set[ir.Value] | None:
     """Return what the host must read to know a value; None where that is not possible."""
     if v in host:
         return set()
+    if v not in memo:
+        memo[v] = _read_for(v, block, host, memo)
+    return memo[v]
+
+
+def _read_for(
+    v: ir.Value, block: ir.Block, host: set[ir.Value], memo: dict[ir.Value, set[ir.Value] | None]
+) -> set[ir.Value] | None:
     t = TensorType.of(v)
     if not t.is_known or not any(t.dtype is kind for kind in _TYPES):
         return None
     owner = v.owner
     if not isinstance(owner, ir.Block) and stays_on_host(owner.operation, lambda _: True):
-        parts = [_sources(x, block, host) for x in owner.operation.operands]
+        parts = [_sources(x, block, host, memo) for x in owner.operation.operands]
         if all(p is not None for p in parts):
             return {s for p in parts for s in p or ()}
     inside = owner == block if isinstance(owner, ir.Block) else owner.operation.block == block
