@@ -39,6 +39,7 @@ from mgx_mlir.programs.signature import Signature
 Condition = tuple[Predicate, Form, Form]
 
 PREFIX = "mgx: "  # of the messages that the runtime reads
+_MOST = 2000  # letters of what was expected
 _PREDICATES = {"eq": 0, "ne": 1, "le": 3}  # of arith.cmpi
 _WORDS = {"eq": "=", "ne": "!=", "le": "<="}
 _REGIONS = ("flow.dispatch.region", "flow.dispatch.workgroups")
@@ -402,6 +403,8 @@ def assert_(
 ) -> None:
     """End the run unless `condition` holds. `dims` are the inputs' that the message shows."""
     name = re.sub(r"[^\x20-\x7e]", "?", str(location))
+    if len(text) > _MOST:  # the compiler takes 65,535 bytes
+        text = f"{text[:_MOST]}.."
     got = ",".join(f"{i}.{axis}" for i, axis in dims)
     message = f"{PREFIX}{text}|{got}|{name[:300]}|"
     ir.Operation.create(

@@ -230,19 +230,19 @@ def test_a_compile_searches_without_a_device_and_the_next_one_uses_it(
     lines = found.stats.tuning
     assert "1 products on gfx942, 3 choices, each judged by the bound of its code" in lines[0]
     assert set(kept_products(ARCH)) == {product}
-    one = GemmConfig(MmaSchedule((1, 1, 1), (1, 1, 1), 1))
-    keep_products(ARCH, {product: (one, 1.0)}, "time")
+    two = GemmConfig(MmaSchedule((1, 1, 2), (1, 1, 2), 1))
+    keep_products(ARCH, {product: (two, 1.0)}, "time")
     later = mgx_mlir.compile(data, target="gpu", arch=ARCH, cache=False)
     assert "1 products" in later.stats.tuning[0]
     from mgx_mlir.targets.report import gpu_report
 
     [kernel] = gpu_report(later.executable.vmfb).kernels
-    assert kernel.workgroup == (64, 1, 1)
+    assert kernel.workgroup == (128, 1, 1)
     file.unlink()
     plain = mgx_mlir.compile(data, target="gpu", arch=ARCH, cache=False)
     assert not plain.stats.tuning
     [kernel] = gpu_report(plain.executable.vmfb).kernels
-    assert kernel.workgroup == (256, 1, 1)
+    assert kernel.workgroup == (64, 1, 1)
 
 
 def test_the_bound_knows_a_bad_choice() -> None:
