@@ -215,8 +215,9 @@ def measure(model: Shipped, path: Path, fixed: bool, rounds: int, seconds: float
             row.note = f"onnxruntime moves by {row.moves:.0e} itself"
         calls = {"ort": partial(oracle.run, None, inputs), "mgx": partial(program.run, inputs)}
         times = interleave(calls, rounds, seconds)
-        pairs = zip(times["mgx"].samples, times["ort"].samples, strict=True)
-        row.ratios.append(statistics.median(a.cpu / b.cpu for a, b in pairs))
+        # a round of short calls may lie between two ticks of the clock
+        pairs = [p for p in zip(times["mgx"].samples, times["ort"].samples, strict=True) if p[1].cpu]
+        row.ratios.append(statistics.median(a.cpu / b.cpu for a, b in pairs) if pairs else np.nan)
         row.milliseconds.append(statistics.median(s.cpu for s in times["mgx"].samples) * 1e3)
     return row
 
