@@ -216,8 +216,9 @@ def measure(model: Shipped, path: Path, fixed: bool, rounds: int, seconds: float
         calls = {"ort": partial(oracle.run, None, inputs), "mgx": partial(program.run, inputs)}
         times = interleave(calls, rounds, seconds)
         # a round of short calls may lie between two ticks of the clock
-        pairs = [p for p in zip(times["mgx"].samples, times["ort"].samples, strict=True) if p[1].cpu]
-        row.ratios.append(statistics.median(a.cpu / b.cpu for a, b in pairs) if pairs else np.nan)
+        pairs = zip(times["mgx"].samples, times["ort"].samples, strict=True)
+        found = [a.cpu / b.cpu for a, b in pairs if b.cpu]
+        row.ratios.append(statistics.median(found) if found else np.nan)
         row.milliseconds.append(statistics.median(s.cpu for s in times["mgx"].samples) * 1e3)
     return row
 
