@@ -161,3 +161,33 @@ def test_a_counter_with_another_step_is_none() -> None:
         "again = Less(j, m)"
     )
     assert counters(body) is None
+
+
+def _made(*nodes: onnx.NodeProto) -> onnx.GraphProto:
+    inputs = [info("n", [], INT), info("go", [], TensorProto.BOOL), info("i", [], INT)]
+    outputs = [info("again", [], TensorProto.BOOL), info("j", [], INT)]
+    return helper.make_graph(list(nodes), "b", inputs, outputs)
+
+
+def test_bodies_that_nobody_would_write() -> None:
+    """Values that are read many times, long chains, cycles, numbers of inputs, odd numbers."""
+    node = helper.make_node
+    tower = [node("And", [f"a{k}", f"a{k}"], [f"a{k + 1}"]) for k in range(200)]
+    first, last = node("Identity", ["go"], ["a0"]), node("Identity", ["a200"], ["again"])
+    assert counters(_made(first, *tower, last)) == []
+    chain = [node("Identity", [f"x{k}"], [f"x{k + 1}"]) for k in range(5000)]
+    first, last = node("Identity", ["go"], ["x0"]), node("Identity", ["x5000"], ["again"])
+    assert counters(_made(first, *chain, last)) == []
+    assert counters(_made(node("Identity", ["again"], ["again"]))) == []  # refused when it is read
+    less = node("Less", ["i", "bound"], ["again"])
+    circle = [node("Identity", ["y"], ["i2"]), node("Cast", ["i2"], ["y"], to=INT)]
+    assert counters(_made(*circle, node("Less", ["i2", "bound"], ["again"]))) is None
+    for wrong in (["i"], ["i", "bound", "i"], []):
+        assert counters(_made(node("Less", wrong, ["again"]))) is None
+        assert counters(_made(node("Add", wrong, ["j"]), less)) is None
+    for number in (np.float32("nan"), np.float32("inf"), np.float32(1.5)):
+        one = node("Constant", [], ["one"], value=numpy_helper.from_array(np.array(number)))
+        assert counters(_made(one, node("Add", ["i", "one"], ["j"]), less)) is None
+    nothing = _made(less)
+    del nothing.output[:]
+    assert counters(nothing) is None

@@ -42,7 +42,7 @@ def counters(
 
     known: gives the whole number that an outer value is, where that is known.
     """
-    return _Body(body, known).conditions(body.output[0].name)
+    return _Body(body, known).conditions(body.output[0].name) if body.output else None
 
 
 class _Body:
@@ -54,23 +54,39 @@ class _Body:
         self.outputs = [o.name for o in body.output]
 
     def conditions(self, name: str) -> list[Counter] | None:
-        node = self.made.get(name)
-        if node is None:
-            # the condition as it came in: the loop goes on
-            return [] if self.inputs.get(name) == 1 else None
-        if node.op_type == "Identity":
-            return self.conditions(node.input[0])
-        if node.op_type == "And":
-            both = [self.conditions(x) for x in node.input]
-            return None if None in both else [c for found in both for c in found or ()]
-        if node.op_type in ("Less", "LessOrEqual"):
-            found = self.counter(*node.input, inclusive=node.op_type == "LessOrEqual")
-            return None if found is None else [found]
-        if node.op_type in ("Greater", "GreaterOrEqual"):
-            number, bound = reversed(node.input)
-            found = self.counter(number, bound, inclusive=node.op_type == "GreaterOrEqual")
-            return None if found is None else [found]
-        return None
+        """Follow a condition to the comparisons that all must hold, each value once.
+
+        A file may have any nodes: chains without end, cycles, other numbers of inputs.
+        """
+        found: list[Counter] = []
+        left, seen = [name], set[str]()
+        while left:
+            name = left.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            node = self.made.get(name)
+            if node is None:
+                if self.inputs.get(name) != 1:
+                    return None
+                continue  # the condition as it came in: the loop goes on
+            if node.op_type in ("And", "Identity"):
+                left.extend(node.input)
+                continue
+            counter = self.compared(node)
+            if counter is None:
+                return None
+            found.append(counter)
+        return found
+
+    def compared(self, node: onnx.NodeProto) -> Counter | None:
+        """Return what a comparison of a counter with its bound says."""
+        kind, inputs = node.op_type, list(node.input)
+        if kind.startswith("Greater"):
+            kind, inputs = kind.replace("Greater", "Less"), inputs[::-1]
+        if kind not in ("Less", "LessOrEqual") or len(inputs) != 2:
+            return None
+        return self.counter(*inputs, inclusive=kind == "LessOrEqual")
 
     def counter(self, number: str, bound: str, *, inclusive: bool) -> Counter | None:
         counted = self.counted(self.source(number))
@@ -81,9 +97,13 @@ class _Body:
 
     def source(self, name: str) -> str:
         """Return what a number is a copy of, or an exact conversion."""
+        seen = set[str]()
         while (node := self.made.get(name)) is not None and node.op_type in _SAME:
+            if len(node.input) != 1 or name in seen:
+                break
             if node.op_type == "Cast" and not _keeps_counts(node):
                 break
+            seen.add(name)
             name = node.input[0]
         return name
 
@@ -108,7 +128,7 @@ class _Body:
         node = self.made.get(name)
         if node is None:
             return (name, 0) if name in self.inputs else None
-        if node.op_type != "Add":
+        if node.op_type != "Add" or len(node.input) != 2:
             return None
         for value, number in (node.input, reversed(node.input)):
             known = self.number(self.source(number))
@@ -127,10 +147,15 @@ class _Body:
             return self.known(name)
         if tensor is None or onnx.external_data_helper.uses_external_data(tensor):
             return None
-        if int(np.prod(tensor.dims)) != 1:
+        if any(d != 1 for d in tensor.dims):
             return None
-        known = onnx.numpy_helper.to_array(tensor).reshape(-1)
-        return int(known[0]) if known.dtype.kind in "iuf" and known[0] == int(known[0]) else None
+        try:
+            known = onnx.numpy_helper.to_array(tensor).reshape(-1)
+        except (TypeError, ValueError):
+            return None  # reading the node says what is wrong with it
+        if known.dtype.kind not in "iuf" or not np.isfinite(known[0]) or known[0] % 1:
+            return None
+        return int(known[0])
 
     def until(self, name: str) -> tuple[int | str, bool] | None:
         known = self.number(name)
