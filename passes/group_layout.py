@@ -8,11 +8,11 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import BroadcastOp, Pointwise, is_a
 from mgx_mlir.core.open_dims import is_named
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Scalar
 from mgx_mlir.dialects.migraphx.reduce import NumberReduction
 from mgx_mlir.dialects.migraphx.views import Reshape
 from mgx_mlir.passes.analysis.channels_last import from_last, to_first
 from mgx_mlir.passes.analysis.rebuild import rebuild
+from mgx_mlir.passes.analysis.repeated import repeated_dims
 from mgx_mlir.rewrite.pattern import Replacement, Rewriter, defined_by, no_match, pattern
 
 _DEPTH = 48  # ops between a reduction and what reads its norm
@@ -141,22 +141,6 @@ class _Groups:
         return rebuild(view, [self.build(x) for x in operands], t.with_dims(dims))
 
 
-def repeated_dims(v: ir.Value) -> tuple[ir.Value, tuple[int, ...]] | None:
-    """Return what a broadcast repeats, and its dims at the places that they have in the result."""
-    view = defined_by(v, BroadcastOp)
-    if view is None or len(view.operation.operands) != 1:
-        return None
-    x = view.operation.operands[0]
-    t, rank = TensorType.of(x), TensorType.of(v).rank
-    if not t.is_static or 0 in t.dims:
-        return None
-    if is_a(view, Scalar) or t.elements == 1:
-        return x, (1,) * rank
-    if is_a(view, Broadcast):
-        return x, (*[1] * view.axis, *t.dims, *[1] * (rank - view.axis - t.rank))
-    return x, (*[1] * (rank - t.rank), *t.dims)
-
-
 @pattern(Reshape)
 def find_group_norm_layout(op: Reshape, rw: Rewriter) -> Replacement:
     """reshape(norm(reshape(transpose(x)))) -> transpose(reshape(norm(reshape(x)))), by groups
@@ -191,13 +175,13 @@ def find_group_pointwise_layout(op: Pointwise, rw: Rewriter) -> Replacement:
         return no_match("the target reads rows of groups (groups is off)")
     operands = list(op.operation.operands)
     out = TensorType.of(op.operation.results[0])
-    found = next((g for v in operands if (g := _joined_norm(v, out.dims)) is not None), None)
+    norms = [_joined_norm(v, out.dims) for v in operands]
+    found = next((v for v in norms if v is not None), None)
     if found is None or len(op.operation.results) != 1:
         return no_match("no operand is a norm over groups whose dims are joined")
     full = TensorType.of(found).dims
     bases: list[tuple[ir.Value, Sequence[int] | None]] = []
-    for v in operands:
-        inner = _joined_norm(v, out.dims)
+    for v, inner in zip(operands, norms, strict=True):
         if inner is not None and TensorType.of(inner).dims == full:
             bases.append((inner, None))
             continue

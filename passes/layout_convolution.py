@@ -18,6 +18,7 @@ from mgx_mlir.dialects.migraphx.reduce import NumberReduction
 from mgx_mlir.dialects.migraphx.views import Transpose
 from mgx_mlir.passes.analysis.channels_last import from_last, to_first, to_last
 from mgx_mlir.passes.analysis.rebuild import rebuild
+from mgx_mlir.passes.analysis.repeated import repeated_dims
 from mgx_mlir.passes.group_layout import find_group_norm_layout, find_group_pointwise_layout
 from mgx_mlir.passes.simplify_reshapes import find_transpose
 from mgx_mlir.rewrite.passes import PatternPass, option
@@ -119,18 +120,14 @@ def find_transpose_broadcast(op: Transpose, rw: Rewriter) -> Replacement:
     if is_a(view, Scalar) or t.elements == 1:
         flat = rw.op("reshape", x, dims=[1]) if t.dims != (1,) else x
         return rw.op("multibroadcast", [flat], out_lens=list(out.dims))
-    if 0 in t.dims:
+    found = repeated_dims(op.input)
+    if found is None:
         return no_match("an extent of 0, which a reshape reads as the input's")
-    perm = list(op.permutation)
-    if is_a(view, Broadcast):
-        if t.rank == 1:
-            return rw.op("broadcast", x, axis=perm.index(view.axis), out_lens=list(out.dims))
-        after = out.rank - view.axis - t.rank
-        full = [1] * view.axis + list(t.dims) + [1] * after
-    else:
-        full = [1] * (out.rank - t.rank) + list(t.dims)
-    if tuple(full) != t.dims:
-        x = rw.op("reshape", x, dims=full)
+    perm, full = list(op.permutation), found[1]
+    if is_a(view, Broadcast) and t.rank == 1:
+        return rw.op("broadcast", x, axis=perm.index(view.axis), out_lens=list(out.dims))
+    if full != t.dims:
+        x = rw.op("reshape", x, dims=list(full))
     moved = rw.op("transpose", x, permutation=perm)
     return rw.op("multibroadcast", [moved], out_lens=list(out.dims))
 

@@ -159,15 +159,17 @@ def compile_one(source: bytes, flags: list[str], verify: bool) -> tuple[str, byt
                 return "ok", bytes(output.map_memory())
 
 
-def _die_with_parent(lifeline: int, folder: str) -> None:
-    """Block until the parent's end of the pipe closes, then remove folder and end this group.
-
-    A parent that was killed could not remove the temporary folder that it made.
-    """
-    os.read(lifeline, 1)
-    import shutil  # takes long to load, and is seldom needed
+def _remove(folder: str) -> None:
+    """Remove the temporary folder that the parent made: it may have been killed."""
+    import shutil  # takes long to load, and is needed at the end alone
 
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _die_with_parent(lifeline: int, folder: str) -> None:
+    """Block until the parent's end of the pipe closes, then remove folder and end this group."""
+    os.read(lifeline, 1)
+    _remove(folder)
     os.killpg(os.getpgid(0), signal.SIGKILL)
 
 
@@ -200,7 +202,7 @@ def _set_options() -> None:
 def serve(lifeline: int, folder: str) -> int:
     """Answer requests until stdin closes or nothing came for IDLE_SECONDS.
 
-    lifeline: a pipe that the parent holds open, or -1. folder: removed when that closes.
+    lifeline: a pipe that the parent holds open, or -1. folder: the process's own, or "".
     """
     requests = sys.stdin.buffer
     replies = os.fdopen(os.dup(1), "wb")
@@ -217,9 +219,7 @@ def serve(lifeline: int, folder: str) -> int:
     while select.select([requests], [], [], IDLE_SECONDS)[0]:
         frame = receive(requests)
         if frame is None:
-            if lifeline >= 0:
-                _die_with_parent(lifeline, folder)  # it closed stdin, or was killed
-            return 0
+            break
         header, source = frame
         _reset_peak()
         start = time.perf_counter()
@@ -228,6 +228,8 @@ def serve(lifeline: int, folder: str) -> int:
         peak, now = _memory()
         seconds = time.perf_counter() - start
         send(replies, {"status": status, "seconds": seconds, "peak": peak, "rss": now}, payload)
+    if folder:
+        _remove(folder)
     return 0
 
 

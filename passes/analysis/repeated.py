@@ -1,4 +1,4 @@
-"""Constant matrices that an operand repeats along leading dims, as several dots have them."""
+"""What broadcasts repeat: a value at its dims, and a constant matrix along leading dims."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from mgx_mlir.core import literals
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import is_a
+from mgx_mlir.core.op import BroadcastOp, is_a
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.dialects.migraphx.broadcasts import Multibroadcast
+from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast, Scalar
+from mgx_mlir.rewrite.pattern import defined_by
 
 
 @dataclass(frozen=True)
@@ -43,3 +44,19 @@ def repeated(operand: ir.Value) -> Repeated | None:
         found.append(value.owner.operation)
         value = below
     return None
+
+
+def repeated_dims(v: ir.Value) -> tuple[ir.Value, tuple[int, ...]] | None:
+    """Return what a broadcast repeats, and its dims at the places that they have in the result."""
+    view = defined_by(v, BroadcastOp)
+    if view is None or len(view.operation.operands) != 1:
+        return None
+    x = view.operation.operands[0]
+    t, rank = TensorType.of(x), TensorType.of(v).rank
+    if not t.is_static or 0 in t.dims:
+        return None
+    if is_a(view, Scalar) or t.elements == 1:
+        return x, (1,) * rank
+    if is_a(view, Broadcast):
+        return x, (*[1] * view.axis, *t.dims, *[1] * (rank - view.axis - t.rank))
+    return x, (*[1] * (rank - t.rank), *t.dims)

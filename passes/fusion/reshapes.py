@@ -101,16 +101,16 @@ def pointwise_reshape(op: Pointwise, rw: Rewriter) -> Replacement:
 
 
 def _at_dims(rw: Rewriter, v: ir.Value, dims: tuple[int, ...]) -> ir.Value | None:
-    """Return an operand at other dims if that is free: a constant, or a reshape of such dims."""
+    """Return an operand at other dims if that is free."""
+    if not _is_free(v, dims):
+        return None
     number = splat(v)
     if number is not None:
         return rw.multibroadcast(rw.literal(number, rw.dtype(v)), dims)
     view = _static_reshape(v)
     if view is not None and TensorType.of(view.operation.operands[0]).dims == dims:
         return view.operation.operands[0]
-    if is_constant(v) or isinstance(v.owner, ir.Block):
-        return rw.op("reshape", v, dims=list(dims))
-    return None
+    return rw.op("reshape", v, dims=list(dims))
 
 
 @pattern(NumberReduction)

@@ -184,8 +184,9 @@ def matmul_nbits_mlp(
     """activation(x gate^T) * (x up^T) of a normalised x."""
     present(gate_B=gate, gate_scales=gate_scales, up_B=up, up_scales=up_scales)
     y, total = _normed(b, x, skip, norm_scale, epsilon)
-    form: dict[str, int] = {"K": K, "N": N, "bits": bits, "block_size": block_size}
-    form["accuracy_level"] = accuracy_level
+    form: dict[str, int] = {
+        "K": K, "N": N, "bits": bits, "block_size": block_size, "accuracy_level": accuracy_level,
+    }  # fmt: skip
     left = matmul_nbits(b, node, y, gate, gate_scales, None, None, gate_bias, **form)
     right = matmul_nbits(b, node, y, up, up_scales, None, None, up_bias, **form)
     name = {"silu": "SiLU", "swish": "SiLU", "gelu": "Gelu", "relu": "Relu"}
@@ -222,8 +223,9 @@ def matmul_nbits_qkv(
     present(v_B=v, v_scales=v_scales)
     y, total = _normed(b, x, skip, norm_scale, epsilon)
     parts = ((q, q_scales, q_bias, Nq), (k, k_scales, k_bias, Nkv), (v, v_scales, v_bias, Nkv))
-    form: dict[str, int] = {"K": K, "bits": bits, "block_size": block_size}
-    form["accuracy_level"] = accuracy_level
+    form: dict[str, int] = {
+        "K": K, "bits": bits, "block_size": block_size, "accuracy_level": accuracy_level,
+    }  # fmt: skip
     products = [
         matmul_nbits(b, node, y, w, scales, None, None, bias, N=n, **form)
         for w, scales, bias, n in parts
