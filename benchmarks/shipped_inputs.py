@@ -154,6 +154,12 @@ def over(name: str, *values: int) -> list[dict[str, int]]:
 
 
 BATCHES = over("b", 1, 4, 2)
+PAGES = [{"b": 1, "h": 320, "w": 480}, {"b": 1, "h": 192, "w": 256}, {"b": 2, "h": 96, "w": 160}]
+PAGE_LINES = [
+    {"b": 1, "w": 320},
+    {"b": 2, "w": 200},
+    {"b": 1, "w": 480},
+]  # cut out of pages, 48 high
 WORDS = [{"b": 1, "n": 40}, {"b": 3, "n": 25}, {"b": 1, "n": 90}]
 CALLS = [{"b": 1, "n": 100}, {"b": 2, "n": 37}, {"b": 1, "n": 250}]
 LINES = over("n", 50, 13, 120)

