@@ -11,8 +11,8 @@ import numpy as np
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_a
-from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.dialects.migraphx.blocked_dot import CODES, MIDDLE
+from mgx_mlir.core.shapes import DYN, TensorType, product
+from mgx_mlir.dialects.migraphx.blocked_dot import CODES, INPUTS, MIDDLE
 from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast
 from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.dialects.migraphx.linear import Dot
@@ -22,13 +22,14 @@ from mgx_mlir.dialects.migraphx.quant import DequantizeLinear, UnpackInt4, pack
 from mgx_mlir.dialects.migraphx.views import Contiguous, Reshape, Squeeze, Transpose, Unsqueeze
 from mgx_mlir.passes.analysis.constants import is_constant
 from mgx_mlir.programs.interpreter import Interpreter
-from mgx_mlir.rewrite.passes import PatternPass
+from mgx_mlir.rewrite.passes import PatternPass, option
 from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, pattern
 
 _VIEWS = (
     Multibroadcast, Broadcast, Transpose, Reshape, Slice, Unsqueeze, Squeeze, Contiguous,
 )  # fmt: skip
 UNIT = 8  # rows that a block is a multiple of
+_GPU_UNIT = 32  # the same where matrix instructions take rows by so many
 _LEAST = 1 << 12  # weights: fewer are as well in f32
 
 
@@ -61,9 +62,9 @@ def _chain(v: ir.Value) -> _Chain | None:
         return None if found is None else replace(found, views=(op, *found.views))
     if is_a(op, Convert):
         found = _chain(op.operands[0])
-        exact = kind is dtypes.FLOAT and found is not None and found.scale is None
+        exact = kind in INPUTS and found is not None and found.scale is None
         return found if exact else None
-    if kind is not dtypes.FLOAT:
+    if kind not in INPUTS:
         return None
     if is_a(op, Sub):
         found = _chain(op.operands[0])
@@ -135,8 +136,11 @@ def find_blocked_weights(op: Dot, rw: Rewriter) -> Replacement:
     share is found in their numbers.
     """
     x, out = TensorType.of(op.a), TensorType.of(op.out)
-    if x.dtype is not dtypes.FLOAT or DYN in (x.dims[-1], out.dims[-1]):
+    gpu = rw.options.gpu
+    if x.dtype not in INPUTS or DYN in (x.dims[-1], out.dims[-1]):
         return no_match("{} of {}", x.dtype, x)
+    if gpu and (x.dims.count(DYN) > 1 or 0 in x.dims):
+        return no_match("rows of {} are not stated as one dim", x)
     depth, columns = x.dims[-1], out.dims[-1]
     b = _matrix(op.b)
     if depth * columns < _LEAST or TensorType.of(b).elements != depth * columns:
@@ -146,19 +150,32 @@ def find_blocked_weights(op: Dot, rw: Rewriter) -> Replacement:
     chain = _chain(b)
     if chain is None or (chain.scale is None and chain.bits == 8):
         return no_match("b is not made of codes")
-    if depth % UNIT:
-        return no_match("{} rows are no multiple of {}", depth, UNIT)
-    found = _blocks(chain, (int(depth), int(columns)))
+    if gpu and TensorType.of(chain.codes).dtype.is_float:
+        return no_match("floats of 8 bits are widened by instructions of their own")
+    unit = _GPU_UNIT if gpu else UNIT
+    if depth % unit:
+        return no_match("{} rows are no multiple of {}", depth, unit)
+    found = _blocks(chain, (int(depth), int(columns)), unit)
     if found is None:
-        return no_match("blocks are no multiple of {} rows", UNIT)
+        return no_match("blocks are no multiple of {} rows", unit)
     block, codes, scales, zeros = found
-    operands = [op.a, rw.literal(codes), rw.literal(scales)]
+    flat = gpu and x.rank > 2
+    rows = [-1 if DYN in x.dims else product(x.dims[:-1]), int(depth)]
+    wide = not gpu and x.dtype is not dtypes.FLOAT
+    operands = [rw.op("reshape", op.a, dims=rows) if flat else op.a]
+    if wide:
+        operands = [rw.op("convert", op.a, target_type=dtypes.FLOAT)]
+    operands += [rw.literal(codes), rw.literal(scales)]
     operands += [] if zeros is None else [rw.literal(zeros)]
-    return rw.op("blocked_dot", *operands, block_size=block, bits=chain.bits)
+    made = rw.op("blocked_dot", *operands, block_size=block, bits=chain.bits)
+    if wide:
+        return rw.op("convert", made, target_type=x.dtype)
+    dims = [-1 if d == DYN else d for d in out.dims]
+    return rw.op("reshape", made, dims=dims) if flat else made
 
 
 def _blocks(
-    chain: _Chain, shape: tuple[int, int]
+    chain: _Chain, shape: tuple[int, int], unit: int
 ) -> tuple[int, np.ndarray, np.ndarray, np.ndarray | None] | None:
     """Return block size, codes, scales and zero points of blocked_dot; None: it has no such."""
     kind = TensorType.of(chain.codes).dtype
@@ -169,7 +186,7 @@ def _blocks(
     if chain.zero is not None:
         zeros = _read(chain, chain.zero, shape).astype(np.float32)
     block = _period([scales, zeros], shape[0])
-    if block % UNIT:
+    if block % unit:
         return None
     count = shape[0] // block
     scales, zeros = (np.broadcast_to(x[::block], (count, shape[1])) for x in (scales, zeros))
@@ -209,8 +226,9 @@ class PackWeights(PatternPass):
     Weights that are dequantised ahead of a dot would become f32, four to eight times their bytes,
     which the product of one row has to read. A matrix of codes that only views, a zero point and a
     scale separate from the dot becomes operands of blocked_dot. Scales are kept in f16 where they
-    fit exactly.
+    fit exactly. On GPUs rows lie in a matrix of their own.
     """
 
     name: ClassVar[str] = "pack_weights"
     patterns: ClassVar[tuple[Pattern, ...]] = (find_blocked_weights,)
+    gpu: bool = option(False, "also of f16 and bf16; integers in blocks of 32 alone")

@@ -150,6 +150,8 @@ def gpu(o: PipelineOptions) -> tuple[str, ...]:
         _step("fp8_ocp_to_fnuz", when=o.fnuz),
         # 8-bit products as they are
         _step("simplify_qdq", pairs=o.remove_qdq_pairs),
+        # weights of few bits stay that: products widen them
+        _step("pack_weights", gpu=True, when=o.fuse),
         _step("rewrite_gelu", fast_math=o.fast_math),
         _step("optimize_module", fast_math=o.fast_math),
         "rewrite_reduce",

@@ -15,16 +15,18 @@ from mgx_mlir.dialects.migraphx.samples import Example, example, floats, ints
 MIDDLE = 8  # what 4-bit codes without zero points stand for 0 by
 CODES = frozenset({dtypes.INT8}) | FLOAT8
 NUMBERS = frozenset({dtypes.FLOAT, dtypes.HALF})
+INPUTS = NUMBERS | {dtypes.BF16}
 
 
 class BlockedDot(Op, name="blocked_dot"):
-    """The product of `input` (.., K), f32, and a matrix K x N of 4- or 8-bit codes, in f32.
+    """The product of `input` (.., K) and a matrix K x N of 4- or 8-bit codes, in the input's type.
 
     Element (k, n) of the matrix is (code - zero point) * scale, with the scale and the zero point
     (block, n) of block k / `block_size`. Codes of 8 bits are `codes` (K, N): i8 or an f8 type.
     Codes of 4 bits are 0 .. 15, two of a column in a byte of `codes` (K / 2 rounded up, N), ui8,
-    the first in the low half. Without zero points they are 8 for 4 bits, 0 for 8.
-    pack_weights makes it where a processor widens such weights inside of its product.
+    the first in the low half. Without zero points they are 8 for 4 bits, 0 for 8. The input is f32,
+    f16 or bf16; the matrix and the sums are f32.
+    pack_weights makes it where such weights are widened inside of their product.
 
     ```mlir
     %0 = "migraphx.blocked_dot"(%x, %codes, %scales) {block_size = 32 : i64}
@@ -42,7 +44,7 @@ class BlockedDot(Op, name="blocked_dot"):
 
     @staticmethod
     def infer(o: InferView) -> TensorType:
-        check_dtype(o.input, frozenset({dtypes.FLOAT}))
+        check_dtype(o.input, INPUTS)
         check(o.bits in (4, 8), lambda: f"bits expected 4 or 8, got {o.bits}")
         check(o.block_size > 0, lambda: f"block_size expected 1 or more, got {o.block_size}")
         check_dtype(o.codes, frozenset({dtypes.UINT8}) if o.bits == 4 else CODES, "codes")
@@ -64,7 +66,7 @@ class BlockedDot(Op, name="blocked_dot"):
             )
         if o.zero_points is not None:
             check_dtype(o.zero_points, INT8 | NUMBERS, "zero_points")
-        return TensorType(dtypes.FLOAT, (*o.input.dims[:-1], columns))
+        return TensorType(o.input.dtype, (*o.input.dims[:-1], columns))
 
     @staticmethod
     def reference(
@@ -76,7 +78,8 @@ class BlockedDot(Op, name="blocked_dot"):
         block_size: int,
         bits: int = 4,
     ) -> np.ndarray:
-        return np.matmul(x, matrix(x.shape[-1], codes, scales, zero_points, block_size, bits))
+        weights = matrix(x.shape[-1], codes, scales, zero_points, block_size, bits)
+        return np.matmul(x.astype(np.float32), weights).astype(x.dtype)
 
     @staticmethod
     def examples() -> list[Example]:
@@ -88,6 +91,7 @@ class BlockedDot(Op, name="blocked_dot"):
         return [
             example(floats(2, 64), packed, scales, block_size=32),
             example(floats(2, 3, 64), packed, scales, zeros, block_size=32),
+            example(floats(2, 64).astype(np.float16), packed, scales, zeros, block_size=32),
             example(floats(1, 63), packed, scales.astype(np.float16), floats(2, 5), block_size=32),
             example(floats(4, 24), whole, floats(1, 3), block_size=24, bits=8),
             example(floats(2, 16), f8, floats(2, 3), block_size=8, bits=8),

@@ -27,7 +27,7 @@ from mgx_mlir.quantization.twins import in_8_bits, in_floats
 from mgx_mlir.rewrite.passes import run_pipeline
 
 # what is quantised already stays quantised: constants of it are not folded
-OPTIMIZE = "mgx-optimize-module{skip=quantizelinear,dequantizelinear}"
+OPTIMIZE = "mgx-optimize-module{skip=quantizelinear,dequantizelinear,unpack_int4}"
 _RANKED = 2  # samples by which products are ordered
 _TRIED = 8  # products that may turn out not to have to stay
 Outputs = list[list[np.ndarray]]

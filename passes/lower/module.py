@@ -43,6 +43,7 @@ from mgx_mlir.passes.lower.cpu.isa import isa_of, kernels_for
 from mgx_mlir.passes.lower.cpu.workgroup_builder import launched_for
 from mgx_mlir.passes.lower.expr import Compute, Expr, Leaf, Splat, View
 from mgx_mlir.passes.lower.gpu import split_k
+from mgx_mlir.passes.lower.gpu.few_bits import stored_by_column
 from mgx_mlir.passes.lower.gpu.stored_rows import stored_by_row
 from mgx_mlir.passes.lower.iree import packed, read_back
 from mgx_mlir.passes.lower.iree.equal_results import merge_equal_results
@@ -463,7 +464,7 @@ class ModuleLowering(LoweringContext):
             elif not isinstance(x, Splat) and (not through or x.type.is_static):
                 x = kernel_region.broadcast_operand(self, arg, v) or Leaf(x.type, self.tensor(v))
             if self.options.target == "gpu":
-                x = stored_by_row(self, arg, v) or x
+                x = stored_by_row(self, arg, v) or stored_by_column(self, arg, v) or x
             self.bind(arg, packed.operand(self, op, x))
         for inner in body.operations:
             if is_literal(inner):

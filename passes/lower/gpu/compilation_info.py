@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import prod
+from math import gcd, prod
 
+from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.hardware.chips import CHIPS, Chip
@@ -15,6 +16,9 @@ from mgx_mlir.passes.lower.gpu.mma import SIDE, MmaIntrinsic, intrinsic_of
 from mgx_mlir.passes.lower.gpu.plain_tiles import PlainTile, plain_tile, plain_windows
 from mgx_mlir.passes.lower.gpu.tiles import Extents, MmaSchedule, choose
 from mgx_mlir.passes.lower.gpu.vector_tiles import VectorTile, is_short_row, vector_tile
+
+_WORD_WAVES = 4  # of a workgroup that share a row by few columns
+_DEEP = 2  # loads of each lane, from which on that is worth meeting
 
 
 def product_info(arch: str, product: GemmShape, config: GemmConfig) -> ir.Attribute | None:
@@ -103,6 +107,66 @@ def _short_info(chip: Chip, product: GemmShape) -> ir.Attribute:
     )
 
 
+def words_info(arch: str, lead: int, words: Sequence[int]) -> ir.Attribute | None:
+    """For a row [1.., blocks, words of a block] by words [columns, blocks, words] of codes, `lead`
+    ones in front: a lane loads neighbouring words of one block, two columns where those are many.
+    """
+    chip = CHIPS.get(arch)
+    if chip is None:
+        return None
+    columns, blocks, count = words
+    run = next(n for n in (4, 2, 1) if count % n == 0)
+    along = gcd(count // run, chip.lanes)
+    waves = _WORD_WAVES if blocks * along >= _DEEP * _WORD_WAVES * chip.lanes else 1
+    if columns > chip.units * chip.simds:
+        waves = 1
+    own = 2 if columns % 2 == 0 and columns // 2 * waves >= chip.units * chip.simds else 1
+    across = chip.lanes // along
+    order = numbers(range(lead + 3))
+    one = [1] * lead
+    return _attribute(
+        f"lane_basis = [{numbers([*one, 1, across, along])}, {order}], "
+        f"partial_reduction = {numbers([*[0] * (lead + 1), across * waves, along * run])}, "
+        f"subgroup_basis = [{numbers([*one, 1, waves, 1])}, {order}], "
+        f"thread = {numbers([*[0] * (lead + 1), 1, run])}, "
+        f"workgroup = {numbers([*one, own, 0, 0])}",
+        chip.lanes * waves,
+        chip,
+        ", {gpu_pipeline_options = #iree_gpu.pipeline_options<"
+        "no_reduce_shared_memory_bank_conflicts = false>}",
+        pipeline="VectorDistribute",
+    )
+
+
+def blocks_info(arch: str, product: GemmShape, count: int) -> ir.Attribute | None:
+    """For rows [.., rows, blocks, count] by what is made of codes [columns, blocks, count], which
+    the tile of `product` multiplies; as product_info."""
+    shape = product.usual() if product.is_open else product
+    chip = CHIPS.get(arch)
+    if chip is None or shape is None:
+        return None
+    lead = [1] * len(shape.batch)
+    mma = intrinsic_of(arch, dtypes.from_name(shape.dtype), count)
+    if mma is None:
+        plain = plain_tile(arch, shape)
+        if plain is None:
+            return None
+        blocks, codes = steps_of(count, plain.depth)
+        return _plain(arch, plain, lead, plain.size[0], lead, [blocks, codes])
+    tile = choose(chip, mma, shape.extents)
+    blocks, codes = steps_of(count, tile.k_tiles * mma.depth)
+    own = [*lead, *(n * SIDE for n in tile.tiles[1:])]
+    return _info(
+        chip, mma, tile, own, [*lead, *tile.subgroup[1:]], shape.dims[2],
+        steps=[blocks, codes // mma.depth],
+    )  # fmt: skip
+
+
+def steps_of(count: int, depth: int) -> tuple[int, int]:
+    """Return how many blocks of `count` codes, and how many codes of each, are about `depth`."""
+    return (max(depth // count, 1), count) if count <= depth else (1, gcd(count, depth))
+
+
 def _plain_info(arch: str, product: GemmShape) -> ir.Attribute | None:
     windows = plain_windows(arch, product)
     if windows is not None:
@@ -121,19 +185,21 @@ def _plain(
     lead: Sequence[int],
     rows: int,
     one: Sequence[int],
+    steps: Sequence[int] = (),
     *,
     convolution: bool = False,
 ) -> ir.Attribute:
     """Return the attribute: `lead` and `one` are a workgroup's and a thread's extents ahead of the
-    rows."""
+    rows; `steps` of what is summed, where that has several dims."""
     size = [*lead, rows, tile.size[1]]
+    depth = list(steps) or [tile.depth]
     whole = f"padding_conv = {numbers([*size, 0, 0, 0])}, " if convolution else ""
     igemm = ", use_igemm_convolution = true" if convolution else ""
     return _attribute(
-        f"padding = {numbers([*size, tile.depth])}, {whole}promote_operands = [0, 1], "
-        f"reduction = {numbers([*[0] * len(size), tile.depth])}, "
-        f"thread = {numbers([*one, *tile.thread, 0])}, "
-        f"workgroup = {numbers([*size, 0])}",
+        f"padding = {numbers([*size, *depth])}, {whole}promote_operands = [0, 1], "
+        f"reduction = {numbers([*[0] * len(size), *depth])}, "
+        f"thread = {numbers([*one, *tile.thread, *[0] * len(depth)])}, "
+        f"workgroup = {numbers([*size, *[0] * len(depth)])}",
         tile.threads,
         CHIPS[arch],
         ", {gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = 0, "
@@ -211,15 +277,19 @@ def _info(
     depth: int,
     *,
     convolution: bool = False,
+    steps: Sequence[int] = (),
 ) -> ir.Attribute:
-    """Return the attribute, with sizes in elements and a wave's share in matrix instructions."""
+    """Return the attribute, with sizes in elements and a wave's share in matrix instructions;
+    `steps` of what is summed, where that has several dims, the last in matrix instructions."""
+    turns = list(steps) or [tile.k_tiles]
     whole = f"padding_conv = {numbers([*sizes, 0, 0, 0])}, " if convolution else ""
     igemm = ", use_igemm_convolution = true" if convolution else ""
     return _attribute(
         f"mma_kind = {mma.layout}, "
-        f"padding = {numbers([*sizes, tile.k_tiles * mma.depth])}, {whole}"
-        f"promote_operands = [0, 1], reduction = {numbers([*[0] * len(sizes), tile.k_tiles])}, "
-        f"subgroup = {numbers([*wave, 0])}, workgroup = {numbers([*sizes, 0])}",
+        f"padding = {numbers([*sizes, *turns[:-1], turns[-1] * mma.depth])}, {whole}"
+        f"promote_operands = [0, 1], reduction = {numbers([*[0] * len(sizes), *turns])}, "
+        f"subgroup = {numbers([*wave, *[0] * len(turns)])}, "
+        f"workgroup = {numbers([*sizes, *[0] * len(turns)])}",
         prod(tile.subgroups) * chip.lanes,
         chip,
         ", {gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = "
@@ -245,6 +315,6 @@ def numbers(values: Sequence[int]) -> str:
 
 
 __all__ = [
-    "gathered_info", "give", "give_product", "numbers", "product_info", "put", "window_info",
-    "windows_info",
+    "blocks_info", "gathered_info", "give", "give_product", "numbers", "product_info", "put",
+    "window_info", "windows_info", "words_info",
 ]  # fmt: skip

@@ -1,6 +1,11 @@
-"""The lowering of blocked_dot without vector kernels: the matrix, then the plain product."""
+"""The lowering of blocked_dot without vector kernels of a processor.
+
+On a GPU codes are widened inside of the product; else the matrix is made, then the plain product.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
@@ -8,23 +13,25 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.blocked_dot import MIDDLE, BlockedDot
 from mgx_mlir.passes.lower import index
 from mgx_mlir.passes.lower.context import LoweringContext
-from mgx_mlir.passes.lower.ops.linear import contract
+from mgx_mlir.passes.lower.expr import Expr
+from mgx_mlir.passes.lower.gpu import few_bits
+from mgx_mlir.passes.lower.ops.linear import contract, rounded
 from mgx_mlir.passes.lower.registry import lowers
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, widen
 
 
-@lowers(BlockedDot)
-def blocked_dot(
-    op: BlockedDot,
-    ins: tuple[ir.Value, ir.Value, ir.Value, ir.Value | None],
-    e: LoweringContext,
-) -> ir.Value:
+@lowers(BlockedDot, lazy=True)
+def blocked_dot(op: BlockedDot, ins: Sequence[Expr | None], e: LoweringContext) -> ir.Value:
     """Widen the matrix, and multiply."""
-    x, codes, scales, zeros = ins
+    row, stored, *parts = [v for v in ins if v is not None]
     depth, columns = TensorType.of(op.input).dims[-1], TensorType.of(op.codes).dims[1]
-    extents = [*e.extents(x)[:-1], columns]
+    extents = [*e.expr_extents(row)[:-1], columns]
+    out = TensorType.of(op.out).dtype
     if 0 in (depth, *extents):
-        return e.fill(extents, dtypes.FLOAT, 0)
+        return e.fill(extents, out, 0)
+    if isinstance(stored, few_bits.Words | few_bits.Rows):
+        return rounded(e, few_bits.product(e, op, row, stored, parts), dtypes.FLOAT, out)
+    x, codes, scales, *zeros = (e.tensor(v) for v in (row, stored, *parts))
     kinds = [TensorType.of(v).dtype for v in op.operation.operands]
 
     def number(source: ir.Value, dtype: dtypes.DType, at: list[ir.Value]) -> TypedScalar:
@@ -40,11 +47,13 @@ def blocked_dot(
             code = _half(e, codes, row, column)
         b = ArithScalars(dtypes.FLOAT, dtypes.FLOAT)
         middle = MIDDLE if op.bits == 4 else 0
-        zero = b.const(middle) if zeros is None else number(zeros, kinds[3], own)
+        zero = number(zeros[0], kinds[3], own) if zeros else b.const(middle)
         return b.mul(b.sub(code, zero), number(scales, kinds[2], own)).value
 
     matrix = index.from_positions(e, [depth, columns], dtypes.FLOAT, weight)
-    return contract(e, x, e.barrier(matrix, [depth, columns]), extents, dtypes.FLOAT)
+    x = e.cast_tensor(x, kinds[0], dtypes.FLOAT)
+    found = contract(e, x, e.barrier(matrix, [depth, columns]), extents, dtypes.FLOAT)
+    return rounded(e, found, dtypes.FLOAT, out)
 
 
 def _half(e: LoweringContext, codes: ir.Value, row: ir.Value, column: ir.Value) -> TypedScalar:
