@@ -29,7 +29,7 @@ _VIEWS = (
     Multibroadcast, Broadcast, Transpose, Reshape, Slice, Unsqueeze, Squeeze, Contiguous,
 )  # fmt: skip
 UNIT = 8  # rows that a block is a multiple of
-_GPU_UNIT = 32  # the same where matrix instructions take rows by so many
+_GPU_UNIT = 16  # the same where matrix instructions take rows by so many
 _LEAST = 1 << 12  # weights: fewer are as well in f32
 
 
@@ -231,4 +231,4 @@ class PackWeights(PatternPass):
 
     name: ClassVar[str] = "pack_weights"
     patterns: ClassVar[tuple[Pattern, ...]] = (find_blocked_weights,)
-    gpu: bool = option(False, "also of f16 and bf16; integers in blocks of 32 alone")
+    gpu: bool = option(False, "also of f16 and bf16; integers in blocks of 16 alone")

@@ -147,14 +147,16 @@ def blocks_info(arch: str, product: GemmShape, count: int) -> ir.Attribute | Non
         return None
     lead = [1] * len(shape.batch)
     mma = intrinsic_of(arch, dtypes.from_name(shape.dtype), count)
+    if mma is not None and count % mma.depth:
+        return None
     if mma is None:
         plain = plain_tile(arch, shape)
         if plain is None:
             return None
-        blocks, codes = steps_of(count, plain.depth)
+        blocks, codes = steps_of(count, shape.dims[2] // count, plain.depth)
         return _plain(arch, plain, lead, plain.size[0], lead, [blocks, codes])
     tile = choose(chip, mma, shape.extents)
-    blocks, codes = steps_of(count, tile.k_tiles * mma.depth)
+    blocks, codes = steps_of(count, shape.dims[2] // count, tile.k_tiles * mma.depth)
     own = [*lead, *(n * SIDE for n in tile.tiles[1:])]
     return _info(
         chip, mma, tile, own, [*lead, *tile.subgroup[1:]], shape.dims[2],
@@ -162,9 +164,13 @@ def blocks_info(arch: str, product: GemmShape, count: int) -> ir.Attribute | Non
     )  # fmt: skip
 
 
-def steps_of(count: int, depth: int) -> tuple[int, int]:
-    """Return how many blocks of `count` codes, and how many codes of each, are about `depth`."""
-    return (max(depth // count, 1), count) if count <= depth else (1, gcd(count, depth))
+def steps_of(count: int, blocks: int, depth: int) -> tuple[int, int]:
+    """Return how many of `blocks` blocks of `count` codes, and how many codes of each, make up to
+    about `depth`: whole blocks divide all of them, since the compiler crashes on a step that is cut.
+    """
+    if count > depth:
+        return 1, gcd(count, depth)
+    return next(n for n in range(max(depth // count, 1), 0, -1) if blocks % n == 0), count
 
 
 def _plain_info(arch: str, product: GemmShape) -> ir.Attribute | None:

@@ -31,7 +31,7 @@ from mgx_mlir.passes.lower.gpu import compilation_info, gemm_shape
 from mgx_mlir.passes.lower.products import collapsed
 from mgx_mlir.passes.lower.scalar import signless
 
-UNIT = 32  # blocks are multiples of what a matrix instruction takes of the depth
+UNIT = 16  # blocks are multiples of what matrix instructions take of the depth
 _WORD = 32  # bits
 _MANTISSA = 23  # bits of an f32
 _SIGNED = 128  # what an 8-bit code is stored above its value
