@@ -184,3 +184,24 @@ func.func @tied(%x: tensor<2x2xf32>, %i: tensor<1xi64>) -> (tensor<2x2xf32>, ten
   %2 = "migraphx.gather"(%w, %j) {axis = 0 : i64} : (tensor<2x2xf32>, tensor<1xi64>) -> tensor<1x2xf32>
   return %0, %1, %2 : tensor<2x2xf32>, tensor<2x2xf32>, tensor<1x2xf32>
 }
+
+// -----
+
+// Codes, scales and zero points are joined along the columns; another block size stays apart.
+// CHECK-LABEL: @blocks
+// CHECK: [[Y:%.+]] = "migraphx.blocked_dot"(%arg0, {{.*}}block_size = 32{{.*}}(tensor<2x64xf16>, tensor<32x12xui8>, tensor<2x12xf16>) -> tensor<2x12xf16>
+// CHECK-DAG: "migraphx.slice"([[Y]]) {axes = array<i64: 1>, ends = array<i64: 4>, starts = array<i64: 0>}
+// CHECK-DAG: "migraphx.slice"([[Y]]) {axes = array<i64: 1>, ends = array<i64: 12>, starts = array<i64: 4>}
+// CHECK: "migraphx.blocked_dot"(%arg0, {{.*}}block_size = 64
+func.func @blocks(%x: tensor<2x64xf16>) -> (tensor<2x4xf16>, tensor<2x8xf16>, tensor<2x4xf16>) {
+  %c = "migraphx.literal"() {value = dense<18> : tensor<32x4xui8>} : () -> tensor<32x4xui8>
+  %s = "migraphx.literal"() {value = dense<[[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 5.0]]> : tensor<2x4xf16>} : () -> tensor<2x4xf16>
+  %d = "migraphx.literal"() {value = dense<35> : tensor<32x8xui8>} : () -> tensor<32x8xui8>
+  %t = "migraphx.literal"() {value = dense<0.5> : tensor<2x8xf16>} : () -> tensor<2x8xf16>
+  %e = "migraphx.literal"() {value = dense<52> : tensor<32x4xui8>} : () -> tensor<32x4xui8>
+  %u = "migraphx.literal"() {value = dense<[[1.0, 2.0, 3.0, 6.0]]> : tensor<1x4xf16>} : () -> tensor<1x4xf16>
+  %0 = "migraphx.blocked_dot"(%x, %c, %s) {block_size = 32 : i64} : (tensor<2x64xf16>, tensor<32x4xui8>, tensor<2x4xf16>) -> tensor<2x4xf16>
+  %1 = "migraphx.blocked_dot"(%x, %d, %t) {block_size = 32 : i64} : (tensor<2x64xf16>, tensor<32x8xui8>, tensor<2x8xf16>) -> tensor<2x8xf16>
+  %2 = "migraphx.blocked_dot"(%x, %e, %u) {block_size = 64 : i64} : (tensor<2x64xf16>, tensor<32x4xui8>, tensor<1x4xf16>) -> tensor<2x4xf16>
+  return %0, %1, %2 : tensor<2x4xf16>, tensor<2x8xf16>, tensor<2x4xf16>
+}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Hashable, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -69,6 +69,10 @@ class KernelPlan:
     padded_inputs: Mapping[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
     gemm_configs: Mapping[ir.Value, GemmConfig] = field(default_factory=lambda: {})
     split_k_sums: Mapping[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
+
+    def with_sums(self, sums: Mapping[ir.Value, ir.Value]) -> KernelPlan:
+        """Return the plan with more sums of parts."""
+        return replace(self, split_k_sums={**self.split_k_sums, **sums})
 
 
 @dataclass

@@ -43,7 +43,7 @@ from mgx_mlir.passes.lower.cpu.isa import isa_of, kernels_for
 from mgx_mlir.passes.lower.cpu.workgroup_builder import launched_for
 from mgx_mlir.passes.lower.expr import Compute, Expr, Leaf, Splat, View
 from mgx_mlir.passes.lower.gpu import split_k
-from mgx_mlir.passes.lower.gpu.few_bits import stored_by_column
+from mgx_mlir.passes.lower.gpu.few_bits import stored_by_column, sums_of_parts
 from mgx_mlir.passes.lower.gpu.stored_rows import stored_by_row
 from mgx_mlir.passes.lower.iree import packed, read_back
 from mgx_mlir.passes.lower.iree.equal_results import merge_equal_results
@@ -544,7 +544,8 @@ class ModuleLowering(LoweringContext):
     def _plan(self, op: ir.Operation, body: ir.Block) -> KernelPlan:
         """Return what is made ahead of a kernel's region."""
         if self.options.target == "gpu" and self.options.regions and not self.in_region:
-            return split_k.plan(self, body)
+            plan = split_k.plan(self, body)
+            return plan.with_sums(sums_of_parts(self, body))
         return convolution_kernel.plan(self, body) if self.has_vector_kernels(op) else KernelPlan()
 
     def _record_kernel(self, op: ir.Operation, body: ir.Block) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Pointwise, attributes_of, is_a, mnemonic
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.blocked_dot import BlockedDot
 from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
 from mgx_mlir.dialects.migraphx.literal import Literal
 from mgx_mlir.dialects.migraphx.movement import Concat
@@ -29,11 +30,13 @@ _MOST = 64  # ops that are looked at together
 _CONE = 24  # pointwise ops after a product that are looked at
 
 
-@pattern(Dot, QuantDot, Convolution)
-def find_conv_dot_horiz_fusion(op: Dot | QuantDot | Convolution, rw: Rewriter) -> Replacement:
+@pattern(Dot, QuantDot, BlockedDot, Convolution)
+def find_conv_dot_horiz_fusion(
+    op: Dot | QuantDot | BlockedDot | Convolution, rw: Rewriter
+) -> Replacement:
     """dot(x, w1), dot(x, w2), .. -> slices of dot(x, concat(w1, w2, ..)), the weights constant
 
-    Also quant_dot, and convolution with equal attributes. Wide results (`max-columns`, of a
+    Also quant_dot, and blocked_dot and convolution with equal attributes. Wide results (`max-columns`, of a
     language model's head) stay on their own, and weights that other ops read, which would be
     kept twice. Pointwise ops run in the kernel of the dot before them: dots merge where all have
     the same ones with constants (then `find_splits` does these once; some may lack a bias), or
@@ -49,8 +52,10 @@ def find_conv_dot_horiz_fusion(op: Dot | QuantDot | Convolution, rw: Rewriter) -
     axis, along = _wide_axes(op, rank)
     keep = range(rank) if is_a(op, Convolution) else (rank - 2, rank - 1)
     rw.merge_location(*group[1:])
-    w = joined(rw, [o.operands[1] for o in group], along, keep)
-    wide = rw.op(mnemonic(op), op.operands[0], w, **attributes_of(op))
+    weights = [
+        joined(rw, [o.operands[i] for o in group], along, keep) for i in range(1, len(op.operands))
+    ]
+    wide = rw.op(mnemonic(op), op.operands[0], *weights, **attributes_of(op))
     sums = [_biased(o) for o in group]
     summed = [s for s in sums if s is not None]
     if 0 < len(summed) < len(sums):
@@ -184,7 +189,8 @@ def _alike(a: ir.Operation, b: ir.Operation, axis: int) -> bool:
     """Say whether results and weights are of one type but for the output columns."""
     s, t = TensorType.of(a.results[0]), TensorType.of(b.results[0])
     v, w = TensorType.of(a.operands[1]), TensorType.of(b.operands[1])
-    if s.dtype is not t.dtype or v.dtype is not w.dtype or len(b.operands) != 2:
+    kinds = [[TensorType.of(x).dtype for x in o.operands] for o in (a, b)]
+    if s.dtype is not t.dtype or kinds[0] != kinds[1]:
         return False
     if is_a(a, Convolution) and not _same_kernel(a, v.dims, w.dims):
         return False
@@ -197,7 +203,10 @@ def _same_kernel(a: ir.Operation, v: Sequence[int], w: Sequence[int]) -> bool:
 
 def _unfit(op: ir.OpView, most_columns: int) -> NoMatch | None:
     """Say why an op cannot be one of several; None where it can."""
-    if len(op.operands) != 2:
+    if is_a(op, BlockedDot):
+        if TensorType.of(op.results[0]).rank != 2 or not can_join(list(op.operands)[1:]):
+            return no_match("its rows are no matrix, or its codes are computed")
+    elif len(op.operands) != 2:
         return no_match("it has scales")
     if is_a(op, Convolution) and op.group != 1:
         return no_match("it has {} groups", op.group)

@@ -107,10 +107,10 @@ def _short_info(chip: Chip, product: GemmShape) -> ir.Attribute:
     )
 
 
-def words_info(arch: str, lead: int, words: Sequence[int]) -> ir.Attribute | None:
-    """For a row [1.., blocks, words of a block] by words [columns, blocks, words] of codes, `lead`
-    ones in front: a lane loads neighbouring words of one block, two columns where those are many.
-    """
+def words_info(arch: str, rows: Sequence[int], words: Sequence[int]) -> ir.Attribute | None:
+    """For few rows [rows.., blocks, words of a block] by words [columns, blocks, words] of codes:
+    a lane loads neighbouring words of one block, of two columns where those are many and a row is
+    alone."""
     chip = CHIPS.get(arch)
     if chip is None:
         return None
@@ -120,16 +120,18 @@ def words_info(arch: str, lead: int, words: Sequence[int]) -> ir.Attribute | Non
     waves = _WORD_WAVES if blocks * along >= _DEEP * _WORD_WAVES * chip.lanes else 1
     if columns > chip.units * chip.simds:
         waves = 1
-    own = 2 if columns % 2 == 0 and columns // 2 * waves >= chip.units * chip.simds else 1
+    # of several rows and columns the compiler distributes none
+    pairs = prod(rows) == 1 and columns % 2 == 0
+    own = 2 if pairs and columns // 2 * waves >= chip.units * chip.simds else 1
     across = chip.lanes // along
-    order = numbers(range(lead + 3))
-    one = [1] * lead
+    order = numbers(range(len(rows) + 3))
+    one = [1] * len(rows)
     return _attribute(
         f"lane_basis = [{numbers([*one, 1, across, along])}, {order}], "
-        f"partial_reduction = {numbers([*[0] * (lead + 1), across * waves, along * run])}, "
+        f"partial_reduction = {numbers([*[0] * (len(rows) + 1), across * waves, along * run])}, "
         f"subgroup_basis = [{numbers([*one, 1, waves, 1])}, {order}], "
-        f"thread = {numbers([*[0] * (lead + 1), 1, run])}, "
-        f"workgroup = {numbers([*one, own, 0, 0])}",
+        f"thread = {numbers([*[0] * (len(rows) + 1), 1, run])}, "
+        f"workgroup = {numbers([*rows, own, 0, 0])}",
         chip.lanes * waves,
         chip,
         ", {gpu_pipeline_options = #iree_gpu.pipeline_options<"
@@ -166,7 +168,9 @@ def blocks_info(arch: str, product: GemmShape, count: int) -> ir.Attribute | Non
 
 def steps_of(count: int, blocks: int, depth: int) -> tuple[int, int]:
     """Return how many of `blocks` blocks of `count` codes, and how many codes of each, make up to
-    about `depth`: whole blocks divide all of them, since the compiler crashes on a step that is cut.
+    about `depth`.
+
+    Whole blocks divide all of them: the compiler crashes on a step that is cut.
     """
     if count > depth:
         return 1, gcd(count, depth)

@@ -1,9 +1,9 @@
 """Products with weights of few bits on GPUs: memory holds codes, registers and the LDS numbers.
 
-One row: 32 bits hold codes that are far apart in their block, so that each is a number after one
-mask, one `or` and one subtraction (f32 whose last bits a code is put into), and the row is read in
-whole pieces. More rows: a workgroup widens its tile of the codes on its way to the LDS, from where
-matrix instructions take it as they do other weights.
+Up to four rows: 32 bits hold codes that are far apart in their block, so that each is a number
+after one mask, one `or` and one subtraction (f32 whose last bits a code is put into), and rows are
+read in whole pieces. More rows: a workgroup widens its tile of the codes on its way to the LDS,
+from where matrix instructions take it as they do other weights.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ import numpy as np
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.ir import arith, ir, math, tensor
 from mgx_mlir.core.op import is_a
-from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.blocked_dot import MIDDLE, BlockedDot
 from mgx_mlir.dialects.migraphx.quant import pack, unpack
+from mgx_mlir.hardware.chips import CHIPS, LAUNCH_US
+from mgx_mlir.passes.lower import index
 from mgx_mlir.passes.lower.context import (
     PARALLEL,
     PARAMETER_ELEMENTS,
@@ -27,14 +29,21 @@ from mgx_mlir.passes.lower.context import (
     LoweringContext,
 )
 from mgx_mlir.passes.lower.expr import Expr, Leaf
-from mgx_mlir.passes.lower.gpu import compilation_info, gemm_shape
+from mgx_mlir.passes.lower.gpu import compilation_info, split_k
+from mgx_mlir.passes.lower.gpu.gemm_shape import DOT, GemmShape
+from mgx_mlir.passes.lower.gpu.mma import SIDE
+from mgx_mlir.passes.lower.gpu.tiles import choose
 from mgx_mlir.passes.lower.products import collapsed
 from mgx_mlir.passes.lower.scalar import signless
 
 UNIT = 16  # blocks are multiples of what matrix instructions take of the depth
 _WORD = 32  # bits
 _MANTISSA = 23  # bits of an f32
+_FEW = 4  # rows
+_SPLITS = (1, 2, 4, 8, 16)
+_WIDEN = 5  # instructions of a lane for a code that it widens
 _SIGNED = 128  # what an 8-bit code is stored above its value
+_EXACT = (dtypes.HALF, dtypes.INT8)  # scales and zero points that f16 holds
 
 
 class Words(Leaf):
@@ -70,7 +79,7 @@ def stored_by_column(e: LoweringContext, arg: ir.Value, value: ir.Value) -> Expr
         return None
     depth, count = TensorType.of(view.input).dims[-1], view.block_size
     blocks = depth // view.block_size
-    words = _is_row(view)
+    words = _is_few(view)
 
     def make() -> np.ndarray:
         codes = (unpack(array, 0)[:depth] if view.bits == 4 else array).T
@@ -95,8 +104,10 @@ def takes(op: BlockedDot) -> bool:
     return not t.dtype.is_float and x.dims[-1] % op.block_size == 0 == op.block_size % UNIT
 
 
-def _is_row(op: BlockedDot) -> bool:
-    return prod(TensorType.of(op.input).dims[:-1]) == 1
+def _is_few(op: BlockedDot) -> bool:
+    """Say whether rows are so few that lanes sum them up faster than matrix instructions."""
+    rows = TensorType.of(op.input).dims[:-1]
+    return DYN not in rows and prod(rows) <= _FEW
 
 
 def _held(e: LoweringContext, array: np.ndarray) -> ir.Value:
@@ -125,7 +136,9 @@ def product(
     e: LoweringContext, op: BlockedDot, x: Expr, codes: Leaf, parts: Sequence[Expr]
 ) -> ir.Value:
     """Return the product in f32; `parts`: scales, and zero points where it has them."""
-    make = _row if isinstance(codes, Words) else _tiles
+    if op.out in e.plan.split_k_sums:
+        return split_k.total(e, e.plan.split_k_sums[op.out], dtypes.FLOAT)
+    make = _few if isinstance(codes, Words) else _tiles
     return make(e, op, x, codes, [_Part(e, p) for p in parts])
 
 
@@ -141,14 +154,23 @@ class _Part:
         n, b = (ir.AffineDimExpr.get(i) for i in (column, block))
         return ir.AffineMap.get(rank, 0, [n, b] if self.turned else [b, n])
 
-    def number(self, x: ir.Value) -> ir.Value:
-        """Return an element in f32."""
-        f32 = ir.F32Type.get()
-        if self.dtype is dtypes.FLOAT:
+    def blocks_map(self, rank: int) -> ir.AffineMap:
+        """Return the map from [columns, blocks.., codes] to `in_parts`."""
+        n, *b = (ir.AffineDimExpr.get(i) for i in range(rank - 1))
+        return ir.AffineMap.get(rank, 0, [n, *b] if self.turned else [*b, n])
+
+    def in_parts(self, e: LoweringContext, blocks: Sequence[int]) -> ir.Value:
+        """Return the tensor with its blocks as these dims."""
+        first, last = ir.RankedTensorType(self.value.type).shape
+        return collapsed(e, self.value, [first, *blocks] if self.turned else [*blocks, last])
+
+    def number(self, x: ir.Value, kind: ir.Type) -> ir.Value:
+        """Return an element in a type of floats that holds it."""
+        if x.type == kind:
             return x
         if self.dtype.is_float:
-            return arith.ExtFOp(f32, x).result
-        return (arith.UIToFPOp if self.dtype.is_unsigned else arith.SIToFPOp)(f32, x).result
+            return arith.ExtFOp(kind, x).result
+        return (arith.UIToFPOp if self.dtype.is_unsigned else arith.SIToFPOp)(kind, x).result
 
 
 def _middle(op: BlockedDot) -> float:
@@ -156,16 +178,17 @@ def _middle(op: BlockedDot) -> float:
     return MIDDLE if op.bits == 4 else 0
 
 
-# ---- one row -------------------------------------------------------------------------------------
+# ---- few rows ---------------------------------------------------------------------------------
 
 
-def _row(
+def _few(
     e: LoweringContext, op: BlockedDot, x: Expr, codes: Leaf, parts: Sequence[_Part]
 ) -> ir.Value:
     columns, blocks, words = codes.type.dims
     fields = _WORD // op.bits
-    lead = len(x.type.dims) - 1
-    whole = collapsed(e, e.tensor(x), [*[1] * lead, blocks, fields, words])
+    rows = list(x.type.dims[:-1])
+    lead = len(rows)
+    whole = collapsed(e, e.tensor(x), [*rows, blocks, fields, words])
     pieces = [_field(whole, s) for s in range(fields)]
     rank = lead + 3
     d = [ir.AffineDimExpr.get(i) for i in range(rank)]
@@ -181,7 +204,7 @@ def _row(
 
     def body(*args: ir.Value) -> ir.Value:
         row, word, own, total = args[:fields], args[fields], args[fields + 1 : -1], args[-1]
-        numbers = [p.number(v) for p, v in zip(parts, own, strict=True)]
+        numbers = [p.number(v, ir.F32Type.get()) for p, v in zip(parts, own, strict=True)]
         zero = numbers[1] if len(numbers) > 1 else None
         # stored codes of 8 bits are above their values, and so are zero points, exactly
         middle = stored if zero is None else stored - _middle(op)
@@ -193,15 +216,15 @@ def _row(
             found = term if found is None else arith.AddFOp(found, term).result
         assert found is not None
         # a product would make a contraction of it, which lanes with several elements do not get
-        scaled = math.FmaOp(found, numbers[0], _f32(0.0)).result
+        scaled = math.FmaOp(found, numbers[0], _number(0.0, ir.F32Type.get())).result
         return arith.AddFOp(total, scaled).result
 
     operands = [*pieces, codes.value, *[p.value for p in parts]]
-    init = e.fill([*[1] * lead, columns], dtypes.FLOAT, 0)
+    init = e.fill([*rows, columns], dtypes.FLOAT, 0)
     iterators = [*[PARALLEL] * (lead + 1), REDUCTION, REDUCTION]
     made = e.generic(operands, [init], maps, iterators, body)[0]
     compilation_info.give(
-        e, made, lambda arch: compilation_info.words_info(arch, lead, codes.type.dims)
+        e, made, lambda arch: compilation_info.words_info(arch, rows, codes.type.dims)
     )
     return made
 
@@ -239,12 +262,11 @@ def _numbers(word: ir.Value, bits: int, middle: float) -> list[ir.Value]:
         own = arith.AndIOp(source, number(((1 << bits) - 1) << at)).result
         made = arith.OrIOp(own, number(struct.unpack("<i", struct.pack("<f", base))[0])).result
         wide = arith.BitcastOp(f32, made).result
-        found.append(arith.AddFOp(wide, _f32(-(base + middle))).result)
+        found.append(arith.AddFOp(wide, _number(-(base + middle), f32)).result)
     return found
 
 
-def _f32(x: float) -> ir.Value:
-    kind = ir.F32Type.get()
+def _number(x: float, kind: ir.Type) -> ir.Value:
     return arith.ConstantOp(kind, ir.FloatAttr.get(kind, x)).result
 
 
@@ -252,38 +274,90 @@ def _f32(x: float) -> ir.Value:
 
 
 def _tiles(
-    e: LoweringContext, op: BlockedDot, x: Expr, codes: Leaf, parts: Sequence[_Part]
+    e: LoweringContext, op: BlockedDot, x: Expr, codes: Leaf, parts: Sequence[_Part], split: int = 1
 ) -> ir.Value:
+    """Return the product, or, `split`, [parts of the depth, rows, columns]."""
     element = x.type.dtype
     columns, blocks, count = ir.RankedTensorType(codes.value.type).shape
+    blocks //= split
     *rows, _ = e.expr_extents(x)
-    a = collapsed(e, e.tensor(x), [*rows, blocks, count])
-    weights = _widened(e, op, codes.value, parts, element)
-    lead = len(rows)
-    rank = lead + 3
+    matrix = _widened(e, op, codes.value, parts, element, split)
+    ahead = [split] if split > 1 else []
+    a = collapsed(e, e.tensor(x), [*rows, *ahead, blocks, count])
+    rank = len(ahead) + len(rows) + 3
     d = [ir.AffineDimExpr.get(i) for i in range(rank)]
-    n, b, j = d[lead:]
+    part, own, (n, b, j) = d[: len(ahead)], d[len(ahead) : -3], d[-3:]
     maps = [ir.AffineMap.get(rank, 0, dims)
-            for dims in ([*d[:lead], b, j], [n, b, j], [*d[:lead], n])]  # fmt: skip
+            for dims in ([*own, *part, b, j], [n, *part, b, j], [*part, *own, n])]  # fmt: skip
 
     def body(p: ir.Value, q: ir.Value, total: ir.Value) -> ir.Value:
         wide = [v if element is dtypes.FLOAT else arith.ExtFOp(ir.F32Type.get(), v).result
                 for v in (p, q)]  # fmt: skip
         return arith.AddFOp(total, arith.MulFOp(*wide).result).result
 
-    init = e.fill([*rows, columns], dtypes.FLOAT, 0)
-    iterators = [*[PARALLEL] * (lead + 1), REDUCTION, REDUCTION]
-    made = e.generic([a, weights], [init], maps, iterators, body)[0]
-
-    def info(arch: str) -> ir.Attribute | None:
-        *batch, own = e.static_dims(rows)
-        shape = gemm_shape.GemmShape(
-            gemm_shape.DOT, element.name, (own, columns, blocks * count), batch=tuple(batch)
-        )
-        return compilation_info.blocks_info(arch, shape, count)
-
-    compilation_info.put(e, made, info)
+    init = e.fill([*ahead, *rows, columns], dtypes.FLOAT, 0)
+    iterators = [*[PARALLEL] * (rank - 2), REDUCTION, REDUCTION]
+    made = e.generic([a, matrix], [init], maps, iterators, body)[0]
+    *batch, last = e.static_dims([*ahead, *rows])
+    shape = GemmShape(DOT, element.name, (last, columns, blocks * count), batch=tuple(batch))
+    compilation_info.put(e, made, lambda arch: compilation_info.blocks_info(arch, shape, count))
     return made
+
+
+def sums_of_parts(e: LoweringContext, body: ir.Block) -> dict[ir.Value, ir.Value]:
+    """Return, for products of a kernel that are to be made ahead in parts of the depth, these.
+
+    Widening takes a wave longer than its matrix instructions: rows that are few leave most of the
+    units without work.
+    """
+    found: dict[ir.Value, ir.Value] = {}
+    for view in body.operations:
+        if not is_a(view, BlockedDot):
+            continue
+        op = view.opview
+        x, codes, *parts = [e.expr(v) for v in op.operation.operands]
+        if not isinstance(codes, Rows) or not isinstance(x, Leaf) or x.type.rank != 2:
+            continue
+        columns, blocks, count = ir.RankedTensorType(codes.value.type).shape
+        rows = x.type.dims[0]
+        if rows == DYN or not e.options.tiles:
+            continue
+        shape = GemmShape(DOT, x.type.dtype.name, (rows, columns, blocks * count))
+        split = _split(e.options.arch, shape, blocks)
+        if split == 1:
+            continue
+        kind = ir.RankedTensorType.get([split, rows, columns], ir.F32Type.get())
+
+        def build(
+            op: BlockedDot = op, x: Expr = x, codes: Leaf = codes, parts: list[Expr] = parts,
+            split: int = split,
+        ) -> list[ir.Value]:  # fmt: skip
+            return [_tiles(e, op, x, codes, [_Part(e, p) for p in parts], split)]
+
+        found[op.out] = index.alone(e, [kind], [[split, rows, columns]], build)[0]
+    return found
+
+
+def _split(arch: str, product: GemmShape, blocks: int) -> int:
+    """Return the parts of the depth by which a product takes least, with the launch that adds them
+    up; 1 for the whole."""
+    chip, mma = CHIPS.get(arch), product.intrinsic(arch)
+    if chip is None or mma is None:
+        return 1
+    tile = choose(chip, mma, product.extents)
+    rows, columns, depth = product.dims
+    count = tile.workgroups(1, rows, columns)
+    waves = prod(tile.subgroups)
+    # of one wave, over the whole depth
+    own = _WIDEN * columns * depth * -(-rows // (tile.rows * SIDE)) / (count * waves * chip.lanes)
+    clocks = own * (4 if chip.lanes == 64 else 1)
+
+    def us(parts: int) -> float:
+        rounds = -(-count * waves * parts // (chip.units * chip.simds))
+        moved = 8 * parts * rows * columns / (chip.bandwidth * 1e3)
+        return rounds * clocks / parts / chip.ghz / 1e3 + (LAUNCH_US + moved if parts > 1 else 0)
+
+    return min((s for s in _SPLITS if blocks % s == 0), key=us)
 
 
 def _widened(
@@ -292,31 +366,57 @@ def _widened(
     codes: ir.Value,
     parts: Sequence[_Part],
     element: dtypes.DType,
+    split: int,
 ) -> ir.Value:
-    """Return the matrix [columns, blocks, codes of a block] in the type of the row."""
-    dims = list(ir.RankedTensorType(codes.type).shape)
-    d = [ir.AffineDimExpr.get(i) for i in range(3)]
-    own = ir.AffineMap.get(3, 0, d)
-    f32 = ir.F32Type.get()
+    """Return the matrix [columns, blocks, codes of a block] in the type of the row; its blocks in
+    `split` parts."""
+    columns, blocks, count = ir.RankedTensorType(codes.type).shape
+    ahead = [split, blocks // split] if split > 1 else [blocks]
+    dims = [columns, *ahead, count]
+    rank = len(dims)
+    own = ir.AffineMap.get_identity(rank)
+    if split > 1:
+        codes = _in_parts(codes, dims)
+    # a code is a whole number in f16, and its product with an f16 rounds once in either type
+    narrow = element is dtypes.HALF and all(p.dtype in _EXACT for p in parts)
+    kind = signless(element if narrow else dtypes.FLOAT)
 
     def body(*args: ir.Value) -> ir.Value:
         code = args[0]
-        numbers = [p.number(v) for p, v in zip(parts, args[1:-1], strict=True)]
+        numbers = [p.number(v, kind) for p, v in zip(parts, args[1:-1], strict=True)]
         if op.bits == 4:
-            wide = arith.ExtUIOp(ir.IntegerType.get_signless(32), code).result
-            value = arith.UIToFPOp(f32, wide).result
+            wide = arith.ExtUIOp(ir.IntegerType.get_signless(16), code).result
+            value = arith.UIToFPOp(kind, wide).result
         else:
-            value = arith.SIToFPOp(f32, code).result
+            value = arith.SIToFPOp(kind, code).result
         if len(numbers) > 1:
             value = arith.SubFOp(value, numbers[1]).result
         elif _middle(op):
-            value = arith.SubFOp(value, _f32(_middle(op))).result
+            value = arith.SubFOp(value, _number(_middle(op), kind)).result
         value = arith.MulFOp(value, numbers[0]).result
-        return value if element is dtypes.FLOAT else arith.TruncFOp(signless(element), value).result
+        if kind == signless(element):
+            return value
+        return arith.TruncFOp(signless(element), value).result
 
-    maps = [own, *[p.at(3, 0, 1) for p in parts], own]
-    operands = [codes, *[p.value for p in parts]]
-    return e.generic(operands, [e.empty(dims, element)], maps, [PARALLEL] * 3, body)[0]
+    maps = [own, *[p.blocks_map(rank) for p in parts], own]
+    operands = [codes, *[p.in_parts(e, ahead) for p in parts]]
+    return e.generic(operands, [e.empty(dims, element)], maps, [PARALLEL] * rank, body)[0]
 
 
-__all__ = ["UNIT", "Rows", "Turned", "Words", "product", "stored_by_column", "takes"]
+def _in_parts(codes: ir.Value, dims: Sequence[int]) -> ir.Value:
+    """Return codes [columns, blocks, count] with blocks as two dims."""
+    kind = ir.RankedTensorType.get(list(dims), ir.RankedTensorType(codes.type).element_type)
+    groups = [[0], [1, 2], [3]]
+    return tensor.ExpandShapeOp(kind, codes, groups, [], list(dims)).result
+
+
+__all__ = [
+    "UNIT",
+    "Rows",
+    "Turned",
+    "Words",
+    "product",
+    "stored_by_column",
+    "sums_of_parts",
+    "takes",
+]
