@@ -16,7 +16,6 @@ import numpy as np
 
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.ir import arith, ir, math, tensor
-from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.blocked_dot import MIDDLE, BlockedDot
 from mgx_mlir.dialects.migraphx.quant import pack, unpack
@@ -68,9 +67,9 @@ def stored_by_column(e: LoweringContext, arg: ir.Value, value: ir.Value) -> Expr
     if len(uses) != 1 or isinstance(owner, ir.Block) or not literals.is_literal(value):
         return None
     op, operand = uses[0].owner, uses[0].operand_number
-    if not is_a(op, BlockedDot) or operand == 0:
-        return None
     view = op.opview
+    if not isinstance(view, BlockedDot) or operand == 0:
+        return None
     array = literals.array_of(owner)
     if operand > 1:
         array = e.repacked(array, "turned", lambda: np.ascontiguousarray(array.T))
@@ -185,7 +184,7 @@ def _few(
     e: LoweringContext, op: BlockedDot, x: Expr, codes: Leaf, parts: Sequence[_Part]
 ) -> ir.Value:
     columns, blocks, words = codes.type.dims
-    fields = _WORD // op.bits
+    fields = _WORD // int(op.bits)
     rows = list(x.type.dims[:-1])
     lead = len(rows)
     whole = collapsed(e, e.tensor(x), [*rows, blocks, fields, words])
@@ -203,13 +202,13 @@ def _few(
     stored = _middle(op) + (_SIGNED if op.bits == 8 else 0)
 
     def body(*args: ir.Value) -> ir.Value:
-        row, word, own, total = args[:fields], args[fields], args[fields + 1 : -1], args[-1]
+        row, own, total = args[:fields], args[fields + 1 : -1], args[-1]
         numbers = [p.number(v, ir.F32Type.get()) for p, v in zip(parts, own, strict=True)]
         zero = numbers[1] if len(numbers) > 1 else None
         # stored codes of 8 bits are above their values, and so are zero points, exactly
         middle = stored if zero is None else stored - _middle(op)
         found: ir.Value | None = None
-        for a, code in zip(row, _numbers(word, op.bits, middle), strict=True):
+        for a, code in zip(row, _numbers(args[fields], op.bits, middle), strict=True):
             value = code if zero is None else arith.SubFOp(code, zero).result
             wide = a if element is dtypes.FLOAT else arith.ExtFOp(ir.F32Type.get(), a).result
             term = arith.MulFOp(wide, value).result
@@ -311,10 +310,9 @@ def sums_of_parts(e: LoweringContext, body: ir.Block) -> dict[ir.Value, ir.Value
     units without work.
     """
     found: dict[ir.Value, ir.Value] = {}
-    for view in body.operations:
-        if not is_a(view, BlockedDot):
+    for op in body.operations:
+        if not isinstance(op, BlockedDot):
             continue
-        op = view.opview
         x, codes, *parts = [e.expr(v) for v in op.operation.operands]
         if not isinstance(codes, Rows) or not isinstance(x, Leaf) or x.type.rank != 2:
             continue
