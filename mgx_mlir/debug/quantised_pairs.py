@@ -11,15 +11,19 @@ from mgx_mlir.core import literals
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import ViewOp, is_a, is_terminator, mnemonic
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.blocked_dot import BlockedDot
 from mgx_mlir.dialects.migraphx.convert import Convert
-from mgx_mlir.dialects.migraphx.quant import DequantizeLinear
+from mgx_mlir.dialects.migraphx.linear import Dot
+from mgx_mlir.dialects.migraphx.quant import DequantizeLinear, UnpackInt4
 from mgx_mlir.passes.analysis.constants import splat
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.quantization.sites import op_name
 from mgx_mlir.rewrite.passes import run_pipeline
 from mgx_mlir.rewrite.rewrite_trace import APPLIED, MatchTrace, op_text
 
-_STEP = "simplify-qdq"
+_STEPS = ("simplify-qdq", "pack-weights")
+_WIDENED = "find_blocked_weights"
+_BEHIND = 8  # ops between a dot and the codes of its weights
 _PRODUCTS = ("dot", "convolution")
 _QUANTISED = ("quant_dot", "quant_convolution")
 # what would take a dequantised value as it is, by the reader
@@ -53,33 +57,45 @@ class Stayed:
 
 @dataclass(frozen=True)
 class QuantisedPairs:
-    """What becomes of the pairs of a model: products in 8 bits by name, and the pairs that stay."""
+    """What becomes of the pairs of a model: products in 8 bits by name, and the pairs that stay.
+
+    widened: products of floats by weights of few bits, which their kernels widen; name and bits.
+    """
 
     products: tuple[str, ...]
     stayed: tuple[Stayed, ...]
+    widened: tuple[tuple[str, int], ...] = ()
 
 
 def quantised_pairs(program: ProgramIR, settings: CompileSettings) -> QuantisedPairs:
-    """Run the passes of a target up to `simplify_qdq`, and judge what is left.
+    """Run the passes of a target up to `simplify_qdq` and `pack_weights`, and judge what is left.
 
     The program stays as it is. A pair that is left costs a conversion in the kernel that reads it,
     and no pass over memory of its own, where its reader is pointwise.
     """
     copy = program.clone()
     steps = steps_of(settings)
-    last = max(i for i, s in enumerate(steps) if _STEP in s.replace("_", "-"))
-    wanted = frozenset(name for names in _PATTERNS.values() for name in names)
+    last = max(i for i, s in enumerate(steps) if any(n in s.replace("_", "-") for n in _STEPS))
+    wanted = frozenset(name for names in _PATTERNS.values() for name in names) | {_WIDENED}
     trace = MatchTrace(wanted)
     run_pipeline(copy.module, steps[: last + 1], store=copy.store, trace=trace)
     refusals = {
         (a.name, a.op): a.outcome for a in trace.attempts if a.outcome != APPLIED
     }  # the last one counts
     products: list[str] = []
+    widened: list[tuple[str, int]] = []
     stayed: dict[Stayed, None] = {}
     with copy.ctx, copy.store.active():
         for op in _ops(copy.module.operation):
             if mnemonic(op) in _QUANTISED:
                 products.append(op_name(op))
+            if is_a(op, BlockedDot):
+                widened.append((op_name(op), op.opview.bits))
+            if is_a(op, Dot) and (codes := _halves(op)) is not None:
+                kind = f"{'u' if TensorType.of(codes).dtype.is_unsigned else ''}i4"
+                why = refusals.get((_WIDENED, op_text(op)), "no kernel reads them as they are")
+                left = Stayed(op_name(codes.owner), kind, True, op_name(op), "dot", why)
+                stayed[left] = None
             if not is_a(op, DequantizeLinear) or _is_sum(op.operands[0]):
                 continue
             if splat(op.operands[0]) is not None:  # a limit, of a pair that became a clip
@@ -92,7 +108,20 @@ def quantised_pairs(program: ProgramIR, settings: CompileSettings) -> QuantisedP
                     op_name(op), kind, constant, op_name(reader), name, _why(reader, name, refusals)
                 )
                 stayed[found] = None
-    return QuantisedPairs(tuple(products), tuple(stayed))
+    return QuantisedPairs(tuple(products), tuple(stayed), tuple(widened))
+
+
+def _halves(dot: ir.Operation) -> ir.Value | None:
+    """Return the codes of 4 bits that a dot's weights are made of, None for others."""
+    value = dot.operands[1]
+    for _ in range(_BEHIND):
+        owner = value.owner
+        if isinstance(owner, ir.Block) or not len(owner.operands):
+            return None
+        if is_a(owner, UnpackInt4):
+            return value if _is_constant(owner.operands[0]) else None
+        value = owner.operands[0]
+    return None
 
 
 def _why(reader: ir.Operation, name: str, refusals: dict[tuple[str, str], str]) -> str:

@@ -38,10 +38,10 @@ def find_conv_dot_horiz_fusion(
 
     Also quant_dot, and blocked_dot and convolution with equal attributes. Wide results
     (`max-columns`, of a language model's head) stay on their own, and weights that other ops read,
-    which would be kept twice. Pointwise ops run in the kernel of the dot before them: dots merge where all have
-    the same ones with constants (then `find_splits` does these once; some may lack a bias), or
-    where they meet, as in the gate of an MLP. `all-forms` merges any, and convolutions, of which
-    slices are copies.
+    which would be kept twice. Pointwise ops run in the kernel of the dot before them: dots merge
+    where all have the same ones with constants (then `find_splits` does these once; some may lack a
+    bias), or where they meet, as in the gate of an MLP. `all-forms` merges any, and convolutions,
+    of which slices are copies.
     """
     if is_a(op, Convolution) and not rw.options.all_forms:
         return no_match("slices of channels-last images are copies (all-forms merges them)")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import onnx.parser
 import pytest
+from onnx import numpy_helper
 
 from mgx_mlir.compiler.settings import CompileSettings
 from mgx_mlir.debug.quantised_pairs import quantised_pairs
@@ -57,3 +60,30 @@ def test_a_program_stays_as_it_is_and_targets_differ() -> None:
     on_gpu = quantised_pairs(program, CompileSettings("gpu", "gfx942"))
     assert len(on_gpu.products) == 3
     assert all(s.reader != s.node for s in on_gpu.stayed)
+
+
+def few_bits(path: Path, block: int) -> None:
+    """Write a product by weights of 4 bits."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 256, (64, 128 // block, block // 2), dtype=np.uint8)
+    scales = rng.random(64 * (128 // block), np.float32)
+    model = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["" : 20, "com.microsoft" : 1]> g (float[n,128] x) => '
+        "(float[n,64] y) { y = com.microsoft.MatMulNBits "
+        f"<K = 128, N = 64, bits = 4, block_size = {block}>(x, codes, scales) }}"
+    )
+    model.graph.node[0].name = "head"
+    for name, array in (("codes", codes), ("scales", scales)):
+        model.graph.initializer.append(numpy_helper.from_array(array, name))
+    path.write_bytes(model.SerializeToString())
+
+
+@pytest.mark.parametrize("target", [["--cpu"], ["--gpu", "--arch", "gfx942"]])
+def test_weights_of_4_bits(
+    target: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few_bits(path := tmp_path / "net.onnx", 32)
+    assert lines(capsys, path, *target) == [
+        "0 products in 8 bits, 0 pairs that stay",
+        "1 products of floats by weights of 4 bits, widened in their kernels",
+    ]

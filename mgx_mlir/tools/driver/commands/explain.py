@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from mgx_mlir.compiler.settings import CompileSettings
 from mgx_mlir.debug.quantised_pairs import quantised_pairs
 from mgx_mlir.tools.driver.arguments import Arguments
@@ -14,8 +16,9 @@ USAGE = "[OPTION...] FILE"
 DESCRIPTION = """
 Runs the target's passes and prints a line for each pair of QuantizeLinear and DequantizeLinear that
 is left: the node, the type of its codes, what reads it, and why that is computed in floats. The
-first line counts products in 8 bits and pairs that stay. Nothing is compiled. Pairs of 8-bit floats
-and of other than 8 bits are plain arithmetic from the start, and are not listed."""
+first line counts products in 8 bits and pairs that stay; more lines count products of floats by
+weights of 4 or 8 bits, which stay that until their kernels widen them. Nothing is compiled. Pairs
+of 8-bit floats and of other than 8 bits are plain arithmetic from the start, and are not listed."""
 _CHOICES = ("--gpu", "--cpu", "--arch", "--disable-fast-math")
 OPTIONS = (*LOADER, *(o for o in TARGET if o.key in _CHOICES), HELP)
 
@@ -28,6 +31,8 @@ def run(args: Arguments) -> int:
     settings = CompileSettings(choice.target, choice.arch, choice.fast_math)
     found = quantised_pairs(program, settings)
     print(f"{len(found.products)} products in 8 bits, {len(found.stayed)} pairs that stay")
+    for bits, count in sorted(Counter(bits for _, bits in found.widened).items()):
+        print(f"{count} products of floats by weights of {bits} bits, widened in their kernels")
     for each in found.stayed:
         print(each)
     return 0
