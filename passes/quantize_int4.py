@@ -84,8 +84,15 @@ def fits(v: ir.Value) -> bool:
     if isinstance(v.owner, ir.Block) or not literals.is_literal(v):
         return False
     t = TensorType.of(v)
-    float_ = t.dtype in (dtypes.FLOAT, dtypes.HALF)
+    float_ = t.dtype in (dtypes.FLOAT, dtypes.HALF, dtypes.BF16)
     return float_ and t.rank > 0 and t.elements > 0 and t.dims[-1] % 2 == 0
+
+
+def _no_shorter(step: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+    """Return positive steps in bf16, rounded up: 15 of them span the weights."""
+    made = step.astype(dtype)
+    up = (made.view(np.uint16) + np.uint16(1)).view(dtype)
+    return np.where(made.astype(np.float32) < step, up, made)
 
 
 def _short(step: np.ndarray) -> np.ndarray:
@@ -131,8 +138,12 @@ def grid_of(w: np.ndarray, group: int, dtype: np.dtype[Any], part: float = 1.0) 
     array = _parted(w, group)
     low = np.minimum(array.min(axis=axes, keepdims=True), 0) * np.float32(part)
     high = np.maximum(array.max(axis=axes, keepdims=True), 0) * np.float32(part)
-    step = ((high - low) / _LEVELS).astype(dtype)
-    step = _short(np.where(step == 0, 1, step)).astype(dtype)
+    step = (high - low) / _LEVELS
+    if dtype == dtypes.BF16.np:
+        step = _no_shorter(np.where(step == 0, np.float32(1), step), dtype)
+    else:
+        step = step.astype(dtype)
+        step = _short(np.where(step == 0, 1, step)).astype(dtype)
     zero = np.clip(np.rint(-low / step.astype(np.float32)), 0, _LEVELS).astype(np.uint8)
     return Grid(step, zero, group)
 

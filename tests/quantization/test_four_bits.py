@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx.parser
 import pytest
@@ -35,7 +36,7 @@ def errors(x: np.ndarray, changed: np.ndarray, w: np.ndarray) -> np.ndarray:
 @given(
     st.integers(0, 2**32 - 1), st.integers(1, 5), st.sampled_from([2, 16, 32, 64]),
     st.integers(1, 12), st.integers(1, 80), st.sampled_from(["alike", "white", "large", "dead"]),
-    st.sampled_from([np.float32, np.float16]),
+    st.sampled_from([np.float32, np.float16, ml_dtypes.bfloat16]),
 )  # fmt: skip
 def test_no_column_is_further_off_than_rounded_to_nearest(
     seed: int, groups: int, group: int, columns: int, rows: int, kind: str, dtype: Any
@@ -163,3 +164,28 @@ def test_errors() -> None:
         migraphx.quantize_int4_weights(p, calibration=[{"z": W0}])
     with pytest.raises(MgxError, match="group-size expected 0, or 2 and more, got 1"):
         migraphx.quantize_int4_weights(p, calibration=SAMPLES, group_size=1)
+
+
+@pytest.mark.parametrize("types", [["fp16"], ["bf16"], []])
+def test_weights_of_any_float_type_are_quantised(types: list[str]) -> None:
+    """A program in smaller floats first: its weights are codes, as they are of one in f32."""
+    rng = np.random.default_rng(0)
+    w = rng.standard_normal((64, 48)).astype(np.float32)
+    model = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["" : 20]> g (float[3,64] x) => (float[3,48] y) '
+        "{ y = MatMul(x, w) }"
+    )
+    model.graph.initializer.append(numpy_helper.from_array(w, "w"))
+    prog = migraphx.parse_onnx_buffer(model.SerializeToString())
+    for name in types:
+        getattr(migraphx, f"quantize_{name}")(prog)
+    migraphx.quantize_int4_weights(prog)
+    assert str(prog).count("unpack_int4") == 1
+    x = rng.standard_normal((3, 64)).astype(np.float32)
+    grid = grid_of(w, 32, np.dtype(np.float32))
+    want = x.astype(np.float64) @ grid.restored(grid.codes_of(w))
+    prog.compile(CPU)
+    got = np.asarray(prog.run({"x": x})[0])
+    assert np.abs(got - want).max() <= (0.1 if types else 1e-5) * np.abs(want).max()
+    plain = x.astype(np.float64) @ w
+    assert np.abs(got - plain).max() > 0.01 * np.abs(plain).max()

@@ -8,7 +8,7 @@ from pattern_graphs import case
 def quantize_int4(g):
     """Constants and arguments, odd and even extents."""
     m, k, n = g.dims(3)
-    kind = g.pick("f32", "f32", "f16", "f64")
+    kind = g.pick("f32", "f32", "f16", "bf16", "f64")
     x = g.argument((m, k), kind, low=1, high=2)
     w = g.constant((k, n + n % 2), kind, low=1, high=3)
     if g.coin(0.2):
