@@ -13,6 +13,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
+from mgx_mlir.core import dtypes
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.lower.cpu.isa import isa_of
@@ -23,8 +24,9 @@ pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernel
 
 TYPES: dict[str, Any] = {
     "f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "i32": np.int32,
+    "i8": np.int8, "u8": np.uint8,
 }  # fmt: skip
-TOLERANCE = {"f32": 3e-6, "f16": 2e-3, "bf16": 1e-2, "i32": 0.0}
+TOLERANCE = {"f32": 3e-6, "f16": 2e-3, "bf16": 1e-2, "i32": 0.0, "i8": 0.0, "u8": 0.0}
 FUSE = "fuse_pointwise_reduce"
 EXTENTS = (1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 32, 33, 48, 63, 64, 65, 100, 127, 130)
 Axes = tuple[int, ...]
@@ -45,6 +47,8 @@ class Rows(Programs):
     def draw(self, dtype: str, *dims: int, low: float = -3.0, high: float = 3.0) -> np.ndarray:
         if dtype == "i32":
             return self.numbers.integers(-9, 9, dims).astype(np.int32)
+        if dtype in ("i8", "u8"):
+            return self.numbers.integers(0, 256, dims).astype(np.uint8).view(TYPES[dtype])
         return self.numbers.uniform(low, high, dims).astype(TYPES[dtype])
 
     def shape(self, rank: int, room: int = 20000) -> tuple[int, ...]:
@@ -85,8 +89,10 @@ class Rows(Programs):
     # ---- kinds -------------------------------------------------------------------------------
 
     def reduction(self, dtype: str, dims: tuple[int, ...], axes: Axes) -> None:
-        names = ["reduce_sum", "reduce_max", "reduce_min", "reduce_prod"]
-        name = self.random.choice(names + ["reduce_mean"] * (dtype != "i32"))
+        names = ["reduce_max", "reduce_min"]
+        names += ["reduce_sum", "reduce_prod"] * (dtype not in ("i8", "u8"))  # they wrap
+        names += ["reduce_mean"] * (dtype not in ("i32", "i8", "u8"))
+        name = self.random.choice(names)
         how = {"reduce_sum": np.sum, "reduce_mean": np.mean, "reduce_max": np.max,
                "reduce_min": np.min, "reduce_prod": np.prod}[name]  # fmt: skip
         x = self.draw(dtype, *dims)
@@ -197,7 +203,7 @@ def test_fixed(seed: int, threads: int, arch: str) -> None:
     """The vectors of any processor run on every other one."""
     rows = Rows(seed)
     r = rows.random
-    for dtype in ("f32", "f32", "f32", "f16", "bf16", "i32"):
+    for dtype in ("f32", "f32", "f32", "f16", "bf16", "i32", "i8", "u8"):
         for rank in (1, 2, 3, 4):
             rows.reduction(dtype, rows.shape(rank), rows.axes(rank))
     for dtype in ("f32", "f32", "f16", "bf16"):
@@ -224,6 +230,55 @@ def test_open(seed: int, threads: int) -> None:
     rows.parted_softmax(rows.shape(3), 2)
     rows.parted_softmax(rows.shape(3), 1)
     rows.check(threads)
+
+
+def _bytes_case(rows: Rows, dims: Axes, kind: str, signed: bool) -> None:
+    """Dequantise, a softmax or a norm, quantise: also the rows' sums of what is quantised."""
+    dtype = "i8" if signed else "u8"
+    low, high = (-128, 127) if signed else (0, 255)
+    scale, zero, step = 0.03, 17, 1 / 255 if kind == "softmax" else 1 / 40
+
+    def build(b: Any, x: Any) -> Any:
+        x = b.mul(b.sub(b.op("convert", x, target_type=dtypes.FLOAT), zero), scale)
+        if kind == "softmax":
+            y = b.op("softmax", x, axis=-1)
+        else:
+            d = b.sub(x, b.op("reduce_mean", x, axes=[-1]))
+            y = b.mul(d, b.rsqrt(b.add(b.op("reduce_mean", b.mul(d, d), axes=[-1]), 1e-3)))
+        y = b.op("nearbyint", b.div(y, step))
+        return b.op(
+            "convert",
+            b.clip(b.add(y, low), low, high),
+            target_type=dtypes.INT8 if signed else dtypes.UINT8,
+        )
+
+    def want(x: np.ndarray) -> np.ndarray:
+        x = (x - zero) * scale
+        y = softmax(x, -1)
+        if kind != "softmax":
+            d = x - x.mean(-1, keepdims=True)
+            y = d / np.sqrt((d * d).mean(-1, keepdims=True) + 1e-3)
+        return np.clip(np.rint(y / step) + low, low, high)
+
+    rows.case(kind, build, want, [rows.draw(dtype, *dims)], dtype)
+
+
+@pytest.mark.parametrize(("fixed", "arch"), [(True, "haswell"), (False, "host")])
+def test_bytes(fixed: bool, arch: str) -> None:
+    """Rows that are read and stored in 8 bits, with their own scales."""
+    rows = Rows(8, fixed=fixed)
+    for i, kind in enumerate(("softmax", "norm")):
+        for dims in ((3, 5, 64), (4, 1, 37), (2, 130), (6, 7)):
+            _bytes_case(rows, dims, kind, signed=bool(i))
+            _bytes_case(rows, dims, kind, signed=not i)
+    lowered = rows.lowered(FUSE, arch=arch)
+    assert '"reduction"' not in _text(lowered), "a reduction is left to the compiler"
+    found = execute(lowered, rows.inputs, 1)
+    for got, want, (dtype, name) in zip(found, rows.want, rows.names, strict=True):
+        assert got.dtype == TYPES[dtype]
+        off = np.abs(got.astype(np.float64) - want)
+        assert off.max() <= 1, name  # nearly half way between two steps
+        assert (off > 0).mean() < 0.01, name
 
 
 def test_long_rows() -> None:

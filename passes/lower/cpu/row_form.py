@@ -51,7 +51,17 @@ HOW = {
     ReduceSum: "add", ReduceMean: "mean", ReduceMax: "max", ReduceMin: "min", ReduceProd: "mul",
 }  # fmt: skip
 # computed on vectors; others are refused
-TYPES = frozenset((dtypes.FLOAT, dtypes.HALF, dtypes.BF16, dtypes.INT32, dtypes.BOOL))
+TYPES = frozenset(
+    (
+        dtypes.FLOAT,
+        dtypes.HALF,
+        dtypes.BF16,
+        dtypes.INT8,
+        dtypes.UINT8,
+        dtypes.INT32,
+        dtypes.BOOL,
+    )
+)
 # dozens of instructions: better read back than computed twice
 COSTLY = frozenset(("exp", "log", "log2", "erf", "tanh", "pow", "sigmoid", "sin", "cos"))
 Emit = Callable[[WorkgroupBuilder, ArithScalars, Sequence[TypedScalar], int], TypedScalar]
