@@ -29,6 +29,7 @@ from mgx_mlir.dialects.migraphx.quant import (
 from mgx_mlir.passes.analysis.constants import splat
 from mgx_mlir.passes.analysis.qdq_values import QUANTISERS, is_zero, moved, same_constant
 from mgx_mlir.passes.analysis.view_chains import VIEWS, VIEWS_AND_SLICE
+from mgx_mlir.passes.simplify_qdq.gathered import find_gathered_table
 from mgx_mlir.passes.simplify_qdq.products import (
     find_widened_convolution,
     find_widened_dot,
@@ -329,7 +330,7 @@ def _cut(
 
 # one after the other: what one set leaves is what the next one is for
 _STAGES: tuple[tuple[Pattern, ...], ...] = (
-    (remove_zero_scales, add_int4_pack_unpack_pair),
+    (remove_zero_scales, add_int4_pack_unpack_pair, find_gathered_table),
     (match_find_quantizable_ops, find_widened_dot, find_widened_convolution),
     (find_integer_bias, find_pooled),
     (find_requantised,),

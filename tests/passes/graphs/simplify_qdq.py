@@ -369,3 +369,18 @@ def add_int4_pack_unpack_pair(g):
     x = g.argument(dims, low=0 if kind == "ui8" else -3, high=3)
     q = g.b.op("quantizelinear", x, scale, zero)
     return g.b.op("dequantizelinear", g.maybe_used(q), scale, zero)
+
+
+@case("find_gathered_table", rtol=0, fires=0.6)
+def find_gathered_table(g):
+    """Scales of one number, by rows, columns, or both; indices from either end and beyond."""
+    dims = g.dims(g.pick(1, 2, 3), high=6)
+    axis = g.pick(*range(len(dims)))
+    along = g.pick(None, axis, *range(len(dims)))
+    kind = g.pick("i8", "ui8")
+    make = g.constant if g.coin(0.9) else g.argument
+    low, high = (0, 255) if kind == "ui8" else (-128, 127)
+    x = make(dims, kind, low=low, high=high)
+    table = g.b.op("dequantizelinear", x, *parameters(g, dims, along, kind))
+    at = g.argument(g.dims(g.pick(1, 2), high=2), "i64", low=-8, high=8)
+    return g.b.op("gather", g.maybe_used(table), at, axis=axis)
