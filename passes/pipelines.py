@@ -17,7 +17,8 @@ class PipelineOptions:
 
     fast_math: rewrites that change rounding. fuse: form kernels; else the backend decides what runs
     together. vector_kernels: the processor has loops of our own. widened: the types of which they
-    multiply no matrices and windows: those are computed in f32. fnuz: a GPU multiplies floats of 8
+    multiply no matrices and windows: those are computed in f32. byte_tables: it looks bytes up in
+    registers. fnuz: a GPU multiplies floats of 8
     bits of the FNUZ types alone. remove_qdq_pairs: values are not rounded where a model quantises
     and dequantises them and no product takes them in 8 bits, as MIGraphX does it.
     """
@@ -28,6 +29,7 @@ class PipelineOptions:
     widened: tuple[str, ...] = ()
     fnuz: bool = False
     remove_qdq_pairs: bool = False
+    byte_tables: bool = False
 
     @property
     def loops(self) -> bool:
@@ -75,6 +77,7 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
             widened=o.loops,
             vector=o.loops or None,
             requantised=(o.loops and o.fast_math) or None,
+            tables=(o.loops and o.byte_tables) or None,
         ),
         # weights of few bits stay that: products widen them
         _step("pack_weights", when=o.loops),
@@ -197,6 +200,7 @@ def pipeline(
     widened: tuple[str, ...] = (),
     fnuz: bool = False,
     remove_qdq_pairs: bool = False,
+    byte_tables: bool = False,
 ) -> tuple[str, ...]:
     """Return the pipeline of a target under the options of a compile (PipelineOptions).
 
@@ -205,7 +209,9 @@ def pipeline(
     found = PIPELINES.get(target)
     if found is None:
         raise PipelineError(f"no pipeline for target '{target}', known: {', '.join(PIPELINES)}")
-    options = PipelineOptions(fast_math, fuse, vector_kernels, widened, fnuz, remove_qdq_pairs)
+    options = PipelineOptions(
+        fast_math, fuse, vector_kernels, widened, fnuz, remove_qdq_pairs, byte_tables
+    )
     return found(options)
 
 

@@ -7,6 +7,7 @@ Scalar of `b.result_dtype`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, Protocol, TypeAlias
 
 from mgx_mlir.core.dtypes import DType
@@ -133,6 +134,10 @@ class ScalarBuilder(Protocol):
 
     def select(self, condition: Scalar, x: Number, y: Number) -> Scalar:
         """x where the bool `condition` holds, else y."""
+        ...
+
+    def lookup(self, x: Scalar, table: Sequence[int], dtype: DType) -> Scalar:
+        """Return the number for the bits of an 8-bit integer, of an 8-bit integer type."""
         ...
 
     def and_(self, x: Number, y: Number) -> Scalar: ...

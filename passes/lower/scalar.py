@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math as pymath
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard, cast
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
-from mgx_mlir.core.ir import arith, ir, math
+from mgx_mlir.core.ir import arith, ir, math, tensor
 from mgx_mlir.core.scalar import ScalarBuilder
 from mgx_mlir.dialects.migraphx import scalar_math
 
@@ -331,6 +331,13 @@ class ArithScalars:
         if signless(x.dtype) == signless(dtype):
             return TypedScalar(x.value, dtype)
         return TypedScalar(arith.BitcastOp(self.type_of(dtype), x.value).result, dtype)
+
+    def lookup(self, x: TypedScalar, table: Sequence[int], dtype: DType) -> TypedScalar:
+        """Return an 8-bit integer's number in a table of 256 8-bit integers."""
+        at = arith.IndexCastUIOp(ir.IndexType.get(), x.value).result
+        kind = ir.RankedTensorType.get([len(table)], signless(dtype))
+        every = ir.DenseElementsAttr.get([element_attr(n, dtype) for n in table], kind)
+        return TypedScalar(tensor.ExtractOp(constant_of(kind, every), [at]).result, dtype)
 
     def by_number(self, yields: str, a: TypedScalar, b: TypedScalar) -> TypedScalar | None:
         """Return the larger or smaller of two floats of which one is a constant; None: neither is.

@@ -12,7 +12,8 @@ from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
 from mgx_mlir.dialects.migraphx.literal import Literal
 from mgx_mlir.dialects.migraphx.movement import Concat
 from mgx_mlir.dialects.migraphx.pointwise_binary import Add
-from mgx_mlir.dialects.migraphx.quant import QuantDot
+from mgx_mlir.dialects.migraphx.quant import DequantizeLinear, QuantDot, QuantizeLinear
+from mgx_mlir.dialects.migraphx.views import ReshapeOp
 from mgx_mlir.passes.analysis.constants import can_join, is_constant, joined
 from mgx_mlir.passes.analysis.view_chains import VIEWS, trace
 from mgx_mlir.rewrite.pattern import (
@@ -40,8 +41,8 @@ def find_conv_dot_horiz_fusion(
     (`max-columns`, of a language model's head) stay on their own, and weights that other ops read,
     which would be kept twice. Pointwise ops run in the kernel of the dot before them: dots merge
     where all have the same ones with constants (then `find_splits` does these once; some may lack a
-    bias), or where they meet, as in the gate of an MLP. `all-forms` merges any, and convolutions,
-    of which slices are copies.
+    bias), or where they meet, as in the gate of an MLP; not what is quantised again, each by its
+    own scale. `all-forms` merges any, and convolutions, of which slices are copies.
     """
     if is_a(op, Convolution) and not rw.options.all_forms:
         return no_match("slices of channels-last images are copies (all-forms merges them)")
@@ -212,6 +213,8 @@ def _unfit(op: ir.OpView, most_columns: int) -> NoMatch | None:
         return no_match("it has {} groups", op.group)
     if next(iter(op.results[0].uses), None) is None:
         return no_match("nothing uses it")
+    if is_a(op, QuantDot) and _is_requantised(op.results[0]):
+        return no_match("its sums are quantised in its kernel, which slices of them are not")
     t = TensorType.of(op.results[0])
     axis, _ = _wide_axes(op, t.rank)
     if t.dims[axis] == DYN or t.dims[axis] > most_columns:
@@ -222,6 +225,23 @@ def _unfit(op: ir.OpView, most_columns: int) -> NoMatch | None:
     if not _only_weights(found[0], op.operation.name):
         return no_match("its weights are used otherwise too, and would be kept twice")
     return None
+
+
+def _is_requantised(value: ir.Value) -> bool:
+    """Say whether sums lead to 8 bits by pointwise ops with constants, and to nothing else."""
+    for _ in range(_CONE):
+        found = users(value)
+        if len(found) != 1:
+            return False
+        op = found[0].operation
+        if is_a(op, QuantizeLinear):
+            return True
+        if not is_a(op, (Pointwise, DequantizeLinear, ReshapeOp)):
+            return False
+        if not all(v == value or is_constant(v) for v in op.operands):
+            return False
+        value = op.results[0]
+    return False
 
 
 def _only_weights(value: ir.Value, name: str, depth: int = 4) -> bool:

@@ -42,6 +42,7 @@ from mgx_mlir.passes.simplify_qdq.requantised import (
     find_quantised_again,
     find_requantised,
 )
+from mgx_mlir.passes.simplify_qdq.tables import find_byte_table
 from mgx_mlir.rewrite.passes import PatternPass, make_pass, option, run_pass
 from mgx_mlir.rewrite.pattern import (
     Pattern,
@@ -339,6 +340,7 @@ _STAGES: tuple[tuple[Pattern, ...], ...] = (
     (match_qlinear_reused,),
     (match_concat_qlinear,),
     (find_quantised_again,),
+    (find_byte_table,),
     (remove_zero_point,),
 )
 
@@ -365,6 +367,7 @@ class SimplifyQdq(PatternPass):
     widened: bool = option(True, "products of 8-bit integers that are widened to i32")
     vector: bool = option(False, "only convolutions that are vector loops of 8-bit values")
     requantised: bool = option(False, "sums of 8-bit products are scaled to 8 bits by one factor")
+    tables: bool = option(False, "what is computed between 8-bit values is looked up")
     reuse: bool = option(False, "pointwise ops read a quantised value instead of a second one")
 
     def __post_init__(self) -> None:

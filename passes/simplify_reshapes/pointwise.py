@@ -20,7 +20,12 @@ from mgx_mlir.dialects.migraphx.literal import Literal
 from mgx_mlir.dialects.migraphx.normalize import SoftmaxBase
 from mgx_mlir.dialects.migraphx.pointwise_binary import Add, Mul
 from mgx_mlir.dialects.migraphx.pooling import Pooling
-from mgx_mlir.dialects.migraphx.quant import QuantConvolution, QuantDot
+from mgx_mlir.dialects.migraphx.quant import (
+    DequantizeLinear,
+    QuantConvolution,
+    QuantDot,
+    QuantizeLinear,
+)
 from mgx_mlir.dialects.migraphx.reduce import NumberReduction
 from mgx_mlir.dialects.migraphx.views import Contiguous, ReshapeOp, Transpose
 from mgx_mlir.passes.analysis.constants import is_constant
@@ -49,7 +54,7 @@ _MOVES = (ReshapeOp, Transpose, Contiguous)
 # ops whose kernel takes the pointwise ops that follow
 _COMPUTES = (
     Dot, QuantDot, BlockedDot, Convolution, QuantConvolution, Pooling, SoftmaxBase,
-    NumberReduction, Pointwise,
+    NumberReduction, Pointwise, QuantizeLinear, DequantizeLinear,
 )  # fmt: skip
 
 

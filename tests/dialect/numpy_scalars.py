@@ -157,6 +157,11 @@ class NumpyScalars:
     def trunc(self, x: Any) -> Value:
         return self._one(np.trunc, x)
 
+    def lookup(self, x: Any, table: Any, dtype: DType) -> Value:
+        assert x.dtype.bits == dtype.bits == 8
+        assert len(table) == 256
+        return Value(np.array(table).astype(dtype.np)[x.array.view(np.uint8)], dtype)
+
     def round_even(self, x: Any) -> Value:
         return self._one(np.rint, x)
 

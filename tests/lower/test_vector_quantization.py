@@ -42,7 +42,7 @@ sites = st.builds(
     st.lists(st.integers(1, 70), min_size=1, max_size=3).map(tuple),
     st.one_of(st.none(), st.integers(0, 2)),
     st.booleans(),
-    st.sampled_from(("quantise", "dequantise", "again", "turned")),
+    st.sampled_from(("quantise", "dequantise", "again", "turned", "table")),
 )
 KNOWN = [
     Site((200, 331)),
@@ -51,6 +51,7 @@ KNOWN = [
     Site((1, 1, 1), signed=True),
     Site((4, 3, 129), 0),
     Site((5, 70, 3), 1, kind="turned"),
+    Site((3, 211), kind="table"),
 ]
 
 
@@ -86,6 +87,12 @@ def _add(made: Programs, site: Site, rng: np.random.Generator) -> None:
     turn = [len(site.dims) - 1, *range(len(site.dims) - 1)] if site.kind == "turned" else []
     to = dtypes.INT8 if site.signed else dtypes.UINT8
 
+    table = rng.permutation(256) + info.min
+    if site.kind == "table":
+        want = table[q.view(np.uint8)].astype(kind)
+        made.add(lambda b, x: b.op("byte_table", x, table=table, out_type=to), [q], want)
+        return
+
     def build(b: Any, x: Any) -> Any:
         s, z = (b.multibroadcast(b.literal(v), site.dims) for v in (scale, zero))
         if site.kind == "turned":
@@ -109,7 +116,7 @@ def _add(made: Programs, site: Site, rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("arch", ["host", "haswell", "neoverse-v1"])
 @COMPILES
-@given(st.lists(sites, min_size=6, max_size=6))
+@given(st.lists(sites, min_size=7, max_size=7))
 @example(KNOWN)
 def test_sites(arch: str, drawn: Sequence[Site]) -> None:
     """Every one is a kernel, its numbers those of f32 rounded to even and cut at the ends."""

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
-from mgx_mlir.hardware.machine import processor_features
+from mgx_mlir.hardware.machine import compiled_as, processor_features
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,9 @@ class Isa:
     and i8, to each lane of i32; signed_bytes: it takes i8 and i8. byte_pairs: the one that sums
     those of two neighbours of u8 and i8 in each lane of i16, and saturates. word_dot: the one that
     sums those of two of i16 in each lane of i32. table: the one that looks each lane up among 16
-    numbers of f32, by the low four bits of an i32. bf16_round: the one that rounds a register of
-    f32 to bf16.
+    numbers of f32, by the low four bits of an i32. byte_table: the one that looks each lane of
+    bytes up among those of two registers. bf16_round: the one that rounds a register of f32 to
+    bf16.
     """
 
     lanes: int
@@ -46,6 +47,7 @@ class Isa:
     byte_pairs: str = ""
     word_dot: str = ""
     table: str = ""
+    byte_table: str = ""
     bf16_round: str = ""
 
     @property
@@ -75,8 +77,9 @@ AVX512 = Isa(
     table="llvm.x86.avx512.permvar.sf.512",
 )
 AVX512_VNNI = replace(AVX512, byte_dot="llvm.x86.avx512.vpdpbusd.512")
+AVX512_VBMI = replace(AVX512_VNNI, byte_table="llvm.x86.avx512.vpermi2var.qi.512")
 AVX512_BF16 = replace(
-    AVX512_VNNI,
+    AVX512_VBMI,
     bf16_dot="llvm.x86.avx512bf16.dpbf16ps.512",
     bf16_round="llvm.x86.avx512bf16.cvtneps2bf16.512",
 )
@@ -100,9 +103,11 @@ ANY = Isa(16, ((8, 2), (8, 1)), dot_tiles=((8, 2), (8, 1)))
 
 # names of LLVM's processors, by what their names begin with
 _NAMES: tuple[tuple[Isa, tuple[str, ...]], ...] = (
-    (AVX512_BF16, ("znver4", "znver5", "znver6", "cooperlake", "sapphirerapids", "emeraldrapids",
+    (AVX512_BF16, ("znver4", "znver5", "znver6", "sapphirerapids", "emeraldrapids",
                    "graniterapids", "diamondrapids")),
-    (AVX512_VNNI, ("cascadelake", "icelake", "tigerlake", "rocketlake")),
+    (replace(AVX512_BF16, byte_table=""), ("cooperlake",)),
+    (AVX512_VBMI, ("icelake", "tigerlake", "rocketlake")),
+    (AVX512_VNNI, ("cascadelake",)),
     (AVX512, ("x86-64-v4", "skylake-avx512", "cannonlake")),
     (AVX2_VNNI, ("alderlake", "raptorlake", "meteorlake", "gracemont", "arrowlake", "lunarlake",
                  "pantherlake", "sierraforest", "grandridge", "clearwaterforest")),
@@ -139,8 +144,12 @@ def isa_of(cpu: str) -> Isa | None:
         features = processor_features()
         if "avx512f" in features and "avx512vl" in features:
             if "avx512_bf16" in features and "avx512_vnni" in features:
-                return AVX512_BF16
-            return AVX512_VNNI if "avx512_vnni" in features else AVX512
+                has_tables = "avx512vbmi" in features
+                return AVX512_BF16 if has_tables else replace(AVX512_BF16, byte_table="")
+            if "avx512_vnni" not in features:
+                return AVX512
+            # the compiler is told of no less (hardware/machine.py)
+            return AVX512_VBMI if compiled_as(features).startswith("icelake") else AVX512_VNNI
         if "avx2" in features and "fma" in features:
             return AVX2_VNNI if "avx_vnni" in features else AVX2
         if "asimd" not in features:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
-from mgx_mlir.core.ir import ir
+from mgx_mlir.core.ir import arith, ir, vector
+from mgx_mlir.passes.lower.cpu.isa import Isa, current_isa
 from mgx_mlir.passes.lower.cpu.workgroup_builder import WorkgroupBuilder
-from mgx_mlir.passes.lower.scalar import ArithScalars, Number, ScalarLike, TypedScalar
+from mgx_mlir.passes.lower.scalar import (
+    ArithScalars,
+    Number,
+    ScalarLike,
+    TypedScalar,
+    constant_of,
+    element_attr,
+)
+
+_TABLE_LANES = 64  # bytes in a register of a processor that looks bytes up
 
 
 class VectorScalars(ArithScalars):
@@ -43,3 +54,57 @@ class VectorScalars(ArithScalars):
         a = self._one(x)
         found = self.k.intrinsic("llvm.roundeven", a.value.type, a.value)
         return TypedScalar(found, a.dtype)
+
+    def lookup(self, x: TypedScalar, table: Sequence[int], dtype: DType) -> TypedScalar:
+        """By the processor's instruction, or one lane after the other."""
+        isa, lanes = current_isa(), self.lanes
+        if isa is None or not isa.byte_table:
+            return self._each(x, table, dtype)
+        size = min(lanes, _TABLE_LANES)
+        found: ir.Value | None = None
+        for at in range(0, lanes, size):
+            part = x.value
+            if size < lanes:
+                kind = self.k.vector_type(size, dtypes.INT8)
+                part = vector.ExtractStridedSliceOp(kind, part, [at], [size], [1]).result
+            part = self._looked_up(isa, part, size, table, dtype)
+            if found is not None:
+                part = vector.ShuffleOp(found, part, list(range(at + size))).result
+            found = part
+        assert found is not None
+        return TypedScalar(found, dtype)
+
+    def _looked_up(
+        self, isa: Isa, x: ir.Value, lanes: int, table: Sequence[int], dtype: DType
+    ) -> ir.Value:
+        """Return the numbers for up to 64 lanes: of each half of the table, then the right one."""
+        whole = self.k.vector_type(_TABLE_LANES, dtypes.INT8)
+        if lanes < _TABLE_LANES:
+            x = vector.ShuffleOp(x, x, [i % lanes for i in range(_TABLE_LANES)]).result
+        quarters = [
+            constant_of(
+                whole,
+                ir.DenseElementsAttr.get(
+                    [element_attr(n, dtype) for n in table[i : i + _TABLE_LANES]], whole
+                ),
+            )
+            for i in range(0, len(table), _TABLE_LANES)
+        ]
+        low, high = (
+            self.k.intrinsic(isa.byte_table, whole, quarters[i], x, quarters[i + 1]) for i in (0, 2)
+        )
+        zero = self.k.splat(0, _TABLE_LANES, dtypes.INT8)
+        is_high = arith.CmpIOp(arith.CmpIPredicate.slt, x, zero).result
+        found = arith.SelectOp(is_high, high, low).result
+        if lanes == _TABLE_LANES:
+            return found
+        kind = self.k.vector_type(lanes, dtypes.INT8)
+        return vector.ExtractStridedSliceOp(kind, found, [0], [lanes], [1]).result
+
+    def _each(self, x: TypedScalar, table: Sequence[int], dtype: DType) -> TypedScalar:
+        kind = ir.VectorType(x.value.type)
+        found, one = x.value, ArithScalars(x.dtype, dtype)
+        for i in range(kind.shape[0]):
+            lane = TypedScalar(vector.ExtractOp(x.value, [], [i]).result, x.dtype)
+            found = vector.InsertOp(one.lookup(lane, table, dtype).value, found, [], [i]).result
+        return TypedScalar(found, dtype)

@@ -384,3 +384,30 @@ def find_gathered_table(g):
     table = g.b.op("dequantizelinear", x, *parameters(g, dims, along, kind))
     at = g.argument(g.dims(g.pick(1, 2), high=2), "i64", low=-8, high=8)
     return g.b.op("gather", g.maybe_used(table), at, axis=axis)
+
+
+@case("find_byte_table", rtol=0, fires=0.7, options={"tables": True})
+def find_byte_table(g):
+    """Chains of pointwise ops, quantised in between or not, that meet or do not."""
+    dims = g.dims(g.pick(0, 1, 2))
+    kinds = [g.pick("i8", "ui8") for _ in range(3)]
+    x = g.argument(dims, kinds[0], low=0, high=127)
+
+    def scale(low=0.05):
+        return g.b.multibroadcast(g.constant((), low=low, high=0.5), dims)
+
+    def again(y, kind):
+        s, z = scale(), g.b.multibroadcast(g.constant((), kind, low=0, high=9), dims)
+        return g.b.op("quantizelinear", y, s, z), (s, z)
+
+    zero = g.b.multibroadcast(g.constant((), kinds[0], low=0, high=9), dims)
+    y = g.b.op("dequantizelinear", x, scale(), zero)
+    for _ in range(g.pick(0, 1, 3)):
+        y = g.b.op(g.pick("relu", "abs", "neg", "floor"), y)
+        y = g.b.mul(y, g.pick(y, scale()))
+    if g.coin():
+        q, parameters = again(y, kinds[1])
+        y = g.b.op("add", y, g.b.op("dequantizelinear", q, *parameters))
+    if g.coin(0.2):
+        y = g.b.op("add", y, g.argument(dims))
+    return again(y, kinds[2])[0]
