@@ -12,6 +12,7 @@ from mgx_mlir.passes.fusion.plan import (
     POINTWISE_RULES,
     REDUCE_RULES,
     is_8_bit_product,
+    is_computed_or_weighted,
     is_weighted,
     never,
 )
@@ -31,6 +32,7 @@ class FusePointwiseReduce(Pass):
     max_inputs: int = option(24, "operands that a kernel may have")
     quantized: bool = option(False, "8-bit products take what follows them too")
     weighted: bool = option(False, "8-bit products of constant weights do")
+    computed: bool = option(False, "with `weighted`: and 8-bit dots of two computed operands")
     rewrite_reshapes: bool = option(True, "move reshapes out from between the ops first")
 
     def run(self, module: ir.Operation) -> bool:
@@ -39,4 +41,6 @@ class FusePointwiseReduce(Pass):
             changed = move_reshapes(module, (pointwise_reshape, reduce_reshape), self)
         rules = (*POINTWISE_RULES, *REDUCE_RULES, *ANCHOR_RULES)
         more = is_8_bit_product if self.quantized else is_weighted if self.weighted else never
+        if self.weighted and self.computed:
+            more = is_computed_or_weighted
         return form_kernels(module, rules, self.max_inputs, more) or changed

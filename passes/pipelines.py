@@ -18,9 +18,9 @@ class PipelineOptions:
     fast_math: rewrites that change rounding. fuse: form kernels; else the backend decides what runs
     together. vector_kernels: the processor has loops of our own. widened: the types of which they
     multiply no matrices and windows: those are computed in f32. byte_tables: it looks bytes up in
-    registers. fnuz: a GPU multiplies floats of 8
-    bits of the FNUZ types alone. remove_qdq_pairs: values are not rounded where a model quantises
-    and dequantises them and no product takes them in 8 bits, as MIGraphX does it.
+    registers. byte_dots: it has an instruction for products of four bytes. fnuz: a GPU multiplies
+    floats of 8 bits of the FNUZ types alone. remove_qdq_pairs: values are not rounded where a model
+    quantises and dequantises them and no product takes them in 8 bits, as MIGraphX does it.
     """
 
     fast_math: bool = True
@@ -30,6 +30,7 @@ class PipelineOptions:
     fnuz: bool = False
     remove_qdq_pairs: bool = False
     byte_tables: bool = False
+    byte_dots: bool = False
 
     @property
     def loops(self) -> bool:
@@ -92,7 +93,7 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
             "rewrite_dot",
             open_images=o.loops or None,
             strided=False if o.loops else None,
-            exact_bytes=o.loops or None,
+            exact_bytes=(o.loops and not o.byte_dots) or None,
         ),
         _step("optimize_module", fast_math=o.fast_math),
         "split_reduce",
@@ -117,7 +118,12 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
         "eliminate_common_subexpression",
         "dead_code_elimination",
         _step("fuse_concat", when=o.loops),
-        _step("fuse_pointwise_reduce", when=o.fuse, weighted=o.loops),
+        _step(
+            "fuse_pointwise_reduce",
+            when=o.fuse,
+            weighted=o.loops,
+            computed=(o.loops and o.byte_dots) or None,
+        ),
         "dead_code_elimination",
         "forget_open_dims",
         "dead_code_elimination",
@@ -201,6 +207,7 @@ def pipeline(
     fnuz: bool = False,
     remove_qdq_pairs: bool = False,
     byte_tables: bool = False,
+    byte_dots: bool = False,
 ) -> tuple[str, ...]:
     """Return the pipeline of a target under the options of a compile (PipelineOptions).
 
@@ -210,7 +217,14 @@ def pipeline(
     if found is None:
         raise PipelineError(f"no pipeline for target '{target}', known: {', '.join(PIPELINES)}")
     options = PipelineOptions(
-        fast_math, fuse, vector_kernels, widened, fnuz, remove_qdq_pairs, byte_tables
+        fast_math,
+        fuse,
+        vector_kernels,
+        widened,
+        fnuz,
+        remove_qdq_pairs,
+        byte_tables,
+        byte_dots,
     )
     return found(options)
 

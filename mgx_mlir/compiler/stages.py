@@ -56,6 +56,7 @@ def steps_of(settings: CompileSettings) -> tuple[str, ...]:
         vector_kernels=loops,
         widened=() if isa is None else isa.widened,
         byte_tables=isa is not None and bool(isa.byte_table),
+        byte_dots=isa is not None and bool(isa.byte_dot),
         fnuz=settings.target == "gpu" and multiplies_fnuz(settings.arch),
     )
     return environment.adjusted(steps, settings.target)

@@ -108,6 +108,14 @@ def is_weighted(op: ir.Operation) -> bool:
     return is_literal(v)
 
 
+def is_computed_or_weighted(op: ir.Operation) -> bool:
+    """Say whether an op is that, or a dot of 8-bit integers that are both computed."""
+    if not is_a(op, QuantDot) or len(op.operands) > 2:
+        return is_weighted(op)
+    a, b = (TensorType.of(v).dtype for v in op.operands)
+    return a.is_integer and b is dtypes.INT8
+
+
 @dataclass(eq=False)
 class PlannedKernel:
     """A kernel while it grows. `dims` is its iteration space, `axes` what is reduced in it."""

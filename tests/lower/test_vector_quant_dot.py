@@ -140,6 +140,80 @@ def test_products(arch: str, drawn: Sequence[Product]) -> None:
             np.testing.assert_array_equal(got, want, err_msg=str(p))
 
 
+@dataclass(frozen=True)
+class Computed:
+    """lead.. x (rows x depth by depth x columns), both operands computed; open: all but depth."""
+
+    lead: tuple[int, ...]
+    rows: int
+    depth: int
+    columns: int
+    signed: bool = False
+    ends: bool = False
+    open: tuple[int, ...] = ()  # dims of (lead.., row, depth, column) that the run chooses
+
+
+# tails of every kind, parts of a long depth, one row, heads of attention with open lengths
+PAIRS = [
+    Computed((2,), 17, 67, 51),
+    Computed((), 9, 2001, 49, ends=True),
+    Computed((2, 3), 33, 64, 40, signed=True),
+    Computed((), 70, 1030, 100, signed=True, ends=True),
+    Computed((3,), 1, 5, 130),
+    Computed((2, 2), 21, 45, 64, open=(0, 2, 3)),
+    Computed((1, 3), 13, 32, 29, signed=True, open=(0, 2, 4)),
+    Computed((2,), 5, 1500, 33, open=(1, 2)),
+]
+
+
+def _add_pair(made: Programs, p: Computed, rng: np.random.Generator) -> None:
+    x = _drawn(rng, (*p.lead, p.rows, p.depth), np.int8 if p.signed else np.uint8, p.ends)
+    y = _drawn(rng, (*p.lead, p.depth, p.columns), np.int8, p.ends)
+    sums = np.matmul(x.astype(np.int64), y.astype(np.int64))
+    n = len(p.lead)
+
+    def kind(dims: Sequence[int], places: Sequence[int], dtype: str) -> str:
+        shown = ["?" if i in p.open else str(d) for i, d in zip(places, dims, strict=True)]
+        return f"tensor<{'x'.join([*shown, dtype])}>"
+
+    types = [
+        kind(x.shape, range(n + 2), "i8" if p.signed else "ui8"),
+        kind(y.shape, [*range(n), n + 1, n + 2], "i8"),
+    ]
+
+    def build(b: Any, x: Any, y: Any) -> Any:
+        total = b.op("convert", b.op("quant_dot", x, y), target_type=dtypes.FLOAT)
+        return b.op("neg", total)
+
+    made.add(build, [x, y], -sums.astype(np.float32), types=types)
+
+
+def test_computed_operands() -> None:
+    """Products of two run-time operands are exact, and have what follows them in their kernel."""
+    if not (isa := isa_of("host")) or not isa.byte_dot:
+        pytest.skip("the host has no instruction for four bytes")
+    made, rng = Programs(), np.random.default_rng(0)
+    for p in PAIRS:
+        _add_pair(made, p, rng)
+    lowered = made.lowered("fuse_pointwise_reduce{weighted=true computed=true}")
+    assert kernels_of(lowered) == len(PAIRS)
+    for threads in (1, 2):
+        found = execute(lowered, made.inputs, threads)
+        for p, got, want in zip(PAIRS, found, made.want, strict=True):
+            np.testing.assert_array_equal(got, want, err_msg=str(p))
+
+
+@pytest.mark.parametrize("cpu", ["neoverse-v1", "icelake-server", "alderlake"])
+def test_computed_operands_compile_elsewhere(cpu: str) -> None:
+    """Also where the instruction takes the other sign, or half of the lanes."""
+    made = Programs()
+    _add_pair(made, PAIRS[0], np.random.default_rng(0))
+    lowered = made.lowered("fuse_pointwise_reduce{weighted=true computed=true}", arch=cpu)
+    assert kernels_of(lowered) == 1
+    flags = cpu_ladder(cpu=cpu, extra=FLAGS[cpu])[0].flags
+    assert shared_compiler().run(lowered.bytecode, flags).vmfb
+
+
 FLAGS = {
     "a64fx": ("--iree-llvmcpu-target-triple=aarch64-unknown-linux-gnu",),
     "neoverse-v1": ("--iree-llvmcpu-target-triple=aarch64-unknown-linux-gnu",),

@@ -20,6 +20,7 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
+from mgx_mlir.passes.lower.cpu.byte_operand import ByteOperand
 from mgx_mlir.passes.lower.cpu.byte_panels import BytePanels
 from mgx_mlir.passes.lower.cpu.digits import (
     TENSORS,
@@ -78,6 +79,11 @@ class DotShape:
         return self.b is not None and self.b[-1] != len(self.lead) + 1
 
     @property
+    def packs_bytes(self) -> bool:
+        """Whether the second operand is of computed 8-bit integers."""
+        return self.b is not None and self.dtype.is_integer
+
+    @property
     def sums(self) -> DType:
         """The type of the sums."""
         return dtypes.INT32 if self.dtype.is_integer else dtypes.FLOAT
@@ -134,14 +140,19 @@ def _share(rows: int, parts: int, tile: int) -> int:
 
 def _packing(shape: DotShape, isa: Isa, cut: DotPlan) -> DotPlan:
     """Return the cut with the depth that is packed at a time, and rows whose sums can be kept."""
-    if (shape.b is None and shape.bits is None) or (shape.rows == 1 and not shape.turned):
+    if shape.b is None and shape.bits is None:
+        return cut
+    if shape.rows == 1 and not shape.turned and not shape.packs_bytes:
         return cut
     if shape.bits is not None and isinstance(shape.rows, int) and shape.rows <= FEW_ROWS:
         return cut
     room, unit = SCRATCH_BYTES // 4 // cut.width, max(isa.lanes, UNIT)
+    if shape.packs_bytes:
+        room = ByteOperand.room(isa, cut.width)
     if isinstance(shape.depth, int) and -(-shape.depth // unit) * unit <= room:
         return replace(cut, block=-(-shape.depth // unit) * unit)
-    block, most = room // 2 // unit * unit, room // 2 // cut.tile * cut.tile
+    block = room // 2 // unit * unit
+    most = SCRATCH_BYTES // 8 // cut.width // cut.tile * cut.tile
     if isinstance(shape.rows, int) and cut.rows > most:
         return replace(cut, block=block, rows=_share(shape.rows, -(-shape.rows // most), cut.tile))
     return replace(cut, block=block, rows=min(cut.rows, most))
@@ -260,6 +271,10 @@ class _Body:
             count = 3 if shape.bits.zeros is None else 4
             self.widening = Widening(k, isa, shape.bits, k.inputs[1:count])
             self.others = k.inputs[count:]
+        self.bytes: ByteOperand | None = None
+        if shape.packs_bytes:
+            signed = shape.dtype.is_signed
+            self.bytes = ByteOperand(k, isa, cut.width, cut.block, signed=signed)
         self.digits: Digits | None = None
         if in_digits(shape, isa):
             self.digits = Digits(*self.others[:TENSORS])
@@ -288,8 +303,10 @@ class _Body:
         sizes = [*[1 for _ in self.prefix], self.rows, wide]
         carried = [k.empty(sizes, d) for d in results]
         if self.parts:
-            carried = [k.empty((cut.rows, cut.width)), *carried]
-        if cut.block:
+            carried = [k.empty((cut.rows, cut.width), self.shape.sums), *carried]
+        if self.bytes is not None:
+            carried = [k.empty(self.bytes.shape, dtypes.INT8), *carried]
+        elif cut.block:
             carried = [k.empty((cut.block, cut.width)), *carried]
 
         def each(panel: Callable[[Index, Tiles], Tiles]) -> Tiles:
@@ -368,26 +385,19 @@ class _Body:
         sums = direct_sums(w, readers, self.panel_number(p), depth, self.vectors)
         return self.finished(p, 0, high, sums, carried)
 
-    def widened(self, w: Widening, p: Index, into: ir.Value) -> ir.Value:
-        """Return the scratch with the part of a panel of few bits that is at hand."""
-        k, first = self.k, self.k.div(self.start, UNIT)
-
-        def unit(u: Index, carried: Tiles) -> Tiles:
-            out = carried[0]
-            for j in range(self.vectors):
-                found = w.scaled(self.panel_number(p), k.add(first, u), j * self.lanes)
-                for i, v in enumerate(found):
-                    out = k.write(v, out, [k.add(k.mul(u, UNIT), i), j * self.lanes])
-            return [out]
-
-        return k.loop(0, k.div(self.count, UNIT), 1, [into], unit)[0]
-
     def packed(self, p: Index, into: ir.Value) -> ir.Value:
         """Return the scratch with the part of a panel's columns that is at hand."""
         k, lanes = self.k, self.lanes
         if self.widening is not None:
-            return self.widened(self.widening, p, into)
+            first = k.div(self.start, UNIT)
+            panel = self.panel_number(p)
+            return self.widening.packed(panel, first, self.count, self.vectors, into)
         base = k.add(self.column, k.mul(p, self.cut.width))
+        if self.bytes is not None:
+            read = self.columns_of
+            return self.bytes.packed(
+                lambda d, j: read(k.add(self.start, d), k.add(base, j)), self.count, into
+            )
         if self.shape.turned:
             return self.packed_turned(base, into)
 
@@ -530,6 +540,14 @@ class _Body:
             return pair_sums(
                 k, self.isa, (self.x, self.w), rows, self.panel_number(p), self.depth, init
             )
+        if self.bytes is not None:
+
+            def neighbours(d: Index, ragged: bool) -> list[ir.Value]:
+                at = [self.indices(self.shape.a, row, k.add(self.start, d)) for row in rows]
+                masked = 0.0 if ragged else None
+                return [k.read(self.x, i, byte_unit(self.isa), masked=masked) for i in at]
+
+            return self.bytes.sums(carried[0], neighbours, self.count, init)
         if self.shape.dtype.is_integer:
             return self.byte_sums(self.panel_number(p), rows)
 

@@ -37,7 +37,7 @@ def refusal(dot: Dot | QuantDot, isa: Isa) -> str | None:
     if a.dtype is dtypes.BF16:
         return _refusal_of_pairs(a, first[1], weights, isa)
     if isinstance(dot, QuantDot):
-        return _refusal_of_bytes(dot, first[1], weights)
+        return _refusal_of_bytes(dot, first[1], weights, second, isa)
     if a.dtype is not dtypes.FLOAT:
         return f"it computes {a.dtype}"
     if weights:
@@ -60,14 +60,21 @@ def _refusal_of_pairs(a: TensorType, order: tuple[int, ...], weights: bool, isa:
     return None if order == tuple(range(a.rank)) else "its first operand is transposed"
 
 
-def _refusal_of_bytes(dot: QuantDot, order: tuple[int, ...], weights: bool) -> str | None:
+def _refusal_of_bytes(
+    dot: QuantDot, order: tuple[int, ...], weights: bool,
+    second: tuple[ir.Value, tuple[int, ...]] | None, isa: Isa,
+) -> str | None:  # fmt: skip
     """Return why no vector kernel computes a product of 8-bit integers, None if one does."""
     a, b = TensorType.of(dot.a), TensorType.of(dot.b)
     if not a.dtype.is_integer or b.dtype is not dtypes.INT8:
         return f"it multiplies {a.dtype} by {b.dtype}"
-    if not weights:
+    if weights:
+        return None if order == tuple(range(a.rank)) else "its first operand is transposed"
+    if not isa.byte_dot:
         return "its second operand is no constant matrix"
-    return None if order == tuple(range(a.rank)) else "its first operand is transposed"
+    if second is None or second[1][-1] != b.rank - 1:
+        return "columns of its second operand are not next to each other"
+    return None if order[-1] == a.rank - 1 else "its first operand is transposed"
 
 
 def _behind_transposes(v: ir.Value) -> tuple[ir.Value, tuple[int, ...]] | None:
@@ -139,7 +146,8 @@ def lower(e: LoweringContext, _: ir.Operation, body: ir.Block) -> list[ir.Value]
         return None
     if b is not None:
         batch = e.product(lead)
-        shape = loops.DotShape(rows, depth, columns, tuple(lead), a[1], b[1])
+        dtype = TensorType.of(dot.a).dtype
+        shape = loops.DotShape(rows, depth, columns, tuple(lead), a[1], b[1], dtype)
         made = loops.product(
             shape, loops.plan(shape, isa), isa, (a[0], b[0]), batch, epilogue.inputs, stored,
             epilogue.emit,

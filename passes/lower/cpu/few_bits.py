@@ -109,6 +109,22 @@ class Widening:
                 made[bit] = [arith.AddFOp(zero[0], k.splat(base, lanes)).result]
         return [made[_BITS[i]] for i in _PLACES]
 
+    def packed(
+        self, panel: Index, first: Index, count: Index, registers: int, into: ir.Value
+    ) -> ir.Value:
+        """Return scratch with `count` of the depth of a panel, from the unit `first` on."""
+        k = self.k
+
+        def unit(u: Index, carried: list[ir.Value]) -> list[ir.Value]:
+            out = carried[0]
+            for j in range(registers):
+                found = self.scaled(panel, k.add(first, u), j * self.lanes)
+                for i, v in enumerate(found):
+                    out = k.write(v, out, [k.add(k.mul(u, UNIT), i), j * self.lanes])
+            return [out]
+
+        return k.loop(0, k.div(count, UNIT), 1, [into], unit)[0]
+
     def unit(
         self, panel: Index, unit: Index, column: int, starts: Sequence[Sequence[ir.Value]]
     ) -> list[ir.Value]:
