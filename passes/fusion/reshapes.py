@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Pointwise, is_a
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.quant import QuantDot
 from mgx_mlir.dialects.migraphx.reduce import NumberReduction
 from mgx_mlir.dialects.migraphx.views import ReshapeOp
 from mgx_mlir.passes.analysis.access_maps import Unreadable, grouped
@@ -51,7 +52,7 @@ def _movable(v: ir.Value) -> ReshapeOp | None:
     nothing.
     """
     view = _static_reshape(v)
-    if view is None or not is_a(view.operation.operands[0].owner, Pointwise):
+    if view is None or not is_a(view.operation.operands[0].owner, (Pointwise, QuantDot)):
         return None
     source = view.operation.operands[0]
     dims, readers = TensorType.of(source).dims, users(v)
@@ -75,7 +76,10 @@ def _is_free(x: ir.Value, dims: tuple[int, ...]) -> bool:
 
 @pattern(Pointwise)
 def pointwise_reshape(op: Pointwise, rw: Rewriter) -> Replacement:
-    """f(reshape(g(x)), y) -> reshape(f(g(x), reshape(y))), f and g pointwise, y no kernel's"""
+    """f(reshape(g(x)), y) -> reshape(f(g(x), reshape(y))), f and g pointwise, y no kernel's
+
+    g is a product of 8-bit values, too: what quantises its sums again is in its kernel then.
+    """
     if in_kernel(op.operation):
         return no_match("it is in a kernel")
     operands = list(op.operation.operands)
