@@ -359,6 +359,20 @@ def byte_product(g: Draws) -> Case:
     return Case("product of bytes", nodes, given, weights, sizes, below=127)
 
 
+def byte_product_of_two(g: Draws) -> Case:
+    """Both operands computed, as in attention; the depth may be open, too."""
+    m, k, n, p = g.extent(), g.extent(), g.extent(), g.pick(1, 2, 3)
+    dtype, zero = g.pick(("uint8", np.uint8(120)), ("int8", np.int8(3)))
+    nodes: list[Node] = [
+        ("MatMulInteger", ["x", "w", "z"], ["i"], {}),
+        ("Cast", ["i"], ["y"], {"to": 1}),
+    ]
+    depth = g.pick(k, "k")
+    given = {"x": (dtype, ("p", "m", depth)), "w": ("int8", ("p", depth, "n"))}
+    sizes = [{"p": p, "m": m, "n": n, "k": k}, {"p": 1, "m": 1, "n": 1, "k": k}]
+    return Case("bytes by bytes", nodes, given, {"z": np.asarray(zero)}, sizes, below=127)
+
+
 def byte_convolution(g: Draws) -> Case:
     group = g.pick(1, 1, 3)
     ci, co, k = group * g.pick(1, 3, 4, 9, 16), group * g.pick(1, 5, 8, 17), g.pick(1, 3)
@@ -391,7 +405,7 @@ FAMILIES: tuple[Draw, ...] = (
     pointwise, softmax, layer_norm, group_norm, convolution, depthwise, transposed_convolution,
     pooling, dot, product, attention, transpose, concat, split, slices, pad, gather, scatter,
     resize, reduction, extreme, topk, running_sum, recurrent, byte_product, byte_convolution,
-    quantising, places, suppression,
+    quantising, places, suppression, byte_product_of_two,
 )  # fmt: skip
 
 
