@@ -84,7 +84,8 @@ def result_extents(
     if not static and not (is_a(op, PointwiseKernel) or tiled):
         # a region with run-time dims around a reduction or a window does not compile
         return None
-    if anchor is not None and (regions.is_padded_row(anchor) or regions.pads_some_axes(anchor)):
+    refused = (regions.is_padded_row, regions.pads_some_axes)
+    if anchor is not None and not windows and any(r(anchor) for r in refused):
         return None
     if any(_pads_in_memory(e, o) for o in body.operations):
         return None

@@ -60,12 +60,13 @@ def gathered_info(arch: str, dtype: DType, out: Sequence[int], depth: int) -> ir
     return _windows_info(arch, mma, tile, [1] * (len(lead) - 1), depth)
 
 
-def windows_info(arch: str, product: GemmShape) -> ir.Attribute | None:
-    """For windows [n, oh, ow, depth] of a convolution, by its filters; as product_info."""
+def windows_info(arch: str, product: GemmShape, ones: int) -> ir.Attribute | None:
+    """For windows [n, .., ow, depth] of a convolution, `ones` axes ahead of the lines and their
+    elements, by its filters; as product_info."""
     mma, of = product.intrinsic(arch), replace(product.extents, gathered=True)
     if mma is None:
         return None
-    return _windows_info(arch, mma, choose(CHIPS[arch], mma, of), [1], of.depth)
+    return _windows_info(arch, mma, choose(CHIPS[arch], mma, of), [1] * ones, of.depth)
 
 
 def _windows_info(

@@ -1,6 +1,8 @@
-"""Convolutions of open images on GPUs: products of windows that the compiler copies to the LDS.
+"""Convolutions of open images, and of images of one axis, on GPUs: products of windows that the
+compiler copies to the LDS.
 
-The compiler makes such a product of a convolution of static dims by itself, and of no other.
+The compiler makes such a product of other convolutions by itself. Of one axis, which is an image of
+height 1 to it, it stores a last tile that is cut element by element, from scratch memory.
 """
 
 from __future__ import annotations
@@ -24,19 +26,28 @@ from mgx_mlir.passes.lower.products import collapsed
 from mgx_mlir.passes.lower.scalar import constant, signless
 
 _IM2COL = "iree_linalg_ext.im2col"
+_USUAL_ROW = 128  # windows of an image of one axis, where the run counts them
 Border = tuple[Sequence[Extent], Sequence[Extent]]  # rows and columns ahead of an image, behind it
 
 
 def _usual(op: Convolution | QuantConvolution) -> GemmShape | None:
-    """Return what a channels-last convolution of images that the run sizes multiplies, where they
-    are of usual sizes; None for others."""
+    """Return what a channels-last convolution of images that the run sizes, or of one axis,
+    multiplies, where they are of usual sizes; None for others."""
     x, w, out = (TensorType.of(v) for v in (op.input, op.weights, op.out))
-    if x.rank != 4 or out.is_static or not op.channels_last or op.group != 1:
+    if x.rank not in (3, 4) or not op.channels_last or op.group != 1:
+        return None
+    if (x.rank == 4 and out.is_static) or 0 in out.dims:
         return None
     if DYN in w.dims or x.dtype is not w.dtype:
         return None
     *window, channels, filters = w.dims
-    dims = (*out.dims[:3], filters, *window, channels, *op.stride)
+    counts, stride = out.dims[1:-1], list(op.stride)
+    if x.rank == 3:  # an image of height 1
+        if counts[0] == 1:
+            return None
+        counts = (1, _USUAL_ROW if counts[0] == DYN else counts[0])
+        window, stride = [1, *window], [1, *stride]
+    dims = (out.dims[0], *counts, filters, *window, channels, *stride)
     return GemmShape(CONVOLUTION, w.dtype.name, dims).usual()
 
 
@@ -70,7 +81,10 @@ def lower(
     def build() -> list[ir.Value]:
         windows = _windows(e, op, x, own, [*window, channels], border)
         found = contract(e, windows, flat, [*own, filters], acc, by_row=True, element=element)
-        compilation_info.put(e, found, lambda arch: compilation_info.windows_info(arch, usual))
+        ones = len(window) - 1
+        compilation_info.put(
+            e, found, lambda arch: compilation_info.windows_info(arch, usual, ones)
+        )
         return [found]
 
     kind = ir.RankedTensorType.get(e.static_dims([*own, filters]), signless(acc))
@@ -86,6 +100,7 @@ def _windows(
     border: Border,
 ) -> ir.Value:
     """Return [n, oh, ow, depth]: the elements of each window [kh, kw, c], those of the border 0."""
+    spatial = len(window) - 1
     element = dtypes.from_mlir(ir.RankedTensorType(x.type).element_type)
     init = e.empty([*own, prod(window)], element)
     low, high = (e.static_dims(ends) for ends in border)
@@ -98,13 +113,14 @@ def _windows(
         results=[init.type],
         operands=[x, init, *sizes, *zero],
         attributes={
-            "batch_pos": i64([]), "m_pos": i64([0, 1, 2]), "k_pos": i64([3]),
+            "batch_pos": i64([]), "m_pos": i64(range(spatial + 1)), "k_pos": i64([spatial + 1]),
             "strides": i64([1, *op.stride]), "dilations": i64([1, *op.dilation]),
-            "static_kernel_size": i64([1, *window[:2]]), "static_offsets": i64([0] * 4),
+            "static_kernel_size": i64([1, *window[:-1]]),
+            "static_offsets": i64([0] * (spatial + 2)),
             "static_output_sizes": ir.ArrayAttr.get(
                 [*(i64([_size(d)]) for d in e.static_dims(own)), i64([1, *window])]
             ),
-            "input_k_perm": i64(range(4)), "output_perm": i64(range(4)),
+            "input_k_perm": i64(range(spatial + 2)), "output_perm": i64(range(spatial + 2)),
             "static_input_pad_low": i64([0, *low, 0] if padded else []),
             "static_input_pad_high": i64([0, *high, 0] if padded else []),
             "static_output_pad_low": i64([]), "static_output_pad_high": i64([]),

@@ -1,0 +1,90 @@
+"""Kernels that keep neither registers nor arrays in scratch memory, where those of before did.
+
+Each case is compiled once, with the numbers of emulated calls beside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx.parser
+import pytest
+from onnx import ModelProto, numpy_helper
+
+import mgx_mlir
+from mgx_mlir.targets.report import KernelReport, gpu_report
+from tests.emulator.models import Case
+from tests.emulator.oracle import LIMITS, wanted, worst
+
+pytestmark = pytest.mark.emulator
+TYPES = {"f16": ("float16", np.float16), "f32": ("float", np.float32)}
+
+
+def net(text: str, kind: str, **weights: Sequence[int]) -> ModelProto:
+    """A model of a text in which TYPE is its type, with drawn weights of these dims."""
+    name, to = TYPES[kind]
+    model = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : 17]> g {text.replace("TYPE", name)}'
+    )
+    rng = np.random.default_rng(2)
+    for key, dims in weights.items():
+        w = rng.standard_normal(dims) / max(1, int(np.prod(dims[1:]))) ** 0.5
+        model.graph.initializer.append(numpy_helper.from_array(w.astype(to), key))
+    return model
+
+
+def compiled(model: ModelProto, arch: str) -> tuple[Any, list[KernelReport]]:
+    """Return the program, compiled as asked for, and what its kernels are, none with scratch."""
+    made: Any = mgx_mlir.compile(
+        model.SerializeToString(), target="gpu", arch=arch, emulate=True, cache=False
+    )
+    assert not made.executable.fallbacks
+    kernels = list(gpu_report(made.executable.vmfb, made.executable.dispatches).kernels)
+    bad = [(k.name, k.vgpr_spills, k.sgpr_spills, k.scratch) for k in kernels]
+    assert [row for row in bad if any(row[1:])] == []
+    return made, kernels
+
+
+def right(
+    made: Any, model: ModelProto, kind: str, shapes: Sequence[Mapping[str, Sequence[int]]]
+) -> None:
+    """Compare calls with inputs of these dims, drawn, with onnxruntime's."""
+    rng = np.random.default_rng(3)
+    for dims in shapes:
+        inputs = {k: rng.standard_normal(list(d)).astype(TYPES[kind][1]) for k, d in dims.items()}
+        got, want = made.run(inputs), wanted(Case(model, inputs))
+        assert worst(got, want) <= LIMITS[kind], dims
+
+
+# convolutions of one axis: windows whose number no tile divides, by steps, with a residual behind
+# them; elements of a window that lie apart
+ROW = """(TYPE[N,L,64] x, TYPE[75,64] p) => (TYPE[N,K,64] y, TYPE[N,40,M] z)
+{ t = Transpose<perm=[0,2,1]>(x)  a = Conv<pads=[1,1], strides=[2]>(t, w0, b0)  e = Erf(a)
+  g = Mul(a, e)  f = Transpose<perm=[0,2,1]>(g)  y = REST
+  c = Conv<pads=[4,4], dilations=[2]>(a, w1, b1)  z = Relu(c) }"""
+
+
+def row_net(kind: str, *, opened: bool) -> ModelProto:
+    own = {"N": "n", "L": "l", "K": "k", "M": "m"}
+    if not opened:
+        own = {"N": "1", "L": "150", "K": "75", "M": "75"}
+    text = ROW.replace("REST", "Relu(f)" if opened else "Add(f, p)")
+    for key, value in own.items():
+        text = text.replace(f"[{key},", f"[{value},").replace(f",{key}]", f",{value}]")
+        text = text.replace(f",{key},", f",{value},")
+    return net(text, kind, w0=(64, 64, 3), b0=(64,), w1=(40, 64, 5), b1=(40,))
+
+
+@pytest.mark.parametrize(
+    ("arch", "kind", "opened"),
+    [("gfx942", "f16", False), ("gfx942", "f16", True), ("gfx1100", "f16", True)],
+)
+def test_convolutions_of_one_axis(arch: str, kind: str, opened: bool, library: Path) -> None:
+    model = row_net(kind, opened=opened)
+    made, kernels = compiled(model, arch)
+    assert sum(k.lds > 0 for k in kernels) == 2
+    sizes = ((1, 1), (2, 2), (3, 61), (1, 300)) if opened else ((1, 150),)
+    right(made, model, kind, [{"x": (n, m, 64), "p": (75, 64)} for n, m in sizes])
