@@ -340,6 +340,18 @@ def reduce_any(op: ReduceAny, ins: tuple[ir.Value, ir.Value | None], e: Lowering
 # ---- softmax -------------------------------------------------------------------------------------
 
 
+def _made(e: LoweringContext, x: ir.Value) -> ir.Value:
+    """Return rows that the run sizes as they are in memory.
+
+    Outside of regions a GPU's kernel of their sums keeps what it computes of a row in an array of
+    run-time size, for which LLVM has no room.
+    """
+    kind = ir.RankedTensorType(x.type)
+    if e.options.target != "gpu" or e.in_region or kind.has_static_shape:
+        return x
+    return e.barrier(x, e.extents(x))
+
+
 def _shifted_exp(
     e: LoweringContext, x: ir.Value, t: TensorType, axis: int
 ) -> tuple[ir.Value, ir.Value, ir.Value]:
@@ -358,6 +370,7 @@ def _shifted_exp(
         # no more than 2e-8 of the sum
         return b.exp2(b.mul(below, LOG2_E))
 
+    x = _made(e, x)
     peak = reduce_tensor(e, x, t.dtype, [axis], "max", acc)
     powers = e.map_elements(
         [x, peak],
