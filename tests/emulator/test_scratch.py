@@ -104,3 +104,22 @@ def test_softmax_of_open_rows(arch: str, kind: str, library: Path) -> None:
     made, _ = compiled(model, arch)
     sizes = ((1, 2), (2, 17), (1, 70))
     right(made, model, kind, [{"x": (n, 3, s, s), "p": (n, 1, s, s)} for n, s in sizes])
+
+
+@pytest.mark.parametrize(("arch", "kind"), [("gfx942", "f16"), ("gfx1100", "f32")])
+def test_concatenations_of_what_is_broadcast(arch: str, kind: str, library: Path) -> None:
+    """Positions that turn halves of a head; boxes, scaled, ahead of scores."""
+    text = """(TYPE[2,48,96] x, TYPE[1,1,48,32] c, TYPE[1,1,48,32] s, TYPE[1,4,210] b,
+    TYPE[1,1,210] f, TYPE[1,9,210] g) => (TYPE[2,3,48,32] y, TYPE[1,13,210] z)
+    { r = Reshape(x, d)  t = Transpose<perm=[0,2,1,3]>(r)  l, h = Split<axis=-1>(t, e)
+      n = Neg(h)  k = Concat<axis=-1>(n, l)  p = Mul(t, c)  q = Mul(k, s)  y = Add(p, q)
+      m = Mul(b, f)  o = Sigmoid(g)  z = Concat<axis=1>(m, o) }"""
+    model = net(text, kind)
+    for name, own in (("d", [2, 48, 3, 32]), ("e", [16, 16])):
+        model.graph.initializer.append(numpy_helper.from_array(np.array(own), name))
+    made, kernels = compiled(model, arch)
+    assert len(kernels) == 2
+    inputs = {
+        v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in model.graph.input
+    }
+    right(made, model, kind, [inputs])

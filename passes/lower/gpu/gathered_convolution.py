@@ -19,11 +19,11 @@ from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.linear import Convolution
-from mgx_mlir.passes.lower import index
+from mgx_mlir.passes.lower import elements, index
 from mgx_mlir.passes.lower.context import LoweringContext
-from mgx_mlir.passes.lower.expr import Compute, Expr, Extent, Leaf, Splat, View
+from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf
 from mgx_mlir.passes.lower.gpu.mma import INTRINSICS
-from mgx_mlir.passes.lower.scalar import TypedScalar, computed, constant, narrow, widen
+from mgx_mlir.passes.lower.scalar import narrow
 
 MAX_CHANNELS = 8
 _DEPTH = 16  # of a matrix instruction, at the least
@@ -114,7 +114,7 @@ def windows(
 
     def element(where: list[ir.Value]) -> ir.Value:
         place, inside = _place(e, op, image.type.dims, rows, where)
-        value = narrow(_element(e, image, place), dtype).value
+        value = narrow(elements.element(e, image, place), dtype).value
         if not inside:
             return value
         both = inside[0]
@@ -164,18 +164,3 @@ def _place(
             at = index.select(e, here, at, 0)
         place.append(at)
     return [*place, found[0]], inside
-
-
-def _element(e: LoweringContext, x: Expr, at: Sequence[Extent]) -> TypedScalar:
-    """Return one element of an expression."""
-    if isinstance(x, Compute) and x.made is not None:
-        x = x.made
-    if isinstance(x, Splat):
-        return constant(x.number, computed(x.type.dtype))
-    if isinstance(x, Leaf):
-        found = index.read(x.value, [e.index(i) for i in at])
-        return widen(TypedScalar(found, x.type.dtype))
-    if isinstance(x, View):
-        return _element(e, x.source, [0 if i is None else at[i] for i in x.map])
-    assert isinstance(x, Compute)
-    return e.scalar_of(x, [_element(e, a, at) for a in x.args])

@@ -12,14 +12,14 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.analysis.access_maps import Unreadable, reader
 from mgx_mlir.passes.lower import index
 from mgx_mlir.passes.lower.context import LoweringContext
-from mgx_mlir.passes.lower.expr import Extent
+from mgx_mlir.passes.lower.elements import element
+from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf
 from mgx_mlir.passes.lower.scalar import (
     Number,
     TypedScalar,
     computed,
     constant,
     narrow,
-    widen,
 )
 
 
@@ -37,29 +37,31 @@ def fused_concat(e: LoweringContext, body: ir.Block) -> list[ir.Value]:
     """Return the results of a kernel's body, for which `fits` holds."""
     value = list(body.operations)[-1].operation.operands[0]
     t = TensorType.of(value)
-    operands: dict[ir.Value, ir.Value] = {arg: e.tensor(arg) for arg in body.arguments}
+    operands: dict[ir.Value, Expr] = {arg: e.expr(arg) for arg in body.arguments}
     read = reader(value, None, list(operands))
     elements = LoopElements(e, operands)
 
-    def element(where: list[ir.Value]) -> ir.Value:
+    def at(where: list[ir.Value]) -> ir.Value:
         return narrow(read(elements, where, 0), t.dtype).value
 
-    return [index.from_positions(e, list(t.dims), t.dtype, element)]
+    return [index.from_positions(e, list(t.dims), t.dtype, at)]
 
 
 class LoopElements:
     """Elements of a loop, one at a time, for the readers of passes/analysis/access_maps.py."""
 
-    def __init__(self, e: LoweringContext, operands: Mapping[ir.Value, ir.Value]) -> None:
-        self.e, self.operands = e, operands
+    def __init__(self, e: LoweringContext, operands: Mapping[ir.Value, ir.Value | Expr]) -> None:
+        self.e = e
+        self.operands = {
+            v: x if isinstance(x, Expr) else Leaf(TensorType.of(v), x) for v, x in operands.items()
+        }
         self.add, self.mul, self.div, self.rem = e.add, e.mul, e.div, e.rem
 
     def constant(self, number: Number, dtype: DType, lanes: int) -> TypedScalar:
         return constant(number, computed(dtype))
 
     def leaf(self, value: ir.Value, at: Sequence[Extent], lanes: int, along: bool) -> TypedScalar:
-        found = index.read(self.operands[value], [self.e.index(i) for i in at])
-        return widen(TypedScalar(found, TensorType.of(value).dtype))
+        return element(self.e, self.operands[value], at)
 
     def pointwise(self, op: ir.OpView, args: Sequence[TypedScalar]) -> TypedScalar:
         out = TensorType.of(op.operation.results[0]).dtype
