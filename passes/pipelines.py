@@ -155,6 +155,8 @@ def gpu(o: PipelineOptions) -> tuple[str, ...]:
         "eliminate_pad",
         "dead_code_elimination",
         "rewrite_pooling",
+        # transposed ones as products of all phases, not of windows that are zeros but for one tap
+        "rewrite_convolution",
         "dead_code_elimination",
         _step("fp8_ocp_to_fnuz", when=o.fnuz),
         # 8-bit products as they are

@@ -123,3 +123,14 @@ def test_concatenations_of_what_is_broadcast(arch: str, kind: str, library: Path
         v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in model.graph.input
     }
     right(made, model, kind, [inputs])
+
+
+@pytest.mark.parametrize("arch", ["gfx1100", "gfx942"])
+def test_transposed_convolutions(arch: str, library: Path) -> None:
+    """One product of all phases, without windows that are zeros but for one tap."""
+    text = """(TYPE[1,128,16,16] x) => (TYPE[1,64,32,32] y)
+    { y = ConvTranspose<strides=[2,2]>(x, w, b) }"""
+    model = net(text, "f16", w=(128, 64, 2, 2), b=(64,))
+    made, kernels = compiled(model, arch)
+    assert [k.name for k in kernels if "conv" in k.name] == []
+    right(made, model, "f16", [{"x": (1, 128, 16, 16)}])
