@@ -134,3 +134,13 @@ def test_transposed_convolutions(arch: str, library: Path) -> None:
     made, kernels = compiled(model, arch)
     assert [k.name for k in kernels if "conv" in k.name] == []
     right(made, model, "f16", [{"x": (1, 128, 16, 16)}])
+
+
+def test_windows_of_open_images(library: Path) -> None:
+    """A lane gathers few vectors at once: each has a place and a mask in scalar registers."""
+    text = """(TYPE[n,128,10,10] x) => (TYPE[n,80,10,10] y, TYPE[n,64,5,5] z)
+    { a = Conv<pads=[1,1,1,1]>(x, v, b)  g = Sigmoid(a)  y = Mul(a, g)
+      z = Conv<strides=[2,2]>(x, w) }"""
+    model = net(text, "f16", v=(80, 128, 3, 3), b=(80,), w=(64, 128, 2, 2))
+    made, _ = compiled(model, "gfx942")
+    right(made, model, "f16", [{"x": (n, 128, 10, 10)} for n in (1, 3)])

@@ -63,7 +63,7 @@ def gathered_info(arch: str, dtype: DType, out: Sequence[int], depth: int) -> ir
 def windows_info(arch: str, product: GemmShape, ones: int) -> ir.Attribute | None:
     """For windows [n, .., ow, depth] of a convolution, `ones` axes ahead of the lines and their
     elements, by its filters; as product_info."""
-    mma, of = product.intrinsic(arch), replace(product.extents, gathered=True)
+    mma, of = product.intrinsic(arch), replace(product.extents, gathered=True, windows=True)
     if mma is None:
         return None
     return _windows_info(arch, mma, choose(CHIPS[arch], mma, of), [1] * ones, of.depth)

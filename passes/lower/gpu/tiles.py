@@ -42,6 +42,8 @@ _EARLY = 6  # turns of a loop, from which on loads start two turns ahead, where 
 _PIECE = 200  # more, for each 16x16 piece of a wave's results
 _HELD = 3 / 4  # of the LDS that a tile may take
 _PADDED = 8  # bytes of a row in the LDS
+_VECTOR = 16  # bytes that a lane loads at once
+_GATHERED = 128  # vectors that a wave gathers each turn: with more, scalar registers were spilled
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ class MmaSchedule:
 class Extents:
     """What a product is of: lines of pixels (1 for a plain one), rows along each line, columns,
     and what is summed. apart: no tile spans lines. gathered: each workgroup makes its rows, element
-    by element."""
+    by element. windows: it gathers them in vectors, each of which has a place and a mask."""
 
     lines: int
     along: int
@@ -132,6 +134,7 @@ class Extents:
     depth: int
     apart: bool = False
     gathered: bool = False
+    windows: bool = False
 
 
 @lru_cache(maxsize=1024)
@@ -175,6 +178,8 @@ def bounds(chip: Chip, mma: MmaIntrinsic, of: Extents) -> dict[MmaSchedule, floa
     found = list(_tiles(chip, mma, axes, of.depth))
     found = found or list(_tiles(chip, mma, ((1,), _SIZES, _SIZES), of.depth))
     kept = [t for t in found if not _is_unrolled(chip, mma, t, of)]
+    if of.windows:
+        kept = [t for t in kept if _gathers(mma, t) <= _GATHERED] or kept
     return {t: clocks(chip, mma, t, of) for t in kept or found}
 
 
@@ -184,6 +189,12 @@ def _is_unrolled(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) 
     instructions = prod(tile.subgroup) * -(-of.depth // mma.depth)
     stays = _STAYS if of.lines == 1 else _STAYS_OF_LINES
     return chip.lanes == 32 and _FITS < instructions < stays
+
+
+def _gathers(mma: MmaIntrinsic, tile: MmaSchedule) -> float:
+    """Return the vectors that each wave gathers for a turn of the loop."""
+    piece = SIDE * mma.depth * mma.bytes / _VECTOR
+    return tile.rows * tile.k_tiles * piece / prod(tile.subgroups)
 
 
 def clocks(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> float:
