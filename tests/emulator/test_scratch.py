@@ -138,9 +138,11 @@ def test_transposed_convolutions(arch: str, library: Path) -> None:
 
 def test_windows_of_open_images(library: Path) -> None:
     """A lane gathers few vectors at once: each has a place and a mask in scalar registers."""
-    text = """(TYPE[n,128,10,10] x) => (TYPE[n,80,10,10] y, TYPE[n,64,5,5] z)
+    text = """(TYPE[n,128,10,10] x, TYPE[n,16,k,l] o)
+    => (TYPE[n,80,10,10] y, TYPE[n,64,5,5] z, TYPE[n,24,k,l] p)
     { a = Conv<pads=[1,1,1,1]>(x, v, b)  g = Sigmoid(a)  y = Mul(a, g)
-      z = Conv<strides=[2,2]>(x, w) }"""
-    model = net(text, "f16", v=(80, 128, 3, 3), b=(80,), w=(64, 128, 2, 2))
+      z = Conv<strides=[2,2]>(x, w)  q = Conv<pads=[1,1,1,1]>(o, u)  p = Relu(q) }"""
+    model = net(text, "f16", v=(80, 128, 3, 3), b=(80,), w=(64, 128, 2, 2), u=(24, 16, 3, 3))
     made, _ = compiled(model, "gfx942")
-    right(made, model, "f16", [{"x": (n, 128, 10, 10)} for n in (1, 3)])
+    sizes = ((1, 5, 19), (3, 9, 7))
+    right(made, model, "f16", [{"x": (n, 128, 10, 10), "o": (n, 16, k, m)} for n, k, m in sizes])

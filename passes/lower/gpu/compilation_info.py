@@ -60,10 +60,10 @@ def gathered_info(arch: str, dtype: DType, out: Sequence[int], depth: int) -> ir
     return _windows_info(arch, mma, tile, [1] * (len(lead) - 1), depth)
 
 
-def windows_info(arch: str, product: GemmShape, ones: int) -> ir.Attribute | None:
+def windows_info(arch: str, product: GemmShape, ones: int, vectors: int) -> ir.Attribute | None:
     """For windows [n, .., ow, depth] of a convolution, `ones` axes ahead of the lines and their
-    elements, by its filters; as product_info."""
-    mma, of = product.intrinsic(arch), replace(product.extents, gathered=True, windows=True)
+    elements, by its filters; a wave gathers so many vectors a turn at most. As product_info."""
+    mma, of = product.intrinsic(arch), replace(product.extents, gathered=True, vectors=vectors)
     if mma is None:
         return None
     return _windows_info(arch, mma, choose(CHIPS[arch], mma, of), [1] * ones, of.depth)

@@ -43,7 +43,6 @@ _PIECE = 200  # more, for each 16x16 piece of a wave's results
 _HELD = 3 / 4  # of the LDS that a tile may take
 _PADDED = 8  # bytes of a row in the LDS
 _VECTOR = 16  # bytes that a lane loads at once
-_GATHERED = 128  # vectors that a wave gathers each turn: with more, scalar registers were spilled
 
 
 @dataclass(frozen=True)
@@ -126,7 +125,7 @@ class MmaSchedule:
 class Extents:
     """What a product is of: lines of pixels (1 for a plain one), rows along each line, columns,
     and what is summed. apart: no tile spans lines. gathered: each workgroup makes its rows, element
-    by element. windows: it gathers them in vectors, each of which has a place and a mask."""
+    by element. vectors: it gathers them in vectors, at most so many for each wave in a turn."""
 
     lines: int
     along: int
@@ -134,7 +133,7 @@ class Extents:
     depth: int
     apart: bool = False
     gathered: bool = False
-    windows: bool = False
+    vectors: int = 0
 
 
 @lru_cache(maxsize=1024)
@@ -178,8 +177,8 @@ def bounds(chip: Chip, mma: MmaIntrinsic, of: Extents) -> dict[MmaSchedule, floa
     found = list(_tiles(chip, mma, axes, of.depth))
     found = found or list(_tiles(chip, mma, ((1,), _SIZES, _SIZES), of.depth))
     kept = [t for t in found if not _is_unrolled(chip, mma, t, of)]
-    if of.windows:
-        kept = [t for t in kept if _gathers(mma, t) <= _GATHERED] or kept
+    if of.vectors:
+        kept = [t for t in kept if _gathers(mma, t) <= of.vectors] or kept
     return {t: clocks(chip, mma, t, of) for t in kept or found}
 
 
