@@ -33,7 +33,7 @@ def _is_gathered(e: LoweringContext, body: ir.Block) -> bool:
 
 def _is_flash(e: LoweringContext, op: ir.Operation, body: ir.Block) -> bool:
     """Return whether a kernel is an attention that the target's compiler has one op for."""
-    return e.options.target == "gpu" and regions.is_attention(op) and attention.fits(body)
+    return e.options.target == "gpu" and regions.is_attention(op) and attention.fits(e, body)
 
 
 def _as_one_op(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:

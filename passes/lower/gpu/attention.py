@@ -18,6 +18,7 @@ from mgx_mlir.passes.analysis.attention_form import AttentionForm, attention_for
 from mgx_mlir.passes.lower import views
 from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Expr, Leaf, Splat, View, behind_views, identity
+from mgx_mlir.passes.lower.gpu.decoding import few_queries, parts_of
 from mgx_mlir.passes.lower.gpu.mma import SIDE
 from mgx_mlir.passes.lower.gpu.tiled_attention import tiled_attention
 from mgx_mlir.passes.lower.iree.linalg_ext import attention
@@ -25,14 +26,17 @@ from mgx_mlir.passes.lower.ops.movement import extract_slice
 from mgx_mlir.passes.lower.scalar import constant
 
 
-def fits(body: ir.Block) -> bool:
+def fits(e: LoweringContext, body: ir.Block) -> bool:
     """Return whether a kernel is an attention that the op can say, and the compiler tile."""
     try:
         form = attention_form(body)
     except Unreadable:
         return False
-    if scale_and_mask(form) is None:
+    found = scale_and_mask(form)
+    if found is None:
         return False
+    if parts_of(e, form, found[1]) is not None:
+        return True
     # with few rows each lane would copy the repeated heads into memory of its own, unrolled
     few = form.queries < SIDE
     if few and form.queries > 1 and TensorType.of(form.output).dtype.size == 2:
@@ -69,7 +73,11 @@ def flash_attention(e: LoweringContext, body: ir.Block) -> list[ir.Value]:
             e.operation(op)
         else:
             e.bind(op.results[0], cut)
-    made = tiled_attention(e, body, form, scale, mask) or _plain(e, form, scale, mask)
+    made = (
+        few_queries(e, body, form, scale, mask)
+        or tiled_attention(e, body, form, scale, mask)
+        or _plain(e, form, scale, mask)
+    )
     e.bind(form.output, made)
     for op in ops:
         if _follows(op, form):

@@ -87,7 +87,7 @@ _MOST_REGISTERS, _MORE = 204, 256
 _LOADED = {64: 8192, 32: 1024}
 _RUN = 8  # elements of a load
 _DEPTH = 128  # of the values at the most, on chips with registers for no more
-_PART = 64  # of it in a workgroup, beyond
+_PART, _PART_OF_WIDE = 64, 32  # of it in a workgroup, beyond; where queries are as wide
 
 
 _NEAR = 8 / 7
@@ -163,7 +163,8 @@ def choose(chip: Chip, a: AttentionShape) -> AttentionTile | None:
     Of those within a seventh of the lowest bound on the time that of the most rows, which reads
     keys and values least often.
     """
-    depth = _PART if chip.lanes == 32 and a.depth > _DEPTH and a.depth % _PART == 0 else a.depth
+    part = _PART if a.width <= _DEPTH else _PART_OF_WIDE
+    depth = part if chip.lanes == 32 and a.depth > _DEPTH and a.depth % part == 0 else a.depth
     lines = (1, 2) if chip.lanes == 64 else (1,)  # slower on RDNA, by the bound
     tiles = [
         AttentionTile(w, n, depth, m) for w in (1, 2, 3, 4) for n in (64, 32, 16) for m in lines

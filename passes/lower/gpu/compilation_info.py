@@ -244,6 +244,18 @@ def window_info(arch: str, out: Sequence[int | ir.Value], spatial: int) -> ir.At
     )
 
 
+def element_info(arch: str, out: Sequence[int]) -> ir.Attribute | None:
+    """For a loop that computes much for each element of its result: a thread has one of a row."""
+    chip = CHIPS.get(arch)
+    if chip is None:
+        return None
+    across = max(n for n in range(1, chip.lanes + 1) if out[-1] % n == 0)
+    lead = [1] * (len(out) - 1)
+    return _attribute(
+        f"thread = {numbers([*lead, 1])}, workgroup = {numbers([*lead, across])}", chip.lanes, chip
+    )
+
+
 def give(e: LoweringContext, found: ir.Value, info: Callable[[str], ir.Attribute | None]) -> None:
     """Put what `info` says for the target's chip on the op that makes a value of static dims."""
     if ir.RankedTensorType(found.type).has_static_shape:
@@ -326,6 +338,6 @@ def numbers(values: Sequence[int]) -> str:
 
 
 __all__ = [
-    "blocks_info", "gathered_info", "give", "give_product", "numbers", "product_info", "put",
-    "window_info", "windows_info", "words_info",
+    "blocks_info", "element_info", "gathered_info", "give", "give_product", "numbers",
+    "product_info", "put", "window_info", "windows_info", "words_info",
 ]  # fmt: skip

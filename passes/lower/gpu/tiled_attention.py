@@ -17,10 +17,7 @@ import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir
-from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.dialects.migraphx.broadcasts import Multibroadcast
-from mgx_mlir.dialects.migraphx.views import Reshape, Transpose
 from mgx_mlir.hardware.chips import CHIPS
 from mgx_mlir.passes.analysis.access_maps import Reader, Unreadable, reader
 from mgx_mlir.passes.analysis.attention_form import AttentionForm
@@ -29,6 +26,7 @@ from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, View, behind_views
 from mgx_mlir.passes.lower.gpu import attention_tiles
 from mgx_mlir.passes.lower.gpu.mma import SIDE
+from mgx_mlir.passes.lower.gpu.shared_heads import Repeated, repeated, shared_heads
 from mgx_mlir.passes.lower.iree.linalg_ext import attention
 from mgx_mlir.passes.lower.ops.fused_concat import LoopElements
 from mgx_mlir.passes.lower.products import pad_tensor
@@ -55,7 +53,7 @@ def tiled_attention(
         return None
     if all(extent == 1 for extent in form.lead):
         return None  # without a dim of many, the compiler's tiles read wrong numbers
-    shared = _shared(form)
+    shared = shared_heads(form)
     a = attention_tiles.AttentionShape(
         prod(form.lead), form.queries, form.keys, form.width, form.depth,
         shared is not None,
@@ -89,54 +87,6 @@ def tiled_attention(
     return View(t, Leaf(joined, found), dims.places, list(t.dims))
 
 
-@dataclass(frozen=True)
-class _Repeated:
-    """A tensor whose rows some of another's heads share.
-
-    axes: for each of its own, the axis of the other; None for one of extent 1. axis: that of the
-    heads, of which `times` in a row read the same.
-    """
-
-    value: ir.Value
-    axes: tuple[int | None, ...]
-    axis: int
-    times: int
-
-
-def _repeated(v: ir.Value) -> _Repeated | None:
-    """Return what keys or values repeat: [.., heads, times, ..] of [.., heads, 1, ..], reshaped to
-    [.., heads * times, ..]; None for others."""
-    order = list(range(TensorType.of(v).rank))
-    while is_a(v.owner, Transpose):
-        turned = dict(zip(v.owner.opview.permutation, order, strict=True))
-        order = [turned[i] for i in range(len(order))]
-        v = v.owner.operands[0]
-    if not is_a(v.owner, Reshape) or not is_a(v.owner.operands[0].owner, Multibroadcast):
-        return None
-    whole = v.owner.operands[0]
-    source, own = whole.owner.operands[0], TensorType.of(v).dims
-    dims, small = TensorType.of(whole).dims, TensorType.of(source).dims
-    axis = next((i for i, (a, b) in enumerate(zip(own, dims, strict=False)) if a != b), len(own))
-    if axis + 1 >= len(dims) or len(small) != len(dims):
-        return None
-    times = dims[axis + 1]
-    if own != (*dims[:axis], dims[axis] * times, *dims[axis + 2 :]):
-        return None
-    if small != (*dims[: axis + 1], 1, *dims[axis + 2 :]):
-        return None
-    axes = [*order[: axis + 1], None, *order[axis + 1 :]]
-    return _Repeated(source, tuple(axes), order[axis], times)
-
-
-def _shared(form: AttentionForm) -> _Repeated | None:
-    """Return how heads share keys, and values alike; None where they do not."""
-    found = [_repeated(v) for v in (form.product.owner.operands[1], form.output.owner.operands[1])]
-    keys, values = found
-    if keys is None or values is None or (keys.axis, keys.times) != (values.axis, values.times):
-        return None
-    return keys if keys.axis < len(form.lead) else None
-
-
 @dataclass
 class _Dims:
     """The op's dims: those of the product that are longer than 1, then m, k, n, d.
@@ -150,7 +100,7 @@ class _Dims:
     form: AttentionForm
     tile: int
     width: int  # that rows of queries and keys are filled up to, with zeros
-    shared: _Repeated | None
+    shared: Repeated | None
 
     def __post_init__(self) -> None:
         form, shared, full = self.form, self.shared, len(self.form.lead)
@@ -178,15 +128,15 @@ class _Dims:
         """Return an operand of a product, whose last two axes are these, with runs along `runs`."""
         full = len(self.form.lead)
         names = {**self.parts, full: [last_two[0]], full + 1: [last_two[1]]}
-        repeated = _repeated(v) if self.shared is not None and self.n in last_two else None
-        if repeated is not None:
-            v, names = repeated.value, {**names, **self.heads}
-            names = {i: names[a] for i, a in enumerate(repeated.axes) if a in names}
+        found = repeated(v) if self.shared is not None and self.n in last_two else None
+        if found is not None:
+            v, names = found.value, {**names, **self.heads}
+            names = {i: names[a] for i, a in enumerate(found.axes) if a in names}
         names = {i: dims for i, dims in names.items() if dims}
         ragged = self.n in last_two and self.filled != self.form.keys
-        found = None if ragged else self._as_it_is(self.e.expr(v), names, runs)
-        if found is not None:
-            return found
+        whole = None if ragged else self._as_it_is(self.e.expr(v), names, runs)
+        if whole is not None:
+            return whole
         lead = [d for dims in names.values() for d in dims if d < self.m]
         order = [*lead, *(i for i in last_two if i != runs), runs]
         read = self._reader(v)
@@ -227,19 +177,20 @@ class _Dims:
             return [(self.e.parameter(beyond), [self.n])]
         full = len(self.form.lead)
         names = {**self.parts, full: [self.m], full + 1: [self.n]}
-        value, order = self._tensor(self.e.expr(mask), names)
-        dtype = TensorType.of(mask).dtype
-        if dtype.is_bool:
-            value, dtype = self.e.cast_tensor(value, dtypes.BOOL, dtypes.INT8), dtypes.INT8
-        if more:
-            if self.n not in order:
-                raise Unreadable("one number masks all keys")
-            high: list[Extent] = [more if i == self.n else 0 for i in order]
-            sizes = [self.extents[i] for i in order]
-            number = 0 if dtype is dtypes.INT8 else float("-inf")
-            # ahead of the region: in it, what is cut would go through memory
-            with ahead_of_region(self.e, value):
-                value = pad_tensor(self.e, value, [0] * len(order), high, sizes, number)
+        x = self.e.expr(mask)
+        # ahead of the region: in it, what is cut would go through memory
+        with ahead_of_region(self.e, self.e.tensor(behind_views(x)[0])):
+            value, order = self._tensor(x, names)
+            dtype = TensorType.of(mask).dtype
+            if dtype.is_bool:
+                value, dtype = self.e.cast_tensor(value, dtypes.BOOL, dtypes.INT8), dtypes.INT8
+            if more:
+                if self.n not in order:
+                    raise Unreadable("one number masks all keys")
+                high: list[Extent] = [more if i == self.n else 0 for i in order]
+                sizes = [self.extents[i] for i in order]
+                number = 0 if dtype is dtypes.INT8 else float("-inf")
+                value = self._filled(value, high, sizes, number)
         return [(value, order)]
 
     def _reader(self, v: ir.Value) -> Reader:
@@ -258,17 +209,23 @@ class _Dims:
             kind = ir.RankedTensorType(value.type)
             more: list[Extent] = [0] * (len(order) - 1)
             sizes = [*kind.shape[:-1], self.width]
-            made = ir.RankedTensorType.get(sizes, kind.element_type)
+            return self._filled(value, [*more, self.width - self.form.width], sizes, 0), order
 
-            def build() -> list[ir.Value]:
-                high = [*more, self.width - self.form.width]
-                return [pad_tensor(self.e, value, [*more, 0], high, sizes, 0)]
+    def _filled(
+        self, value: ir.Value, high: list[Extent], sizes: list[int], number: float
+    ) -> ir.Value:
+        """Fill a tensor up to `sizes`, by a dispatch of its own."""
+        made = ir.RankedTensorType.get(sizes, ir.RankedTensorType(value.type).element_type)
+        none: list[Extent] = [0] * len(sizes)
 
-            self.e.in_region = False
-            try:
-                return index.alone(self.e, [made], [sizes], build)[0], order
-            finally:
-                self.e.in_region = True
+        def build() -> list[ir.Value]:
+            return [pad_tensor(self.e, value, none, high, sizes, number)]
+
+        inside, self.e.in_region = self.e.in_region, False
+        try:
+            return index.alone(self.e, [made], [sizes], build)[0]
+        finally:
+            self.e.in_region = inside
 
     def _tensor(self, x: Expr, names: Mapping[int, list[int]]) -> Operand:
         """Return the tensor that an expression is a view of, with the op's dims of its axes."""

@@ -302,21 +302,58 @@ def attention(
 
     `t` is the result's type. Scores are f32. told: what the compiler is told of tiles.
     """
+    maps = [[*(dims for _, dims in operands), [], *(dims for _, dims in mask)], [out]]
+    values = [*(v for v, _ in operands), scale, *(v for v, _ in mask)]
+    init = [e.empty(list(t.dims), t.dtype)]
+    return _attention("attention", values, init, maps, rank, len(mask), told)[0]
 
+
+def online_attention(
+    e: LoweringContext,
+    operands: Sequence[tuple[ir.Value, Sequence[int]]],
+    scale: ir.Value,
+    mask: Sequence[tuple[ir.Value, Sequence[int]]],
+    out: Sequence[int],
+    rank: int,
+    dims: Sequence[int],
+    told: Mapping[str, ir.Attribute] | None = None,
+) -> list[ir.Value]:
+    """As attention, in f32 and not divided: the sum of weighted rows, for each row the largest
+    score as a power of two, and the sum of weights. dims: of the first result."""
+    rows = [*dims[:-1]]
+    init = [
+        e.fill(list(dims), dtypes.FLOAT, 0),
+        # no infinity: rows of which all is masked would get NaN, and so would the sum of parts
+        e.fill(rows, dtypes.FLOAT, -3.4028234663852886e38),
+        e.fill(rows, dtypes.FLOAT, 0),
+    ]
+    maps = [[*(dims for _, dims in operands), [], *(dims for _, dims in mask)],
+            [out, out[:-1], out[:-1]]]  # fmt: skip
+    values = [*(v for v, _ in operands), scale, *(v for v, _ in mask)]
+    return _attention("online_attention", values, init, maps, rank, len(mask), told)
+
+
+def _attention(
+    name: str,
+    values: Sequence[ir.Value],
+    init: Sequence[ir.Value],
+    maps: Sequence[Sequence[Sequence[int]]],
+    rank: int,
+    masks: int,
+    told: Mapping[str, ir.Attribute] | None,
+) -> list[ir.Value]:
     def indexing(dims: Sequence[int]) -> ir.Attribute:
         return ir.AffineMapAttr.get(
             ir.AffineMap.get(rank, 0, [ir.AffineDimExpr.get(d) for d in dims])
         )
 
-    init = e.empty(list(t.dims), t.dtype)
-    maps = [dims for _, dims in operands] + [[]] + [dims for _, dims in mask] + [out]
     op = ir.Operation.create(
-        "iree_linalg_ext.attention",
-        results=[init.type],
-        operands=[*(v for v, _ in operands), scale, *(v for v, _ in mask), init],
+        f"iree_linalg_ext.{name}",
+        results=[v.type for v in init],
+        operands=[*values, *init],
         attributes={
-            "indexing_maps": ir.ArrayAttr.get([indexing(dims) for dims in maps]),
-            "operandSegmentSizes": _segments(1, 1, 1, 1, len(mask), 1),
+            "indexing_maps": ir.ArrayAttr.get([indexing(d) for part in maps for d in part]),
+            "operandSegmentSizes": _segments(1, 1, 1, 1, masks, *([1] * len(init))),
             **(told or {}),
         },
         regions=1,
@@ -326,4 +363,4 @@ def attention(
         return score
 
     _region(op, [signless(dtypes.FLOAT)], same)
-    return op.result
+    return list(op.results)
