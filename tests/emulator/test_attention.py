@@ -40,6 +40,7 @@ FORMS: list[Form] = [
     (2, 32, 48, 256, 256, None, "f16"),
     (1, 40, 40, 64, 64, None, "f16"),
     (4, 64, 96, 64, 64, None, "bf16"),
+    (2, 64, 256, 128, 128, None, "f16"),  # 128 keys a tile
 ]
 
 
@@ -225,10 +226,17 @@ def test_waves_take_two_lines_where_there_are_many_queries(arch: str) -> None:
     assert tile.lines == 2
 
 
-def test_two_lines_of_a_wave(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("tile", "arch"),
+    [(AttentionTile(4, 32, 64, 2), "gfx942"), (AttentionTile(8, 64, 64, 2), "gfx950")],
+    ids=str,
+)
+def test_two_lines_of_a_wave(
+    tile: AttentionTile, arch: str, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The last queries and the last keys are cut."""
-    monkeypatch.setattr(attention_tiles, "choose", lambda *_: AttentionTile(4, 32, 64, 2))
-    check((2, 150, 40, 64, 64, None, "f16"), "gfx942")
+    monkeypatch.setattr(attention_tiles, "choose", lambda *_: tile)
+    check((2, tile.rows + 22, 200, 64, 64, None, "f16"), arch)
 
 
 PARTS = """<ir_version: 8, opset_import: ["" : 17]> g (float[6,16,16] x) => (float[6,16,16] y)

@@ -73,6 +73,9 @@ _CACHE = 64  # bytes that a unit gets from the cache a clock
 _LDS = 128  # bytes that a unit gets from the LDS a clock
 # of a wave alone, fitted to what `targets/kernel_time.py` finds in code compiled for gfx942:
 _STEP = 450  # clocks that it waits in a tile of keys
+# more, from so many elements of a lane on their way: LLVM then loads late, and waits for each part.
+# Not on gfx950
+_LATE, _MANY = 1000, 64
 _ENDS = 1400  # before the first tile and after the last
 # vector instructions of a lane in a tile of keys: at the least, and for each element of its scores,
 # of its share of the tiles of keys and values, and of its sums
@@ -82,6 +85,9 @@ _REGISTERS = (40.0, 1.5, 1.5, 4 / 3)
 # at the most; with more by this count, kernels were seen to wait ten times as long. Where no tile
 # takes as few, as many as _MORE
 _MOST_REGISTERS, _MORE = 204, 256
+# where there is a workgroup for a unit at the most, one of four waves has all of its registers
+_ALL_REGISTERS = 330
+_DEEP_REGISTERS = 224  # on chips of deep matrix instructions (gfx950)
 # elements of a wave's share of the tiles of keys and values, by lanes of a wave: with more of them
 # on their way from memory kernels were seen to spill
 _LOADED = {64: 8192, 32: 1024}
@@ -166,9 +172,10 @@ def choose(chip: Chip, a: AttentionShape) -> AttentionTile | None:
     part = _PART if a.width <= _DEPTH else _PART_OF_WIDE
     depth = part if chip.lanes == 32 and a.depth > _DEPTH and a.depth % part == 0 else a.depth
     lines = (1, 2) if chip.lanes == 64 else (1,)  # slower on RDNA, by the bound
-    tiles = [
-        AttentionTile(w, n, depth, m) for w in (1, 2, 3, 4) for n in (64, 32, 16) for m in lines
-    ]
+    keys = (128, 64, 32, 16) if chip.lanes == 64 else (64, 32, 16)
+    tiles = [AttentionTile(w, n, depth, m) for w in (1, 2, 3, 4) for n in keys for m in lines]
+    if chip.lanes == 64:  # twice as many share a tile; with one line each waits longer for it
+        tiles += [AttentionTile(8, n, depth, 2) for n in keys]
     fits = [t for t in tiles if _fits(chip, a, t)] or [t for t in tiles if _fits(chip, a, t, _MORE)]
     clocks = {t: _clocks(chip, a, t) for t in fits}
     least = min(clocks.values(), default=0.0)
@@ -188,9 +195,12 @@ def _fits(chip: Chip, a: AttentionShape, tile: AttentionTile, most: int = _MOST_
     shared = _is_shared(tile.keys, a.width, threads) and _is_shared(tile.depth, tile.keys, threads)
     least = tile.keys == SIDE and tile.lines == 1
     few = held <= _LOADED[chip.lanes] * tile.waves and tile.keys < 2 * a.keys
+    alone = tile.waves <= chip.simds and _groups(a, tile) <= chip.units
     if chip.lanes == 64:
+        deep = _DEEP_REGISTERS if chip.depth > SIDE else 0
+        most = max(most, deep, _ALL_REGISTERS if alone else 0)
         few = few and tile.registers(chip, a.width) <= most
-    return shared and (least or few) and held * _BYTES <= _HELD
+    return shared and (least or few) and held * _BYTES <= (chip.lds if alone else _HELD)
 
 
 def _is_shared(rows: int, length: int, threads: int) -> bool:
@@ -202,10 +212,14 @@ def _is_shared(rows: int, length: int, threads: int) -> bool:
     return threads % across == 0 and rows % (threads // across) == 0
 
 
+def _groups(a: AttentionShape, tile: AttentionTile) -> int:
+    """Return how many workgroups an attention has."""
+    return a.count * -(-a.queries // tile.rows) * (a.depth // tile.depth)
+
+
 def _clocks(chip: Chip, a: AttentionShape, tile: AttentionTile) -> float:
     """Return what bounds the time: units that are busy, or waves that wait."""
-    groups = a.count * -(-a.queries // tile.rows) * (a.depth // tile.depth)
-    each = -(-groups // chip.units)
+    each = -(-_groups(a, tile) // chip.units)
     steps = -(-a.keys // tile.keys)
     # of a wave, on the SIMD that it has with others
     matrix = 2 * tile.lines * SIDE * tile.keys * (a.width + tile.depth) / (chip.matrix / chip.simds)
@@ -216,7 +230,9 @@ def _clocks(chip: Chip, a: AttentionShape, tile: AttentionTile) -> float:
     moved = tile.keys * (a.width + tile.depth) * _BYTES
     lds = each * moved * (tile.waves + 1) / _LDS
     rounds = -(-each // tile.resident(chip, a.width))
-    alone = rounds * (steps * (matrix + vector + _STEP) + _ENDS)
+    late = _LATE if chip.lanes == 64 and chip.depth == SIDE else 0
+    late *= (steps - 1) * (tile.share(chip, a.width)[2] >= _MANY)
+    alone = rounds * (steps * (matrix + vector + _STEP) + late + _ENDS)
     return max(steps * max(together * matrix, together * vector, lds, each * moved / _CACHE), alone)
 
 

@@ -141,7 +141,10 @@ class _Dims:
         order = [*lead, *(i for i in last_two if i != runs), runs]
         read = self._reader(v)
         t = TensorType.of(v)
-        bounded = self.n if self.n in last_two else last_two[0]
+        # of values the depth, where that is enough: it is the same in each turn over the keys
+        turned = runs == self.n and not ragged
+        bounded = self.n if self.n in last_two and not turned else last_two[0]
+        bounded = self.d if turned else bounded
         place = next(axis for axis, dims in names.items() if dims == [bounded])
         wide = self.k in last_two and self.width != self.form.width
 
