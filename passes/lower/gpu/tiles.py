@@ -40,6 +40,9 @@ _ENDS = 600  # before the first and after the last: what is loaded first, and st
 _TWO = 1000  # of a cut tile whose loop has two turns: the second does not load ahead (CDNA)
 _EARLY = 6  # turns of a loop, from which on loads start two turns ahead, where registers are many
 _PIECE = 200  # more, for each 16x16 piece of a wave's results
+# of the lowest bound; on gfx950 a wave waits more than it multiplies, and with fewer results of its
+# own waits less
+_NEAR, _NEAR_OF_DEEP = 1.1, 1.05
 _HELD = 3 / 4  # of the LDS that a tile may take
 _PADDED = 8  # bytes of a row in the LDS
 _VECTOR = 16  # bytes that a lane loads at once
@@ -140,8 +143,8 @@ class Extents:
 def choose(chip: Chip, mma: MmaIntrinsic, of: Extents) -> MmaSchedule:
     """Return the tile for a whole product.
 
-    Of those within a tenth of the lowest bound that which keeps a unit least busy: more units share
-    the work. Where rows are gathered, that which reads least. Of equal ones that with most waves.
+    Of those near the lowest bound that which keeps a unit least busy: more units share the work.
+    Where rows are gathered, that which reads least. Of equal ones that with most waves.
     """
     tiles = bounds(chip, mma, of)
     least = min(tiles.values())
@@ -150,7 +153,8 @@ def choose(chip: Chip, mma: MmaIntrinsic, of: Extents) -> MmaSchedule:
         busy = tile.busy(chip, mma, of.depth, _each(chip, tile, of))
         return 0 if of.gathered else busy, _read(tile, of)
 
-    return min((t for t, n in tiles.items() if n <= 1.1 * least), key=rank)
+    near = _NEAR_OF_DEEP if chip.depth > SIDE else _NEAR
+    return min((t for t, n in tiles.items() if n <= near * least), key=rank)
 
 
 def candidates(chip: Chip, mma: MmaIntrinsic, of: Extents, count: int) -> list[MmaSchedule]:
@@ -174,12 +178,20 @@ def bounds(chip: Chip, mma: MmaIntrinsic, of: Extents) -> dict[MmaSchedule, floa
         _fitting(of.along, SIDE),
         _fitting(of.columns, SIDE),
     )
-    found = list(_tiles(chip, mma, axes, of.depth))
-    found = found or list(_tiles(chip, mma, ((1,), _SIZES, _SIZES), of.depth))
+    # of rows, a depth that is not whole steps may be one turn, filled up: no loop is left
+    depth = _covering(mma, of.depth) if of.apart and not of.gathered else of.depth
+    found = list(_tiles(chip, mma, axes, depth))
+    found = found or list(_tiles(chip, mma, ((1,), _SIZES, _SIZES), depth))
     kept = [t for t in found if not _is_unrolled(chip, mma, t, of)]
     if of.vectors:
         kept = [t for t in kept if _gathers(mma, t) <= of.vectors] or kept
     return {t: clocks(chip, mma, t, of) for t in kept or found}
+
+
+def _covering(mma: MmaIntrinsic, depth: int) -> int:
+    """Return the depth of the fewest steps of a turn that cover a depth, itself without any."""
+    covering = [n * mma.depth for n in _STEPS if n * mma.depth >= depth]
+    return min(covering, default=depth)
 
 
 def _is_unrolled(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> bool:
