@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import vector_modes
+import vector_seeds
 from make_vectors import Case
 from vector_values import CDNA, F32, FLOATS, INTS, RDNA, U32, N, bits, on, signed, wide
 
@@ -415,5 +416,6 @@ def every_case() -> Iterator[Case]:
         sums,
         flat_addresses,
         vector_modes.every_case,
+        vector_seeds.every_case,
     ):
         yield from family()

@@ -75,6 +75,61 @@ void pack_two(Wave& w, const Instruction& i) {
   store_lanes(w.v[i.o[0].index], r.at, w.exec & valid);
 }
 
+// Rounded away from zero where the seed's high bits carry: they are added to the bits that do not fit,
+// which are then cut off. What is below the smallest normal number is aligned to it first.
+float by_seed(float x, u32 seed, int fraction, int least) {
+  const u32 bits = from_f32(x);
+  const int field = exponent_of(bits);
+  if (field == 255 || field == 0) return field == 0 ? std::copysign(0.0f, x) : x;
+  const int exponent = std::max(field - 127, least), below = exponent - (field - 127);
+  u32 whole = below < 32 ? ((bits & 0x7fffff) | 0x800000) >> below : 0;
+  whole = (whole + (seed >> (9 + fraction))) >> (23 - fraction);
+  return std::copysign(std::ldexp(static_cast<float>(whole), exponent - fraction), x);
+}
+
+// One byte of the result, numbered by op_sel's two high bits; the others stay.
+template <Encode encode, int Fraction, int Least>
+void pack_by_seed(Wave& w, const Instruction& i) {
+  LaneArray space[2], r;
+  u64 valid = ~u64{0};
+  Instruction j = i;
+  j.opsel = 0;
+  const u32* a = source<Type::F32>(w, j, i.o[1], 0, space[0], valid);
+  const u32* seed = raw_source(w, i.o[2], 0, space[1]);
+  const u32* old = w.v[i.o[0].index];
+  const int shift = 8 * (i.opsel >> 2 & 3), least = Least - (w.fnuz ? 1 : 0);
+  for (int l = 0; l < kLanes; ++l) {
+    const u32 code = encode(by_seed(as_f32(a[l]), seed[l], Fraction, least), w.fnuz, w.mode & kOverflowMode);
+    r.at[l] = (old[l] & ~(255u << shift)) | code << shift;
+  }
+  store_lanes(w.v[i.o[0].index], r.at, w.exec & valid);
+}
+
+// One half, by op_sel's high bit.
+template <u32 (*encode)(float), int Fraction, int Least>
+void half_by_seed(Wave& w, const Instruction& i) {
+  LaneArray space[2], r;
+  u64 valid = ~u64{0};
+  Instruction j = i;
+  j.opsel = 0;
+  const u32* a = source<Type::F32>(w, j, i.o[1], 0, space[0], valid);
+  const u32* seed = raw_source(w, i.o[2], 0, space[1]);
+  const u32* old = w.v[i.o[0].index];
+  const int shift = i.opsel & 8 ? 16 : 0;
+  for (int l = 0; l < kLanes; ++l) {
+    r.at[l] = (old[l] & ~(0xffffu << shift)) | encode(by_seed(as_f32(a[l]), seed[l], Fraction, Least)) << shift;
+  }
+  store_lanes(w.v[i.o[0].index], r.at, w.exec & valid);
+}
+
+// Signs of the seed would be those of no number; op_sel chooses a part of the result alone, among
+// bytes or halves.
+template <int Reserved>
+void seed_alone(Instruction& i, Generation) {
+  if (i.o[2].neg || i.o[2].abs) throw Error("'" + std::string(i.name()) + "' with a sign of its seed is not emulated");
+  if (i.opsel & Reserved) throw Error("'" + std::string(i.name()) + "' with op_sel of its sources is not emulated");
+}
+
 // A pair of bytes is a half of the source.
 void halves_alone(Instruction& i, Generation) {
   if (i.sdwa && i.src0_sel < 4) throw Error("'" + std::string(i.name()) + "' of a byte is not emulated");
@@ -116,6 +171,10 @@ void define_conversions() {
   define("v_cvt_pk_f32_bf8", unpack_two<f32_of_bf8>, halves_alone, two, "d.");
   define("v_cvt_pk_fp8_f32", pack_two<fp8_of_f32>, nullptr, kDpp | kHalves | kSigns, "d..");
   define("v_cvt_pk_bf8_f32", pack_two<bf8_of_f32>, nullptr, kDpp | kHalves | kSigns, "d..");
+  define("v_cvt_sr_fp8_f32", pack_by_seed<fp8_of_f32, 3, -6>, seed_alone<3>, kHalves | kSigns, "d..");
+  define("v_cvt_sr_bf8_f32", pack_by_seed<bf8_of_f32, 2, -14>, seed_alone<3>, kHalves | kSigns, "d..");
+  define("v_cvt_sr_f16_f32", half_by_seed<f16_of_f32, 10, -14>, seed_alone<7>, kHalves | kSigns, "d..");
+  define("v_cvt_sr_bf16_f32", half_by_seed<bf16_of_f32, 7, -126>, seed_alone<7>, kHalves | kSigns, "d..");
   MGX_OP("v_cvt_norm_i16_f16", 1, F16, I16, u16_of(normalized(f32_of_f16(a & 0xffff), 32767, -1)));
   MGX_OP("v_cvt_norm_u16_f16", 1, F16, I16, u16_of(normalized(f32_of_f16(a & 0xffff), 65535, 0)));
   MGX_OP("v_cvt_pknorm_i16_f16", 2, F16, I32,

@@ -122,7 +122,8 @@ void dot2_add(Wave& w, const Instruction& i) {
   vector_op<2, Type::I32, Type::F32, true>(w, i, [](u32 a, u32 b, u32 c) { return dot2<Decode>(a, b, c, false); });
 }
 
-// 16-bit results, rounded once.
+// 16-bit results, rounded once. op_sel chooses the half of c and of the result.
+template <float (*Decode)(u32), u32 (*Encode)(float)>
 void dot2_halves(Wave& w, const Instruction& i) {
   LaneArray space[3], r;
   u64 valid = ~u64{0};
@@ -132,11 +133,15 @@ void dot2_halves(Wave& w, const Instruction& i) {
   const bool high = i.opsel >> 2 & 1;
   for (int l = 0; l < kLanes; ++l) {
     const u32 third = high ? c[l] >> 16 : c[l] & 0xffff;
-    const double low = static_cast<double>(half(a[l] & 0xffff)) * static_cast<double>(half(b[l] & 0xffff));
-    const double rest = static_cast<double>(half(a[l] >> 16)) * static_cast<double>(half(b[l] >> 16));
-    r.at[l] = f16_of_f32(to_odd(low + rest + static_cast<double>(half(third))));
+    const double low = static_cast<double>(Decode(a[l] & 0xffff)) * static_cast<double>(Decode(b[l] & 0xffff));
+    const double rest = static_cast<double>(Decode(a[l] >> 16)) * static_cast<double>(Decode(b[l] >> 16));
+    r.at[l] = Encode(to_odd(low + rest + static_cast<double>(Decode(third))));
   }
   finish<Type::F16>(w, i, r, w.exec & valid);
+}
+
+void third_half_alone(Instruction& i, Generation) {
+  if (i.opsel & 3) throw Error("'" + std::string(i.name()) + "' with op_sel of its packed operands is not emulated");
 }
 
 template <float (*A)(u32, bool), float (*B)(u32, bool)>
@@ -153,7 +158,8 @@ void define_float_dots() {
   define("v_dot2_f32_bf16", dot2_packed<f32_of_bf16>, packed_constants, kDpp | kClamp | kPacked, "d...");
   for (const char* name : {"v_dot2c_f32_f16", "v_dot2acc_f32_f16"}) define(name, dot2_add<half>, nullptr, kDpp, "d..");
   for (const char* name : {"v_dot2c_f32_bf16", "v_dot2acc_f32_bf16"}) define(name, dot2_add<f32_of_bf16>, nullptr, kDpp, "d..");
-  define("v_dot2_f16_f16", dot2_halves, nullptr, kPlain, "d...");
+  define("v_dot2_f16_f16", dot2_halves<half, f16_of_f32>, third_half_alone, kHalves, "d...");
+  define("v_dot2_bf16_bf16", dot2_halves<f32_of_bf16, bf16_of_f32>, third_half_alone, kHalves, "d...");
   define("v_dot4_f32_fp8_fp8", dot4_bytes<f32_of_fp8, f32_of_fp8>, nullptr, kDpp, "d...");
   define("v_dot4_f32_fp8_bf8", dot4_bytes<f32_of_fp8, f32_of_bf8>, nullptr, kDpp, "d...");
   define("v_dot4_f32_bf8_fp8", dot4_bytes<f32_of_bf8, f32_of_fp8>, nullptr, kDpp, "d...");
