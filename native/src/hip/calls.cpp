@@ -1,6 +1,7 @@
 // Streams, events and captures.
 #include "hip/calls.h"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace mgx {
@@ -26,9 +27,14 @@ Status take_last_status() {
   return found;
 }
 
-Status Handles::make(void** p) {
+Node* Graph::add(NodeType type, std::vector<Node*> after, Work work) {
+  nodes.push_back(std::make_unique<Node>(Node{type, std::move(after), std::move(work)}));
+  return nodes.back().get();
+}
+
+Status Handles::make(void** p, int priority) {
   std::lock_guard<std::mutex> lock(mutex_);
-  Handle* made = new Handle{&System::get().current(), {}, {}};
+  Handle* made = new Handle{&System::get().current(), priority, {}, {}, {}};
   live_.insert(made);
   *p = made;
   return kSuccess;
@@ -38,6 +44,14 @@ Status Handles::drop(void* p) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (live_.erase(p) == 0) return fail(kInvalidHandle, "a stream, event or pool that is not there was destroyed");
   delete static_cast<Handle*>(p);
+  return kSuccess;
+}
+
+Status Handles::priority(void* stream, int* found) {
+  if (found == nullptr) return fail(kInvalidValue, "there is no place for the priority");
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (stream != nullptr && live_.count(stream) == 0) return fail(kInvalidHandle, "the stream is not there");
+  *found = stream == nullptr ? 0 : static_cast<Handle*>(stream)->priority;
   return kSuccess;
 }
 
@@ -52,7 +66,9 @@ Status Handles::record(void* event, void* stream) {
   if (live_.count(event) == 0) return fail(kInvalidHandle, "the event is not there");
   Handle* e = static_cast<Handle*>(event);
   e->recorded = Clock::now();
-  e->capture = live_.count(stream) != 0 ? static_cast<Handle*>(stream)->capture : nullptr;
+  const bool known = live_.count(stream) != 0;
+  e->capture = known ? static_cast<Handle*>(stream)->capture : nullptr;
+  e->last = known ? static_cast<Handle*>(stream)->last : std::vector<Node*>();
   return kSuccess;
 }
 
@@ -60,7 +76,12 @@ Status Handles::wait(void* stream, void* event) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (live_.count(event) == 0 || live_.count(stream) == 0) return kSuccess;
   const Handle* e = static_cast<Handle*>(event);
-  if (e->capture != nullptr) static_cast<Handle*>(stream)->capture = e->capture;
+  if (e->capture == nullptr) return kSuccess;
+  Handle* s = static_cast<Handle*>(stream);
+  s->capture = e->capture;
+  for (Node* n : e->last) {
+    if (std::find(s->last.begin(), s->last.end(), n) == s->last.end()) s->last.push_back(n);
+  }
   return kSuccess;
 }
 
@@ -87,11 +108,23 @@ Status Handles::end_capture(void* stream, std::shared_ptr<Graph>& graph) {
     return fail(kIllegalState, "the stream is not captured");
   }
   graph = static_cast<Handle*>(stream)->capture;
+  // what the stream has waited for, directly or not
+  std::set<Node*> joined;
+  std::vector<Node*> open = static_cast<Handle*>(stream)->last;
+  while (!open.empty()) {
+    Node* n = open.back();
+    open.pop_back();
+    if (joined.insert(n).second) open.insert(open.end(), n->after.begin(), n->after.end());
+  }
+  bool whole = true;
   for (void* p : live_) {
     Handle* h = static_cast<Handle*>(p);
-    if (h->capture == graph) h->capture = nullptr;
+    if (h->capture != graph) continue;
+    for (Node* n : h->last) whole = whole && joined.count(n) != 0;
+    h->capture = nullptr;
+    h->last.clear();
   }
-  return kSuccess;
+  return whole ? kSuccess : fail(kCaptureUnjoined, "a stream that the capture forked was not joined: wait for an event of it");
 }
 
 std::shared_ptr<Graph> Handles::capture(void* stream) {
@@ -104,11 +137,35 @@ Handles& handles() {
   return *found;
 }
 
-Status enqueue(void* stream, Work work) {
-  const std::shared_ptr<Graph> graph = handles().capture(stream);
-  if (graph == nullptr) return work();
-  graph->work.push_back(std::move(work));
-  return kSuccess;
+bool Handles::keep(void* stream, NodeType type, Work& work) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (live_.count(stream) == 0) return false;
+  Handle* s = static_cast<Handle*>(stream);
+  if (s->capture == nullptr) return false;
+  s->last = {s->capture->add(type, s->last, std::move(work))};
+  return true;
+}
+
+Status enqueue(void* stream, NodeType type, Work work) { return handles().keep(stream, type, work) ? kSuccess : work(); }
+
+namespace {
+
+std::mutex counts_mutex;
+std::map<std::string, u64>& counts() {
+  static auto* found = new std::map<std::string, u64>;
+  return *found;
+}
+
+}  // namespace
+
+void count_call(const char* name) {
+  std::lock_guard<std::mutex> lock(counts_mutex);
+  ++counts()[name];
+}
+
+std::map<std::string, u64> call_counts() {
+  std::lock_guard<std::mutex> lock(counts_mutex);
+  return counts();
 }
 
 }  // namespace mgx

@@ -1,18 +1,16 @@
 // The HIP functions that IREE's hip driver loads, over the emulated devices. Everything is complete
 // when a call returns: streams and events have nothing to wait for.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <dlfcn.h>
 
-#include "hip/calls.h"
+#include "hip/work.h"
 
 using namespace mgx;
 
 namespace {
-
-struct Dim3 {
-  u32 x, y, z;
-};
 
 // hipDeviceAttribute_t; every other attribute is a size or a capability that the emulator does not limit.
 constexpr int kSharedMemoryOfBlock = 74, kWarpSize = 87, kMultiprocessors = 63, kMostThreads = 56, kCooperativeLaunch = 10;
@@ -51,24 +49,6 @@ Status release(void* p) {
 
 Status no_device() { return fail(kNoDevice, "MGX_EMULATE_DEVICES is 0"); }
 
-Status outside() { return fail(kInvalidValue, "a copy or fill goes beyond its allocation"); }
-
-template <class T>
-Status fill(void* to, T value, std::size_t count) {
-  if (!System::get().holds(to, count * sizeof(T))) return outside();
-  for (auto& d : System::get().devices()) d->memory().mark_written(to, count * sizeof(T));
-  T* p = static_cast<T*>(to);
-  for (std::size_t n = 0; n < count; ++n) p[n] = value;
-  return kSuccess;
-}
-
-Status copy(void* to, const void* from, std::size_t n) {
-  if (!System::get().holds(to, n) || !System::get().holds(from, n)) return outside();
-  for (auto& d : System::get().devices()) d->memory().mark_written(to, n);
-  std::memmove(to, from, n);
-  return kSuccess;
-}
-
 Status allocate_for_host(void** p, std::size_t n) {
   *p = System::get().allocate_for_host(n);
   return *p == nullptr ? fail(kOutOfMemory, "no " + std::to_string(n) + " bytes are left") : kSuccess;
@@ -86,31 +66,36 @@ thread_local std::vector<int> contexts;
 // ---- devices and contexts
 
 API int hipInit(u32) {
+  CALLED;
   try {
     return System::get().devices().empty() ? no_device() : kSuccess;  // reads the settings
   } catch (const std::exception& e) {
     return fail(kInvalidValue, e.what());
   }
 }
-API int hipDriverGetVersion(int* v) { *v = 60000000; return kSuccess; }
-API int hipRuntimeGetVersion(int* v) { *v = 60000000; return kSuccess; }
+API int hipDriverGetVersion(int* v) { CALLED; *v = System::get().settings().version; return kSuccess; }
+API int hipRuntimeGetVersion(int* v) { CALLED; *v = System::get().settings().version; return kSuccess; }
 API int hipGetDeviceCount(int* n) {
+  CALLED;
   *n = static_cast<int>(System::get().devices().size());
   return *n == 0 ? no_device() : kSuccess;
 }
 API int hipDeviceGet(int* device, int ordinal) {
+  CALLED;
   *device = ordinal;
   return System::get().device(ordinal) != nullptr ? kSuccess : kInvalidDevice;
 }
-API int hipSetDevice(int ordinal) { return System::get().set_current(ordinal) ? kSuccess : kInvalidDevice; }
-API int hipGetDevice(int* ordinal) { *ordinal = System::get().current().number(); return kSuccess; }
+API int hipSetDevice(int ordinal) { CALLED; return System::get().set_current(ordinal) ? kSuccess : kInvalidDevice; }
+API int hipGetDevice(int* ordinal) { CALLED; *ordinal = System::get().current().number(); return kSuccess; }
 API int hipDeviceGetName(char* name, int size, int device) {
+  CALLED;
   const Device* d = System::get().device(device);
   if (d == nullptr) return kInvalidDevice;
   std::snprintf(name, static_cast<std::size_t>(size), "%s", name_of(*d).c_str());
   return kSuccess;
 }
 API int hipGetDevicePropertiesR0600(void* properties, int device) {
+  CALLED;
   const Device* d = System::get().device(device);
   if (d == nullptr) return kInvalidDevice;
   const std::size_t memory = System::get().settings().memory, lds = static_cast<std::size_t>(lds_of(*d));
@@ -139,12 +124,14 @@ API int hipGetDevicePropertiesR0600(void* properties, int device) {
   std::snprintf(p + kArchName, kNameSize, "%s", d->arch().c_str());
   return kSuccess;
 }
-API int hipGetDeviceProperties(void* properties, int device) { return hipGetDevicePropertiesR0600(properties, device); }
+API int hipGetDeviceProperties(void* properties, int device) { CALLED; return hipGetDevicePropertiesR0600(properties, device); }
 API int hipDeviceGetUuid(unsigned char* uuid, int device) {
+  CALLED;
   for (unsigned char n = 0; n < 16; ++n) uuid[n] = static_cast<unsigned char>(n + 16 * device);
   return kSuccess;
 }
 API int hipDeviceGetAttribute(int* value, int attribute, int device) {
+  CALLED;
   const Device* d = System::get().device(device);
   if (d == nullptr) return kInvalidDevice;
   switch (attribute) {
@@ -157,111 +144,132 @@ API int hipDeviceGetAttribute(int* value, int attribute, int device) {
   }
   return kSuccess;
 }
-API int hipDeviceTotalMem(std::size_t* bytes, int) { *bytes = System::get().settings().memory; return kSuccess; }
+API int hipDeviceTotalMem(std::size_t* bytes, int) { CALLED; *bytes = System::get().settings().memory; return kSuccess; }
 API int hipDevicePrimaryCtxRetain(void** context, int device) {
+  CALLED;
   *context = System::get().device(device);
   return *context != nullptr ? kSuccess : kInvalidDevice;
 }
-API int hipDevicePrimaryCtxRelease(int) { return kSuccess; }
+API int hipDevicePrimaryCtxRelease(int) { CALLED; return kSuccess; }
 API int hipCtxSetCurrent(void* context) {
+  CALLED;
   return context == nullptr ? kSuccess : hipSetDevice(static_cast<Device*>(context)->number());
 }
-API int hipCtxGetCurrent(void** context) { *context = &System::get().current(); return kSuccess; }
+API int hipCtxGetCurrent(void** context) { CALLED; *context = &System::get().current(); return kSuccess; }
 API int hipCtxPushCurrent(void* context) {
+  CALLED;
   contexts.push_back(System::get().current().number());
   return hipCtxSetCurrent(context);
 }
 API int hipCtxPopCurrent(void** context) {
+  CALLED;
   if (contexts.empty()) return kInvalidContext;
   if (context != nullptr) *context = &System::get().current();
   System::get().set_current(contexts.back());
   contexts.pop_back();
   return kSuccess;
 }
-API int hipDeviceCanAccessPeer(int* can, int, int) { *can = 0; return kSuccess; }
-API int hipDeviceEnablePeerAccess(int, u32) { return kNotSupported; }
-API int hipDeviceSynchronize() { return kSuccess; }
+API int hipDeviceCanAccessPeer(int* can, int, int) { CALLED; *can = 0; return kSuccess; }
+API int hipDeviceEnablePeerAccess(int, u32) { CALLED; return kNotSupported; }
+API int hipDeviceSynchronize() { CALLED; return kSuccess; }
 
 // ---- memory
 
-API int hipMalloc(void** p, std::size_t n) { return allocate(&System::get().current(), p, n); }
-API int hipMallocAsync(void** p, std::size_t n, void* stream) { return allocate(handles().device(stream), p, n); }
+API int hipMalloc(void** p, std::size_t n) { CALLED; return allocate(&System::get().current(), p, n); }
+API int hipMallocAsync(void** p, std::size_t n, void* stream) { CALLED; return allocate(handles().device(stream), p, n); }
 API int hipMallocFromPoolAsync(void** p, std::size_t n, void* pool, void*) {
+  CALLED;
   return allocate(handles().device(pool), p, n);
 }
-API int hipMallocManaged(void** p, std::size_t n, u32) { return allocate_for_host(p, n); }
-API int hipHostMalloc(void** p, std::size_t n, u32) { return allocate_for_host(p, n); }
-API int hipFree(void* p) { return release(p); }
-API int hipFreeAsync(void* p, void*) { return release(p); }
-API int hipHostFree(void* p) { return release(p); }
+API int hipMallocManaged(void** p, std::size_t n, u32) { CALLED; return allocate_for_host(p, n); }
+API int hipHostMalloc(void** p, std::size_t n, u32) { CALLED; return allocate_for_host(p, n); }
+API int hipFree(void* p) { CALLED; return release(p); }
+API int hipFreeAsync(void* p, void*) { CALLED; return release(p); }
+API int hipHostFree(void* p) { CALLED; return release(p); }
 API int hipHostRegister(void* p, std::size_t n, u32) {
+  CALLED;
   System::get().share(p, n);
   return kSuccess;
 }
 API int hipHostUnregister(void* p) {
+  CALLED;
   System::get().unshare(p);
   return kSuccess;
 }
-API int hipHostGetDevicePointer(void** device, void* host, u32) { *device = host; return kSuccess; }
+API int hipHostGetDevicePointer(void** device, void* host, u32) { CALLED; *device = host; return kSuccess; }
 API int hipMemGetInfo(std::size_t* free_bytes, std::size_t* total) {
+  CALLED;
   *total = System::get().settings().memory;
   *free_bytes = *total - System::get().current().usage().live;
   return kSuccess;
 }
 API int hipMemGetAddressRange(void** base, std::size_t* size, const void* p) {
+  CALLED;
   const mgx::Range found = System::get().current().memory().find(reinterpret_cast<u64>(p));
   if (found.size == 0) return kNotFound;
   if (base != nullptr) *base = reinterpret_cast<void*>(found.base);
   if (size != nullptr) *size = found.size;
   return kSuccess;
 }
-API int hipMemPoolCreate(void** pool, const void*) { return handles().make(pool); }
-API int hipMemPoolDestroy(void* pool) { return handles().drop(pool); }
+API int hipMemPoolCreate(void** pool, const void*) { CALLED; return handles().make(pool); }
+API int hipMemPoolDestroy(void* pool) { CALLED; return handles().drop(pool); }
 API int hipMemPoolGetAttribute(void*, int, void* value) {
+  CALLED;
   *static_cast<u64*>(value) = 0;
   return kSuccess;
 }
-API int hipMemPoolSetAttribute(void*, int, void*) { return kSuccess; }
-API int hipMemPoolTrimTo(void*, std::size_t) { return kSuccess; }
-API int hipMemPrefetchAsync(const void*, std::size_t, int, void*) { return kSuccess; }
+API int hipMemPoolSetAttribute(void*, int, void*) { CALLED; return kSuccess; }
+API int hipMemPoolTrimTo(void*, std::size_t) { CALLED; return kSuccess; }
+API int hipMemPrefetchAsync(const void*, std::size_t, int, void*) { CALLED; return kSuccess; }
 API int hipMemcpy(void* to, const void* from, std::size_t n, int) {
+  CALLED;
   return copy(to, from, n);
 }
 API int hipMemcpyAsync(void* to, const void* from, std::size_t n, int, void* stream) {
-  return enqueue(stream, [=] { return copy(to, from, n); });
+  CALLED;
+  return enqueue(stream, kCopyNode, [=] { return copy(to, from, n); });
 }
 API int hipMemcpyHtoDAsync(void* to, void* from, std::size_t n, void* stream) {
-  return enqueue(stream, [=] { return copy(to, from, n); });
+  CALLED;
+  return enqueue(stream, kCopyNode, [=] { return copy(to, from, n); });
 }
 API int hipMemcpyDtoHAsync(void* to, void* from, std::size_t n, void* stream) {
-  return enqueue(stream, [=] { return copy(to, from, n); });
+  CALLED;
+  return enqueue(stream, kCopyNode, [=] { return copy(to, from, n); });
 }
 API int hipMemcpyDtoDAsync(void* to, void* from, std::size_t n, void* stream) {
-  return enqueue(stream, [=] { return copy(to, from, n); });
+  CALLED;
+  return enqueue(stream, kCopyNode, [=] { return copy(to, from, n); });
 }
-API int hipMemcpyHtoD(void* to, void* from, std::size_t n) { return copy(to, from, n); }
-API int hipMemcpyDtoH(void* to, void* from, std::size_t n) { return copy(to, from, n); }
-API int hipMemcpyDtoD(void* to, void* from, std::size_t n) { return copy(to, from, n); }
+API int hipMemcpyHtoD(void* to, void* from, std::size_t n) { CALLED; return copy(to, from, n); }
+API int hipMemcpyDtoH(void* to, void* from, std::size_t n) { CALLED; return copy(to, from, n); }
+API int hipMemcpyDtoD(void* to, void* from, std::size_t n) { CALLED; return copy(to, from, n); }
 API int hipMemset(void* to, int value, std::size_t n) {
+  CALLED;
   return fill(to, static_cast<unsigned char>(value), n);
 }
 API int hipMemsetAsync(void* to, int value, std::size_t n, void* stream) {
-  return enqueue(stream, [=] { return fill(to, static_cast<unsigned char>(value), n); });
+  CALLED;
+  return enqueue(stream, kFillNode, [=] { return fill(to, static_cast<unsigned char>(value), n); });
 }
 API int hipMemsetD8Async(void* to, unsigned char value, std::size_t n, void* stream) {
-  return enqueue(stream, [=] { return fill(to, value, n); });
+  CALLED;
+  return enqueue(stream, kFillNode, [=] { return fill(to, value, n); });
 }
 API int hipMemsetD16Async(void* to, unsigned short value, std::size_t n, void* stream) {
-  return enqueue(stream, [=] { return fill(to, value, n); });
+  CALLED;
+  return enqueue(stream, kFillNode, [=] { return fill(to, value, n); });
 }
 API int hipMemsetD32Async(void* to, int value, std::size_t n, void* stream) {
-  return enqueue(stream, [=] { return fill(to, value, n); });
+  CALLED;
+  return enqueue(stream, kFillNode, [=] { return fill(to, value, n); });
 }
 
 // ---- what a pointer is
 
 // One attribute of a pointer. Errors: memory that kernels may not touch.
 API int hipPointerGetAttribute(void* data, int attribute, void* p) {
+  CALLED;
   enum { kContext = 1, kMemoryType = 2, kDevicePointer = 3, kHostPointer = 4, kIsManaged = 8, kOrdinal = 9, kStart = 11, kSize = 12, kMapped = 13 };
   if (data == nullptr) return kInvalidValue;
   Device* owner = System::get().owner(p);
@@ -282,6 +290,7 @@ API int hipPointerGetAttribute(void* data, int attribute, void* p) {
 }
 // All of them; memory that is not known is the host's.
 API int hipPointerGetAttributes(void* attributes, const void* p) {
+  CALLED;
   struct {
     int type, device;
     const void *device_pointer, *host_pointer;
@@ -298,36 +307,43 @@ API int hipPointerGetAttributes(void* attributes, const void* p) {
 
 // ---- streams and events
 
-API int hipStreamCreateWithFlags(void** stream, u32) { return handles().make(stream); }
-API int hipStreamDestroy(void* stream) { return handles().drop(stream); }
-API int hipStreamSynchronize(void* stream) { return handles().check(stream); }
-API int hipStreamWaitEvent(void* stream, void* event, u32) { return handles().wait(stream, event); }
-API int hipStreamCreate(void** stream) { return handles().make(stream); }
-API int hipStreamCreateWithPriority(void** stream, u32, int) { return handles().make(stream); }
+API int hipStreamCreateWithFlags(void** stream, u32) { CALLED; return handles().make(stream); }
+API int hipStreamDestroy(void* stream) { CALLED; return handles().drop(stream); }
+API int hipStreamSynchronize(void* stream) { CALLED; return handles().check(stream); }
+API int hipStreamWaitEvent(void* stream, void* event, u32) { CALLED; return handles().wait(stream, event); }
+API int hipStreamCreate(void** stream) { CALLED; return handles().make(stream); }
+API int hipStreamCreateWithPriority(void** stream, u32, int priority) {
+  CALLED;
+  return handles().make(stream, std::max(kGreatestPriority, std::min(kLeastPriority, priority)));
+}
+API int hipStreamGetPriority(void* stream, int* priority) { CALLED; return handles().priority(stream, priority); }
 API int hipDeviceGetStreamPriorityRange(int* least, int* greatest) {
-  if (least != nullptr) *least = 0;
-  if (greatest != nullptr) *greatest = 0;
+  CALLED;
+  if (least != nullptr) *least = kLeastPriority;
+  if (greatest != nullptr) *greatest = kGreatestPriority;
   return kSuccess;
 }
-API int hipStreamQuery(void* stream) { return handles().check(stream); }
+API int hipStreamQuery(void* stream) { CALLED; return handles().check(stream); }
 API int hipLaunchHostFunc(void* stream, void (*function)(void*), void* data) {
-  return enqueue(stream, [=] {
+  CALLED;
+  return enqueue(stream, kHostNode, [=] {
     function(data);
     return kSuccess;
   });
 }
-API int hipEventCreate(void** event) { return handles().make(event); }
-API int hipEventCreateWithFlags(void** event, u32) { return handles().make(event); }
-API int hipEventDestroy(void* event) { return handles().drop(event); }
-API int hipEventElapsedTime(float* ms, void* from, void* to) { return handles().elapsed(ms, from, to); }
-API int hipEventQuery(void* event) { return handles().check(event); }
-API int hipEventRecord(void* event, void* stream) { return handles().record(event, stream); }
-API int hipEventSynchronize(void* event) { return handles().check(event); }
+API int hipEventCreate(void** event) { CALLED; return handles().make(event); }
+API int hipEventCreateWithFlags(void** event, u32) { CALLED; return handles().make(event); }
+API int hipEventDestroy(void* event) { CALLED; return handles().drop(event); }
+API int hipEventElapsedTime(float* ms, void* from, void* to) { CALLED; return handles().elapsed(ms, from, to); }
+API int hipEventQuery(void* event) { CALLED; return handles().check(event); }
+API int hipEventRecord(void* event, void* stream) { CALLED; return handles().record(event, stream); }
+API int hipEventSynchronize(void* event) { CALLED; return handles().check(event); }
 
 // ---- errors
 
-API int hipGetLastError() { return take_last_status(); }
+API int hipGetLastError() { CALLED; return take_last_status(); }
 API const char* hipGetErrorName(int status) {
+  CALLED;
   switch (status) {
     case kSuccess: return "hipSuccess";
     case kInvalidValue: return "hipErrorInvalidValue";
@@ -341,18 +357,24 @@ API const char* hipGetErrorName(int status) {
     case kLaunchFailure: return "hipErrorLaunchFailure";
     case kIllegalState: return "hipErrorIllegalState";
     case kCooperativeTooLarge: return "hipErrorCooperativeLaunchTooLarge";
+    case kInvalidConfiguration: return "hipErrorInvalidConfiguration";
+    case kInvalidFunction: return "hipErrorInvalidDeviceFunction";
+    case kCaptureUnjoined: return "hipErrorStreamCaptureUnjoined";
+    case kGraphUpdateFailure: return "hipErrorGraphExecUpdateFailure";
     case kCaptureUnsupported: return "hipErrorStreamCaptureUnsupported";
     case kNotSupported: return "hipErrorNotSupported";
     default: return "hipErrorUnknown";
   }
 }
 API const char* hipGetErrorString(int) {
+  CALLED;
   return last_message().empty() ? "the emulator does not support the call" : last_message().c_str();
 }
 
 // ---- modules and launches
 
 API int hipModuleLoadDataEx(Module** module, const void* image, u32, void*, void**) {
+  CALLED;
   try {
     *module = System::get().load(image);
     return kSuccess;
@@ -360,18 +382,21 @@ API int hipModuleLoadDataEx(Module** module, const void* image, u32, void*, void
     return fail(kNoBinaryForGpu, e.what());
   }
 }
-API int hipModuleLoadData(Module** module, const void* image) { return hipModuleLoadDataEx(module, image, 0, nullptr, nullptr); }
+API int hipModuleLoadData(Module** module, const void* image) { CALLED; return hipModuleLoadDataEx(module, image, 0, nullptr, nullptr); }
 API int hipModuleUnload(Module* module) {
+  CALLED;
   System::get().unload(module);
   return kSuccess;
 }
 API int hipModuleGetFunction(const Function** function, Module* module, const char* name) {
+  CALLED;
   auto it = module->functions.find(name);
   if (it == module->functions.end()) return kNotFound;
   *function = &it->second;
   return kSuccess;
 }
 API int hipModuleGetGlobal(void** p, std::size_t* size, Module* module, const char* name) {
+  CALLED;
   const CodeObject& object = module->program->object;
   for (const Variable& v : object.variables) {
     if (v.name != name) continue;
@@ -382,6 +407,7 @@ API int hipModuleGetGlobal(void** p, std::size_t* size, Module* module, const ch
   return kNotFound;
 }
 API int hipFuncGetAttribute(int* value, int attribute, const Function* f) {
+  CALLED;
   enum { kMostThreadsOfBlock = 0, kSharedSize = 1, kLocalSize = 3, kRegistersUsed = 4 };
   const KernelInfo& k = *f->info;
   switch (attribute) {
@@ -393,8 +419,9 @@ API int hipFuncGetAttribute(int* value, int attribute, const Function* f) {
   }
   return kSuccess;
 }
-API int hipFuncSetAttribute(const void*, int, int) { return kSuccess; }
+API int hipFuncSetAttribute(const void*, int, int) { CALLED; return kSuccess; }
 API int hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const Function* f, int threads, std::size_t) {
+  CALLED;
   const u64 resident = most_groups(*f->info, Grid{static_cast<u32>(std::max(threads, 1)), 1, 1});
   *blocks = static_cast<int>(std::max<u64>(1, resident / static_cast<u64>(units_of(f->module->device->arch()))));
   return kSuccess;
@@ -402,36 +429,8 @@ API int hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const Fu
 
 namespace {
 
-// The segment of arguments of a launch: of pointers to each, or of `extra`, which holds it whole.
-std::vector<mgx::u8> segment_of(const KernelInfo& k, void** arguments, void** extra) {
-  std::vector<mgx::u8> segment(std::max<std::size_t>(k.kernarg_size, 8));
-  if (arguments != nullptr) {
-    for (std::size_t n = 0; n < k.arguments.size(); ++n) {
-      std::memcpy(segment.data() + k.arguments[n].offset, arguments[n], k.arguments[n].size);
-    }
-    return segment;
-  }
-  // 1 pointer, 2 size, 3 end
-  const void* from = nullptr;
-  std::size_t size = 0;
-  for (void** e = extra; e != nullptr && *e != reinterpret_cast<void*>(3); e += 2) {
-    if (*e == reinterpret_cast<void*>(1)) from = e[1];
-    if (*e == reinterpret_cast<void*>(2)) size = *static_cast<std::size_t*>(e[1]);
-  }
-  if (from != nullptr) std::memcpy(segment.data(), from, std::min(size, segment.size()));
-  return segment;
-}
-
 Status launch(const Function* f, Grid groups, Grid threads, u32 lds, void* stream, void** arguments, void** extra) {
-  return enqueue(stream, [f, groups, threads, lds, segment = segment_of(*f->info, arguments, extra)] {
-    try {
-      Device& device = *f->module->device;
-      System::get().add(device.launch(*f, groups, threads, lds, nullptr, segment.data(), segment.size()));
-      return kSuccess;
-    } catch (const std::exception& e) {
-      return fail(kLaunchFailure, e.what());
-    }
-  });
+  return enqueue(stream, kKernelNode, kernel_work(f, groups, threads, lds, arguments, extra));
 }
 
 // All workgroups of a cooperative launch are there at once, as they may wait for each other.
@@ -462,13 +461,16 @@ struct LaunchConfig {
 
 API int hipModuleLaunchKernel(const Function* f, u32 gx, u32 gy, u32 gz, u32 bx, u32 by, u32 bz, u32 lds, void* stream,
                               void** arguments, void** extra) {
+  CALLED;
   return launch(f, Grid{gx, gy, gz}, Grid{bx, by, bz}, lds, stream, arguments, extra);
 }
 API int hipModuleLaunchCooperativeKernel(const Function* f, u32 gx, u32 gy, u32 gz, u32 bx, u32 by, u32 bz, u32 lds,
                                          void* stream, void** arguments) {
+  CALLED;
   return launch_together(f, Grid{gx, gy, gz}, Grid{bx, by, bz}, lds, stream, arguments, nullptr);
 }
 API int hipDrvLaunchKernelEx(const LaunchConfig* config, const Function* f, void** arguments, void** extra) {
+  CALLED;
   bool together = false;
   for (u32 n = 0; n < config->count; ++n) {
     const LaunchAttribute& a = config->attributes[n];
@@ -479,12 +481,13 @@ API int hipDrvLaunchKernelEx(const LaunchConfig* config, const Function* f, void
   }
   return (together ? launch_together : launch)(f, config->groups, config->threads, config->lds, config->stream, arguments, extra);
 }
-API int hipLaunchKernel(const void*, Dim3, Dim3, void**, std::size_t, void*) { return kNotSupported; }
+API int hipLaunchKernel(const void*, Grid, Grid, void**, std::size_t, void*) { CALLED; return kNotSupported; }
 
 // ---- functions by name
 
 // Errors: this library has no such function.
 API int hipGetProcAddress(const char* name, void** function, int, u64, int* found) {
+  CALLED;
   static const int here = 0;
   Dl_info info;
   void* library = dladdr(&here, &info) != 0 ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
@@ -492,4 +495,13 @@ API int hipGetProcAddress(const char* name, void** function, int, u64, int* foun
   if (library != nullptr) dlclose(library);
   if (found != nullptr) *found = *function == nullptr;
   return *function != nullptr ? kSuccess : kInvalidValue;
+}
+
+// ---- of the emulator itself
+
+// How often a function was called; "": all together.
+API u64 mgxCalls(const char* name) {
+  u64 sum = 0;
+  for (const auto& [called, count] : call_counts()) sum += *name == 0 || called == name ? count : 0;
+  return sum;
 }

@@ -2,6 +2,7 @@
 #include "hip/settings.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <sched.h>
 #include <unistd.h>
@@ -61,6 +62,14 @@ Settings Settings::from_environment() {
   s.statistics = variable("MGX_EMULATE_STATS");
   s.checks = Checks::parse(variable("MGX_EMULATE_CHECK"));
   s.log = !variable("MGX_EMULATE_LOG").empty();
+  const std::string version = variable("MGX_EMULATE_HIP");
+  int major = 0, minor = 0, patch = 0;
+  if (!version.empty()) {
+    if (std::sscanf(version.c_str(), "%2d.%2d.%5d", &major, &minor, &patch) < 2 || major < 0 || minor < 0 || patch < 0) {
+      throw Error("MGX_EMULATE_HIP: expected a version such as 6.4, got '" + version + "'");
+    }
+    s.version = major * 10000000 + minor * 100000 + patch;
+  }
   const u64 limit = number("MGX_EMULATE_LIMIT", ~u64{0});
   if (limit != 0) s.limit = limit;
   return s;

@@ -14,6 +14,7 @@ struct Settings {
   int threads = 1;         // MGX_EMULATE_THREADS, else the processors
   std::string statistics;  // MGX_EMULATE_STATS: a file for launches and counts, as JSON
   Checks checks;           // MGX_EMULATE_CHECK
+  int version = 60000000;  // MGX_EMULATE_HIP: HIP's version as it says it, from "7.1" or "6.4.2"
   bool log = false;        // MGX_EMULATE_LOG: launches on stderr
   u64 limit = kMostInstructions;  // MGX_EMULATE_LIMIT: instructions of a wave
 

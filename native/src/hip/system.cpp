@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "hip/calls.h"
 #include "isa/print.h"
 
 namespace mgx {
@@ -164,7 +165,13 @@ void System::write_statistics() {
       comma = ",";
     }
   }
-  std::fprintf(out, "]}\n");
+  std::fprintf(out, "],\n\"calls\": {");
+  comma = "";
+  for (const auto& [name, count] : call_counts()) {
+    std::fprintf(out, "%s\n  %s: %llu", comma, quoted(name).c_str(), wide(count));
+    comma = ",";
+  }
+  std::fprintf(out, "}}\n");
   if (std::fclose(out) == 0) std::rename(temporary.c_str(), settings_.statistics.c_str());
 }
 
