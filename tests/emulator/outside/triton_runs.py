@@ -17,7 +17,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tests.emulator.outside import triton_more
+from tests.emulator.outside import triton_more, triton_newer
 from tests.emulator.outside.code_objects import Hip, HipError
 from tests.emulator.outside.triton_base import ARCHS, BF16, F16, F32, I32, NAMES, RNG, Run, floats
 
@@ -321,7 +321,8 @@ def casts() -> Iterator[Run]:
 
 
 def every_run() -> Iterator[Run]:
-    families = (simple, rows, atomics, casts, products, attentions, scaled, triton_more.every_run)
+    own = (simple, rows, atomics, casts, products, attentions, scaled)
+    families = (*own, triton_more.every_run, triton_newer.every_run)
     for family in families:
         yield from family()
 
@@ -333,9 +334,14 @@ def compile_for(run: Run, arch: str) -> Any:
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    from tests.emulator.outside import triton_kernels, triton_more_kernels
+    from tests.emulator.outside import (
+        triton_kernels,
+        triton_more_kernels,
+        triton_newer_kernels,
+    )
 
-    kernel = getattr(triton_kernels, run.kernel, None) or getattr(triton_more_kernels, run.kernel)
+    places = (triton_kernels, triton_more_kernels, triton_newer_kernels)
+    kernel = next(k for p in places if (k := getattr(p, run.kernel, None)) is not None)
     signature, constants = {}, {}
     for name, value in run.arguments.items():
         if isinstance(value, np.ndarray):
@@ -388,12 +394,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--arch", nargs="*", default=list(ARCHS))
     parser.add_argument("-k", default="", help="runs whose name has this text")
+    parser.add_argument("--newer", action="store_true", help="the third part's kernels alone")
     given = parser.parse_args()
     hip = Hip()
     bad = 0
     for arch in given.arch:
         counts = {"right": 0, "wrong": 0, "refused": 0}
-        for run in every_run():
+        for run in triton_newer.every_run() if given.newer else every_run():
             if arch not in run.archs or given.k not in str(run):
                 continue
             verdict, text = "right", ""
