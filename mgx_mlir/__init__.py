@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 _EXPORTS = {
     "mgx_mlir.compiler.bundle": ("load_bundle",),
     "mgx_mlir.compiler.compile": ("CompiledProgram", "compile", "read_model"),
+    "mgx_mlir.compiler.parallel": ("ParallelProgram", "data_parallel"),
     "mgx_mlir.api.shape": ("shape", "dynamic_dimension"),
     "mgx_mlir.api.argument": ("argument",),
     "mgx_mlir.api.op": ("op",),
@@ -48,6 +49,7 @@ _MODULES = ("torch",)  # that need a package which not everybody has
 __all__ = [
     "CompiledProgram",
     "MgxError",
+    "ParallelProgram",
     "__version__",
     "allocate_gpu",
     "argument",
@@ -56,6 +58,7 @@ __all__ = [
     "compile",
     "context",
     "create_argument",
+    "data_parallel",
     "dynamic_dimension",
     "fill_argument",
     "from_gpu",
@@ -116,6 +119,7 @@ if TYPE_CHECKING:
     from mgx_mlir.api.target import get_target, target
     from mgx_mlir.compiler.bundle import load_bundle
     from mgx_mlir.compiler.compile import CompiledProgram, compile, read_model
+    from mgx_mlir.compiler.parallel import ParallelProgram, data_parallel
     from mgx_mlir.core.errors import MgxError
 
 

@@ -17,7 +17,7 @@ from mgx_mlir.programs.layout import Shape
 from mgx_mlir.runtime import hip
 from mgx_mlir.runtime.device import Device, is_open, open_device
 from mgx_mlir.runtime.device_memory import ROCM, DeviceTensor, from_dlpack
-from mgx_mlir.runtime.hip_streams import Event, Stream
+from mgx_mlir.runtime.hip_streams import Event, Stream, priorities
 from mgx_mlir.targets import emulator
 
 
@@ -132,9 +132,16 @@ class context:
         """Wait until all that was asked of a stream (an address of an ihipStream_t) is done."""
         hip.stream_synchronize(self.device, stream)
 
-    def create_stream(self) -> Stream:
-        """Create a stream; `program.run_async(params, stream.address)` runs on it in order."""
-        return Stream(self.device)
+    def create_stream(self, priority: int | None = None) -> Stream:
+        """Create a stream; `program.run_async(params, stream.address)` runs on it in order.
+
+        `priority`: within `stream_priorities`, a lower number comes first.
+        """
+        return Stream(self.device, priority)
+
+    def stream_priorities(self) -> tuple[int, int]:
+        """Return the least and the greatest priority of a stream: of these, the lower number."""
+        return priorities(self.device)
 
     def create_event(self) -> Event:
         """Create an event, to be recorded in a stream."""

@@ -39,6 +39,8 @@ def compile(
     tuning_inputs: Inputs | None = None,
     emulate: bool = False,
     device_id: int = 0,
+    hip_graph: bool = False,
+    stream_priority: int | None = None,
     **onnx_options: Any,
 ) -> CompiledProgram:
     """Compile a model for a target.
@@ -50,7 +52,9 @@ def compile(
     gfx or product name for gpu, a processor name for cpu; of several ("gfx942,gfx1100", or a list)
     the one that fits the device is run. `threads` counts CPU threads of a run (None: all, or one
     for a small program).
-    `device_id` is which of several GPUs it runs on. `onnx_options` are those of parse_onnx, or the
+    `device_id` is which of several GPUs it runs on. `hip_graph` makes each run of a gpu program of
+    fixed sizes one launch of a HIP graph, recorded at the first run, on a stream of
+    `stream_priority`. `onnx_options` are those of parse_onnx, or the
     fields of TfOptions. `remove_qdq_pairs` leaves out the rounding of a value that is quantised and
     dequantised again, where no product takes it in 8 bits, as MIGraphX does. `ref_double` makes
     `ref` compute in f64. `exhaustive_tune` compiles in several ways, times them on
@@ -69,6 +73,11 @@ def compile(
         tuning_inputs=tuning_inputs, remove_qdq_pairs=remove_qdq_pairs,
     )  # fmt: skip
     made = _compile(model, settings, arch, device_id=device_id, ref_double=ref_double)
+    if (hip_graph or stream_priority is not None) and name != "gpu":
+        raise UsageError(f"only gpu programs are HIP graphs, the target is {name}")
+    if stream_priority is not None and not hip_graph:
+        raise UsageError("stream_priority is for hip_graph=True: the runtime's stream has none")
+    made.hip_graph, made.stream_priority = hip_graph, stream_priority
     is_onnx = isinstance(model, bytes) or str(model).endswith(".onnx")
     if is_onnx and made.signature.shares_names():
 

@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -78,10 +79,14 @@ class CompiledProgram:
     `signature` names inputs and outputs; `kernels` are what the fusion made; `stats` holds the
     seconds of each stage and the peak memory; `executable` is what the backend made. `program` is
     the program after the passes. Runs may come from many threads. `device_id` is which of several
-    GPUs it is loaded on.
+    GPUs it is loaded on. `hip_graph`: calls are one launch of a HIP graph, on a stream of
+    `stream_priority`. `can_mark`: `runtime.graphs.mark` works on the module that is loaded.
     """
 
     device_id = 0
+    hip_graph = False
+    stream_priority: int | None = None
+    can_mark = False
     threads: int | None = None  # of a run on a CPU, None: by the program's size
 
     def __init__(
@@ -350,7 +355,11 @@ class IreeProgram(CompiledProgram):
                 gpu = self.target == "gpu"
                 library = self._library() if gpu else None
                 chosen = self._of_device(library) if gpu else self
-                self._loaded = LoadedModule(
+                make: Any = LoadedModule
+                own: dict[str, Any] = {"library": library}
+                if gpu and (self.hip_graph or self.can_mark):
+                    make, own = self._recording(library), {}
+                self._loaded = make(
                     chosen.executable.vmfb,
                     chosen.params,
                     inputs=list(chosen.signature.inputs),
@@ -360,10 +369,10 @@ class IreeProgram(CompiledProgram):
                     variants=chosen.signature.variants,
                     in_place=chosen.signature.in_place,
                     device_id=self.device_id,
-                    library=library,
                     input_alignment=chosen.executable.input_alignment,
                     # what loading computes, each context would hold
                     lanes=1 if chosen.executable.launches("initializer") else None,
+                    **own,
                 )
                 if self._loaded.device.kind == "local-task":
                     kept_blocks.keep(chosen.executable.plan.get("transient", 0))
@@ -387,6 +396,19 @@ class IreeProgram(CompiledProgram):
     def _library(self) -> str | None:
         """Return the HIP library to run on; None: the machine's own."""
         return str(emulator.activate()) if self.placement.emulate else None
+
+    def _recording(self, library: str | None) -> Any:
+        """Return what loads a module behind a recorder: as a graph, or with markers."""
+        # start-up: few programs need them
+        from mgx_mlir.runtime.graphs import GraphModule, markable
+        from mgx_mlir.runtime.hip import library_file
+        from mgx_mlir.targets import hip_recorder
+
+        home = open_device("hip", index=self.device_id, library=library)
+        recorder = str(hip_recorder.build(library_file(home)))
+        if self.hip_graph:
+            return partial(GraphModule, home, recorder, self.stream_priority)
+        return partial(markable, recorder)
 
     def _of_device(self, library: str | None) -> IreeProgram:
         """Return the program whose code is for the device."""

@@ -6,7 +6,6 @@ is a line of JSON as soon as it is known, so that the last line names what came 
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import statistics
@@ -21,7 +20,7 @@ import numpy as np
 
 import mgx_mlir
 from mgx_mlir.core.errors import MgxError
-from mgx_mlir.debug.gpu_system import BAD, OK, SKIPPED, WARNED, Check
+from mgx_mlir.debug.gpu_system import BAD, OK, SKIPPED, Check
 from mgx_mlir.runtime import hip
 from mgx_mlir.runtime.device import Device, open_device
 from mgx_mlir.runtime.device_memory import DeviceTensor
@@ -116,17 +115,10 @@ def _checks(device_id: int, emulate: bool) -> Iterator[Check]:
 
 def _versions(device: Device) -> Check:
     with hip.current(device) as library:
-        found = []
-        for call in ("hipRuntimeGetVersion", "hipDriverGetVersion"):
-            number = ctypes.c_int(0)
-            known = getattr(library, call, None)
-            if known is not None and known(ctypes.byref(number)) == 0:
-                # major * 10,000,000 + minor * 100,000 + patch
-                n = number.value
-                found.append(f"{n // 10_000_000}.{n // 100_000 % 100}.{n % 100_000}")
+        calls = ("hipRuntimeGetVersion", "hipDriverGetVersion")
+        known = [v for v in (hip.version(library, c) for c in calls) if v is not None]
+        found = [".".join(map(str, v)) for v in known]
     text = f"runtime {found[0]}, driver {found[-1]}" if found else "it does not say its version"
-    if found and int(found[0].partition(".")[0]) < 6:
-        return Check("HIP", WARNED, text, ("the runtime is made for HIP 6 and newer",))
     return Check("HIP", OK, text)
 
 

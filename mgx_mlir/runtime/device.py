@@ -120,13 +120,15 @@ def choose(kind: str | None, threads: int | None) -> tuple[str, int]:
 
 
 def open_device(
-    kind: str | None = None, threads: int | None = None, index: int = 0, library: str | None = None
-) -> Device:
+    kind: str | None = None, threads: int | None = None, index: int = 0, library: str | None = None,
+    *, records: bool = False,
+) -> Device:  # fmt: skip
     """Return a device, opened once; `index` selects one of several hip devices.
 
     `library`: the folder or file of a HIP library, in place of what the environment names or the
-    system has; a process may use several. Errors: TargetError where there is no such device;
-    UsageError.
+    system has; a process may use several. records: it is a recorder (runtime/graphs.py), and
+    memory that a call gives back goes to it, not to a list of the driver's. Errors: TargetError
+    where there is no such device; UsageError.
     """
     kind, count = choose(kind, threads)
     if kind == "hip":
@@ -140,7 +142,7 @@ def open_device(
             found = None
         if found is None:
             vm_instance()
-            found = _devices[key] = _create(*key)
+            found = _devices[key] = _create(*key, records)
         return found
 
 
@@ -171,7 +173,7 @@ def is_open(kind: str, library: str = "") -> bool:
         return any((k, at) == (kind, library) for k, _, _, at in _devices)
 
 
-def _create(kind: str, threads: int, index: int, library: str) -> Device:
+def _create(kind: str, threads: int, index: int, library: str, records: bool) -> Device:
     import iree.runtime as rt  # the runtime takes long to load, and only calls need it
 
     if kind == "local-task":
@@ -180,10 +182,14 @@ def _create(kind: str, threads: int, index: int, library: str) -> Device:
         )
     try:
         if kind == "hip":
-            driver = _immortal(_hip_driver(library))
+            driver = _immortal(_hip_driver(library, records))
             rows = driver.query_available_devices()
             if not 0 <= index < len(rows):
                 raise TargetError(_no_device(index, len(rows)))
+            # it needs devices of its own
+            from mgx_mlir.runtime.hip import check_version
+
+            check_version(library)
             hal = driver.create_device(rows[index]["device_id"])
         else:
             driver = _immortal(_create_driver(kind))
@@ -203,14 +209,20 @@ def _create_driver(kind: str) -> Any:
     return _binding.create_hal_driver(kind)  # pyright: ignore[reportAttributeAccessIssue]  (no stub)
 
 
-def _hip_driver(library: str) -> Any:
+def _hip_driver(library: str, records: bool) -> Any:
     """Create a hip driver over a HIP library. Only the environment variable can name it."""
     before = os.environ.get(HIP_VARIABLE)
     if library:
         os.environ[HIP_VARIABLE] = library
+    if records:
+        import iree.runtime as rt  # the runtime takes long to load, and only calls need it
+
+        rt.flags.parse_flags("--hip_async_caching=false")  # read when the driver is made
     try:
         return _create_driver("hip")
     finally:
+        if records:
+            rt.flags.parse_flags("--hip_async_caching=true")
         if library and before is None:
             del os.environ[HIP_VARIABLE]
         elif before is not None:

@@ -19,7 +19,27 @@ _PROPERTIES = ("hipGetDevicePropertiesR0600", "hipGetDeviceProperties")
 _WITHIN = 3  # hipMemcpyDeviceToDevice
 _PROPERTIES_SIZE = 1 << 14  # more than either has
 _GFX = re.compile(rb"gfx[0-9a-f]{3,5}")
+LEAST_VERSION = 6  # whose properties of a device, and layouts of graphs' parameters, are asked for
 _NAMES = ("libamdhip64.so", "libamdhip64.so.6", "libamdhip64.so.7", "amdhip64.dll")
+
+
+def version(library: Any, which: str = "hipRuntimeGetVersion") -> tuple[int, int, int] | None:
+    """Return HIP's version, None where a library does not say it."""
+    number, known = ctypes.c_int(0), getattr(library, which, None)
+    if known is None or known(ctypes.byref(number)):
+        return None
+    # major * 10,000,000 + minor * 100,000 + patch
+    return number.value // 10_000_000, number.value // 100_000 % 100, number.value % 100_000
+
+
+def check_version(place: str) -> None:
+    """Raise TargetError for a HIP that the runtime is not made for, or that cannot be loaded."""
+    found = version(_loaded(place))
+    if found is not None and found[0] < LEAST_VERSION:
+        raise TargetError(
+            f"HIP {'.'.join(map(str, found))} is too old: HIP {LEAST_VERSION} or newer is needed",
+            notes=[f"of {place}" if place else "of the system's libamdhip64", "ROCm 6 has HIP 6"],
+        )
 
 
 def device_synchronize(device: Device) -> None:
@@ -74,6 +94,26 @@ def _arch(library: ctypes.CDLL, index: int) -> str:
             if match:
                 return match[0].decode()
     return ""
+
+
+class _Found(ctypes.Structure):
+    """Dl_info (dlfcn.h)."""
+
+    _fields_ = (
+        ("file", ctypes.c_char_p),
+        ("base", ctypes.c_void_p),
+        ("name", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+    )
+
+
+def library_file(device: Device) -> Path:
+    """Return the file of a device's HIP library. Errors: TargetError."""
+    known = ctypes.cast(_loaded(device.library).hipInit, ctypes.c_void_p)
+    found = _Found()
+    if not ctypes.CDLL(None).dladdr(known, ctypes.byref(found)) or not found.file:
+        raise TargetError("the file of the HIP library is not known")
+    return Path(found.file.decode()).resolve()
 
 
 def print_devices() -> None:

@@ -12,6 +12,17 @@ from mgx_mlir.runtime.hip import check, current
 _NON_BLOCKING = 1  # hipStreamNonBlocking: does not wait for the device's default stream
 
 
+def priorities(device: Device) -> tuple[int, int]:
+    """Return a device's least and greatest priority of a stream: of these, the lower number."""
+    least, greatest = ctypes.c_int(), ctypes.c_int()
+    with current(device) as library:
+        status = library.hipDeviceGetStreamPriorityRange(
+            ctypes.byref(least), ctypes.byref(greatest)
+        )
+        check(library, "hipDeviceGetStreamPriorityRange", status)
+    return least.value, greatest.value
+
+
 class _Held:
     """A HIP object, destroyed with its last reference."""
 
@@ -35,12 +46,31 @@ class _Held:
 
 
 class Stream(_Held):
-    """A stream of a device. `address` is what run_async takes. Errors of its calls: RunError."""
+    """A stream of a device. `address` is what run_async takes. Errors of its calls: RunError.
+
+    `priority`: within `priorities`, a lower number comes first; None: the middle, as HIP's own.
+    Errors: UsageError for another one.
+    """
 
     _destroy = "hipStreamDestroy"
 
-    def __init__(self, device: Device) -> None:
-        super().__init__(device, "hipStreamCreateWithFlags", _NON_BLOCKING)
+    def __init__(self, device: Device, priority: int | None = None) -> None:
+        if priority is None:
+            super().__init__(device, "hipStreamCreateWithFlags", _NON_BLOCKING)
+            return
+        least, greatest = priorities(device)
+        if not greatest <= priority <= least:
+            raise UsageError(
+                f"expected a priority from {greatest}, the first, to {least}, got {priority}"
+            )
+        super().__init__(device, "hipStreamCreateWithPriority", _NON_BLOCKING, priority)
+
+    @property
+    def priority(self) -> int:
+        """The priority that HIP gave it."""
+        found = ctypes.c_int()
+        self._call("hipStreamGetPriority", self._handle, ctypes.byref(found))
+        return found.value
 
     @property
     def address(self) -> int:

@@ -58,7 +58,8 @@ class LoadedModule:
     sizes. in_place: (input, output) of results that `run_in_place` lets stand in inputs' memory.
     input_alignment: of the address of an input that is read in place; others are copied.
 
-    lanes: how many calls run side by side on a CPU, None: one for each processor.
+    lanes: how many calls run side by side on a CPU, None: one for each processor. records: see
+    `open_device`.
 
     `run` may be called from many threads; calls on a GPU take turns.
     Errors: FileError for a damaged module or missing parameter, TargetError for a module of
@@ -84,11 +85,12 @@ class LoadedModule:
         library: str | None = None,
         input_alignment: int = ALIGNMENT,
         lanes: int | None = None,
+        records: bool = False,
     ) -> None:
         import iree.runtime as rt  # the runtime takes long to load, and only calls need it
 
         self._rt = rt
-        self.device: Device = open_device(device, threads, device_id, library)
+        self.device: Device = open_device(device, threads, device_id, library, records=records)
         self._hal = self.device.hal
         self._is_local = self.device.is_local
         self.may_be_lost = self.device.kind != "local-sync"

@@ -58,14 +58,14 @@ def build(library: str) -> Path:
     folder = cache_root() / "emulator" / _key(place, compiler)
     try:
         make_private(folder)
-        if _is_built(folder / library):
+        if is_built(folder / library):
             return folder
         fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             locks.acquire(fd, _WAIT, lambda holder: _say(
                 f"Waiting for {locks.holder_text(holder)}, which builds the emulator ..."
             ))  # fmt: skip
-            if not _is_built(folder / library):
+            if not is_built(folder / library):
                 _build(place, compiler, folder, library)
         finally:
             os.close(fd)
@@ -91,16 +91,21 @@ def _checked() -> tuple[Path, list[str]]:
     place = sources()
     if place is None:
         raise TargetError("the emulator is not built, and its sources are not installed")
-    stated = shlex.split(os.environ.get("CXX", ""))
-    names = [stated] if stated else [[name] for name in _COMPILERS]
-    found = next((c for c in names if shutil.which(c[0])), None)
-    if found is None:
-        missing = f"'{stated[0]}', which CXX names," if stated else "a C++17 compiler"
+    found = compiler()
+    if shutil.which(found[0]) is None:
+        stated = os.environ.get("CXX", "").strip()
+        missing = f"'{found[0]}', which CXX names," if stated else "a C++17 compiler"
         raise TargetError(
             f"the emulator is not built, and {missing} is not found",
             notes=["install the package g++ (dnf: gcc-c++): it is built at the next run, once"],
         )
     return place, found
+
+
+def compiler() -> list[str]:
+    """Return the command of the C++ compiler: CXX, else the first that is there, or would be."""
+    stated = shlex.split(os.environ.get("CXX", ""))
+    return stated or [next((n for n in _COMPILERS if shutil.which(n)), _COMPILERS[0])]
 
 
 def _files(place: Path) -> list[Path]:
@@ -121,7 +126,7 @@ def _key(place: Path, compiler: list[str]) -> str:
     return found.hexdigest()[:32]
 
 
-def _is_built(path: Path) -> bool:
+def is_built(path: Path) -> bool:
     """Return whether a library is there that this user or root alone can have written."""
     try:
         os.close(open_own(path))

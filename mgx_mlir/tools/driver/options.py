@@ -117,6 +117,10 @@ TARGET = (
         parse=choice("on", "off"), group="Target",
     ),
     Option(("--emulate",), "run gpu programs on the emulator of AMD GPUs", group="Target"),
+    Option(
+        ("--hip-graph",), "make each call of a gpu program of fixed sizes one launch of a HIP "
+        "graph", group="Target",
+    ),
     Option(("--no-cache",), "neither look up nor keep compiled code", group="Target"),
     Option(
         ("--timeout",), "give up compiling after so many seconds; without it the backend has 600 "

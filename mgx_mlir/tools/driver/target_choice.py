@@ -26,6 +26,7 @@ _TARGETS = {
     ),
     "--enable-offload-copy": ("gpu",),
     "--emulate": ("gpu",),
+    "--hip-graph": ("gpu",),
 }  # fmt: skip
 
 
@@ -43,6 +44,7 @@ class TargetChoice:
     timeout: float | None
     tune: bool
     emulate: bool = False
+    hip_graph: bool = False
     assumed: bool = False  # no option, device or code at hand states the architecture
 
     @property
@@ -62,6 +64,7 @@ class TargetChoice:
             "timeout": self.timeout,
             "exhaustive_tune": self.tune,
             "emulate": self.emulate,
+            "hip_graph": self.hip_graph,
         }
 
     def named(self, *, by_default: bool) -> str:
@@ -74,6 +77,8 @@ class TargetChoice:
             parts.append("1 thread" if count == 1 else f"{count} threads")
         if self.emulate:
             parts.append("emulated")
+        if self.hip_graph:
+            parts.append("one HIP graph a call")
         if by_default:
             found = "a HIP device is present" if self.target == "gpu" else "no HIP device is found"
             parts.append(f"by default: {found}")
@@ -101,7 +106,7 @@ def choose_target(
     target = flag.removeprefix("--") if flag else held.target if held else default_target()
     if held is not None and target != held.target:
         raise UsageError(f"the compiled model is for {held.target}, the target is {target}")
-    _check_options(args, target, can_emulate=runs or counts)
+    _check_options(args, target, can_emulate=runs or counts, runs=runs)
     choice = _choice_of(args, target)
     if target == "gpu":
         choice = _with_archs(choice, held, model)
@@ -126,7 +131,7 @@ def held_for(held: CompiledProgram | None, choice: TargetChoice) -> CompiledProg
     return found
 
 
-def _check_options(args: Arguments, target: str, *, can_emulate: bool) -> None:
+def _check_options(args: Arguments, target: str, *, can_emulate: bool, runs: bool) -> None:
     """Raise UsageError for an option that is for other targets, or for other commands."""
     for option, targets in _TARGETS.items():
         if option in args and target not in targets:
@@ -134,6 +139,8 @@ def _check_options(args: Arguments, target: str, *, can_emulate: bool) -> None:
             raise UsageError(f"option '{option}' is for {names}, the target is {target}")
     if "--emulate" in args and not can_emulate:
         raise UsageError("option '--emulate' is for commands that run the program")
+    if "--hip-graph" in args and not runs:
+        raise UsageError("option '--hip-graph' is for commands that run the program")
 
 
 def _choice_of(args: Arguments, target: str) -> TargetChoice:
@@ -149,6 +156,7 @@ def _choice_of(args: Arguments, target: str) -> TargetChoice:
         args.get("--timeout"),
         "--exhaustive-tune" in args,
         "--emulate" in args,
+        "--hip-graph" in args,
     )
 
 

@@ -34,7 +34,14 @@ def batches(text: str) -> tuple[int, ...]:
     return tuple(map(int, found))
 
 
-_REFUSED = ("--batch", "--strip-context", "--trust-code", "--emulate", "--enable-offload-copy")
+_REFUSED = (
+    "--batch",
+    "--strip-context",
+    "--trust-code",
+    "--emulate",
+    "--hip-graph",
+    "--enable-offload-copy",
+)
 OPTIONS = (
     *(o for o in (*LOADER, *TARGET, *QUANTIZE) if o.key not in (*_REFUSED, "--ref")),
     Option(

@@ -33,8 +33,8 @@ gives, else on those of --calibrate, else on inputs that are drawn. Exit status 
 reached."""
 _NOT_HERE = ("--enable-offload-copy", "--exhaustive-tune")
 _NEED_REPORT = ("--iterations", "--gpu", "--threads", "--arch", "--disable-fast-math",
-                "--remove-qdq-pairs", "--kernel-boundaries", "--emulate", "--no-cache",
-                "--timeout")  # fmt: skip
+                "--remove-qdq-pairs", "--kernel-boundaries", "--emulate", "--hip-graph",
+                "--no-cache", "--timeout")  # fmt: skip
 _IN_8_BITS = (
     *("--keep", "--max-error", "--kept-type", "--ranges", "--save-ranges", "--save-table"),
     "--computed-operands",

@@ -5,12 +5,15 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from mgx_mlir.compiler.compiled import IreeProgram
 from mgx_mlir.compiler.ref_program import RefProgram
 from mgx_mlir.core.errors import TargetError
 from mgx_mlir.core.ir import ir
+from mgx_mlir.runtime.graphs import mark
 from mgx_mlir.runtime.trace_eval import Stepping
 from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.compile_model import compile_model, emit_compiled
@@ -24,9 +27,9 @@ from mgx_mlir.tools.driver.target_choice import choose_target
 USAGE = "[OPTION...] FILE"
 DESCRIPTION = """
 Run it under rocprof --roctx-trace. The compiled program is printed; after a call without markers
-one is made in a range named 0. For --ref each instruction has a range 'Marker start: NAME'; a
-compiled program launches all its kernels in one call of the runtime, and the profiler names them
-itself. Needs libroctx64.so, which is part of ROCm."""
+one is made in a range named 0. For --ref each instruction has a range 'Marker start: NAME', for
+--gpu each launch one with the kernel's name, while the host hands it over. Needs libroctx64.so,
+which is part of ROCm, and for --gpu a C++ compiler, once."""
 OPTIONS = (*RUNNERS, HELP)
 
 LIBRARY = "libroctx64.so"
@@ -42,6 +45,7 @@ def run(args: Arguments) -> int:
     compiled = compile_model(args, model, choice)
     emit_compiled(args, model, choice, compiled)
     sys.stdout.write("\n")
+    compiled.can_mark = choice.target == "gpu"
     inputs = allocate(args, model, compiled.signature, compiled.program)
     arrays = compiled.signature.check_inputs(inputs)
     with step("Running ..."):
@@ -49,11 +53,14 @@ def run(args: Arguments) -> int:
         started = markers.start("0")
         if isinstance(compiled, RefProgram):
             _instructions(compiled, arrays, markers)
+        elif isinstance(compiled, IreeProgram) and compiled.can_mark:
+            with mark(compiled.load(), *markers.functions):
+                compiled.execute(arrays)
         else:
             compiled.execute(arrays)
         markers.stop(started)
-    if choice.target != "ref":
-        say("One range: the runtime launches all kernels in one call")
+    if choice.target == "cpu":
+        say("One range: the runtime runs all kernels in one call")
     return 0
 
 
@@ -92,6 +99,11 @@ class Markers:
         self._start.restype = ctypes.c_uint64
         self._stop.argtypes = [ctypes.c_uint64]
         self._stop.restype = None
+
+    @property
+    def functions(self) -> tuple[Any, Any]:
+        """The C functions that begin and end a range."""
+        return self._push, self._pop
 
     def push(self, name: str) -> None:
         """Begin a range inside of the one that this thread began last."""

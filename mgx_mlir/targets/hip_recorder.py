@@ -1,0 +1,92 @@
+"""Builds the library that records a call as a HIP graph (native/record): once, into the cache.
+
+It stands between IREE's driver and a HIP library, and is linked with that library's file. A C++17
+compiler is all that it takes; a build is a second.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from mgx_mlir.core.errors import TargetError
+from mgx_mlir.targets import emulator_build, locks
+from mgx_mlir.targets.cache import cache_root
+from mgx_mlir.targets.emulator import LIBRARY
+from mgx_mlir.targets.private import make_private
+
+_FLAGS = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-pthread", "-shared",
+          "-Wl,-Bsymbolic")  # fmt: skip
+_WAIT = 300.0  # seconds that another process may build for
+
+
+def build(hip: Path) -> Path:
+    """Return the folder of the recorder over a HIP library's file; build it where it is missing.
+
+    Errors: TargetError where that cannot be done, with what to install.
+    """
+    source, compiler = _checked()
+    key = hashlib.sha256(source.read_bytes())
+    key.update("\0".join((str(hip), *compiler, *_FLAGS)).encode())
+    folder = cache_root() / "hip-graph" / key.hexdigest()[:32]
+    made = folder / LIBRARY
+    try:
+        make_private(folder)
+        if emulator_build.is_built(made):
+            return folder
+        fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            locks.acquire(fd, _WAIT, lambda holder: None)
+            if not emulator_build.is_built(made):
+                _build(source, compiler, hip, folder)
+        finally:
+            os.close(fd)
+    except locks.Busy as e:
+        raise TargetError(f"the recorder of HIP graphs is not built: {e}") from None
+    except OSError as e:
+        raise TargetError(
+            f"the recorder of HIP graphs cannot be built in {folder}: "
+            f"{(e.strerror or str(e)).lower()}",
+            notes=["MGX_CACHE_DIR names another place"],
+        ) from None
+    return folder
+
+
+def _checked() -> tuple[Path, list[str]]:
+    """Return the source and the compiler. Errors: TargetError that says what is missing."""
+    if sys.platform != "linux":
+        raise TargetError("HIP graphs are recorded on Linux only")
+    place = emulator_build.sources()
+    source = None if place is None else place / "record" / "record.cpp"
+    if source is None or not source.is_file():
+        raise TargetError("the source of the recorder of HIP graphs is not installed")
+    compiler = emulator_build.compiler()
+    if shutil.which(compiler[0]) is None:
+        raise TargetError(
+            "a program as one HIP graph needs a C++17 compiler, once",
+            notes=["install the package g++ (dnf: gcc-c++), or leave hip_graph out"],
+        )
+    return source, compiler
+
+
+def _build(source: Path, compiler: list[str], hip: Path, folder: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="build-", dir=folder) as made:
+        whole = Path(made, LIBRARY)
+        command = [*compiler, *_FLAGS, f'-DMGX_HIP="{hip}"', str(source), "-o", str(whole),
+                   "-Wl,--no-as-needed", str(hip), f"-Wl,-rpath,{hip.parent}", "-ldl"]  # fmt: skip
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", check=False, timeout=300,
+            stdin=subprocess.DEVNULL, env={**os.environ, "TMPDIR": made, "LC_ALL": "C"},
+        )  # fmt: skip
+        if done.returncode:
+            raise TargetError(
+                f"the recorder of HIP graphs cannot be built: {compiler[0]} failed",
+                notes=done.stderr.strip().splitlines()[:10] or ["it said nothing"],
+            )
+        whole.chmod(0o700)
+        os.replace(whole, folder / LIBRARY)
