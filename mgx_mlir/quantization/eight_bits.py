@@ -10,8 +10,8 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import OPS, attributes_of, mnemonic
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.passes.analysis.repeated import repeated
 from mgx_mlir.programs.build import Builder
 from mgx_mlir.quantization.calibrate import Calibration
 from mgx_mlir.quantization.ranges import Range
@@ -254,13 +254,9 @@ class Quantiser:
         made = b.op("dequantizelinear", literal, scale)
         if wide is not t.dtype:
             made = b.op("convert", made, target_type=t.dtype)
-        source = value.owner.operation
-        chain: list[ir.Operation] = []
-        while mnemonic(source) == "multibroadcast":
-            chain.append(source)
-            source = source.operands[0].owner.operation
-        for op in reversed(chain):
-            made = OPS["multibroadcast"]([made], **attributes_of(op)).operation.results[0]
+        found = repeated(value)
+        assert found is not None  # the site has weights
+        made = found.of(made)
         return made, restored(codes, p) - weights
 
     def _corrected(self, site: Site, change: np.ndarray) -> ir.Value:

@@ -11,8 +11,8 @@ from mgx_mlir.core import literals
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.dialects.migraphx.broadcasts import Multibroadcast
 from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
+from mgx_mlir.passes.analysis.repeated import repeated
 from mgx_mlir.passes.analysis.retype import named_ops
 from mgx_mlir.programs.program_ir import ProgramIR, entry_block
 
@@ -141,19 +141,11 @@ def at_place(block: ir.Block, place: Place) -> ir.Value:
 
 
 def literal_of(value: ir.Value) -> ir.Value | None:
-    """Return the literal that a value is, also where it is repeated along new leading dims."""
-    rank = TensorType.of(value).rank
-    dims = TensorType.of(value).dims
-    while not isinstance(value.owner, ir.Block):
-        own = TensorType.of(value).dims
-        if own != dims[rank - len(own) :]:
-            return None
-        if literals.is_literal(value):
-            return value if TensorType.of(value).dtype.is_float else None
-        if not is_a(value.owner, Multibroadcast) or len(value.owner.operation.operands) != 1:
-            return None
-        value = value.owner.operation.operands[0]
-    return None
+    """Return the float literal that a value is, also where it is repeated along leading dims."""
+    found = repeated(value)
+    if found is None or not TensorType.of(found.literal).dtype.is_float:
+        return None
+    return found.literal
 
 
 def op_name(op: ir.Operation) -> str:

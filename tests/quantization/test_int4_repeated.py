@@ -37,7 +37,8 @@ def test_repeated(dims: Sequence[int | str], sampled: bool) -> None:
     p = migraphx.parse_onnx_buffer(model(dims, weights), **(opened if is_open else {}))
     x = RNG.standard_normal([d if isinstance(d, int) else 3 for d in dims]).astype(np.float32)
     options = {"calibration": [{"x": x}]} if sampled else {}
-    migraphx.quantize_int4_weights(p, **options)
+    codes = migraphx.quantize_int4_weights(p, **options).codes
+    assert list(codes) == ["MatMul_0"] * sampled
     assert "unpack_int4" in str(p)
     compiled = migraphx.compile(p, "cpu", cache=False)
     assert [k.name for k in compiled.kernels] == ["cpu::blocked_dot"]
