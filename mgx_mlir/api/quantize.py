@@ -91,7 +91,7 @@ def quantize_int8(
     the samples reaches `least`. kept_type: "fp16" or "bf16", in which those stay, where that is
     enough. ranges: those of an earlier call, in place of samples.
     evaluate: samples that max_error, metric and sensitivity are of (the first 16 of the
-    calibration). sensitivity: measure what each product loses, also where nothing else asks for it.
+    calibration). sensitivity: measure what each product loses by itself.
     progress: called with the number of samples that are done.
 
     Returns what was quantised, what was kept, and the ranges. References to instructions are

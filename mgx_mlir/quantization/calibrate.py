@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,11 +12,13 @@ import numpy as np
 from mgx_mlir.compiler.compile import compile
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.programs.taps import with_results
+from mgx_mlir.quantization.bodies import lifted
 from mgx_mlir.quantization.ranges import Observer
 from mgx_mlir.quantization.samples import Sample, samples
-from mgx_mlir.quantization.sites import Place, Site, at_place
+from mgx_mlir.quantization.sites import Place, Site, at_places
 
 Progress = Callable[[int], None]  # called with the number of samples that are done
 
@@ -79,14 +82,16 @@ def watch(
 
     Errors: as `calibrate`.
     """
-    compiled = compile(with_results(program, lambda b: _tapped(b, order)), target)
+    ranks: list[int] = []
+    compiled = compile(with_results(program, lambda b: _tapped(b, order, ranks)), target)
     count = 0
     own = len(compiled.signature.outputs) - len(order)
     for sample in samples(data, compiled.signature.inputs):
         if most is not None and count >= most:
             break
         results = [np.asarray(a) for a in compiled.execute(compiled.check_inputs(sample))]
-        see(sample, results[own:], results[:own])
+        values = [_of_rank(a, rank) for a, rank in zip(results[own:], ranks, strict=True)]
+        see(sample, values, results[:own])
         count += 1
         if progress is not None:
             progress(count)
@@ -94,8 +99,22 @@ def watch(
         raise UsageError("the calibration data has no sample")
 
 
-def _tapped(block: ir.Block, places: Iterable[Place]) -> list[tuple[str, ir.Value]]:
-    return [(f"seen_{i}", at_place(block, p)) for i, p in enumerate(places)]
+def _tapped(
+    block: ir.Block, places: Sequence[Place], ranks: list[int]
+) -> list[tuple[str, ir.Value]]:
+    """Name the values at places for `with_results`; their ranks are added to `ranks`."""
+    values = at_places(block, places)
+    ranks += [TensorType.of(v).rank for v in values]
+    return [(f"seen_{i}", v) for i, v in enumerate(lifted(block, values))]
+
+
+def _of_rank(array: np.ndarray, rank: int) -> np.ndarray:
+    """Join the trips of a loop, which are further axes in front, with the first axis."""
+    more = array.ndim - rank
+    if not more:
+        return array
+    rows = math.prod(array.shape[: more + 1])
+    return array.reshape(rows, *array.shape[more + 1 :])
 
 
 def outputs_of(program: ProgramIR, target: str, given: Sequence[Sample]) -> list[list[np.ndarray]]:

@@ -168,7 +168,8 @@ def quantised(
     if wanted and (seeks or with_sensitivity):
         judge = _judge(base, chosen, seen, runs_on(target))
         narrow = in_8_bits(chosen.scheme, by_place, seen)
-        ranked = sensitivities(base, wanted, narrow, judge.samples, runs_on(target))
+        if with_sensitivity:
+            ranked = sensitivities(base, wanted, narrow, judge.samples, runs_on(target))
         if seeks:
             search = _Search(base, chosen, by_place, seen, judge, runs_on(target))
             kept, error = search.kept(wanted)

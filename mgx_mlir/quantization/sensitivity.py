@@ -13,10 +13,11 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.programs.build import Builder
-from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.programs.program_ir import ProgramIR, entry_block
 from mgx_mlir.programs.taps import with_results
+from mgx_mlir.quantization.bodies import lifted, values_of
 from mgx_mlir.quantization.samples import Sample
-from mgx_mlir.quantization.sites import Site, sites
+from mgx_mlir.quantization.sites import Site, at_places, sites
 
 _MOST = 4  # samples
 Narrow = Callable[[Site], ir.Value]  # the value that stands for the product then
@@ -52,25 +53,22 @@ def sensitivities(
     found = [s for s in sites(copy, computed_operands=True) if s.name in names]
 
     def choose(block: ir.Block) -> list[tuple[str, ir.Value]]:
-        ops = [view.operation for view in block.operations]
-        return [
-            (f"power_{i}_{k}", v)
-            for i, site in enumerate(found)
-            for k, v in enumerate(_powers(ops[positions[site.name]], site, narrow))
-        ]
+        ops = [v.owner.operation for v in at_places(block, results)]
+        rows = [_powers(op, site, narrow) for op, site in zip(ops, found, strict=True)]
+        sums = lifted(block, [v for row in rows for v in row])
+        return [(f"power_{i}", v) for i, v in enumerate(sums)]
 
     with copy.ctx:
-        block = found[0].op.block if found else None
-        order = {v.operation: i for i, v in enumerate(block.operations)} if block else {}
-        positions = {s.name: order[s.op] for s in found}
+        places = {v: i for i, v in enumerate(values_of(entry_block(copy.main())))}
+        results = [places[s.op.results[0]] for s in found]
     if not found:
         return []
     compiled = compile(with_results(copy, choose), target)
     own = len(compiled.signature.outputs) - 3 * len(found)
     sums = np.zeros((len(found), 3))
     for sample in given[:_MOST]:
-        results = compiled.execute(compiled.check_inputs(sample))
-        numbers = np.array([float(np.asarray(a).reshape(())) for a in results[own:]])
+        found_sums = compiled.execute(compiled.check_inputs(sample))
+        numbers = np.array([float(np.asarray(a).sum()) for a in found_sums[own:]])
         sums += numbers.reshape(-1, 3)
     return [_measured(s, *map(float, row)) for s, row in zip(found, sums, strict=True)]
 

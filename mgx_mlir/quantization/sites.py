@@ -15,9 +15,10 @@ from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
 from mgx_mlir.passes.analysis.repeated import repeated
 from mgx_mlir.passes.analysis.retype import named_ops
 from mgx_mlir.programs.program_ir import ProgramIR, entry_block
+from mgx_mlir.quantization.bodies import values_of, why_unseen
 
 OPS = ("dot", "convolution")
-Place = tuple[int, int]  # (argument, -1), or (position of the op in @main's block, result)
+Place = int  # the number of a value in the order of @main
 
 
 @dataclass(frozen=True)
@@ -57,10 +58,10 @@ class LeftOut:
 def sites(
     program: ProgramIR, names: Sequence[str] = OPS, *, computed_operands: bool = False
 ) -> list[Site]:
-    """List the products of @main that can be computed in 8 bits, in order.
+    """List the products of @main, bodies of If and Loop included, that can be computed in 8 bits.
 
-    Left out: ops in the bodies of If and Loop, whose operands no calibration sees; first operands
-    that are constant; and, without `computed_operands`, products of two computed operands, which
+    Left out: ops in the bodies of Loops whose operands no calibration sees; first operands that
+    are constant; and, without `computed_operands`, products of two computed operands, which
     are attention's: it stays one kernel.
     """
     every = _products(program, names, computed_operands)
@@ -112,32 +113,30 @@ def _why_not(
 ) -> str | None:
     """Return why a product is left out, None where it is not."""
     x, w = op.operands[0], op.operands[1]
-    if op.block != block:
-        return "it is in the body of an If or a Loop, whose values no calibration sees"
     if not TensorType.of(x).dtype.is_float:
         return f"its operands are {TensorType.of(x).dtype.name} already"
     if literal_of(x) is not None:
         return "its first operand is constant"
     if x not in places or (literal_of(w) is None and w not in places):
         return "its operands are no tensors of the program's main function"
+    unseen = [why_unseen(v, block) for v in (x, w) if literal_of(v) is None]
+    for why in unseen:
+        if why is not None:
+            return why
     if is_computed:
         return "both operands are computed, as in attention, which stays one kernel"
     return None
 
 
 def _places(block: ir.Block) -> dict[ir.Value, Place]:
-    places: dict[ir.Value, Place] = {v: (i, -1) for i, v in enumerate(block.arguments)}
-    for at, view in enumerate(block.operations):
-        for k, v in enumerate(view.operation.results):
-            if isinstance(v.type, ir.RankedTensorType):
-                places[v] = (at, k)
-    return places
+    every = enumerate(values_of(block))
+    return {v: i for i, v in every if isinstance(v.type, ir.RankedTensorType)}
 
 
-def at_place(block: ir.Block, place: Place) -> ir.Value:
-    """Return the value at a place of a block, which is that of a copy of the program."""
-    at, k = place
-    return block.arguments[at] if k < 0 else list(block.operations)[at].operation.results[k]
+def at_places(block: ir.Block, places: Sequence[Place]) -> list[ir.Value]:
+    """Return the values at places of a block, which is that of a copy of the program."""
+    every = list(values_of(block))
+    return [every[p] for p in places]
 
 
 def literal_of(value: ir.Value) -> ir.Value | None:

@@ -142,8 +142,10 @@ def match_find_quantizable_ops(op: Dot | Convolution, rw: Rewriter) -> Replaceme
     plan = _plan_dot(a, b) if is_dot else _plan_convolution(op, a, b)
     if isinstance(plan, NoMatch):
         return plan
-    rw.merge_location(a.found.op, b.found.op)
     out = TensorType.of(op.result)
+    if DYN in out.dims:
+        return no_match("dims of the result are known only at run time")
+    rw.merge_location(a.found.op, b.found.op)
     left, right = (_Operand(s.values(rw), s.zero_point(rw), s.dims) for s in (a, b))
     if is_dot:
         total = rw.op("quant_dot", left.value, right.value)

@@ -180,7 +180,9 @@ def test_what_is_kept_is_what_the_outputs_lose_by() -> None:
     data = model(body, *shapes, w=W2, v=odd, c=np.array(1e-4, np.float32))
     given = [{n: RNG.standard_normal((6, 12)).astype(np.float32) for n in "xz"} for _ in "ab"]
     p = migraphx.parse_onnx_buffer(data)
-    found = migraphx.quantize_int8(p, REF, given, per_channel=False, max_error=3e-3)
+    found = migraphx.quantize_int8(
+        p, REF, given, per_channel=False, max_error=3e-3, sensitivity=True
+    )
     first, second = found.sensitivities
     assert second.sqnr < first.sqnr
     assert found.kept == [first.name]
@@ -260,7 +262,7 @@ def test_products_are_kept_until_the_error_is_met() -> None:
     want = by_onnxruntime(net(), SAMPLES[0])
     whole = off(run(p, CPU, SAMPLES[0]), want)
     p = migraphx.parse_onnx_buffer(net())
-    found = migraphx.quantize_int8(p, CPU, SAMPLES, max_error=0.7 * whole)
+    found = migraphx.quantize_int8(p, CPU, SAMPLES, max_error=0.7 * whole, sensitivity=True)
     assert 0 < len(found.kept) < 4
     assert sorted([*found.kept, *found.names]) == sorted(plain.names)
     assert found.error is not None
