@@ -29,6 +29,7 @@ from mgx_mlir.rewrite.passes import run_pipeline
 # what is quantised already stays quantised: constants of it are not folded
 OPTIMIZE = "mgx-optimize-module{skip=quantizelinear,dequantizelinear,unpack_int4}"
 _RANKED = 2  # samples by which products are ordered
+_FEW = 4  # samples by which the search for `max_error` goes, which all then prove
 _TRIED = 8  # products that may turn out not to have to stay
 Outputs = list[list[np.ndarray]]
 Metric = Callable[[Outputs], float]
@@ -94,18 +95,32 @@ class Quantised:
 
 @dataclass
 class _Judge:
-    """The samples that a quantised program is judged on, and what it is compared with there."""
+    """The samples that a quantised program is judged on, and the results that it should have."""
 
     samples: list[Sample]
     own: Outputs
+    share: float = 1.0  # what the error of all samples is of that of these
 
     def of(self, options: Options, outputs: Outputs) -> tuple[bool, float]:
         if options.metric is not None:
             found = float(options.metric(outputs))
             return found >= options.least, found
-        error = relative_error(outputs, self.own)
+        error = self.share * relative_error(outputs, self.own)
         assert options.max_error is not None
         return error <= options.max_error, error
+
+    def part(self, outputs: Outputs, count: int) -> _Judge:
+        """Return a judge on some of the samples, from the one that is off most downwards.
+
+        outputs: by which their error is compared with that of all, as it is then taken to be.
+        """
+        off = [relative_error([a], [b]) for a, b in zip(outputs, self.own, strict=True)]
+        order = np.argsort(off, kind="stable")[::-1]
+        taken = order[:: max(1, -(-len(order) // count))]
+        own = [self.own[i] for i in taken]
+        whole = relative_error(outputs, self.own)
+        share = whole / relative_error([outputs[i] for i in taken], own)
+        return _Judge([self.samples[i] for i in taken], own, share)
 
 
 def prepared(program: ProgramIR) -> ProgramIR:
@@ -253,8 +268,13 @@ class _Search:
         if self.options.kept_dtype is not None and not self._judged(switched, names)[0]:
             self.options = replace(self.options, kept_dtype=None)
             switched = self._switched(wanted)
-        if self._judged(switched, [])[0]:
+        whole = switched.outputs([], self.judge.samples)
+        if self.judge.of(self.options, whole)[0]:
             return self._proven(names, [])
+        if self.options.metric is None:  # which may count on all samples
+            self.judge, every = self.judge.part(whole, _FEW), self.judge
+        else:
+            every = self.judge
         order = self._order(switched, wanted)
         low, high = 0, len(order)
         while high - low > 1:  # `low` does not hold; all of them wide does
@@ -265,6 +285,7 @@ class _Search:
         for name in order[: high - 1][-_TRIED:]:  # what the last one made superfluous
             less = [n for n in chosen if n != name]
             chosen = less if self._judged(switched, less)[0] else chosen
+        self.judge = every
         return self._proven(order, chosen)
 
     def _switched(self, wanted: Sequence[Site]) -> Switched:

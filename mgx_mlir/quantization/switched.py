@@ -9,7 +9,7 @@ import numpy as np
 from mgx_mlir.compiler.compile import compile
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import mnemonic
+from mgx_mlir.core.op import OPS, mnemonic
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.programs.build import Builder
 from mgx_mlir.programs.program_ir import NAME, ProgramIR, entry_block, result_names
@@ -100,26 +100,24 @@ def _argument(main: ir.OpView, count: int) -> ir.Value:
 
 
 def _chosen(site: Site, choice: ir.Value, i: int, narrow: Narrow, wide: Narrow | None) -> None:
-    """Let readers of a product have one of its two forms."""
+    """Let readers of a product have one of its two forms: an If computes the one that is chosen."""
     b, op = Builder(), site.op
-    with op.location:
-        with ir.InsertionPoint.after(op):
-            twin = op.clone()
-        small = narrow(Site(site.name, site.kind, twin, site.values, site.weights))
-        whole = op.results[0]
-        if wide is not None:
-            with ir.InsertionPoint(op):
-                other = op.clone()
-            whole = wide(Site(site.name, site.kind, other, site.values, site.weights))
-        with ir.InsertionPoint.after(small.owner):
-            t = TensorType.of(small)
-            flag = b.op("slice", choice, axes=[0], starts=[i], ends=[i + 1])
-            flag = b.op("greater", b.reshape(flag, dims=[]), b.literal(0.5, dtypes.FLOAT))
-            flag = b.op("convert", flag, target_type=dtypes.BOOL)
-            spread = (
-                b.multibroadcast(flag, t.dims)
-                if t.is_static
-                else b.op("multibroadcast", [flag, small])
-            )
-            made = b.op("where", spread, whole, small)
-        op.results[0].replace_all_uses_except(made, [made.owner.operation])
+    result = op.results[0]
+    with op.location, ir.InsertionPoint.after(op):
+        flag = b.op("slice", choice, axes=[0], starts=[i], ends=[i + 1])
+        flag = b.op("greater", b.reshape(flag, dims=[]), b.literal(0.5, dtypes.FLOAT))
+        flag = b.op("convert", flag, target_type=dtypes.BOOL)
+        made = OPS["if"](flag, [], results=[TensorType.of(result)]).operation
+        result.replace_all_uses_with(made.results[0])
+        for region, form in zip(made.regions, (wide, narrow), strict=True):
+            with ir.InsertionPoint(region.blocks.append()):
+                # what rounds an operand comes behind it: in the body, too
+                held = [b.op("identity", v) for v in list(op.operands)[: len(site.values)]]
+                twin = op.clone()
+                for k, v in enumerate(held):
+                    twin.operands[k] = v
+                end = OPS["yield"]([twin.results[0]]).operation
+                if form is not None:
+                    copy = Site(site.name, site.kind, twin, site.values, site.weights)
+                    end.operands[0] = form(copy)
+    op.erase()

@@ -272,6 +272,24 @@ def test_products_are_kept_until_the_error_is_met() -> None:
     assert all(10 < s.sqnr < 80 and 0.99 < s.cosine <= 1 for s in ranked)
 
 
+def test_an_error_holds_for_all_of_many_samples() -> None:
+    """The search goes by few of them."""
+    loud = [{"x": SAMPLES[0]["x"] * np.float32(f)} for f in (0.3, 1, 1, 0.5, 2, 1, 0.2)]
+    want = np.concatenate([by_onnxruntime(net(), s) for s in loud])
+
+    def error(made: Any) -> float:
+        return off(np.concatenate([run(made, REF, s) for s in loud]), want)
+
+    p, q = (migraphx.parse_onnx_buffer(net()) for _ in range(2))
+    migraphx.quantize_int8(p, REF, loud)
+    limit = 0.7 * error(p)
+    found = migraphx.quantize_int8(q, REF, loud, max_error=limit)
+    assert 0 < len(found.kept) < 4
+    assert found.error is not None
+    assert found.error <= limit
+    assert error(q) <= 1.05 * limit
+
+
 @pytest.mark.parametrize("kind", ["bf16", "fp16"])
 def test_products_stay_in_16_bits_where_that_is_enough(kind: str) -> None:
     """The most sensitive ones; f32 where 16 bits themselves are off by more."""
