@@ -109,6 +109,15 @@ class _Judge:
         assert options.max_error is not None
         return error <= options.max_error, error
 
+    def check(self, options: Options) -> None:
+        """UsageError where the program as it is does not reach the wanted metric."""
+        holds, found = self.of(options, self.own)
+        if not holds:
+            raise UsageError(
+                f"the program as it is has a metric of {found:.6g}, "
+                f"less than the least that is asked for, {options.least:.6g}"
+            )
+
     def part(self, outputs: Outputs, count: int) -> _Judge:
         """Return a judge on some of the samples, from the one that is off most downwards.
 
@@ -144,8 +153,9 @@ def quantised(
     """Quantise the products of a program, which stays as it is.
 
     data: samples (`samples.samples`); None: with `ranges` the ranges are those, else each run
-    finds the ranges of its own activations. Errors: UsageError for names that are no product's
-    and for options that need samples, and those of reading, compiling and running.
+    finds the ranges of its own activations. Errors: UsageError for names that are no product's,
+    options that need samples, and a metric that the program itself does not reach, and those of
+    reading, compiling and running.
     """
     chosen = options or Options()
     base = prepared(program)
@@ -182,6 +192,8 @@ def quantised(
     error: float | None = None
     if wanted and (seeks or with_sensitivity):
         judge = _judge(base, chosen, seen, runs_on(target))
+        if chosen.metric is not None:
+            judge.check(chosen)
         narrow = in_8_bits(chosen.scheme, by_place, seen)
         if with_sensitivity:
             ranked = sensitivities(base, wanted, narrow, judge.samples, runs_on(target))

@@ -156,6 +156,7 @@ def test_what_is_kept(
     assert layers["fc1"] == ["dot", "as it was", "-", "-", "kept: --keep names it"]
     assert layers["fc0"][1] == "as it was"
     assert layers["fc0"][4] == "kept: --max-error 0.0 needs it"
+    assert "int8: all products stay: the outputs ask for it" in ran.errors
     assert rows(ran.lines, "output")["y"] == ["exact", "1.000000", "0"]
     # without a report: the metric decides, and the program is printed
     ran = driver(*base, "--metric", given / "m.py", "--least", 0)

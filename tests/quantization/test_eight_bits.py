@@ -322,6 +322,14 @@ def test_a_metric_of_the_users() -> None:
     assert agreement([[run(p, CPU, s)] for s in SAMPLES]) == found.error == 1.0
 
 
+def test_a_metric_that_the_program_itself_misses() -> None:
+    p = migraphx.parse_onnx_buffer(net())
+    with pytest.raises(UsageError, match=r"the program as it is has a metric of 0.5, less than"):
+        migraphx.quantize_int8(p, REF, SAMPLES, metric=lambda _: 0.5, least=0.7)
+    with pytest.raises(UsageError, match="metric of nan"):
+        migraphx.quantize_int8(p, REF, SAMPLES, metric=lambda _: float("nan"))
+
+
 def test_names_that_are_kept() -> None:
     p = migraphx.parse_onnx_buffer(net())
     found = migraphx.quantize_int8(p, CPU, SAMPLES, keep=["Conv_0", "MatMul_8"])

@@ -112,7 +112,9 @@ def _in_8_bits(made: program, kind: str, args: Arguments, more: Mapping[str, Any
 def _tell(found: Quantised, kind: str, data: str | None, *, ranges: bool) -> None:
     count = len(found.names)
     products = f"{count} product{'s' * (count != 1)} in {kind}"
-    if not count:
+    if not count and found.kept:
+        say(f"{kind}: all products stay: the outputs ask for it")
+    elif not count:
         say(f"{kind}: the program has no dot or convolution with constant weights")
     elif ranges and data is None:
         say(f"{products}, by ranges of a file")
