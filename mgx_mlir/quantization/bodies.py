@@ -26,16 +26,19 @@ def values_of(block: ir.Block) -> Iterator[ir.Value]:
 
 def why_unseen(value: ir.Value, block: ir.Block) -> str | None:
     """Return why a value of a body cannot be a result outside, None where it can."""
-    inner = block_of(value)
+    inner, branch = block_of(value), False
     while inner != block:
         op = inner.owner.operation
         if is_a(op, Loop):
+            if branch:  # of which a trip that does not take it has no element
+                return "it is in a branch in the body of a Loop"
             if op.opview.padded:
                 return "it is in the body of a Loop that fills its results up with zeros"
             if not TensorType.of(value).is_static:
                 return "it is in the body of a Loop, whose trips may have other dims each"
         elif not is_a(op, If):
             return "its operands are no tensors of the program's main function"
+        branch = branch or is_a(op, If)
         inner = op.block
     return None
 

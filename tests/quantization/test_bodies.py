@@ -117,6 +117,26 @@ def test_a_loop() -> None:
     assert 1e-4 < off(np.asarray(p.run(given)[0]), by_onnxruntime(data, given)) < 0.08
 
 
+def test_a_branch_in_a_loop_stays() -> None:
+    """Trips that do not take it would have other dims than those that do."""
+    body = """y = Loop(m,c,x) <
+        body = g (int64 i, bool go, float[4,12] s) => (bool on, float[4,12] k) {
+        on = Identity(go) f = MatMul(s,w) odd = Greater(i,one)
+        k = If(odd) <
+            then_branch = t () => (float[4,12] p) { r = Relu(f) p = MatMul(r,z) },
+            else_branch = e () => (float[4,12] q) { n = Neg(f) q = MatMul(n,z) } >
+    }>"""
+    shapes = ("float[4,12] x, int64 m, bool c", "float[4,12] y")
+    data = model(body, *shapes, w=W["w"], z=drawn(16, 12), one=np.array(1))
+    p = migraphx.parse_onnx_buffer(data)
+    given = {"x": drawn(4, 12), "m": np.array(3), "c": np.array(True)}
+    found = migraphx.quantize_int8(p, REF, [given], sensitivity=True)
+    assert len(found.names) == 1
+    assert [o.why for o in found.left_out] == ["it is in a branch in the body of a Loop"] * 2
+    p.compile(REF)
+    assert 1e-4 < off(np.asarray(p.run(given)[0]), by_onnxruntime(data, given)) < 0.08
+
+
 def test_a_loop_of_open_dims_stays() -> None:
     text = LOOP.replace("4,12", "n,12")
     data = model(text, "float[n,12] x, int64 m, bool c", "float[n,12] y", w=W["w"], z=drawn(16, 12))
