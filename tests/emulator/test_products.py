@@ -39,6 +39,7 @@ WHOLE, CUT, PARTS, CUT_PARTS = (64, 128, 96), (33, 127, 65), (48, 4096, 32), (33
 CASES = [("f16", d) for d in (WHOLE, CUT, PARTS, CUT_PARTS)]
 CASES += [(t, d) for t in ("bf16", "i8") for d in (WHOLE, CUT, CUT_PARTS)]
 CASES += [("f32", WHOLE), ("f32", CUT)]
+CASES += [("f16", (77, 80, 50))]  # one turn over the depth, filled up; rows of more than one tile
 
 
 def products() -> Programs:

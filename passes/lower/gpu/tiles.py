@@ -178,6 +178,9 @@ def bounds(chip: Chip, mma: MmaIntrinsic, of: Extents) -> dict[MmaSchedule, floa
         _fitting(of.along, SIDE),
         _fitting(of.columns, SIDE),
     )
+    if chip.lanes == 64 and of.apart and not of.gathered and tuple(axes[1]) == _SIZES[-1:]:
+        # a last tile that is cut: on CDNA rows of a dot were not seen to go through memory then
+        axes = (axes[0], _SIZES[1:], axes[2])
     # of rows, a depth that is not whole steps may be one turn, filled up: no loop is left
     depth = _covering(mma, of.depth) if of.apart and not of.gathered else of.depth
     found = list(_tiles(chip, mma, axes, depth))
