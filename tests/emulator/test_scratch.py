@@ -146,3 +146,14 @@ def test_windows_of_open_images(library: Path) -> None:
     made, _ = compiled(model, "gfx942")
     sizes = ((1, 5, 19), (3, 9, 7))
     right(made, model, "f16", [{"x": (n, 128, 10, 10), "o": (n, 16, k, m)} for n, k, m in sizes])
+
+
+def test_windows_without_matrix_instructions(library: Path) -> None:
+    """Of images that the run counts: tiles of threads, as of a known number of them."""
+    text = """(TYPE[n,16,80,80] x) => (TYPE[n,16,80,80] y, TYPE[n,24,27,27] z)
+    { a = Conv<pads=[1,1,1,1]>(x, v, b)  g = Sigmoid(a)  y = Mul(a, g)
+      z = Conv<strides=[3,3], pads=[1,1,1,1]>(x, w) }"""
+    model = net(text, "f32", v=(16, 16, 3, 3), b=(16,), w=(24, 16, 3, 3))
+    made, kernels = compiled(model, "gfx1100")
+    assert sum(k.lds > 0 for k in kernels) == 2
+    right(made, model, "f32", [{"x": (n, 16, 80, 80)} for n in (1, 2)])

@@ -65,7 +65,11 @@ def windows_info(arch: str, product: GemmShape, ones: int, vectors: int) -> ir.A
     elements, by its filters; a wave gathers so many vectors a turn at most. As product_info."""
     mma, of = product.intrinsic(arch), replace(product.extents, gathered=True, vectors=vectors)
     if mma is None:
-        return None
+        plain = plain_windows(arch, product)
+        if plain is None:
+            return None
+        tile, along = plain
+        return _plain(arch, tile, [1, tile.size[0] // along], along, [1, 1])
     return _windows_info(arch, mma, choose(CHIPS[arch], mma, of), [1] * ones, of.depth)
 
 

@@ -21,6 +21,7 @@ from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Extent
 from mgx_mlir.passes.lower.gpu import compilation_info
 from mgx_mlir.passes.lower.gpu.gemm_shape import CONVOLUTION, GemmShape
+from mgx_mlir.passes.lower.gpu.plain_tiles import plain_windows
 from mgx_mlir.passes.lower.ops.linear import contract
 from mgx_mlir.passes.lower.products import collapsed
 from mgx_mlir.passes.lower.scalar import constant, signless
@@ -59,8 +60,18 @@ def takes(e: LoweringContext, op: Convolution | QuantConvolution) -> bool:
     windows."""
     if e.options.target != "gpu" or not e.options.tiles or op.padding_mode != "default_":
         return False
-    usual = _usual(op)
-    return usual is not None and usual.intrinsic(e.options.arch) is not None
+    usual, arch = _usual(op), e.options.arch
+    if usual is None:
+        return False
+    return usual.intrinsic(arch) is not None or _is_plain(arch, op, usual)
+
+
+def _is_plain(arch: str, op: Convolution | QuantConvolution, usual: GemmShape) -> bool:
+    """Return whether threads multiply images of known height and width, a number of which only the
+    run knows: lines of a tile divide those of an image (hazard 34)."""
+    x = TensorType.of(op.input)
+    known = x.rank == 4 and DYN not in x.dims[1:]
+    return known and plain_windows(arch, usual) is not None
 
 
 def lower(
