@@ -117,7 +117,8 @@ def test_windows_do_not_lie_in_memory(arch: str, dtype: str) -> None:
     compiled = mgx_mlir.compile(g.model().SerializeToString(), target="gpu", arch=arch, cache=False)
     report = gpu_report(compiled.executable.vmfb)
     assert sum("depthwise" in k.name for k in report.kernels) == 2
-    assert sum("conv_2d_nhwc_fhwc" in k.name for k in report.kernels) == 1
+    rows = ("conv_2d_nhwc_fhwc", "matmul_like_1x30x48x96")  # the second: a product of windows
+    assert sum(any(n in k.name for n in rows) for k in report.kernels) == 1
     assert [k.name for k in report.kernels if k.spills or k.scratch] == []
 
 
