@@ -4,12 +4,15 @@
     PYTHONPATH=build/tasks python benchmarks/shipped_tasks.py
     PYTHONPATH=build/tasks python benchmarks/shipped_tasks.py magika
     PYTHONPATH=build/tasks python benchmarks/shipped_tasks.py --int8 rapidocr silero
+    PYTHONPATH=build/tasks python benchmarks/shipped_tasks.py --int8 --peer rapidocr
 
 The packages' own code prepares inputs and reads outputs; models are compiled with their dims open.
 Scores are compared to three places, places in a picture to a pixel. With `--int8` products are in
 8 bits, with zero points and corrected means, by what the models are given for six other signals;
-texts and the number of spans are compared, and spans to two windows of sound. Exit code 1 where an
-answer differs or a task fails; a package that is not installed is said to be missing.
+texts and the number of spans are compared, and spans to two windows of sound. `--peer` has the
+models quantised by onnxruntime's static quantiser, by the same samples, and run by onnxruntime.
+Exit code 1 where an answer differs or a task fails; a package that is not installed is said to be
+missing.
 """
 
 from __future__ import annotations
@@ -330,7 +333,27 @@ def in_8_bits(settings: Settings, model: Model, names: tuple[str, ...] = ()) -> 
     return mgx_mlir.compile(made, settings.target, **settings.options)
 
 
-def compare(task: Task, eight: bool) -> bool:
+def quantised_by_peer(model: Any, *args: Any, **options: Any) -> Any:
+    """Return onnxruntime's session of a model that its static quantiser made of it."""
+    quantization = importlib.import_module("onnxruntime.quantization")
+    feeds = FEEDS[key_of(model)]
+    left = iter(feeds[:: -(-len(feeds) // 64)])
+
+    class Reader(quantization.CalibrationDataReader):  # type: ignore[name-defined, misc]
+        def get_next(self) -> dict[str, Any] | None:
+            return next(left, None)
+
+    with tempfile.TemporaryDirectory() as folder:
+        source, ready, made = (Path(folder, f"{n}.onnx") for n in ("source", "ready", "made"))
+        source.write_bytes(model if isinstance(model, bytes) else Path(model).read_bytes())
+        quantization.quant_pre_process(
+            source, ready, skip_symbolic_shape=True, skip_optimization=True
+        )
+        quantization.quantize_static(ready, made, Reader(), per_channel=True)
+        return OracleSession(made.read_bytes(), *args, **options)
+
+
+def compare(task: Task, eight: bool, peer: bool) -> bool:
     """Print a line for a task, and what differs; return whether all answers agree."""
     signals = task.signals()
     if eight and (task.others is None or task.alike is None):
@@ -344,7 +367,7 @@ def compare(task: Task, eight: bool) -> bool:
     middle = time.perf_counter()
     try:
         with mock.patch.object(Settings, "compile", in_8_bits) if eight else nullcontext():
-            found = task.answers(signals, InferenceSession)
+            found = task.answers(signals, quantised_by_peer if peer else InferenceSession)
     except Exception as e:  # the packages wrap what a runtime raises in errors of their own
         print(f"{task.package:24} FAILED  {type(e).__name__}: {str(e).strip()[-400:]}", flush=True)
         return False
@@ -368,7 +391,10 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("words", nargs="*", help="only packages whose name contains one of these")
     parser.add_argument("--int8", action="store_true", help="products in 8 bits")
+    parser.add_argument("--peer", action="store_true", help="with --int8: by onnxruntime instead")
     arguments = parser.parse_args(argv)
+    if arguments.peer and not arguments.int8:
+        parser.error("--peer expected --int8 beside it")
     right = True
     for task in TASKS:
         if arguments.words and not any(w in task.package for w in arguments.words):
@@ -378,7 +404,7 @@ def main(argv: list[str] | None = None) -> int:
         except ImportError as e:
             print(f"{task.package:24} missing  {e}")
             continue
-        right = compare(task, arguments.int8) and right
+        right = compare(task, arguments.int8, arguments.peer) and right
     return int(not right)
 
 

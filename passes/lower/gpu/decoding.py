@@ -124,7 +124,9 @@ class _Elements(LoopElements):
     def leaf(self, value: ir.Value, at: Sequence[Extent], lanes: int, along: bool) -> TypedScalar:
         dims = TensorType.of(value).dims
         kept = [i for i, n in zip(at, dims, strict=True) if n != 1]
-        found = index.read(self.operands[value], [self.e.index(i) for i in kept])
+        source = self.operands[value]
+        assert isinstance(source, Leaf)
+        found = index.read(source.value, [self.e.index(i) for i in kept])
         return widen(TypedScalar(found, TensorType.of(value).dtype))
 
 
@@ -298,7 +300,9 @@ class _Split:
     def joined(self, made: Sequence[ir.Value], t: TensorType) -> ir.Value:
         """Return the sum of all parts, each by its share."""
         e, form, full = self.e, self.form, len(self.form.lead)
-        read = [lambda where, v=v: index.read(v, [e.index(i) for i in where]) for v in made]
+
+        def read(i: int, where: Sequence[Extent]) -> ir.Value:
+            return index.read(made[i], [e.index(x) for x in where])
 
         def element(where: list[ir.Value]) -> ir.Value:
             query, depth = where[full:]
@@ -311,7 +315,7 @@ class _Split:
                 head = e.rem(where[self.axis], self.times)
                 row = e.add(e.mul(head, form.queries), query)
             parts = range(self.parts.count)
-            tops = [read[1]([*at, p, row]) for p in parts]
+            tops = [read(1, [*at, p, row]) for p in parts]
             top = tops[0]
             for x in tops[1:]:
                 top = arith.MaxNumFOp(top, x).result
@@ -319,8 +323,8 @@ class _Split:
             below: ir.Value | None = None
             for p in parts:
                 share = math.Exp2Op(arith.SubFOp(tops[p], top).result).result
-                x = arith.MulFOp(share, read[0]([*at, p, row, depth])).result
-                y = arith.MulFOp(share, read[2]([*at, p, row])).result
+                x = arith.MulFOp(share, read(0, [*at, p, row, depth])).result
+                y = arith.MulFOp(share, read(2, [*at, p, row])).result
                 total = x if total is None else arith.AddFOp(total, x).result
                 below = y if below is None else arith.AddFOp(below, y).result
             assert total is not None

@@ -302,7 +302,8 @@ def attention(
 
     `t` is the result's type. Scores are f32. told: what the compiler is told of tiles.
     """
-    maps = [[*(dims for _, dims in operands), [], *(dims for _, dims in mask)], [out]]
+    read: list[Sequence[int]] = [*(dims for _, dims in operands), [], *(dims for _, dims in mask)]
+    maps = [read, [out]]
     values = [*(v for v, _ in operands), scale, *(v for v, _ in mask)]
     init = [e.empty(list(t.dims), t.dtype)]
     return _attention("attention", values, init, maps, rank, len(mask), told)[0]
@@ -327,8 +328,8 @@ def online_attention(
         e.fill(rows, dtypes.FLOAT, -3.4028234663852886e38),
         e.fill(rows, dtypes.FLOAT, 0),
     ]
-    maps = [[*(dims for _, dims in operands), [], *(dims for _, dims in mask)],
-            [out, out[:-1], out[:-1]]]  # fmt: skip
+    read: list[Sequence[int]] = [*(dims for _, dims in operands), [], *(dims for _, dims in mask)]
+    maps = [read, [out, out[:-1], out[:-1]]]
     values = [*(v for v, _ in operands), scale, *(v for v, _ in mask)]
     return _attention("online_attention", values, init, maps, rank, len(mask), told)
 
