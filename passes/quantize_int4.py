@@ -80,12 +80,17 @@ def group_of(v: ir.Value, size: int) -> int:
 
 
 def fits(v: ir.Value) -> bool:
-    """Return whether a value is a constant that is rounded to 4 bits."""
+    """Return whether a value is a constant that is rounded to 4 bits.
+
+    One with NaN or infinities is not: no code stands for them.
+    """
     if isinstance(v.owner, ir.Block) or not literals.is_literal(v):
         return False
     t = TensorType.of(v)
     float_ = t.dtype in (dtypes.FLOAT, dtypes.HALF, dtypes.BF16)
-    return float_ and t.rank > 0 and t.elements > 0 and t.dims[-1] % 2 == 0
+    if not float_ or t.rank == 0 or t.elements == 0 or t.dims[-1] % 2:
+        return False
+    return bool(np.isfinite(literals.array_of(v.owner)).all())
 
 
 def _no_shorter(step: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:

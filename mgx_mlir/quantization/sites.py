@@ -104,6 +104,10 @@ def _products(
                 continue
             values = (places[x],) if constant is not None else (places[x], places[w])
             array = None if constant is None else literals.array_of(constant.owner)
+            if array is not None and not np.isfinite(array).all():
+                # codes have no NaN and no infinity: they would become numbers
+                found.append(LeftOut(name, kind, "its weights are not all finite"))
+                continue
             found.append(Site(name, kind, op, values, array))
     return found
 

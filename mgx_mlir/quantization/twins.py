@@ -71,6 +71,6 @@ def left_out_of_int4(found: Sequence[Site]) -> list[LeftOut]:
         elif site.weights is not None and site.weights.shape[-1] % 2:
             why = "the last extent of its weights is odd: two of them share a byte"
         else:
-            why = "its weights are no f32 or f16"
+            why = "its weights are no f32, f16 or bf16"
         out.append(LeftOut(site.name, site.kind, why))
     return out

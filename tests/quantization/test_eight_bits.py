@@ -385,3 +385,30 @@ def test_errors_leave_the_program_as_it_was() -> None:
     p.compile(REF)
     with pytest.raises(UsageError, match="the program is compiled"):
         migraphx.quantize_fp8(p, CPU, SAMPLES)
+
+
+@pytest.mark.parametrize("call", ["int8", "fp8", "int4"])
+def test_weights_that_no_code_stands_for_stay(call: str) -> None:
+    """NaN and infinities in weights became numbers, without a word."""
+    rng = np.random.default_rng(0)
+    model = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["" : 20]> g (float[2,8] x) => (float[2,4] y, float[2,4] z) '
+        "{ y = MatMul(x, bad) n = Neg(x) z = MatMul(n, good) }"
+    )
+    for name in ("bad", "good"):
+        w = rng.standard_normal((8, 4)).astype(np.float32)
+        w[3, 1] = np.nan if name == "bad" else 1
+        model.graph.initializer.append(numpy_helper.from_array(w, name))
+    p = migraphx.parse_onnx_buffer(model.SerializeToString())
+    x = rng.standard_normal((2, 8)).astype(np.float32)
+    if call == "int4":
+        migraphx.quantize_int4_weights(p)
+    else:
+        found = getattr(migraphx, f"quantize_{call}")(p, CPU, [{"x": x}])
+        assert len(found.names) == 1
+        assert [left.why for left in found.left_out] == ["its weights are not all finite"]
+    p.compile(CPU)
+    y, z = (np.asarray(a) for a in p.run({"x": x}))
+    assert np.isnan(y[:, 1]).all()
+    assert np.isfinite(np.delete(y, 1, axis=1)).all()
+    assert np.isfinite(z).all()
