@@ -21,7 +21,7 @@ import numpy as np
 import mgx_mlir
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.debug.gpu_system import BAD, OK, SKIPPED, Check
-from mgx_mlir.runtime import hip
+from mgx_mlir.runtime import hip, hip_library
 from mgx_mlir.runtime.device import Device, open_device
 from mgx_mlir.runtime.device_memory import DeviceTensor
 from mgx_mlir.targets import emulator
@@ -116,7 +116,7 @@ def _checks(device_id: int, emulate: bool) -> Iterator[Check]:
 def _versions(device: Device) -> Check:
     with hip.current(device) as library:
         calls = ("hipRuntimeGetVersion", "hipDriverGetVersion")
-        known = [v for v in (hip.version(library, c) for c in calls) if v is not None]
+        known = [v for v in (hip_library.version(library, c) for c in calls) if v is not None]
         found = [".".join(map(str, v)) for v in known]
     text = f"runtime {found[0]}, driver {found[-1]}" if found else "it does not say its version"
     return Check("HIP", OK, text)

@@ -16,6 +16,7 @@ from typing import Any
 from mgx_mlir.core import forks
 from mgx_mlir.core.errors import TargetError, UsageError
 from mgx_mlir.hardware.machine import HIP_VARIABLE, available_cpus
+from mgx_mlir.runtime import hip_library
 
 # Four times the largest stack a compiled dispatch may use.
 WORKER_STACK = 4 << 20
@@ -186,10 +187,7 @@ def _create(kind: str, threads: int, index: int, library: str, records: bool) ->
             rows = driver.query_available_devices()
             if not 0 <= index < len(rows):
                 raise TargetError(_no_device(index, len(rows)))
-            # it needs devices of its own
-            from mgx_mlir.runtime.hip import check_version
-
-            check_version(library)
+            hip_library.check_version(library)
             hal = driver.create_device(rows[index]["device_id"])
         else:
             driver = _immortal(_create_driver(kind))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mgx_mlir.core.errors import RunError, TargetError
+from mgx_mlir.runtime import hip_library
 from mgx_mlir.runtime.device import Device, open_device
 
 # hipDeviceProp_t of either layout; the name of the architecture stands in it as text
@@ -19,27 +20,6 @@ _PROPERTIES = ("hipGetDevicePropertiesR0600", "hipGetDeviceProperties")
 _WITHIN = 3  # hipMemcpyDeviceToDevice
 _PROPERTIES_SIZE = 1 << 14  # more than either has
 _GFX = re.compile(rb"gfx[0-9a-f]{3,5}")
-LEAST_VERSION = 6  # whose properties of a device, and layouts of graphs' parameters, are asked for
-_NAMES = ("libamdhip64.so", "libamdhip64.so.6", "libamdhip64.so.7", "amdhip64.dll")
-
-
-def version(library: Any, which: str = "hipRuntimeGetVersion") -> tuple[int, int, int] | None:
-    """Return HIP's version, None where a library does not say it."""
-    number, known = ctypes.c_int(0), getattr(library, which, None)
-    if known is None or known(ctypes.byref(number)):
-        return None
-    # major * 10,000,000 + minor * 100,000 + patch
-    return number.value // 10_000_000, number.value // 100_000 % 100, number.value % 100_000
-
-
-def check_version(place: str) -> None:
-    """Raise TargetError for a HIP that the runtime is not made for, or that cannot be loaded."""
-    found = version(_loaded(place))
-    if found is not None and found[0] < LEAST_VERSION:
-        raise TargetError(
-            f"HIP {'.'.join(map(str, found))} is too old: HIP {LEAST_VERSION} or newer is needed",
-            notes=[f"of {place}" if place else "of the system's libamdhip64", "ROCm 6 has HIP 6"],
-        )
 
 
 def device_synchronize(device: Device) -> None:
@@ -82,7 +62,7 @@ def copy(device: Device, to: int, source: int, nbytes: int) -> None:
 @lru_cache(maxsize=64)
 def device_arch(device: Device) -> str:
     """Return the gfx name of a hip device's architecture; "" where HIP does not say."""
-    return _arch(_loaded(device.library), device.index)
+    return _arch(hip_library.loaded(device.library), device.index)
 
 
 def _arch(library: ctypes.CDLL, index: int) -> str:
@@ -109,7 +89,7 @@ class _Found(ctypes.Structure):
 
 def library_file(device: Device) -> Path:
     """Return the file of a device's HIP library. Errors: TargetError."""
-    known = ctypes.cast(_loaded(device.library).hipInit, ctypes.c_void_p)
+    known = ctypes.cast(hip_library.loaded(device.library).hipInit, ctypes.c_void_p)
     found = _Found()
     if not ctypes.CDLL(None).dladdr(known, ctypes.byref(found)) or not found.file:
         raise TargetError("the file of the HIP library is not known")
@@ -121,7 +101,7 @@ def print_devices() -> None:
     import iree.runtime as rt  # the runtime takes long to load, and only calls need it
 
     device = open_device("hip")
-    library = _loaded(device.library)
+    library = hip_library.loaded(device.library)
     rows = rt.get_driver("hip").query_available_devices()
     names = [str(row.get("name", "")) for row in rows]
     print(json.dumps([[name, _arch(library, i)] for i, name in enumerate(names)]))
@@ -130,7 +110,7 @@ def print_devices() -> None:
 @contextmanager
 def current(device: Device) -> Iterator[Any]:
     """Make the device this thread's current one; yield its library."""
-    library, before = _loaded(device.library), ctypes.c_int(0)
+    library, before = hip_library.loaded(device.library), ctypes.c_int(0)
     check(library, "hipGetDevice", library.hipGetDevice(ctypes.byref(before)))
     check(library, "hipSetDevice", library.hipSetDevice(device.index))
     try:
@@ -145,17 +125,3 @@ def check(library: ctypes.CDLL, name: str, status: int) -> None:
         library.hipGetErrorString.restype = ctypes.c_char_p
         said = library.hipGetErrorString(status) or b""
         raise RunError(f"{name} failed with status {status}: {said.decode(errors='replace')}")
-
-
-@lru_cache(maxsize=8)
-def _loaded(place: str) -> ctypes.CDLL:
-    names: list[str] = list(_NAMES)
-    if place:
-        found = Path(place.removeprefix("file:"))
-        names = [str(found)] if found.is_file() else [str(found / n) for n in _NAMES]
-    for name in names:
-        try:
-            return ctypes.CDLL(name)
-        except OSError:
-            continue
-    raise TargetError("the HIP library cannot be loaded", notes=[f"looked for {', '.join(names)}"])

@@ -47,7 +47,8 @@ def test_a_program_stays_as_it_is_and_targets_differ() -> None:
     net, _ = makers.tflite_activations()
     program = parse_onnx_buffer(net.model().SerializeToString())
     before = program.text()
-    found = quantised_pairs(program, CompileSettings("cpu"))
+    # a processor that looks no bytes up: others have tables in place of mul and sigmoid
+    found = quantised_pairs(program, CompileSettings("cpu", "haswell"))
     assert program.text() == before
     assert not found.products
     whys = {s.kind: s.why for s in found.stayed}
