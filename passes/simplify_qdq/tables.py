@@ -60,13 +60,20 @@ class _Cone:
         return next(iter(found)) if found is not None and len(found) == 1 else None
 
     def between(self, source: ir.Value, op: ir.Operation) -> list[ir.Operation]:
-        """Return the ops from a source to an op, that one last."""
-        out: list[ir.Operation] = []
-        for v in op.operands:
-            if v != source and self._known.get(v):
-                before = self.between(source, v.owner.operation)
-                out += [o for o in before if o not in out]
-        return [*out, op]
+        """Return the ops from a source to an op, that one last; each once, however often it is
+        read."""
+        found: dict[ir.Operation, None] = {}
+        seen: set[ir.Operation] = set()
+
+        def visit(o: ir.Operation) -> None:
+            seen.add(o)
+            for v in o.operands:
+                if v != source and self._known.get(v) and v.owner.operation not in seen:
+                    visit(v.owner.operation)
+            found[o] = None
+
+        visit(op)
+        return list(found)
 
     def _read_by(self, op: ir.Operation) -> frozenset[ir.Value] | None:
         """Return the 8-bit values that an op is computed from; None: others go in as well."""

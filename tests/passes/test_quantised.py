@@ -6,7 +6,7 @@ from evaluate import CONTEXT
 from pattern_graphs import Graph
 
 import mgx_mlir
-from mgx_mlir.core import literals
+from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.ir import ir
 from mgx_mlir.programs.interpreter import Interpreter
 from mgx_mlir.programs.program_ir import ProgramIR
@@ -136,3 +136,29 @@ def test_weights_of_4_bits_are_stored_packed():
 def test_options_that_are_wrong(step, message):
     with pytest.raises(mgx_mlir.MgxError, match=message):
         make_pass(step.split("{")[0], [tuple(step.split("{")[1][:-1].split("="))])
+
+
+def doubled(g: Graph):
+    """Thirty sums of a value with itself, between two of 8 bits."""
+    dims = (4, 64)
+    x = g.argument(dims, "i8", low=-128, high=127)
+
+    def number(n: float):
+        return g.b.multibroadcast(g.constant((1,), low=n, high=n), dims)
+
+    y = g.b.op("dequantizelinear", x, number(2.0**-30))
+    for _ in range(30):
+        y = g.b.op("add", y, y)
+    return g.b.op("quantizelinear", y, number(1.0), out_type=dtypes.INT8)
+
+
+def test_a_table_of_what_reads_a_value_twice_again_and_again():
+    """Each op is counted once, not by every way to it, of which there are 2 ** 30."""
+    g = Graph(doubled, 3, CONTEXT)
+    (want,) = run(g)
+    apply(g, "mgx-simplify-qdq{tables=true}")
+    assert "migraphx.byte_table" in op_names(g.module.operation)
+    assert "migraphx.add" not in op_names(g.module.operation)
+    (got,) = run(g)
+    np.testing.assert_array_equal(got, want)
+    assert np.unique(want).size > 20
