@@ -56,6 +56,8 @@ class QuantizeInt4(Pass):
                 if found is None or not fits(found.literal):
                     continue
                 v = found.literal
+                if not _is_finite(v):
+                    continue
                 group = group_of(v, self.group_size) if of_dot else 0
                 if (v, group) not in made:
                     literal = v.owner.operation
@@ -80,16 +82,16 @@ def group_of(v: ir.Value, size: int) -> int:
 
 
 def fits(v: ir.Value) -> bool:
-    """Return whether a value is a constant that is rounded to 4 bits.
-
-    One with NaN or infinities is not: no code stands for them.
-    """
+    """Return whether a value is a constant of a type and dims that are rounded to 4 bits."""
     if isinstance(v.owner, ir.Block) or not literals.is_literal(v):
         return False
     t = TensorType.of(v)
     float_ = t.dtype in (dtypes.FLOAT, dtypes.HALF, dtypes.BF16)
-    if not float_ or t.rank == 0 or t.elements == 0 or t.dims[-1] % 2:
-        return False
+    return float_ and t.rank > 0 and t.elements > 0 and t.dims[-1] % 2 == 0
+
+
+def _is_finite(v: ir.Value) -> bool:
+    """Return whether codes stand for a literal: for NaN and infinities none does."""
     return bool(np.isfinite(literals.array_of(v.owner)).all())
 
 
