@@ -11,7 +11,7 @@ import numpy as np
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_a
-from mgx_mlir.core.shapes import DYN, TensorType, product
+from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.blocked_dot import CODES, INPUTS, MIDDLE
 from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast
 from mgx_mlir.dialects.migraphx.convert import Convert
@@ -21,6 +21,7 @@ from mgx_mlir.dialects.migraphx.pointwise_binary import Mul, Sub
 from mgx_mlir.dialects.migraphx.quant import DequantizeLinear, UnpackInt4, pack
 from mgx_mlir.dialects.migraphx.views import Contiguous, Reshape, Squeeze, Transpose, Unsqueeze
 from mgx_mlir.passes.analysis.constants import is_constant
+from mgx_mlir.passes.analysis.row_views import is_solvable, reshaped, rows_of
 from mgx_mlir.programs.interpreter import Interpreter
 from mgx_mlir.rewrite.passes import PatternPass, option
 from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, pattern
@@ -29,7 +30,7 @@ _VIEWS = (
     Multibroadcast, Broadcast, Transpose, Reshape, Slice, Unsqueeze, Squeeze, Contiguous,
 )  # fmt: skip
 UNIT = 8  # rows that a block is a multiple of
-_GPU_UNIT = 16  # the same where matrix instructions take rows by so many
+GPU_UNIT = 16  # the same where matrix instructions take rows by so many
 _LEAST = 1 << 12  # weights: fewer are as well in f32
 
 
@@ -139,7 +140,7 @@ def find_blocked_weights(op: Dot, rw: Rewriter) -> Replacement:
     gpu = rw.options.gpu
     if x.dtype not in INPUTS or DYN in (x.dims[-1], out.dims[-1]):
         return no_match("{} of {}", x.dtype, x)
-    if gpu and (x.dims.count(DYN) > 1 or 0 in x.dims):
+    if gpu and not is_solvable(x):
         return no_match("rows of {} are not stated as one dim", x)
     depth, columns = x.dims[-1], out.dims[-1]
     b = _matrix(op.b)
@@ -152,26 +153,23 @@ def find_blocked_weights(op: Dot, rw: Rewriter) -> Replacement:
         return no_match("b is not made of codes")
     if gpu and TensorType.of(chain.codes).dtype.is_float:
         return no_match("floats of 8 bits are widened by instructions of their own")
-    unit = _GPU_UNIT if gpu else UNIT
+    unit = GPU_UNIT if gpu else UNIT
     if depth % unit:
         return no_match("{} rows are no multiple of {}", depth, unit)
     found = _blocks(chain, (int(depth), int(columns)), unit)
     if found is None:
         return no_match("blocks are no multiple of {} rows", unit)
     block, codes, scales, zeros = found
-    flat = gpu and x.rank > 2
-    rows = [-1 if DYN in x.dims else product(x.dims[:-1]), int(depth)]
-    wide = not gpu and x.dtype is not dtypes.FLOAT
-    operands = [rw.op("reshape", op.a, dims=rows) if flat else op.a]
-    if wide:
-        operands = [rw.op("convert", op.a, target_type=dtypes.FLOAT)]
-    operands += [rw.literal(codes), rw.literal(scales)]
-    operands += [] if zeros is None else [rw.literal(zeros)]
-    made = rw.op("blocked_dot", *operands, block_size=block, bits=chain.bits)
-    if wide:
+    read = op.a
+    if gpu and x.rank > 2:
+        read = reshaped(rw, op.a, (rows_of(x.dims[:-1]), depth))
+    elif not gpu and x.dtype is not dtypes.FLOAT:
+        read = rw.op("convert", op.a, target_type=dtypes.FLOAT)
+    weights = [rw.literal(v) for v in (codes, scales, zeros) if v is not None]
+    made = rw.op("blocked_dot", read, *weights, block_size=block, bits=chain.bits)
+    if TensorType.of(made).dtype is not x.dtype:
         return rw.op("convert", made, target_type=x.dtype)
-    dims = [-1 if d == DYN else d for d in out.dims]
-    return rw.op("reshape", made, dims=dims) if flat else made
+    return made if TensorType.of(made).rank == out.rank else reshaped(rw, made, out.dims)
 
 
 def _blocks(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -23,6 +22,7 @@ from mgx_mlir.dialects.migraphx.views import Flatten, Reshape, Squeeze, Unsqueez
 from mgx_mlir.passes.analysis.channels_last import to_first, to_last
 from mgx_mlir.passes.analysis.constants import is_constant
 from mgx_mlir.passes.analysis.rebuild import rebuild
+from mgx_mlir.passes.analysis.row_views import is_solvable, reshaped, rows_of
 from mgx_mlir.rewrite.passes import PatternPass, option
 from mgx_mlir.rewrite.pattern import (
     Pattern,
@@ -44,26 +44,13 @@ def find_dot_broadcast_rows(op: Dot | QuantDot, rw: Rewriter) -> Replacement:
     a, out = TensorType.of(op.a), TensorType.of(op.out)
     if out.rank < 3 or DYN in (a.dims[-1], out.dims[-1]) or a.dims[:-1] != out.dims[:-1]:
         return no_match("rank below 3, or columns of run-time length")
-    if not (_is_solvable(a) and _is_solvable(out)):
+    if not (is_solvable(a) and is_solvable(out)):
         return no_match("an extent of 0, or several run-time dims")
     w = _matrix_below(rw, op.b)
     if w is None:
         return no_match("b is not one broadcast matrix")
-    flat = _reshape(rw, op.a, (_rows(a.dims[:-1]), a.dims[-1]))
-    return _reshape(rw, rw.op(mnemonic(op), flat, w), out.dims)
-
-
-def _is_solvable(t: TensorType) -> bool:
-    """Say whether a reshape can state these dims: one at most is left to be computed, none is 0."""
-    return t.dims.count(DYN) <= 1 and 0 not in t.dims
-
-
-def _rows(dims: Sequence[int]) -> int:
-    return DYN if DYN in dims else product(dims)
-
-
-def _reshape(rw: Rewriter, v: ir.Value, dims: Sequence[int]) -> ir.Value:
-    return rw.op("reshape", v, dims=[-1 if d == DYN else d for d in dims])
+    flat = reshaped(rw, op.a, (rows_of(a.dims[:-1]), a.dims[-1]))
+    return reshaped(rw, rw.op(mnemonic(op), flat, w), out.dims)
 
 
 def _matrix_below(rw: Rewriter, v: ir.Value) -> ir.Value | None:
@@ -142,13 +129,13 @@ def find_pointwise_reshape(op: Pointwise, rw: Rewriter) -> Replacement:
             return no_match("an operand cannot be read with its leading dims as one")
         new.append(moved)
     y = rebuild(op, new, out.with_dims(TensorType.of(below).dims))
-    return _reshape(rw, y, out.dims)
+    return reshaped(rw, y, out.dims)
 
 
 def _flat_below(rw: Rewriter, v: ir.Value, out: TensorType) -> ir.Value | None:
     """Return the [n, ..] value of rank 2 or 3 whose first dim `v` splits: `v` = reshape of it."""
     view = rw.defining(v, Reshape)
-    if view is None or view.dims_tensor is not None or not _is_solvable(out):
+    if view is None or view.dims_tensor is not None or not is_solvable(out):
         return None
     t = TensorType.of(view.input)
     if t.rank not in (2, 3) or t.rank >= out.rank or DYN in t.dims[1:]:
@@ -161,7 +148,7 @@ def _as_flat(rw: Rewriter, v: ir.Value, out: TensorType, below: ir.Value) -> ir.
     flat = TensorType.of(below).dims
     view = rw.defining(v, BroadcastOp)
     if view is None:
-        return _reshape(rw, v, flat)
+        return reshaped(rw, v, flat)
     x = view.operation.operands[0]
     t = TensorType.of(x)
     if not t.is_static:
@@ -203,7 +190,7 @@ def find_reduce_rows(op: NumberReduction, rw: Rewriter) -> Replacement:
     if x is None:
         return no_match("the input's leading dims are not split by a reshape")
     y = rw.op(op.mnemonic, x, axes=[TensorType.of(x).rank - 1])
-    return _reshape(rw, y, out.dims)
+    return reshaped(rw, y, out.dims)
 
 
 @pattern(Softmax, LogSoftmax)
@@ -216,7 +203,7 @@ def find_softmax_rows(op: Softmax | LogSoftmax, rw: Rewriter) -> Replacement:
     if x is None:
         return no_match("the input's leading dims are not split by a reshape")
     y = rw.op(op.mnemonic, x, axis=TensorType.of(x).rank - 1)
-    return _reshape(rw, y, TensorType.of(op.out).dims)
+    return reshaped(rw, y, TensorType.of(op.out).dims)
 
 
 @pattern(Convolution)
@@ -247,8 +234,8 @@ def find_1x1_convolution(op: Convolution, rw: Rewriter) -> Replacement:
     matrix = rw.op("reshape", op.weights, dims=[ci, co] if op.channels_last else [co, ci])
     if not op.channels_last:
         matrix = rw.op("transpose", matrix, permutation=[1, 0])
-    rows = rw.op("dot", _reshape(rw, y, (product(pixels), ci)), matrix)
-    y = _reshape(rw, rows, (*pixels, co))
+    rows = rw.op("dot", reshaped(rw, y, (product(pixels), ci)), matrix)
+    y = reshaped(rw, rows, (*pixels, co))
     return y if op.channels_last else rw.op("transpose", y, permutation=to_first(x.rank))
 
 
@@ -286,7 +273,7 @@ def find_exact_bytes(op: QuantDot, rw: Rewriter) -> Replacement:
 def find_reshape_pair(op: Op, rw: Rewriter) -> Replacement:
     """reshape(reshape(x)) -> reshape(x)"""
     out = TensorType.of(op.out)
-    if not _is_solvable(out):
+    if not is_solvable(out):
         return no_match("an extent of 0, or several run-time dims")
     x = op.operation.operands[0]
     inner = rw.defining(x, Reshape, Squeeze, Unsqueeze, Flatten)
@@ -297,7 +284,7 @@ def find_reshape_pair(op: Op, rw: Rewriter) -> Replacement:
     source = inner.operation.operands[0]
     if TensorType.of(source).dims == out.dims:
         return source
-    return _reshape(rw, source, out.dims)
+    return reshaped(rw, source, out.dims)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ turns it off. The library runs as code: it is believed only from this user or ro
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import platform
@@ -24,9 +25,8 @@ from pathlib import Path
 
 from mgx_mlir.core.errors import TargetError
 from mgx_mlir.hardware.machine import available_cpus, processor_features
-from mgx_mlir.targets import locks
+from mgx_mlir.targets import locks, native_library
 from mgx_mlir.targets.cache import cache_root
-from mgx_mlir.targets.private import make_private, open_own
 
 SWITCH = "MGX_EMULATOR_BUILD"
 _COMPILERS = ("c++", "g++", "clang++")
@@ -35,9 +35,7 @@ _COMPILERS = ("c++", "g++", "clang++")
 _FLAGS = ("-std=c++17", "-O3", "-fPIC", "-march=native", "-ffp-contract=off", "-fno-math-errno",
           "-fvisibility=hidden", "-w", "-pthread")  # fmt: skip
 _LINK = ("-shared", "-pthread", "-Wl,-Bsymbolic")
-_SHOWN = 10  # lines of a compiler's message
 _WAIT = 1800.0  # seconds that another process may build for
-_FILE_TIME = 600  # seconds that one file may take
 
 
 def sources() -> Path | None:
@@ -56,26 +54,17 @@ def build(library: str) -> Path:
     """
     place, compiler = _checked()
     folder = cache_root() / "emulator" / _key(place, compiler)
-    try:
-        make_private(folder)
-        if is_built(folder / library):
-            return folder
-        fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            locks.acquire(fd, _WAIT, lambda holder: _say(
-                f"Waiting for {locks.holder_text(holder)}, which builds the emulator ..."
-            ))  # fmt: skip
-            if not is_built(folder / library):
-                _build(place, compiler, folder, library)
-        finally:
-            os.close(fd)
-    except locks.Busy as e:
-        raise TargetError(f"the emulator is not built: {e}") from None
-    except OSError as e:
-        raise TargetError(
-            f"the emulator cannot be built in {folder}: {(e.strerror or str(e)).lower()}",
-            notes=["MGX_CACHE_DIR names another place"],
-        ) from None
+
+    def waiting(holder: int) -> None:
+        _say(f"Waiting for {locks.holder_text(holder)}, which builds the emulator ...")
+
+    native_library.once(
+        folder / library,
+        "emulator",
+        _WAIT,
+        waiting,
+        lambda: _build(place, compiler, folder, library),
+    )
     return folder
 
 
@@ -126,51 +115,24 @@ def _key(place: Path, compiler: list[str]) -> str:
     return found.hexdigest()[:32]
 
 
-def is_built(path: Path) -> bool:
-    """Return whether a library is there that this user or root alone can have written."""
-    try:
-        os.close(open_own(path))
-    except FileNotFoundError:
-        return False
-    return True
-
-
 def _build(place: Path, compiler: list[str], folder: Path, library: str) -> None:
-    files = _files(place)
+    files, run = _files(place), functools.partial(native_library.compile_with, "emulator")
     with tempfile.TemporaryDirectory(prefix="build-", dir=folder) as made, _progress(
         len(files)
     ) as done:  # fmt: skip
 
         def one(path: Path) -> str:
             out = str(Path(made, f"{path.parent.name}-{path.stem}.o"))
-            _run([*compiler, *_FLAGS, f"-I{place / 'src'}", f"-I{place}", "-c", str(path),
-                  "-o", out], made)  # fmt: skip
+            run([*compiler, *_FLAGS, f"-I{place / 'src'}", f"-I{place}", "-c", str(path),
+                 "-o", out], made)  # fmt: skip
             done()
             return out
 
         with ThreadPoolExecutor(max(available_cpus(), 1)) as pool:
             objects = list(pool.map(one, files))
         whole = Path(made, library)
-        _run([*compiler, *objects, *_LINK, "-o", str(whole)], made)
-        whole.chmod(0o700)
-        os.replace(whole, folder / library)
-
-
-def _run(command: list[str], folder: str) -> None:
-    """Run the compiler; its temporary files go where the build's go. TargetError."""
-    environment = {**os.environ, "TMPDIR": folder, "LC_ALL": "C"}
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", env=environment,
-            stdin=subprocess.DEVNULL, check=False, timeout=_FILE_TIME,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise TargetError(f"the emulator cannot be built: {command[0]} takes too long") from None
-    if done.returncode:
-        said = done.stderr.strip().splitlines()[:_SHOWN]
-        raise TargetError(
-            f"the emulator cannot be built: {command[0]} failed", notes=said or ["it said nothing"]
-        )
+        run([*compiler, *objects, *_LINK, "-o", str(whole)], made)
+        native_library.publish(whole, folder / library)
 
 
 @contextlib.contextmanager

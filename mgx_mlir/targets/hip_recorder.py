@@ -7,18 +7,15 @@ compiler is all that it takes; a build is a second.
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from mgx_mlir.core.errors import TargetError
-from mgx_mlir.targets import emulator_build, locks
+from mgx_mlir.targets import emulator_build, native_library
 from mgx_mlir.targets.cache import cache_root
 from mgx_mlir.targets.emulator import LIBRARY
-from mgx_mlir.targets.private import make_private
 
 _FLAGS = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-pthread", "-shared",
           "-Wl,-Bsymbolic")  # fmt: skip
@@ -34,26 +31,10 @@ def build(hip: Path) -> Path:
     key = hashlib.sha256(source.read_bytes())
     key.update("\0".join((str(hip), *compiler, *_FLAGS)).encode())
     folder = cache_root() / "hip-graph" / key.hexdigest()[:32]
-    made = folder / LIBRARY
-    try:
-        make_private(folder)
-        if emulator_build.is_built(made):
-            return folder
-        fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            locks.acquire(fd, _WAIT, lambda holder: None)
-            if not emulator_build.is_built(made):
-                _build(source, compiler, hip, folder)
-        finally:
-            os.close(fd)
-    except locks.Busy as e:
-        raise TargetError(f"the recorder of HIP graphs is not built: {e}") from None
-    except OSError as e:
-        raise TargetError(
-            f"the recorder of HIP graphs cannot be built in {folder}: "
-            f"{(e.strerror or str(e)).lower()}",
-            notes=["MGX_CACHE_DIR names another place"],
-        ) from None
+    native_library.once(
+        folder / LIBRARY, "recorder of HIP graphs", _WAIT, lambda holder: None,
+        lambda: _build(source, compiler, hip, folder),
+    )  # fmt: skip
     return folder
 
 
@@ -79,14 +60,5 @@ def _build(source: Path, compiler: list[str], hip: Path, folder: Path) -> None:
         whole = Path(made, LIBRARY)
         command = [*compiler, *_FLAGS, f'-DMGX_HIP="{hip}"', str(source), "-o", str(whole),
                    "-Wl,--no-as-needed", str(hip), f"-Wl,-rpath,{hip.parent}", "-ldl"]  # fmt: skip
-        done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", check=False, timeout=300,
-            stdin=subprocess.DEVNULL, env={**os.environ, "TMPDIR": made, "LC_ALL": "C"},
-        )  # fmt: skip
-        if done.returncode:
-            raise TargetError(
-                f"the recorder of HIP graphs cannot be built: {compiler[0]} failed",
-                notes=done.stderr.strip().splitlines()[:10] or ["it said nothing"],
-            )
-        whole.chmod(0o700)
-        os.replace(whole, folder / LIBRARY)
+        native_library.compile_with("recorder of HIP graphs", command, made)
+        native_library.publish(whole, folder / LIBRARY)

@@ -87,9 +87,10 @@ float by_seed(float x, u32 seed, int fraction, int least) {
   return std::copysign(std::ldexp(static_cast<float>(whole), exponent - fraction), x);
 }
 
-// One byte of the result, numbered by op_sel's two high bits; the others stay.
-template <Encode encode, int Fraction, int Least>
-void pack_by_seed(Wave& w, const Instruction& i) {
+// A part of the result, `mask` moved up by `shift`; the rest stays. `encode` makes its bits of what the
+// seed rounds.
+template <class Part>
+void round_part(Wave& w, const Instruction& i, int shift, u32 mask, int fraction, int least, Part encode) {
   LaneArray space[2], r;
   u64 valid = ~u64{0};
   Instruction j = i;
@@ -97,29 +98,23 @@ void pack_by_seed(Wave& w, const Instruction& i) {
   const u32* a = source<Type::F32>(w, j, i.o[1], 0, space[0], valid);
   const u32* seed = raw_source(w, i.o[2], 0, space[1]);
   const u32* old = w.v[i.o[0].index];
-  const int shift = 8 * (i.opsel >> 2 & 3), least = Least - (w.fnuz ? 1 : 0);
   for (int l = 0; l < kLanes; ++l) {
-    const u32 code = encode(by_seed(as_f32(a[l]), seed[l], Fraction, least), w.fnuz, w.mode & kOverflowMode);
-    r.at[l] = (old[l] & ~(255u << shift)) | code << shift;
+    r.at[l] = (old[l] & ~(mask << shift)) | encode(by_seed(as_f32(a[l]), seed[l], fraction, least)) << shift;
   }
   store_lanes(w.v[i.o[0].index], r.at, w.exec & valid);
+}
+
+// One byte, numbered by op_sel's two high bits.
+template <Encode encode, int Fraction, int Least>
+void pack_by_seed(Wave& w, const Instruction& i) {
+  round_part(w, i, 8 * (i.opsel >> 2 & 3), 0xff, Fraction, Least - (w.fnuz ? 1 : 0),
+             [&](float x) { return u32{encode(x, w.fnuz, w.mode & kOverflowMode)}; });
 }
 
 // One half, by op_sel's high bit.
 template <u32 (*encode)(float), int Fraction, int Least>
 void half_by_seed(Wave& w, const Instruction& i) {
-  LaneArray space[2], r;
-  u64 valid = ~u64{0};
-  Instruction j = i;
-  j.opsel = 0;
-  const u32* a = source<Type::F32>(w, j, i.o[1], 0, space[0], valid);
-  const u32* seed = raw_source(w, i.o[2], 0, space[1]);
-  const u32* old = w.v[i.o[0].index];
-  const int shift = i.opsel & 8 ? 16 : 0;
-  for (int l = 0; l < kLanes; ++l) {
-    r.at[l] = (old[l] & ~(0xffffu << shift)) | encode(by_seed(as_f32(a[l]), seed[l], Fraction, Least)) << shift;
-  }
-  store_lanes(w.v[i.o[0].index], r.at, w.exec & valid);
+  round_part(w, i, i.opsel & 8 ? 16 : 0, 0xffff, Fraction, Least, encode);
 }
 
 // Signs of the seed would be those of no number; op_sel chooses a part of the result alone, among

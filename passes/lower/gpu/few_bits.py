@@ -32,10 +32,10 @@ from mgx_mlir.passes.lower.gpu import compilation_info, split_k
 from mgx_mlir.passes.lower.gpu.gemm_shape import DOT, GemmShape
 from mgx_mlir.passes.lower.gpu.mma import SIDE
 from mgx_mlir.passes.lower.gpu.tiles import choose
-from mgx_mlir.passes.lower.products import collapsed
-from mgx_mlir.passes.lower.scalar import signless
+from mgx_mlir.passes.lower.products import collapsed, multiply_accumulate
+from mgx_mlir.passes.lower.scalar import constant, signless
+from mgx_mlir.passes.pack_weights import GPU_UNIT
 
-UNIT = 16  # blocks are multiples of what matrix instructions take of the depth
 _WORD = 32  # bits
 _MANTISSA = 23  # bits of an f32
 _FEW = 4  # rows
@@ -100,7 +100,7 @@ def stored_by_column(e: LoweringContext, arg: ir.Value, value: ir.Value) -> Expr
 def takes(op: BlockedDot) -> bool:
     """Say whether kernels here multiply by these codes."""
     t, x = TensorType.of(op.codes), TensorType.of(op.input)
-    return not t.dtype.is_float and x.dims[-1] % op.block_size == 0 == op.block_size % UNIT
+    return not t.dtype.is_float and x.dims[-1] % op.block_size == 0 == op.block_size % GPU_UNIT
 
 
 def _is_few(op: BlockedDot) -> bool:
@@ -215,7 +215,7 @@ def _few(
             found = term if found is None else arith.AddFOp(found, term).result
         assert found is not None
         # a product would make a contraction of it, which lanes with several elements do not get
-        scaled = math.FmaOp(found, numbers[0], _number(0.0, ir.F32Type.get())).result
+        scaled = math.FmaOp(found, numbers[0], constant(0, dtypes.FLOAT).value).result
         return arith.AddFOp(total, scaled).result
 
     operands = [*pieces, codes.value, *[p.value for p in parts]]
@@ -244,10 +244,9 @@ def _numbers(word: ir.Value, bits: int, middle: float) -> list[ir.Value]:
 
     A code in the last bits of an f32 of the right size adds itself to it.
     """
-    i32, f32 = ir.IntegerType.get_signless(32), ir.F32Type.get()
 
     def number(n: int) -> ir.Value:
-        return arith.ConstantOp(i32, ir.IntegerAttr.get(i32, n)).result
+        return constant(n, dtypes.INT32).value
 
     fields = _WORD // bits
     low = _MANTISSA // bits  # fields that are in the last bits
@@ -260,13 +259,9 @@ def _numbers(word: ir.Value, bits: int, middle: float) -> list[ir.Value]:
         base = 2.0 ** (_MANTISSA - at)
         own = arith.AndIOp(source, number(((1 << bits) - 1) << at)).result
         made = arith.OrIOp(own, number(struct.unpack("<i", struct.pack("<f", base))[0])).result
-        wide = arith.BitcastOp(f32, made).result
-        found.append(arith.AddFOp(wide, _number(-(base + middle), f32)).result)
+        wide = arith.BitcastOp(ir.F32Type.get(), made).result
+        found.append(arith.AddFOp(wide, constant(-(base + middle), dtypes.FLOAT).value).result)
     return found
-
-
-def _number(x: float, kind: ir.Type) -> ir.Value:
-    return arith.ConstantOp(kind, ir.FloatAttr.get(kind, x)).result
 
 
 # ---- more rows -----------------------------------------------------------------------------------
@@ -289,14 +284,9 @@ def _tiles(
     maps = [ir.AffineMap.get(rank, 0, dims)
             for dims in ([*own, *part, b, j], [n, *part, b, j], [*part, *own, n])]  # fmt: skip
 
-    def body(p: ir.Value, q: ir.Value, total: ir.Value) -> ir.Value:
-        wide = [v if element is dtypes.FLOAT else arith.ExtFOp(ir.F32Type.get(), v).result
-                for v in (p, q)]  # fmt: skip
-        return arith.AddFOp(total, arith.MulFOp(*wide).result).result
-
     init = e.fill([*ahead, *rows, columns], dtypes.FLOAT, 0)
     iterators = [*[PARALLEL] * (rank - 2), REDUCTION, REDUCTION]
-    made = e.generic([a, matrix], [init], maps, iterators, body)[0]
+    made = multiply_accumulate(e, a, matrix, init, maps, iterators, element, dtypes.FLOAT)
     *batch, last = e.static_dims([*ahead, *rows])
     shape = GemmShape(DOT, element.name, (last, columns, blocks * count), batch=tuple(batch))
     compilation_info.put(e, made, lambda arch: compilation_info.blocks_info(arch, shape, count))
@@ -377,7 +367,8 @@ def _widened(
         codes = _in_parts(codes, dims)
     # a code is a whole number in f16, and its product with an f16 rounds once in either type
     narrow = element is dtypes.HALF and all(p.dtype in _EXACT for p in parts)
-    kind = signless(element if narrow else dtypes.FLOAT)
+    computed = element if narrow else dtypes.FLOAT
+    kind = signless(computed)
 
     def body(*args: ir.Value) -> ir.Value:
         code = args[0]
@@ -390,7 +381,7 @@ def _widened(
         if len(numbers) > 1:
             value = arith.SubFOp(value, numbers[1]).result
         elif _middle(op):
-            value = arith.SubFOp(value, _number(_middle(op), kind)).result
+            value = arith.SubFOp(value, constant(_middle(op), computed).value).result
         value = arith.MulFOp(value, numbers[0]).result
         if kind == signless(element):
             return value
@@ -402,19 +393,11 @@ def _widened(
 
 
 def _in_parts(codes: ir.Value, dims: Sequence[int]) -> ir.Value:
-    """Return codes [columns, blocks, count] with blocks as two dims."""
+    """Return codes [columns, blocks, count] with blocks as two dims; elements of 4 bits are no
+    type of the dialect, which `collapsed` takes."""
     kind = ir.RankedTensorType.get(list(dims), ir.RankedTensorType(codes.type).element_type)
     groups = [[0], [1, 2], [3]]
     return tensor.ExpandShapeOp(kind, codes, groups, [], list(dims)).result
 
 
-__all__ = [
-    "UNIT",
-    "Rows",
-    "Turned",
-    "Words",
-    "product",
-    "stored_by_column",
-    "sums_of_parts",
-    "takes",
-]
+__all__ = ["Rows", "Turned", "Words", "product", "stored_by_column", "sums_of_parts", "takes"]

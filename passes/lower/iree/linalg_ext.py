@@ -302,11 +302,8 @@ def attention(
 
     `t` is the result's type. Scores are f32. told: what the compiler is told of tiles.
     """
-    read: list[Sequence[int]] = [*(dims for _, dims in operands), [], *(dims for _, dims in mask)]
-    maps = [read, [out]]
-    values = [*(v for v, _ in operands), scale, *(v for v, _ in mask)]
     init = [e.empty(list(t.dims), t.dtype)]
-    return _attention("attention", values, init, maps, rank, len(mask), told)[0]
+    return _attention("attention", operands, scale, mask, init, [out], rank, told)[0]
 
 
 def online_attention(
@@ -328,21 +325,25 @@ def online_attention(
         e.fill(rows, dtypes.FLOAT, -3.4028234663852886e38),
         e.fill(rows, dtypes.FLOAT, 0),
     ]
-    read: list[Sequence[int]] = [*(dims for _, dims in operands), [], *(dims for _, dims in mask)]
-    maps = [read, [out, out[:-1], out[:-1]]]
-    values = [*(v for v, _ in operands), scale, *(v for v, _ in mask)]
-    return _attention("online_attention", values, init, maps, rank, len(mask), told)
+    outs = [out, out[:-1], out[:-1]]
+    return _attention("online_attention", operands, scale, mask, init, outs, rank, told)
 
 
 def _attention(
     name: str,
-    values: Sequence[ir.Value],
+    operands: Sequence[tuple[ir.Value, Sequence[int]]],
+    scale: ir.Value,
+    mask: Sequence[tuple[ir.Value, Sequence[int]]],
     init: Sequence[ir.Value],
-    maps: Sequence[Sequence[Sequence[int]]],
+    outs: Sequence[Sequence[int]],
     rank: int,
-    masks: int,
     told: Mapping[str, ir.Attribute] | None,
 ) -> list[ir.Value]:
+    """Build an op of the kind; `outs`: the op's dims that each result has."""
+    none: Sequence[int] = []
+    read = [*operands, (scale, none), *mask]
+    maps = [*(dims for _, dims in read), *outs]
+
     def indexing(dims: Sequence[int]) -> ir.Attribute:
         return ir.AffineMapAttr.get(
             ir.AffineMap.get(rank, 0, [ir.AffineDimExpr.get(d) for d in dims])
@@ -351,10 +352,10 @@ def _attention(
     op = ir.Operation.create(
         f"iree_linalg_ext.{name}",
         results=[v.type for v in init],
-        operands=[*values, *init],
+        operands=[*(v for v, _ in read), *init],
         attributes={
-            "indexing_maps": ir.ArrayAttr.get([indexing(d) for part in maps for d in part]),
-            "operandSegmentSizes": _segments(1, 1, 1, 1, masks, *([1] * len(init))),
+            "indexing_maps": ir.ArrayAttr.get([indexing(d) for d in maps]),
+            "operandSegmentSizes": _segments(1, 1, 1, 1, len(mask), *([1] * len(init))),
             **(told or {}),
         },
         regions=1,
