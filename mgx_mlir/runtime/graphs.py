@@ -81,7 +81,7 @@ class GraphModule:
             self._inner.close()
             raise UsageError(
                 f"a HIP graph is for a program of fixed sizes, {open_ones[0]} has open dims",
-                notes=["state the sizes, or leave hip_graph out"],
+                notes=["state the sizes, or leave hip_graph (--hip-graph) out"],
             )
 
     def run(
@@ -170,7 +170,7 @@ class GraphModule:
             raise UsageError(
                 "the program cannot be one HIP graph: it reads values on the host, as loops and "
                 "branches do",
-                notes=["leave hip_graph out"],
+                notes=["leave hip_graph (--hip-graph) out"],
             )
         return recorded
 
