@@ -322,3 +322,14 @@ def test_compiled_without_spills(arch: str) -> None:
     report = gpu_report(made.vmfb)
     assert len(report.kernels) == 7
     assert [k.name for k in report.kernels if k.spills or k.scratch] == []
+
+
+def test_stages_of_uneven_copies() -> None:
+    """Three stages where all lanes load as much, or the same twice: else the compiler hands a
+    lane's memory from turn to turn, and crashes now and then (hazard 40)."""
+    chip, kind = CHIPS["gfx942"], kind_of("gfx942", "float_type")
+    uneven = MmaSchedule((3, 1, 1), (3, 1, 1), 8)  # 128 vectors of weights by 192 lanes
+    even = MmaSchedule((4, 1, 2), (2, 1, 1), 8)
+    twice = MmaSchedule((1, 2, 2), (1, 2, 2), 2)  # 64 vectors of either by 256 lanes
+    assert kind.depth * 8 * 9 == 288
+    assert [t.stages(chip, kind, 288) for t in (uneven, even, twice)] == [2, 3, 3]

@@ -106,7 +106,16 @@ class MmaSchedule:
     def stages(self, chip: Chip, mma: MmaIntrinsic, depth: int) -> int:
         """Return how many turns of the loop over the depth are under way at once."""
         trips = -(-depth // (mma.depth * self.k_tiles))
-        return 3 if chip.lanes == 64 and trips >= _EARLY else 2
+        early = chip.lanes == 64 and trips >= _EARLY and self.loads_evenly(chip, mma)
+        return 3 if early else 2
+
+    def loads_evenly(self, chip: Chip, mma: MmaIntrinsic) -> bool:
+        """Whether all lanes load as many vectors of either operand, or the same ones twice. Else a
+        lane's share lies in memory, which three stages hand from turn to turn (hazard 40)."""
+        row = mma.depth * self.k_tiles * mma.bytes * SIDE
+        turn = prod(self.subgroups) * chip.lanes * _VECTOR
+        sizes = (self.rows * row, self.tiles[2] * row)
+        return all(n % turn == 0 or turn % n == 0 for n in sizes)
 
     def registers(self, chip: Chip, mma: MmaIntrinsic) -> int:
         """Of a lane: operands of all steps, sums, and what is on its way from memory."""
