@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import OPS, is_a, op_class, segment_sizes, spread
+from mgx_mlir.core.op import OPS, is_a, op_class
+from mgx_mlir.core.op_fields import segment_sizes, spread
 from mgx_mlir.dialects.migraphx.control import If, Loop, Yield
 from mgx_mlir.rewrite.passes import Pass
 

@@ -18,7 +18,8 @@ from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.onnx import ops as onnx_ops
 from mgx_mlir.frontends.onnx.registry import find
 from mgx_mlir.programs.build import Builder
-from mgx_mlir.programs.module_builder import Instruction, ModuleBuilder, as_value
+from mgx_mlir.programs.instructions import Instruction, as_value
+from mgx_mlir.programs.module_builder import ModuleBuilder
 
 OPSET = 23
 Value = Any

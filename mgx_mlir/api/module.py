@@ -19,14 +19,10 @@ from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.op import attributes_of, is_terminator, mnemonic, op_class
 from mgx_mlir.printers.listing import is_absent
 from mgx_mlir.printers.text import instruction_text
+from mgx_mlir.programs.instructions import Instruction, instruction_of
 from mgx_mlir.programs.layout import TupleShape
 from mgx_mlir.programs.migraphx_names import attributes_out, is_tuple
-from mgx_mlir.programs.module_builder import (
-    IMPLICIT_RETURN,
-    Instruction,
-    ModuleBuilder,
-    instruction_of,
-)
+from mgx_mlir.programs.module_builder import IMPLICIT_RETURN, ModuleBuilder
 from mgx_mlir.programs.strided import own_strides
 
 if TYPE_CHECKING:

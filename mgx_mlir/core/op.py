@@ -8,7 +8,7 @@ import io
 import itertools
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import Any, ClassVar, Literal, TypeAlias, cast
+from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 
@@ -17,6 +17,15 @@ from mgx_mlir.core.attrs import REQUIRED, AttrDef, Attributes
 from mgx_mlir.core.errors import MgxError, ShapeError
 from mgx_mlir.core.inference import inferred
 from mgx_mlir.core.ir import ext, ir, irdl
+from mgx_mlir.core.op_fields import (
+    EXT_FIELDS,
+    MAX_VARIADIC,
+    OpField,
+    is_segmented,
+    read_annotation,
+    segment_sizes,
+    spread,
+)
 from mgx_mlir.core.shapes import TensorType, compatible
 
 Operand = ir.Value
@@ -88,65 +97,9 @@ class InferView(SimpleNamespace):
     const: Callable[[str], np.ndarray | None]  # the array of an operand that is a small literal
 
 
-class OpField:
-    """One operand or result field: its name and whether it is single, optional or variadic."""
-
-    def __init__(self, name: str, arity: Literal["single", "optional", "variadic"]) -> None:
-        self.name, self.arity = name, arity
-
-
-def _read_annotation(text: str) -> tuple[str, Literal["single", "optional", "variadic"]] | None:
-    for kind in ("Operand", "Result", "Region"):
-        if kind in text:
-            if "Sequence" in text:
-                return kind, "variadic"
-            return kind, "optional" if ("Optional" in text or "None" in text) else "single"
-    return None
-
-
 _NO_GROUPS: tuple[OpField, ...] = ()
 _NO_NAMES: tuple[str, ...] = ()
 _NO_ATTRS: dict[str, AttrDef] = {}
-_EXT_FIELDS: dict[tuple[str, str], Any] = {
-    ("Operand", "single"): ext.Operand[ir.RankedTensorType],
-    ("Operand", "optional"): ext.Operand[ir.RankedTensorType] | None,
-    ("Operand", "variadic"): Sequence[ext.Operand[ir.RankedTensorType]],
-    ("Result", "single"): ext.Result[ir.RankedTensorType],
-    ("Result", "variadic"): Sequence[ext.Result[ir.RankedTensorType]],
-    ("Region", "single"): ext.Region,
-}
-
-# IRDL takes one type per declared field, for all values of a variadic one. So a variadic field is
-# declared as this many variadic fields, and the segment sizes give each value a field of its own.
-# core/operand_segments.py adds the sizes when reading text and hides them when printing it.
-MAX_VARIADIC = 64
-
-
-def spread(types: Sequence[ir.Type]) -> list[int]:
-    """Segment sizes of one variadic field: a segment per value, or per run of one type."""
-    if len(types) <= MAX_VARIADIC:
-        runs = [1] * len(types)
-    else:
-        runs = [len(list(same)) for _, same in itertools.groupby(types)]
-        check(
-            len(runs) <= MAX_VARIADIC,
-            lambda: f"expected at most {MAX_VARIADIC} values of different types, got {len(runs)}",
-        )
-    return runs + [0] * (MAX_VARIADIC - len(runs))
-
-
-def segment_sizes(fields: Sequence[OpField], types: Sequence[Sequence[ir.Type]]) -> list[int]:
-    """Segment sizes of operand or result fields that hold values of `types`."""
-    sizes: list[int] = []
-    for field, held in zip(fields, types, strict=True):
-        sizes += spread(held) if field.arity == "variadic" else [len(held)]
-    return sizes
-
-
-def _is_segmented(fields: Sequence[OpField]) -> bool:
-    """Return whether IRDL needs segment sizes: it counts one field of unknown size, not two."""
-    flexible = [f.arity for f in fields if f.arity != "single"]
-    return len(flexible) > 1 or "variadic" in flexible
 
 
 class Op(Migraphx.Operation):
@@ -179,13 +132,13 @@ class Op(Migraphx.Operation):
         fields: dict[str, Any] = {}
         groups: dict[str, list[OpField]] = {"Operand": [], "Result": [], "Region": []}
         for field, hint in own.items():
-            found = _read_annotation(hint if isinstance(hint, str) else repr(hint))
+            found = read_annotation(hint if isinstance(hint, str) else repr(hint))
             if found is not None:
                 groups[found[0]].append(OpField(field, found[1]))
-                fields[field] = _EXT_FIELDS[found]
+                fields[field] = EXT_FIELDS[found]
                 if found[1] == "variadic":
                     for k in range(1, MAX_VARIADIC):
-                        fields[f"{field}_{k}"] = _EXT_FIELDS[found]
+                        fields[f"{field}_{k}"] = EXT_FIELDS[found]
         cls.__annotations__ = fields
         # constants from here on
         cls.OPERANDS += tuple(groups["Operand"])  # pyright: ignore[reportConstantRedefinition]
@@ -205,8 +158,8 @@ class Op(Migraphx.Operation):
             name=name, traits=[*([ext.Pure] if pure else []), *traits], **kwargs
         )
         cls._ODS_OPERAND_SEGMENTS = cls._ODS_RESULT_SEGMENTS = None
-        cls.segmented_operands = _is_segmented(cls.OPERANDS)
-        cls.segmented_results = _is_segmented(cls.RESULTS)
+        cls.segmented_operands = is_segmented(cls.OPERANDS)
+        cls.segmented_results = is_segmented(cls.RESULTS)
         cls.__init__ = Op._build
         for index, group in enumerate(cls.OPERANDS):
             setattr(cls, group.name, property(_operand_getter(cls, index)))
@@ -590,7 +543,6 @@ __all__ = [
     "Kernel",
     "Migraphx",
     "Op",
-    "OpField",
     "Operand",
     "Pointwise",
     "ReduceOp",

@@ -6,7 +6,8 @@ import io
 import re
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import OPS, Op, op_class, segment_sizes, spread
+from mgx_mlir.core.op import OPS, Op, op_class
+from mgx_mlir.core.op_fields import segment_sizes, spread
 
 _OPERANDS, _RESULTS = "operandSegmentSizes", "resultSegmentSizes"
 _NAME = re.compile(r'"migraphx\.([a-z_]\w*)"')

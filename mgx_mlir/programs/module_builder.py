@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +21,13 @@ from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.names import natural
 from mgx_mlir.core.op import OPS, Op, attributes_of, is_terminator, mnemonic
 from mgx_mlir.core.shapes import DYN, TensorType, merge_dims
+from mgx_mlir.programs.instructions import (
+    Instruction,
+    as_operand,
+    as_value,
+    instruction_of,
+    result_types,
+)
 from mgx_mlir.programs.layout import Shape, dims_attribute
 from mgx_mlir.programs.migraphx_names import attributes_in, class_of, group_operands, is_tuple
 from mgx_mlir.programs.program_ir import (
@@ -38,15 +45,6 @@ IMPLICIT_RETURN = (
     "migraphx.implicit_return"  # on func.return: nobody asked for it, printers hide it
 )
 MODULES = "migraphx.modules"  # on an op with regions: the names of its submodules
-
-# what an instruction stands for: an argument or a result, or an operation seen as a tuple
-Instruction: TypeAlias = ir.Value | ir.Operation
-
-
-def instruction_of(op: ir.Operation) -> Instruction:
-    """Return the instruction of an operation."""
-    op = op.operation  # of an op view, which is another object
-    return op if is_tuple(op) or not len(op.results) else op.results[0]
 
 
 @dataclass(frozen=True)
@@ -158,7 +156,7 @@ class ModuleBuilder:
                 attributes.setdefault("op", name.removeprefix("unknown:"))
                 name = "unknown"
             cls = class_of(name)
-            values = [_as_operand(cls, i, x) for i, x in enumerate(inputs)]
+            values = [as_operand(cls, i, x) for i, x in enumerate(inputs)]
             keywords = attributes_in(cls, attributes)
             if cls.REGIONS or cls.mnemonic == "select_module":
                 if cls.mnemonic == "unknown":
@@ -285,7 +283,8 @@ class ModuleBuilder:
             modules[0].widen([TensorType.of(v) for v in values if v is not None])
         operands = group_operands(cls, values, keywords)
         groups = cls.grouped_operands(operands)
-        types = _result_types(cls, groups, keywords, modules)
+        ends = [m.terminator() for m in modules]
+        types = result_types(cls, groups, keywords, [e.operands for e in ends if e is not None])
         built = cls(*operands, ip=ip, results=types, **keywords).operation
         for m, region in zip(modules, built.regions, strict=True):
             m.attach(region)
@@ -415,65 +414,6 @@ def _place(block: ir.Block, value: ir.Value) -> int | None:
     return next((i for i, a in enumerate(block.arguments) if a == value), None)
 
 
-def as_value(x: Instruction) -> ir.Value:
-    """Return the value of an instruction; a tuple of one element is that element."""
-    if isinstance(x, ir.Value):
-        return x
-    if len(x.results) == 1:
-        return x.result
-    raise ShapeError(
-        f"expected a tensor, got the tuple of '{x.name}'", notes=["use get_tuple_elem"]
-    )
-
-
-def _as_operand(cls: type[Op], index: int, x: Instruction) -> ir.Value | None:
-    value = as_value(x)
-    owner = value.owner
-    if isinstance(owner, ir.Block):
-        return value
-    if cls.mnemonic == "rnn_last_cell_output" and mnemonic(owner) == "lstm":
-        return owner.results[1]
-    absent = mnemonic(owner) == "undefined" and _is_optional(cls, index)
-    return None if absent else value
-
-
-def _is_optional(cls: type[Op], index: int) -> bool:
-    arities = [g.arity for g in cls.OPERANDS]
-    return index < len(arities) and arities[index] == "optional"
-
-
-def _result_types(
-    cls: type[Op],
-    groups: Sequence[Sequence[ir.Value]],
-    keywords: Mapping[str, Any],
-    modules: Sequence[ModuleBuilder],
-) -> list[TensorType]:
-    """Return what an operation with regions gives, from the returns of its modules."""
-    yields: list[list[TensorType]] = []
-    for m in modules:
-        end = m.terminator()
-        assert end is not None
-        yields.append([TensorType.of(v) for v in end.operands])
-    if cls.mnemonic == "if":
-        then, other = yields
-        fits = len(then) == len(other) and all(
-            a.rank == b.rank for a, b in zip(then, other, strict=True)
-        )
-        if not fits:
-            raise ShapeError("the modules of 'if' do not give results of the same types")
-        return [
-            a.with_dims(x if x == y else DYN for x, y in zip(a.dims, b.dims, strict=True))
-            for a, b in zip(then, other, strict=True)
-        ]
-    if cls.mnemonic == "loop":
-        carried = len(groups[-1])
-        padded = bool(keywords.get("padded"))
-        first = int(keywords.get("max_iterations", 10)) if padded else DYN
-        state, scans = yields[0][1 : 1 + carried], yields[0][1 + carried :]
-        return [*state, *(t.with_dims((first, *t.dims)) for t in scans)]
-    return yields[0]
-
-
 class ProgramBuilder:
     """A program under construction: one context, the module `main` and its submodules."""
 
@@ -593,11 +533,8 @@ def drop_unused_modules(program: ProgramIR) -> None:
 __all__ = [
     "IMPLICIT_RETURN",
     "MODULES",
-    "Instruction",
     "ModelError",
     "ModuleBuilder",
     "ProgramBuilder",
-    "as_value",
     "drop_unused_modules",
-    "instruction_of",
 ]

@@ -7,7 +7,7 @@
         b, w = g.constant((m, k)), g.constant((k, n))
         return g.b.op("dot", g.maybe_used(g.b.op("add", x, b)), w)
 
-The files in graphs/ hold the cases, one file for each pass; test_patterns.py draws them.
+The files in graphs/ hold the cases, a file or folder for each pass; test_patterns.py draws them.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ def case(
     special: bool | None = None,
     beside: Sequence[str] = (),
 ) -> Callable[[Callable[[Graph], Any]], Callable[[Graph], Any]]:
-    """Register a draw for a pattern of the pass that the file is named after.
+    """Register a draw for a pattern of the pass that the file, or its folder, is named after.
 
     A name may have several cases. `options` are those of the pass. `special` is on where the
     rewrite is exact, unless it says otherwise.
     """
 
     def register(draw: Callable[[Graph], Any]) -> Callable[[Graph], Any]:
-        own = draw.__module__.rpartition(".")[2]
+        own = draw.__module__.split(".")[1]  # graphs.PASS, or a file of that folder
         hostile = rtol == 0 if special is None else special
         CASES.append(
             Case(name, own, draw, rtol, fires, hostile, dict(options or {}), tuple(beside))

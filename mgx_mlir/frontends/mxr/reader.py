@@ -35,9 +35,10 @@ from mgx_mlir.frontends.mxr.shapes import (
 from mgx_mlir.printers.listing import DEBUG_SYMBOLS
 from mgx_mlir.printers.tree_files import OWN_KEY
 from mgx_mlir.printers.value_tree import PADDED
+from mgx_mlir.programs.instructions import Instruction
 from mgx_mlir.programs.layout import Shape
 from mgx_mlir.programs.migraphx_names import NestedOp
-from mgx_mlir.programs.module_builder import Instruction, LeftOut, ModuleBuilder, ProgramBuilder
+from mgx_mlir.programs.module_builder import LeftOut, ModuleBuilder, ProgramBuilder
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.programs.signature import DimRange
 
