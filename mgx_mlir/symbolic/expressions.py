@@ -25,6 +25,7 @@ Int = Union[int, "Expr"]  # a string cannot be an operand of |
 
 SAMPLES = 14
 BIG = 1 << 62  # a coefficient beyond it may overflow 64 bits
+_LONGEST = 300  # characters of text: atoms share parts, whose text would double each time
 
 
 class Atom:
@@ -35,7 +36,7 @@ class Atom:
     no bound). `samples` are its values where the sizes have trial values (None: no value there).
     """
 
-    __slots__ = ("arguments", "high", "kind", "low", "number", "samples")
+    __slots__ = ("_text", "arguments", "high", "kind", "low", "number", "samples")
 
     def __init__(
         self,
@@ -48,6 +49,7 @@ class Atom:
         self.kind, self.arguments, self.number = kind, arguments, number
         self.low, self.high = bounds
         self.samples = samples
+        self._text = ""
 
     @property
     def is_truth(self) -> bool:
@@ -55,6 +57,11 @@ class Atom:
         return self.kind in ("ge", "eq")
 
     def __str__(self) -> str:
+        """Return its form, cut where it is long: text is for messages alone."""
+        self._text = self._text or _cut(self._written())
+        return self._text
+
+    def _written(self) -> str:
         if self.kind == "size":
             name = self.arguments[0]
             return name if isinstance(name, str) else f"?{name}"
@@ -208,9 +215,13 @@ class Expr:
             c, names = self.terms[m], "*".join(map(str, reversed(m)))
             text = names if names and abs(c) == 1 else f"{abs(c)}{'*' + names if names else ''}"
             parts.append(("- " if c < 0 else "+ ") + text)
-        return " ".join(parts).removeprefix("+ ")
+        return _cut(" ".join(parts).removeprefix("+ "))
 
     __repr__ = __str__
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} .."
 
 
 def order(m: Monomial) -> tuple[int, list[int]]:

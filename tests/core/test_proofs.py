@@ -221,6 +221,16 @@ def test_work_is_bounded() -> None:
     assert isinstance(prover.is_nonnegative(x - 1), bool)
 
 
+def test_text_is_bounded() -> None:
+    """Parts that are shared are written once for each reader: the text would double each time."""
+    s = Prover().space
+    x: Int = s.size("n")
+    for i in range(64):
+        x = s.floordiv(x * (i + 2) + 1, 3) + s.pos(x - 5)
+    assert "n" in str(x)
+    assert len(str(x)) < 400
+
+
 # ---- code that computes with extents -------------------------------------------------------------
 
 
