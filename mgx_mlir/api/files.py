@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
+from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram, check_graph
 from mgx_mlir.compiler.saved import (
     entry_trees,
     holds_code,
@@ -82,23 +83,27 @@ def load(
     compiled: bool = True,
     emulate: bool = False,
     device_id: int = 0,
+    hip_graph: bool = False,
+    stream_priority: int | None = None,
     trust_code: bool | None = None,
 ) -> Any:
     """Read a program from a file: a `program`, or a CompiledProgram where such a one was saved.
 
     `format` None tells msgpack from JSON. A compiled program comes back compiled, without
     compiling again; `compiled=False` gives the program it was compiled from. Code for a GPU runs
-    on the one of `device_id`, or with `emulate` on the emulator. Weights are used where they lie in
-    the file. Without torch-mlir, code of a `program` comes as a CompiledProgram too.
+    on the one of `device_id`, or with `emulate` on the emulator; `hip_graph` and `stream_priority`
+    are those of compile. Weights are used where they lie in the file. Without torch-mlir, code of a
+    `program` comes as a CompiledProgram too.
 
     A compiled file holds machine code that will run. `trust_code` None takes it where the file
     belongs to this user or to root, and not everybody may write to it; True takes it from any file,
     False from none. Raises FileError: code that is not trusted, damaged files, other versions, code
-    for another processor or GPU.
+    for another processor or GPU; UsageError: a HIP graph of what is no code for a GPU.
     """
     found = read_file(filename, format)
     doubt = found.doubt if trust_code is None else "" if trust_code else _REFUSED
-    return _loaded(found, compiled, emulate, device_id, doubt)
+    how = _How(emulate, device_id, hip_graph, stream_priority)
+    return _loaded(found, compiled, how, doubt)
 
 
 def load_buffer(
@@ -108,6 +113,8 @@ def load_buffer(
     compiled: bool = True,
     emulate: bool = False,
     device_id: int = 0,
+    hip_graph: bool = False,
+    stream_priority: int | None = None,
     trust_code: bool = True,
 ) -> Any:
     """Read a program from the bytes `b` of a file; as load. A buffer that can change is copied.
@@ -116,7 +123,8 @@ def load_buffer(
     """
     held = b if isinstance(b, bytes) else bytes(b)
     doubt = "" if trust_code else _REFUSED
-    return _loaded(read_data(held, format), compiled, emulate, device_id, doubt)
+    how = _How(emulate, device_id, hip_graph, stream_priority)
+    return _loaded(read_data(held, format), compiled, how, doubt)
 
 
 def load_program(
@@ -217,13 +225,23 @@ def _written(tree: Tree) -> Tree:
 # ---- reading -----------------------------------------------------------------------------------
 
 
-def _loaded(found: MxrFile, compiled: bool, emulate: bool, device_id: int, doubt: str) -> Any:
+@dataclass(frozen=True)
+class _How:
+    """Where and how loaded code runs."""
+
+    emulate: bool
+    device_id: int
+    hip_graph: bool
+    stream_priority: int | None
+
+
+def _loaded(found: MxrFile, compiled: bool, how: _How, doubt: str) -> Any:
     try:
         entries = as_list(found.own.get("compiled"), "'compiled'")
         if compiled and doubt and holds_code(entries):
             raise FileError(f"the file holds machine code, which is not run: {doubt}", notes=_TRUST)
         if compiled and entries:
-            return _compiled(found, entries, emulate, device_id)
+            return _compiled(found, entries, how)
     except FileError as e:
         raise located(e, found.name) from None
     if entries and not found.modules:
@@ -231,15 +249,21 @@ def _loaded(found: MxrFile, compiled: bool, emulate: bool, device_id: int, doubt
             "the file holds code alone, and no program that it was compiled from",
             location=found.name,
         )
+    if how.hip_graph or how.stream_priority is not None:
+        raise UsageError(
+            "hip_graph is for compiled code, and none is taken from the file",
+            notes=["compile the program with it: get_target('gpu', hip_graph=True)"],
+        )
     from mgx_mlir.api.program import program  # the bindings: running code needs none
 
     return program.of(found.program)
 
 
-def _compiled(found: MxrFile, entries: list[Tree], emulate: bool, device_id: int) -> Any:
+def _compiled(found: MxrFile, entries: list[Tree], how: _How) -> Any:
     c, options, found.weights = restored(
-        entries, found.modules, hint=_HINT, emulate=emulate, device_id=device_id
+        entries, found.modules, hint=_HINT, emulate=how.emulate, device_id=how.device_id
     )
+    check_graph("ref" if c is None else c.target, how.hip_graph, how.stream_priority)
     gives_arrays = found.own.get("gives") == ARRAYS
     if c is None:
         # the bindings: the reference interprets the program
@@ -250,6 +274,7 @@ def _compiled(found: MxrFile, entries: list[Tree], emulate: bool, device_id: int
         stated = ("fast_math", "offload_copy")
         made.compile(get_target("ref"), **{k: v for k, v in options.items() if k in stated})
         return made.compiled if gives_arrays else made
+    c.hip_graph, c.stream_priority = how.hip_graph, how.stream_priority
     if gives_arrays or not _has_bindings():
         return c
     from mgx_mlir.api.program import program  # the bindings: running code needs none

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from mgx_mlir.compiler.architectures import named, of_device, together
-from mgx_mlir.compiler.compiled import CompiledProgram, CompileStats, IreeProgram
+from mgx_mlir.compiler.compiled import CompiledProgram, CompileStats, IreeProgram, check_graph
 from mgx_mlir.compiler.models import ModelSource, fixed, program_of, read_model, refuse_unknown
 from mgx_mlir.compiler.ref_program import RefProgram
 from mgx_mlir.compiler.settings import CompileSettings
@@ -66,6 +66,7 @@ def compile(
     Raises MgxError: unreadable models, unsupported operators, failed compilation.
     """
     name = target or default_target()
+    check_graph(name, hip_graph, stream_priority)
     model = fixed(model, onnx_options)
     settings = CompileSettings(
         name, None, fast_math, tuple(disable), kernel_boundaries, cache, timeout, onnx_options,
@@ -73,10 +74,6 @@ def compile(
         tuning_inputs=tuning_inputs, remove_qdq_pairs=remove_qdq_pairs,
     )  # fmt: skip
     made = _compile(model, settings, arch, device_id=device_id, ref_double=ref_double)
-    if (hip_graph or stream_priority is not None) and name != "gpu":
-        raise UsageError(f"only gpu programs are HIP graphs, the target is {name}")
-    if stream_priority is not None and not hip_graph:
-        raise UsageError("stream_priority is for hip_graph=True: the runtime's stream has none")
     made.hip_graph, made.stream_priority = hip_graph, stream_priority
     is_onnx = isinstance(model, bytes) or str(model).endswith(".onnx")
     if is_onnx and made.signature.shares_names():

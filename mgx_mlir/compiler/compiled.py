@@ -73,6 +73,14 @@ class CompileStats:
         return {k: v for k, v in asdict(self).items() if v is not None}
 
 
+def check_graph(target: str, hip_graph: bool, stream_priority: int | None) -> None:
+    """UsageError where calls of the target's programs cannot be one launch of a HIP graph."""
+    if (hip_graph or stream_priority is not None) and target != "gpu":
+        raise UsageError(f"only gpu programs are HIP graphs, the target is {target}")
+    if stream_priority is not None and not hip_graph:
+        raise UsageError("stream_priority is for hip_graph=True: the runtime's stream has none")
+
+
 class CompiledProgram:
     """A program ready to run on a target.
 

@@ -16,6 +16,7 @@ from mgx_mlir.core.errors import RunError, UsageError
 from mgx_mlir.runtime import graphs, hip_streams
 from mgx_mlir.runtime.device import open_device
 from mgx_mlir.targets import emulator
+from mgx_mlir.tools.driver.main import main
 from tests.emulator.outside.code_objects import wrap
 
 INVALID, NO_FUNCTION, NO_CONFIGURATION, UNJOINED, UPDATE_FAILED = 1, 98, 9, 904, 910
@@ -424,6 +425,52 @@ def test_what_cannot_be_one_graph(library: Path) -> None:
     made = migraphx.compile(model, "gpu", arch="gfx942", emulate=True, hip_graph=True)
     with pytest.raises(UsageError, match="of fixed sizes, input 'x' has open dims"):
         made.run({"x": np.ones((3, 4), np.float32)})
+
+
+@pytest.mark.emulator
+def test_saved_code_is_one_launch(
+    library: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """From a file, from bytes, of compile() and of a program, and by the driver."""
+    hip, path = Hip(library), tmp_path / "layers.mxr"
+
+    def graphs_of(p: Any, n: int) -> list[int]:
+        before = [hip.calls(c) for c in ("hipModuleLaunchKernel", "hipGraphLaunch")]
+        close(p.run({"x": X * n})[0], X * n)
+        after = [hip.calls(c) for c in ("hipModuleLaunchKernel", "hipGraphLaunch")]
+        return [b - a for a, b in zip(before, after, strict=True)]
+
+    p = compiled(False)
+    migraphx.save(p, path)
+    bare = migraphx.save_buffer(p.compiled)
+    for made in (
+        migraphx.load(path, emulate=True, hip_graph=True),
+        migraphx.load_buffer(bare, emulate=True, hip_graph=True, stream_priority=-1),
+    ):
+        graphs_of(made, 1)  # it is recorded
+        assert [graphs_of(made, n) for n in (2, 3)] == [[0, 1], [0, 1]]
+    assert graphs_of(migraphx.load(path, emulate=True), 1)[1] == 0
+
+    assert main(["run", str(path), "--gpu", "--emulate", "--hip-graph"]) == 0
+    said = capfd.readouterr().err
+    assert "the file holds code for gpu, gfx942" in said
+    assert "one HIP graph a call" in said
+
+
+@pytest.mark.emulator
+def test_saved_code_that_cannot_be_a_graph(library: Path, tmp_path: Path) -> None:
+    p = layers()
+    migraphx.save(p, tmp_path / "plain.mxr")
+    with pytest.raises(UsageError, match="hip_graph is for compiled code, and none is taken"):
+        migraphx.load(tmp_path / "plain.mxr", hip_graph=True)
+    p.compile(migraphx.get_target("cpu"))
+    with pytest.raises(UsageError, match="only gpu programs are HIP graphs, the target is cpu"):
+        migraphx.load_buffer(migraphx.save_buffer(p), hip_graph=True)
+    with pytest.raises(UsageError, match="hip_graph is for compiled code, and none is taken"):
+        migraphx.load_buffer(migraphx.save_buffer(p, source=True), compiled=False, hip_graph=True)
+    made = compiled(False)
+    with pytest.raises(UsageError, match="stream_priority is for hip_graph=True"):
+        migraphx.load_buffer(migraphx.save_buffer(made), emulate=True, stream_priority=-1)
 
 
 # ---- markers -------------------------------------------------------------------------------------
