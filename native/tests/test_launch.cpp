@@ -27,7 +27,8 @@ struct Kernel {
     arguments = static_cast<u8*>(memory.allocate(64));
   }
 
-  LaunchResult launch(u32 groups, u32 threads, const char* checks = "", u64 limit = kMostInstructions) {
+  LaunchResult launch(u32 groups, u32 threads, const char* checks = "", u64 limit = kMostInstructions,
+                      u64 launch_limit = ~u64{0}) {
     Launch l;
     l.kernel = &program->object.kernels[0];
     l.groups.x = groups;
@@ -36,6 +37,7 @@ struct Kernel {
     l.host_threads = 2;
     l.checks = Checks::parse(checks);
     l.limit = limit;
+    l.launch_limit = launch_limit;
     return run_launch(*program, memory, l);
   }
 };
@@ -168,6 +170,10 @@ void loops() {
   check_error([&] { meeting.launch(1, 128, "", 1000); }, "it ran 1000 instructions");
   Kernel short_one({0xbf800000, 0xbf800000}, 0);
   check(short_one.launch(1, 64, "", 3).instructions == 3, "a wave may run as many as the limit says");
+  check(short_one.launch(9, 128, "", 3, 54).instructions == 54, "and all waves as many as theirs");
+  const char* more = "its waves ran more than 53 instructions together (MGX_EMULATE_LAUNCH_LIMIT): kernel 'test'";
+  check_error([&] { short_one.launch(9, 128, "", 3, 53); }, more);
+  check_error([&] { meeting.launch(9, 128, "", kMostInstructions, 53); }, more);
 }
 
 // Atomics that give back what was there: each lane of each group gets a number of its own.

@@ -29,8 +29,9 @@ bool has_property(const KernelInfo& k, int bit) { return k.properties >> bit & 1
 
 class Group {
  public:
-  Group(Program& program, Memory& memory, const Launch& launch)
-      : p_(program), memory_(memory), l_(launch), k_(*launch.kernel) {
+  // executed: by all groups of the launch
+  Group(Program& program, Memory& memory, const Launch& launch, std::atomic<u64>& executed)
+      : p_(program), memory_(memory), l_(launch), k_(*launch.kernel), all_executed_(executed) {
     const u64 threads = u64{l_.threads.x} * l_.threads.y * l_.threads.z;
     lanes_ = k_.wave32 ? 32 : 64;
     const u64 count = (threads + lanes_ - 1) / lanes_;
@@ -205,12 +206,18 @@ class Group {
       throw Fault(std::string(f.what()) + ": kernel '" + k_.name + "', " + to_text(code[at]) + place);
     }
     w.executed += executed;
+    // many waves may each stay below their limit, and together run for hours
+    if ((all_executed_ += executed) > l_.launch_limit) {
+      throw Fault("its waves ran more than " + std::to_string(l_.launch_limit) +
+                  " instructions together (MGX_EMULATE_LAUNCH_LIMIT): kernel '" + k_.name + "'");
+    }
   }
 
   Program& p_;
   Memory& memory_;
   const Launch& l_;
   const KernelInfo& k_;
+  std::atomic<u64>& all_executed_;
   u32 lanes_ = 64, threads_ = 0, scratch_size_ = 0;
   u64 entry_ = 0;
   std::vector<std::unique_ptr<Wave, void (*)(void*)>> waves_;
@@ -224,8 +231,8 @@ class Group {
 // another; then several in turns.
 class Groups {
  public:
-  Groups(Program& program, Memory& memory, const Launch& launch, std::size_t most)
-      : program_(program), memory_(memory), launch_(launch), most_(most) {}
+  Groups(Program& program, Memory& memory, const Launch& launch, std::size_t most, std::atomic<u64>& executed)
+      : program_(program), memory_(memory), launch_(launch), most_(most), executed_(executed) {}
 
   void run(std::atomic<u64>& next, u64 total, const std::atomic<bool>& failed) {
     bool more = true;
@@ -268,7 +275,7 @@ class Groups {
 
   void begin(u64 n) {
     if (idle_.empty()) {
-      all_.push_back(std::make_unique<Group>(program_, memory_, launch_));
+      all_.push_back(std::make_unique<Group>(program_, memory_, launch_, executed_));
       idle_.push_back(all_.back().get());
     }
     Group* group = idle_.back();
@@ -282,6 +289,7 @@ class Groups {
   Memory& memory_;
   const Launch& launch_;
   const std::size_t most_;
+  std::atomic<u64>& executed_;
   std::vector<std::unique_ptr<Group>> all_;
   std::vector<Group*> idle_;
   std::vector<Entry> active_;
@@ -310,7 +318,7 @@ LaunchResult run_launch(Program& program, Memory& memory, const Launch& launch) 
   const u64 total = u64{launch.groups.x} * launch.groups.y * launch.groups.z;
   const u64 workers = std::max<u64>(1, std::min<u64>(static_cast<u64>(std::max(1, launch.host_threads)), total));
   const std::size_t most = static_cast<std::size_t>(std::max<u64>(1, most_groups(k, launch.threads) / workers));
-  std::atomic<u64> next{0};
+  std::atomic<u64> next{0}, executed{0};
   std::atomic<bool> failed{false};
   std::mutex mutex;
   std::string failure;
@@ -319,7 +327,7 @@ LaunchResult run_launch(Program& program, Memory& memory, const Launch& launch) 
   const auto work = [&] {
     const HostMode restore;
     try {
-      Groups groups(program, memory, launch, most);
+      Groups groups(program, memory, launch, most, executed);
       groups.run(next, total, failed);
       std::lock_guard<std::mutex> lock(mutex);
       for (const auto& group : groups.all()) {

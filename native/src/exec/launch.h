@@ -26,6 +26,7 @@ struct Launch {
   Checks checks;
   bool count = false;  // executed instructions, in Program::executed
   u64 limit = kMostInstructions;  // of one wave: a loop without an end is a fault
+  u64 launch_limit = ~u64{0};     // of all waves together
 };
 
 struct LaunchResult {

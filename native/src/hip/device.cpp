@@ -101,6 +101,7 @@ Record Device::launch(const Function& f, Grid groups, Grid threads, u32 dynamic_
   memory_.mark_written(kernarg.get(), size);
   l.count = !settings_.statistics.empty();
   l.limit = settings_.limit;
+  l.launch_limit = settings_.launch_limit;
   const auto start = std::chrono::steady_clock::now();
   const LaunchResult result = run_launch(*f.module->program, memory_, l);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -72,6 +72,8 @@ Settings Settings::from_environment() {
   }
   const u64 limit = number("MGX_EMULATE_LIMIT", ~u64{0});
   if (limit != 0) s.limit = limit;
+  const u64 launch_limit = number("MGX_EMULATE_LAUNCH_LIMIT", ~u64{0});
+  if (launch_limit != 0) s.launch_limit = launch_limit;
   return s;
 }
 

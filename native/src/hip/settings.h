@@ -17,6 +17,7 @@ struct Settings {
   int version = 60000000;  // MGX_EMULATE_HIP: HIP's version as it says it, from "7.1" or "6.4.2"
   bool log = false;        // MGX_EMULATE_LOG: launches on stderr
   u64 limit = kMostInstructions;  // MGX_EMULATE_LIMIT: instructions of a wave
+  u64 launch_limit = ~u64{0};     // MGX_EMULATE_LAUNCH_LIMIT: of all waves of a launch
 
   // Errors: a number that is none, a check of another name.
   static Settings from_environment();
