@@ -1,7 +1,8 @@
 """A campaign of mutants: survey what ran, draw, run in processes that may die, report.
 
 `python -m tests.emulator.campaign [--arch gfx942] [--count 100] [--seeds 1 2 3] [--weighted]`
-prints for each seed how many were caught, by kind and by way, and every one that was not.
+prints for each seed how many were caught, by kind and by way, and every one that was not. With
+`--folder DIR` the survey and each verdict are kept there, and a campaign that was stopped goes on.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,9 +24,9 @@ from mgx_mlir.targets import emulator
 from tests.emulator.edges import SEEDS, SUBJECTS
 from tests.emulator.mutants import KINDS, Mutant, Site, draw, merged, sites_of
 
-# of a wave: the longest of the programs takes a tenth of it
-LIMIT = "1000000"
-TIMEOUT = 1500
+# how many times as many instructions as without damage a wave and a launch may run
+PATIENCE = 4
+TIMEOUT = 3600
 
 
 @dataclass
@@ -65,6 +68,21 @@ class Report:
         return "\n".join(lines)
 
 
+def limits_of(launches: Sequence[dict]) -> dict[str, str]:
+    """What a wave, and a launch, may run before it counts as one without an end.
+
+    The first by the longest wave, which may be a few times its launch's mean; the other by the
+    longest launch: a damaged loop that all waves of a large grid go round, from barrier to barrier,
+    would run for minutes until the first of them is at its own limit.
+    """
+    wave = max(n["instructions"] / n["waves"] for n in launches)
+    whole = max(n["instructions"] for n in launches)
+    return {
+        "MGX_EMULATE_LIMIT": str(int(10 * PATIENCE * wave)),
+        "MGX_EMULATE_LAUNCH_LIMIT": str(PATIENCE * whole),
+    }
+
+
 class Campaign:
     """Programs of one architecture, ready to be damaged.
 
@@ -73,11 +91,16 @@ class Campaign:
 
     def __init__(self, arch: str, folder: Path, programs: Sequence[str] = SUBJECTS) -> None:
         self.arch, self.folder, self.programs = arch, folder, list(programs)
-        statistics = folder / "statistics.json"
-        first = self._run([], MGX_EMULATE_STATS=str(statistics))[0]
-        second = self._run([], MGX_EMULATE_CHECK="all")[0]
-        assert first["controls"] == second["controls"], "two runs of the same programs differ"
-        executed = json.loads(statistics.read_text())["executed"]
+        self.limits: dict[str, str] = {}
+        statistics, surveyed = folder / "statistics.json", folder / "surveyed"
+        if not surveyed.exists():
+            first = self._run([], MGX_EMULATE_STATS=str(statistics))[0]
+            second = self._run([], MGX_EMULATE_CHECK="all")[0]
+            assert first["controls"] == second["controls"], "two runs of the same programs differ"
+            surveyed.touch()
+        counted = json.loads(statistics.read_text())
+        executed, launches = counted["executed"], counted["launches"]
+        self.limits = limits_of(launches)
         self.sites: list[Site] = []
         for place, name in enumerate(self.programs):
             runs = [
@@ -90,43 +113,84 @@ class Campaign:
         """Draw and run: without the emulator's checks, then, what passes, with them."""
         mutants = draw(self.sites, self.arch, count, seed, weighted)
         report = Report(self.arch, seed, [Verdict(m) for m in mutants])
-        self._judge(report.verdicts)
-        self._judge([v for v in report.verdicts if not v.way], MGX_EMULATE_CHECK="all")
+        self._judge(report.verdicts, "plain")
+        passed = [v for v in report.verdicts if not v.way]
+        self._judge(passed, "checked", MGX_EMULATE_CHECK="all")
         return report
 
-    def _judge(self, verdicts: Sequence[Verdict], **environment: str) -> None:
-        left = list(verdicts)
+    def _judge(self, verdicts: Sequence[Verdict], how: str, **environment: str) -> None:
+        """Run mutants; those whose verdict the folder has are not run again."""
+        kept = self.folder / "verdicts.jsonl"
+        lines = kept.read_text().splitlines() if kept.exists() else []
+        known = {(r["how"], r["mutant"]): r for r in map(json.loads, lines)}
+        left: list[Verdict] = []
+        for verdict in verdicts:
+            row = known.get((how, _key(verdict.mutant)))
+            if row is None:
+                left.append(verdict)
+            else:
+                verdict.way, verdict.why = row["way"], row["why"]
+
+        def take(verdict: Verdict, way: str, why: str) -> None:
+            found = "check" if way and "the checks found" in why else way
+            verdict.way, verdict.why = found, why
+            row = {"how": how, "mutant": _key(verdict.mutant), "way": found, "why": why}
+            with kept.open("a") as f:
+                f.write(json.dumps(row) + "\n")
+
         while left:
-            answers = self._run(left, **environment)
-            for answer in answers[1:]:
+            now = left
+
+            def answered(answer: dict, now: list[Verdict] = now) -> None:
                 if "number" in answer:
-                    verdict = left[answer["number"]]
-                    verdict.way, verdict.why = answer["way"], answer["why"]
-                    checked = "the checks found" in verdict.why
-                    verdict.way = "check" if checked and verdict.way else verdict.way
-            done = sum("number" in a for a in answers)
+                    take(now[answer["number"]], answer["way"], answer["why"])
+
+            answers = self._run(now, answered, **environment)
             if "done" in answers[-1]:
                 return
-            left[done].way, left[done].why = "crash", "the process ended"
-            left = left[done + 1 :]
+            done = sum("number" in a for a in answers)
+            take(now[done], "crash", "the process ended")
+            left = now[done + 1 :]
 
-    def _run(self, verdicts: Sequence[Verdict], **environment: str) -> list[dict]:
+    def _run(
+        self,
+        verdicts: Sequence[Verdict],
+        answered: Callable[[dict], None] = lambda answer: None,
+        **environment: str,
+    ) -> list[dict]:
+        """What the runner says, each line as soon as it is there."""
         listed = [(v.mutant.site.program, v.mutant.site.at, v.mutant.code.hex()) for v in verdicts]
         (self.folder / "mutants.json").write_text(json.dumps(listed))
         # other tests of this process may have made the emulator its HIP
         inherited = {k: v for k, v in os.environ.items() if k != "IREE_HIP_DYLIB_PATH"}
         seeds = ",".join(map(str, SEEDS))
-        done = subprocess.run(
+        answers: list[dict] = []
+        with open(self.folder / "errors", "w+") as errors, subprocess.Popen(
             [sys.executable, "-m", "tests.emulator.mutant_runner", str(self.folder), self.arch,
              seeds, *self.programs],
-            capture_output=True, text=True, timeout=TIMEOUT,
-            env={**inherited, "MGX_EMULATE_LIMIT": LIMIT, **environment},
-        )  # fmt: skip
-        answers = [json.loads(line) for line in done.stdout.splitlines()]
+            stdout=subprocess.PIPE, stderr=errors, text=True,
+            env={**inherited, **self.limits, **environment},
+        ) as runner:  # fmt: skip
+            late = threading.Timer(TIMEOUT, runner.kill)
+            late.start()
+            try:
+                for line in runner.stdout or ():
+                    answers.append(json.loads(line))
+                    answered(answers[-1])
+            finally:
+                late.cancel()
+            status = runner.wait()
+            errors.seek(0)
+            said = errors.read()[-4000:]
         # a negative status is a crash, of which the next mutant is the cause
-        assert answers, done.stderr[-4000:]
-        assert done.returncode <= 0, done.stderr[-4000:]
+        assert answers, said
+        assert status <= 0, said
+        assert status != -signal.SIGKILL, f"not done in {TIMEOUT} s, or killed for memory"
         return answers
+
+
+def _key(mutant: Mutant) -> str:
+    return f"{mutant.site.program} {mutant.site.at} {mutant.code.hex()}"
 
 
 def main() -> None:
@@ -134,12 +198,15 @@ def main() -> None:
     parser.add_argument("--arch", default="gfx942")
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--folder", type=Path, help="where to keep what is known, and to go on")
     parser.add_argument("--weighted", action="store_true", help="draw by how often they ran")
     options = parser.parse_args()
     if emulator.find_library() is None:
         raise SystemExit("the emulator is not built; see docs/emulator.md")
     with tempfile.TemporaryDirectory() as folder:
-        campaign = Campaign(options.arch, Path(folder))
+        if options.folder:
+            options.folder.mkdir(parents=True, exist_ok=True)
+        campaign = Campaign(options.arch, options.folder or Path(folder))
         print(f"{len(campaign.sites)} instructions ran in {', '.join(campaign.programs)}")
         for seed in options.seeds:
             print(campaign.run(options.count, seed, options.weighted), flush=True)

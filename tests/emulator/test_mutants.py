@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import mgx_mlir
-from tests.emulator.campaign import Campaign, Report
+from tests.emulator.campaign import PATIENCE, Campaign, Report, limits_of
 from tests.emulator.edges import LOOSER, SEEDS, SUBJECTS, deviation, edged, parted
 from tests.emulator.mutants import KINDS, Site, draw
 from tests.emulator.oracle import LIMITS
@@ -33,10 +33,27 @@ def check(report: Report, least: int) -> None:
 
 
 @pytest.mark.emulator
-def test_a_few(library: Path, tmp_path: Path) -> None:
+def test_a_few(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     campaign = Campaign("gfx942", tmp_path, ["gemm-f16", "softmax-f16", "attention-f16"])
     assert len({s.text.split()[0] for s in campaign.sites}) > 40
-    check(campaign.run(FEW, 1), LEAST_OF_FEW)
+    report = campaign.run(FEW, 1)
+    check(report, LEAST_OF_FEW)
+
+    def no_run(*_: object, **__: object) -> list[dict]:
+        raise AssertionError("what the folder has is run again")
+
+    monkeypatch.setattr(Campaign, "_run", no_run)
+    again = Campaign("gfx942", tmp_path, ["gemm-f16", "softmax-f16", "attention-f16"]).run(FEW, 1)
+    assert [(v.way, v.why) for v in again.verdicts] == [(v.way, v.why) for v in report.verdicts]
+
+
+def test_limits_are_of_the_longest() -> None:
+    """A wave's by waves, a launch's by launches: not the same ones."""
+    many = {"instructions": 6000, "waves": 1000}
+    long = {"instructions": 900, "waves": 2}
+    limits = limits_of([many, long])
+    assert int(limits["MGX_EMULATE_LIMIT"]) == 10 * PATIENCE * 450
+    assert int(limits["MGX_EMULATE_LAUNCH_LIMIT"]) == PATIENCE * 6000
 
 
 @pytest.mark.slow
