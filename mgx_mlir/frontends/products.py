@@ -66,6 +66,16 @@ def _same(b: Builder, x: Value, y: Value, i: int) -> bool:
     return b.probe.same(x, i, y, i)
 
 
+def squares_apart(b: Builder, x: Value, y: Value) -> Value:
+    """Return the squared distance of each row of x and each row of y.
+
+    By differences: |x|^2 - 2 x y^T + |y|^2 loses all digits of rows that lie far from 0 and close
+    together, and is NaN where one is infinite.
+    """
+    apart = b.sub(b.unsqueeze(x, axes=[1]), b.unsqueeze(y, axes=[0]))
+    return b.squeeze(b.reduce_sum(b.mul(apart, apart), axes=[2]), axes=[2])
+
+
 def einsum(b: Builder, xs: Sequence[Value], equation: str) -> Value:
     """Two operands at a time: labels only one side has are summed, the rest becomes a dot."""
     terms, out = parse_einsum(equation, [len(b.dims(x)) for x in xs])

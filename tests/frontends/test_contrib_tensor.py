@@ -120,9 +120,16 @@ def test_matrices() -> None:
     swap = np.array([[0, 2, 1], [1, 0, 0], [0, 1, 3]], np.float32)  # needs its pivots
     cases.append(Case("Inverse", [swap]))
     cases.append(Case("Inverse", [g.floats(3, 3).astype(np.float64) + np.eye(3)]))
+
+    def distances(x, y, metric):
+        apart = ((x[:, None].astype(np.float64) - y) ** 2).sum(-1)
+        return np.sqrt(apart) if metric == "euclidean" else apart
+
     for metric in ("sqeuclidean", "euclidean"):
         given = [g.floats(4, 5), g.floats(3, 5)]
         cases.append(Case("CDist", given, {"metric": metric}, tol=3e-5))
+        far = [v + np.float32(1000) for v in given]  # squares of 1000 have no digits for these
+        cases.append(Case("CDist", far, {"metric": metric}, want=distances))
     x = g.floats(2, 3, 8)
 
     def rfft(x, signal_ndim):

@@ -254,6 +254,18 @@ def test_support_vectors(kernel):
     compare_nodes(nodes, x, outputs)
 
 
+def test_support_vectors_far_from_zero():
+    """Squares of 1000 have no digits left for distances of 1; an infinite row is at no vector."""
+    rng = np.random.default_rng(14)
+    x = rows(rng) / 4 + np.float32(1000)
+    x[1, 2] = np.inf
+    vectors = [float(v) for v in rng.normal(size=35) + 1000]
+    node = ml("SVMRegressor", "r", kernel_type="RBF", kernel_params=[0.25, 0.0, 3.0],
+              support_vectors=vectors, coefficients=[float(v) for v in rng.normal(size=7)],
+              n_supports=7, rho=[0.25])  # fmt: skip
+    compare_nodes([node], x, [("r", T.FLOAT)])
+
+
 def test_features():
     rng = np.random.default_rng(5)
     x = rows(rng)

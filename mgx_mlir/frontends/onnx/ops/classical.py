@@ -37,6 +37,7 @@ from mgx_mlir.frontends.onnx.scores import (
 from mgx_mlir.frontends.onnx.structures import Maps, Texts
 from mgx_mlir.frontends.onnx.texts import numbers_of, tensor_of
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.products import squares_apart
 from mgx_mlir.frontends.values import Held, Outputs, Value
 from mgx_mlir.programs.build import Builder
 
@@ -120,14 +121,11 @@ def _kernel(
 ) -> Value:
     """Return the kernel of each row with each support vector."""
     gamma, added, degree = [*(params or []), 0.0, 0.0, 0.0][:3]
+    if kind == "RBF":
+        return b.exp(b.mul(squares_apart(b, x, b.literal(vectors)), -gamma))
     dot = matmul_op(b, node, x, b.literal(np.ascontiguousarray(vectors.T)))
     if kind == "LINEAR":
         return dot
-    if kind == "RBF":
-        own = b.reduce_sum(b.mul(x, x), axes=[1])
-        theirs = b.literal((vectors.astype(np.float64) ** 2).sum(1)[None, :].astype(np.float32))
-        apart = b.max(b.add(b.sub(own, b.mul(dot, 2)), theirs), 0)
-        return b.exp(b.mul(apart, -gamma))
     if kind == "POLY":
         return b.pow(b.add(b.mul(dot, gamma), added), number(b, degree, dot))
     if kind == "SIGMOID":

@@ -40,6 +40,7 @@ from mgx_mlir.frontends.onnx.ops.pad import pad
 from mgx_mlir.frontends.onnx.ops.sampling import grid_sample
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.products import squares_apart
 from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
@@ -398,13 +399,8 @@ def complex_mul_conj(b: Builder, node: Node, x: Value, y: Value) -> Value:
 
 @onnx_op("CDist", domain=MS)
 def cdist(b: Builder, node: Node, x: Value, y: Value, *, metric: str = "sqeuclidean") -> Value:
-    """Return the distances of all rows of x and y: |x|^2 - 2 x y^T + |y|^2, at least 0."""
+    """Return the distances of all rows of x and y."""
     if metric not in ("sqeuclidean", "euclidean"):
         raise NotSupported(f"metric {metric}")
-    square = b.add(
-        b.reduce_sum(b.mul(x, x), axes=[1]),
-        transpose(b, b.reduce_sum(b.mul(y, y), axes=[1]), [1, 0]),
-    )
-    product = b.dot(x, transpose(b, y, [1, 0]))
-    distance = b.max(b.sub(square, b.mul(product, 2)), 0)
+    distance = squares_apart(b, x, y)
     return b.sqrt(distance) if metric == "euclidean" else distance
