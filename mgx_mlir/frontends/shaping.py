@@ -10,7 +10,7 @@ import numpy as np
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError, ShapeError
 from mgx_mlir.core.shapes import DYN, TensorType, broadcast_dims
-from mgx_mlir.frontends.extents import extents, reshaped, spread, times
+from mgx_mlir.frontends.extents import elements, extents, reshaped, spread, times
 from mgx_mlir.frontends.helpers import (
     axes_in,
     compare,
@@ -259,7 +259,14 @@ def tile(b: Builder, x: Value, repeats: Value) -> Value:
     pairs = unsqueeze(b, x, [2 * i for i in range(rank)])
     columns = [unsqueeze(b, convert(b, v, INT64), [1]) for v in (repeats, shape)]
     wide = b.reshape(concat(b, columns, 1), dims=[2 * rank])
-    return b.reshape(b.broadcast_with_dims(pairs, wide), b.mul(repeats, shape), allowzero=True)
+    counts = [n if isinstance(n, int) and n >= 0 else DYN for n in elements(b, repeats)]
+    both = list(zip(counts, dims, strict=True))
+    kinds = [
+        TensorType(b.dtype(x), tuple(e for pair in both for e in pair)),
+        TensorType(b.dtype(x), tuple(DYN if DYN in pair else pair[0] * pair[1] for pair in both)),
+    ]
+    spread_out = b.broadcast_with_dims(pairs, wide, results=kinds[:1])
+    return b.reshape(spread_out, b.mul(repeats, shape), allowzero=True, results=kinds[1:])
 
 
 def tile_static(b: Builder, x: Value, repeats: Sequence[int]) -> Value:

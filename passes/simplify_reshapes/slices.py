@@ -154,6 +154,9 @@ def find_slice_shape_transforms(op: ReshapeOp, rw: Rewriter) -> Replacement:
     if found is None:
         return no_match("axis {} of the slice is no axis of {}", cut.axis, op.results[0].type)
     axis, unit = found
+    size = (cut.high - cut.low) * unit[0] // unit[1]
+    if size != out[axis]:
+        return no_match("{} elements are said to be of an open extent", size)
     whole = list(out)
     whole[axis] = cut.extent * unit[0] // unit[1]
     x = rw.op("reshape", inner.operands[0], dims=whole)

@@ -400,3 +400,47 @@ def test_slice_by_bounds_of_an_open_length() -> None:
     program = mgx_mlir.compile(data, "ref")
     with pytest.raises(RunError, match="extent 1 along dim 0"):
         program.run({"x": draw(5, 3), "at": np.array([0, 1])})
+
+
+def test_tiles_of_open_dims_keep_what_is_known() -> None:
+    """tf.gather_nd with batch_dims makes its indices so, whose last dim must be known."""
+    data = model(
+        "float[N, 8, 5] x, int64[N, 3, 1] i, float[2, 3] like",
+        "float[N, 3, 5] y",
+        """zero = Constant <value_int: int = 0> ()
+           one = Constant <value_int: int = 1> ()
+           n = Shape <start: int = 0, end: int = 1> (x)
+           empty = Constant <value_ints: ints = []> ()
+           end = Reshape (n, empty)
+           rows = Range (zero, end, one)
+           column = Constant <value_ints: ints = [-1, 1, 1]> ()
+           high = Reshape (rows, column)
+           ones = Constant <value_ints: ints = [1]> ()
+           three = Shape <start: int = 1> (like)
+           repeats = Concat <axis: int = 0> (ones, three, ones)
+           tiled = Tile (high, repeats)
+           places = Concat <axis: int = -1> (tiled, i)
+           y = GatherND (x, places)""",
+    )
+    calls = [
+        {"x": draw(n, 8, 5), "i": np.arange(3 * n).reshape(n, 3, 1) % 8, "like": draw(2, 3)}
+        for n in (1, 4)
+    ]
+    check(data, calls, "ref")
+
+
+def test_the_first_row_of_an_open_dim(caplog: pytest.LogCaptureFixture) -> None:
+    """It has 0 rows or one, which is a name of its own: a reshape of it said one."""
+    data = model(
+        "float[N, 7] x, float[1, 3] y",
+        "float[A, B, C] z",
+        """zero = Constant <value_ints: ints = [0]> ()
+           one = Constant <value_ints: ints = [1]> ()
+           two = Constant <value_ints: ints = [2]> ()
+           first = Slice (x, zero, one, zero)
+           column = Unsqueeze (first, two)
+           row = Unsqueeze (y, one)
+           z = Add (column, row)""",
+    )
+    check(data, [{"x": draw(n, 7), "y": draw(1, 3)} for n in (3, 0)])
+    assert "without names" not in caplog.text
