@@ -224,6 +224,7 @@ def test_calibration(driver: Driver, models: Path, tmp_path: Path) -> None:
     for wrong, message in (
         (["--calibrate", tmp_path], "option '--calibrate' needs --int8, --fp8 or --int4-weights"),
         (["--int8", "--fp8"], "options '--int8' and '--fp8' exclude each other"),
+        (["--fp16", "--bf16"], "options '--fp16' and '--bf16' exclude each other"),
         (["--int8", "--calibration-method", "mse"],
          "option '--calibration-method' needs --calibrate"),
         (["--int8", "--calibrate", tmp_path / "none"], "no such file or folder"),

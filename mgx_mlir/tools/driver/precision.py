@@ -23,6 +23,7 @@ PRECISIONS = {  # in MIGraphX's order
 # half of the distance of neighbours of the type, over the largest of what shares a scale
 STEPS = {"half": 2**-10, "bf16": 2**-7, "int8": 2**-7, "fp8": 2**-3, "int4": 2**-4}
 _INT4 = 0.25  # 15 steps over 32 weights are 8 % of a product's rms, and layers add up
+_IN_16_BITS = ("--fp16", "--bf16")  # the second would find nothing in f32
 _IN_8_BITS = ("--int8", "--fp8")
 
 
@@ -41,9 +42,10 @@ def chosen(args: Arguments) -> tuple[str, ...]:
 
 def check(args: Arguments) -> None:
     """Raise UsageError for options that do not go together."""
+    for first, second in (_IN_16_BITS, _IN_8_BITS):
+        if first in args and second in args:
+            raise UsageError(f"options '{first}' and '{second}' exclude each other")
     both = [f for f in _IN_8_BITS if f in args]
-    if len(both) > 1:
-        raise UsageError("options '--int8' and '--fp8' exclude each other")
     if "--calibrate" in args and not both and "--int4-weights" not in args:
         raise UsageError("option '--calibrate' needs --int8, --fp8 or --int4-weights")
     if "--calibration-method" in args and not both:
