@@ -5,7 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import Any
+
+import numpy as np
 
 from mgx_mlir.compiler.architectures import named, of_device, together
 from mgx_mlir.compiler.compiled import CompiledProgram, CompileStats, IreeProgram, check_graph
@@ -18,7 +21,8 @@ from mgx_mlir.compiler.without_names import WithoutNames
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.passes.analysis.input_values import state_values
 from mgx_mlir.passes.pipelines import pipeline
-from mgx_mlir.rewrite.passes import run_pipeline
+from mgx_mlir.rewrite.passes import PASSES, is_upstream, pass_name, pipeline_name, run_pipeline
+from mgx_mlir.rewrite.pipeline import did_you_mean
 from mgx_mlir.targets import default_target, emulator, get_target
 
 
@@ -66,6 +70,17 @@ def compile(
     Raises MgxError: unreadable models, unsupported operators, failed compilation.
     """
     name = target or default_target()
+    _check_passes(disable)
+    if threads is not None and not isinstance(threads, int | np.integer):
+        raise UsageError(f"threads expected an integer, got {threads!r}")
+    if timeout is not None and not (isinstance(timeout, Real) and timeout >= 0):
+        raise UsageError(f"timeout expected seconds, got {timeout!r}")
+    if ref_double and name != "ref":
+        raise UsageError(f"ref_double is for ref, the target is {name}")
+    if arch is not None and name == "ref":
+        raise UsageError("arch is for cpu and gpu, the target is ref")
+    if tuning_inputs is not None and not exhaustive_tune:
+        raise UsageError("tuning_inputs is for exhaustive_tune=True: nothing is timed without")
     check_graph(name, hip_graph, stream_priority)
     model = fixed(model, onnx_options)
     settings = CompileSettings(
@@ -87,6 +102,16 @@ def compile(
 
         made.without_names = WithoutNames(again)
     return made
+
+
+def _check_passes(disable: Sequence[str]) -> None:
+    """Raise UsageError for a name of no pass: it would leave out nothing."""
+    if isinstance(disable, str):
+        raise UsageError(f"disable expected a list of passes, got '{disable}'")
+    for name in disable:
+        if pass_name(name) not in PASSES and not is_upstream(name):
+            known = [*PASSES, *map(pipeline_name, PASSES)]
+            raise UsageError(f"disable: unknown pass '{name}'", notes=did_you_mean(name, known))
 
 
 def _compile(

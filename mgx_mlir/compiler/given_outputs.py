@@ -107,6 +107,8 @@ def _problems(p: Port, a: object) -> list[str]:
         d not in (-1, n) for d, n in zip(p.dims, a.shape, strict=True)
     ):
         return [f"'out' of '{p.name}' expected {p}, got {_dims(a)}"]
+    if a.size > 1 and any(n > 1 and not step for n, step in zip(a.shape, a.strides, strict=True)):
+        return [f"'out' of '{p.name}' has several elements in one place"]
     return []
 
 

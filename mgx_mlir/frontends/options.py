@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from mgx_mlir.core.errors import ModelError, UsageError
 from mgx_mlir.frontends.dims import Dim, DynamicDim
 
@@ -47,6 +49,9 @@ class ReadOptions:
             return None
         if rank is not None and len(given) != rank:
             raise UsageError(f"input '{name}' has {rank} dims, the option gives {len(given)}")
+        for d in given:
+            if not isinstance(d, int | np.integer | DynamicDim):
+                raise UsageError(f"input '{name}' expected a size for each dim, got {d!r}")
         return [d.fixed if isinstance(d, DynamicDim) and d.fixed is not None else d for d in given]
 
     def check_inputs(self, known: Iterable[str], shown: Sequence[str], source: str) -> None:

@@ -243,3 +243,31 @@ def test_import_is_light() -> None:
     start = time.perf_counter()
     subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
     assert time.perf_counter() - start < 5  # a busy machine; what is imported is the point
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "message"),
+    [
+        ("cpu", {"disable": ["fuse_pointwize"]}, "unknown pass 'fuse_pointwize'"),
+        ("cpu", {"disable": "fuse_pointwise"}, "expected a list of passes"),
+        ("cpu", {"threads": 1.5}, "threads expected an integer"),
+        ("cpu", {"timeout": -1}, "timeout expected seconds"),
+        ("cpu", {"ref_double": True}, "ref_double is for ref"),
+        ("ref", {"arch": "gfx942"}, "arch is for cpu and gpu"),
+        ("cpu", {"tuning_inputs": lambda s: {}}, "tuning_inputs is for exhaustive_tune"),
+        ("cpu", {"hip_graph": True}, "only gpu programs are HIP graphs"),
+        ("ref", {"map_input_dims": {"x": [2.5, 1, 8, 8]}}, "a size for each dim, got 2.5"),
+        ("ref", {"map_input_dims": {"x": "4188"}}, "a size for each dim, got '4'"),
+    ],
+)
+def test_options_of_compile_that_would_do_nothing(model, target, options, message) -> None:
+    with pytest.raises(UsageError, match=message):
+        migraphx.compile(model, target, **options)
+
+
+def test_results_are_not_written_to_one_place(model) -> None:
+    """A writable array of stride 0 kept the last row of all."""
+    p = migraphx.compile(model, "ref")
+    place = np.lib.stride_tricks.as_strided(np.zeros(3, np.float32), (2, 3), (0, 4))
+    with pytest.raises(RunError, match="several elements in one place"):
+        p.run([np.ones((2, 1, 8, 8), np.float32)], out=[place])
