@@ -4,7 +4,8 @@ A vector holds one value of 16 queries, so that the softmax's maximum and sum ne
 lanes. Keys and values are read where they lie, an element at a time, by the multiplications.
 Past the keys whose scores fit on the stack, the sums are rescaled as the maximum grows. Few
 queries are computed one by one (attention_rows.py), and so are those of a width that only the run
-knows and that does not fit on the stack; a run of open extents chooses.
+knows and that does not fit on the stack; a run of open extents chooses. One query of heads that
+share keys and values is computed for several of them together (attention_heads.py).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.analysis.attention_form import KEY_BLOCK, AttentionForm, Tile
 from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.cpu import workgroup_builder
+from mgx_mlir.passes.lower.cpu.attention_heads import SharedHeads, heads_together
 from mgx_mlir.passes.lower.cpu.attention_range import seen_keys
 from mgx_mlir.passes.lower.cpu.attention_rows import rows_one_by_one
 from mgx_mlir.passes.lower.cpu.attention_site import AttentionSite, room_of_heads
@@ -45,10 +47,14 @@ def attention(
     rows = isa.lanes * isa.attention_tile[1]
     rows = min(rows, queries) if isinstance(queries, int) else rows
     groups = e.product([body.index(e, d) for d in form.lead])
+    heads = heads_together(form, groups)
 
     def build(k: WorkgroupBuilder) -> list[workgroup_builder.ResultTile]:
         inputs = dict(zip(order, k.inputs, strict=True))
         site = AttentionSite(k, inputs, form, body, t, rows, cached=cached)
+        if heads > 1:
+            SharedHeads(site, heads).store()
+            return []
         tile = k.empty(site.sizes, t.dtype)
 
         def block() -> list[ir.Value]:
@@ -71,7 +77,7 @@ def attention(
             (found,) = k.when(k.is_less(site.queries, FEW), few, fitting, [tile.type])
         return [site.result(found)]
 
-    grid = [(groups, 1), (queries, rows)]
+    grid = [(groups, heads), (queries, rows)]
     depth = body.index(e, form.depth)
     if not isinstance(depth, int):
         grid.append((depth, room_of_heads(rows)))

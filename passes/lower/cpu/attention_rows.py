@@ -31,18 +31,21 @@ INFINITY = float("inf")
 def rows_one_by_one(site: AttentionSite, readers: RowReaders, tile: ir.Value) -> ir.Value:
     """Return the result's tile with all queries of the group."""
     if site.count == 1:
-        return _Row(site, readers, 0).run(tile)
+        return Row(site, readers, 0).run(tile)
     k = site.k
-    return k.loop(0, site.count, 1, [tile], lambda i, c: [_Row(site, readers, i).run(c[0])])[0]
+    return k.loop(0, site.count, 1, [tile], lambda i, c: [Row(site, readers, i).run(c[0])])[0]
 
 
-class _Row:
-    """The work for one query."""
+class Row:
+    """The work for one query: of the group's head, or of one behind it with the same keys."""
 
-    def __init__(self, site: AttentionSite, readers: RowReaders, row: Index) -> None:
+    def __init__(
+        self, site: AttentionSite, readers: RowReaders, row: Index, head: Index = 0
+    ) -> None:
         self.site, self.k, self.form, self.readers = site, site.k, site.form, readers
         self.elements, self.lanes, self.row = site.elements, readers.lanes, row
-        self.at: list[Index] = [*site.lead, self.k.add(site.first, row)]
+        lead = [*site.lead[:-1], *(self.k.add(i, head) for i in site.lead[-1:])]
+        self.at: list[Index] = [*lead, self.k.add(site.first, row)]
         width, depth = site.width, site.depth
         self.query: list[ir.Value] | None = None
         if isinstance(width, int) and width % self.lanes == 0:

@@ -21,13 +21,13 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.hardware.chips import CHIPS, Chip
 from mgx_mlir.passes.analysis.access_maps import reader
 from mgx_mlir.passes.analysis.attention_form import AttentionForm
+from mgx_mlir.passes.analysis.shared_heads import Repeated, repeated, shared_heads
 from mgx_mlir.passes.lower import index, views
 from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, behind_views
 from mgx_mlir.passes.lower.gpu import attention_tiles, compilation_info
 from mgx_mlir.passes.lower.gpu.attention_tiles import AttentionShape, AttentionTile
 from mgx_mlir.passes.lower.gpu.mma import SIDE
-from mgx_mlir.passes.lower.gpu.shared_heads import Repeated, repeated, shared_heads
 from mgx_mlir.passes.lower.iree.linalg_ext import online_attention
 from mgx_mlir.passes.lower.ops.fused_concat import LoopElements
 from mgx_mlir.passes.lower.scalar import TypedScalar, constant, constant_of, narrow, widen

@@ -21,12 +21,12 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.hardware.chips import CHIPS
 from mgx_mlir.passes.analysis.access_maps import Reader, Unreadable, reader
 from mgx_mlir.passes.analysis.attention_form import AttentionForm
+from mgx_mlir.passes.analysis.shared_heads import Repeated, repeated, shared_heads
 from mgx_mlir.passes.lower import index, views
 from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, View, behind_views
 from mgx_mlir.passes.lower.gpu import attention_tiles
 from mgx_mlir.passes.lower.gpu.mma import SIDE
-from mgx_mlir.passes.lower.gpu.shared_heads import Repeated, repeated, shared_heads
 from mgx_mlir.passes.lower.iree.linalg_ext import attention
 from mgx_mlir.passes.lower.ops.fused_concat import LoopElements
 from mgx_mlir.passes.lower.products import pad_tensor

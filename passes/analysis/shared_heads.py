@@ -8,6 +8,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.broadcasts import Multibroadcast
+from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.dialects.migraphx.views import Reshape, Transpose
 from mgx_mlir.passes.analysis.attention_form import AttentionForm
 
@@ -26,11 +27,17 @@ class Repeated:
     times: int
 
 
-def repeated(v: ir.Value) -> Repeated | None:
+def repeated(v: ir.Value, *, converted: bool = False) -> Repeated | None:
     """Return what keys or values repeat: [.., heads, times, ..] of [.., heads, 1, ..], reshaped to
-    [.., heads * times, ..]; None for others."""
+    [.., heads * times, ..]; None for others.
+
+    converted: they may have become another type since.
+    """
     order = list(range(TensorType.of(v).rank))
-    while is_a(v.owner, Transpose):
+    while is_a(v.owner, (Transpose, Convert) if converted else Transpose):
+        if is_a(v.owner, Convert):
+            v = v.owner.operands[0]
+            continue
         turned = dict(zip(v.owner.opview.permutation, order, strict=True))
         order = [turned[i] for i in range(len(order))]
         v = v.owner.operands[0]
@@ -51,9 +58,10 @@ def repeated(v: ir.Value) -> Repeated | None:
     return Repeated(source, tuple(axes), order[axis], times)
 
 
-def shared_heads(form: AttentionForm) -> Repeated | None:
+def shared_heads(form: AttentionForm, *, converted: bool = False) -> Repeated | None:
     """Return how heads share keys, and values alike; None where they do not."""
-    found = [repeated(v) for v in (form.product.owner.operands[1], form.output.owner.operands[1])]
+    operands = (form.product.owner.operands[1], form.output.owner.operands[1])
+    found = [repeated(v, converted=converted) for v in operands]
     keys, values = found
     if keys is None or values is None or (keys.axis, keys.times) != (values.axis, values.times):
         return None
