@@ -86,21 +86,23 @@ def load(
     hip_graph: bool = False,
     stream_priority: int | None = None,
     trust_code: bool | None = None,
+    huge_pages: bool = False,
 ) -> Any:
     """Read a program from a file: a `program`, or a CompiledProgram where such a one was saved.
 
     `format` None tells msgpack from JSON. A compiled program comes back compiled, without
     compiling again; `compiled=False` gives the program it was compiled from. Code for a GPU runs
     on the one of `device_id`, or with `emulate` on the emulator; `hip_graph` and `stream_priority`
-    are those of compile. Weights are used where they lie in the file. Without torch-mlir, code of a
-    `program` comes as a CompiledProgram too.
+    are those of compile. Weights are used where they lie in the file, whose memory processes share;
+    with `huge_pages` they are read to large pages of this process, which one row at a time reads
+    faster. Without torch-mlir, code of a `program` comes as a CompiledProgram too.
 
     A compiled file holds machine code that will run. `trust_code` None takes it where the file
     belongs to this user or to root, and not everybody may write to it; True takes it from any file,
     False from none. Raises FileError: code that is not trusted, damaged files, other versions, code
     for another processor or GPU; UsageError: a HIP graph of what is no code for a GPU.
     """
-    found = read_file(filename, format)
+    found = read_file(filename, format, huge_pages=huge_pages)
     doubt = found.doubt if trust_code is None else "" if trust_code else _REFUSED
     how = _How(emulate, device_id, hip_graph, stream_priority)
     return _loaded(found, compiled, how, doubt)

@@ -19,6 +19,7 @@ from typing import IO, Any
 import numpy as np
 
 from mgx_mlir.core.errors import FileError
+from mgx_mlir.core.huge_pages import huge_empty
 
 _MAP_FROM = 4 << 20  # bytes: smaller files are copied, a mapping holds a descriptor
 _CLOEXEC = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -166,12 +167,13 @@ def read_bytes(path: str | os.PathLike[str]) -> memoryview:
 
 
 def read_with_status(
-    path: str | os.PathLike[str], *, mapped: bool = False
+    path: str | os.PathLike[str], *, mapped: bool = False, huge_pages: bool = False
 ) -> tuple[memoryview, os.stat_result]:
     """Return the bytes of a regular file, and whose it is. FileError for anything else.
 
     mapped: a file from 4 MB on is mapped, if nobody but this user and root can make it shorter:
-    reading past the end of what is mapped ends the process.
+    reading past the end of what is mapped ends the process. huge_pages: a file from 4 MB on is
+    read to large pages instead.
     """
     name = os.fspath(path)
     try:
@@ -186,12 +188,15 @@ def read_with_status(
         raise FileError("expected a regular file", location=name)
     note_read(name, fd)
     with os.fdopen(fd, "rb", buffering=0) as f:
-        if mapped and status.st_size >= _MAP_FROM and not writer_of(status):
+        huge = huge_pages and status.st_size >= _MAP_FROM
+        if mapped and not huge and status.st_size >= _MAP_FROM and not writer_of(status):
             try:
                 return memoryview(mmap.mmap(fd, 0, access=mmap.ACCESS_READ)), status
             except (OSError, ValueError):
                 pass  # a file system without mappings
-        data = np.empty(status.st_size, np.uint8)  # not touched until read into
+        # not touched until read into
+        size = status.st_size
+        data = huge_empty(size) if huge else np.empty(size, np.uint8)
         view, at = data.data, 0
         while at < len(view):
             try:

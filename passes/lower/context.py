@@ -13,6 +13,7 @@ import numpy as np
 from mgx_mlir.core import attrs, dtypes, literals
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import CompileError
+from mgx_mlir.core.huge_pages import HugePages
 from mgx_mlir.core.ir import ir, linalg, tensor
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.lower.expr import (
@@ -104,6 +105,7 @@ class LoweringContext(IndexBuilder, ABC):
         self.plan = KernelPlan()
         self.scope = Scope()
         self._repacked: dict[Hashable, tuple[np.ndarray, np.ndarray]] = {}
+        self._huge_pages = HugePages()
 
     # ---- original values ---------------------------------------------------------------------
 
@@ -181,7 +183,7 @@ class LoweringContext(IndexBuilder, ABC):
         key = (array.__array_interface__["data"][0], layout)
         if key not in self._repacked:
             # kept with its source, whose address is in the key
-            self._repacked[key] = (array, literals.aligned(make()))
+            self._repacked[key] = (array, literals.aligned(self._huge_pages.placed(make())))
         return self._repacked[key][1]
 
     # ---- types and extents -------------------------------------------------------------------

@@ -52,13 +52,16 @@ class MxrFile:
             raise _too_large(self.name) from None
 
 
-def read_file(path: str | os.PathLike[str], format: str | None = None) -> MxrFile:
+def read_file(
+    path: str | os.PathLike[str], format: str | None = None, *, huge_pages: bool = False
+) -> MxrFile:
     """Open a file; `format` None tells JSON from msgpack by the first byte. Raises FileError.
 
-    A large one is mapped: what it holds is read where it is used.
+    A large one is mapped: what it holds is read where it is used. With `huge_pages` all of it is
+    read to large pages.
     """
     name = os.fspath(path)
-    view, status = read_with_status(name, mapped=True)
+    view, status = read_with_status(name, mapped=True, huge_pages=huge_pages)
     data = own(np.frombuffer(view, np.uint8))  # weights are views of it
     return read_data(data.data, format, name=name, doubt=writer_of(status))
 
