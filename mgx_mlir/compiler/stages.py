@@ -55,7 +55,7 @@ def steps_of(settings: CompileSettings) -> tuple[str, ...]:
         fuse=settings.boundaries,
         vector_kernels=loops,
         widened=() if isa is None else isa.widened,
-        byte_tables=isa is not None and bool(isa.byte_table),
+        byte_tables=isa is not None and isa.looks_up,
         byte_dots=isa is not None and bool(isa.byte_dot),
         fnuz=settings.target == "gpu" and multiplies_fnuz(settings.arch),
     )

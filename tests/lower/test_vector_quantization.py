@@ -131,6 +131,29 @@ def test_sites(arch: str, drawn: Sequence[Site]) -> None:
             np.testing.assert_array_equal(got, want, err_msg=str(site))
 
 
+@pytest.mark.parametrize("arch", ["host", "haswell"])
+@pytest.mark.parametrize("signed", [True, False])
+def test_every_byte_is_looked_up(arch: str, signed: bool) -> None:
+    """All values, at each place of a register and past the last whole one."""
+    made, rng = Programs(), np.random.default_rng(7)
+    kind, to = (np.int8, dtypes.INT8) if signed else (np.uint8, dtypes.UINT8)
+    for count in (256 * 3, 31, 5, 97):
+        q = np.arange(count).astype(np.uint8).reshape(1, -1)
+        table = rng.permutation(256) + np.iinfo(kind).min
+
+        def build(b: Any, x: Any, table: np.ndarray = table) -> Any:
+            return b.op("byte_table", x, table=table, out_type=to)
+
+        made.add(build, [q.view(kind)], table[q].astype(kind))
+    lowered = made.lowered(*STEPS, arch=arch)
+    isa = isa_of(arch)
+    assert isa is not None
+    if isa.looks_up:
+        assert (isa.byte_table or isa.byte_row).encode() in lowered.bytecode
+    for got, want in zip(execute(lowered, made.inputs), made.want, strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
 def test_open_extents() -> None:
     """Dims that only the run knows, none of them and many."""
     made, rng = Programs(), np.random.default_rng(0)

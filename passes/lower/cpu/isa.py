@@ -29,8 +29,9 @@ class Isa:
     those of two neighbours of u8 and i8 in each lane of i16, and saturates. word_dot: the one that
     sums those of two of i16 in each lane of i32. table: the one that looks each lane up among 16
     numbers of f32, by the low four bits of an i32. byte_table: the one that looks each lane of
-    bytes up among those of two registers. bf16_round: the one that rounds a register of f32 to
-    bf16.
+    bytes up among those of two registers; byte_row: by its low four bits among 16, which are in
+    each 128 bits of a register, 0 where its highest bit is set. bf16_round: the one that rounds a
+    register of f32 to bf16.
     """
 
     lanes: int
@@ -48,6 +49,7 @@ class Isa:
     word_dot: str = ""
     table: str = ""
     byte_table: str = ""
+    byte_row: str = ""
     bf16_round: str = ""
 
     @property
@@ -59,6 +61,11 @@ class Isa:
     def least_sums(self) -> int:
         """Return the registers of sums that hide the latency of multiply-adds."""
         return 10
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether it has an instruction that looks bytes up."""
+        return bool(self.byte_table or self.byte_row)
 
     @property
     def widened(self) -> tuple[str, ...]:
@@ -94,6 +101,7 @@ AVX2 = Isa(
     turns_squares=True,
     pointwise_registers=2,
     word_dot="llvm.x86.avx2.pmadd.wd",
+    byte_row="llvm.x86.avx2.pshuf.b",
 )
 AVX2_VNNI = replace(AVX2, byte_dot="llvm.x86.avx512.vpdpbusd.256")
 NEON = Isa(4, ((6, 4), (6, 1)), dot_tiles=((6, 4), (8, 2), (8, 1)), attention_tile=(6, 4))

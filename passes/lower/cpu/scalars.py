@@ -18,7 +18,10 @@ from mgx_mlir.passes.lower.scalar import (
     element_attr,
 )
 
-_TABLE_LANES = 64  # bytes in a register of a processor that looks bytes up
+_TABLE_LANES = 64  # bytes in a register of a processor that looks them up among two registers
+_ROW_LANES = 32  # of one that looks them up among the bytes of a row
+_ROW = 16  # bytes
+_ABOVE = 128 - _ROW  # what sets the highest bit of an index from the end of a row on
 
 
 class VectorScalars(ArithScalars):
@@ -58,16 +61,17 @@ class VectorScalars(ArithScalars):
     def lookup(self, x: TypedScalar, table: Sequence[int], dtype: DType) -> TypedScalar:
         """By the processor's instruction, or one lane after the other."""
         isa, lanes = current_isa(), self.lanes
-        if isa is None or not isa.byte_table:
+        if isa is None or not isa.looks_up:
             return self._each(x, table, dtype)
-        size = min(lanes, _TABLE_LANES)
+        width = _TABLE_LANES if isa.byte_table else _ROW_LANES
+        size = min(lanes, width)
         found: ir.Value | None = None
         for at in range(0, lanes, size):
             part = x.value
             if size < lanes:
                 kind = self.k.vector_type(size, dtypes.INT8)
                 part = vector.ExtractStridedSliceOp(kind, part, [at], [size], [1]).result
-            part = self._looked_up(isa, part, size, table, dtype)
+            part = self._looked_up(isa, part, size, width, [element_attr(n, dtype) for n in table])
             if found is not None:
                 part = vector.ShuffleOp(found, part, list(range(at + size))).result
             found = part
@@ -75,19 +79,22 @@ class VectorScalars(ArithScalars):
         return TypedScalar(found, dtype)
 
     def _looked_up(
-        self, isa: Isa, x: ir.Value, lanes: int, table: Sequence[int], dtype: DType
+        self, isa: Isa, x: ir.Value, lanes: int, width: int, table: Sequence[ir.Attribute]
     ) -> ir.Value:
-        """Return the numbers for up to 64 lanes: of each half of the table, then the right one."""
-        whole = self.k.vector_type(_TABLE_LANES, dtypes.INT8)
-        if lanes < _TABLE_LANES:
-            x = vector.ShuffleOp(x, x, [i % lanes for i in range(_TABLE_LANES)]).result
+        """Return the numbers for up to `width` lanes."""
+        if lanes < width:
+            x = vector.ShuffleOp(x, x, [i % lanes for i in range(width)]).result
+        found = self._of_halves(isa, x, table) if isa.byte_table else self._of_rows(isa, x, table)
+        if lanes == width:
+            return found
+        kind = self.k.vector_type(lanes, dtypes.INT8)
+        return vector.ExtractStridedSliceOp(kind, found, [0], [lanes], [1]).result
+
+    def _of_halves(self, isa: Isa, x: ir.Value, table: Sequence[ir.Attribute]) -> ir.Value:
+        """Look up in each half of the table, and choose."""
+        whole = ir.VectorType(x.type)
         quarters = [
-            constant_of(
-                whole,
-                ir.DenseElementsAttr.get(
-                    [element_attr(n, dtype) for n in table[i : i + _TABLE_LANES]], whole
-                ),
-            )
+            constant_of(whole, ir.DenseElementsAttr.get(list(table[i : i + _TABLE_LANES]), whole))
             for i in range(0, len(table), _TABLE_LANES)
         ]
         low, high = (
@@ -95,11 +102,23 @@ class VectorScalars(ArithScalars):
         )
         zero = self.k.splat(0, _TABLE_LANES, dtypes.INT8)
         is_high = arith.CmpIOp(arith.CmpIPredicate.slt, x, zero).result
-        found = arith.SelectOp(is_high, high, low).result
-        if lanes == _TABLE_LANES:
-            return found
-        kind = self.k.vector_type(lanes, dtypes.INT8)
-        return vector.ExtractStridedSliceOp(kind, found, [0], [lanes], [1]).result
+        return arith.SelectOp(is_high, high, low).result
+
+    def _of_rows(self, isa: Isa, x: ir.Value, table: Sequence[ir.Attribute]) -> ir.Value:
+        """Look up in each row of the table; all but one of the results are 0."""
+        whole = ir.VectorType(x.type)
+        above = self.k.splat(_ABOVE, _ROW_LANES, dtypes.INT8)
+        found: ir.Value | None = None
+        for at in range(0, len(table), _ROW):
+            here = self.k.splat(at - 256 if at > 127 else at, _ROW_LANES, dtypes.INT8)
+            index = arith.XOrIOp(x, here).result  # less than 16 in this row
+            index = self.k.intrinsic("llvm.uadd.sat", whole, index, above)
+            row = list(table[at : at + _ROW]) * (_ROW_LANES // _ROW)
+            row = constant_of(whole, ir.DenseElementsAttr.get(row, whole))
+            part = self.k.intrinsic(isa.byte_row, whole, row, index)
+            found = part if found is None else arith.OrIOp(found, part).result
+        assert found is not None
+        return found
 
     def _each(self, x: TypedScalar, table: Sequence[int], dtype: DType) -> TypedScalar:
         kind = ir.VectorType(x.value.type)
