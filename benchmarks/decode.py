@@ -10,7 +10,9 @@ are input and result of a step in one memory. Weights of few bits are MatMulNBit
 accuracy_level 0 and, as `int4-rounded`, 4: onnxruntime then rounds activations to 8 bits, which the
 cpu target does not.
 Both engines run in one process in interleaved rounds; with one thread CPU time is compared, else
-wall clock; a figure is the median over rounds of the best call.
+wall clock; a figure is the median over rounds of the best call. With one thread a sum of an array
+in large pages goes with them: what a step has to read, weights and caches, by its time, as a part
+of what that sum reads.
 """
 
 from __future__ import annotations
@@ -58,6 +60,7 @@ SHAPES = {
     "100m": Shape(768, 12, 12, 4, 2048),
     "1b": Shape(2048, 22, 32, 4, 5632),
 }
+_SUMMED = 64 << 20  # numbers, of four bytes: more than any cache holds
 BITS = {"f32": 0, "int8": 8, "int4": 4, "int4-rounded": 4}
 
 
@@ -172,7 +175,7 @@ def measure(
         i.name: rng.standard_normal([d.dim_value for d in i.type.tensor_type.shape.dim], np.float32)
         for i in decoder.inputs
     }
-    program = migraphx.compile(data, target="cpu", threads=threads)
+    program: Any = migraphx.compile(data, target="cpu", threads=threads)
     peer = session(data, threads)
     want = peer.run(None, feeds)
     present = {n: n.replace("past", "present") for n in feeds if "past" in n}
@@ -183,6 +186,9 @@ def measure(
             "ort": lambda: peer.run_with_iobinding(binding),
             "mgx": lambda: program.run(feeds, out=out),
         }
+    array = np.ones(_SUMMED, np.float32)
+    if threads == 1:
+        calls["sum"] = lambda: array.sum()
     got = calls["mgx"]()
     error = max(
         float(np.abs(a - b).max() / np.abs(a).max()) for a, b in zip(want, got, strict=True)
@@ -191,6 +197,11 @@ def measure(
     valid = valid_rounds(times, threads)
     every = range(rounds)
     found = {k: t.cpu(every) if threads == 1 else t.wall(valid or every) for k, t in times.items()}
+    read = sum(a.nbytes for a in program.params.values()) + sum(feeds[n].nbytes for n in present)
+    part = None
+    if threads == 1:
+        pairs = zip(times["mgx"].samples, times["sum"].samples, strict=True)
+        part = statistics.median(read / a.cpu / (array.nbytes / b.cpu) for a, b in pairs)
     each = [
         (b.cpu / a.cpu) if threads == 1 else (b.wall / a.wall)
         for a, b in zip(times["ort"].samples, times["mgx"].samples, strict=True)
@@ -199,12 +210,13 @@ def measure(
         "size": size, "weights": weights, "threads": threads, "past": past, "in_place": in_place,
         "onnxruntime_tokens_s": 1 / found["ort"], "tokens_s": 1 / found["mgx"],
         "ratio": statistics.median(each), "low": min(each), "high": max(each),
-        "error": error, "valid_rounds": len(valid), "bytes": len(data),
+        "error": error, "valid_rounds": len(valid), "bytes": len(data), "read": read,
+        "of_bandwidth": part,
     }  # fmt: skip
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--size", choices=SHAPES, default="100m")
     parser.add_argument("--weights", nargs="*", choices=BITS, default=list(BITS))
     parser.add_argument("--threads", type=int, default=1)
@@ -219,10 +231,12 @@ def main(argv: list[str] | None = None) -> int:
             given.size, weights, given.threads, given.past, given.rounds, in_place=given.in_place
         )
         rows.append(row)
+        part = row["of_bandwidth"]
+        told = "" if part is None else f", {part:.2f} of the bandwidth"
         print(
             f"{row['size']} {weights:12} {row['threads']} threads: {row['tokens_s']:8.1f} tokens/s,"
             f" onnxruntime {row['onnxruntime_tokens_s']:8.1f}, time {row['ratio']:.2f} of its"
-            f" ({row['low']:.2f} to {row['high']:.2f}), error {row['error']:.1e}",
+            f" ({row['low']:.2f} to {row['high']:.2f}), error {row['error']:.1e}{told}",
             flush=True,
         )
     if given.json:
