@@ -149,11 +149,7 @@ def products(dtype: str, shapes: Sequence[tuple[int, int, int]], constant: bool)
         pytest.param("bf16", False, marks=pytest.mark.slow),
         pytest.param("f32", True, marks=pytest.mark.slow),
         pytest.param("f32", False, marks=pytest.mark.slow),
-        pytest.param(
-            "i8",
-            True,
-            marks=[pytest.mark.slow, pytest.mark.xfail(strict=True, reason="197x256x256 spills")],
-        ),
+        pytest.param("i8", True, marks=pytest.mark.slow),
         pytest.param("i8", False, marks=pytest.mark.slow),
     ],
 )

@@ -19,6 +19,9 @@ from mgx_mlir.passes.lower.gpu.vector_tiles import VectorTile, is_short_row, vec
 
 _WORD_WAVES = 4  # of a workgroup that share a row by few columns
 _DEEP = 2  # loads of each lane, from which on that is worth meeting
+# operations that LLVM may make of a loop between barriers by unrolling it whole, on RDNA; of its
+# usual 300 it moves all loads ahead, and keeps up to 64 registers of what they give in memory
+_UNROLLED = 50
 
 
 def product_info(arch: str, product: GemmShape, config: GemmConfig) -> ir.Attribute | None:
@@ -218,7 +221,7 @@ def _plain(
         tile.threads,
         CHIPS[arch],
         ", {gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = 0, "
-        f"no_reduce_shared_memory_bank_conflicts = false{igemm}>}}",
+        f"no_reduce_shared_memory_bank_conflicts = false{igemm}>{_kept_loops(CHIPS[arch])}}}",
     )
 
 
@@ -321,8 +324,16 @@ def _info(
         chip,
         ", {gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = "
         f"{tile.stages(chip, mma, depth)}, "
-        f"no_reduce_shared_memory_bank_conflicts = false{igemm}>}}",
+        f"no_reduce_shared_memory_bank_conflicts = false{igemm}>{_kept_loops(chip)}}}",
     )
+
+
+def _kept_loops(chip: Chip) -> str:
+    """Return the option with which LLVM does not unroll a kernel's loop over the depth whole, where
+    a wave has few registers."""
+    if chip.lanes != 32:
+        return ""
+    return f', llvm_func_attrs = {{"amdgpu-unroll-threshold" = "{_UNROLLED}"}}'
 
 
 def _attribute(
