@@ -15,6 +15,8 @@ import pytest
 from onnx import ModelProto, helper, numpy_helper
 
 import mgx_mlir
+from mgx_mlir.api.program import program
+from mgx_mlir.frontends.dims import DynamicDim
 from mgx_mlir.targets.report import KernelReport, gpu_report
 from tests.emulator.models import Case
 from tests.emulator.oracle import LIMITS, wanted, worst
@@ -36,11 +38,10 @@ def net(text: str, kind: str, **weights: Sequence[int]) -> ModelProto:
     return model
 
 
-def compiled(model: ModelProto, arch: str) -> tuple[Any, list[KernelReport]]:
+def compiled(model: ModelProto | program, arch: str) -> tuple[Any, list[KernelReport]]:
     """Return the program, compiled as asked for, and what its kernels are, none with scratch."""
-    made: Any = mgx_mlir.compile(
-        model.SerializeToString(), target="gpu", arch=arch, emulate=True, cache=False
-    )
+    source = model.SerializeToString() if isinstance(model, ModelProto) else model
+    made: Any = mgx_mlir.compile(source, target="gpu", arch=arch, emulate=True, cache=False)
     assert not made.executable.fallbacks
     kernels = list(gpu_report(made.executable.vmfb, made.executable.dispatches).kernels)
     bad = [(k.name, k.vgpr_spills, k.sgpr_spills, k.scratch) for k in kernels]
@@ -146,6 +147,18 @@ def test_windows_of_open_images(library: Path) -> None:
     made, _ = compiled(model, "gfx942")
     sizes = ((1, 5, 19), (3, 9, 7))
     right(made, model, "f16", [{"x": (n, 128, 10, 10), "o": (n, 16, k, m)} for n, k, m in sizes])
+
+
+def test_windows_of_an_open_batch_in_bf16(library: Path) -> None:
+    """Of images of a known height, too: four scalar registers were kept elsewhere."""
+    text = """(TYPE[n,192,14,14] x) => (TYPE[n,96,7,7] y)
+    { a = Conv<strides=[2,2]>(x, v, b)  s = Sigmoid(a)  y = Mul(a, s) }"""
+    model = net(text, "f32", v=(96, 192, 2, 2), b=(96,))
+    opened = DynamicDim(0, None)
+    read = mgx_mlir.parse_onnx_buffer(model.SerializeToString(), default_dyn_dim_value=opened)
+    mgx_mlir.quantize_bf16(read)
+    made, _ = compiled(read, "gfx90a")
+    right(made, model, "bf16", [{"x": (n, 192, 14, 14)} for n in (1, 2)])
 
 
 def test_windows_without_matrix_instructions(library: Path) -> None:
