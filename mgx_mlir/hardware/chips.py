@@ -19,7 +19,8 @@ class Chip:
     of a wave; granule: the number that they are given out in. waves: that a SIMD holds. lanes: of
     a wave. copies: of a matrix operand in the registers of a wave. single, byte: of f32 and 8-bit
     matrix instructions, as shares of `matrix`; 0 without them. depth: that a 16-bit matrix
-    instruction of 16x16 must have for the full rate.
+    instruction of 16x16 must have for the full rate. lds_read: bytes that a unit gets from the LDS
+    a clock.
     """
 
     units: int
@@ -37,6 +38,7 @@ class Chip:
     single: float = 0.0
     byte: float = 1.0
     depth: int = 16
+    lds_read: int = 128
 
     def matrix_rate(self, kind: str, depth: int) -> float:
         """Of `matrix`, what an instruction of 16x16 on elements of a kind (as the assembler has
@@ -76,7 +78,21 @@ CHIPS = {
     "gfx90a": Chip(104, 1.7, 1638, 1024, 256, 64 * _KB, 4, 512, 8, 8, 64, single=1 / 4),
     "gfx942": Chip(304, 2.1, 5300, 2048, 256, 64 * _KB, 4, 512, 8, 8, 64, single=1 / 8, byte=2),
     "gfx950": Chip(
-        256, 2.4, 8000, 4096, 256, 160 * _KB, 4, 512, 8, 8, 64, single=1 / 16, byte=2, depth=32
+        256,
+        2.4,
+        8000,
+        4096,
+        256,
+        160 * _KB,
+        4,
+        512,
+        8,
+        8,
+        64,
+        single=1 / 16,
+        byte=2,
+        depth=32,
+        lds_read=256,
     ),
     "gfx1100": Chip(96, 2.5, 960, 512, 256, 64 * _KB, 2, 1536, 24, 16, 32, copies=2),
     "gfx1101": Chip(60, 2.43, 624, 512, 256, 64 * _KB, 2, 1536, 24, 16, 32, copies=2),

@@ -1,7 +1,8 @@
 """The kernels of a module with bounds on their times: what `kernel_time` says of each launch.
 
-Compiled with the compiler's own files kept: the assembly, and LLVM's text, which says of how many
-workgroups each launch is. Launches of run-time sizes have no bound.
+Compiled with the compiler's own files kept: the assembly, LLVM's text, which says of how many
+workgroups each launch is, and the compiler's own, which says what each kernel reads and writes.
+Launches of run-time sizes have no bound.
 """
 
 from __future__ import annotations
@@ -26,6 +27,15 @@ _KERNEL = re.compile(r'^define .*amdgpu_kernel void @"?([\w.$-]+)"?\(')
 _GRID = re.compile(
     r"call (?:noundef )?(range\(i32 0, (\d+)\) )?i32 @llvm\.amdgcn\.workgroup\.id\.([xyz])"
 )
+_SOURCE = re.compile(r"module_.*(?<!_benchmark)\.mlir")  # a kernel as the compiler got it
+_BODY = re.compile(r"^\s*func\.func (?:\w+ )?@\"?([\w.$-]+)\"?\(")
+_READ = re.compile(
+    r"(%\w+) = iree_tensor_ext\.dispatch\.tensor\.load (.*) -> tensor<([\dx]*)(\w+)>"
+)
+_WRITTEN = re.compile(r"dispatch\.tensor\.store %\w+, (.*) : tensor<([\dx]*)(\w+)> ->")
+# reads at computed places, or a part
+_IN_PART = re.compile(r"(?:tensor\.extract(?:_slice)?|iree_linalg_ext\.gather\b.*? ins\()\s*(%\w+)")
+_BITS = re.compile(r"(?:f|bf|i)(\d+)")
 
 
 @dataclass(frozen=True)
@@ -70,13 +80,16 @@ def compile_with_bounds(
         )
         code: dict[str, Code] = {}
         grids: dict[str, int | None] = {}
+        bytes_of: dict[str, int] = {}
         for path in Path(folder).rglob("*"):
             if path.suffix == ".rocmasm":
                 code |= functions(path.read_text(errors="replace").splitlines())
             elif path.name.endswith(".optimized.ll"):
                 grids |= workgroups(path.read_text(errors="replace").splitlines())
+            elif _SOURCE.fullmatch(path.name):
+                bytes_of |= moved(path.read_text(errors="replace").splitlines())
     return out.vmfb, launches(out.vmfb, arch, parse_dispatches(out.reports.get("statistics", "")),
-                              code, grids)  # fmt: skip
+                              code, grids, bytes_of)  # fmt: skip
 
 
 def launches(
@@ -85,14 +98,18 @@ def launches(
     dispatches: Mapping[str, Sequence[str]],
     code: Mapping[str, Code],
     grids: Mapping[str, int | None],
+    bytes_of: Mapping[str, int],
 ) -> dict[str, list[Launch]]:
-    """Return what each function launches, its kernels joined with their code and grids by name."""
+    """Return what each function launches, its kernels joined with their code, grids and the bytes
+    that they move by name."""
     chip = CHIPS[arch]
     known: dict[str, Launch] = {}
     for kernel in gpu_report(vmfb).kernels:
         grid = grids.get(kernel.name)
         found = code.get(kernel.name)
-        time = None if grid is None or found is None else kernel_time(kernel, found, chip, grid)
+        time = None
+        if grid is not None and found is not None:
+            time = kernel_time(kernel, found, chip, grid, bytes_of.get(kernel.name, 0))
         known[kernel.name] = Launch(kernel, grid, time)
     return {
         function: [known[n] for n in names if n in known]
@@ -121,4 +138,31 @@ def workgroups(lines: Iterable[str]) -> dict[str, int | None]:
     return out
 
 
-__all__ = ["Launch", "compile_with_bounds", "launches", "time_us", "workgroups"]
+def moved(lines: Iterable[str]) -> dict[str, int]:
+    """Read from the compiler's text the bytes that each kernel reads and writes at the least.
+
+    A place that is read twice counts once; an operand that is read in part, or whose size the run
+    decides, does not count.
+    """
+    found: dict[str, dict[str, tuple[str, int]]] = {}
+    current: dict[str, tuple[str, int]] = {}
+    for line in lines:
+        if (m := _BODY.match(line)) is not None:
+            current = found[m[1]] = {}
+        elif (m := _READ.search(line)) is not None:
+            current[m[1]] = (m[2], _size(m[3], m[4]))
+        elif (m := _WRITTEN.search(line)) is not None:
+            current[m[1]] = (m[1], _size(m[2], m[3]))
+        for m in _IN_PART.finditer(line):
+            current.pop(m[1], None)
+    return {name: sum(dict(places.values()).values()) for name, places in found.items()}
+
+
+def _size(dims: str, element: str) -> int:
+    """Return the bytes of a tensor of static dims."""
+    m = _BITS.match(element)
+    bits = int(m[1]) if m is not None else 0
+    return prod(int(d) for d in dims.split("x") if d) * max(bits, 8 if bits else 0) // 8
+
+
+__all__ = ["Launch", "compile_with_bounds", "launches", "moved", "time_us", "workgroups"]

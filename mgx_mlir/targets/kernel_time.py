@@ -1,9 +1,10 @@
 """A bound on a gpu kernel's time from its compiled code: nothing is run, nothing was timed.
 
-Two things hold a launch up. The units: all workgroups together keep the matrix units, the vector
+Three things hold a launch up. The units: all workgroups together keep the matrix units, the vector
 units, the LDS and the way to the cache busy for so many clocks. And waiting: a wave goes through
 its instructions in order and waits for what it loads, while other waves of its compute unit, as
-many as registers and LDS let be there, fill the gaps. The bound is the larger of the two.
+many as registers and LDS let be there, fill the gaps. Where the bytes of a launch's operands and
+results are known, they come from memory once. The bound is the largest of these.
 
 The latencies are round numbers of the order that microbenchmarks of these chips report; a bound
 compares kernels of one product with each other, and is no forecast.
@@ -25,7 +26,7 @@ from mgx_mlir.targets.report import KernelReport
 FROM_CACHE = 500  # clocks until a load from the chip's caches has come
 FROM_LDS = 64
 _BARRIER = 20  # clocks that the waves of a workgroup take to meet
-_LDS_BYTES, _CACHE_BYTES = 128, 64  # that a unit gets from the LDS, from the cache, a clock
+_LDS_WRITTEN, _CACHE_BYTES = 128, 64  # that a unit gives to the LDS, gets from the cache, a clock
 
 _MATRIX = re.compile(r"v_(?:mfma|wmma|smfmac|swmmac)_(\w+?)_(\d+)x(\d+)x(\d+)_?(?:(\d+)b_)?(\w*)")
 _SIZES = {"x4": 16, "x3": 12, "x2": 8, "b128": 16, "b96": 12, "b64": 8, "b32": 4, "b16": 2,
@@ -34,6 +35,7 @@ _SIZES = {"x4": 16, "x3": 12, "x2": 8, "b128": 16, "b96": 12, "b64": 8, "b32": 4
 _SLOW = ("v_exp", "v_log", "v_rcp", "v_rsq", "v_sqrt", "v_sin", "v_cos")
 _COUNT = re.compile(r"(vmcnt|lgkmcnt|vscnt|expcnt)\((\d+)\)")
 _NO_WAIT = 99
+_SIDE = 16  # of the matrix instructions that a chip's depth is said of
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,8 @@ class KernelTime:
     """What a workgroup of a kernel takes: clocks of each unit, and of a wave that is alone.
 
     us: of a launch. instructions: that a wave runs; exact: whether the trips of all loops were
-    known. resident: workgroups that a compute unit holds.
+    known. resident: workgroups that a compute unit holds. memory_us: in which memory gives and
+    takes what the launch reads and writes, 0 where that is not known.
     """
 
     us: float
@@ -61,16 +64,25 @@ class KernelTime:
     resident: int
     instructions: int
     exact: bool
+    memory_us: float = 0.0
 
     @property
     def bound_by(self) -> str:
-        """The unit that the launch keeps busiest, or "waiting"."""
+        """The unit that the launch keeps busiest, "memory", or "waiting"."""
+        if self.memory_us and self.us <= self.memory_us:
+            return "memory"
         unit = max(self.busy, key=lambda u: self.busy[u])
         return unit if self.busy[unit] * self.resident >= self.alone else "waiting"
 
 
-def kernel_time(kernel: KernelReport, code: Code, chip: Chip, workgroups: int) -> KernelTime:
-    """Bound the time of a launch of so many workgroups; infinite for a kernel that spills."""
+def kernel_time(
+    kernel: KernelReport, code: Code, chip: Chip, workgroups: int, moved: int = 0
+) -> KernelTime:
+    """Bound the time of a launch of so many workgroups; infinite for a kernel that spills, or
+    that takes more of the LDS than there is.
+
+    moved: bytes that it reads and writes at the least.
+    """
     way = walk(code)
     waves = -(-prod(kernel.workgroup) // chip.lanes)
     busy: dict[str, float] = dict.fromkeys(("matrix", "vector", "lds", "cache"), 0.0)
@@ -89,15 +101,17 @@ def kernel_time(kernel: KernelReport, code: Code, chip: Chip, workgroups: int) -
                 for u, c in busy.items()}  # fmt: skip
     rounds = -(-each // resident)
     clocks = max(*together.values(), rounds * alone)
-    us = clocks / chip.ghz / 1e3
+    memory_us = moved / (chip.bandwidth * 1e3)
+    us = max(clocks / chip.ghz / 1e3, memory_us)
     found = {u: c / each for u, c in together.items()}
     return KernelTime(
-        inf if kernel.spills or kernel.scratch else us,
+        inf if kernel.spills or kernel.scratch or kernel.lds > chip.lds else us,
         found,
         alone,
         resident,
         len(way.places),
         way.exact,
+        memory_us,
     )
 
 
@@ -121,7 +135,8 @@ def _alone(way: Walk, costs: list[Cost]) -> float:
 
 
 class MatrixInstruction(NamedTuple):
-    """kind: of its elements, as the assembler has it. depth: that it multiplies, and operations."""
+    """kind: of its elements, as the assembler has it. depth: that one of 16x16 of the same rate
+    has. operations: that it does."""
 
     kind: str
     depth: int
@@ -131,7 +146,9 @@ class MatrixInstruction(NamedTuple):
 def matrix_instruction(mnemonic: str) -> MatrixInstruction | None:
     """Return what a matrix instruction of a wave does; None for other instructions.
 
-    A sparse one multiplies half of the depth that its name has.
+    A sparse one multiplies half of the depth that its name has. One of 32x32 has four times the
+    results of one of 16x16 and takes twice as long, so half the depth is as good; of several blocks
+    each is shallow.
     """
     m = _MATRIX.match(mnemonic)
     if m is None:
@@ -139,7 +156,8 @@ def matrix_instruction(mnemonic: str) -> MatrixInstruction | None:
     rows, columns, depth = (int(n) for n in m.groups()[1:4])
     if mnemonic.startswith(("v_smfmac", "v_swmmac")):
         depth //= 2
-    return MatrixInstruction(m[6] or m[1], depth, 2 * rows * columns * depth * int(m[5] or 1))
+    operations = 2 * rows * columns * depth * int(m[5] or 1)
+    return MatrixInstruction(m[6] or m[1], depth * max(rows // _SIDE, 1), operations)
 
 
 @lru_cache(maxsize=4096)
@@ -157,7 +175,8 @@ def cost(i: AsmInstruction, chip: Chip) -> Cost:
     if name.startswith("ds_"):
         twice = 2 if re.search(r"read2|write2|2addr", name) else 1
         moved = twice * chip.lanes * _bytes(name)
-        return Cost("lds", max(moved / _LDS_BYTES, 1), loads="lds")
+        width = chip.lds_read if name.startswith(("ds_read", "ds_load")) else _LDS_WRITTEN
+        return Cost("lds", max(moved / width, 1), loads="lds")
     if name.startswith(("buffer_", "global_", "flat_", "scratch_")):
         moved = chip.lanes * _bytes(name)
         reads = "load" in name or "atomic" in name

@@ -14,7 +14,7 @@ from mgx_mlir.core.errors import TargetError
 from mgx_mlir.hardware.chips import CHIPS, LAUNCH_US
 from mgx_mlir.passes.lower.gpu.gemm_shape import DOT, GemmConfig, GemmShape
 from mgx_mlir.passes.lower.gpu.tiles import MmaSchedule
-from mgx_mlir.targets.kernel_bounds import compile_with_bounds, time_us, workgroups
+from mgx_mlir.targets.kernel_bounds import compile_with_bounds, moved, time_us, workgroups
 from mgx_mlir.targets.kernel_time import FROM_CACHE, cost, kernel_time
 from mgx_mlir.targets.kernel_walk import AsmInstruction, Code, Walk, functions, walk
 from mgx_mlir.targets.report import KernelReport
@@ -107,6 +107,12 @@ def test_what_instructions_cost() -> None:
     assert of("v_mfma_f32_16x16x32_f16", arch="gfx950").clocks == 16
     assert of("v_wmma_f32_16x16x16_f16", arch="gfx1100").clocks == 32
     assert of("v_wmma_i32_16x16x16_iu8", arch="gfx1201").clocks == 8
+    # four times the results of one of 16x16 in twice the time, so half the depth is as good
+    assert of("v_mfma_f32_32x32x8_f16").clocks == 32
+    assert of("v_mfma_f32_32x32x8f16", arch="gfx90a").clocks == 64
+    assert of("v_mfma_f32_32x32x4bf16", arch="gfx90a").clocks == 64  # half the rate
+    assert of("v_mfma_f32_32x32x16_bf16", arch="gfx950").clocks == 32
+    assert of("v_mfma_f32_32x32x8_bf16", arch="gfx950").clocks == 32  # half the rate
     # of four elements in depth a sparse one multiplies two
     assert of("v_smfmac_f32_16x16x32_f16").clocks == 16
     assert of("v_add_f32").clocks == 4
@@ -115,6 +121,9 @@ def test_what_instructions_cost() -> None:
     # 64 lanes of 16 bytes, from the LDS at 128 a clock, from the cache at 64
     assert of("ds_read_b128").clocks == of("ds_read2_b64").clocks == 8
     assert of("ds_read_u16").clocks == 1
+    # gfx950 reads twice as much, and writes as much
+    assert of("ds_read_b128", arch="gfx950").clocks == 4
+    assert of("ds_write_b128", arch="gfx950").clocks == 8
     assert of("buffer_load_dwordx4").clocks == 16
     assert of("buffer_load_b128", arch="gfx1100").clocks == 8
     assert of("buffer_load_dwordx4").loads == "memory"
@@ -154,6 +163,33 @@ def test_the_bound_is_of_the_busiest_unit_or_of_waiting() -> None:
     assert kernel_time(kernel(), waits, CHIP, 4 * 304).us == pytest.approx(one.us)
     large = kernel(lds=65536)  # one workgroup to a unit
     assert kernel_time(large, waits, CHIP, 4 * 304).us == pytest.approx(4 * one.us)
+
+
+def test_what_memory_gives_bounds_a_launch() -> None:
+    few = code("v_nop", "s_endpgm")
+    found = kernel_time(kernel(), few, CHIP, 304, 53_000_000)
+    assert found.us == found.memory_us == pytest.approx(10)
+    assert found.bound_by == "memory"
+    assert kernel_time(kernel(), few, CHIP, 304).bound_by != "memory"
+
+
+def test_bytes_from_the_text_of_the_compiler() -> None:
+    """A place counts once; what is read in part, at computed places, of open dims does not."""
+    load, kind = "iree_tensor_ext.dispatch.tensor.load", "!iree_tensor_ext.dispatch.tensor"
+    lines = [
+        "      func.func @a() {",
+        f"  %3 = {load} %0, offsets = [0, 0], sizes = [4, 8] : {kind}<..> -> tensor<4x8xf16>",
+        f"  %4 = {load} %0, offsets = [0, 0], sizes = [4, 8] : {kind}<..> -> tensor<4x8xf16>",
+        f"  %5 = {load} %1, offsets = [0], sizes = [9] : {kind}<..> -> tensor<9xi1>",
+        f"  %6 = {load} %1, offsets = [0], sizes = [9] : {kind}<..> -> tensor<?xf32>",
+        f"  %7 = {load} %2, offsets = [0], sizes = [1000] : {kind}<..> -> tensor<1000xbf16>",
+        f"  %8 = {load} %2, offsets = [9], sizes = [1000] : {kind}<..> -> tensor<1000xbf16>",
+        "  %9 = tensor.extract %7[%c0] : tensor<1000xbf16>",
+        "  %10 = tensor.extract_slice %8[0] [1] [1] : tensor<1000xbf16> to tensor<1xbf16>",
+        f"  {load[:-4]}store %9, %3, offsets = [0] : tensor<5xf8E4M3FNUZ> -> {kind}",
+        "      func.func private @b() {",
+    ]
+    assert moved(lines) == {"a": 4 * 8 * 2 + 9 + 5, "b": 0}
 
 
 @pytest.mark.parametrize("spill", ["vgpr_spills", "scratch"])
@@ -198,6 +234,10 @@ def test_a_compiled_product(arch: str) -> None:
     whole = [x for x in found["main"] if x.kernel.name.endswith("64x96x2048_f16xf16xf32")]
     parts = [x for x in found["main"] if "4x64x96x512" in x.kernel.name]
     assert len(found["main"]) == 3
+    read = (m * k + n * k + m * n) * 2
+    assert [x.time and x.time.memory_us for x in whole] == [
+        pytest.approx(read / CHIPS[arch].bandwidth / 1e3)
+    ]
     assert [x.workgroups for x in (*whole, *parts)] == [2 * 6, 4 * 2 * 6]
     product = GemmShape(DOT, "half_type", (m, n, k))
     kind = product.intrinsic(arch)

@@ -29,7 +29,7 @@ _FITS, _STAYS, _STAYS_OF_LINES = 12, 64, 65
 _DEEP = 32  # steps at the most, where a matrix instruction is shallow
 _WAVES = 4  # of a workgroup at the most: one for each of a unit's four units of arithmetic
 _CACHE = 64  # bytes that a unit gets from the cache a clock
-_LDS = 128  # bytes that a unit gets from the LDS a clock
+_LDS = 128  # bytes that a unit gives to the LDS a clock
 # clocks of a wave from one pair of barriers to the next: at the least what a load takes to come;
 # else those that it waits, and each step's matrix instructions and reads of the LDS. Fitted to what
 # `targets/kernel_time.py` finds in compiled code, most within a fifth for f16 on gfx942.
@@ -89,7 +89,8 @@ class MmaSchedule:
         matrix = wave_rows * wave_columns * mma.clocks(chip) * -(-count * each // chip.simds)
         read = count * (wave_rows + wave_columns) * piece
         loaded = (self.rows + columns) * piece
-        step = max(matrix, each * (read + loaded) / _LDS, each * loaded / _CACHE)
+        lds = each * (read / chip.lds_read + loaded / _LDS)
+        step = max(matrix, lds, each * loaded / _CACHE)
         return -(-depth // (mma.depth * self.k_tiles)) * self.k_tiles * step
 
     def resident(self, chip: Chip, mma: MmaIntrinsic) -> int:
