@@ -75,7 +75,7 @@ def rows(chip: Chip, n: int, k: int) -> Iterator[Tried]:
             yield Tried(constants, {"num_warps": warps}, n // columns, n * k + n + k)
 
 
-def attentions(heads: int, length: int, depth: int, causal: bool) -> Iterator[Tried]:
+def attentions(heads: int, length: int, depth: int, *, causal: bool) -> Iterator[Tried]:
     """Configurations of an attention over as many keys as queries."""
     for m, n, warps, stages in product((64, 128, 256), (32, 64, 128), (4, 8), (1, 2)):
         if not 16 <= m // warps <= 32 or length % m or length % n:
@@ -141,7 +141,7 @@ def ranked(
     elif what == "row":
         kernel, tries = kernels.row, rows(chip, *sizes)
     else:
-        kernel, tries = kernels.attention, attentions(*sizes, "causal" in words)
+        kernel, tries = kernels.attention, attentions(*sizes, causal="causal" in words)
     found: list[tuple[KernelTime, Tried, KernelReport]] = []
     for tried in list(tries)[:most]:
         try:

@@ -19,6 +19,7 @@ from mgx_mlir.passes.lower.gpu.vector_tiles import VectorTile, is_short_row, vec
 
 _WORD_WAVES = 4  # of a workgroup that share a row by few columns
 _DEEP = 2  # loads of each lane, from which on that is worth meeting
+_READS_AHEAD = ', llvm_func_attrs = {"amdgpu-sched-strategy" = "iterative-ilp"}'
 # operations that LLVM may make of a loop between barriers by unrolling it whole, on RDNA; of its
 # usual 300 it moves all loads ahead, and keeps up to 64 registers of what they give in memory
 _UNROLLED = 50
@@ -314,6 +315,7 @@ def _info(
     turns = list(steps) or [tile.k_tiles]
     whole = f"padding_conv = {numbers([*sizes, 0, 0, 0])}, " if convolution else ""
     igemm = ", use_igemm_convolution = true" if convolution else ""
+    attributes = _READS_AHEAD if tile.reads_ahead(chip, mma, depth) else _kept_loops(chip)
     return _attribute(
         f"mma_kind = {mma.layout}, "
         f"padding = {numbers([*sizes, *turns[:-1], turns[-1] * mma.depth])}, {whole}"
@@ -324,7 +326,7 @@ def _info(
         chip,
         ", {gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = "
         f"{tile.stages(chip, mma, depth)}, "
-        f"no_reduce_shared_memory_bank_conflicts = false{igemm}>{_kept_loops(chip)}}}",
+        f"no_reduce_shared_memory_bank_conflicts = false{igemm}>{attributes}}}",
     )
 
 

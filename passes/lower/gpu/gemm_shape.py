@@ -86,8 +86,14 @@ class GemmShape:
         if mma is None or arch not in CHIPS:
             return None
         if self.op == DOT:
-            return mma if min(self.dims[:2]) >= _LEAST_ROWS else None
-        return mma if self.dims[6] % max(SIDE, mma.depth) == 0 else None
+            found = mma if min(self.dims[:2]) >= _LEAST_ROWS else None
+        else:
+            found = mma if self.dims[6] % max(SIDE, mma.depth) == 0 else None
+        if found is None or not found.paired or self.is_open:
+            return found
+        # a pair reads less often, which matters where a wave waits
+        large = choose(CHIPS[arch], found, self.extents).is_large
+        return INTRINSICS[arch][dtypes.from_name(self.dtype)] if large else found
 
     def to_json(self) -> dict[str, object]:
         """Return the shape as it stands in solution files."""

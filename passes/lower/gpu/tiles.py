@@ -38,6 +38,10 @@ _MEET = 180
 _STEP = 36
 _ENDS = 600  # before the first and after the last: what is loaded first, and stored
 _TWO = 1000  # of a cut tile whose loop has two turns: the second does not load ahead (CDNA)
+# matrix instructions of a wave in a turn, from which on reads of the LDS are put ahead of them,
+# where a lane reads as much at once as it can
+_AHEAD = 8
+_LARGE = 16  # matrix instructions of a wave for a step
 _EARLY = 6  # turns of a loop, from which on loads start two turns ahead, where registers are many
 _PIECE = 200  # more, for each 16x16 piece of a wave's results
 # of the lowest bound; on gfx950 a wave waits more than it multiplies, and with fewer results of its
@@ -108,7 +112,26 @@ class MmaSchedule:
         """Return how many turns of the loop over the depth are under way at once."""
         trips = -(-depth // (mma.depth * self.k_tiles))
         early = chip.lanes == 64 and trips >= _EARLY and self.loads_evenly(chip, mma)
-        return 3 if early else 2
+        # what is put ahead beside many results and what follows them: 370 registers were seen
+        full = self.is_large and self.reads_ahead(chip, mma, depth)
+        return 3 if early and not full else 2
+
+    @property
+    def is_large(self) -> bool:
+        """Whether a wave has so many results that they hide what it waits for."""
+        return prod(self.subgroup) >= _LARGE
+
+    def reads_ahead(self, chip: Chip, mma: MmaIntrinsic, depth: int) -> bool:
+        """Whether LLVM is to put reads of the LDS far ahead of their use: on CDNA, in loops.
+
+        It takes such a read to last 5 clocks, and by itself has most of them where they are needed.
+        """
+        own = prod(self.subgroup) * self.k_tiles
+        wide = SIDE * mma.depth * mma.bytes >= _VECTOR * chip.lanes
+        turns = -(-depth // (mma.depth * self.k_tiles))
+        if self.is_large and chip.depth == SIDE:
+            return False
+        return chip.lanes == 64 and turns > 1 and (not wide or own >= _AHEAD)
 
     def loads_evenly(self, chip: Chip, mma: MmaIntrinsic) -> bool:
         """Whether all lanes load as many vectors of either operand, or the same ones twice. Else a
