@@ -169,6 +169,19 @@ def attention(g: Draws) -> Case:
     return Case("attention", [node], given, sizes=sizes, special=False)
 
 
+def shared_heads(g: Draws) -> Case:
+    """One query, whose heads share keys and values."""
+    shared, size, keys = g.pick(1, 2), g.pick(16, 32, 48), g.extent(65)
+    given = {
+        "q": ("float32", ("n", 6 * shared, 1, size)),
+        "k": ("float32", ("n", shared, "t", size)),
+        "v": ("float32", ("n", shared, "t", 16)),
+    }
+    sizes = [{"n": 2, "t": keys}, {"n": 1, "t": 1}, {"n": 1, "t": 530}]
+    node: Node = ("Attention", ["q", "k", "v"], ["y"], {})
+    return Case("attention of shared heads", [node], given, sizes=sizes, special=False)
+
+
 def transpose(g: Draws) -> Case:
     rank = g.pick(2, 3, 4, 5)
     dims = g.dims(rank, 6000)
@@ -405,7 +418,7 @@ FAMILIES: tuple[Draw, ...] = (
     pointwise, softmax, layer_norm, group_norm, convolution, depthwise, transposed_convolution,
     pooling, dot, product, attention, transpose, concat, split, slices, pad, gather, scatter,
     resize, reduction, extreme, topk, running_sum, recurrent, byte_product, byte_convolution,
-    quantising, places, suppression, byte_product_of_two,
+    quantising, places, suppression, byte_product_of_two, shared_heads,
 )  # fmt: skip
 
 
