@@ -12,6 +12,7 @@ compares kernels of one product with each other, and is no forecast.
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections import deque
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ _SLOW = ("v_exp", "v_log", "v_rcp", "v_rsq", "v_sqrt", "v_sin", "v_cos")
 _COUNT = re.compile(r"(vmcnt|lgkmcnt|vscnt|expcnt)\((\d+)\)")
 _NO_WAIT = 99
 _SIDE = 16  # of the matrix instructions that a chip's depth is said of
+_FOLLOWED = 33  # workgroups of a launch in which they differ
 
 
 @dataclass(frozen=True)
@@ -81,37 +83,112 @@ def kernel_time(
     """Bound the time of a launch of so many workgroups; infinite for a kernel that spills, or
     that takes more of the LDS than there is.
 
-    moved: bytes that it reads and writes at the least.
+    moved: bytes that it reads and writes at the least. Where the trips of a loop hang on the
+    workgroup's number, some workgroups are followed, and what lies between is taken to be between
+    them.
     """
-    way = walk(code)
+    memory_us = moved / (chip.bandwidth * 1e3)
+    fits = not kernel.spills and not kernel.scratch and kernel.lds <= chip.lds
+    least = memory_us if fits else inf
     waves = -(-prod(kernel.workgroup) // chip.lanes)
-    busy: dict[str, float] = dict.fromkeys(("matrix", "vector", "lds", "cache"), 0.0)
-    costs = [cost(i, chip) for i in code.instructions]
-    for place in way.places:
-        c = costs[place]
-        if c.unit:
-            busy[c.unit] += c.clocks
-    alone = _alone(way, costs)
     resident = max(1, chip.occupancy(kernel.given, kernel.lds,
                                      prod(kernel.workgroup)) * chip.simds // waves)  # fmt: skip
+    costs = [cost(i, chip) for i in code.instructions]
+    way = walk(code)
+    if not way.exact and workgroups > 1 and code.workgroup is not None:
+        several = _several(code, costs, workgroups)
+        if several is not None:
+            return _uneven(several, waves, resident, chip, workgroups, least=least,
+                           memory_us=memory_us)  # fmt: skip
+    one = _figures(way, costs)
     each = -(-workgroups // chip.units)  # workgroups that the busiest unit gets
     # matrix and vector units belong to a SIMD, the LDS and the cache to all of them
     own = -(-each * waves // chip.simds)
     together = {u: c * (own if u in ("matrix", "vector") else each * waves)
-                for u, c in busy.items()}  # fmt: skip
+                for u, c in one.busy.items()}  # fmt: skip
     rounds = -(-each // resident)
-    clocks = max(*together.values(), rounds * alone)
-    memory_us = moved / (chip.bandwidth * 1e3)
-    us = max(clocks / chip.ghz / 1e3, memory_us)
+    clocks = max(*together.values(), rounds * one.alone)
+    us = max(clocks / chip.ghz / 1e3, least)
     found = {u: c / each for u, c in together.items()}
     return KernelTime(
-        inf if kernel.spills or kernel.scratch or kernel.lds > chip.lds else us,
-        found,
-        alone,
+        us, found, one.alone, resident, len(way.places), way.exact, memory_us
+    )  # fmt: skip
+
+
+class _Figures(NamedTuple):
+    """Of a wave: clocks that it takes alone, and of each unit, and its instructions."""
+
+    alone: float
+    busy: dict[str, float]
+    instructions: float
+
+    def between(self, other: _Figures, share: float) -> _Figures:
+        """Return what lies at a share of the way to another wave."""
+        a, b = self, other
+        busy = {u: c + share * (b.busy[u] - c) for u, c in a.busy.items()}
+        more = share * (b.instructions - a.instructions)
+        return _Figures(a.alone + share * (b.alone - a.alone), busy, a.instructions + more)
+
+
+def _figures(way: Walk, costs: list[Cost]) -> _Figures:
+    busy: dict[str, float] = dict.fromkeys(("matrix", "vector", "lds", "cache"), 0.0)
+    for place in way.places:
+        c = costs[place]
+        if c.unit:
+            busy[c.unit] += c.clocks
+    return _Figures(_alone(way, costs), busy, len(way.places))
+
+
+def _several(code: Code, costs: list[Cost], workgroups: int) -> list[_Figures] | None:
+    """Return the figures of each workgroup; None where their loops are not known either."""
+    followed = sorted({i * (workgroups - 1) // (_FOLLOWED - 1) for i in range(_FOLLOWED)})
+    known: list[_Figures] = []
+    for place in followed:
+        way = walk(code, {code.workgroup or "": place})
+        if not way.exact:
+            return None
+        known.append(_figures(way, costs))
+    out = [known[0]]
+    for i in range(1, len(followed)):
+        first, last = followed[i - 1 : i + 1]
+        out += [
+            known[i - 1].between(known[i], (n - first) / (last - first))
+            for n in range(first + 1, last + 1)
+        ]
+    return out
+
+
+def _uneven(
+    each: list[_Figures],
+    waves: int,
+    resident: int,
+    chip: Chip,
+    workgroups: int,
+    *,
+    least: float,
+    memory_us: float,
+) -> KernelTime:
+    """Bound workgroups of different lengths: each begins where one ends first, in their order."""
+    places = [(0.0, turn, unit) for turn in range(resident) for unit in range(chip.units)]
+    heapq.heapify(places)
+    units = [dict.fromkeys(each[0].busy, 0.0) for _ in range(chip.units)]
+    end = 0.0
+    for one in each:
+        begin, turn, unit = heapq.heappop(places)
+        end = max(end, begin + one.alone)
+        heapq.heappush(places, (begin + one.alone, turn, unit))
+        for u, c in one.busy.items():
+            units[unit][u] += c * (waves / chip.simds if u in ("matrix", "vector") else waves)
+    clocks = max(end, *(c for unit in units for c in unit.values()))
+    mean = {u: sum(unit[u] for unit in units) / workgroups for u in each[0].busy}
+    return KernelTime(
+        max(least, clocks / chip.ghz / 1e3),
+        mean,
+        max(one.alone for one in each),
         resident,
-        len(way.places),
-        way.exact,
-        memory_us,
+        round(max(one.instructions for one in each)),
+        exact=True,
+        memory_us=memory_us,
     )
 
 

@@ -7,7 +7,7 @@ Lanes are taken to be all there, and of two ways for different lanes both are go
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 _LABEL = re.compile(r'^"?([A-Za-z_.$][\w.$-]*)"?:')
@@ -15,6 +15,9 @@ _INSTRUCTION = re.compile(r"^\t([a-z][a-z0-9_]*)(?:\s+([^;]*))?")
 _ENCODING = re.compile(r"_(e32|e64|dpp|dpp8|sdwa|e64_dpp)$")
 _PAIR = re.compile(r"^(s|ttmp)\[(\d+):(\d+)\]$")
 _WORD = 0xFFFFFFFF
+_DESCRIBED = re.compile(r"^\s*\.amdhsa_(kernel|user_sgpr_count)\s+(\S+)")
+_ARCH = re.compile(r'^\s*\.amdgcn_target\s+"?[\w-]*--(gfx\w+)')
+_GFX12 = "ttmp9"  # where gfx12 has a workgroup's number
 _HEAD = 8  # instructions at the most that load arguments
 LONGEST = 1_000_000  # instructions that are followed
 
@@ -37,10 +40,14 @@ class AsmInstruction:
 
 @dataclass
 class Code:
-    """A function: its instructions, and where its labels are."""
+    """A function: its instructions, and where its labels are.
+
+    workgroup: the scalar register that has the workgroup's number in x, of a kernel.
+    """
 
     instructions: list[AsmInstruction] = field(default_factory=list)
     labels: dict[str, int] = field(default_factory=dict)
+    workgroup: str | None = None
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,16 @@ def functions(lines: Iterable[str]) -> dict[str, Code]:
     """Return the code of each function of an assembly file, by name."""
     found: dict[str, Code] = {}
     code: Code | None = None
+    kernel, arch = "", ""
     for line in lines:
+        if (described := _DESCRIBED.match(line)) is not None:
+            if described[1] == "kernel":
+                kernel = described[2].strip('"')
+            elif kernel in found:
+                given = _GFX12 if arch.startswith("gfx12") else f"s{int(described[2])}"
+                found[kernel].workgroup = given
+        elif (target := _ARCH.match(line)) is not None:
+            arch = target[1]
         if line.startswith("\t.section"):
             code = None
             continue
@@ -78,9 +94,10 @@ def functions(lines: Iterable[str]) -> dict[str, Code]:
     return {name: code for name, code in found.items() if code.instructions}
 
 
-def walk(code: Code) -> Walk:
-    """Follow one wave through a function."""
+def walk(code: Code, known: Mapping[str, int] | None = None) -> Walk:
+    """Follow one wave through a function. known: what scalar registers hold when it starts."""
     state = _Scalars()
+    state.known.update(known or {})
     places: list[int] = []
     at, exact = _start(code), True
     while at < len(code.instructions) and len(places) < LONGEST:
@@ -180,6 +197,9 @@ class _Scalars:
             chosen = None if self.scc is None else operands[1 if self.scc else 2]
             self.write(operands[0], None if chosen is None else self.read(chosen, words))
             return
+        if head in _SIGNED and kind == "i32":
+            self._chosen(head, operands)
+            return
         compute = _ARITHMETIC.get(head)
         if compute is not None and len(operands) >= 2:
             a, b = (self.read(o, words) for o in operands[-2:])
@@ -200,6 +220,15 @@ class _Scalars:
             self.write(o, None)
         if not name.startswith(_KEEP_SCC):
             self.scc = None
+
+    def _chosen(self, head: str, operands: tuple[str, ...]) -> None:
+        """Write the smaller or larger of two signed numbers."""
+        a, b = (self.read(o) for o in operands[-2:])
+        value: int | None = None
+        if a is not None and b is not None:
+            value = _SIGNED[head]((a ^ _SIGN) - _SIGN, (b ^ _SIGN) - _SIGN) & _WORD
+        self.write(operands[0], value)
+        self.scc = None
 
     def _compare(self, name: str, operands: tuple[str, ...]) -> None:
         _, how, kind = name.removeprefix("s_").split("_", 2)
@@ -242,7 +271,11 @@ _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
     "s_xor": lambda a, b: a ^ b,
     "s_lshl": lambda a, b: a << (b & 63),
     "s_lshr": lambda a, b: a >> (b & 63),
+    "s_max": max,
+    "s_min": min,
 }
+_SIGN = 1 << 31
+_SIGNED: dict[str, Callable[[int, int], int]] = {"s_max": max, "s_min": min}
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "eq": lambda a, b: a == b,
     "lg": lambda a, b: a != b,

@@ -192,6 +192,27 @@ def test_bytes_from_the_text_of_the_compiler() -> None:
     assert moved(lines) == {"a": 4 * 8 * 2 + 9 + 5, "b": 0}
 
 
+@pytest.mark.parametrize(("target", "register"), [("gfx942", "s8"), ("gfx1201", "ttmp9")])
+def test_workgroups_of_different_lengths(target: str, register: str) -> None:
+    """A loop of as many turns as the workgroup's number says: the last one takes longest."""
+    matrix = "\tv_mfma_f32_16x16x16_f16 v[0:3], v[4:5], v[6:7], v[0:3]"
+    found = functions([
+        f'\t.amdgcn_target "amdgcn-amd-amdhsa--{target}"', "f:",
+        f"\ts_max_i32 s4, {register}, -7", "\ts_add_i32 s4, s4, 1", ".L1:", *[matrix] * 10,
+        "\ts_add_i32 s4, s4, -1", "\ts_cmp_lg_u32 s4, 0", "\ts_cbranch_scc1 .L1", "\ts_endpgm",
+        "\t.section .rodata", "\t.amdhsa_kernel f", "\t\t.amdhsa_user_sgpr_count 8",
+    ])["f"]  # fmt: skip
+    assert found.workgroup == register
+    assert not walk(found).exact
+    four = kernel_time(kernel(), found, CHIP, 4)
+    assert four.exact
+    assert four.us == pytest.approx(4 * 160 / 2100, rel=0.05)
+    # one begins where the first, the shortest, was; between those that are followed all are known
+    more = kernel_time(kernel(), found, CHIP, 305)
+    assert more.us == pytest.approx(305 * 160 / 2100, rel=0.05)
+    assert kernel_time(kernel(), found, CHIP, 608).us > more.us
+
+
 @pytest.mark.parametrize("spill", ["vgpr_spills", "scratch"])
 def test_what_spills_loses(spill: str) -> None:
     assert kernel_time(kernel(**{spill: 4}), code("s_endpgm"), CHIP, 1).us == inf
