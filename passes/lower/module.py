@@ -45,7 +45,7 @@ from mgx_mlir.passes.lower.expr import Compute, Expr, Leaf, Splat, View
 from mgx_mlir.passes.lower.gpu import split_k
 from mgx_mlir.passes.lower.gpu.few_bits import stored_by_column, sums_of_parts
 from mgx_mlir.passes.lower.gpu.stored_rows import stored_by_row
-from mgx_mlir.passes.lower.iree import packed, read_back
+from mgx_mlir.passes.lower.iree import packed, read_back, workgroup_loops
 from mgx_mlir.passes.lower.iree.equal_results import merge_equal_results
 from mgx_mlir.passes.lower.iree.input_alignment import written
 from mgx_mlir.passes.lower.iree.outline import outline_kernels
@@ -111,6 +111,7 @@ class ModuleLowering(LoweringContext):
             outline_kernels(self.module)
             merge_equal_results(self.module)
             self._verify(self.module)
+            workgroup_loops.give(self.module)
             bytecode, alignment = written(self.module, self.options.target)
         inputs = zip(argument_names(main), argument_types(main), strict=True)
         outputs = zip(result_names(main), result_types(main), strict=True)

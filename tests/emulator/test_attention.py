@@ -239,6 +239,105 @@ def test_two_lines_of_a_wave(
     check((2, tile.rows + 22, 200, 64, 64, None, "f16"), arch)
 
 
+# heads, heads of keys, queries, keys, width, what hides a key (None: no mask), type
+Seen = tuple[int, int, int, int, int, float | None, str]
+CAUSAL: Seen = (2, 2, 320, 320, 64, -np.inf, "f16")
+BLOCKS: list[Seen] = [
+    CAUSAL,
+    (4, 2, 256, 256, 128, -65504.0, "f16"),  # two heads share keys
+    (2, 2, 128, 256, 64, -np.inf, "bf16"),  # the first query sees 129 keys
+    (2, 2, 256, 320, 32, None, "f16"),
+    (3, 3, 64, 256, 128, None, "bf16"),
+]
+
+
+def seen(form: Seen) -> tuple[Case, np.ndarray]:
+    """An attention that sees keys up to its own place, the last query all: a constant mask."""
+    heads, own, queries, keys, width, low, dtype = form
+    g = Graph(queries, dtype)
+    q, k, v = (g.input(n, 1, *d, width) for n, d in zip(
+        "qkv", ((queries, heads), (keys, own), (keys, own)), strict=True))  # fmt: skip
+    q, k, v = (g.op("Transpose", x, perm=[0, 2, 1, 3]) for x in (q, k, v))
+    if own < heads:
+        many = g.weight(array=np.array([1, own, heads // own, keys, width]))
+        whole = g.weight(array=np.array([1, heads, keys, width]))
+        axes = g.weight(array=np.array([2]))
+        k, v = (
+            g.op("Reshape", g.op("Expand", g.op("Unsqueeze", n, axes), many), whole) for n in (k, v)
+        )
+    kind = KINDS[dtype][1]
+    scores = g.op("MatMul", q, g.op("Transpose", k, perm=[0, 1, 3, 2]))
+    scores = g.op("Mul", scores, g.weight(array=np.array(width**-0.5, kind)))
+    hidden = np.triu(np.ones((queries, keys), bool), keys - queries + 1)
+    if low is not None:
+        scores = g.op("Add", scores, g.weight(array=np.where(hidden, low, 0).astype(kind)))
+    y = g.op("MatMul", g.op("Softmax", scores, axis=-1), v)
+    y = g.op("Transpose", y, perm=[0, 2, 1, 3])
+    y = g.op("Reshape", y, g.weight(array=np.array([1, queries, heads * width])))
+    x = [g.arrays[n].astype(np.float64)[0].transpose(1, 0, 2) for n in "qkv"]
+    q64, k64, v64 = x[0], *(np.repeat(a, heads // own, axis=0) for a in x[1:])
+    e = q64 @ k64.transpose(0, 2, 1) * width**-0.5
+    e = np.exp(e - e.max(-1, keepdims=True)) * (1 if low is None else ~hidden)
+    wanted = ((e / e.sum(-1, keepdims=True)) @ v64).transpose(1, 0, 2).reshape(1, queries, -1)
+    return g.case(y, 1, queries, heads * width), wanted
+
+
+def check_seen(form: Seen, arch: str) -> None:
+    case, wanted = seen(form)
+    made = mgx_mlir.compile(
+        case.model.SerializeToString(), target="gpu", arch=arch, emulate=True, cache=False
+    )
+    assert worst(made.run(case.inputs), [wanted]) <= LIMITS[form[-1]]
+    assert made.executable.fallbacks == ()
+    report = gpu_report(made.executable.vmfb, made.executable.dispatches)
+    assert [k.name for k in report.kernels if k.spills or k.scratch] == []
+    if CHIPS[arch].lanes == 64:
+        assert report.dispatches == 1
+        assert "online_attention" in report.kernels[0].name
+
+
+@pytest.mark.parametrize("form", BLOCKS[:2], ids=str)
+def test_blocks_of_keys(form: Seen, library: Path) -> None:
+    check_seen(form, "gfx942")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"])
+@pytest.mark.parametrize("form", BLOCKS, ids=str)
+def test_blocks_of_keys_everywhere(form: Seen, arch: str, library: Path) -> None:
+    if form[-1] == "bf16" and arch == "gfx90a":
+        pytest.skip("the compiler's own tiles")
+    check_seen(form, arch)
+
+
+def test_keys_that_no_query_of_a_tile_sees_are_not_read(library: Path) -> None:
+    """A value that is no number, by a weight of 0, is no number: only tiles that see it have it."""
+    case, wanted = seen(CAUSAL)
+    case.inputs["v"][:, -64:] = np.nan
+    made = mgx_mlir.compile(
+        case.model.SerializeToString(), target="gpu", arch="gfx942", emulate=True, cache=False
+    )
+    (found,) = made.run(case.inputs)
+    assert np.isnan(np.asarray(found)[:, -64:]).all()
+    assert worst([np.asarray(found)[:, :-64]], [wanted[:, :-64]]) <= LIMITS["f16"]
+
+
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
+def test_tiles_of_blocks(arch: str) -> None:
+    chip = CHIPS[arch]
+    for queries, keys, size in ((2048, 2048, 128), (512, 512, 64), (192, 320, 64), (64, 256, 32)):
+        for causal in (False, True):
+            a = AttentionShape(32, queries, keys, size, size)
+            tile = attention_tiles.blocks(chip, a, causal=causal)
+            assert tile is not None
+            assert queries % tile.rows == 0
+            assert keys % tile.keys == 0
+            assert (1 + causal) * 4 * tile.keys * size <= chip.lds
+    for a in (AttentionShape(32, 100, 512, 64, 64), AttentionShape(32, 512, 500, 64, 64)):
+        assert attention_tiles.blocks(chip, a, causal=False) is None
+    assert attention_tiles.blocks(CHIPS["gfx1100"], a, causal=False) is None
+
+
 PARTS = """<ir_version: 8, opset_import: ["" : 17]> g (float[6,16,16] x) => (float[6,16,16] y)
 { d = Constant<value_ints=[0,0,2,8]>()  s = Constant<value=float {0.35}>()
   u = Constant<value_ints=[0,0,-1]>()  m = MatMul(x, w)  q, k, v = Split<axis=2>(m)

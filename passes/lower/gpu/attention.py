@@ -18,6 +18,7 @@ from mgx_mlir.passes.analysis.attention_form import AttentionForm, attention_for
 from mgx_mlir.passes.lower import views
 from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Expr, Leaf, Splat, View, behind_views, identity
+from mgx_mlir.passes.lower.gpu.block_attention import block_attention
 from mgx_mlir.passes.lower.gpu.decoding import few_queries, parts_of
 from mgx_mlir.passes.lower.gpu.mma import SIDE
 from mgx_mlir.passes.lower.gpu.tiled_attention import tiled_attention
@@ -73,6 +74,9 @@ def flash_attention(e: LoweringContext, body: ir.Block) -> list[ir.Value]:
             e.operation(op)
         else:
             e.bind(op.results[0], cut)
+    own = block_attention(e, body, form, scale, mask)
+    if own is not None:
+        return [own]
     made = (
         few_queries(e, body, form, scale, mask)
         or tiled_attention(e, body, form, scale, mask)

@@ -94,10 +94,16 @@ _LOADED = {64: 8192, 32: 1024}
 _RUN = 8  # elements of a load
 _DEPTH = 128  # of the values at the most, on chips with registers for no more
 _PART, _PART_OF_WIDE = 64, 32  # of it in a workgroup, beyond; where queries are as wide
-
+# of loops of our own: elements of a lane on their way, keys at the least; two lines of a wave where
+# _FULL workgroups are more than units
+_MOST_AHEAD, _LEAST_BLOCK_KEYS, _FULL = 32, 256, 4 / 3
+_NARROW = 64  # of rows
+# of eight waves a SIMD has two: told so, LLVM reads ahead on gfx950, which doubles their rate
+_TWO_WAVES = 'llvm_func_attrs = {"amdgpu-waves-per-eu" = "2,2"}, '
 
 _NEAR = 8 / 7
-_AHEAD = "gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = 2>, "
+_FLUSHED = 'iree_codegen.denormal_fp_math_f32 = #iree_codegen.denormal_fp_math<"preserve-sign">'
+_AHEAD = "gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = {}>, "
 
 
 @dataclass(frozen=True)
@@ -205,7 +211,7 @@ def _fits(chip: Chip, a: AttentionShape, tile: AttentionTile, most: int = _MOST_
 
 def _is_shared(rows: int, length: int, threads: int) -> bool:
     """Return whether threads can load a tile with the same number of whole runs each."""
-    run = min(_RUN, rows * length // threads)
+    run = run_of(rows, length, threads)
     if run == 0 or length % run:
         return False
     across = length // run
@@ -252,7 +258,7 @@ def attributes(
         f"workgroup = {numbers(rows)}"
     )
     # the next tile is on its way while one is computed with; RDNA has no registers for it
-    ahead = _AHEAD if chip.lanes == 64 else ""
+    ahead = _AHEAD.format(2) if chip.lanes == 64 else ""
     return {
         "decomposition_config": ir.Attribute.parse(f"{{pv_attrs = {second}, qk_attrs = {first}}}"),
         "compilation_info": ir.Attribute.parse(
@@ -260,10 +266,95 @@ def attributes(
             f"lowering_config = #iree_gpu.lowering_config<{{{config}}}>, "
             "translation_info = <pipeline = #iree_gpu.pipeline<VectorDistribute> workgroup_size = "
             f"[{tile.waves * chip.lanes}, 1, 1] subgroup_size = {chip.lanes}, "
-            f"{{{ahead}iree_codegen.denormal_fp_math_f32 = "
-            '#iree_codegen.denormal_fp_math<"preserve-sign">}>>'
+            f"{{{ahead}{_FLUSHED}}}>>"
         ),
     }
+
+
+@dataclass(frozen=True)
+class BlockTile:
+    """Of a loop of our own: waves of a workgroup; keys of a block; lines of a wave."""
+
+    waves: int
+    keys: int
+    lines: int = 1
+
+    @property
+    def rows(self) -> int:
+        """Queries of a workgroup."""
+        return self.waves * self.lines * SIDE
+
+
+def blocks(chip: Chip, a: AttentionShape, *, causal: bool) -> BlockTile | None:
+    """Return the tile for loops of our own over blocks of keys; None where there is none.
+
+    Eight waves where queries allow it, with two lines each if that leaves work for most units; as
+    many keys as the LDS holds and lanes may have on their way. Causal ones have two loops, with
+    blocks of their own, and tiles of few rows skip more.
+    """
+    if chip.lanes != 64 or a.keys < _LEAST_BLOCK_KEYS:
+        return None
+    deep = chip.depth > SIDE
+    # each wave reads all keys of a wide head: where that takes longest, half of the waves in each
+    # of twice the workgroups
+    half = deep and a.width > _NARROW and 2 * (a.count * a.queries // (8 * SIDE)) <= chip.units
+    order = ((8, 2), (8, 1), (4, 1))
+    for waves, lines in order[::-1] if half and not causal else order:
+        for keys in (128, 64, 32):
+            tile = BlockTile(waves, keys, lines)
+            groups = a.count * a.queries // tile.rows
+            if lines == 2 and (causal or keys == 128 or _FULL * groups < chip.units):
+                continue
+            most = _MOST_AHEAD * (2 if half and waves == 4 else 1)
+            if _holds(chip, a, tile, most, loops=2 if causal else 1):
+                return tile
+    return None
+
+
+def _holds(chip: Chip, a: AttentionShape, tile: BlockTile, most: int, *, loops: int) -> bool:
+    threads, depth = tile.waves * chip.lanes, a.depth
+    held = _BYTES * ((a.width + _PADDED) * tile.keys + (tile.keys + _PADDED) * depth)
+    if a.queries % tile.rows or a.keys % tile.keys or loops * held > chip.lds:
+        return False
+    if tile.keys * (a.width + depth) // threads > most:
+        return False
+    each = ((tile.keys, a.width), (depth, tile.keys))
+    return all(_is_shared(*dims, threads) and run_of(*dims, threads) % 2 == 0 for dims in each)
+
+
+def run_of(rows: int, length: int, threads: int) -> int:
+    """Return the elements next to each other that a thread loads of a tile."""
+    return min(_RUN, rows * length // threads)
+
+
+def block_attributes(
+    arch: str, kind: AttentionIntrinsics, tile: BlockTile, width: int
+) -> tuple[dict[str, ir.Attribute], dict[str, ir.Attribute]]:
+    """Build the attributes of the first online attention of a kernel, over dims (M, K1, K2, N), and
+    of others: one says how the kernel is compiled."""
+    chip = CHIPS[arch]
+    basis = [tile.waves, 1, 1, 1]
+    first = _config(kind.first(width), basis, [0, 1, 2])
+    second = _config(kind.plain, basis, [0, 2, 3])
+    each = {
+        "decomposition_config": ir.Attribute.parse(f"{{pv_attrs = {second}, qk_attrs = {first}}}")
+    }
+    ahead = _AHEAD.format(0)  # a loop that loads ahead itself is not to be taken apart
+    waves = _TWO_WAVES if tile.waves == 8 and tile.lines == 1 else ""
+    config = (
+        f"#iree_gpu.lowering_config<{{{_promoted([1, 2])}, "
+        "reduction = [0, 0, 0, 0], workgroup = [0, 0, 0, 0]}>"
+    )
+    info = (
+        f"#iree_codegen.compilation_info<lowering_config = {config}, translation_info = "
+        "<pipeline = #iree_gpu.pipeline<VectorDistribute> workgroup_size = "
+        f"[{tile.waves * chip.lanes}, 1, 1] subgroup_size = {chip.lanes}, "
+        f"{{{ahead}{waves}{_FLUSHED}}}>>"
+    )
+    return (
+        {**each, "compilation_info": ir.Attribute.parse(info)},
+        {**each, "lowering_config": ir.Attribute.parse(config)},
+    )
 
 
 def _config(layout: str, basis: Sequence[int], dims: Sequence[int]) -> str:
@@ -283,8 +374,12 @@ __all__ = [
     "AttentionIntrinsics",
     "AttentionShape",
     "AttentionTile",
+    "BlockTile",
     "attributes",
+    "block_attributes",
+    "blocks",
     "choose",
     "filled_width",
     "intrinsics_of",
+    "run_of",
 ]

@@ -28,7 +28,7 @@ from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, behind_views
 from mgx_mlir.passes.lower.gpu import attention_tiles, compilation_info
 from mgx_mlir.passes.lower.gpu.attention_tiles import AttentionShape, AttentionTile
 from mgx_mlir.passes.lower.gpu.mma import SIDE
-from mgx_mlir.passes.lower.iree.linalg_ext import online_attention
+from mgx_mlir.passes.lower.iree.linalg_ext import no_keys, online_attention
 from mgx_mlir.passes.lower.ops.fused_concat import LoopElements
 from mgx_mlir.passes.lower.scalar import TypedScalar, constant, constant_of, narrow, widen
 
@@ -188,7 +188,7 @@ class _Split:
             ]
             return online_attention(
                 self.e, made, scale, masks, [*lead, self.m, self.d], self.d + 1,
-                self.sizes, told,
+                no_keys(self.e, self.sizes), told,
             )  # fmt: skip
 
         extents = [self.sizes, self.sizes[:-1], self.sizes[:-1]]

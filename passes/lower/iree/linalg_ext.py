@@ -313,20 +313,24 @@ def online_attention(
     mask: Sequence[tuple[ir.Value, Sequence[int]]],
     out: Sequence[int],
     rank: int,
-    dims: Sequence[int],
+    init: Sequence[ir.Value],
     told: Mapping[str, ir.Attribute] | None = None,
 ) -> list[ir.Value]:
     """As attention, in f32 and not divided: the sum of weighted rows, for each row the largest
-    score as a power of two, and the sum of weights. dims: of the first result."""
+    score as a power of two, and the sum of weights, of what `init` has and these keys."""
+    outs = [out, out[:-1], out[:-1]]
+    return _attention("online_attention", operands, scale, mask, init, outs, rank, told)
+
+
+def no_keys(e: LoweringContext, dims: Sequence[int]) -> list[ir.Value]:
+    """Return what online_attention begins with; dims: of the weighted rows."""
     rows = [*dims[:-1]]
-    init = [
+    return [
         e.fill(list(dims), dtypes.FLOAT, 0),
         # no infinity: rows of which all is masked would get NaN, and so would the sum of parts
         e.fill(rows, dtypes.FLOAT, -3.4028234663852886e38),
         e.fill(rows, dtypes.FLOAT, 0),
     ]
-    outs = [out, out[:-1], out[:-1]]
-    return _attention("online_attention", operands, scale, mask, init, outs, rank, told)
 
 
 def _attention(

@@ -32,6 +32,20 @@ class ForOp(ir.OpView):
     @property
     def inner_iter_args(self) -> Sequence[ir.BlockArgument]: ...
 
+class ForallOp(ir.OpView):
+    def __init__(
+        self,
+        lower_bounds: Sequence[ir.Value | int],
+        upper_bounds: Sequence[ir.Value | int],
+        steps: Sequence[ir.Value | int],
+        shared_outs: ir.Operation | Sequence[ir.Value] | None = None,
+        *,
+        loc: ir.Location | None = None,
+        ip: ir.InsertionPoint | None = None,
+    ) -> None: ...
+    @property
+    def body(self) -> ir.Block: ...
+
 class IfOp(ir.OpView):
     def __init__(
         self,
@@ -47,6 +61,15 @@ class IfOp(ir.OpView):
     # None without an else
     @property
     def else_block(self) -> ir.Block | None: ...
+
+class InParallelOp(ir.OpView):
+    def __init__(
+        self,
+        loc: ir.Location | None = None,
+        ip: ir.InsertionPoint | None = None,
+    ) -> None: ...
+    @property
+    def region(self) -> ir.Region: ...
 
 class YieldOp(ir.OpView):
     def __init__(

@@ -98,6 +98,16 @@ class FromElementsOp(ir.OpView):
         ip: ir.InsertionPoint | None = None,
     ) -> None: ...
 
+class ShapeCastOp(ir.OpView):
+    def __init__(
+        self,
+        result: ir.Type,
+        source: ir.Value,
+        *,
+        loc: ir.Location | None = None,
+        ip: ir.InsertionPoint | None = None,
+    ) -> None: ...
+
 class ShuffleOp(ir.OpView):
     def __init__(
         self,
@@ -106,6 +116,15 @@ class ShuffleOp(ir.OpView):
         mask: _Numbers,
         *,
         results: Sequence[ir.Type] | None = None,
+        loc: ir.Location | None = None,
+        ip: ir.InsertionPoint | None = None,
+    ) -> None: ...
+
+class ToElementsOp(ir.OpView):
+    def __init__(
+        self,
+        source: ir.Value,
+        *,
         loc: ir.Location | None = None,
         ip: ir.InsertionPoint | None = None,
     ) -> None: ...

@@ -1,0 +1,32 @@
+"""Loops whose turns are workgroups of a dispatch: the compiler's attribute says so."""
+
+from __future__ import annotations
+
+from mgx_mlir.core.ir import ir
+
+_MARK = "mgx.workgroups"
+
+
+def mark(loop: ir.OpView) -> None:
+    """Say of an scf.forall that each of its turns is a workgroup."""
+    loop.operation.attributes[_MARK] = ir.UnitAttr.get()
+
+
+def give(module: ir.Module) -> None:
+    """Put the compiler's attribute on all marked loops.
+
+    Last of all: the bindings do not know it, and take a module with it for a wrong one.
+    """
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if _MARK in op.attributes:
+            del op.attributes[_MARK]
+            dims = reversed(range(len(op.regions[0].blocks[0].arguments) - 1))
+            each = (f"#iree_linalg_ext.split_reduction_mapping<{i}>" for i in dims)
+            op.attributes["mapping"] = ir.Attribute.parse(f"[{', '.join(each)}]")
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+
+
+__all__ = ["give", "mark"]
