@@ -333,7 +333,8 @@ def test_tiles_of_blocks(arch: str) -> None:
             assert queries % tile.rows == 0
             assert keys % tile.keys == 0
             assert (1 + causal) * 4 * tile.keys * size <= chip.lds
-    for a in (AttentionShape(32, 100, 512, 64, 64), AttentionShape(32, 512, 500, 64, 64)):
+    spilled = AttentionShape(32, 2048, 2048, 256, 256)
+    for a in (AttentionShape(32, 100, 512, 64, 64), AttentionShape(32, 512, 500, 64, 64), spilled):
         assert attention_tiles.blocks(chip, a, causal=False) is None
     assert attention_tiles.blocks(CHIPS["gfx1100"], a, causal=False) is None
 

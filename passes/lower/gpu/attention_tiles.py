@@ -292,8 +292,8 @@ def blocks(chip: Chip, a: AttentionShape, *, causal: bool) -> BlockTile | None:
     many keys as the LDS holds and lanes may have on their way. Causal ones have two loops, with
     blocks of their own, and tiles of few rows skip more.
     """
-    if chip.lanes != 64 or a.keys < _LEAST_BLOCK_KEYS:
-        return None
+    if chip.lanes != 64 or a.keys < _LEAST_BLOCK_KEYS or max(a.width, a.depth) > _DEPTH:
+        return None  # of wider rows two lines of a wave spill
     deep = chip.depth > SIDE
     # each wave reads all keys of a wide head: where that takes longest, half of the waves in each
     # of twice the workgroups
