@@ -288,9 +288,9 @@ class BlockTile:
 def blocks(chip: Chip, a: AttentionShape, *, causal: bool) -> BlockTile | None:
     """Return the tile for loops of our own over blocks of keys; None where there is none.
 
-    Eight waves where queries allow it, with two lines each if that leaves work for most units; as
-    many keys as the LDS holds and lanes may have on their way. Causal ones have two loops, with
-    blocks of their own, and tiles of few rows skip more.
+    Eight waves where queries allow it, of wide rows with two lines each if that leaves work for
+    most units; as many keys as the LDS holds and lanes may have on their way. Causal ones have two
+    loops, with blocks of their own, and tiles of few rows skip more.
     """
     if chip.lanes != 64 or a.keys < _LEAST_BLOCK_KEYS or max(a.width, a.depth) > _DEPTH:
         return None  # of wider rows two lines of a wave spill
@@ -303,7 +303,8 @@ def blocks(chip: Chip, a: AttentionShape, *, causal: bool) -> BlockTile | None:
         for keys in (128, 64, 32):
             tile = BlockTile(waves, keys, lines)
             groups = a.count * a.queries // tile.rows
-            if lines == 2 and (causal or keys == 128 or _FULL * groups < chip.units):
+            narrow = a.width <= _NARROW  # with 128 keys one line is as good
+            if lines == 2 and (causal or narrow or keys == 128 or _FULL * groups < chip.units):
                 continue
             most = _MOST_AHEAD * (2 if half and waves == 4 else 1)
             if _holds(chip, a, tile, most, loops=2 if causal else 1):
