@@ -170,3 +170,28 @@ def test_windows_without_matrix_instructions(library: Path) -> None:
     made, kernels = compiled(model, "gfx1100")
     assert sum(k.lds > 0 for k in kernels) == 2
     right(made, model, "f32", [{"x": (n, 16, 24, 24)} for n in (1, 3)])
+
+
+def test_one_token(library: Path) -> None:
+    """Keys and values are slices of one product's row, which a reshape of them copied."""
+    text = """(TYPE[1,1,256] x, TYPE[1,1,1,1] mask) => (TYPE[1,1,256] y)
+    { q0 = MatMul(x, wq)  q1 = Add(q0, bq)  q2 = Reshape(q1, heads)
+      k0 = MatMul(x, wk)  k1 = Add(k0, bk)  k2 = Reshape(k1, heads)
+      v0 = MatMul(x, wv)  v1 = Add(v0, bv)  v2 = Reshape(v1, heads)
+      q = Transpose<perm=[0,2,1,3]>(q2)  k = Transpose<perm=[0,2,1,3]>(k2)
+      v = Transpose<perm=[0,2,1,3]>(v2)  f = Reshape(k, rows)  g = Transpose<perm=[0,2,1]>(f)
+      t = Reshape(g, turned)  qs = Mul(q, by)  ts = Mul(t, by)  s = MatMul(qs, ts)
+      m = Add(s, mask)  p = Softmax<axis=-1>(m)  o = MatMul(p, v)
+      a = Transpose<perm=[0,2,1,3]>(o)  y = Reshape(a, whole) }"""
+    drawn = {f"{w}{i}": (256, 256) if w == "w" else (256,) for w in "wb" for i in "qkv"}
+    model = net(text, "f16", **drawn)
+    constants = {
+        "heads": np.array([1, 1, 4, 64]), "rows": np.array([4, 1, 64]),
+        "turned": np.array([1, 4, 64, 1]), "whole": np.array([1, 1, 256]), "by": np.float16(0.35),
+    }  # fmt: skip
+    model.graph.initializer.extend(
+        numpy_helper.from_array(np.asarray(v), k) for k, v in constants.items()
+    )
+    made, kernels = compiled(model, "gfx942")
+    assert sum("attention" in k.name for k in kernels) == 1
+    right(made, model, "f16", [{"x": (1, 1, 256), "mask": (1, 1, 1, 1)}])

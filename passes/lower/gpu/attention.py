@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
@@ -125,7 +126,8 @@ def _sliced_view(e: LoweringContext, op: ir.Operation) -> Expr | None:
     """Return a slice of a transposed tensor as the transposed slice: it is read where it stands.
 
     The compiler would keep the tensor between the two in scratch memory. So it would where a
-    reshape joins an axis to the sliced one ahead of the slice, which then takes one row of it.
+    reshape joins an axis to the sliced one ahead of the slice, which then takes one row of it, or
+    where axes of extent 1 are added to the slice, as of one token.
     """
     if len(op.operands) > 1:
         return None
@@ -151,7 +153,15 @@ def _sliced_view(e: LoweringContext, op: ir.Operation) -> Expr | None:
     first = [0 if i is None else offsets[i] for i in at]
     cut = extract_slice(e, x.value, first, list(small.dims))
     read = tuple(None if i is None or places[i] < 0 else places[i] for i in at)
+    if joined is None and small.is_static and _adds_ones(small, read, t):
+        return Leaf(t, views.reshape_tensor(e, cut, t, list(t.dims)))
     return View(t, Leaf(small, cut), read, list(t.dims))
+
+
+def _adds_ones(small: TensorType, read: Sequence[int | None], t: TensorType) -> bool:
+    """Return whether what is read of a tensor is all of it, in order, with axes of extent 1."""
+    order = [i for i in read if i is not None]
+    return small.rank != t.rank and order == sorted(order) and prod(small.dims) == prod(t.dims)
 
 
 def _joined(
