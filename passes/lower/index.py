@@ -78,10 +78,10 @@ def in_range(e: LoweringContext, x: ir.Value, extent: Extent) -> ir.Value:
 def read(source: ir.Value, where: Sequence[ir.Value]) -> ir.Value:
     """Return one element; every index must lie inside, or the process may crash.
 
-    An element of a slice with steps, or of a slice of one, is read where the sliced tensor has it
-    (docs/iree-hazards.md, hazard 27).
+    An element of a slice with steps or run-time extents, or of a slice of one, is read where the
+    sliced tensor has it (docs/iree-hazards.md, hazards 27 and 41).
     """
-    while (op := _stepped(source)) is not None:
+    while (op := _misread(source)) is not None:
         dynamic = iter(op.offsets)
         steps = list(op.static_strides)
         offsets = [next(dynamic) if o == DYN else o for o in op.static_offsets]
@@ -92,16 +92,17 @@ def read(source: ir.Value, where: Sequence[ir.Value]) -> ir.Value:
     return tensor.ExtractOp(source, list(where)).result
 
 
-def _stepped(source: ir.Value) -> tensor.ExtractSliceOp | None:
-    """Return the slice that `source` is, if it or a slice that it is of has steps."""
+def _misread(source: ir.Value) -> tensor.ExtractSliceOp | None:
+    """Return the slice that `source` is, if it or a slice that it is of has steps or run-time
+    extents."""
     op = source.owner
     if isinstance(op, ir.Block) or not isinstance(op.opview, tensor.ExtractSliceOp):
         return None
-    found = op.opview
-    if ir.RankedTensorType(source.type).rank != len(found.static_strides):
+    found, t = op.opview, ir.RankedTensorType(source.type)
+    if t.rank != len(found.static_strides):
         return None  # it leaves out dims
-    has_steps = any(step != 1 for step in found.static_strides)
-    return found if has_steps or _stepped(found.source) is not None else None
+    refused = not t.has_static_shape or any(step != 1 for step in found.static_strides)
+    return found if refused or _misread(found.source) is not None else None
 
 
 def first_new_row(
