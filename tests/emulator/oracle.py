@@ -30,6 +30,8 @@ def widened(model: ModelProto) -> ModelProto:
         for a in node.attribute:
             if node.op_type == "Cast" and a.name == "to" and a.i in SMALL:
                 a.i = TensorProto.FLOAT
+            if node.op_type in ("Constant", "ConstantOfShape") and a.t.data_type in SMALL:
+                a.t.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(a.t).astype(np.float32)))
     for port in (*wide.graph.input, *wide.graph.output):
         if port.type.tensor_type.elem_type in SMALL:
             port.type.tensor_type.elem_type = TensorProto.FLOAT
