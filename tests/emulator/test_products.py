@@ -18,6 +18,7 @@ from mgx_mlir.compiler.dumps import kept_assembly
 from mgx_mlir.compiler.tuning.cost_models import by_time
 from mgx_mlir.debug.gpu_kernels import gpu_kernels
 from mgx_mlir.passes.lower.gpu.gemm_shape import GemmConfig, GemmShape, default, padded_depth
+from mgx_mlir.passes.lower.gpu.tiles import MmaSchedule
 from mgx_mlir.passes.lower.module import lower_to_linalg
 from mgx_mlir.passes.lower.options import LowerOptions
 from mgx_mlir.programs.lowered import Lowered
@@ -197,6 +198,33 @@ def test_the_clock_as_a_judge(library: Path) -> None:
 # a first operand of ui8, a zero point of it, zero points of columns, a computed second operand
 INTEGERS = [(False, None, False, False), (True, 131, False, False), (True, 128, True, False),
             (False, 5, False, True)]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arch", "tile"),
+    [
+        ("gfx942", MmaSchedule((1, 8, 8), (1, 2, 4), 2)),  # eight waves
+        ("gfx950", MmaSchedule((1, 8, 8), (1, 2, 2), 2)),  # waves of 16 results
+    ],
+)
+def test_tiles_of_large_products(arch: str, tile: MmaSchedule, library: Path) -> None:
+    """What reads the LDS ahead, with a residual, whole and cut."""
+    rng, net = np.random.default_rng(17), Programs()
+    for kind in (np.float16, ml_dtypes.bfloat16):
+        for m, k, n in ((128, 512, 128), (130, 512, 136)):
+            w = (rng.standard_normal((k, n)) / k**0.5).astype(kind)
+            x, r = (rng.standard_normal(d).astype(kind) for d in ((m, k), (m, n)))
+            want = x.astype(np.float64) @ w.astype(np.float64) + r.astype(np.float64)
+            net.add(lambda b, v, c, w=w: b.add(b.dot(v, b.literal(w)), c), [x, r], want)
+    lowered = net.lowered(
+        "fuse_pointwise_reduce", target="gpu", arch=arch, gemm_configs=lambda *_: GemmConfig(tile)
+    )
+    found, got = run(net, lowered, arch, library)
+    assert len(found) == len(got) == 4
+    for result, want in zip(got, net.want, strict=True):
+        # rounded twice
+        limit = 2e-3 if result.dtype == np.float16 else 1e-2
+        assert np.abs(result.astype(np.float64) - want).max() <= limit * np.abs(want).max()
 
 
 def matmul_integer(rng: np.random.Generator, unsigned: bool, zero: int | None, columns: bool,

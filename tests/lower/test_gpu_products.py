@@ -252,6 +252,33 @@ def test_a_long_loop_loads_two_turns_ahead(arch: str, depth: int, stages: int) -
     assert f"prefetch_num_stages = {stages}" in found
 
 
+@pytest.mark.parametrize(
+    ("arch", "dtype", "dims", "how"),
+    [
+        ("gfx942", "bf16_type", (128, 1000, 4096), "iterative-ilp"),
+        ("gfx942", "half_type", (128, 1000, 4096), "iterative-ilp"),
+        ("gfx942", "half_type", (100, 1024, 512), ""),  # a wave has four instructions in a turn
+        ("gfx950", "half_type", (2048, 4096, 4096), "iterative-maxocc"),  # 16 results of a wave
+        ("gfx950", "bf16_type", (100, 300, 200), ""),  # no loop
+        ("gfx1100", "half_type", (128, 1000, 4096), ""),
+    ],
+)
+def test_reads_of_the_lds_are_put_ahead(
+    arch: str, dtype: str, dims: tuple[int, int, int], how: str
+) -> None:
+    found = info_of(arch, dtype, *dims)
+    assert ("amdgpu-sched-strategy" in found) == bool(how)
+    assert how in found
+
+
+def test_more_waves_where_a_loop_stays() -> None:
+    """Of few turns it is unrolled, and lanes of half the registers spill."""
+    chip, kind = CHIPS["gfx942"], intrinsic_of("gfx942", dtypes.HALF, 4096)
+    assert kind is not None
+    long, short = (choose(chip, kind, Extents(1, 2048, 4096, k, apart=True)) for k in (4096, 512))
+    assert (prod(long.subgroups), prod(short.subgroups)) == (8, 4)
+
+
 def test_few_workgroups_are_made_more() -> None:
     """Of tiles with alike bounds that which keeps a unit least busy, and more of them at work; of
     gathered rows, which each workgroup makes anew, that which reads least."""

@@ -19,7 +19,6 @@ from mgx_mlir.passes.lower.gpu.vector_tiles import VectorTile, is_short_row, vec
 
 _WORD_WAVES = 4  # of a workgroup that share a row by few columns
 _DEEP = 2  # loads of each lane, from which on that is worth meeting
-_READS_AHEAD = ', llvm_func_attrs = {"amdgpu-sched-strategy" = "iterative-ilp"}'
 # operations that LLVM may make of a loop between barriers by unrolling it whole, on RDNA; of its
 # usual 300 it moves all loads ahead, and keeps up to 64 registers of what they give in memory
 _UNROLLED = 50
@@ -315,7 +314,11 @@ def _info(
     turns = list(steps) or [tile.k_tiles]
     whole = f"padding_conv = {numbers([*sizes, 0, 0, 0])}, " if convolution else ""
     igemm = ", use_igemm_convolution = true" if convolution else ""
-    attributes = _READS_AHEAD if tile.reads_ahead(chip, mma, depth) else _kept_loops(chip)
+    attributes = _kept_loops(chip)
+    if tile.reads_ahead(chip, mma, depth):
+        # the first kind takes what registers there are, also for what follows many results
+        how = "iterative-maxocc" if tile.is_large else "iterative-ilp"
+        attributes = f', llvm_func_attrs = {{"amdgpu-sched-strategy" = "{how}"}}'
     return _attribute(
         f"mma_kind = {mma.layout}, "
         f"padding = {numbers([*sizes, *turns[:-1], turns[-1] * mma.depth])}, {whole}"

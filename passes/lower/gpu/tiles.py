@@ -21,6 +21,7 @@ from mgx_mlir.passes.lower.gpu.mma import SIDE, MmaIntrinsic
 # registers of a lane that a tile may take, by lanes and copies of an operand: with more, kernels
 # were seen to spill whose last tile is cut
 _REGISTERS = {(64, 1): 160, (32, 2): 80, (32, 1): 64}
+_REGISTERS_OF_MORE = 136  # where a lane has 256 at the most: two waves to each unit of arithmetic
 _SIZES = (1, 2, 4, 8)  # of a tile's axes, in matrix instructions
 _STEPS = (16, 8, 4, 2, 1)  # matrix instructions along the depth between two barriers
 # matrix instructions of a loop that fits into registers, that stays a loop: 64 of them were seen to
@@ -28,6 +29,8 @@ _STEPS = (16, 8, 4, 2, 1)  # matrix instructions along the depth between two bar
 _FITS, _STAYS, _STAYS_OF_LINES = 12, 64, 65
 _DEEP = 32  # steps at the most, where a matrix instruction is shallow
 _WAVES = 4  # of a workgroup at the most: one for each of a unit's four units of arithmetic
+_MORE_WAVES = 8  # of rows of a dot on CDNA: two to each
+_LONG = 16  # turns of a loop, from which on there may be so many
 _CACHE = 64  # bytes that a unit gets from the cache a clock
 _LDS = 128  # bytes that a unit gives to the LDS a clock
 # clocks of a wave from one pair of barriers to the next: at the least what a load takes to come;
@@ -47,7 +50,7 @@ _PIECE = 200  # more, for each 16x16 piece of a wave's results
 # of the lowest bound; on gfx950 a wave waits more than it multiplies, and with fewer results of its
 # own waits less
 _NEAR, _NEAR_OF_DEEP = 1.1, 1.05
-_HELD = 3 / 4  # of the LDS that a tile may take
+_HELD = {64: 4 / 5, 32: 3 / 4}  # of the LDS that a tile may take, by lanes
 _PADDED = 8  # bytes of a row in the LDS
 _VECTOR = 16  # bytes that a lane loads at once
 
@@ -79,7 +82,9 @@ class MmaSchedule:
         wave_rows, wave_columns = prod(self.subgroup[:2]), self.subgroup[2]
         rounds = -(-each // self.resident(chip, mma))
         own = wave_rows * wave_columns * mma.clocks(chip)
-        alone = max(_LEAST, _MEET + self.k_tiles * (own + _STEP))
+        # on CDNA two reads of 8 bytes are one of 16
+        narrow = chip.lanes == 64 and mma.bytes == 2 and mma.depth == SIDE
+        alone = max(_LEAST, _MEET + self.k_tiles * (own + _STEP / (2 if narrow else 1)))
         trips = -(-depth // (mma.depth * self.k_tiles))
         ends = _ENDS + _PIECE * wave_rows * wave_columns
         return max(self.busy(chip, mma, depth, each), rounds * (trips * alone + ends))
@@ -177,17 +182,21 @@ def choose(chip: Chip, mma: MmaIntrinsic, of: Extents) -> MmaSchedule:
     """Return the tile for a whole product.
 
     Of those near the lowest bound that which keeps a unit least busy: more units share the work.
-    Where rows are gathered, that which reads least. Of equal ones that with most waves.
+    Where rows are gathered, that which reads least. Of those that differ in their waves alone the
+    one of the lowest bound.
     """
     tiles = bounds(chip, mma, of)
     least = min(tiles.values())
+    fastest: dict[tuple[object, int], MmaSchedule] = {}
+    for t in sorted(tiles, key=lambda t: (tiles[t], t.busy(chip, mma, of.depth))):
+        fastest.setdefault((t.tiles, t.k_tiles), t)
 
     def rank(tile: MmaSchedule) -> tuple[float, tuple[int, int]]:
         busy = tile.busy(chip, mma, of.depth, _each(chip, tile, of))
         return 0 if of.gathered else busy, _read(tile, of)
 
     near = _NEAR_OF_DEEP if chip.depth > SIDE else _NEAR
-    return min((t for t, n in tiles.items() if n <= near * least), key=rank)
+    return min((t for t in fastest.values() if tiles[t] <= near * least), key=rank)
 
 
 def candidates(chip: Chip, mma: MmaIntrinsic, of: Extents, count: int) -> list[MmaSchedule]:
@@ -216,8 +225,9 @@ def bounds(chip: Chip, mma: MmaIntrinsic, of: Extents) -> dict[MmaSchedule, floa
         axes = (axes[0], _SIZES[1:], axes[2])
     # of rows, a depth that is not whole steps may be one turn, filled up: no loop is left
     depth = _covering(mma, of.depth) if of.apart and not of.gathered else of.depth
-    found = list(_tiles(chip, mma, axes, depth))
-    found = found or list(_tiles(chip, mma, ((1,), _SIZES, _SIZES), depth))
+    waves = _MORE_WAVES if chip.lanes == 64 and of.apart and not of.gathered else _WAVES
+    found = list(_tiles(chip, mma, axes, depth, waves))
+    found = found or list(_tiles(chip, mma, ((1,), _SIZES, _SIZES), depth, waves))
     kept = [t for t in found if not _is_unrolled(chip, mma, t, of)]
     if of.vectors:
         kept = [t for t in kept if _gathers(mma, t) <= of.vectors] or kept
@@ -263,18 +273,22 @@ def _read(tile: MmaSchedule, of: Extents) -> tuple[int, int]:
 
 
 def _tiles(
-    chip: Chip, mma: MmaIntrinsic, axes: Sequence[Sequence[int]], depth: int
+    chip: Chip, mma: MmaIntrinsic, axes: Sequence[Sequence[int]], depth: int, most: int
 ) -> Iterator[MmaSchedule]:
     least = max(1, SIDE // mma.depth)  # steps: as deep as a 16-bit instruction
     for size in product(axes[0], axes[1], axes[2]):
         lines_by, along_by, columns_by = (
-            [w for w in range(1, _WAVES + 1) if n % w == 0] for n in size
+            [w for w in range(1, most + 1) if n % w == 0] for n in size
         )
         for waves in product(lines_by, along_by, columns_by):
-            if prod(waves) > _WAVES:
+            if prod(waves) > most:
                 continue
             for steps in _STEPS:
                 tile = MmaSchedule(size, waves, min(steps * least, _DEEP))
+                # a loop of few turns is unrolled whole: with the operands of what follows it, lanes
+                # of a half of the registers were seen to spill
+                if prod(waves) > _WAVES and depth < _LONG * mma.depth * tile.k_tiles:
+                    continue
                 if _fits(chip, mma, tile) and (
                     steps == 1 or mma.depth * tile.k_tiles <= max(depth, mma.depth)
                 ):
@@ -283,7 +297,9 @@ def _tiles(
 
 def _fits(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule) -> bool:
     limit = _REGISTERS[chip.lanes, chip.copies]
-    return tile.held(mma) <= _HELD * chip.lds and tile.registers(chip, mma) <= limit
+    if prod(tile.subgroups) > _WAVES:
+        limit = _REGISTERS_OF_MORE
+    return tile.held(mma) <= _HELD[chip.lanes] * chip.lds and tile.registers(chip, mma) <= limit
 
 
 def _fitting(extent: int, unit: int, sizes: Sequence[int] = _SIZES) -> Sequence[int]:
