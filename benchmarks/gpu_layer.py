@@ -86,7 +86,7 @@ class Layer:
     def norm(self, x: str) -> str:
         wide = self.op("Cast", x, to=TensorProto.FLOAT)
         mean = self.op("ReduceMean", self.op("Mul", wide, wide), self.ints(-1), keepdims=1)
-        root = self.op("Sqrt", self.op("Add", mean, self.const(np.float32(1e-6).reshape(()))))
+        root = self.op("Sqrt", self.op("Add", mean, self.const(np.array(1e-6, np.float32))))
         y = self.op("Cast", self.op("Div", wide, root), to=self.element)
         return self.op("Mul", y, self.floats(np.ones(WIDTH)))
 
