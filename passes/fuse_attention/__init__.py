@@ -43,6 +43,7 @@ from mgx_mlir.passes.analysis.kernel_ops import (
 )
 from mgx_mlir.passes.analysis.view_chains import VIEWS_AND_SLICE
 from mgx_mlir.passes.fuse_attention.flash_decoding import find_flash_decoding
+from mgx_mlir.passes.fuse_attention.widened import find_widened_attention
 from mgx_mlir.rewrite.passes import PatternPass, option
 from mgx_mlir.rewrite.pattern import (
     NoMatch,
@@ -136,6 +137,7 @@ class FuseAttention(PatternPass):
         find_kv_cache_attention,
         find_attention,
         find_attention_output,
+        find_widened_attention,
         find_flash_decoding,
     )
     min_queries: int = option(1, "queries that an attention not read along rows needs")

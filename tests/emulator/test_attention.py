@@ -362,3 +362,40 @@ def test_parts_of_one_product(library: Path) -> None:
     assert sum("attention" in k.name for k in kernels) == 1
     inputs = {"x": rng.standard_normal((6, 16, 16)).astype(np.float32)}
     assert worst(made.run(inputs), oracle.wanted(Case(net, inputs))) <= LIMITS["f32"]
+
+
+WIDE = """<ir_version: 10, opset_import: ["" : 23]>
+g (float16[1,4,256,64] q, float16[1,2,256,64] k, float16[1,2,256,64] v, float16[2,37,64] r) =>
+  (float16[1,4,256,64] y, float16[2,37,64] z)
+{ y = Attention <is_causal: int = 1> (q, k, v)
+  z = Attention <q_num_heads: int = 2, kv_num_heads: int = 2> (r, r, r)
+}"""
+
+
+@pytest.mark.parametrize("size", [1.0, 300.0])
+def test_attention_by_the_operator(size: float, library: Path) -> None:
+    """It computes in f32 what it is given in f16: one kernel that reads f16, with scores beyond
+    what f16 holds."""
+    model, rng = onnx.parser.parse_model(WIDE), np.random.default_rng(5)
+    dims = {v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in model.graph.input}
+    inputs = {n: rng.standard_normal(d) for n, d in dims.items()}
+    held = {n: (a * (1 if n == "v" else size)).astype(np.float16) for n, a in inputs.items()}
+    made = mgx_mlir.compile(model.SerializeToString(), "gpu", arch="gfx942", emulate=True)
+    kernels = gpu_report(made.executable.vmfb, made.executable.dispatches).kernels
+    assert len(kernels) == 2
+    assert [k.name for k in kernels if k.spills or k.scratch] == []
+
+    def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        scores = np.where(seen, q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5, -np.inf)
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        return weights / weights.sum(-1, keepdims=True) @ v
+
+    q, k, v, r = (held[n].astype(np.float64) for n in "qkvr")
+    own = r.reshape(2, 37, 2, 32).swapaxes(1, 2)
+    whole = np.ones((37, 37), bool)
+    want = [
+        attention(q, np.repeat(k, 2, 1), np.repeat(v, 2, 1), np.tril(np.ones((256, 256), bool))),
+        attention(own, own, own, whole).swapaxes(1, 2).reshape(2, 37, 64),
+    ]
+    got = [np.asarray(a, np.float64) for a in made.run(held)]
+    assert worst(got, want) <= LIMITS["f16"]
