@@ -165,7 +165,7 @@ def test_every_op_has_a_case_that_its_verifier_refuses():
 
 
 def cases_of(name: str) -> set[str]:
-    """The rewrites that tests/passes/graphs/<pass>.py, or a file of such a folder, has a case of."""
+    """The rewrites that tests/passes/graphs/<pass>.py, or a file of that folder, has a case of."""
     files = [GRAPHS / f"{name}.py", *(GRAPHS / name).glob("*.py")]
     text = "".join(f.read_text() for f in files if f.exists())
     return set(re.findall(r'@case\(\s*"(\w+)"', text))

@@ -360,3 +360,18 @@ def test_stages_of_uneven_copies() -> None:
     twice = MmaSchedule((1, 2, 2), (1, 2, 2), 2)  # 64 vectors of either by 256 lanes
     assert kind.depth * 8 * 9 == 288
     assert [t.stages(chip, kind, 288) for t in (uneven, even, twice)] == [2, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "channels", "depth"),
+    [("half_type", 80, 16), ("bf16_type", 48, 16), ("half_type", 64, 32), ("int8_type", 96, 32),
+     ("half_type", 24, None)],
+)  # fmt: skip
+def test_channels_that_a_deep_instruction_does_not_divide(
+    dtype: str, channels: int, depth: int | None
+) -> None:
+    """gfx950 has instructions of half the depth: without one the compiler's own tile went through
+    scratch memory (Whisper's 80 channels: 260 bytes)."""
+    product = GemmShape(CONVOLUTION, dtype, (1, 1, 3000, 384, 1, 3, channels, 1, 1))
+    found = product.intrinsic("gfx950")
+    assert (found and found.depth) == depth

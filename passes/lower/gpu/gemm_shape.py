@@ -15,7 +15,13 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.hardware.chips import CHIPS, LAUNCH_US, Chip
-from mgx_mlir.passes.lower.gpu.mma import INTRINSICS, SIDE, MmaIntrinsic, intrinsic_of
+from mgx_mlir.passes.lower.gpu.mma import (
+    INTRINSICS,
+    SIDE,
+    MmaIntrinsic,
+    intrinsic_of,
+    shallow_intrinsic,
+)
 from mgx_mlir.passes.lower.gpu.tiles import Extents, MmaSchedule, candidates, choose, clocks
 
 DOT, CONVOLUTION = "dot", "convolution"
@@ -88,7 +94,9 @@ class GemmShape:
         if self.op == DOT:
             found = mma if min(self.dims[:2]) >= _LEAST_ROWS else None
         else:
-            found = mma if self.dims[6] % max(SIDE, mma.depth) == 0 else None
+            kinds = (mma, shallow_intrinsic(arch, dtypes.from_name(self.dtype)))
+            whole = (m for m in kinds if m and self.dims[6] % max(SIDE, m.depth) == 0)
+            found = next(whole, None)
         if found is None or not found.paired or self.is_open:
             return found
         # a pair reads less often, which matters where a wave waits

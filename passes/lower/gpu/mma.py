@@ -98,6 +98,20 @@ _F16_PAIR = MmaIntrinsic("VMFMA_F32_16x16x32_F16", 32, 2, paired=True)
 _PAIRS = {(arch, dtypes.HALF): _F16_PAIR for arch in ("gfx90a", "gfx942")}
 
 
+# of half the rate, where a depth has no whole ones: of a convolution's channels none is cut
+_SHALLOW = {
+    "gfx950": {
+        **_CDNA3,
+        dtypes.INT8: MmaIntrinsic("MFMA_I32_16x16x32_I8", 32, 1),
+    }
+}
+
+
+def shallow_intrinsic(arch: str, dtype: DType) -> MmaIntrinsic | None:
+    """Return the instruction of half the depth, where a chip has it at half the rate."""
+    return _SHALLOW.get(arch, {}).get(dtype)
+
+
 def intrinsic_of(arch: str, dtype: DType, depth: int) -> MmaIntrinsic | None:
     """Return what multiplies elements of a type that lie in runs of `depth`, None without one."""
     pair = _PAIRS.get((arch, dtype))
@@ -114,4 +128,6 @@ def multiplies_fnuz(arch: str | None) -> bool:
     return dtypes.FP8E4M3FNUZ in known and dtypes.FP8E4M3FN not in known
 
 
-__all__ = ["INTRINSICS", "SIDE", "MmaIntrinsic", "intrinsic_of", "multiplies_fnuz"]
+__all__ = [
+    "INTRINSICS", "SIDE", "MmaIntrinsic", "intrinsic_of", "multiplies_fnuz", "shallow_intrinsic",
+]  # fmt: skip
