@@ -399,3 +399,30 @@ def test_attention_by_the_operator(size: float, library: Path) -> None:
     ]
     got = [np.asarray(a, np.float64) for a in made.run(held)]
     assert worst(got, want) <= LIMITS["f16"]
+
+
+JOINED = """<ir_version: 8, opset_import: ["" : 17]> g (float[2,256,128] x) => (float[2,256,128] y)
+{ d = Constant<value_ints=[0,0,2,64]>()  s = Constant<value=float {0.125}>()
+  u = Constant<value_ints=[0,0,-1]>()  a0 = MatMul(x, q)  b0 = MatMul(x, k)  c0 = MatMul(x, v)
+  a = Reshape(a0, d)  b = Reshape(b0, d)  c = Reshape(c0, d)  e = Transpose<perm=[0,2,1,3]>(a)
+  f = Transpose<perm=[0,2,3,1]>(b)  h = Transpose<perm=[0,2,1,3]>(c)  i = MatMul(e, f)
+  j = Mul(i, s)  l = Add(j, m)  n = Softmax(l)  o = MatMul(n, h)
+  p = Transpose<perm=[0,2,1,3]>(o)  y = Reshape(p, u) }"""
+
+
+def test_blocks_of_parts_of_one_product(library: Path) -> None:
+    """Queries, keys and values of one product, as it is fused, are read where they lie in it."""
+    rng, net = np.random.default_rng(8), onnx.parser.parse_model(JOINED)
+    for name in "qkv":
+        w = (rng.standard_normal((128, 128)) / 128**0.5).astype(np.float32)
+        net.graph.initializer.append(numpy_helper.from_array(w, name))
+    mask = np.triu(np.full((256, 256), -np.inf, np.float32), 1)
+    net.graph.initializer.append(numpy_helper.from_array(mask, "m"))
+    program = mgx_mlir.parse_onnx_buffer(net.SerializeToString())
+    mgx_mlir.quantize_fp16(program)
+    made = mgx_mlir.compile(program, target="gpu", arch="gfx942", emulate=True)
+    kernels = gpu_report(made.executable.vmfb, made.executable.dispatches).kernels
+    assert [k.name for k in kernels if k.spills or k.scratch] == []
+    assert [k for k in kernels if "online_attention" in k.name and "128x64x64x64" in k.name]
+    inputs = {"x": rng.standard_normal((2, 256, 128)).astype(np.float32)}
+    assert worst(made.run(inputs), oracle.wanted(Case(net, inputs))) <= LIMITS["f16"]

@@ -94,13 +94,14 @@ class _Source:
     """A tensor that an operand is a view of. axes: for each of its own, the operand's, or None.
 
     rows, columns: its axes of the operand's rows (queries or keys), and of what lies along them.
-    times: heads in a row of axis `shared` that read the same.
+    starts: where the operand begins. times: heads in a row of axis `shared` that read the same.
     """
 
     value: ir.Value
     axes: tuple[int | None, ...]
     rows: int
     columns: int
+    starts: tuple[int, ...]
     shared: int | None = None
     times: int = 1
 
@@ -111,7 +112,10 @@ def _source(e: LoweringContext, form: AttentionForm, v: ir.Value, which: int) ->
     found = repeated(v) if which and shared_heads(form) is not None else None
     own: Sequence[int | None] = identity(full + 2) if found is None else found.axes
     x, at = behind_views(e.expr(v if found is None else found.value))
-    if not isinstance(x, Leaf) or is_inside(x.value, ir.InsertionPoint.current.block):
+    if not isinstance(x, Leaf):
+        return None
+    whole, starts = _uncut(x.value)
+    if is_inside(_unreshaped(whole), ir.InsertionPoint.current.block):
         return None
     axes = tuple(None if place is None else own[place] for place in at)
     rows, columns = (full + 1, full) if which == 1 else (full, full + 1)
@@ -121,9 +125,28 @@ def _source(e: LoweringContext, form: AttentionForm, v: ir.Value, which: int) ->
     if rows not in axes or columns not in axes:
         return None
     return _Source(
-        x.value, axes, axes.index(rows), axes.index(columns),
+        whole, axes, axes.index(rows), axes.index(columns), starts,
         None if found is None else found.axis, 1 if found is None else found.times,
     )  # fmt: skip
+
+
+def _uncut(value: ir.Value) -> tuple[ir.Value, tuple[int, ...]]:
+    """Return the tensor that a slice of neighbouring elements is of, and where it begins."""
+    none = (0,) * TensorType.of(value).rank
+    if isinstance(value.owner, ir.Block) or value.owner.name != "tensor.extract_slice":
+        return value, none
+    cut = value.owner.operation
+    source = cut.operands[0]
+    starts, steps = (list(cut.attributes[f"static_{n}"]) for n in ("offsets", "strides"))
+    fits = len(cut.operands) == 1 and TensorType.of(source).rank == len(none)
+    return (source, tuple(starts)) if fits and set(steps) == {1} else (value, none)
+
+
+def _unreshaped(value: ir.Value) -> ir.Value:
+    """Return the tensor of which this one is another shape, as the compiler moves it ahead."""
+    while not isinstance(value.owner, ir.Block) and value.owner.name == "tensor.expand_shape":
+        value = value.owner.operands[0]
+    return value
 
 
 @dataclass
@@ -213,7 +236,7 @@ class _Blocks:
                 place = lead[axis]
                 if axis == s.shared:
                     place = e.div(place, s.times)
-            places.append(place)
+            places.append(e.add(place, s.starts[i]))
         return [e.index(i) for i in places]
 
     def _layout(self, rows: int, length: int) -> tuple[str, int, int]:
