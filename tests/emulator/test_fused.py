@@ -50,6 +50,7 @@ ELSEWHERE = {
     "split_fused_reduce": "test_split_fused_reduce",
     "group kv_cache_attention": "test_attention_with_a_cache",
     "fuse_attention/find_kv_cache_attention": "test_attention_with_a_cache",
+    "fuse_attention/find_widened_attention": "test_attention_by_the_operator",
 }
 NOT_HERE = {
     "fuse_layout/find_planar_convolution": "for vector kernels of processors",
