@@ -197,7 +197,7 @@ class _Scalars:
             chosen = None if self.scc is None else operands[1 if self.scc else 2]
             self.write(operands[0], None if chosen is None else self.read(chosen, words))
             return
-        if head in _SIGNED and kind == "i32":
+        if head in ("s_max", "s_min") and kind == "i32":
             self._chosen(head, operands)
             return
         compute = _ARITHMETIC.get(head)
@@ -226,7 +226,7 @@ class _Scalars:
         a, b = (self.read(o) for o in operands[-2:])
         value: int | None = None
         if a is not None and b is not None:
-            value = _SIGNED[head]((a ^ _SIGN) - _SIGN, (b ^ _SIGN) - _SIGN) & _WORD
+            value = _ARITHMETIC[head]((a ^ _SIGN) - _SIGN, (b ^ _SIGN) - _SIGN) & _WORD
         self.write(operands[0], value)
         self.scc = None
 
@@ -275,7 +275,6 @@ _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
     "s_min": min,
 }
 _SIGN = 1 << 31
-_SIGNED: dict[str, Callable[[int, int], int]] = {"s_max": max, "s_min": min}
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "eq": lambda a, b: a == b,
     "lg": lambda a, b: a != b,

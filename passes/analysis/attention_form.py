@@ -93,6 +93,12 @@ class AttentionForm:
     depth_dim: int
     rows: RowReaders | None  # None: it cannot be read so
 
+    @property
+    def multiplied(self) -> tuple[ir.Value, ir.Value, ir.Value]:
+        """The operands of the products that are given: queries, keys as they are turned, values."""
+        q, k = self.product.owner.operands
+        return q, k, self.output.owner.operands[1]
+
 
 def attention_form(block: ir.Block) -> AttentionForm:
     """Return the form of an attention kernel's body. Raises Unreadable where it has another."""

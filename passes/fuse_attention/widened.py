@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_a
 from mgx_mlir.core.open_dims import is_named
@@ -53,10 +54,10 @@ def find_widened_attention(op: Convert, rw: Rewriter) -> Replacement:
         return no_match("{} queries are no tile", form.queries)
     if TensorType.of(form.output).dtype is not dtypes.FLOAT or form.epilogue:
         return no_match("the attention is not of f32, or more is computed of it")
-    chains = [_chain(v) for v in _operands(form)]
-    if any(c is None or TensorType.of(c[0].operands[0]).dtype is not out.dtype for c in chains):
+    chains = [_chain(v, out.dtype) for v in form.multiplied]
+    if not all(chains):
         return no_match("the operands are not widened from {}", out.dtype)
-    narrow = {o for chain in chains if chain is not None for o in chain}
+    narrow = {o for chain in chains for o in chain}
     reading = {*narrow, form.product.owner.operation, form.output.owner.operation}
     if any(user not in reading for o in narrow for user in users(o.results[0])):
         return no_match("an operand is read by other ops than the products, too")
@@ -69,24 +70,15 @@ def find_widened_attention(op: Convert, rw: Rewriter) -> Replacement:
     return list(make_kernel("group", inputs, [out.mlir()], build, tag=group.tag).results)
 
 
-def _operands(form: AttentionForm) -> list[ir.Value]:
-    return [*form.product.owner.operands, form.output.owner.operands[1]]
-
-
-def _chain(v: ir.Value) -> list[ir.Operation] | None:
-    """Return the convert that an operand is a view of, and the views; None without one."""
+def _chain(v: ir.Value, dtype: DType) -> list[ir.Operation]:
+    """Return the convert from `dtype` that an operand is a view of, and the views; [] without."""
     found: list[ir.Operation] = []
-    while not isinstance(v.owner, ir.Block):
-        owner = v.owner.operation
-        if len(owner.operands) != 1:
-            return None
-        found.insert(0, owner)
-        if is_a(owner, Convert):
-            return found
-        if not is_a(owner, VIEWS_AND_SLICE):
-            return None
-        v = owner.operands[0]
-    return None
+    while is_a(v.owner, VIEWS_AND_SLICE) and len(v.owner.operands) == 1:
+        found.append(v.owner.operation)
+        v = v.owner.operands[0]
+    if not is_a(v.owner, Convert) or TensorType.of(v.owner.operands[0]).dtype is not dtype:
+        return []
+    return [v.owner.operation, *found]
 
 
 def _copied(

@@ -14,7 +14,7 @@ from mgx_mlir.passes.analysis.access_maps import varies_along
 from mgx_mlir.passes.analysis.attention_form import AttentionForm
 from mgx_mlir.passes.analysis.shared_heads import shared_heads
 from mgx_mlir.passes.lower.cpu.attention_range import mask_of, seen_keys
-from mgx_mlir.passes.lower.cpu.attention_rows import INFINITY, Row
+from mgx_mlir.passes.lower.cpu.attention_rows import INFINITY, Row, risen
 from mgx_mlir.passes.lower.cpu.attention_site import AttentionSite
 from mgx_mlir.passes.lower.cpu.exponential import exp
 from mgx_mlir.passes.lower.cpu.workgroup_builder import Index, ResultTile
@@ -40,9 +40,8 @@ def heads_together(form: AttentionForm, groups: Index) -> int:
         return 1
     if mask is not None and varies_along(mask, axis, form.product.owner.operation.block.arguments):
         return 1  # one head sees other keys than another
-    least = GROUPS if isinstance(groups, int) else 0
     fitting = (n for n in range(min(found.times, TOGETHER), 1, -1) if not found.times % n)
-    return next((n for n in fitting if not isinstance(groups, int) or groups >= n * least), 1)
+    return next((n for n in fitting if not isinstance(groups, int) or groups >= n * GROUPS), 1)
 
 
 class SharedHeads:
@@ -118,11 +117,9 @@ class SharedHeads:
         """Make weights of the scores of a head, and shrink what it has to its new maximum."""
         k, lanes = self.k, self.lanes
         high, peak, total, sums, weights = state
-        most = k.broadcast(k.reduce(k.read(peak, [h, 0], lanes), "maxnumf"), lanes)
-        # a row with nothing but -inf so far: subtracting that would make NaN of its zeros
-        low = arith.CmpFOp(1, most, k.splat(-INFINITY, lanes)).result
-        finite = arith.SelectOp(low, k.splat(0.0, lanes), most).result
-        shrink = exp(k, arith.SubFOp(k.read(high, [h, 0], lanes), finite).result)
+        most, finite, shrink = risen(
+            k, k.read(high, [h, 0], lanes), k.read(peak, [h, 0], lanes), lanes
+        )
 
         def share(at: Index, _: bool, carried: list[ir.Value]) -> list[ir.Value]:
             into, added = carried

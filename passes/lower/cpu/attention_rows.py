@@ -19,7 +19,7 @@ from mgx_mlir.passes.lower.cpu.attention_range import seen_keys
 from mgx_mlir.passes.lower.cpu.attention_site import AttentionSite
 from mgx_mlir.passes.lower.cpu.elements import narrow, unrounded
 from mgx_mlir.passes.lower.cpu.exponential import exp
-from mgx_mlir.passes.lower.cpu.workgroup_builder import Index
+from mgx_mlir.passes.lower.cpu.workgroup_builder import Index, WorkgroupBuilder
 from mgx_mlir.passes.lower.scalar import TypedScalar
 
 KEYS = 2048  # whose weights are kept: a quarter of the first cache
@@ -34,6 +34,18 @@ def rows_one_by_one(site: AttentionSite, readers: RowReaders, tile: ir.Value) ->
         return Row(site, readers, 0).run(tile)
     k = site.k
     return k.loop(0, site.count, 1, [tile], lambda i, c: [Row(site, readers, i).run(c[0])])[0]
+
+
+def risen(
+    k: WorkgroupBuilder, old: ir.Value, peaks: ir.Value, lanes: int
+) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """Return the maximum of all lanes, what to subtract from scores, and the factor of what was
+    summed with the old maximum."""
+    high = k.broadcast(k.reduce(peaks, "maxnumf"), lanes)
+    # a row with nothing but -inf so far: subtracting that would make NaN of its zeros
+    low = arith.CmpFOp(1, high, k.splat(-INFINITY, lanes)).result
+    finite = arith.SelectOp(low, k.splat(0.0, lanes), high).result
+    return high, finite, exp(k, arith.SubFOp(old, finite).result)
 
 
 class Row:
@@ -110,11 +122,7 @@ class Row:
             return [k.write(x, into, [at]), arith.SelectOp(above, x, high).result]
 
         weights, high = k.along(count, lanes, [weights, old], scores)
-        high = k.broadcast(k.reduce(high, "maxnumf"), lanes)
-        # a row with nothing but -inf so far: subtracting that would make NaN of its zeros
-        low = arith.CmpFOp(1, high, k.splat(-INFINITY, lanes)).result
-        finite = arith.SelectOp(low, k.splat(0.0, lanes), high).result
-        shrink = exp(k, arith.SubFOp(old, finite).result)
+        high, finite, shrink = risen(k, old, high, lanes)
         total = arith.MulFOp(total, shrink).result
 
         def shares(at: Index, _: bool, carried: list[ir.Value]) -> list[ir.Value]:

@@ -92,15 +92,15 @@ def flash_attention(e: LoweringContext, body: ir.Block) -> list[ir.Value]:
 
 def _plain(e: LoweringContext, form: AttentionForm, scale: float, mask: ir.Value | None) -> Expr:
     """Return the second product, in tiles of the compiler's."""
-    first, second = form.product.owner, form.output.owner
+    queries, keys, values = map(e.expr, form.multiplied)
     rank = len(form.lead)
     lead = list(range(rank))
     m, k, n, d = rank, rank + 1, rank + 2, rank + 3
     # the compiler takes the extents from these three
     operands = [
-        _operand(e, e.expr(first.operands[0]), [*lead, m, k], needed=[*lead, m, k]),
-        _operand(e, e.expr(first.operands[1]), [*lead, k, n], needed=[n]),
-        _operand(e, e.expr(second.operands[1]), [*lead, n, d], needed=[d]),
+        _operand(e, queries, [*lead, m, k], needed=[*lead, m, k]),
+        _operand(e, keys, [*lead, k, n], needed=[n]),
+        _operand(e, values, [*lead, n, d], needed=[d]),
     ]
     t = TensorType.of(form.output)
     number = constant(scale, t.dtype).value

@@ -261,12 +261,8 @@ def attributes(
     ahead = _AHEAD.format(2) if chip.lanes == 64 else ""
     return {
         "decomposition_config": ir.Attribute.parse(f"{{pv_attrs = {second}, qk_attrs = {first}}}"),
-        "compilation_info": ir.Attribute.parse(
-            "#iree_codegen.compilation_info<"
-            f"lowering_config = #iree_gpu.lowering_config<{{{config}}}>, "
-            "translation_info = <pipeline = #iree_gpu.pipeline<VectorDistribute> workgroup_size = "
-            f"[{tile.waves * chip.lanes}, 1, 1] subgroup_size = {chip.lanes}, "
-            f"{{{ahead}{_FLUSHED}}}>>"
+        "compilation_info": _info(
+            chip, tile.waves, f"#iree_gpu.lowering_config<{{{config}}}>", ahead
         ),
     }
 
@@ -346,15 +342,18 @@ def block_attributes(
         f"#iree_gpu.lowering_config<{{{_promoted([1, 2])}, "
         "reduction = [0, 0, 0, 0], workgroup = [0, 0, 0, 0]}>"
     )
-    info = (
+    return (
+        {**each, "compilation_info": _info(chip, tile.waves, config, ahead + waves)},
+        {**each, "lowering_config": ir.Attribute.parse(config)},
+    )
+
+
+def _info(chip: Chip, waves: int, config: str, options: str) -> ir.Attribute:
+    """Return how a kernel of so many waves is compiled: its lowering config, and options."""
+    return ir.Attribute.parse(
         f"#iree_codegen.compilation_info<lowering_config = {config}, translation_info = "
         "<pipeline = #iree_gpu.pipeline<VectorDistribute> workgroup_size = "
-        f"[{tile.waves * chip.lanes}, 1, 1] subgroup_size = {chip.lanes}, "
-        f"{{{ahead}{waves}{_FLUSHED}}}>>"
-    )
-    return (
-        {**each, "compilation_info": ir.Attribute.parse(info)},
-        {**each, "lowering_config": ir.Attribute.parse(config)},
+        f"[{waves * chip.lanes}, 1, 1] subgroup_size = {chip.lanes}, {{{options}{_FLUSHED}}}>>"
     )
 
 

@@ -30,7 +30,7 @@ from mgx_mlir.passes.lower.gpu import attention_tiles
 from mgx_mlir.passes.lower.gpu.attention_tiles import AttentionIntrinsics, AttentionShape, BlockTile
 from mgx_mlir.passes.lower.gpu.decoding import is_inside
 from mgx_mlir.passes.lower.iree import workgroup_loops
-from mgx_mlir.passes.lower.iree.linalg_ext import no_keys, online_attention
+from mgx_mlir.passes.lower.iree.linalg_ext import no_keys, online_attention, segments
 from mgx_mlir.passes.lower.scalar import constant, signless
 
 # what hides a key: a finite one counts only beside scores that are as low
@@ -70,8 +70,10 @@ def block_attention(
     kind = attention_tiles.intrinsics_of(arch, t.dtype, form.width, form.depth)
     if kind is None or not e.options.tiles or not t.is_static or form.epilogue:
         return None
-    operands = [*form.product.owner.operands, form.output.owner.operands[1]]
-    if any(TensorType.of(v).dtype is not t.dtype for v in operands) or form.out.dtype != t.dtype:
+    if (
+        any(TensorType.of(v).dtype is not t.dtype for v in form.multiplied)
+        or form.out.dtype != t.dtype
+    ):
         return None
     if form.query_dim > form.depth_dim:
         return None
@@ -82,8 +84,7 @@ def block_attention(
     tile = attention_tiles.blocks(CHIPS[arch], a, causal=seen < form.keys)
     if tile is None:
         return None
-    read = [_source(e, form, v, n) for n, v in enumerate(operands)]
-    q, k, v = read
+    q, k, v = (_source(e, form, x, n) for n, x in enumerate(form.multiplied))
     if q is None or k is None or v is None or q.rows > q.columns:
         return None
     return _Blocks(e, form, kind, tile, seen, q, k, v).build(scale)
@@ -135,11 +136,10 @@ def _uncut(value: ir.Value) -> tuple[ir.Value, tuple[int, ...]]:
     none = (0,) * TensorType.of(value).rank
     if isinstance(value.owner, ir.Block) or value.owner.name != "tensor.extract_slice":
         return value, none
-    cut = value.owner.operation
-    source = cut.operands[0]
-    starts, steps = (list(cut.attributes[f"static_{n}"]) for n in ("offsets", "strides"))
-    fits = len(cut.operands) == 1 and TensorType.of(source).rank == len(none)
-    return (source, tuple(starts)) if fits and set(steps) == {1} else (value, none)
+    cut = value.owner.opview
+    starts = tuple(cut.static_offsets)
+    fits = len(cut.operands) == 1 and len(starts) == len(none) and set(cut.static_strides) == {1}
+    return (cut.source, starts) if fits else (value, none)
 
 
 def _unreshaped(value: ir.Value) -> ir.Value:
@@ -348,10 +348,6 @@ def _lanes(batch: int, run: int, element: ir.Type) -> ir.Type:
     return ir.VectorType.get([batch, 1, 1, 1, 1, run], element)
 
 
-def _segments(*sizes: int) -> ir.Attribute:
-    return ir.DenseI32ArrayAttr.get(list(sizes))
-
-
 def _places(sizes: Sequence[int]) -> dict[str, ir.Attribute]:
     rank = len(sizes)
     return {
@@ -370,7 +366,7 @@ def _slice(
         "tensor.extract_slice",
         results=[kind],
         operands=[x, *at],
-        attributes={"operandSegmentSizes": _segments(1, len(at), 0, 0), **_places(sizes)},
+        attributes={"operandSegmentSizes": segments(1, len(at), 0, 0), **_places(sizes)},
     ).result
 
 
@@ -378,7 +374,7 @@ def _insert(x: ir.Value, into: ir.Value, at: Sequence[ir.Value], sizes: Sequence
     ir.Operation.create(
         "tensor.parallel_insert_slice",
         operands=[x, into, *at],
-        attributes={"operandSegmentSizes": _segments(1, 1, len(at), 0, 0), **_places(sizes)},
+        attributes={"operandSegmentSizes": segments(1, 1, len(at), 0, 0), **_places(sizes)},
     )
 
 

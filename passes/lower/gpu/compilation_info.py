@@ -212,7 +212,6 @@ def _plain(
     size = [*lead, rows, tile.size[1]]
     depth = list(steps) or [tile.depth]
     whole = f"padding_conv = {numbers([*size, 0, 0, 0])}, " if convolution else ""
-    igemm = ", use_igemm_convolution = true" if convolution else ""
     return _attribute(
         f"padding = {numbers([*size, *depth])}, {whole}promote_operands = [0, 1], "
         f"reduction = {numbers([*[0] * len(size), *depth])}, "
@@ -220,8 +219,7 @@ def _plain(
         f"workgroup = {numbers([*size, *[0] * len(depth)])}",
         tile.threads,
         CHIPS[arch],
-        ", {gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = 0, "
-        f"no_reduce_shared_memory_bank_conflicts = false{igemm}>{_kept_loops(CHIPS[arch])}}}",
+        _options(0, _kept_loops(CHIPS[arch]), convolution=convolution),
     )
 
 
@@ -313,7 +311,6 @@ def _info(
     `steps` of what is summed, where that has several dims, the last in matrix instructions."""
     turns = list(steps) or [tile.k_tiles]
     whole = f"padding_conv = {numbers([*sizes, 0, 0, 0])}, " if convolution else ""
-    igemm = ", use_igemm_convolution = true" if convolution else ""
     attributes = _kept_loops(chip)
     if tile.reads_ahead(chip, mma, depth):
         # the first kind takes what registers there are, also for what follows many results
@@ -327,9 +324,16 @@ def _info(
         f"workgroup = {numbers([*sizes, *[0] * len(turns)])}",
         prod(tile.subgroups) * chip.lanes,
         chip,
-        ", {gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = "
-        f"{tile.stages(chip, mma, depth)}, "
-        f"no_reduce_shared_memory_bank_conflicts = false{igemm}>{attributes}}}",
+        _options(tile.stages(chip, mma, depth), attributes, convolution=convolution),
+    )
+
+
+def _options(stages: int, attributes: str, *, convolution: bool) -> str:
+    """Return options of the pipeline: stages of the loop over the depth, function attributes."""
+    igemm = ", use_igemm_convolution = true" if convolution else ""
+    return (
+        f", {{gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = {stages}, "
+        f"no_reduce_shared_memory_bank_conflicts = false{igemm}>{attributes}}}"
     )
 
 

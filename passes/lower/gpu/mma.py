@@ -54,7 +54,10 @@ def _kinds(
 
 
 _SINGLE = {dtypes.FLOAT: MmaIntrinsic("MFMA_F32_16x16x4_F32", 4, 4)}
-_CDNA3 = _kinds("MFMA_F32_16x16x16_F16", 16)
+_CDNA3 = {
+    **_kinds("MFMA_F32_16x16x16_F16", 16),
+    dtypes.INT8: MmaIntrinsic("MFMA_I32_16x16x32_I8", 32, 1),
+}
 _RDNA3 = {
     **_kinds("WMMAR3_F32_16x16x16_F16", 16),
     dtypes.INT8: MmaIntrinsic("WMMAR3_I32_16x16x16_I8", 16, 1),
@@ -74,7 +77,6 @@ INTRINSICS: dict[str, dict[DType, MmaIntrinsic]] = {
     },
     "gfx942": {
         **_CDNA3,
-        dtypes.INT8: MmaIntrinsic("MFMA_I32_16x16x32_I8", 32, 1),
         dtypes.FP8E4M3FNUZ: MmaIntrinsic("MFMA_F32_16x16x32_F8E4M3FNUZ", 32, 1),
         dtypes.FP8E5M2FNUZ: MmaIntrinsic("MFMA_F32_16x16x32_F8E5M2FNUZ", 32, 1),
         **_SINGLE,
@@ -99,12 +101,7 @@ _PAIRS = {(arch, dtypes.HALF): _F16_PAIR for arch in ("gfx90a", "gfx942")}
 
 
 # of half the rate, where a depth has no whole ones: of a convolution's channels none is cut
-_SHALLOW = {
-    "gfx950": {
-        **_CDNA3,
-        dtypes.INT8: MmaIntrinsic("MFMA_I32_16x16x32_I8", 32, 1),
-    }
-}
+_SHALLOW = {"gfx950": _CDNA3}
 
 
 def shallow_intrinsic(arch: str, dtype: DType) -> MmaIntrinsic | None:

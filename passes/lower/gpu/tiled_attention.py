@@ -43,13 +43,12 @@ def tiled_attention(
     e: LoweringContext, body: ir.Block, form: AttentionForm, scale: float, mask: ir.Value | None
 ) -> Expr | None:
     """Return the second product; None where the compiler is to choose the tiles."""
-    first, second = form.product.owner, form.output.owner
     t, arch = TensorType.of(form.output), e.options.arch
     kind = attention_tiles.intrinsics_of(arch, t.dtype, form.width, form.depth)
     if kind is None or not e.options.tiles or form.queries < _LEAST_QUERIES:
         return None
-    operands = [first.operands[0], first.operands[1], second.operands[1]]
-    if any(TensorType.of(v).dtype is not t.dtype for v in operands):
+    q, k, v = form.multiplied
+    if any(TensorType.of(x).dtype is not t.dtype for x in (q, k, v)):
         return None
     if all(extent == 1 for extent in form.lead):
         return None  # without a dim of many, the compiler's tiles read wrong numbers
@@ -67,9 +66,9 @@ def tiled_attention(
     try:
         dims = _Dims(e, body, form, tile.keys, a.width, shared)
         made = [
-            dims.operand(operands[0], (dims.m, dims.k), dims.k),
-            dims.operand(operands[1], (dims.k, dims.n), dims.k),
-            dims.operand(operands[2], (dims.n, dims.d), dims.n),
+            dims.operand(q, (dims.m, dims.k), dims.k),
+            dims.operand(k, (dims.k, dims.n), dims.k),
+            dims.operand(v, (dims.n, dims.d), dims.n),
         ]
         masks = dims.masks(mask)
     except Unreadable:

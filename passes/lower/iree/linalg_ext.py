@@ -17,7 +17,8 @@ from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, signless
 Body = Callable[..., ir.Value]
 
 
-def _segments(*sizes: int) -> ir.Attribute:
+def segments(*sizes: int) -> ir.Attribute:
+    """Return the attribute of an op that has several variadic operands: how many each has."""
     return ir.DenseI32ArrayAttr.get(list(sizes))
 
 
@@ -242,7 +243,7 @@ def scan(
             attributes={
                 "dimension": _i64(axis),
                 "inclusive": ir.BoolAttr.get(inclusive),
-                "operandSegmentSizes": _segments(1, 2),
+                "operandSegmentSizes": segments(1, 2),
             },
             regions=1,
         )
@@ -278,7 +279,7 @@ def topk(
             "iree_linalg_ext.topk",
             results=[values.type, places.type],
             operands=[keys, values, places],
-            attributes={"dimension": _i64(axis), "operandSegmentSizes": _segments(1, 2)},
+            attributes={"dimension": _i64(axis), "operandSegmentSizes": segments(1, 2)},
             regions=1,
         )
         _region(op, [element, element], above)
@@ -359,7 +360,7 @@ def _attention(
         operands=[*(v for v, _ in read), *init],
         attributes={
             "indexing_maps": ir.ArrayAttr.get([indexing(d) for d in maps]),
-            "operandSegmentSizes": _segments(1, 1, 1, 1, len(mask), *([1] * len(init))),
+            "operandSegmentSizes": segments(1, 1, 1, 1, len(mask), *([1] * len(init))),
             **(told or {}),
         },
         regions=1,
