@@ -138,6 +138,44 @@ void hazards() {
   }
 }
 
+// What RDNA hardware does not wait for.
+void hazards_of_rdna() {
+  const auto clean = [](std::vector<u32> words, const char* arch) { Kernel(std::move(words), 0, arch).launch(1, 32, "hazards"); };
+  const auto caught = [](std::vector<u32> words, const char* arch, const char* what) {
+    Kernel k(std::move(words), 0, arch);
+    check_error([&] { k.launch(1, 32, "hazards"); }, what);
+    k.launch(1, 32, "races,waits");
+  };
+  // v_exp_f32 v1, v0; v_add_f32 v2, v1, v1, and what may stand between
+  const u32 slow = 0x7e024b00, use = 0x06040301, move = 0x7e060300, root = 0x7e084f00;
+  const char* early = "the result of a slow operation is read too early";
+  caught({slow, use}, "gfx1100", early);
+  caught({slow, 0xbf885fff, use}, "gfx1100", early);  // s_waitcnt_depctr va_vdst(5)
+  clean({slow, 0xbf880fff, use}, "gfx1100");          // va_vdst(0)
+  clean({slow, use}, "gfx1151");
+  caught({slow, move, move, move, move, move, use}, "gfx1100", early);
+  clean({slow, move, move, move, move, move, 0xbf885fff, use}, "gfx1100");
+  clean({slow, move, move, move, move, move, move, use}, "gfx1100");
+  caught({slow, root, use}, "gfx1100", early);
+  clean({slow, root, root, use}, "gfx1100");
+  clean({slow, 0x7e020300, use}, "gfx1100");  // v_mov_b32 v1, v0
+  // v_wmma_f32_16x16x16_f16 of v[8:15], and one that has them for a factor
+  for (const char* arch : {"gfx1100", "gfx1201"}) {
+    const char* factor = "a factor is the result of the matrix instruction before";
+    caught({0xcc404008, 0x1c223110, 0xcc404010, 0x1c423108}, arch, factor);
+    clean({0xcc404008, 0x1c223110, 0x7e000000, 0xcc404010, 0x1c423108}, arch);  // v_nop
+    clean({0xcc404008, 0x1c223110, 0xcc404008, 0x1c223110}, arch);              // the addend
+    // v_cmpx_lt_u32 3, v0; v_permlanex16_b32 v1, v0, s0, s0
+    const char* lanes = "a comparison wrote the lanes of a permutation";
+    caught({0x7d920083, 0xd65c0001, 0x00000100}, arch, lanes);
+    caught({0x7d920083, 0x7e000000, 0xd65c0001, 0x00000100}, arch, lanes);
+    clean({0x7d920083, move, 0xd65c0001, 0x00000100}, arch);
+    check_error([&] { Kernel({0xcc400008, 0x1c223110}, 0, arch); }, "with op_sel_hi is not emulated");
+    Kernel end({0xbf9f0000}, 0, arch);
+    check_error([&] { end.launch(1, 32); }, "the end of code");
+  }
+}
+
 // Code without an end, and memory whose addresses differ in their high halves.
 void places() {
   std::vector<u32> words = {0xbf800000};
@@ -268,6 +306,7 @@ int main() {
   loops();
   places();
   hazards();
+  hazards_of_rdna();
   tickets();
   meetings();
   same_bytes();

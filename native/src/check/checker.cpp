@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <string_view>
 
 #include "exec/memory.h"
@@ -14,37 +15,12 @@ namespace {
 
 constexpr std::size_t kMostProblems = 32;
 
-bool starts(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
-
-// Reads lanes that are switched off, or a value that nobody uses: not wrong in themselves.
-bool reads_freely(const Instruction& i) {
-  const std::string_view n = i.name();
-  return i.dpp || i.dpp8 || i.sdwa || n.find("permlane") != n.npos || n.find("permute") != n.npos ||
-         n == "ds_swizzle_b32" || starts(n, "v_readlane") || starts(n, "v_readfirstlane") || starts(n, "v_writelane");
-}
-
-bool runs_on_all_lanes(const Instruction& i) {
-  const std::string_view n = i.name();
-  return starts(n, "v_mfma") || starts(n, "v_smfmac") || starts(n, "v_wmma") || starts(n, "v_swmmac") || (n.find("permlane") != n.npos && n.find("swap") != n.npos);
-}
-
-// Exponentials, logarithms, roots, reciprocals, sines: their results come one cycle later.
-bool slow(std::string_view n) {
-  for (std::string_view stem : {"v_exp_", "v_log_", "v_rcp_", "v_rsq_", "v_sqrt_", "v_sin_", "v_cos_"}) {
-    if (starts(n, stem)) return true;
-  }
-  return false;
-}
-
 // Of a pair of packed operands both halves may be the same register.
-bool reads_word(const Instruction& i, const Operand& o, u32 word) {
-  if (o.size != 2 || !starts(i.name(), "v_pk_") || o.letter < 'a' || o.letter > 'c') return true;
+bool reads_word(const Instruction& i, u32 traits, const Operand& o, u32 word) {
+  if (!(traits & kPackedPair) || o.size != 2 || o.letter < 'a' || o.letter > 'c') return true;
   const int place = o.letter - 'a';
   return (i.opsel >> place & 1u) == word || (i.opselhi >> place & 1u) == word;
 }
-
-// A pair is copied half by half: one that holds nothing is nothing in the copy too.
-bool moves_pair(const Instruction& i) { return starts(i.name(), "v_mov_b64") || starts(i.name(), "s_mov_b64"); }
 
 bool same_registers(const Operand& a, const Operand& b) {
   if (a.kind != b.kind || a.kind == Operand::Kind::None || a.kind == Operand::Kind::Constant) return false;
@@ -70,11 +46,12 @@ Checks Checks::parse(const std::string& text) {
   return c;
 }
 
-Checker::Checker(const Checks& checks, u32 lds_size, std::size_t waves) : checks_(checks), waves_(waves), lds_(lds_size) {}
+Checker::Checker(const Checks& checks, u32 lds_size, std::size_t waves)
+    : checks_(checks), waves_(waves), lds_size_(lds_size), lds_((u64{lds_size} + 3) / 4 * 4), words_(lds_.size() / 4), whole_(words_.size(), 1) {}
 
 void Checker::start_group() {
-  std::fill(lds_.begin(), lds_.end(), Byte{});
-  epoch_ = 1;
+  ++epoch_;
+  ++group_;
 }
 
 void Checker::start_wave(Wave& w) {
@@ -87,6 +64,18 @@ void Checker::start_wave(Wave& w) {
   std::fill(std::begin(r.made_scalar), std::end(r.made_scalar), 0);
   std::fill(std::begin(r.made_slowly), std::end(r.made_slowly), 0);
   std::fill(std::begin(r.made_vector), std::end(r.made_vector), 0);
+  r.vectors = r.slows = 0;
+  std::memset(r.slow_at, 0, sizeof r.slow_at);
+  r.last_vector = nullptr;
+  r.last_traits = 0;
+}
+
+u32 Checker::traits(const Wave& w, const Instruction& i) {
+  const std::vector<Instruction>& code = w.program->code;
+  if (traits_.empty()) traits_.resize(code.size());
+  u32& found = traits_[static_cast<std::size_t>(&i - code.data())];
+  if (found == 0) found = traits_of(i);
+  return found;
 }
 
 void Checker::report(const Wave& w, const char* kind, const std::string& what) {
@@ -108,10 +97,8 @@ void Checker::check_pending(const Wave& w, const Registers& r, const Operand& o)
 
 // The wait states that software owes (CDNA3 ISA, section 4.5), of those that need no matrix instruction:
 // s_nop n is n + 1 of them, any other instruction one.
-void Checker::check_hazards(const Wave& w, Registers& r, const Instruction& i) {
-  const std::string_view form = i.form, n = i.name();
-  const bool vector = starts(form, "VOP"), memory = form == "MUBUF" || form == "FLAT" || form == "GLOBAL" || form == "SCRATCH";
-  const bool matrix = starts(n, "v_mfma") || starts(n, "v_smfmac");
+void Checker::check_hazards(const Wave& w, Registers& r, const Instruction& i, u32 traits) {
+  const bool vector = traits & kVector, memory = traits & kVectorMemory, matrix = traits & kMatrix, slow = traits & kSlow;
   const bool newer = w.program->arch.name != "gfx90a";  // gfx942 and gfx950 owe more
   const auto owes = [&](u64 made, u32 states, const char* what) {
     if (made != 0 && r.states - made - 1 < states) report(w, "hazard", what);
@@ -123,7 +110,7 @@ void Checker::check_hazards(const Wave& w, Registers& r, const Instruction& i) {
       for (u32 s = o.index; s < o.index + u32{o.size} && s < kScalars; ++s) {
         if (memory) owes(r.made_scalar[s], 5, "a vector instruction wrote the scalar register that an access to memory reads, 5 wait states are needed");
         if (vector && newer) owes(r.made_scalar[s], 2, "a vector instruction wrote the scalar register that another reads, 2 wait states are needed");
-        if (o.letter == 'b' && (starts(n, "v_readlane") || starts(n, "v_writelane"))) {
+        if (o.letter == 'b' && (traits & kNumbersLane)) {
           owes(r.made_scalar[s], 4, "a vector instruction wrote the number of a lane, 4 wait states are needed");
         }
       }
@@ -131,11 +118,11 @@ void Checker::check_hazards(const Wave& w, Registers& r, const Instruction& i) {
     if (o.kind == Operand::Kind::Vector && i.dpp && o.letter == 'a') {
       owes(r.made_vector[o.index], 2, "a vector instruction wrote the register that DPP reads, 2 wait states are needed");
     }
-    if (o.kind == Operand::Kind::Vector && newer && vector && !matrix && !slow(n)) {
+    if (o.kind == Operand::Kind::Vector && newer && vector && !matrix && !slow) {
       for (u32 v = o.index; v < o.index + u32{o.size}; ++v) owes(r.made_slowly[v], 1, "the result of a slow operation is read by the next instruction");
     }
   }
-  if (starts(n, "v_div_fmas")) owes(std::max(r.made_scalar[kVcc], r.made_scalar[kVcc + 1]), 4, "v_div_fmas reads vcc, 4 wait states are needed");
+  if (traits & kDividesOn) owes(std::max(r.made_scalar[kVcc], r.made_scalar[kVcc + 1]), 4, "v_div_fmas reads vcc, 4 wait states are needed");
   for (u8 k = 0; k < i.count && vector; ++k) {
     const Operand& o = i.o[k];
     if (!(i.results >> k & 1)) continue;
@@ -144,7 +131,7 @@ void Checker::check_hazards(const Wave& w, Registers& r, const Instruction& i) {
     }
     if (o.kind != Operand::Kind::Vector) continue;
     for (u32 v = o.index; v < o.index + u32{o.size}; ++v) {
-      r.made_slowly[v] = slow(n) ? r.states : 0;
+      r.made_slowly[v] = slow ? r.states : 0;
       r.made_vector[v] = r.states;
     }
   }
@@ -154,7 +141,69 @@ void Checker::check_hazards(const Wave& w, Registers& r, const Instruction& i) {
       for (u32 s = i.o[k].index; s < i.o[k].index + u32{i.o[k].size} && s < kScalars; ++s) r.made_scalar[s] = 0;
     }
   }
-  r.states += n == "s_nop" ? (i.o[0].bits & 15) + 1 : 1;
+  r.states += traits & kNop ? (i.o[0].bits & 15) + 1 : 1;
+}
+
+// What RDNA's hardware does not wait for in wave32, by the hazards that LLVM keeps code from:
+// gfx1100 to gfx1103 need six vector instructions, or two slow ones, between a slow operation and
+// who reads its result, or an s_waitcnt_depctr, an access to memory or to LDS; a matrix instruction whose
+// factor is the result of the one before needs a vector instruction between; and a permutation
+// behind a comparison into exec one that does something.
+void Checker::check_hazards_of_rdna(const Wave& w, Registers& r, const Instruction& i, u32 traits) {
+  const std::string_view arch = w.program->arch.name;
+  const bool slow = traits & kSlow;
+  if (traits & (kLds | kVectorMemory)) {
+    std::memset(r.slow_at, 0, sizeof r.slow_at);
+    return;
+  }
+  if (traits & kWaitsForVector) {
+    const u64 left = i.o[0].bits >> 12 & 15;  // va_vdst: so many vector instructions may be under way
+    for (auto& [vectors, slows] : r.slow_at) {
+      if (vectors != 0 && r.vectors - vectors >= left) vectors = slows = 0;
+    }
+    return;
+  }
+  if (!(traits & kVector)) return;
+  if (r.last_traits & traits & kWaveMatrix) {
+    for (u8 k = 0; k < i.count; ++k) {
+      const Operand& o = i.o[k];
+      const bool index = (traits & kSparse) && o.letter == 'c';
+      if ((o.letter == 'a' || o.letter == 'b' || index) && same_registers(o, r.last_vector->o[0])) {
+        report(w, "hazard", "a factor is the result of the matrix instruction before, a vector instruction between is needed");
+      }
+    }
+  }
+  if ((traits & kPermutes) && (r.last_traits & kComparesLanes)) {
+    report(w, "hazard", "a comparison wrote the lanes of a permutation, a vector instruction between is needed");
+  }
+  const bool forwards = arch == "gfx1100" || arch == "gfx1101" || arch == "gfx1102" || arch == "gfx1103";
+  for (const Instruction* part = &i; part != nullptr && forwards; part = part->second) {
+    for (u8 k = 0; k < part->count; ++k) {
+      const Operand& o = part->o[k];
+      if (o.kind != Operand::Kind::Vector || !(part->sources >> k & 1)) continue;
+      for (u32 v = o.index; v < std::min(256u, o.index + u32{o.size}); ++v) {
+        const auto& [vectors, slows] = r.slow_at[v];
+        if (vectors != 0 && r.vectors - vectors <= 5 && r.slows - slows <= 1) {
+          report(w, "hazard", "the result of a slow operation is read too early, s_waitcnt_depctr or six vector instructions between are needed");
+        }
+      }
+    }
+  }
+  r.vectors += 1;
+  r.slows += slow;
+  for (const Instruction* part = &i; part != nullptr; part = part->second) {
+    for (u8 k = 0; k < part->count; ++k) {
+      const Operand& o = part->o[k];
+      if (o.kind != Operand::Kind::Vector || !(part->results >> k & 1)) continue;
+      for (u32 v = o.index; v < std::min(256u, o.index + u32{o.size}); ++v) {
+        r.slow_at[v][0] = slow ? r.vectors : 0;
+        r.slow_at[v][1] = slow ? r.slows : 0;
+      }
+    }
+  }
+  if ((traits & kVectorNop) && (r.last_traits & kComparesLanes)) return;  // it does nothing for these
+  r.last_vector = &i;
+  r.last_traits = traits;
 }
 
 void Checker::check_bounds(const Wave& w, const Instruction& i) {
@@ -172,13 +221,14 @@ void Checker::check_bounds(const Wave& w, const Instruction& i) {
   }
 }
 
-void Checker::check_scalars(const Wave& w, const Registers& r, const Instruction& i) {
+void Checker::check_scalars(const Wave& w, const Registers& r, const Instruction& i, u32 traits) {
+  if (traits & kMovesPair) return;
   for (const Instruction* part = &i; part != nullptr; part = part->second) {
     for (u8 k = 0; k < part->count; ++k) {
       const Operand& o = part->o[k];
-      if (o.kind != Operand::Kind::Scalar || !(part->sources >> k & 1) || moves_pair(*part)) continue;
+      if (o.kind != Operand::Kind::Scalar || !(part->sources >> k & 1)) continue;
       for (u32 n = o.index; n < o.index + u32{o.size} && n < kScalars; ++n) {
-        if (r.scalars[n] || !reads_word(*part, o, n - o.index)) continue;
+        if (r.scalars[n] || !reads_word(*part, traits, o, n - o.index)) continue;
         const std::string name = n == kVcc || n == kVcc + 1 ? "vcc" : "s" + std::to_string(n);
         report(w, "uninitialized register", name + " is read before it is written");
       }
@@ -189,9 +239,10 @@ void Checker::check_scalars(const Wave& w, const Registers& r, const Instruction
 void Checker::before(Wave& w, const Instruction& i) {
   current_ = &i;
   Registers& r = waves_[w.number];
+  const u32 t = traits(w, i);
   if (checks_.waits) {
-    wait(w, i);
-    if (std::string_view(i.name()) == "s_barrier" || std::string_view(i.name()) == "s_barrier_signal") {
+    if (t & kWaits) wait(w, i);
+    if (t & kMeets) {
       for (const Pending& p : r.pending) {
         if (p.counter != Counter::Lds || p.result.kind != Operand::Kind::None) continue;
         report(w, "missing wait", "a write to LDS may be under way where others are told that it is done");
@@ -202,20 +253,21 @@ void Checker::before(Wave& w, const Instruction& i) {
       for (u8 k = 0; k < part->count; ++k) check_pending(w, r, part->o[k]);
     }
   }
-  if (checks_.hazards && w.generation == Generation::Gfx9) check_hazards(w, r, i);
-  if (checks_.bounds && std::string_view(i.form) == "MUBUF") check_bounds(w, i);
+  if (checks_.hazards && w.generation == Generation::Gfx9) check_hazards(w, r, i, t);
+  if (checks_.hazards && w.generation != Generation::Gfx9 && w.wave32) check_hazards_of_rdna(w, r, i, t);
+  if (checks_.bounds && (t & kDescriptor)) check_bounds(w, i);
   if (!checks_.uninitialized) return;
-  check_scalars(w, r, i);
-  if (reads_freely(i) || moves_pair(i)) return;
-  const u64 lanes = runs_on_all_lanes(i) ? (w.wave32 ? 0xffffffff : ~u64{0}) : w.exec;
+  check_scalars(w, r, i, t);
+  if (t & (kReadsFreely | kMovesPair)) return;
+  const u64 lanes = t & kAllLanes ? (w.wave32 ? 0xffffffff : ~u64{0}) : w.exec;
   for (const Instruction* part = &i; part != nullptr; part = part->second) {
     for (u8 k = 0; k < part->count; ++k) {
       const Operand& o = part->o[k];
       if (o.kind != Operand::Kind::Vector || !(part->sources >> k & 1)) continue;
       // only the low half of a product may be wanted, and then the addend's high half is nothing
-      const u32 size = std::string_view(part->name()).find("_u64_u32") != std::string_view::npos ? 1 : o.size;
+      const u32 size = t & kLowAddend ? 1 : o.size;
       for (u32 n = 0; n < size; ++n) {
-        if ((lanes & ~r.written[o.index + n]) == 0 || !reads_word(*part, o, n)) continue;
+        if ((lanes & ~r.written[o.index + n]) == 0 || !reads_word(*part, t, o, n)) continue;
         const bool acc = o.index >= kAccBase;
         report(w, "uninitialized register",
                std::string(acc ? "a" : "v") + std::to_string(o.index + n - (acc ? kAccBase : 0)) + " is read before it is written");
@@ -239,8 +291,9 @@ void Checker::move_pair(Registers& r, const Instruction& i, u64 exec) {
 
 void Checker::after(Wave& w, const Instruction& i, u64 exec) {
   Registers& r = waves_[w.number];
-  const u64 lanes = runs_on_all_lanes(i) ? ~u64{0} : exec;
-  if (moves_pair(i)) {
+  const u32 t = traits(w, i);
+  const u64 lanes = t & kAllLanes ? ~u64{0} : exec;
+  if (t & kMovesPair) {
     move_pair(r, i, exec);
     return;
   }
@@ -252,21 +305,18 @@ void Checker::after(Wave& w, const Instruction& i, u64 exec) {
         for (u32 n = o.index; n < o.index + u32{o.size} && n < kScalars; ++n) r.scalars[n] = true;
       }
       if (o.kind != Operand::Kind::Vector) continue;
-      for (u32 n = 0; n < o.size; ++n) r.written[o.index + n] |= starts(i.name(), "v_writelane") ? ~u64{0} : lanes;
+      for (u32 n = 0; n < o.size; ++n) r.written[o.index + n] |= t & kWritesLane ? ~u64{0} : lanes;
     }
   }
   if (i.index_mode & 8) {  // a register that only m0 knows
     for (u64& written : r.written) written |= lanes;
   }
   if (!checks_.waits) return;
-  const std::string_view form = i.form;
-  const bool scalar_memory = form == "SMEM", lds = form == "DS";
-  const bool vector_memory = form == "MUBUF" || form == "FLAT" || form == "GLOBAL" || form == "SCRATCH";
-  if (!scalar_memory && !lds && !vector_memory) return;
+  const bool scalar_memory = t & kScalarMemory, lds = t & kLds;
+  if (!(t & (kScalarMemory | kLds | kVectorMemory))) return;
   Pending p;
   p.is_scalar_memory = scalar_memory;
-  // loads straight to LDS write no register and are counted as loads
-  const bool loads = i.results || i.lds || std::string_view(i.name()).find("load_lds") != std::string_view::npos;
+  const bool loads = i.results || (t & kLoadsToLds);
   p.counter = scalar_memory ? Counter::Scalar : lds ? Counter::Lds : loads ? Counter::Load : Counter::Store;
   for (u8 k = 0; k < i.count; ++k) {
     if (i.results >> k & 1) p.result = i.o[k];
@@ -297,7 +347,6 @@ void Checker::retire(Registers& r, bool (*counts)(Generation, Counter), Generati
 
 void Checker::wait(Wave& w, const Instruction& i) {
   const std::string_view n = i.name();
-  if (!starts(n, "s_wait")) return;
   Registers& r = waves_[w.number];
   if (i.count == 0) {  // s_wait_idle: for everything
     r.pending.clear();
@@ -335,39 +384,74 @@ void Checker::wait(Wave& w, const Instruction& i) {
   }
 }
 
+// Whether a word's bytes are all alike, and held once.
+bool Checker::is_whole(u64 word) {
+  if (whole_[word]) return true;
+  const Byte* b = &lds_[4 * word];
+  if (!(b[1] == b[0] && b[2] == b[0] && b[3] == b[0])) return false;
+  words_[word] = b[0];
+  whole_[word] = 1;
+  return true;
+}
+
+void Checker::lds(const Wave& w, u32 address, u32 bytes, Access access, const void* data) {
+  const u8* news = access == Access::Write ? static_cast<const u8*>(data) : nullptr;
+  const u64 end = std::min<u64>(u64{address} + bytes, lds_size_);
+  const u32 me = u32{1} << (w.number & 31);
+  const auto same = [&](u64 at) { return news != nullptr && news[at - address] == w.lds[at]; };
+  for (u64 at = address; at < end;) {
+    const u64 word = at / 4;
+    if (at % 4 == 0 && at + 4 <= end && is_whole(word)) {
+      Byte& b = words_[word];
+      // read again, and not written since: as most are
+      if (access == Access::Read && b.read_epoch == epoch_ && (b.readers & me) && b.write_epoch != epoch_ && b.written_by == group_) {
+        at += 4;
+        continue;
+      }
+      const int alike = same(at) + same(at + 1) + same(at + 2) + same(at + 3);
+      if (alike == 0 || alike == 4) {
+        touch(w, b, at, access, alike == 4);
+        at += 4;
+        continue;
+      }
+    }
+    if (whole_[word]) std::fill_n(&lds_[4 * word], 4, words_[word]);
+    whole_[word] = 0;
+    touch(w, lds_[at], at, access, same(at));
+    ++at;
+  }
+}
+
 // Who writes what is there already changes nothing for others; who writes what another wrote, and
 // reads it, reads his own.
-void Checker::lds(const Wave& w, u32 address, u32 bytes, Access access, const void* data) {
+void Checker::touch(const Wave& w, Byte& b, u64 at, Access access, bool same) {
   const u32 me = u32{1} << (w.number & 31);
-  for (u64 at = address; at < u64{address} + bytes && at < lds_.size(); ++at) {
-    Byte& b = lds_[at];
-    const u32 writers = b.write_epoch == epoch_ ? b.writers : 0, readers = b.read_epoch == epoch_ ? b.readers : 0;
-    const bool atomics = access == Access::Atomic && b.by_atomic;
-    const bool same = access == Access::Write && data != nullptr && static_cast<const u8*>(data)[at - address] == w.lds[at] && b.written;
-    const bool harmless = atomics || same || (access == Access::Read && (writers & me) != 0 && !b.by_atomic);
-    if (checks_.races && !harmless) {
-      if ((writers & ~me) != 0) {
-        report(w, "LDS race", "byte " + std::to_string(at) + " was written by wave " + std::to_string(__builtin_ctz(writers & ~me)) +
-                                  " since the last barrier");
-      }
-      if (access != Access::Read && (readers & ~me) != 0) {
-        report(w, "LDS race", "byte " + std::to_string(at) + " was read by another wave since the last barrier");
-      }
+  const u32 writers = b.write_epoch == epoch_ ? b.writers : 0, readers = b.read_epoch == epoch_ ? b.readers : 0;
+  const bool written = b.written_by == group_, atomics = access == Access::Atomic && b.by_atomic;
+  same = same && written;
+  const bool harmless = atomics || same || (access == Access::Read && (writers & me) != 0 && !b.by_atomic);
+  if (checks_.races && !harmless) {
+    if ((writers & ~me) != 0) {
+      report(w, "LDS race", "byte " + std::to_string(at) + " was written by wave " + std::to_string(__builtin_ctz(writers & ~me)) +
+                                " since the last barrier");
     }
-    if (access != Access::Write && !b.written && checks_.uninitialized) {
-      report(w, "uninitialized LDS", "byte " + std::to_string(at) + " is read before it is written");
+    if (access != Access::Read && (readers & ~me) != 0) {
+      report(w, "LDS race", "byte " + std::to_string(at) + " was read by another wave since the last barrier");
     }
-    if (access == Access::Read) {
-      b.readers = readers | me;
-      b.read_epoch = epoch_;
-      continue;
-    }
-    if (same && writers == 0) continue;  // nobody can tell
-    b.written = true;
-    b.writers = same || atomics ? writers | me : me;
-    b.write_epoch = epoch_;
-    b.by_atomic = access == Access::Atomic;
   }
+  if (access != Access::Write && !written && checks_.uninitialized) {
+    report(w, "uninitialized LDS", "byte " + std::to_string(at) + " is read before it is written");
+  }
+  if (access == Access::Read) {
+    b.readers = readers | me;
+    b.read_epoch = epoch_;
+    return;
+  }
+  if (same && writers == 0) return;  // nobody can tell
+  b.written_by = group_;
+  b.writers = same || atomics ? writers | me : me;
+  b.write_epoch = epoch_;
+  b.by_atomic = access == Access::Atomic;
 }
 
 void Checker::memory(const Wave& w, const u8* p, u32 bytes, Access access) {

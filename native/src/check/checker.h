@@ -2,7 +2,7 @@
 //
 // uninitialized: a register, LDS or memory read before it is written. races: two waves of a
 // workgroup touch a byte of LDS with no barrier between, one of them changing it. waits: a register is
-// used while a load into it may still be under way. hazards: GFX9 code that does not wait between a
+// used while a load into it may still be under way. hazards: code that does not wait between a
 // result and its use where hardware does not. bounds: a buffer descriptor that promises more than its
 // memory holds. Accesses outside of memory are always errors.
 #pragma once
@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "check/traits.h"
 #include "exec/wave.h"
 
 namespace mgx {
@@ -57,27 +58,44 @@ class Checker {
     u64 made_scalar[kScalars];     // when a vector instruction wrote it; 0: none did
     u64 made_slowly[512];          // when an exponential, root or reciprocal wrote it
     u64 made_vector[512];          // when any vector instruction did
+    // of RDNA, whose wait states are vector instructions
+    u64 vectors = 0, slows = 0;    // so far: all, and those of slow results
+    u64 slow_at[256][2];           // of both, when a slow operation wrote a register; 0: none did
+    const Instruction* last_vector = nullptr;
+    u32 last_traits = 0;
     std::deque<Pending> pending;
   };
   struct Byte {
     u32 write_epoch = 0, read_epoch = 0;
     u32 writers = 0, readers = 0;  // a bit for each wave
-    bool written = false, by_atomic = false;
+    u32 written_by = 0;            // the last group that did
+    bool by_atomic = false;
+    bool operator==(const Byte& o) const {
+      return write_epoch == o.write_epoch && read_epoch == o.read_epoch && writers == o.writers && readers == o.readers &&
+             written_by == o.written_by && by_atomic == o.by_atomic;
+    }
   };
 
+  bool is_whole(u64 word);
+  void touch(const Wave& w, Byte& b, u64 at, Access access, bool same);
+  u32 traits(const Wave& w, const Instruction& i);
   void report(const Wave& w, const char* kind, const std::string& what);
   void wait(Wave& w, const Instruction& i);
   void retire(Registers& r, bool (*counts)(Generation, Counter), Generation g, u32 left);
-  void check_hazards(const Wave& w, Registers& r, const Instruction& i);
+  void check_hazards(const Wave& w, Registers& r, const Instruction& i, u32 traits);
+  void check_hazards_of_rdna(const Wave& w, Registers& r, const Instruction& i, u32 traits);
   void check_bounds(const Wave& w, const Instruction& i);
   void move_pair(Registers& r, const Instruction& i, u64 exec);
-  void check_scalars(const Wave& w, const Registers& r, const Instruction& i);
+  void check_scalars(const Wave& w, const Registers& r, const Instruction& i, u32 traits);
   void check_pending(const Wave& w, const Registers& r, const Operand& o);
 
   Checks checks_;
   std::vector<Registers> waves_;
-  std::vector<Byte> lds_;
-  u32 epoch_ = 1;
+  u32 lds_size_;
+  std::vector<Byte> lds_, words_;  // what is so of all four bytes of a word is held once
+  std::vector<u8> whole_;          // whether it is
+  std::vector<u32> traits_;  // of the program's instructions; 0: not asked yet
+  u32 epoch_ = 0, group_ = 0;  // barriers, and groups, so far
   const Instruction* current_ = nullptr;
   std::set<std::pair<u64, std::string>> seen_;
   std::vector<std::string> problems_;

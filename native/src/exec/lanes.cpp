@@ -1,56 +1,79 @@
 // Instructions that move values between lanes, and DPP's part of all others.
 #include "exec/define.h"
 
+#include <algorithm>
 #include <string_view>
+#include <vector>
 
 namespace mgx {
 
-u64 dpp_source(const Wave& w, const Instruction& i, const u32* from, LaneArray& space) {
-  u64 valid = 0;
-  LaneArray out;
-  const int c = i.dpp_ctrl, lanes = w.wave32 ? 32 : 64;
-  for (int l = 0; l < kLanes; ++l) {
-    const int row = l >> 4, at = l & 15;
-    int s = -1;
-    if (i.dpp8) {
-      s = (l & ~7) | static_cast<int>(i.dpp8_lanes >> 3 * (l & 7) & 7);
-    } else if (c < 0x100) {
-      s = (l & ~3) | (c >> 2 * (l & 3) & 3);
-    } else if (c < 0x110) {
-      s = at + (c & 15) < 16 ? l + (c & 15) : -1;
-    } else if (c < 0x120) {
-      s = at - (c & 15) >= 0 ? l - (c & 15) : -1;
-    } else if (c < 0x130) {
-      s = (l & ~15) | ((at - (c & 15)) & 15);
-    } else if (c == 0x130) {
-      s = l + 1 < lanes ? l + 1 : -1;
-    } else if (c == 0x134) {
-      s = (l + 1) % lanes;
-    } else if (c == 0x138) {
-      s = l - 1;
-    } else if (c == 0x13c) {
-      s = (l + lanes - 1) % lanes;
-    } else if (c == 0x140) {
-      s = (l & ~15) | (15 - at);
-    } else if (c == 0x141) {
-      s = (l & ~7) | (7 - (l & 7));
-    } else if (c == 0x142) {
-      s = row ? row * 16 - 1 : -1;
-    } else if (c == 0x143) {
-      s = l >= 32 ? 31 : -1;
-    } else if (c < 0x160) {
-      s = (l & ~15) | (c & 15);
-    } else {
-      s = (l & ~15) | (at ^ (c & 15));
-    }
-    const bool enabled = i.dpp8 || ((i.row_mask >> row & 1) && (i.bank_mask >> (l >> 2 & 3) & 1));
-    const bool readable = s >= 0 && (i.fetch_inactive || (w.exec >> s & 1));
-    // without bound_ctrl a lane with nothing to read keeps its result
-    if (enabled && (readable || i.bound_ctrl || i.dpp8)) valid |= u64{1} << l;
-    out.at[l] = readable ? from[s] : 0;
+namespace {
+
+constexpr int kControls = 0x170;
+
+// Which lane each lane reads, and the lanes for which there is one.
+struct Moves {
+  u8 from[kLanes] = {};
+  u64 there = 0;
+
+  void set(int lane, int source) {
+    if (source < 0) return;
+    from[lane] = static_cast<u8>(source);
+    there |= u64{1} << lane;
   }
+};
+
+// The lane that lane l reads by a control; -1: none.
+int moved(int c, int l, int lanes) {
+  const int row = l >> 4, at = l & 15;
+  if (c < 0x100) return (l & ~3) | (c >> 2 * (l & 3) & 3);
+  if (c < 0x110) return at + (c & 15) < 16 ? l + (c & 15) : -1;
+  if (c < 0x120) return at - (c & 15) >= 0 ? l - (c & 15) : -1;
+  if (c < 0x130) return (l & ~15) | ((at - (c & 15)) & 15);
+  if (c == 0x130) return l + 1 < lanes ? l + 1 : -1;
+  if (c == 0x134) return (l + 1) % lanes;
+  if (c == 0x138) return l - 1;
+  if (c == 0x13c) return (l + lanes - 1) % lanes;
+  if (c == 0x140) return (l & ~15) | (15 - at);
+  if (c == 0x141) return (l & ~7) | (7 - (l & 7));
+  if (c == 0x142) return row ? row * 16 - 1 : -1;
+  if (c == 0x143) return l >= 32 ? 31 : -1;
+  if (c < 0x160) return (l & ~15) | (c & 15);
+  return (l & ~15) | (at ^ (c & 15));
+}
+
+const Moves& moves_of(int control, bool wave32) {
+  static const auto all = [] {
+    std::vector<Moves> made(2 * kControls);
+    for (int n = 0; n < 2 * kControls; ++n) {
+      for (int l = 0; l < kLanes; ++l) made[static_cast<std::size_t>(n)].set(l, moved(n / 2, l, n % 2 ? 32 : 64));
+    }
+    return made;
+  }();
+  return all[static_cast<std::size_t>(2 * std::min(control, kControls - 1) + wave32)];
+}
+
+}  // namespace
+
+u64 dpp_source(const Wave& w, const Instruction& i, const u32* from, LaneArray& space) {
+  Moves own;
+  if (i.dpp8) {
+    for (int l = 0; l < kLanes; ++l) own.set(l, (l & ~7) | static_cast<int>(i.dpp8_lanes >> 3 * (l & 7) & 7));
+  }
+  const Moves& moves = i.dpp8 ? own : moves_of(i.dpp_ctrl, w.wave32);
+  u64 readable = moves.there, enabled = ~u64{0};
+  if (!i.fetch_inactive && w.exec != (w.wave32 ? 0xffffffff : ~u64{0})) {
+    for (int l = 0; l < kLanes; ++l) readable &= ~((~w.exec >> moves.from[l] & 1) << l);
+  }
+  if (!i.dpp8 && (i.row_mask & i.bank_mask) != 15) {
+    enabled = 0;
+    for (int l = 0; l < kLanes; ++l) enabled |= u64{i.row_mask >> (l >> 4) & i.bank_mask >> (l >> 2 & 3) & 1u} << l;
+  }
+  LaneArray out;  // the source may stand in `space`
+  for (int l = 0; l < kLanes; ++l) out.at[l] = from[moves.from[l]] & (0 - static_cast<u32>(readable >> l & 1));
   std::memcpy(space.at, out.at, sizeof out.at);
-  return valid;
+  // without bound_ctrl a lane with nothing to read keeps its result
+  return enabled & (i.bound_ctrl || i.dpp8 ? ~u64{0} : readable);
 }
 
 bool keeps_high_half(const Instruction& i, Generation g) {

@@ -77,10 +77,8 @@ bool Memory::is_written(const void* p, u64 size) const {
   if (it == written_.begin()) return true;
   --it;
   const u64 at = address - it->first;
-  for (u64 k = at; k < at + size && k < it->second.size(); ++k) {
-    if (!it->second[k]) return false;
-  }
-  return true;
+  if (at >= it->second.size()) return true;
+  return std::memchr(it->second.data() + at, 0, std::min<u64>(size, it->second.size() - at)) == nullptr;
 }
 
 void Memory::release(void* p) {

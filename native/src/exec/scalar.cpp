@@ -200,7 +200,7 @@ void only_own_barrier(Instruction& i, Generation) {
 void define_control() {
   for (const char* name :
        {"s_nop", "s_waitcnt", "s_setprio", "s_setprio_inc_wg", "s_icache_inv", "s_dcache_inv", "s_dcache_wb",
-        "s_clause", "s_delay_alu", "s_code_end", "s_set_inst_prefetch_distance", "s_inst_prefetch",
+        "s_clause", "s_delay_alu", "s_set_inst_prefetch_distance", "s_inst_prefetch",
         "s_waitcnt_depctr", "s_wait_alu", "s_wait_idle", "s_wait_loadcnt", "s_wait_storecnt", "s_wait_samplecnt",
         "s_wait_bvhcnt", "s_wait_expcnt", "s_wait_dscnt", "s_wait_kmcnt", "s_wait_loadcnt_dscnt",
         "s_wait_storecnt_dscnt", "s_waitcnt_vscnt", "s_waitcnt_vmcnt", "s_waitcnt_expcnt", "s_waitcnt_lgkmcnt",
@@ -220,6 +220,7 @@ void define_control() {
   define("s_barrier_wait", [](Wave& w, const Instruction&) { w.state = Wave::State::Barrier; }, only_own_barrier);
   define("s_sendmsg", [](Wave&, const Instruction&) {}, check_message);
   MGX_DO("s_sethalt", if (i.o[0].bits & 1) throw Fault("the kernel halted"));
+  MGX_DO("s_code_end", throw Fault("the kernel ran into what marks the end of code"));
   MGX_DO("s_trap", throw Fault("the kernel executed a trap"));
   MGX_DO("s_branch", jump(w, i));
   MGX_DO("s_cbranch_scc0", if (!w.scc) jump(w, i));

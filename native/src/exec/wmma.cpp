@@ -204,6 +204,7 @@ void prepare(Instruction& i, Generation g) {
   const bool floats = f.d != Result::I32;
   const bool halves = f.d == Result::F16 || f.d == Result::Bf16;
   if (!sparse && i.opsel != 0 && !(g == Generation::Gfx11 && halves && i.opsel == 4)) throw Error("'" + name + "' with op_sel is not emulated");
+  if (i.opselhi != 7) throw Error("'" + name + "' with op_sel_hi is not emulated");  // no assembler writes it
   if (!floats && (i.neghi != 0 || i.neglo > 3)) throw Error("'" + name + "' with neg_hi is not emulated");
   if (floats && ((i.neglo & 3) || (i.neghi & 3))) throw Error("'" + name + "' with negated factors is not emulated");
   if (i.clamp) throw Error("'" + name + "' with clamp is not emulated");
