@@ -97,7 +97,7 @@ class Campaign:
             first = self._run([], MGX_EMULATE_STATS=str(statistics))[0]
             second = self._run([], MGX_EMULATE_CHECK="all")[0]
             assert first["controls"] == second["controls"], "two runs of the same programs differ"
-            surveyed.touch()
+            surveyed.write_text(json.dumps(first["controls"]))
         counted = json.loads(statistics.read_text())
         executed, launches = counted["executed"], counted["launches"]
         self.limits = limits_of(launches)
@@ -159,6 +159,7 @@ class Campaign:
         **environment: str,
     ) -> list[dict]:
         """What the runner says, each line as soon as it is there."""
+        needed = {v.mutant.site.program for v in verdicts} or set(self.programs)
         listed = [(v.mutant.site.program, v.mutant.site.at, v.mutant.code.hex()) for v in verdicts]
         (self.folder / "mutants.json").write_text(json.dumps(listed))
         # other tests of this process may have made the emulator its HIP
@@ -167,7 +168,7 @@ class Campaign:
         answers: list[dict] = []
         with open(self.folder / "errors", "w+") as errors, subprocess.Popen(
             [sys.executable, "-m", "tests.emulator.mutant_runner", str(self.folder), self.arch,
-             seeds, *self.programs],
+             seeds, *(p for p in self.programs if p in needed)],
             stdout=subprocess.PIPE, stderr=errors, text=True,
             env={**inherited, **self.limits, **environment},
         ) as runner:  # fmt: skip

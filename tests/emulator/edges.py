@@ -143,6 +143,8 @@ def drawn(name: str, inputs: dict[str, np.ndarray], seed: int) -> dict[str, np.n
     if seed == 1 and name == "softmax":
         spikes(found["x"])
     kept = inputs | {k: v.astype(inputs[k].dtype) for k, v in found.items()}
+    if seed and "attention_mask" in inputs:
+        holes(kept, seed)
     if seed > 1 and name == "softmax":
         masked(kept["x"], rng)
     if seed > 1 and name in APART:
@@ -150,6 +152,15 @@ def drawn(name: str, inputs: dict[str, np.ndarray], seed: int) -> dict[str, np.n
     if seed > 1 and name == "attention":
         agreeing(kept["q"], kept["k"], rng)
     return kept
+
+
+def holes(inputs: dict[str, np.ndarray], seed: int) -> None:
+    """Mask half of the columns, by seed 2 the other half."""
+    mask = inputs["attention_mask"]
+    order = np.random.default_rng(0).permutation(mask.shape[-1])
+    half = len(order) // 2
+    seen = np.isin(np.arange(len(order)), order[:half] if seed == 1 else order[half:])
+    inputs["attention_mask"] = np.broadcast_to(seen, mask.shape).astype(mask.dtype)
 
 
 def spikes(x: np.ndarray) -> None:

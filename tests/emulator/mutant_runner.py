@@ -1,8 +1,9 @@
 """Runs programs and their mutants on the emulator, in a process of its own; see mutants.py.
 
 `python -m tests.emulator.mutant_runner FOLDER ARCH SEEDS SUBJECT...`. The programs are compiled
-and run on inputs of each seed. With FOLDER/mutants.json (program, place, bytes) they are then run
-with each of these in turn, and a line of JSON says how it was found out, or that it was not:
+and run on inputs of each seed; where FOLDER/surveyed has what this gave, it is not done again. With
+FOLDER/mutants.json (program, place, bytes) they are then run with each of these in turn, and a line
+of JSON says how it was found out, or that it was not:
 
   load    the module is refused
   launch  the run fails: an access outside of memory, code that does not end
@@ -92,7 +93,11 @@ def _short(e: Exception) -> str:
 
 def main(folder: Path, arch: str, seeds: list[int], names: list[str]) -> None:
     subjects = {name: Subject(name, arch, seeds) for name in names}
-    controls = {name: s.digest() for name, s in subjects.items()}
+    surveyed = folder / "surveyed"
+    if surveyed.exists():
+        controls = json.loads(surveyed.read_text())
+    else:
+        controls = {name: s.digest() for name, s in subjects.items()}
     for name, subject in subjects.items():
         for seed, vmfb in zip(seeds, subject.plain, strict=True):
             (folder / f"{name}.{seed}.vmfb").write_bytes(vmfb)

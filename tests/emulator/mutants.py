@@ -23,22 +23,29 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from tests.emulator.encodings import ARCHS, Code, Part, opcodes
+from tests.emulator.encodings import ARCHS, LITERAL, Code, Part, opcodes
 
 # s_delay_alu, s_clause and their kin tell the hardware what is faster, and nothing else
 HINTS = frozenset({
     "s_delay_alu", "s_clause", "s_setprio", "s_sleep", "s_inst_prefetch", "s_icache_inv",
     "s_set_inst_prefetch_distance", "s_incperflevel", "s_decperflevel", "s_ttracedata",
-    "s_wakeup", "s_sendmsg_dealloc", "s_prefetch_inst_pc_rel",
+    "s_ttracedata_imm", "s_wakeup", "s_prefetch_inst_pc_rel",
 })  # fmt: skip
-# what makes a hint no worse: these wait or do nothing
-HARMLESS = HINTS | {"s_nop", "s_waitcnt", "s_wait_idle"}
+# what makes a hint no worse: these do nothing, or wait until what is under way has come to its end
+# (vector instructions, s_waitcnt_depctr and s_wait_alu; accesses to memory, the others)
+HARMLESS = HINTS | {
+    "s_nop", "s_waitcnt", "s_wait_idle", "s_waitcnt_depctr", "s_wait_alu", "s_wait_loadcnt",
+    "s_wait_storecnt", "s_wait_samplecnt", "s_wait_bvhcnt", "s_wait_expcnt", "s_wait_dscnt",
+    "s_wait_kmcnt", "s_wait_loadcnt_dscnt", "s_wait_storecnt_dscnt",
+}  # fmt: skip
+DEALLOCATION = 3  # the message by which a wave gives its registers back before it ends
 MEMORY = ("SMEM", "DS", "FLAT", "GLOBAL", "SCRATCH", "MUBUF")
 COMMUTATIVE = re.compile(
     r"(v_(pk_)?(dual_)?(add|mul|mul_hi|mul_lo|min|max|minimum|maximum|and|or|xor|xnor|fma|mad|fmac|"
-    r"add3|add_co|add_nc|addc_co|add_co_ci|add_lshl|max3|min3|med3|or3|and_or|xad|mad_mix|fma_mix)"
+    r"add3|add_co|add_nc|addc_co|add_co_ci|add_lshl|max3|min3|med3|or3|and_or|xad|mad_mix|fma_mix|"
+    r"fmaak|madak|div_fmas|maxmin|minmax|sad)"
     r"_[a-z0-9_]+|s_(add|addc|mul|mul_hi|min|max|and|or|xor|nand|nor|xnor)_[a-z0-9_]+"
-    r"|[sv]_cmpx?_(eq|lg|ne|neq)_[a-z0-9]+|v_dot\d_[a-z0-9_]+)"
+    r"|[sv]_cmpx?_(eq|lg|ne|neq|nlg|o|u)_[a-z0-9]+|v_dot\d_[a-z0-9_]+)"
 )
 NOT_COMMUTATIVE = re.compile(r".*(_rev|andn2|orn2|and_not|or_not).*")
 BRANCHES = {
@@ -92,6 +99,12 @@ class Registers:
 
 
 # ------------------------------------------------------------------------ operands and constants
+
+
+def _is_hint(code: Code) -> bool:
+    """Whether an instruction tells what is faster: registers that are given back, too."""
+    gives_back = code.name == "s_sendmsg" and code.get(0, 16) == DEALLOCATION
+    return code.name in HINTS or (gives_back and ARCHS[code.arch][0] != "gfx9")
 
 
 def _operands(code: Code) -> Iterator[tuple[Part, str, str, int, int]]:
@@ -206,7 +219,7 @@ def opcode(code: Code, registers: Registers, rng: random.Random):
     table = opcodes(code.arch)[part.layout.name]
     others = sorted(n for n, o in table.items() if o.name != part.opcode.name)
     new = rng.choice(others)
-    idle = part.opcode.name in HINTS or (code.name == "s_nop" and not code.get(0, 4))
+    idle = _is_hint(code) or (code.name == "s_nop" and not code.get(0, 4))
     # with 0 for an operand: to the next instruction, no halt
     onward = not code.get(0, 16) and ("branch" in table[new].name or table[new].name == "s_sethalt")
     if idle and (table[new].name in HARMLESS or onward):
@@ -245,7 +258,8 @@ def immediate(code: Code, registers: Registers, rng: random.Random):
         elif name in MEMORY and "offset" in bits and part.opcode.operands:
             flip(*bits["offset"], "offset")
         if code.has_literal(part):
-            flip(32 * (code.size - 1), 32, "literal")
+            first, width = _read_of_literal(code, part)
+            flip(32 * (code.size - 1) + first, width, "literal")
         for letter in dict.fromkeys(part.opcode.letters):
             kind, bit, width = part.layout.fields.get(letter, ("", 0, 0))
             if kind not in ("r", "s") or not width or (letter == "a" and code.escape(part)):
@@ -266,6 +280,26 @@ def immediate(code: Code, registers: Registers, rng: random.Random):
                 if new <= 208 or value >= 240:
                     flips.append((code.replaced(bit, width, new), f"{letter}: constant bit {n}"))
     return rng.choice(flips) if flips else None
+
+
+def _read_of_literal(code: Code, part: Part) -> tuple[int, int]:
+    """First bit and width of what is read of a literal: 16-bit operations read one half, or both
+    where op_sel and op_sel_hi of a packed one say so."""
+    bits, marks = part.layout.modifiers, {o[0]: o[1:] for o in part.opcode.operands}
+    places = [
+        letter for letter in "abc"
+        if letter in marks and letter in part.layout.fields
+        and code.get(*code.field(part, letter)[1:]) == LITERAL
+    ]  # fmt: skip
+    packed = re.match(r"v_pk_[a-z0-9_]+_b?[fiu]?16", part.opcode.name) is not None
+    if packed and part.layout.name == "VOP3P":
+        selected = {code.get(bits["opsel"][0] + "abc".index(x), 1) for x in places}
+        for x in places:
+            at = bits["opselhi2"][0] if x == "c" else bits["opselhi"][0] + "abc".index(x)
+            selected.add(code.get(at, 1))
+        return (16 * min(selected), 16) if len(selected) == 1 else (0, 32)
+    halves = bool(places) and all("h" in marks[x] for x in places)
+    return (0, 16) if halves else (0, 32)
 
 
 def _is_count(name: str, letter: str) -> bool:
@@ -306,6 +340,8 @@ def modifier(code: Code, registers: Registers, rng: random.Random):
                         read = [n for n in read if "abc"[n] in _floats(part)]
                     elif not packed and name.startswith("v_pack"):
                         read = [n for n in read if of[n] != "d"]  # the result is no half
+                    elif name.startswith(("v_fma_mix", "v_mad_mix")) and one != "abs":
+                        read = [n for n in read if _tells_half(code, part, one, of[n])]
                 places += [(at + n, f"{one} bit {n}") for n in read]
         escape = code.escape(part)
         first = 32 * part.layout.words
@@ -319,6 +355,20 @@ def modifier(code: Code, registers: Registers, rng: random.Random):
         elif escape:
             places += [(first + n, f"dpp8 bit {n}") for n in range(8, 32)]
     return _flipped(code, places, rng)
+
+
+def _tells_half(code: Code, part: Part, modifier: str, letter: str) -> bool:
+    """Whether a mixed product reads its op_sel of a source, or op_sel_hi: which half, and if any.
+
+    What is f32 has no halves. A constant of floats, or 0, is in f16 the number that it is in f32.
+    """
+    bits, place = part.layout.modifiers, "abc".index(letter)
+    high = bits["opselhi2"] if place == 2 else (bits["opselhi"][0] + place, 1)
+    if modifier == "opsel":
+        return bool(code.get(*high))
+    _, at, width = code.field(part, letter)
+    value, second = code.get(at, width), code.get(bits["opsel"][0] + place, 1)
+    return value != 128 and not (240 <= value <= 247 and not second)
 
 
 def _flipped(code: Code, places: Sequence[tuple[int, str]], rng: random.Random):
@@ -381,7 +431,7 @@ def branch(code: Code, registers: Registers, rng: random.Random):
 
 def removed(code: Code, registers: Registers, rng: random.Random):
     """s_nop in place of the instruction, of each of its words."""
-    if code.name in HINTS or code.name.startswith("s_wait"):
+    if _is_hint(code) or code.name.startswith("s_wait"):
         return None  # the one does nothing, the other has a kind of its own
     return _nops(code), "-> s_nop"
 
@@ -406,7 +456,11 @@ def _is_ignored(code: Code, name: str, bit: int) -> bool:
     if not name.startswith("s_wait"):
         return False
     unread = {"gfx9": (7, 12, 13), "gfx11": (3,)}.get(ARCHS[code.arch][0], ())
-    return (name == "s_waitcnt" and bit in unread) or bool(code.get(at + bit, 1))
+    if name in ("s_waitcnt_depctr", "s_wait_alu"):
+        unread = (5, 6)
+    elif name != "s_waitcnt":
+        unread = ()
+    return bit in unread or bool(code.get(at + bit, 1))
 
 
 KINDS: dict[str, Draw] = {

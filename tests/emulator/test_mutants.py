@@ -126,6 +126,29 @@ def test_kinds() -> None:
     assert not kinds & {("v_add_f32", "exchange"), ("s_waitcnt", "removed")}
 
 
+def test_what_is_the_same_program_is_not_drawn() -> None:
+    """Of RDNA: waits in place of hints, and modifiers of what they say nothing about."""
+    hint = site("s_delay_alu 0x1", 0xBF870001)
+    message = site("s_sendmsg 3", 0xBFB60003)
+    mixed = site("v_fma_mix_f32 v9, v72, 1.0, v9 op_sel_hi:[1,1,0]", 0xCC200009, 0x1C25E548)
+    packed = site("v_pk_mul_f16 v57, v65, 0x31c5 op_sel_hi:[1,0]", 0xCC104039, 0x0A01FF41, 0x31C5)
+    divided = site("v_div_fmas_f32 v5, v39, v42, v43", 0xD6370005, 0x04AE5527)
+    mutants = draw([hint, message, mixed, packed, divided], "gfx1100", 150, 5)
+    opcodes = {m.what for m in mutants if m.site is hint}
+    assert "-> s_trap" in opcodes
+    assert not opcodes & {"-> s_waitcnt_depctr", "-> s_wait_idle", "-> s_ttracedata_imm"}
+    assert not any(m.kind == "removed" for m in mutants if m.site is message)
+    modifiers = {m.what for m in draw([mixed], "gfx1100", 40, 5) if m.kind == "modifier"}
+    assert {"opselhi bit 0", "opsel bit 0", "opselhi2 bit 0"} <= modifiers
+    # 1.0 is the same number in both types, and the third source is f32, which has no halves
+    assert not modifiers & {"opselhi bit 1", "opsel bit 2"}
+    # neither half of the result reads the constant's high half
+    bits = {m.what for m in mutants if m.site is packed and m.kind == "immediate"}
+    assert bits
+    assert bits <= {f"literal bit {n}" for n in range(16)}
+    assert not any(m.kind == "exchange" for m in mutants if m.site is divided)
+
+
 def test_draws_are_uniform_over_instructions_that_ran() -> None:
     often = [replace(s, count=1 if n else 10**6) for n, s in enumerate(VARIED)]
     shares = [
