@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
@@ -38,30 +39,31 @@ def widened(model: ModelProto) -> ModelProto:
     return wide
 
 
-def narrowed(model: ModelProto) -> ModelProto:
-    """A model of f32 in f16: its weights, casts, inputs and outputs."""
-    small = ModelProto()
+def narrowed(model: ModelProto, dtype: Any = np.float16) -> ModelProto:
+    """A model of f32 in f16 or bf16: its weights, casts, constants, inputs and outputs."""
+    small, kind = ModelProto(), helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     small.CopyFrom(model)
+
+    def rounded(tensor: TensorProto) -> TensorProto:
+        value = numpy_helper.to_array(tensor)
+        # masks add the lowest number of their type
+        largest = float(ml_dtypes.finfo(dtype).max)
+        value = np.where(np.isfinite(value), np.clip(value, -largest, largest), value)
+        return numpy_helper.from_array(value.astype(dtype), tensor.name)
+
     for w in small.graph.initializer:
         if w.data_type == TensorProto.FLOAT:
-            value = numpy_helper.to_array(w)
-            # masks add the lowest number of their type
-            value = np.clip(
-                value, *(float(np.finfo(np.float16).min), float(np.finfo(np.float16).max))
-            )
-            w.CopyFrom(numpy_helper.from_array(value.astype(np.float16), w.name))
+            w.CopyFrom(rounded(w))
     for node in small.graph.node:
         for a in node.attribute:
             if node.op_type == "Cast" and a.name == "to" and a.i == TensorProto.FLOAT:
-                a.i = TensorProto.FLOAT16
-            if (
-                node.op_type in ("Constant", "ConstantOfShape")
-                and a.t.data_type == TensorProto.FLOAT
-            ):
-                a.t.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(a.t).astype(np.float16)))
+                a.i = kind
+            held = node.op_type in ("Constant", "ConstantOfShape")
+            if held and a.t.data_type == TensorProto.FLOAT:
+                a.t.CopyFrom(rounded(a.t))
     for port in (*small.graph.input, *small.graph.output):
         if port.type.tensor_type.elem_type == TensorProto.FLOAT:
-            port.type.tensor_type.elem_type = TensorProto.FLOAT16
+            port.type.tensor_type.elem_type = kind
     return small
 
 

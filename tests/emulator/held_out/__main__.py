@@ -4,13 +4,14 @@
     python -m tests.emulator.held_out u_net FOLDER/*.onnx --arch gfx90a
     python -m tests.emulator.held_out --open                        # open dims, two calls
     python -m tests.emulator.held_out --f16                         # those that f16 makes sense of
+    python -m tests.emulator.held_out FOLDER/*.onnx --bf16
     python -m tests.emulator.held_out FOLDER/*.onnx --out ROWS      # goes on where it was stopped
 
 A file's inputs are those beside it (`NAME.inputs.npz`, and `NAME.second.npz` for a second call),
-else drawn; benchmarks/held_out_nets.py writes such files. In f16 open dims are fixed to those of
-the first call. One line for each model and architecture: the error by norm of the worst output,
-kernels, of these how many keep registers or arrays in scratch memory, and seconds to compile and to
-run. Integers are to be equal. Exit code 1 where one is wrong, refused or too slow.
+else drawn; benchmarks/held_out_nets.py writes such files. In f16 and bf16 open dims are fixed to
+those of the first call. One line for each model and architecture: the error by norm of the worst
+output, kernels, of these how many keep registers or arrays in scratch memory, and seconds to
+compile and to run. Integers are to be equal. Exit code 1 where one is wrong, refused or too slow.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime
@@ -39,6 +41,7 @@ from tests.emulator.held_out.net import HELD, Oracle
 from tests.emulator.models import Case
 
 ARCHES = "gfx942,gfx1100"
+NARROW = {"f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
 FILE_LIMIT = 1e-5  # of the error by norm of f32
 SMALLEST = 1e-3  # outputs whose norm an element stays below are compared by difference
 
@@ -57,6 +60,11 @@ def difference(got: np.ndarray, want: np.ndarray) -> float:
     return float(np.linalg.norm(a[~same] - b[~same]) / norm)
 
 
+def narrow_type(options: argparse.Namespace) -> str:
+    """The name of the 16-bit type that is asked for, or ''."""
+    return next((name for name in NARROW if getattr(options, name)), "")
+
+
 def cases(name: str, options: argparse.Namespace) -> tuple[list[Case], Oracle, float]:
     """Calls of one model, how its oracle is asked, and the limit of the error."""
     if name in HELD:
@@ -70,14 +78,15 @@ def cases(name: str, options: argparse.Namespace) -> tuple[list[Case], Oracle, f
         model, limit, kind = onnx.load(name), FILE_LIMIT, "exact"
         calls = [inputs_for(Path(name))]
         second = Path(name).with_suffix(".second.npz")
-        if options.f16:
+        if narrow_type(options):
             fix_dims(model, calls[0])
         elif second.exists():
             with np.load(second) as archive:
                 calls.append({n: archive[n] for n in archive.files})
-    if options.f16:
-        model, limit, kind = oracle.narrowed(model), oracle.LIMITS["f16"], "wide"
-        calls = [{n: a.astype(np.float16) if a.dtype == np.float32 else a for n, a in c.items()}
+    if kept := narrow_type(options):
+        dtype = NARROW[kept]
+        model, limit, kind = oracle.narrowed(model, dtype), oracle.LIMITS[kept], "wide"
+        calls = [{n: a.astype(dtype) if a.dtype == np.float32 else a for n, a in c.items()}
                  for c in calls]  # fmt: skip
     return [Case(model, call) for call in calls], kind, limit
 
@@ -118,6 +127,7 @@ def examine(name: str, arch: str, options: argparse.Namespace) -> dict[str, Any]
     for case in calls:
         want = wanted(case, kind)
         got = [np.asarray(a) for a in program.run(case.inputs)]
+        got = [a.astype(np.float32) if a.dtype in NARROW.values() else a for a in got]
         errors.append([difference(a, b) for a, b in zip(got, want, strict=True)])
         worst = max(worst, *errors[-1])
     made = program.executable
@@ -133,7 +143,7 @@ def examine(name: str, arch: str, options: argparse.Namespace) -> dict[str, Any]
 
 def in_child(name: str, arch: str, options: argparse.Namespace) -> dict[str, Any]:
     """Examine a model in a process of its own: what crashes or hangs is a row, too."""
-    flags = [f for f in ("open", "f16") if getattr(options, f)]
+    flags = [f for f in ("open", *NARROW) if getattr(options, f)]
     command = [sys.executable, "-m", "tests.emulator.held_out", name, "--arch", arch, "--child",
                *(f"--{f}" for f in flags)]  # fmt: skip
     try:
@@ -161,6 +171,7 @@ def main() -> int:
     parser.add_argument("--arch", default=ARCHES, help="gfx names, comma-separated")
     parser.add_argument("--open", action="store_true", help="open dims where a model names them")
     parser.add_argument("--f16", action="store_true", help="weights and inputs in f16")
+    parser.add_argument("--bf16", action="store_true", help="weights and inputs in bf16")
     parser.add_argument("--limit", type=float, default=600, help="seconds for each row")
     parser.add_argument("--out", type=Path, help="append a line of JSON for each row")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
@@ -170,18 +181,20 @@ def main() -> int:
         return 0
     names = options.names or [
         n for n, h in HELD.items()
-        if (h.sizes or not options.open) and (h.narrow or not options.f16)
+        if (h.sizes or not options.open) and (h.narrow or not narrow_type(options))
     ]  # fmt: skip
     unknown = [n for n in names if n not in HELD and not os.path.exists(n)]
     if unknown:
         parser.error(f"no such model: {', '.join(unknown)}")
     verdicts: Counter[str] = Counter()
-    kind = {"open": options.open, "f16": options.f16}
+    kind = {"open": options.open} | {name: getattr(options, name) for name in NARROW}
     kept = {}
     if options.out and options.out.exists():
         rows = [json.loads(line) for line in options.out.read_text().splitlines()]
         kept = {
-            (r["name"], r["arch"]): r for r in rows if all(r.get(k) == v for k, v in kind.items())
+            (r["name"], r["arch"]): r
+            for r in rows
+            if all(r.get(k, False) == v for k, v in kind.items())
         }
     for name in names:
         for arch in options.arch.split(","):
