@@ -20,7 +20,7 @@ from tests.emulator.mutants import KINDS, Site, draw
 from tests.emulator.oracle import LIMITS
 
 # found out of a hundred, as the mean of three draws: single ones are a few more or less, 88 to 98
-# on gfx942 (docs/emulator.md); less on RDNA, whose wait states the checks do not know
+# on gfx942 (docs/emulator.md); less on gfx1100, where guards and refinements of functions are more
 LEAST = {"gfx942": 90, "gfx1100": 85}
 # of those that are run always, with room for chance
 FEW, LEAST_OF_FEW = 24, 18
