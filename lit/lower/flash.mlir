@@ -81,3 +81,26 @@ func.func @shared_keys(%q: tensor<4x1x8xf32>, %k: tensor<2x1x8x6xf32>, %v: tenso
   }) {tag = "attention"} : (tensor<4x1x8xf32>, tensor<2x1x8x6xf32>, tensor<4x6x8xf32>) -> tensor<4x1x8xf32>
   return %0 : tensor<4x1x8xf32>
 }
+
+// -----
+
+// An open batch and open lengths: tiles of 64 queries and blocks of 64 keys, whose numbers the run
+// counts. Keys beyond the last are masked; what their queries give is cut off behind the kernel.
+// CHECK-LABEL: @main(
+// CHECK: flow.dispatch.region
+// CHECK: arith.minui
+// CHECK: arith.select {{.*}} : f16
+// CHECK: "iree_linalg_ext.attention"
+// CHECK: workgroup = [1, 1, 1, 64, 0, 0, 0, 64]
+// CHECK-SAME: tensor<?x2x?x64x64xf16>, tensor<?x2x?x64x64xf16>, tensor<?x2x?x64x64xf16>, f16, tensor<?x64xf16>
+// CHECK: tensor.extract_slice
+func.func @open_dims(%q: tensor<?x2x?x64xf16>, %k: tensor<?x2x64x?xf16>, %v: tensor<?x2x?x64xf16>) -> tensor<?x2x?x64xf16> {
+  %0 = "migraphx.group"(%q, %k, %v) ({
+  ^bb0(%a: tensor<?x2x?x64xf16>, %b: tensor<?x2x64x?xf16>, %c: tensor<?x2x?x64xf16>):
+    %s = "migraphx.dot"(%a, %b) : (tensor<?x2x?x64xf16>, tensor<?x2x64x?xf16>) -> tensor<?x2x?x?xf16>
+    %p = "migraphx.softmax"(%s) {axis = 3 : i64} : (tensor<?x2x?x?xf16>) -> tensor<?x2x?x?xf16>
+    %o = "migraphx.dot"(%p, %c) : (tensor<?x2x?x?xf16>, tensor<?x2x?x64xf16>) -> tensor<?x2x?x64xf16>
+    "migraphx.yield"(%o) : (tensor<?x2x?x64xf16>) -> ()
+  }) {tag = "attention", extents = ["d0, 2, d1, 64", "d0, 2, 64, d2", "d0, 2, d2, 64"]} : (tensor<?x2x?x64xf16>, tensor<?x2x64x?xf16>, tensor<?x2x?x64xf16>) -> tensor<?x2x?x64xf16>
+  return %0 : tensor<?x2x?x64xf16>
+}

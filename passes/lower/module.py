@@ -44,6 +44,7 @@ from mgx_mlir.passes.lower.cpu.workgroup_builder import launched_for
 from mgx_mlir.passes.lower.expr import Compute, Expr, Leaf, Splat, View
 from mgx_mlir.passes.lower.gpu import split_k
 from mgx_mlir.passes.lower.gpu.few_bits import stored_by_column, sums_of_parts
+from mgx_mlir.passes.lower.gpu.open_attention import open_attention
 from mgx_mlir.passes.lower.gpu.stored_rows import stored_by_row
 from mgx_mlir.passes.lower.iree import packed, read_back, workgroup_loops
 from mgx_mlir.passes.lower.iree.equal_results import merge_equal_results
@@ -500,7 +501,7 @@ class ModuleLowering(LoweringContext):
     def _vector_kernel(self, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
         """Return the results of a kernel that the target has loops of its own for, else None."""
         if not self.has_vector_kernels(op):
-            return None
+            return open_attention(self, op, body)
         what = alike.description(op, body, self.scope.exprs, self.scope.elements)
         with self._codes.of(what):
             found = cpu_kernels.lower(self, op, body)

@@ -6,7 +6,7 @@ time: both products by matrix instructions, the second on what the first left in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from operator import mul
@@ -242,21 +242,38 @@ def _clocks(chip: Chip, a: AttentionShape, tile: AttentionTile) -> float:
     return max(steps * max(together * matrix, together * vector, lds, each * moved / _CACHE), alone)
 
 
+@dataclass(frozen=True)
+class Dims:
+    """Of an attention op: those ahead of its products', then M, K1, K2 and N.
+
+    blocks: of so many keys as a tile has, ahead of K2.
+    """
+
+    lead: Sequence[int]
+    m: int
+    k: int
+    n: int
+    d: int
+    blocks: Sequence[int] = ()
+
+    def over(self, of: Mapping[int, int], other: int) -> list[int]:
+        """Return a number for each dim."""
+        return [of.get(i, other) for i in range(self.d + 1)]
+
+
 def attributes(
-    arch: str, kind: AttentionIntrinsics, tile: AttentionTile, rank: int, a: AttentionShape
+    arch: str, kind: AttentionIntrinsics, tile: AttentionTile, dims: Dims, width: int
 ) -> dict[str, ir.Attribute]:
-    """Build the lowering config of an attention op over `rank` dims (batch.., M, K1, K2, N)."""
+    """Build the lowering config of an attention op over dims (batch.., M, K1, K2, N)."""
     chip = CHIPS[arch]
-    lead = [1] * (rank - 4)
-    basis = [*lead, tile.waves, 1, 1, 1]
-    m, k, n, d = range(rank - 4, rank)
-    first = _config(kind.first(a.width), basis, [*range(rank - 4), m, k, n])
-    second = _config(kind.plain, basis, [*range(rank - 4), m, n, d])
-    rows = [*lead, tile.rows, 0, 0, tile.depth]
-    config = (
-        f"{_promoted([1, 2])}, reduction = {numbers([*[0] * (rank - 2), tile.keys, 0])}, "
-        f"workgroup = {numbers(rows)}"
-    )
+    ones = dict.fromkeys(dims.lead, 1)
+    basis = dims.over({dims.m: tile.waves}, 1)
+    keys = [*dims.blocks, dims.n]
+    first = _config(kind.first(width), basis, [*dims.lead, dims.m, dims.k, *keys])
+    second = _config(kind.plain, basis, [*dims.lead, dims.m, *keys, dims.d])
+    rows = dims.over({**ones, dims.m: tile.rows, dims.d: tile.depth}, 0)
+    step = dims.over({**dict.fromkeys(dims.blocks, 1), dims.n: tile.keys}, 0)
+    config = f"{_promoted([1, 2])}, reduction = {numbers(step)}, workgroup = {numbers(rows)}"
     # the next tile is on its way while one is computed with; RDNA has no registers for it
     ahead = _AHEAD.format(2) if chip.lanes == 64 else ""
     return {
@@ -375,6 +392,7 @@ __all__ = [
     "AttentionShape",
     "AttentionTile",
     "BlockTile",
+    "Dims",
     "attributes",
     "block_attributes",
     "blocks",

@@ -103,7 +103,9 @@ def few_queries(
     kind = attention_tiles.intrinsics_of(arch, t.dtype, form.width, form.depth)
     assert kind is not None
     split = _Split(e, body, form, parts, shared_heads(form))
-    told = attention_tiles.attributes(arch, kind, parts.tile, split.d + 1, _shape(form))
+    m = split.d - 3
+    dims = attention_tiles.Dims(range(m), m, m + 1, m + 2, split.d)
+    told = attention_tiles.attributes(arch, kind, parts.tile, dims, form.width)
     # ahead of the region of this kernel
     block, inside = ir.InsertionPoint.current.block, e.in_region
     e.in_region = False

@@ -80,7 +80,10 @@ def tiled_attention(
     joined = t.with_dims(own[i] for i in dims.places)
     found = attention(
         e, made, constant(scale, t.dtype).value, masks, out, rank, small,
-        attention_tiles.attributes(arch, kind, tile, rank, a),
+        attention_tiles.attributes(
+            arch, kind, tile,
+            attention_tiles.Dims(dims.lead, dims.m, dims.k, dims.n, dims.d), a.width,
+        ),
     )  # fmt: skip
     found = views.reshape_tensor(e, found, joined, list(joined.dims))
     return View(t, Leaf(joined, found), dims.places, list(t.dims))

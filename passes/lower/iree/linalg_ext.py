@@ -298,12 +298,14 @@ def attention(
     rank: int,
     t: TensorType,
     told: Mapping[str, ir.Attribute] | None = None,
+    sizes: Sequence[Extent] | None = None,
 ) -> ir.Value:
     """softmax(scale * q k + mask) v; each tensor with the op's dims that its own are.
 
-    `t` is the result's type. Scores are f32. told: what the compiler is told of tiles.
+    `t` is the result's type, `sizes` its extents where some are open. Scores are f32. told: what
+    the compiler is told of tiles.
     """
-    init = [e.empty(list(t.dims), t.dtype)]
+    init = [e.empty(list(t.dims) if sizes is None else sizes, t.dtype)]
     return _attention("attention", operands, scale, mask, init, [out], rank, told)[0]
 
 
