@@ -163,9 +163,12 @@ def kernels(model: onnx.ModelProto, arch: str) -> Sequence[Launch]:
     return found.get("main") or next(iter(found.values()))
 
 
-def is_peer(name: str) -> bool:
-    """Whether a kernel is of those that Triton's stand beside: products and attention."""
-    return "attention" in name or _PRODUCT.search(name) is not None
+def is_peer(one: Launch) -> bool:
+    """Whether a kernel is of those that Triton's stand beside: products and attention, by matrix
+    instructions or by name."""
+    name, time = one.kernel.name, one.time
+    matrix = time is not None and time.busy.get("matrix", 0) > 0
+    return matrix or "attention" in name or _PRODUCT.search(name) is not None
 
 
 def by_triton(length: int, arch: str, kind: str, most: int) -> dict[str, float]:
@@ -211,9 +214,9 @@ def main(argv: list[str] | None = None) -> int:
                     us = one.time.us if one.time else float("nan")
                     by, exact = (one.time.bound_by, one.time.exact) if one.time else ("", False)
                     total += us
-                    peers += us if is_peer(one.kernel.name) else 0
+                    peers += us if is_peer(one) else 0
                     note = "" if exact else "  trips not known"
-                    mark = "*" if is_peer(one.kernel.name) else " "
+                    mark = "*" if is_peer(one) else " "
                     print(
                         f"  {us:>9.2f} {mark} {by:<8}{one.workgroups!s:>7}  {one.kernel.name}{note}"
                     )

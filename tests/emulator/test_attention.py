@@ -15,7 +15,13 @@ from onnx import TensorProto, helper, numpy_helper
 import mgx_mlir
 from mgx_mlir.hardware.chips import CHIPS
 from mgx_mlir.passes.lower.gpu import attention_tiles
-from mgx_mlir.passes.lower.gpu.attention_tiles import AttentionShape, AttentionTile, choose
+from mgx_mlir.passes.lower.gpu.attention_lanes import Layout, operand_layout, result_layout
+from mgx_mlir.passes.lower.gpu.attention_tiles import (
+    AttentionShape,
+    AttentionTile,
+    BlockTile,
+    choose,
+)
 from mgx_mlir.passes.lower.gpu.mma import SIDE
 from mgx_mlir.targets.report import gpu_report
 from tests.emulator import oracle
@@ -292,13 +298,18 @@ def check_seen(form: Seen, arch: str) -> None:
     report = gpu_report(made.executable.vmfb, made.executable.dispatches)
     assert [k.name for k in report.kernels if k.spills or k.scratch] == []
     if CHIPS[arch].lanes == 64:
+        heads, _, queries, keys, width, low, _ = form
+        a = AttentionShape(heads, queries, keys, width, width)
+        tile = attention_tiles.blocks(CHIPS[arch], a, causal=low is not None)
         assert report.dispatches == 1
-        assert "online_attention" in report.kernels[0].name
+        assert tile is not None
+        assert report.kernels[0].lds == tile.lds(width, width)
 
 
-@pytest.mark.parametrize("form", BLOCKS[:2], ids=str)
-def test_blocks_of_keys(form: Seen, library: Path) -> None:
-    check_seen(form, "gfx942")
+@pytest.mark.parametrize(("form", "arch"), [(BLOCKS[0], "gfx942"), (BLOCKS[1], "gfx950")], ids=str)
+def test_blocks_of_keys(form: Seen, arch: str, library: Path) -> None:
+    """Between the products nothing moves: instructions of depth 16, and of 32."""
+    check_seen(form, arch)
 
 
 @pytest.mark.slow
@@ -332,11 +343,47 @@ def test_tiles_of_blocks(arch: str) -> None:
             assert tile is not None
             assert queries % tile.rows == 0
             assert keys % tile.keys == 0
-            assert (1 + causal) * 4 * tile.keys * size <= chip.lds
+            assert tile.lds(size, size) <= chip.lds
     spilled = AttentionShape(32, 2048, 2048, 256, 256)
     for a in (AttentionShape(32, 100, 512, 64, 64), AttentionShape(32, 512, 500, 64, 64), spilled):
         assert attention_tiles.blocks(chip, a, causal=False) is None
     assert attention_tiles.blocks(CHIPS["gfx1100"], a, causal=False) is None
+
+
+def places(layout: Layout, wave: int, lane: int) -> list[np.ndarray]:
+    """Return for each axis where the elements are that a lane has, in order."""
+    found = []
+    for axis in range(len(layout.batch)):
+        own = [wave // max(layout.wave_strides[axis], 1) % layout.waves[axis]]
+        thread = lane // layout.thread_strides[axis] % layout.thread[axis]
+        batch, element = np.arange(layout.batch[axis]), np.arange(layout.element[axis])
+        at = (own[0] * layout.batch[axis] + batch) * layout.thread[axis] + thread
+        found.append((at[:, None] * layout.element[axis] + element).ravel())
+    return found
+
+
+@pytest.mark.parametrize(
+    "tile", [BlockTile(8, 128), BlockTile(8, 64, 2), BlockTile(8, 32), BlockTile(4, 64)], ids=str
+)
+def test_keys_of_values_lie_as_a_lane_has_their_weights(tile: BlockTile) -> None:
+    """A lane of the first product has four keys of each 16; of 32, a deep instruction takes them as
+    eight neighbours."""
+    found = attention_tiles.load_layouts(tile, 64, 128, 128)
+    assert found is not None
+    assert found.keys.dims == [tile.keys, 128]
+    assert found.values.dims == [tile.keys, 128]
+    assert found.turned.dims == [128, tile.keys]
+    keys = np.full((128, tile.keys), -1)
+    for wave in range(tile.waves):
+        for lane in range(64):
+            own, across = places(found.values, wave, lane)
+            rows, columns = places(found.turned, wave, lane)
+            assert np.array_equal(rows, across)
+            keys[np.ix_(rows, columns)] = own
+    for lane in range(64):
+        weights = places(result_layout(16 * tile.waves, tile.keys, tile.waves), 0, lane)[1]
+        read = places(operand_layout(128, tile.keys), 0, lane)[1]
+        assert (keys[:, read] == weights).all()
 
 
 PARTS = """<ir_version: 8, opset_import: ["" : 17]> g (float[6,16,16] x) => (float[6,16,16] y)
@@ -423,6 +470,9 @@ def test_blocks_of_parts_of_one_product(library: Path) -> None:
     made = mgx_mlir.compile(program, target="gpu", arch="gfx942", emulate=True)
     kernels = gpu_report(made.executable.vmfb, made.executable.dispatches).kernels
     assert [k.name for k in kernels if k.spills or k.scratch] == []
-    assert [k for k in kernels if "online_attention" in k.name and "128x64x64x64" in k.name]
+    a = AttentionShape(4, 256, 256, 64, 64)
+    tile = attention_tiles.blocks(CHIPS["gfx942"], a, causal=True)
+    assert tile is not None
+    assert tile.lds(64, 64) in [k.lds for k in kernels]
     inputs = {"x": rng.standard_normal((2, 256, 128)).astype(np.float32)}
     assert worst(made.run(inputs), oracle.wanted(Case(net, inputs))) <= LIMITS["f16"]

@@ -13,10 +13,12 @@ from operator import mul
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
-from mgx_mlir.core.ir import ir
+from mgx_mlir.core.ir import ir, vector
 from mgx_mlir.hardware.chips import CHIPS, Chip
+from mgx_mlir.passes.lower.gpu import attention_lanes as lanes
+from mgx_mlir.passes.lower.gpu import mma
 from mgx_mlir.passes.lower.gpu.compilation_info import numbers
-from mgx_mlir.passes.lower.gpu.mma import SIDE
+from mgx_mlir.passes.lower.gpu.mma import SIDE, MmaIntrinsic
 
 _F16, _BF16 = dtypes.HALF, dtypes.BF16
 
@@ -96,10 +98,11 @@ _DEPTH = 128  # of the values at the most, on chips with registers for no more
 _PART, _PART_OF_WIDE = 64, 32  # of it in a workgroup, beyond; where queries are as wide
 # of loops of our own: elements of a lane on their way, keys at the least; two lines of a wave where
 # _FULL workgroups are more than units
-_MOST_AHEAD, _LEAST_BLOCK_KEYS, _FULL = 32, 256, 4 / 3
+_MOST_AHEAD, _LEAST_BLOCK_KEYS, _FULL = 64, 256, 4 / 3
 _NARROW = 64  # of rows
-# of eight waves a SIMD has two: told so, LLVM reads ahead on gfx950, which doubles their rate
-_TWO_WAVES = 'llvm_func_attrs = {"amdgpu-waves-per-eu" = "2,2"}, '
+# LLVM reads ahead of what waits, and spares no registers for more waves than two of a SIMD
+_READ_AHEAD = '"amdgpu-sched-strategy" = "iterative-ilp"'
+_TWO_WAVES = ', "amdgpu-waves-per-eu" = "2,2"'
 
 _NEAR = 8 / 7
 _FLUSHED = 'iree_codegen.denormal_fp_math_f32 = #iree_codegen.denormal_fp_math<"preserve-sign">'
@@ -297,43 +300,42 @@ class BlockTile:
         """Queries of a workgroup."""
         return self.waves * self.lines * SIDE
 
+    def lds(self, width: int, depth: int) -> int:
+        """Return the bytes of the LDS that a block of keys and one of values take."""
+        return _BYTES * ((width + lanes.RUN) * self.keys + (self.keys + lanes.RUN) * depth)
+
 
 def blocks(chip: Chip, a: AttentionShape, *, causal: bool) -> BlockTile | None:
     """Return the tile for loops of our own over blocks of keys; None where there is none.
 
     Eight waves where queries allow it, of wide rows with two lines each if that leaves work for
-    most units; as many keys as the LDS holds and lanes may have on their way. Causal ones have two
-    loops, with blocks of their own, and tiles of few rows skip more.
+    most units; as many keys as the LDS holds and lanes may have on their way. Causal tiles of few
+    rows skip more.
     """
     if chip.lanes != 64 or a.keys < _LEAST_BLOCK_KEYS or max(a.width, a.depth) > _DEPTH:
         return None  # of wider rows two lines of a wave spill
-    deep = chip.depth > SIDE
-    # each wave reads all keys of a wide head: where that takes longest, half of the waves in each
-    # of twice the workgroups
-    half = deep and a.width > _NARROW and 2 * (a.count * a.queries // (8 * SIDE)) <= chip.units
-    order = ((8, 2), (8, 1), (4, 1))
-    for waves, lines in order[::-1] if half and not causal else order:
+    order = [(8, 2), (8, 1), (4, 1)]
+    narrow = a.width <= _NARROW  # with 128 keys one line is as good
+    # with deep instructions the vector units are what takes longest, of which two waves share one
+    if chip.depth > SIDE and narrow and a.count * a.queries // (4 * SIDE) <= chip.units:
+        order = [(4, 1), (8, 1)]
+    for waves, lines in order:
         for keys in (128, 64, 32):
             tile = BlockTile(waves, keys, lines)
             groups = a.count * a.queries // tile.rows
-            narrow = a.width <= _NARROW  # with 128 keys one line is as good
             if lines == 2 and (causal or narrow or keys == 128 or _FULL * groups < chip.units):
                 continue
-            most = _MOST_AHEAD * (2 if half and waves == 4 else 1)
-            if _holds(chip, a, tile, most, loops=2 if causal else 1):
+            if _holds(chip, a, tile):
                 return tile
     return None
 
 
-def _holds(chip: Chip, a: AttentionShape, tile: BlockTile, most: int, *, loops: int) -> bool:
-    threads, depth = tile.waves * chip.lanes, a.depth
-    held = _BYTES * ((a.width + _PADDED) * tile.keys + (tile.keys + _PADDED) * depth)
-    if a.queries % tile.rows or a.keys % tile.keys or loops * held > chip.lds:
+def _holds(chip: Chip, a: AttentionShape, tile: BlockTile) -> bool:
+    if a.queries % tile.rows or a.keys % tile.keys or tile.lds(a.width, a.depth) > chip.lds:
         return False
-    if tile.keys * (a.width + depth) // threads > most:
+    if tile.keys * (a.width + a.depth) // (tile.waves * chip.lanes) > _MOST_AHEAD:
         return False
-    each = ((tile.keys, a.width), (depth, tile.keys))
-    return all(_is_shared(*dims, threads) and run_of(*dims, threads) % 2 == 0 for dims in each)
+    return load_layouts(tile, chip.lanes, a.width, a.depth) is not None
 
 
 def run_of(rows: int, length: int, threads: int) -> int:
@@ -341,28 +343,74 @@ def run_of(rows: int, length: int, threads: int) -> int:
     return min(_RUN, rows * length // threads)
 
 
-def block_attributes(
-    arch: str, kind: AttentionIntrinsics, tile: BlockTile, width: int
-) -> tuple[dict[str, ir.Attribute], dict[str, ir.Attribute]]:
-    """Build the attributes of the first online attention of a kernel, over dims (M, K1, K2, N), and
-    of others: one says how the kernel is compiled."""
+def block_intrinsic(arch: str, dtype: DType, width: int, depth: int) -> MmaIntrinsic | None:
+    """Return the matrix instruction of both products of loops of our own; None without one."""
+    if width % lanes.DEEP or depth % SIDE or intrinsics_of(arch, dtype, width, depth) is None:
+        return None
+    return mma.INTRINSICS[arch][dtype]
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """How lanes load a block of keys [keys, width] and one of values [keys, depth], and hold the
+    values turned, [depth, keys], their keys in the order of the second product."""
+
+    keys: lanes.Layout
+    values: lanes.Layout
+    turned: lanes.Layout
+
+    def turn(self, x: ir.Value) -> ir.Value:
+        """Return what a lane has of values, turned."""
+        wide = self.values.element[1]
+        t = ir.VectorType(x.type)
+        x = lanes.shaped(x, [lanes.RUN, wide])
+        turned = ir.VectorType.get([wide, lanes.RUN], t.element_type)
+        return vector.TransposeOp(turned, x, [1, 0]).result
+
+
+def load_layouts(tile: BlockTile, wave: int, width: int, depth: int) -> Loaded | None:
+    """Return how the lanes of a workgroup load blocks; None where they cannot share them evenly."""
+    threads, four = tile.waves * wave, lanes.RUN // 2
+    run = run_of(tile.keys, width, threads)
+    if not _is_shared(tile.keys, width, threads) or run % 2:
+        return None
+    across = width // run
+    down = threads // across
+    keys = lanes.Layout((tile.keys // down, 1), (down, across), (1, run), (across, 1))
+    # a lane has four keys of 16, and of the 16 after them, and some elements of each; a wave has
+    # all of 32 keys that are next to each other
+    wide = tile.keys * depth // (threads * lanes.RUN)
+    groups = tile.keys // lanes.DEEP
+    if wide == 0 or depth % (SIDE * wide) or tile.waves % groups:
+        return None
+    beside = depth // (SIDE * wide)
+    if groups * beside != tile.waves:
+        return None
+    values = lanes.Layout(
+        (2, 1), (four, SIDE), (four, wide), (1, four), (groups, beside), (1, groups)
+    )
+    turned = lanes.Layout(
+        (1, 1), (SIDE, four), (wide, lanes.RUN), (four, 1), (beside, groups), (groups, 1)
+    )
+    return Loaded(keys, values, turned)
+
+
+def block_info(arch: str, tile: BlockTile) -> ir.Attribute:
+    """Build what the compiler is told of a kernel of loops of our own, at its last op."""
     chip = CHIPS[arch]
-    basis = [tile.waves, 1, 1, 1]
-    first = _config(kind.first(width), basis, [0, 1, 2])
-    second = _config(kind.plain, basis, [0, 2, 3])
-    each = {
-        "decomposition_config": ir.Attribute.parse(f"{{pv_attrs = {second}, qk_attrs = {first}}}")
-    }
-    ahead = _AHEAD.format(0)  # a loop that loads ahead itself is not to be taken apart
-    waves = _TWO_WAVES if tile.waves == 8 and tile.lines == 1 else ""
+    attributes = _READ_AHEAD + (_TWO_WAVES if tile.waves == 8 else "")
+    # a loop that loads ahead itself is not to be taken apart, and says how rows lie in the LDS
+    options = (
+        "gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = 0, "
+        f"no_reduce_shared_memory_bank_conflicts = true>, llvm_func_attrs = {{{attributes}}}, "
+    )
+    # its elements lie as those of the second product do
     config = (
-        f"#iree_gpu.lowering_config<{{{_promoted([1, 2])}, "
-        "reduction = [0, 0, 0, 0], workgroup = [0, 0, 0, 0]}>"
+        f"#iree_gpu.lowering_config<{{lane_basis = [[{SIDE // 4}, {SIDE}], [1, 0]], "
+        f"subgroup_basis = [[{tile.waves}, 1], [0, 1]], thread = [1, {SIDE // 4}], "
+        "workgroup = [0, 0]}>"
     )
-    return (
-        {**each, "compilation_info": _info(chip, tile.waves, config, ahead + waves)},
-        {**each, "lowering_config": ir.Attribute.parse(config)},
-    )
+    return _info(chip, tile.waves, config, options)
 
 
 def _info(chip: Chip, waves: int, config: str, options: str) -> ir.Attribute:
@@ -393,11 +441,14 @@ __all__ = [
     "AttentionTile",
     "BlockTile",
     "Dims",
+    "Loaded",
     "attributes",
-    "block_attributes",
+    "block_info",
+    "block_intrinsic",
     "blocks",
     "choose",
     "filled_width",
     "intrinsics_of",
+    "load_layouts",
     "run_of",
 ]

@@ -9,14 +9,14 @@ take for another copy by way of the LDS. Tiles with most blocks come first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
 from mgx_mlir.core import dtypes, literals
-from mgx_mlir.core.ir import arith, ir, scf, vector
+from mgx_mlir.core.ir import arith, ir, math, scf, vector
 from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.broadcasts import Multibroadcast
@@ -26,15 +26,18 @@ from mgx_mlir.passes.analysis.shared_heads import repeated, shared_heads
 from mgx_mlir.passes.lower import index
 from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Extent, Leaf, behind_views, identity
+from mgx_mlir.passes.lower.gpu import attention_lanes as lanes
 from mgx_mlir.passes.lower.gpu import attention_tiles
-from mgx_mlir.passes.lower.gpu.attention_tiles import AttentionIntrinsics, AttentionShape, BlockTile
+from mgx_mlir.passes.lower.gpu.attention_tiles import AttentionShape, BlockTile
 from mgx_mlir.passes.lower.gpu.decoding import is_inside
+from mgx_mlir.passes.lower.gpu.mma import SIDE, MmaIntrinsic
 from mgx_mlir.passes.lower.iree import workgroup_loops
-from mgx_mlir.passes.lower.iree.linalg_ext import no_keys, online_attention, segments
-from mgx_mlir.passes.lower.scalar import constant, signless
+from mgx_mlir.passes.lower.iree.linalg_ext import segments
+from mgx_mlir.passes.lower.scalar import constant, constant_of, signless
 
 # what hides a key: a finite one counts only beside scores that are as low
 _HIDDEN = -65504.0
+_LOWEST = -3.4028234663852886e38  # no infinity: what is taken from it is to be a number
 _WORD = 4  # bytes of what the loop hands on
 
 
@@ -67,8 +70,8 @@ def block_attention(
 ) -> ir.Value | None:
     """Return the result of an attention kernel, causal or without a mask; None for others."""
     t, arch = TensorType.of(form.output), e.options.arch
-    kind = attention_tiles.intrinsics_of(arch, t.dtype, form.width, form.depth)
-    if kind is None or not e.options.tiles or not t.is_static or form.epilogue:
+    kind = attention_tiles.block_intrinsic(arch, t.dtype, form.width, form.depth)
+    if kind is None or scale <= 0 or not e.options.tiles or not t.is_static or form.epilogue:
         return None
     if (
         any(TensorType.of(v).dtype is not t.dtype for v in form.multiplied)
@@ -151,11 +154,15 @@ def _unreshaped(value: ir.Value) -> ir.Value:
 
 @dataclass
 class _Blocks:
-    """The kernel: a loop over tiles of queries and heads, in it one over blocks of keys."""
+    """The kernel: a loop over tiles of queries and heads, in it one over blocks of keys.
+
+    Its state is the words of a lane of the next block, the largest score of each query, and of each
+    lane its sums of weights and of weighted values.
+    """
 
     e: LoweringContext
     form: AttentionForm
-    kind: AttentionIntrinsics
+    kind: MmaIntrinsic
     tile: BlockTile
     seen: int  # keys that the first query sees
     q: _Source
@@ -166,10 +173,17 @@ class _Blocks:
         form, tile = self.form, self.tile
         self.type = TensorType.of(form.output)
         self.element = signless(self.type.dtype)
-        self.loaded = ((tile.keys, form.width), (form.depth, tile.keys))  # values are turned
-        self.lanes = tile.waves * CHIPS[self.e.options.arch].lanes
-        arch = self.e.options.arch
-        self.told = attention_tiles.block_attributes(arch, self.kind, tile, form.width)
+        chip = CHIPS[self.e.options.arch]
+        self.lanes = tile.waves * chip.lanes
+        loaded = attention_tiles.load_layouts(tile, chip.lanes, form.width, form.depth)
+        assert loaded is not None
+        self.loaded = loaded
+        rows, waves = tile.rows, tile.waves
+        # of the result of each product, and of each row
+        self.scores = lanes.result_layout(rows, tile.keys, waves)
+        self.sums = lanes.result_layout(rows, form.depth, waves)
+        self.row = lanes.row_layout(rows, waves)
+        self.lines = tile.lines
 
     def build(self, scale: float) -> ir.Value:
         """Build all, and return the result."""
@@ -186,7 +200,7 @@ class _Blocks:
                 lead.insert(0, e.rem(head, extent) if extent != heads else head)
                 head = e.div(head, extent)
             row = e.mul(arith.SubIOp(e.index(tiles - 1), late).result, tile.rows)
-            done = self._tile(lead, e.index(row), constant(scale, self.type.dtype).value)
+            done = self._tile(lead, e.index(row), scale / float(np.log(2)))
             at = [e.index(i) for i in form.place(e, [*lead, row, 0])]
             sizes = [1] * out.rank
             sizes[form.query_dim], sizes[form.depth_dim] = tile.rows, form.depth
@@ -195,36 +209,36 @@ class _Blocks:
             _insert(done, block.arguments[2], at, sizes)
         return every.results[0]
 
-    def _tile(self, lead: Sequence[Extent], row: ir.Value, scale: ir.Value) -> ir.Value:
+    def _tile(self, lead: Sequence[Extent], row: ir.Value, scale: float) -> ir.Value:
         """Return the result of a tile of queries, the first of which is `row`."""
         e, form, tile = self.e, self.form, self.tile
-        sizes = [1] * len(self.q.axes)
-        sizes[self.q.rows], sizes[self.q.columns] = tile.rows, form.width
-        queries = _slice(self.q.value, self._at(self.q, lead, row), sizes, [tile.rows, form.width])
+        queries = self._operand(
+            self._read(self.q, [*self._at(self.q, lead, row)], [tile.rows, form.width]), tile.waves
+        )
         # of the keys that its first query sees, and its last
         first = e.add(row, self.seen)
         last = e.min(e.add(first, tile.rows - 1), form.keys)
         full, end = e.div(first, tile.keys), e.div(e.add(last, tile.keys - 1), tile.keys)
         full = e.min(full, form.keys // tile.keys)
-        state = [
-            *no_keys(e, [tile.rows, form.depth]),
-            *self._load(lead, 0),
-        ]
-        steps = [(0, full, False), (full, end, True)]
-        if self.seen >= form.keys:
-            steps, end = [(0, form.keys // tile.keys, False)], form.keys // tile.keys
-        for start, stop, masked in steps:
-            loop = scf.ForOp(e.index(start), e.index(stop), e.index(1), state)
-            with ir.InsertionPoint(loop.body):
-                state = list(loop.inner_iter_args)
-                at = e.mul(loop.induction_variable, tile.keys)
-                ahead = e.min(e.add(loop.induction_variable, 1), e.add(end, -1))
-                more = self._load(lead, e.mul(ahead, tile.keys))
-                mask = [(self._mask(row, at), [0, 2])] if masked else []
-                made = self._block(queries, state, scale, mask, first=not masked)
-                scf.YieldOp([*made, *more])
-            state = list(loop.results)
-        return self._divided(state[0], state[2])
+        causal = self.seen < form.keys
+        if not causal:
+            end = form.keys // tile.keys
+        most = lanes.splat(_LOWEST, [tile.lines, 1])
+        weights = lanes.splat(0, [tile.lines, 2])
+        total = lanes.splat(0, [tile.lines, self._held(self.sums)])
+        state = [total, most, weights, *self._load(lead, 0)]
+        loop = scf.ForOp(e.index(0), e.index(end), e.index(1), state)
+        with ir.InsertionPoint(loop.body):
+            state = list(loop.inner_iter_args)
+            turn = loop.induction_variable
+            ahead = e.min(e.add(turn, 1), e.add(end, -1))
+            more = self._load(lead, e.mul(ahead, tile.keys))
+            hidden = None
+            if causal:
+                late = arith.CmpIOp(arith.CmpIPredicate.uge, turn, e.index(full)).result
+                hidden = late, e.index(e.sub(e.add(row, self.seen), e.mul(turn, tile.keys)))
+            scf.YieldOp([*self._block(queries, state, scale, hidden), *more])
+        return self._divided(loop.results[0], loop.results[2])
 
     def _at(self, s: _Source, lead: Sequence[Extent], row: Extent) -> list[ir.Value]:
         """Return where a tile begins in a tensor."""
@@ -239,90 +253,133 @@ class _Blocks:
             places.append(e.add(place, s.starts[i]))
         return [e.index(i) for i in places]
 
-    def _layout(self, rows: int, length: int) -> tuple[str, int, int]:
-        """Return how the lanes share a block: the layout, and a lane's elements, in runs."""
-        run = attention_tiles.run_of(rows, length, self.lanes)
-        across = length // run
-        down = self.lanes // across
-        layout = (
-            "#iree_vector_ext.nested_layout<subgroup_tile = [1, 1], "
-            f"batch_tile = [{rows // down}, 1], outer_tile = [1, 1], "
-            f"thread_tile = [{down}, {across}], element_tile = [1, {run}], "
-            f"subgroup_strides = [0, 0], thread_strides = [{across}, 1]>"
-        )
-        return layout, rows // down, run
+    def _read(
+        self, s: _Source, at: Sequence[ir.Value], dims: Sequence[int], turned: bool = False
+    ) -> ir.Value:
+        """Return rows of a tensor as a vector."""
+        own = (s.rows, s.columns)[:: -1 if turned else 1]
+        return vector.TransferReadOp(
+            ir.VectorType.get(list(dims), self.element), s.value, at,
+            ir.AffineMap.get(len(s.axes), 0, [ir.AffineDimExpr.get(i) for i in own]),
+            constant(0, self.type.dtype).value, [True, True],
+        ).result  # fmt: skip
 
     def _load(self, lead: Sequence[Extent], at: Extent) -> list[ir.Value]:
         """Return the words of a lane of a block of keys, and of one of values."""
         words: list[ir.Value] = []
-        for s, dims, axes in zip((self.k, self.v), self.loaded, ((0, 1), (1, 0)), strict=True):
-            layout, batch, run = self._layout(*dims)
-            kind = ir.VectorType.get(list(dims), self.element)
-            own = (s.rows, s.columns)
-            places = [ir.AffineDimExpr.get(own[i]) for i in axes]
-            read = vector.TransferReadOp(
-                kind, s.value, self._at(s, lead, at),
-                ir.AffineMap.get(len(s.axes), 0, places),
-                constant(0, self.type.dtype).value, [True, True],
-            ).result  # fmt: skip
-            lane = _op("to_simt", _laid(read, layout), _lanes(batch, run, self.element))
-            flat = ir.VectorType.get([batch * run], self.element)
-            count = batch * run * self.type.dtype.size // _WORD
+        for s, layout in zip((self.k, self.v), (self.loaded.keys, self.loaded.values), strict=True):
+            read = self._read(s, self._at(s, lead, at), layout.dims)
+            lane = lanes.simt(read, layout, layout.lane)
+            if s is self.v:
+                lane = self.loaded.turn(lane)
+            count = prod(layout.lane) * self.type.dtype.size // _WORD
             packed = ir.VectorType.get([count], ir.IntegerType.get_signless(8 * _WORD))
-            lane = vector.BitCastOp(packed, vector.ShapeCastOp(flat, lane).result).result
+            lane = vector.BitCastOp(packed, lanes.shaped(lane, [prod(layout.lane)])).result
             words += vector.ToElementsOp(lane).results
         return words
 
     def _unpacked(self, words: Sequence[ir.Value]) -> list[ir.Value]:
-        """Return the blocks of keys and of values as tensors."""
-        made: list[ir.Value] = []
-        for dims in self.loaded:
-            layout, batch, run = self._layout(*dims)
-            count = batch * run * self.type.dtype.size // _WORD
+        """Return the blocks of keys and of values as operands of the products."""
+        made: list[tuple[ir.Value, lanes.Layout]] = []
+        for layout in (self.loaded.keys, self.loaded.turned):
+            held = prod(layout.lane)
+            count = held * self.type.dtype.size // _WORD
             own, words = words[:count], words[count:]
             packed = ir.VectorType.get([count], own[0].type)
-            flat = ir.VectorType.get([batch * run], self.element)
+            flat = ir.VectorType.get([held], self.element)
             lane = vector.BitCastOp(flat, vector.FromElementsOp(packed, own).result).result
-            lane = vector.ShapeCastOp(_lanes(batch, run, self.element), lane).result
-            whole = _laid(_op("to_simd", lane, ir.VectorType.get(list(dims), self.element)), layout)
-            into = self.e.empty(list(dims), self.type.dtype)
-            zero = self.e.index(0)
-            same = ir.AffineMap.get_identity(2)
-            write = vector.TransferWriteOp(
-                into.type, whole, into, [zero, zero], same, [True, True]
-            )  # fmt: skip
-            made.append(write.result)
-        return made
+            made.append((lanes.simd(lane, layout), lanes.operand_layout(*layout.dims)))
+        return [self._operand(x) for x in lanes.through_lds(made)]
 
-    def _mask(self, row: ir.Value, at: Extent) -> ir.Value:
-        """Return 0, or -inf where a query does not see a key of the block."""
-        e = self.e
+    def _operand(self, x: ir.Value, waves: int = 0) -> ir.Value:
+        """Return an operand of a product, as its instruction takes it."""
+        rows, length = ir.VectorType(x.type).shape
+        deep = lanes.operand_layout(rows, length, waves=waves)
+        if self.kind.depth == lanes.DEEP:
+            return lanes.laid(x, deep)
+        plain = lanes.operand_layout(rows, length, lanes.RUN // 2, waves)
+        return lanes.simd(lanes.simt(x, deep, plain.lane), plain)
 
-        def element(where: list[ir.Value]) -> ir.Value:
-            query, key = where
-            end = e.index(e.add(query, row, self.seen))
-            sees = arith.CmpIOp(arith.CmpIPredicate.ult, e.index(e.add(key, at)), end).result
-            low = constant(float("-inf"), dtypes.FLOAT).value
-            return arith.SelectOp(sees, constant(0, dtypes.FLOAT).value, low).result
+    def _held(self, layout: lanes.Layout) -> int:
+        """Return what a lane has of each line."""
+        return prod(layout.lane) // self.lines
 
-        sizes: list[Extent] = [self.tile.rows, self.tile.keys]
-        return index.from_positions(e, sizes, dtypes.FLOAT, element)
+    def _hidden(self, scores: ir.Value, limit: ir.Value) -> ir.Value:
+        """Return the scores of a lane, -inf where a query does not see a key of the block; `limit`:
+        of how many the first query of the tile sees."""
+        word = ir.IntegerType.get_signless(32)
+        parts = lanes.part_layout(self.tile.rows, self.tile.waves)
+        first = lanes.simt(lanes.first_places(self.tile.rows), parts, [self.lines, 1])
+        first = arith.IndexCastOp(ir.VectorType.get([self.lines, 1], word), first).result
+        kind = ir.VectorType.get(ir.VectorType(scores.type).shape, word)
+        # of the keys of a lane from its first on: four of each 16
+        own = [i // 4 * SIDE + i % 4 for i in range(kind.shape[1])] * self.lines
+        each = [ir.IntegerAttr.get(word, n) for n in own]
+        places = constant_of(kind, ir.DenseElementsAttr.get(each, kind))
+        end = arith.IndexCastOp(word, limit).result
+        left = arith.SubIOp(vector.BroadcastOp(kind, end).result, places).result
+        first = lanes.along(first, kind.shape[1])
+        sees = arith.CmpIOp(arith.CmpIPredicate.slt, first, left).result
+        low = lanes.splat(float("-inf"), kind.shape)
+        return arith.SelectOp(sees, scores, low).result
 
     def _block(
-        self, queries: ir.Value, state: Sequence[ir.Value], scale: ir.Value,
-        mask: Sequence[tuple[ir.Value, Sequence[int]]], *, first: bool,
+        self, queries: ir.Value, state: Sequence[ir.Value], scale: float,
+        hidden: tuple[ir.Value, ir.Value] | None,
     ) -> list[ir.Value]:  # fmt: skip
-        """Return the state after a block of keys."""
+        """Return the state after a block of keys; hidden: whether some are, and how many the first
+        query sees."""
+        tile = self.tile
         keys, values = self._unpacked(state[3:])
-        told: Mapping[str, ir.Attribute] = self.told[0 if first else 1]
-        operands = [(queries, [0, 1]), (keys, [2, 1]), (values, [3, 2])]
-        return online_attention(
-            self.e, operands, scale, mask, [0, 3], 4, state[:3], told
+        total, most, weights = state[:3]
+        none = lanes.splat(0, [tile.rows, tile.keys])
+        none = lanes.laid(none, self.scores)
+        found = lanes.product(queries, keys, none, self.kind.name, self.kind.depth)
+        scores = lanes.simt(found, self.scores, [tile.lines, self._held(self.scores)])
+        if hidden is not None:
+            late, limit = hidden
+            either = scf.IfOp(late, [scores.type], has_else=True)
+            with ir.InsertionPoint(either.then_block):
+                scf.YieldOp([self._hidden(scores, limit)])
+            assert either.else_block is not None
+            with ir.InsertionPoint(either.else_block):
+                scf.YieldOp([scores])
+            scores = either.results[0]
+        largest = lanes.row_maxima(lanes.simd(scores, self.scores), lanes.simd(most, self.row))
+        largest = lanes.simt(largest, self.row, [tile.lines, 1])
+        by = lanes.splat(scale, [tile.lines, 1])
+        keep = math.Exp2Op(arith.MulFOp(arith.SubFOp(most, largest).result, by).result).result
+        low = arith.MulFOp(largest, lanes.splat(-scale, [tile.lines, 1])).result
+        share = math.Exp2Op(
+            math.FmaOp(scores, lanes.splat(scale, ir.VectorType(scores.type).shape),
+                       lanes.along(low, self._held(self.scores))).result
+        ).result  # fmt: skip
+        weights = math.FmaOp(weights, lanes.along(keep, 2), lanes.pair_sums(share)).result
+        total = arith.MulFOp(total, lanes.along(keep, self._held(self.sums))).result
+        narrow = ir.VectorType.get(ir.VectorType(share.type).shape, self.element)
+        share = arith.TruncFOp(narrow, share).result
+        operand = lanes.operand_layout(tile.rows, tile.keys, self.kind.depth // 4, tile.waves)
+        total = lanes.product(
+            lanes.simd(share, operand), values, lanes.simd(total, self.sums),
+            self.kind.name, self.kind.depth,
         )  # fmt: skip
+        total = lanes.simt(total, self.sums, [tile.lines, self._held(self.sums)])
+        return [total, largest, weights]
 
-    def _divided(self, total: ir.Value, below: ir.Value) -> ir.Value:
+    def _divided(self, total: ir.Value, weights: ir.Value) -> ir.Value:
         """Return the weighted rows, divided by the sum of weights."""
         e, tile, form = self.e, self.tile, self.form
+        parts = lanes.part_layout(tile.rows, tile.waves)
+        below = lanes.simd(lanes.sums_of_pairs(weights), parts)
+        below = lanes.row_sums(below)
+        zero = e.index(0)
+
+        def stored(x: ir.Value, dims: list[int]) -> ir.Value:
+            into = e.empty(dims, dtypes.FLOAT)
+            same = ir.AffineMap.get_identity(len(dims))
+            return vector.TransferWriteOp(
+                into.type, x, into, [zero] * len(dims), same, [True] * len(dims)
+            ).result
 
         def element(x: ir.Value, y: ir.Value, _: ir.Value) -> ir.Value:
             one = constant(1, dtypes.FLOAT).value
@@ -331,21 +388,12 @@ class _Blocks:
 
         init = e.empty([tile.rows, form.depth], self.type.dtype)
         maps = [e.dim_map(2, (0, 1)), e.dim_map(2, (0,)), e.dim_map(2, (0, 1))]
-        return e.generic([total, below], [init], maps, [index.PARALLEL] * 2, element)[0]
-
-
-def _laid(x: ir.Value, layout: str) -> ir.Value:
-    return _op("to_layout", x, x.type, layout=ir.Attribute.parse(layout))
-
-
-def _op(name: str, x: ir.Value, kind: ir.Type, **attributes: ir.Attribute) -> ir.Value:
-    return ir.Operation.create(
-        f"iree_vector_ext.{name}", results=[kind], operands=[x], attributes=attributes
-    ).result
-
-
-def _lanes(batch: int, run: int, element: ir.Type) -> ir.Type:
-    return ir.VectorType.get([batch, 1, 1, 1, 1, run], element)
+        total = stored(lanes.simd(total, self.sums), [tile.rows, form.depth])
+        below = stored(below, [tile.rows])
+        found = e.generic([total, below], [init], maps, [index.PARALLEL] * 2, element)[0]
+        told = attention_tiles.block_info(self.e.options.arch, tile)
+        found.owner.attributes["compilation_info"] = told
+        return found
 
 
 def _places(sizes: Sequence[int]) -> dict[str, ir.Attribute]:
@@ -355,19 +403,6 @@ def _places(sizes: Sequence[int]) -> dict[str, ir.Attribute]:
         "static_sizes": ir.DenseI64ArrayAttr.get(list(sizes)),
         "static_strides": ir.DenseI64ArrayAttr.get([1] * rank),
     }
-
-
-def _slice(
-    x: ir.Value, at: Sequence[ir.Value], sizes: Sequence[int], dims: Sequence[int]
-) -> ir.Value:
-    """Return a part of a tensor without its extents of 1."""
-    kind = ir.RankedTensorType.get(list(dims), ir.RankedTensorType(x.type).element_type)
-    return ir.Operation.create(
-        "tensor.extract_slice",
-        results=[kind],
-        operands=[x, *at],
-        attributes={"operandSegmentSizes": segments(1, len(at), 0, 0), **_places(sizes)},
-    ).result
 
 
 def _insert(x: ir.Value, into: ir.Value, at: Sequence[ir.Value], sizes: Sequence[int]) -> None:
