@@ -187,8 +187,8 @@ def by_triton(length: int, arch: str, kind: str, most: int) -> dict[str, float]:
         if parts > 1:
             one = min(one, parts * dot(n // parts, k))
         found[f"{length} x {n} x {k}"] = one
-    if length > 1:
-        found["attention"] = best(f"attention:{HEADS},{length},{DEPTH},causal")
+    causal = f"attention:{HEADS},{length},{DEPTH},causal"
+    found["attention"] = best(causal if length > 1 else f"decode:{HEADS},{CACHE},{DEPTH}")
     return found
 
 

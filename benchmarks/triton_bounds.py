@@ -1,12 +1,14 @@
 """Bounds of Triton's kernels for AMD GPUs, compiled without one: what ours are held against.
 
     pip install triton
-    python benchmarks/triton_bounds.py dot:2048,4096,4096 row:4096,4096 attention:32,2048,128,causal
+    python benchmarks/triton_bounds.py dot:2048,4096,4096 row:4096,4096 decode:32,2048,128
+                                       attention:32,2048,128,causal
                                        [--arch gfx942] [--type f16] [--most 40] [--best 1]
 
 `dot` of rows, columns, depth; `row` of columns, depth (one row); `attention` of heads, queries (and
-as many keys), depth. For each the best of up to `--most` configurations by `kernel_time`, those
-whose loops have known trips. Causal attention is compiled with the blocks that a workgroup has on
+as many keys), depth; `decode` of heads of one query, keys, depth:
+by parts of the keys, which a second launch joins. For each the best of up to `--most`
+configurations by `kernel_time`, those whose loops have known trips. Causal attention is compiled with the blocks that a workgroup has on
 average: Triton's skips those above the diagonal.
 """
 
@@ -17,12 +19,12 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import isfinite
 from typing import Any
 
-from mgx_mlir.hardware.chips import CHIPS, Chip
+from mgx_mlir.hardware.chips import CHIPS, LAUNCH_US, Chip
 from mgx_mlir.targets.kernel_time import KernelTime, kernel_time
 from mgx_mlir.targets.kernel_walk import functions
 from mgx_mlir.targets.report import KernelReport
@@ -88,13 +90,28 @@ def attentions(heads: int, length: int, depth: int, *, causal: bool) -> Iterator
         yield Tried(constants, options, heads * length // m, 4 * heads * length * depth)
 
 
+def decodes(chip: Chip, heads: int, keys: int, depth: int) -> Iterator[Tried]:
+    """Configurations of one query of each head, by parts of the keys."""
+    for parts, n, warps in product((8, 16, 32), (16, 32, 64), (1, 2, 4)):
+        if keys % (parts * n) == 0 and n * depth // (warps * chip.lanes) <= 64:
+            constants = {"KEYS": keys, "PARTS": parts, "D": depth, "N": n}
+            yield Tried(constants, {"num_warps": warps}, heads * parts, 2 * heads * keys * depth)
+
+
+def joins(heads: int, parts: int, depth: int) -> Tried:
+    """Return how the parts of `decodes` are joined."""
+    moved = heads * (2 * parts + 1) * depth
+    return Tried({"PARTS": parts, "D": depth}, {"num_warps": 1}, heads, moved)
+
+
 def bound(kernel: Any, tried: Tried, arch: str, kind: str) -> tuple[KernelTime, KernelReport]:
     """Compile a configuration; return its bound."""
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource, compile
 
     chip = CHIPS[arch]
-    numbers = {"m": "i32", "n": "i32", "scale": "fp32"}
+    numbers = {"m": "i32", "n": "i32", "scale": "fp32", "part": "*fp32", "tops": "*fp32",
+               "sums": "*fp32"}  # fmt: skip
     signature = {
         name: "constexpr" if name in tried.constants else numbers.get(name, f"*{TYPES[kind]}")
         for name in kernel.arg_names
@@ -140,6 +157,8 @@ def ranked(
         kernel, tries = kernels.product, dots(chip, *sizes)
     elif what == "row":
         kernel, tries = kernels.row, rows(chip, *sizes)
+    elif what == "decode":
+        kernel, tries = kernels.decode, decodes(chip, *sizes)
     else:
         kernel, tries = kernels.attention, attentions(*sizes, causal="causal" in words)
     found: list[tuple[KernelTime, Tried, KernelReport]] = []
@@ -149,6 +168,11 @@ def ranked(
         except Exception as error:  # what one configuration meets is of no consequence
             print(f"{spec} {tried.constants}: {str(error)[:100]}", file=sys.stderr)
             continue
+        if what == "decode":
+            heads, _, depth = sizes
+            second = joins(heads, tried.constants["PARTS"], depth)
+            more = bound(kernels.joined, second, arch, kind)[0].us
+            time = replace(time, us=time.us + LAUNCH_US + more)
         if time.exact and isfinite(time.us):
             found.append((time, tried, report))
     return sorted(found, key=lambda f: f[0].us)

@@ -107,3 +107,53 @@ def attention(
             top = newer
     at = out + head * QUERIES * D + rows[:, None] * D + d[None, :]
     tl.store(at, (acc / total[:, None]).to(out.dtype.element_ty))
+
+
+@triton.jit
+def decode(
+    q,
+    k,
+    v,
+    part,
+    tops,
+    sums,
+    scale,
+    KEYS: tl.constexpr,
+    PARTS: tl.constexpr,
+    D: tl.constexpr,
+    N: tl.constexpr,
+):
+    # one query of a head over a part of its keys
+    head = tl.program_id(0)
+    at = head * PARTS + tl.program_id(1)
+    d = tl.arange(0, D)
+    x = tl.load(q + head * D + d).to(tl.float32)
+    top = -float("inf")
+    total = 0.0
+    acc = tl.zeros((D,), tl.float32)
+    start = head * KEYS + tl.program_id(1) * (KEYS // PARTS)
+    for i in range(0, KEYS // PARTS, N):
+        rows = (start + i + tl.arange(0, N))[:, None] * D + d[None, :]
+        scores = tl.sum(tl.load(k + rows).to(tl.float32) * x[None, :], 1) * scale
+        newer = tl.maximum(top, tl.max(scores, 0))
+        p = tl.exp2(scores - newer)
+        keep = tl.exp2(top - newer)
+        total = total * keep + tl.sum(p, 0)
+        acc = acc * keep + tl.sum(p[:, None] * tl.load(v + rows).to(tl.float32), 0)
+        top = newer
+    tl.store(part + at * D + d, acc)
+    tl.store(tops + at, top)
+    tl.store(sums + at, total)
+
+
+@triton.jit
+def joined(part, tops, sums, out, PARTS: tl.constexpr, D: tl.constexpr):
+    # the parts of a head's keys
+    head = tl.program_id(0)
+    p = head * PARTS + tl.arange(0, PARTS)
+    d = tl.arange(0, D)
+    each = tl.load(tops + p)
+    share = tl.exp2(each - tl.max(each, 0))
+    total = tl.sum(share * tl.load(sums + p), 0)
+    acc = tl.sum(share[:, None] * tl.load(part + p[:, None] * D + d[None, :]), 0)
+    tl.store(out + head * D + d, (acc / total).to(out.dtype.element_ty))
