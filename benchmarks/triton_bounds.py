@@ -6,9 +6,9 @@
                                        [--arch gfx942] [--type f16] [--most 40] [--best 1]
 
 `dot` of rows, columns, depth; `row` of columns, depth (one row); `attention` of heads, queries (and
-as many keys), depth; `decode` of heads of one query, keys, depth:
-by parts of the keys, which a second launch joins. For each the best of up to `--most`
-configurations by `kernel_time`, those whose loops have known trips. Causal attention is compiled with the blocks that a workgroup has on
+as many keys), depth; `decode` of heads of one query, keys, depth: by parts of the keys, which a
+second launch joins. For each the best of up to `--most` configurations by `kernel_time`, those
+whose loops have known trips. Causal attention is compiled with the blocks that a workgroup has on
 average: Triton's skips those above the diagonal.
 """
 

@@ -34,6 +34,7 @@ from mgx_mlir.passes.lower.scalar import TypedScalar, constant, constant_of, nar
 
 _LEAST_KEYS = 256
 _MOST_PARTS = 32  # each element of the result reads one of each
+_ENOUGH_PARTS = 16  # where each unit has one of these, memory takes longest, and half is read
 _KEYS = 64  # of a part at the least
 
 
@@ -49,13 +50,14 @@ class Parts:
 def choose(chip: Chip, a: AttentionShape) -> Parts | None:
     """Return the parts for rows of queries over keys; None where there is one kernel.
 
-    As many as there are SIMDs for, each with a wave.
+    As many as there are SIMDs for, each with a wave, but no more than keep memory busy.
     """
     waves = next((n for n in (1, 2, 4) if n * SIDE >= a.queries), None)
     if waves is None:
         return None
     room = chip.units * chip.simds // (a.count * waves)
-    count = min(_MOST_PARTS, -(-a.keys // _KEYS), max(2, room))
+    most = _ENOUGH_PARTS if a.count * _ENOUGH_PARTS >= chip.units else _MOST_PARTS
+    count = min(most, -(-a.keys // _KEYS), max(2, room))
     if a.count == 1:
         count = max(2, count)  # without a dim of many, the compiler's tiles read wrong numbers
     each = -(-a.keys // count)
