@@ -158,6 +158,34 @@ def test_convolutions_without_matrix_instructions(library: Path) -> None:
         assert worst(made.run(inputs), want) <= LIMITS["f32"]
 
 
+# a filter for each channel: of one axis (260 bytes of scratch memory as a grouped one), once with a
+# border and run-time sizes, and of three (112); two filters for each (40)
+DEPTHWISE = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[1,48,14] x0, float[n,32,t] x1, float[1,8,5,6,7] x2, float[1,16,9,9] x3) =>
+  (float[1,48,11] y0, float[n,32,t] y1, float[1,8,5,6,7] y2, float[1,32,5,5] y3)
+{ y0 = Conv<group=48>(x0, w0, b0)  a = Conv<group=32, pads=[3,0]>(x1, w1)  y1 = Relu(a)
+  y2 = Conv<group=8, pads=[1,1,1,1,1,1]>(x2, w2)
+  y3 = Conv<group=16, pads=[1,1,1,1], strides=[2,2]>(x3, w3) }"""
+
+
+def test_filters_of_one_channel(library: Path) -> None:
+    model, rng = onnx.parser.parse_model(DEPTHWISE), np.random.default_rng(12)
+    made_of = {"w0": (48, 1, 4), "b0": (48,), "w1": (32, 1, 4), "w2": (8, 1, 3, 3, 3),
+               "w3": (32, 1, 3, 3)}  # fmt: skip
+    for name, dims in made_of.items():
+        w = rng.standard_normal(dims).astype(np.float32) / 3
+        model.graph.initializer.append(numpy_helper.from_array(w, name))
+    made, found = compiled(model, "gfx942")
+    assert sum("conv" in r.kernel.name for r in found) == len(made_of) - 1
+    assert [r.kernel.name for r in found if r.kernel.spills or r.kernel.scratch] == []
+    for n, t in ((1, 5), (3, 70)):
+        inputs = {
+            f"x{i}": rng.standard_normal(dims).astype(np.float32)
+            for i, dims in enumerate([(1, 48, 14), (n, 32, t), (1, 8, 5, 6, 7), (1, 16, 9, 9)])
+        }
+        assert worst(made.run(inputs), wanted(Case(model, inputs))) <= LIMITS["f32"]
+
+
 # channels, filters, window, stride; one whose windows are gathered, where the image is fixed
 STEM = (3, 16, 5, 1)
 OPEN = [(16, 32, 1, 1), (32, 64, 3, 2), (64, 64, 3, 1), (64, 40, 1, 2)]

@@ -88,13 +88,13 @@ def _windows_info(
 
 
 def _vector_info(chip: Chip, tile: VectorTile) -> ir.Attribute:
-    """For the one row of a dot: lanes take neighbouring elements along the depth."""
+    """For the few rows of a dot: lanes take neighbouring elements along the depth."""
     own = chip.lanes * tile.run * tile.waves
     order = numbers([0, 1, 2])
     return _attribute(
         f"lane_basis = [[1, 1, {chip.lanes}], {order}], partial_reduction = [0, 0, {own}], "
         f"subgroup_basis = [[1, 1, {tile.waves}], {order}], thread = [0, 0, {tile.run}], "
-        f"workgroup = [1, {tile.columns}, 0]",
+        f"workgroup = [{tile.rows}, {tile.columns}, 0]",
         chip.lanes * tile.waves,
         chip,
         ", {gpu_pipeline_options = #iree_gpu.pipeline_options<"

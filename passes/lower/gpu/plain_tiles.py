@@ -16,6 +16,7 @@ from mgx_mlir.hardware.chips import CHIPS, Chip
 from mgx_mlir.passes.lower.gpu.gemm_shape import CONVOLUTION, DOT, GemmShape
 
 _LEAST = (16, 16)  # rows and columns: fewer are read once, by the compiler's reductions
+_SHALLOW = 64  # less depth has nothing for those to share
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ _TILES = (
     (PlainTile((32, 32), (2, 4), 16), 1),
     (PlainTile((16, 32), (2, 2), 32), 0),
 )
+# of few rows, by how many: the compiler's own of cut columns lie in scratch memory
+_FEW = ((4, PlainTile((4, 32), (1, 1), 32)), (15, PlainTile((8, 32), (1, 2), 32)))
 
 
 # of convolutions: at most so many pixels, by filters
@@ -60,9 +63,11 @@ def plain_tile(arch: str, product: GemmShape) -> PlainTile | None:
     chip = _chip(arch, product)
     if chip is None or product.op != DOT:
         return None
-    rows, columns, _ = product.dims
-    if rows < _LEAST[0] or columns < _LEAST[1]:
+    rows, columns, depth = product.dims
+    if rows < 2 or (columns < _LEAST[1] and (rows >= _LEAST[0] or depth >= _SHALLOW)):
         return None
+    if rows < _LEAST[0]:
+        return next(t for n, t in _FEW if rows <= n)
     count = prod(product.batch)
     return next(t for t, n in _TILES if count * t.workgroups(rows, columns) >= n * chip.units)
 

@@ -312,6 +312,8 @@ def _convolve(
             e, found, lambda arch: compilation_info.window_info(arch, own, spatial)
         )
         return found
+    if wide and channels_last and e.options.target == "gpu" and inputs == group == outputs:
+        return _depthwise(e, x, w, own, strides, dilations, out, acc)
     if group == 1:
         return _conv_generic(e, x, w, own, strides, dilations, channels_last, False, out, acc)
     return _conv_grouped(e, x, w, own, strides, dilations, group, channels_last, out, acc)
@@ -378,12 +380,48 @@ def _conv_grouped(
     outputs = own[c]
     grouped = [*own[:c], group, e.div(outputs, group), *own[c + 1 :]]
     found = _conv_generic(e, xs, ws, grouped, strides, dilations, channels_last, True, out, acc)
+    if e.extents(x)[c] == group:  # several filters of one channel each
+        sums = 1 + len(strides)
+        compilation_info.put(
+            e, found, lambda arch: compilation_info.window_info(arch, grouped, sums)
+        )
     kind = ir.RankedTensorType(found.type)
     dims = e.static_dims(own)
     groups = [[i] for i in range(c)] + [[c, c + 1]] + [[i + 1] for i in range(c + 1, len(own))]
     return tensor.CollapseShapeOp(
         ir.RankedTensorType.get(dims, kind.element_type), found, groups
     ).result
+
+
+def _depthwise(
+    e: LoweringContext,
+    x: ir.Value,
+    w: ir.Value,
+    own: Sequence[Extent],
+    strides: list[int],
+    dilations: list[int],
+    out: TensorType,
+    acc: DType,
+) -> ir.Value:
+    """out[n, s.., c] += x[n, s*stride + k*dilation .., c] * w[k.., c], of other images than those
+    of two axes, in tiles of windows: as a grouped one it lies in scratch memory on GPUs."""
+    spatial, rank = len(strides), len(own)
+    d = [ir.AffineDimExpr.get(i) for i in range(rank + spatial)]
+    s, k, c = d[1 : rank - 1], d[rank:], d[rank - 1]
+    where = [
+        a * ir.AffineConstantExpr.get(st) + b * ir.AffineConstantExpr.get(di)
+        for a, b, st, di in zip(s, k, strides, dilations, strict=True)
+    ]
+    maps = [
+        ir.AffineMap.get(rank + spatial, 0, [d[0], *where, c]),
+        ir.AffineMap.get(rank + spatial, 0, [*k, c]),
+        ir.AffineMap.get(rank + spatial, 0, d[:rank]),
+    ]
+    flat = collapsed(e, w, [*e.extents(w)[:spatial], own[-1]])
+    iterators = [PARALLEL] * rank + [REDUCTION] * spatial
+    found = multiply_accumulate(e, x, flat, e.fill(own, acc, 0), maps, iterators, out.dtype, acc)
+    compilation_info.put(e, found, lambda arch: compilation_info.window_info(arch, own, spatial))
+    return found
 
 
 def _conv_generic(
