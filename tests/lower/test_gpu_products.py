@@ -16,7 +16,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.ir import ir
 from mgx_mlir.hardware.chips import CHIPS
-from mgx_mlir.passes.lower.gpu.compilation_info import product_info, window_info
+from mgx_mlir.passes.lower.gpu.compilation_info import product_info, window_info, windows_info
 from mgx_mlir.passes.lower.gpu.gemm_shape import (
     CONVOLUTION,
     DOT,
@@ -273,6 +273,16 @@ def test_reads_of_the_lds_are_put_ahead(
     found = info_of(arch, dtype, *dims)
     assert ("amdgpu-sched-strategy" in found) == bool(how)
     assert how in found
+
+
+def test_reads_beside_masks_are_not() -> None:
+    """80 channels of 20x20, 3x3, in bf16 on gfx942 had two scalar registers spilled."""
+    with new_context() as ctx, ir.Location.unknown():
+        ctx.allow_unregistered_dialects = True
+        product = GemmShape(CONVOLUTION, "bf16_type", (1, 20, 20, 80, 3, 3, 80, 1, 1))
+        found = str(windows_info("gfx942", product, 1, 64))
+    assert "mma_kind" in found
+    assert "amdgpu-sched-strategy" not in found
 
 
 def test_more_waves_where_a_loop_stays() -> None:

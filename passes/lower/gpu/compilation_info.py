@@ -84,7 +84,8 @@ def _windows_info(
     steps = next(s for s in range(tile.k_tiles, 0, -1) if depth // mma.depth % s == 0)
     sizes = [*ones, tile.tiles[0], *(n * SIDE for n in tile.tiles[1:])]
     tile = replace(tile, k_tiles=steps)
-    return _info(CHIPS[arch], mma, tile, sizes, [*ones, *tile.subgroup], depth)
+    wave = [*ones, *tile.subgroup]
+    return _info(CHIPS[arch], mma, tile, sizes, wave, depth, gathered=True)
 
 
 def _vector_info(chip: Chip, tile: VectorTile) -> ir.Attribute:
@@ -305,16 +306,21 @@ def _info(
     depth: int,
     *,
     convolution: bool = False,
+    gathered: bool = False,
     steps: Sequence[int] = (),
 ) -> ir.Attribute:
-    """Return the attribute, with sizes in elements and a wave's share in matrix instructions;
-    `steps` of what is summed, where that has several dims, the last in matrix instructions."""
+    """Return the attribute, with sizes in elements and a wave's share in matrix instructions.
+
+    gathered: rows are, each vector by a mask. steps: of what is summed, where that has several
+    dims, the last in matrix instructions.
+    """
     turns = list(steps) or [tile.k_tiles]
     whole = f"padding_conv = {numbers([*sizes, 0, 0, 0])}, " if convolution else ""
     attributes = _kept_loops(chip)
-    if tile.reads_ahead(chip, mma, depth):
-        # the first kind takes what registers there are, also for what follows many results
-        how = "iterative-maxocc" if tile.is_large else "iterative-ilp"
+    # the second kind takes what registers there are, also for what follows many results; beside
+    # masks scalar ones spill, and it gains a fiftieth at most
+    how = "iterative-maxocc" if tile.is_large else "" if gathered else "iterative-ilp"
+    if how and tile.reads_ahead(chip, mma, depth):
         attributes = f', llvm_func_attrs = {{"amdgpu-sched-strategy" = "{how}"}}'
     return _attribute(
         f"mma_kind = {mma.layout}, "
