@@ -7,7 +7,9 @@ A MODEL is a file, or a name of open_models.py (`bert`, `cnn_any`), all of whose
 GPU is needed. One row a compile: the model, whether its dims are open or fixed, architecture, type,
 kernels, kernels with spills, kernels with scratch memory, seconds, and below it each such kernel.
 A row is kept in the results' file as soon as it is there, and is not made again (but for `--again`,
-or one that failed): the survey can be stopped at any time. `--table` prints the rows of the file.
+or one that failed): the survey can be stopped at any time. `--table` prints the rows of the file,
+`--counts` how many programs and kernels these are, and how many of them spill or have scratch
+memory, by dims, type and architecture.
 Exit code 0: no kernel spills or has scratch memory; 1: one does; 2: a model did not compile.
 """
 
@@ -107,6 +109,24 @@ def shown(row: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def counts(rows: list[dict[str, Any]]) -> str:
+    """Bad programs of those compiled, and bad kernels of theirs, in Markdown."""
+    arches = [a for a in ARCHES if any(r["arch"] == a for r in rows)]
+    lines = [f"| dims, type | {' | '.join(arches)} |", f"|---{'|---' * len(arches)}|"]
+    for dims in ("fixed", "open"):
+        for kind in TYPES:
+            cells: list[str] = []
+            for arch in arches:
+                of = [r for r in rows if key(r)[1:] == (dims, kind, arch) and "error" not in r]
+                kernels, bad = sum(r["kernels"] for r in of), sum(len(r["bad"]) for r in of)
+                worse = sum(bool(r["bad"]) for r in of)
+                cells.append(f"{worse} of {len(of)}, {bad} of {kernels}" if of else "")
+            if any(cells):
+                lines.append(f"| {dims} {kind} | {' | '.join(cells)} |")
+    failed = sum("error" in r for r in rows)
+    return "\n".join([*lines, f"{len(rows)} compiles, {failed} failed"])
+
+
 def key(row: dict[str, Any]) -> tuple[str, ...]:
     return row["model"], row["dims"], row["type"], row["arch"]
 
@@ -119,6 +139,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--results", type=Path, default=Path("build/spills.jsonl"))
     parser.add_argument("--again", action="store_true", help="also what the file has rows of")
     parser.add_argument("--table", action="store_true", help="print the rows of the file")
+    parser.add_argument("--counts", action="store_true", help="count the rows of the file")
     parser.add_argument("--timeout", type=int, default=600, help="seconds of a compile")
     parser.add_argument("--memory", type=int, default=12, help="GiB of address space of a compile")
     options = parser.parse_args(argv)
@@ -127,6 +148,9 @@ def main(argv: list[str] | None = None) -> int:
     if options.results.exists():
         kept = map(json.loads, options.results.read_text().splitlines())
         rows = {key(row): row for row in kept}  # of several the last one
+    if options.counts:
+        print(counts(list(rows.values())))
+        return 0
     print(f"{'model':<34}{'dims':<7}{'arch':<9}{'type':<6}{'kernels':>7}{'spills':>8}"
           f"{'scratch':>9}{'seconds':>9}")  # fmt: skip
     made = list(rows.values()) if options.table else []

@@ -22,6 +22,17 @@ func.func @filters_of_one_channel(%x: tensor<1x5x5x4xf32>, %w: tensor<3x3x1x8xf3
 
 // -----
 
+// So do groups whose channels no matrix instruction divides.
+// CHECK-LABEL: @main(
+// CHECK: linalg.generic {{.*}} outs({{.*}} : tensor<1x3x3x2x3xf32>)
+// CHECK-SAME: reduction = [0, 0, 0, 0, 0, 1, 1, 1], thread = [1, 1, 1, 1, 1, 0, 0, 0], workgroup = [1, 1, 1, 2, 3, 0, 0, 0]
+func.func @groups(%x: tensor<1x5x5x4xf32>, %w: tensor<3x3x2x6xf32>) -> tensor<1x3x3x6xf32> {
+  %0 = "migraphx.convolution"(%x, %w) {group = 2 : i64, channels_last = true} : (tensor<1x5x5x4xf32>, tensor<3x3x2x6xf32>) -> tensor<1x3x3x6xf32>
+  return %0 : tensor<1x3x3x6xf32>
+}
+
+// -----
+
 // Few rows that no matrix instruction multiplies have threads' tiles.
 // CHECK-LABEL: @main(
 // CHECK: linalg.matmul {{.*}}promote_operands = [0, 1], reduction = [0, 0, 32], thread = [1, 2, 0], workgroup = [8, 32, 0]

@@ -5,6 +5,7 @@ Also f32 convolutions on RDNA.
 
 from __future__ import annotations
 
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,35 @@ def test_convolutions_without_matrix_instructions(library: Path) -> None:
     want = wanted(Case(model, inputs))
     for _ in range(8):
         assert worst(made.run(inputs), want) <= LIMITS["f32"]
+
+
+# groups of few channels that no matrix instruction divides (28 to 156 bytes of scratch memory, 26
+# registers), and of whole ones
+GROUPED = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[1,64,9,9] x0, float16[n,24,8,8] x1, float16[2,32,20] x2) =>
+  (float[1,64,9,9] y0, float16[n,48,8,8] y1, float16[2,32,20] y2)
+{ y0 = Conv<group=4, pads=[1,1,1,1]>(x0, w0)  a = Conv<group=6, pads=[1,1,1,1]>(x1, w1)
+  y1 = Relu(a)  y2 = Conv<group=2, pads=[1,1]>(x2, w2) }"""
+
+
+def test_groups_of_few_channels(library: Path) -> None:
+    model, rng = onnx.parser.parse_model(GROUPED), np.random.default_rng(13)
+    shapes = {"w0": ((64, 16, 3, 3), np.float32), "w1": ((48, 4, 3, 3), np.float16),
+              "w2": ((32, 16, 3), np.float16)}  # fmt: skip
+    for name, (dims, to) in shapes.items():
+        w = (rng.standard_normal(dims) / prod(dims[1:]) ** 0.5).astype(to)
+        model.graph.initializer.append(numpy_helper.from_array(w, name))
+    made, found = compiled(model, "gfx1100")
+    assert [r.kernel.name for r in found if r.kernel.spills or r.kernel.scratch] == []
+    assert sum(r.mix.matrix > 0 for r in found) == 1
+    inputs = {
+        name: rng.standard_normal(dims).astype(to)
+        for name, dims, to in (("x0", (1, 64, 9, 9), np.float32), ("x1", (3, 24, 8, 8), np.float16),
+                               ("x2", (2, 32, 20), np.float16))
+    }  # fmt: skip
+    got, want = made.run(inputs), wanted(Case(model, inputs))
+    assert worst(got[:1], want[:1]) <= LIMITS["f32"]
+    assert worst(got[1:], want[1:]) <= LIMITS["f16"]
 
 
 # a filter for each channel: of one axis (260 bytes of scratch memory as a grouped one), once with a

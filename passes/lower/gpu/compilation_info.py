@@ -250,6 +250,24 @@ def window_info(arch: str, out: Sequence[int | ir.Value], spatial: int) -> ir.At
     )
 
 
+def group_info(
+    arch: str, dtype: DType, out: Sequence[int | ir.Value], channels: int | ir.Value, sums: int
+) -> ir.Attribute | None:
+    """For grouped convolutions, results [n, .., groups, filters], by `channels` of a group and
+    `sums` dims that are summed, the channels first; as window_info.
+
+    Those whose channels no matrix instruction divides are the compiler's own on CDNA alone: on RDNA
+    they are unrolled whole, with up to 26 registers and 156 bytes in memory.
+    """
+    chip = CHIPS.get(arch)
+    if chip is None or not isinstance(channels, int) or not dtype.is_float:
+        return None
+    mma = intrinsic_of(arch, dtype, channels)
+    divided = mma is not None and channels % mma.depth == 0
+    plain = channels == 1 or (chip.lanes == 32 and not divided)
+    return window_info(arch, out, sums) if plain else None
+
+
 def element_info(arch: str, out: Sequence[int]) -> ir.Attribute | None:
     """For a loop that computes much for each element of its result: a thread has one of a row."""
     chip = CHIPS.get(arch)
@@ -368,6 +386,6 @@ def numbers(values: Sequence[int]) -> str:
 
 
 __all__ = [
-    "blocks_info", "element_info", "gathered_info", "give", "give_product", "numbers",
+    "blocks_info", "element_info", "gathered_info", "give", "give_product", "group_info", "numbers",
     "product_info", "put", "window_info", "windows_info", "words_info",
 ]  # fmt: skip

@@ -380,11 +380,10 @@ def _conv_grouped(
     outputs = own[c]
     grouped = [*own[:c], group, e.div(outputs, group), *own[c + 1 :]]
     found = _conv_generic(e, xs, ws, grouped, strides, dilations, channels_last, True, out, acc)
-    if e.extents(x)[c] == group:  # several filters of one channel each
-        sums = 1 + len(strides)
-        compilation_info.put(
-            e, found, lambda arch: compilation_info.window_info(arch, grouped, sums)
-        )
+    each, sums = e.div(e.extents(x)[c], group), 1 + len(strides)
+    compilation_info.put(
+        e, found, lambda arch: compilation_info.group_info(arch, out.dtype, grouped, each, sums)
+    )
     kind = ir.RankedTensorType(found.type)
     dims = e.static_dims(own)
     groups = [[i] for i in range(c)] + [[c, c + 1]] + [[i + 1] for i in range(c + 1, len(own))]
