@@ -5,11 +5,11 @@
                                        attention:32,2048,128,causal
                                        [--arch gfx942] [--type f16] [--most 40] [--best 1]
 
-`dot` of rows, columns, depth; `row` of columns, depth (one row); `attention` of heads, queries (and
-as many keys), depth; `decode` of heads of one query, keys, depth: by parts of the keys, which a
-second launch joins. For each the best of up to `--most` configurations by `kernel_time`, those
-whose loops have known trips. Causal attention is compiled with the blocks that a workgroup has on
-average: Triton's skips those above the diagonal.
+`dot` of rows, columns, depth, and what follows it (bias, gelu, residual); `row` of columns, depth
+(one row); `attention` of heads, queries (and as many keys), depth; `decode` of heads of one query,
+keys, depth: by parts of the keys, which a second launch joins. For each the best of up to `--most`
+configurations by `kernel_time`, those whose loops have known trips. Causal attention is compiled
+with the blocks that a workgroup has on average: Triton's skips those above the diagonal.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import argparse
 import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import isfinite
@@ -32,6 +32,7 @@ from mgx_mlir.targets.report import KernelReport
 TYPES = {"f16": "fp16", "bf16": "bf16", "f32": "fp32"}
 BYTES = {"f16": 2, "bf16": 2, "f32": 4}
 MOST = 40
+FOLLOWS = ("bias", "gelu", "residual")  # that may follow a product in its kernel
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Tried:
     elements: int  # that it reads and writes
 
 
-def dots(chip: Chip, m: int, n: int, k: int) -> Iterator[Tried]:
+def dots(chip: Chip, m: int, n: int, k: int, follows: Sequence[str] = ()) -> Iterator[Tried]:
     """Configurations of a product, those first that a rough estimate puts first."""
     found: list[tuple[float, Tried]] = []
     sizes = (16, 32, 64, 128, 256)
@@ -62,9 +63,10 @@ def dots(chip: Chip, m: int, n: int, k: int) -> Iterator[Tried]:
         matrix = each * rows * columns * k / (chip.matrix / 2) * max(1, 4 / warps / each)
         clocks = max(matrix, each * (rows + columns) * k / 8) + 450 * k / depth
         found.append((
-            clocks, Tried({"k": k, "M": rows, "N": columns, "K": depth, "EVEN": k % depth == 0},
+            clocks, Tried({"k": k, "M": rows, "N": columns, "K": depth, "EVEN": k % depth == 0,
+                           **{w.upper(): w in follows for w in FOLLOWS}},
                           {"num_warps": warps, "matrix_instr_nonkdim": side}, count,
-                          m * k + n * k + m * n),
+                          m * k + n * k + m * n * (2 if "residual" in follows else 1)),
         ))  # fmt: skip
     yield from (t for _, t in sorted(found, key=lambda f: f[0]))
 
@@ -154,7 +156,7 @@ def ranked(
     words = rest.split(",")
     sizes = [int(w) for w in words if w.isdigit()]
     if what == "dot":
-        kernel, tries = kernels.product, dots(chip, *sizes)
+        kernel, tries = kernels.product, dots(chip, *sizes, follows=words)
     elif what == "row":
         kernel, tries = kernels.row, rows(chip, *sizes)
     elif what == "decode":

@@ -16,6 +16,8 @@ import triton.language as tl
 def product(
     a,
     b,
+    bias,
+    residual,
     out,
     m,
     n,
@@ -24,12 +26,17 @@ def product(
     N: tl.constexpr,
     K: tl.constexpr,
     EVEN: tl.constexpr,
+    BIAS: tl.constexpr,
+    GELU: tl.constexpr,
+    RESIDUAL: tl.constexpr,
 ):
     rows = tl.program_id(0) * M + tl.arange(0, M)
     columns = tl.program_id(1) * N + tl.arange(0, N)
     inner = tl.arange(0, K)
     a += (rows % m)[:, None] * k + inner[None, :]
     b += (columns % n)[None, :] * k + inner[:, None]
+    if BIAS:
+        added = tl.load(bias + columns % n).to(tl.float32)
     total = tl.zeros((M, N), tl.float32)
     for i in range(0, tl.cdiv(k, K)):
         if EVEN:
@@ -42,8 +49,14 @@ def product(
         a += K
         b += K
     inside = (rows[:, None] < m) & (columns[None, :] < n)
-    at = out + rows[:, None] * n + columns[None, :]
-    tl.store(at, total.to(out.dtype.element_ty), inside)
+    at = rows[:, None] * n + columns[None, :]
+    if BIAS:
+        total += added[None, :]
+    if GELU:
+        total *= 0.5 * (1 + tl.erf(total * 0.7071067811865476))
+    if RESIDUAL:
+        total += tl.load(residual + at, inside).to(tl.float32)
+    tl.store(out + at, total.to(out.dtype.element_ty), inside)
 
 
 @triton.jit

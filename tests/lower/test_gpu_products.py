@@ -237,11 +237,11 @@ def info_of(arch: str, dtype: str, *dims: int) -> str:
 def test_two_matrix_instructions_at_once() -> None:
     """Of f16 on CDNA up to gfx942, where the depth has whole pairs of them, or is cut anyway."""
     half = "half_type"
-    pair = "virtual_mma_layout<VMFMA_F32_16x16x32_F16>"
+    pair = "virtual_mma_layout<VMFMA_F32_16x16x32_F16, "
     assert pair in info_of("gfx942", half, 64, 64, 96)
     assert pair in info_of("gfx90a", half, 64, 64, 96)
     assert pair in info_of("gfx942", half, 64, 64, 200)
-    assert "mma_layout<MFMA_F32_16x16x16_F16>" in info_of("gfx942", half, 64, 64, 80)
+    assert "mma_layout<MFMA_F32_16x16x16_F16, " in info_of("gfx942", half, 64, 64, 80)
     for arch, dtype in (("gfx942", "bf16_type"), ("gfx950", half), ("gfx1100", half)):
         assert "virtual" not in info_of(arch, dtype, 64, 64, 96)
 
@@ -285,12 +285,30 @@ def test_reads_beside_masks_are_not() -> None:
     assert "amdgpu-sched-strategy" not in found
 
 
-def test_more_waves_where_a_loop_stays() -> None:
-    """Of few turns it is unrolled, and lanes of half the registers spill."""
+def test_more_waves_keep_their_loop() -> None:
+    """Unrolled, one of few turns had up to 60 registers of a lane in memory beside a residual."""
     chip, kind = CHIPS["gfx942"], intrinsic_of("gfx942", dtypes.HALF, 4096)
     assert kind is not None
     long, short = (choose(chip, kind, Extents(1, 2048, 4096, k, apart=True)) for k in (4096, 512))
-    assert (prod(long.subgroups), prod(short.subgroups)) == (8, 4)
+    assert (prod(long.subgroups), prod(short.subgroups)) == (8, 8)
+    for k, kept in ((4096, True), (512, True), (64, False)):
+        found = info_of("gfx942", "half_type", 2048, 4096, k)
+        assert ("amdgpu-unroll-threshold" in found) == kept
+
+
+def test_a_lane_has_neighbouring_columns() -> None:
+    """Of a row, which it loads and stores at once; not where a wave's one instruction is cut."""
+    assert "col_major = true" in info_of("gfx942", "half_type", 197, 3072, 768)
+    assert "col_major = true" in info_of("gfx950", "bf16_type", 1021, 1000, 512)
+    assert "col_major" not in info_of("gfx942", "half_type", 16, 40, 512)
+    assert "col_major" not in info_of("gfx1100", "half_type", 197, 3072, 768)
+
+
+def test_a_depth_of_one_turn_takes_more_steps() -> None:
+    """Without a loop a lane has the operands of few steps at once: one wait for loads, not two."""
+    chip, kind = CHIPS["gfx950"], kind_of("gfx950")
+    tile = choose(chip, kind, Extents(1, 100, 1024, 512, apart=True))
+    assert tile.k_tiles * kind.depth == 512
 
 
 def test_few_workgroups_are_made_more() -> None:

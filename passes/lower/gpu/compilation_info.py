@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import gcd, prod
 
@@ -19,9 +19,10 @@ from mgx_mlir.passes.lower.gpu.vector_tiles import VectorTile, is_short_row, vec
 
 _WORD_WAVES = 4  # of a workgroup that share a row by few columns
 _DEEP = 2  # loads of each lane, from which on that is worth meeting
-# operations that LLVM may make of a loop between barriers by unrolling it whole, on RDNA; of its
-# usual 300 it moves all loads ahead, and keeps up to 64 registers of what they give in memory
-_UNROLLED = 50
+# operations that LLVM may make of a loop between barriers by unrolling it whole, where a lane has
+# few registers; of its usual 300 it moves all loads ahead, and keeps up to 64 registers of what
+# they give in memory
+_KEPT_LOOP = {"amdgpu-unroll-threshold": "50"}
 
 
 def product_info(arch: str, product: GemmShape, config: GemmConfig) -> ir.Attribute | None:
@@ -45,10 +46,13 @@ def product_info(arch: str, product: GemmShape, config: GemmConfig) -> ir.Attrib
     if product.op == DOT:
         one = [1] * (1 if config.split > 1 else len(product.batch))
         sizes, wave = [*one, *own], [*one, *tile.subgroup[1:]]
-        return _info(CHIPS[arch], mma, tile, sizes, wave, depth)
+        return _info(CHIPS[arch], mma, tile, sizes, wave, depth, columns=product.extents.columns)
     # images one by one
     sizes = [1, tile.tiles[0], *own]
-    return _info(CHIPS[arch], mma, tile, sizes, [1, *tile.subgroup], depth, convolution=True)
+    return _info(
+        CHIPS[arch], mma, tile, sizes, [1, *tile.subgroup], depth,
+        columns=product.extents.columns, convolution=True,
+    )  # fmt: skip
 
 
 def gathered_info(arch: str, dtype: DType, out: Sequence[int], depth: int) -> ir.Attribute | None:
@@ -60,7 +64,7 @@ def gathered_info(arch: str, dtype: DType, out: Sequence[int], depth: int) -> ir
     *lead, along, columns = out
     of = Extents(prod(lead), along, columns, depth, gathered=True)
     tile = choose(CHIPS[arch], mma, of)
-    return _windows_info(arch, mma, tile, [1] * (len(lead) - 1), depth)
+    return _windows_info(arch, mma, tile, [1] * (len(lead) - 1), of)
 
 
 def windows_info(arch: str, product: GemmShape, ones: int, vectors: int) -> ir.Attribute | None:
@@ -73,19 +77,19 @@ def windows_info(arch: str, product: GemmShape, ones: int, vectors: int) -> ir.A
             return None
         tile, along = plain
         return _plain(arch, tile, [1, tile.size[0] // along], along, [1, 1])
-    return _windows_info(arch, mma, choose(CHIPS[arch], mma, of), [1] * ones, of.depth)
+    return _windows_info(arch, mma, choose(CHIPS[arch], mma, of), [1] * ones, of)
 
 
 def _windows_info(
-    arch: str, mma: MmaIntrinsic, tile: MmaSchedule, ones: Sequence[int], depth: int
+    arch: str, mma: MmaIntrinsic, tile: MmaSchedule, ones: Sequence[int], of: Extents
 ) -> ir.Attribute:
     """Return the attribute of a tile for [.., lines, along, columns], `ones` ahead of the lines."""
     # what is gathered in a last step that is cut would go through memory
-    steps = next(s for s in range(tile.k_tiles, 0, -1) if depth // mma.depth % s == 0)
+    steps = next(s for s in range(tile.k_tiles, 0, -1) if of.depth // mma.depth % s == 0)
     sizes = [*ones, tile.tiles[0], *(n * SIDE for n in tile.tiles[1:])]
     tile = replace(tile, k_tiles=steps)
     wave = [*ones, *tile.subgroup]
-    return _info(CHIPS[arch], mma, tile, sizes, wave, depth, gathered=True)
+    return _info(CHIPS[arch], mma, tile, sizes, wave, of.depth, columns=of.columns, gathered=True)
 
 
 def _vector_info(chip: Chip, tile: VectorTile) -> ir.Attribute:
@@ -170,7 +174,7 @@ def blocks_info(arch: str, product: GemmShape, count: int) -> ir.Attribute | Non
     blocks, codes = steps_of(count, shape.dims[2] // count, tile.k_tiles * mma.depth)
     own = [*lead, *(n * SIDE for n in tile.tiles[1:])]
     return _info(
-        chip, mma, tile, own, [*lead, *tile.subgroup[1:]], shape.dims[2],
+        chip, mma, tile, own, [*lead, *tile.subgroup[1:]], shape.dims[2], columns=shape.dims[1],
         steps=[blocks, codes // mma.depth],
     )  # fmt: skip
 
@@ -220,7 +224,7 @@ def _plain(
         f"workgroup = {numbers([*size, *[0] * len(depth)])}",
         tile.threads,
         CHIPS[arch],
-        _options(0, _kept_loops(CHIPS[arch]), convolution=convolution),
+        _options(0, _KEPT_LOOP if CHIPS[arch].lanes == 32 else {}, convolution=convolution),
     )
 
 
@@ -323,25 +327,29 @@ def _info(
     wave: Sequence[int],
     depth: int,
     *,
+    columns: int,
     convolution: bool = False,
     gathered: bool = False,
     steps: Sequence[int] = (),
 ) -> ir.Attribute:
     """Return the attribute, with sizes in elements and a wave's share in matrix instructions.
 
-    gathered: rows are, each vector by a mask. steps: of what is summed, where that has several
-    dims, the last in matrix instructions.
+    columns: of the result. gathered: rows are, each vector by a mask. steps: of what is summed,
+    where that has several dims, the last in matrix instructions.
     """
     turns = list(steps) or [tile.k_tiles]
     whole = f"padding_conv = {numbers([*sizes, 0, 0, 0])}, " if convolution else ""
-    attributes = _kept_loops(chip)
+    # where columns are cut, a wave of one instruction's would take neighbouring ones by branches
+    turned = chip.lanes == 64 and (columns % sizes[-1] == 0 or tile.subgroup[2] > 1)
+    keeps = chip.lanes == 32 or tile.keeps_loop(mma, depth)
+    attributes = dict(_KEPT_LOOP) if keeps else {}
     # the second kind takes what registers there are, also for what follows many results; beside
     # masks scalar ones spill, and it gains a fiftieth at most
     how = "iterative-maxocc" if tile.is_large else "" if gathered else "iterative-ilp"
     if how and tile.reads_ahead(chip, mma, depth):
-        attributes = f', llvm_func_attrs = {{"amdgpu-sched-strategy" = "{how}"}}'
+        attributes["amdgpu-sched-strategy"] = how
     return _attribute(
-        f"mma_kind = {mma.layout}, "
+        f"mma_kind = {mma.layout(turned=turned)}, "
         f"padding = {numbers([*sizes, *turns[:-1], turns[-1] * mma.depth])}, {whole}"
         f"promote_operands = [0, 1], reduction = {numbers([*[0] * len(sizes), *turns])}, "
         f"subgroup = {numbers([*wave, *[0] * len(turns)])}, "
@@ -352,21 +360,15 @@ def _info(
     )
 
 
-def _options(stages: int, attributes: str, *, convolution: bool) -> str:
+def _options(stages: int, attributes: Mapping[str, str], *, convolution: bool) -> str:
     """Return options of the pipeline: stages of the loop over the depth, function attributes."""
     igemm = ", use_igemm_convolution = true" if convolution else ""
+    told = ", ".join(f'"{name}" = "{value}"' for name, value in attributes.items())
+    functions = f", llvm_func_attrs = {{{told}}}" if told else ""
     return (
         f", {{gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = {stages}, "
-        f"no_reduce_shared_memory_bank_conflicts = false{igemm}>{attributes}}}"
+        f"no_reduce_shared_memory_bank_conflicts = false{igemm}>{functions}}}"
     )
-
-
-def _kept_loops(chip: Chip) -> str:
-    """Return the option with which LLVM does not unroll a kernel's loop over the depth whole, where
-    a wave has few registers."""
-    if chip.lanes != 32:
-        return ""
-    return f', llvm_func_attrs = {{"amdgpu-unroll-threshold" = "{_UNROLLED}"}}'
 
 
 def _attribute(

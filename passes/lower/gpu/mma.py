@@ -27,11 +27,11 @@ class MmaIntrinsic:
     bytes: int
     paired: bool = False
 
-    @property
-    def layout(self) -> str:
-        """Return IREE's attribute."""
+    def layout(self, *, turned: bool = False) -> str:
+        """Return IREE's attribute. turned: a lane has neighbouring columns of a row of the result
+        in place of rows of a column, which the compiler gets by swapping the operands."""
         kind = "virtual_mma_layout" if self.paired else "mma_layout"
-        return f"#iree_gpu.{kind}<{self.name}>"
+        return f"#iree_gpu.{kind}<{self.name}{', col_major = true' if turned else ''}>"
 
     def clocks(self, chip: Chip) -> float:
         """Return the clocks that it takes on the SIMD of its wave."""

@@ -21,6 +21,7 @@ from mgx_mlir.passes.lower.gpu.mma import SIDE, MmaIntrinsic
 # registers of a lane that a tile may take, by lanes and copies of an operand: with more, kernels
 # were seen to spill whose last tile is cut
 _REGISTERS = {(64, 1): 160, (32, 2): 80, (32, 1): 64}
+_READ_STEPS = 4  # of a turn without a loop, whose operands a lane has at once
 _REGISTERS_OF_MORE = 136  # where a lane has 256 at the most: two waves to each unit of arithmetic
 _SIZES = (1, 2, 4, 8)  # of a tile's axes, in matrix instructions
 _STEPS = (16, 8, 4, 2, 1)  # matrix instructions along the depth between two barriers
@@ -30,7 +31,6 @@ _FITS, _STAYS, _STAYS_OF_LINES = 12, 64, 65
 _DEEP = 32  # steps at the most, where a matrix instruction is shallow
 _WAVES = 4  # of a workgroup at the most: one for each of a unit's four units of arithmetic
 _MORE_WAVES = 8  # of rows of a dot on CDNA: two to each
-_LONG = 16  # turns of a loop, from which on there may be so many
 _CACHE = 64  # bytes that a unit gets from the cache a clock
 _LDS = 128  # bytes that a unit gives to the LDS a clock
 # clocks of a wave from one pair of barriers to the next: at the least what a load takes to come;
@@ -39,7 +39,7 @@ _LDS = 128  # bytes that a unit gives to the LDS a clock
 _LEAST = 480
 _MEET = 180
 _STEP = 36
-_ENDS = 600  # before the first and after the last: what is loaded first, and stored
+_ENDS = 1000  # before the first and after the last: what is loaded first, read late, and stored
 _TWO = 1000  # of a cut tile whose loop has two turns: the second does not load ahead (CDNA)
 # matrix instructions of a wave in a turn, from which on reads of the LDS are put ahead of them,
 # where a lane reads as much at once as it can
@@ -138,6 +138,13 @@ class MmaSchedule:
             return False
         return chip.lanes == 64 and turns > 1 and (not wide or own >= _AHEAD)
 
+    def keeps_loop(self, mma: MmaIntrinsic, depth: int) -> bool:
+        """Whether LLVM is to keep the loop over the depth, whose lanes have half of the registers.
+
+        It would unroll a short one whole, and move what follows the product ahead of it.
+        """
+        return prod(self.subgroups) > _WAVES and depth > mma.depth * self.k_tiles
+
     def loads_evenly(self, chip: Chip, mma: MmaIntrinsic) -> bool:
         """Whether all lanes load as many vectors of either operand, or the same ones twice. Else a
         lane's share lies in memory, which three stages hand from turn to turn (hazard 40)."""
@@ -146,15 +153,16 @@ class MmaSchedule:
         sizes = (self.rows * row, self.tiles[2] * row)
         return all(n % turn == 0 or turn % n == 0 for n in sizes)
 
-    def registers(self, chip: Chip, mma: MmaIntrinsic) -> int:
-        """Of a lane: operands of all steps, sums, and what is on its way from memory."""
+    def registers(self, chip: Chip, mma: MmaIntrinsic, steps: int = 0) -> int:
+        """Of a lane: operands of all steps, or of so many, sums, and what is on its way from
+        memory."""
         wave_rows, wave_columns = prod(self.subgroup[:2]), self.subgroup[2]
         piece = SIDE * mma.depth * mma.bytes // 4
         operand = -(-piece // chip.lanes) * chip.copies
         sums = wave_rows * wave_columns * SIDE * SIDE // chip.lanes
         pieces = (self.rows + self.tiles[2]) * self.k_tiles
         loaded = pieces * piece // (prod(self.subgroups) * chip.lanes)
-        return self.k_tiles * (wave_rows + wave_columns) * operand + sums + loaded
+        return (steps or self.k_tiles) * (wave_rows + wave_columns) * operand + sums + loaded
 
     def workgroups(self, lines: int, along: int, columns: int) -> int:
         """Return how many workgroups cover a result."""
@@ -188,7 +196,9 @@ def choose(chip: Chip, mma: MmaIntrinsic, of: Extents) -> MmaSchedule:
     tiles = bounds(chip, mma, of)
     least = min(tiles.values())
     fastest: dict[tuple[object, int], MmaSchedule] = {}
-    for t in sorted(tiles, key=lambda t: (tiles[t], t.busy(chip, mma, of.depth))):
+    # a wave has columns rather than rows: where those are cut, it takes neighbours at once
+    order = {t: (tiles[t], t.busy(chip, mma, of.depth), -t.subgroup[2]) for t in tiles}
+    for t in sorted(tiles, key=lambda t: order[t]):
         fastest.setdefault((t.tiles, t.k_tiles), t)
 
     def rank(tile: MmaSchedule) -> tuple[float, tuple[int, int]]:
@@ -285,21 +295,20 @@ def _tiles(
                 continue
             for steps in _STEPS:
                 tile = MmaSchedule(size, waves, min(steps * least, _DEEP))
-                # a loop of few turns is unrolled whole: with the operands of what follows it, lanes
-                # of a half of the registers were seen to spill
-                if prod(waves) > _WAVES and depth < _LONG * mma.depth * tile.k_tiles:
-                    continue
-                if _fits(chip, mma, tile) and (
+                if _fits(chip, mma, tile, depth) and (
                     steps == 1 or mma.depth * tile.k_tiles <= max(depth, mma.depth)
                 ):
                     yield tile
 
 
-def _fits(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule) -> bool:
+def _fits(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, depth: int) -> bool:
     limit = _REGISTERS[chip.lanes, chip.copies]
     if prod(tile.subgroups) > _WAVES:
         limit = _REGISTERS_OF_MORE
-    return tile.held(mma) <= _HELD[chip.lanes] * chip.lds and tile.registers(chip, mma) <= limit
+    # where no loop is left, operands are read as they are needed
+    alone = chip.lanes == 64 and depth <= mma.depth * tile.k_tiles
+    registers = tile.registers(chip, mma, min(_READ_STEPS, tile.k_tiles) if alone else 0)
+    return tile.held(mma) <= _HELD[chip.lanes] * chip.lds and registers <= limit
 
 
 def _fitting(extent: int, unit: int, sizes: Sequence[int] = _SIZES) -> Sequence[int]:
