@@ -64,12 +64,15 @@ class KernelPlan:
     """What is decided, and made, ahead of a kernel's region; keys are results of its ops.
 
     padded_inputs: inputs of windows and of products, with their border. gemm_configs: how products
-    are computed. split_k_sums: of products in parts, the sums of each part.
+    are computed. split_k_sums: of products in parts, the sums of each part. first_sums: rows that
+    the sums of products begin with; same: the products that the results of ops are with that.
     """
 
     padded_inputs: Mapping[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
     gemm_configs: Mapping[ir.Value, GemmConfig] = field(default_factory=lambda: {})
     split_k_sums: Mapping[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
+    first_sums: Mapping[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
+    same: Mapping[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
 
     def with_sums(self, sums: Mapping[ir.Value, ir.Value]) -> KernelPlan:
         """Return the plan with more sums of parts."""

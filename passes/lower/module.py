@@ -261,6 +261,9 @@ class ModuleLowering(LoweringContext):
             return
         if not self.in_kernel and host.lower_on_host(self, op, cls):
             return
+        if len(op.results) == 1 and op.results[0] in self.plan.same:
+            self.bind(op.results[0], self.expr(self.plan.same[op.results[0]]))
+            return
         self.sizes.relations_of(op, cls)
         if name in views.VIEWS:
             found = views.VIEWS[name](self, op.opview)
@@ -546,7 +549,7 @@ class ModuleLowering(LoweringContext):
     def _plan(self, op: ir.Operation, body: ir.Block) -> KernelPlan:
         """Return what is made ahead of a kernel's region."""
         if self.options.target == "gpu" and self.options.regions and not self.in_region:
-            plan = split_k.plan(self, body)
+            plan = split_k.plan(self, op, body)
             return plan.with_sums(sums_of_parts(self, body))
         return convolution_kernel.plan(self, body) if self.has_vector_kernels(op) else KernelPlan()
 

@@ -227,6 +227,35 @@ def test_tiles_of_large_products(arch: str, tile: MmaSchedule, library: Path) ->
         assert np.abs(result.astype(np.float64) - want).max() <= limit * np.abs(want).max()
 
 
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+def test_short_loops(arch: str, library: Path) -> None:
+    """Eight waves, one to six turns, rows and columns that are cut: with a bias, which the sums
+    begin with, and a residual or an activation."""
+    rng, net = np.random.default_rng(23), Programs()
+    sizes = ((np.float16, 197, 768, 192), (np.float16, 70, 256, 104), (np.float16, 100, 512, 128),
+             (ml_dtypes.bfloat16, 130, 384, 256), (ml_dtypes.bfloat16, 61, 64, 72))  # fmt: skip
+    for kind, m, k, n in sizes:
+        w = (rng.standard_normal((k, n)) / k**0.5).astype(kind)
+        x, r, c = (rng.standard_normal(d).astype(kind) for d in ((m, k), (m, n), (n,)))
+        sums = x.astype(np.float64) @ w.astype(np.float64) + c.astype(np.float64)
+
+        def biased(b, v, w=w, c=c):
+            return b.add(b.dot(v, b.literal(w)), b.literal(c))
+
+        net.add(lambda b, v, f=biased: b.relu(f(b, v)), [x], np.maximum(sums, 0))
+        residual = sums + r.astype(np.float64)
+        net.add(lambda b, v, q, f=biased: b.add(q, f(b, v)), [x, r], residual)
+        # a product with two readers keeps its zeros
+        net.add(lambda b, v, w=w, c=c: b.mul(y := b.dot(v, b.literal(w)), b.add(y, b.literal(c))),
+                [x], (sums - c.astype(np.float64)) * sums)  # fmt: skip
+    lowered = net.lowered("fuse_pointwise_reduce", target="gpu", arch=arch)
+    found, got = run(net, lowered, arch, library)
+    assert len(found) == len(got)
+    for result, want in zip(got, net.want, strict=True):
+        limit = 2e-3 if result.dtype == np.float16 else 1e-2
+        assert np.abs(result.astype(np.float64) - want).max() <= limit * np.abs(want).max()
+
+
 def matmul_integer(rng: np.random.Generator, unsigned: bool, zero: int | None, columns: bool,
                    computed: bool) -> tuple[bytes, dict[str, np.ndarray], np.ndarray]:  # fmt: skip
     """ONNX MatMulInteger with its inputs and what it gives."""

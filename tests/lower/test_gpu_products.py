@@ -304,6 +304,37 @@ def test_a_lane_has_neighbouring_columns() -> None:
     assert "col_major" not in info_of("gfx1100", "half_type", 197, 3072, 768)
 
 
+def test_sums_begin_with_a_bias() -> None:
+    """Where the product has no other reader, the tile cuts no columns and there are matrix
+    instructions of CDNA."""
+
+    def begins(m: int, n: int, arch: str = "gfx942", *, twice: bool = False) -> bool:
+        net, c = Programs(), np.arange(n).astype(np.float16)
+        w = np.random.default_rng(0).standard_normal((64, n)).astype(np.float16)
+
+        def build(b, x):
+            y = b.dot(x, b.literal(w))
+            z = b.add(b.literal(c), y)
+            return b.mul(z, y) if twice else z
+
+        net.add(build, [np.zeros((m, 64), np.float16)], np.zeros((m, n)))
+        lowered = net.lowered(STEP, target="gpu", arch=arch)
+        ctx = new_context()
+        ctx.allow_unregistered_dialects = True
+        module = str(ir.Module.parse(lowered.bytecode, ctx))
+        found = "arith.bitcast" in module
+        # the same row, read once
+        assert sum(a.size == n and a.ndim == 1 for a in lowered.params.values()) == 1
+        return found
+
+    assert begins(64, 96)
+    assert begins(33, 96, "gfx950")
+    assert not begins(64, 100)
+    assert not begins(64, 96, twice=True)
+    assert not begins(1, 96)
+    assert not begins(64, 96, "gfx1100")
+
+
 def test_a_depth_of_one_turn_takes_more_steps() -> None:
     """Without a loop a lane has the operands of few steps at once: one wait for loads, not two."""
     chip, kind = CHIPS["gfx950"], kind_of("gfx950")

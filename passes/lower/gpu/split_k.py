@@ -16,17 +16,20 @@ from mgx_mlir.passes.lower import index
 from mgx_mlir.passes.lower.context import PARALLEL, REDUCTION, KernelPlan, LoweringContext
 from mgx_mlir.passes.lower.expr import Expr, Leaf
 from mgx_mlir.passes.lower.gpu import compilation_info, gemm_shape
+from mgx_mlir.passes.lower.gpu.biases import bias_of
 from mgx_mlir.passes.lower.gpu.stored_rows import DOTS, rows_of
 from mgx_mlir.passes.lower.products import collapsed, multiply_accumulate, pad_tensor
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, signless
 
 
-def plan(e: LoweringContext, body: ir.Block) -> KernelPlan:
-    """Make, ahead of a kernel's region, the parts of its products that are split, and operands
-    whose rows are filled up to those of the weights."""
+def plan(e: LoweringContext, kernel: ir.Operation, body: ir.Block) -> KernelPlan:
+    """Make, ahead of a kernel's region, the parts of its products that are split, operands whose
+    rows are filled up to those of the weights, and rows that sums begin with."""
     padded: dict[ir.Value, ir.Value] = {}
     configs: dict[ir.Value, gemm_shape.GemmConfig] = {}
     sums: dict[ir.Value, ir.Value] = {}
+    first: dict[ir.Value, ir.Value] = {}
+    same: dict[ir.Value, ir.Value] = {}
     for view in body.operations:
         op = view.operation
         if op.name not in DOTS:
@@ -46,7 +49,10 @@ def plan(e: LoweringContext, body: ir.Block) -> KernelPlan:
         if choice.split > 1:
             out = TensorType.of(op.results[0])
             sums[op.results[0]] = _parts(e, x, rows, product, choice, computed(out.dtype))
-    return KernelPlan(padded, configs, sums)
+        bias = bias_of(e, kernel, op, product, choice)
+        if bias is not None:
+            first[op.results[0]], same[bias.added] = bias.row, op.results[0]
+    return KernelPlan(padded, configs, sums, first, same)
 
 
 def deepened(e: LoweringContext, x: Expr, depth: int) -> ir.Value:

@@ -21,7 +21,7 @@ from mgx_mlir.passes.lower.gpu.mma import SIDE, MmaIntrinsic
 # registers of a lane that a tile may take, by lanes and copies of an operand: with more, kernels
 # were seen to spill whose last tile is cut
 _REGISTERS = {(64, 1): 160, (32, 2): 80, (32, 1): 64}
-_READ_STEPS = 4  # of a turn without a loop, whose operands a lane has at once
+_READ_STEPS = 4  # of a turn, whose operands a lane has at once: of rows of a dot on CDNA
 _REGISTERS_OF_MORE = 136  # where a lane has 256 at the most: two waves to each unit of arithmetic
 _SIZES = (1, 2, 4, 8)  # of a tile's axes, in matrix instructions
 _STEPS = (16, 8, 4, 2, 1)  # matrix instructions along the depth between two barriers
@@ -235,9 +235,9 @@ def bounds(chip: Chip, mma: MmaIntrinsic, of: Extents) -> dict[MmaSchedule, floa
         axes = (axes[0], _SIZES[1:], axes[2])
     # of rows, a depth that is not whole steps may be one turn, filled up: no loop is left
     depth = _covering(mma, of.depth) if of.apart and not of.gathered else of.depth
-    waves = _MORE_WAVES if chip.lanes == 64 and of.apart and not of.gathered else _WAVES
-    found = list(_tiles(chip, mma, axes, depth, waves))
-    found = found or list(_tiles(chip, mma, ((1,), _SIZES, _SIZES), depth, waves))
+    rows = chip.lanes == 64 and of.apart and not of.gathered
+    found = list(_tiles(chip, mma, axes, depth, rows=rows))
+    found = found or list(_tiles(chip, mma, ((1,), _SIZES, _SIZES), depth, rows=rows))
     kept = [t for t in found if not _is_unrolled(chip, mma, t, of)]
     if of.vectors:
         kept = [t for t in kept if _gathers(mma, t) <= of.vectors] or kept
@@ -283,8 +283,10 @@ def _read(tile: MmaSchedule, of: Extents) -> tuple[int, int]:
 
 
 def _tiles(
-    chip: Chip, mma: MmaIntrinsic, axes: Sequence[Sequence[int]], depth: int, most: int
+    chip: Chip, mma: MmaIntrinsic, axes: Sequence[Sequence[int]], depth: int, *, rows: bool
 ) -> Iterator[MmaSchedule]:
+    """Make the tiles that a chip holds; rows: of a dot on CDNA."""
+    most = _MORE_WAVES if rows else _WAVES
     least = max(1, SIDE // mma.depth)  # steps: as deep as a 16-bit instruction
     for size in product(axes[0], axes[1], axes[2]):
         lines_by, along_by, columns_by = (
@@ -295,19 +297,17 @@ def _tiles(
                 continue
             for steps in _STEPS:
                 tile = MmaSchedule(size, waves, min(steps * least, _DEEP))
-                if _fits(chip, mma, tile, depth) and (
+                if _fits(chip, mma, tile, rows=rows) and (
                     steps == 1 or mma.depth * tile.k_tiles <= max(depth, mma.depth)
                 ):
                     yield tile
 
 
-def _fits(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, depth: int) -> bool:
+def _fits(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, *, rows: bool) -> bool:
     limit = _REGISTERS[chip.lanes, chip.copies]
     if prod(tile.subgroups) > _WAVES:
         limit = _REGISTERS_OF_MORE
-    # where no loop is left, operands are read as they are needed
-    alone = chip.lanes == 64 and depth <= mma.depth * tile.k_tiles
-    registers = tile.registers(chip, mma, min(_READ_STEPS, tile.k_tiles) if alone else 0)
+    registers = tile.registers(chip, mma, min(_READ_STEPS, tile.k_tiles) if rows else 0)
     return tile.held(mma) <= _HELD[chip.lanes] * chip.lds and registers <= limit
 
 

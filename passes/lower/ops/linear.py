@@ -12,7 +12,7 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.linear import Dot
 from mgx_mlir.passes.lower.context import PARALLEL, REDUCTION, LoweringContext
 from mgx_mlir.passes.lower.expr import Expr, Extent, View
-from mgx_mlir.passes.lower.gpu import compilation_info, gemm_shape, split_k
+from mgx_mlir.passes.lower.gpu import biases, compilation_info, gemm_shape, split_k
 from mgx_mlir.passes.lower.gpu.stored_rows import rows_of
 from mgx_mlir.passes.lower.iree.packed import made_ahead
 from mgx_mlir.passes.lower.products import collapsed, multiply_accumulate
@@ -73,7 +73,9 @@ def by_row(e: LoweringContext, op: ir.Operation, x: Expr, rows: ir.Value, acc: D
     extents = [*e.expr_extents(x)[:-1], columns]
     a = e.plan.padded_inputs.get(op.results[0]) or split_k.deepened(e, x, depth)
     element = TensorType.of(op.operands[0]).dtype
-    found = contract(e, a, rows, extents, acc, by_row=True, element=element)
+    row = e.plan.first_sums.get(op.results[0])
+    init = None if row is None else biases.first_sums(e, row, TensorType.of(op.results[0]).dims[0])
+    found = contract(e, a, rows, extents, acc, by_row=True, element=element, init=init)
     choice = e.plan.gemm_configs.get(op.results[0])
     compilation_info.give_product(e, found, lambda: gemm_shape.shape_of_dot(op, depth), choice)
     return found
@@ -138,11 +140,12 @@ def contract(
     acc: DType,
     by_row: bool = False,
     element: DType | None = None,
+    init: ir.Value | None = None,
 ) -> ir.Value:
     """Any number of batch dims, dynamic ones included; a `b` of rank 2 serves all of them.
 
     by_row: `b` has its last two axes changed over. element: the type of both operands, where
-    their tensors do not say it.
+    their tensors do not say it. init: what the sums begin with, in place of zeros.
     """
     a, b = made_ahead(e, a), made_ahead(e, b)
     rank = len(extents)
@@ -155,6 +158,6 @@ def contract(
         ir.AffineMap.get(rank + 1, 0, [*lead, m, n]),
     ]
     element = element or dtypes.from_mlir(ir.RankedTensorType(a.type).element_type)
-    return multiply_accumulate(
-        e, a, b, e.fill(extents, acc, 0), maps, [PARALLEL] * rank + [REDUCTION], element, acc
-    )
+    init = init or e.fill(extents, acc, 0)
+    iterators = [PARALLEL] * rank + [REDUCTION]
+    return multiply_accumulate(e, a, b, init, maps, iterators, element, acc)
