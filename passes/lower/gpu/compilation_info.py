@@ -25,8 +25,11 @@ _DEEP = 2  # loads of each lane, from which on that is worth meeting
 _KEPT_LOOP = {"amdgpu-unroll-threshold": "50"}
 
 
-def product_info(arch: str, product: GemmShape, config: GemmConfig) -> ir.Attribute | None:
-    """Return the compiler's attribute for a product's op; None where it is to choose.
+def product_info(
+    arch: str, product: GemmShape, config: GemmConfig, *, residual: bool = False
+) -> ir.Attribute | None:
+    """Return the compiler's attribute for a product's op; None where it is to choose. residual: the
+    kernel reads a tensor of the result's dims.
 
     A dot in parts is [parts, rows, columns, depth of a part], a whole one [batch.., rows, columns,
     depth].
@@ -46,7 +49,12 @@ def product_info(arch: str, product: GemmShape, config: GemmConfig) -> ir.Attrib
     if product.op == DOT:
         one = [1] * (1 if config.split > 1 else len(product.batch))
         sizes, wave = [*one, *own], [*one, *tile.subgroup[1:]]
-        return _info(CHIPS[arch], mma, tile, sizes, wave, depth, columns=product.extents.columns)
+        of = product.extents
+        several = tile.workgroups(of.lines, of.along, of.columns) > CHIPS[arch].units
+        several = residual and several
+        return _info(
+            CHIPS[arch], mma, tile, sizes, wave, depth, columns=of.columns, several=several
+        )
     # images one by one
     sizes = [1, tile.tiles[0], *own]
     return _info(
@@ -295,8 +303,11 @@ def give_product(
     found: ir.Value,
     product: Callable[[], GemmShape],
     config: GemmConfig | None = None,
+    *,
+    residual: bool = False,
 ) -> None:
-    """Put on the op of a product what the options choose for it, or a config that was made.
+    """Put on the op of a product what the options choose for it, or a config that was made;
+    residual: as for `product_info`.
 
     A dot of rows that only the run counts has the tile of a usual number of them.
     """
@@ -304,7 +315,8 @@ def give_product(
     def info(arch: str) -> ir.Attribute | None:
         made = product()
         if not made.is_open:
-            return product_info(arch, made, config or e.options.gemm_config(made, e.function))
+            chosen = config or e.options.gemm_config(made, e.function)
+            return product_info(arch, made, chosen, residual=residual)
         usual = made.usual()
         if usual is None or usual.op != DOT:  # of a convolution the compiler takes none (hazard 37)
             return None
@@ -328,20 +340,22 @@ def _info(
     depth: int,
     *,
     columns: int,
+    several: bool = False,
     convolution: bool = False,
     gathered: bool = False,
     steps: Sequence[int] = (),
 ) -> ir.Attribute:
     """Return the attribute, with sizes in elements and a wave's share in matrix instructions.
 
-    columns: of the result. gathered: rows are, each vector by a mask. steps: of what is summed,
-    where that has several dims, the last in matrix instructions.
+    columns: of the result. several: units get more than one workgroup, which read a residual.
+    gathered: rows are, each vector by a mask. steps: of what is summed, where that has several
+    dims, the last in matrix instructions.
     """
     turns = list(steps) or [tile.k_tiles]
     whole = f"padding_conv = {numbers([*sizes, 0, 0, 0])}, " if convolution else ""
     # where columns are cut, a wave of one instruction's would take neighbouring ones by branches
     turned = chip.lanes == 64 and (columns % sizes[-1] == 0 or tile.subgroup[2] > 1)
-    keeps = chip.lanes == 32 or tile.keeps_loop(mma, depth)
+    keeps = chip.lanes == 32 or tile.keeps_loop(mma, depth, several=several)
     attributes = dict(_KEPT_LOOP) if keeps else {}
     # the second kind takes what registers there are, also for what follows many results; beside
     # masks scalar ones spill, and it gains a fiftieth at most

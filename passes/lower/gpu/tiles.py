@@ -138,12 +138,14 @@ class MmaSchedule:
             return False
         return chip.lanes == 64 and turns > 1 and (not wide or own >= _AHEAD)
 
-    def keeps_loop(self, mma: MmaIntrinsic, depth: int) -> bool:
-        """Whether LLVM is to keep the loop over the depth, whose lanes have half of the registers.
+    def keeps_loop(self, mma: MmaIntrinsic, depth: int, *, several: bool) -> bool:
+        """Whether LLVM is to keep the loop over the depth: of a dot on CDNA whose lanes have half
+        of the registers, or a part, where a unit holds several workgroups that read a residual.
 
         It would unroll a short one whole, and move what follows the product ahead of it.
         """
-        return prod(self.subgroups) > _WAVES and depth > mma.depth * self.k_tiles
+        shared = several or prod(self.subgroups) > _WAVES
+        return shared and depth > mma.depth * self.k_tiles
 
     def loads_evenly(self, chip: Chip, mma: MmaIntrinsic) -> bool:
         """Whether all lanes load as many vectors of either operand, or the same ones twice. Else a

@@ -77,8 +77,16 @@ def by_row(e: LoweringContext, op: ir.Operation, x: Expr, rows: ir.Value, acc: D
     init = None if row is None else biases.first_sums(e, row, TensorType.of(op.results[0]).dims[0])
     found = contract(e, a, rows, extents, acc, by_row=True, element=element, init=init)
     choice = e.plan.gemm_configs.get(op.results[0])
-    compilation_info.give_product(e, found, lambda: gemm_shape.shape_of_dot(op, depth), choice)
+    compilation_info.give_product(
+        e, found, lambda: gemm_shape.shape_of_dot(op, depth), choice, residual=_has_residual(op)
+    )
     return found
+
+
+def _has_residual(dot: ir.Operation) -> bool:
+    """Return whether the kernel of a dot reads a tensor of the result's dims besides."""
+    dims = TensorType.of(dot.results[0]).dims
+    return any(TensorType.of(a).dims == dims for a in dot.block.arguments if a not in dot.operands)
 
 
 def matrix_product(
