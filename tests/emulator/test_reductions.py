@@ -1,13 +1,16 @@
-"""Reductions long enough for many lanes, which the compiler joins in steps of their own."""
+"""Reductions of many lanes, and of open dims, which the compiler joins in ways of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import onnx.parser
 import pytest
 
+import mgx_mlir
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.op import OPS
@@ -57,3 +60,43 @@ def test_long_reductions_of_integers(arch: str, library: Path) -> None:
     own = [c for c in cases(dtypes.INT32) if c.cls.mnemonic in ("reduce_max", "reduce_min")]
     found = [d for c in own if (d := as_dynamic(c))]
     operators.run(operators.compiled(found, arch), found).check()
+
+
+EXTREMES = """<ir_version: 9, opset_import: ["" : 20]>
+g (TYPE[N,M] x) => (TYPE[1,1] a, TYPE[1,1] b, TYPE[N,1] c, TYPE[1,M] d)
+<int64[1] first = {0}, int64[1] last = {1}>
+{ a = ReduceMin(x)  b = ReduceMax(x)  c = ReduceMin(x, last)  d = ReduceMax(x, first) }"""
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("kind", ["int64", "uint64", "double"])
+def test_open_extremes_of_64_bits(kind: str, arch: str, library: Path) -> None:
+    """Of elements on one side of what the compiler starts with (hazard 42)."""
+    model = onnx.parser.parse_model(EXTREMES.replace("TYPE", kind)).SerializeToString()
+    program: Any = mgx_mlir.compile(model, "gpu", arch=arch, emulate=True)
+    rng, to = np.random.default_rng(4), np.float64 if kind == "double" else np.dtype(kind)
+    for dims in ((1, 1), (3, 2), (70, 130)):
+        for start in (3, 2**63 + 3 if kind == "uint64" else -90):
+            x = rng.integers(0, 80, dims).astype(to) + np.asarray(start, to)
+            want = [x.min(keepdims=True), x.max(keepdims=True),
+                    x.min(1, keepdims=True), x.max(0, keepdims=True)]  # fmt: skip
+            for got, expected in zip(program.run([x]), want, strict=True):
+                np.testing.assert_array_equal(got, expected)
+
+
+SOFTMAX = """<ir_version: 9, opset_import: ["" : 20]>
+g (float[N,M] x) => (float[N,M] y, float[N,M] z) { y = Softmax<axis=0>(x)  z = Softmax(x) }"""
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_softmax_along_an_open_leading_axis(arch: str, library: Path) -> None:
+    model = onnx.parser.parse_model(SOFTMAX).SerializeToString()
+    program: Any = mgx_mlir.compile(model, "gpu", arch=arch, emulate=True)
+    rng = np.random.default_rng(5)
+    for dims in ((1, 1), (3, 2), (0, 2), (67, 33)):
+        x = rng.standard_normal(dims).astype(np.float32) * 9
+        for axis, got in enumerate(program.run([x])):
+            most = x.max(axis, keepdims=True, initial=-np.inf)
+            powers = np.exp(x.astype(np.float64) - most)
+            want = powers / powers.sum(axis, keepdims=True)
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-7)

@@ -16,7 +16,7 @@ import pytest
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper, parser
 
 import mgx_mlir
-from mgx_mlir.core.errors import RunError
+from mgx_mlir.core.errors import ModelError, RunError
 
 KINDS = {"s": TensorProto.STRING, "f": TensorProto.FLOAT, "i": TensorProto.INT64,
          "b": TensorProto.BOOL}  # fmt: skip
@@ -209,3 +209,17 @@ def test_strings_in_loops(target: str) -> None:
         last, each = program.run({"s_x": words("a", "c", "d"), "i_n": np.array(n)})
         assert last.tolist() == [["a", "c", "d"][n - 1]]
         assert each.tolist() == [[w] for w in ["start", "a", "c"][:n]]
+
+
+@pytest.mark.parametrize("mode", ["TFIDF", "IDF"])
+def test_weights_are_those_of_the_ngrams(mode: str) -> None:
+    """A weight belongs to an n-gram, wherever ngram_indexes puts its count."""
+    grams = {**GRAMS, "pool_int64s": [1, 2, 3, 4, 1, 2], "mode": mode}
+    del grams["pool_strings"]
+    rows = np.array([[1, 2, 3, 1], [4, 4, 1, 2]])
+    for places in ([2, 0, 4, 1, 3], [2, 0, 5, 1, 3]):  # a column that no n-gram has
+        given = node("TfIdfVectorizer", "i_x", "f_y", **{**grams, "ngram_indexes": places})
+        check(model([given], {"i_x": [2, 4]}, ["f_y"]), [{"i_x": rows}])
+    short = node("TfIdfVectorizer", "i_x", "f_y", **{**grams, "weights": [1.0]})
+    with pytest.raises(ModelError, match="expected 5 weights, got 1"):
+        mgx_mlir.compile(model([short], {"i_x": [2, 4]}, ["f_y"]), "ref")

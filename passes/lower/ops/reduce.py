@@ -209,7 +209,7 @@ def _on_gpu(
     those along run-time dims."""
     narrow = acc.is_integer and not acc.is_bool and acc.bits < 32
     wide = (dtypes.UINT32 if acc.is_unsigned else dtypes.INT32) if narrow else acc
-    if how in ("max", "min") and not (wide.is_unsigned or wide.is_bool):
+    if how in ("max", "min") and not wide.is_bool and wide is not dtypes.UINT32:
         found = _extreme(e, x, dtype, axes, how, wide)
     else:
         found = reduce_tensor(e, x, dtype, axes, how, wide)
@@ -222,28 +222,34 @@ def _on_gpu(
 def _extreme(
     e: LoweringContext, x: ir.Value, dtype: DType, axes: Sequence[int], how: str, acc: DType
 ) -> ir.Value:
-    """Return the extreme by unsigned integers in the elements' order, NaN beyond all others.
+    """Return the extreme by integers in the elements' order, NaN beyond all others.
 
-    A GPU's own of floats passes over NaN; of integers along run-time dims the compiler takes what
-    is neutral for unsigned ones.
+    A GPU's own of floats passes over NaN. Of integers along run-time dims the compiler takes what
+    is neutral for unsigned ones of 32 bits, and for signed ones of 64 (hazard 42): the keys are
+    such integers.
     """
-    long = acc.bits == 64
-    signed = dtypes.INT64 if long else dtypes.INT32
-    kind = dtypes.UINT64 if long else dtypes.UINT32
+    signed = dtypes.INT64 if acc.bits == 64 else dtypes.INT32
+    kind = dtypes.INT64 if acc.bits == 64 else dtypes.UINT32
     sign = 1 << (acc.bits - 1)
     beyond = int(start_value("min" if how == "max" else "max", kind))
 
+    def moved(b: ArithScalars, bits: TypedScalar, to: DType) -> TypedScalar:
+        """Between the order of unsigned and of signed integers, where the two types differ."""
+        same = acc.is_unsigned == kind.is_unsigned
+        found = b.bitcast(bits, to)
+        return found if same else b.xor(found, sign)
+
     def key(b: ArithScalars, value: TypedScalar) -> TypedScalar:
         if value.dtype.is_integer:
-            return b.xor(b.bitcast(b.cast(value, signed), kind), sign)
-        bits = ordered(b, b.bitcast(value, signed), signed)
-        found = b.xor(b.bitcast(bits, kind), sign)
+            own = dtypes.UINT64 if acc.is_unsigned else signed
+            return moved(b, b.cast(value, own), kind)
+        found = moved(b, ordered(b, b.bitcast(value, signed), signed), kind)
         return b.select(b.is_nan(value), b.const(beyond, kind), found)
 
     def back(b: ArithScalars, found: TypedScalar) -> TypedScalar:
         # that of no elements, which is none of theirs
         least = key(b, b.const(start_value(how, acc), acc))
-        bits = b.bitcast(b.xor(getattr(b, how)(found, least), sign), signed)
+        bits = moved(b, getattr(b, how)(found, least), dtypes.UINT64 if acc.is_unsigned else signed)
         return b.bitcast(ordered(b, bits, signed) if acc.is_float else bits, acc)
 
     found = reduce_tensor(e, x, dtype, axes, how, kind, map_element=key)
@@ -347,9 +353,14 @@ def _made(e: LoweringContext, x: ir.Value) -> ir.Value:
     run-time size, for which LLVM has no room.
     """
     kind = ir.RankedTensorType(x.type)
-    if e.options.target != "gpu" or e.in_region or kind.has_static_shape:
+    if kind.has_static_shape or not _stands_alone(e):
         return x
     return e.barrier(x, e.extents(x))
+
+
+def _stands_alone(e: LoweringContext) -> bool:
+    """Whether the backend of a GPU chooses what it fuses."""
+    return e.options.target == "gpu" and not e.in_region
 
 
 def _shifted_exp(
@@ -380,8 +391,25 @@ def _shifted_exp(
         maps=[identity(rank), rows],
         extents=extents,
     )
-    total = reduce_tensor(e, powers, acc, [axis], "add", acc)
-    return peak, powers, total
+    if t.is_static or not _stands_alone(e):
+        return peak, powers, reduce_tensor(e, powers, acc, [axis], "add", acc)
+    # hazard 43: the sum computes the powers again, as one kernel of both is refused
+    d = [ir.AffineDimExpr.get(i) for i in range(rank)]
+    kept = ir.AffineMap.get(rank, 0, [d[i] for i in rows])
+    b = ArithScalars(acc, acc)
+
+    def add(element: ir.Value, most: ir.Value, sum_: ir.Value) -> ir.Value:
+        v, m = widen(TypedScalar(element, t.dtype)), TypedScalar(most, acc)
+        return b.add(TypedScalar(sum_, acc), power(b, v, m)).value
+
+    total = e.generic(
+        [x, peak],
+        [e.fill([extents[i] for i in rows], acc, 0)],
+        [ir.AffineMap.get_identity(rank), kept, kept],
+        [REDUCTION if i == axis else PARALLEL for i in range(rank)],
+        add,
+    )[0]
+    return peak, powers, e.barrier(total, [extents[i] for i in rows])
 
 
 @lowers(Softmax)

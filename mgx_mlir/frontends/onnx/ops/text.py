@@ -60,7 +60,12 @@ def tf_idf_vectorizer(
     if mode == "IDF":
         out = b.min(out, 1)
     if mode != "TF" and weights:
-        out = b.mul(out, b.literal(np.array(weights, np.float32)))
+        if len(weights) != total:
+            raise ModelError(f"expected {total} weights, got {len(weights)}")
+        # a weight belongs to an n-gram, whose column ngram_indexes gives
+        scales = np.ones(b.dims(out)[1], np.float32)
+        scales[list(ngram_indexes)] = np.array(weights, np.float32)
+        out = b.mul(out, b.literal(scales))
     return squeeze(b, out, [0]) if len(rows) < 2 else out
 
 
