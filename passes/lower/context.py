@@ -14,7 +14,7 @@ from mgx_mlir.core import attrs, dtypes, literals
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import CompileError
 from mgx_mlir.core.huge_pages import HugePages
-from mgx_mlir.core.ir import ir, linalg, tensor
+from mgx_mlir.core.ir import arith, ir, linalg, tensor
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.lower.expr import (
     Compute,
@@ -311,6 +311,24 @@ class LoweringContext(IndexBuilder, ABC):
 
         return self.map_elements([value], [source], t, body)
 
+    def reader(self, x: ir.Value, dtype: DType) -> Callable[[TypedScalar], TypedScalar]:
+        """Return how elements of `x` are read: as they are, but for rows of f16 of hazard 44.
+
+        Their bits are changed by a number that is 0 in every run, and that no compiler knows.
+        """
+        shape = ir.RankedTensorType(x.type).shape
+        if self.options.target != "gpu" or dtype is not dtypes.HALF or DYN not in shape[:-1]:
+            return lambda v: v
+        if shape[-1] == DYN or shape[-1] % 2 == 0 or (shape[-1] % 5 and shape[-1] % 7):
+            return lambda v: v
+        i64, i16 = (ir.IntegerType.get_signless(bits) for bits in (64, 16))
+        extent = arith.IndexCastUIOp(i64, self.dynamic_values(self.extents(x))[0]).result
+        # the backend assumes extents below 2^53
+        top = arith.ShRUIOp(extent, arith.ConstantOp(i64, 52).result).result
+        zero = TypedScalar(arith.TruncIOp(i16, top).result, dtypes.UINT16)
+        b = ArithScalars(dtypes.UINT16, dtypes.UINT16)
+        return lambda v: b.bitcast(b.xor(b.bitcast(v, dtypes.UINT16), zero), dtype)
+
     def barrier(self, value: ir.Value, extents: Sequence[Extent]) -> ir.Value:
         """`value`, which the backend computes before anything that reads it, not fused with it.
 
@@ -420,11 +438,12 @@ class LoweringContext(IndexBuilder, ABC):
         maps = [self.dim_map(rank, table[k][1]) for k in order]
         inits = [self.empty(self.expr_extents(x), x.type.dtype) for x in xs]
         yielded: list[ir.Value] = []
+        readers = [self.reader(table[k][0].value, table[k][0].type.dtype) for k in order]
 
         def region(*args: ir.Value) -> list[ir.Value]:
             scalars = {
-                k: widen(TypedScalar(a, table[k][0].type.dtype))
-                for k, a in zip(order, args, strict=False)
+                k: widen(read(TypedScalar(a, table[k][0].type.dtype)))
+                for k, a, read in zip(order, args, readers, strict=False)
             }
             memo: dict[tuple[int, DimMap], TypedScalar] = {}
 

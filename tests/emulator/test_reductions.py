@@ -100,3 +100,27 @@ def test_softmax_along_an_open_leading_axis(arch: str, library: Path) -> None:
             powers = np.exp(x.astype(np.float64) - most)
             want = powers / powers.sum(axis, keepdims=True)
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-7)
+
+
+ODD_ROWS = """<ir_version: 9, opset_import: ["" : 20]>
+g (float16[N,5] x, float16[N,2,7,7] w)
+=> (float16[N,1] a, float16[N,5] b, float16[N,2,1,1] c, float16[N,1] d)
+<int64[1] last = {1}>
+{ a = ReduceSum(x, last)  b = Softmax(x)  c = GlobalAveragePool(w)  d = ReduceL2(x, last) }"""
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_rows_of_five_and_seven_in_f16(arch: str, library: Path) -> None:
+    """Which the compiler's code generator crashes on where it reads them as f32 (hazard 44)."""
+    model = onnx.parser.parse_model(ODD_ROWS).SerializeToString()
+    program: Any = mgx_mlir.compile(model, "gpu", arch=arch, emulate=True)
+    rng = np.random.default_rng(6)
+    for rows in (1, 3, 66):
+        x, w = (rng.standard_normal(d).astype(np.float16) for d in ((rows, 5), (rows, 2, 7, 7)))
+        wide = x.astype(np.float64)
+        powers = np.exp(wide)
+        want = [wide.sum(1, keepdims=True), powers / powers.sum(1, keepdims=True),
+                w.astype(np.float64).mean((2, 3), keepdims=True),
+                np.sqrt((wide**2).sum(1, keepdims=True))]  # fmt: skip
+        for got, expected in zip(program.run([x, w]), want, strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-3)

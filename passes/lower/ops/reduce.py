@@ -84,9 +84,10 @@ def reduce_tensor(
     maps = [ir.AffineMap.get_identity(rank), ir.AffineMap.get(rank, 0, [d[i] for i in kept])]
     iterators = [REDUCTION if i in axes else PARALLEL for i in range(rank)]
     b = ArithScalars(acc, acc)
+    read = e.reader(x, dtype)
 
     def body(element: ir.Value, total: ir.Value) -> ir.Value:
-        value = widen(TypedScalar(element, dtype))
+        value = widen(read(TypedScalar(element, dtype)))
         if map_element is not None:
             value = map_element(b, value)
         if value.dtype is not acc:
@@ -397,9 +398,10 @@ def _shifted_exp(
     d = [ir.AffineDimExpr.get(i) for i in range(rank)]
     kept = ir.AffineMap.get(rank, 0, [d[i] for i in rows])
     b = ArithScalars(acc, acc)
+    read = e.reader(x, t.dtype)
 
     def add(element: ir.Value, most: ir.Value, sum_: ir.Value) -> ir.Value:
-        v, m = widen(TypedScalar(element, t.dtype)), TypedScalar(most, acc)
+        v, m = widen(read(TypedScalar(element, t.dtype))), TypedScalar(most, acc)
         return b.add(TypedScalar(sum_, acc), power(b, v, m)).value
 
     total = e.generic(
