@@ -51,3 +51,26 @@ func.func @not_all_one(%x: tensor<2xf32>) -> tensor<2xf32> {
   %0 = "migraphx.mul"(%x, %c) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
   return %0 : tensor<2xf32>
 }
+
+// -----
+
+// The least integer of the type; 0 is that of unsigned ones alone.
+// CHECK-LABEL: @largest
+// CHECK-NEXT: return %arg0
+func.func @largest(%x: tensor<4xui8>) -> tensor<4xui8> {
+  %c = "migraphx.literal"() {value = dense<0> : tensor<4xui8>} : () -> tensor<4xui8>
+  %d = "migraphx.literal"() {value = dense<255> : tensor<4xui8>} : () -> tensor<4xui8>
+  %0 = "migraphx.max"(%c, %x) : (tensor<4xui8>, tensor<4xui8>) -> tensor<4xui8>
+  %1 = "migraphx.min"(%0, %d) : (tensor<4xui8>, tensor<4xui8>) -> tensor<4xui8>
+  return %1 : tensor<4xui8>
+}
+
+// -----
+
+// CHECK-LABEL: @signed
+// CHECK: migraphx.max
+func.func @signed(%x: tensor<4xi8>) -> tensor<4xi8> {
+  %c = "migraphx.literal"() {value = dense<0> : tensor<4xi8>} : () -> tensor<4xi8>
+  %0 = "migraphx.max"(%c, %x) : (tensor<4xi8>, tensor<4xi8>) -> tensor<4xi8>
+  return %0 : tensor<4xi8>
+}

@@ -34,11 +34,16 @@ def sides(op: ir.Operation) -> tuple[tuple[ir.Value, ir.Value], ...]:
     return (a, b), (b, a)
 
 
-@pattern(Mul, Div, Add, Sub, benefit=4)
+@pattern(Mul, Div, Add, Sub, Max, Min, benefit=4)
 def find_unit_ops(op: Op, rw: Rewriter) -> Replacement:
-    """x * 1, x / 1, x + 0, x - 0 -> x"""
-    unit = 1 if is_a(op, (Mul, Div)) else 0
-    for x, c in sides(op) if is_a(op, (Mul, Add)) else sides(op)[:1]:
+    """x * 1, x / 1, x + 0, x - 0, max(x, the least integer), min(x, the largest) -> x"""
+    unit: float = 1 if is_a(op, (Mul, Div)) else 0
+    if is_a(op, (Max, Min)):
+        dtype = rw.dtype(op.operands[0])
+        if not dtype.is_integer or dtype.is_bool:
+            return no_match("NaN and -0 have an order of their own")
+        unit = dtype.lowest() if is_a(op, Max) else dtype.highest()
+    for x, c in sides(op)[:1] if is_a(op, (Div, Sub)) else sides(op):
         if is_splat(c, unit):
             return x
     return no_match("no operand is {}", unit)

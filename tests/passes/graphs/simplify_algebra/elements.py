@@ -18,10 +18,10 @@ from graphs.simplify_algebra.shared import (
 @case("find_unit_ops", rtol=1e-7, special=True, fires=0.4)
 def find_unit_ops(g):
     dims, kind = extents(g), g.pick(*NUMBERS, "ui8")
-    name = g.pick("mul", "add", "sub", "div")
+    name = g.pick("mul", "add", "sub", "div", *(["max"] if kind == "ui8" else []))
     x = g.argument(dims, kind, 1 if kind[0] != "f" and name == "div" else None)
     unit = repeated(g, dims, kind, value=(name in ("mul", "div")) ^ g.coin(0.1))
-    return swapped(g, name, x, unit) if name in ("mul", "add") else g.b.op(name, x, unit)
+    return g.b.op(name, x, unit) if name in ("sub", "div") else swapped(g, name, x, unit)
 
 
 @case("find_where_const", fires=0.6)
