@@ -14,7 +14,7 @@ from onnx import parser
 
 import mgx_mlir
 from mgx_mlir.compiler.models import read_model
-from mgx_mlir.core.errors import RunError
+from mgx_mlir.core.errors import ModelError, RunError
 from mgx_mlir.passes.pipelines import pipeline
 from mgx_mlir.rewrite.passes import run_pipeline
 
@@ -444,3 +444,22 @@ def test_the_first_row_of_an_open_dim(caplog: pytest.LogCaptureFixture) -> None:
     )
     check(data, [{"x": draw(n, 7), "y": draw(1, 3)} for n in (3, 0)])
     assert "without names" not in caplog.text
+
+
+def test_scales_of_an_open_axis() -> None:
+    """One scale for each row or column of a tensor whose extents are all open."""
+    body = """q = QuantizeLinear<axis=-1>(x, s, z) y = DequantizeLinear<axis=-1>(q, s, z)
+    w = DequantizeLinear<axis=0>(q, r)"""
+    inputs = "float[N,M] x, float[M] s, int8[M] z, float[N] r"
+    calls = [
+        {"x": draw(n, m) * 9, "s": np.abs(draw(m)) + 0.1, "r": np.abs(draw(n)) + 0.1,
+         "z": np.arange(m).astype(np.int8)}
+        for n, m in ((3, 4), (1, 2), (5, 1), (0, 3))
+    ]  # fmt: skip
+    check(model(inputs, "float[N,M] y, float[N,M] w", body), calls, "ref")
+
+
+def test_open_dims_in_messages() -> None:
+    text = model("float[A,B,C,D] x, float[P,Q,R,S] g", "float[A,B,Q,R] y", "y = GridSample(x, g)")
+    with pytest.raises(ModelError, match=r"grid dims \{\?, \?, \?, \?\} do not fit"):
+        mgx_mlir.compile(text, "ref")

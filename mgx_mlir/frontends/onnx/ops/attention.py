@@ -8,7 +8,7 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import BOOL, DType
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN
+from mgx_mlir.core.shapes import DYN, show_dim
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
     axis_range,
@@ -39,7 +39,7 @@ def split_heads(b: Builder, x: Value, heads: int) -> Value:
     """{batch, length, heads * size} -> {batch, heads, length, size}."""
     hidden = b.dims(x)[2]
     if hidden == DYN or heads < 1 or hidden % heads:
-        raise ModelError(f"{heads} heads do not divide the hidden size {hidden}")
+        raise ModelError(f"{heads} heads do not divide the hidden size {show_dim(hidden)}")
     split = b.reshape(x, dims=[0, 0, heads, hidden // heads])
     return b.transpose(split, permutation=[0, 2, 1, 3])
 
@@ -230,7 +230,9 @@ def rotary_embedding(
     size = b.dims(x)[3]
     turned = rotary_embedding_dim or size
     if size == DYN or turned % 2 or turned > size:
-        raise ModelError(f"rotary_embedding_dim {turned} does not fit heads of size {size}")
+        raise ModelError(
+            f"rotary_embedding_dim {turned} does not fit heads of size {show_dim(size)}"
+        )
     if positions is not None:
         cos, sin = b.gather(cos, positions, axis=0), b.gather(sin, positions, axis=0)
     cos, sin = unsqueeze(b, cos, [1]), unsqueeze(b, sin, [1])  # batch, 1, length, turned / 2

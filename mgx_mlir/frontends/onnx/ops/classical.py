@@ -9,7 +9,7 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN
+from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
     compare,
@@ -497,7 +497,7 @@ def zip_map(
     keys = tuple(classlabels_strings or classlabels_int64s or ())
     rows = unsqueeze(b, x, [0]) if len(b.dims(x)) == 1 else x
     if len(b.dims(rows)) != 2 or b.dims(rows)[1] not in (DYN, len(keys)):
-        raise ModelError(f"expected rows of {len(keys)} numbers, got dims {list(b.dims(x))}")
+        raise ModelError(f"expected rows of {len(keys)} numbers, got dims {show_dims(b.dims(x))}")
     if b.dims(rows)[1] == DYN:
         rows = require_extent(b, rows, 1, len(keys))
     return Maps(rows, keys)

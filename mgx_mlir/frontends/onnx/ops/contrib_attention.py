@@ -13,7 +13,7 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import INT32, INT64
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN
+from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
     arange,
@@ -331,7 +331,7 @@ def attention(
 def _unpacked(b: Builder, packed: Value, count: int) -> list[Value]:
     """{batch, length, heads, count, size} as `count` of {batch, heads, length, size}."""
     if b.dims(packed)[3] != count:
-        raise ModelError(f"expected {count} packed tensors, got dims {list(b.dims(packed))}")
+        raise ModelError(f"expected {count} packed tensors, got dims {show_dims(b.dims(packed))}")
     parts = [squeeze(b, slice_(b, packed, [3], [i], [i + 1]), [3]) for i in range(count)]
     return [transpose(b, p, [0, 2, 1, 3]) for p in parts]
 

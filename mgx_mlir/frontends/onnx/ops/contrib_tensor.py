@@ -8,7 +8,7 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import BOOL, INT32, INT64
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN
+from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
     arange,
@@ -292,7 +292,7 @@ def inverse(b: Builder, node: Node, x: Value) -> Value:
     if DYN in dims[-2:]:
         raise NotSupported("matrices of a size that is known at run time only")
     if len(dims) < 2 or dims[-1] != dims[-2]:
-        raise ModelError(f"expected square matrices, got dims {list(dims)}")
+        raise ModelError(f"expected square matrices, got dims {show_dims(dims)}")
     n, rank = dims[-1], len(dims)
     if n > _MOST_ROWS:
         raise NotSupported(f"matrices of more than {_MOST_ROWS} rows")

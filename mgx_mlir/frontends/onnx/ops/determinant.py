@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN
+from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import compare, convert, number, slice_, squeeze, wide
 from mgx_mlir.frontends.onnx.node import Node
@@ -28,7 +28,7 @@ def det(b: Builder, node: Node, x: Value) -> Value:
     dims = b.dims(x)
     rank = len(dims)
     if rank < 2 or dims[-1] != dims[-2]:
-        raise ModelError(f"expected square matrices, got dims {list(dims)}")
+        raise ModelError(f"expected square matrices, got dims {show_dims(dims)}")
     n, dtype = dims[-1], b.dtype(x)
     if n == DYN:
         raise NotSupported("matrices of dynamic dims")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import FLOAT, INT32, DType
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN
+from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.core.subbyte_types import BY_ONNX, Narrow
 from mgx_mlir.frontends.helpers import (
     axis_in,
@@ -50,11 +50,12 @@ def spread(b: Builder, v: Value, x: Value, axis: int, block_size: int) -> Value:
         if dims[0] == 1:  # whatever the axis is
             v = reshape(b, v, [1] * rank)
         else:
-            v = reshape(b, v, channel_dims(rank, axis_in(axis, rank), dims[0]))
+            count = -1 if dims[0] == DYN else dims[0]
+            v = reshape(b, v, channel_dims(rank, axis_in(axis, rank), count))
     elif dims and all(d == 1 for d in dims):
         v = reshape(b, v, [1] * rank)
     elif dims and (dims != b.dims(x) or DYN in dims):
-        raise ModelError(f"scale expected a scalar or a vector, got dims {list(dims)}")
+        raise ModelError(f"scale expected a scalar or a vector, got dims {show_dims(dims)}")
     return v
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN
+from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
     arange,
@@ -120,7 +120,7 @@ def max_roi_pool(
     if len(b.dims(x)) != 4 or len(pooled_shape) != 2 or b.dims(rois)[1:] != (5,):
         raise ModelError(
             f"expected images of rank 4, two pooled dims and rois of 5 numbers, got dims "
-            f"{list(b.dims(x))}, {list(pooled_shape)} and {list(b.dims(rois))}"
+            f"{show_dims(b.dims(x))}, {list(pooled_shape)} and {show_dims(b.dims(rois))}"
         )
     kind = wide(b.dtype(x))
     batch = squeeze(b, slice_(b, rois, [1], [0], [1]), [1])

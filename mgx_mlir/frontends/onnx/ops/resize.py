@@ -14,7 +14,7 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import DOUBLE, FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN
+from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.frontends.helpers import (
     arange,
     axes_in,
@@ -260,7 +260,7 @@ def _vector(b: Builder, v: Value | None, what: str, count: int) -> list[Value] |
     if v is None or b.dims(v) == (0,):
         return None
     if b.dims(v) != (count,):
-        raise ModelError(f"{what} expected {count} numbers, got dims {list(b.dims(v))}")
+        raise ModelError(f"{what} expected {count} numbers, got dims {show_dims(b.dims(v))}")
     wide_v = convert(b, v, DOUBLE)
     return [settled(b, squeeze(b, slice_(b, wide_v, [0], [i], [i + 1]), [0])) for i in range(count)]
 

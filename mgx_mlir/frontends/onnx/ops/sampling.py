@@ -9,7 +9,7 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import FLOAT, INT64, DType
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN
+from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.frontends.helpers import (
     arange,
     compare,
@@ -50,7 +50,7 @@ def affine_grid(
     """grid[n, .., k] = theta[n, k] . (x, y, (z,) 1), for the pixel at that place."""
     dims = b.dims(theta)
     if len(dims) != 3 or tuple(dims[1:]) not in ((2, 3), (3, 4)):
-        raise ModelError(f"theta expected dims {{N, 2, 3}} or {{N, 3, 4}}, got {list(dims)}")
+        raise ModelError(f"theta expected dims {{N, 2, 3}} or {{N, 3, 4}}, got {show_dims(dims)}")
     n = dims[1]
     dtype = b.dtype(theta)
     kind = wide(dtype)
@@ -168,7 +168,7 @@ def grid_sample(
     dims, points = b.dims(x), b.dims(grid)
     n = len(dims) - 2
     if n < 1 or len(points) != n + 2 or points[-1] != n:
-        raise ModelError(f"grid dims {list(points)} do not fit an input of rank {len(dims)}")
+        raise ModelError(f"grid dims {show_dims(points)} do not fit an input of rank {len(dims)}")
     dtype = b.dtype(x)
     kind = wide(dtype) if dtype.is_float else FLOAT
     grid = convert(b, grid, kind)

@@ -11,7 +11,7 @@ from mgx_mlir.core.dtypes import DOUBLE, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS
-from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.core.shapes import DYN, TensorType, show_dims
 from mgx_mlir.dialects.migraphx.control import joined
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
@@ -221,8 +221,8 @@ def dft(
     parts = b.dims(x)[-1]
     if rank < 2 or parts not in (1, 2) or axis == rank - 1:
         raise ModelError(
-            f"expected a last dim of 1 or 2 and an axis before it, got dims {list(b.dims(x))} and "
-            f"axis {axis}"
+            "expected a last dim of 1 or 2 and an axis before it, got dims "
+            f"{show_dims(b.dims(x))} and axis {axis}"
         )
     dtype = b.dtype(x)
     kind = wide(dtype)
