@@ -18,6 +18,7 @@ import numpy as np
 
 from mgx_mlir.core import forks
 from mgx_mlir.runtime.buffers import address
+from mgx_mlir.runtime.code_memory import keep_forever
 
 _FIRST = 64  # no memory is below it, and it is aligned as weights are
 _LENGTH = 1 << 62
@@ -38,7 +39,7 @@ def add_parameter(index: Any, key: str, data: np.ndarray) -> None:
 
             span = (ctypes.c_char * _LENGTH).from_address(_FIRST)
             _handle = rt.FileHandle.wrap_memory(span)
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(_handle))  # beyond the interpreter's end
+            keep_forever(_handle)
     offset = address(data) - _FIRST if data.size else 0
     index.add_from_file_handle(key, _handle, data.nbytes, offset)
 

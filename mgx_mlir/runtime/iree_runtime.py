@@ -19,6 +19,7 @@ from mgx_mlir.core.literals import ALIGNMENT, aligned, aligned_copy, is_aligned
 from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.programs.lowered import IN_PLACE
 from mgx_mlir.runtime.buffers import address, span, writable_address, writable_view
+from mgx_mlir.runtime.code_memory import Code
 from mgx_mlir.runtime.device import (
     IREE_ERRORS,
     Device,
@@ -102,7 +103,8 @@ class LoadedModule:
         self._input_alignment = input_alignment
         instance = vm_instance()
         where = str(vmfb) if isinstance(vmfb, (str, os.PathLike)) else None
-        module, self._vmfb = self._load(instance, vmfb, where)
+        self._code = self._load(instance, vmfb, where)
+        module = self._code.module
         provider, self.copied_parameter_bytes = self._provide(params or {}, scope)
         hal = self._hal
 
@@ -158,20 +160,18 @@ class LoadedModule:
 
     def _load(
         self, instance: Any, vmfb: bytes | np.ndarray | str | os.PathLike[str], where: str | None
-    ) -> tuple[Any, Any]:
+    ) -> Code:
         try:
             if isinstance(vmfb, (str, os.PathLike)):
                 path = Path(vmfb)
                 if not path.is_file():
                     raise FileError("no such file", location=where)
-                if path.stat().st_size < 64:
-                    raise FileError("too short to be a compiled module", location=where)
-                return self._rt.VmModule.mmap(instance, str(path)), None
-            raw = vmfb if isinstance(vmfb, np.ndarray) else np.frombuffer(vmfb, np.uint8)
+                raw = np.fromfile(path, np.uint8)
+            else:
+                raw = vmfb if isinstance(vmfb, np.ndarray) else np.frombuffer(vmfb, np.uint8)
             if raw.nbytes < 64:
                 raise FileError("too short to be a compiled module", location=where)
-            data = aligned(raw)
-            return self._rt.VmModule.wrap_buffer(instance, data), data
+            return Code(self._rt, instance, raw)
         except IREE_ERRORS as e:
             raise FileError(f"the compiled module is damaged: {short(e)}", location=where) from e
 
@@ -246,7 +246,8 @@ class LoadedModule:
         # calls have ended, so that nothing reads the weights: host_memory.py
         self.lanes = self.prepared = None
         self._views = {}
-        self._vmfb = self.held = None
+        self._code.close()
+        self.held = None
         drop_old()
 
     def __del__(self, _ending: Callable[[], bool] = sys.is_finalizing) -> None:
