@@ -1,4 +1,4 @@
-"""fuse_layout: kernels that read their input in the order it has, in place of a transposed copy."""
+"""fuse_layout: kernels that read and write in the order there is, in place of transposed copies."""
 
 from __future__ import annotations
 
@@ -133,6 +133,35 @@ def find_gathered_convolution(op: Group, rw: Rewriter) -> Replacement:
     return list(make_kernel("group", inputs, types, build, tag="convolution").results)
 
 
+@pattern(Group)
+def find_transposed_result(op: Group, rw: Rewriter) -> Replacement:
+    """group of transpose(group of product(x)) -> group of transpose(product(x))
+
+    A lane has neighbouring pixels of one channel, so that a planar result is no slower to store.
+    """
+    kernel = op.operation
+    if not rw.options.gathered:
+        return no_match("it is for vector kernels")
+    if op.tag != "transpose" or len(kernel.operands) != 1:
+        return no_match("it is no transposed copy")
+    copied = kernel.operands[0]
+    made = defined_by(copied, Group)
+    if made is None or made.tag not in ("convolution", "dot") or not has_one_use(copied):
+        return no_match("it copies no product that only it reads")
+    first = made.operation
+    result = TensorType.of(copied)
+    if len(first.results) != 1 or not result.is_static or result.rank == 3:
+        # windows of one axis are tiled in a region of the product alone
+        return no_match("the product has other results, open sizes, or one axis")
+    rw.merge_location(first)
+
+    def build(arguments: list[ir.Value]) -> list[ir.Value]:
+        return copy_body(kernel, copy_body(first, arguments))
+
+    types = [r.type for r in kernel.results]
+    return list(make_kernel("group", list(first.operands), types, build, tag=made.tag).results)
+
+
 def _convolution(body: ir.Block) -> Convolution | QuantConvolution:
     kinds = (Convolution, QuantConvolution)
     return next(o for o in body.operations if isinstance(o, kinds))
@@ -164,8 +193,12 @@ def _transpose(v: ir.Value) -> ir.Operation | None:
 
 @dataclass(frozen=True)
 class FuseLayout(PatternPass):
-    """Kernels of convolutions read what was transposed or converted for them as it is."""
+    """Kernels of products read and write what was transposed or converted for them as it is."""
 
     name: ClassVar[str] = "fuse_layout"
-    patterns: ClassVar[tuple[Pattern, ...]] = (find_planar_convolution, find_gathered_convolution)
+    patterns: ClassVar[tuple[Pattern, ...]] = (
+        find_planar_convolution,
+        find_gathered_convolution,
+        find_transposed_result,
+    )
     gathered: bool = option(False, "for kernels that gather windows; else for vector kernels")

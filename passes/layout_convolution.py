@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import BroadcastOp, Op, Pointwise, attributes_of, is_a
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Scalar
+from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast, Scalar
 from mgx_mlir.dialects.migraphx.linear import Convolution
 from mgx_mlir.dialects.migraphx.literal import Literal
-from mgx_mlir.dialects.migraphx.movement import Concat, Pad
+from mgx_mlir.dialects.migraphx.movement import Concat, Pad, Slice
 from mgx_mlir.dialects.migraphx.pooling import Pooling
 from mgx_mlir.dialects.migraphx.quant import DequantizeLinear, QuantConvolution, QuantizeLinear
 from mgx_mlir.dialects.migraphx.reduce import NumberReduction
-from mgx_mlir.dialects.migraphx.views import Transpose
+from mgx_mlir.dialects.migraphx.resize import Resize
+from mgx_mlir.dialects.migraphx.views import Reshape, Transpose, Unsqueeze
 from mgx_mlir.passes.analysis.channels_last import from_last, to_first, to_last
 from mgx_mlir.passes.analysis.rebuild import rebuild
 from mgx_mlir.passes.analysis.repeated import repeated_dims
@@ -170,6 +172,68 @@ def find_concat_layout(op: Concat, rw: Rewriter) -> Replacement:
     return rw.op("transpose", y, permutation=perm)
 
 
+@pattern(Slice)
+def find_slice_layout(op: Slice, rw: Rewriter) -> Replacement:
+    """slice(transpose(x)) -> transpose(slice(x))"""
+    operands = list(op.operation.operands)
+    x = from_last(rw, operands[0])
+    if x is None or len(operands) != 1:
+        return no_match("input is not a transposed channels-last tensor, or the run says what part")
+    rank = TensorType.of(x).rank
+    perm = to_first(rank)
+    axes: list[int] = [perm[a % rank] for a in op.axes]
+    y = rw.op("slice", x, axes=axes, starts=list(op.starts), ends=list(op.ends))
+    return rw.op("transpose", y, permutation=perm)
+
+
+@pattern(Resize)
+def find_resize_layout(op: Resize, rw: Rewriter) -> Replacement:
+    """resize(transpose(x)) -> transpose(resize(x))"""
+    x = from_last(rw, op.input)
+    if x is None or op.target is not None:
+        return no_match("input is not a transposed channels-last tensor, or the run has the sizes")
+    rank = TensorType.of(x).rank
+    last = to_last(rank)
+    moved = {n: [v[p] for p in last] for n in ("scales", "sizes") if (v := list(getattr(op, n)))}
+    roi = list(op.roi)
+    if roi:
+        moved["roi"] = [roi[p] for p in last] + [roi[rank + p] for p in last]
+    names = (
+        "mode", "nearest_mode", "coordinate_transformation_mode", "cubic_coeff_a",
+        "exclude_outside", "antialias", "extrapolation_value",
+    )  # fmt: skip
+    y = rw.op("resize", x, **moved, **{n: getattr(op, n) for n in names})
+    return rw.op("transpose", y, permutation=to_first(rank))
+
+
+@pattern(Reshape)
+def find_repeat_layout(op: Reshape, rw: Rewriter) -> Replacement:
+    """reshape(multibroadcast(reshape(transpose(x)))) -> transpose(.. of x), repeated elements
+
+    What a nearest resize by a whole factor is.
+    """
+    wide = rw.defining(op.input, Multibroadcast)
+    if wide is None or len(wide.operation.operands) != 1:
+        return no_match("input is no broadcast by known extents")
+    split = rw.defining(wide.operation.operands[0], Reshape, Unsqueeze)
+    x = None if split is None else from_last(rw, split.operation.operands[0])
+    if split is None or x is None:
+        return no_match("what is broadcast is no split channels-last tensor")
+    own, out = TensorType.of(split.operation.operands[0]), TensorType.of(op.out)
+    if not own.is_static or not out.is_static or own.rank != out.rank or 0 in own.dims:
+        return no_match("{} to {} repeats no elements, or unknown ones", own, out)
+    times = [n // d for n, d in zip(out.dims, own.dims, strict=True)]
+    axes = [[d, k] if k > 1 else [d] for d, k in zip(own.dims, times, strict=True)]
+    if TensorType.of(wide.out).dims != tuple(n for axis in axes for n in axis):
+        return no_match("not every element of an axis is repeated alike")
+    axes = [axes[p] for p in to_last(own.rank)]
+    ones = [n for axis in axes for n in (axis[0], *(1 for _ in axis[1:]))]
+    y = rw.op("reshape", x, dims=ones)
+    y = rw.op("multibroadcast", [y], out_lens=[n for axis in axes for n in axis])
+    y = rw.op("reshape", y, dims=[prod(axis) for axis in axes])
+    return rw.op("transpose", y, permutation=to_first(own.rank))
+
+
 @pattern(Pad)
 def find_pad_layout(op: Pad, rw: Rewriter) -> Replacement:
     """pad(transpose(x)) -> transpose(pad(x))"""
@@ -200,6 +264,9 @@ class LayoutConvolution(PatternPass):
         find_reduce_layout,
         find_concat_layout,
         find_pad_layout,
+        find_slice_layout,
+        find_resize_layout,
+        find_repeat_layout,
         find_group_norm_layout,
         find_group_pointwise_layout,
     )

@@ -66,8 +66,6 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
         "eliminate_pad",
         "dead_code_elimination",
         "rewrite_pooling",
-        "rewrite_convolution",
-        "dead_code_elimination",
         # 8-bit dots are faster than in f32, and so are convolutions that our loops take; others
         # are 4 times slower. The rounding of other values is kept, which costs nothing.
         _step(
@@ -86,7 +84,9 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
         # f16); no rewrite_topk: a topk of one thread takes no less in groups
         _step("optimize_module", fast_math=o.fast_math),
         _step("rewrite_reduce", wide_values=True),
-        # channels-last images, dots of rows, and before the last look lookups that run as one
+        # channels-last images, dots of rows, and before the last look lookups that run as one;
+        # what is one of phases is channels-last first, ere its order is part of another move
+        "rewrite_convolution",
         _step("layout_convolution", groups=o.loops or None),
         "fuse_horizontal",
         _step(
@@ -155,9 +155,6 @@ def gpu(o: PipelineOptions) -> tuple[str, ...]:
         "eliminate_pad",
         "dead_code_elimination",
         "rewrite_pooling",
-        # transposed ones as products of all phases, not of windows that are zeros but for one tap
-        "rewrite_convolution",
-        "dead_code_elimination",
         _step("fp8_ocp_to_fnuz", when=o.fnuz),
         # 8-bit products as they are
         _step("simplify_qdq", pairs=o.remove_qdq_pairs),
@@ -169,8 +166,11 @@ def gpu(o: PipelineOptions) -> tuple[str, ...]:
         "rewrite_topk",
         "rewrite_low_precision",
         "propagate_precision",
-        # a 1x1 convolution is a dot of pixels: its tiles then are of pixels, not of lines of them
+        # transposed ones as products of all phases, not of windows that are zeros but for one tap;
+        # their order of axes moves to the graph's edges, too, ere it is part of another move
+        "rewrite_convolution",
         "layout_convolution",
+        # a 1x1 convolution is a dot of pixels: its tiles then are of pixels, not of lines of them
         "fuse_horizontal",
         _step("rewrite_dot", convolutions=True, strided=False),
         _step("optimize_module", fast_math=o.fast_math),

@@ -58,3 +58,27 @@ def find_gathered_convolution(g: Any) -> Any:
     return make_kernel("group", operands, [out], lambda a: [build(*a)], tag="convolution").results[
         0
     ]
+
+
+@case("find_transposed_result", fires=0.3, options={"gathered": True})
+def find_transposed_result(g: Any) -> Any:
+    n, height, width = g.dims(3, low=3, high=6)
+    channels, outputs = g.pick(4, 12, 16), g.pick(8, 16)
+    x, w = g.argument((n, height, width, channels)), g.argument((1, 1, channels, outputs))
+    kind = [g.argument((n, height, width, outputs)).type]
+
+    def build(a: list[Any]) -> list[Any]:
+        return [g.b.op("convolution", a[0], a[1], channels_last=True)]
+
+    y = make_kernel("group", [x, w], kind, build, tag="convolution").results[0]
+    order = g.pick([0, 3, 1, 2], [0, 3, 1, 2], [3, 0, 2, 1])
+    turned = g.b.op("transpose", y, permutation=order)
+    kind = [turned.type]
+    turned.owner.erase()
+    return make_kernel(
+        "group",
+        [g.maybe_used(y)],
+        kind,
+        lambda a: [g.b.op("transpose", a[0], permutation=order)],
+        tag="transpose",
+    ).results[0]

@@ -2,6 +2,7 @@
 
 from pattern_graphs import case
 
+from graphs.rewrite_resize import resized
 from mgx_mlir.passes.analysis.channels_last import to_first
 
 
@@ -244,3 +245,35 @@ def find_group_pointwise_layout(g):
     if how == 3:
         return b.add(y, b.reshape(normalised(g, b, g.argument(full), axes), dims=dims))
     return b.add(y, g.argument(dims))
+
+
+@case("find_slice_layout")
+def find_slice_layout(g):
+    x = g.maybe_used(image(g))
+    dims = g.b.dims(x)
+    axes = g.random.sample(range(len(dims)), g.random.randint(1, len(dims)))
+    starts = [g.random.randint(-dims[a], dims[a]) for a in axes]
+    ends = [g.random.randint(-dims[a], dims[a]) for a in axes]
+    return g.b.op("slice", x, axes=axes, starts=starts, ends=ends)
+
+
+@case("find_resize_layout", rtol=1e-6)
+def find_resize_layout(g):
+    """An axis weighs its elements in the same order; the axes follow in another one."""
+    return resized(g, g.maybe_used(image(g)), g.pick("nearest", "linear", "cubic"))
+
+
+@case("find_repeat_layout", fires=0.3)
+def find_repeat_layout(g):
+    """Elements of some axes are repeated; near misses: whole lines are."""
+    x = g.maybe_used(image(g, rank=4))
+    dims = g.b.dims(x)
+    times = [g.pick(1, 1, 2, 3) for _ in dims]
+    lines = g.coin(0.1)
+    axes = [
+        [d] if k == 1 else [k, d] if lines else [d, k] for d, k in zip(dims, times, strict=True)
+    ]
+    ones = [[1 if len(a) > 1 and i == (not lines) else n for i, n in enumerate(a)] for a in axes]
+    y = g.b.op("reshape", x, dims=[n for a in ones for n in a])
+    y = g.b.op("multibroadcast", [g.maybe_used(y)], out_lens=[n for a in axes for n in a])
+    return g.b.op("reshape", y, dims=[d * k for d, k in zip(dims, times, strict=True)])

@@ -1,0 +1,66 @@
+"""Images keep the order of their axes between the products of a net: few launches only turn them.
+
+The net has what detectors and U-Nets have: parts of channels, concatenations of what is resized,
+and a transposed convolution.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+import mgx_mlir
+from mgx_mlir.core.op import is_a
+from mgx_mlir.dialects.migraphx.fused import Group
+from mgx_mlir.passes.pipelines import pipeline
+from mgx_mlir.rewrite.passes import run_pipeline
+from tests.emulator.forms import Forms
+from tests.emulator.oracle import LIMITS, wanted
+
+
+def pyramid(dtype: str) -> Forms:
+    g = Forms(0, dtype)
+
+    def conv(x: str, channels: int, filters: int, window: int = 3, stride: int = 1) -> str:
+        w = g.weight(filters, channels, window, window, scale=(window * window * channels) ** -0.5)
+        bias, pads = g.weight(filters, scale=0.3), [window // 2] * 4
+        return g.op("Relu", g.op("Conv", x, w, bias, pads=pads, strides=[stride, stride]))
+
+    x = g.x(1, 3, 16, 24)
+    fine = conv(conv(x, 3, 16, stride=2), 16, 32, 1)
+    half = [g.ints(0), g.ints(16), g.ints(32), g.ints(1)]
+    left = g.op("Slice", fine, half[0], half[1], half[3])
+    right = g.op("Slice", fine, half[1], half[2], half[3])
+    both = g.op("Concat", left, right, g.op("Add", right, conv(right, 16, 16)), axis=1)
+    fine = conv(both, 48, 32, 1)
+    coarse = conv(fine, 32, 64, stride=2)
+    scales = g.weight(array=np.asarray([1, 1, 2, 2], np.float32))
+    wide = g.op(
+        "Resize", coarse, "", scales, mode="nearest", nearest_mode="floor",
+        coordinate_transformation_mode="asymmetric",
+    )  # fmt: skip
+    merged = conv(g.op("Concat", wide, fine, axis=1), 96, 32)
+    w = g.weight(32, 24, 2, 2, scale=0.2)
+    up = g.op("ConvTranspose", merged, w, strides=[2, 2])
+    y = conv(g.op("Concat", up, conv(x, 3, 24), axis=1), 48, 16)
+    g.result(y, 1, 16, 16, 24)
+    return g
+
+
+def test_only_the_input_is_turned() -> None:
+    program = mgx_mlir.parse_onnx_buffer(pyramid("f16").model().SerializeToString()).program_ir
+    run_pipeline(program.module, pipeline("gpu"), store=program.store)
+    ops = program.main().regions[0].blocks[0].operations
+    tags = [op.tag for op in ops if is_a(op, Group)]
+    assert tags.count("convolution") + tags.count("dot") == 9
+    assert tags.count("transpose") == 1, "the input has two readers, which need it in their order"
+
+
+def test_the_net_is_right(library: Path) -> None:
+    case = pyramid("f16").case_of()
+    model = case.model.SerializeToString()
+    got = mgx_mlir.compile(model, target="gpu", arch="gfx942", emulate=True).run(case.inputs)
+    for a, b in zip(got, wanted(case), strict=True):
+        wide = np.asarray(a, np.float64)
+        assert np.linalg.norm(wide - b) <= LIMITS["f16"] * np.linalg.norm(b)
