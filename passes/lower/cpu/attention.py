@@ -25,8 +25,8 @@ from mgx_mlir.passes.lower.cpu.attention_site import AttentionSite, room_of_head
 from mgx_mlir.passes.lower.cpu.elements import narrow, unrounded
 from mgx_mlir.passes.lower.cpu.exponential import exp
 from mgx_mlir.passes.lower.cpu.isa import ANY, Isa, current_isa
-from mgx_mlir.passes.lower.cpu.named_body import NamedBody
 from mgx_mlir.passes.lower.cpu.workgroup_builder import SCRATCH_BYTES, Index, WorkgroupBuilder
+from mgx_mlir.passes.lower.named_body import NamedBody
 from mgx_mlir.passes.lower.scalar import TypedScalar
 
 FEW = 8  # queries from which on they are computed together

@@ -8,13 +8,13 @@ from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.analysis.attention_form import AttentionForm
 from mgx_mlir.passes.lower.cpu.elements import Elements
-from mgx_mlir.passes.lower.cpu.named_body import NamedBody
 from mgx_mlir.passes.lower.cpu.workgroup_builder import (
     SCRATCH_BYTES,
     Index,
     ResultTile,
     WorkgroupBuilder,
 )
+from mgx_mlir.passes.lower.named_body import NamedBody
 
 
 def room_of_heads(rows: int) -> int:

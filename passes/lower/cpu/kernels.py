@@ -44,9 +44,9 @@ from mgx_mlir.passes.lower.cpu import (
 )
 from mgx_mlir.passes.lower.cpu.attention import attention
 from mgx_mlir.passes.lower.cpu.isa import isa_of
-from mgx_mlir.passes.lower.cpu.named_body import NamedBody
 from mgx_mlir.passes.lower.cpu.rows import rows
 from mgx_mlir.passes.lower.expr import Compute, View
+from mgx_mlir.passes.lower.named_body import NamedBody
 from mgx_mlir.passes.lower.registry import Results
 from mgx_mlir.passes.lower.views import reshape_tensor
 

@@ -23,7 +23,6 @@ from mgx_mlir.passes.analysis.access_maps import Reader, Unreadable, reader, var
 from mgx_mlir.passes.analysis.attention_form import AttentionForm, attention_form, scale_and_mask
 from mgx_mlir.passes.lower import index, views
 from mgx_mlir.passes.lower.context import LoweringContext
-from mgx_mlir.passes.lower.cpu.named_body import NamedBody
 from mgx_mlir.passes.lower.expr import Extent, Leaf, View
 from mgx_mlir.passes.lower.gpu import attention_tiles
 from mgx_mlir.passes.lower.gpu.attention_tiles import (
@@ -34,6 +33,7 @@ from mgx_mlir.passes.lower.gpu.attention_tiles import (
 from mgx_mlir.passes.lower.gpu.mma import SIDE
 from mgx_mlir.passes.lower.iree.linalg_ext import attention
 from mgx_mlir.passes.lower.iree.regions import is_attention
+from mgx_mlir.passes.lower.named_body import NamedBody
 from mgx_mlir.passes.lower.ops.fused_concat import LoopElements
 from mgx_mlir.passes.lower.ops.movement import extract_slice
 from mgx_mlir.passes.lower.scalar import constant, narrow, signless
