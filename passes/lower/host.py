@@ -242,14 +242,19 @@ def tensor_of(e: LoweringContext, v: ir.Value, elements: ElementArray) -> ir.Val
     kind = ir.RankedTensorType.get(elements.shape, signless(t.dtype))
     if len(values) == 1 and t.dtype is dtypes.BOOL:
         return linalg.fill(values[0], outs=[e.empty(elements.shape, t.dtype)])
-    if elements.ndim < 2:
+    if len(values) == 1 and elements.ndim < 2:
         return tensor.FromElementsOp(kind, values).result
     vector = ir.RankedTensorType.get([len(values)], kind.element_type)
+    made = tensor.FromElementsOp(vector, values).result
+    if not e.in_region:  # a reshape that comes later is folded into it, too
+        made = e.barrier(made, [len(values)])
+    if elements.ndim == 1:
+        return made
     # not tensor.expand_shape, which is folded into what it reads
     return ir.Operation.create(
         "flow.tensor.reshape",
         results=[kind],
-        operands=[tensor.FromElementsOp(vector, values).result],
+        operands=[made],
         attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0])},
     ).result
 

@@ -463,3 +463,19 @@ def test_open_dims_in_messages() -> None:
     text = model("float[A,B,C,D] x, float[P,Q,R,S] g", "float[A,B,Q,R] y", "y = GridSample(x, g)")
     with pytest.raises(ModelError, match=r"grid dims \{\?, \?, \?, \?\} do not fit"):
         mgx_mlir.compile(text, "ref")
+
+
+def test_running_sums_of_extents_and_maxima_of_nothing() -> None:
+    data = model(
+        "bool[N, M, 7] x, float[N, M, 3] y",
+        "int64[3] a, float[P, Q, 3] b",
+        """axis = Constant <value_int: int = 0> ()
+           s = Shape (x)
+           a = CumSum <reverse: int = 1> (s, axis)
+           last = Constant <value_ints: ints = [-1]> ()
+           one = Constant <value_ints: ints = [1]> ()
+           none = Slice (y, last, last, one)
+           b = Hardmax <axis: int = 0> (none)""",
+    )
+    sizes = ((1, 1), (2, 5), (9, 3), (0, 4))
+    check(data, [{"x": np.zeros((n, m, 7), bool), "y": draw(n, m, 3)} for n, m in sizes])

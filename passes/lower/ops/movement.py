@@ -215,15 +215,16 @@ def concat(op: Concat, ins: tuple[list[ir.Value]], e: LoweringContext) -> ir.Val
     if out.dims[axis] != DYN:
         e.sizes.equal(total, out.dims[axis])
         extents[axis] = out.dims[axis]
-    used = [p for p in zip(parts, offsets, strict=True) if 0 not in p[0][1]]
-    if len(used) == 1 and len(parts) == 1:
+    if len(parts) == 1 and 0 not in parts[0][1]:
         return parts[0][0]
     result = e.empty(extents, out.dtype)
-    for (x, have), offset in used:
+    for (x, have), offset in zip(parts, offsets, strict=True):
         where: list[Extent] = [0] * out.rank
         where[axis] = offset
         sizes = list(extents)
         sizes[axis] = have[axis]
+        if 0 in sizes:  # another part may be what says that there are no elements
+            continue
         cast = e.refine(x, TensorType(out.dtype, tuple(e.static_dims(sizes))))
         result = insert_slice(e, cast, result, where, sizes)
     return result
