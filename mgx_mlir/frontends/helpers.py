@@ -204,9 +204,11 @@ def require(b: Builder, x: Value, condition: Value, expected: str) -> Value:
     return x
 
 
-def require_extent(b: Builder, x: Value, axis: int, wanted: int) -> Value:
+def require_extent(b: Builder, x: Value, axis: int, wanted: int, told: str = "") -> Value:
     """Return `x`, whose extent along `axis` is `wanted`; the run ends with an error where it is
     not.
+
+    told: what the error says is expected, in place of the extent.
     """
     fits = compare(b, "equal", extent(b, x, axis), wanted)
-    return require(b, x, fits, f"extent {wanted} along dim {axis}")
+    return require(b, x, fits, told or f"extent {wanted} along dim {axis}")

@@ -105,11 +105,11 @@ def _is_counted(b: Builder, v: Value | None) -> bool:
     return v is not None and DYN not in b.dims(v)
 
 
-def _of_length(b: Builder, v: Value, n: int) -> Value:
+def _of_length(b: Builder, v: Value, n: int, told: str) -> Value:
     """Return `v`, a row of `n`; the run ends with an error where it has another length."""
     if _is_counted(b, v) or len(b.dims(v)) != 1:
         return v
-    return b.reshape(require_extent(b, v, 0, n), dims=[n])
+    return b.reshape(require_extent(b, v, 0, n, told), dims=[n])
 
 
 def strided_slice(
@@ -132,8 +132,14 @@ def strided_slice(
     stated = next((v for v in (starts, ends, axes, steps) if _is_counted(b, v)), None)
     uncounted = stated is None and len(b.dims(starts)) == 1
     n = 1 if uncounted else length(b, starts if stated is None else stated, "starts")
-    starts, ends = _of_length(b, starts, n), _of_length(b, ends, n)
-    axes, steps = (None if v is None else _of_length(b, v, n) for v in (axes, steps))
+    why = "a length that the model does not state" if uncounted else "as many as others are"
+
+    def row(v: Value, what: str) -> Value:
+        return _of_length(b, v, n, f"{n} in the {what} of a slice ({why})")
+
+    starts, ends = row(starts, "starts"), row(ends, "ends")
+    axes = None if axes is None else row(axes, "axes")
+    steps = None if steps is None else row(steps, "steps")
     starts, ends = convert(b, starts, INT64), convert(b, ends, INT64)
     if steps is not None:
         moving = b.not_(compare(b, "equal", steps, 0))

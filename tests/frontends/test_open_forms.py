@@ -255,7 +255,7 @@ def test_bounds_that_are_cut_out_of_a_list(target: str) -> None:
     offsets = np.array([0, 2, 2, 5])
     calls = [{"x": draw(5, 3), "offsets": offsets, "i": np.array([i])} for i in (0, 1, 2)]
     program = check(data, calls, target)
-    with pytest.raises(RunError, match="extent 1 along dim 0"):
+    with pytest.raises(RunError, match=r"1 in the starts of a slice \(a length that"):
         program.run({"x": draw(5, 3), "offsets": offsets, "i": np.array([9])})
 
 
@@ -398,7 +398,7 @@ def test_slice_by_bounds_of_an_open_length() -> None:
     )
     check(data, [{"x": draw(n, 3), "at": np.array([n - 2])} for n in (5, 2)])
     program = mgx_mlir.compile(data, "ref")
-    with pytest.raises(RunError, match="extent 1 along dim 0"):
+    with pytest.raises(RunError, match=r"1 in the starts of a slice \(as many"):
         program.run({"x": draw(5, 3), "at": np.array([0, 1])})
 
 
