@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
@@ -56,12 +56,17 @@ def multiply_accumulate(
     iterators: Sequence[str],
     element: DType,
     acc: DType,
+    read: Callable[[TypedScalar], TypedScalar] = lambda v: v,
 ) -> ir.Value:
-    """Build a generic of `out += a * b`, the product in the accumulator's type."""
+    """Build a generic of `out += a * b`, the product in the accumulator's type.
+
+    read: how elements of `a` are read.
+    """
     scalars = ArithScalars(acc, acc)
 
     def body(x: ir.Value, y: ir.Value, total: ir.Value) -> ir.Value:
-        wide = [_widened(scalars, TypedScalar(v, element), acc) for v in (x, y)]
+        elements = read(TypedScalar(x, element)), TypedScalar(y, element)
+        wide = [_widened(scalars, v, acc) for v in elements]
         product = scalars.mul(*wide)
         return scalars.add(TypedScalar(total, acc), product).value
 

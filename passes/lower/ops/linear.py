@@ -93,16 +93,25 @@ def matrix_product(
     e: LoweringContext, a: ir.Value, b: ir.Value, extents: Sequence[Extent], acc: DType
 ) -> ir.Value:
     """Return the batched product, accumulated in `acc`."""
-    if len(extents) in (2, 3):
+    if len(extents) in (2, 3) and not _is_odd(e, a, extents[-1]):
         product = linalg.matmul if len(extents) == 2 else linalg.batch_matmul
         operands = made_ahead(e, a), made_ahead(e, b)
         found = cast(ir.Value, product(*operands, outs=[e.fill(extents, acc, 0)]))
     else:
-        # not collapsed to rank 3: a reshape between a dot and what follows it in a kernel cannot
-        # be tiled through
+        # of more batches not collapsed to rank 3: a reshape between a dot and what follows it in a
+        # kernel cannot be tiled through
         return contract(e, a, b, extents, acc)
     _give_computed(e, found, a)
     return found
+
+
+def _is_odd(e: LoweringContext, a: ir.Value, columns: Extent) -> bool:
+    """Return whether the compiler reads `a`, the left side of a product, as hazard 44 has it.
+
+    It does where the columns have no tile: one column, or as many as the run knows.
+    """
+    one = not isinstance(columns, int) or columns == 1
+    return one and e.is_odd_row(a, dtypes.from_mlir(ir.RankedTensorType(a.type).element_type))
 
 
 def integer_product(
@@ -168,4 +177,7 @@ def contract(
     element = element or dtypes.from_mlir(ir.RankedTensorType(a.type).element_type)
     init = init or e.fill(extents, acc, 0)
     iterators = [PARALLEL] * rank + [REDUCTION]
+    if _is_odd(e, a, extents[-1]):
+        read = e.reader(a, element)
+        return multiply_accumulate(e, a, b, init, maps, iterators, element, acc, read)
     return multiply_accumulate(e, a, b, init, maps, iterators, element, acc)
