@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ class Places:
         self._arrays: list[np.ndarray | None] = list(given)
         for p, a in zip(ports, self._arrays, strict=True):
             problems += [] if a is None else _problems(p, a)
-        if problems:
+        if problems := problems or _shared(ports, self._arrays):
             raise RunError("; ".join(problems))
 
     def caches(self, inputs: Sequence[np.ndarray], pairs: Sequence[Pair]) -> dict[int, np.ndarray]:
@@ -110,6 +111,39 @@ def _problems(p: Port, a: object) -> list[str]:
     if a.size > 1 and any(n > 1 and not step for n, step in zip(a.shape, a.strides, strict=True)):
         return [f"'out' of '{p.name}' has several elements in one place"]
     return []
+
+
+def _shared(ports: Sequence[Port], arrays: Sequence[np.ndarray | None]) -> list[str]:
+    """Say which arrays have elements in the memory of others."""
+    given = [(p.name, a) for p, a in zip(ports, arrays, strict=True) if a is not None and a.nbytes]
+    if len(given) < 2:
+        return []
+    ranges = sorted(_range(a) for _, a in given)
+    if all(a[1] <= b[0] for a, b in pairwise(ranges)):
+        return []
+    return [
+        f"'out' of '{second}' shares memory with 'out' of '{first}'"
+        for (first, a), (second, b) in combinations(given, 2)
+        if _overlap(a, b)
+    ]
+
+
+def _range(a: np.ndarray) -> tuple[int, int]:
+    """Return the addresses that an array of any strides lies between."""
+    if a.flags.c_contiguous:
+        return span(a)
+    ends = [(n - 1) * step for n, step in zip(a.shape, a.strides, strict=True)]
+    begin = address(a)
+    return begin + sum(min(e, 0) for e in ends), begin + sum(max(e, 0) for e in ends) + a.itemsize
+
+
+def _overlap(a: np.ndarray, b: np.ndarray) -> bool:
+    """Return whether two arrays share an element; False where that takes long to tell."""
+    try:
+        # numpy's stubs know of no work but 0
+        return np.shares_memory(a, b, max_work=1000)  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        return False
 
 
 def _dims(a: np.ndarray) -> str:

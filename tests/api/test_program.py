@@ -271,3 +271,20 @@ def test_results_are_not_written_to_one_place(model) -> None:
     place = np.lib.stride_tricks.as_strided(np.zeros(3, np.float32), (2, 3), (0, 4))
     with pytest.raises(RunError, match="several elements in one place"):
         p.run([np.ones((2, 1, 8, 8), np.float32)], out=[place])
+
+
+def test_results_are_not_written_over_each_other() -> None:
+    """The first of two results in one array held the second one."""
+    text = """<ir_version: 9, opset_import: ["": 20]>
+        g (float[N, 4] x) => (float[N, 4] y, float[N, 4] z) { y = Relu (x) z = Neg (x) }"""
+    p = migraphx.compile(onnx.parser.parse_model(text).SerializeToString(), "ref")
+    x, memory = np.arange(8, dtype=np.float32).reshape(2, 4), np.zeros(20, np.float32)
+    one, later = memory[:8].reshape(2, 4), memory[4:12].reshape(2, 4)
+    for out in ([one, one], [one, later], {"z": one, "y": later}, [one[::-1], one]):
+        with pytest.raises(RunError, match=r"'out' of '[yz]' shares memory with 'out' of '[yz]'"):
+            p.run([x], out=out)
+    wide = memory[:16].reshape(2, 8)
+    for out in ([wide[:, :4], wide[:, 4:]], [wide[:, ::2], wide[:, 1::2]], [one, None]):
+        y, z = p.run([x], out=out)
+        assert (y == x).all()
+        assert (z == -x).all()
