@@ -42,10 +42,16 @@ func.func @values(%q: tensor<2x16x8xf16>, %k: tensor<2x6x8xf16>, %v: tensor<2x6x
 
 // -----
 
-// Fewer queries than a tile has: the kernel may be taken apart, with scores of 16 bits in memory.
+// Fewer queries than a tile has: the kernel may be taken apart, with scores of 16 bits in memory. It
+// rounds its result alone.
 // CHECK-LABEL: @few
-// CHECK: }) {tag = "attention"} {{.*}} -> tensor<2x15x3xf32>
-// CHECK-NEXT: migraphx.convert
+// CHECK: migraphx.group
+// CHECK: "migraphx.dot"{{.*}} -> tensor<2x15x6xf32>
+// CHECK: %[[O:.*]] = "migraphx.dot"{{.*}} -> tensor<2x15x3xf32>
+// CHECK-NEXT: %[[H:.*]] = "migraphx.convert"(%[[O]]) {{.*}} -> tensor<2x15x3xf16>
+// CHECK-NEXT: "migraphx.yield"(%[[H]])
+// CHECK-NEXT: }) {tag = "attention"}
+// CHECK-NEXT: return
 func.func @few(%q: tensor<2x15x8xf16>, %k: tensor<2x6x8xf16>, %v: tensor<2x6x3xf16>) -> tensor<2x15x3xf16> {
   %qw = "migraphx.convert"(%q) {target_type = f32} : (tensor<2x15x8xf16>) -> tensor<2x15x8xf32>
   %kw = "migraphx.convert"(%k) {target_type = f32} : (tensor<2x6x8xf16>) -> tensor<2x6x8xf32>
@@ -56,6 +62,28 @@ func.func @few(%q: tensor<2x15x8xf16>, %k: tensor<2x6x8xf16>, %v: tensor<2x6x3xf
   %o = "migraphx.dot"(%p, %vw) : (tensor<2x15x6xf32>, tensor<2x6x3xf32>) -> tensor<2x15x3xf32>
   %y = "migraphx.convert"(%o) {target_type = f16} : (tensor<2x15x3xf32>) -> tensor<2x15x3xf16>
   return %y : tensor<2x15x3xf16>
+}
+
+// -----
+
+// Rows that are masked whole are zeros behind the kernel.
+// CHECK-LABEL: @guarded
+// CHECK: "migraphx.dot"{{.*}} -> tensor<2x16x6xf16>
+// CHECK: }) {tag = "attention"} {{.*}} -> tensor<2x16x3xf16>
+// CHECK: %[[Z:.*]] = "migraphx.where"({{.*}}) : (tensor<2x16x3xi1>, tensor<2x16x3xf16>, tensor<2x16x3xf16>)
+// CHECK-NEXT: return %[[Z]]
+func.func @guarded(%q: tensor<2x16x8xf16>, %k: tensor<2x6x8xf16>, %v: tensor<2x6x3xf16>, %c: tensor<2x16x3xi1>) -> tensor<2x16x3xf16> {
+  %zero = "migraphx.literal"() {value = dense<0.0> : tensor<2x16x3xf32>} : () -> tensor<2x16x3xf32>
+  %qw = "migraphx.convert"(%q) {target_type = f32} : (tensor<2x16x8xf16>) -> tensor<2x16x8xf32>
+  %kw = "migraphx.convert"(%k) {target_type = f32} : (tensor<2x6x8xf16>) -> tensor<2x6x8xf32>
+  %vw = "migraphx.convert"(%v) {target_type = f32} : (tensor<2x6x3xf16>) -> tensor<2x6x3xf32>
+  %t = "migraphx.transpose"(%kw) {permutation = array<i64: 0, 2, 1>} : (tensor<2x6x8xf32>) -> tensor<2x8x6xf32>
+  %s = "migraphx.dot"(%qw, %t) : (tensor<2x16x8xf32>, tensor<2x8x6xf32>) -> tensor<2x16x6xf32>
+  %p = "migraphx.softmax"(%s) {axis = 2 : i64} : (tensor<2x16x6xf32>) -> tensor<2x16x6xf32>
+  %o = "migraphx.dot"(%p, %vw) : (tensor<2x16x6xf32>, tensor<2x6x3xf32>) -> tensor<2x16x3xf32>
+  %w = "migraphx.where"(%c, %zero, %o) : (tensor<2x16x3xi1>, tensor<2x16x3xf32>, tensor<2x16x3xf32>) -> tensor<2x16x3xf32>
+  %y = "migraphx.convert"(%w) {target_type = f16} : (tensor<2x16x3xf32>) -> tensor<2x16x3xf16>
+  return %y : tensor<2x16x3xf16>
 }
 
 // -----

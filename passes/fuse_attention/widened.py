@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import is_a
 from mgx_mlir.core.open_dims import is_named
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.dialects.migraphx.fused import Group
+from mgx_mlir.dialects.migraphx.pointwise_other import Where
 from mgx_mlir.passes.analysis.access_maps import Unreadable
-from mgx_mlir.passes.analysis.attention_form import AttentionForm, attention_form
-from mgx_mlir.passes.analysis.kernel_ops import Known, copy_op, make_kernel
-from mgx_mlir.passes.analysis.view_chains import VIEWS_AND_SLICE
+from mgx_mlir.passes.analysis.attention_form import attention_form
+from mgx_mlir.passes.analysis.constants import splat
+from mgx_mlir.passes.analysis.kernel_ops import make_kernel
+from mgx_mlir.passes.analysis.widened_attention import narrowed, rounded, widening
 from mgx_mlir.rewrite.pattern import (
     Replacement,
     Rewriter,
@@ -23,7 +23,6 @@ from mgx_mlir.rewrite.pattern import (
     has_one_use,
     no_match,
     pattern,
-    users,
 )
 
 # fewer are no tile of matrix instructions: such a kernel may be taken apart again, and scores that
@@ -36,10 +35,19 @@ def find_widened_attention(op: Convert, rw: Rewriter) -> Replacement:
     """convert(group of attention of convert(q), convert(k), convert(v)) -> group of q, k and v
 
     For a kernel that sums products of 16 bits in f32 and keeps scores and softmax so: the weights
-    are rounded as the result is, and nothing else.
+    are rounded as the result is, and nothing else. Fewer than 16 queries stay widened, and the
+    result alone is rounded in the kernel: the lowering knows whether it takes them as they are.
+    A `where` of a number between the two, for rows that are masked whole, goes behind.
     """
     out = TensorType.of(op.operation.results[0])
     source = op.operation.operands[0]
+    guard = defined_by(source, Where)
+    number = None
+    if guard is not None:
+        number = splat(guard.operation.operands[1])
+        if number is None or number.astype(out.dtype.np) != number or not has_one_use(source):
+            return no_match("the operand chooses between more than the attention and a number")
+        source = guard.operation.operands[2]
     group = defined_by(source, Group)
     if not rw.options.flash or group is None or group.tag != "attention":
         return no_match("the operand is no attention whose kernel keeps scores in f32")
@@ -50,65 +58,26 @@ def find_widened_attention(op: Convert, rw: Rewriter) -> Replacement:
         form = attention_form(block)
     except Unreadable as e:
         return no_match("{}", e)
-    if is_named(form.queries) or form.queries < _LEAST_QUERIES:
-        return no_match("{} queries are no tile", form.queries)
+    if is_named(form.queries):
+        return no_match("{} queries may be no tile", form.queries)
     if TensorType.of(form.output).dtype is not dtypes.FLOAT or form.epilogue:
         return no_match("the attention is not of f32, or more is computed of it")
-    chains = [_chain(v, out.dtype) for v in form.multiplied]
-    if not all(chains):
-        return no_match("the operands are not widened from {}", out.dtype)
-    narrow = {o for chain in chains for o in chain}
-    reading = {*narrow, form.product.owner.operation, form.output.owner.operation}
-    if any(user not in reading for o in narrow for user in users(o.results[0])):
-        return no_match("an operand is read by other ops than the products, too")
+    narrow = widening(form, out.dtype)
+    if narrow is None:
+        return no_match("an operand is not widened from {}, or other ops read it, too", out.dtype)
     rw.merge_location(group)
 
     def build(arguments: list[ir.Value]) -> Sequence[ir.Value]:
-        return [_copied(rw, block, form, narrow, arguments, out)]
+        if form.queries < _LEAST_QUERIES:
+            return [rounded(block, form, arguments, out.dtype)]
+        return [narrowed(block, form, narrow, arguments, out.dtype)]
 
     inputs = list(group.operation.operands)
-    return list(make_kernel("group", inputs, [out.mlir()], build, tag=group.tag).results)
-
-
-def _chain(v: ir.Value, dtype: DType) -> list[ir.Operation]:
-    """Return the convert from `dtype` that an operand is a view of, and the views; [] without."""
-    found: list[ir.Operation] = []
-    while is_a(v.owner, VIEWS_AND_SLICE) and len(v.owner.operands) == 1:
-        found.append(v.owner.operation)
-        v = v.owner.operands[0]
-    if not is_a(v.owner, Convert) or TensorType.of(v.owner.operands[0]).dtype is not dtype:
-        return []
-    return [v.owner.operation, *found]
-
-
-def _copied(
-    rw: Rewriter,
-    block: ir.Block,
-    form: AttentionForm,
-    narrow: set[ir.Operation],
-    arguments: Sequence[ir.Value],
-    out: TensorType,
-) -> ir.Value:
-    """Copy the body onto `arguments`, with `narrow` ops, the products and the result in 16 bits."""
-    known: Known = dict(zip(block.arguments, arguments, strict=True))
-    first, second = form.product.owner, form.output.owner
-    *ops, end = [o.operation for o in block.operations]
-    behind = False
-    for op in ops:
-        if op in narrow and is_a(op, Convert):
-            known[op.results[0]] = known[op.operands[0]]
-            continue
-        if op == second.operation:
-            weights = known[op.operands[0]]
-            known[op.operands[0]] = rw.op("convert", weights, target_type=out.dtype)
-            behind = True
-        copy_op(op, known)
-        made = known[op.results[0]]
-        if behind or op in narrow or op == first.operation:
-            made.set_type(TensorType.of(made).with_dtype(out.dtype).mlir())
-        if op == first.operation:
-            known[op.results[0]] = rw.op("convert", made, target_type=dtypes.FLOAT)
-    return known[end.operands[0]]
+    found = make_kernel("group", inputs, [out.mlir()], build, tag=group.tag).results[0]
+    if guard is None:
+        return [found]
+    other = rw.multibroadcast(rw.literal(number, out.dtype), out.dims)
+    return [rw.op("where", guard.operation.operands[0], other, found)]
 
 
 __all__ = ["find_widened_attention"]

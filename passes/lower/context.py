@@ -107,6 +107,7 @@ class LoweringContext(IndexBuilder, ABC):
         self.function = "main"  # that is being made
         self.plan = KernelPlan()
         self.scope = Scope()
+        self.drafts: list[ir.Module] = []  # that hold kernels in the place of original ones
         self._repacked: dict[Hashable, tuple[np.ndarray, np.ndarray]] = {}
         self._huge_pages = HugePages()
 

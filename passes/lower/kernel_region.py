@@ -14,7 +14,7 @@ from mgx_mlir.dialects.migraphx.views import Transpose
 from mgx_mlir.passes.lower import views
 from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, View
-from mgx_mlir.passes.lower.gpu import attention, open_convolution
+from mgx_mlir.passes.lower.gpu import attention, decoding, open_convolution
 from mgx_mlir.passes.lower.gpu.gathered_convolution import WindowRows
 from mgx_mlir.passes.lower.gpu.stored_rows import rows_of
 from mgx_mlir.passes.lower.iree import regions
@@ -34,6 +34,13 @@ def _is_gathered(e: LoweringContext, body: ir.Block) -> bool:
 def _is_flash(e: LoweringContext, op: ir.Operation, body: ir.Block) -> bool:
     """Return whether a kernel is an attention that the target's compiler has one op for."""
     return e.options.target == "gpu" and regions.is_attention(op) and attention.fits(e, body)
+
+
+def as_given(e: LoweringContext, op: ir.Operation) -> ir.Operation:
+    """Return a kernel that computes the same of narrower operands; itself where there is none."""
+    if e.options.target != "gpu" or not regions.is_attention(op):
+        return op
+    return decoding.as_given(e, op) or op
 
 
 def _as_one_op(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:

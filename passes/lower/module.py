@@ -458,6 +458,7 @@ class ModuleLowering(LoweringContext):
 
     def _kernel(self, op: ir.Operation) -> None:
         """Lower a fused op: its body, in one dispatch region where the target takes them."""
+        own, op = op, kernel_region.as_given(self, op)
         body = op.regions[0].blocks[0]
         # literals of a body become captured values, so they are made outside of it
         for arg, v in zip(body.arguments, op.operands, strict=True):
@@ -481,11 +482,11 @@ class ModuleLowering(LoweringContext):
             self._settled.update(v for v in last.operands if len(list(v.uses)) > 1)
         made = self._vector_kernel(op, body)
         if made is not None:
-            self.define(op, made)
+            self.define(own, made)
             return
         if any(is_a(o, DimensionsOf) for o in body.operations):
             # it computes with extents, which is done outside of kernels
-            self.define(op, self.block(body))
+            self.define(own, self.block(body))
             return
         nested = self.in_kernel
         with self.kernel(self._plan(op, body)):
@@ -499,7 +500,7 @@ class ModuleLowering(LoweringContext):
                     # no region holds it together: fused with a strided reader, the compiler
                     # would compute what that reads only, for all its readers
                     found = [self.barrier(v, self.extents(v)) for v in found]
-        self.define(op, found)
+        self.define(own, found)
 
     def _vector_kernel(self, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
         """Return the results of a kernel that the target has loops of its own for, else None."""

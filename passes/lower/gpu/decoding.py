@@ -17,11 +17,14 @@ import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir, math
+from mgx_mlir.core.op import OPS
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.hardware.chips import CHIPS, Chip
-from mgx_mlir.passes.analysis.access_maps import reader
-from mgx_mlir.passes.analysis.attention_form import AttentionForm
+from mgx_mlir.passes.analysis.access_maps import Unreadable, reader
+from mgx_mlir.passes.analysis.attention_form import AttentionForm, attention_form, scale_and_mask
+from mgx_mlir.passes.analysis.kernel_ops import make_kernel
 from mgx_mlir.passes.analysis.shared_heads import Repeated, repeated, shared_heads
+from mgx_mlir.passes.analysis.widened_attention import narrowed, source_type, widening
 from mgx_mlir.passes.lower import index, views
 from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, behind_views
@@ -36,6 +39,7 @@ _LEAST_KEYS = 256
 _MOST_PARTS = 32  # each element of the result reads one of each
 _ENOUGH_PARTS = 16  # where each unit has one of these, memory takes longest, and half is read
 _KEYS = 64  # of a part at the least
+_WAVES = {64: 1, 32: 4}  # of a SIMD, by lanes: on RDNA one waits for memory longer than it is read
 
 
 @dataclass(frozen=True)
@@ -50,19 +54,31 @@ class Parts:
 def choose(chip: Chip, a: AttentionShape) -> Parts | None:
     """Return the parts for rows of queries over keys; None where there is one kernel.
 
-    As many as there are SIMDs for, each with a wave, but no more than keep memory busy.
+    As many as there are SIMDs for, each with `_WAVES`, but no more than keep memory busy; fewer,
+    down to half of them, where the keys then are whole parts, which are read where they lie.
     """
     waves = next((n for n in (1, 2, 4) if n * SIDE >= a.queries), None)
     if waves is None:
         return None
-    room = chip.units * chip.simds // (a.count * waves)
-    most = _ENOUGH_PARTS if a.count * _ENOUGH_PARTS >= chip.units else _MOST_PARTS
+    each = _WAVES[chip.lanes]
+    room = each * chip.units * chip.simds // (a.count * waves)
+    most = _ENOUGH_PARTS if a.count * _ENOUGH_PARTS >= each * chip.units else _MOST_PARTS
     count = min(most, -(-a.keys // _KEYS), max(2, room))
     if a.count == 1:
         count = max(2, count)  # without a dim of many, the compiler's tiles read wrong numbers
+    least = min(count, max(count // 2, 2))
+    found = [_parts(chip, a, n, waves) for n in range(count, least - 1, -1)]
+    first = found[0]
+    if first is None:
+        return None
+    tile = first.tile.keys  # smaller ones wait longer
+    near = (p for p in found if p is not None and p.tile.keys >= tile)
+    return next((p for p in near if p.count * p.keys == a.keys), first)
+
+
+def _parts(chip: Chip, a: AttentionShape, count: int, waves: int) -> Parts | None:
     each = -(-a.keys // count)
-    rows = waves * SIDE
-    part = AttentionShape(a.count * count, rows, each, a.width, a.depth, shared=True)
+    part = AttentionShape(a.count * count, waves * SIDE, each, a.width, a.depth, shared=True)
     tile = attention_tiles.choose(chip, part)
     if tile is None:
         return None
@@ -92,6 +108,52 @@ def _shape(form: AttentionForm) -> AttentionShape:
     return AttentionShape(
         prod(form.lead) // times, times * form.queries, form.keys, form.width, form.depth
     )
+
+
+def as_given(e: LoweringContext, op: ir.Operation) -> ir.Operation | None:
+    """Return an attention that widens its operands as one of what is widened, a draft.
+
+    None for others, and where it would not be taken by parts: taken apart, its scores would stand
+    in memory in 16 bits, and overflow. On RDNA the compiler's own kernel is as fast or faster for
+    one query, where keys fill its vectors.
+    """
+    block = op.regions[0].blocks[0]
+    try:
+        form = attention_form(block)
+    except Unreadable:
+        return None
+    dtype = source_type(form)
+    narrow = widening(form, dtype) if dtype is not None else None
+    found = scale_and_mask(form)
+    if dtype is None or narrow is None or found is None:
+        return None
+    out = TensorType.of(op.results[0])
+    if form.queries >= SIDE or e.options.arch not in CHIPS:
+        return None
+    if CHIPS[e.options.arch].lanes == 32 and form.queries == 1 and form.keys % SIDE == 0:
+        return None
+
+    def build(arguments: list[ir.Value]) -> Sequence[ir.Value]:
+        made = narrowed(block, form, narrow, arguments, dtype)
+        if TensorType.of(made).dtype is out.dtype:
+            return [made]
+        return [OPS["convert"](made, target_type=out.dtype).operation.results[0]]
+
+    types = [v.type for v in op.operands]
+    module = ir.Module.create(op.location)
+    with ir.InsertionPoint(module.body):
+        draft = ir.Operation.create("mgx.draft", regions=1)
+    outside = draft.regions[0].blocks.append(*types, arg_locs=[op.location] * len(types))
+    with ir.InsertionPoint(outside):
+        new = make_kernel("group", list(outside.arguments), [out.mlir()], build, tag=op.opview.tag)
+    form = attention_form(new.regions[0].blocks[0])
+    found = scale_and_mask(form)
+    if found is None or parts_of(e, form, found[1]) is None:
+        return None
+    e.drafts.append(module)
+    for old, arg in zip(op.operands, outside.arguments, strict=True):
+        e.bind(arg, e.expr(old))
+    return new
 
 
 def few_queries(
@@ -284,6 +346,9 @@ class _Split:
             beyond.reshape(-1)[form.keys :] = float("-inf")
             return [(e.parameter(beyond), [self.p, self.n])]
         full, leaves = len(form.lead), list(self.body.arguments)
+        whole = None if ragged else self._mask_as_it_is(mask)
+        if whole is not None:
+            return [whole]
         order = [*lead, self.m, self.n]
         read, t = reader(mask, None, leaves), TensorType.of(mask)
 
@@ -300,6 +365,28 @@ class _Split:
 
         sizes = [self.extents[i] for i in order]
         return [(index.from_positions_alone(e, sizes, t.dtype, element), order)]
+
+    def _mask_as_it_is(self, mask: ir.Value) -> tuple[ir.Value, list[int]] | None:
+        """Return the tensor that a mask is a view of; None where rows of a tile read others of it,
+        or it is made in the kernel."""
+        full = len(self.form.lead)
+        x, at = behind_views(self.e.expr(mask))
+        if not isinstance(x, Leaf) or is_inside(x.value, self.block):
+            return None
+        order: list[int] = []
+        for axis, extent in zip(at, x.type.dims, strict=True):
+            if extent == 1:
+                continue
+            if axis == full + 1:
+                order += [self.p, self.n]
+            elif axis in self.places and axis != self.axis:
+                order.append(self.places[axis])
+            else:
+                return None
+        if self.n not in order:
+            return None
+        sizes = [self.extents[i] for i in order]
+        return views.reshape_tensor(self.e, x.value, x.type.with_dims(sizes), sizes), order
 
     def joined(self, made: Sequence[ir.Value], t: TensorType) -> ir.Value:
         """Return the sum of all parts, each by its share."""
@@ -342,4 +429,4 @@ class _Split:
         return found
 
 
-__all__ = ["Parts", "choose", "few_queries", "parts_of"]
+__all__ = ["Parts", "as_given", "choose", "few_queries", "parts_of"]
