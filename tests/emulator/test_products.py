@@ -256,6 +256,32 @@ def test_short_loops(arch: str, library: Path) -> None:
         assert np.abs(result.astype(np.float64) - want).max() <= limit * np.abs(want).max()
 
 
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+def test_tiles_of_three_and_six(arch: str, library: Path) -> None:
+    """Six waves and eight, of two turns and more, rows that are cut: with a bias and a residual."""
+    rng, net, tiles = np.random.default_rng(29), Programs(), []
+    sizes = ((np.float16, 100, 384, 96, (3, 6), (3, 2)), (np.float16, 192, 384, 96, (6, 6), (3, 2)),
+             (ml_dtypes.bfloat16, 75, 520, 96, (4, 6), (4, 2)))  # fmt: skip
+    for kind, m, k, n, size, waves in sizes:
+        w = (rng.standard_normal((k, n)) / k**0.5).astype(kind)
+        x, r, c = (rng.standard_normal(d).astype(kind) for d in ((m, k), (m, n), (n,)))
+
+        def biased(b, v, q, w=w, c=c):
+            return b.add(q, b.add(b.dot(v, b.literal(w)), b.literal(c)))
+
+        want = x.astype(np.float64) @ w.astype(np.float64) + c.astype(np.float64)
+        net.add(biased, [x, r], want + r.astype(np.float64))
+        tiles.append(((m, n, k), MmaSchedule((1, *size), (1, *waves), 4)))
+    chosen = dict(tiles)
+    lowered = net.lowered("fuse_pointwise_reduce", target="gpu", arch=arch,
+                          gemm_configs=lambda p, _: GemmConfig(chosen[p.dims]))  # fmt: skip
+    found, got = run(net, lowered, arch, library)
+    assert len(found) == len(got)
+    for result, want in zip(got, net.want, strict=True):
+        limit = 2e-3 if result.dtype == np.float16 else 1e-2
+        assert np.abs(result.astype(np.float64) - want).max() <= limit * np.abs(want).max()
+
+
 def matmul_integer(rng: np.random.Generator, unsigned: bool, zero: int | None, columns: bool,
                    computed: bool) -> tuple[bytes, dict[str, np.ndarray], np.ndarray]:  # fmt: skip
     """ONNX MatMulInteger with its inputs and what it gives."""

@@ -132,6 +132,20 @@ def test_small_products_are_spread_over_the_chip() -> None:
     assert large.tiles[1] * large.tiles[2] >= 32
 
 
+@pytest.mark.parametrize(("arch", "dims"), [
+    ("gfx950", (2974, 768, 2048)), ("gfx950", (384, 3072, 768)), ("gfx942", (1773, 768, 512))
+])  # fmt: skip
+def test_tiles_of_three_and_six(arch: str, dims: tuple[int, int, int]) -> None:
+    """Lanes load as much, and what a wave stores of rows that are cut is two of them at the most:
+    powers of two leave half of the units idle, or give them a second round."""
+    chip, kind = CHIPS[arch], kind_of(arch)
+    tile = choose(chip, kind, Extents(1, *dims, apart=True))
+    assert {3, 6} & set(tile.tiles)
+    assert prod(tile.subgroups) > 4
+    assert tile.loads_evenly(chip, kind)
+    assert dims[0] % (tile.rows * 16) == 0 or tile.subgroup[1] <= 2
+
+
 def test_deep_products_of_few_columns_are_split() -> None:
     """Where a launch more costs less than it saves, by a wide margin; never a small product."""
     deep = default("gfx942", GemmShape(DOT, "half_type", (128, 128, 65536)))

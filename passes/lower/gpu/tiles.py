@@ -24,6 +24,10 @@ _REGISTERS = {(64, 1): 160, (32, 2): 80, (32, 1): 64}
 _READ_STEPS = 4  # of a turn, whose operands a lane has at once: of rows of a dot on CDNA
 _REGISTERS_OF_MORE = 136  # where a lane has 256 at the most: two waves to each unit of arithmetic
 _SIZES = (1, 2, 4, 8)  # of a tile's axes, in matrix instructions
+# of rows of a dot on CDNA, where all lanes load as much, of more than `_WAVES` waves: with fewer,
+# kernels took up to 413 registers beside a residual
+_MORE_SIZES = (1, 2, 3, 4, 6, 8)
+_STORED = 2  # rows of a wave's results, in matrix instructions, that LLVM stores without a loop
 _STEPS = (16, 8, 4, 2, 1)  # matrix instructions along the depth between two barriers
 # matrix instructions of a loop that fits into registers, that stays a loop: 64 of them were seen to
 # spill where lines of windows are multiplied, and not with plain rows
@@ -227,20 +231,25 @@ def candidates(chip: Chip, mma: MmaIntrinsic, of: Extents, count: int) -> list[M
 
 def bounds(chip: Chip, mma: MmaIntrinsic, of: Extents) -> dict[MmaSchedule, float]:
     """Return the tiles that a product may have, with the least clocks that each needs."""
+    rows = chip.lanes == 64 and of.apart and not of.gathered
     axes = (
         (1,) if of.apart else _fitting(of.lines, 1, range(1, 9)),
         _fitting(of.along, SIDE),
         _fitting(of.columns, SIDE),
     )
-    if chip.lanes == 64 and of.apart and not of.gathered and tuple(axes[1]) == _SIZES[-1:]:
+    if rows:
+        covered = tuple(axes[1]) == _SIZES[-1:]
+        more = (_fitting(n, SIDE, _MORE_SIZES) for n in (of.along, of.columns))
+        along, columns = ({*a, *b} for a, b in zip(axes[1:], more, strict=True))
         # a last tile that is cut: on CDNA rows of a dot were not seen to go through memory then
-        axes = (axes[0], _SIZES[1:], axes[2])
+        axes = (axes[0], _MORE_SIZES[1:] if covered else sorted(along), sorted(columns))
     # of rows, a depth that is not whole steps may be one turn, filled up: no loop is left
     depth = _covering(mma, of.depth) if of.apart and not of.gathered else of.depth
-    rows = chip.lanes == 64 and of.apart and not of.gathered
     found = list(_tiles(chip, mma, axes, depth, rows=rows))
     found = found or list(_tiles(chip, mma, ((1,), _SIZES, _SIZES), depth, rows=rows))
     kept = [t for t in found if not _is_unrolled(chip, mma, t, of)]
+    if rows:
+        kept = [t for t in kept if not _stores_in_loop(t, of)] or kept
     if of.vectors:
         kept = [t for t in kept if _gathers(mma, t) <= of.vectors] or kept
     return {t: clocks(chip, mma, t, of) for t in kept or found}
@@ -258,6 +267,12 @@ def _is_unrolled(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) 
     instructions = prod(tile.subgroup) * -(-of.depth // mma.depth)
     stays = _STAYS if of.lines == 1 else _STAYS_OF_LINES
     return chip.lanes == 32 and _FITS < instructions < stays
+
+
+def _stores_in_loop(tile: MmaSchedule, of: Extents) -> bool:
+    """Whether a wave stores results of rows that are cut in a loop on CDNA, which has its registers
+    by number: LLVM was seen to unroll it where it is short."""
+    return of.along % (tile.rows * SIDE) != 0 and prod(tile.subgroup[:2]) > _STORED
 
 
 def _gathers(mma: MmaIntrinsic, tile: MmaSchedule) -> float:
@@ -307,8 +322,12 @@ def _tiles(
 
 def _fits(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, *, rows: bool) -> bool:
     limit = _REGISTERS[chip.lanes, chip.copies]
-    if prod(tile.subgroups) > _WAVES:
+    few = prod(tile.subgroups) <= _WAVES
+    if not few:
         limit = _REGISTERS_OF_MORE
+    odd = rows and any(n not in _SIZES for n in tile.tiles)
+    if odd and (few or not tile.loads_evenly(chip, mma)):
+        return False
     registers = tile.registers(chip, mma, min(_READ_STEPS, tile.k_tiles) if rows else 0)
     return tile.held(mma) <= _HELD[chip.lanes] * chip.lds and registers <= limit
 
