@@ -44,7 +44,9 @@ _LEAST = 480
 _MEET = 180
 _STEP = 36
 _ENDS = 1000  # before the first and after the last: what is loaded first, read late, and stored
-_TWO = 1000  # of a cut tile whose loop has two turns: the second does not load ahead (CDNA)
+# of a cut tile whose loop has two turns: the second does not load ahead (CDNA). It was not seen
+# where a lane reads 8 bytes at once.
+_TWO = 1000
 # matrix instructions of a wave in a turn, from which on reads of the LDS are put ahead of them,
 # where a lane reads as much at once as it can
 _AHEAD = 8
@@ -87,8 +89,8 @@ class MmaSchedule:
         rounds = -(-each // self.resident(chip, mma))
         own = wave_rows * wave_columns * mma.clocks(chip)
         # on CDNA two reads of 8 bytes are one of 16
-        narrow = chip.lanes == 64 and mma.bytes == 2 and mma.depth == SIDE
-        alone = max(_LEAST, _MEET + self.k_tiles * (own + _STEP / (2 if narrow else 1)))
+        narrow = 2 if _reads_narrowly(chip, mma) else 1
+        alone = max(_LEAST, _MEET + self.k_tiles * (own + _STEP / narrow))
         trips = -(-depth // (mma.depth * self.k_tiles))
         ends = _ENDS + _PIECE * wave_rows * wave_columns
         return max(self.busy(chip, mma, depth, each), rounds * (trips * alone + ends))
@@ -285,8 +287,13 @@ def clocks(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> flo
     """Return what bounds the time of a product with a tile."""
     cut = of.along % (tile.tiles[1] * SIDE) or of.columns % (tile.tiles[2] * SIDE)
     two = -(-of.depth // (mma.depth * tile.k_tiles)) == 2
-    late = _TWO if chip.lanes == 64 and cut and two else 0
-    return tile.clocks(chip, mma, of.depth, _each(chip, tile, of)) + late
+    late = chip.lanes == 64 and cut and two and not _reads_narrowly(chip, mma)
+    return tile.clocks(chip, mma, of.depth, _each(chip, tile, of)) + late * _TWO
+
+
+def _reads_narrowly(chip: Chip, mma: MmaIntrinsic) -> bool:
+    """Whether a lane reads 8 bytes of the LDS for a 16-bit matrix instruction, on CDNA."""
+    return chip.lanes == 64 and mma.bytes == 2 and mma.depth == SIDE
 
 
 def _each(chip: Chip, tile: MmaSchedule, of: Extents) -> int:
