@@ -44,6 +44,7 @@ print("RESULTS", *[s.get_shape().bytes() for s in found])
 _ALLOCATED = re.compile(r"emulator: device 0: (\d+) bytes allocated")
 _SCRATCH = re.compile(r"hip::hip_allocate_memory\[shape=float_type, \{(\d+)\}, \{1\},id=scratch\]")
 _WEIGHT = re.compile(r"hip::hip_copy_literal\[id=@literal:\d+\] -> half_type, \{([\d, ]+)\}")
+_ROW = re.compile(r"@literal\{ \.\.\. \} -> half_type, \{(\d+)\}")
 pytestmark = pytest.mark.emulator
 # what has no scratch, what has some, and what has weights that are stored by row
 MODELS = {"softmax": 0, "convolution": 1, "bottleneck": 1, "three results": 1}
@@ -67,7 +68,12 @@ def test_scratch_and_weights(name: str, library: Path) -> None:
         results = [sum(-(-n // 64) * 64 for n in results)]
     assert sorted(allocated) == sorted([*results, *scratch])
     weights = [2 * prod(map(int, dims.split(", "))) for dims in _WEIGHT.findall(done.stdout)]
-    assert sorted(weights) == sorted(int(n) for n in _ALLOCATED.findall(load))
+    held = [int(n) for n in _ALLOCATED.findall(load)]
+    for n in weights:
+        held.remove(n)
+    # what is left: biases that products of CDNA begin with, in the type of their sums
+    rows = [4 * int(n) for n in _ROW.findall(done.stdout)]
+    assert held == (rows[:1] if name == "bottleneck" else [])
 
 
 def test_what_the_plan_does_not_tell() -> None:

@@ -164,7 +164,8 @@ def test_one_file_for_several_architectures(library: Path, tmp_path: Path) -> No
         assert done.returncode == 0, done.stderr
         assert f"Target: gpu, {arch}, emulated" in done.stderr
         assert "Compiled: the file holds code for gpu, " in done.stderr
-        threads = "of 64" if arch == "gfx942" else "of 12"  # a workgroup, by the wave's width
+        # a workgroup: a wave of each, or without matrix instructions a tile in the LDS
+        threads = "of 64" if arch == "gfx942" else "of 128"
         assert f"groups {threads}," in done.stderr
     done = run([*verify, path], library, MGX_EMULATE_ARCH="gfx1201")
     assert done.returncode == 2
