@@ -452,3 +452,15 @@ def test_channels_that_a_deep_instruction_does_not_divide(
     product = GemmShape(CONVOLUTION, dtype, (1, 1, 3000, 384, 1, 3, channels, 1, 1))
     found = product.intrinsic("gfx950")
     assert (found and found.depth) == depth
+
+
+def test_lanes_of_f32_load_nothing_three_times() -> None:
+    """GPT-2's logits, 64x50257x768 in f32, crashed the compiler: six waves loaded rows thrice."""
+    chip, kind = CHIPS["gfx942"], intrinsic_of("gfx942", dtypes.FLOAT, 768)
+    assert kind is not None
+    tile = choose(chip, kind, Extents(1, 64, 50257, 768, apart=True))
+    row = kind.depth * tile.k_tiles * kind.bytes * 16
+    turn = 64 * 16
+    for waves in tile.subgroups:
+        turn *= waves
+    assert all((turn // n) % 3 for n in (tile.rows * row, tile.tiles[2] * row) if turn % n == 0)

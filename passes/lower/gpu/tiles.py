@@ -159,6 +159,8 @@ class MmaSchedule:
         row = mma.depth * self.k_tiles * mma.bytes * SIDE
         turn = prod(self.subgroups) * chip.lanes * _VECTOR
         sizes = (self.rows * row, self.tiles[2] * row)
+        if mma.bytes == 4 and any(turn % n == 0 and turn // n % 3 == 0 for n in sizes):
+            return False  # what lanes load three times crashed the compiler in f32, too
         return all(n % turn == 0 or turn % n == 0 for n in sizes)
 
     def registers(self, chip: Chip, mma: MmaIntrinsic, steps: int = 0) -> int:
