@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
@@ -146,12 +147,22 @@ def find_transpose_unit(op: Transpose, rw: Rewriter) -> Replacement:
     return rw.op("reshape", op.input, dims=list(TensorType.of(op.out).dims))
 
 
+def _only_image(op: Op, rw: Rewriter) -> ir.Value | None:
+    """Return what an op of one operand reads, channels-last, where that is a transpose of it."""
+    operands = list(op.operation.operands)
+    return from_last(rw, operands[0]) if len(operands) == 1 else None
+
+
+def _both_ends(numbers: Sequence[float], order: Sequence[int]) -> list[float]:
+    """Return numbers of the starts of axes, then of their ends, for the axes in another order."""
+    return [numbers[p + side] for side in (0, len(order)) for p in order]
+
+
 @pattern(NumberReduction)
 def find_reduce_layout(op: NumberReduction, rw: Rewriter) -> Replacement:
     """reduce(transpose(x), axes) -> transpose(reduce(x, moved axes))"""
-    operands = list(op.operation.operands)
-    x = from_last(rw, operands[0])
-    if x is None or len(operands) != 1:
+    x = _only_image(op, rw)
+    if x is None:
         return no_match("input is not a transposed channels-last tensor")
     rank = TensorType.of(x).rank
     perm = to_first(rank)
@@ -175,9 +186,8 @@ def find_concat_layout(op: Concat, rw: Rewriter) -> Replacement:
 @pattern(Slice)
 def find_slice_layout(op: Slice, rw: Rewriter) -> Replacement:
     """slice(transpose(x)) -> transpose(slice(x))"""
-    operands = list(op.operation.operands)
-    x = from_last(rw, operands[0])
-    if x is None or len(operands) != 1:
+    x = _only_image(op, rw)
+    if x is None:
         return no_match("input is not a transposed channels-last tensor, or the run says what part")
     rank = TensorType.of(x).rank
     perm = to_first(rank)
@@ -197,7 +207,7 @@ def find_resize_layout(op: Resize, rw: Rewriter) -> Replacement:
     moved = {n: [v[p] for p in last] for n in ("scales", "sizes") if (v := list(getattr(op, n)))}
     roi = list(op.roi)
     if roi:
-        moved["roi"] = [roi[p] for p in last] + [roi[rank + p] for p in last]
+        moved["roi"] = _both_ends(roi, last)
     names = (
         "mode", "nearest_mode", "coordinate_transformation_mode", "cubic_coeff_a",
         "exclude_outside", "antialias", "extrapolation_value",
@@ -237,14 +247,12 @@ def find_repeat_layout(op: Reshape, rw: Rewriter) -> Replacement:
 @pattern(Pad)
 def find_pad_layout(op: Pad, rw: Rewriter) -> Replacement:
     """pad(transpose(x)) -> transpose(pad(x))"""
-    operands = list(op.operation.operands)
-    x = from_last(rw, operands[0])
-    if x is None or len(operands) != 1:
+    x = _only_image(op, rw)
+    if x is None:
         return no_match("input is not a transposed channels-last tensor")
     rank = TensorType.of(x).rank
-    last, pads = to_last(rank), list(op.pads)
-    moved = [pads[p] for p in last] + [pads[rank + p] for p in last]
-    y = rw.op("pad", x, mode=op.mode, pads=moved, value=op.value)
+    pads = _both_ends(op.pads, to_last(rank))
+    y = rw.op("pad", x, mode=op.mode, pads=pads, value=op.value)
     return rw.op("transpose", y, permutation=to_first(rank))
 
 

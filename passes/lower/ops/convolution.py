@@ -392,6 +392,17 @@ def _conv_grouped(
     ).result
 
 
+def _read_places(
+    windows: Sequence[ir.AffineExpr], taps: Sequence[ir.AffineExpr],
+    strides: Sequence[int], dilations: Sequence[int],
+) -> list[ir.AffineExpr]:  # fmt: skip
+    """Return where a window's taps are: window * stride + tap * dilation, by axis."""
+    return [
+        a * ir.AffineConstantExpr.get(st) + b * ir.AffineConstantExpr.get(di)
+        for a, b, st, di in zip(windows, taps, strides, dilations, strict=True)
+    ]
+
+
 def _depthwise(
     e: LoweringContext,
     x: ir.Value,
@@ -407,10 +418,7 @@ def _depthwise(
     spatial, rank = len(strides), len(own)
     d = [ir.AffineDimExpr.get(i) for i in range(rank + spatial)]
     s, k, c = d[1 : rank - 1], d[rank:], d[rank - 1]
-    where = [
-        a * ir.AffineConstantExpr.get(st) + b * ir.AffineConstantExpr.get(di)
-        for a, b, st, di in zip(s, k, strides, dilations, strict=True)
-    ]
+    where = _read_places(s, k, strides, dilations)
     maps = [
         ir.AffineMap.get(rank + spatial, 0, [d[0], *where, c]),
         ir.AffineMap.get(rank + spatial, 0, [*k, c]),
@@ -446,10 +454,7 @@ def _conv_generic(
         s, channel_dims = d[1 : 1 + spatial], d[1 + spatial : parallel]
     else:
         channel_dims, s = d[1 : 2 + g], d[2 + g : parallel]
-    where = [
-        a * ir.AffineConstantExpr.get(st) + b * ir.AffineConstantExpr.get(di)
-        for a, b, st, di in zip(s, k, strides, dilations, strict=True)
-    ]
+    where = _read_places(s, k, strides, dilations)
     lead, o = channel_dims[:g], channel_dims[g]
     if channels_last:
         in_map = [n, *where, *lead, c]
