@@ -172,13 +172,13 @@ class Compilation:
         if not self.settings.boundaries:
             failed.notes = (*failed.notes, _NO_BOUNDARIES)
             raise failed
-        if failed.cause == "other":
+        if failed.cause == "other" and failed.kind != "crash":
             raise failed
-        if not self._best_alone:
-            return self._with_less(program, failed)
         found = self._with_plainer_kernels(program, lowered, failed)
         if found is not None:
             return found
+        if not self._best_alone:
+            return self._with_less(program, failed)
         if self.before_passes is not None and failed.cause == "kernel":
             return self._with_less(program, failed)  # less is lost than with other flags
         try:
@@ -199,7 +199,7 @@ class Compilation:
         None where it is not known which kernel that is, or no form of it compiles. Logged, and
         recorded in the executable's `fallbacks`.
         """
-        plainer = PlainerKernels(lowered.kernels)
+        plainer = PlainerKernels(self.settings.target, lowered.kernels)
         while plainer.add(failed):
             again = self.lower(program, regions=True, plainer=plainer.levels)
             try:

@@ -9,18 +9,19 @@ from mgx_mlir.targets.base import source_of
 from mgx_mlir.targets.diagnostics import CompileFailed
 
 # What the next form is without; a kernel that is refused without any of them is refused.
-LEVELS = ("vector loops", "boundary")
+LEVELS = {"cpu": ("vector loops", "boundary"), "gpu": ("tile", "boundary")}
 MOST = 6  # compiles for them, each of the whole program
 
 
 class PlainerKernels:
     """Which source locations have a kernel that was refused, and how often.
 
-    A location's kernels lose their vector loops at the first refusal and their boundary at the
-    second. All other kernels of the program stay as they are.
+    A location's kernels lose their vector loops, on GPUs the tile that we chose, at the first
+    refusal and their boundary at the second. All other kernels of the program stay as they are.
     """
 
-    def __init__(self, kernels: Sequence[KernelInfo]) -> None:
+    def __init__(self, target: str, kernels: Sequence[KernelInfo]) -> None:
+        self.forms = LEVELS[target]
         self.kernels = kernels
         self.levels: dict[str, int] = {}
         self.reasons: list[str] = []
@@ -32,8 +33,8 @@ class PlainerKernels:
             return False
         where = source_of(place, self.kernels)
         level = self.levels.get(place, 0)
-        if where == place or level == len(LEVELS):
+        if where == place or level == len(self.forms):
             return False
         self.levels[place] = level + 1
-        self.reasons.append(f"{LEVELS[level]} of {where}: {failed.message}")
+        self.reasons.append(f"{self.forms[level]} of {where}: {failed.message}")
         return True

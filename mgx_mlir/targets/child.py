@@ -483,7 +483,9 @@ class IreeCompiler:
         except OSError as e:
             log.warning("no reproducer was written: %s", e)
             return error
-        failure = Failure(error.kind, error.message, error.location, error.notes, error.cause)
+        failure = Failure(
+            error.kind, error.message, error.location, error.notes, error.cause, error.place
+        )
         found = CompileFailed(failure, extra_notes=[f"reproducer: sh {folder / 'command.sh'}"])
         found.reproducer = str(folder)
         return found

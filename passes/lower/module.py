@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Generator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -458,6 +459,16 @@ class ModuleLowering(LoweringContext):
 
     def _kernel(self, op: ir.Operation) -> None:
         """Lower a fused op: its body, in one dispatch region where the target takes them."""
+        if not self._refusals(op) or not self.options.tiles:
+            self._fused(op)
+            return
+        whole, self.options = self.options, replace(self.options, tiles=False)
+        try:
+            self._fused(op)
+        finally:
+            self.options = whole
+
+    def _fused(self, op: ir.Operation) -> None:
         own, op = op, kernel_region.as_given(self, op)
         body = op.regions[0].blocks[0]
         # literals of a body become captured values, so they are made outside of it

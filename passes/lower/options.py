@@ -15,7 +15,8 @@ class LowerOptions:
     arch: the processor, `host` or a name of LLVM's, or the gfx name of a GPU. vector_kernels: our
     own loops on processors. tiles: sizes of our own for the tiles of GPU products. gemm_configs:
     what a search found for some of them. fast_math: kernels that round in another order. plainer:
-    source locations whose kernels were refused, and how often: 1, no vector loops; 2, no region.
+    source locations whose kernels were refused, and how often: 1, no vector loops and no tiles; 2,
+    no region.
     """
 
     target: str = "cpu"

@@ -454,13 +454,19 @@ def test_channels_that_a_deep_instruction_does_not_divide(
     assert (found and found.depth) == depth
 
 
-def test_lanes_of_f32_load_nothing_three_times() -> None:
-    """GPT-2's logits, 64x50257x768 in f32, crashed the compiler: six waves loaded rows thrice."""
-    chip, kind = CHIPS["gfx942"], intrinsic_of("gfx942", dtypes.FLOAT, 768)
-    assert kind is not None
-    tile = choose(chip, kind, Extents(1, 64, 50257, 768, apart=True))
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
+@given(st.sampled_from([dtypes.FLOAT, dtypes.HALF, dtypes.BF16]), extents, extents, extents)
+@example(dtypes.FLOAT, 64, 50257, 768)  # GPT-2's logits
+@example(dtypes.BF16, 504, 72, 576)
+@settings(max_examples=40, deadline=None)
+def test_lanes_load_nothing_three_times(
+    arch: str, dtype: dtypes.DType, rows: int, columns: int, depth: int
+) -> None:
+    """Six waves that loaded rows thrice, two turns ahead, crashed the compiler (hazard 40)."""
+    chip, kind = CHIPS[arch], intrinsic_of(arch, dtype, depth)
+    if kind is None:
+        return
+    tile = choose(chip, kind, Extents(1, rows, columns, depth, apart=True))
     row = kind.depth * tile.k_tiles * kind.bytes * 16
-    turn = 64 * 16
-    for waves in tile.subgroups:
-        turn *= waves
+    turn = 64 * 16 * prod(tile.subgroups)
     assert all((turn // n) % 3 for n in (tile.rows * row, tile.tiles[2] * row) if turn % n == 0)

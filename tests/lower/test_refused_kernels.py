@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import onnx
@@ -10,13 +11,14 @@ import onnxruntime as ort
 import pytest
 from onnx.parser import parse_model
 
+from mgx_mlir.compiler.compilation import Compilation
 from mgx_mlir.compiler.compile import compile
 from mgx_mlir.compiler.compiled import IreeProgram
 from mgx_mlir.core.errors import CompileError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.lower import module as lowering
 from mgx_mlir.programs.lowered import Lowered
-from mgx_mlir.targets.base import CompileOptions, CpuTarget, Executable
+from mgx_mlir.targets.child import CompileOutput, IreeCompiler
 from mgx_mlir.targets.diagnostics import CompileFailed, Failure
 
 MODEL = """
@@ -44,16 +46,14 @@ class Refusing:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, place: str | None, times: int) -> None:
         self.place, self.left = place, times
         self.loops: list[set[str]] = []
-        compiled, lower = CpuTarget.compile_lowered, lowering.cpu_kernels.lower
+        run, lower = IreeCompiler.run, lowering.cpu_kernels.lower
         lowered = lowering.lower_to_linalg
 
-        def compile_lowered(
-            target: CpuTarget, lowered: Lowered, options: CompileOptions | None = None
-        ) -> Executable:
+        def refusing(compiler: IreeCompiler, *args: Any, **options: Any) -> CompileOutput:
             if not self.left:
-                return compiled(target, lowered, options)
+                return run(compiler, *args, **options)
             self.left -= 1
-            raise CompileFailed(Failure("compile", "refused", None, (), "kernel", self.place))
+            raise CompileFailed(Failure("compile", "refused", self.place, (), "kernel"))
 
         def noting(e: lowering.ModuleLowering, op: ir.Operation, body: ir.Block):
             made = lower(e, op, body)
@@ -66,7 +66,7 @@ class Refusing:
             self.loops.append(set())
             return lowered(*args)  # type: ignore[arg-type]  # as it was called
 
-        monkeypatch.setattr(CpuTarget, "compile_lowered", compile_lowered)
+        monkeypatch.setattr(IreeCompiler, "run", refusing)
         monkeypatch.setattr(lowering.cpu_kernels, "lower", noting)
         monkeypatch.setattr("mgx_mlir.compiler.compilation.lower_to_linalg", starting)
 
@@ -109,3 +109,30 @@ def test_a_failure_of_no_known_kernel_takes_the_ladder(monkeypatch: pytest.Monke
     assert isinstance(program, IreeProgram)
     assert program.executable is not None
     assert program.executable.flag_set == "no-data-tiling"
+
+
+def test_on_gpus_a_refused_tile_is_left_to_the_compiler_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two products: that whose tile is refused has none the second time, the other keeps its."""
+    rng = np.random.default_rng(5)
+    text = MODEL.replace("[n,", "[64,").replace("Softmax(a)", "MatMul(a, w)")
+    model = parse_model(text % ", ".join(map(str, rng.standard_normal(576).round(3))))
+    Refusing(monkeypatch, "<buffer>:1:0", 2)  # by both flag sets that may help
+    tiles: list[int] = []
+    lower = Compilation.lower
+
+    def noting(c: Compilation, *args: Any, **options: Any) -> Lowered:
+        lowered = lower(c, *args, **options)
+        with ir.Context() as ctx:
+            ctx.allow_unregistered_dialects = True
+            tiles.append(str(ir.Module.parse(lowered.bytecode)).count("compilation_info ="))
+        return lowered
+
+    monkeypatch.setattr(Compilation, "lower", noting)
+    program = compile(model.SerializeToString(), target="gpu", arch="gfx942", cache=False)
+    assert isinstance(program, IreeProgram)
+    assert program.executable is not None
+    (lost,) = program.executable.fallbacks
+    assert lost == "kernel: tile of gpu::dot (<buffer>:1:0): refused"
+    assert tiles == [2, 1]

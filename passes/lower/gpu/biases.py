@@ -61,8 +61,8 @@ def _takes_sums(arch: str, product: GemmShape, config: GemmConfig) -> bool:
     if product.dims[1] % columns:
         return False
     # of rows that are cut the compiler takes sums of several instructions by way of the LDS, in
-    # more than there is, or does not end
-    return product.dims[0] % rows == 0 or tile.subgroup[1:] == (1, 1)
+    # more than there is, or does not end; in f32 it refuses such a kernel
+    return product.dims[0] % rows == 0 or (mma.bytes < 4 and tile.subgroup[1:] == (1, 1))
 
 
 def _row(kernel: ir.Operation, value: ir.Value, columns: int) -> np.ndarray | None:

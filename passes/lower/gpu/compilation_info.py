@@ -11,7 +11,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.hardware.chips import CHIPS, Chip
 from mgx_mlir.passes.lower.context import LoweringContext
-from mgx_mlir.passes.lower.gpu.gemm_shape import DOT, GemmConfig, GemmShape, whole
+from mgx_mlir.passes.lower.gpu.gemm_shape import DOT, GemmConfig, GemmShape, of_open_rows
 from mgx_mlir.passes.lower.gpu.mma import SIDE, MmaIntrinsic, intrinsic_of
 from mgx_mlir.passes.lower.gpu.plain_tiles import PlainTile, plain_tile, plain_windows
 from mgx_mlir.passes.lower.gpu.tiles import Extents, MmaSchedule, choose
@@ -320,7 +320,7 @@ def give_product(
         usual = made.usual()
         if usual is None or usual.op != DOT:  # of a convolution the compiler takes none (hazard 37)
             return None
-        return product_info(arch, usual, whole(arch, usual))
+        return product_info(arch, usual, of_open_rows(arch, usual))
 
     put(e, found, info)
 

@@ -28,6 +28,8 @@ DOT, CONVOLUTION = "dot", "convolution"
 ROWS, COLUMNS = "rows", "columns"
 _LEAST_ROWS = 2  # a product with a vector reads its matrix once: the compiler's reductions do that
 _USUAL_ROWS = 128  # where the run counts them
+# vectors of a wave with masks by row and by depth: with more, scalar registers spill on CDNA
+_MASKED = 256
 _USUAL_SIDE = 32  # of an image, likewise
 _SPLITS = (2, 4, 8, 16, 32)
 WORTH = 2 / 3  # of the whole product's bound: what a launch costs is not known well
@@ -142,10 +144,10 @@ class GemmConfig:
 GemmConfigs = Callable[[GemmShape, str], GemmConfig | None]
 
 
-def whole(arch: str, product: GemmShape) -> GemmConfig:
-    """Return the config of the bound for a product that is not in parts."""
-    mma = product.intrinsic(arch)
-    return GemmConfig(None if mma is None else choose(CHIPS[arch], mma, product.extents))
+def of_open_rows(arch: str, product: GemmShape) -> GemmConfig:
+    """Return the config of the bound for a dot of a usual number of rows, which the run counts."""
+    mma, of = product.intrinsic(arch), replace(product.extents, vectors=_MASKED)
+    return GemmConfig(None if mma is None else choose(CHIPS[arch], mma, of))
 
 
 def default(arch: str, product: GemmShape) -> GemmConfig:
@@ -287,6 +289,6 @@ def _numbers(value: object, most: int) -> tuple[int, ...] | None:
 
 __all__ = [
     "COLUMNS", "CONVOLUTION", "DOT", "WORTH", "GemmConfig", "GemmConfigs", "GemmShape",
-    "alternatives", "bound_us", "config_from_json", "default", "padded_depth", "shape_from_json",
-    "shape_of_dot", "whole",
+    "alternatives", "bound_us", "config_from_json", "default", "of_open_rows", "padded_depth",
+    "shape_from_json", "shape_of_dot",
 ]  # fmt: skip

@@ -154,14 +154,13 @@ class MmaSchedule:
         return shared and depth > mma.depth * self.k_tiles
 
     def loads_evenly(self, chip: Chip, mma: MmaIntrinsic) -> bool:
-        """Whether all lanes load as many vectors of either operand, or the same ones twice. Else a
-        lane's share lies in memory, which three stages hand from turn to turn (hazard 40)."""
+        """Whether all lanes load as many vectors of either operand, or the same ones twice. Else,
+        or where they load the same ones three times, a lane's share lies in memory, which three
+        stages hand from turn to turn (hazard 40)."""
         row = mma.depth * self.k_tiles * mma.bytes * SIDE
         turn = prod(self.subgroups) * chip.lanes * _VECTOR
         sizes = (self.rows * row, self.tiles[2] * row)
-        if mma.bytes == 4 and any(turn % n == 0 and turn // n % 3 == 0 for n in sizes):
-            return False  # what lanes load three times crashed the compiler in f32, too
-        return all(n % turn == 0 or turn % n == 0 for n in sizes)
+        return all(n % turn == 0 or (turn % n == 0 and turn // n % 3) for n in sizes)
 
     def registers(self, chip: Chip, mma: MmaIntrinsic, steps: int = 0) -> int:
         """Of a lane: operands of all steps, or of so many, sums, and what is on its way from
@@ -184,7 +183,7 @@ class MmaSchedule:
 class Extents:
     """What a product is of: lines of pixels (1 for a plain one), rows along each line, columns,
     and what is summed. apart: no tile spans lines. gathered: each workgroup makes its rows, element
-    by element. vectors: it gathers them in vectors, at most so many for each wave in a turn."""
+    by element. vectors: of rows that are masked, at most so many for each wave in a turn."""
 
     lines: int
     along: int
@@ -255,7 +254,7 @@ def bounds(chip: Chip, mma: MmaIntrinsic, of: Extents) -> dict[MmaSchedule, floa
     if rows:
         kept = [t for t in kept if not _stores_in_loop(t, of)] or kept
     if of.vectors:
-        kept = [t for t in kept if _gathers(mma, t) <= of.vectors] or kept
+        kept = [t for t in kept if _masks(mma, t, of) <= of.vectors] or kept
     return {t: clocks(chip, mma, t, of) for t in kept or found}
 
 
@@ -279,8 +278,11 @@ def _stores_in_loop(tile: MmaSchedule, of: Extents) -> bool:
     return of.along % (tile.rows * SIDE) != 0 and prod(tile.subgroup[:2]) > _STORED
 
 
-def _gathers(mma: MmaIntrinsic, tile: MmaSchedule) -> float:
-    """Return the vectors that each wave gathers for a turn of the loop."""
+def _masks(mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> float:
+    """Return the masked vectors that each wave reads for a turn of the loop: of windows that are
+    gathered all, of rows of a dot those of a depth that is not whole turns."""
+    if of.apart and of.depth % (mma.depth * tile.k_tiles) == 0:
+        return 0
     piece = SIDE * mma.depth * mma.bytes / _VECTOR
     return tile.rows * tile.k_tiles * piece / prod(tile.subgroups)
 
