@@ -1,4 +1,7 @@
-"""Diagonals of matrices: reading, writing, and bands of them. The dims of a matrix are known."""
+"""Diagonals of matrices: reading, writing, and bands of them.
+
+The dims of a matrix are known, but for its main diagonal alone.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,21 @@ from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
-from mgx_mlir.frontends.extents import extents, reshaped
+from mgx_mlir.frontends.extents import Extent, extents, reshaped, scalar, times
 from mgx_mlir.frontends.helpers import (
     arange,
     axis_range,
     compare,
     convert,
+    extent,
     less_equal,
+    require,
     single,
     static_dims,
     unsqueeze,
 )
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.runtime_axes import gather_or
 from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
 from mgx_mlir.frontends.values import Value
@@ -150,6 +156,29 @@ def _scalar_zero(b: Builder, x: Value) -> Value:
     return b.literal(np.zeros((), b.dtype(x).np))
 
 
+# ---- main diagonals of matrices whose dims only the run knows ------------------------------------
+
+
+def _on_diagonal(b: Builder, rows: Extent, columns: Extent) -> Value:
+    """Return a matrix of bools, true where row and column are the same."""
+    return compare(b, "equal", unsqueeze(b, arange(b, rows), [1]), arange(b, columns))
+
+
+def _open_matrix(b: Builder, x: Value) -> tuple[Extent, Extent] | None:
+    """Return the dims of matrices of which one is known at run time only, else None."""
+    if len(b.dims(x)) < 2 or DYN not in b.dims(x)[-2:]:
+        return None
+    rows, columns = extents(b, x)[-2:]
+    return rows, columns
+
+
+def _shorter(b: Builder, rows: Extent, columns: Extent) -> Value:
+    return b.min(scalar(b, rows), scalar(b, columns))
+
+
+# ---- any diagonals -----------------------------------------------------------------------------
+
+
 @tf_op("MatrixDiag", "MatrixDiagV2", "MatrixDiagV3")
 def matrix_diag(
     b: Builder,
@@ -164,9 +193,13 @@ def matrix_diag(
 ) -> Value:
     """Import MatrixDiag: matrices with given diagonals."""
     low, high = _range(node, k)
+    given = [-1 if v is None else node.ints(v, "size")[0] for v in (rows, columns)]
+    other = _scalar_zero(b, x) if padding is None else single(b, padding, "padding_value")
+    if b.dims(x)[-1:] == (DYN,) and (low, high) == (0, 0) and given == [-1, -1]:
+        [n] = extents(b, x)[-1:]
+        return b.where(_on_diagonal(b, n, n), unsqueeze(b, x, [len(b.dims(x)) - 1]), other)
     flat, longest = _flat_band(b, x, low == high)
     least = (longest - min(high, 0), longest + max(low, 0))
-    given = [-1 if v is None else node.ints(v, "size")[0] for v in (rows, columns)]
     if given == [-1, -1]:
         height = width = max(least)
     else:
@@ -174,7 +207,6 @@ def matrix_diag(
     band = _Band(height, width, low, high, _align(node, align))
     if band.longest != longest or b.dims(flat)[-1] != band.count * longest:
         raise ModelError(f"diagonals of {longest} do not fit a matrix {height} x {width}")
-    other = _scalar_zero(b, x) if padding is None else single(b, padding, "padding_value")
     return _picked(b, flat, band.places(), other)
 
 
@@ -206,8 +238,14 @@ def matrix_diag_part(
     align: str = "LEFT_LEFT",
 ) -> Value:
     """Import MatrixDiagPart: a band of diagonals of each matrix."""
-    flat, rows, columns = _matrix(b, x)
     low, high = _range(node, k)
+    unknown = _open_matrix(b, x)
+    if unknown and (low, high) == (0, 0):
+        rows, columns = unknown
+        flat = reshaped(b, x, [*extents(b, x)[:-2], times(b, rows, columns)])
+        places = b.mul(arange(b, _shorter(b, rows, columns)), b.add(scalar(b, columns), 1))
+        return b.gather(flat, places, axis=len(b.dims(flat)) - 1)
+    flat, rows, columns = _matrix(b, x)
     band = _Band(rows, columns, low, high, _align(node, align))
     places = band.sources()
     if band.count > 1:
@@ -227,8 +265,16 @@ def matrix_set_diag(
     align: str = "LEFT_LEFT",
 ) -> Value:
     """Import MatrixSetDiag: matrices with some diagonals replaced."""
-    _, rows, columns = _matrix(b, x)
     low, high = _range(node, k)
+    unknown = _open_matrix(b, x)
+    if unknown and (low, high) == (0, 0):
+        at = len(b.dims(diagonal)) - 1
+        length = extent(b, diagonal, at)
+        fits = compare(b, "equal", length, _shorter(b, *unknown))
+        diagonal = require(b, diagonal, fits, "diagonals as long as those of the matrices")
+        whole = gather_or(b, diagonal, arange(b, unknown[1]), at, _scalar_zero(b, x))
+        return b.where(_on_diagonal(b, *unknown), unsqueeze(b, whole, [at]), x)
+    _, rows, columns = _matrix(b, x)
     band = _Band(rows, columns, low, high, _align(node, align))
     flat, longest = _flat_band(b, diagonal, low == high)
     if longest != band.longest:

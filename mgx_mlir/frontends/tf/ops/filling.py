@@ -6,10 +6,19 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import DOUBLE, INT64
 from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.extents import elements, filled, scalar
-from mgx_mlir.frontends.helpers import arange, axis_in, compare, convert, single, unsqueeze, zeros
-from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.helpers import (
+    arange,
+    axis_in,
+    compare,
+    convert,
+    extent,
+    single,
+    unsqueeze,
+    zeros,
+)
 from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
 from mgx_mlir.frontends.values import Value
@@ -79,8 +88,10 @@ def invert_permutation(b: Builder, node: Node, x: Value) -> Value:
     known = b.const(x)
     if known is not None:
         return b.literal(np.argsort(known).astype(known.dtype))
-    if b.dims(x)[0] < 0:
-        raise NotSupported("a permutation of unknown length")
+    if b.dims(x)[0] == DYN:  # sorted, element i comes from where i is
+        count = b.reshape(extent(b, x, 0), dims=[1])
+        _, places = b.topk(x, None, count, axis=0, largest=False)
+        return convert(b, places, b.dtype(x))
     if b.dims(x)[0] == 0:
         return x
     n = b.dims(x)[0]

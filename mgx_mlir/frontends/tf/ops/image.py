@@ -10,7 +10,7 @@ from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
-from mgx_mlir.frontends.extents import elements, extents, reshaped, scalar, times
+from mgx_mlir.frontends.extents import elements, extents, reshaped, scalar, spread, times
 from mgx_mlir.frontends.helpers import (
     arange,
     compare,
@@ -259,11 +259,10 @@ def image_projective_transform(
         inside = b.logical_and(_within(b, y, dims[0]), _within(b, x, dims[1]))
         place = b.add(b.mul(_index(b, y, dims[0]), scalar(b, width)), _index(b, x, dims[1]))
         batch = extents(b, place)
-        place = reshaped(b, place, [batch[0], times(b, batch[1], batch[2]), 1])
-        if b.dims(place)[0] == 1 and n != 1:
-            lead = [b.slice(b.shape(flat), axes=[0], starts=[0], ends=[1]), b.shape(place, 1)]
-            place = b.broadcast_with_dims(place, b.concat(lead, axis=0)) if not isinstance(
-                n, int) else b.multibroadcast(place, [n, *b.dims(place)[1:]])  # fmt: skip
+        count = times(b, batch[1], batch[2])
+        place = reshaped(b, place, [batch[0], count, 1])
+        if batch[0] == 1 and n != 1:  # one transform for all images
+            place = spread(b, place, [n, count, 1])
         found = b.gathernd(flat, place, batch_dims=1)
         found = reshaped(b, found, [n, batch[1], batch[2], channels])
         return b.where(unsqueeze(b, inside, [3]), found, other)

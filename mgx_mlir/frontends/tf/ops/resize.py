@@ -206,7 +206,9 @@ def resize_area(
     f = np.float32
 
     def matrix(_: int, d: int, out: int) -> np.ndarray:
-        scale = f(d - 1) / f(out - 1) if align_corners and out > 1 else f(d) / f(out)
+        scale = f(d) / f(out)
+        if align_corners and min(d, out) > 1:  # one element is the mean of any part of it
+            scale = f(d - 1) / f(out - 1)
         found = np.zeros((out, d), np.float64)
         for i in range(out):
             begin, end = f(i) * scale, f(i + 1) * scale

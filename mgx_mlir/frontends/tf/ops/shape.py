@@ -10,13 +10,23 @@ import numpy as np
 from mgx_mlir.core.dtypes import INT32, INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.extents import extents, over, reshaped, times
+from mgx_mlir.frontends.extents import (
+    Extent,
+    elements,
+    extents,
+    over,
+    reshaped,
+    scalar,
+    times,
+    vector,
+)
 from mgx_mlir.frontends.helpers import (
     axes_in,
     axis_in,
     compare,
     concat,
     convert,
+    extent,
     squeeze,
     transpose,
     unsqueeze,
@@ -26,6 +36,7 @@ from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.runtime_axes import inserted_dims
 from mgx_mlir.frontends.shaping import expand, reshape_by, tile
 from mgx_mlir.frontends.tf.node import Node
+from mgx_mlir.frontends.tf.ops.cutting import padded
 from mgx_mlir.frontends.tf.registry import tf_op
 from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
@@ -252,18 +263,29 @@ def space_to_depth(
 def space_to_batch_nd(b: Builder, node: Node, x: Value, block: Value, pads: Value) -> Value:
     """Pad, then the place within a block becomes part of the batch."""
     sizes = node.ints(block, "block_shape")
-    amounts = node.const(pads, "paddings").reshape(len(sizes), 2)
-    return _to_batch(b, x, sizes, amounts)
+    return _to_batch(b, x, sizes, _amounts(b, x, sizes, pads))
 
 
-def _to_batch(b: Builder, x: Value, sizes: Sequence[int], amounts: np.ndarray) -> Value:
+def _amounts(
+    b: Builder, x: Value, sizes: Sequence[int], amounts: Value
+) -> list[tuple[Extent, Extent]]:
+    """Return what is added or cut at both ends of each axis of blocks."""
     rank, m = len(b.dims(x)), len(sizes)
-    if rank < m + 1 or any(s < 1 for s in sizes) or (amounts < 0).any():
+    flat = elements(b, b.reshape(amounts, dims=[-1]))
+    negative = any(isinstance(a, int) and a < 0 for a in flat)
+    if rank < m + 1 or any(s < 1 for s in sizes) or negative or len(flat) != 2 * m:
         raise ModelError(f"blocks {list(sizes)} do not fit dims {list(b.dims(x))}")
-    rest = [0] * (rank - m - 1)
-    begin, end = ([0, *(int(a) for a in amounts[:, i]), *rest] for i in (0, 1))
-    if any(begin) or any(end):
-        x = b.pad(x, pads=begin + end)
+    return list(zip(flat[::2], flat[1::2], strict=True))
+
+
+def _to_batch(
+    b: Builder, x: Value, sizes: Sequence[int], amounts: Sequence[tuple[Extent, Extent]]
+) -> Value:
+    rank, m = len(b.dims(x)), len(sizes)
+    none: tuple[Extent, Extent] = (0, 0)
+    pads = [none, *amounts, *[none] * (rank - m - 1)]
+    if any(p != none for p in pads):
+        x = padded(b, x, pads, b.literal(np.zeros((), b.dtype(x).np)))
     n, *space = extents(b, x)
     inner, after = space[:m], space[m:]
     blocks = [over(b, d, s) for d, s in zip(inner, sizes, strict=True)]
@@ -277,20 +299,21 @@ def _to_batch(b: Builder, x: Value, sizes: Sequence[int], amounts: np.ndarray) -
 @tf_op("SpaceToBatch")
 def space_to_batch(b: Builder, node: Node, x: Value, pads: Value, *, block_size: int) -> Value:
     """Import SpaceToBatch: SpaceToBatchND of square blocks."""
-    return _to_batch(b, x, [block_size] * 2, node.const(pads, "paddings").reshape(2, 2))
+    sizes = [block_size] * 2
+    return _to_batch(b, x, sizes, _amounts(b, x, sizes, pads))
 
 
 @tf_op("BatchToSpaceND")
 def batch_to_space_nd(b: Builder, node: Node, x: Value, block: Value, crops: Value) -> Value:
     """Import BatchToSpaceND: undo SpaceToBatchND, then crop."""
     sizes = node.ints(block, "block_shape")
-    return _to_space(b, x, sizes, node.const(crops, "crops").reshape(len(sizes), 2))
+    return _to_space(b, x, sizes, _amounts(b, x, sizes, crops))
 
 
-def _to_space(b: Builder, x: Value, sizes: Sequence[int], amounts: np.ndarray) -> Value:
+def _to_space(
+    b: Builder, x: Value, sizes: Sequence[int], amounts: Sequence[tuple[Extent, Extent]]
+) -> Value:
     rank, m = len(b.dims(x)), len(sizes)
-    if rank < m + 1 or any(s < 1 for s in sizes) or (amounts < 0).any():
-        raise ModelError(f"blocks {list(sizes)} do not fit dims {list(b.dims(x))}")
     n, *space = extents(b, x)
     inner, after = space[:m], space[m:]
     batch = over(b, n, math.prod(sizes))
@@ -298,17 +321,25 @@ def _to_space(b: Builder, x: Value, sizes: Sequence[int], amounts: np.ndarray) -
     order = [m, *(i for k in range(m) for i in (m + 1 + k, k)), *range(2 * m + 1, rank + m)]
     joined = [times(b, d, s) for d, s in zip(inner, sizes, strict=True)]
     x = reshaped(b, transpose(b, x, order), [batch, *joined, *after])
-    axes = [i + 1 for i in range(m) if amounts[i].any()]
-    if not axes:
+    for i, (low, high) in enumerate(amounts):
+        x = _cropped(b, x, i + 1, low, high)
+    return x
+
+
+def _cropped(b: Builder, x: Value, axis: int, low: Extent, high: Extent) -> Value:
+    """Return `x` without that many elements at the two ends of an axis."""
+    if (low, high) == (0, 0):
         return x
-    ends = []
-    for i in axes:
-        d, crop = b.dims(x)[i], int(amounts[i - 1, 1])
-        ends.append(d - crop if d != DYN else (-crop if crop else 2**31 - 1))
-    return b.slice(x, axes=axes, starts=[int(amounts[i - 1, 0]) for i in axes], ends=ends)
+    d = b.dims(x)[axis]
+    if isinstance(low, int) and isinstance(high, int):
+        end = d - high if d != DYN else (-high if high else 2**31 - 1)
+        return b.slice(x, axes=[axis], starts=[low], ends=[end])
+    end = b.sub(extent(b, x, axis), scalar(b, high))
+    return b.op("slice", x, vector(b, [low]), vector(b, [end]), axes=[axis])
 
 
 @tf_op("BatchToSpace")
 def batch_to_space(b: Builder, node: Node, x: Value, crops: Value, *, block_size: int) -> Value:
     """Import BatchToSpace: BatchToSpaceND of square blocks."""
-    return _to_space(b, x, [block_size] * 2, node.const(crops, "crops").reshape(2, 2))
+    sizes = [block_size] * 2
+    return _to_space(b, x, sizes, _amounts(b, x, sizes, crops))

@@ -17,6 +17,7 @@ from mgx_mlir.frontends.helpers import (
     extent,
     greater_equal,
     less_equal,
+    require,
     squeeze,
     transpose,
     unsqueeze,
@@ -41,13 +42,10 @@ def _best(
             raise ModelError(f"k ({k}) is out of range for {d} elements")
         values, places = b.topk(x, k=k, axis=rank - 1, largest=largest)
     else:
-        if d == DYN:
-            raise NotSupported("k computed at run time along a dynamic axis")
-        values, places = b.topk(x, k=d, axis=rank - 1, largest=largest)
-        end = b.reshape(scalar(b, k), dims=[1])
-        values, places = (
-            b.op("slice", v, b.ints([0]), end, axes=[rank - 1]) for v in (values, places)
-        )
+        count, most = b.reshape(scalar(b, k), dims=[1]), extent(b, x, rank - 1)
+        inside = b.logical_and(greater_equal(b, count, 0), less_equal(b, count, most))
+        count = require(b, count, inside, "k of 0 to the extent of the last axis")
+        values, places = b.topk(x, None, count, axis=rank - 1, largest=largest)
     return values, convert(b, places, kind)
 
 

@@ -111,6 +111,35 @@ def open_sizes(g: Cases) -> None:
 
 
 @group
+def open_orders(g: Cases) -> None:
+    """What needs a length that only the run knows: sorts, diagonals, blocks, transforms."""
+    raw = g.tf.raw_ops
+    x = g.input(g.random.permutation(15).reshape(3, 5) / 4 - 2, "float32", [None, None])
+    rows, columns = raw.Unpack(value=raw.Shape(input=x), num=2)
+    g.op("TopKV2", input=x, k=columns)
+    places = g.op("TopKV2", input=raw.Neg(x=x), k=columns)[1]
+    g.op("TopKV2", input=x, k=rows)
+    g.op("InvertPermutation", x=places[0])
+    g.op("MatrixDiag", diagonal=x)
+    g.op("MatrixDiagPart", input=x)
+    g.op("MatrixSetDiag", input=x, diagonal=x[0, :3])
+    flat = raw.Reshape(tensor=x, shape=[-1])
+    tall = raw.Reshape(tensor=x, shape=raw.Pack(values=[columns, rows]))
+    g.op("MatrixDiagPart", input=tall)
+    g.op("MatrixSetDiag", input=tall, diagonal=flat[:rows])
+    missing = raw.Pack(values=[0, raw.FloorMod(x=-columns, y=3)])
+    blocks = raw.Pack(values=[np.int32([1, 0]), missing])
+    image = raw.Reshape(tensor=x, shape=raw.Pack(values=[1, rows, columns, 1]))
+    apart = g.op("SpaceToBatchND", input=image, block_shape=[2, 3], paddings=blocks)
+    g.op("BatchToSpaceND", input=raw.Relu(features=apart), block_shape=[2, 3], crops=blocks)
+    for shape in ([4, 6], raw.Pack(values=[rows, columns])):
+        g.op("ImageProjectiveTransformV3", images=g.tf.concat([image, image + 1], 0),
+             transforms=np.float32([[1, 0.2, -0.5, 0.1, 0.9, 0.3, 0.01, 0]]), output_shape=shape,
+             fill_value=np.float32(0.5), interpolation="BILINEAR", fill_mode="REFLECT",
+             atol=1e-5)  # fmt: skip
+
+
+@group
 def lists_and_calls(g: Cases) -> None:
     tf, raw = g.tf, g.tf.raw_ops
     x, y = g.floats(2, 3), g.floats(2, 3)
