@@ -80,3 +80,19 @@ func.func @dynamic_reduce(%x: tensor<?x8xf32>) -> tensor<?x1xf32> {
   }) {axes = array<i64: 1>} : (tensor<?x8xf32>) -> tensor<?x1xf32>
   return %0 : tensor<?x1xf32>
 }
+
+// -----
+
+// Integers that only change their sign are stored as they are: nothing is computed.
+// CHECK-LABEL: @main(
+// CHECK-SAME: %[[X:.*]]: tensor<?x4xi32>
+// CHECK-NOT: flow.dispatch.region
+// CHECK: return %[[X]]
+func.func @nothing(%x: tensor<?x4xi32>) -> tensor<?x4xui32> {
+  %0 = "migraphx.pointwise"(%x) ({
+  ^bb0(%a: tensor<?x4xi32>):
+    %1 = "migraphx.convert"(%a) {target_type = ui32} : (tensor<?x4xi32>) -> tensor<?x4xui32>
+    "migraphx.yield"(%1) : (tensor<?x4xui32>) -> ()
+  }) : (tensor<?x4xi32>) -> tensor<?x4xui32>
+  return %0 : tensor<?x4xui32>
+}

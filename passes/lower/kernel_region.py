@@ -174,7 +174,11 @@ def _extent_source(
 def dispatched(
     e: LoweringContext, op: ir.Operation, body: ir.Block, extents: Sequence[Sequence[Extent]]
 ) -> list[ir.Value]:
-    """Lower a kernel's body in a region of its own; return the results, of these extents."""
+    """Lower a kernel's body in a region of its own; return the results, of these extents.
+
+    A result that only copies what the kernel reads is what it reads: the compiler has no code for
+    a loop that computes nothing. Where all are, there is no kernel.
+    """
     types = [
         ir.RankedTensorType.get(e.static_dims(own), signless(TensorType.of(r).dtype))
         for r, own in zip(op.results, extents, strict=True)
@@ -188,18 +192,52 @@ def dispatched(
             results = _as_one_op(e, op, body) or e.tensors(e.statements(body))
         finally:
             e.in_region = False
+        results = [_copied(r, inner) or r for r in results]
         results = [
-            r if r.type == t else tensor.CastOp(t, r).result
+            r if r.type == t or not _is_of(r, inner) else tensor.CastOp(t, r).result
             for r, t in zip(results, types, strict=True)
         ]
-        unique = list(dict.fromkeys(results))
+        unique = [r for r in dict.fromkeys(results) if _is_of(r, inner)]
         ir.Operation.create("flow.return", operands=unique)
+    if not unique:
+        draft.erase()
+        e.kernels.pop()
+        return [_cast(r, t) for r, t in zip(results, types, strict=True)]
     dims = [d for r in unique for d in e.dynamic_values(extents[results.index(r)])]
     with ir.InsertionPoint(draft):
         region = regions.dispatch_region([r.type for r in unique], dims)
     inner.append_to(region.regions[0])
     draft.erase()
-    return [region.results[unique.index(r)] for r in results]
+    return [
+        region.results[unique.index(r)] if r in unique else _cast(r, t)
+        for r, t in zip(results, types, strict=True)
+    ]
+
+
+def _cast(v: ir.Value, t: ir.Type) -> ir.Value:
+    return v if v.type == t else tensor.CastOp(t, v).result
+
+
+def _is_of(v: ir.Value, block: ir.Block) -> bool:
+    """Return whether an op of this block makes a value."""
+    return not isinstance(v.owner, ir.Block) and v.owner.operation.block == block
+
+
+def _copied(v: ir.Value, block: ir.Block) -> ir.Value | None:
+    """Return the tensor of outside that a loop of this block gives as it is, else None."""
+    if not _is_of(v, block) or v.owner.name != "linalg.generic":
+        return None
+    op = v.owner.operation
+    inner = op.regions[0].blocks[0]
+    given = inner.operations[len(inner.operations) - 1].operands[0]
+    if len(op.results) != 1 or not isinstance(given.owner, ir.Block) or given.owner != inner:
+        return None
+    at = ir.BlockArgument(given).arg_number
+    maps = ir.ArrayAttr(op.attributes["indexing_maps"])
+    read = op.operands[at]
+    if maps[at] != maps[len(maps) - 1] or read.type != v.type or _is_of(read, block):
+        return None
+    return read
 
 
 def _operand_of(op: ir.Operation, body: ir.Block, v: ir.Value) -> ir.Value | None:
