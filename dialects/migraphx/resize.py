@@ -164,7 +164,7 @@ class Resize(Op, name="resize"):
             kernel = Cubic(cubic_coeff_a) if mode == "cubic" else Linear()
             shrink = min(float(factor), 1.0) if antialias else 1.0
             table = weights(at, length, kernel, shrink, exclude_outside, out.dtype)
-            out = np.moveaxis(np.tensordot(table, out, (1, axis)), 0, axis)
+            out = weighed(table, out, axis)
         if roi:
             mask = np.zeros(extents, np.bool_)
             for axis, gone in enumerate(outside):
@@ -287,6 +287,22 @@ class Cubic:
         near = ((a + 2) * t - (a + 3)) * t * t + 1
         far = ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
         return np.where(t <= 1, near, np.where(t < 2, far, 0.0))
+
+
+def weighed(table: np.ndarray, x: np.ndarray, axis: int) -> np.ndarray:
+    """Return (result, input) weights times `x` along an axis; an element of weight 0 is not read.
+
+    So an infinity or NaN reaches no result that does not weigh it.
+    """
+    zero = np.zeros((), x.dtype)
+    special = ~np.isfinite(x)
+    out = np.tensordot(table, np.where(special, zero, x), (1, axis))
+    if special.any():
+        given = np.moveaxis(np.where(special, x, zero), axis, 0)
+        for column, part in zip(table.T, given, strict=True):
+            weight = column.reshape(-1, *[1] * part.ndim)
+            out = out + np.where((weight != 0) & (part != 0), weight * part, zero)
+    return np.moveaxis(out, 0, axis)
 
 
 def weights(

@@ -44,6 +44,38 @@ def agree(
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=2e-5, err_msg=str(n))
 
 
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_an_infinity_reaches_what_weighs_it(value: float, target: str) -> None:
+    """Not the image next to it, whose batch is open, nor pixels that lie elsewhere."""
+    parts = [
+        helper.make_node("Shape", ["x"], ["lead"], end=2),
+        helper.make_node("Concat", ["lead", "space"], ["sizes"], axis=0),
+        helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode="linear",
+                         coordinate_transformation_mode="half_pixel"),
+    ]  # fmt: skip
+    x = np.arange(40, dtype=np.float32).reshape(2, 2, 2, 5)
+    space = numpy_helper.from_array(np.array([4, 7]), "space")
+    for names in (("N", 2, 2, 5), ("N", "C", "H", "W")):
+        value_info = helper.make_tensor_value_info("x", F32, names)
+        y = helper.make_tensor_value_info("y", F32, None)
+        graph = helper.make_graph(parts, "g", [value_info], [y], [space])
+        opsets = [helper.make_opsetid("", 19)]
+        data = helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
+        compiled = mgx_mlir.compile(data, target, cache=False)
+
+        def of(v: float, compiled: Any = compiled) -> np.ndarray:
+            given = x.copy()
+            given[1, 0, 0, 1] = v
+            return np.asarray(compiled.run({"x": given})[0])
+
+        found, plain = of(value), of(0)
+        weighed = of(1000) != plain
+        np.testing.assert_allclose(found[~weighed], plain[~weighed], rtol=1e-6)
+        assert weighed.sum() < 20
+        assert not np.isfinite(found[weighed]).any()
+
+
 @pytest.mark.parametrize(
     ("mode", "coordinates", "nearest"),
     [

@@ -319,9 +319,10 @@ def resize(
     if wanted is None:
         wanted = [_scaled(b, f, e) for f, e in zip(factors, extents, strict=True)]
     parts = []
+    kept = _kept(b, x, chosen, sizes if policy == "stretch" else None)
     for i, axis in enumerate(chosen):
         known, size = b.const(factors[i]), b.const(wanted[i])
-        unchanged = known is not None and float(known) == 1
+        unchanged = axis in kept or (known is not None and float(known) == 1)
         if unchanged and m.coordinates not in ("tf_crop_and_resize", "tf_half_pixel_for_nn"):
             continue
         if size is not None and float(size) < 0:
@@ -413,6 +414,18 @@ def _whole_factors(
         equal = (n for n in range(1, _MOST_TIMES + 1) if b.probe.are_equal(w, dims[a] * n))
         found.append(next(equal, None))
     return found
+
+
+def _kept(b: Builder, x: Value, axes: Sequence[int], sizes: Value | None) -> set[int]:
+    """Return the axes whose size is that of `x` in every run, as that of a batch mostly is.
+
+    Read by weights of 1 and 0 they would give NaN next to an image that holds infinity.
+    """
+    wanted = None if sizes is None else elements_of(b, sizes)
+    if wanted is None or len(wanted) != len(axes):
+        return set()
+    dims = b.probe.dims(x)
+    return {a for w, a in zip(wanted, axes, strict=True) if b.probe.are_equal(w, dims[a])}
 
 
 def _scaled(b: Builder, scale: Value, extent: Value) -> Value:
