@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,10 +18,7 @@ from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.dialects.migraphx.fused import Group
 from mgx_mlir.dialects.migraphx.linear import Dot
 from mgx_mlir.dialects.migraphx.movement import Concat, Slice
-from mgx_mlir.dialects.migraphx.normalize import Softmax
 from mgx_mlir.dialects.migraphx.pointwise_binary import Mul
-from mgx_mlir.dialects.migraphx.pointwise_other import Where
-from mgx_mlir.dialects.migraphx.pointwise_unary import IsNan
 from mgx_mlir.dialects.migraphx.views import Reshape, Transpose
 from mgx_mlir.passes.analysis.access_maps import Unreadable, reader
 from mgx_mlir.passes.analysis.attention_form import (
@@ -31,7 +28,7 @@ from mgx_mlir.passes.analysis.attention_form import (
     read_queries,
     scale_and_mask,
 )
-from mgx_mlir.passes.analysis.constants import is_splat, splat
+from mgx_mlir.passes.analysis.constants import splat
 from mgx_mlir.passes.analysis.kernel_ops import (
     Known,
     copy_body,
@@ -43,6 +40,8 @@ from mgx_mlir.passes.analysis.kernel_ops import (
 )
 from mgx_mlir.passes.analysis.view_chains import VIEWS_AND_SLICE
 from mgx_mlir.passes.fuse_attention.flash_decoding import find_flash_decoding
+from mgx_mlir.passes.fuse_attention.masks import find_masks
+from mgx_mlir.passes.fuse_attention.parts import Parts, attention_parts, unguarded
 from mgx_mlir.passes.fuse_attention.widened import find_widened_attention
 from mgx_mlir.rewrite.passes import PatternPass, option
 from mgx_mlir.rewrite.pattern import (
@@ -54,7 +53,6 @@ from mgx_mlir.rewrite.pattern import (
     has_one_use,
     no_match,
     pattern,
-    users,
 )
 from mgx_mlir.symbolic.named_extents import NamedExtent
 
@@ -62,20 +60,10 @@ _ABSORBED = (*VIEWS_AND_SLICE, Convert)
 _CACHE = "concat_past_present"
 
 
-@dataclass
-class _Parts:
-    """The ops that an attention consists of."""
-
-    softmax: Softmax
-    first: Dot  # of the scores
-    scores: list[ir.Operation]  # pointwise ops between them, in order
-    guarded: bool  # NaN rows of the weights are zeros
-
-
 @pattern(Dot, benefit=2)
 def find_kv_cache_attention(op: Dot, rw: Rewriter) -> Replacement:
     """dot(softmax(f(dot(q, concat_past_present(k)))), concat_past_present(v)) -> group"""
-    parts = _parts(op, rw.options)
+    parts = attention_parts(op, rw.options)
     if isinstance(parts, NoMatch):
         return parts
     for v, what in ((parts.first.b, "keys"), (op.b, "values")):
@@ -91,7 +79,7 @@ def find_attention(op: Dot, rw: Rewriter) -> Replacement:
     Uniform factors of q and k become one factor of the scores. With fast-math, weights that are
     zeros where they would be NaN become results that are: the same unless v holds NaN or infinity.
     """
-    parts = _parts(op, rw.options)
+    parts = attention_parts(op, rw.options)
     return parts if isinstance(parts, NoMatch) else _fused(op, rw, parts, "attention")
 
 
@@ -134,6 +122,7 @@ class FuseAttention(PatternPass):
 
     name: ClassVar[str] = "fuse_attention"
     patterns: ClassVar[tuple[Pattern, ...]] = (
+        find_masks,
         find_kv_cache_attention,
         find_attention,
         find_attention_output,
@@ -149,72 +138,6 @@ class FuseAttention(PatternPass):
     max_splits: int = option(16, "parts at most, where splits is -1")
     threshold: int = option(32, "keys from which on there are parts, where splits is -1")
     fast_math: bool = option(False, "zeros in place of NaN may be put into the result")
-
-
-# ---- matching ----------------------------------------------------------------------------------
-
-
-def _parts(op: Dot, options: FuseAttention) -> _Parts | NoMatch:
-    """Match an attention that ends in the dot `op`: its softmax, and the dot of its scores."""
-    t = TensorType.of(op.out)
-    if in_kernel(op.operation):
-        return no_match("it is in a kernel")
-    if not t.is_static or t.rank < 2 or not t.elements:
-        return no_match("{} has unknown extents or no elements", t)
-    if not t.dtype.is_float or t.dtype.size > 4 or t.dtype.size == 1:
-        return no_match("attention of {} has no kernel", t.dtype)
-    weights, guarded = _unguarded(op.a)
-    softmax = defined_by(weights, Softmax)
-    if (view := defined_by(weights, Convert)) is not None:
-        softmax = defined_by(view.operation.operands[0], Softmax)
-    if softmax is None:
-        return no_match("the left operand is no softmax")
-    if guarded and not options.fast_math:
-        return no_match("the weights are zeros where they would be NaN, and fast-math is off")
-    # the guard reads it twice
-    if len(users(weights)) != (2 if guarded else 1) or not has_one_use(op.a):
-        return no_match("the softmax is read elsewhere too")
-    if weights != softmax.out and not has_one_use(softmax.out):
-        return no_match("the softmax is read elsewhere too")
-    if softmax.axis % t.rank != t.rank - 1:
-        return no_match("the softmax is over axis {}, not over the keys", softmax.axis)
-    scores: list[ir.Operation] = []
-    first = _first_dot(softmax.operation.operands[0], scores)
-    if first is None:
-        return no_match("no dot leads to the softmax by pointwise ops that nothing else reads")
-    return _Parts(softmax, first, scores, guarded)
-
-
-def _unguarded(v: ir.Value) -> tuple[ir.Value, bool]:
-    """Return (x, True) for where(isnan(x), 0, x), else (v, False)."""
-    choice = defined_by(v, Where)
-    if choice is None:
-        return v, False
-    condition, number, x = choice.operation.operands
-    test = defined_by(condition, IsNan)
-    if test is None or test.operation.operands[0] != x or not is_splat(number, 0):
-        return v, False
-    return x, True
-
-
-def _first_dot(v: ir.Value, scores: list[ir.Operation]) -> Dot | None:
-    """Return the dot that `v` is computed from by pointwise ops; append those to `scores`."""
-    if not has_one_use(v):
-        return None
-    owner = v.owner
-    if isinstance(owner, ir.Block):
-        return None
-    if is_a(owner, Dot):
-        return cast(Dot, owner.opview)
-    if not is_a(owner, Pointwise):
-        return None
-    for x in owner.operands:
-        if TensorType.of(x).dims == TensorType.of(v).dims:
-            found = _first_dot(x, scores)
-            if found is not None:
-                scores.append(owner.operation)
-                return found
-    return None
 
 
 def _through(v: ir.Value) -> ir.Value:
@@ -331,7 +254,7 @@ def _broadcasts_of(v: ir.Value) -> list[ir.Operation]:
     return views
 
 
-def _fused(op: Dot, rw: Rewriter, parts: _Parts, tag: str) -> Replacement:
+def _fused(op: Dot, rw: Rewriter, parts: Parts, tag: str) -> Replacement:
     """Build the `group` of an attention: its views, dots, scores and softmax."""
     first, guarded = parts.first, parts.guarded
     lane = TensorType.of(first.out).rank - 1
@@ -355,7 +278,7 @@ def _fused(op: Dot, rw: Rewriter, parts: _Parts, tag: str) -> Replacement:
     ]
     scales = dict(products)
     factor = prod(c for _, (_, c) in products)
-    weights = _unguarded(op.a)[0]
+    weights = unguarded(op.a)[0]
     rounds = weights.owner.operation if weights != parts.softmax.out else None
     made = [first.operation, *parts.scores, parts.softmax.operation]
     made += [op.operation] if rounds is None else [rounds, op.operation]

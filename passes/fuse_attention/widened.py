@@ -12,7 +12,7 @@ from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.dialects.migraphx.fused import Group
 from mgx_mlir.dialects.migraphx.pointwise_other import Where
 from mgx_mlir.passes.analysis.access_maps import Unreadable
-from mgx_mlir.passes.analysis.attention_form import attention_form
+from mgx_mlir.passes.analysis.attention_form import TAGS, attention_form
 from mgx_mlir.passes.analysis.constants import splat
 from mgx_mlir.passes.analysis.kernel_ops import make_kernel
 from mgx_mlir.passes.analysis.widened_attention import narrowed, rounded, widening
@@ -49,7 +49,7 @@ def find_widened_attention(op: Convert, rw: Rewriter) -> Replacement:
             return no_match("the operand chooses between more than the attention and a number")
         source = guard.operation.operands[2]
     group = defined_by(source, Group)
-    if not rw.options.flash or group is None or group.tag != "attention":
+    if not rw.options.flash or group is None or group.tag not in TAGS:
         return no_match("the operand is no attention whose kernel keeps scores in f32")
     if out.dtype.size != 2 or not out.dtype.is_float or not has_one_use(source):
         return no_match("{} is no 16-bit float, or the attention is read elsewhere too", out)

@@ -51,6 +51,7 @@ ELSEWHERE = {
     "group kv_cache_attention": "test_attention_with_a_cache",
     "fuse_attention/find_kv_cache_attention": "test_attention_with_a_cache",
     "fuse_attention/find_widened_attention": "test_attention_by_the_operator",
+    "fuse_attention/find_masks": "test_chosen_masks.py",
 }
 NOT_HERE = {
     "fuse_layout/find_planar_convolution": "for vector kernels of processors",

@@ -174,6 +174,29 @@ def flash(g):
     return Draw(g).attention()
 
 
+@case("find_masks", rtol=2e-6, fires=0.2, options={"flash": True, "fast_math": True}, special=False)
+def find_masks(g):
+    """Masks by where, and more than one: numbers that hide a score, and some that do not."""
+    d = Draw(g)
+    d.dtype = "f32"
+    b = g.b
+    q, k, v = d.operands()
+    s = b.op("dot", q, k)
+    dims = b.dims(s)
+    for _ in range(g.random.randint(1, 3)):
+        small = g.pick(dims, dims[-2:], dims[-1:], (*dims[:-2], 1, dims[-1]))
+        if g.coin(0.3):
+            s = b.op("add", s, b.multibroadcast(d.tensor(*small), dims))
+            continue
+        seen = g.argument(small, "bool") if g.coin(0.7) else g.constant(small, "bool")
+        low = g.constant((1,), d.dtype, value=g.pick(-np.inf, -3e38, -3e38, -1e4, 0.0))
+        low = b.multibroadcast(low, dims)
+        seen = b.multibroadcast(seen, dims)
+        s = b.op("where", seen, *((s, low) if g.coin() else (low, s)))
+    w = d.softmax(g.maybe_used(s, 0.05))
+    return b.op("dot", d.guarded(w) if g.coin(0.1) else w, v)
+
+
 @case("find_attention", rtol=2e-6, fires=0.3)
 def rotary(g):
     """Queries, and sometimes keys, of halves that are turned."""
