@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from mgx_mlir.core import dtypes, literals
-from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.dtypes import DType, float_info
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import TensorType
@@ -68,7 +68,7 @@ def find_masks(op: Softmax, rw: Rewriter) -> Replacement:
     if len(masks) < 2 and all(m.low is None for m in masks):
         return no_match("at most one mask is added")
     own = TensorType.of(op.out)
-    lowest = max(_LOWEST, float(TensorType.of(product).dtype.lowest()))
+    lowest = max(_LOWEST, float(float_info(TensorType.of(product).dtype.np).min))
     if len(masks) > 1 and any(m.low is not None and m.low > lowest for m in masks):
         return no_match("beside another mask a number is to be the lowest")
     wide = rw.multibroadcast(_joined(rw, masks), own.dims)
