@@ -35,9 +35,10 @@ def find_widened_attention(op: Convert, rw: Rewriter) -> Replacement:
     """convert(group of attention of convert(q), convert(k), convert(v)) -> group of q, k and v
 
     For a kernel that sums products of 16 bits in f32 and keeps scores and softmax so: the weights
-    are rounded as the result is, and nothing else. Fewer than 16 queries stay widened, and the
-    result alone is rounded in the kernel: the lowering knows whether it takes them as they are.
-    A `where` of a number between the two, for rows that are masked whole, goes behind.
+    are rounded as the result is, and nothing else. Fewer than 16 queries, and an open number of
+    them, stay widened, and the result alone is rounded in the kernel: the lowering knows whether it
+    takes them as they are. A `where` of a number between the two, for rows that are masked
+    whole, goes behind.
     """
     out = TensorType.of(op.operation.results[0])
     source = op.operation.operands[0]
@@ -58,8 +59,6 @@ def find_widened_attention(op: Convert, rw: Rewriter) -> Replacement:
         form = attention_form(block)
     except Unreadable as e:
         return no_match("{}", e)
-    if is_named(form.queries):
-        return no_match("{} queries may be no tile", form.queries)
     if TensorType.of(form.output).dtype is not dtypes.FLOAT or form.epilogue:
         return no_match("the attention is not of f32, or more is computed of it")
     narrow = widening(form, out.dtype)
@@ -68,7 +67,7 @@ def find_widened_attention(op: Convert, rw: Rewriter) -> Replacement:
     rw.merge_location(group)
 
     def build(arguments: list[ir.Value]) -> Sequence[ir.Value]:
-        if form.queries < _LEAST_QUERIES:
+        if is_named(form.queries) or form.queries < _LEAST_QUERIES:
             return [rounded(block, form, arguments, out.dtype)]
         return [narrowed(block, form, narrow, arguments, out.dtype)]
 

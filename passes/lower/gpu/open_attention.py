@@ -13,17 +13,20 @@ from math import prod
 from typing import Any
 
 from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.core.op import is_a
 from mgx_mlir.core.open_dims import UndecidedError, is_named
-from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.dialects.migraphx.linear import Dot
 from mgx_mlir.hardware.chips import CHIPS
 from mgx_mlir.passes.analysis.access_maps import Reader, Unreadable, reader, varies_along
 from mgx_mlir.passes.analysis.attention_form import AttentionForm, attention_form, scale_and_mask
+from mgx_mlir.passes.analysis.widened_attention import source_type, widening
 from mgx_mlir.passes.lower import index, views
 from mgx_mlir.passes.lower.context import LoweringContext
-from mgx_mlir.passes.lower.expr import Extent, Leaf, View
+from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, View
 from mgx_mlir.passes.lower.gpu import attention_tiles
 from mgx_mlir.passes.lower.gpu.attention_tiles import (
     AttentionIntrinsics,
@@ -31,10 +34,11 @@ from mgx_mlir.passes.lower.gpu.attention_tiles import (
     AttentionTile,
 )
 from mgx_mlir.passes.lower.gpu.mma import SIDE
+from mgx_mlir.passes.lower.gpu.open_decoding import OpenParts, open_parts
+from mgx_mlir.passes.lower.gpu.open_elements import OpenElements
 from mgx_mlir.passes.lower.iree.linalg_ext import attention
 from mgx_mlir.passes.lower.iree.regions import is_attention
 from mgx_mlir.passes.lower.named_body import NamedBody
-from mgx_mlir.passes.lower.ops.fused_concat import LoopElements
 from mgx_mlir.passes.lower.ops.movement import extract_slice
 from mgx_mlir.passes.lower.scalar import constant, narrow, signless
 
@@ -54,23 +58,37 @@ def open_attention(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list
     dots = [o.operation for o in body.operations if is_a(o, Dot)]
     if all(TensorType.of(v).is_static for o in dots for v in (*o.operands, *o.results)):
         return None
+    output = dots[-1].results[0]
     with e.kernel():
         named = NamedBody(e, op, body, {a: e.tensor(a) for a in body.arguments})
         try:
             form = attention_form(named.block)
-            tiled = _tiled(e, named, form)
+            tiled = open_parts(e, named, form) or _tiled(e, named, form)
             if tiled is None:
                 return None
             named.check_sizes()
-            found = tiled.build()
+            if isinstance(tiled, OpenParts):
+                output = _rounded(output)
+                found = tiled.build(TensorType.of(output).dtype)
+            else:
+                found = tiled.build()
+                output = (
+                    output if found.type.dtype is TensorType.of(output).dtype else _rounded(output)
+                )
         except (Unreadable, UndecidedError):
             return None
         finally:
             named.forget()
-        return _behind(e, body, dots[-1].results[0], found)
+        return _behind(e, body, output, found)
 
 
-def _behind(e: LoweringContext, body: ir.Block, output: ir.Value, found: View) -> list[ir.Value]:
+def _rounded(output: ir.Value) -> ir.Value:
+    """Return what the second product is converted to at once, or itself."""
+    readers = [use.owner for use in output.uses]
+    return readers[0].results[0] if len(readers) == 1 and is_a(readers[0], Convert) else output
+
+
+def _behind(e: LoweringContext, body: ir.Block, output: ir.Value, found: Expr) -> list[ir.Value]:
     """Return a kernel's results, given its second product."""
     e.bind(output, found)
     made = {output}
@@ -92,44 +110,29 @@ def _tiled(e: LoweringContext, named: NamedBody, form: AttentionForm) -> _Tiled 
         return None
     if not is_named(form.queries) and form.queries < SIDE:
         return None  # a token by many keys: one workgroup would walk over all of them
-    kind = attention_tiles.intrinsics_of(arch, t.dtype, form.width, form.depth)
+    dtype = _narrow_type(form) or t.dtype
+    kind = attention_tiles.intrinsics_of(arch, dtype, form.width, form.depth)
     if kind is None:
         known = t.dtype is dtypes.FLOAT and {form.width, form.depth} <= _WIDTHS
-        return _Tiled(e, named, form, kind, _BLOCK, *found) if known else None
+        return _Tiled(e, named, form, t.dtype, kind, _BLOCK, *found) if known else None
     a = AttentionShape(
         prod(_usual(d, _USUAL_BATCH) for d in form.lead), _usual(form.queries, _USUAL_QUERIES),
         _usual(form.keys, _USUAL_KEYS), form.width, form.depth,
     )  # fmt: skip
     tile = attention_tiles.choose(CHIPS[arch], a)
-    return None if tile is None else _Tiled(e, named, form, kind, tile, *found)
+    return None if tile is None else _Tiled(e, named, form, dtype, kind, tile, *found)
+
+
+def _narrow_type(form: AttentionForm) -> DType | None:
+    """Return the type of 16 bits that all operands are widened from, and the result rounded to."""
+    dtype = source_type(form)
+    if dtype is None or widening(form, dtype) is None:
+        return None
+    return dtype if TensorType.of(_rounded(form.output)).dtype is dtype else None
 
 
 def _usual(d: int, number: int) -> int:
     return number if is_named(d) else d
-
-
-class _Elements(LoopElements):
-    """Elements of a loop whose places hang on names of open dims, too."""
-
-    def __init__(self, e: LoweringContext, named: NamedBody) -> None:
-        super().__init__(e, {v: _tied(e, named, v) for v in named.tensors})
-
-        def resolved(f: Callable[..., Extent]) -> Callable[..., Extent]:
-            return lambda *xs: f(*(named.index(e, x) if isinstance(x, int) else x for x in xs))
-
-        self.add, self.mul = resolved(e.add), resolved(e.mul)
-        self.div, self.rem = resolved(e.div), resolved(e.rem)
-
-
-def _tied(e: LoweringContext, named: NamedBody, v: ir.Value) -> ir.Value:
-    """Return an operand with one value for equal extents: each takes scalar registers."""
-    dims, found = TensorType.of(v).dims, named.tensors[v]
-    if DYN in dims or not any(map(is_named, dims)):
-        return found
-    sizes = [e.index(named.index(e, d)) for d in dims if is_named(d)]
-    return ir.Operation.create(
-        "flow.tensor.tie_shape", results=[found.type], operands=[found, *sizes]
-    ).results[0]
 
 
 @dataclass
@@ -141,6 +144,7 @@ class _Tiled:
     e: LoweringContext
     named: NamedBody
     form: AttentionForm
+    dtype: DType  # of what is multiplied, and of the result
     kind: AttentionIntrinsics | None  # None: of f32, whose tiles the compiler chooses
     tile: AttentionTile
     scale: float
@@ -148,7 +152,7 @@ class _Tiled:
 
     def __post_init__(self) -> None:
         e, form, tile = self.e, self.form, self.tile
-        self.type = TensorType.of(form.output)
+        self.type = TensorType.of(form.output).with_dtype(self.dtype)
         self.own = [self._size(d) for d in form.lead]
         self.queries, self.keys = self._size(form.queries), self._size(form.keys)
         self.ragged = is_named(form.keys) or form.keys % tile.keys != 0
@@ -186,7 +190,7 @@ class _Tiled:
         sizes = [self.extents[i] for i in out]
         t = TensorType(dtype, tuple(e.static_dims(sizes)))
 
-        elements = _Elements(e, self.named)
+        elements = OpenElements(e, self.named)
         queries = self._queries(elements, ahead=True) if self.are_queries_ahead else None
 
         told = None
@@ -277,20 +281,20 @@ class _Tiled:
         open_on_rdna = self.tiles is not None and CHIPS[self.e.options.arch].lanes == 32
         return self.kind is None or open_on_rdna
 
-    def _queries(self, elements: _Elements, *, ahead: bool = False) -> Operand:
+    def _queries(self, elements: OpenElements, *, ahead: bool = False) -> Operand:
         return self._read(
             self._dims(self.tiles, self.m, self.k),
             lambda at: self.form.q(elements, [*self._lead(at), self._query(at), at[self.k]], 1),
             ahead=ahead,
         )
 
-    def _keys(self, elements: _Elements) -> Operand:
+    def _keys(self, elements: OpenElements) -> Operand:
         return self._read(
             self._dims(self.blocks, self.n, self.k),
             lambda at: self.form.k(elements, [*self._lead(at), at[self.k], self._key(at)], 1),
         )
 
-    def _values(self, elements: _Elements) -> Operand:
+    def _values(self, elements: OpenElements) -> Operand:
         """Return the values with runs along the keys; an index within its bounds keeps the compiler
         from taking a mere transpose for another order of the op's dims."""
 
@@ -302,7 +306,7 @@ class _Tiled:
 
         return self._read(self._dims(self.blocks, self.d, self.n), element)
 
-    def _masks(self, elements: _Elements) -> list[Operand]:
+    def _masks(self, elements: OpenElements) -> list[Operand]:
         """Return what is added to the scores: the mask, and -inf where there is no key."""
         e, dtype, blocks = self.e, self.type.dtype, self.blocks
         if blocks is None:

@@ -325,7 +325,7 @@ def online_attention(
     return _attention("online_attention", operands, scale, mask, init, outs, rank, told)
 
 
-def no_keys(e: LoweringContext, dims: Sequence[int]) -> list[ir.Value]:
+def no_keys(e: LoweringContext, dims: Sequence[Extent]) -> list[ir.Value]:
     """Return what online_attention begins with; dims: of the weighted rows."""
     rows = [*dims[:-1]]
     return [
