@@ -117,7 +117,7 @@ def test_a_cache_that_grows(arch: str, new: Any, kernel: str, library: Path) -> 
         rows = 1 if new == 1 else 3
         dims = {"q": (2, rows, 256), "k": (2, rows, 128), "v": (2, rows, 128)}
         dims |= dict.fromkeys(("pk", "pv"), (2, 2, past, SIZE))
-        x = {n: rng.standard_normal(d).astype(np.float16) for n, d in dims.items()}
+        x: dict[str, Any] = {n: rng.standard_normal(d).astype(np.float16) for n, d in dims.items()}
         x["last"] = np.array([past + rows - 1, past // 2 + rows], np.int32)
         x["total"] = np.array(past + rows, np.int32)
         want = []
