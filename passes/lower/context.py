@@ -313,7 +313,8 @@ class LoweringContext(IndexBuilder, ABC):
         return self.map_elements([value], [source], t, body)
 
     def reader(self, x: ir.Value, dtype: DType) -> Callable[[TypedScalar], TypedScalar]:
-        """Return how elements of `x` are read: as they are, but for rows of f16 of hazard 44.
+        """Return how elements of `x` are read or written: as they are, but for rows of f16 of
+        hazard 44.
 
         Their bits are changed by a number that is 0 in every run, and that no compiler knows.
         """
@@ -444,6 +445,12 @@ class LoweringContext(IndexBuilder, ABC):
         inits = [self.empty(self.expr_extents(x), x.type.dtype) for x in xs]
         yielded: list[ir.Value] = []
         readers = [self.reader(table[k][0].value, table[k][0].type.dtype) for k in order]
+        # rounded rows of f32 are stored as they are read
+        wide = any(table[k][0].type.dtype is dtypes.FLOAT for k in order)
+        writers = [
+            self.reader(v, x.type.dtype if wide else dtypes.FLOAT)
+            for v, x in zip(inits, xs, strict=True)
+        ]
 
         def region(*args: ir.Value) -> list[ir.Value]:
             scalars = {
@@ -470,7 +477,8 @@ class LoweringContext(IndexBuilder, ABC):
                 memo[key] = found
                 return found
 
-            yielded.extend(narrow(value(x, identity(rank)), x.type.dtype).value for x in xs)
+            made = (narrow(value(x, identity(rank)), x.type.dtype) for x in xs)
+            yielded.extend(write(v).value for write, v in zip(writers, made, strict=True))
             return yielded
 
         results = self.generic(
