@@ -1,5 +1,5 @@
-// RUN: mgx-opt %s --mgx-fuse-attention='flash=true fast-math=true' --split-input-file | filecheck %s
-// RUN: mgx-opt %s --mgx-fuse-attention='flash=true' --split-input-file | filecheck %s --check-prefix=EXACT
+// RUN: mgx-opt %s --mgx-fuse-attention="flash=true fast-math=true" --split-input-file | filecheck %s
+// RUN: mgx-opt %s --mgx-fuse-attention="flash=true" --split-input-file | filecheck %s --check-prefix=EXACT
 
 // A mask by where becomes one that is added, as small as its condition.
 // CHECK-LABEL: @chosen
