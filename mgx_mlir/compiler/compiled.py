@@ -125,6 +125,11 @@ class CompiledProgram:
         return self.signature.output_names
 
     @property
+    def _is_static(self) -> bool:
+        """Whether all inputs and results have known sizes."""
+        return all(p.is_static for p in (*self.signature.inputs, *self.signature.outputs))
+
+    @property
     def thread_count(self) -> int:
         """The CPU threads of a run."""
         return self.threads or available_cpus()
@@ -384,6 +389,8 @@ class IreeProgram(CompiledProgram):
                 )
                 if self._loaded.device.kind == "local-task":
                     kept_blocks.keep(chosen.executable.plan.get("transient", 0))
+                if self._loaded.device.is_local and not self._is_static:
+                    kept_blocks.keep(kept_blocks.OPEN)
                 self.stats.load_s = time.perf_counter() - start
             return self._loaded
 
@@ -393,9 +400,9 @@ class IreeProgram(CompiledProgram):
         save."""
         if self.threads is not None:
             return self.threads
-        ports = (*self.signature.inputs, *self.signature.outputs)
-        if not all(p.is_static for p in ports):
+        if not self._is_static:
             return available_cpus()
+        ports = (*self.signature.inputs, *self.signature.outputs)
         size = sum(math.prod(p.dims) * dtypes.from_name(p.dtype).size for p in ports)
         size += sum(a.nbytes for a in self.params.values())
         size += self.executable.plan.get("transient", 0)
