@@ -14,6 +14,7 @@ from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast
 from mgx_mlir.dialects.migraphx.fused import Group
 from mgx_mlir.dialects.migraphx.movement import Slice
+from mgx_mlir.dialects.migraphx.resize import Resize
 from mgx_mlir.dialects.migraphx.views import Reshape
 from mgx_mlir.passes.analysis.attention_form import TAGS
 from mgx_mlir.passes.analysis.extent_values import Untold, extent_of, value_of
@@ -142,6 +143,8 @@ class _Function:
             new = self._broadcast(b, op, out, scope)
         elif is_a(op, Slice):
             new = self._slice(b, op, scope)
+        elif is_a(op, Resize):
+            new = self._resize(b, op, out, scope)
         else:
             raise PassError(f"'{op.name}' op has an attribute that names an open dim")
         new.set_type(op.results[0].type)
@@ -225,6 +228,13 @@ class _Function:
         axes = attributes["axes"]
         return b.op("slice", op.operands[0], starts, ends, axes=axes,
                     results=[TensorType.of(op.results[0])])  # fmt: skip
+
+    def _resize(self, b: Builder, op: ir.Operation, out: TensorType, scope: Scope) -> ir.Value:
+        attributes = {**attributes_of(op), "sizes": ()}
+        own, sizes = TensorType.of(op.operands[0]).dims, attributes_of(op)["sizes"]
+        kept = [-1 if n in (0, d) else n for n, d in zip(sizes, own, strict=True)]
+        target = self._vector(b, kept, scope)
+        return b.op("resize", op.operands[0], target, results=[out], **attributes)
 
     # ---- extents as values -------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from mgx_mlir.dialects.migraphx.broadcasts import BroadcastForDot, BroadcastWith
 from mgx_mlir.dialects.migraphx.control import If, Loop
 from mgx_mlir.dialects.migraphx.indexing import NonZero
 from mgx_mlir.dialects.migraphx.linear import Dot
+from mgx_mlir.dialects.migraphx.resize import Resize
 from mgx_mlir.dialects.migraphx.selection import NonMaxSuppression, Unique
 from mgx_mlir.dialects.migraphx.views import Reshape
 from mgx_mlir.passes.analysis.extent_values import Untold, extent_of, value_of
@@ -198,7 +199,7 @@ class Names:
 
     def _simplify(self, op: ir.Operation) -> None:
         """Replace a view whose dims are computed by one that states them."""
-        if not is_a(op, (Reshape, BroadcastOp, BroadcastWithDims, BroadcastForDot)):
+        if not is_a(op, (Reshape, Resize, BroadcastOp, BroadcastWithDims, BroadcastForDot)):
             return
         out = TensorType.of(op.results[0])
         x = op.operands[0]
@@ -211,6 +212,11 @@ class Names:
             return
         if is_a(op, Reshape):
             name, operands, attributes = "reshape", x, {"dims": out.dims}
+        elif is_a(op, Resize):
+            if op.opview.target is None or TensorType.of(op.opview.target).dtype.is_float:
+                return  # of scales the coordinates are not told by the extents
+            name, operands = "resize", x
+            attributes = {**attributes_of(op), "sizes": list(out.dims)}
         elif is_a(op, BroadcastOp) and len(op.operands) == 1:
             return
         elif op.name == "migraphx.broadcast":

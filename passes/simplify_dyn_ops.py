@@ -137,7 +137,9 @@ def find_resize_static(op: Resize, rw: Rewriter) -> Replacement:
         return no_match("the extents are not constant, or none")
     attributes = attributes_of(op)
     if found.dtype.kind in "iu":
-        attributes["sizes"] = [int(v) for v in found]
+        if 0 in found:
+            return no_match("it has no elements: in the attribute 0 keeps an extent")
+        attributes["sizes"] = [max(int(v), 0) for v in found]
     else:
         attributes["scales"] = [float(v) for v in found]
     return _static(rw, op, "resize", op.input, **attributes)

@@ -35,12 +35,13 @@ class Resize(Op, name="resize"):
     """Resample `input` to other extents, each axis by itself.
 
     The extents are `sizes` (0 keeps an extent), or floor(extent * scale) of `scales`, or come at
-    run time in the operand `target`: 1-D of static length rank, integers are sizes, floats are
-    scales; then every extent is dynamic. `mode` nearest picks one element (`nearest_mode`
-    rounds its coordinate), linear and cubic weigh 2 and 4 (`cubic_coeff_a`), and take any
-    number type; nearest takes any dtype. `coordinate_transformation_mode` maps a place of the
-    result into the input. Of ONNX's further modes: `exclude_outside` drops the weights of
-    elements outside, `antialias` widens the filter when shrinking (linear, cubic), `roi`
+    run time in the operand `target`: 1-D of static length rank, integers are sizes (a negative one
+    keeps an extent), floats are scales; then every extent is dynamic. `mode` nearest picks one
+    element (`nearest_mode` rounds its coordinate), linear and cubic weigh 2 and 4
+    (`cubic_coeff_a`), and take any number type; nearest takes any dtype.
+    `coordinate_transformation_mode` maps a place of the result into the input. Of ONNX's further
+    modes: `exclude_outside` drops the weights of elements outside, `antialias` widens the filter
+    when shrinking (linear, cubic), `roi`
     (starts, then ends, of all axes) and `extrapolation_value` belong to tf_crop_and_resize.
     Errors: no extents or several, lists that do not fit the rank. MIGraphX `resize`; the last
     four are ours.
@@ -138,9 +139,10 @@ class Resize(Op, name="resize"):
             if target.dtype.kind == "f":
                 scales = [float(v) for v in target]
             else:
-                sizes = [int(v) for v in target]
+                sizes = [d if v < 0 else int(v) for v, d in zip(target, x.shape, strict=True)]
         if sizes:
-            extents = [s or d for s, d in zip(sizes, x.shape, strict=True)]
+            keeps = target is None
+            extents = [s or (d if keeps else 0) for s, d in zip(sizes, x.shape, strict=True)]
             factors = [f32(e) / f32(max(d, 1)) for e, d in zip(extents, x.shape, strict=True)]
         else:
             extents = [scaled_extent(d, s) for d, s in zip(x.shape, scales, strict=True)]
@@ -207,6 +209,7 @@ class Resize(Op, name="resize"):
                 extrapolation_value=10.0,
             ),
             example(x, i64(1, 2, 8, 5), mode="linear"),
+            example(x, i64(-1, -1, 8, 5), mode="linear"),
             example(x, np.array([1, 1, 1.5, 2], np.float32)),
             example(ints(3, 4, dtype=np.uint8, low=0, high=200), scales=[2, 2]),
             example(floats(6), scales=[0.5]),

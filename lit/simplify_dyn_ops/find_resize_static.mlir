@@ -30,3 +30,25 @@ func.func @run_time(%x: tensor<2x3xf32>, %z: tensor<?x3xf32>) -> tensor<?x?xf32>
   %0 = "migraphx.resize"(%x, %t) : (tensor<2x3xf32>, tensor<2xi64>) -> tensor<?x?xf32>
   return %0 : tensor<?x?xf32>
 }
+
+// -----
+
+// A negative size keeps the extent, which the attribute says by 0.
+// CHECK-LABEL: @kept
+// CHECK: "migraphx.resize"(%arg0) {{{.*}}sizes = array<i64: 0, 6>} : (tensor<2x3xf32>) -> tensor<2x6xf32>
+func.func @kept(%x: tensor<2x3xf32>) -> tensor<?x?xf32> {
+  %t = "migraphx.literal"() {value = dense<[-1, 6]> : tensor<2xi64>} : () -> tensor<2xi64>
+  %0 = "migraphx.resize"(%x, %t) : (tensor<2x3xf32>, tensor<2xi64>) -> tensor<?x?xf32>
+  return %0 : tensor<?x?xf32>
+}
+
+// -----
+
+// A near miss: no elements.
+// CHECK-LABEL: @none
+// CHECK: "migraphx.resize"(%arg0, %{{.*}})
+func.func @none(%x: tensor<2x3xf32>) -> tensor<?x?xf32> {
+  %t = "migraphx.literal"() {value = dense<[2, 0]> : tensor<2xi64>} : () -> tensor<2xi64>
+  %0 = "migraphx.resize"(%x, %t) : (tensor<2x3xf32>, tensor<2xi64>) -> tensor<?x?xf32>
+  return %0 : tensor<?x?xf32>
+}

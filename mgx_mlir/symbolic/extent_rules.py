@@ -178,10 +178,12 @@ def _topk(o: Operands) -> Sequence[Int | None] | None:
 def _resize(o: Operands) -> Sequence[Int | None] | None:
     dims, scales = o.dims["input"], o.attributes["scales"]
     if o.has("target"):
-        wanted = o.elements("target")  # a size of 0 keeps the extent
+        wanted = o.elements("target")  # a negative size keeps the extent
         if wanted is None:
             return None
-        return [o.space.select(o.space.is_zero(w), d, w) for w, d in zip(wanted, dims, strict=True)]
+        sizes = zip(wanted, dims, strict=True)
+        return [d if o.space.nonnegative(-1 - w) else w if o.space.nonnegative(w) else None
+                for w, d in sizes]  # fmt: skip
     if not scales:
         return None
     return [_scaled(o.space, d, float(s)) for d, s in zip(dims, scales, strict=True)]

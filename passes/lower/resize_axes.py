@@ -65,12 +65,12 @@ def axes_of(op: Resize, ins: tuple[ir.Value, ir.Value | None], e: LoweringContex
     found: list[Axis] = []
     for i, (d, size) in enumerate(zip(own, sizes, strict=True)):
         if isinstance(size, int):
-            extent: Extent = size or d
+            extent: Extent = d if size < 0 else size
         elif out.dims[i] >= 0:
             extent = out.dims[i]
         else:
-            keep = indices.compare(e, indices.EQ, size, 0)
-            extent = indices.select(e, keep, d, e.max(size, 0))
+            keep = indices.compare(e, indices.SLT, size, 0)
+            extent = indices.select(e, keep, d, size)
         found.append(Axis(d, extent, _ratio(extent, d)))
     return found
 

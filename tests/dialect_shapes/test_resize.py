@@ -25,7 +25,7 @@ def test_resize(operands, at):
         target = operands[1]
         scales, sizes = (target, None) if target.dtype.kind == "f" else (None, target)
     if sizes is not None:
-        sizes = np.array([s or d for s, d in zip(sizes, x.shape, strict=True)], np.int64)
+        sizes = np.array([s if s > 0 else d for s, d in zip(sizes, x.shape, strict=True)], np.int64)
     else:
         scales = np.array(scales, np.float32)
     roi = at.pop("roi", None)

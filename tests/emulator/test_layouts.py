@@ -64,3 +64,31 @@ def test_the_net_is_right(library: Path) -> None:
     for a, b in zip(got, wanted(case), strict=True):
         wide = np.asarray(a, np.float64)
         assert np.linalg.norm(wide - b) <= LIMITS["f16"] * np.linalg.norm(b)
+
+
+def test_open_images_are_resized_in_their_order(library: Path) -> None:
+    """To the sizes of another one, as U-Nets do: the input and the result are turned, no more."""
+    g = Forms(0, "f32")
+    x = g.x(1, 3, 12, 16)
+
+    def conv(x: str, channels: int, filters: int, stride: int = 1) -> str:
+        w = g.weight(filters, channels, 3, 3, scale=(9 * channels) ** -0.5)
+        return g.op("Relu", g.op("Conv", x, w, pads=[1] * 4, strides=[stride, stride]))
+
+    fine = conv(x, 3, 16)
+    coarse = conv(fine, 16, 16, 2)
+    sizes = g.op("Concat", g.op("Shape", coarse, end=2), g.op("Shape", fine, start=2), axis=0)
+    wide = g.op("Resize", coarse, "", "", sizes, mode="linear")
+    g.result(conv(g.op("Concat", wide, fine, axis=1), 32, 8), 1, 8, 12, 16)
+    case = g.case_of()
+    for value in (*case.model.graph.input, *case.model.graph.output):
+        for axis, name in ((0, "n"), (2, "h"), (3, "w")):
+            value.type.tensor_type.shape.dim[axis].dim_param = name
+    model = case.model.SerializeToString()
+    program = mgx_mlir.read_model(model)
+    run_pipeline(program.module, pipeline("gpu"), store=program.store)
+    ops = program.main().regions[0].blocks[0].operations
+    assert [op.tag for op in ops if is_a(op, Group)].count("transpose") == 2
+    made = mgx_mlir.compile(model, target="gpu", arch="gfx942", emulate=True)
+    for a, b in zip(made.run(case.inputs), wanted(case), strict=True):
+        assert np.linalg.norm(np.asarray(a, np.float64) - b) <= LIMITS["f32"] * np.linalg.norm(b)

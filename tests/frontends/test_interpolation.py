@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper, parser
 
 import mgx_mlir
 
@@ -115,6 +115,53 @@ def test_resize_by_scales_compiled() -> None:
         agree(nodes, {"x": x}, held, "cpu", names=names)
     old = [helper.make_node("Resize", ["x", "s0"], ["y"])]
     agree(old, {"x": x}, {"s0": held["s0"]}, "cpu", opset=10)
+
+
+SIZED = """g (float[n,3,h,w] x, float[a,b,i,j] q) => (
+    float[n,3,i,j] plain, float[n,3,i,j] corners, float[n,3,i,j] left, float[n,3,i,j] torch,
+    float[n,3,h,k] wider) {
+    two = Constant <value_int = 2> ()
+    kept = Shape <end = 2> (x)
+    wanted = Shape <start = 2> (q)
+    sizes = Concat <axis = 0> (kept, wanted)
+    plain = Resize <mode = "linear"> (x, , , sizes)
+    corners = Resize <mode = "linear", coordinate_transformation_mode = "align_corners"> (
+        x, , , sizes)
+    left = Resize <mode = "linear", coordinate_transformation_mode = "asymmetric"> (x, , , sizes)
+    torch = Resize <mode = "linear", coordinate_transformation_mode = "pytorch_half_pixel"> (
+        x, , , sizes)
+    ahead = Shape <end = 3> (x)
+    last = Shape <start = 3> (x)
+    twice = Mul (last, two)
+    three = Add (twice, two)
+    others = Concat <axis = 0> (ahead, three)
+    wider = Resize <mode = "linear"> (x, , , others)
+}"""
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_resize_to_the_sizes_of_another_image(target: str) -> None:
+    """One op that keeps batch and channels, as fixed sizes are; also of no elements."""
+    opsets = [helper.make_opsetid("", 19)]
+    model = helper.make_model(parser.parse_graph(SIZED), opset_imports=opsets, ir_version=9)
+    data = model.SerializeToString()
+    module = mgx_mlir.read_model(data).module
+    names = [op.operation.name for op in module.body.operations[0].regions[0].blocks[0].operations]
+    assert names.count("migraphx.resize") == 5
+    assert "migraphx.gather" not in names
+    program = mgx_mlir.compile(data, target)
+    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    rng = np.random.default_rng(3)
+    sizes = [(1, 5, 6, 10, 12), (2, 7, 5, 3, 9), (1, 4, 4, 4, 7), (3, 2, 9, 1, 1), (1, 1, 1, 4, 3)]
+    for n, h, w, i, j in sizes:
+        x = rng.standard_normal((n, 3, h, w)).astype(np.float32)
+        feeds = {"x": x, "q": np.zeros((1, 2, i, j), np.float32)}
+        for got, want in zip(program.run(feeds), session.run(None, feeds), strict=True):
+            assert got.shape == want.shape
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=2e-5)
+    x = np.ones((2, 3, 4, 5), np.float32)
+    got = program.run({"x": x, "q": np.zeros((1, 2, 0, 7), np.float32)})
+    assert [a.shape for a in got] == [(2, 3, 0, 7)] * 4 + [(2, 3, 4, 12)]
 
 
 def test_cubic_samples_beyond_the_border() -> None:

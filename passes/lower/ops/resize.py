@@ -6,6 +6,7 @@ The tables are made by loops of their own, so that static and run-time extents s
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
@@ -204,11 +205,10 @@ def _to_integers(e: LoweringContext, x: ir.Value, kind: DType, dtype: DType) -> 
 
 @dataclass
 class _Taps:
-    """Per place of the result the places (i64) and weights of its taps: both {taps, extent}."""
+    """Per place of the result the places (i64) and weights of its taps: a row for each tap."""
 
-    places: ir.Value
-    weights: ir.Value
-    count: int
+    places: list[ir.Value]
+    weights: list[ir.Value]
 
 
 def _taps(e: LoweringContext, op: Resize, at: ir.Value, axis: Axis, work: DType) -> _Taps:
@@ -239,13 +239,11 @@ def _taps(e: LoweringContext, op: Resize, at: ir.Value, axis: Axis, work: DType)
             weight = b.select(inside, weight, 0.0)
         return place, weight
 
-    def place_of(where: list[ir.Value], value: ir.Value) -> ir.Value:
-        number = b.cast(TypedScalar(indices.as_i64(e, where[0]), _INT), _DOUBLE)
+    def place_of(number: ScalarLike, value: ir.Value) -> ir.Value:
         place, _ = tap(value, number)
         return indices.as_i64(e, _clamped(e, b, place, length))
 
-    def weight_of(where: list[ir.Value], value: ir.Value) -> ir.Value:
-        number = b.cast(TypedScalar(indices.as_i64(e, where[0]), _INT), _DOUBLE)
+    def weight_of(number: ScalarLike, value: ir.Value) -> ir.Value:
         _, weight = tap(value, number)
         if op.exclude_outside or shrink < 1:
             total = b.const(0.0, _DOUBLE)
@@ -255,12 +253,26 @@ def _taps(e: LoweringContext, op: Resize, at: ir.Value, axis: Axis, work: DType)
             weight = b.select(nothing, 0.0, b.div(weight, b.select(nothing, 1.0, total)))
         return b.cast(weight, work).value
 
-    extents: list[Extent] = [count, axis.extent]
-    return _Taps(
-        indices.from_positions(e, extents, _INT, place_of, [at], [(1,)]),
-        indices.from_positions(e, extents, work, weight_of, [at], [(1,)]),
-        count,
-    )
+    def made(dtype: DType, of: Callable[[ScalarLike, ir.Value], ir.Value]) -> list[ir.Value]:
+        """Return what each tap has for every place of the result."""
+
+        def row(number: float) -> ir.Value:
+            def body(_: list[ir.Value], value: ir.Value) -> ir.Value:
+                return of(number, value)
+
+            return indices.from_positions(e, [axis.extent], dtype, body, [at], [(0,)])
+
+        if not isinstance(axis.extent, int):  # a row of an open table is refused in a kernel
+            return [row(float(i)) for i in range(count)]
+
+        def body(where: list[ir.Value], value: ir.Value) -> ir.Value:
+            number = b.cast(TypedScalar(indices.as_i64(e, where[0]), _INT), _DOUBLE)
+            return of(number, value)
+
+        table = indices.from_positions(e, [count, axis.extent], dtype, body, [at], [(1,)])
+        return [_row(e, table, i, axis.extent, dtype) for i in range(count)]
+
+    return _Taps(made(_INT, place_of), made(work, weight_of))
 
 
 def _linear(b: ArithScalars, t: TypedScalar) -> TypedScalar:
@@ -282,9 +294,8 @@ def _along(
     extents = list(own)
     extents[axis] = info.extent
 
-    # one row of each table per tap: as loop inputs they are read once, not element by element
-    rows = [_row(e, table, i, info.extent, kind) for i in range(taps.count)
-            for table, kind in ((taps.places, _INT), (taps.weights, work))]  # fmt: skip
+    # as loop inputs they are read once, not element by element
+    rows = [v for pair in zip(taps.places, taps.weights, strict=True) for v in pair]
 
     def body(where: list[ir.Value], *read: ir.Value) -> ir.Value:
         b = ArithScalars(work, work)

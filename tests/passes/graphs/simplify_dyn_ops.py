@@ -104,7 +104,7 @@ def find_resize_static(g):
     x = tensor(g, dims)
     mode = g.pick("nearest", "linear", "cubic")
     if g.coin(0.6):
-        target = numbers(g, g.dims(len(dims), high=5))
+        target = numbers(g, [g.random.randint(-1, 5) for _ in dims])
     else:
         scales = [g.pick(0.5, 1.0, 1.5, 2.0, 0.7) for _ in dims]
         target = g.constant((len(dims),), value=scales)

@@ -14,7 +14,7 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import DOUBLE, FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN, show_dims
+from mgx_mlir.core.shapes import DYN, TensorType, show_dims
 from mgx_mlir.frontends.helpers import (
     arange,
     axes_in,
@@ -33,6 +33,7 @@ from mgx_mlir.frontends.helpers import (
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.runtime_axes import element
 from mgx_mlir.frontends.shaping import elements_of, repeated
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
@@ -300,6 +301,8 @@ def resize(
         found = _as_one(b, x, chosen, b.const(scales), m)
     elif sizes is not None and policy == "stretch":
         found = _to_sizes(b, x, chosen, b.const(sizes), m)
+        if found is None and b.const(sizes) is None:
+            found = _to_run_time_sizes(b, x, chosen, sizes, m)
     if found is not None:
         return found
     extents = [extent_as(b, x, axis, DOUBLE) for axis in chosen]
@@ -372,6 +375,29 @@ def _to_sizes(
     return b.op(
         "resize", x, sizes=lengths, mode="linear", coordinate_transformation_mode=m.coordinates
     )
+
+
+def _to_run_time_sizes(
+    b: Builder, x: Value, axes: Sequence[int], sizes: Value, m: _Mode
+) -> Value | None:
+    """Return axes resized to sizes that symbols tell as one op; None as of `_as_one`."""
+    wanted, dims = elements_of(b, sizes), list(b.dims(x))
+    if wanted is None or len(wanted) != len(axes) or not _weighs_two(b, x, m):
+        return None
+    parts = [b.ints([-1]) for _ in dims]  # keeps an extent
+    own = b.probe.dims(x)
+    for i, (w, a) in enumerate(zip(wanted, axes, strict=True)):
+        if b.probe.are_equal(w, own[a]):
+            continue
+        size = convert(b, element(b, sizes, i), INT64)
+        size = require(b, size, greater_equal(b, size, 0), f"a size of 0 or more for axis {a}")
+        parts[a] = unsqueeze(b, size, [0])
+        dims[a] = w if isinstance(w, int) else DYN
+    target = b.concat(parts, axis=0)
+    return b.op(
+        "resize", x, target, mode="linear", coordinate_transformation_mode=m.coordinates,
+        results=[TensorType(b.dtype(x), tuple(dims))],
+    )  # fmt: skip
 
 
 def _weighs_two(b: Builder, x: Value, m: _Mode) -> bool:
