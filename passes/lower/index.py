@@ -30,6 +30,14 @@ def clamp(e: IndexBuilder, x: Extent, low: Extent, high: Extent) -> Extent:
     return e.max(e.min(x, high), low)
 
 
+def mirrored(e: IndexBuilder, x: Extent, last: Extent) -> Extent:
+    """-1 is 1, last + 1 is last - 1; further rounds (an axis of run-time extent) repeat."""
+    period = e.max(e.mul(last, 2), 1)
+    # the remainder of |x|: reflections are symmetric about 0
+    inside = e.rem(e.max(x, e.sub(0, x)), period)
+    return e.min(inside, e.sub(period, inside))
+
+
 def ceil_div(e: IndexBuilder, a: Extent, b: int) -> Extent:
     """ceil(a / b) of a non-negative extent."""
     return a if b == 1 else e.div(e.add(a, b - 1), b)

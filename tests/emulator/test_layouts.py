@@ -66,7 +66,7 @@ def test_the_net_is_right(library: Path) -> None:
         assert np.linalg.norm(wide - b) <= LIMITS["f16"] * np.linalg.norm(b)
 
 
-def test_open_images_are_resized_in_their_order(library: Path) -> None:
+def test_open_images_are_resized_and_padded_in_their_order(library: Path) -> None:
     """To the sizes of another one, as U-Nets do: the input and the result are turned, no more."""
     g = Forms(0, "f32")
     x = g.x(1, 3, 12, 16)
@@ -79,10 +79,13 @@ def test_open_images_are_resized_in_their_order(library: Path) -> None:
     coarse = conv(fine, 16, 16, 2)
     sizes = g.op("Concat", g.op("Shape", coarse, end=2), g.op("Shape", fine, start=2), axis=0)
     wide = g.op("Resize", coarse, "", "", sizes, mode="linear")
-    g.result(conv(g.op("Concat", wide, fine, axis=1), 32, 8), 1, 8, 12, 16)
+    both = g.op("Concat", wide, fine, axis=1)
+    mirrored = g.op("Pad", both, g.ints(0, 0, 1, 2, 0, 0, 1, 2), mode="reflect")
+    g.result(conv(mirrored, 32, 8), 1, 8, 14, 20)
     case = g.case_of()
     for value in (*case.model.graph.input, *case.model.graph.output):
-        for axis, name in ((0, "n"), (2, "h"), (3, "w")):
+        last = value in case.model.graph.output
+        for axis, name in ((0, "n"), (2, "k" if last else "h"), (3, "l" if last else "w")):
             value.type.tensor_type.shape.dim[axis].dim_param = name
     model = case.model.SerializeToString()
     program = mgx_mlir.read_model(model)

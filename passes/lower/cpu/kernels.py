@@ -12,6 +12,7 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.attention import GqaRotaryEmbedding
 from mgx_mlir.dialects.migraphx.fused import FusedConcat, FusedReduce, Group
 from mgx_mlir.dialects.migraphx.indexing import Gather, NonZero
+from mgx_mlir.dialects.migraphx.movement import Pad
 from mgx_mlir.dialects.migraphx.normalize import TopK
 from mgx_mlir.dialects.migraphx.reduce import ArgMax, ArgMin, PrefixScanSum
 from mgx_mlir.dialects.migraphx.resize import Resize
@@ -24,6 +25,7 @@ from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.cpu import (
     arg_extreme,
     blocked_dot,
+    bordered,
     box_suppression,
     convolution_kernel,
     dot_kernel,
@@ -111,6 +113,8 @@ def lower_op(
         indices = operands[1]
         assert isinstance(indices, ir.Value)
         return gathering.lower(e, view, x, indices, isa)
+    if isinstance(view, Pad):
+        return bordered.lower(e, view, x, isa)
     if isinstance(view, NonZero):
         return places.lower(e, view, x, isa)
     if isinstance(view, TreeSums):

@@ -308,19 +308,11 @@ def pad(op: Pad, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
             inner = e.sub(at, low[i])
             last = indices.last_of(e, own[i])
             if op.mode == "reflect":
-                inner = _reflect(e, inner, last)
+                inner = indices.mirrored(e, inner, last)
             source.append(e.index(indices.clamp(e, inner, 0, last)))
         return indices.read_safely(e, x, source, own)
 
     return indices.from_positions(e, sizes, t.dtype, body)
-
-
-def _reflect(e: LoweringContext, x: Extent, last: Extent) -> Extent:
-    """-1 is 1, last + 1 is last - 1; further rounds (an axis of run-time extent) repeat."""
-    period = e.max(e.mul(last, 2), 1)
-    # the remainder of |x|: reflections are symmetric about 0
-    inside = e.rem(e.max(x, e.sub(0, x)), period)
-    return e.min(inside, e.sub(period, inside))
 
 
 @lowers(FixedPad)

@@ -129,8 +129,9 @@ def pad_static(
 
 
 def _reflects_once(dims: Sequence[int], begin: Sequence[int], end: Sequence[int]) -> bool:
+    """Return whether `pad` takes a reflection: none longer than its axis, or an open one's."""
     return all(
-        d != DYN and p < max(d, 1) and q < max(d, 1)
+        d == DYN or (p < max(d, 1) and q < max(d, 1))
         for d, p, q in zip(dims, begin, end, strict=True)
     )
 
