@@ -27,8 +27,17 @@ _CLOEXEC = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 @contextlib.contextmanager
 def atomic(path: str | os.PathLike[str]) -> Generator[IO[Any]]:
-    """Return a binary file that takes the place of `path` when the block ends without an error."""
-    name = os.fspath(path)
+    """Return a binary file that takes the place of `path` when the block ends without an error.
+
+    Behind links it is the place of the file that they lead to. What is no file and has no place to
+    take (a device, a pipe, an open file by its number) is written to as it is.
+    """
+    name = _behind_links(os.fspath(path))
+    if _stays(name):
+        number = _open_number(name)  # a copy of it, as its position is that of the other writers
+        with open(name if number is None else os.dup(number), "wb") as f:
+            yield f
+        return
     handle, temporary = _beside(name)
     try:
         with os.fdopen(handle, "wb") as f:
@@ -38,6 +47,42 @@ def atomic(path: str | os.PathLike[str]) -> Generator[IO[Any]]:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def _behind_links(name: str) -> str:
+    """Return the place that a name of links leads to, also if nothing is there. The name of an open
+    file, /dev/stdout for one, ends at its number: the system shows it as a link to the file."""
+    for _ in range(40):  # as many as Linux follows
+        if _open_number(name) is not None or not os.path.islink(name):
+            return name
+        name = os.path.join(os.path.dirname(name), os.readlink(name))
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
+
+
+def _stays(name: str) -> bool:
+    """Whether what is there is an open file, a device or a pipe."""
+    if _open_number(name) is not None:
+        return True
+    with contextlib.suppress(OSError):
+        mode = os.stat(name).st_mode
+        return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+    return False
+
+
+def _open_number(name: str) -> int | None:
+    """Return the number by which this process has opened what a name in /dev/fd stands for."""
+    folder, base = os.path.split(name)
+    if not (base.isascii() and base.isdigit()):
+        return None
+    own = ("/dev/fd", "/proc/self/fd", f"/proc/{os.getpid()}/fd")
+    return int(base) if os.path.realpath(folder) in own else None
+
+
+def written_in_place(path: str | os.PathLike[str]) -> bool:
+    """Whether `atomic` writes to what is there, and needs no rights in its folder."""
+    with contextlib.suppress(OSError):
+        return _stays(_behind_links(os.fspath(path)))
+    return False
 
 
 def _beside(name: str) -> tuple[int, str]:
