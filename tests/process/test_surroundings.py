@@ -175,6 +175,23 @@ def test_closed_streams_of_the_other_tools(tmp_path: Path) -> None:
 # ---- no docstrings -------------------------------------------------------------------------------
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no full device")
+@pytest.mark.parametrize(
+    "words",
+    [["opt", "--help"], ["reduce", "--help"], ["driver", "--help"], ["driver", "read", "no.mxr"]],
+    ids=" ".join,
+)
+def test_a_full_disk_behind_stdout(tmp_path: Path, words: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", f"mgx_mlir.tools.{words[0]}", *words[1:]],
+            env=environment(tmp_path), stdout=full, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+    expected = "no such file" if "no.mxr" in words else "no space left on device"
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+    assert expected in done.stderr
+
+
 @pytest.mark.parametrize("command", [["run", "--cpu"]])
 def test_python_without_docstrings(model: Path, tmp_path: Path, command: list[str]) -> None:
     done = subprocess.run(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import io
 import os
 import shlex
 import sys
@@ -23,6 +22,7 @@ from mgx_mlir.tools.driver.environment import check_environment
 from mgx_mlir.tools.driver.options import EVERY, options_of, refused_by
 from mgx_mlir.tools.driver.places import check_places
 from mgx_mlir.tools.driver.progress import logging_as, say
+from mgx_mlir.tools.ending import INTERRUPTED, drop_stdout
 
 COMMANDS = {
     "bundle": "compile for several batch sizes and architectures into a folder, weights once",
@@ -46,7 +46,6 @@ COMMANDS = {
     "time": "compile, and print the mean time of a call",
     "verify": "compare a target's outputs with the reference's",
 }
-INTERRUPTED = 130  # what shells show for SIGINT
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -67,7 +66,7 @@ def _guarded(argv: Sequence[str] | None) -> int:
     except MgxError as e:
         return _failed(str(e) if e.location else f"error: {e}", e.exit_code)
     except BrokenPipeError:
-        _drop_stdout()  # whoever read our output is gone
+        drop_stdout()  # whoever read our output is gone
         return 2
     except KeyboardInterrupt:
         return _failed("interrupted", INTERRUPTED)
@@ -96,16 +95,8 @@ def _failed(text: str, status: int) -> int:
         sys.stderr.write(f"{rest}\n")
         sys.stderr.flush()
     except BrokenPipeError:
-        _drop_stdout()
+        drop_stdout()
     return status
-
-
-def _drop_stdout() -> None:
-    """Point stdout elsewhere, so that closing it is quiet."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError, io.UnsupportedOperation):
-        return
 
 
 def _main(argv: list[str]) -> int:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Sequence
 
 from mgx_mlir.core import plugins
-from mgx_mlir.core.errors import FileError, MgxError, UsageError
+from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.core.files import atomic, read_bytes
 from mgx_mlir.core.mlir_text import checked_text
 from mgx_mlir.core.names import safe_output
+from mgx_mlir.tools.ending import ended
 from mgx_mlir.tools.opt.arguments import (
     Arguments,
     help_text,
@@ -37,21 +37,8 @@ BYTECODE = b"ML\xefR"
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status is returned. Messages go to stderr."""
     with safe_output():
-        return _guarded(argv)
-
-
-def _guarded(argv: Sequence[str] | None) -> int:
-    try:
-        return _main(list(sys.argv[1:] if argv is None else argv))
-    except MgxError as e:
-        print(f"mgx-opt: error: {e}", file=sys.stderr)
-        return e.exit_code
-    except BrokenPipeError:
-        # whoever read our output is gone; point stdout elsewhere so that closing it is quiet
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 2
-    except KeyboardInterrupt:
-        return 2
+        words = list(sys.argv[1:] if argv is None else argv)
+        return ended("mgx-opt", lambda: _main(words))
 
 
 def _main(argv: list[str]) -> int:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mgx_mlir.core.errors import FileError, MgxError, UsageError
+from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.core.names import safe_output
+from mgx_mlir.tools.ending import ended
 from mgx_mlir.tools.reduce.arguments import HELP, parse_arguments, seconds
 
 if TYPE_CHECKING:
@@ -18,18 +19,9 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status is returned. Messages go to stderr."""
     with safe_output():
-        return _guarded(argv)
-
-
-def _guarded(argv: Sequence[str] | None) -> int:
-    try:
-        return _main(list(sys.argv[1:] if argv is None else argv))
-    except MgxError as e:
-        say(f"mgx-reduce: error: {e}")
-        return e.exit_code
-    except KeyboardInterrupt:
-        say("mgx-reduce: interrupted, the best form so far is kept")
-        return 130
+        words = list(sys.argv[1:] if argv is None else argv)
+        told = "interrupted, the best form so far is kept"
+        return ended("mgx-reduce", lambda: _main(words), interrupted=told)
 
 
 def say(text: str) -> None:
