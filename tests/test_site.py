@@ -84,8 +84,13 @@ def environment(home: Path) -> dict[str, str]:
     return {**found, **kept, "PATH": path, "MGX_CACHE_DIR": str(home / "cache"), "COLUMNS": "80"}
 
 
-def run_page(page: str, home: Path, *, without: set[str]) -> int:
-    """Run the blocks of a page in order; blocks of Python share their names. How many ran."""
+def run_page(
+    page: str, home: Path, *, without: set[str], printed: dict[str, str] | None = None
+) -> int:
+    """Run the blocks of a page in order; blocks of Python share their names. How many ran.
+
+    `printed` gets what each block printed, by its text.
+    """
     python: list[str] = []
     count = 0
     shell = shutil.which("bash") or "sh"
@@ -101,6 +106,8 @@ def run_page(page: str, home: Path, *, without: set[str]) -> int:
         )  # fmt: skip
         assert done.returncode == 0, f"{page}\n{text}\n{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
         assert "Traceback" not in done.stderr
+        if printed is not None:
+            printed[text.strip()] = done.stdout
 
     for b in blocks(page):
         assert b.words <= WORDS, f"{page}: {b.words - WORDS}"
@@ -126,7 +133,15 @@ def run_page(page: str, home: Path, *, without: set[str]) -> int:
 )
 def test_the_blocks_of_a_page_run(page: str, tmp_path: Path) -> None:
     wanted = [b for b in blocks(page) if not b.words & {"skip", "slow", "emulator"}]
-    assert run_page(page, tmp_path, without={"slow", "emulator"}) == len(wanted)
+    printed: dict[str, str] = {}
+    run = run_page(page, tmp_path, without={"slow", "emulator"}, printed=printed)
+    assert run == len(wanted)
+    if page == "tutorial.md":
+        [listing] = (out for text, out in printed.items() if text.startswith("mgx-driver run"))
+        kernels = listing.partition("\n\n")[0].count("= cpu::")
+        counted = re.search(r"become (\w+)\s\*kernels\*", (DOCS / page).read_text())
+        assert counted is not None
+        assert ["no", "one", "two", "three", "four"][kernels] == counted.group(1)
 
 
 @pytest.mark.slow

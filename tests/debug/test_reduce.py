@@ -277,7 +277,8 @@ def test_the_best_so_far_is_kept(tmp_path: Path) -> None:
         (["in.mlir"], "expected a file and --test"),
         (["in.txt", "--test", "true"], "expected a .mlir or .onnx file"),
         (["missing.mlir", "--test", "true"], "cannot open the file"),
-        (["missing.onnx", "--test", "true"], "cannot read the model"),
+        (["Missing.onnx", "--test", "true"], "Missing.onnx: error: cannot read the model: no such"),
+        (["Bad.onnx", "--test", "true"], "onnx.ModelProto"),
         (["bad.mlir", "--test", "true"], "cannot be reduced"),
         (["in.mlir", "--test", "true", "--interesting", "nonzero"], "is not interesting"),
         (["in.mlir", "--test", "true", "--interesting", "often"], "expected one of same, zero"),
@@ -298,6 +299,7 @@ def test_errors(
     monkeypatch.chdir(tmp_path)
     Path("in.mlir").write_text(planted(2, 1, "erf"))
     Path("bad.mlir").write_text("func.func @main(")
+    Path("Bad.onnx").write_text("garbage")
     assert reduce.main(arguments) == 2
     assert said in capsys.readouterr().err
 

@@ -94,6 +94,17 @@ def test_files_of_other_tools(
     assert "strip-context" not in ran.err
 
 
+@pytest.mark.parametrize("data", [None, b"", b"\x83 cut"], ids=["missing", "empty", "damaged"])
+def test_no_advice_to_leave_out_code_of_what_is_no_program(
+    driver: Driver, tmp_path: Path, data: bytes | None
+) -> None:
+    if data is not None:
+        (tmp_path / "m.mxr").write_bytes(data)
+    ran = driver("compile", "--cpu", tmp_path / "m.mxr")
+    assert ran.status == 2
+    assert "error:" in ran.errors[-1], "and no note behind it"
+
+
 def test_a_saved_program_may_have_any_name(driver: Driver, models: Path, tmp_path: Path) -> None:
     assert driver("read", models / "wider.onnx", "-o", tmp_path / "m.mxr").status == 0
     shutil.copy(tmp_path / "m.mxr", tmp_path / "m.pt")

@@ -419,13 +419,20 @@ class Model:
             try:
                 saved = self.saved(compiled=True, emulate=emulate)
             except FileError as e:
-                notes = ["--strip-context leaves the code out and compiles again"]
-                if "machine code" in e.message:
-                    notes.insert(0, "--trust-code runs it")
+                notes = ["--trust-code runs it"] if "machine code" in e.message else []
+                if self._reads_without_code():
+                    notes.append("--strip-context leaves the code out and compiles again")
                 where = e.location or self.path
-                raise FileError(e.message, location=where, notes=notes) from None
+                raise FileError(e.message, location=where, notes=notes or e.notes) from None
             self._code[emulate] = saved.compiled if saved.is_compiled() else None
         return self._code[emulate]
+
+    def _reads_without_code(self) -> bool:
+        try:
+            self.saved(compiled=False)
+        except FileError:
+            return False  # there is no file, or no program in it
+        return True
 
     def saved(self, *, compiled: bool, emulate: bool = False) -> Program:
         """Return the program of a saved file, with its code if `compiled` and the file has it."""

@@ -91,7 +91,9 @@ def read_candidate(path: Path) -> OnnxCandidate:
     try:
         model = onnx.load(path)
     except Exception as e:  # protobuf and the file system raise of many kinds
-        reason = str(e).splitlines()[0].lower() if str(e) else type(e).__name__
+        found = e.strerror if isinstance(e, OSError) and e.strerror else str(e)
+        reason = found.splitlines()[0] if found else type(e).__name__
+        reason = f"{reason[:1].lower()}{reason[1:]}"  # names in it stay as they are
         raise FileError(f"cannot read the model: {reason}", location=str(path)) from None
     if model.ByteSize() >= _PROTO_LIMIT:
         raise FileError(
