@@ -76,7 +76,9 @@ func.func @main(%x: tensor<4x5x16xf16>, %i: tensor<3x2xi32>) -> tensor<3x16xf16>
 
 // CHECK-LABEL: @main(
 // CHECK-NOT: iree_linalg_ext
-// CHECK-COUNT-2: tensor.extract %arg1
+// CHECK: linalg.generic
+// CHECK-SAME: ins(%arg1 :
+// CHECK-COUNT-1: tensor.extract %arg1
 // CHECK: tensor.extract %arg0
 func.func @main(%x: tensor<4x5xf16>, %i: tensor<3x2xi32>) -> tensor<3xf16> {
   %0 = "migraphx.gathernd"(%x, %i) {batch_dims = 0 : i64} : (tensor<4x5xf16>, tensor<3x2xi32>) -> tensor<3xf16>

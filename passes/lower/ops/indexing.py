@@ -123,14 +123,19 @@ def gathernd(op: GatherND, ins: tuple[ir.Value, ir.Value], e: LoweringContext) -
         where = _normalized_indices(e, index, it, picked, counts)
         return gather_slices(e, data, where, list(range(k)), extents, t.dtype)
 
-    def body(where: list[ir.Value]) -> ir.Value:
+    # the first number of each index is an input of the loop, as in gather: the loop keeps its dims
+    # then, and no element divides its place into them
+    def body(where: list[ir.Value], *first: ir.Value) -> ir.Value:
         source = list(where[:b])
         for i in range(k):
-            value = indices.read(index, [*where[: rank - 1], e.index(i)])
+            value = first[0] if i == 0 else indices.read(index, [*where[: rank - 1], e.index(i)])
             source.append(indices.normalized(e, value, picked[i], it.dtype))
         return indices.read_safely(e, data, [*source, *where[rank - 1 :]], picked)
 
-    return indices.from_positions(e, extents, t.dtype, body)
+    if k == 0:
+        return indices.from_positions(e, extents, t.dtype, body)
+    column = (*range(rank - 1), None)
+    return indices.from_positions(e, extents, t.dtype, body, [index], [column])
 
 
 # ---- onehot --------------------------------------------------------------------------------------

@@ -1,0 +1,32 @@
+"""GatherND of slices with open dims reads what numpy reads, negative indices too."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+import mgx_mlir as mgx
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_slices_of_open_dims(columns: int) -> None:
+    value, node = helper.make_tensor_value_info, helper.make_node
+    graph = helper.make_graph(
+        [node("GatherND", ["x", "i"], ["y"], batch_dims=1)],
+        "g",
+        [value("x", TensorProto.FLOAT, ["n", "h", "w", "c"]),
+         value("i", TensorProto.INT64, ["n", "p", "q", columns])],
+        [value("y", TensorProto.FLOAT, None)],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    program = mgx.compile(model.SerializeToString(), target="cpu")
+    r = np.random.default_rng(0)
+    for n, h, w, c, p, q in ((3, 4, 5, 6, 7, 2), (1, 2, 9, 33, 1, 5)):
+        x = r.standard_normal((n, h, w, c)).astype(np.float32)
+        sizes = (h, w)[:columns]
+        index = np.stack([r.integers(-d, d, (n, p, q)) for d in sizes], -1)
+        [y] = program.run({"x": x, "i": index})
+        entry = np.arange(n)[:, None, None]
+        want = x[(entry, *(index[..., j] for j in range(columns)))]
+        np.testing.assert_array_equal(y, want)
