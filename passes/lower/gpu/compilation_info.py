@@ -53,8 +53,9 @@ def product_info(
         several = tile.workgroups(of.lines, of.along, of.columns) > CHIPS[arch].units
         several = residual and several
         return _info(
-            CHIPS[arch], mma, tile, sizes, wave, depth, columns=of.columns, several=several
-        )
+            CHIPS[arch], mma, tile, sizes, wave, depth, columns=of.columns, several=several,
+            cut=tile.is_cut(mma, of),
+        )  # fmt: skip
     # images one by one
     sizes = [1, tile.tiles[0], *own]
     return _info(
@@ -341,13 +342,15 @@ def _info(
     *,
     columns: int,
     several: bool = False,
+    cut: bool = False,
     convolution: bool = False,
     gathered: bool = False,
     steps: Sequence[int] = (),
 ) -> ir.Attribute:
     """Return the attribute, with sizes in elements and a wave's share in matrix instructions.
 
-    columns: of the result. several: units get more than one workgroup, which read a residual.
+    columns: of the result. several: units get more than one workgroup, which read a residual. cut:
+    tiles of a dot are.
     gathered: rows are, each vector by a mask. steps: of what is summed, where that has several
     dims, the last in matrix instructions.
     """
@@ -370,7 +373,7 @@ def _info(
         f"workgroup = {numbers([*sizes, *[0] * len(turns)])}",
         prod(tile.subgroups) * chip.lanes,
         chip,
-        _options(tile.stages(chip, mma, depth), attributes, convolution=convolution),
+        _options(tile.stages(chip, mma, depth, cut=cut), attributes, convolution=convolution),
     )
 
 

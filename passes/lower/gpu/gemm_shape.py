@@ -186,9 +186,8 @@ def bound_us(chip: Chip, mma: MmaIntrinsic, product: GemmShape, config: GemmConf
     moved = read / (chip.bandwidth * 1e3)
     if s == 1:
         return max(clocks(chip, mma, config.tile, of) / chip.ghz / 1e3, moved)
-    part = Extents(of.lines, of.along, of.columns, of.depth // s)
-    count = s * config.tile.workgroups(of.lines, of.along, of.columns)
-    each = config.tile.clocks(chip, mma, part.depth, -(-count // chip.units))
+    part = Extents(s * of.lines, of.along, of.columns, of.depth // s, apart=True)
+    each = clocks(chip, mma, config.tile, part)
     sums = 4 * s * of.lines * of.along * of.columns / (chip.bandwidth * 1e3)  # written, then read
     return (
         max(each / chip.ghz / 1e3, moved + sums)

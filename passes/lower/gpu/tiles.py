@@ -54,8 +54,32 @@ _LARGE = 16  # matrix instructions of a wave for a step
 _EARLY = 6  # turns of a loop, from which on loads start two turns ahead, where registers are many
 _PIECE = 200  # more, for each 16x16 piece of a wave's results
 # of the lowest bound; on gfx950 a wave waits more than it multiplies, and with fewer results of its
-# own waits less
-_NEAR, _NEAR_OF_DEEP = 1.1, 1.05
+# own waits less. What bounds rows of a dot on CDNA is known better.
+_NEAR, _NEAR_OF_DEEP, _NEAR_OF_ROWS = 1.1, 1.05, 1.02
+
+
+class _Rows:
+    """Clocks of a wave that multiplies rows of a dot on CDNA, where reads of the LDS are put ahead:
+    fitted to what `targets/kernel_time.py` finds in 408 kernels in f16 and bf16 on gfx942 and
+    gfx950, those near the best of their product within 3 of 100 in the middle.
+
+    A turn takes LEAST, or MEET, its matrix instructions and READ for each read of the LDS; ENDS and
+    FIRST, for each vector of a lane's first load, come once, less ONE where there is one turn. A
+    workgroup of one wave takes less: ALONE of a turn, ALONE_ENDS once. Rows and columns that are
+    cut are masked as they are loaded (MASK for each vector; FEW beside, where those are so few that
+    LLVM waits for them ahead of what is to be multiplied first; KEPT of no, one or both operands in
+    a loop that is not unrolled), a depth once (LAST for each vector), and rows as they are stored
+    (CUT, and CUT_PIECE for each 16x16 piece). Of a cut tile whose loop has two turns the second
+    does not load ahead: TWO, or TWO_OF_ONE where a wave has one piece and LLVM unrolls the loop
+    whole, or reads 8 bytes at once.
+    """
+
+    LEAST, MEET, READ, ALONE = 480, 300, 5, 45
+    ENDS, FIRST, ALONE_ENDS, ONE = 100, 50, 300, 250
+    MASK, FEW, FEW_VECTORS, KEPT, LAST = 10, 30, 2, (0, 30, 60), 20
+    CUT, CUT_PIECE, TWO, TWO_OF_ONE = 180, 170, 1000, 320
+
+
 _HELD = {64: 4 / 5, 32: 3 / 4}  # of the LDS that a tile may take, by lanes
 _PADDED = 8  # bytes of a row in the LDS
 _VECTOR = 16  # bytes that a lane loads at once
@@ -119,9 +143,17 @@ class MmaSchedule:
         row = mma.depth * self.k_tiles * mma.bytes + _PADDED
         return (self.rows + self.tiles[2]) * SIDE * row
 
-    def stages(self, chip: Chip, mma: MmaIntrinsic, depth: int) -> int:
-        """Return how many turns of the loop over the depth are under way at once."""
+    def stages(self, chip: Chip, mma: MmaIntrinsic, depth: int, *, cut: bool = False) -> int:
+        """Return how many turns of the loop over the depth are under way at once.
+
+        cut: tiles of a dot are, so what a lane loads is masked. Turns are compiled in pairs; where
+        one is left over, the loop is left between the two, ahead of which LLVM puts the masks of
+        what was just loaded, and waits for it. With two stages one turn is ahead of the loop, with
+        three two are.
+        """
         trips = -(-depth // (mma.depth * self.k_tiles))
+        if cut and trips % 2:
+            return 2  # an even number of turns is left
         early = chip.lanes == 64 and trips >= _EARLY and self.loads_evenly(chip, mma)
         # what is put ahead beside many results and what follows them: 370 registers were seen
         full = self.is_large and self.reads_ahead(chip, mma, depth)
@@ -173,6 +205,11 @@ class MmaSchedule:
         loaded = pieces * piece // (prod(self.subgroups) * chip.lanes)
         return (steps or self.k_tiles) * (wave_rows + wave_columns) * operand + sums + loaded
 
+    def is_cut(self, mma: MmaIntrinsic, of: Extents) -> bool:
+        """Whether some tiles of a product are not whole, so what their lanes load is masked."""
+        own = (self.tiles[1] * SIDE, self.tiles[2] * SIDE, self.k_tiles * mma.depth)
+        return any(n % t for n, t in zip((of.along, of.columns, of.depth), own, strict=True))
+
     def workgroups(self, lines: int, along: int, columns: int) -> int:
         """Return how many workgroups cover a result."""
         own = (self.tiles[0], self.tiles[1] * SIDE, self.tiles[2] * SIDE)
@@ -205,8 +242,15 @@ def choose(chip: Chip, mma: MmaIntrinsic, of: Extents) -> MmaSchedule:
     tiles = bounds(chip, mma, of)
     least = min(tiles.values())
     fastest: dict[tuple[object, int], MmaSchedule] = {}
-    # a wave has columns rather than rows: where those are cut, it takes neighbours at once
-    order = {t: (tiles[t], t.busy(chip, mma, of.depth), -t.subgroup[2]) for t in tiles}
+
+    # where columns are cut, a wave has those rather than rows: it takes neighbours at once; where
+    # only rows of a dot on CDNA are, it has rows
+    def wide(t: MmaSchedule) -> int:
+        whole = of.columns % (t.tiles[2] * SIDE) == 0
+        rows = _is_rows(chip, of) and whole and of.along % (t.tiles[1] * SIDE) != 0
+        return t.subgroup[2] if rows else -t.subgroup[2]
+
+    order = {t: (tiles[t], t.busy(chip, mma, of.depth), wide(t)) for t in tiles}
     for t in sorted(tiles, key=lambda t: order[t]):
         fastest.setdefault((t.tiles, t.k_tiles), t)
 
@@ -215,6 +259,7 @@ def choose(chip: Chip, mma: MmaIntrinsic, of: Extents) -> MmaSchedule:
         return 0 if of.gathered else busy, _read(tile, of)
 
     near = _NEAR_OF_DEEP if chip.depth > SIDE else _NEAR
+    near = _NEAR_OF_ROWS if _is_rows(chip, of) else near
     return min((t for t in fastest.values() if tiles[t] <= near * least), key=rank)
 
 
@@ -234,7 +279,7 @@ def candidates(chip: Chip, mma: MmaIntrinsic, of: Extents, count: int) -> list[M
 
 def bounds(chip: Chip, mma: MmaIntrinsic, of: Extents) -> dict[MmaSchedule, float]:
     """Return the tiles that a product may have, with the least clocks that each needs."""
-    rows = chip.lanes == 64 and of.apart and not of.gathered
+    rows = _is_rows(chip, of)
     axes = (
         (1,) if of.apart else _fitting(of.lines, 1, range(1, 9)),
         _fitting(of.along, SIDE),
@@ -289,10 +334,51 @@ def _masks(mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> float:
 
 def clocks(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> float:
     """Return what bounds the time of a product with a tile."""
+    if _is_rows(chip, of):
+        each = _each(chip, tile, of)
+        rounds = -(-each // tile.resident(chip, mma))
+        return max(tile.busy(chip, mma, of.depth, each), rounds * _alone(chip, mma, tile, of))
     cut = of.along % (tile.tiles[1] * SIDE) or of.columns % (tile.tiles[2] * SIDE)
     two = -(-of.depth // (mma.depth * tile.k_tiles)) == 2
     late = chip.lanes == 64 and cut and two and not _reads_narrowly(chip, mma)
     return tile.clocks(chip, mma, of.depth, _each(chip, tile, of)) + late * _TWO
+
+
+def _is_rows(chip: Chip, of: Extents) -> bool:
+    """Whether a product is a dot on CDNA, of rows that are read as they are."""
+    return chip.lanes == 64 and of.apart and not of.gathered
+
+
+def _alone(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> float:
+    """Return the clocks of a workgroup of a dot on CDNA that has a compute unit for itself."""
+    wave_rows, wave_columns = prod(tile.subgroup[:2]), tile.subgroup[2]
+    piece = SIDE * mma.depth * mma.bytes
+    reads = tile.k_tiles * (wave_rows + wave_columns) * max(1, piece / (chip.lanes * _VECTOR))
+    own = tile.k_tiles * wave_rows * wave_columns * mma.clocks(chip)
+    is_alone = prod(tile.subgroups) == 1
+    meet = _Rows.MEET - _Rows.ALONE * is_alone
+    turn = max(_Rows.LEAST, meet + own + _Rows.READ * reads)
+    vectors = [
+        n * tile.k_tiles * piece / (prod(tile.subgroups) * chip.lanes * _VECTOR)
+        for n in (tile.rows, tile.tiles[2])
+    ]
+    trips = -(-of.depth // (mma.depth * tile.k_tiles))
+    ends = _Rows.ENDS + _Rows.FIRST * sum(vectors)
+    ends -= _Rows.ONE * (trips == 1) + _Rows.ALONE_ENDS * is_alone
+    extents = (of.along, of.columns)
+    cut = [n % (t * SIDE) != 0 for n, t in zip(extents, tile.tiles[1:], strict=True)]
+    masked = [n for n, is_cut in zip(vectors, cut, strict=True) if is_cut]
+    turn += _Rows.MASK * sum(masked) + _Rows.FEW * any(n <= _Rows.FEW_VECTORS for n in masked)
+    if prod(tile.subgroups) > _WAVES:
+        turn += _Rows.KEPT[len(masked)]
+    if of.depth % (mma.depth * tile.k_tiles):
+        ends += _Rows.LAST * sum(vectors)
+    if cut[0]:
+        ends += _Rows.CUT + _Rows.CUT_PIECE * wave_rows * wave_columns
+    if trips == 2 and tile.is_cut(mma, of):
+        one = wave_rows * wave_columns == 1 and prod(tile.subgroups) <= _WAVES
+        ends += _Rows.TWO_OF_ONE if one or _reads_narrowly(chip, mma) else _Rows.TWO
+    return trips * turn + ends
 
 
 def _reads_narrowly(chip: Chip, mma: MmaIntrinsic) -> bool:
