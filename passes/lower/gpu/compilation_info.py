@@ -362,7 +362,8 @@ def _info(
     attributes = dict(_KEPT_LOOP) if keeps else {}
     # the second kind takes what registers there are, also for what follows many results; beside
     # masks scalar ones spill, and it gains a fiftieth at most
-    how = "iterative-maxocc" if tile.is_large else "" if gathered else "iterative-ilp"
+    few = prod(tile.subgroups) <= chip.simds
+    how = "iterative-maxocc" if tile.is_large and few else "" if gathered else "iterative-ilp"
     if how and tile.reads_ahead(chip, mma, depth):
         attributes["amdgpu-sched-strategy"] = how
     return _attribute(

@@ -27,6 +27,9 @@ _SIZES = (1, 2, 4, 8)  # of a tile's axes, in matrix instructions
 # of rows of a dot on CDNA, where all lanes load as much, of more than `_WAVES` waves: with fewer,
 # kernels took up to 413 registers beside a residual
 _MORE_SIZES = (1, 2, 3, 4, 6, 8)
+# of whole tiles where a unit multiplies so fast that what comes from the cache holds up tiles of 8,
+# and registers of a lane beside 16 results of each of eight waves
+_LARGEST, _REGISTERS_OF_LARGEST = 16, 152
 _STORED = 2  # rows of a wave's results, in matrix instructions, that LLVM stores without a loop
 _STEPS = (16, 8, 4, 2, 1)  # matrix instructions along the depth between two barriers
 # matrix instructions of a loop that fits into registers, that stays a loop: 64 of them were seen to
@@ -291,6 +294,11 @@ def bounds(chip: Chip, mma: MmaIntrinsic, of: Extents) -> dict[MmaSchedule, floa
         along, columns = ({*a, *b} for a, b in zip(axes[1:], more, strict=True))
         # a last tile that is cut: on CDNA rows of a dot were not seen to go through memory then
         axes = (axes[0], _MORE_SIZES[1:] if covered else sorted(along), sorted(columns))
+        if chip.depth > SIDE:
+            large = (
+                [_LARGEST] if n % (_LARGEST * SIDE) == 0 else [] for n in (of.along, of.columns)
+            )
+            axes = (axes[0], *([*a, *b] for a, b in zip(axes[1:], large, strict=True)))
     # of rows, a depth that is not whole steps may be one turn, filled up: no loop is left
     depth = _covering(mma, of.depth) if of.apart and not of.gathered else of.depth
     found = list(_tiles(chip, mma, axes, depth, rows=rows))
@@ -425,6 +433,8 @@ def _fits(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, *, rows: bool) -> bo
     odd = rows and any(n not in _SIZES for n in tile.tiles)
     if odd and (few or not tile.loads_evenly(chip, mma)):
         return False
+    if rows and _LARGEST in tile.tiles:
+        limit = _REGISTERS_OF_LARGEST
     registers = tile.registers(chip, mma, min(_READ_STEPS, tile.k_tiles) if rows else 0)
     return tile.held(mma) <= _HELD[chip.lanes] * chip.lds and registers <= limit
 
