@@ -276,7 +276,8 @@ def test_a_long_loop_loads_two_turns_ahead(arch: str, depth: int, stages: int) -
         ("gfx942", "bf16_type", (128, 1000, 4096), "iterative-ilp"),
         ("gfx942", "half_type", (128, 1000, 4096), "iterative-ilp"),
         ("gfx942", "half_type", (100, 1024, 512), ""),  # a wave has four instructions in a turn
-        ("gfx950", "half_type", (2048, 4096, 4096), "iterative-maxocc"),  # 16 results of a wave
+        ("gfx950", "half_type", (1920, 4224, 4096), "iterative-maxocc"),  # 16 results of a wave
+        ("gfx950", "half_type", (2048, 4096, 4096), "iterative-ilp"),  # the same, of eight waves
         ("gfx950", "bf16_type", (100, 300, 200), ""),  # no loop
         ("gfx1100", "half_type", (128, 1000, 4096), ""),
     ],
@@ -287,6 +288,21 @@ def test_reads_of_the_lds_are_put_ahead(
     found = info_of(arch, dtype, *dims)
     assert ("amdgpu-sched-strategy" in found) == bool(how)
     assert how in found
+
+
+def test_a_unit_that_multiplies_fast_has_large_tiles() -> None:
+    """On gfx950 a tile of 8 by 8 matrix instructions waits for what comes from the cache."""
+    assert "workgroup = [128, 256, 0]" in info_of("gfx950", "half_type", 2048, 4096, 4096)
+    assert "workgroup = [128, 128, 0]" in info_of("gfx950", "half_type", 1920, 4224, 4096)
+
+
+def test_more_waves_share_what_follows() -> None:
+    """1024^3 in f16 on gfx950: four waves, and eight where a gelu follows."""
+    plain = GemmShape(DOT, "half_type", (1024, 1024, 1024))
+    heavy = replace(plain, heavy=True)
+    assert plain == heavy
+    found = [default("gfx950", p).tile for p in (plain, heavy)]
+    assert [t and prod(t.subgroups) for t in found] == [4, 8]
 
 
 def test_reads_beside_masks_are_not() -> None:

@@ -7,7 +7,7 @@ one that a search found, the bound of `gpu/tiles.py` chooses.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import cast
 
@@ -38,6 +38,9 @@ _UNALIGNED, _UNALIGNED_CUT = 3, 8  # times as long as aligned rows take
 _SUM_CLOCKS = 1500  # of the kernel that adds up parts, besides its bytes: it waits twice for loads
 # of what is read from files
 _MOST_DIM = (1 << 31) - 1
+_KERNELS = ("migraphx.fused_reduce", "migraphx.group")
+# of a hundred clocks and more for each element of a lane
+_HEAVY = {f"migraphx.{name}" for name in ("erf", "exp", "sigmoid", "tanh")}
 _RANKS = {DOT: 3, CONVOLUTION: 9}
 _LARGEST = {"size": 64, "waves": 16, "steps": 64, "split": 64, "batch": 8}
 
@@ -48,7 +51,9 @@ class GemmShape:
 
     op: "dot", of dims (rows, columns, depth); or "convolution", of the dims of its channels-last
     result, then of the window, channels, strides. dtype: of both operands. layout: of the second
-    operand, "rows" of the depth or "columns". batch: dims of a batch.
+    operand, "rows" of the depth or "columns". batch: dims of a batch. heavy: its kernel goes on
+    with arithmetic of many instructions; a choice that was found for the product stands all the
+    same.
     """
 
     op: str
@@ -56,13 +61,14 @@ class GemmShape:
     dims: tuple[int, ...]
     layout: str = ROWS
     batch: tuple[int, ...] = ()
+    heavy: bool = field(default=False, compare=False)
 
     @property
     def extents(self) -> Extents:
         """Return the extents of the product, as the matrix instructions see them."""
         if self.op == DOT:
             rows, columns, depth = self.dims
-            return Extents(prod(self.batch), rows, columns, depth, apart=True)
+            return Extents(prod(self.batch), rows, columns, depth, apart=True, heavy=self.heavy)
         n, lines, along, columns, *window = self.dims[:7]
         return Extents(n * lines, along, columns, window[0] * window[1] * window[2])
 
@@ -115,7 +121,14 @@ def shape_of_dot(op: ir.Operation, depth: int = 0) -> GemmShape:
     """Return what a dot of rank 2 with constant weights is; depth: that of its operands as they are
     stored, where that is more."""
     a, b = (TensorType.of(v) for v in list(op.operands)[:2])
-    return GemmShape(DOT, a.dtype.name, (a.dims[0], b.dims[1], max(depth, b.dims[0])))
+    dims = (a.dims[0], b.dims[1], max(depth, b.dims[0]))
+    parent = op.operation.parent
+    heavy = (
+        parent is not None
+        and parent.name in _KERNELS
+        and any(o.operation.name in _HEAVY for o in op.operation.block)
+    )
+    return GemmShape(DOT, a.dtype.name, dims, heavy=heavy)
 
 
 @dataclass(frozen=True)
@@ -186,7 +199,7 @@ def bound_us(chip: Chip, mma: MmaIntrinsic, product: GemmShape, config: GemmConf
     moved = read / (chip.bandwidth * 1e3)
     if s == 1:
         return max(clocks(chip, mma, config.tile, of) / chip.ghz / 1e3, moved)
-    part = Extents(s * of.lines, of.along, of.columns, of.depth // s, apart=True)
+    part = replace(of, lines=s * of.lines, depth=of.depth // s, apart=True, heavy=False)
     each = clocks(chip, mma, config.tile, part)
     sums = 4 * s * of.lines * of.along * of.columns / (chip.bandwidth * 1e3)  # written, then read
     return (

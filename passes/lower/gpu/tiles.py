@@ -71,16 +71,16 @@ class _Rows:
     workgroup of one wave takes less: ALONE of a turn, ALONE_ENDS once. Rows and columns that are
     cut are masked as they are loaded (MASK for each vector; FEW beside, where those are so few that
     LLVM waits for them ahead of what is to be multiplied first; KEPT of no, one or both operands in
-    a loop that is not unrolled), a depth once (LAST for each vector), and rows as they are stored
-    (CUT, and CUT_PIECE for each 16x16 piece). Of a cut tile whose loop has two turns the second
-    does not load ahead: TWO, or TWO_OF_ONE where a wave has one piece and LLVM unrolls the loop
-    whole, or reads 8 bytes at once.
+    a loop that is not unrolled), both where the depth is (MASK_DEPTH), and rows as they are stored
+    (CUT, and CUT_PIECE for each 16x16 piece, for which HEAVY counts, too). Of a cut tile whose loop
+    has two turns the second does not load ahead: TWO, or TWO_OF_ONE where a wave has one piece and
+    LLVM unrolls the loop whole, or reads 8 bytes at once.
     """
 
     LEAST, MEET, READ, ALONE = 480, 300, 5, 45
     ENDS, FIRST, ALONE_ENDS, ONE = 100, 50, 300, 250
-    MASK, FEW, FEW_VECTORS, KEPT, LAST = 10, 30, 2, (0, 30, 60), 20
-    CUT, CUT_PIECE, TWO, TWO_OF_ONE = 180, 170, 1000, 320
+    MASK, MASK_DEPTH, FEW, FEW_VECTORS, KEPT = 10, 20, 30, 2, (0, 30, 60)
+    CUT, CUT_PIECE, HEAVY, TWO, TWO_OF_ONE = 180, 170, 480, 1000, 320
 
 
 _HELD = {64: 4 / 5, 32: 3 / 4}  # of the LDS that a tile may take, by lanes
@@ -223,7 +223,8 @@ class MmaSchedule:
 class Extents:
     """What a product is of: lines of pixels (1 for a plain one), rows along each line, columns,
     and what is summed. apart: no tile spans lines. gathered: each workgroup makes its rows, element
-    by element. vectors: of rows that are masked, at most so many for each wave in a turn."""
+    by element. vectors: of rows that are masked, at most so many for each wave in a turn. heavy:
+    what follows in its kernel is of many instructions."""
 
     lines: int
     along: int
@@ -232,6 +233,7 @@ class Extents:
     apart: bool = False
     gathered: bool = False
     vectors: int = 0
+    heavy: bool = False
 
 
 @lru_cache(maxsize=1024)
@@ -376,15 +378,17 @@ def _alone(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> flo
     extents = (of.along, of.columns)
     cut = [n % (t * SIDE) != 0 for n, t in zip(extents, tile.tiles[1:], strict=True)]
     masked = [n for n, is_cut in zip(vectors, cut, strict=True) if is_cut]
-    turn += _Rows.MASK * sum(masked) + _Rows.FEW * any(n <= _Rows.FEW_VECTORS for n in masked)
+    is_deep = of.depth % (mma.depth * tile.k_tiles) != 0
+    turn += _Rows.MASK_DEPTH * sum(vectors) if is_deep else _Rows.MASK * sum(masked)
+    turn += _Rows.FEW * any(n <= _Rows.FEW_VECTORS for n in masked)
     if prod(tile.subgroups) > _WAVES:
         turn += _Rows.KEPT[len(masked)]
-    if of.depth % (mma.depth * tile.k_tiles):
-        ends += _Rows.LAST * sum(vectors)
+    pieces = wave_rows * wave_columns
+    ends += _Rows.HEAVY * pieces * of.heavy
     if cut[0]:
-        ends += _Rows.CUT + _Rows.CUT_PIECE * wave_rows * wave_columns
+        ends += _Rows.CUT + _Rows.CUT_PIECE * pieces
     if trips == 2 and tile.is_cut(mma, of):
-        one = wave_rows * wave_columns == 1 and prod(tile.subgroups) <= _WAVES
+        one = pieces == 1 and prod(tile.subgroups) <= _WAVES
         ends += _Rows.TWO_OF_ONE if one or _reads_narrowly(chip, mma) else _Rows.TWO
     return trips * turn + ends
 
