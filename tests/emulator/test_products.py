@@ -205,13 +205,16 @@ INTEGERS = [(False, None, False, False), (True, 131, False, False), (True, 128, 
     [
         ("gfx942", MmaSchedule((1, 8, 8), (1, 2, 4), 2)),  # eight waves
         ("gfx950", MmaSchedule((1, 8, 8), (1, 2, 2), 2)),  # waves of 16 results
+        ("gfx950", MmaSchedule((1, 8, 16), (1, 2, 4), 2)),  # eight of them, of whole tiles alone
     ],
 )
 def test_tiles_of_large_products(arch: str, tile: MmaSchedule, library: Path) -> None:
     """What reads the LDS ahead, with a residual, whole and cut."""
     rng, net = np.random.default_rng(17), Programs()
     for kind in (np.float16, ml_dtypes.bfloat16):
-        for m, k, n in ((128, 512, 128), (130, 512, 136)):
+        columns = 16 * tile.tiles[2]
+        cut = [] if columns > 128 else [(130, 512, 136)]
+        for m, k, n in ((128, 512, columns), *cut):
             w = (rng.standard_normal((k, n)) / k**0.5).astype(kind)
             x, r = (rng.standard_normal(d).astype(kind) for d in ((m, k), (m, n)))
             want = x.astype(np.float64) @ w.astype(np.float64) + r.astype(np.float64)
@@ -220,7 +223,7 @@ def test_tiles_of_large_products(arch: str, tile: MmaSchedule, library: Path) ->
         "fuse_pointwise_reduce", target="gpu", arch=arch, gemm_configs=lambda *_: GemmConfig(tile)
     )
     found, got = run(net, lowered, arch, library)
-    assert len(found) == len(got) == 4
+    assert len(found) == len(got) == len(net.want)
     for result, want in zip(got, net.want, strict=True):
         # rounded twice
         limit = 2e-3 if result.dtype == np.float16 else 1e-2
