@@ -43,6 +43,7 @@ from mgx_mlir.passes.lower.scalar import (
     signless,
     widen,
 )
+from mgx_mlir.programs.lowered import KernelInfo
 
 if TYPE_CHECKING:
     from mgx_mlir.passes.lower.sizes import Sizes
@@ -107,6 +108,7 @@ class LoweringContext(IndexBuilder, ABC):
         self.function = "main"  # that is being made
         self.plan = KernelPlan()
         self.scope = Scope()
+        self.kernels: list[KernelInfo] = []  # of the function, in the order they are made
         self.drafts: list[ir.Module] = []  # that hold kernels in the place of original ones
         self._repacked: dict[Hashable, tuple[np.ndarray, np.ndarray]] = {}
         self._huge_pages = HugePages()

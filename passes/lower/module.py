@@ -26,12 +26,9 @@ from mgx_mlir.core.op import (
 )
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.broadcasts import DimensionsOf
-from mgx_mlir.dialects.migraphx.control import Yield
 from mgx_mlir.dialects.migraphx.fused import FusedReduce
-from mgx_mlir.dialects.migraphx.literal import Literal
 from mgx_mlir.passes.analysis.host_sizes import host_sizes
-from mgx_mlir.passes.analysis.kernel_ops import shape_ops
-from mgx_mlir.passes.lower import alike, assertions, host, kernel_region, views
+from mgx_mlir.passes.lower import alike, assertions, host, kernel_region, named_kernel, views
 from mgx_mlir.passes.lower.context import (
     PARAMETER_ELEMENTS,
     KernelPlan,
@@ -82,7 +79,6 @@ class ModuleLowering(LoweringContext):
         super().__init__(options)
         self.programs, self.listed = programs, listed
         self.params: dict[str, np.ndarray] = {}
-        self.kernels: list[KernelInfo] = []
         self._settled: set[ir.Value] = set()  # what kernels read again after they yield it
         self._launching = 0  # ops lowered so far
         self._globals: dict[str, ir.Value] = {}  # what this function loaded
@@ -243,7 +239,7 @@ class ModuleLowering(LoweringContext):
             return
         self._launching += 1
         body = op.regions[0].blocks[0] if is_a(op, Kernel) else None
-        name = mnemonic(op) if body is None else kernel_name(body)
+        name = mnemonic(op) if body is None else named_kernel.kernel_name(body)
         with launched_for(f"{self._launching} {name}"):
             self._lowered(op)
             for r in op.results:
@@ -566,20 +562,8 @@ class ModuleLowering(LoweringContext):
         return convolution_kernel.plan(self, body) if self.has_vector_kernels(op) else KernelPlan()
 
     def _record_kernel(self, op: ir.Operation, body: ir.Block) -> None:
-        name, ops = kernel_name(body), kernel_ops(body)
-        self.kernels.append(KernelInfo(f"{self.options.target}::{name}", ops, str(op.location)))
-
-
-def kernel_ops(body: ir.Block) -> tuple[str, ...]:
-    """Return the names of what a kernel computes, but for constants and extents."""
-    shapes = shape_ops(body)
-    return tuple(mnemonic(o) for o in body.operations
-                 if not is_a(o, (Yield, Literal)) and o.operation not in shapes)  # fmt: skip
-
-
-def kernel_name(body: ir.Block) -> str:
-    """Return the name by which listings and reports know a kernel."""
-    return "_".join(o for o in kernel_ops(body) if o not in views.VIEWS) or "copy"
+        name = f"{self.options.target}::{named_kernel.kernel_name(body)}"
+        self.kernels.append(KernelInfo(name, named_kernel.kernel_ops(body), str(op.location)))
 
 
 def _spec(name: str, t: TensorType) -> IOSpec:
