@@ -104,7 +104,9 @@ class Campaign:
         self.sites: list[Site] = []
         for place, name in enumerate(self.programs):
             runs = [
-                sites_of(name, (folder / f"{name}.{seed}.vmfb").read_bytes(), executed, number)
+                sites_of(
+                    name, (folder / f"{name}.{seed}.vmfb").read_bytes(), arch, executed, number
+                )
                 for number, seed in enumerate(SEEDS, place * len(SEEDS))
             ]
             self.sites += merged(runs)

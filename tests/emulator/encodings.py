@@ -10,6 +10,7 @@ import functools
 import importlib.util
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,8 +82,8 @@ class Part:
 class Code:
     """An instruction's words as one number: fields are read and replaced by bit and width."""
 
-    def __init__(self, arch: str, words: list[int]) -> None:
-        self.arch, self.size = arch, len(words)
+    def __init__(self, arch: str, words: list[int], facts: Any = None) -> None:
+        self.arch, self.size, self.facts = arch, len(words), facts
         self.bits = sum(w << 32 * n for n, w in enumerate(words))
         self.parts = self._parts()
 
@@ -142,3 +143,10 @@ class Code:
 
     def words(self, bits: int) -> bytes:
         return bits.to_bytes(4 * self.size, "little")
+
+
+def length_of(arch: str, words: Sequence[int]) -> int:
+    """How many of these words the instruction has that begins with the first."""
+    code = Code(arch, list(words))
+    more = [code.has_literal(p) or code.escape(p) for p in code.parts]
+    return max(p.layout.words for p in code.parts) + any(more)

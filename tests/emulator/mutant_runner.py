@@ -23,9 +23,8 @@ import numpy as np
 
 import mgx_mlir
 from mgx_mlir.core.errors import MgxError, RunError
-from tests.emulator.edges import LOOSER, deviation, edged, parted
+from tests.emulator.edges import deviation, edged, limit, parted
 from tests.emulator.models import Case
-from tests.emulator.oracle import LIMITS
 
 CONTROL_EVERY = 10  # mutants between runs of what is not damaged
 
@@ -35,7 +34,7 @@ class Subject:
 
     def __init__(self, subject: str, arch: str, seeds: list[int]) -> None:
         name, dtype = parted(subject)
-        self.limit = LIMITS[dtype] * LOOSER.get(name, 1.0)
+        self.limit = limit(subject)
         self.cases = [edged(name, dtype, seed) for seed in seeds]
         self.programs: list[Any] = [
             mgx_mlir.compile(c.model.SerializeToString(), target="gpu", arch=arch, emulate=True)

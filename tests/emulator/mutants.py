@@ -10,7 +10,8 @@ What is drawn
 What is drawn again
   Only what by the definition of the instruction set is the same program: the same words; operands
   exchanged that are equal, or of an operation that is commutative; a field that the instruction
-  does not read; hints (HINTS) that are changed or become other hints; a wait for more (STRICTER).
+  does not read; hints (HINTS) that are changed or become other hints; a wait for more; and what
+  identities.py says of an instruction in the mode that its kernel runs in.
   Then another kind of the same instruction is drawn; where none is left, another instruction.
   Nothing is drawn again because it is hard to see: s_nop, whose wait states the emulator does not
   look at, counts, and so do waits.
@@ -23,7 +24,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from tests.emulator import identities
 from tests.emulator.encodings import ARCHS, LITERAL, Code, Part, opcodes
+from tests.emulator.kernels import UNKNOWN, Facts, functions, offset_of
 
 # s_delay_alu, s_clause and their kin tell the hardware what is faster, and nothing else
 HINTS = frozenset({
@@ -67,6 +70,7 @@ class Site:
     address: int
     text: str
     count: int
+    facts: Facts = UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -224,6 +228,8 @@ def opcode(code: Code, registers: Registers, rng: random.Random):
     onward = not code.get(0, 16) and ("branch" in table[new].name or table[new].name == "s_sethalt")
     if idle and (table[new].name in HARMLESS or onward):
         return None
+    if identities.same_opcode(part.opcode.name, table[new].name):
+        return None
     return code.replaced(*part.layout.opcode, new), f"-> {table[new].name}"
 
 
@@ -277,9 +283,19 @@ def immediate(code: Code, registers: Registers, rng: random.Random):
             else:
                 continue
             for n, new in enumerate(news):
+                if _is_flushed(code, part, value, new):
+                    continue
                 if new <= 208 or value >= 240:
                     flips.append((code.replaced(bit, width, new), f"{letter}: constant bit {n}"))
     return rng.choice(flips) if flips else None
+
+
+def _is_flushed(code: Code, part: Part, old: int, new: int) -> bool:
+    """Whether an inline constant and another one are the same 0 to an instruction."""
+    before, after = identities.inline(old), identities.inline(new)
+    if before is None or after is None:
+        return False
+    return identities.both_flushed(code.facts, part.opcode.name, before, after)
 
 
 def _read_of_literal(code: Code, part: Part) -> tuple[int, int]:
@@ -328,7 +344,8 @@ def modifier(code: Code, registers: Registers, rng: random.Random):
             elif _is_float(name) and name.startswith("v_pack"):
                 wanted += ["abs"]  # the result is no number
             elif _is_float(name):
-                wanted += ["clamp", "omod"] + ([] if "s" in part.opcode.letters else ["abs"])
+                wanted += ["clamp"] + ([] if code.facts.exact else ["omod"])
+                wanted += [] if "s" in part.opcode.letters else ["abs"]
         for one in wanted:
             if one in bits:
                 at, width = bits[one]
@@ -337,7 +354,7 @@ def modifier(code: Code, registers: Registers, rng: random.Random):
                     of = "c" if one == "opselhi2" else "abcd"
                     read = [n for n in read if of[n] in part.opcode.letters]
                     if one == "abs":
-                        read = [n for n in read if "abc"[n] in _floats(part)]
+                        read = [n for n in read if _has_sign(code, part, "abc"[n])]
                     elif not packed and name.startswith("v_pack"):
                         read = [n for n in read if of[n] != "d"]  # the result is no half
                     elif name.startswith(("v_fma_mix", "v_mad_mix")) and one != "abs":
@@ -351,10 +368,16 @@ def modifier(code: Code, registers: Registers, rng: random.Random):
             read = (*range(8, 11 if whole else 13), *range(16, 19), *second)
             places += [(first + n, f"sdwa bit {n}") for n in read]
         elif escape == 250:
-            places += [(first + n, f"dpp bit {n}") for n in (*range(8, 17), 19, *range(24, 32))]
+            read = {*range(8, 17), 19, *range(24, 32)} - {*identities.unread_rows(code.facts)}
+            places += [(first + n, f"dpp bit {n}") for n in sorted(read)]
         elif escape:
             places += [(first + n, f"dpp8 bit {n}") for n in range(8, 32)]
     return _flipped(code, places, rng)
+
+
+def _has_sign(code: Code, part: Part, letter: str) -> bool:
+    """Whether a source is a number whose magnitude may be another one."""
+    return letter in _floats(part) and not identities.is_positive(code, part, letter)
 
 
 def _tells_half(code: Code, part: Part, modifier: str, letter: str) -> bool:
@@ -408,10 +431,16 @@ def negation(code: Code, registers: Registers, rng: random.Random):
         if not _is_float(part.opcode.name):
             continue
         sources = _floats(part)
+        mixed = part.opcode.name.startswith(("v_fma_mix", "v_mad_mix"))
         for modifier_name in ("neg", "neglo", "neghi"):
             if modifier_name in bits:
                 at = bits[modifier_name][0]
-                places += [(at + "abc".index(x), f"{modifier_name} {x}") for x in sources]
+                # of a mixed product this one asks for magnitudes
+                only = [
+                    x for x in sources
+                    if not (mixed and modifier_name == "neghi") or _has_sign(code, part, x)
+                ]  # fmt: skip
+                places += [(at + "abc".index(x), f"{modifier_name} {x}") for x in only]
         escape, first = code.escape(part), 32 * part.layout.words
         if escape in (249, 250):
             at = (20, 28) if escape == 249 else (20, 22)
@@ -477,7 +506,7 @@ KINDS: dict[str, Draw] = {
 
 def mutate(site: Site, arch: str, registers: Registers, rng: random.Random) -> Mutant | None:
     """A mutant of an instruction; None where every kind would leave the program as it is."""
-    code = Code(arch, list(site.words))
+    code = Code(arch, list(site.words), site.facts)
     kinds = list(KINDS)
     while kinds:
         kind = kinds.pop(rng.randrange(len(kinds)))
@@ -505,7 +534,9 @@ def draw(
     return list(found.values())
 
 
-def sites_of(program: str, vmfb: bytes, executed: Sequence[dict], module: int) -> list[Site]:
+def sites_of(
+    program: str, vmfb: bytes, arch: str, executed: Sequence[dict], module: int
+) -> list[Site]:
     """What a program's one code object ran, of MGX_EMULATE_STATS, where it has a number.
 
     Errors: AssertionError where the statistics are not of this program.
@@ -514,17 +545,18 @@ def sites_of(program: str, vmfb: bytes, executed: Sequence[dict], module: int) -
 
     ((_, elf),) = code_objects(vmfb)
     at = vmfb.index(elf)
+    facts = {name: f.facts() for name, f in functions(elf, arch).items()}
     found = []
     for one in executed:
         if one["module"] != module:
             continue
         words = tuple(int(w, 16) for w in one["words"].split())
-        place = at + file_offset(elf, one["address"])
+        place = at + offset_of(elf, one["address"])
         raw = b"".join(w.to_bytes(4, "little") for w in words)
         assert vmfb[place : place + len(raw)] == raw, one
-        found.append(
-            Site(program, place, words, one["function"], one["address"], one["text"], one["count"])
-        )
+        name, address = one["function"], one["address"]
+        known = facts.get(name, {}).get(address, UNKNOWN)
+        found.append(Site(program, place, words, name, address, one["text"], one["count"], known))
     return found
 
 
@@ -535,21 +567,3 @@ def merged(lists: Sequence[list[Site]]) -> list[Site]:
         before = found.get(site.at)
         found[site.at] = replace(site, count=site.count + (before.count if before else 0))
     return list(found.values())
-
-
-def file_offset(elf: bytes, address: int) -> int:
-    """Where in an ELF64 file an address of its image lies."""
-    headers, size, count = (
-        int.from_bytes(elf[32:40], "little"),
-        int.from_bytes(elf[54:56], "little"),
-        int.from_bytes(elf[56:58], "little"),
-    )
-    for n in range(count):
-        head = elf[headers + n * size : headers + (n + 1) * size]
-        kind = int.from_bytes(head[:4], "little")
-        offset, start, _, length = (
-            int.from_bytes(head[k : k + 8], "little") for k in (8, 16, 24, 32)
-        )
-        if kind == 1 and start <= address < start + length:
-            return offset + address - start
-    raise AssertionError(f"no segment holds {address:#x}")

@@ -15,9 +15,8 @@ import pytest
 
 import mgx_mlir
 from tests.emulator.campaign import PATIENCE, Campaign, Report, limits_of
-from tests.emulator.edges import LOOSER, SEEDS, SUBJECTS, deviation, edged, parted
+from tests.emulator.edges import SEEDS, SUBJECTS, deviation, edged, limit, parted
 from tests.emulator.mutants import KINDS, Site, draw
-from tests.emulator.oracle import LIMITS
 
 # found out of a hundred, as the mean of three draws: single ones are a few more or less, 88 to 98
 # on gfx942 (docs/emulator.md); less on gfx1100, where guards and refinements of functions are more
@@ -79,7 +78,7 @@ def test_inputs_whose_edges_matter(subject: str, arch: str, library: Path) -> No
         got = mgx_mlir.compile(model, target="gpu", arch=arch, emulate=True).run(case.inputs)
         assert case.wanted is not None
         for a, b in zip(got, case.wanted, strict=True):
-            assert deviation(a, b) <= LIMITS[dtype] * LOOSER.get(name, 1.0)
+            assert deviation(a, b) <= limit(subject)
 
 
 def test_the_comparison_sees_one_element() -> None:

@@ -58,7 +58,10 @@ void Checker::start_wave(Wave& w) {
   Registers& r = waves_[w.number];
   std::fill(std::begin(r.written), std::end(r.written), 0);
   r.written[0] = ~u64{0};
-  for (u32 s = 0; s < kScalars; ++s) r.scalars[s] = s < w.initial_scalars || (s >= kTtmp && s != kM0 && s != kM0 + 1);
+  for (u32 s = 0; s < kScalars; ++s) {
+    const bool given = s < w.given_scalars || (s >= w.user_scalars && s < w.initial_scalars);
+    r.scalars[s] = given || (s >= kTtmp && s != kM0 && s != kM0 + 1);
+  }
   r.pending.clear();
   r.states = 16;  // nothing was written just before
   std::fill(std::begin(r.made_scalar), std::end(r.made_scalar), 0);
@@ -209,7 +212,8 @@ void Checker::check_hazards_of_rdna(const Wave& w, Registers& r, const Instructi
 void Checker::check_bounds(const Wave& w, const Instruction& i) {
   for (u8 k = 0; k < i.count; ++k) {
     const Operand& o = i.o[k];
-    if (o.letter != 'r' || o.kind != Operand::Kind::Scalar) continue;
+    // of scalar loads it stands where others have an address
+    if (!(o.letter == 'r' || (o.letter == 'b' && o.size == 4)) || o.kind != Operand::Kind::Scalar) continue;
     const u64 base = read_scalar(w, o.index) | u64{read_scalar(w, o.index + 1u) & 0xffff} << 32;
     const u32 records = read_scalar(w, o.index + 2u);
     if (base >> 32 == kScratchWindow >> 32 || records == 0xffffffff || records == 0) continue;

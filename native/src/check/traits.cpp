@@ -33,7 +33,7 @@ u32 traits_of(const Instruction& i) {
   add(kVectorMemory, form == "MUBUF" || form == "FLAT" || form == "GLOBAL" || form == "SCRATCH");
   add(kScalarMemory, form == "SMEM");
   add(kLds, form == "DS");
-  add(kDescriptor, form == "MUBUF");
+  add(kDescriptor, form == "MUBUF" || starts(n, "s_buffer_load"));
   add(kLoadsToLds, i.lds || has("load_lds"));
   add(kWritesLane, starts(n, "v_writelane"));
   add(kNumbersLane, starts(n, "v_readlane") || starts(n, "v_writelane"));

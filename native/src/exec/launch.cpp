@@ -155,8 +155,9 @@ class Group {
     if (has_property(k_, 6)) w.s[s++] = scratch_size_;
     const u32 length = k_.preload & 127, offset = k_.preload >> 7;
     for (u32 n = 0; n < length; ++n) std::memcpy(&w.s[s + n], l_.arguments + 4 * (offset + n), 4);
+    w.given_scalars = s + length;
     entry_ = k_.entry + (length != 0 ? 256 : 0);  // past the code that loads what is preloaded
-    s = k_.rsrc2 >> 1 & 31;
+    s = w.user_scalars = k_.rsrc2 >> 1 & 31;
     if (p_.arch.generation == Generation::Gfx12) {
       w.s[kTtmp + 9] = x;
       w.s[kTtmp + 7] = (y & 0xffff) | z << 16;
