@@ -8,14 +8,18 @@ checks on. `python -m tests.emulator.campaign` prints every figure.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import mgx_mlir
+from tests.emulator import identities
 from tests.emulator.campaign import PATIENCE, Campaign, Report, limits_of
 from tests.emulator.edges import SEEDS, SUBJECTS, deviation, edged, limit, parted
+from tests.emulator.encodings import opcodes
+from tests.emulator.kernels import Facts, Function, decoded, denormals_after
 from tests.emulator.mutants import KINDS, Site, draw
 
 # found out of a hundred, as the mean of three draws: single ones are a few more or less, 88 to 98
@@ -35,6 +39,7 @@ def check(report: Report, least: int) -> None:
 def test_a_few(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     campaign = Campaign("gfx942", tmp_path, ["gemm-f16", "softmax-f16", "attention-f16"])
     assert len({s.text.split()[0] for s in campaign.sites}) > 40
+    assert all(s.facts.exact is not None for s in campaign.sites)
     report = campaign.run(FEW, 1)
     check(report, LEAST_OF_FEW)
 
@@ -146,6 +151,73 @@ def test_what_is_the_same_program_is_not_drawn() -> None:
     assert bits
     assert bits <= {f"literal bit {n}" for n in range(16)}
     assert not any(m.kind == "exchange" for m in mutants if m.site is divided)
+
+
+SAME = [
+    site("v_add_f32 v10, 0, v12", 0x06141880),
+    site("v_ldexp_f32 v63, v63, v79", 0xD71C003F, 0x00029F3F),
+    site(
+        "v_mov_b32 v14, v13 quad_perm:[1,0,3,2] row_mask:0xf bank_mask:0xf", 0x7E1C02FA, 0xFF08B10D
+    ),
+    site("v_fma_mix_f32 v28, v72, 1.0, v28 op_sel_hi:[1,1,0]", 0xCC20001C, 0x1C71E548),
+]
+
+
+def test_what_the_mode_makes_the_same_is_not_drawn() -> None:
+    """Constants that are flushed, output modifiers that are ignored, rows that a wave has not."""
+    known = [replace(s, facts=Facts(narrow=True, exact=True, flushes=True)) for s in SAME]
+    told, untold = (
+        {(m.site.text.split()[0], m.kind, m.what) for m in draw(sites, "gfx1100", 160, 9)}
+        for sites in (known, SAME)
+    )
+    zeros = {("v_add_f32", "immediate", f"a: constant bit {n}") for n in range(6)}
+    scales = {("v_ldexp_f32", "modifier", f"omod bit {n}") for n in range(2)}
+    rows = {("v_mov_b32", "modifier", f"dpp bit {n}") for n in (30, 31)}
+    for same in (zeros, scales, rows):
+        assert not told & same
+        assert untold & same
+    assert ("v_mov_b32", "modifier", "dpp bit 29") in told
+    # a mixed product's third kind of sign asks for a magnitude: 1.0 is its own
+    assert ("v_fma_mix_f32", "negation", "neghi a") in untold
+    assert ("v_fma_mix_f32", "negation", "neghi b") not in untold
+    assert identities.same_opcode("v_rcp_f32", "v_rcp_iflag_f32")
+    assert not identities.same_opcode("v_rcp_f32", "v_rsq_f32")
+
+
+def test_the_mode_is_told_where_it_can_be() -> None:
+    """A straight line that sets it and sets it back; with a branch in between nothing is known."""
+    number = {o.name: 0xBF800000 | n << 16 for n, o in opcodes("gfx1100")["SOPP"].items()}
+    on, off, nop = number["s_denorm_mode"] | 15, number["s_denorm_mode"] | 12, number["s_nop"]
+    kernel = partial(Function, 0, resources=0xC << 16, properties=1 << 10)
+    facts = kernel(code=decoded("gfx1100", 0, [nop, on, nop, off, nop])).facts()
+    assert [facts[4 * n].flushes for n in range(5)] == [True, True, False, False, True]
+    assert all(f.narrow for f in facts.values())
+    branch = number["s_cbranch_scc0"]
+    around = kernel(code=decoded("gfx1100", 0, [nop, on, branch, off, nop])).facts()
+    into = kernel(code=decoded("gfx1100", 0, [branch | 1, on, nop, off, nop])).facts()
+    assert {f.flushes for f in (*around.values(), *into.values())} == {None}
+    # gfx9: s_setreg_imm32_b32 of the two bits of f32; of a register nobody knows
+    (_, setting), (_, unknown) = decoded("gfx942", 0, [0xBA000901, 3, 0xB9000901])
+    assert denormals_after(setting, 0xC) == 0xF
+    assert denormals_after(unknown, 0xC) is None
+
+
+def test_sums_in_units_do_not_round() -> None:
+    """So that what is wanted is exact, in any order."""
+    case = edged("resnet", "f32", 2)
+    assert case.wanted is not None
+    units = case.wanted[0].astype(np.float64) / np.finfo(np.float32).smallest_subnormal
+    assert np.array_equal(units, np.rint(units))
+    assert 1000 < units.max() < 2**23
+
+
+def test_a_denormal_is_not_zero() -> None:
+    want = np.maximum(np.random.default_rng(0).standard_normal((4, 100)), 0).astype(np.float32)
+    got = want.copy()
+    got[want == 0] = 1e-9  # what is left of a sum
+    assert deviation(got, want) < 1e-8
+    got[tuple(np.argwhere(want == 0)[5])] = 1e-44
+    assert deviation(got, want) > 1
 
 
 def test_draws_are_uniform_over_instructions_that_ran() -> None:
