@@ -135,6 +135,20 @@ void hazards() {
     Kernel k({0xbe840000, 0xbe850001, 0xbe8600ff, bytes, 0xbe8700ff, 0x27000, 0xe0500000, 0x80010100}, 0);
     if (bytes == 64) k.launch(1, 64, "bounds");
     else check_error([&] { k.launch(1, 64, "bounds"); }, "the descriptor promises 65 bytes, there are 64");
+    // the same with s_buffer_load_dword s8, s[4:7], 0
+    Kernel s({0xbe840000, 0xbe850001, 0xbe8600ff, bytes, 0xbe8700ff, 0x27000, 0xc0220202, 0}, 0);
+    if (bytes == 64) s.launch(1, 64, "bounds");
+    else check_error([&] { s.launch(1, 64, "bounds"); }, "the descriptor promises 65 bytes, there are 64");
+  }
+}
+
+// Of 15 user registers two hold the address of the arguments, the 16th the group: v_mov_b32 v1, sN.
+void counted() {
+  for (u32 n = 0; n < 17; ++n) {
+    Kernel k({0x7e020200 | n}, 0);
+    k.program->object.kernels[0].rsrc2 = 15 << 1 | 1 << 7;
+    if (n < 2 || n == 15) k.launch(1, 64, "uninitialized");
+    else check_error([&] { k.launch(1, 64, "uninitialized"); }, "s" + std::to_string(n) + " is read before it is written");
   }
 }
 
@@ -306,6 +320,7 @@ int main() {
   loops();
   places();
   hazards();
+  counted();
   hazards_of_rdna();
   tickets();
   meetings();

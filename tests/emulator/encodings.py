@@ -82,8 +82,9 @@ class Part:
 class Code:
     """An instruction's words as one number: fields are read and replaced by bit and width."""
 
-    def __init__(self, arch: str, words: list[int], facts: Any = None) -> None:
-        self.arch, self.size, self.facts = arch, len(words), facts
+    # facts: what holds where it runs (kernels.py); known: bits of registers ahead (known_bits.py)
+    def __init__(self, arch: str, words: list[int], facts: Any = None, known: Any = None) -> None:
+        self.arch, self.size, self.facts, self.known = arch, len(words), facts, known or {}
         self.bits = sum(w << 32 * n for n, w in enumerate(words))
         self.parts = self._parts()
 

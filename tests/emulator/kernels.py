@@ -11,6 +11,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mgx_mlir.targets import report
 from tests.emulator.encodings import Code, length_of
 
 MODE = 1  # the register's number for s_setreg and s_getreg
@@ -44,6 +45,16 @@ class Function:
     code: list[tuple[int, Code]]
     resources: int  # the first word of program resources
     properties: int
+    # lanes of a group along its one axis, 0 where there are more axes or it is not said; places in
+    # the arguments where the high half of an address is
+    threads: int = 0
+    high_halves: frozenset[int] = frozenset()
+
+    @property
+    def arguments(self) -> int | None:
+        """The scalar register that has the arguments' address at first, and the next."""
+        ahead = sum(n for bit, n in enumerate((4, 2, 2)) if self.properties >> bit & 1)
+        return ahead if self.properties >> 3 & 1 else None
 
     def facts(self) -> dict[int, Facts]:
         """By address."""
@@ -59,7 +70,7 @@ class Function:
             for (at, _), mode in zip(self.code, modes, strict=True)
         }
 
-    def _denormals(self) -> list[int | None]:
+    def _denormals(self) -> Sequence[int | None]:
         """The mode of denormals ahead of each instruction, None where it may be several.
 
         Told where all that leaves the kernel's own mode comes back to it in the same straight line.
@@ -108,6 +119,7 @@ def denormals_after(code: Code, before: int) -> int | None:
 def functions(elf: bytes, arch: str) -> dict[str, Function]:
     """The kernels of an ELF64 file, by name."""
     symbols = dict(_symbols(elf))
+    notes = {k[".name"]: k for k in report._metadata(elf).get("amdhsa.kernels", [])}
     found = {}
     for name, (address, size) in symbols.items():
         if f"{name}.kd" not in symbols:
@@ -117,7 +129,16 @@ def functions(elf: bytes, arch: str) -> dict[str, Function]:
         properties = struct.unpack_from("<H", elf, described + 56)[0]
         first = offset_of(elf, address)
         words = struct.unpack_from(f"<{size // 4}I", elf, first)
-        found[name] = Function(address, decoded(arch, address, words), resources, properties)
+        note = notes.get(name, {})
+        threads, *others = note.get(".reqd_workgroup_size", (0,))
+        halves = frozenset(
+            a[".offset"] + 4
+            for a in note.get(".args", ())
+            if a[".value_kind"] == "global_buffer" and a[".size"] == 8
+        )
+        one_axis = threads if all(n == 1 for n in others) else 0
+        code = decoded(arch, address, words)
+        found[name] = Function(address, code, resources, properties, one_axis, halves)
     return found
 
 

@@ -10,8 +10,10 @@ What is drawn
 What is drawn again
   Only what by the definition of the instruction set is the same program: the same words; operands
   exchanged that are equal, or of an operation that is commutative; a field that the instruction
-  does not read; hints (HINTS) that are changed or become other hints; a wait for more; and what
-  identities.py says of an instruction in the mode that its kernel runs in.
+  does not read; hints (HINTS) that are changed or become other hints; a wait for more; what
+  identities.py says of an instruction in the mode that its kernel runs in; and what the code says
+  of the bits that registers have in every run (known_bits.py): a mask's bit of what is 0 anyway,
+  another register that holds the same constant.
   Then another kind of the same instruction is drawn; where none is left, another instruction.
   Nothing is drawn again because it is hard to see: s_nop, whose wait states the emulator does not
   look at, counts, and so do waits.
@@ -27,6 +29,7 @@ from dataclasses import dataclass, field, replace
 from tests.emulator import identities
 from tests.emulator.encodings import ARCHS, LITERAL, Code, Part, opcodes
 from tests.emulator.kernels import UNKNOWN, Facts, functions, offset_of
+from tests.emulator.known_bits import NOTHING, VECTOR, State, known_bits, same_result
 
 # s_delay_alu, s_clause and their kin tell the hardware what is faster, and nothing else
 HINTS = frozenset({
@@ -71,6 +74,7 @@ class Site:
     text: str
     count: int
     facts: Facts = UNKNOWN
+    known: State = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -205,12 +209,18 @@ Draw = Callable[[Code, Registers, random.Random], "tuple[int, str] | None"]
 def _with_register(code: Code, registers: Registers, rng: random.Random, operands: list):
     if not operands:
         return None
-    _, letter, kind, bit, width = rng.choice(operands)
+    part, letter, kind, bit, width = rng.choice(operands)
     old = code.get(bit, width)
     pool = registers.scalar if kind in "sbq" else registers.vector
     by = {"b": 2, "q": 4, "y": 2}.get(kind, 1)
     base = 256 if kind == "w" else 0
     choices = sorted({n // by + base for n in pool} - {old})
+    # another that holds the same constant, of operands that are of the lane itself
+    if letter in "abc" and f"{letter}1" in part.opcode.operands and not code.escape(part):
+        first = VECTOR if kind == "v" else 0
+        held = {n: code.known.get(n + first, NOTHING).value for n in (old, *choices)}
+        if held[old] is not None and "lane" not in part.opcode.name:
+            choices = [n for n in choices if held[n] != held[old]]
     if not choices:
         return None
     new = rng.choice(choices)
@@ -263,9 +273,13 @@ def immediate(code: Code, registers: Registers, rng: random.Random):
             flip(*bits["offset1"], "offset1")
         elif name in MEMORY and "offset" in bits and part.opcode.operands:
             flip(*bits["offset"], "offset")
+        kept = same_result(code, part, code.known)
         if code.has_literal(part):
             first, width = _read_of_literal(code, part)
-            flip(32 * (code.size - 1) + first, width, "literal")
+            last = 32 * (code.size - 1)
+            for n in range(first, first + width):
+                if not kept >> n & 1:
+                    flips.append((code.bits ^ 1 << last + n, f"literal bit {n}"))
         for letter in dict.fromkeys(part.opcode.letters):
             kind, bit, width = part.layout.fields.get(letter, ("", 0, 0))
             if kind not in ("r", "s") or not width or (letter == "a" and code.escape(part)):
@@ -283,19 +297,21 @@ def immediate(code: Code, registers: Registers, rng: random.Random):
             else:
                 continue
             for n, new in enumerate(news):
-                if _is_flushed(code, part, value, new):
+                if _is_same(code, part, value, new, kept):
                     continue
                 if new <= 208 or value >= 240:
                     flips.append((code.replaced(bit, width, new), f"{letter}: constant bit {n}"))
     return rng.choice(flips) if flips else None
 
 
-def _is_flushed(code: Code, part: Part, old: int, new: int) -> bool:
-    """Whether an inline constant and another one are the same 0 to an instruction."""
+def _is_same(code: Code, part: Part, old: int, new: int, kept: int) -> bool:
+    """Whether an inline constant and another one are the same to an instruction: 0 where denormals
+    are flushed, or different in bits that the result does not depend on."""
     before, after = identities.inline(old), identities.inline(new)
     if before is None or after is None:
         return False
-    return identities.both_flushed(code.facts, part.opcode.name, before, after)
+    flushed = identities.both_flushed(code.facts, part.opcode.name, before, after)
+    return flushed or not (before ^ after) & ~kept
 
 
 def _read_of_literal(code: Code, part: Part) -> tuple[int, int]:
@@ -506,7 +522,7 @@ KINDS: dict[str, Draw] = {
 
 def mutate(site: Site, arch: str, registers: Registers, rng: random.Random) -> Mutant | None:
     """A mutant of an instruction; None where every kind would leave the program as it is."""
-    code = Code(arch, list(site.words), site.facts)
+    code = Code(arch, list(site.words), site.facts, site.known)
     kinds = list(KINDS)
     while kinds:
         kind = kinds.pop(rng.randrange(len(kinds)))
@@ -545,7 +561,9 @@ def sites_of(
 
     ((_, elf),) = code_objects(vmfb)
     at = vmfb.index(elf)
-    facts = {name: f.facts() for name, f in functions(elf, arch).items()}
+    kernels = functions(elf, arch)
+    facts = {name: f.facts() for name, f in kernels.items()}
+    bits = {name: known_bits(f) for name, f in kernels.items()}
     found = []
     for one in executed:
         if one["module"] != module:
@@ -555,8 +573,12 @@ def sites_of(
         raw = b"".join(w.to_bytes(4, "little") for w in words)
         assert vmfb[place : place + len(raw)] == raw, one
         name, address = one["function"], one["address"]
-        known = facts.get(name, {}).get(address, UNKNOWN)
-        found.append(Site(program, place, words, name, address, one["text"], one["count"], known))
+        found.append(
+            Site(
+                program, place, words, name, address, one["text"], one["count"],
+                facts.get(name, {}).get(address, UNKNOWN), bits.get(name, {}).get(address, {}),
+            )
+        )  # fmt: skip
     return found
 
 

@@ -1,0 +1,371 @@
+"""Bits of registers that are the same in every run: read from the code, for any input.
+
+A pair of masks says of a register which of its 32 bits are 0 and which are 1. They are carried
+along all paths of a kernel; where paths meet, what both say is left. What an instruction does that
+is not in RULES leaves nothing known of what it writes. A vector register's bits hold for all lanes
+that the wave started with: what is written while some of them are switched off is only believed
+together with what was there before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.emulator.encodings import LITERAL, Code, Part
+from tests.emulator.identities import inline
+from tests.emulator.kernels import Function, target_of
+
+ALL = 0xFFFFFFFF
+VECTOR = 256  # registers: a scalar one's number, a vector one's plus this
+SCALARS = 106  # vcc and what is behind it is not followed
+EXEC = (126, 127)
+ENDS = ("s_endpgm", "s_branch")
+# what writes registers that it does not name, or leads where only a run can tell
+OPAQUE = re.compile(r"s_(setpc|swappc|call|rfe|movrel|subvector).*|.*wrexec.*|.*(swap|movrel).*")
+
+
+@dataclass(frozen=True)
+class Bits:
+    """Which bits are known to be 0, and which 1."""
+
+    zeros: int = 0
+    ones: int = 0
+
+    @property
+    def most(self) -> int:
+        return ALL & ~self.zeros
+
+    @property
+    def value(self) -> int | None:
+        """The number, where all of it is known."""
+        return self.ones if self.zeros | self.ones == ALL else None
+
+
+NOTHING = Bits()
+
+
+def number(value: int) -> Bits:
+    value &= ALL
+    return Bits(ALL & ~value, value)
+
+
+def either(a: Bits, b: Bits) -> Bits:
+    return Bits(a.zeros & b.zeros, a.ones & b.ones)
+
+
+def below(limit: int) -> Bits:
+    """Of a number that is at most `limit`."""
+    return Bits(ALL & ~((1 << limit.bit_length()) - 1)) if limit <= ALL else NOTHING
+
+
+def both(a: Bits, b: Bits) -> Bits:
+    return Bits(a.zeros | b.zeros, a.ones & b.ones)
+
+
+def any_of(a: Bits, b: Bits) -> Bits:
+    return Bits(a.zeros & b.zeros, a.ones | b.ones)
+
+
+def left(a: Bits, by: Bits) -> Bits:
+    if by.value is None:
+        return NOTHING
+    n = by.value & 31
+    return Bits((a.zeros << n | (1 << n) - 1) & ALL, a.ones << n & ALL)
+
+
+def right(a: Bits, by: Bits) -> Bits:
+    if by.value is None:
+        return below(a.most)
+    n = by.value & 31
+    return Bits(a.zeros >> n | ALL & ~(ALL >> n), a.ones >> n)
+
+
+def field_of(a: Bits, first: int, width: int) -> Bits:
+    return both(right(a, number(first)), number((1 << width) - 1)) if width else number(0)
+
+
+def total(a: Bits, b: Bits) -> Bits:
+    """A sum: its low bits are known as far as both addends' are, its high ones by its size."""
+    known = (a.zeros | a.ones) & (b.zeros | b.ones)
+    low = (known ^ (known + 1)) >> 1  # ones below the first that is not known
+    exact, high = (a.ones + b.ones) & low, below(a.most + b.most)
+    return Bits(low & ~exact | high.zeros, exact)
+
+
+def product(a: Bits, b: Bits) -> Bits:
+    if a.value is not None and b.value is not None:
+        return number(a.value * b.value)
+    shift = min(_trailing(a) + _trailing(b), 32)
+    return Bits((1 << shift) - 1 | below(a.most * b.most).zeros)
+
+
+def _trailing(a: Bits) -> int:
+    return ((a.zeros ^ (a.zeros + 1)) >> 1).bit_length()
+
+
+def _of_24(a: Bits) -> Bits:
+    return both(a, number(0xFFFFFF))
+
+
+RULES: dict[str, Callable[..., Bits]] = {
+    "mov_b32": lambda a: a,
+    "and_b32": both,
+    "or_b32": any_of,
+    "lshl_b32": left,
+    "lshlrev_b32": lambda a, b: left(b, a),
+    "lshr_b32": right,
+    "lshrrev_b32": lambda a, b: right(b, a),
+    "add_u32": total,
+    "add_i32": total,
+    "add_nc_u32": total,
+    "mul_i32": product,
+    "mul_lo_u32": product,
+    "mul_u32_u24": lambda a, b: product(_of_24(a), _of_24(b)),
+    "mad_u32_u24": lambda a, b, c: total(product(_of_24(a), _of_24(b)), c),
+    "lshl_or_b32": lambda a, b, c: any_of(left(a, b), c),
+    "lshl_add_u32": lambda a, b, c: total(left(a, b), c),
+    "add_lshl_u32": lambda a, b, c: left(total(a, b), c),
+    "and_or_b32": lambda a, b, c: any_of(both(a, b), c),
+    "or3_b32": lambda a, b, c: any_of(any_of(a, b), c),
+    "add3_u32": lambda a, b, c: total(total(a, b), c),
+    "min_u32": lambda a, b: below(min(a.most, b.most)),
+}
+
+
+def _extracted(a: Bits, b: Bits) -> Bits:
+    """s_bfe_u32: the first bit and the width in one number."""
+    return NOTHING if b.value is None else field_of(a, b.value & 31, min(b.value >> 16 & 127, 32))
+
+
+def _cut(a: Bits, b: Bits, c: Bits) -> Bits:
+    """v_bfe_u32."""
+    if b.value is None or c.value is None:
+        return NOTHING
+    return field_of(a, b.value & 31, c.value & 31)
+
+
+State = dict[int, Bits]
+
+
+@dataclass
+class Ahead:
+    """What is known ahead of an instruction.
+
+    whole: every lane that the wave started with is on. saved: scalar registers (the first of a
+    pair) that hold that mask. arguments: the first of a pair that holds their address.
+    """
+
+    known: State
+    whole: bool
+    saved: frozenset[int]
+    arguments: int | None
+
+    def met(self, other: Ahead) -> Ahead:
+        known = {r: either(b, other.known[r]) for r, b in self.known.items() if r in other.known}
+        return Ahead(
+            {r: b for r, b in known.items() if b != NOTHING},
+            self.whole and other.whole,
+            self.saved & other.saved,
+            self.arguments if self.arguments == other.arguments else None,
+        )
+
+    def copy(self) -> Ahead:
+        return Ahead(dict(self.known), self.whole, self.saved, self.arguments)
+
+
+class Unknown(Exception):
+    """Of this kernel nothing is believed."""
+
+
+def known_bits(function: Function) -> dict[int, State]:
+    """By address, what is known ahead of an instruction; empty where it is not followed."""
+    code, places = function.code, {at: n for n, (at, _) in enumerate(function.code)}
+    start = Ahead({VECTOR: Bits(0xC0000000)}, True, frozenset(), function.arguments)
+    if function.threads:
+        start.known[VECTOR] = below(function.threads - 1)
+    ahead: dict[int, Ahead] = {0: start}
+    left_over = [0]
+    try:
+        while left_over:
+            n = left_over.pop()
+            path = ahead[n].copy()
+            at, one = code[n]
+            step(path, one, function)
+            after = [] if one.name in ENDS or one.name == "s_code_end" else [n + 1]
+            if one.name.startswith(("s_branch", "s_cbranch")):
+                if target_of(at, one) not in places:
+                    raise Unknown
+                after.append(places[target_of(at, one)])
+            for m in after:
+                if m >= len(code):
+                    raise Unknown
+                before = ahead.get(m)
+                now = path if before is None else before.met(path)
+                if before is None or now != before:
+                    ahead[m] = now
+                    left_over.append(m)
+    except Unknown:
+        return {}
+    return {code[n][0]: path.known for n, path in ahead.items()}
+
+
+def step(path: Ahead, code: Code, function: Function) -> None:
+    """Make what is known ahead of an instruction what is known behind it."""
+    if OPAQUE.fullmatch(code.name):
+        raise Unknown
+    written: dict[int, Bits] = {}
+    for part in code.parts:
+        for first, count, bits in _results(path, code, part):
+            for n in range(count):
+                loaded = bits if count == 1 else _loaded(path, code, n, function)
+                written[first + n] = loaded
+    for register, bits in written.items():
+        before = path.known.pop(register, NOTHING)
+        value = bits if register < VECTOR or path.whole else either(bits, before)
+        if value != NOTHING:
+            path.known[register] = value
+    holds = path.saved
+    path.saved = frozenset(s for s in holds if s not in written and s + 1 not in written)
+    if path.arguments is not None and {path.arguments, path.arguments + 1} & written.keys():
+        path.arguments = None
+    _switch(path, code, holds)
+
+
+def _results(path: Ahead, code: Code, part: Part) -> list[tuple[int, int, Bits]]:
+    """The registers that a part of an instruction writes: the first, how many, their bits."""
+    found = []
+    for operand in part.opcode.operands:
+        letter = operand[0]
+        if letter not in "ds" or (letter == "s" and not part.layout.name.startswith("VOP3")):
+            continue
+        if letter not in part.layout.fields:
+            continue
+        kind, bit, width = code.field(part, letter)
+        value, count = code.get(bit, width), _count(operand)
+        vector = kind in "vy" and letter == "d" and not operand.endswith("S")
+        if kind == "y":  # the other half of an even or odd number than X's
+            value = value << 1 | (~code.get(56, 1) & 1)
+        if vector:
+            found.append((VECTOR + value, count, _computed(path, code, part)))
+        elif value < SCALARS:
+            found.append((value, max(count, 2), NOTHING) if operand.endswith("S") or letter == "s"
+                         else (value, count, _computed(path, code, part)))  # fmt: skip
+    return found
+
+
+def _count(operand: str) -> int:
+    size = operand[1:2]
+    return {"0": 1, "": 1, "g": 16, "w": 32}.get(size) or int(size, 32)
+
+
+def _computed(path: Ahead, code: Code, part: Part) -> Bits:
+    """What is known of a result of 32 bits."""
+    name = re.sub(r"^(v_dual|[vs])_", "", part.opcode.name)
+    if part.opcode.name == "s_movk_i32":
+        value = code.get(0, 16)
+        return number(value - (value >> 15 << 16))
+    rule = RULES.get(name)
+    if part.opcode.name == "s_bfe_u32":
+        rule = _extracted
+    elif part.opcode.name == "v_bfe_u32":
+        rule = _cut
+    if rule is None or code.escape(part) or "clamp" in _set(code, part):
+        return NOTHING
+    letters = [o for o in part.opcode.operands if o[0] in "abc"]
+    if any(o[1:] not in ("", "1") for o in letters):
+        return NOTHING
+    return rule(*(source(path.known, code, part, o[0]) for o in letters))
+
+
+def _set(code: Code, part: Part) -> set[str]:
+    return {m for m, place in part.layout.modifiers.items() if code.get(*place)}
+
+
+def source(known: State, code: Code, part: Part, letter: str) -> Bits:
+    """What is known of a source of 32 bits."""
+    kind, bit, width = code.field(part, letter)
+    value = code.get(bit, width)
+    if kind == "v":
+        return known.get(VECTOR + value, NOTHING)
+    if kind not in "rs":
+        return NOTHING
+    if value >= 256 or value < SCALARS:
+        return known.get(value, NOTHING)
+    if value == LITERAL:
+        return number(code.get(32 * (code.size - 1), 32))
+    constant = inline(value)
+    return NOTHING if constant is None else number(constant)
+
+
+def _loaded(path: Ahead, code: Code, word: int, function: Function) -> Bits:
+    """Of a word of the kernel's arguments: the high half of an address has 16 bits."""
+    if not code.name.startswith("s_load_") or path.arguments is None:
+        return NOTHING
+    part = code.parts[0]
+    base = code.get(*code.field(part, "b")[1:])
+    if "soff" in part.layout.modifiers:
+        plain = _set(code, part) & {"soff", "imm"} == {"imm"}
+    else:
+        plain = code.get(*code.field(part, "o")[1:]) == 124
+    offset = code.get(*part.layout.modifiers["offset"]) + 4 * word
+    if 2 * base != path.arguments or not plain or offset not in function.high_halves:
+        return NOTHING
+    return Bits(0xFFFF0000)
+
+
+def _switch(path: Ahead, code: Code, holds: frozenset[int]) -> None:
+    """Follow which lanes are on. `holds` are the registers that hold all of them ahead of it."""
+    name, part = code.name, code.parts[0]
+    if name.startswith("v_cmpx"):
+        path.whole = False
+        return
+    if not name.startswith("s_") or "d" not in part.opcode.letters or "d" not in part.layout.fields:
+        return
+    result = code.get(*code.field(part, "d")[1:])
+    sources = {
+        code.get(*code.field(part, x)[1:])
+        for x in "ab"
+        if x in part.opcode.letters and x in part.layout.fields
+    }
+    if "saveexec" in name:
+        if not re.fullmatch(r"s_(and|andn2|and_not1)_saveexec_b(32|64)", name):
+            raise Unknown
+        if path.whole:
+            path.saved |= {result}
+        path.whole = False
+    elif result == EXEC[0]:
+        narrowed = re.match(r"s_(and|andn2|and_not1)_b", name) and _first(code, part) == EXEC[0]
+        if re.match(r"s_(or|mov)_b", name) and sources <= holds | {EXEC[0]} and sources & holds:
+            path.whole = True
+        elif narrowed or (name.startswith("s_xor_b") and EXEC[0] in sources and sources & holds):
+            path.whole = False
+        else:
+            raise Unknown
+    elif result == EXEC[1]:
+        raise Unknown
+    elif name.startswith("s_mov_b") and sources == {EXEC[0]} and path.whole:
+        path.saved |= {result}
+
+
+def _first(code: Code, part: Part) -> int:
+    return code.get(*code.field(part, "a")[1:])
+
+
+def same_result(code: Code, part: Part, known: State) -> int:
+    """The bits of a constant among the first two sources that the result does not depend on."""
+    name = re.sub(r"^(v_dual|[vs])_", "", part.opcode.name)
+    if name not in ("and_b32", "or_b32", "and_or_b32") or code.escape(part):
+        return 0
+    a, b = source(known, code, part, "a"), source(known, code, part, "b")
+    other = b if _is_constant(code, part, "a") else a
+    if name == "and_or_b32":
+        return other.zeros | source(known, code, part, "c").ones
+    return other.zeros if name == "and_b32" else other.ones
+
+
+def _is_constant(code: Code, part: Part, letter: str) -> bool:
+    kind, bit, width = code.field(part, letter)
+    value = code.get(bit, width)
+    return kind in "rs" and (value == LITERAL or inline(value) is not None)

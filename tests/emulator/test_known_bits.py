@@ -1,0 +1,173 @@
+"""Bits that the code says are the same in every run: the rules against numbers, paths, draws."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.emulator.encodings import opcodes
+from tests.emulator.kernels import Function, decoded
+from tests.emulator.known_bits import ALL, RULES, VECTOR, Bits, field_of, known_bits, number
+from tests.emulator.mutants import Site, draw
+
+MEANINGS: dict[str, Callable[..., int]] = {
+    "mov_b32": lambda a: a,
+    "and_b32": lambda a, b: a & b,
+    "or_b32": lambda a, b: a | b,
+    "lshl_b32": lambda a, b: a << (b & 31),
+    "lshlrev_b32": lambda a, b: b << (a & 31),
+    "lshr_b32": lambda a, b: a >> (b & 31),
+    "lshrrev_b32": lambda a, b: b >> (a & 31),
+    "add_u32": lambda a, b: a + b,
+    "add_i32": lambda a, b: a + b,
+    "add_nc_u32": lambda a, b: a + b,
+    "mul_i32": lambda a, b: a * b,
+    "mul_lo_u32": lambda a, b: a * b,
+    "mul_u32_u24": lambda a, b: (a & 0xFFFFFF) * (b & 0xFFFFFF),
+    "mad_u32_u24": lambda a, b, c: (a & 0xFFFFFF) * (b & 0xFFFFFF) + c,
+    "lshl_or_b32": lambda a, b, c: a << (b & 31) & ALL | c,
+    "lshl_add_u32": lambda a, b, c: (a << (b & 31)) + c,
+    "add_lshl_u32": lambda a, b, c: (a + b) << (c & 31),
+    "and_or_b32": lambda a, b, c: a & b | c,
+    "or3_b32": lambda a, b, c: a | b | c,
+    "add3_u32": lambda a, b, c: a + b + c,
+    "min_u32": min,
+}
+
+
+@pytest.mark.parametrize("name", list(RULES))
+def test_a_rule_says_nothing_wrong(name: str) -> None:
+    """Of numbers with some bits known, small ones and shifts among them; and it says something."""
+    rng = random.Random(name)
+    count, told = MEANINGS[name].__code__.co_argcount if name != "min_u32" else 2, 0
+    for _ in range(2000):
+        numbers, bits = [], []
+        for _ in range(count):
+            value = rng.getrandbits(32) >> rng.choice((0, 0, 8, 20, 27))
+            value = value << rng.choice((0, 0, 3, 12)) & ALL
+            seen = rng.choice((ALL, rng.getrandbits(32) | rng.getrandbits(32), 0xFFFFF000, 0xFFF))
+            numbers.append(value)
+            bits.append(Bits(~value & seen & ALL, value & seen))
+        result, known = MEANINGS[name](*numbers) & ALL, RULES[name](*bits)
+        assert not result & known.zeros
+        assert result & known.ones == known.ones
+        told += (known.zeros | known.ones).bit_count()
+    assert told > 2000
+
+
+def test_fields() -> None:
+    assert field_of(number(0xABCD), 4, 8).value == 0xBC
+    assert field_of(Bits(0xFFFF0000), 4, 32).zeros == 0xFFFFF000
+
+
+# ------------------------------------------------------------------------------- words of gfx1100
+
+
+def numbered(kind: str, name: str) -> int:
+    return next(n for n, o in opcodes("gfx1100")[kind].items() if o.name == name)
+
+
+def scalar(name: str, d: int, a: int, b: int) -> int:
+    return 0x80000000 | numbered("SOP2", name) << 23 | d << 16 | b << 8 | a
+
+
+def scalar_move(name: str, d: int, a: int) -> int:
+    return 0xBE800000 | d << 16 | numbered("SOP1", name) << 8 | a
+
+
+def vector(name: str, d: int, a: int, b: int) -> int:
+    return numbered("VOP2", name) << 25 | d << 17 | b << 9 | a
+
+
+def vector_move(d: int, a: int) -> int:
+    return 0x7E000000 | d << 17 | numbered("VOP1", "v_mov_b32") << 9 | a
+
+
+def program(name: str, k: int = 0) -> int:
+    return 0xBF800000 | numbered("SOPP", name) << 16 | k & 0xFFFF
+
+
+def followed(*words: int) -> dict[int, dict[int, Bits]]:
+    code = decoded("gfx1100", 0, [*words, program("s_endpgm")])
+    return known_bits(Function(0, code, 0, 1 << 3, threads=128))
+
+
+def test_lanes_that_are_off_keep_what_they_had() -> None:
+    states = followed(
+        vector("v_and_b32", 1, 159, 0),  # 31
+        scalar_move("s_and_saveexec_b32", 4, 106),
+        vector_move(1, 136),  # 8, which is no more than 31
+        vector_move(2, 136),
+        scalar("s_or_b32", 126, 126, 4),
+        vector_move(3, 136),
+    )
+    last = states[24]
+    assert states[0][VECTOR].most == 127
+    assert states[4][VECTOR + 1].most == 31
+    assert last[VECTOR + 1] == Bits(ALL & ~31)
+    assert VECTOR + 2 not in last
+    assert last[VECTOR + 3].value == 8
+
+
+def test_what_was_saved_is_no_more_where_it_is_written_over() -> None:
+    saved = scalar_move("s_and_saveexec_b32", 4, 106)
+    over, back = scalar_move("s_mov_b32", 4, 193), scalar("s_or_b32", 126, 126, 4)
+    assert followed(saved, back)
+    assert not followed(saved, over, back)
+    assert not followed(scalar_move("s_mov_b32", 126, 193))
+
+
+def test_loops_leave_what_every_turn_says() -> None:
+    states = followed(
+        scalar_move("s_mov_b32", 0, 128),
+        scalar("s_lshl_b32", 2, 0, 132),
+        scalar("s_add_i32", 0, 0, 144),
+        program("s_cbranch_scc1", -3),
+    )
+    assert states[16][0] == Bits(15)
+    assert states[16][2] == Bits(255)
+    assert (
+        0
+        not in followed(
+            scalar_move("s_mov_b32", 0, 128),
+            scalar("s_add_i32", 0, 0, 129),
+            program("s_cbranch_scc1", -2),
+        )[12]
+    )
+
+
+def test_high_halves_of_addresses() -> None:
+    load, base = 0xF4040000 | 8 << 6, 0xF8000000  # s_load_b64 s[8:9], s[0:1], 0x0
+    code = decoded("gfx1100", 0, [load, base, load, base + 16, program("s_endpgm")])
+    assert code[0][1].name == "s_load_b64"
+    states = known_bits(Function(0, code, 0, 1 << 3, high_halves=frozenset({4})))
+    assert states[8][9] == Bits(0xFFFF0000)
+    assert 8 not in states[8]
+    assert 9 not in states[16]
+
+
+def test_what_registers_hold_is_not_drawn() -> None:
+    masked = Site("p", 1, (0x360E049C,), "f", 0, "v_and_b32 v7, 28, v2", 1)
+    copied = Site("p", 2, (0xBE8B000F,), "f", 4, "s_mov_b32 s11, s15", 1)
+    others = Site("p", 3, (0xBE8B0003,), "f", 8, "s_mov_b32 s11, s3", 1)
+    known = [
+        replace(masked, known={VECTOR + 2: Bits(3)}),
+        replace(copied, known={15: number(5), 3: number(5)}),
+        others,
+    ]
+    told, untold = (
+        {(m.site.at, m.kind, m.what) for m in draw(sites, "gfx1100", 90, 4)}
+        for sites in (known, [masked, copied, others])
+    )
+    bits = {(1, "immediate", f"a: constant bit {n}") for n in range(2)}
+    assert untold >= bits
+    assert not told & bits
+    assert (1, "immediate", "a: constant bit 2") in told
+    same = (2, "source_register", "a: 15 -> 3")
+    assert same in untold
+    assert same not in told
+    # what is written elsewhere is written elsewhere
+    assert (2, "result_register", "d: 11 -> 15") in told
