@@ -56,14 +56,17 @@ class Function:
         ahead = sum(n for bit, n in enumerate((4, 2, 2)) if self.properties >> bit & 1)
         return ahead if self.properties >> 3 & 1 else None
 
+    @property
+    def narrow(self) -> bool:
+        return bool(self.properties >> 10 & 1)
+
     def facts(self) -> dict[int, Facts]:
         """By address."""
-        narrow = bool(self.properties >> 10 & 1)
         ieee = bool(self.resources >> 23 & 1) and not self.code[0][1].arch.startswith("gfx12")
         modes = self._denormals()
         return {
             at: Facts(
-                narrow,
+                self.narrow,
                 None if mode is None else ieee or mode & RESULTS == RESULTS,
                 None if mode is None else not mode & F32,
             )

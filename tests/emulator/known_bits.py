@@ -154,12 +154,14 @@ class Ahead:
     """What is known ahead of an instruction.
 
     whole: every lane that the wave started with is on. saved: scalar registers (the first of a
-    pair) that hold that mask. arguments: the first of a pair that holds their address.
+    pair) that hold that mask; parts: those that hold it or some of its lanes. arguments: the first
+    of a pair that holds their address.
     """
 
     known: State
     whole: bool
     saved: frozenset[int]
+    parts: frozenset[int]
     arguments: int | None
 
     def met(self, other: Ahead) -> Ahead:
@@ -168,11 +170,12 @@ class Ahead:
             {r: b for r, b in known.items() if b != NOTHING},
             self.whole and other.whole,
             self.saved & other.saved,
+            self.parts & other.parts,
             self.arguments if self.arguments == other.arguments else None,
         )
 
     def copy(self) -> Ahead:
-        return Ahead(dict(self.known), self.whole, self.saved, self.arguments)
+        return Ahead(dict(self.known), self.whole, self.saved, self.parts, self.arguments)
 
 
 class Unknown(Exception):
@@ -182,7 +185,7 @@ class Unknown(Exception):
 def known_bits(function: Function) -> dict[int, State]:
     """By address, what is known ahead of an instruction; empty where it is not followed."""
     code, places = function.code, {at: n for n, (at, _) in enumerate(function.code)}
-    start = Ahead({VECTOR: Bits(0xC0000000)}, True, frozenset(), function.arguments)
+    start = Ahead({VECTOR: Bits(0xC0000000)}, True, frozenset(), frozenset(), function.arguments)
     if function.threads:
         start.known[VECTOR] = below(function.threads - 1)
     ahead: dict[int, Ahead] = {0: start}
@@ -226,11 +229,15 @@ def step(path: Ahead, code: Code, function: Function) -> None:
         value = bits if register < VECTOR or path.whole else either(bits, before)
         if value != NOTHING:
             path.known[register] = value
-    holds = path.saved
-    path.saved = frozenset(s for s in holds if s not in written and s + 1 not in written)
+    saved, parts = path.saved, path.parts
+    more = 0 if function.narrow else 1  # a mask of 64 lanes is in two registers
+    path.saved, path.parts = (
+        frozenset(s for s in held if s not in written and s + more not in written)
+        for held in (saved, parts)
+    )
     if path.arguments is not None and {path.arguments, path.arguments + 1} & written.keys():
         path.arguments = None
-    _switch(path, code, holds)
+    _switch(path, code, saved, parts)
 
 
 def _results(path: Ahead, code: Code, part: Part) -> list[tuple[int, int, Bits]]:
@@ -315,8 +322,8 @@ def _loaded(path: Ahead, code: Code, word: int, function: Function) -> Bits:
     return Bits(0xFFFF0000)
 
 
-def _switch(path: Ahead, code: Code, holds: frozenset[int]) -> None:
-    """Follow which lanes are on. `holds` are the registers that hold all of them ahead of it."""
+def _switch(path: Ahead, code: Code, saved: frozenset[int], parts: frozenset[int]) -> None:
+    """Follow which lanes are on, of what registers held ahead of the instruction."""
     name, part = code.name, code.parts[0]
     if name.startswith("v_cmpx"):
         path.whole = False
@@ -329,24 +336,36 @@ def _switch(path: Ahead, code: Code, holds: frozenset[int]) -> None:
         for x in "ab"
         if x in part.opcode.letters and x in part.layout.fields
     }
+    inside = sources <= parts | {EXEC[0]}
+    fewer = re.match(r"s_(and|andn2|and_not1)_b", name) and _first(code, part) in parts | {EXEC[0]}
     if "saveexec" in name:
         if not re.fullmatch(r"s_(and|andn2|and_not1)_saveexec_b(32|64)", name):
             raise Unknown
+        path.parts |= {result}
         if path.whole:
             path.saved |= {result}
         path.whole = False
-    elif result == EXEC[0]:
-        narrowed = re.match(r"s_(and|andn2|and_not1)_b", name) and _first(code, part) == EXEC[0]
-        if re.match(r"s_(or|mov)_b", name) and sources <= holds | {EXEC[0]} and sources & holds:
-            path.whole = True
-        elif narrowed or (name.startswith("s_xor_b") and EXEC[0] in sources and sources & holds):
-            path.whole = False
-        else:
-            raise Unknown
     elif result == EXEC[1]:
         raise Unknown
-    elif name.startswith("s_mov_b") and sources == {EXEC[0]} and path.whole:
-        path.saved |= {result}
+    elif re.match(r"s_(or|mov|xor)_b", name) and inside:
+        all_on = not name.startswith("s_xor") and (
+            sources & saved or (path.whole and EXEC[0] in sources)
+        )
+        _hold(path, result, bool(all_on))
+    elif fewer:
+        _hold(path, result, False)
+    elif result == EXEC[0]:
+        raise Unknown
+
+
+def _hold(path: Ahead, result: int, whole: bool) -> None:
+    """Lanes that the wave started with, all or some, become those that are on or are saved."""
+    if result == EXEC[0]:
+        path.whole = whole
+    elif result < SCALARS:
+        path.parts |= {result}
+        if whole:
+            path.saved |= {result}
 
 
 def _first(code: Code, part: Part) -> int:

@@ -92,7 +92,7 @@ def program(name: str, k: int = 0) -> int:
 
 def followed(*words: int) -> dict[int, dict[int, Bits]]:
     code = decoded("gfx1100", 0, [*words, program("s_endpgm")])
-    return known_bits(Function(0, code, 0, 1 << 3, threads=128))
+    return known_bits(Function(0, code, 0, 1 << 3 | 1 << 10, threads=128))
 
 
 def test_lanes_that_are_off_keep_what_they_had() -> None:
@@ -118,6 +118,20 @@ def test_what_was_saved_is_no_more_where_it_is_written_over() -> None:
     assert followed(saved, back)
     assert not followed(saved, over, back)
     assert not followed(scalar_move("s_mov_b32", 126, 193))
+
+
+def test_lanes_that_are_off_in_parts() -> None:
+    """One condition within another: what comes back is not all until the outer one is left."""
+    states = followed(
+        scalar_move("s_and_saveexec_b32", 4, 106),
+        scalar_move("s_and_saveexec_b32", 5, 106),
+        scalar("s_or_b32", 126, 126, 5),
+        vector_move(1, 136),
+        scalar("s_or_b32", 126, 126, 4),
+        vector_move(2, 136),
+    )
+    assert VECTOR + 1 not in states[24]
+    assert states[24][VECTOR + 2].value == 8
 
 
 def test_loops_leave_what_every_turn_says() -> None:
