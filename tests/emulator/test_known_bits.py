@@ -5,12 +5,25 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from mgx_mlir.targets.report import code_objects
+from tests.emulator.edges import SEEDS
 from tests.emulator.encodings import opcodes
-from tests.emulator.kernels import Function, decoded
-from tests.emulator.known_bits import ALL, RULES, VECTOR, Bits, field_of, known_bits, number
+from tests.emulator.kernels import Function, decoded, functions, offset_of
+from tests.emulator.known_bits import (
+    ALL,
+    RULES,
+    VECTOR,
+    Bits,
+    field_of,
+    known_bits,
+    number,
+    same_result,
+)  # fmt: skip
+from tests.emulator.mutant_runner import Subject
 from tests.emulator.mutants import Site, draw
 
 MEANINGS: dict[str, Callable[..., int]] = {
@@ -185,3 +198,26 @@ def test_what_registers_hold_is_not_drawn() -> None:
     assert same not in told
     # what is written elsewhere is written elsewhere
     assert (2, "result_register", "d: 11 -> 15") in told
+
+
+@pytest.mark.slow
+@pytest.mark.emulator
+@pytest.mark.parametrize("subject", ["attention-f32", "layernorm-f32"])
+def test_what_is_not_drawn_gives_the_same_bits(subject: str, library: Path) -> None:
+    """Every bit of a mask's literal of which the code says that it does not matter, at once."""
+    arch = "gfx1100"
+    program = Subject(subject, arch, list(SEEDS))
+    control, vmfb = program.digest(), program.plain[0]
+    ((_, elf),) = code_objects(vmfb)
+    tried = 0
+    for kernel in functions(elf, arch).values():
+        known = known_bits(kernel)
+        for at, code in kernel.code:
+            masks = [same_result(code, p, known.get(at, {})) for p in code.parts]
+            if not any(masks) or len(code.parts) > 1 or not code.has_literal(code.parts[0]):
+                continue
+            other = code.words(code.bits ^ masks[0] << 32 * (code.size - 1))
+            program.load(vmfb.index(elf) + offset_of(elf, at), other)
+            assert program.digest() == control, f"{code.name} at {at:#x}"
+            tried += 1
+    assert tried > 1
