@@ -21,8 +21,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mgx_mlir.targets import emulator
+from mgx_mlir.targets.report import code_objects
 from tests.emulator.edges import SEEDS, SUBJECTS
+from tests.emulator.kernels import functions
 from tests.emulator.mutants import KINDS, Mutant, Site, draw, merged, sites_of
+from tests.emulator.unread import unread, unread_in
 
 # how many times as many instructions as without damage a wave and a launch may run
 PATIENCE = 4
@@ -40,7 +43,7 @@ class Verdict:
 
 @dataclass
 class Report:
-    """All verdicts of one seed. Ways: number, load, launch, check, crash."""
+    """All verdicts of one seed. Ways: number, load, launch, check, code, crash."""
 
     arch: str
     seed: int
@@ -101,6 +104,10 @@ class Campaign:
         counted = json.loads(statistics.read_text())
         executed, launches = counted["executed"], counted["launches"]
         self.limits = limits_of(launches)
+        for name in self.programs:
+            ((_, elf),) = code_objects((folder / f"{name}.{SEEDS[0]}.vmfb").read_bytes())
+            for function in functions(elf, arch).values():
+                assert not (found := unread(function)), f"undamaged, of {name}: {found}"
         self.sites: list[Site] = []
         for place, name in enumerate(self.programs):
             runs = [
@@ -118,7 +125,16 @@ class Campaign:
         self._judge(report.verdicts, "plain")
         passed = [v for v in report.verdicts if not v.way]
         self._judge(passed, "checked", MGX_EMULATE_CHECK="all")
+        for verdict in (v for v in passed if not v.way):
+            if unread := self._unread(verdict.mutant):
+                verdict.way, verdict.why = "code", unread
         return report
+
+    def _unread(self, mutant: Mutant) -> str:
+        """What nothing reads in a mutant's kernel."""
+        vmfb = (self.folder / f"{mutant.site.program}.{SEEDS[0]}.vmfb").read_bytes()
+        ((_, elf),) = code_objects(vmfb)
+        return unread_in(elf, self.arch, mutant.site.at - vmfb.index(elf), mutant.code)
 
     def _judge(self, verdicts: Sequence[Verdict], how: str, **environment: str) -> None:
         """Run mutants; those whose verdict the folder has are not run again."""

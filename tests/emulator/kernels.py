@@ -121,13 +121,13 @@ def denormals_after(code: Code, before: int) -> int | None:
 
 def functions(elf: bytes, arch: str) -> dict[str, Function]:
     """The kernels of an ELF64 file, by name."""
-    symbols = dict(_symbols(elf))
+    named = symbols(elf)
     notes = {k[".name"]: k for k in report._metadata(elf).get("amdhsa.kernels", [])}
     found = {}
-    for name, (address, size) in symbols.items():
-        if f"{name}.kd" not in symbols:
+    for name, (address, size) in named.items():
+        if f"{name}.kd" not in named:
             continue
-        described = offset_of(elf, symbols[f"{name}.kd"][0])
+        described = offset_of(elf, named[f"{name}.kd"][0])
         resources = struct.unpack_from("<I", elf, described + 48)[0]
         properties = struct.unpack_from("<H", elf, described + 56)[0]
         first = offset_of(elf, address)
@@ -155,12 +155,12 @@ def decoded(arch: str, start: int, words: Sequence[int]) -> list[tuple[int, Code
     return found
 
 
-def _symbols(elf: bytes) -> list[tuple[str, tuple[int, int]]]:
-    """Names with address and size."""
+def symbols(elf: bytes) -> dict[str, tuple[int, int]]:
+    """Addresses and sizes by name."""
     headers = struct.unpack_from("<Q", elf, 40)[0]
     size, count = struct.unpack_from("<HH", elf, 58)
     sections = [struct.unpack_from("<IIQQQQIIQQ", elf, headers + size * n) for n in range(count)]
-    found = []
+    found = {}
     for _, kind, _, _, offset, length, link, _, _, each in sections:
         if kind not in (2, 11):
             continue
@@ -169,7 +169,7 @@ def _symbols(elf: bytes) -> list[tuple[str, tuple[int, int]]]:
             name, _, _, _, value, extent = struct.unpack_from("<IBBHQQ", elf, at)
             text = re.compile(rb"[^\0]*").match(elf, strings + name)
             assert text is not None
-            found.append((text[0].decode(), (value, extent)))
+            found[text[0].decode()] = (value, extent)
     return found
 
 

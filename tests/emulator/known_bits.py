@@ -184,6 +184,11 @@ class Unknown(Exception):
 
 def known_bits(function: Function) -> dict[int, State]:
     """By address, what is known ahead of an instruction; empty where it is not followed."""
+    return {at: ahead.known for at, ahead in paths(function).items()}
+
+
+def paths(function: Function) -> dict[int, Ahead]:
+    """By address, of all instructions that can be reached; empty where they are not followed."""
     code, places = function.code, {at: n for n, (at, _) in enumerate(function.code)}
     start = Ahead({VECTOR: Bits(0xC0000000)}, True, frozenset(), frozenset(), function.arguments)
     if function.threads:
@@ -211,7 +216,7 @@ def known_bits(function: Function) -> dict[int, State]:
                     left_over.append(m)
     except Unknown:
         return {}
-    return {code[n][0]: path.known for n, path in ahead.items()}
+    return {code[n][0]: path for n, path in ahead.items()}
 
 
 def step(path: Ahead, code: Code, function: Function) -> None:

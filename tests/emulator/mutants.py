@@ -235,7 +235,9 @@ def opcode(code: Code, registers: Registers, rng: random.Random):
     new = rng.choice(others)
     idle = _is_hint(code) or (code.name == "s_nop" and not code.get(0, 4))
     # with 0 for an operand: to the next instruction, no halt
-    onward = not code.get(0, 16) and ("branch" in table[new].name or table[new].name == "s_sethalt")
+    onward = not code.get(0, 16) and "branch" in table[new].name
+    # its lowest bit is whether to halt
+    onward |= table[new].name == "s_sethalt" and not code.get(0, 1)
     if idle and (table[new].name in HARMLESS or onward):
         return None
     if identities.same_opcode(part.opcode.name, table[new].name):
@@ -498,6 +500,8 @@ def _is_ignored(code: Code, name: str, bit: int) -> bool:
     _, at, _ = code.field(code.parts[0], "k")
     if name == "s_nop":
         return bit > 3 or not code.get(at + bit, 1)
+    if name in ("s_denorm_mode", "s_round_mode"):
+        return bit > 3
     if not name.startswith("s_wait"):
         return False
     unread = {"gfx9": (7, 12, 13), "gfx11": (3,)}.get(ARCHS[code.arch][0], ())
