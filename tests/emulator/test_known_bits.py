@@ -11,7 +11,6 @@ import pytest
 
 from mgx_mlir.targets.report import code_objects
 from tests.emulator.edges import SEEDS
-from tests.emulator.encodings import opcodes
 from tests.emulator.kernels import Function, decoded, functions, offset_of
 from tests.emulator.known_bits import (
     ALL,
@@ -25,6 +24,7 @@ from tests.emulator.known_bits import (
 )  # fmt: skip
 from tests.emulator.mutant_runner import Subject
 from tests.emulator.mutants import Site, draw
+from tests.emulator.words import program, scalar, scalar_move, vector, vector_move
 
 MEANINGS: dict[str, Callable[..., int]] = {
     "mov_b32": lambda a: a,
@@ -74,33 +74,6 @@ def test_a_rule_says_nothing_wrong(name: str) -> None:
 def test_fields() -> None:
     assert field_of(number(0xABCD), 4, 8).value == 0xBC
     assert field_of(Bits(0xFFFF0000), 4, 32).zeros == 0xFFFFF000
-
-
-# ------------------------------------------------------------------------------- words of gfx1100
-
-
-def numbered(kind: str, name: str) -> int:
-    return next(n for n, o in opcodes("gfx1100")[kind].items() if o.name == name)
-
-
-def scalar(name: str, d: int, a: int, b: int) -> int:
-    return 0x80000000 | numbered("SOP2", name) << 23 | d << 16 | b << 8 | a
-
-
-def scalar_move(name: str, d: int, a: int) -> int:
-    return 0xBE800000 | d << 16 | numbered("SOP1", name) << 8 | a
-
-
-def vector(name: str, d: int, a: int, b: int) -> int:
-    return numbered("VOP2", name) << 25 | d << 17 | b << 9 | a
-
-
-def vector_move(d: int, a: int) -> int:
-    return 0x7E000000 | d << 17 | numbered("VOP1", "v_mov_b32") << 9 | a
-
-
-def program(name: str, k: int = 0) -> int:
-    return 0xBF800000 | numbered("SOPP", name) << 16 | k & 0xFFFF
 
 
 def followed(*words: int) -> dict[int, dict[int, Bits]]:

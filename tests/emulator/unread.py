@@ -98,14 +98,15 @@ def _registers(code: Code, part: Part, operand: str, wide: bool) -> set[int]:
         kind, value = "v", value - VECTOR
     scalar = kind in "sbqr" or operand.endswith("S") or (letter == "s" and kind != "v")
     if scalar:
-        more = wide and part.layout.name.startswith("VOP")
+        # of a mask that is read, where the tables have the size of 32 lanes
+        more = wide and part.layout.name.startswith("VOP") and letter in "abc" and count == 1
         return set(range(value, value + count + more)) if value < 128 else set()
     return set(range(VECTOR + value, VECTOR + value + count))
 
 
 def unread(function: Function) -> list[str]:
     """The instructions whose results nothing reads. None where a kernel is not followed."""
-    ahead = paths(function)
+    ahead = {} if _has_both_sizes(function) and not function.narrow else paths(function)
     code = [(at, one) for at, one in function.code if at in ahead]
     places = {at: n for n, (at, _) in enumerate(code)}
     uses = [[use_of(one, p, not function.narrow) for p in one.parts] for _, one in code]
@@ -148,6 +149,11 @@ def unread_in(elf: bytes, arch: str, place: int, code: bytes) -> str:
             except (AssertionError, KeyError):
                 return ""
     return ""
+
+
+def _has_both_sizes(function: Function) -> bool:
+    """Whether the tables' sizes of masks are those of 32 lanes, though waves may have 64."""
+    return not function.code[0][1].arch.startswith("gfx9")
 
 
 def _ahead(uses: list[Use], behind: frozenset[int], whole: bool) -> frozenset[int]:
