@@ -28,10 +28,16 @@ OPAQUE = re.compile(r"s_(setpc|swappc|call|rfe|movrel|subvector).*|.*wrexec.*|.*
 
 @dataclass(frozen=True)
 class Bits:
-    """Which bits are known to be 0, and which 1."""
+    """Which bits are known to be 0, and which 1; whether it is no negative number of f32: the sign
+    is 0, or it is NaN, of whose sign nothing is said."""
 
     zeros: int = 0
     ones: int = 0
+    magnitude: bool = False
+
+    @property
+    def is_magnitude(self) -> bool:
+        return self.magnitude or bool(self.zeros >> 31)
 
     @property
     def most(self) -> int:
@@ -52,7 +58,8 @@ def number(value: int) -> Bits:
 
 
 def either(a: Bits, b: Bits) -> Bits:
-    return Bits(a.zeros & b.zeros, a.ones & b.ones)
+    zeros, magnitude = a.zeros & b.zeros, a.is_magnitude and b.is_magnitude
+    return Bits(zeros, a.ones & b.ones, magnitude and not zeros >> 31)
 
 
 def below(limit: int) -> Bits:
@@ -132,6 +139,15 @@ RULES: dict[str, Callable[..., Bits]] = {
     "add3_u32": lambda a, b, c: total(total(a, b), c),
     "min_u32": lambda a, b: below(min(a.most, b.most)),
 }
+
+
+# the sources that must be no negative numbers so that a result is none
+POSITIVE = {
+    "exp_f32": "", "cvt_f32_u32": "", "rcp_f32": "a", "rcp_iflag_f32": "a", "rsq_f32": "a",
+    "sqrt_f32": "a", "ldexp_f32": "a", "add_f32": "ab", "min_f32": "ab", "max_f32": "ab",
+    "max3_f32": "abc", "mul_f32": "ab", "fma_f32": "abc", "fmac_f32": "abd", "div_scale_f32": "a",
+    "div_fmas_f32": "abc", "div_fixup_f32": "abc", "cndmask_b32": "ab",
+}  # fmt: skip
 
 
 def _extracted(a: Bits, b: Bits) -> Bits:
@@ -283,12 +299,55 @@ def _computed(path: Ahead, code: Code, part: Part) -> Bits:
         rule = _extracted
     elif part.opcode.name == "v_bfe_u32":
         rule = _cut
-    if rule is None or code.escape(part) or "clamp" in _set(code, part):
+    if code.escape(part):
+        return NOTHING
+    if rule is None:
+        return Bits(magnitude=is_magnitude(path.known, code, part))
+    if "clamp" in _set(code, part):
         return NOTHING
     letters = [o for o in part.opcode.operands if o[0] in "abc"]
     if any(o[1:] not in ("", "1") for o in letters):
         return NOTHING
     return rule(*(source(path.known, code, part, o[0]) for o in letters))
+
+
+def is_magnitude(known: State, code: Code, part: Part) -> bool:
+    """Whether an operation of f32 gives no negative number."""
+    name = re.sub(r"^v_(dual_)?", "", part.opcode.name)
+    letters = POSITIVE.get(name)
+    if letters is None:
+        return False
+    if name in ("mul_f32", "fma_f32", "fmac_f32") and _same_factors(code, part):
+        letters = letters[2:]
+    return all(is_positive_source(known, code, part, x) for x in letters)
+
+
+def _same_factors(code: Code, part: Part) -> bool:
+    """Whether an operation squares a register: with one sign, or none."""
+    (kind, *first), (other, *second) = code.field(part, "a"), code.field(part, "b")
+    x, y = code.get(*first), code.get(*second) + (VECTOR if other == "v" and kind == "r" else 0)
+    bits = part.layout.modifiers
+    signs = [code.get(*bits[m]) & 3 for m in ("neg", "abs") if m in bits]
+    return x == y and x >= VECTOR and all(s in (0, 3) for s in signs)
+
+
+def is_positive_source(known: State, code: Code, part: Part, letter: str) -> bool:
+    bits, place = part.layout.modifiers, "abc".find(letter)
+    neg, magnitude = (
+        bool(m in bits and place >= 0 and code.get(*bits[m]) >> place & 1) for m in ("neg", "abs")
+    )
+    return not neg and (magnitude or held(known, code, part, letter).is_magnitude)
+
+
+def held(known: State, code: Code, part: Part, letter: str) -> Bits:
+    """What is known of a source, or of an accumulator: a result that is read."""
+    if letter != "d":
+        return source(known, code, part, letter)
+    kind, bit, width = code.field(part, "d")
+    value = code.get(bit, width)
+    if kind == "y":
+        value = value << 1 | (~code.get(56, 1) & 1)
+    return known.get(VECTOR + value, NOTHING)
 
 
 def _set(code: Code, part: Part) -> set[str]:

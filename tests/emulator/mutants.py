@@ -29,7 +29,7 @@ from dataclasses import dataclass, field, replace
 from tests.emulator import identities
 from tests.emulator.encodings import ARCHS, LITERAL, Code, Part, opcodes
 from tests.emulator.kernels import UNKNOWN, Facts, functions, offset_of
-from tests.emulator.known_bits import NOTHING, VECTOR, State, known_bits, same_result
+from tests.emulator.known_bits import NOTHING, VECTOR, State, known_bits, same_result, source
 
 # s_delay_alu, s_clause and their kin tell the hardware what is faster, and nothing else
 HINTS = frozenset({
@@ -132,7 +132,7 @@ def _operands(code: Code) -> Iterator[tuple[Part, str, str, int, int]]:
                 continue
             if kind == "r":
                 if letter == "a" and code.escape(part):
-                    yield part, letter, "v", 32 * _own_words(part), 8
+                    yield part, letter, "v", 32 * part.layout.words, 8
                 elif value >= 256:
                     yield part, letter, "w", bit, width
                 elif _is_scalar(value):
@@ -144,10 +144,6 @@ def _operands(code: Code) -> Iterator[tuple[Part, str, str, int, int]]:
                 yield part, letter, kind, bit, width
             elif kind == "v" and _is_scalar(value & 127):  # a scalar result of VOP3
                 yield part, letter, "s", bit, width
-
-
-def _own_words(part: Part) -> int:
-    return part.layout.words
 
 
 def _mark(part: Part, letter: str) -> bool:
@@ -395,7 +391,12 @@ def modifier(code: Code, registers: Registers, rng: random.Random):
 
 def _has_sign(code: Code, part: Part, letter: str) -> bool:
     """Whether a source is a number whose magnitude may be another one."""
-    return letter in _floats(part) and not identities.is_positive(code, part, letter)
+    if letter not in _floats(part) or identities.is_positive(code, part, letter):
+        return False
+    # what has no sign has none with a sign that is asked for: a negation comes behind the magnitude
+    single = part.layout.name == "VOP3" and "f32" in part.opcode.name and not code.escape(part)
+    known = f"{letter}1" in part.opcode.operands and source(code.known, code, part, letter)
+    return not (single and known and known.is_magnitude)
 
 
 def _tells_half(code: Code, part: Part, modifier: str, letter: str) -> bool:

@@ -120,6 +120,31 @@ def test_lanes_that_are_off_in_parts() -> None:
     assert states[24][VECTOR + 2].value == 8
 
 
+def test_numbers_that_are_not_negative() -> None:
+    """Squares, exponentials, sums of these; not a difference, nor a number that was loaded."""
+    square, power = vector("v_mul_f32", 1, 256, 0), 0x7E000000 | 2 << 17 | 0x25 << 9 | 257
+    states = followed(
+        square,
+        power,
+        vector("v_add_f32", 3, 257, 2),
+        vector("v_sub_f32", 4, 257, 2),
+        vector("v_mul_f32", 5, 258, 4),
+        vector("v_fmac_f32", 3, 257, 2),
+    )
+    assert decoded("gfx1100", 0, [power])[0][1].name == "v_exp_f32"
+    told = {r - VECTOR for r, bits in states[24].items() if bits.is_magnitude}
+    assert told == {0, 1, 2, 3}
+    assert not any(bits.zeros >> 31 for r, bits in states[24].items() if r > VECTOR)
+    # its magnitude is itself: v_ldexp_f32 v63, v63, v79
+    scaled = Site("p", 1, (0xD71C003F, 0x00029F3F), "f", 0, "v_ldexp_f32 v63, v63, v79", 1)
+    known = replace(scaled, known={VECTOR + 63: Bits(magnitude=True)})
+    untold, told_of = (
+        {(m.kind, m.what) for m in draw([s], "gfx1100", 60, 4)} for s in (scaled, known)
+    )
+    assert ("modifier", "abs bit 0") in untold
+    assert ("modifier", "abs bit 0") not in told_of
+
+
 def test_loops_leave_what_every_turn_says() -> None:
     states = followed(
         scalar_move("s_mov_b32", 0, 128),
