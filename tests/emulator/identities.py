@@ -54,3 +54,20 @@ def is_positive(code: Code, part: Part, letter: str) -> bool:
 def unread_rows(facts: Facts) -> tuple[int, ...]:
     """The bits of a DPP word that are for rows of lanes which a wave of 32 does not have."""
     return (30, 31) if facts.narrow else ()
+
+
+def is_count(name: str, letter: str) -> bool:
+    """Whether an operand counts the places of a 32-bit shift: five bits of it are read."""
+    if re.fullmatch(r"s_(lshl|lshr|ashr)_[bi]32|v_(lshl_add|lshl_or)_[bu]32", name):
+        return letter == "b"
+    if re.fullmatch(r"v_(lshl|lshr|ashr)rev_[bi]32", name):
+        return letter == "a"
+    if re.fullmatch(r"v_bfe_[iu]32", name):
+        return letter in "bc"
+    return name == "v_add_lshl_u32" and letter == "c"
+
+
+def unread_bits(part: Part) -> int:
+    """The bits of a second source that an instruction does not read: a field's first bit and its
+    width are all that s_bfe does."""
+    return ~0x7F001F if part.opcode.name in ("s_bfe_u32", "s_bfe_i32") else 0

@@ -275,8 +275,9 @@ def immediate(code: Code, registers: Registers, rng: random.Random):
         if code.has_literal(part):
             first, width = _read_of_literal(code, part)
             last = 32 * (code.size - 1)
+            unread = kept | (0 if _is_literal(code, part, "a") else identities.unread_bits(part))
             for n in range(first, first + width):
-                if not kept >> n & 1:
+                if not unread >> n & 1:
                     flips.append((code.bits ^ 1 << last + n, f"literal bit {n}"))
         for letter in dict.fromkeys(part.opcode.letters):
             kind, bit, width = part.layout.fields.get(letter, ("", 0, 0))
@@ -286,7 +287,7 @@ def immediate(code: Code, registers: Registers, rng: random.Random):
             if not _is_read(code, part, letter, value) or (name in MEMORY and letter == "s"):
                 continue
             if 128 <= value <= 192:
-                read = 5 if _is_count(part.opcode.name, letter) else 7
+                read = 5 if identities.is_count(part.opcode.name, letter) else 7
                 news = [128 + (value - 128 ^ 1 << n) for n in range(read)]
             elif 193 <= value <= 208:
                 news = [193 + (value - 193 ^ 1 << n) for n in range(4)]
@@ -332,13 +333,9 @@ def _read_of_literal(code: Code, part: Part) -> tuple[int, int]:
     return (0, 16) if halves else (0, 32)
 
 
-def _is_count(name: str, letter: str) -> bool:
-    """Whether an operand counts the places of a 32-bit shift: five bits of it are read."""
-    if re.fullmatch(r"s_(lshl|lshr|ashr)_[bi]32|v_(lshl_add|lshl_or)_[bu]32", name):
-        return letter == "b"
-    if re.fullmatch(r"v_(lshl|lshr|ashr)rev_[bi]32", name):
-        return letter == "a"
-    return name == "v_add_lshl_u32" and letter == "c"
+def _is_literal(code: Code, part: Part, letter: str) -> bool:
+    field = part.layout.fields.get(letter)
+    return field is not None and code.get(*field[1:]) == LITERAL
 
 
 def modifier(code: Code, registers: Registers, rng: random.Random):

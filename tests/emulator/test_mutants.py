@@ -180,6 +180,11 @@ def test_what_the_mode_makes_the_same_is_not_drawn() -> None:
     # a mixed product's third kind of sign asks for a magnitude: 1.0 is its own
     assert ("v_fma_mix_f32", "negation", "neghi a") in untold
     assert ("v_fma_mix_f32", "negation", "neghi b") not in untold
+    # of the first bit and the width of a field, no others: s_bfe_u32 s3, s3, 0x80008
+    extracted = site("s_bfe_u32 s3, s3, 0x80008", 0x9303FF03, 0x00080008)
+    bits = {m.what for m in draw([extracted], "gfx1100", 60, 9) if m.kind == "immediate"}
+    assert bits >= {"literal bit 0", "literal bit 22"}
+    assert not bits & {"literal bit 5", "literal bit 9", "literal bit 15", "literal bit 23"}
     assert identities.same_opcode("v_rcp_f32", "v_rcp_iflag_f32")
     assert not identities.same_opcode("v_rcp_f32", "v_rsq_f32")
 
