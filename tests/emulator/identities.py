@@ -7,6 +7,7 @@ its kernel's descriptor and mode say (kernels.py). mutants.py draws again where 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from tests.emulator.encodings import Code, Part
 from tests.emulator.kernels import Facts
@@ -67,7 +68,10 @@ def is_count(name: str, letter: str) -> bool:
     return name == "v_add_lshl_u32" and letter == "c"
 
 
-def unread_bits(part: Part) -> int:
-    """The bits of a second source that an instruction does not read: a field's first bit and its
-    width are all that s_bfe does."""
-    return ~0x7F001F if part.opcode.name in ("s_bfe_u32", "s_bfe_i32") else 0
+def unread_bits(name: str, places: Sequence[str]) -> int:
+    """The bits of a constant that an instruction does not read, by the sources that it stands for:
+    of a field all but its first bit and its width, of a product of 24 bits the ones above."""
+    if name in ("s_bfe_u32", "s_bfe_i32") and list(places) == ["b"]:
+        return ~0x7F001F
+    short = re.fullmatch(r"v_(mul|mul_hi|mad)_[iu]32_[iu]24", name)
+    return ~0xFFFFFF if short and places and "c" not in places else 0

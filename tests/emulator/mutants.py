@@ -275,7 +275,8 @@ def immediate(code: Code, registers: Registers, rng: random.Random):
         if code.has_literal(part):
             first, width = _read_of_literal(code, part)
             last = 32 * (code.size - 1)
-            unread = kept | (0 if _is_literal(code, part, "a") else identities.unread_bits(part))
+            places = [x for x in "abc" if _is_literal(code, part, x)]
+            unread = kept | identities.unread_bits(part.opcode.name, places)
             for n in range(first, first + width):
                 if not unread >> n & 1:
                     flips.append((code.bits ^ 1 << last + n, f"literal bit {n}"))

@@ -185,6 +185,11 @@ def test_what_the_mode_makes_the_same_is_not_drawn() -> None:
     bits = {m.what for m in draw([extracted], "gfx1100", 60, 9) if m.kind == "immediate"}
     assert bits >= {"literal bit 0", "literal bit 22"}
     assert not bits & {"literal bit 5", "literal bit 9", "literal bit 15", "literal bit 23"}
+    # nor the eight above a product's 24: v_mul_u32_u24 v10, 0x420, v27
+    product = site("v_mul_u32_u24 v10, 0x420, v27", 0x161436FF, 0x00000420)
+    bits = {m.what for m in draw([product], "gfx1100", 70, 9) if m.kind == "immediate"}
+    assert {"literal bit 0", "literal bit 23"} & bits
+    assert not bits & {f"literal bit {n}" for n in range(24, 32)}
     assert identities.same_opcode("v_rcp_f32", "v_rcp_iflag_f32")
     assert not identities.same_opcode("v_rcp_f32", "v_rsq_f32")
 

@@ -14,7 +14,6 @@ from tests.emulator.kernels import Function, functions, offset_of, symbols, targ
 from tests.emulator.known_bits import ENDS, EXEC, VECTOR, paths
 
 VCC, SCC = 106, -1
-SINGLE = frozenset({VCC, VCC + 1})
 MEMORY = ("SMEM", "DS", "FLAT", "GLOBAL", "SCRATCH", "MUBUF")
 # of these it is said which registers they write and read; others only read
 PLAIN = ("VOP1", "VOP2", "VOP3", "VOP3P", "VOPC", "VOPDX", "VOPDY", "SOP1", "SOP2", "SOPC", "SOPK")
