@@ -106,6 +106,7 @@ _TWO_WAVES = ', "amdgpu-waves-per-eu" = "2,2"'
 
 _NEAR = 8 / 7
 _FLUSHED = 'iree_codegen.denormal_fp_math_f32 = #iree_codegen.denormal_fp_math<"preserve-sign">'
+_TWO_WAVES = 'llvm_func_attrs = {"amdgpu-waves-per-eu" = "2,2"}, '
 _AHEAD = "gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = {}>, "
 
 
@@ -279,6 +280,10 @@ def attributes(
     config = f"{_promoted([1, 2])}, reduction = {numbers(step)}, workgroup = {numbers(rows)}"
     # the next tile is on its way while one is computed with; RDNA has no registers for it
     ahead = _AHEAD.format(2) if chip.lanes == 64 else ""
+    # by its vector registers a SIMD holds two waves of open lengths; LLVM aims at more unless told,
+    # and two scalar registers spilled on gfx90a. Of deep instructions three fit
+    if dims.blocks and chip.lanes == 64 and chip.depth == SIDE:
+        ahead += _TWO_WAVES
     return {
         "decomposition_config": ir.Attribute.parse(f"{{pv_attrs = {second}, qk_attrs = {first}}}"),
         "compilation_info": _info(
