@@ -57,9 +57,11 @@ func.func @to_values(%x: tensor<?x?x?x3xf32>, %t: tensor<4xi64>) -> tensor<?x?x?
 // -----
 
 // CHECK-LABEL: @by_scales
-// CHECK: "migraphx.resize"(%{{.*}}, %arg1) {{.*}} : (tensor<?x3x?x?xf32>, tensor<4xf32>)
+// CHECK: %[[S:.*]] = "migraphx.exp"(%arg1)
+// CHECK: "migraphx.resize"(%{{.*}}, %[[S]]) {{.*}} : (tensor<?x3x?x?xf32>, tensor<4xf32>)
 func.func @by_scales(%x: tensor<?x?x?x3xf32>, %t: tensor<4xf32>) -> tensor<?x?x?x?xf32> {
   %0 = "migraphx.transpose"(%x) {permutation = array<i64: 0, 3, 1, 2>} : (tensor<?x?x?x3xf32>) -> tensor<?x3x?x?xf32>
-  %1 = "migraphx.resize"(%0, %t) {mode = "linear"} : (tensor<?x3x?x?xf32>, tensor<4xf32>) -> tensor<?x?x?x?xf32>
+  %s = "migraphx.exp"(%t) : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = "migraphx.resize"(%0, %s) {mode = "linear"} : (tensor<?x3x?x?xf32>, tensor<4xf32>) -> tensor<?x?x?x?xf32>
   return %1 : tensor<?x?x?x?xf32>
 }
