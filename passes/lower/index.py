@@ -206,8 +206,12 @@ def alone(
         attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(sizes), 0])},
         regions=2,
     )
-    with ir.InsertionPoint(region.regions[0].blocks.append()):
-        ir.Operation.create("flow.return", operands=list(build()))
+    try:
+        with ir.InsertionPoint(region.regions[0].blocks.append()):
+            ir.Operation.create("flow.return", operands=list(build()))
+    except Exception:
+        region.erase()  # who asked may try another form
+        raise
     return list(region.results)
 
 
