@@ -75,3 +75,14 @@ def unread_bits(name: str, places: Sequence[str]) -> int:
         return ~0x7F001F
     short = re.fullmatch(r"v_(mul|mul_hi|mad)_[iu]32_[iu]24", name)
     return ~0xFFFFFF if short and places and "c" not in places else 0
+
+
+def counted_bits(name: str) -> int:
+    """The bits that a wait of gfx12 for accesses of one kind, or two, reads of its constant: the
+    counters have so many (LLVM's AMDGPUUsage, the RDNA 4 guide)."""
+    widths = {"s_wait_kmcnt": 5, "s_wait_expcnt": 3, "s_wait_bvhcnt": 3}
+    if name.endswith(("loadcnt_dscnt", "storecnt_dscnt")):
+        return 0x3F3F
+    if not name.endswith("cnt"):
+        return 0xFFFF
+    return (1 << widths.get(name, 6)) - 1

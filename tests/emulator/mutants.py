@@ -507,7 +507,7 @@ def _is_ignored(code: Code, name: str, bit: int) -> bool:
     if name in ("s_waitcnt_depctr", "s_wait_alu"):
         unread = (5, 6)
     elif name != "s_waitcnt":
-        unread = ()
+        unread = [n for n in range(16) if not identities.counted_bits(name) >> n & 1]
     return bit in unread or bool(code.get(at + bit, 1))
 
 

@@ -194,6 +194,14 @@ def test_what_the_mode_makes_the_same_is_not_drawn() -> None:
     assert not identities.same_opcode("v_rcp_f32", "v_rsq_f32")
 
 
+def test_bits_above_a_counter_are_not_read() -> None:
+    """A wait of gfx12 reads as many bits of its constant as its counter has."""
+    bits = {n: identities.counted_bits(f"s_wait_{n}") for n in ("loadcnt", "kmcnt", "expcnt")}
+    assert bits == {"loadcnt": 0x3F, "kmcnt": 0x1F, "expcnt": 7}
+    assert identities.counted_bits("s_wait_loadcnt_dscnt") == 0x3F3F
+    assert identities.counted_bits("s_wait_alu") == 0xFFFF
+
+
 def test_the_mode_is_told_where_it_can_be() -> None:
     """A straight line that sets it and sets it back; with a branch in between nothing is known."""
     number = {o.name: 0xBF800000 | n << 16 for n, o in opcodes("gfx1100")["SOPP"].items()}
