@@ -102,11 +102,10 @@ _MOST_AHEAD, _LEAST_BLOCK_KEYS, _FULL = 64, 256, 4 / 3
 _NARROW = 64  # of rows
 # LLVM reads ahead of what waits, and spares no registers for more waves than two of a SIMD
 _READ_AHEAD = '"amdgpu-sched-strategy" = "iterative-ilp"'
-_TWO_WAVES = ', "amdgpu-waves-per-eu" = "2,2"'
+_TWO_WAVES = '"amdgpu-waves-per-eu" = "2,2"'
 
 _NEAR = 8 / 7
 _FLUSHED = 'iree_codegen.denormal_fp_math_f32 = #iree_codegen.denormal_fp_math<"preserve-sign">'
-_TWO_WAVES = 'llvm_func_attrs = {"amdgpu-waves-per-eu" = "2,2"}, '
 _AHEAD = "gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = {}>, "
 
 
@@ -283,7 +282,7 @@ def attributes(
     # by its vector registers a SIMD holds two waves of open lengths; LLVM aims at more unless told,
     # and two scalar registers spilled on gfx90a. Of deep instructions three fit
     if dims.blocks and chip.lanes == 64 and chip.depth == SIDE:
-        ahead += _TWO_WAVES
+        ahead += f"llvm_func_attrs = {{{_TWO_WAVES}}}, "
     return {
         "decomposition_config": ir.Attribute.parse(f"{{pv_attrs = {second}, qk_attrs = {first}}}"),
         "compilation_info": _info(
@@ -403,7 +402,7 @@ def load_layouts(tile: BlockTile, wave: int, width: int, depth: int) -> Loaded |
 def block_info(arch: str, tile: BlockTile) -> ir.Attribute:
     """Build what the compiler is told of a kernel of loops of our own, at its last op."""
     chip = CHIPS[arch]
-    attributes = _READ_AHEAD + (_TWO_WAVES if tile.waves == 8 else "")
+    attributes = _READ_AHEAD + (f", {_TWO_WAVES}" if tile.waves == 8 else "")
     # a loop that loads ahead itself is not to be taken apart, and says how rows lie in the LDS
     options = (
         "gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = 0, "
