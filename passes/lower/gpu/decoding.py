@@ -8,7 +8,7 @@ weights; the kernel that the rest of the program sees adds them up.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from math import prod
@@ -16,6 +16,7 @@ from math import prod
 import numpy as np
 
 from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, math
 from mgx_mlir.core.op import OPS
 from mgx_mlir.core.shapes import TensorType
@@ -390,43 +391,64 @@ class _Split:
 
     def joined(self, made: Sequence[ir.Value], t: TensorType) -> ir.Value:
         """Return the sum of all parts, each by its share."""
-        e, form, full = self.e, self.form, len(self.form.lead)
-
-        def read(i: int, where: Sequence[Extent]) -> ir.Value:
-            return index.read(made[i], [e.index(x) for x in where])
-
-        def element(where: list[ir.Value]) -> ir.Value:
-            query, depth = where[full:]
-            row: Extent = query
-            at: list[Extent] = []
-            for axis in self.places:
-                place: Extent = where[axis]
-                at.append(e.div(place, self.times) if axis == self.axis else place)
-            if self.axis is not None:
-                head = e.rem(where[self.axis], self.times)
-                row = e.add(e.mul(head, form.queries), query)
-            parts = range(self.parts.count)
-            tops = [read(1, [*at, p, row]) for p in parts]
-            top = tops[0]
-            for x in tops[1:]:
-                top = arith.MaxNumFOp(top, x).result
-            total: ir.Value | None = None
-            below: ir.Value | None = None
-            for p in parts:
-                share = math.Exp2Op(arith.SubFOp(tops[p], top).result).result
-                x = arith.MulFOp(share, read(0, [*at, p, row, depth])).result
-                y = arith.MulFOp(share, read(2, [*at, p, row])).result
-                total = x if total is None else arith.AddFOp(total, x).result
-                below = y if below is None else arith.AddFOp(below, y).result
-            assert total is not None
-            assert below is not None
-            found = arith.DivFOp(total, below).result
-            return narrow(TypedScalar(found, dtypes.FLOAT), t.dtype).value
-
-        out = list(t.dims)
+        e, out = self.e, list(t.dims)
+        element = sum_by_share(
+            e, made, self.form, self.parts.count, self.places, self.axis, self.times, t.dtype
+        )
         found = index.from_positions(e, out, t.dtype, element)
         compilation_info.give(e, found, lambda arch: compilation_info.element_info(arch, out))
         return found
 
 
-__all__ = ["Parts", "as_given", "choose", "few_queries", "parts_of"]
+def sum_by_share(
+    e: LoweringContext,
+    made: Sequence[ir.Value],
+    form: AttentionForm,
+    count: int,
+    places: Iterable[int],
+    axis: int | None,
+    times: int,
+    dtype: DType,
+) -> Callable[[list[ir.Value]], ir.Value]:
+    """Return what gives an element of an attention: the sum of all parts, each by its share.
+
+    made: by part, weighted rows, their largest score and the sum of weights, over the product's
+    dims `places`; `times` heads of dim `axis` share keys, so they are rows.
+    """
+    full = len(form.lead)
+
+    def read(i: int, where: Sequence[Extent]) -> ir.Value:
+        return index.read(made[i], [e.index(x) for x in where])
+
+    def element(where: list[ir.Value]) -> ir.Value:
+        query, depth = where[full:]
+        row: Extent = query
+        at: list[Extent] = []
+        for i in places:
+            place: Extent = where[i]
+            at.append(e.div(place, times) if i == axis else place)
+        if axis is not None:
+            head = e.rem(where[axis], times)
+            row = e.add(e.mul(head, form.queries), query)
+        parts = range(count)
+        tops = [read(1, [*at, p, row]) for p in parts]
+        top = tops[0]
+        for x in tops[1:]:
+            top = arith.MaxNumFOp(top, x).result
+        total: ir.Value | None = None
+        below: ir.Value | None = None
+        for p in parts:
+            share = math.Exp2Op(arith.SubFOp(tops[p], top).result).result
+            x = arith.MulFOp(share, read(0, [*at, p, row, depth])).result
+            y = arith.MulFOp(share, read(2, [*at, p, row])).result
+            total = x if total is None else arith.AddFOp(total, x).result
+            below = y if below is None else arith.AddFOp(below, y).result
+        assert total is not None
+        assert below is not None
+        found = arith.DivFOp(total, below).result
+        return narrow(TypedScalar(found, dtypes.FLOAT), dtype).value
+
+    return element
+
+
+__all__ = ["Parts", "as_given", "choose", "few_queries", "parts_of", "sum_by_share"]

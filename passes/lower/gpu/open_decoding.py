@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
-from mgx_mlir.core.ir import arith, ir, math
+from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.core.open_dims import is_named
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.hardware.chips import CHIPS
@@ -26,12 +25,12 @@ from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Extent, Leaf
 from mgx_mlir.passes.lower.gpu import attention_tiles, compilation_info
 from mgx_mlir.passes.lower.gpu.attention_tiles import AttentionIntrinsics, AttentionShape
-from mgx_mlir.passes.lower.gpu.decoding import Parts, choose
+from mgx_mlir.passes.lower.gpu.decoding import Parts, choose, sum_by_share
 from mgx_mlir.passes.lower.gpu.mma import SIDE
 from mgx_mlir.passes.lower.gpu.open_elements import OpenElements
 from mgx_mlir.passes.lower.iree.linalg_ext import no_keys, online_attention
 from mgx_mlir.passes.lower.named_body import NamedBody
-from mgx_mlir.passes.lower.scalar import TypedScalar, constant, narrow, signless
+from mgx_mlir.passes.lower.scalar import constant, narrow, signless
 
 _USUAL_BATCH, _USUAL_KEYS = 1, 2048  # where the run counts them
 
@@ -231,39 +230,10 @@ class OpenParts:
 
     def _joined(self, made: Sequence[ir.Value], out: DType) -> Leaf:
         """Return the sum of all parts, each by its share."""
-        e, form, full = self.e, self.form, len(self.form.lead)
-
-        def read(i: int, where: Sequence[Extent]) -> ir.Value:
-            return index.read(made[i], [e.index(x) for x in where])
-
-        def element(where: list[ir.Value]) -> ir.Value:
-            query, depth = where[full:]
-            row: Extent = query
-            at: list[Extent] = []
-            for axis in self.places:
-                place: Extent = where[axis]
-                at.append(e.div(place, self.times) if axis == self.axis else place)
-            if self.axis is not None:
-                head = e.rem(where[self.axis], self.times)
-                row = e.add(e.mul(head, form.queries), query)
-            parts = range(self.parts.count)
-            tops = [read(1, [*at, p, row]) for p in parts]
-            top = tops[0]
-            for x in tops[1:]:
-                top = arith.MaxNumFOp(top, x).result
-            total: ir.Value | None = None
-            below: ir.Value | None = None
-            for p in parts:
-                share = math.Exp2Op(arith.SubFOp(tops[p], top).result).result
-                x = arith.MulFOp(share, read(0, [*at, p, row, depth])).result
-                y = arith.MulFOp(share, read(2, [*at, p, row])).result
-                total = x if total is None else arith.AddFOp(total, x).result
-                below = y if below is None else arith.AddFOp(below, y).result
-            assert total is not None
-            assert below is not None
-            found = arith.DivFOp(total, below).result
-            return narrow(TypedScalar(found, dtypes.FLOAT), out).value
-
+        e, form = self.e, self.form
+        element = sum_by_share(
+            e, made, form, self.parts.count, self.places, self.axis, self.times, out
+        )
         whole: list[Extent] = [*self.own, form.queries, form.depth]
         dims = e.static_dims(whole)
         t = TensorType(out, tuple(dims))
