@@ -80,7 +80,7 @@ class _Rows:
     LEAST, MEET, READ, ALONE = 480, 300, 5, 45
     ENDS, FIRST, ALONE_ENDS, ONE = 100, 50, 300, 250
     MASK, MASK_DEPTH, FEW, FEW_VECTORS, KEPT = 10, 20, 30, 2, (0, 30, 60)
-    CUT, CUT_PIECE, HEAVY, TWO, TWO_OF_ONE = 180, 170, 480, 1000, 320
+    CUT, CUT_PIECE, HEAVY, TWO, TWO_OF_ONE = 180, 170, 480, _TWO, 320
 
 
 _HELD = {64: 4 / 5, 32: 3 / 4}  # of the LDS that a tile may take, by lanes
