@@ -1,0 +1,215 @@
+"""A function's samples through torch.compile, or ahead of time, and how each ended."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+import mgx_mlir.torch
+from mgx_mlir.core.errors import MgxError
+from tests.integrations.torch.opinfo.compare import difference, strides_differ
+from tests.integrations.torch.opinfo.samples import Sample
+
+MODES = ("fixed", "dynamic")
+# results without defined values: memory as it was
+UNSET = {
+    "empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided",
+    "resize_", "resize_as_",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a sample ended.
+
+    kind: right; strides (right, elements lie otherwise); refused (an error of ours that says why);
+    dynamo (neither Dynamo nor torch.export gives a graph); wrong; crash (any other error); skipped
+    (eager itself raises).
+    """
+
+    sample: str
+    kind: str
+    text: str = ""
+
+    def row(self) -> dict[str, str]:
+        return asdict(self)
+
+
+@dataclass
+class _Case:
+    sample: Sample
+    want: Any
+    exact: Any
+    after: list[torch.Tensor]
+    values: bool
+
+
+def check(name: str, given: Sequence[Sample], mode: str, target: str) -> list[Outcome]:
+    """Run samples: all as one graph, each alone where that fails."""
+    cases: list[_Case] = []
+    found: list[Outcome] = []
+    for s in given:
+        made = _case(name, s)
+        if isinstance(made, _Case):
+            cases.append(made)
+        else:
+            found.append(Outcome(s.label, "skipped", made))
+    if len(cases) > 1:
+        together = _outcomes(cases, mode, target)
+        if all(o.kind in ("right", "strides") for o in together):
+            return found + together
+    for c in cases:
+        found += _outcomes([c], mode, target)
+    return found
+
+
+def _case(name: str, s: Sample) -> _Case | str:
+    """A sample with eager's results, or why eager has none."""
+    try:
+        results, inputs = [], []
+        for seed in (0, 1):
+            torch.manual_seed(seed)
+            inputs = s.inputs()
+            results.append(s.call(inputs))
+        if any(_foreign(x) for x in pytree.tree_leaves(results[0])):
+            return "the result is no plain tensor"
+        drawn = bool(difference(results[1], results[0]))
+        values = name not in UNSET and not drawn
+        return _Case(s, results[1], _exact(s) if values else None, inputs, values)
+    except Exception as e:
+        return _line(e)
+
+
+def _foreign(x: Any) -> bool:
+    return isinstance(x, torch.Tensor) and (x.layout != torch.strided or x.is_nested)
+
+
+def _exact(s: Sample) -> Any:
+    """The result in f64, None where a function has none."""
+    wide = [t.double() if t.dtype == torch.float32 else t for t in s.inputs()]
+    try:
+        return s.call(wide)
+    except Exception:
+        return None
+
+
+def _outcomes(cases: Sequence[_Case], mode: str, target: str) -> list[Outcome]:
+    """Compile samples as one graph and compare; for several samples an error is one of all."""
+    calls = [c.sample.call for c in cases]
+    counts = [len(c.sample.tensors) for c in cases]
+
+    def graph(*given: torch.Tensor) -> list[Any]:
+        rest, found = list(given), []
+        for call, n in zip(calls, counts, strict=True):
+            found.append(call(rest[:n]))
+            rest = rest[n:]
+        return found
+
+    torch._dynamo.reset()
+    inputs = [c.sample.inputs() for c in cases]
+    flat = [t for part in inputs for t in part]
+    try:
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("ignore")
+            run = _compiled(graph, flat, mode, target)
+            got = run(*flat)
+    except MgxError as e:
+        return [Outcome(c.sample.label, "refused", _line(e)) for c in cases]
+    except Exception as e:
+        inner = getattr(e, "inner_exception", None)  # of Dynamo's BackendCompilerFailed
+        if isinstance(inner, MgxError):
+            return [Outcome(c.sample.label, "refused", _line(inner)) for c in cases]
+        e = inner or e
+        kind = "dynamo" if isinstance(e, torch._dynamo.exc.Unsupported) else "crash"
+        return [Outcome(c.sample.label, kind, _line(e)) for c in cases]
+    found = [_judged(c, g, after) for c, g, after in zip(cases, got, inputs, strict=True)]
+    if mode == "dynamic" and all(o.kind in ("right", "strides") for o in found):
+        return [_grown(c, o, run, cases) for c, o in zip(cases, found, strict=True)]
+    return found
+
+
+def _compiled(
+    graph: Callable[..., Any], flat: Sequence[torch.Tensor], mode: str, target: str
+) -> Callable[..., Any]:
+    """The compiled function: torch.compile's, ahead of time where Dynamo gives no whole graph."""
+    options = {"threads": 1, "target": target}
+    made = torch.compile(
+        graph, backend="mgx", fullgraph=True, dynamic=mode == "dynamic", options=options
+    )
+    try:
+        made(*[t.clone() for t in flat])
+    except torch._dynamo.exc.Unsupported as unsupported:
+        module = _Module(graph)
+        auto = torch.export.Dim.AUTO
+        dims = tuple(dict.fromkeys(range(t.ndim), auto) or None for t in flat)
+        try:
+            return mgx_mlir.torch.compile(
+                module, tuple(flat), dynamic_shapes=(dims,) if mode == "dynamic" else None,
+                target=target, threads=1,
+            )  # fmt: skip
+        except MgxError as e:
+            if "torch.export cannot export" in e.message:
+                raise unsupported from None
+            raise
+    return made
+
+
+class _Module(torch.nn.Module):
+    def __init__(self, graph: Callable[..., Any]) -> None:
+        super().__init__()
+        self._graph = graph
+
+    def forward(self, *given: torch.Tensor) -> Any:
+        return self._graph(*given)
+
+
+def _judged(c: _Case, got: Any, after: Sequence[torch.Tensor]) -> Outcome:
+    text = difference(got, c.want, c.exact, values=c.values)
+    if not text:
+        text = difference(list(after), c.after, values=c.values)
+        text = text and f"an input after the call: {text}"
+    if text:
+        return Outcome(c.sample.label, "wrong", text)
+    return Outcome(c.sample.label, "strides" if strides_differ(got, c.want) else "right")
+
+
+def _grown(c: _Case, before: Outcome, run: Callable[..., Any], cases: Sequence[_Case]) -> Outcome:
+    """Call again with every extent of 2 and more one larger, where eager takes that."""
+    if len(cases) > 1:
+        return before
+    larger = [_larger(t) for t in c.sample.tensors]
+    try:
+        want = c.sample.call([t.clone() for t in larger])
+        wide = [t.double() if t.dtype == torch.float32 else t.clone() for t in larger]
+        exact = c.sample.call(wide)
+    except Exception:
+        return before
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            got = run(*[t.clone() for t in larger])
+        except Exception as e:
+            return Outcome(c.sample.label, "crash", f"of other sizes: {_line(e)}")
+    text = difference(got[0], want, exact, values=c.values)
+    return Outcome(c.sample.label, "wrong", f"of other sizes: {text}") if text else before
+
+
+def _larger(t: torch.Tensor) -> torch.Tensor:
+    for dim, n in enumerate(t.shape):
+        if n > 1:
+            t = torch.cat([t, t.narrow(dim, 0, 1)], dim)
+    return t
+
+
+def _line(e: BaseException) -> str:
+    """An error on one line; of a table of operators, its rows."""
+    text = getattr(e, "message", None) or str(e)
+    lines = [" ".join(x.split()) for x in text.splitlines() if x.strip()]
+    if lines and lines[0].endswith("cannot be compiled:"):
+        lines = lines[1:]
+    return f"{type(e).__name__}: {' | '.join(lines[:3])}"[:300]

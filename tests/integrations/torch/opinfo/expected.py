@@ -1,0 +1,63 @@
+"""The samples that are known to be refused, and what a row of outcomes says against them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+FILE = Path(__file__).with_name("refused.tsv")
+RIGHT = ("right", "strides", "skipped")
+REFUSED = ("refused", "dynamo")
+
+
+def refused() -> dict[tuple[str, str], int]:
+    """The number of refused samples of (function, mode); refused.tsv says why."""
+    found: dict[tuple[str, str], int] = {}
+    for line in FILE.read_text().splitlines()[1:]:
+        function, mode, count, reason = line.split("\t")
+        assert reason, line
+        found[function, mode] = int(count)
+    return found
+
+
+def complaints(row: Mapping[str, Any], known: Mapping[tuple[str, str], int]) -> list[str]:
+    """What of a function's outcomes is not as it is known to be."""
+    key = (row["function"], row["mode"])
+    found = [
+        f"{key[0]} ({key[1]}) {s['kind']}: {s['sample']}: {s['text']}"
+        for s in row["samples"]
+        if s["kind"] not in RIGHT + REFUSED
+    ]
+    lines = [f"  {s['sample']}: {s['text']}" for s in row["samples"] if s["kind"] in REFUSED]
+    if len(lines) > known.get(key, 0):
+        found.append(
+            f"{key[0]} ({key[1]}): {len(lines)} samples are refused, {known.get(key, 0)} of them "
+            + "\n".join(["by refused.tsv:", *lines])
+        )
+    if len(lines) < known.get(key, 0) and not found:
+        found.append(
+            f"{key[0]} ({key[1]}): {len(lines)} samples are refused, refused.tsv has {known[key]}"
+        )
+    return found
+
+
+def text_of(rows: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:
+    """refused.tsv of such rows: function, mode, refused samples, the first reason."""
+    lines = ["function\tmode\trefused\treason"]
+    for (function, mode), row in sorted(rows.items()):
+        reasons = [s["text"] for s in row["samples"] if s["kind"] in REFUSED]
+        if reasons:
+            lines.append("\t".join([function, mode, str(len(reasons)), _short(reasons[0])]))
+    return "\n".join(lines) + "\n"
+
+
+def _short(reason: str) -> str:
+    """A reason without what changes from run to run."""
+    parts = [p.strip() for p in reason.replace("\t", " ").split("|")]
+    kept = next((p for p in parts if p), "")
+    head, share, tail = kept.partition(" % of the time ")
+    if share:
+        kept = f"{head.split()[0].removeprefix('UnsupportedModel:')} {head.split()[1]}: {tail}"
+        kept = kept.replace("UnsupportedModel: ", "")
+    return kept[:160].strip()

@@ -1,0 +1,30 @@
+"""A process that checks functions: a JSON line in for each, a JSON line out."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+
+
+def main() -> None:
+    """Read {"function", "mode", "target"} from standard input, and write outcomes."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what libraries print goes to standard error
+    # slow to import, and only the process that checks needs them
+    from tests.integrations.torch.opinfo.check import check
+    from tests.integrations.torch.opinfo.samples import functions, samples
+
+    logging.disable(logging.ERROR)
+    known = functions()
+    print(json.dumps({"ready": sorted(known)}), file=answers, flush=True)
+    for line in sys.stdin:
+        task = json.loads(line)
+        given = samples(known[task["function"]])
+        found = check(task["function"], given, task["mode"], task["target"])
+        print(json.dumps({**task, "samples": [o.row() for o in found]}), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()

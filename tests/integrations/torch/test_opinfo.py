@@ -1,0 +1,51 @@
+"""torch's own samples of its functions through torch.compile: right, or refused with the reason."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.integrations.torch.opinfo import expected
+from tests.integrations.torch.opinfo.__main__ import main
+from tests.integrations.torch.opinfo.compare import difference
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.skipif("MGX_OPINFO_ALL" not in os.environ, reason="takes hours: MGX_OPINFO_ALL=FILE")
+def test_all_functions() -> None:
+    """Results are in the file that MGX_OPINFO_ALL names; a second run does what is left."""
+    assert main(["--out", os.environ["MGX_OPINFO_ALL"]]) == 0
+
+
+def test_what_is_known_names_functions_and_reasons() -> None:
+    lines = [line.split("\t") for line in expected.FILE.read_text().splitlines()[1:]]
+    keys = [(function, mode) for function, mode, _, _ in lines]
+    assert keys == sorted(set(keys))
+    assert all(int(count) > 0 and reason for _, _, count, reason in lines)
+
+
+def test_a_sample_that_is_newly_refused_or_wrong_is_a_complaint() -> None:
+    def row(*kinds: str) -> dict:
+        samples = [{"sample": "s", "kind": k, "text": "t"} for k in kinds]
+        return {"function": "f", "mode": "fixed", "samples": samples}
+
+    known = {("f", "fixed"): 1}
+    assert expected.complaints(row("right", "refused"), known) == []
+    assert expected.complaints(row("skipped", "strides"), {}) == []
+    for kinds in (("refused", "dynamo"), ("right", "right"), ("wrong", "refused"), ("crash",),
+                  ("died",), ("timeout",)):  # fmt: skip
+        assert expected.complaints(row(*kinds), known), kinds
+
+
+def test_a_difference_is_found() -> None:
+    x = torch.tensor([1.0, 2.0, float("nan"), float("inf")])
+    assert difference([x], [x.clone()]) == ""
+    for other in (x.double(), x[:3], x.view(2, 2), x + 1e-3, x.nan_to_num(), -x, 1.0):
+        assert difference([x], [other]), other
+    assert difference(torch.tensor([1, 2]), torch.tensor([1, 3])) == "1 of 2 elements differ"
+    assert difference(x + 1e-3, x, x.double() + 1e-3) == ""  # eager's own rounding is as large
+    assert Path(expected.FILE).exists()
