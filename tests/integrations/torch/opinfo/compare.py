@@ -47,6 +47,8 @@ def _strides(t: torch.Tensor) -> list[int]:
 
 def _of_leaf(got: Any, want: Any, exact: Any, values: bool) -> str:
     if not isinstance(want, torch.Tensor):
+        if isinstance(got, torch.Tensor):
+            return f"a tensor, expected {want!r}"
         return _of_number(got, want, values)
     if not isinstance(got, torch.Tensor):
         return f"a {type(got).__name__}, expected a tensor"
