@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import importlib
 import sys
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from mgx_mlir.core.errors import TargetError
+from mgx_mlir.core.own_llvm import load_bindings
 
 if TYPE_CHECKING:
     from torch_mlir import ir, passmanager, rewrite
@@ -49,8 +51,11 @@ def _prepare() -> None:
     if _prepared:
         return
     try:
-        from torch_mlir._mlir_libs import _mlir  # what this module is for
-    except ImportError as e:
+        import torch_mlir  # what this module is for
+
+        load_bindings(Path(torch_mlir.__path__[0], "_mlir_libs"))
+        from torch_mlir._mlir_libs import _mlir
+    except (ImportError, OSError) as e:
         raise TargetError(
             f"the MLIR bindings cannot be loaded: {e}",
             notes=["code that is compiled runs without them; pip install mgx-mlir has them"],
