@@ -29,9 +29,9 @@ from mgx_mlir.compiler.stages import steps_of
 from mgx_mlir.frontends.onnx.importer import Importer, parse_onnx
 from mgx_mlir.frontends.onnx.ops.linear import matmul_op
 from mgx_mlir.passes import PASSES
-from mgx_mlir.passes.lower.module import ModuleLowering, lower_to_linalg
-from mgx_mlir.passes.lower.ops.linear import dot
-from mgx_mlir.passes.lower.ops.reduce import softmax
+from mgx_mlir.passes.lowering.module import ModuleLowering, lower_to_linalg
+from mgx_mlir.passes.lowering.ops.linear import dot
+from mgx_mlir.passes.lowering.ops.reduce import softmax
 from mgx_mlir.passes.simplify_algebra.linear import find_mul_dot
 from mgx_mlir.rewrite.passes import run_pipeline
 from mgx_mlir.rewrite.pattern import PatternSet

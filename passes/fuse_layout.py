@@ -37,7 +37,7 @@ def find_planar_convolution(op: Group, rw: Rewriter) -> Replacement:
     For the few channels of a model's input, which a vector kernel copies row by row anyhow.
     """
     # start-up: the lowering is loaded where a kernel is judged
-    from mgx_mlir.passes.lower.cpu.convolution_kernel import constant_weights, refusal
+    from mgx_mlir.passes.lowering.cpu.windows.convolution_kernel import constant_weights, refusal
 
     kernel = op.operation
     if rw.options.gathered:
@@ -88,7 +88,7 @@ def find_gathered_convolution(op: Group, rw: Rewriter) -> Replacement:
     deep: the kernel gathers each element by itself, from wherever it is.
     """
     # start-up: the lowering is loaded where a kernel is judged
-    from mgx_mlir.passes.lower.gpu.gathered_convolution import gathers
+    from mgx_mlir.passes.lowering.gpu.products.gathered_convolution import gathers
 
     kernel = op.operation
     if not rw.options.gathered:

@@ -105,7 +105,7 @@ def _left_to_kernel(op: Convolution, w: TensorType, spatial: int, leave: str) ->
     """Say whether the kernel of a convolution pads its input itself."""
     if leave == "vector":
         # start-up: the lowering is loaded where a kernel is judged
-        from mgx_mlir.passes.lower.cpu.convolution_kernel import takes
+        from mgx_mlir.passes.lowering.cpu.windows.convolution_kernel import takes
 
         return takes(op)
     if leave == "windows":

@@ -7,7 +7,7 @@ from typing import ClassVar, cast
 
 from mgx_mlir.core import literals
 from mgx_mlir.core.ir import ir
-from mgx_mlir.passes.lower.options import LowerOptions
+from mgx_mlir.passes.lowering.options import LowerOptions
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.rewrite.passes import Pass, option
 
@@ -28,7 +28,7 @@ class LowerToLinalg(Pass):
 
     def run(self, module: ir.Operation) -> bool:
         # start-up: the lowering is loaded where a kernel is judged
-        from mgx_mlir.passes.lower.module import lower_to_linalg
+        from mgx_mlir.passes.lowering.module import lower_to_linalg
 
         body = module.regions[0].blocks[0]
         main = list(body.operations)

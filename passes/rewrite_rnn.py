@@ -77,7 +77,7 @@ def _places(rw: Rewriter, x: ir.Value, axis: int) -> ir.Value:
 def _steps_refusal(op: Rnn | Gru | Lstm | RnnSteps | GruSteps | LstmSteps) -> str | None:
     """Return why no kernel runs all steps of a network, None if one does."""
     # imported late: the lowering stands behind all passes
-    from mgx_mlir.passes.lower.cpu.recurrent import refusal
+    from mgx_mlir.passes.lowering.cpu.recurrent.recurrent import refusal
 
     return refusal(op)
 

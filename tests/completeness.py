@@ -92,8 +92,8 @@ def examples(ops: Ops, reasons: Mapping[str, str]) -> list[str]:
 def lowerings(ops: Ops, lowered: Callable[[str], bool], refused: Mapping[str, str]) -> list[str]:
     """Each op is lowered, or refused with a reason, not both."""
     found = [
-        f"{n}: write `@lowers({cls.__name__})` in passes/lower/ops/{family(cls)}.py, "
-        "or say in passes/lower/ops/refused.py why it has no lowering"
+        f"{n}: write `@lowers({cls.__name__})` in passes/lowering/ops/{family(cls)}.py, "
+        "or say in passes/lowering/ops/refused.py why it has no lowering"
         for n, cls in ops.items()
         if not lowered(n) and not refused.get(n)
     ]

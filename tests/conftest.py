@@ -21,10 +21,10 @@ PLUGINS = "MGX_PLUGINS"
 SHUFFLE = "MGX_TEST_SHUFFLE"
 # Where kernels are what is tested, the compiler's own passes are verified; elsewhere numbers are
 # compared of kernels of the same families, and a third of each compile is saved.
-VERIFIED = ("families", "lower", "targets")
+VERIFIED = ("families", "lowering", "targets")
 # The files that take longest, begun first: one of them begun last would leave the other cores idle.
 LONGEST = (
-    "lower/test_conformance.py",
+    "lowering/test_conformance.py",
     "passes/test_kernels.py",
     "families/test_families.py",
     "frontends/tf/test_ops.py",
@@ -33,13 +33,13 @@ LONGEST = (
     "emulator/test_attention.py",
     "frontends/test_contrib_gqa.py",
     "frontends/test_contrib_attention.py",
-    "lower/test_vector_conv.py",
+    "lowering/test_vector_conv.py",
 )
 _OWN = "PYTEST_CURRENT_TEST"  # pytest's own, which changes
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--op NAME`: tests/lower/test_conformance.py runs one operator alone."""
+    """`--op NAME`: tests/lowering/test_conformance.py runs one operator alone."""
     parser.addoption("--op", metavar="NAME", help="operators that test_conformance.py runs: a,b")
 
 

@@ -18,9 +18,9 @@ from mgx_mlir.dialects import load
 from mgx_mlir.frontends.onnx import ops, registry
 from mgx_mlir.frontends.onnx.registry import OnnxOp
 from mgx_mlir.frontends.signatures import signature_of
-from mgx_mlir.passes.lower import families
-from mgx_mlir.passes.lower.registry import LOWERINGS, REFUSED
-from mgx_mlir.passes.lower.views import VIEWS
+from mgx_mlir.passes.lowering import families
+from mgx_mlir.passes.lowering.registry import LOWERINGS, REFUSED
+from mgx_mlir.passes.lowering.views import VIEWS
 from mgx_mlir.rewrite.passes import PASSES, PatternPass
 from mgx_mlir.rewrite.pattern import PATTERNS, RULES, Pattern
 from tests import completeness, peers
@@ -241,7 +241,7 @@ def test_an_op_without_anything_is_named():
         only(completeness.stated(fake, method), "bare", f"write `{method}` in its class, {here}")
     only(completeness.examples(fake, {}), "bare", f"write `examples` in its class, {here}")
     found = completeness.lowerings(fake, lambda n: n != "bare", {})
-    only(found, "bare", "write `@lowers(Bare)` in passes/lower/ops/")
+    only(found, "bare", "write `@lowers(Bare)` in passes/lowering/ops/")
     only(completeness.round_trips(fake), "bare", "`lit -v lit/dialect/")
     found = completeness.refusals(fake, completeness.NOTHING_STATED)
     only(found, "bare", "expected-error {{'migraphx.bare' op")

@@ -20,8 +20,8 @@ from mgx_mlir.core import attrs
 from mgx_mlir.core.op import OPS
 from mgx_mlir.core.scalar import ScalarBuilder
 from mgx_mlir.frontends.onnx.importer import Node
-from mgx_mlir.passes.lower import index
-from mgx_mlir.passes.lower.context import LoweringContext
+from mgx_mlir.passes.lowering import index
+from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.rewrite.pattern import Rewriter
 from tests.plugins.install import ROOT, fresh_environment
 

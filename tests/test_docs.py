@@ -182,7 +182,8 @@ def test_every_room_is_described() -> None:
     rooms = {
         p.parent for p in (ROOT / "mgx_mlir").glob("*/__init__.py") if not p.parent.is_symlink()
     }
-    rooms |= {ROOT / "dialects", ROOT / "passes", ROOT / "passes/analysis", ROOT / "passes/lower"}
+    rooms |= {ROOT / "dialects", ROOT / "passes", ROOT / "passes/analysis"}
+    rooms.add(ROOT / "passes/lowering")
     assert [
         r for r in map(str, sorted(p.relative_to(ROOT) for p in rooms)) if f"`{r}`" not in text
     ] == []

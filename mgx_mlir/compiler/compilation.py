@@ -28,8 +28,8 @@ from mgx_mlir.compiler.variants import adopt, share_weights, specialised, varian
 from mgx_mlir.core import operand_segments
 from mgx_mlir.core.files import noting_reads
 from mgx_mlir.passes.analysis.input_values import state_values
-from mgx_mlir.passes.lower.module import lower_to_linalg
-from mgx_mlir.passes.lower.options import LowerOptions
+from mgx_mlir.passes.lowering.module import lower_to_linalg
+from mgx_mlir.passes.lowering.options import LowerOptions
 from mgx_mlir.programs.lowered import IN_PLACE, Lowered
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.programs.signature import Pair, Signature, Variant

@@ -12,7 +12,7 @@ from mgx_mlir.compiler.compiled import Placement
 from mgx_mlir.compiler.environment import code_variables, left_out_rewrites
 from mgx_mlir.compiler.option_text import option_text
 from mgx_mlir.compiler.tuning.solutions import Tuning
-from mgx_mlir.passes.lower.gpu.gemm_shape import GemmConfig, GemmShape
+from mgx_mlir.passes.lowering.gpu.products.gemm_shape import GemmConfig, GemmShape
 from mgx_mlir.programs.signature import Signature
 from mgx_mlir.rewrite.rewrite_trace import disabled_names
 from mgx_mlir.rewrite.switches import switches

@@ -29,7 +29,7 @@ SWITCH = "MGX_PLUGINS"
 BUILT_IN = (
     "mgx_mlir.dialects",
     "mgx_mlir.passes",
-    "mgx_mlir.passes.lower.families",
+    "mgx_mlir.passes.lowering.families",
     "mgx_mlir.frontends.onnx.ops",
 )
 

@@ -163,7 +163,7 @@ def _left_out(op: Op, rw: Rewriter) -> bool:
     """Say whether a convolution is faster as it is: a processor has loops for most of 8 bits."""
     if not rw.options.vector or not isinstance(op, Convolution):
         return False
-    from mgx_mlir.passes.lower.cpu.convolution_kernel import multiplies_bytes
+    from mgx_mlir.passes.lowering.cpu.windows.convolution_kernel import multiplies_bytes
 
     return not multiplies_bytes(op)
 

@@ -12,7 +12,7 @@ import pytest
 
 import mgx_mlir
 from mgx_mlir.compiler.alike import FUNCTION
-from mgx_mlir.passes.lower.cpu.isa import isa_of
+from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
 from mgx_mlir.programs.signature import Signature, Variant
 
 HEAD = '<ir_version: 8, opset_import: ["": 18]>'

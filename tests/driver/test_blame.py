@@ -155,7 +155,7 @@ def test_a_pass_of_the_target_that_spares_what_is_looked_at(
 @pytest.fixture
 def broken_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels that give only a relu are wrong: with every result given back there are none."""
-    from mgx_mlir.passes.lower.module import ModuleLowering
+    from mgx_mlir.passes.lowering.module import ModuleLowering
 
     lower, scalar = ModuleLowering._kernel, OPS["relu"].scalar
 

@@ -16,7 +16,7 @@ from mgx_mlir.debug.compare import compare
 from mgx_mlir.debug.conditioning import conditioning, redrawn
 from mgx_mlir.debug.tolerances import FULL_PRECISION, output_tolerances
 from mgx_mlir.passes import pipelines
-from mgx_mlir.passes.lower.module import ModuleLowering
+from mgx_mlir.passes.lowering.module import ModuleLowering
 from mgx_mlir.rewrite.registry import PASSES
 from tests.driver.conftest import Driver, model_of
 

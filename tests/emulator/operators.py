@@ -21,13 +21,13 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS, Op
 from mgx_mlir.dialects.migraphx.recurrent_steps import Steps
 from mgx_mlir.dialects.migraphx.samples import redrawn
-from mgx_mlir.passes.lower.registry import REFUSED
+from mgx_mlir.passes.lowering.registry import REFUSED
 from mgx_mlir.programs.interpreter import Interpreter
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.rewrite.passes import run_pipeline
-from tests.lower import harness
-from tests.lower.harness import Case, Outcome
-from tests.lower.test_conformance import lowered
+from tests.lowering import harness
+from tests.lowering.harness import Case, Outcome
+from tests.lowering.test_conformance import lowered
 
 harness.load_dialect()
 

@@ -14,15 +14,19 @@ from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
 from mgx_mlir.hardware.chips import CHIPS
-from mgx_mlir.passes.lower.gpu import attention_tiles
-from mgx_mlir.passes.lower.gpu.attention_lanes import Layout, operand_layout, result_layout
-from mgx_mlir.passes.lower.gpu.attention_tiles import (
+from mgx_mlir.passes.lowering.gpu.attention import attention_tiles
+from mgx_mlir.passes.lowering.gpu.attention.attention_lanes import (
+    Layout,
+    operand_layout,
+    result_layout,
+)
+from mgx_mlir.passes.lowering.gpu.attention.attention_tiles import (
     AttentionShape,
     AttentionTile,
     BlockTile,
     choose,
 )
-from mgx_mlir.passes.lower.gpu.mma import SIDE
+from mgx_mlir.passes.lowering.gpu.products.mma import SIDE
 from mgx_mlir.targets.report import gpu_report
 from tests.emulator import oracle
 from tests.emulator.models import Case, Graph

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from mgx_mlir.dialects.migraphx.blocked_dot import matrix
-from mgx_mlir.passes.lower.gpu.compilation_info import steps_of
+from mgx_mlir.passes.lowering.gpu.products.compilation_info import steps_of
 from mgx_mlir.runtime.iree_runtime import LoadedModule
 from mgx_mlir.targets.kernel_bounds import compile_with_bounds
 from mgx_mlir.targets.report import gpu_report
 from tests.emulator.oracle import LIMITS, error
-from tests.lower.programs import Programs
+from tests.lowering.programs import Programs
 
 OTHERS = ("gfx90a", "gfx950", "gfx1201")
 TYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32}

@@ -35,10 +35,10 @@ from mgx_mlir.targets.flags import gpu_ladder
 from tests.emulator.forms import FLOATS, floats, integers, known_forms
 from tests.emulator.models import Case
 from tests.emulator.oracle import LIMITS, wanted
-from tests.lower.harness import difference
-from tests.lower.programs import Programs, check
-from tests.lower.test_gpu_forms import FLASH, PARTS, attentions, concats
-from tests.lower.test_vector_attention import TOLERANCE, softmax
+from tests.lowering.harness import difference
+from tests.lowering.programs import Programs, check
+from tests.lowering.test_gpu_forms import FLASH, PARTS, attentions, concats
+from tests.lowering.test_vector_attention import TOLERANCE, softmax
 
 ARCHS = ("gfx942", "gfx1100")
 SEEDS = (0, 1, 2)

@@ -13,7 +13,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.op import OPS
 from tests.emulator import operators
 from tests.emulator.operators import ARCHS
-from tests.lower.harness import Case
+from tests.lowering.harness import Case
 
 
 def drawn(*dims: int) -> np.ndarray:

@@ -17,8 +17,8 @@ from onnx import ModelProto, numpy_helper
 import mgx_mlir
 from mgx_mlir.compiler.dumps import kept_assembly
 from mgx_mlir.debug.gpu_kernels import gpu_kernels
-from mgx_mlir.passes.lower.gpu.gemm_shape import CONVOLUTION, GemmShape
-from mgx_mlir.passes.lower.gpu.plain_tiles import plain_windows
+from mgx_mlir.passes.lowering.gpu.products.gemm_shape import CONVOLUTION, GemmShape
+from mgx_mlir.passes.lowering.gpu.products.plain_tiles import plain_windows
 from mgx_mlir.targets.report import gpu_report
 from tests.emulator.models import Case
 from tests.emulator.oracle import LIMITS, wanted, worst

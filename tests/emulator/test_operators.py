@@ -20,7 +20,7 @@ from mgx_mlir.programs.interpreter import Interpreter
 from mgx_mlir.programs.program_ir import ProgramIR
 from tests.emulator import operators
 from tests.emulator.operators import ARCHS, SEEDS, WANTED, Compiled, Programs
-from tests.lower import harness
+from tests.lowering import harness
 
 PARTS = 8
 # operators with regions, which examples cannot state: `test_control`

@@ -17,10 +17,15 @@ import mgx_mlir
 from mgx_mlir.compiler.dumps import kept_assembly
 from mgx_mlir.compiler.tuning.cost_models import by_time
 from mgx_mlir.debug.gpu_kernels import gpu_kernels
-from mgx_mlir.passes.lower.gpu.gemm_shape import GemmConfig, GemmShape, default, padded_depth
-from mgx_mlir.passes.lower.gpu.tiles import MmaSchedule
-from mgx_mlir.passes.lower.module import lower_to_linalg
-from mgx_mlir.passes.lower.options import LowerOptions
+from mgx_mlir.passes.lowering.gpu.products.gemm_shape import (
+    GemmConfig,
+    GemmShape,
+    default,
+    padded_depth,
+)
+from mgx_mlir.passes.lowering.gpu.products.tiles import MmaSchedule
+from mgx_mlir.passes.lowering.module import lower_to_linalg
+from mgx_mlir.passes.lowering.options import LowerOptions
 from mgx_mlir.programs.lowered import Lowered
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.rewrite.passes import run_pipeline
@@ -28,7 +33,7 @@ from mgx_mlir.runtime.iree_runtime import LoadedModule
 from mgx_mlir.targets.kernel_bounds import Launch, compile_with_bounds
 from mgx_mlir.targets.report import gpu_report
 from tests.emulator.oracle import LIMITS, error
-from tests.lower.programs import Programs
+from tests.lowering.programs import Programs
 
 pytestmark = pytest.mark.emulator
 OTHERS = ("gfx90a", "gfx950", "gfx1201")

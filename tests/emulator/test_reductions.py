@@ -16,7 +16,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.op import OPS
 from tests.emulator import operators
 from tests.emulator.operators import ARCHS
-from tests.lower.harness import Case, as_dynamic
+from tests.lowering.harness import Case, as_dynamic
 
 TYPES = (
     dtypes.FLOAT, dtypes.HALF, dtypes.BF16, dtypes.DOUBLE,

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
 from mgx_mlir.compiler.compiled import IreeProgram
-from mgx_mlir.passes.lower.cpu.isa import isa_of
+from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import pytest
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
 import mgx_mlir
-from mgx_mlir.passes.lower.cpu.isa import isa_of
+from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
 from tests.exact_session import exact_options
 from tests.models.made import Graph
 

@@ -1,6 +1,6 @@
 """Runs tests with a guard page behind each buffer of the runtime, and each large array of numpy.
 
-    python -m tests.runtime.guarded tests/models tests/lower [OPTION OF PYTEST...]
+    python -m tests.runtime.guarded tests/models tests/lowering [OPTION OF PYTEST...]
 
 A program that reads or writes outside of a buffer, or uses one that was freed, stops at the
 instruction: the test is reported as one whose worker crashed, and stderr says which buffer it was

@@ -9,7 +9,7 @@ import pytest
 
 import mgx_mlir
 from mgx_mlir.runtime import prepared_calls
-from tests.lower.harness import on_64_bytes
+from tests.lowering.harness import on_64_bytes
 
 N = 65536
 STORED = "<int64[1, 1] row = {1}, bool yes = {1}>"

@@ -15,8 +15,8 @@ from onnx import numpy_helper, parser
 import mgx_mlir
 from mgx_mlir.core.errors import RunError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.passes.lower import assertions
-from mgx_mlir.passes.lower.module import ModuleLowering
+from mgx_mlir.passes.lowering import assertions
+from mgx_mlir.passes.lowering.module import ModuleLowering
 from mgx_mlir.passes.name_open_dims import Names
 from mgx_mlir.runtime.iree_runtime import LoadedModule
 from tests.targets.test_branch_moves import branches_of_convolutions

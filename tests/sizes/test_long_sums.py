@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from mgx_mlir.passes.lower.forms import Atoms, as_form, bounded, divided, show
+from mgx_mlir.passes.lowering.forms import Atoms, as_form, bounded, divided, show
 
 DEEP = 60  # 2 to that is more than anyone waits for
 

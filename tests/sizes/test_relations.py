@@ -14,8 +14,8 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS, Op
 from mgx_mlir.core.relations import Comparison, Relation, Size, heard
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.passes.lower.forms import Atom, Atoms, Form
-from tests.lower.harness import Case, examples_of, load_dialect
+from mgx_mlir.passes.lowering.forms import Atom, Atoms, Form
+from tests.lowering.harness import Case, examples_of, load_dialect
 
 load_dialect()
 

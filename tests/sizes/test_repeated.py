@@ -6,8 +6,8 @@ import onnx.parser
 import pytest
 
 from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer
-from mgx_mlir.passes.lower.module import lower_to_linalg
-from mgx_mlir.passes.lower.options import LowerOptions
+from mgx_mlir.passes.lowering.module import lower_to_linalg
+from mgx_mlir.passes.lowering.options import LowerOptions
 
 MODELS = [
     """g (float[a, b, c] x, int64[3] shape) => (float[p, q, r] y) { y = Expand(x, shape) }""",

@@ -6,9 +6,9 @@ from mgx_example.ops import Roll
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.axes import axis_of
-from mgx_mlir.passes.lower import index
-from mgx_mlir.passes.lower.context import LoweringContext
-from mgx_mlir.passes.lower.registry import lowers
+from mgx_mlir.passes.lowering import index
+from mgx_mlir.passes.lowering.context import LoweringContext
+from mgx_mlir.passes.lowering.registry import lowers
 
 
 @lowers(Roll)

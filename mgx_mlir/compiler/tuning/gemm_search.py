@@ -1,8 +1,8 @@
 """A search of how each matrix product of a GPU program is computed.
 
-Each product that a program has is compiled, with all that its kernel does beside it, under several
-choices (`lower/gpu/gemm_shape.py`), many in one module, and a cost model estimates each one:
-a GPU's clock where there is one, else the bound of the compiled code (`targets/kernel_bounds.py`).
+Each matmul of a program is compiled with its epilogue under several choices
+(`lowering/gpu/products/gemm_shape.py`), many in one module. A cost model estimates each one: a
+GPU's clock where there is one, else the bound of the compiled code (`targets/kernel_bounds.py`).
 """
 
 from __future__ import annotations
@@ -20,9 +20,14 @@ from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.op import Kernel, ViewOp, is_a
 from mgx_mlir.hardware.chips import CHIPS
-from mgx_mlir.passes.lower.gpu.gemm_shape import WORTH, GemmConfig, GemmShape, alternatives
-from mgx_mlir.passes.lower.module import lower_to_linalg
-from mgx_mlir.passes.lower.options import LowerOptions
+from mgx_mlir.passes.lowering.gpu.products.gemm_shape import (
+    WORTH,
+    GemmConfig,
+    GemmShape,
+    alternatives,
+)
+from mgx_mlir.passes.lowering.module import lower_to_linalg
+from mgx_mlir.passes.lowering.options import LowerOptions
 from mgx_mlir.programs.program_ir import ProgramIR, entry_block
 from mgx_mlir.rewrite.switches import integer
 

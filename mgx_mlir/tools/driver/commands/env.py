@@ -72,7 +72,7 @@ def _versions() -> dict[str, str]:
 def _processor() -> dict[str, Any]:
     # start-up: only what the command asks for is loaded
     from mgx_mlir.hardware.machine import available_cpus, processor_features
-    from mgx_mlir.passes.lower.cpu.isa import isa_of
+    from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
 
     shown = ("avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512_bf16", "avx512_fp16",
              "avx512_vnni", "amx_tile", "amx_int8", "amx_bf16", "asimd", "sve", "sve2", "i8mm",

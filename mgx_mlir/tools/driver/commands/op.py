@@ -46,8 +46,8 @@ def run(args: Arguments) -> int:
 def kernel_names() -> list[str]:
     """Return the names under which compiled programs show single operators, by target."""
     # start-up: only what the command asks for is loaded
-    from mgx_mlir.passes.lower.families import load
-    from mgx_mlir.passes.lower.registry import REFUSED
+    from mgx_mlir.passes.lowering.families import load
+    from mgx_mlir.passes.lowering.registry import REFUSED
 
     load()
     plain = {n: cls for n, cls in OPS.items() if n not in _NOT_LISTED and not cls.REGIONS}

@@ -1,0 +1,211 @@
+"""Kernels that are alike: what tells of one says which code it is, so that its code is built once.
+
+Layers of a network differ in their weights and in little else. Of two kernels whose descriptions
+are equal the second launches the code of the first: nothing is built for it, and the backend
+compiles one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Hashable, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core import literals
+from mgx_mlir.core.dtypes import FLOAT
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.literals import is_literal
+from mgx_mlir.core.op import BroadcastOp, Kernel, is_a
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
+from mgx_mlir.dialects.migraphx.pointwise_binary import Add, Mul
+from mgx_mlir.passes.lowering.expr import Expr, Leaf, Splat, View
+
+# of a dispatch: the number of its code, where others may share that. The first in the program has
+# the code, the others have none
+CODE = "mgx.code"
+
+
+class Codes:
+    """The code that was built for the dispatches of kernels, by what the kernels are."""
+
+    def __init__(self) -> None:
+        self._built: dict[Hashable, int] = {}
+        self._kernel: Hashable | None = None
+        self._made = 0  # dispatches of the kernel so far
+
+    @contextmanager
+    def of(self, kernel: Hashable | None) -> Generator[None]:
+        """Say what the kernel is that is lowered inside; None: its code is its own."""
+        self._kernel, self._made = kernel, 0
+        token = _CODES.set(self)
+        try:
+            yield
+        finally:
+            _CODES.reset(token)
+
+    def key(self, launched: Hashable) -> Hashable | None:
+        """Return what the code of the next dispatch depends on; None where it is its own.
+
+        launched: what the dispatch reads and makes.
+        """
+        self._made += 1
+        return None if self._kernel is None else (self._kernel, self._made, launched)
+
+    def number(self, key: Hashable | None) -> int | None:
+        """Return the number of the code of a key, None where none was built."""
+        return None if key is None else self._built.get(key)
+
+    def built(self, key: Hashable | None) -> int | None:
+        """Return a number for the code of a key, which has been built."""
+        return None if key is None else self._built.setdefault(key, len(self._built))
+
+
+_CODES: ContextVar[Codes | None] = ContextVar("mgx_codes", default=None)
+
+
+def codes() -> Codes:
+    """Return the codes of the kernel that is being lowered; outside of one there are none."""
+    return _CODES.get() or Codes()
+
+
+def description(
+    op: ir.Operation,
+    body: ir.Block,
+    exprs: Mapping[ir.Value, Expr],
+    elements: Mapping[ir.Value, np.ndarray],
+) -> Hashable | None:
+    """Return what the loops of a kernel are made from, without the numbers in its weights.
+
+    exprs, elements: what the arguments and the literals of its body are. None where it is made from
+    something that has no description. Attributes are told apart as objects of their context.
+    """
+    known = _Numbers()
+    parts: list[Hashable] = [op.name, _attributes(op), tuple(r.type for r in op.results)]
+    for argument, operand in zip(body.arguments, op.operands, strict=True):
+        parts += [argument.type, _origin(operand), known.of(argument)]
+        parts.append(_content(argument, exprs, elements, known))
+    for view in body.operations:
+        inner = view.operation
+        if len(inner.regions):
+            return None
+        parts.append(inner.name)
+        parts += [known.of(v) for v in inner.operands]
+        for r in inner.results:
+            parts += [r.type, known.of(r)]
+        if is_literal(inner):
+            parts.append(_content(inner.results[0], exprs, elements, known))
+        else:
+            parts.append(_attributes(inner))
+    return None if None in parts else tuple(parts)
+
+
+def own_scalars(block: ir.Block) -> set[ir.Value]:
+    """Return the factors and summands of one number that alone tell kernels of a block apart.
+
+    They are inputs of the kernels then, as weights are. Those that all of them have, such as
+    one half, stay in the code.
+    """
+    groups: dict[Hashable, list[list[ir.Value]]] = {}
+    for view in block.operations:
+        if is_a(view, Kernel):
+            skeleton, scalars = _without_scalars(view.operation)
+            groups.setdefault(skeleton, []).append(scalars)
+    found: set[ir.Value] = set()
+    for alike in groups.values():
+        for same in zip(*alike, strict=True):
+            if len({literals.array_of(v.owner).tobytes() for v in same}) > 1:
+                found.update(same)
+    return found
+
+
+def _without_scalars(op: ir.Operation) -> tuple[Hashable, list[ir.Value]]:
+    """Describe a kernel of a product but for the scalars in it, which are returned as well."""
+    known = _Numbers()
+    scalars: list[ir.Value] = []
+    body = op.regions[0].blocks[0]
+    parts: list[Hashable] = [op.name, _attributes(op), tuple(r.type for r in op.results)]
+    parts += [(v.type, known.of(a)) for v, a in zip(op.operands, body.arguments, strict=True)]
+    product = False
+    for view in body.operations:
+        inner = view.operation
+        product = product or is_a(inner, (Convolution, Dot))
+        scalar = is_literal(inner) and _is_scalar(inner.results[0])
+        scalars += inner.results if scalar else ()
+        parts += [inner.name, None if scalar else _attributes(inner)]
+        parts += [tuple(known.of(v) for v in [*inner.operands, *inner.results])]
+        parts.append(tuple(r.type for r in inner.results))
+    return (tuple(parts), scalars) if product else (op, [])
+
+
+def _is_scalar(v: ir.Value) -> bool:
+    """Say whether v is one number in f32 that is added or multiplied, and not as a constant."""
+    t = TensorType.of(v)
+    if t.dtype != FLOAT or t.dims not in ((), (1,)):
+        return False
+    users: list[Any] = []
+    for use in v.uses:
+        op = use.owner
+        users += [x.owner for x in op.results[0].uses] if is_a(op, BroadcastOp) else [op]
+    return all(is_a(u, (Add, Mul)) for u in users)
+
+
+class _Numbers:
+    """A number for each value and expression, in the order in which they are met."""
+
+    def __init__(self) -> None:
+        self._met: dict[Any, int] = {}
+
+    def of(self, met: Hashable) -> int:
+        return self._met.setdefault(met, len(self._met))
+
+
+def _attributes(op: ir.Operation) -> Hashable:
+    return tuple((name, op.attributes[name]) for name in op.attributes)
+
+
+def _origin(v: ir.Value) -> Hashable:
+    """Return through which broadcasts an operand reads, and whether a literal."""
+    through: list[Hashable] = []
+    while not isinstance(v.owner, ir.Block) and is_a(v.owner, BroadcastOp):
+        owner = v.owner.operation
+        through += [owner.name, _attributes(owner), v.type]
+        v = owner.operands[0]
+    return (*through, v.type, is_literal(v))
+
+
+def _content(
+    v: ir.Value,
+    exprs: Mapping[ir.Value, Expr],
+    elements: Mapping[ir.Value, np.ndarray],
+    known: _Numbers,
+) -> Hashable | None:
+    """Describe what a value is known as; None where that cannot be described."""
+    found = elements.get(v)
+    numbers: Hashable = ()
+    if found is not None:
+        if not all(isinstance(n, int | float | np.number) for n in found.flat):
+            return None
+        numbers = (found.shape, *map(repr, found.flat))
+    described = _described(exprs.get(v), known)
+    return None if described is None else (numbers, described)
+
+
+def _described(x: Expr | None, known: _Numbers) -> Hashable | None:
+    if isinstance(x, Splat):
+        return ("splat", x.type, repr(x.number), _fixed(x.extents))
+    if isinstance(x, View):
+        source = _described(x.source, known)
+        if source is None:
+            return None
+        return ("view", x.type, x.map, _fixed(x.extents), x.make is None, source)
+    if isinstance(x, Leaf):
+        return ("leaf", x.type, x.value.type, known.of(x.value))  # its numbers are an input
+    return None
+
+
+def _fixed(extents: list[int | ir.Value]) -> Hashable:
+    return tuple(d if isinstance(d, int) else "?" for d in extents)

@@ -1,0 +1,544 @@
+"""The contract of lowering: what a lowering function may ask, and builds its ops with."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Hashable, Mapping, MutableMapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mgx_mlir.core import attrs, dtypes, literals
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.errors import CompileError
+from mgx_mlir.core.huge_pages import HugePages
+from mgx_mlir.core.ir import arith, ir, linalg, tensor
+from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.passes.lowering.expr import (
+    Compute,
+    DimMap,
+    Expr,
+    Extent,
+    Leaf,
+    Opaque,
+    Splat,
+    View,
+    compose,
+    identity,
+)
+from mgx_mlir.passes.lowering.gpu.products.gemm_shape import GemmConfig
+from mgx_mlir.passes.lowering.index_builder import IndexBuilder
+from mgx_mlir.passes.lowering.options import LowerOptions
+from mgx_mlir.passes.lowering.scalar import (
+    ArithScalars,
+    GpuScalars,
+    Number,
+    TypedScalar,
+    computed,
+    constant,
+    constant_of,
+    narrow,
+    signless,
+    widen,
+)
+from mgx_mlir.programs.lowered import KernelInfo
+
+if TYPE_CHECKING:
+    from mgx_mlir.passes.lowering.sizes import Sizes
+
+Body = Callable[..., ir.Value | Sequence[ir.Value]]
+# What computes one element: of as many scalars as there are tensors.
+ElementBody = (
+    Callable[[ArithScalars, TypedScalar], TypedScalar]
+    | Callable[[ArithScalars, TypedScalar, TypedScalar], TypedScalar]
+    | Callable[[ArithScalars, TypedScalar, TypedScalar, TypedScalar], TypedScalar]
+    | Callable[..., TypedScalar]
+)
+PARALLEL, REDUCTION = "parallel", "reduction"
+PARAMETER_ELEMENTS = 64  # constants above this many elements become parameters
+
+
+@dataclass(frozen=True)
+class KernelPlan:
+    """What is decided, and made, ahead of a kernel's region; keys are results of its ops.
+
+    padded_inputs: inputs of windows and of products, with their border. gemm_configs: how products
+    are computed. split_k_sums: of products in parts, the sums of each part. first_sums: rows that
+    the sums of products begin with; same: the products that the results of ops are with that.
+    """
+
+    padded_inputs: Mapping[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
+    gemm_configs: Mapping[ir.Value, GemmConfig] = field(default_factory=lambda: {})
+    split_k_sums: Mapping[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
+    first_sums: Mapping[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
+    same: Mapping[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
+
+    def with_sums(self, sums: Mapping[ir.Value, ir.Value]) -> KernelPlan:
+        """Return the plan with more sums of parts."""
+        return replace(self, split_k_sums={**self.split_k_sums, **sums})
+
+
+@dataclass
+class Scope:
+    """What original values are, where ops are being lowered.
+
+    exprs: their expressions. elements: those of small integers that are followed as scalars.
+    """
+
+    exprs: MutableMapping[ir.Value, Expr] = field(default_factory=dict[ir.Value, Expr])
+    elements: MutableMapping[ir.Value, np.ndarray] = field(
+        default_factory=dict[ir.Value, np.ndarray]
+    )
+
+
+class LoweringContext(IndexBuilder, ABC):
+    """Build lowered ops at the current insertion point; hold what original values became.
+
+    Tensors are signless; `TensorType` arguments and results are the original, signed ones.
+    """
+
+    sizes: Sizes  # checks of run-time sizes, of the function that is being made
+
+    def __init__(self, options: LowerOptions) -> None:
+        self.options = options
+        self.in_kernel = False  # pointwise ops wait for their readers
+        self.in_region = False  # inside a dispatch region: no other one may start
+        self.function = "main"  # that is being made
+        self.plan = KernelPlan()
+        self.scope = Scope()
+        self.kernels: list[KernelInfo] = []  # of the function, in the order they are made
+        self.drafts: list[ir.Module] = []  # that hold kernels in the place of original ones
+        self._repacked: dict[Hashable, tuple[np.ndarray, np.ndarray]] = {}
+        self._huge_pages = HugePages()
+
+    # ---- original values ---------------------------------------------------------------------
+
+    @abstractmethod
+    def expr(self, v: ir.Value, *, exact: bool = False) -> Expr:
+        """Return the expression of an original value; exact: rounded to its own type."""
+
+    @abstractmethod
+    def tensor(self, x: ir.Value | Expr) -> ir.Value:
+        """Return the lowered tensor of an original value, or of an expression; it is made once."""
+
+    @abstractmethod
+    def tensors(self, vs: Sequence[ir.Value]) -> list[ir.Value]:
+        """Return original values as tensors; lazy ones of the same dims share a loop."""
+
+    def elements(self, v: ir.Value) -> np.ndarray | None:
+        """Return the elements of an original value that is followed as scalars, else None.
+
+        An element is a Python number, or a TypedScalar that only the run knows.
+        """
+        return self.scope.elements.get(v)
+
+    def bind(self, v: ir.Value, found: Expr | np.ndarray) -> None:
+        """Record the expression, or the elements, of an original value."""
+        if isinstance(found, np.ndarray):
+            self.scope.elements[v] = found
+        else:
+            self.scope.exprs[v] = found
+
+    # ---- original ops ------------------------------------------------------------------------
+
+    @abstractmethod
+    def operation(self, op: ir.Operation) -> None:
+        """Lower one original op, and bind its results."""
+
+    @abstractmethod
+    def updates_in_place(self, value: ir.Value) -> bool:
+        """Say whether an op may write into the memory of a tensor that it was given."""
+
+    @abstractmethod
+    def has_vector_kernels(self, op: ir.Operation) -> bool:
+        """Say whether an op may be lowered as vector loops of our own."""
+
+    @abstractmethod
+    def statements(self, block: ir.Block) -> list[ir.Value]:
+        """Lower the ops of a block in order; return its terminator's operands, as they were."""
+
+    @abstractmethod
+    def inner_scope(self, scope: Scope | None = None) -> AbstractContextManager[Scope]:
+        """Enter a scope for a region: what is made in it is not seen outside."""
+
+    @contextmanager
+    def kernel(self, plan: KernelPlan | None = None) -> Generator[None]:
+        """Lower ops as parts of one kernel, with what `plan` holds."""
+        outer = self.in_kernel, self.plan
+        self.in_kernel, self.plan = True, plan or KernelPlan()
+        try:
+            yield
+        finally:
+            self.in_kernel, self.plan = outer
+
+    # ---- weights -----------------------------------------------------------------------------
+
+    @abstractmethod
+    def parameter(self, array: np.ndarray) -> ir.Value:
+        """Return a weight that the runtime supplies."""
+
+    def repacked(
+        self, array: np.ndarray, layout: Hashable, make: Callable[[], np.ndarray]
+    ) -> np.ndarray:
+        """Return `make()`, the weights `array` in a kernel's layout; one object for equal ones.
+
+        The runtime uses it in place.
+        """
+        key = (array.__array_interface__["data"][0], layout)
+        if key not in self._repacked:
+            # kept with its source, whose address is in the key
+            self._repacked[key] = (array, literals.aligned(self._huge_pages.placed(make())))
+        return self._repacked[key][1]
+
+    # ---- types and extents -------------------------------------------------------------------
+
+    def mlir_type(self, t: TensorType) -> ir.RankedTensorType:
+        """Return the lowered type of an original tensor type."""
+        return ir.RankedTensorType.get(t.dims, signless(t.dtype))
+
+    def extent(self, value: ir.Value, axis: int) -> Extent:
+        """Return the extent of a lowered tensor's dim: an int, or an index value."""
+        d = ir.RankedTensorType(value.type).shape[axis]
+        return d if d != DYN else tensor.DimOp(value, self.index(axis)).result
+
+    def extents(self, value: ir.Value) -> list[Extent]:
+        """Return the extents of a tensor."""
+        return [self.extent(value, i) for i in range(ir.RankedTensorType(value.type).rank)]
+
+    def static_dims(self, extents: Sequence[Extent]) -> list[int]:
+        """Return extents as dims of a type, DYN where only the run knows one."""
+        return [x if isinstance(x, int) else DYN for x in extents]
+
+    def dynamic_values(self, extents: Sequence[Extent]) -> list[ir.Value]:
+        """Return the extents that only the run knows."""
+        return [x for x in extents if not isinstance(x, int)]
+
+    # ---- tensors -----------------------------------------------------------------------------
+
+    def empty(self, extents: Sequence[Extent], dtype: DType) -> ir.Value:
+        """Build a tensor whose elements are not yet set."""
+        return tensor.EmptyOp(list(extents), signless(dtype)).result
+
+    def fill(self, extents: Sequence[Extent], dtype: DType, number: Number) -> ir.Value:
+        """Return a tensor all of whose elements are `number`."""
+        value = constant(number, dtype).value
+        init = self.empty(extents, dtype)
+        return linalg.fill(value, outs=[init])
+
+    def constant(self, array: np.ndarray) -> ir.Value:
+        """Return a dense constant in the IR (small arrays only)."""
+        dtype = dtypes.from_numpy(array.dtype)
+        stored = array.view(f"i{dtype.size}") if dtype.is_unsigned else array
+        return constant_of(
+            ir.RankedTensorType.get(array.shape, signless(dtype)), attrs.dense(stored)
+        )
+
+    def generic(
+        self,
+        inputs: Sequence[ir.Value],
+        inits: Sequence[ir.Value],
+        maps: Sequence[ir.AffineMap],
+        iterators: Sequence[str],
+        body: Body,
+    ) -> list[ir.Value]:
+        """Build a linalg.generic; `body(*block arguments)` returns the yielded values.
+
+        `maps` are those of the inputs, then of the inits.
+        """
+        op = linalg.GenericOp(
+            [i.type for i in inits],
+            list(inputs),
+            list(inits),
+            ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in maps]),
+            ir.ArrayAttr.get(
+                [ir.Attribute.parse(f"#linalg.iterator_type<{i}>") for i in iterators]
+            ),
+        )
+        elements = [ir.RankedTensorType(v.type).element_type for v in [*inputs, *inits]]
+        block = op.regions[0].blocks.append(*elements, arg_locs=None)
+        with ir.InsertionPoint(block):
+            found = body(*block.arguments)
+            linalg.YieldOp([found] if isinstance(found, ir.Value) else list(found))
+        return list(op.results)
+
+    def dim_map(self, rank: int, entries: DimMap) -> ir.AffineMap:
+        """Return the AffineMap of a DimMap."""
+        return ir.AffineMap.get(
+            rank,
+            0,
+            [
+                ir.AffineConstantExpr.get(0) if i is None else ir.AffineDimExpr.get(i)
+                for i in entries
+            ],
+        )
+
+    def scalars(self, dtype: DType, result: DType) -> ArithScalars:
+        """Return what the bodies of loops are made with."""
+        return (GpuScalars if self.options.target == "gpu" else ArithScalars)(dtype, result)
+
+    def map_elements(
+        self,
+        inputs: Sequence[ir.Value],
+        in_dtypes: Sequence[DType],
+        out: TensorType,
+        body: ElementBody,
+        *,
+        maps: Sequence[DimMap] | None = None,
+        extents: Sequence[Extent] | None = None,
+    ) -> ir.Value:
+        """Build a parallel generic over `out` of `body(b, *scalars)` on computed-type scalars."""
+        extents = list(extents if extents is not None else self.extents(inputs[0]))
+        b = self.scalars(in_dtypes[0] if in_dtypes else out.dtype, out.dtype)
+
+        def region(*args: ir.Value) -> ir.Value:
+            scalars = [widen(TypedScalar(a, d)) for a, d in zip(args[:-1], in_dtypes, strict=True)]
+            return narrow(body(b, *scalars), out.dtype).value
+
+        rank = out.rank
+        own = [self.dim_map(rank, m) for m in maps or [identity(rank)] * len(inputs)]
+        init = self.empty(extents, out.dtype)
+        return self.generic(
+            inputs, [init], [*own, self.dim_map(rank, identity(rank))], [PARALLEL] * rank, region
+        )[0]
+
+    def cast_tensor(self, value: ir.Value, source: DType, target: DType) -> ir.Value:
+        """Convert every element (wrapping; the caller clamps)."""
+        if source is target:
+            return value
+        t = TensorType(target, tuple(ir.RankedTensorType(value.type).shape))
+
+        def body(b: ArithScalars, x: TypedScalar) -> TypedScalar:
+            return b.cast(x, target)
+
+        return self.map_elements([value], [source], t, body)
+
+    def reader(self, x: ir.Value, dtype: DType) -> Callable[[TypedScalar], TypedScalar]:
+        """Return how elements of `x` are read or written: as they are, but for rows of f16 of
+        hazard 44.
+
+        Their bits are changed by a number that is 0 in every run, and that no compiler knows.
+        """
+        if not self.is_odd_row(x, dtype):
+            return lambda v: v
+        i64, i16 = (ir.IntegerType.get_signless(bits) for bits in (64, 16))
+        extent = arith.IndexCastUIOp(i64, self.dynamic_values(self.extents(x))[0]).result
+        # the backend assumes extents below 2^53
+        top = arith.ShRUIOp(extent, arith.ConstantOp(i64, 52).result).result
+        zero = TypedScalar(arith.TruncIOp(i16, top).result, dtypes.UINT16)
+        b = ArithScalars(dtypes.UINT16, dtypes.UINT16)
+        return lambda v: b.bitcast(b.xor(b.bitcast(v, dtypes.UINT16), zero), dtype)
+
+    def is_odd_row(self, x: ir.Value, dtype: DType) -> bool:
+        """Say whether the rows of `x` are those of hazard 44."""
+        shape = ir.RankedTensorType(x.type).shape
+        if self.options.target != "gpu" or dtype is not dtypes.HALF or DYN not in shape[:-1]:
+            return False
+        return shape[-1] != DYN and shape[-1] % 2 == 1 and not (shape[-1] % 5 and shape[-1] % 7)
+
+    def barrier(self, value: ir.Value, extents: Sequence[Extent]) -> ir.Value:
+        """`value`, which the backend computes before anything that reads it, not fused with it.
+
+        `extents` are its own, from what it was made of: nothing is seen through the barrier.
+        """
+        kept = ir.Operation.create(
+            "util.optimization_barrier", results=[value.type], operands=[value]
+        ).result
+        dynamic = self.dynamic_values(extents)
+        if not dynamic:
+            return kept
+        return ir.Operation.create(
+            "flow.tensor.tie_shape", results=[value.type], operands=[kept, *dynamic]
+        ).result
+
+    def hidden(self, value: ir.Value) -> ir.Value:
+        """`value`, behind a barrier where all its elements may be one known number.
+
+        Outside of regions IREE 3.13 puts the number into the loops that read it: a sum then has
+        one iteration, whatever the extents, and a running sum takes a stack without end. A loop
+        over integers may fold to a number (x = x), in more ways than can be told here.
+        """
+        if self.in_region or not (_is_uniform(value) or _is_integer_loop(value)):
+            return value
+        return self.barrier(value, self.extents(value))
+
+    def refine(self, value: ir.Value, t: TensorType) -> ir.Value:
+        """`value` with the static dims of `t` (tensor.cast where they differ)."""
+        want = self.mlir_type(t)
+        if value.type == want:
+            return value
+        for i, d in enumerate(t.dims):
+            if d != DYN:
+                self.sizes.equal(self.sizes.of_dim(value, i), d)
+        return tensor.CastOp(want, value).result
+
+    # ---- lazy expressions --------------------------------------------------------------------
+
+    def expr_extents(self, x: Expr) -> list[Extent]:
+        """Return the extents of an expression, without computing it."""
+        if isinstance(x, Leaf):
+            return self.extents(x.value)
+        if isinstance(x, Splat | View | Opaque):
+            return list(x.extents)
+        assert isinstance(x, Compute)
+        if x.type.is_static:
+            return list(x.type.dims)
+        out: list[Extent] = list(x.type.dims)
+        for arg in x.args:
+            if all(isinstance(d, ir.Value) or d != DYN for d in out):
+                break
+            for i, have in enumerate(self.expr_extents(arg)):
+                if isinstance(out[i], int) and out[i] == DYN:
+                    out[i] = have
+        return out
+
+    def _materialize(self, xs: Sequence[Expr], *, joined: bool = False) -> list[ir.Value]:
+        """Make tensors of expressions of the same dims, the computed ones by one generic.
+
+        `joined`: views too are made by that generic (a dispatch region takes no two loops side
+        by side).
+        """
+        made: dict[int, ir.Value] = {}
+        together: list[Expr] = []
+        for x in dict.fromkeys(xs):
+            if isinstance(x, Leaf):
+                made[id(x)] = x.value
+            elif isinstance(x, Compute) and x.made:
+                made[id(x)] = x.made.value
+            elif isinstance(x, Compute) or joined:
+                together.append(x)
+            elif isinstance(x, Splat):
+                made[id(x)] = self.fill(x.extents, x.type.dtype, x.number)
+            else:
+                assert isinstance(x, View)
+                made[id(x)] = x.make() if x.make else self._generic_of([x])[0]
+        if together:
+            for x, value in zip(together, self._generic_of(together), strict=True):
+                made[id(x)] = value
+                if isinstance(x, Compute):
+                    x.made = Leaf(x.type, value)
+        return [made[id(x)] for x in xs]
+
+    def _generic_of(self, xs: Sequence[Expr]) -> list[ir.Value]:
+        rank = xs[0].type.rank
+        table: dict[tuple[ir.Value, DimMap], tuple[Leaf, DimMap]] = {}
+
+        def gather(x: Expr, m: DimMap, seen: set[tuple[int, DimMap]]) -> None:
+            if (id(x), m) in seen:
+                return
+            seen.add((id(x), m))
+            if isinstance(x, Compute) and x.made is not None:
+                x = x.made
+            if isinstance(x, Leaf):
+                table.setdefault((x.value, m), (x, m))
+            elif isinstance(x, View):
+                gather(x.source, compose(m, x.map), seen)
+            elif isinstance(x, Compute):
+                for a in x.args:
+                    gather(a, m, seen)
+
+        seen: set[tuple[int, DimMap]] = set()
+        for x in xs:
+            gather(x, identity(rank), seen)
+        order = list(table)
+        inputs = [table[k][0].value for k in order]
+        maps = [self.dim_map(rank, table[k][1]) for k in order]
+        inits = [self.empty(self.expr_extents(x), x.type.dtype) for x in xs]
+        yielded: list[ir.Value] = []
+        readers = [self.reader(table[k][0].value, table[k][0].type.dtype) for k in order]
+        # rounded rows of f32 are stored as they are read
+        wide = any(table[k][0].type.dtype is dtypes.FLOAT for k in order)
+        writers = [
+            self.reader(v, x.type.dtype if wide else dtypes.FLOAT)
+            for v, x in zip(inits, xs, strict=True)
+        ]
+
+        def region(*args: ir.Value) -> list[ir.Value]:
+            scalars = {
+                k: widen(read(TypedScalar(a, table[k][0].type.dtype)))
+                for k, a, read in zip(order, args, readers, strict=False)
+            }
+            memo: dict[tuple[int, DimMap], TypedScalar] = {}
+
+            def value(x: Expr, m: DimMap) -> TypedScalar:
+                key = (id(x), m)
+                if key in memo:
+                    return memo[key]
+                if isinstance(x, Compute) and x.made is not None:
+                    found = scalars[(x.made.value, m)]
+                elif isinstance(x, Leaf):
+                    found = scalars[(x.value, m)]
+                elif isinstance(x, Splat):
+                    found = constant(x.number, computed(x.type.dtype))
+                elif isinstance(x, View):
+                    found = value(x.source, compose(m, x.map))
+                else:
+                    assert isinstance(x, Compute)
+                    found = self.scalar_of(x, [value(a, m) for a in x.args])
+                memo[key] = found
+                return found
+
+            made = (narrow(value(x, identity(rank)), x.type.dtype) for x in xs)
+            yielded.extend(write(v).value for write, v in zip(writers, made, strict=True))
+            return yielded
+
+        results = self.generic(
+            inputs,
+            inits,
+            [*maps, *([self.dim_map(rank, identity(rank))] * len(xs))],
+            [PARALLEL] * rank,
+            region,
+        )
+        first = {v: i for i, v in reversed(list(enumerate(yielded)))}
+        if len(first) == len(xs):
+            return results
+        # equal results are one: beside its anchor's, a region with two of them is wrong
+        wanted = [first[v] for v in yielded]
+        results[0].owner.erase()
+        kept = sorted(set(wanted))
+        again = self._generic_of([xs[i] for i in kept])
+        return [again[kept.index(i)] for i in wanted]
+
+    def scalar_of(self, x: Compute, args: Sequence[TypedScalar]) -> TypedScalar:
+        """Build one pointwise op on scalars, computed in f32 for 16- and 8-bit floats."""
+        first = x.args[0].type.dtype if x.args else x.type.dtype
+        b = self.scalars(first, x.type.dtype)
+        if x.cls.discontinuous:
+            args = [b.exact(v, a.type.dtype) for v, a in zip(args, x.args, strict=True)]
+        scalar = getattr(x.cls, "scalar", None)
+        if scalar is None:
+            raise CompileError(f"'{x.cls.OPERATION_NAME}' op has no scalar lowering")
+        if x.cls.raw:  # on the bits as they are stored
+            stored = [narrow(v, a.type.dtype) for v, a in zip(args, x.args, strict=True)]
+            return widen(scalar(b, *stored, **x.attributes))
+        return scalar(b, *args, **x.attributes)
+
+
+_FORWARDS = ("tensor.collapse_shape", "tensor.expand_shape", "tensor.cast", "tensor.extract_slice")
+
+
+def _is_integer_loop(value: ir.Value) -> bool:
+    """Return whether a tensor of integers is computed by a loop."""
+    if not isinstance(value.owner, ir.Operation | ir.OpView):
+        return False
+    op = value.owner.operation
+    if op.name in _FORWARDS:
+        return _is_integer_loop(op.operands[0])
+    element = ir.RankedTensorType(value.type).element_type
+    return op.name == "linalg.generic" and isinstance(element, ir.IntegerType)
+
+
+def _is_uniform(value: ir.Value) -> bool:
+    """Return whether a tensor is a fill, a constant, or computed of such alone."""
+    if not isinstance(value.owner, ir.Operation | ir.OpView):
+        return False
+    op = value.owner.operation
+    if op.name in ("linalg.fill", "arith.constant"):
+        return True
+    if op.name in _FORWARDS:
+        return _is_uniform(op.operands[0])
+    if op.name != "linalg.generic":
+        return False
+    inputs = list(op.operands)[: len(op.operands) - len(op.results)]  # the rest is written to
+    return bool(inputs) and all(map(_is_uniform, inputs))

@@ -1,0 +1,1 @@
+"""Attention on CPUs, as one kernel."""

@@ -1,0 +1,67 @@
+"""Pointwise ops around concatenations as one CPU kernel: vectors along the rows of the result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.ir import arith, ir
+from mgx_mlir.core.shapes import TensorType, product
+from mgx_mlir.passes.analysis.access_maps import reader
+from mgx_mlir.passes.lowering.cpu.frame import workgroup_builder
+from mgx_mlir.passes.lowering.cpu.frame.elements import Elements, narrow
+from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
+
+_GROUP_ELEMENTS = 8192  # of a work-group: enough to be worth starting
+
+
+def rows(value: ir.Value, operands: Mapping[ir.Value, ir.Value], run: int) -> ir.Value:
+    """Return the kernel's result as (rows, last dim), bools as bytes.
+
+    Operands: the tensor of each block argument.
+
+    run: elements read together, as `readable` found.
+    """
+    t = TensorType.of(value)
+    dtype = dtypes.INT8 if t.dtype.is_bool else t.dtype
+    length, count = t.dims[-1], product(t.dims[:-1])
+    read = reader(value, t.rank - 1, set(operands), run=run)
+    order = list(operands)
+    step = min(count, max(1, _GROUP_ELEMENTS // length))
+
+    def body(k: WorkgroupBuilder) -> list[workgroup_builder.ResultTile]:
+        elements = Elements(k, dict(zip(order, k.inputs, strict=True)))
+        # the last group may make rows again that the one before it made: they come out the same
+        first = k.min(k.at[0], count - step)
+
+        def row(i: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
+            at = _coordinates(k, k.add(first, i), t.dims[:-1])
+
+            def some(column: Index, n: int, into: ir.Value) -> ir.Value:
+                found = read(elements, [*at, column], n)
+                if t.dtype.is_bool:
+                    bytes_of = k.vector_type(n, dtype)
+                    return k.write(arith.ExtUIOp(bytes_of, found.value).result, into, [i, column])
+                return k.write(narrow(k, found, dtype, n).value, into, [i, column])
+
+            full, made = length // run * run, carried[0]
+            if full > run:
+                made = k.loop(0, full, run, [made], lambda j, c: [some(j, run, c[0])])[0]
+            elif full:
+                made = some(0, run, made)
+            return [some(full, length - full, made) if full < length else made]
+
+        made = k.loop(0, step, 1, [k.empty((step, length), dtype)], row)[0]
+        return [workgroup_builder.ResultTile(made, (first, 0), (step, length))]
+
+    return workgroup_builder.dispatch(
+        [operands[v] for v in order], [((count, length), dtype)], [(count, step)], body
+    )[0]
+
+
+def _coordinates(k: WorkgroupBuilder, flat: Index, dims: tuple[int, ...]) -> list[Index]:
+    out: list[Index] = []
+    for i, d in enumerate(reversed(dims)):
+        out.append(k.rem(flat, d) if i + 1 < len(dims) else flat)
+        flat = k.div(flat, d)
+    return out[::-1]

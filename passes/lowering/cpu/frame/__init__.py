@@ -1,0 +1,1 @@
+"""The frame of a CPU vector kernel: dispatch, lanes, elements, epilogues."""

@@ -1,0 +1,590 @@
+"""The frame of a vector kernel: one dispatch of work-groups, and what their bodies are built with.
+
+    def body(k: WorkgroupBuilder) -> list[ResultTile]:
+        (row,), (x,) = k.at, k.inputs
+        def one(i, carried):
+            v = k.read(x, [k.add(row, i), 0], 32)
+            return [k.write(k.fma(v, v, v), carried[0], [i, 0])]
+        made = k.loop(0, 64, 1, [k.empty((64, 32))], one)
+        return [ResultTile(made[0], (row, 0), (64, 32))]
+
+    out, = dispatch([x], [((1536, 32), dtypes.FLOAT)], [(1536, 64)], body)
+
+A read or write that is not said to be `masked` promises that it stays inside of its tensor. What a
+kernel reads must come in as an input: the body sees nothing else of the module. A scratch tensor
+lives on the stack of a worker thread: keep a kernel's under SCRATCH_BYTES.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Hashable, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import arith, ir, math, scf, tensor, vector
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.passes.lowering import alike
+from mgx_mlir.passes.lowering.cpu.frame.dispatch_operands import DispatchOperands, index_constant
+from mgx_mlir.passes.lowering.index_builder import Index, IndexBuilder
+from mgx_mlir.passes.lowering.scalar import Number, constant, constant_of, element_attr, signless
+
+SCRATCH_BYTES = 48 << 10
+
+# reductions of f32 that LLVM makes a chain of, a lane after the other
+_BY_HALVES: dict[str, Callable[..., Any]] = {
+    "maxnumf": arith.MaxNumFOp,
+    "minnumf": arith.MinNumFOp,
+    "mul": arith.MulFOp,
+}
+
+
+# of a dispatch: which op of the program it is part of, by number and name
+LAUNCH = "mgx.launched_for"
+TIED = "tied_operands"
+_FOR: ContextVar[str] = ContextVar("launched_for", default="")
+
+
+@contextmanager
+def launched_for(name: str) -> Generator[None]:
+    """Say which op the dispatches are part of that are made inside."""
+    before = _FOR.set(name)
+    try:
+        yield
+    finally:
+        _FOR.reset(before)
+
+
+@dataclass(frozen=True)
+class ResultTile:
+    """The part of a result that a work-group has computed."""
+
+    value: ir.Value
+    offsets: Sequence[Index]
+    sizes: Sequence[Index]
+
+
+class WorkgroupBuilder(IndexBuilder):
+    """Builds the body of one work-group at the current insertion point.
+
+    at: where the group starts along each grid dim. inputs: the kernel's inputs, as tensors; dims:
+    their extents. known: the body's value of each run-time extent outside.
+    An index may be a number wherever one is taken; numbers fold.
+    """
+
+    def __init__(self, block: ir.Block) -> None:
+        self.at: list[Index] = []
+        self.inputs: list[ir.Value] = []
+        self.results: list[tuple[ir.Value, list[Index]]] = []
+        self.dims: list[list[Index]] = []
+        self.known: dict[ir.Value, ir.Value] = {}
+        self._block = block
+        self._constants: dict[Hashable, ir.Value] = {}
+
+    # ---- constants ---------------------------------------------------------------------------
+
+    def _once(self, key: Hashable, make: Callable[[], ir.Value]) -> ir.Value:
+        if key not in self._constants:
+            with ir.InsertionPoint.at_block_begin(self._block):
+                self._constants[key] = make()
+        return self._constants[key]
+
+    def index(self, n: Index) -> ir.Value:
+        """Return an index as a value."""
+        if not isinstance(n, int):
+            return n
+        return self._once(n, lambda: arith.ConstantOp(ir.IndexType.get(), n).result)
+
+    def number(self, value: Number, dtype: DType = dtypes.FLOAT) -> ir.Value:
+        """Return a scalar constant."""
+        return self._once(
+            ("number", dtype, _bits(value, dtype)), lambda: constant(value, dtype).value
+        )
+
+    def splat(self, value: Number, lanes: int, dtype: DType = dtypes.FLOAT) -> ir.Value:
+        """Return a vector of one number."""
+
+        def make() -> ir.Value:
+            kind = self.vector_type(lanes, dtype)
+            whole = ir.DenseElementsAttr.get_splat(kind, element_attr(value, dtype))
+            return constant_of(kind, whole)
+
+        return self._once((lanes, dtype, _bits(value, dtype)), make)
+
+    def table(self, numbers: Sequence[float]) -> ir.Value:
+        """Return a vector of f32 numbers."""
+
+        def make() -> ir.Value:
+            kind = self.vector_type(len(numbers))
+            each: list[ir.Attribute] = [element_attr(n, dtypes.FLOAT) for n in numbers]
+            return constant_of(kind, ir.DenseElementsAttr.get(each, kind))
+
+        return self._once(("table", *numbers), make)
+
+    def vector_type(self, lanes: int | Sequence[int], dtype: DType = dtypes.FLOAT) -> ir.VectorType:
+        """Return the type of a vector of these lanes."""
+        shape = [lanes] if isinstance(lanes, int) else list(lanes)
+        return ir.VectorType.get(shape, signless(dtype))
+
+    # ---- indices -----------------------------------------------------------------------------
+
+    def inner(self, extent: Index) -> Index:
+        """Return an extent of the outside as the body knows it: a number, or a value."""
+        return extent if isinstance(extent, int) else self.known[extent]
+
+    def is_less(self, a: Index, b: Index) -> ir.Value:
+        """Return a < b, signed, as an i1."""
+        return arith.CmpIOp(arith.CmpIPredicate.slt, self.index(a), self.index(b)).result
+
+    def is_below(self, a: Index, b: Index) -> ir.Value:
+        """0 <= a < b, as an i1: a negative number is a huge unsigned one."""
+        return arith.CmpIOp(arith.CmpIPredicate.ult, self.index(a), self.index(b)).result
+
+    def is_equal(self, a: Index, b: Index) -> ir.Value:
+        """Return whether two indices are equal, as i1."""
+        return arith.CmpIOp(arith.CmpIPredicate.eq, self.index(a), self.index(b)).result
+
+    # ---- memory ------------------------------------------------------------------------------
+
+    def empty(self, dims: Sequence[Index], dtype: DType = dtypes.FLOAT) -> ir.Value:
+        """Return a tensor to write into: the result's tile, or scratch on the stack."""
+        return tensor.EmptyOp(list(dims), signless(dtype)).result
+
+    def read(
+        self,
+        source: ir.Value,
+        at: Sequence[Index],
+        lanes: int | Sequence[int],
+        *,
+        masked: float | None = None,
+    ) -> ir.Value:
+        """Return the vector at an index, along the last dims of `source`.
+
+        masked: lanes past the end of `source` are this number.
+        """
+        dtype = _element(source)
+        kind = self.vector_type(lanes, dtype)
+        rank = ir.RankedTensorType(source.type).rank
+        return vector.TransferReadOp(
+            kind,
+            source,
+            [self.index(i) for i in at],
+            ir.AffineMap.get_minor_identity(rank, kind.rank),
+            self.number(masked or 0.0, dtype),
+            [masked is None] * kind.rank,
+        ).result
+
+    def write(
+        self, value: ir.Value, into: ir.Value, at: Sequence[Index], *, masked: bool = False
+    ) -> ir.Value:
+        """`into` with a vector at an index; masked: lanes past the end of `into` are dropped."""
+        kind = ir.VectorType(value.type)
+        rank = ir.RankedTensorType(into.type).rank
+        written: Any = vector.TransferWriteOp(
+            into.type,
+            value,
+            into,
+            [self.index(i) for i in at],
+            ir.AffineMap.get_minor_identity(rank, kind.rank),
+            [not masked] * kind.rank,
+        )
+        return written.result
+
+    def element(self, source: ir.Value, at: Sequence[Index]) -> ir.Value:
+        """Return one scalar of a tensor."""
+        return tensor.ExtractOp(source, [self.index(i) for i in at]).result
+
+    def put(self, value: ir.Value, into: ir.Value, at: Sequence[Index]) -> ir.Value:
+        """`into` with a scalar at an index."""
+        return tensor.InsertOp(value, into, [self.index(i) for i in at]).result
+
+    def store(self, tile: ResultTile, result: int) -> None:
+        """Write part of a result where it stands: of one that is updated, in loops too."""
+        _store(tile, *self.results[result])
+
+    def collapse(self, source: ir.Value, groups: Sequence[Sequence[int]]) -> ir.Value:
+        """Return a tensor with neighbouring dims as one."""
+        kind = ir.RankedTensorType(source.type)
+        shapes = [[kind.shape[i] for i in g] for g in groups]
+        dims = [DYN if DYN in shape else int(np.prod(shape)) for shape in shapes]
+        return tensor.CollapseShapeOp(
+            ir.RankedTensorType.get(dims, kind.element_type), source, [list(g) for g in groups]
+        ).result
+
+    # ---- vectors -----------------------------------------------------------------------------
+
+    def expand(self, source: ir.Value, dims: Sequence[int]) -> ir.Value:
+        """Return a tensor of one dim with static dims of the same number of elements."""
+        kind = ir.RankedTensorType.get(list(dims), ir.RankedTensorType(source.type).element_type)
+        return tensor.ExpandShapeOp(kind, source, [list(range(len(dims)))], [], list(dims)).result
+
+    def broadcast(self, scalar: ir.Value, lanes: int) -> ir.Value:
+        """Build a vector with a scalar in each lane."""
+        kind = ir.VectorType.get([lanes], scalar.type)
+        return vector.BroadcastOp(kind, scalar).result
+
+    def fma(self, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
+        """Return a * b + c, rounded once."""
+        return math.FmaOp(a, b, c).result
+
+    def reduce(self, value: ir.Value, kind: str) -> ir.Value:
+        """Return the lanes of a vector as one scalar; kind: `add`, `maximumf`, `maxnumf`, ..."""
+        element = ir.VectorType(value.type).element_type
+        halves = _BY_HALVES.get(kind) if isinstance(element, ir.F32Type) else None
+        if halves is not None:
+            return self._by_halves(value, halves)
+        attribute = ir.Attribute.parse(f"#vector.kind<{kind}>")
+        return vector.ReductionOp(element, attribute, value).result
+
+    def _by_halves(self, value: ir.Value, combine: Callable[..., Any]) -> ir.Value:
+        """Return the lanes of a vector as one, the upper half joined with the lower one."""
+        kind = ir.VectorType(value.type)
+        lanes = kind.shape[0]
+        while lanes > 1 and lanes % 2 == 0:
+            lanes //= 2
+            half = ir.VectorType.get([lanes], kind.element_type)
+            low, high = (
+                vector.ExtractStridedSliceOp(half, value, [at], [lanes], [1]).result
+                for at in (0, lanes)
+            )
+            value = combine(low, high).result
+        scalars = [vector.ExtractOp(value, [], [i]).result for i in range(lanes)]
+        found = scalars[0]
+        for other in scalars[1:]:
+            found = combine(found, other).result
+        return found
+
+    def transpose(self, value: ir.Value, permutation: Sequence[int] = (1, 0)) -> ir.Value:
+        """Build a vector with its dims in another order."""
+        kind = ir.VectorType(value.type)
+        shape = [kind.shape[p] for p in permutation]
+        return vector.TransposeOp(
+            ir.VectorType.get(shape, kind.element_type), value, list(permutation)
+        ).result
+
+    def intrinsic(self, name: str, kind: ir.Type, *operands: ir.Value) -> ir.Value:
+        """Return the result of an LLVM intrinsic: an instruction of the processor, as a rule."""
+        return ir.Operation.create(
+            "llvm.call_intrinsic",
+            results=[kind],
+            operands=list(operands),
+            attributes={
+                "intrin": ir.StringAttr.get(name),
+                # operands, those of bundles
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
+                "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+            },
+        ).result
+
+    # ---- control -----------------------------------------------------------------------------
+
+    def loop(
+        self,
+        start: Index,
+        stop: Index,
+        step: Index,
+        carried: Sequence[ir.Value],
+        body: Callable[[ir.Value, list[ir.Value]], Sequence[ir.Value]],
+    ) -> list[ir.Value]:
+        """scf.for: `body(i, carried)` gives the carried values of the next round."""
+        made = scf.ForOp(self.index(start), self.index(stop), self.index(step), list(carried))
+        with ir.InsertionPoint(made.body):
+            scf.YieldOp(list(body(made.induction_variable, list(made.inner_iter_args))))
+        return list(made.results)
+
+    def along(
+        self,
+        count: Index,
+        lanes: int,
+        carried: Sequence[ir.Value],
+        body: Callable[[Index, bool, list[ir.Value]], Sequence[ir.Value]],
+    ) -> list[ir.Value]:
+        """`body(i, masked, carried)` over [0, count) in vectors of `lanes`.
+
+        The last vector, where `lanes` does not divide the count, is the only masked one: its reads
+        and writes say so.
+        """
+        whole = self.sub(count, self.rem(count, lanes))
+        found = list(carried)
+        if whole == lanes:
+            found = list(body(0, False, found))
+        elif whole != 0:
+            found = self.loop(0, whole, lanes, found, lambda i, c: body(i, False, c))
+        if isinstance(count, int):
+            return list(body(whole, True, found)) if whole != count else found
+        return self.when(
+            self.is_less(whole, count),
+            lambda: body(whole, True, found),
+            lambda: found,
+            [v.type for v in found],
+        )
+
+    def along_twice(
+        self,
+        count: Index,
+        lanes: int,
+        carried: Sequence[ir.Value],
+        body: Callable[[Index, bool, list[ir.Value]], Sequence[ir.Value]],
+    ) -> list[ir.Value]:
+        """`along`, of a body that may be done twice at an index.
+
+        Of a count that only the run knows the last vector overlaps the one before it, and none is
+        masked but that of a count of less than one vector.
+        """
+        if isinstance(count, int):
+            return self.along(count, lanes, carried, body)
+        last = self.sub(count, lanes)
+        return self.when(
+            self.is_less(count, lanes),
+            lambda: self.loop(0, count, lanes, carried, lambda i, c: body(i, True, c)),
+            lambda: self.loop(
+                0, count, lanes, carried, lambda i, c: body(self.min(i, last), False, c)
+            ),
+            [v.type for v in carried],
+        )
+
+    def repeat(
+        self,
+        carried: Sequence[ir.Value],
+        goes_on: Callable[[list[ir.Value]], ir.Value],
+        body: Callable[[list[ir.Value]], Sequence[ir.Value]],
+    ) -> list[ir.Value]:
+        """scf.while: `body(carried)` gives the carried values while `goes_on` of them holds."""
+        kinds = [v.type for v in carried]
+        made = scf.WhileOp(kinds, list(carried))
+        before, after = (r.blocks.append(*kinds) for r in (made.before, made.after))
+        with ir.InsertionPoint(before):
+            scf.ConditionOp(goes_on(list(before.arguments)), list(before.arguments))
+        with ir.InsertionPoint(after):
+            scf.YieldOp(list(body(list(after.arguments))))
+        return list(made.results)
+
+    def when(
+        self,
+        condition: ir.Value,
+        then: Callable[[], Sequence[ir.Value]],
+        otherwise: Callable[[], Sequence[ir.Value]],
+        types: Sequence[ir.Type],
+    ) -> list[ir.Value]:
+        """scf.if with results."""
+        made = scf.IfOp(condition, list(types), has_else=True)
+        for region, build in zip(made.regions, (then, otherwise), strict=True):
+            with ir.InsertionPoint(region.blocks[0]):
+                scf.YieldOp(list(build()))
+        return list(made.results)
+
+
+# ---- the dispatch ----------------------------------------------------------------------------
+
+
+def dispatch(
+    inputs: Sequence[ir.Value],
+    results: Sequence[tuple[Sequence[Index], DType]],
+    grid: Sequence[tuple[Index, int]],
+    body: Callable[[WorkgroupBuilder], Sequence[ResultTile]],
+    extents: Sequence[Index] = (),
+    updated: Sequence[ir.Value] = (),
+) -> list[ir.Value]:
+    """One dispatch, whose work-groups stand on a grid of (extent, step) per dim, up to three.
+
+    `body` gives what one group computes of each result, in order. Groups that are next to each
+    other along the last grid dim run after each other.
+
+    An extent of a result or of the grid is a number, or an index that only the run knows. `body`
+    asks `k.inner` for such an index, and for those in `extents`. With an extent of 0 nothing runs.
+
+    `updated`: a tensor for each result, in whose memory that stands: what no group writes is as it
+    was, and `body` writes by `k.store`. Where something else reads the tensor afterwards, the
+    compiler copies it first.
+    """
+    outer = DispatchOperands(inputs, results, [*extents, *[extent for extent, _ in grid]])
+    types = [ir.RankedTensorType.get(_static(dims), signless(d)) for dims, d in results]
+    known = outer.values
+    made = ir.Operation.create(
+        "flow.dispatch.workgroups",
+        results=types,
+        operands=[
+            *known,
+            *known,
+            *inputs,
+            *updated,
+            *outer.input_dims,
+            *(outer.result_dims if updated else ()),
+            *outer.result_dims,
+        ],
+        attributes={
+            # workload, arguments, dims of the arguments, dims of the results
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get(
+                [
+                    len(known),
+                    len(known) + len(inputs) + len(updated),
+                    len(outer.input_dims) + (len(outer.result_dims) if updated else 0),
+                    len(outer.result_dims),
+                ]
+            ),
+            LAUNCH: ir.StringAttr.get(_FOR.get()),
+            **_tied_operands([len(known) + len(inputs) + i for i in range(len(updated))]),
+        },
+        regions=2,
+    )
+    codes = alike.codes()
+    key = codes.key((outer.described(results, grid, types), bool(updated)))
+    number = codes.number(key)
+    if number is None:
+        _build(made, outer, inputs, results, grid, body, updated=bool(updated))
+        number = codes.built(key)
+    if number is not None:
+        made.attributes[alike.CODE] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
+    return list(made.results)
+
+
+def _build(
+    made: ir.Operation,
+    outer: DispatchOperands,
+    inputs: Sequence[ir.Value],
+    results: Sequence[tuple[Sequence[Index], DType]],
+    grid: Sequence[tuple[Index, int]],
+    body: Callable[[WorkgroupBuilder], Sequence[ResultTile]],
+    *,
+    updated: bool,
+) -> None:
+    """Build the code of a dispatch, and how many work-groups it has."""
+    known = outer.values
+    index = ir.IndexType.get()
+    block = made.regions[0].blocks.append(
+        *[index] * len(known),
+        *[_binding("readonly", v.type) for v in inputs],
+        *[_binding("readwrite" if updated else "writeonly", r.type) for r in made.results],
+    )
+    k = WorkgroupBuilder(block)
+    with ir.InsertionPoint(block):
+        for i, value in enumerate(known):
+            k.known[value] = _ordinal(block.arguments[i], i)
+        bindings = list(block.arguments)[len(known) :]
+        ties = [outer.dims_of(v) for v in inputs] + [list(dims) for dims, _ in results]
+        tied = [_tie(b, [k.inner(d) for d in t]) for b, t in zip(bindings, ties, strict=True)]
+        for i, (extent, step) in enumerate(grid):
+            many = not isinstance(extent, int) or step < extent
+            k.at.append(k.mul(_group_id(len(grid) - 1 - i), step) if many else 0)
+        for binding, v in zip(tied, inputs, strict=False):
+            dims = [k.inner(d) for d in outer.dims_of(v)]
+            k.inputs.append(_load(binding, v.type, dims))
+            k.dims.append(dims)
+        shapes = [[k.inner(d) for d in dims] for dims, _ in results]
+        k.results = list(zip(tied[len(inputs) :], shapes, strict=True))
+        for i, tile in enumerate(body(k)):
+            k.store(tile, i)
+        ir.Operation.create("flow.return")
+    count = made.regions[1].blocks.append(*[index] * len(known))
+    with ir.InsertionPoint(count):
+        workload = dict(zip(known, count.arguments, strict=True))
+        counts = [
+            _as_value(ceil_div(workload[extent] if isinstance(extent, ir.Value) else extent, step))
+            for extent, step in reversed(grid)
+        ]
+        counts += [index_constant(1) for _ in range(3 - len(counts))]
+        ir.Operation.create("flow.return", operands=counts)
+
+
+def _as_value(n: Index) -> ir.Value:
+    return index_constant(n) if isinstance(n, int) else n
+
+
+def ceil_div(a: Index, b: int) -> Index:
+    """Return how many steps of `b` reach a non-negative `a`; a number where both are."""
+    if isinstance(a, int):
+        return -(-a // b)
+    return a if b == 1 else arith.CeilDivUIOp(a, index_constant(b)).result
+
+
+def _ordinal(argument: ir.Value, number: int) -> ir.Value:
+    """Return an argument of the body as the value of that number in the workload."""
+    index = ir.IndexType.get()
+    return ir.Operation.create(
+        "iree_tensor_ext.dispatch.workload.ordinal",
+        results=[index],
+        operands=[argument],
+        attributes={"ordinal": ir.IntegerAttr.get(index, number)},
+    ).result
+
+
+def _tie(binding: ir.Value, dims: Sequence[Index]) -> ir.Value:
+    dynamic = [d for d in dims if isinstance(d, ir.Value)]
+    if not dynamic:
+        return binding
+    return ir.Operation.create(
+        "flow.dispatch.tie_shape", results=[binding.type], operands=[binding, *dynamic]
+    ).result
+
+
+def _group_id(axis: int) -> ir.Value:
+    return ir.Operation.create(
+        "flow.dispatch.workgroup.id",
+        results=[ir.IndexType.get()],
+        attributes={"dimension": ir.IntegerAttr.get(ir.IndexType.get(), axis)},
+    ).result
+
+
+def _tied_operands(places: Sequence[int]) -> dict[str, ir.Attribute]:
+    """Say which arguments the results stand in the place of."""
+    if not places:
+        return {}
+    index = ir.IndexType.get()
+    return {TIED: ir.ArrayAttr.get([ir.IntegerAttr.get(index, i) for i in places])}
+
+
+def _binding(access: str, t: ir.Type) -> ir.Type:
+    return ir.Type.parse(f"!iree_tensor_ext.dispatch.tensor<{access}:{t}>")
+
+
+def _load(binding: ir.Value, t: ir.Type, dims: Sequence[Index]) -> ir.Value:
+    dynamic = [d for d in dims if isinstance(d, ir.Value)]
+    return ir.Operation.create(
+        "iree_tensor_ext.dispatch.tensor.load",
+        results=[t],
+        operands=[binding, *dynamic, *dynamic],
+        attributes={
+            # source, its dims, offsets, sizes, strides
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, len(dynamic), 0, len(dynamic), 0]),
+            "static_offsets": ir.DenseI64ArrayAttr.get([0] * len(dims)),
+            "static_sizes": ir.DenseI64ArrayAttr.get(_static(dims)),
+            "static_strides": ir.DenseI64ArrayAttr.get([1] * len(dims)),
+        },
+    ).result
+
+
+def _store(tile: ResultTile, binding: ir.Value, dims: Sequence[Index]) -> None:
+    dynamic = [d for d in dims if isinstance(d, ir.Value)]
+    offsets = [i for i in tile.offsets if not isinstance(i, int)]
+    sizes = [i for i in tile.sizes if not isinstance(i, int)]
+    ir.Operation.create(
+        "iree_tensor_ext.dispatch.tensor.store",
+        operands=[tile.value, binding, *dynamic, *offsets, *sizes],
+        attributes={
+            # value, target, its dims, offsets, sizes, strides
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get(
+                [1, 1, len(dynamic), len(offsets), len(sizes), 0]
+            ),
+            "static_offsets": ir.DenseI64ArrayAttr.get(_static(tile.offsets)),
+            "static_sizes": ir.DenseI64ArrayAttr.get(_static(tile.sizes)),
+            "static_strides": ir.DenseI64ArrayAttr.get([1] * len(tile.sizes)),
+        },
+    )
+
+
+def _static(indices: Sequence[Index]) -> list[int]:
+    return [i if isinstance(i, int) else DYN for i in indices]
+
+
+def _element(value: ir.Value) -> DType:
+    return dtypes.from_mlir(ir.RankedTensorType(value.type).element_type)
+
+
+def _bits(value: Number, dtype: DType) -> bytes:
+    """Return a key under which 0.0 and -0.0 differ and NaN is itself."""
+    return np.array(value, dtype.np).tobytes()

@@ -1,0 +1,1 @@
+"""CPU kernels whose loops depend on values: nonzero, box suppression, trees, sorts."""

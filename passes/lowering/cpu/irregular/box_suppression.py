@@ -1,0 +1,434 @@
+"""nonmaxsuppression as CPU kernels: a heap of candidates, each compared with the boxes kept so far.
+
+Candidates are 64 bits: their score in the order of integers, below it the complement of their
+place, so that one comparison also puts the lower place first. Only as many leave the heap as it
+takes to find the boxes that are wanted. Kept boxes stand side by side as corners and area, and a
+vector of them is compared with a candidate at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.ir import arith, ir
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.selection import NonMaxSuppression
+from mgx_mlir.passes.lowering import index, views
+from mgx_mlir.passes.lowering.context import LoweringContext
+from mgx_mlir.passes.lowering.cpu.frame import compaction
+from mgx_mlir.passes.lowering.cpu.frame.elements import StoredScalars, widen
+from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
+from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
+    Index,
+    ResultTile,
+    WorkgroupBuilder,
+    dispatch,
+)
+from mgx_mlir.passes.lowering.expr import Extent
+from mgx_mlir.passes.lowering.ops.movement import one_index
+from mgx_mlir.passes.lowering.scalar import TypedScalar, constant_of, ordered
+from mgx_mlir.passes.lowering.scalar import widen as widen_scalar
+
+_TYPES = (dtypes.FLOAT, dtypes.HALF, dtypes.BF16)
+_GROUPS = 16  # work-groups: each has scratch of its own for candidates
+_ALONE = 1 << 13  # scores: fewer are not worth several work-groups
+_SIDES = 4  # low and low, high and high
+_AREA = 4
+_GREATER, _LESS = 2, 4  # arith.cmpf predicates: ogt, olt
+_LAST = int(dtypes.INT64.lowest())  # behind every candidate
+
+
+def refusal(op: NonMaxSuppression) -> str | None:
+    """Return why no kernel of our own suppresses these boxes, None if one does."""
+    t = TensorType.of(op.scores)
+    if t.dtype not in _TYPES:
+        return f"it compares {t.dtype}"
+    if op.max_output_boxes_per_class is None:
+        return "no boxes are wanted"
+    return "it has no boxes" if 0 in t.dims else None
+
+
+def lower(e: LoweringContext, op: NonMaxSuppression, isa: Isa) -> list[ir.Value] | None:
+    """Lower to a search of every batch and class, and a list of what they found; None: refused."""
+    if refusal(op) is not None:
+        return None
+    assert op.max_output_boxes_per_class is not None
+    boxes, scores = e.tensor(op.boxes), e.tensor(op.scores)
+    batch, classes, count = e.extents(scores)
+    limit = index.clamp(e, one_index(e, op.max_output_boxes_per_class), 0, count)
+    pairs = e.mul(batch, classes)
+    flat = TensorType(TensorType.of(op.scores).dtype, tuple(e.static_dims([pairs, count])))
+    scores = views.reshape_tensor(e, scores, flat, [pairs, count])
+    search = _Search(op, isa.lanes, [pairs, classes, count, limit])
+    chosen, starts = search.found(e, boxes, scores)
+    return [_listed(e, op, chosen, starts, [pairs, classes, count])]
+
+
+class _Search:
+    """The kernel that finds the boxes of each pair of batch and class.
+
+    extents: of pairs, classes, boxes, and how many boxes of a pair are wanted.
+    """
+
+    def __init__(self, op: NonMaxSuppression, lanes: int, extents: Sequence[Extent]) -> None:
+        self.op, self.lanes, self.extents = op, lanes, extents
+        self.dtype = TensorType.of(op.boxes).dtype
+
+    def found(
+        self, e: LoweringContext, boxes: ir.Value, scores: ir.Value
+    ) -> tuple[ir.Value, ir.Value]:
+        """Return the boxes of each pair, best first, and where each pair's begin in a list."""
+        pairs, _, count, limit = self.extents
+        room = e.max(limit, 1)
+        scored = e.mul(pairs, count)
+        alone = isinstance(scored, int) and scored <= _ALONE
+        per: Extent = pairs if alone else e.max(index.ceil_div(e, pairs, _GROUPS), 1)
+        groups = e.div(e.add(pairs, e.sub(per, 1)), per)
+        thresholds = [v for v in (self.op.iou_threshold, self.op.score_threshold) if v is not None]
+        inputs = [boxes, scores, *(_single(e, v) for v in thresholds)]
+        heaps = [groups, e.add(count, self.lanes)]
+        kept = [groups, _SIDES + 1, e.add(room, self.lanes)]
+        results = [
+            ([pairs, room], dtypes.INT32), ([e.add(pairs, alone)], dtypes.INT64),
+            (heaps, dtypes.INT64), (kept, dtypes.FLOAT),
+        ]  # fmt: skip
+
+        def body(k: WorkgroupBuilder) -> list[ResultTile]:
+            pair = _Pair(k, self, [k.inner(x) for x in self.extents])
+            own = k.inner(per)
+            first = k.mul(k.at[0], own)
+            mine = k.min(own, k.sub(k.inner(pairs), first))
+            places, ends = k.inner(room), k.add(mine, int(alone))
+            counts = k.empty([ends], dtypes.INT64)
+            if alone:
+                counts = k.put(k.number(0, dtypes.INT64), counts, [0])
+            start = [
+                k.empty([mine, places], dtypes.INT32), counts,
+                k.empty([1, *(k.inner(x) for x in heaps[1:])], dtypes.INT64),
+                k.empty([1, *(k.inner(x) for x in kept[1:])], dtypes.FLOAT), k.index(0),
+            ]  # fmt: skip
+
+            def one(i: ir.Value, c: list[ir.Value]) -> list[ir.Value]:
+                chosen, counts, heap, kept, total = c
+                many, *made = pair.searched(i, k.add(first, i), chosen, heap, kept)
+                total = k.index(k.add(total, many))
+                if alone:
+                    counts = k.put(index.as_i64(k, total), counts, [k.add(i, 1)])
+                else:
+                    counts = k.put(index.as_i64(k, many), counts, [i])
+                return [made[0], counts, *made[1:], total]
+
+            made = k.loop(0, mine, 1, start, one)
+            at = [[first, 0], [first], [k.at[0], 0], [k.at[0], 0, 0]]
+            sizes = [[mine, places], [ends], [1, k.inner(heaps[1])]]
+            sizes.append([1, _SIDES + 1, k.inner(kept[2])])
+            return [
+                ResultTile(v, where, many) for v, where, many in zip(made, at, sizes, strict=False)
+            ]
+
+        more = [*self.extents, per, room, *heaps, *kept]
+        chosen, counts, heap, corners = dispatch(inputs, results, [(groups, 1)], body, more)
+        e.barrier(heap, heaps)  # a reader
+        e.barrier(corners, kept)
+        return chosen, counts if alone else compaction.starts_of(e, counts, pairs)
+
+
+class _Pair:
+    """Builds the search of one pair of batch and class."""
+
+    def __init__(self, k: WorkgroupBuilder, search: _Search, extents: Sequence[Index]) -> None:
+        self.k, self.lanes, self.dtype = k, search.lanes, search.dtype
+        _, self.classes, self.count, self.limit = extents
+        self.center = search.op.center_point_box
+        self.boxes, self.scores, *thresholds = k.inputs
+        self.overlap = k.number(0.0)
+        if search.op.iou_threshold is not None:
+            self.overlap = self.scalar(thresholds.pop(0), [0])
+        least = self.scalar(thresholds[0], [0]) if thresholds else None
+        self.least = least
+
+    def scalar(self, source: ir.Value, at: Sequence[Index]) -> ir.Value:
+        """Return an element as f32."""
+        value = self.k.element(source, at)
+        dtype = dtypes.from_mlir(value.type)
+        if dtype is dtypes.DOUBLE:
+            return arith.TruncFOp(ir.F32Type.get(), value).result
+        return widen_scalar(TypedScalar(value, dtype)).value
+
+    def searched(
+        self, i: ir.Value, pair: Index, chosen: ir.Value, heap: ir.Value, kept: ir.Value
+    ) -> list[ir.Value]:
+        """Return how many boxes a pair has, and the tensors; `i` is its row of `chosen`."""
+        k = self.k
+        batch = k.div(pair, self.classes)
+        n, heap = self.candidates(pair, heap)
+        heap = k.put(k.number(_LAST, dtypes.INT64), heap, [0, n])
+        last = k.sub(k.div(n, 2), 1)
+
+        def ordered_at(j: ir.Value, c: list[ir.Value]) -> list[ir.Value]:
+            at = k.sub(last, j)
+            return [self.sifted(c[0], at, n, k.element(c[0], [0, at]))]
+
+        (heap,) = k.loop(0, k.div(n, 2), 1, [heap], ordered_at)
+
+        def goes_on(c: list[ir.Value]) -> ir.Value:
+            return arith.AndIOp(k.is_less(0, c[0]), k.is_less(c[1], self.limit)).result
+
+        def round_(c: list[ir.Value]) -> list[ir.Value]:
+            n, many, chosen, heap, kept = c
+            place = self.place(k.element(heap, [0, 0]))
+            sides, area = self.corners(batch, place)
+            hit = self.overlaps(sides, area, many, kept)
+
+            def add() -> list[ir.Value]:
+                number = arith.IndexCastOp(ir.IntegerType.get_signless(32), place).result
+                return [
+                    k.index(k.add(many, 1)),
+                    k.put(number, chosen, [i, many]),
+                    self.added(sides, area, many, kept),
+                ]
+
+            many, chosen, kept = k.when(
+                hit, lambda: [many, chosen, kept], add, [v.type for v in (many, chosen, kept)]
+            )
+            rest = k.sub(n, 1)
+            moved = k.element(heap, [0, rest])
+            heap = k.put(k.number(_LAST, dtypes.INT64), heap, [0, rest])
+            heap = self.sifted(heap, 0, rest, moved)
+            return [k.index(rest), many, chosen, heap, kept]
+
+        _, many, chosen, heap, kept = k.repeat([n, k.index(0), chosen, heap, kept], goes_on, round_)
+        return [many, chosen, heap, kept]
+
+    # ---- candidates --------------------------------------------------------------------------
+
+    def candidates(self, pair: Index, heap: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """Return how many boxes have a score above the least, and those side by side."""
+        k, part, wide = self.k, max(self.lanes // 2, 2), 4 * self.lanes
+        start = [k.index(0), heap]
+
+        def some(at: Index, masked: bool, c: list[ir.Value]) -> list[ir.Value]:
+            x = self.score(pair, at, part, masked=masked)
+            mask = compaction.inside(k, k.sub(self.count, at), part) if masked else None
+            if self.least is not None:
+                above = self.above(x, part)
+                mask = above if mask is None else arith.AndIOp(above, mask).result
+            keys = self.keys(x, at, part)
+            if mask is None:
+                return [k.index(k.add(c[0], part)), k.write(keys, c[1], [0, c[0]])]
+            packed, many = compaction.kept(k, keys, mask)
+            return [k.index(k.add(c[0], many)), k.write(packed, c[1], [0, c[0]])]
+
+        most: Index = 0
+        if self.least is not None:  # most vectors have nothing
+            most = k.sub(self.count, k.rem(self.count, wide))
+
+            def many(at: Index, c: list[ir.Value]) -> list[ir.Value]:
+                any_ = k.reduce(self.above(self.score(pair, at, wide, masked=False), wide), "or")
+                return k.when(
+                    any_,
+                    lambda: k.loop(
+                        at, k.add(at, wide), part, c, lambda j, own: some(j, False, own)
+                    ),
+                    lambda: c,
+                    [v.type for v in c],
+                )
+
+            if most != 0:
+                start = k.loop(0, most, wide, start, many)
+        n, heap = k.along(
+            k.sub(self.count, most), part, start,
+            lambda j, masked, c: some(k.add(most, j), masked, c),
+        )  # fmt: skip
+        return n, heap
+
+    def score(self, pair: Index, at: Index, lanes: int, *, masked: bool) -> TypedScalar:
+        read = self.k.read(self.scores, [pair, at], lanes, masked=0.0 if masked else None)
+        return widen(self.k, TypedScalar(read, self.dtype), lanes)
+
+    def above(self, x: TypedScalar, lanes: int) -> ir.Value:
+        assert self.least is not None
+        least = self.k.broadcast(self.least, lanes)
+        return arith.CmpFOp(_GREATER, x.value, least).result
+
+    def keys(self, x: TypedScalar, at: Index, lanes: int) -> ir.Value:
+        """Return scores with their places, as i64 of which greater ones come first; NaN last."""
+        k = self.k
+        b = StoredScalars(k, lanes, dtypes.FLOAT, dtypes.INT32)
+        bits = b.bitcast(b.add(x, b.const(0.0, dtypes.FLOAT)), dtypes.INT32)  # -0 + 0 is 0
+        key = ordered(b, bits, dtypes.INT32)
+        lowest = b.const(int(dtypes.INT32.lowest()), dtypes.INT32)
+        key = b.select(b.is_nan(x), lowest, key)
+        kind = k.vector_type(lanes, dtypes.INT64)
+        high = arith.ShLIOp(
+            arith.ExtSIOp(kind, key.value).result, k.splat(32, lanes, dtypes.INT64)
+        ).result
+        numbers: Any = np.arange(2**32 - 1, 2**32 - 1 - lanes, -1, dtype=np.int64)
+        ahead = constant_of(kind, ir.DenseElementsAttr.get(numbers, type=kind))
+        first = k.broadcast(index.as_i64(k, at), lanes)
+        return arith.OrIOp(high, arith.SubIOp(ahead, first).result).result
+
+    def place(self, key: ir.Value) -> ir.Value:
+        """Return the place in a key, as an index inside of the boxes."""
+        i32 = ir.IntegerType.get_signless(32)
+        low = arith.TruncIOp(i32, key).result
+        place = arith.XOrIOp(low, self.k.number(-1, dtypes.INT32)).result
+        return arith.IndexCastUIOp(ir.IndexType.get(), place).result
+
+    def sifted(self, heap: ir.Value, at: Index, n: Index, value: ir.Value) -> ir.Value:
+        """Return the heap with a value in place of the one at `at`; behind its end is the last."""
+        k = self.k
+        yes = k.number(True, dtypes.BOOL)
+
+        def step(c: list[ir.Value]) -> list[ir.Value]:
+            at, heap, _ = c
+            child = k.index(k.add(k.mul(at, 2), 1))
+            left, right = (k.element(heap, [0, k.add(child, i)]) for i in (0, 1))
+            turn = arith.CmpIOp(arith.CmpIPredicate.sgt, right, left).result
+            child = k.index(k.add(child, arith.IndexCastUIOp(ir.IndexType.get(), turn).result))
+            better = arith.MaxSIOp(left, right).result
+            goes = arith.CmpIOp(arith.CmpIPredicate.sgt, better, value).result
+            kept = arith.SelectOp(goes, better, value).result
+            at_next = arith.SelectOp(goes, child, at).result
+            return [at_next, k.put(kept, heap, [0, at]), goes]
+
+        def goes_on(c: list[ir.Value]) -> ir.Value:
+            return arith.AndIOp(c[2], k.is_less(k.add(k.mul(c[0], 2), 1), n)).result
+
+        at, heap, _ = k.repeat([k.index(at), heap, yes], goes_on, step)
+        return k.put(value, heap, [0, at])
+
+    # ---- boxes -------------------------------------------------------------------------------
+
+    def corners(self, batch: Index, place: ir.Value) -> tuple[list[ir.Value], ir.Value]:
+        """Return the low and the high sides of a box, and its area: NaN where that is none."""
+        k, numbers = self.k, [self.scalar(self.boxes, [batch, place, i]) for i in range(_SIDES)]
+        first, second = numbers[:2], numbers[2:]
+        if self.center:
+            half = k.number(0.5)
+            second = [arith.MulFOp(v, half).result for v in second]
+            low = [arith.SubFOp(p, q).result for p, q in zip(first, second, strict=True)]
+            high = [arith.AddFOp(p, q).result for p, q in zip(first, second, strict=True)]
+        else:
+            low = [_less(p, q) for p, q in zip(first, second, strict=True)]
+            high = [_more(p, q) for p, q in zip(first, second, strict=True)]
+        sides = [arith.SubFOp(h, lo).result for lo, h in zip(low, high, strict=True)]
+        area = arith.MulFOp(*sides).result
+        some = arith.CmpFOp(_GREATER, area, k.number(0.0)).result
+        return [*low, *high], arith.SelectOp(some, area, k.number(float("nan"))).result
+
+    def added(
+        self, sides: Sequence[ir.Value], area: ir.Value, many: ir.Value, kept: ir.Value
+    ) -> ir.Value:
+        """Return the kept boxes with one more; what stands behind it in its vector is no box."""
+        k, lanes = self.k, self.lanes
+        nothing = k.splat(float("nan"), lanes)
+        starts = k.is_equal(k.rem(many, lanes), 0)
+        (kept,) = k.when(
+            starts, lambda: [k.write(nothing, kept, [0, _AREA, many])], lambda: [kept], [kept.type]
+        )
+        for row, v in enumerate([*sides, area]):
+            kept = k.put(v, kept, [0, row, many])
+        return kept
+
+    def overlaps(
+        self, sides: Sequence[ir.Value], area: ir.Value, many: ir.Value, kept: ir.Value
+    ) -> ir.Value:
+        """Return whether a box shares more with a kept one than it may; comparisons drop NaN."""
+        k, lanes = self.k, self.lanes
+        own = [k.broadcast(v, lanes) for v in sides]
+        own_area, most = k.broadcast(area, lanes), k.broadcast(self.overlap, lanes)
+        zero = k.splat(0.0, lanes)
+
+        def is_more(a: ir.Value, b: ir.Value) -> ir.Value:
+            return arith.CmpFOp(_GREATER, a, b).result
+
+        def step(c: list[ir.Value]) -> list[ir.Value]:
+            at = c[0]
+            rows = [k.read(kept, [0, row, at], lanes) for row in range(_SIDES + 1)]
+            low = [_more(a, b) for a, b in zip(own[:2], rows[:2], strict=True)]
+            high = [_less(a, b) for a, b in zip(own[2:], rows[2:4], strict=True)]
+            wide = [arith.SubFOp(h, lo).result for lo, h in zip(low, high, strict=True)]
+            shared = arith.MulFOp(*wide).result
+            both = arith.AddFOp(own_area, rows[_AREA]).result
+            union = arith.SubFOp(both, shared).result
+            found = is_more(arith.DivFOp(shared, union).result, most)
+            for v in (*wide, shared, union):
+                found = arith.AndIOp(found, is_more(v, zero)).result
+            return [k.index(k.add(at, lanes)), k.reduce(found, "or")]
+
+        def goes_on(c: list[ir.Value]) -> ir.Value:
+            none = arith.XOrIOp(c[1], k.number(True, dtypes.BOOL)).result
+            return arith.AndIOp(none, k.is_less(c[0], many)).result
+
+        return k.repeat([k.index(0), k.number(False, dtypes.BOOL)], goes_on, step)[1]
+
+
+def _less(a: ir.Value, b: ir.Value) -> ir.Value:
+    """Return the lesser of two, by one instruction: the other one where one is NaN, whose area
+    then says so."""
+    return arith.SelectOp(arith.CmpFOp(_LESS, a, b).result, a, b).result
+
+
+def _more(a: ir.Value, b: ir.Value) -> ir.Value:
+    """Return the greater of two, as `_less` does."""
+    return arith.SelectOp(arith.CmpFOp(_GREATER, a, b).result, a, b).result
+
+
+def _single(e: LoweringContext, v: ir.Value) -> ir.Value:
+    """Return the one element of an operand as a tensor of rank 1."""
+    t = TensorType.of(v)
+    return views.reshape_tensor(e, e.tensor(v), TensorType(t.dtype, (1,)), [1])
+
+
+def _listed(
+    e: LoweringContext,
+    op: NonMaxSuppression,
+    chosen: ir.Value,
+    starts: ir.Value,
+    extents: Sequence[Extent],
+) -> ir.Value:
+    """Return rows of (batch, class, box), one pair of batch and class after the other."""
+    pairs, classes, count = extents
+    rows = index.to_index(index.read(starts, [e.index(pairs)]), dtypes.INT64)
+    wanted: Extent = e.mul(pairs, count) if op.padded else rows
+
+    def body(k: WorkgroupBuilder) -> list[ResultTile]:
+        (source, sums), size = k.inputs, k.inner(wanted)
+        made = k.empty([size, 3], dtypes.INT64)
+
+        def pair(p: ir.Value, c: list[ir.Value]) -> list[ir.Value]:
+            made, start = c
+            end = arith.IndexCastOp(ir.IndexType.get(), k.element(sums, [k.add(p, 1)])).result
+            batch, which = (index.as_i64(k, f(p, k.inner(classes))) for f in (k.div, k.rem))
+
+            def row(i: ir.Value, c: list[ir.Value]) -> list[ir.Value]:
+                at = k.sub(i, start)
+                box = k.element(source, [p, at])
+                wide = arith.ExtUIOp(ir.IntegerType.get_signless(64), box).result
+                made = c[0]
+                for column, v in enumerate((batch, which, wide)):
+                    made = k.put(v, made, [i, column])
+                return [made]
+
+            return [*k.loop(start, end, 1, [made], row), end]
+
+        made, end = k.loop(0, k.inner(pairs), 1, [made, k.index(0)], pair)
+        if op.padded:
+            zero = k.number(0, dtypes.INT64)
+
+            def fill(i: ir.Value, c: list[ir.Value]) -> list[ir.Value]:
+                made = c[0]
+                for column in range(3):
+                    made = k.put(zero, made, [i, column])
+                return [made]
+
+            (made,) = k.loop(end, size, 1, [made], fill)
+        return [ResultTile(made, [0, 0], [size, 3])]
+
+    results = [([wanted, 3], dtypes.INT64)]
+    return dispatch([chosen, starts], results, [(1, 1)], body, [*extents, wanted])[0]

@@ -1,0 +1,255 @@
+"""Products of few rows with 4-bit weights by instructions for bytes, as exact as in f32.
+
+Neighbours of a row share a scale, their largest magnitude: by it each is a whole number of 24 bits,
+which is three digits of 8 bits. A digit times a code is what an instruction for 8-bit integers
+multiplies, four of a column at once, and their sums are exact; what rounding an element to 24 bits
+changes is what f32 changes of the largest one. The row is taken apart once, in a dispatch of its
+own, which all work-groups read.
+"""
+
+from __future__ import annotations
+
+import math as numbers
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import arith, ir, math, vector
+from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
+from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
+    Index,
+    ResultTile,
+    WorkgroupBuilder,
+    dispatch,
+)
+from mgx_mlir.passes.lowering.cpu.products.few_bits import MIDDLE, UNIT, FewBits, Widening
+
+DIGITS = 3
+BITS = 8  # of a digit
+TENSORS = 3  # digits, sums and scales
+_WORD = 4  # codes of a column that are multiplied at once
+_SHARED = 32  # elements of a row that share a scale, where a block is a multiple of that
+# what the largest magnitude becomes: less than 127, 127 and 127 as digits, since it is rounded
+_TOP = 127 * (1 << 16) + 127 * (1 << 8) + 64
+_LEAST = 1e-30  # of a largest magnitude: the scale of less would not be a normal number
+WORK = 1 << 18  # weights that are worth a dispatch more
+
+
+def takes_apart(isa: Isa, form: FewBits | None, depth: Index, columns: Index) -> bool:
+    """Return whether few rows are multiplied by their digits."""
+    if form is None or form.bits != 4 or (form.zeros is not None and form.zeros.is_float):
+        return False
+    if not (isa.byte_dot or isa.byte_pairs):
+        return False
+    return isinstance(depth, int) and isinstance(columns, int) and depth * columns >= WORK
+
+
+def group_of(form: FewBits) -> int:
+    """Return how many elements of a row share a scale: of one block, and no more than 32."""
+    return numbers.gcd(form.block, _SHARED)
+
+
+@dataclass(frozen=True)
+class Digits:
+    """What a row is taken apart to, as tensors: bytes [row, digit, depth], the sums of each digit
+    and group [row, group, digit], less than 0 and times the code of 0 where there is one for all,
+    and the scales [row, group]."""
+
+    bytes: ir.Value
+    sums: ir.Value
+    scales: ir.Value
+
+
+def digits_of(x: ir.Value, rows: Index, depth: int, form: FewBits) -> list[ir.Value]:
+    """Make the dispatch that takes rows [rows, depth] apart."""
+    group = group_of(form)
+    count = -(-depth // group)
+    factor = -1 if form.zeros is not None else -MIDDLE
+
+    def body(k: WorkgroupBuilder) -> list[ResultTile]:
+        (row,), (x,) = k.at, k.inputs
+        made = [k.empty((1, DIGITS, depth), dtypes.INT8),
+                k.empty((1, count, DIGITS), dtypes.INT32),
+                k.empty((1, count))]  # fmt: skip
+
+        def one(g: Index, carried: list[ir.Value], size: int = group) -> list[ir.Value]:
+            return _apart(k, x, row, g, (group, size), factor, carried)
+
+        whole, rest = divmod(depth, group)
+        made = k.loop(0, whole, 1, made, one) if whole else made
+        made = one(whole, made, rest) if rest else made
+        return [ResultTile(made[0], (row, 0, 0), (1, DIGITS, depth)),
+                ResultTile(made[1], (row, 0, 0), (1, count, DIGITS)),
+                ResultTile(made[2], (row, 0), (1, count))]  # fmt: skip
+
+    results: list[tuple[Sequence[Index], DType]] = [
+        ([rows, DIGITS, depth], dtypes.INT8),
+        ([rows, count, DIGITS], dtypes.INT32),
+        ([rows, count], dtypes.FLOAT),
+    ]
+    return dispatch([x], results, [(rows, 1)], body)
+
+
+def _apart(
+    k: WorkgroupBuilder,
+    x: ir.Value,
+    row: Index,
+    g: Index,
+    sizes: tuple[int, int],
+    factor: int,
+    carried: Sequence[ir.Value],
+) -> list[ir.Value]:
+    """Take one group of a row apart. sizes: of groups, and of this one."""
+    group, size = sizes
+    lanes = numbers.gcd(size, 16)
+    start = k.mul(g, group)
+    places = [k.add(start, i) for i in range(0, size, lanes)]
+    found = [k.read(x, [row, at], lanes) for at in places]
+    most = math.AbsFOp(found[0]).result
+    for v in found[1:]:
+        most = arith.MaximumFOp(most, math.AbsFOp(v).result).result
+    largest = k.reduce(most, "maximumf")  # NaN where there is one
+    largest = arith.MaximumFOp(largest, k.number(_LEAST)).result
+    scale = arith.DivFOp(largest, k.number(float(_TOP))).result
+    inverse = k.broadcast(arith.DivFOp(k.number(float(_TOP)), largest).result, lanes)
+    out, sums, scales = carried
+    scales = k.put(scale, scales, [0, g])
+    words, octets = k.vector_type(lanes, dtypes.INT32), k.vector_type(lanes, dtypes.INT8)
+    totals: list[ir.Value | None] = [None] * DIGITS
+    for at, v in zip(places, found, strict=True):
+        near = math.RoundEvenOp(arith.MulFOp(v, inverse).result).result
+        # beside an infinity the others are 0; what is no number has a scale that is none
+        is_none = arith.CmpFOp(14, near, near).result  # uno
+        sign = math.CopySignOp(k.splat(float(_TOP), lanes), v).result
+        near = arith.SelectOp(is_none, sign, near).result
+        left = arith.FPToSIOp(words, near).result
+        for d in reversed(range(DIGITS)):
+            octet = arith.TruncIOp(octets, left).result
+            digit = arith.ExtSIOp(words, octet).result
+            out = k.write(octet, out, [0, d, at])
+            before = totals[d]
+            totals[d] = digit if before is None else arith.AddIOp(before, digit).result
+            less = arith.SubIOp(left, digit).result
+            left = arith.ShRSIOp(less, k.splat(BITS, lanes, dtypes.INT32)).result
+    for d, total in enumerate(totals):
+        assert total is not None
+        number = arith.MulIOp(k.reduce(total, "add"), k.number(factor, dtypes.INT32)).result
+        sums = k.put(number, sums, [0, g, d])
+    return [out, sums, scales]
+
+
+@dataclass(frozen=True)
+class _Multiply:
+    """How codes are multiplied: four to a lane of i32, or two to a lane of i16.
+
+    Codes are 15 at most: 8 sums of two products by digits fit into 16 bits, which is a group.
+    """
+
+    k: WorkgroupBuilder
+    isa: Isa
+
+    @property
+    def zero(self) -> ir.Value:
+        """Return the sums of nothing."""
+        if self.isa.byte_dot:
+            return self.k.splat(0, self.isa.lanes, dtypes.INT32)
+        return self.k.splat(0, 2 * self.isa.lanes, dtypes.INT16)
+
+    def added(self, codes: ir.Value, four: ir.Value, sums: ir.Value) -> ir.Value:
+        """Add the products of four codes of each column with four neighbours of a row."""
+        k, lanes = self.k, self.isa.lanes
+        octets = k.vector_type(4 * lanes, dtypes.INT8)
+        word = vector.BitCastOp(k.vector_type(1, dtypes.INT32), four).result
+        spread = vector.BroadcastOp(k.vector_type(lanes, dtypes.INT32), word).result
+        a, b = (vector.BitCastOp(octets, v).result for v in (codes, spread))
+        if self.isa.byte_dot:
+            return k.intrinsic(self.isa.byte_dot, sums.type, sums, a, b)
+        return arith.AddIOp(sums, k.intrinsic(self.isa.byte_pairs, sums.type, a, b)).result
+
+    def of(self, sums: ir.Value, start: ir.Value) -> ir.Value:
+        """Return i32 sums and what they start with."""
+        k, lanes = self.k, self.isa.lanes
+        if not self.isa.byte_dot:
+            ones = k.splat(1, 2 * lanes, dtypes.INT16)
+            words = k.vector_type(lanes, dtypes.INT32)
+            sums = k.intrinsic(self.isa.word_dot, words, sums, ones)
+        return arith.AddIOp(sums, start).result
+
+
+def _start(
+    k: WorkgroupBuilder, digits: Digits, at: Sequence[Index], points: ir.Value | None, lanes: int
+) -> ir.Value:
+    """Return what zero points take off the sums of a digit."""
+    taken = k.broadcast(k.element(digits.sums, at), lanes)
+    return taken if points is None else arith.MulIOp(taken, points).result
+
+
+def _joined(k: WorkgroupBuilder, sums: Sequence[ir.Value], lanes: int) -> ir.Value:
+    """Return the number whose digits are sums: the first two are exact in f32 together."""
+    first, second, third = sums
+    bits = k.splat(BITS, lanes, dtypes.INT32)
+    high = arith.AddIOp(arith.ShLIOp(first, bits).result, second).result
+    wide = k.vector_type(lanes)
+    above, below = (arith.SIToFPOp(wide, v).result for v in (high, third))
+    return k.fma(above, k.splat(float(1 << BITS), lanes), below)
+
+
+def digit_sums(
+    w: Widening,
+    digits: Digits,
+    rows: Sequence[Index],
+    panel: Index,
+    depth: int,
+    registers: int,
+) -> list[ir.Value]:
+    """Return what `direct_sums` does: for each row the sums of each register of columns."""
+    k, lanes, form = w.k, w.lanes, w.form
+    group = group_of(form)
+    units = group // UNIT
+    zero = k.splat(0, lanes)
+    multiply = _Multiply(k, w.isa)
+
+    def groups(first: Index, block: Index, size: int, totals: Sequence[ir.Value]) -> list[ir.Value]:
+        """Add a group: units of eight codes of a column, then the scale of each row."""
+        out = list(totals)
+        scales = [k.broadcast(k.element(digits.scales, [row, first]), lanes) for row in rows]
+        for j in range(registers):
+            points = w.points(panel, block, j * lanes)
+            sums = [[multiply.zero] * DIGITS for _ in rows]
+            for u in range(size // UNIT):
+                at = k.add(k.mul(first, units), u)
+                for half, codes in enumerate(w.halves(panel, at, j * lanes)):
+                    place = k.add(k.mul(at, UNIT), half * _WORD)
+                    for r, row in enumerate(rows):
+                        for d in range(DIGITS):
+                            four = k.read(digits.bytes, [row, d, place], _WORD)
+                            sums[r][d] = multiply.added(codes, four, sums[r][d])
+            for r, row in enumerate(rows):
+                starts = [_start(k, digits, [row, first, d], points, lanes) for d in range(DIGITS)]
+                found = [multiply.of(v, i) for v, i in zip(sums[r], starts, strict=True)]
+                number = _joined(k, found, lanes)
+                spot = r * registers + j
+                out[spot] = k.fma(number, scales[r], out[spot])
+        return out
+
+    def block(b: Index, totals: Sequence[ir.Value], size: int) -> list[ir.Value]:
+        start = k.mul(b, form.block // group)
+        whole, rest = divmod(size, group)
+        none = [zero] * len(totals)
+        sums = none
+        if whole == 1:
+            sums = groups(start, b, group, none)
+        elif whole:
+            sums = k.loop(0, whole, 1, none, lambda g, t: groups(k.add(start, g), b, group, t))
+        if rest:
+            sums = groups(k.add(start, whole), b, rest, sums)
+        scales = [w.scale(panel, b, j * lanes) for j in range(registers)]
+        return [k.fma(s, scales[i % registers], t)
+                for i, (s, t) in enumerate(zip(sums, totals, strict=True))]  # fmt: skip
+
+    whole, rest = divmod(depth, form.block)
+    totals = [zero] * (len(rows) * registers)
+    if whole:
+        totals = k.loop(0, whole, 1, totals, lambda b, t: block(b, t, form.block))
+    return block(whole, totals, rest) if rest else totals

@@ -1,0 +1,251 @@
+"""Weights of 4 and 8 bits in the order in which products read them, and how they are widened.
+
+Codes of 4 bits are read eight of a column at a time, as the words of a register. As the last bits
+of the f32 2^n a code is what that number is larger by: a mask makes it one, and one subtraction
+takes off 2^n and the zero point. Without zero points a processor that has an instruction for it
+looks them up in a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import arith, ir
+from mgx_mlir.passes.lowering.cpu.frame.elements import widen
+from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
+from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
+from mgx_mlir.passes.lowering.scalar import TypedScalar
+
+UNIT = 8  # codes of a column that are widened together, whatever their bits
+MIDDLE = 8  # the 4-bit code of 0 where there are no zero points
+CHAINS = 12  # sums that each wait for their own last addition only
+FEW_ROWS = 3  # for which codes are widened in registers; for more, once to scratch
+RowReader = Callable[[Index], ir.Value]  # the element of a row at a depth, in every lane
+# the row of a unit whose code stands in each half byte of a word, the lowest first: its low halves
+# are the first four rows, its high halves the others
+_ROWS = (0, 4, 1, 5, 2, 6, 3, 7)
+_PLACES = tuple(_ROWS.index(i) for i in range(UNIT))  # the half byte of each row
+_MANTISSA = 23  # bits of an f32 below its exponent
+_SHIFT = 12  # by which the half bytes that reach into the exponent go down
+# the lowest bit of each half byte, some after the shift
+_BITS = tuple(4 * i if 4 * i + 4 < _MANTISSA else 4 * i - _SHIFT for i in range(UNIT))
+
+
+@dataclass(frozen=True)
+class FewBits:
+    """The form of packed weights: bits of a code, rows of a block, the type of the zero points,
+    None without."""
+
+    bits: int
+    block: int
+    zeros: DType | None = None
+
+
+def words(codes: np.ndarray, width: int) -> np.ndarray:
+    """Codes of 4 bits, two of a column in each byte of [K / 2, N], as [panel, K / 8, width], i32.
+
+    K is a multiple of 8.
+    """
+    halves, columns = codes.shape
+    count = -(-columns // width)
+    flat = np.zeros((2 * halves, count * width), np.uint8)
+    flat[0::2, :columns], flat[1::2, :columns] = codes & 15, codes >> 4
+    units = flat.reshape(-1, UNIT, count, width)
+    packed = np.zeros((units.shape[0], count, width), np.uint32)
+    for i, row in enumerate(_ROWS):
+        packed |= units[:, row].astype(np.uint32) << np.uint32(4 * i)
+    return np.ascontiguousarray(packed.transpose(1, 0, 2)).view(np.int32)
+
+
+def panels(rows: np.ndarray, width: int) -> np.ndarray:
+    """Return [rows, N] as [panel, rows, width], filled up with 0."""
+    count = -(-rows.shape[1] // width)
+    padded = np.zeros((rows.shape[0], count * width), rows.dtype)
+    padded[:, : rows.shape[1]] = rows
+    return np.ascontiguousarray(padded.reshape(-1, count, width).transpose(1, 0, 2))
+
+
+class Widening:
+    """Reads packed weights as vectors of f32.
+
+    tensors: the codes of `words` or `panels`, and the scales and zero points of `panels`.
+    """
+
+    def __init__(
+        self, k: WorkgroupBuilder, isa: Isa, form: FewBits, tensors: Sequence[ir.Value]
+    ) -> None:
+        self.k, self.isa, self.form, self.lanes = k, isa, form, isa.lanes
+        self.codes, self.scales = tensors[:2]
+        self.zeros = tensors[2] if form.zeros is not None else None
+        # all codes stand for the same numbers
+        self.by_table = bool(isa.table) and form.bits == 4 and self.zeros is None
+
+    def scale(self, panel: Index, block: Index, column: int) -> ir.Value:
+        """Return the scales of a block for a register of columns."""
+        return self._numbers(self.scales, panel, block, column)
+
+    def starts(self, panel: Index, block: Index, column: int) -> list[list[ir.Value]]:
+        """Return what is subtracted from the numbers of each row of a unit, in order."""
+        k, lanes, form = self.k, self.lanes, self.form
+        zero = []
+        if self.zeros is not None:
+            zero = [self._numbers(self.zeros, panel, block, column)]
+        if form.bits == 8 or self.by_table:
+            return [zero] * UNIT
+        made: dict[int, list[ir.Value]] = {}
+        for bit in sorted(set(_BITS)):
+            base = 2.0 ** (_MANTISSA - bit)
+            if not zero:
+                made[bit] = [k.splat(base + MIDDLE, lanes)]
+            elif form.zeros is not None and form.zeros.is_float:
+                # no whole number: it would be rounded beside 2^23
+                made[bit] = [k.splat(base, lanes), *zero]
+            else:
+                made[bit] = [arith.AddFOp(zero[0], k.splat(base, lanes)).result]
+        return [made[_BITS[i]] for i in _PLACES]
+
+    def packed(
+        self, panel: Index, first: Index, count: Index, registers: int, into: ir.Value
+    ) -> ir.Value:
+        """Return scratch with `count` of the depth of a panel, from the unit `first` on."""
+        k = self.k
+
+        def unit(u: Index, carried: list[ir.Value]) -> list[ir.Value]:
+            out = carried[0]
+            for j in range(registers):
+                found = self.scaled(panel, k.add(first, u), j * self.lanes)
+                for i, v in enumerate(found):
+                    out = k.write(v, out, [k.add(k.mul(u, UNIT), i), j * self.lanes])
+            return [out]
+
+        return k.loop(0, k.div(count, UNIT), 1, [into], unit)[0]
+
+    def unit(
+        self, panel: Index, unit: Index, column: int, starts: Sequence[Sequence[ir.Value]]
+    ) -> list[ir.Value]:
+        """Return the codes less their zero points, of the rows of a unit."""
+        read = self._words if self.form.bits == 4 else self._bytes
+        found: list[ir.Value] = []
+        for v, taken in zip(read(panel, unit, column), starts, strict=True):
+            for x in taken:
+                v = arith.SubFOp(v, x).result
+            found.append(v)
+        return found
+
+    def _words(self, panel: Index, unit: Index, column: int) -> list[ir.Value]:
+        """Return the codes above a power of two each: a code is the end of that number's bits.
+
+        By a table they are what they stand for.
+        """
+        k, lanes = self.k, self.lanes
+        word = k.read(self.codes, [panel, unit, column], lanes)
+        if self.by_table:
+            return [self._looked_up(word, i) for i in _PLACES]
+        high = arith.ShRUIOp(word, k.splat(_SHIFT, lanes, dtypes.INT32)).result
+        found: list[ir.Value] = []
+        for i in _PLACES:
+            bit = _BITS[i]
+            code = word if 4 * i == bit else high
+            code = arith.AndIOp(code, k.splat(15 << bit, lanes, dtypes.INT32)).result
+            exponent = 127 + _MANTISSA - bit << _MANTISSA
+            code = arith.OrIOp(code, k.splat(exponent, lanes, dtypes.INT32)).result
+            found.append(arith.BitcastOp(k.vector_type(lanes), code).result)
+        return found
+
+    def halves(self, panel: Index, unit: Index, column: int) -> list[ir.Value]:
+        """Return codes of 4 bits as bytes, four to a word: the first rows of a unit, the others."""
+        k, lanes = self.k, self.lanes
+        word = k.read(self.codes, [panel, unit, column], lanes)
+        mask = k.splat(0x0F0F0F0F, lanes, dtypes.INT32)
+        high = arith.ShRUIOp(word, k.splat(4, lanes, dtypes.INT32)).result
+        return [arith.AndIOp(v, mask).result for v in (word, high)]
+
+    def points(self, panel: Index, block: Index, column: int) -> ir.Value | None:
+        """Return the zero points of a block as i32, None without."""
+        if self.zeros is None:
+            return None
+        k, lanes = self.k, self.lanes
+        found = k.read(self.zeros, [panel, block, column], lanes)
+        return arith.ExtSIOp(k.vector_type(lanes, dtypes.INT32), found).result
+
+    def _looked_up(self, word: ir.Value, place: int) -> ir.Value:
+        """Return the numbers of the half bytes at a place: the instruction reads the lowest."""
+        k, lanes = self.k, self.lanes
+        if place:
+            word = arith.ShRUIOp(word, k.splat(4 * place, lanes, dtypes.INT32)).result
+        table = k.table([code - MIDDLE for code in range(16)])
+        return k.intrinsic(self.isa.table, k.vector_type(lanes), table, word)
+
+    def _bytes(self, panel: Index, unit: Index, column: int) -> list[ir.Value]:
+        first = self.k.mul(unit, UNIT)
+        return [self._numbers(self.codes, panel, self.k.add(first, i), column) for i in range(UNIT)]
+
+    def _numbers(self, source: ir.Value, panel: Index, row: Index, column: int) -> ir.Value:
+        """Return a register of any type as f32."""
+        k, lanes = self.k, self.lanes
+        v = k.read(source, [panel, row, column], lanes)
+        dtype = self._type_of(source)
+        if dtype.is_float:
+            return widen(k, TypedScalar(v, dtype), lanes).value
+        wide = arith.ExtSIOp(k.vector_type(lanes, dtypes.INT32), v).result
+        return arith.SIToFPOp(k.vector_type(lanes), wide).result
+
+    def _type_of(self, source: ir.Value) -> DType:
+        return dtypes.from_mlir(ir.RankedTensorType(source.type).element_type)
+
+    def scaled(self, panel: Index, unit: Index, column: int) -> list[ir.Value]:
+        """Return the weights of the rows of a unit."""
+        block = self.k.div(unit, self.form.block // UNIT)
+        starts, scale = self.starts(panel, block, column), self.scale(panel, block, column)
+        return [arith.MulFOp(v, scale).result for v in self.unit(panel, unit, column, starts)]
+
+
+def direct_sums(
+    w: Widening, readers: Sequence[RowReader], panel: Index, depth: int, registers: int
+) -> list[ir.Value]:
+    """Return the sums of a few rows over all of the depth, for each row those of each register.
+
+    Codes are widened for these rows alone; scales come in once a block.
+    """
+    k, lanes, form = w.k, w.lanes, w.form
+    spots = len(readers) * registers
+    chains = next(c for c in (4, 2, 1) if c == 1 or c * spots <= CHAINS)
+    zero = k.splat(0, lanes)
+    units = form.block // UNIT
+
+    def block(g: Index, totals: Sequence[ir.Value], count: int) -> list[ir.Value]:
+        starts = [w.starts(panel, g, j * lanes) for j in range(registers)]
+        first = k.mul(g, units)
+
+        def unit(u: Index, sums: list[ir.Value]) -> list[ir.Value]:
+            at, out = k.add(first, u), list(sums)
+            codes = [w.unit(panel, at, j * lanes, starts[j]) for j in range(registers)]
+            for i in range(UNIT):
+                for r, value_of in enumerate(readers):
+                    value = value_of(k.add(k.mul(at, UNIT), i))
+                    for j in range(registers):
+                        spot = (r * registers + j) * chains + i % chains
+                        out[spot] = k.fma(value, codes[j][i], out[spot])
+            return out
+
+        sums = k.loop(0, count, 1, [zero] * (spots * chains), unit)
+        scales = [w.scale(panel, g, j * lanes) for j in range(registers)]
+        out: list[ir.Value] = []
+        for spot, total in enumerate(totals):
+            parts = sums[spot * chains : (spot + 1) * chains]
+            while len(parts) > 1:
+                pairs = zip(parts[::2], parts[1::2], strict=True)
+                parts = [arith.AddFOp(a, b).result for a, b in pairs]
+            out.append(k.fma(parts[0], scales[spot % registers], total))
+        return out
+
+    whole, rest = divmod(depth, form.block)
+    totals = [zero] * spots
+    if whole:
+        totals = k.loop(0, whole, 1, totals, lambda g, t: block(g, t, units))
+    return block(whole, totals, rest // UNIT) if rest else totals

@@ -1,0 +1,1 @@
+"""Recurrent networks on CPUs: all steps of a sequence in one kernel."""

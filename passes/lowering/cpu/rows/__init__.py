@@ -1,0 +1,1 @@
+"""Row kernels on CPUs: softmax, norms, sums, extremes, scans, top-k."""

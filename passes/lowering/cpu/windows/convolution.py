@@ -1,0 +1,249 @@
+"""Convolutions as vector loops: what they are of, how they are cut, and the one dispatch.
+
+A work-group computes some rows and columns of one image and some panels (groups of output
+channels). It copies the part of the input that it needs, with its zero border, to scratch on its
+stack, as many channels at a time as fit there; unpadded ones it reads in place. Tiles of a few
+pixels by one panel accumulate in registers, over more than one channel block in the result itself.
+
+Batch, height and width may be open (DYN): the run then says how far the last work-groups reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
+from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
+    Index,
+    ResultTile,
+    WorkgroupBuilder,
+    ceil_div,
+    dispatch,
+)
+from mgx_mlir.passes.lowering.cpu.windows.byte_convolution import ByteConvolutionLoops
+from mgx_mlir.passes.lowering.cpu.windows.convolution_loops import ConvolutionLoops, Emit
+from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvExtents, ConvPlan, ConvShape
+from mgx_mlir.passes.lowering.cpu.windows.pair_convolution import PairConvolutionLoops
+from mgx_mlir.passes.lowering.index_builder import IndexBuilder
+
+FILLED = 0.75  # of the rows of a tile
+ROW_PIXELS = 448  # output pixels of a work-group
+STRIP = 48  # columns of a work-group, where the whole width is open or too much
+ACROSS = 0.95  # of the time of tiles of rows, for which tiles go on from row to row
+FEW_ROWS = 8
+MANY = 32  # registers, with which tiles are wide enough at any number of pixels
+QUAD = 4  # channels that are copied at a time, at least
+ENOUGH = 32  # channels of a block that are worth the whole width
+GROUPS = 8  # work-groups that a convolution is cut into where it can be
+
+
+@dataclass(frozen=True)
+class _Strip:
+    """Columns of a work-group with the input channels that then fit the scratch."""
+
+    columns: int
+    block: int
+
+
+def plan(shape: ConvShape, isa: Isa) -> ConvPlan | None:
+    """Return the cut of a convolution, None where these loops do not fit it."""
+    high, wide = shape.counts
+    if wide == 0 or 0 in (shape.inputs, shape.outputs):
+        return None
+    pixels, vectors = _tile(shape, isa)
+    strip = _strip(shape, pixels)
+    if strip is None:
+        return None
+    rows = high if shape.in_place else _rows(shape, strip)
+    rows = min(ROW_PIXELS if rows == DYN else rows, max(1, ROW_PIXELS // strip.columns))
+    parts = 1
+    if high != DYN:
+        parts = -(-high // rows)
+        rows = -(-high // parts)  # blocks of about one size
+        if isa.registers < MANY:  # rather of one, whose tiles may go on from row to row
+            rows = next((d for d in range(rows, rows // 2, -1) if not high % d), rows)
+            parts = -(-high // rows)
+    if wide != DYN:
+        parts *= -(-wide // strip.columns)
+    count = -(-shape.outputs // (vectors * isa.lanes))
+    groups = max(1, min(count, GROUPS // (parts * max(1, shape.batch))))
+    panels = next(n for n in range(-(-count // groups), count + 1) if count % n == 0)
+    cut = ConvPlan(rows, strip.columns, panels, vectors * isa.lanes, pixels, strip.block)
+    known = DYN not in shape.counts and not high % rows and not wide % strip.columns
+    return _across(shape, cut, isa) if known else cut
+
+
+def _tile(shape: ConvShape, isa: Isa) -> tuple[int, int]:
+    """Return pixels and registers of a tile: the first of the processor's that rows of pixels fill.
+
+    The last register of the last panel may be partly empty, none is wholly.
+    """
+    wide = shape.counts[1]
+    registers = -(-shape.outputs // isa.lanes)
+    usable = [(rows, columns) for rows, columns in isa.tiles if not registers % columns]
+    if wide == DYN:
+        return usable[0]
+    fits = [(-(-wide // -(-wide // rows)), columns, rows) for rows, columns in usable]
+    if isa.registers < MANY and not (shape.unit or shape.planar):
+        return fits[0][:2]  # tiles that rows do not fill go on from row to row
+    filled = (f for f in fits if -(-wide // f[0]) * f[2] * FILLED <= wide)
+    pixels, columns, _ = next(filled, max(fits, key=lambda f: f[0] * f[1]))
+    return pixels, columns
+
+
+def _across(shape: ConvShape, cut: ConvPlan, isa: Isa) -> ConvPlan:
+    """Return the cut with tiles that go on from row to row, where those of rows have too few sums.
+
+    A tile takes as long as one of `isa.least_sums` registers at least.
+    """
+    if isa.registers >= MANY or shape.unit or shape.planar:
+        return cut  # a tile that rows fill is found among those of many registers
+    vectors = cut.width // isa.lanes
+    most = max(rows for rows, columns in isa.tiles if columns == vectors)
+
+    def work(pixels: int) -> int:
+        return max(pixels * vectors, isa.least_sums)
+
+    own, rest = divmod(cut.columns, cut.pixels)
+    by_row = cut.rows * (own * work(cut.pixels) + (work(rest) if rest else 0))
+    count = -(-cut.rows * cut.columns // most)
+    long = -(-cut.rows * cut.columns // count)
+    short = count * long - cut.rows * cut.columns
+    across = (count - short) * work(long) + short * work(long - 1)
+    return replace(cut, pixels=most, across=True) if across < ACROSS * by_row else cut
+
+
+def _strip(shape: ConvShape, pixels: int) -> _Strip | None:
+    """Return the widest columns that leave room for enough channels, else the most channels."""
+    best = None
+    for columns in _widths(shape.counts[1], pixels):
+        block = _block(shape, columns)
+        if block is None:
+            continue
+        if block >= shape.inputs or block >= ENOUGH:
+            return _Strip(columns, block)
+        if best is None or block > best.block:
+            best = _Strip(columns, block)
+    return best
+
+
+def _widths(wide: int, pixels: int) -> Iterator[int]:
+    """Yield columns of a work-group, from the whole width down to one tile."""
+    if wide != DYN and wide <= ROW_PIXELS:
+        yield wide
+    tiles = max(1, STRIP // pixels)
+    while tiles:
+        columns = tiles * pixels
+        if wide == DYN:
+            yield columns
+        elif columns < wide:
+            # rather strips of one size, whose tiles are known
+            even = (d for d in range(columns * 5 // 4, columns // 2, -1) if not wide % d)
+            yield next(even, columns)
+        tiles //= 2
+
+
+def _row_elements(shape: ConvShape, strip: _Strip) -> int:
+    """Return the scratch of one input row."""
+    return shape.span(1, strip.columns) * strip.block
+
+
+def _rows(shape: ConvShape, strip: _Strip) -> int:
+    """Return the rows of the result whose input fits the scratch."""
+    have = shape.room // _row_elements(shape, strip)
+    most = (have - shape.span(0, 1)) // shape.stride[0] + 1
+    return most if shape.counts[0] == DYN else min(shape.counts[0], most)
+
+
+def _block(shape: ConvShape, columns: int) -> int | None:
+    """Return the input channels that are copied at a time: all if the rows at hand then fit."""
+    c = shape.inputs
+    if shape.in_place:
+        return c
+    if shape.unit:  # all of them: the result has no room for the sums of some
+        return shape.filled if _rows(shape, _Strip(columns, shape.filled)) >= 1 else None
+    fits = [
+        b
+        for b in range(c, 0, -1)
+        if c % b == 0
+        and (b == c or not (shape.planar or shape.narrow or b % QUAD))
+        and _rows(shape, _Strip(columns, b)) >= 1
+    ]
+    high = shape.counts[0]
+    # few rows are all in one work-group, or weights would be read twice for little
+    wanted = 4 if high == DYN or high > FEW_ROWS else high
+    enough = (b for b in fits if _rows(shape, _Strip(columns, b)) >= wanted)
+    return next(enough, fits[-1] if fits else None)
+
+
+def pack(weights: np.ndarray, shape: ConvShape, plan: ConvPlan) -> np.ndarray:
+    """Weights [kh, kw, Ci, Co] in the order they are read: [panel, block, tap, width].
+
+    Output channels are filled up with zeros to whole panels.
+    """
+    kh, kw, ci, co = weights.shape
+    panels = -(-co // plan.width)
+    filled = np.pad(weights, [(0, 0)] * 3 + [(0, panels * plan.width - co)])
+    w = filled.reshape(kh, kw, ci // plan.block, plan.block, panels, plan.width)
+    order = (4, 2, 0, 3, 1, 5) if shape.planar else (4, 2, 0, 1, 3, 5)
+    return np.ascontiguousarray(w.transpose(order)).reshape(
+        panels, ci // plan.block, kh * kw * plan.block, plan.width
+    )
+
+
+def _loops_of(shape: ConvShape) -> type[ConvolutionLoops]:
+    if not shape.unit:
+        return ConvolutionLoops
+    return ByteConvolutionLoops if shape.is_bytes else PairConvolutionLoops
+
+
+def convolution(
+    shape: ConvShape,
+    cut: ConvPlan,
+    isa: Isa,
+    x: ir.Value,
+    packed: ir.Value,
+    others: Sequence[ir.Value],
+    results: Sequence[DType],
+    emit: Emit,
+    extents: ConvExtents | None = None,
+) -> list[ir.Value]:
+    """Make the dispatch.
+
+    x: the input as a vector of all its elements. packed: of `pack`. others: what `emit` reads.
+    results: their element types; the first is f32 if there are channel blocks. extents: those that
+    the shape leaves open, as values.
+    """
+    known = extents or ConvExtents.of(shape)
+    high, wide = known.counts
+    whole = (known.batch, high, wide, shape.outputs)
+    panels = -(-shape.outputs // cut.width)
+    strips: Index = ceil_div(wide, cut.columns)
+    places: tuple[Index, int] = (high, cut.rows)
+    if strips != 1:  # rows and columns are one dim of the grid, of which there are three
+        places = (IndexBuilder().mul(ceil_div(high, cut.rows), strips), 1)
+
+    def body(k: WorkgroupBuilder) -> list[ResultTile]:
+        inner = known.inside(k)
+        at = list(k.at)
+        if strips == 1:
+            at.append(0)
+        else:
+            count = k.inner(strips)
+            at[2:] = [k.mul(k.div(at[2], count), cut.rows), k.mul(k.rem(at[2], count), cut.columns)]
+        return _loops_of(shape)(k, shape, cut, isa, emit, inner, at).build(results)
+
+    return dispatch(
+        [x, packed, *others],
+        [(whole, d) for d in results],
+        # the groups that read the same weights run after each other
+        [(panels, cut.panels), (known.batch, 1), places],
+        body,
+        [*known.all, strips],
+    )

@@ -1,0 +1,348 @@
+"""Which convolution kernels become vector loops, and their lowering."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+from mgx_mlir.core import dtypes, literals
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import Kernel, is_a
+from mgx_mlir.core.open_dims import is_named
+from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.control import Yield
+from mgx_mlir.dialects.migraphx.linear import Convolution
+from mgx_mlir.dialects.migraphx.literal import Literal
+from mgx_mlir.dialects.migraphx.quant import QuantConvolution
+from mgx_mlir.dialects.migraphx.views import Transpose
+from mgx_mlir.passes.analysis.constants import is_constant
+from mgx_mlir.passes.lowering import views
+from mgx_mlir.passes.lowering.context import KernelPlan, LoweringContext
+from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue
+from mgx_mlir.passes.lowering.cpu.frame.isa import AVX512_BF16, Isa, isa_of
+from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
+from mgx_mlir.passes.lowering.cpu.products.dot_instructions import PAIR, byte_unit
+from mgx_mlir.passes.lowering.cpu.products.dot_kernel import is_epilogue
+from mgx_mlir.passes.lowering.cpu.windows import (
+    byte_convolution,
+    grouped_convolution,
+    pair_convolution,
+    winograd,
+)
+from mgx_mlir.passes.lowering.cpu.windows import convolution as loops
+from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvExtents, ConvPlan, ConvShape
+from mgx_mlir.passes.lowering.expr import Extent, Leaf
+from mgx_mlir.passes.lowering.ops.convolution import padded_input, window_count
+
+NARROW = (dtypes.HALF, dtypes.BF16)  # computed as f32
+BYTES = (dtypes.INT8, dtypes.UINT8)
+AnyConvolution = Convolution | QuantConvolution
+TO_LAST = (0, 2, 3, 1)  # N, C, H, W -> N, H, W, C
+
+
+def takes(op: AnyConvolution) -> bool:
+    """Return whether a convolution among the ops of a program will be a vector kernel."""
+    return constant_weights(op.weights) is not None and refusal(op) is None
+
+
+def multiplies_bytes(op: Convolution) -> bool:
+    """Return whether a channels-first convolution would be a vector kernel of 8-bit integers."""
+    x, w, out = (_dims(v) for v in (op.input, op.weights, op.out))
+    if len(x) not in (3, 4) or DYN in (*w, out[1]) or op.padding_mode != "default_":
+        return False
+    fits = op.group == 1 or int(np.prod(w[1:])) <= grouped_convolution.MAX_PRODUCTS
+    return fits and all(p >= 0 for p in op.padding) and is_constant(op.weights)
+
+
+def refusal(op: AnyConvolution, *, planar: bool = False) -> str | None:
+    """Return why no vector kernel computes a convolution, None if one does.
+
+    Of the processor nothing is asked: what fits the widest vectors fits all. planar: the input is
+    given as it was before its transpose to channels-last order.
+    """
+    x, w, out = (_dims(v) for v in (op.input, op.weights, op.out))
+    dtype = TensorType.of(op.input).dtype
+    if not op.channels_last or len(x) not in (3, 4):
+        return "it is no channels-last image"
+    if DYN in (*w, out[-1]):  # the weights say how many channels the input has
+        return "its window or its channels are run-time dims"
+    if isinstance(op, QuantConvolution):
+        if dtype not in BYTES or TensorType.of(op.weights).dtype is not dtypes.INT8:
+            return f"it multiplies {dtype} by {TensorType.of(op.weights).dtype}"
+    elif dtype is not dtypes.FLOAT and dtype not in NARROW:
+        return f"it computes {dtype}"
+    if op.padding_mode != "default_":
+        return f"its padding mode is {op.padding_mode}"
+    if 0 in x or 0 in out or any(p < 0 for p in op.padding):
+        return "it has no elements, or negative padding"
+    shape = shape_of(op, AVX512_BF16, planar=planar)
+    if op.group != 1:
+        if grouped_convolution.plan(shape, op.group, AVX512_BF16) is None:
+            return "its groups do not fit the loops"
+    elif loops.plan(shape, AVX512_BF16) is None:
+        return "its rows do not fit the loops"
+    return None
+
+
+def shape_of(op: AnyConvolution, isa: Isa, *, planar: bool = False) -> ConvShape:
+    """Return the numbers of a channels-last convolution.
+
+    One of a single axis is that of an image of height 1, and so is one of a single column.
+    """
+    x, w, out = (_dims(v) for v in (op.input, op.weights, op.out))
+    rank = len(x) - 2
+    padding = list(op.padding)
+    turned = is_column(op)
+
+    def two(values: Sequence[int], one: int = 1) -> tuple[int, int]:
+        first, second = values if rank == 2 else (one, *values)
+        return (second, first) if turned else (first, second)
+
+    dtype = TensorType.of(op.input).dtype
+    border = op.pad_value if isinstance(op, QuantConvolution) else 0
+    return ConvShape(
+        x[0], two(x[1:-1]), w[-2], w[-1], two(w[:-2]), two(op.stride), two(op.dilation),
+        two(padding[:rank], 0), two(out[1:-1]), planar, two(padding[-rank:], 0),
+        dtype in NARROW, _unit(op, isa, planar=planar), dtype is dtypes.INT8, border,
+    )  # fmt: skip
+
+
+def _unit(op: AnyConvolution, isa: Isa, *, planar: bool) -> int:
+    """Return how many channels an instruction multiplies together, 0 where one at a time.
+
+    An odd count of channels in pairs would have something at its end that is no number.
+    """
+    dtype = TensorType.of(op.input).dtype
+    if dtype in BYTES:
+        return byte_unit(isa)
+    pairs = dtype is dtypes.BF16 and isa.bf16_dot and op.group == 1
+    even = planar or TensorType.of(op.weights).dims[-2] % PAIR == 0
+    return PAIR if pairs and even else 0
+
+
+def _dims(v: ir.Value) -> tuple[int, ...]:
+    """Return the extents of a tensor; open ones are DYN, be they named."""
+    return tuple(DYN if is_named(d) else d for d in TensorType.of(v).dims)
+
+
+def is_column(op: AnyConvolution) -> bool:
+    """Return whether a convolution's image and window are one column wide: the same as a row."""
+    x, w = _dims(op.input), _dims(op.weights)
+    rank = len(x) - 2
+    return rank == 2 and x[2] == w[1] == 1 and not any(op.padding[1::2])
+
+
+def _extents(e: LoweringContext, op: AnyConvolution, image: Sequence[Extent]) -> ConvExtents:
+    """Return the extents of a convolution of an image of these extents, [N, s.., C] or planar."""
+    shape = shape_of(op, AVX512_BF16)
+    rank = len(image) - 2
+    own = list(image[1:-1]) if rank == 2 else [1, image[1]]
+    if is_column(op):
+        own.reverse()
+    counts: list[Extent] = []
+    for i, size in enumerate(own):
+        padded = e.add(size, shape.low[i] + shape.high[i])
+        counts.append(window_count(e, padded, shape.kernel[i], shape.stride[i], shape.dilation[i]))
+    return ConvExtents(image[0], (own[0], own[1]), (counts[0], counts[1]))
+
+
+def constant_weights(v: ir.Value) -> ir.Value | None:
+    """Return the literal that a convolution's weights are, seen from inside its kernel, or None."""
+    owner = v.owner
+    if isinstance(owner, ir.Block):
+        operation = owner.owner.operation
+        if not is_a(operation, Kernel):
+            return None
+        v = operation.operands[ir.BlockArgument(v).arg_number]
+    return v if literals.is_literal(v) else None
+
+
+def lower(e: LoweringContext, _: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
+    """Lower a kernel around one convolution as vector loops; None: it is lowered in another way."""
+    anchor, isa = _anchor(body), isa_of(e.options.arch)
+    return None if isa is None or anchor is None else _loops(e, anchor, body, isa)
+
+
+def plan(e: LoweringContext, body: ir.Block) -> KernelPlan:
+    """Pad the input of a convolution without loops ahead of its region.
+
+    A pad inside costs half as much again.
+    """
+    anchor = _anchor(body)
+    if isa_of(e.options.arch) is None or not isinstance(anchor, Convolution) or not takes(anchor):
+        return KernelPlan()
+    turned = _transposed_input(anchor)
+    if turned is not None:
+        e.operation(turned)  # outside of a kernel, so that it is made here
+    elif not isinstance(anchor.input.owner, ir.Block):
+        return KernelPlan()
+    kernel = e.extents(e.tensor(anchor.weights))[:-2]
+    x = padded_input(e, anchor, e.tensor(anchor.input), kernel)
+    return KernelPlan(padded_inputs={anchor.out: x})
+
+
+def _anchor(body: ir.Block) -> AnyConvolution | None:
+    return next((o for o in body.operations if isinstance(o, AnyConvolution)), None)
+
+
+# what follows the sums: further operands, types of the results, their vectors, open extents
+_After = tuple[Sequence[ir.Value], Sequence[DType], "_Emit", ConvExtents]
+
+
+def _loops(
+    e: LoweringContext, conv: AnyConvolution, body: ir.Block, isa: Isa
+) -> list[ir.Value] | None:
+    members = [o.operation for o in body.operations]
+    anchor = conv.operation
+    turned = _transposed_input(conv)
+    source = conv.input if turned is None else turned.operands[0]
+    weights = constant_weights(conv.weights)
+    if weights is None or not isinstance(source.owner, ir.Block):
+        return None
+    if refusal(conv, planar=turned is not None) is not None:
+        return None
+    skipped = [o for o in (anchor, turned) if o is not None]
+    if any(o not in skipped and not is_epilogue(o) for o in members):
+        return None
+    planar = turned is not None
+    shape = shape_of(conv, isa, planar=planar)
+    image = e.tensor(source)
+    have = e.extents(image)
+    extents = _extents(e, conv, [have[i] for i in TO_LAST] if planar else have)
+    whole = [extents.batch, *extents.counts, shape.outputs]
+    own = [extents.batch, *_own_counts(conv, extents), shape.outputs]
+    # stands for the sums, and has their extents
+    sums = dtypes.INT32 if shape.is_bytes else dtypes.FLOAT
+    total = Leaf(TensorType.of(conv.out).with_dtype(sums), e.empty(own, sums))
+    with e.kernel():  # views and pointwise ops wait to be asked for
+        if turned is not None:
+            e.operation(turned)
+        e.sizes.relations_of(anchor, type(conv))
+        e.bind(conv.out, total)
+        for o in members:
+            if o not in skipped and not is_a(o, (Literal, Yield)):
+                e.operation(o)
+        results = [e.expr(v) for v in members[-1].operands]
+    stored = [TensorType.of(v).dtype for v in members[-1].operands]
+    epilogue = Epilogue(results, total, stored)
+    if epilogue.refusal:
+        return None
+    after = (epilogue.inputs, stored, _Emit(epilogue, conv), extents)
+    if conv.group != 1:
+        found = _grouped(e, conv, shape, isa, image, weights, after)
+    else:
+        found = _dense(e, shape, isa, views.reshaped(e, image, [e.product(have)]), weights, after)
+    if found is None:
+        return None
+    return found if own == whole else [views.reshaped(e, v, own) for v in found]
+
+
+def _dense(
+    e: LoweringContext, shape: ConvShape, isa: Isa, flat: ir.Value, weights: ir.Value,
+    after: _After,
+) -> list[ir.Value] | None:  # fmt: skip
+    """Return the results of a convolution of one group."""
+    cut = loops.plan(shape, isa)
+    if cut is None:
+        return None
+    if shape.inputs > cut.block and after[1][0] is not dtypes.FLOAT:
+        return None  # the sums of a channel block are kept in the first result
+    points = None
+    if e.options.fast_math and not (shape.narrow or shape.unit):
+        points = winograd.plan(shape, isa)
+    if points is None:
+        packed = _packed(e, weights, shape, cut, isa)
+        return loops.convolution(shape, cut, isa, flat, packed, *after)
+    packed = _transformed(e, weights, points)
+    return winograd.convolution(shape, points, isa, flat, packed, *after)
+
+
+def _grouped(
+    e: LoweringContext, conv: AnyConvolution, shape: ConvShape, isa: Isa, image: ir.Value,
+    weights: ir.Value, after: _After,
+) -> list[ir.Value] | None:  # fmt: skip
+    """Return the results of a convolution of several groups."""
+    cut = grouped_convolution.plan(shape, conv.group, isa)
+    if cut is None:
+        return None
+    array = literals.array_of(weights)
+    dims = (*shape.kernel, shape.inputs, shape.outputs)
+    packed = e.parameter(
+        e.repacked(
+            array,
+            (cut, shape.border),
+            lambda: grouped_convolution.pack(array.reshape(dims), cut, shape.border),
+        )
+    )
+    extents = after[-1]
+    channels = shape.inputs * conv.group
+    x = views.reshaped(e, image, [extents.batch, *extents.size, channels])
+    dtype = TensorType.of(conv.input).dtype
+    return grouped_convolution.grouped(shape, cut, x, packed, *after, dtype)
+
+
+def _own_counts(conv: AnyConvolution, extents: ConvExtents) -> list[Extent]:
+    """Return the extents of the result's axes as the op has them."""
+    if TensorType.of(conv.out).rank == 3:
+        return [extents.counts[1]]
+    return list(reversed(extents.counts)) if is_column(conv) else list(extents.counts)
+
+
+class _Emit:
+    """What follows a convolution, at the index that its own axes have."""
+
+    def __init__(self, epilogue: Epilogue, conv: AnyConvolution) -> None:
+        self.epilogue = epilogue
+        self.one = TensorType.of(conv.out).rank == 3
+        self.turned = is_column(conv)
+
+    def __call__(
+        self, k: WorkgroupBuilder, tensors: Sequence[ir.Value], sums: ir.Value,
+        at: Sequence[Index], reads: dict[Hashable, ir.Value], *, masked: bool,
+    ) -> list[ir.Value]:  # fmt: skip
+        n, row, column, channel = at
+        spots = [column] if self.one else [column, row] if self.turned else [row, column]
+        return self.epilogue.emit(k, tensors, sums, [n, *spots, channel], reads, masked=masked)
+
+
+def _transposed_input(conv: AnyConvolution) -> ir.Operation | None:
+    """Return the op that brings the input in channels-last order, if only that is read."""
+    owner = conv.input.owner
+    if not is_a(owner, Transpose):
+        return None
+    only = sum(1 for _ in conv.input.uses) == 1
+    return owner if only and tuple(owner.opview.permutation) == TO_LAST else None
+
+
+def _packed(
+    e: LoweringContext, weights: ir.Value, shape: ConvShape, cut: ConvPlan, isa: Isa
+) -> ir.Value:
+    """Return the weights as a parameter, in the order in which the kernel reads them."""
+    array = literals.array_of(weights)
+    layout = (
+        *("convolution", shape.planar, cut.block, cut.width),
+        *(shape.unit, shape.signed, shape.narrow),
+    )
+    if shape.is_bytes:
+        layout = (*layout, byte_convolution.panels_of(shape, cut.width, isa).key)
+    dims = (*shape.kernel, shape.inputs, shape.outputs)
+
+    def make() -> np.ndarray:
+        own = array.reshape(dims)
+        if shape.is_bytes:
+            return byte_convolution.pack(own, shape, cut, isa)
+        if shape.unit:
+            return pair_convolution.pack(own, shape, cut)
+        return loops.pack(own.astype(np.float32), shape, cut)
+
+    return e.parameter(e.repacked(array, layout, make))
+
+
+def _transformed(e: LoweringContext, weights: ir.Value, plan: winograd.WinogradPlan) -> ir.Value:
+    """Return the weights of Winograd's products as a parameter."""
+    array = literals.array_of(weights)
+    return e.parameter(
+        e.repacked(array, ("winograd", plan.width), lambda: winograd.pack(array, plan))
+    )

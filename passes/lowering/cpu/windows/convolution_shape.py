@@ -1,0 +1,123 @@
+"""What a convolution is of, for its vector loops: numbers, open extents, and how it is cut."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
+    SCRATCH_BYTES,
+    Index,
+    WorkgroupBuilder,
+)
+
+Pair = tuple[Index, Index]
+
+
+@dataclass(frozen=True)
+class ConvShape:
+    """A dense convolution of images [N, H, W, C]; pairs are (height, width).
+
+    low, high: padding ahead of the image and behind it. counts: the result's height and width.
+    planar: the input is [N, C, H, W] all the same. narrow: it has 16 bits an element, which the
+    copy to scratch widens where unit is 0. unit: how many channels are read together: some of 8-bit
+    integers, two of bf16 where the processor multiplies pairs; 0 for other floats. signed, border:
+    whether those are i8, and what pads them. Batch, size and counts are DYN where open.
+    """
+
+    batch: int
+    size: tuple[int, int]
+    inputs: int
+    outputs: int
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    low: tuple[int, int]
+    counts: tuple[int, int]
+    planar: bool = False
+    high: tuple[int, int] = (0, 0)
+    narrow: bool = False
+    unit: int = 0
+    signed: bool = False
+    border: int = 0
+
+    @property
+    def filled(self) -> int:
+        """The input channels, filled up to what is read together."""
+        unit = max(1, self.unit)
+        return -(-self.inputs // unit) * unit
+
+    @property
+    def is_bytes(self) -> bool:
+        """Whether it multiplies 8-bit integers."""
+        return self.unit > 0 and not self.narrow
+
+    @property
+    def room(self) -> int:
+        """How many elements of the image the scratch holds."""
+        if self.is_bytes:
+            return SCRATCH_BYTES
+        return SCRATCH_BYTES // (2 if self.unit else 4)
+
+    def span(self, axis: int, count: int) -> int:
+        """Return how much of the padded image `count` windows next to each other take."""
+        return (count - 1) * self.stride[axis] + (self.kernel[axis] - 1) * self.dilation[axis] + 1
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """How much of the padded image the windows span, where it is known."""
+        return self.span(0, self.counts[0]), self.span(1, self.counts[1])
+
+    @property
+    def in_place(self) -> bool:
+        """No window leaves the image."""
+        widened = self.narrow and not self.unit
+        if self.planar or widened or any(self.low) or self.filled != self.inputs:
+            return False
+        return all(self._inside(axis) for axis in (0, 1))
+
+    def _inside(self, axis: int) -> bool:
+        if DYN in (self.size[axis], self.counts[axis]):
+            return self.high[axis] == 0
+        return self.reach[axis] <= self.size[axis]
+
+
+@dataclass(frozen=True)
+class ConvExtents:
+    """The extents that a shape may leave open: numbers, and values where it does."""
+
+    batch: Index
+    size: Pair
+    counts: Pair
+
+    @staticmethod
+    def of(shape: ConvShape) -> ConvExtents:
+        return ConvExtents(shape.batch, shape.size, shape.counts)
+
+    @property
+    def all(self) -> list[Index]:
+        return [self.batch, *self.size, *self.counts]
+
+    def inside(self, k: WorkgroupBuilder) -> ConvExtents:
+        """Return them as the body of the dispatch knows them."""
+        (h, w), (rows, columns) = self.size, self.counts
+        return ConvExtents(
+            k.inner(self.batch), (k.inner(h), k.inner(w)), (k.inner(rows), k.inner(columns))
+        )
+
+
+@dataclass(frozen=True)
+class ConvPlan:
+    """How a convolution is cut.
+
+    A work-group has `rows` by `columns` pixels and `panels` of `width` channels; tiles are `pixels`
+    by a panel, `block` input channels at a time; across: they go on from row to row.
+    """
+
+    rows: int
+    columns: int
+    panels: int
+    width: int
+    pixels: int
+    block: int
+    across: bool = False

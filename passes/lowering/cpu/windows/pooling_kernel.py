@@ -1,0 +1,135 @@
+"""Which pooling kernels become vector loops, and their lowering."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import is_a
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.control import Yield
+from mgx_mlir.dialects.migraphx.literal import Literal
+from mgx_mlir.dialects.migraphx.pooling import Pooling
+from mgx_mlir.passes.lowering import views
+from mgx_mlir.passes.lowering.context import LoweringContext
+from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue
+from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
+from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
+from mgx_mlir.passes.lowering.cpu.products.dot_kernel import is_epilogue
+from mgx_mlir.passes.lowering.cpu.windows import pooling as loops
+from mgx_mlir.passes.lowering.expr import Leaf
+from mgx_mlir.passes.lowering.ops.pooling import counted_taps, window_counts
+
+BYTES = (dtypes.INT8, dtypes.UINT8)
+
+
+def refusal(op: Pooling) -> str | None:
+    """Return why no vector kernel computes a pooling, None if one does."""
+    x, out = TensorType.of(op.input), TensorType.of(op.out)
+    if x.dtype is not dtypes.FLOAT and not (x.dtype in BYTES and op.mode == "max"):
+        return f"it computes {x.dtype}"
+    if x.rank not in (3, 4):
+        return f"its input has {x.rank} dims"
+    if op.dyn_global:
+        return "its window is as large as the input"
+    if op.padding_mode != "default_" or any(p < 0 for p in op.padding):
+        return "its padding is computed, or negative"
+    if 0 in x.dims or 0 in out.dims:
+        return "it has no elements"
+    if not isinstance(op.input.owner, ir.Block):
+        return "its input is computed in the kernel"
+    return None
+
+
+def lower(e: LoweringContext, _: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
+    """Lower a kernel around one pooling as vector loops; None: it is lowered in another way."""
+    isa = isa_of(e.options.arch)
+    members = [o.operation for o in body.operations]
+    pools = [o for o in body.operations if isinstance(o, Pooling)]
+    if isa is None or len(pools) != 1 or refusal(pools[0]) is not None:
+        return None
+    op = pools[0]
+    if any(o != op.operation and not is_epilogue(o) for o in members):
+        return None
+    windows = windows_of(op)
+    x = e.tensor(op.input)
+    extents = e.extents(x)
+    one = len(extents) == 3
+    last = op.channels_last
+    spatial = extents[1:-1] if last else extents[2:]
+    counts = window_counts(e, op, spatial)
+    size, found = ([1, *spatial], [1, *counts]) if one else (spatial, counts)
+    channels = extents[-1] if last else extents[1]
+    images = loops.Images(extents[0], channels, (size[0], size[1]), (found[0], found[1]))
+    line = None if last else loops.line_of(windows, images, isa)
+    if not last and line is None:
+        return None
+    # stands for what the windows give, and has their extents
+    own = [extents[0], *counts, channels] if last else [extents[0], channels, *counts]
+    total = Leaf(TensorType.of(op.out), e.empty(own, windows.dtype))
+    e.sizes.relations_of(op.operation, Pooling)
+    e.bind(op.out, total)
+    with e.kernel():  # pointwise ops wait to be asked for
+        for o in members:
+            if o != op.operation and not is_a(o, (Literal, Yield)):
+                e.operation(o)
+        results = [e.expr(v) for v in members[-1].operands]
+    epilogue = Epilogue(results, total)
+    if epilogue.refusal:
+        return None
+    types = [r.type.dtype for r in results]
+    emit = _Emit(epilogue, one, last)
+    if last:
+        flat = views.reshaped(e, x, [extents[0], *size, channels])
+        made = loops.channels_last(windows, images, isa, flat, epilogue.inputs, types, emit)
+        return [views.reshaped(e, v, own) for v in made]
+    assert line is not None
+    divisors = None
+    if windows.mode == "average" and line.strip is None:
+        width, count = size[1], found[1]
+        assert isinstance(width, int)
+        assert isinstance(count, int)
+        columns = counted_taps(
+            count, windows.lengths[1], windows.stride[1], windows.dilation[1], windows.low[1],
+            windows.high[1], width, windows.include,
+        )  # fmt: skip
+        divisors = e.constant(np.maximum(columns, 1).astype(np.float32))
+    flat = views.reshaped(e, x, [e.mul(extents[0], channels), *size])
+    made = loops.planes(windows, images, isa, flat, divisors, epilogue.inputs, types, emit, line)
+    return [views.reshaped(e, v, own) for v in made]
+
+
+def windows_of(op: Pooling) -> loops.Windows:
+    """Return the windows of a pooling; one of a single axis is that of an image of height 1."""
+    rank = TensorType.of(op.input).rank - 2
+    padding = list(op.padding)
+
+    def two(values: Sequence[int], one: int) -> tuple[int, int]:
+        first, second = values if rank == 2 else (one, *values)
+        return first, second
+
+    return loops.Windows(
+        op.mode, two(op.lengths, 1), two(op.stride, 1), two(op.dilations, 1),
+        two(padding[:rank], 0), two(padding[-rank:], 0),
+        op.lp_order if op.mode == "lpnorm" else None, op.count_include_pad,
+        TensorType.of(op.input).dtype,
+    )  # fmt: skip
+
+
+class _Emit:
+    """What follows a pooling, at the index that its own axes have."""
+
+    def __init__(self, epilogue: Epilogue, one: bool, last: bool) -> None:
+        self.epilogue, self.one, self.last = epilogue, one, last
+
+    def __call__(
+        self, k: WorkgroupBuilder, tensors: Sequence[ir.Value], sums: ir.Value,
+        at: Sequence[Index], reads: dict[Hashable, ir.Value], *, masked: bool,
+    ) -> list[ir.Value]:  # fmt: skip
+        where = list(at)
+        if self.one:  # the height
+            del where[1 if self.last else 2]
+        return self.epilogue.emit(k, tensors, sums, where, reads, masked=masked)

@@ -1,0 +1,1 @@
+"""Attention on GPUs: fixed and dynamic lengths, many queries or one."""

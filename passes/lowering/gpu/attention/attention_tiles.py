@@ -1,0 +1,458 @@
+"""Tiles of attention kernels on AMD GPUs, said to the compiler.
+
+A workgroup takes some rows of queries, 16 or 32 to a wave, and walks over the keys, a tile at a
+time: both products by matrix instructions, the second on what the first left in registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from operator import mul
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import ir, vector
+from mgx_mlir.hardware.chips import CHIPS, Chip
+from mgx_mlir.passes.lowering.gpu.attention import attention_lanes as lanes
+from mgx_mlir.passes.lowering.gpu.products import mma
+from mgx_mlir.passes.lowering.gpu.products.compilation_info import numbers
+from mgx_mlir.passes.lowering.gpu.products.mma import SIDE, MmaIntrinsic
+
+_F16, _BF16 = dtypes.HALF, dtypes.BF16
+
+
+@dataclass(frozen=True)
+class AttentionIntrinsics:
+    """The instruction of each product. wide: of the first, where it takes 32 in depth."""
+
+    plain: str
+    wide: str | None = None
+
+    def first(self, width: int) -> str:
+        """Return the intrinsic of the first product: the wide one where the width allows it."""
+        return self.wide if self.wide is not None and width % (2 * SIDE) == 0 else self.plain
+
+
+def _layout(name: str, *, turned: bool = True, virtual: bool = False) -> str:
+    kind = "virtual_mma_layout" if virtual else "mma_layout"
+    return f"#iree_gpu.{kind}<{name}{', col_major = true' if turned else ''}>"
+
+
+_F16_CDNA, _BF16_CDNA = _layout("MFMA_F32_16x16x16_F16"), _layout("MFMA_F32_16x16x16_BF16")
+_PAIRS = _layout("VMFMA_F32_16x16x32_F16", virtual=True)
+_RDNA3 = {
+    _F16: AttentionIntrinsics(_layout("WMMAR3_F32_16x16x16_F16", turned=False)),
+    _BF16: AttentionIntrinsics(_layout("WMMAR3_F32_16x16x16_BF16", turned=False)),
+}
+_RDNA4 = {
+    _F16: AttentionIntrinsics(_layout("WMMAR4_F32_16x16x16_F16")),
+    _BF16: AttentionIntrinsics(_layout("WMMAR4_F32_16x16x16_BF16")),
+}
+# by gfx name and the type of the operands; what the first product leaves is laid out as the
+# second one reads it
+INTRINSICS: dict[str, dict[DType, AttentionIntrinsics]] = {
+    "gfx90a": {_F16: AttentionIntrinsics(_F16_CDNA, _PAIRS)},
+    "gfx942": {
+        _F16: AttentionIntrinsics(_F16_CDNA, _PAIRS),
+        _BF16: AttentionIntrinsics(_BF16_CDNA),
+    },
+    "gfx950": {
+        _F16: AttentionIntrinsics(_F16_CDNA, _layout("MFMA_F32_16x16x32_F16")),
+        _BF16: AttentionIntrinsics(_BF16_CDNA, _layout("MFMA_F32_16x16x32_BF16")),
+    },
+    "gfx1100": _RDNA3,
+    "gfx1101": _RDNA3,
+    "gfx1151": _RDNA3,
+    "gfx1200": _RDNA4,
+    "gfx1201": _RDNA4,
+}
+_BYTES = 2
+_HELD = 40960  # bytes of the LDS that the tiles may take
+_PADDED = 8  # bytes of a row in the LDS: columns then lie in different banks
+_CACHE = 64  # bytes that a unit gets from the cache a clock
+_LDS = 128  # bytes that a unit gets from the LDS a clock
+# of a wave alone, fitted to what `targets/kernel_time.py` finds in code compiled for gfx942:
+_STEP = 450  # clocks that it waits in a tile of keys
+# more, from so many elements of a lane on their way: LLVM then loads late, and waits for each part.
+# Not on gfx950
+_LATE, _MANY = 1000, 64
+_ENDS = 1400  # before the first tile and after the last
+# vector instructions of a lane in a tile of keys: at the least, and for each element of its scores,
+# of its share of the tiles of keys and values, and of its sums
+_VECTOR = (22.0, 7.5, 1.5, 0.5)
+# registers of a lane, by the same
+_REGISTERS = (40.0, 1.5, 1.5, 4 / 3)
+# at the most; with more by this count, kernels were seen to wait ten times as long. Where no tile
+# takes as few, as many as _MORE
+_MOST_REGISTERS, _MORE = 204, 256
+# where there is a workgroup for a unit at the most, one of four waves has all of its registers
+_ALL_REGISTERS = 330
+_DEEP_REGISTERS = 224  # on chips of deep matrix instructions (gfx950)
+# elements of a wave's share of the tiles of keys and values, by lanes of a wave: with more of them
+# on their way from memory kernels were seen to spill
+_LOADED = {64: 8192, 32: 1024}
+_RUN = 8  # elements of a load
+_DEPTH = 128  # of the values at the most, on chips with registers for no more
+_PART, _PART_OF_WIDE = 64, 32  # of it in a workgroup, beyond; where queries are as wide
+# of loops of our own: elements of a lane on their way, keys at the least; two lines of a wave where
+# _FULL workgroups are more than units
+_MOST_AHEAD, _LEAST_BLOCK_KEYS, _FULL = 64, 256, 4 / 3
+_NARROW = 64  # of rows
+# LLVM reads ahead of what waits, and spares no registers for more waves than two of a SIMD
+_READ_AHEAD = '"amdgpu-sched-strategy" = "iterative-ilp"'
+_TWO_WAVES = '"amdgpu-waves-per-eu" = "2,2"'
+
+_NEAR = 8 / 7
+_FLUSHED = 'iree_codegen.denormal_fp_math_f32 = #iree_codegen.denormal_fp_math<"preserve-sign">'
+_AHEAD = "gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = {}>, "
+
+
+@dataclass(frozen=True)
+class AttentionTile:
+    """Waves of a workgroup; keys of a tile; depth of the result.
+
+    lines: the rows of queries of a wave, in matrix instructions. The tiles come from the LDS once
+    for all of them.
+    """
+
+    waves: int
+    keys: int
+    depth: int
+    lines: int = 1
+
+    @property
+    def rows(self) -> int:
+        """Queries of a workgroup."""
+        return self.waves * self.lines * SIDE
+
+    def share(self, chip: Chip, width: int) -> tuple[float, float, float, float]:
+        """Return 1, and the elements that a lane has of scores, keys and values, and sums."""
+        scores = self.lines * SIDE * self.keys / chip.lanes
+        loaded = self.keys * (width + self.depth) / (self.waves * chip.lanes)
+        return 1.0, scores, loaded, self.lines * SIDE * self.depth / chip.lanes
+
+    def registers(self, chip: Chip, width: int) -> float:
+        """Return about how many registers a lane takes."""
+        return sum(map(mul, _REGISTERS, self.share(chip, width)))
+
+    def resident(self, chip: Chip, width: int) -> int:
+        """Return how many workgroups a unit holds."""
+        lds = _BYTES * self.keys * (width + self.depth) + _PADDED * (self.keys + self.depth)
+        registers = ceil(self.registers(chip, width))
+        waves = chip.occupancy(registers, lds, self.waves * chip.lanes)
+        return max(1, waves * chip.simds // self.waves)
+
+
+@dataclass(frozen=True)
+class AttentionShape:
+    """Extents of an attention: how many, queries, keys, and what each product sums or gives.
+
+    shared: heads share keys, and are rows of their own beside the queries.
+    """
+
+    count: int
+    queries: int
+    keys: int
+    width: int
+    depth: int
+    shared: bool = False
+
+
+def intrinsics_of(arch: str, dtype: DType, width: int, depth: int) -> AttentionIntrinsics | None:
+    """Return the matrix instructions for an attention; None where the compiler is to choose."""
+    if width % SIDE or depth % SIDE or arch not in CHIPS:
+        return None
+    return INTRINSICS.get(arch, {}).get(dtype)
+
+
+def filled_width(width: int) -> int:
+    """Return what rows of queries and keys are filled up to, so that lanes share them evenly."""
+    return width if width & width - 1 == 0 else 1 << width.bit_length()
+
+
+def choose(chip: Chip, a: AttentionShape) -> AttentionTile | None:
+    """Return the tile for an attention; None where no lanes of its waves could share it evenly.
+
+    Of those within a seventh of the lowest bound on the time that of the most rows, which reads
+    keys and values least often.
+    """
+    part = _PART if a.width <= _DEPTH else _PART_OF_WIDE
+    depth = part if chip.lanes == 32 and a.depth > _DEPTH and a.depth % part == 0 else a.depth
+    lines = (1, 2) if chip.lanes == 64 else (1,)  # slower on RDNA, by the bound
+    keys = (128, 64, 32, 16) if chip.lanes == 64 else (64, 32, 16)
+    tiles = [AttentionTile(w, n, depth, m) for w in (1, 2, 3, 4) for n in keys for m in lines]
+    if chip.lanes == 64:  # twice as many share a tile; with one line each waits longer for it
+        tiles += [AttentionTile(8, n, depth, 2) for n in keys]
+    fits = [t for t in tiles if _fits(chip, a, t)] or [t for t in tiles if _fits(chip, a, t, _MORE)]
+    clocks = {t: _clocks(chip, a, t) for t in fits}
+    least = min(clocks.values(), default=0.0)
+    near = [t for t, n in clocks.items() if n <= _NEAR * least]
+    return max(near, key=lambda t: (t.rows, -clocks[t]), default=None)
+
+
+def _fits(chip: Chip, a: AttentionShape, tile: AttentionTile, most: int = _MOST_REGISTERS) -> bool:
+    held = tile.keys * (a.width + tile.depth)
+    threads = tile.waves * chip.lanes
+    # tiles of more rows than there are were seen to be wrong
+    if tile.rows > SIDE and tile.rows > a.queries:
+        return False
+    # beside shared heads a cut tile was seen to be wrong
+    if a.shared and a.queries % tile.rows:
+        return False
+    shared = _is_shared(tile.keys, a.width, threads) and _is_shared(tile.depth, tile.keys, threads)
+    least = tile.keys == SIDE and tile.lines == 1
+    few = held <= _LOADED[chip.lanes] * tile.waves and tile.keys < 2 * a.keys
+    alone = tile.waves <= chip.simds and _groups(a, tile) <= chip.units
+    if chip.lanes == 64:
+        deep = _DEEP_REGISTERS if chip.depth > SIDE else 0
+        most = max(most, deep, _ALL_REGISTERS if alone else 0)
+        few = few and tile.registers(chip, a.width) <= most
+    return shared and (least or few) and held * _BYTES <= (chip.lds if alone else _HELD)
+
+
+def _is_shared(rows: int, length: int, threads: int) -> bool:
+    """Return whether threads can load a tile with the same number of whole runs each."""
+    run = run_of(rows, length, threads)
+    if run == 0 or length % run:
+        return False
+    across = length // run
+    return threads % across == 0 and rows % (threads // across) == 0
+
+
+def _groups(a: AttentionShape, tile: AttentionTile) -> int:
+    """Return how many workgroups an attention has."""
+    return a.count * -(-a.queries // tile.rows) * (a.depth // tile.depth)
+
+
+def _clocks(chip: Chip, a: AttentionShape, tile: AttentionTile) -> float:
+    """Return what bounds the time: units that are busy, or waves that wait."""
+    each = -(-_groups(a, tile) // chip.units)
+    steps = -(-a.keys // tile.keys)
+    # of a wave, on the SIMD that it has with others
+    matrix = 2 * tile.lines * SIDE * tile.keys * (a.width + tile.depth) / (chip.matrix / chip.simds)
+    passes = 4 if chip.lanes == 64 else 1
+    vector = passes * sum(map(mul, _VECTOR, tile.share(chip, a.width)))
+    together = -(-each * tile.waves // chip.simds)
+    # each wave reads the tiles, and all of them load them
+    moved = tile.keys * (a.width + tile.depth) * _BYTES
+    lds = each * moved * (tile.waves + 1) / _LDS
+    rounds = -(-each // tile.resident(chip, a.width))
+    late = _LATE if chip.lanes == 64 and chip.depth == SIDE else 0
+    late *= (steps - 1) * (tile.share(chip, a.width)[2] >= _MANY)
+    alone = rounds * (steps * (matrix + vector + _STEP) + late + _ENDS)
+    return max(steps * max(together * matrix, together * vector, lds, each * moved / _CACHE), alone)
+
+
+@dataclass(frozen=True)
+class Dims:
+    """Of an attention op: those ahead of its products', then M, K1, K2 and N.
+
+    blocks: of so many keys as a tile has, ahead of K2.
+    """
+
+    lead: Sequence[int]
+    m: int
+    k: int
+    n: int
+    d: int
+    blocks: Sequence[int] = ()
+
+    def over(self, of: Mapping[int, int], other: int) -> list[int]:
+        """Return a number for each dim."""
+        return [of.get(i, other) for i in range(self.d + 1)]
+
+
+def attributes(
+    arch: str, kind: AttentionIntrinsics, tile: AttentionTile, dims: Dims, width: int
+) -> dict[str, ir.Attribute]:
+    """Build the lowering config of an attention op over dims (batch.., M, K1, K2, N)."""
+    chip = CHIPS[arch]
+    ones = dict.fromkeys(dims.lead, 1)
+    basis = dims.over({dims.m: tile.waves}, 1)
+    keys = [*dims.blocks, dims.n]
+    first = _config(kind.first(width), basis, [*dims.lead, dims.m, dims.k, *keys])
+    second = _config(kind.plain, basis, [*dims.lead, dims.m, *keys, dims.d])
+    rows = dims.over({**ones, dims.m: tile.rows, dims.d: tile.depth}, 0)
+    step = dims.over({**dict.fromkeys(dims.blocks, 1), dims.n: tile.keys}, 0)
+    config = f"{_promoted([1, 2])}, reduction = {numbers(step)}, workgroup = {numbers(rows)}"
+    # the next tile is on its way while one is computed with; RDNA has no registers for it
+    ahead = _AHEAD.format(2) if chip.lanes == 64 else ""
+    # by its vector registers a SIMD holds two waves of open lengths; LLVM aims at more unless told,
+    # and two scalar registers spilled on gfx90a. Of deep instructions three fit
+    if dims.blocks and chip.lanes == 64 and chip.depth == SIDE:
+        ahead += f"llvm_func_attrs = {{{_TWO_WAVES}}}, "
+    return {
+        "decomposition_config": ir.Attribute.parse(f"{{pv_attrs = {second}, qk_attrs = {first}}}"),
+        "compilation_info": _info(
+            chip, tile.waves, f"#iree_gpu.lowering_config<{{{config}}}>", ahead
+        ),
+    }
+
+
+@dataclass(frozen=True)
+class BlockTile:
+    """Of a loop of our own: waves of a workgroup; keys of a block; lines of a wave."""
+
+    waves: int
+    keys: int
+    lines: int = 1
+
+    @property
+    def rows(self) -> int:
+        """Queries of a workgroup."""
+        return self.waves * self.lines * SIDE
+
+    def lds(self, width: int, depth: int) -> int:
+        """Return the bytes of the LDS that a block of keys and one of values take."""
+        return _BYTES * ((width + lanes.RUN) * self.keys + (self.keys + lanes.RUN) * depth)
+
+
+def blocks(chip: Chip, a: AttentionShape, *, causal: bool) -> BlockTile | None:
+    """Return the tile for loops of our own over blocks of keys; None where there is none.
+
+    Eight waves where queries allow it, of wide rows with two lines each if that leaves work for
+    most units; as many keys as the LDS holds and lanes may have on their way. Causal tiles of few
+    rows skip more.
+    """
+    if chip.lanes != 64 or a.keys < _LEAST_BLOCK_KEYS or max(a.width, a.depth) > _DEPTH:
+        return None  # of wider rows two lines of a wave spill
+    order = [(8, 2), (8, 1), (4, 1)]
+    narrow = a.width <= _NARROW  # with 128 keys one line is as good
+    # with deep instructions the vector units are what takes longest, of which two waves share one
+    if chip.depth > SIDE and narrow and a.count * a.queries // (4 * SIDE) <= chip.units:
+        order = [(4, 1), (8, 1)]
+    for waves, lines in order:
+        for keys in (128, 64, 32):
+            tile = BlockTile(waves, keys, lines)
+            groups = a.count * a.queries // tile.rows
+            if lines == 2 and (causal or narrow or keys == 128 or _FULL * groups < chip.units):
+                continue
+            if _holds(chip, a, tile):
+                return tile
+    return None
+
+
+def _holds(chip: Chip, a: AttentionShape, tile: BlockTile) -> bool:
+    if a.queries % tile.rows or a.keys % tile.keys or tile.lds(a.width, a.depth) > chip.lds:
+        return False
+    if tile.keys * (a.width + a.depth) // (tile.waves * chip.lanes) > _MOST_AHEAD:
+        return False
+    return load_layouts(tile, chip.lanes, a.width, a.depth) is not None
+
+
+def run_of(rows: int, length: int, threads: int) -> int:
+    """Return the elements next to each other that a thread loads of a tile."""
+    return min(_RUN, rows * length // threads)
+
+
+def block_intrinsic(arch: str, dtype: DType, width: int, depth: int) -> MmaIntrinsic | None:
+    """Return the matrix instruction of both products of loops of our own; None without one."""
+    if width % lanes.DEEP or depth % SIDE or intrinsics_of(arch, dtype, width, depth) is None:
+        return None
+    return mma.INTRINSICS[arch][dtype]
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """How lanes load a block of keys [keys, width] and one of values [keys, depth], and hold the
+    values turned, [depth, keys], their keys in the order of the second product."""
+
+    keys: lanes.Layout
+    values: lanes.Layout
+    turned: lanes.Layout
+
+    def turn(self, x: ir.Value) -> ir.Value:
+        """Return what a lane has of values, turned."""
+        wide = self.values.element[1]
+        t = ir.VectorType(x.type)
+        x = lanes.shaped(x, [lanes.RUN, wide])
+        turned = ir.VectorType.get([wide, lanes.RUN], t.element_type)
+        return vector.TransposeOp(turned, x, [1, 0]).result
+
+
+def load_layouts(tile: BlockTile, wave: int, width: int, depth: int) -> Loaded | None:
+    """Return how the lanes of a workgroup load blocks; None where they cannot share them evenly."""
+    threads, four = tile.waves * wave, lanes.RUN // 2
+    run = run_of(tile.keys, width, threads)
+    if not _is_shared(tile.keys, width, threads) or run % 2:
+        return None
+    across = width // run
+    down = threads // across
+    keys = lanes.Layout((tile.keys // down, 1), (down, across), (1, run), (across, 1))
+    # a lane has four keys of 16, and of the 16 after them, and some elements of each; a wave has
+    # all of 32 keys that are next to each other
+    wide = tile.keys * depth // (threads * lanes.RUN)
+    groups = tile.keys // lanes.DEEP
+    if wide == 0 or depth % (SIDE * wide) or tile.waves % groups:
+        return None
+    beside = depth // (SIDE * wide)
+    if groups * beside != tile.waves:
+        return None
+    values = lanes.Layout(
+        (2, 1), (four, SIDE), (four, wide), (1, four), (groups, beside), (1, groups)
+    )
+    turned = lanes.Layout(
+        (1, 1), (SIDE, four), (wide, lanes.RUN), (four, 1), (beside, groups), (groups, 1)
+    )
+    return Loaded(keys, values, turned)
+
+
+def block_info(arch: str, tile: BlockTile) -> ir.Attribute:
+    """Build what the compiler is told of a kernel of loops of our own, at its last op."""
+    chip = CHIPS[arch]
+    attributes = _READ_AHEAD + (f", {_TWO_WAVES}" if tile.waves == 8 else "")
+    # a loop that loads ahead itself is not to be taken apart, and says how rows lie in the LDS
+    options = (
+        "gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = 0, "
+        f"no_reduce_shared_memory_bank_conflicts = true>, llvm_func_attrs = {{{attributes}}}, "
+    )
+    # its elements lie as those of the second product do
+    config = (
+        f"#iree_gpu.lowering_config<{{lane_basis = [[{SIDE // 4}, {SIDE}], [1, 0]], "
+        f"subgroup_basis = [[{tile.waves}, 1], [0, 1]], thread = [1, {SIDE // 4}], "
+        "workgroup = [0, 0]}>"
+    )
+    return _info(chip, tile.waves, config, options)
+
+
+def _info(chip: Chip, waves: int, config: str, options: str) -> ir.Attribute:
+    """Return how a kernel of so many waves is compiled: its lowering config, and options."""
+    return ir.Attribute.parse(
+        f"#iree_codegen.compilation_info<lowering_config = {config}, translation_info = "
+        "<pipeline = #iree_gpu.pipeline<VectorDistribute> workgroup_size = "
+        f"[{waves * chip.lanes}, 1, 1] subgroup_size = {chip.lanes}, {{{options}{_FLUSHED}}}>>"
+    )
+
+
+def _config(layout: str, basis: Sequence[int], dims: Sequence[int]) -> str:
+    # a wave reads its own queries, and has its scores in registers
+    return (
+        f"{{lowering_config = #iree_gpu.lowering_config<{{mma_kind = {layout}, "
+        f"{_promoted([1])}, subgroup_basis = [{numbers(basis)}, {numbers(dims)}]}}>}}"
+    )
+
+
+def _promoted(operands: Sequence[int]) -> str:
+    each = ", ".join(["#iree_gpu.derived_thread_config"] * len(operands))
+    return f"promote_operands = {numbers(operands)}, promotion_types = [{each}]"
+
+
+__all__ = [
+    "AttentionIntrinsics",
+    "AttentionShape",
+    "AttentionTile",
+    "BlockTile",
+    "Dims",
+    "Loaded",
+    "attributes",
+    "block_info",
+    "block_intrinsic",
+    "blocks",
+    "choose",
+    "filled_width",
+    "intrinsics_of",
+    "load_layouts",
+    "run_of",
+]

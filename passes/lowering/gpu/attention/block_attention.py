@@ -1,0 +1,416 @@
+"""Attention on GPUs by a loop of our own, which ends at the last keys that a tile of queries sees.
+
+A workgroup takes a tile of queries of one head and walks over blocks of keys up to the last that
+its queries see: first those that all of them see, then, with a mask, those on the diagonal. Each
+block is the compiler's `online_attention`. The compiler loads ahead only in loops of a known count,
+so the next block is on its way in registers here: words that the loop hands on, which it cannot
+take for another copy by way of the LDS. Tiles with most blocks come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from mgx_mlir.core import dtypes, literals
+from mgx_mlir.core.ir import arith, ir, math, scf, vector
+from mgx_mlir.core.op import is_a
+from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.broadcasts import Multibroadcast
+from mgx_mlir.hardware.chips import CHIPS
+from mgx_mlir.passes.analysis.attention_form import AttentionForm
+from mgx_mlir.passes.analysis.shared_heads import repeated, shared_heads
+from mgx_mlir.passes.lowering import index
+from mgx_mlir.passes.lowering.context import LoweringContext
+from mgx_mlir.passes.lowering.expr import Extent, Leaf, behind_views, identity
+from mgx_mlir.passes.lowering.gpu.attention import attention_lanes as lanes
+from mgx_mlir.passes.lowering.gpu.attention import attention_tiles
+from mgx_mlir.passes.lowering.gpu.attention.attention_tiles import AttentionShape, BlockTile
+from mgx_mlir.passes.lowering.gpu.attention.decoding import is_inside
+from mgx_mlir.passes.lowering.gpu.products.mma import SIDE, MmaIntrinsic
+from mgx_mlir.passes.lowering.iree import workgroup_loops
+from mgx_mlir.passes.lowering.iree.linalg_ext import segments
+from mgx_mlir.passes.lowering.scalar import constant, constant_of, signless
+
+# what hides a key: a finite one counts only beside scores that are as low
+_HIDDEN = -65504.0
+_LOWEST = -3.4028234663852886e38  # no infinity: what is taken from it is to be a number
+_WORD = 4  # bytes of what the loop hands on
+
+
+def first_hidden(form: AttentionForm, mask: ir.Value | None, body: ir.Block) -> int | None:
+    """Return s where a constant mask lets query i see its first i + s keys, or all; else None."""
+    if mask is None:
+        return None
+    if is_a(mask.owner, Multibroadcast):
+        mask = mask.owner.operands[0]
+    if not isinstance(mask, ir.BlockArgument) or mask.owner != body:
+        return None
+    given = body.owner.operation.operands[mask.arg_number]
+    if not literals.is_literal(given):
+        return None
+    array = literals.array_of(given.owner)
+    rows = (form.queries, form.keys)
+    if array.shape[-2:] != rows or array.size != prod(rows) or array.dtype == bool:
+        return None
+    array = array.reshape(rows)
+    seen = array == 0
+    count = int(seen[0].sum())
+    causal = np.arange(form.keys)[None, :] < np.arange(form.queries)[:, None] + count
+    if count == 0 or not np.array_equal(seen, causal) or not np.all(array[~causal] <= _HIDDEN):
+        return None
+    return count
+
+
+def block_attention(
+    e: LoweringContext, body: ir.Block, form: AttentionForm, scale: float, mask: ir.Value | None
+) -> ir.Value | None:
+    """Return the result of an attention kernel, causal or without a mask; None for others."""
+    t, arch = TensorType.of(form.output), e.options.arch
+    kind = attention_tiles.block_intrinsic(arch, t.dtype, form.width, form.depth)
+    if kind is None or scale <= 0 or not e.options.tiles or not t.is_static or form.epilogue:
+        return None
+    if (
+        any(TensorType.of(v).dtype is not t.dtype for v in form.multiplied)
+        or form.out.dtype != t.dtype
+    ):
+        return None
+    if form.query_dim > form.depth_dim:
+        return None
+    seen = form.keys if mask is None else first_hidden(form, mask, body)
+    if seen is None:
+        return None
+    a = AttentionShape(prod(form.lead), form.queries, form.keys, form.width, form.depth)
+    tile = attention_tiles.blocks(CHIPS[arch], a, causal=seen < form.keys)
+    if tile is None:
+        return None
+    q, k, v = (_source(e, form, x, n) for n, x in enumerate(form.multiplied))
+    if q is None or k is None or v is None or q.rows > q.columns:
+        return None
+    return _Blocks(e, form, kind, tile, seen, q, k, v).build(scale)
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A tensor that an operand is a view of. axes: for each of its own, the operand's, or None.
+
+    rows, columns: its axes of the operand's rows (queries or keys), and of what lies along them.
+    starts: where the operand begins. times: heads in a row of axis `shared` that read the same.
+    """
+
+    value: ir.Value
+    axes: tuple[int | None, ...]
+    rows: int
+    columns: int
+    starts: tuple[int, ...]
+    shared: int | None = None
+    times: int = 1
+
+
+def _source(e: LoweringContext, form: AttentionForm, v: ir.Value, which: int) -> _Source | None:
+    """Return what an operand of the products reads: queries (0), keys (1) or values (2)."""
+    full = len(form.lead)
+    found = repeated(v) if which and shared_heads(form) is not None else None
+    own: Sequence[int | None] = identity(full + 2) if found is None else found.axes
+    x, at = behind_views(e.expr(v if found is None else found.value))
+    if not isinstance(x, Leaf):
+        return None
+    whole, starts = _uncut(x.value)
+    if is_inside(_unreshaped(whole), ir.InsertionPoint.current.block):
+        return None
+    axes = tuple(None if place is None else own[place] for place in at)
+    rows, columns = (full + 1, full) if which == 1 else (full, full + 1)
+    extents = zip(axes, x.type.dims, strict=True)
+    if any(axis is None and extent != 1 for axis, extent in extents):
+        return None
+    if rows not in axes or columns not in axes:
+        return None
+    return _Source(
+        whole, axes, axes.index(rows), axes.index(columns), starts,
+        None if found is None else found.axis, 1 if found is None else found.times,
+    )  # fmt: skip
+
+
+def _uncut(value: ir.Value) -> tuple[ir.Value, tuple[int, ...]]:
+    """Return the tensor that a slice of neighbouring elements is of, and where it begins."""
+    none = (0,) * TensorType.of(value).rank
+    if isinstance(value.owner, ir.Block) or value.owner.name != "tensor.extract_slice":
+        return value, none
+    cut = value.owner.opview
+    starts = tuple(cut.static_offsets)
+    fits = len(cut.operands) == 1 and len(starts) == len(none) and set(cut.static_strides) == {1}
+    return (cut.source, starts) if fits else (value, none)
+
+
+def _unreshaped(value: ir.Value) -> ir.Value:
+    """Return the tensor of which this one is another shape, as the compiler moves it ahead."""
+    while not isinstance(value.owner, ir.Block) and value.owner.name == "tensor.expand_shape":
+        value = value.owner.operands[0]
+    return value
+
+
+@dataclass
+class _Blocks:
+    """The kernel: a loop over tiles of queries and heads, in it one over blocks of keys.
+
+    Its state is the words of a lane of the next block, the largest score of each query, and of each
+    lane its sums of weights and of weighted values.
+    """
+
+    e: LoweringContext
+    form: AttentionForm
+    kind: MmaIntrinsic
+    tile: BlockTile
+    seen: int  # keys that the first query sees
+    q: _Source
+    k: _Source
+    v: _Source
+
+    def __post_init__(self) -> None:
+        form, tile = self.form, self.tile
+        self.type = TensorType.of(form.output)
+        self.element = signless(self.type.dtype)
+        chip = CHIPS[self.e.options.arch]
+        self.lanes = tile.waves * chip.lanes
+        loaded = attention_tiles.load_layouts(tile, chip.lanes, form.width, form.depth)
+        assert loaded is not None
+        self.loaded = loaded
+        rows, waves = tile.rows, tile.waves
+        # of the result of each product, and of each row
+        self.scores = lanes.result_layout(rows, tile.keys, waves)
+        self.sums = lanes.result_layout(rows, form.depth, waves)
+        self.row = lanes.row_layout(rows, waves)
+        self.lines = tile.lines
+
+    def build(self, scale: float) -> ir.Value:
+        """Build all, and return the result."""
+        e, form, tile = self.e, self.form, self.tile
+        out = form.out
+        tiles, heads = form.queries // tile.rows, prod(form.lead)
+        every = scf.ForallOp([0, 0], [tiles, heads], [1, 1], [e.empty(list(out.dims), out.dtype)])
+        workgroup_loops.mark(every)
+        block = every.body
+        late, head = block.arguments[:2]
+        with ir.InsertionPoint(block):
+            lead: list[Extent] = []
+            for extent in reversed(form.lead):
+                lead.insert(0, e.rem(head, extent) if extent != heads else head)
+                head = e.div(head, extent)
+            row = e.mul(arith.SubIOp(e.index(tiles - 1), late).result, tile.rows)
+            done = self._tile(lead, e.index(row), scale / float(np.log(2)))
+            at = [e.index(i) for i in form.place(e, [*lead, row, 0])]
+            sizes = [1] * out.rank
+            sizes[form.query_dim], sizes[form.depth_dim] = tile.rows, form.depth
+            ends = scf.InParallelOp()
+        with ir.InsertionPoint(ends.region.blocks[0]):
+            _insert(done, block.arguments[2], at, sizes)
+        return every.results[0]
+
+    def _tile(self, lead: Sequence[Extent], row: ir.Value, scale: float) -> ir.Value:
+        """Return the result of a tile of queries, the first of which is `row`."""
+        e, form, tile = self.e, self.form, self.tile
+        queries = self._operand(
+            self._read(self.q, [*self._at(self.q, lead, row)], [tile.rows, form.width]), tile.waves
+        )
+        # of the keys that its first query sees, and its last
+        first = e.add(row, self.seen)
+        last = e.min(e.add(first, tile.rows - 1), form.keys)
+        full, end = e.div(first, tile.keys), e.div(e.add(last, tile.keys - 1), tile.keys)
+        full = e.min(full, form.keys // tile.keys)
+        causal = self.seen < form.keys
+        if not causal:
+            end = form.keys // tile.keys
+        most = lanes.splat(_LOWEST, [tile.lines, 1])
+        weights = lanes.splat(0, [tile.lines, 2])
+        total = lanes.splat(0, [tile.lines, self._held(self.sums)])
+        state = [total, most, weights, *self._load(lead, 0)]
+        loop = scf.ForOp(e.index(0), e.index(end), e.index(1), state)
+        with ir.InsertionPoint(loop.body):
+            state = list(loop.inner_iter_args)
+            turn = loop.induction_variable
+            ahead = e.min(e.add(turn, 1), e.add(end, -1))
+            more = self._load(lead, e.mul(ahead, tile.keys))
+            hidden = None
+            if causal:
+                late = arith.CmpIOp(arith.CmpIPredicate.uge, turn, e.index(full)).result
+                hidden = late, e.index(e.sub(e.add(row, self.seen), e.mul(turn, tile.keys)))
+            scf.YieldOp([*self._block(queries, state, scale, hidden), *more])
+        return self._divided(loop.results[0], loop.results[2])
+
+    def _at(self, s: _Source, lead: Sequence[Extent], row: Extent) -> list[ir.Value]:
+        """Return where a tile begins in a tensor."""
+        e = self.e
+        places: list[Extent] = []
+        for i, axis in enumerate(s.axes):
+            place: Extent = 0 if axis is None or i == s.columns else row
+            if axis is not None and axis < len(lead):
+                place = lead[axis]
+                if axis == s.shared:
+                    place = e.div(place, s.times)
+            places.append(e.add(place, s.starts[i]))
+        return [e.index(i) for i in places]
+
+    def _read(
+        self, s: _Source, at: Sequence[ir.Value], dims: Sequence[int], turned: bool = False
+    ) -> ir.Value:
+        """Return rows of a tensor as a vector."""
+        own = (s.rows, s.columns)[:: -1 if turned else 1]
+        return vector.TransferReadOp(
+            ir.VectorType.get(list(dims), self.element), s.value, at,
+            ir.AffineMap.get(len(s.axes), 0, [ir.AffineDimExpr.get(i) for i in own]),
+            constant(0, self.type.dtype).value, [True, True],
+        ).result  # fmt: skip
+
+    def _load(self, lead: Sequence[Extent], at: Extent) -> list[ir.Value]:
+        """Return the words of a lane of a block of keys, and of one of values."""
+        words: list[ir.Value] = []
+        for s, layout in zip((self.k, self.v), (self.loaded.keys, self.loaded.values), strict=True):
+            read = self._read(s, self._at(s, lead, at), layout.dims)
+            lane = lanes.simt(read, layout, layout.lane)
+            if s is self.v:
+                lane = self.loaded.turn(lane)
+            count = prod(layout.lane) * self.type.dtype.size // _WORD
+            packed = ir.VectorType.get([count], ir.IntegerType.get_signless(8 * _WORD))
+            lane = vector.BitCastOp(packed, lanes.shaped(lane, [prod(layout.lane)])).result
+            words += vector.ToElementsOp(lane).results
+        return words
+
+    def _unpacked(self, words: Sequence[ir.Value]) -> list[ir.Value]:
+        """Return the blocks of keys and of values as operands of the products."""
+        made: list[tuple[ir.Value, lanes.Layout]] = []
+        for layout in (self.loaded.keys, self.loaded.turned):
+            held = prod(layout.lane)
+            count = held * self.type.dtype.size // _WORD
+            own, words = words[:count], words[count:]
+            packed = ir.VectorType.get([count], own[0].type)
+            flat = ir.VectorType.get([held], self.element)
+            lane = vector.BitCastOp(flat, vector.FromElementsOp(packed, own).result).result
+            made.append((lanes.simd(lane, layout), lanes.operand_layout(*layout.dims)))
+        return [self._operand(x) for x in lanes.through_lds(made)]
+
+    def _operand(self, x: ir.Value, waves: int = 0) -> ir.Value:
+        """Return an operand of a product, as its instruction takes it."""
+        rows, length = ir.VectorType(x.type).shape
+        deep = lanes.operand_layout(rows, length, waves=waves)
+        if self.kind.depth == lanes.DEEP:
+            return lanes.laid(x, deep)
+        plain = lanes.operand_layout(rows, length, lanes.RUN // 2, waves)
+        return lanes.simd(lanes.simt(x, deep, plain.lane), plain)
+
+    def _held(self, layout: lanes.Layout) -> int:
+        """Return what a lane has of each line."""
+        return prod(layout.lane) // self.lines
+
+    def _hidden(self, scores: ir.Value, limit: ir.Value) -> ir.Value:
+        """Return the scores of a lane, -inf where a query does not see a key of the block; `limit`:
+        of how many the first query of the tile sees."""
+        word = ir.IntegerType.get_signless(32)
+        parts = lanes.part_layout(self.tile.rows, self.tile.waves)
+        first = lanes.simt(lanes.first_places(self.tile.rows), parts, [self.lines, 1])
+        first = arith.IndexCastOp(ir.VectorType.get([self.lines, 1], word), first).result
+        kind = ir.VectorType.get(ir.VectorType(scores.type).shape, word)
+        # of the keys of a lane from its first on: four of each 16
+        own = [i // 4 * SIDE + i % 4 for i in range(kind.shape[1])] * self.lines
+        each = [ir.IntegerAttr.get(word, n) for n in own]
+        places = constant_of(kind, ir.DenseElementsAttr.get(each, kind))
+        end = arith.IndexCastOp(word, limit).result
+        left = arith.SubIOp(vector.BroadcastOp(kind, end).result, places).result
+        first = lanes.along(first, kind.shape[1])
+        sees = arith.CmpIOp(arith.CmpIPredicate.slt, first, left).result
+        low = lanes.splat(float("-inf"), kind.shape)
+        return arith.SelectOp(sees, scores, low).result
+
+    def _block(
+        self, queries: ir.Value, state: Sequence[ir.Value], scale: float,
+        hidden: tuple[ir.Value, ir.Value] | None,
+    ) -> list[ir.Value]:  # fmt: skip
+        """Return the state after a block of keys; hidden: whether some are, and how many the first
+        query sees."""
+        tile = self.tile
+        keys, values = self._unpacked(state[3:])
+        total, most, weights = state[:3]
+        none = lanes.splat(0, [tile.rows, tile.keys])
+        none = lanes.laid(none, self.scores)
+        found = lanes.product(queries, keys, none, self.kind.name, self.kind.depth)
+        scores = lanes.simt(found, self.scores, [tile.lines, self._held(self.scores)])
+        if hidden is not None:
+            late, limit = hidden
+            either = scf.IfOp(late, [scores.type], has_else=True)
+            with ir.InsertionPoint(either.then_block):
+                scf.YieldOp([self._hidden(scores, limit)])
+            assert either.else_block is not None
+            with ir.InsertionPoint(either.else_block):
+                scf.YieldOp([scores])
+            scores = either.results[0]
+        largest = lanes.row_maxima(lanes.simd(scores, self.scores), lanes.simd(most, self.row))
+        largest = lanes.simt(largest, self.row, [tile.lines, 1])
+        by = lanes.splat(scale, [tile.lines, 1])
+        keep = math.Exp2Op(arith.MulFOp(arith.SubFOp(most, largest).result, by).result).result
+        low = arith.MulFOp(largest, lanes.splat(-scale, [tile.lines, 1])).result
+        share = math.Exp2Op(
+            math.FmaOp(scores, lanes.splat(scale, ir.VectorType(scores.type).shape),
+                       lanes.along(low, self._held(self.scores))).result
+        ).result  # fmt: skip
+        weights = math.FmaOp(weights, lanes.along(keep, 2), lanes.pair_sums(share)).result
+        total = arith.MulFOp(total, lanes.along(keep, self._held(self.sums))).result
+        narrow = ir.VectorType.get(ir.VectorType(share.type).shape, self.element)
+        share = arith.TruncFOp(narrow, share).result
+        operand = lanes.operand_layout(tile.rows, tile.keys, self.kind.depth // 4, tile.waves)
+        total = lanes.product(
+            lanes.simd(share, operand), values, lanes.simd(total, self.sums),
+            self.kind.name, self.kind.depth,
+        )  # fmt: skip
+        total = lanes.simt(total, self.sums, [tile.lines, self._held(self.sums)])
+        return [total, largest, weights]
+
+    def _divided(self, total: ir.Value, weights: ir.Value) -> ir.Value:
+        """Return the weighted rows, divided by the sum of weights."""
+        e, tile, form = self.e, self.tile, self.form
+        parts = lanes.part_layout(tile.rows, tile.waves)
+        below = lanes.simd(lanes.sums_of_pairs(weights), parts)
+        below = lanes.row_sums(below)
+        zero = e.index(0)
+
+        def stored(x: ir.Value, dims: list[int]) -> ir.Value:
+            into = e.empty(dims, dtypes.FLOAT)
+            same = ir.AffineMap.get_identity(len(dims))
+            return vector.TransferWriteOp(
+                into.type, x, into, [zero] * len(dims), same, [True] * len(dims)
+            ).result
+
+        def element(x: ir.Value, y: ir.Value, _: ir.Value) -> ir.Value:
+            one = constant(1, dtypes.FLOAT).value
+            found = arith.MulFOp(x, arith.DivFOp(one, y).result).result
+            return arith.TruncFOp(self.element, found).result  # gfx950 has an instruction for bf16
+
+        init = e.empty([tile.rows, form.depth], self.type.dtype)
+        maps = [e.dim_map(2, (0, 1)), e.dim_map(2, (0,)), e.dim_map(2, (0, 1))]
+        total = stored(lanes.simd(total, self.sums), [tile.rows, form.depth])
+        below = stored(below, [tile.rows])
+        found = e.generic([total, below], [init], maps, [index.PARALLEL] * 2, element)[0]
+        told = attention_tiles.block_info(self.e.options.arch, tile)
+        found.owner.attributes["compilation_info"] = told
+        return found
+
+
+def _places(sizes: Sequence[int]) -> dict[str, ir.Attribute]:
+    rank = len(sizes)
+    return {
+        "static_offsets": ir.DenseI64ArrayAttr.get([DYN] * rank),
+        "static_sizes": ir.DenseI64ArrayAttr.get(list(sizes)),
+        "static_strides": ir.DenseI64ArrayAttr.get([1] * rank),
+    }
+
+
+def _insert(x: ir.Value, into: ir.Value, at: Sequence[ir.Value], sizes: Sequence[int]) -> None:
+    ir.Operation.create(
+        "tensor.parallel_insert_slice",
+        operands=[x, into, *at],
+        attributes={"operandSegmentSizes": segments(1, 1, len(at), 0, 0), **_places(sizes)},
+    )
+
+
+__all__ = ["block_attention", "first_hidden"]

@@ -1,0 +1,1 @@
+"""Matmuls and convolutions on GPUs: tiles, split-k, stored weights, biases."""

@@ -1,0 +1,107 @@
+"""Biases that GPU products start from: sums begin with the row that is added to them, not with 0.
+
+Read where it is added, a row is waited for once more behind the loop over the depth (500 clocks by
+the bound of compiled code, a fifth of what a short product takes). In the type of the sums it needs
+no conversion, and is loaded with what the loop reads first.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mgx_mlir.core import dtypes, literals
+from mgx_mlir.core.ir import arith, ir
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.hardware.chips import CHIPS
+from mgx_mlir.passes.lowering.context import PARALLEL, LoweringContext
+from mgx_mlir.passes.lowering.gpu.products.gemm_shape import GemmConfig, GemmShape
+from mgx_mlir.passes.lowering.gpu.products.mma import SIDE
+from mgx_mlir.passes.lowering.scalar import computed, signless
+
+
+class Bias(NamedTuple):
+    """added: the result of the op that adds it. row: its elements in the type of the sums."""
+
+    added: ir.Value
+    row: ir.Value
+
+
+def bias_of(
+    e: LoweringContext,
+    kernel: ir.Operation,
+    dot: ir.Operation,
+    product: GemmShape,
+    config: GemmConfig,
+) -> Bias | None:
+    """Return the constant row that a kernel adds to a product of whole tiles of columns, and to
+    nothing else; None without one, and where the sums are in parts."""
+    if not _takes_sums(e.options.arch, product, config):
+        return None
+    out, uses = TensorType.of(dot.results[0]), list(dot.results[0].uses)
+    if len(uses) != 1 or uses[0].owner.name != "migraphx.add":
+        return None
+    if computed(out.dtype) is not dtypes.FLOAT:
+        return None
+    add = uses[0].owner
+    array = _row(kernel, add.operands[1 - uses[0].operand_number], out.dims[-1])
+    if array is None:
+        return None
+    wide = e.repacked(array, ("sums",), lambda: _words(array))
+    return Bias(add.results[0], e.parameter(wide))
+
+
+def _takes_sums(arch: str, product: GemmShape, config: GemmConfig) -> bool:
+    """Return whether a tile takes sums that are not zeros."""
+    chip, tile, mma = CHIPS.get(arch), config.tile, product.intrinsic(arch)
+    if chip is None or chip.lanes == 32 or tile is None or mma is None or config.split > 1:
+        return False
+    rows, columns = (n * SIDE for n in tile.tiles[1:])
+    if product.dims[1] % columns:
+        return False
+    # of rows that are cut the compiler takes sums of several instructions by way of the LDS, in
+    # more than there is, or does not end; in f32 it refuses such a kernel
+    return product.dims[0] % rows == 0 or (mma.bytes < 4 and tile.subgroup[1:] == (1, 1))
+
+
+def _row(kernel: ir.Operation, value: ir.Value, columns: int) -> np.ndarray | None:
+    """Return the constant that a kernel's value repeats for each row, None for anything else."""
+    spread = value.owner
+    if isinstance(spread, ir.Block) or spread.name != "migraphx.multibroadcast":
+        return None
+    source = spread.operands[0]
+    t = TensorType.of(source)
+    if not isinstance(source.owner, ir.Block) or t.elements != columns or t.dims[-1:] != (columns,):
+        return None
+    body = kernel.regions[0].blocks[0]
+    outside = dict(zip(body.arguments, kernel.operands, strict=True)).get(source)
+    if outside is None or isinstance(outside.owner, ir.Block):
+        return None
+    return literals.array_of(outside.owner) if outside.owner.name == "migraphx.literal" else None
+
+
+def _words(array: np.ndarray) -> np.ndarray:
+    return array.reshape(-1).astype(np.float32).view(np.int32)
+
+
+def first_sums(e: LoweringContext, row: ir.Value, rows: int) -> ir.Value:
+    """Return sums that begin with a row each.
+
+    Sums that a loop of linalg makes are taken for zeros by the compiler, and what it made is added
+    behind the product; words that are said to be numbers are not.
+    """
+    columns = ir.RankedTensorType(row.type).shape[0]
+    d = [ir.AffineDimExpr.get(i) for i in range(2)]
+    maps = [ir.AffineMap.get(2, 0, [d[1]]), ir.AffineMap.get(2, 0, d)]
+    init = e.empty([rows, columns], dtypes.INT32)
+
+    def body(x: ir.Value, _: ir.Value) -> ir.Value:
+        return x
+
+    found = e.generic([row], [init], maps, [PARALLEL] * 2, body)[0]
+    kind = ir.RankedTensorType.get([rows, columns], signless(dtypes.FLOAT))
+    return arith.BitcastOp(kind, found).result
+
+
+__all__ = ["Bias", "bias_of", "first_sums"]

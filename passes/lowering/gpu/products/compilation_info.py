@@ -1,0 +1,416 @@
+"""What the compiler is told of a GPU kernel: `compilation_info` for products and windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import gcd, prod
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import ir
+from mgx_mlir.hardware.chips import CHIPS, Chip
+from mgx_mlir.passes.lowering.context import LoweringContext
+from mgx_mlir.passes.lowering.gpu.products.gemm_shape import (
+    DOT,
+    GemmConfig,
+    GemmShape,
+    of_open_rows,
+)
+from mgx_mlir.passes.lowering.gpu.products.mma import SIDE, MmaIntrinsic, intrinsic_of
+from mgx_mlir.passes.lowering.gpu.products.plain_tiles import PlainTile, plain_tile, plain_windows
+from mgx_mlir.passes.lowering.gpu.products.tiles import Extents, MmaSchedule, choose
+from mgx_mlir.passes.lowering.gpu.products.vector_tiles import VectorTile, is_short_row, vector_tile
+
+_WORD_WAVES = 4  # of a workgroup that share a row by few columns
+_DEEP = 2  # loads of each lane, from which on that is worth meeting
+# operations that LLVM may make of a loop between barriers by unrolling it whole, where a lane has
+# few registers; of its usual 300 it moves all loads ahead, and keeps up to 64 registers of what
+# they give in memory
+_KEPT_LOOP = {"amdgpu-unroll-threshold": "50"}
+
+
+def product_info(
+    arch: str, product: GemmShape, config: GemmConfig, *, residual: bool = False
+) -> ir.Attribute | None:
+    """Return the compiler's attribute for a product's op; None where it is to choose. residual: the
+    kernel reads a tensor of the result's dims.
+
+    A dot in parts is [parts, rows, columns, depth of a part], a whole one [batch.., rows, columns,
+    depth].
+    """
+    mma, tile = product.intrinsic(arch), config.tile
+    vector = vector_tile(arch, product)
+    if vector is not None:
+        return _vector_info(CHIPS[arch], vector)
+    if is_short_row(arch, product):
+        return _short_info(CHIPS[arch], product)
+    if mma is None:
+        return _plain_info(arch, product)
+    if tile is None:
+        return None
+    own = [n * SIDE for n in tile.tiles[1:]]
+    depth = product.extents.depth // config.split
+    if product.op == DOT:
+        one = [1] * (1 if config.split > 1 else len(product.batch))
+        sizes, wave = [*one, *own], [*one, *tile.subgroup[1:]]
+        of = product.extents
+        several = tile.workgroups(of.lines, of.along, of.columns) > CHIPS[arch].units
+        several = residual and several
+        return _info(
+            CHIPS[arch], mma, tile, sizes, wave, depth, columns=of.columns, several=several,
+            cut=tile.is_cut(mma, of),
+        )  # fmt: skip
+    # images one by one
+    sizes = [1, tile.tiles[0], *own]
+    return _info(
+        CHIPS[arch], mma, tile, sizes, [1, *tile.subgroup], depth,
+        columns=product.extents.columns, convolution=True,
+    )  # fmt: skip
+
+
+def gathered_info(arch: str, dtype: DType, out: Sequence[int], depth: int) -> ir.Attribute | None:
+    """For a product of gathered rows [n, .., ow, k] x [f, k] with result [n, .., ow, f], k whole
+    matrix instructions; as product_info."""
+    mma = intrinsic_of(arch, dtype, depth)
+    if mma is None or arch not in CHIPS:
+        return None
+    *lead, along, columns = out
+    of = Extents(prod(lead), along, columns, depth, gathered=True)
+    tile = choose(CHIPS[arch], mma, of)
+    return _windows_info(arch, mma, tile, [1] * (len(lead) - 1), of)
+
+
+def windows_info(arch: str, product: GemmShape, ones: int, vectors: int) -> ir.Attribute | None:
+    """For windows [n, .., ow, depth] of a convolution, `ones` axes ahead of the lines and their
+    elements, by its filters; a wave gathers so many vectors a turn at most. As product_info."""
+    mma, of = product.intrinsic(arch), replace(product.extents, gathered=True, vectors=vectors)
+    if mma is None:
+        plain = plain_windows(arch, product)
+        if plain is None:
+            return None
+        tile, along = plain
+        return _plain(arch, tile, [1, tile.size[0] // along], along, [1, 1])
+    return _windows_info(arch, mma, choose(CHIPS[arch], mma, of), [1] * ones, of)
+
+
+def _windows_info(
+    arch: str, mma: MmaIntrinsic, tile: MmaSchedule, ones: Sequence[int], of: Extents
+) -> ir.Attribute:
+    """Return the attribute of a tile for [.., lines, along, columns], `ones` ahead of the lines."""
+    # what is gathered in a last step that is cut would go through memory
+    steps = next(s for s in range(tile.k_tiles, 0, -1) if of.depth // mma.depth % s == 0)
+    sizes = [*ones, tile.tiles[0], *(n * SIDE for n in tile.tiles[1:])]
+    tile = replace(tile, k_tiles=steps)
+    wave = [*ones, *tile.subgroup]
+    return _info(CHIPS[arch], mma, tile, sizes, wave, of.depth, columns=of.columns, gathered=True)
+
+
+def _vector_info(chip: Chip, tile: VectorTile) -> ir.Attribute:
+    """For the few rows of a dot: lanes take neighbouring elements along the depth."""
+    own = chip.lanes * tile.run * tile.waves
+    order = numbers([0, 1, 2])
+    return _attribute(
+        f"lane_basis = [[1, 1, {chip.lanes}], {order}], partial_reduction = [0, 0, {own}], "
+        f"subgroup_basis = [[1, 1, {tile.waves}], {order}], thread = [0, 0, {tile.run}], "
+        f"workgroup = [{tile.rows}, {tile.columns}, 0]",
+        chip.lanes * tile.waves,
+        chip,
+        ", {gpu_pipeline_options = #iree_gpu.pipeline_options<"
+        "no_reduce_shared_memory_bank_conflicts = false>}",
+        pipeline="VectorDistribute",
+    )
+
+
+def _short_info(chip: Chip, product: GemmShape) -> ir.Attribute:
+    """For one row of few elements: each thread has a column."""
+    _, columns, depth = product.dims
+    step = next(n for n in (8, 4, 2, 1) if depth % n == 0)
+    return _attribute(
+        f"reduction = [0, 0, {step}], thread = [1, 1, 0], "
+        f"workgroup = [1, {min(columns, chip.lanes)}, 0]",
+        chip.lanes,
+        chip,
+    )
+
+
+def words_info(arch: str, rows: Sequence[int], words: Sequence[int]) -> ir.Attribute | None:
+    """For few rows [rows.., blocks, words of a block] by words [columns, blocks, words] of codes:
+    a lane loads neighbouring words of one block, of two columns where those are many and a row is
+    alone."""
+    chip = CHIPS.get(arch)
+    if chip is None:
+        return None
+    columns, blocks, count = words
+    run = next(n for n in (4, 2, 1) if count % n == 0)
+    along = gcd(count // run, chip.lanes)
+    waves = _WORD_WAVES if blocks * along >= _DEEP * _WORD_WAVES * chip.lanes else 1
+    if columns > chip.units * chip.simds:
+        waves = 1
+    # of several rows and columns the compiler distributes none
+    pairs = prod(rows) == 1 and columns % 2 == 0
+    own = 2 if pairs and columns // 2 * waves >= chip.units * chip.simds else 1
+    across = chip.lanes // along
+    order = numbers(range(len(rows) + 3))
+    one = [1] * len(rows)
+    return _attribute(
+        f"lane_basis = [{numbers([*one, 1, across, along])}, {order}], "
+        f"partial_reduction = {numbers([*[0] * (len(rows) + 1), across * waves, along * run])}, "
+        f"subgroup_basis = [{numbers([*one, 1, waves, 1])}, {order}], "
+        f"thread = {numbers([*[0] * (len(rows) + 1), 1, run])}, "
+        f"workgroup = {numbers([*rows, own, 0, 0])}",
+        chip.lanes * waves,
+        chip,
+        ", {gpu_pipeline_options = #iree_gpu.pipeline_options<"
+        "no_reduce_shared_memory_bank_conflicts = false>}",
+        pipeline="VectorDistribute",
+    )
+
+
+def blocks_info(arch: str, product: GemmShape, count: int) -> ir.Attribute | None:
+    """For rows [.., rows, blocks, count] by what is made of codes [columns, blocks, count], which
+    the tile of `product` multiplies; as product_info."""
+    shape = product.usual() if product.is_open else product
+    chip = CHIPS.get(arch)
+    if chip is None or shape is None:
+        return None
+    lead = [1] * len(shape.batch)
+    mma = intrinsic_of(arch, dtypes.from_name(shape.dtype), count)
+    if mma is not None and count % mma.depth:
+        return None
+    if mma is None:
+        plain = plain_tile(arch, shape)
+        if plain is None:
+            return None
+        blocks, codes = steps_of(count, shape.dims[2] // count, plain.depth)
+        return _plain(arch, plain, lead, plain.size[0], lead, [blocks, codes])
+    tile = choose(chip, mma, shape.extents)
+    blocks, codes = steps_of(count, shape.dims[2] // count, tile.k_tiles * mma.depth)
+    own = [*lead, *(n * SIDE for n in tile.tiles[1:])]
+    return _info(
+        chip, mma, tile, own, [*lead, *tile.subgroup[1:]], shape.dims[2], columns=shape.dims[1],
+        steps=[blocks, codes // mma.depth],
+    )  # fmt: skip
+
+
+def steps_of(count: int, blocks: int, depth: int) -> tuple[int, int]:
+    """Return how many of `blocks` blocks of `count` codes, and how many codes of each, make up to
+    about `depth`.
+
+    Whole blocks divide all of them: the compiler crashes on a step that is cut.
+    """
+    if count > depth:
+        return 1, gcd(count, depth)
+    return next(n for n in range(max(depth // count, 1), 0, -1) if blocks % n == 0), count
+
+
+def _plain_info(arch: str, product: GemmShape) -> ir.Attribute | None:
+    windows = plain_windows(arch, product)
+    if windows is not None:
+        tile, along = windows
+        return _plain(arch, tile, [1, tile.size[0] // along], along, [1, 1], convolution=True)
+    tile = plain_tile(arch, product)
+    if tile is None:
+        return None
+    one = [1] * len(product.batch)
+    return _plain(arch, tile, one, tile.size[0], one)
+
+
+def _plain(
+    arch: str,
+    tile: PlainTile,
+    lead: Sequence[int],
+    rows: int,
+    one: Sequence[int],
+    steps: Sequence[int] = (),
+    *,
+    convolution: bool = False,
+) -> ir.Attribute:
+    """Return the attribute: `lead` and `one` are a workgroup's and a thread's extents ahead of the
+    rows; `steps` of what is summed, where that has several dims."""
+    size = [*lead, rows, tile.size[1]]
+    depth = list(steps) or [tile.depth]
+    whole = f"padding_conv = {numbers([*size, 0, 0, 0])}, " if convolution else ""
+    return _attribute(
+        f"padding = {numbers([*size, *depth])}, {whole}promote_operands = [0, 1], "
+        f"reduction = {numbers([*[0] * len(size), *depth])}, "
+        f"thread = {numbers([*one, *tile.thread, *[0] * len(depth)])}, "
+        f"workgroup = {numbers([*size, *[0] * len(depth)])}",
+        tile.threads,
+        CHIPS[arch],
+        _options(0, _KEPT_LOOP if CHIPS[arch].lanes == 32 else {}, convolution=convolution),
+    )
+
+
+def window_info(arch: str, out: Sequence[int | ir.Value], spatial: int) -> ir.Attribute | None:
+    """For windows of channels-last images that are reduced, results [n, .., c]; as product_info.
+
+    A thread takes neighbouring channels and one element of the window at a time: what a window is
+    cut from at the border would else lie in memory.
+    """
+    chip = CHIPS.get(arch)
+    along, channels = out[-2:]
+    if not isinstance(along, int) or not isinstance(channels, int):
+        return None
+    if chip is None:
+        return None
+    run = next((n for n in (4, 2) if channels % n == 0 and channels >= n * SIDE), 1)
+    across = max(n for n in range(1, chip.lanes + 1) if (channels // run) % n == 0)
+    images = max(n for n in range(1, chip.lanes // across + 1) if along % n == 0)
+    lead = [1] * (len(out) - 2)
+    none = [0] * spatial
+    return _attribute(
+        f"reduction = {numbers([0] * len(out) + [1] * spatial)}, "
+        f"thread = {numbers([*lead, 1, run, *none])}, "
+        f"workgroup = {numbers([*lead, images, across * run, *none])}",
+        across * images,
+        chip,
+    )
+
+
+def group_info(
+    arch: str, dtype: DType, out: Sequence[int | ir.Value], channels: int | ir.Value, sums: int
+) -> ir.Attribute | None:
+    """For grouped convolutions, results [n, .., groups, filters], by `channels` of a group and
+    `sums` dims that are summed, the channels first; as window_info.
+
+    Those whose channels no matrix instruction divides are the compiler's own on CDNA alone: on RDNA
+    they are unrolled whole, with up to 26 registers and 156 bytes in memory.
+    """
+    chip = CHIPS.get(arch)
+    if chip is None or not isinstance(channels, int) or not dtype.is_float:
+        return None
+    mma = intrinsic_of(arch, dtype, channels)
+    divided = mma is not None and channels % mma.depth == 0
+    plain = channels == 1 or (chip.lanes == 32 and not divided)
+    return window_info(arch, out, sums) if plain else None
+
+
+def element_info(arch: str, out: Sequence[int]) -> ir.Attribute | None:
+    """For a loop that computes much for each element of its result: a thread has one of a row."""
+    chip = CHIPS.get(arch)
+    if chip is None:
+        return None
+    across = max(n for n in range(1, chip.lanes + 1) if out[-1] % n == 0)
+    lead = [1] * (len(out) - 1)
+    return _attribute(
+        f"thread = {numbers([*lead, 1])}, workgroup = {numbers([*lead, across])}", chip.lanes, chip
+    )
+
+
+def give(e: LoweringContext, found: ir.Value, info: Callable[[str], ir.Attribute | None]) -> None:
+    """Put what `info` says for the target's chip on the op that makes a value of static dims."""
+    if ir.RankedTensorType(found.type).has_static_shape:
+        put(e, found, info)
+
+
+def give_product(
+    e: LoweringContext,
+    found: ir.Value,
+    product: Callable[[], GemmShape],
+    config: GemmConfig | None = None,
+    *,
+    residual: bool = False,
+) -> None:
+    """Put on the op of a product what the options choose for it, or a config that was made;
+    residual: as for `product_info`.
+
+    A dot of rows that only the run counts has the tile of a usual number of them.
+    """
+
+    def info(arch: str) -> ir.Attribute | None:
+        made = product()
+        if not made.is_open:
+            chosen = config or e.options.gemm_config(made, e.function)
+            return product_info(arch, made, chosen, residual=residual)
+        usual = made.usual()
+        if usual is None or usual.op != DOT:  # of a convolution the compiler takes none (hazard 37)
+            return None
+        return product_info(arch, usual, of_open_rows(arch, usual))
+
+    put(e, found, info)
+
+
+def put(e: LoweringContext, found: ir.Value, info: Callable[[str], ir.Attribute | None]) -> None:
+    chosen = info(e.options.arch) if e.options.tiles else None
+    if chosen is not None:
+        found.owner.attributes["compilation_info"] = chosen
+
+
+def _info(
+    chip: Chip,
+    mma: MmaIntrinsic,
+    tile: MmaSchedule,
+    sizes: Sequence[int],
+    wave: Sequence[int],
+    depth: int,
+    *,
+    columns: int,
+    several: bool = False,
+    cut: bool = False,
+    convolution: bool = False,
+    gathered: bool = False,
+    steps: Sequence[int] = (),
+) -> ir.Attribute:
+    """Return the attribute, with sizes in elements and a wave's share in matrix instructions.
+
+    columns: of the result. several: units get more than one workgroup, which read a residual. cut:
+    tiles of a dot are.
+    gathered: rows are, each vector by a mask. steps: of what is summed, where that has several
+    dims, the last in matrix instructions.
+    """
+    turns = list(steps) or [tile.k_tiles]
+    whole = f"padding_conv = {numbers([*sizes, 0, 0, 0])}, " if convolution else ""
+    # where columns are cut, a wave of one instruction's would take neighbouring ones by branches
+    turned = chip.lanes == 64 and (columns % sizes[-1] == 0 or tile.subgroup[2] > 1)
+    keeps = chip.lanes == 32 or tile.keeps_loop(mma, depth, several=several)
+    attributes = dict(_KEPT_LOOP) if keeps else {}
+    # the second kind takes what registers there are, also for what follows many results; beside
+    # masks scalar ones spill, and it gains a fiftieth at most
+    few = prod(tile.subgroups) <= chip.simds
+    how = "iterative-maxocc" if tile.is_large and few else "" if gathered else "iterative-ilp"
+    if how and tile.reads_ahead(chip, mma, depth):
+        attributes["amdgpu-sched-strategy"] = how
+    return _attribute(
+        f"mma_kind = {mma.layout(turned=turned)}, "
+        f"padding = {numbers([*sizes, *turns[:-1], turns[-1] * mma.depth])}, {whole}"
+        f"promote_operands = [0, 1], reduction = {numbers([*[0] * len(sizes), *turns])}, "
+        f"subgroup = {numbers([*wave, *[0] * len(turns)])}, "
+        f"workgroup = {numbers([*sizes, *[0] * len(turns)])}",
+        prod(tile.subgroups) * chip.lanes,
+        chip,
+        _options(tile.stages(chip, mma, depth, cut=cut), attributes, convolution=convolution),
+    )
+
+
+def _options(stages: int, attributes: Mapping[str, str], *, convolution: bool) -> str:
+    """Return options of the pipeline: stages of the loop over the depth, function attributes."""
+    igemm = ", use_igemm_convolution = true" if convolution else ""
+    told = ", ".join(f'"{name}" = "{value}"' for name, value in attributes.items())
+    functions = f", llvm_func_attrs = {{{told}}}" if told else ""
+    return (
+        f", {{gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = {stages}, "
+        f"no_reduce_shared_memory_bank_conflicts = false{igemm}>{functions}}}"
+    )
+
+
+def _attribute(
+    config: str, threads: int, chip: Chip, options: str = "", *, pipeline: str = "TileAndFuse"
+) -> ir.Attribute:
+    return ir.Attribute.parse(
+        "#iree_codegen.compilation_info<"
+        f"lowering_config = #iree_gpu.lowering_config<{{{config}}}>, "
+        f"translation_info = <pipeline = #iree_gpu.pipeline<{pipeline}> "
+        f"workgroup_size = [{threads}, 1, 1] subgroup_size = {chip.lanes}{options}>>"
+    )
+
+
+def numbers(values: Sequence[int]) -> str:
+    """Return a list as the compiler's attributes have it."""
+    return f"[{', '.join(map(str, values))}]"
+
+
+__all__ = [
+    "blocks_info", "element_info", "gathered_info", "give", "give_product", "group_info", "numbers",
+    "product_info", "put", "window_info", "windows_info", "words_info",
+]  # fmt: skip

@@ -1,0 +1,108 @@
+"""Constant weights of GPU products, stored with a row of weights for each result channel.
+
+A matrix instruction takes runs along the depth of both operands. Weights [K, N] give it elements
+that are N apart, which come from the LDS one by one; [N, K] come in whole registers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mgx_mlir.core import dtypes, literals
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import is_a
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.linear import Convolution
+from mgx_mlir.dialects.migraphx.quant import QuantConvolution
+from mgx_mlir.passes.lowering.context import PARAMETER_ELEMENTS, LoweringContext
+from mgx_mlir.passes.lowering.expr import Expr, Leaf, View
+from mgx_mlir.passes.lowering.gpu.products import gemm_shape
+from mgx_mlir.passes.lowering.gpu.products.gathered_convolution import window_rows
+
+DOTS = ("migraphx.dot", "migraphx.quant_dot")
+_LITERAL = "migraphx.literal"
+
+
+class StoredRows(View):
+    """Weights as a view of the parameter that holds them row by row."""
+
+
+# how the stored array's axes lie in the weights of a dot and of channels-last convolutions
+_DOT, _CONVOLUTION, _ROW_CONVOLUTION = (1, 0), (3, 0, 1, 2), (2, 0, 1)
+
+
+def stored_by_row(e: LoweringContext, arg: ir.Value, value: ir.Value) -> Expr | None:
+    """Return a kernel's weights, its argument `arg`, as a view of a parameter that has their rows.
+
+    None where they are used in another way, or are not constant.
+    """
+    windows = window_rows(e, arg, value)
+    if windows is not None:
+        return windows
+    owner = value.owner
+    uses = list(arg.uses)
+    if isinstance(owner, ir.Block) or owner.name != _LITERAL or len(uses) != 1:
+        return None
+    order = _order(uses[0])
+    t = TensorType.of(value)
+    if order is None or t.elements <= PARAMETER_ELEMENTS:
+        return None
+    depth = _depth(e, uses[0].owner) if order == _DOT else 0
+    array = _turned(e, literals.array_of(owner), order, depth)
+    leaf = Leaf(TensorType(t.dtype, array.shape), e.parameter(array))
+    return StoredRows(t, leaf, order, list(t.dims))
+
+
+def rows_of(e: LoweringContext, weights: Expr) -> ir.Value | None:
+    """Return the tensor that is stored by row behind the weights, else None."""
+    return e.tensor(weights.source) if isinstance(weights, StoredRows) else None
+
+
+def _order(use: ir.OpOperand) -> tuple[int, ...] | None:
+    """Return the axes in which the user wants its weights stored."""
+    if use.operand_number != 1:
+        return None
+    op = use.owner
+    x, t = (TensorType.of(v) for v in list(op.operands)[:2])
+    if x.dtype is not t.dtype or not (t.dtype.is_float or t.dtype is dtypes.INT8):
+        return None
+    if op.name.startswith("migraphx.quant_") and len(op.operands) > 2:
+        return None  # scaled ahead of the product
+    if op.name in DOTS and t.rank == 2 and x.rank == 2:
+        return _DOT
+    if is_a(op, (Convolution, QuantConvolution)) and t.rank in (3, 4):
+        view = op.opview
+        order = _CONVOLUTION if t.rank == 4 else _ROW_CONVOLUTION
+        return order if view.channels_last and view.group == 1 else None
+    return None
+
+
+def _depth(e: LoweringContext, dot: ir.Operation) -> int:
+    """Return the length of a row of a dot's weights.
+
+    Zeros follow the depth where the rows of its other operand, from outside of the kernel, are to
+    be copied so too.
+    """
+    x = dot.operands[0]
+    product = gemm_shape.shape_of_dot(dot)
+    outside = isinstance(x.owner, ir.Block) and TensorType.of(x).is_static
+    if not e.options.tiles or not outside:
+        return product.dims[2]
+    return gemm_shape.padded_depth(e.options.arch, product)
+
+
+def _turned(
+    e: LoweringContext, array: np.ndarray, order: tuple[int, ...], depth: int
+) -> np.ndarray:
+    """Return the array in another order, its rows filled up with zeros to `depth` elements.
+
+    The same object for the same weights, which are then one.
+    """
+
+    def make() -> np.ndarray:
+        turned = np.ascontiguousarray(array.transpose(order))
+        if depth > turned.shape[-1]:
+            turned = np.pad(turned, ((0, 0), (0, depth - turned.shape[-1])))
+        return turned
+
+    return e.repacked(array, ("rows", order, depth), make)

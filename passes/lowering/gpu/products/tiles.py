@@ -1,0 +1,457 @@
+"""Tiles of matrix products on AMD GPUs: their sizes, by a bound on the time that they allow.
+
+What the compiler chooses by itself is made for large products: at batch 1 most of a chip has no
+work. Here a tile is chosen for each product by what bounds it: matrix cycles, LDS cycles and bytes
+from the cache of the workgroups that a compute unit gets, and what a wave waits for between two
+barriers. It is an estimate; nothing was timed. The peaks are those of AMD's public data sheets
+and instruction set guides. `targets/kernel_time.py` says the same of compiled code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from math import prod
+
+from mgx_mlir.hardware.chips import Chip
+from mgx_mlir.passes.lowering.gpu.products.mma import SIDE, MmaIntrinsic
+
+# registers of a lane that a tile may take, by lanes and copies of an operand: with more, kernels
+# were seen to spill whose last tile is cut
+_REGISTERS = {(64, 1): 160, (32, 2): 80, (32, 1): 64}
+_READ_STEPS = 4  # of a turn, whose operands a lane has at once: of rows of a dot on CDNA
+_REGISTERS_OF_MORE = 136  # where a lane has 256 at the most: two waves to each unit of arithmetic
+_SIZES = (1, 2, 4, 8)  # of a tile's axes, in matrix instructions
+# of rows of a dot on CDNA, where all lanes load as much, of more than `_WAVES` waves: with fewer,
+# kernels took up to 413 registers beside a residual
+_MORE_SIZES = (1, 2, 3, 4, 6, 8)
+# of whole tiles where a unit multiplies so fast that what comes from the cache holds up tiles of 8,
+# and registers of a lane beside 16 results of each of eight waves
+_LARGEST, _REGISTERS_OF_LARGEST = 16, 152
+_STORED = 2  # rows of a wave's results, in matrix instructions, that LLVM stores without a loop
+_STEPS = (16, 8, 4, 2, 1)  # matrix instructions along the depth between two barriers
+# matrix instructions of a loop that fits into registers, that stays a loop: 64 of them were seen to
+# spill where lines of windows are multiplied, and not with plain rows
+_FITS, _STAYS, _STAYS_OF_LINES = 12, 64, 65
+_DEEP = 32  # steps at the most, where a matrix instruction is shallow
+_WAVES = 4  # of a workgroup at the most: one for each of a unit's four units of arithmetic
+_MORE_WAVES = 8  # of rows of a dot on CDNA: two to each
+_CACHE = 64  # bytes that a unit gets from the cache a clock
+_LDS = 128  # bytes that a unit gives to the LDS a clock
+# clocks of a wave from one pair of barriers to the next: at the least what a load takes to come;
+# else those that it waits, and each step's matrix instructions and reads of the LDS. Fitted to what
+# `targets/kernel_time.py` finds in compiled code, most within a fifth for f16 on gfx942.
+_LEAST = 480
+_MEET = 180
+_STEP = 36
+_ENDS = 1000  # before the first and after the last: what is loaded first, read late, and stored
+# of a cut tile whose loop has two turns: the second does not load ahead (CDNA). It was not seen
+# where a lane reads 8 bytes at once.
+_TWO = 1000
+# matrix instructions of a wave in a turn, from which on reads of the LDS are put ahead of them,
+# where a lane reads as much at once as it can
+_AHEAD = 8
+_LARGE = 16  # matrix instructions of a wave for a step
+_EARLY = 6  # turns of a loop, from which on loads start two turns ahead, where registers are many
+_PIECE = 200  # more, for each 16x16 piece of a wave's results
+# of the lowest bound; on gfx950 a wave waits more than it multiplies, and with fewer results of its
+# own waits less. What bounds rows of a dot on CDNA is known better.
+_NEAR, _NEAR_OF_DEEP, _NEAR_OF_ROWS = 1.1, 1.05, 1.02
+
+
+class _Rows:
+    """Clocks of a wave that multiplies rows of a dot on CDNA, where reads of the LDS are put ahead:
+    fitted to what `targets/kernel_time.py` finds in 408 kernels in f16 and bf16 on gfx942 and
+    gfx950, those near the best of their product within 3 of 100 in the middle.
+
+    A turn takes LEAST, or MEET, its matrix instructions and READ for each read of the LDS; ENDS and
+    FIRST, for each vector of a lane's first load, come once, less ONE where there is one turn. A
+    workgroup of one wave takes less: ALONE of a turn, ALONE_ENDS once. Rows and columns that are
+    cut are masked as they are loaded (MASK for each vector; FEW beside, where those are so few that
+    LLVM waits for them ahead of what is to be multiplied first; KEPT of no, one or both operands in
+    a loop that is not unrolled), both where the depth is (MASK_DEPTH), and rows as they are stored
+    (CUT, and CUT_PIECE for each 16x16 piece, for which HEAVY counts, too). Of a cut tile whose loop
+    has two turns the second does not load ahead: TWO, or TWO_OF_ONE where a wave has one piece and
+    LLVM unrolls the loop whole, or reads 8 bytes at once.
+    """
+
+    LEAST, MEET, READ, ALONE = 480, 300, 5, 45
+    ENDS, FIRST, ALONE_ENDS, ONE = 100, 50, 300, 250
+    MASK, MASK_DEPTH, FEW, FEW_VECTORS, KEPT = 10, 20, 30, 2, (0, 30, 60)
+    CUT, CUT_PIECE, HEAVY, TWO, TWO_OF_ONE = 180, 170, 480, _TWO, 320
+
+
+_HELD = {64: 4 / 5, 32: 3 / 4}  # of the LDS that a tile may take, by lanes
+_PADDED = 8  # bytes of a row in the LDS
+_VECTOR = 16  # bytes that a lane loads at once
+
+
+@dataclass(frozen=True)
+class MmaSchedule:
+    """How a workgroup multiplies its tile by matrix instructions.
+
+    tiles: lines, then matrix instructions along each line and along the columns. subgroups: how
+    many waves share each of these axes. k_tiles: matrix instructions in depth, between barriers.
+    """
+
+    tiles: tuple[int, int, int]
+    subgroups: tuple[int, int, int]
+    k_tiles: int
+
+    @property
+    def subgroup(self) -> tuple[int, ...]:
+        """The part of one wave."""
+        return tuple(n // w for n, w in zip(self.tiles, self.subgroups, strict=True))
+
+    @property
+    def rows(self) -> int:
+        """Of all lines, in matrix instructions."""
+        return self.tiles[0] * self.tiles[1]
+
+    def clocks(self, chip: Chip, mma: MmaIntrinsic, depth: int, each: int = 1) -> float:
+        """Return what bounds the time of a unit that gets `each` workgroups."""
+        wave_rows, wave_columns = prod(self.subgroup[:2]), self.subgroup[2]
+        rounds = -(-each // self.resident(chip, mma))
+        own = wave_rows * wave_columns * mma.clocks(chip)
+        # on CDNA two reads of 8 bytes are one of 16
+        narrow = 2 if _reads_narrowly(chip, mma) else 1
+        alone = max(_LEAST, _MEET + self.k_tiles * (own + _STEP / narrow))
+        trips = -(-depth // (mma.depth * self.k_tiles))
+        ends = _ENDS + _PIECE * wave_rows * wave_columns
+        return max(self.busy(chip, mma, depth, each), rounds * (trips * alone + ends))
+
+    def busy(self, chip: Chip, mma: MmaIntrinsic, depth: int, each: int = 1) -> float:
+        """Return the clocks that a unit with `each` workgroups multiplies, or is busy with its LDS
+        or with what comes from the cache."""
+        columns, count = self.tiles[2], prod(self.subgroups)
+        wave_rows, wave_columns = prod(self.subgroup[:2]), self.subgroup[2]
+        piece = SIDE * mma.depth * mma.bytes
+        matrix = wave_rows * wave_columns * mma.clocks(chip) * -(-count * each // chip.simds)
+        read = count * (wave_rows + wave_columns) * piece
+        loaded = (self.rows + columns) * piece
+        lds = each * (read / chip.lds_read + loaded / _LDS)
+        step = max(matrix, lds, each * loaded / _CACHE)
+        return -(-depth // (mma.depth * self.k_tiles)) * self.k_tiles * step
+
+    def resident(self, chip: Chip, mma: MmaIntrinsic) -> int:
+        """Workgroups that a unit holds."""
+        waves = chip.occupancy(self.registers(chip, mma) + 32, self.held(mma),
+                               prod(self.subgroups) * chip.lanes)  # fmt: skip
+        return max(1, waves * chip.simds // prod(self.subgroups))
+
+    def held(self, mma: MmaIntrinsic) -> int:
+        """Bytes of the LDS: the compiler pads each row, so that columns lie in different banks."""
+        row = mma.depth * self.k_tiles * mma.bytes + _PADDED
+        return (self.rows + self.tiles[2]) * SIDE * row
+
+    def stages(self, chip: Chip, mma: MmaIntrinsic, depth: int, *, cut: bool = False) -> int:
+        """Return how many turns of the loop over the depth are under way at once.
+
+        cut: tiles of a dot are, so what a lane loads is masked. Turns are compiled in pairs; where
+        one is left over, the loop is left between the two, ahead of which LLVM puts the masks of
+        what was just loaded, and waits for it. With two stages one turn is ahead of the loop, with
+        three two are.
+        """
+        trips = -(-depth // (mma.depth * self.k_tiles))
+        if cut and trips % 2:
+            return 2  # an even number of turns is left
+        early = chip.lanes == 64 and trips >= _EARLY and self.loads_evenly(chip, mma)
+        # what is put ahead beside many results and what follows them: 370 registers were seen
+        full = self.is_large and self.reads_ahead(chip, mma, depth)
+        return 3 if early and not full else 2
+
+    @property
+    def is_large(self) -> bool:
+        """Whether a wave has so many results that they hide what it waits for."""
+        return prod(self.subgroup) >= _LARGE
+
+    def reads_ahead(self, chip: Chip, mma: MmaIntrinsic, depth: int) -> bool:
+        """Whether LLVM is to put reads of the LDS far ahead of their use: on CDNA, in loops.
+
+        It takes such a read to last 5 clocks, and by itself has most of them where they are needed.
+        """
+        own = prod(self.subgroup) * self.k_tiles
+        wide = SIDE * mma.depth * mma.bytes >= _VECTOR * chip.lanes
+        turns = -(-depth // (mma.depth * self.k_tiles))
+        if self.is_large and chip.depth == SIDE:
+            return False
+        return chip.lanes == 64 and turns > 1 and (not wide or own >= _AHEAD)
+
+    def keeps_loop(self, mma: MmaIntrinsic, depth: int, *, several: bool) -> bool:
+        """Whether LLVM is to keep the loop over the depth: of a dot on CDNA whose lanes have half
+        of the registers, or a part, where a unit holds several workgroups that read a residual.
+
+        It would unroll a short one whole, and move what follows the product ahead of it.
+        """
+        shared = several or prod(self.subgroups) > _WAVES
+        return shared and depth > mma.depth * self.k_tiles
+
+    def loads_evenly(self, chip: Chip, mma: MmaIntrinsic) -> bool:
+        """Whether all lanes load as many vectors of either operand, or the same ones twice. Else,
+        or where they load the same ones three times, a lane's share lies in memory, which three
+        stages hand from turn to turn (hazard 40)."""
+        row = mma.depth * self.k_tiles * mma.bytes * SIDE
+        turn = prod(self.subgroups) * chip.lanes * _VECTOR
+        sizes = (self.rows * row, self.tiles[2] * row)
+        return all(n % turn == 0 or (turn % n == 0 and turn // n % 3) for n in sizes)
+
+    def registers(self, chip: Chip, mma: MmaIntrinsic, steps: int = 0) -> int:
+        """Of a lane: operands of all steps, or of so many, sums, and what is on its way from
+        memory."""
+        wave_rows, wave_columns = prod(self.subgroup[:2]), self.subgroup[2]
+        piece = SIDE * mma.depth * mma.bytes // 4
+        operand = -(-piece // chip.lanes) * chip.copies
+        sums = wave_rows * wave_columns * SIDE * SIDE // chip.lanes
+        pieces = (self.rows + self.tiles[2]) * self.k_tiles
+        loaded = pieces * piece // (prod(self.subgroups) * chip.lanes)
+        return (steps or self.k_tiles) * (wave_rows + wave_columns) * operand + sums + loaded
+
+    def is_cut(self, mma: MmaIntrinsic, of: Extents) -> bool:
+        """Whether some tiles of a product are not whole, so what their lanes load is masked."""
+        own = (self.tiles[1] * SIDE, self.tiles[2] * SIDE, self.k_tiles * mma.depth)
+        return any(n % t for n, t in zip((of.along, of.columns, of.depth), own, strict=True))
+
+    def workgroups(self, lines: int, along: int, columns: int) -> int:
+        """Return how many workgroups cover a result."""
+        own = (self.tiles[0], self.tiles[1] * SIDE, self.tiles[2] * SIDE)
+        return prod(-(-n // t) for n, t in zip((lines, along, columns), own, strict=True))
+
+
+@dataclass(frozen=True)
+class Extents:
+    """What a product is of: lines of pixels (1 for a plain one), rows along each line, columns,
+    and what is summed. apart: no tile spans lines. gathered: each workgroup makes its rows, element
+    by element. vectors: of rows that are masked, at most so many for each wave in a turn. heavy:
+    what follows in its kernel is of many instructions."""
+
+    lines: int
+    along: int
+    columns: int
+    depth: int
+    apart: bool = False
+    gathered: bool = False
+    vectors: int = 0
+    heavy: bool = False
+
+
+@lru_cache(maxsize=1024)
+def choose(chip: Chip, mma: MmaIntrinsic, of: Extents) -> MmaSchedule:
+    """Return the tile for a whole product.
+
+    Of those near the lowest bound that which keeps a unit least busy: more units share the work.
+    Where rows are gathered, that which reads least. Of those that differ in their waves alone the
+    one of the lowest bound.
+    """
+    tiles = bounds(chip, mma, of)
+    least = min(tiles.values())
+    fastest: dict[tuple[object, int], MmaSchedule] = {}
+
+    # where columns are cut, a wave has those rather than rows: it takes neighbours at once; where
+    # only rows of a dot on CDNA are, it has rows
+    def wide(t: MmaSchedule) -> int:
+        whole = of.columns % (t.tiles[2] * SIDE) == 0
+        rows = _is_rows(chip, of) and whole and of.along % (t.tiles[1] * SIDE) != 0
+        return t.subgroup[2] if rows else -t.subgroup[2]
+
+    order = {t: (tiles[t], t.busy(chip, mma, of.depth), wide(t)) for t in tiles}
+    for t in sorted(tiles, key=lambda t: order[t]):
+        fastest.setdefault((t.tiles, t.k_tiles), t)
+
+    def rank(tile: MmaSchedule) -> tuple[float, tuple[int, int]]:
+        busy = tile.busy(chip, mma, of.depth, _each(chip, tile, of))
+        return 0 if of.gathered else busy, _read(tile, of)
+
+    near = _NEAR_OF_DEEP if chip.depth > SIDE else _NEAR
+    near = _NEAR_OF_ROWS if _is_rows(chip, of) else near
+    return min((t for t in fastest.values() if tiles[t] <= near * least), key=rank)
+
+
+def candidates(chip: Chip, mma: MmaIntrinsic, of: Extents, count: int) -> list[MmaSchedule]:
+    """Return the tiles to look at more closely, best first.
+
+    The chosen one, then the lowest bounds, with no two that differ in their waves alone before all
+    others were there.
+    """
+    tiles = bounds(chip, mma, of)
+    ranked = sorted(tiles, key=lambda t: (tiles[t], _read(t, of)))
+    first: dict[tuple[object, int], MmaSchedule] = {}
+    for t in [choose(chip, mma, of), *ranked]:
+        first.setdefault((t.tiles, t.k_tiles), t)
+    return list(dict.fromkeys([*first.values(), *ranked]))[:count]
+
+
+def bounds(chip: Chip, mma: MmaIntrinsic, of: Extents) -> dict[MmaSchedule, float]:
+    """Return the tiles that a product may have, with the least clocks that each needs."""
+    rows = _is_rows(chip, of)
+    axes = (
+        (1,) if of.apart else _fitting(of.lines, 1, range(1, 9)),
+        _fitting(of.along, SIDE),
+        _fitting(of.columns, SIDE),
+    )
+    if rows:
+        covered = tuple(axes[1]) == _SIZES[-1:]
+        more = (_fitting(n, SIDE, _MORE_SIZES) for n in (of.along, of.columns))
+        along, columns = ({*a, *b} for a, b in zip(axes[1:], more, strict=True))
+        # a last tile that is cut: on CDNA rows of a dot were not seen to go through memory then
+        axes = (axes[0], _MORE_SIZES[1:] if covered else sorted(along), sorted(columns))
+        if chip.depth > SIDE:
+            large = (
+                [_LARGEST] if n % (_LARGEST * SIDE) == 0 else [] for n in (of.along, of.columns)
+            )
+            axes = (axes[0], *([*a, *b] for a, b in zip(axes[1:], large, strict=True)))
+    # of rows, a depth that is not whole steps may be one turn, filled up: no loop is left
+    depth = _covering(mma, of.depth) if of.apart and not of.gathered else of.depth
+    found = list(_tiles(chip, mma, axes, depth, rows=rows))
+    found = found or list(_tiles(chip, mma, ((1,), _SIZES, _SIZES), depth, rows=rows))
+    kept = [t for t in found if not _is_unrolled(chip, mma, t, of)]
+    if rows:
+        kept = [t for t in kept if not _stores_in_loop(t, of)] or kept
+    if of.vectors:
+        kept = [t for t in kept if _masks(mma, t, of) <= of.vectors] or kept
+    return {t: clocks(chip, mma, t, of) for t in kept or found}
+
+
+def _covering(mma: MmaIntrinsic, depth: int) -> int:
+    """Return the depth of the fewest steps of a turn that cover a depth, itself without any."""
+    covering = [n * mma.depth for n in _STEPS if n * mma.depth >= depth]
+    return min(covering, default=depth)
+
+
+def _is_unrolled(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> bool:
+    """Whether LLVM was seen to unroll the loop over the depth whole, with more sums and operands
+    than there are registers: on gfx11 and gfx12, by the matrix instructions of a wave."""
+    instructions = prod(tile.subgroup) * -(-of.depth // mma.depth)
+    stays = _STAYS if of.lines == 1 else _STAYS_OF_LINES
+    return chip.lanes == 32 and _FITS < instructions < stays
+
+
+def _stores_in_loop(tile: MmaSchedule, of: Extents) -> bool:
+    """Whether a wave stores results of rows that are cut in a loop on CDNA, which has its registers
+    by number: LLVM was seen to unroll it where it is short."""
+    return of.along % (tile.rows * SIDE) != 0 and prod(tile.subgroup[:2]) > _STORED
+
+
+def _masks(mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> float:
+    """Return the masked vectors that each wave reads for a turn of the loop: of windows that are
+    gathered all, of rows of a dot those of a depth that is not whole turns."""
+    if of.apart and of.depth % (mma.depth * tile.k_tiles) == 0:
+        return 0
+    piece = SIDE * mma.depth * mma.bytes / _VECTOR
+    return tile.rows * tile.k_tiles * piece / prod(tile.subgroups)
+
+
+def clocks(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> float:
+    """Return what bounds the time of a product with a tile."""
+    if _is_rows(chip, of):
+        each = _each(chip, tile, of)
+        rounds = -(-each // tile.resident(chip, mma))
+        return max(tile.busy(chip, mma, of.depth, each), rounds * _alone(chip, mma, tile, of))
+    cut = of.along % (tile.tiles[1] * SIDE) or of.columns % (tile.tiles[2] * SIDE)
+    two = -(-of.depth // (mma.depth * tile.k_tiles)) == 2
+    late = chip.lanes == 64 and cut and two and not _reads_narrowly(chip, mma)
+    return tile.clocks(chip, mma, of.depth, _each(chip, tile, of)) + late * _TWO
+
+
+def _is_rows(chip: Chip, of: Extents) -> bool:
+    """Whether a product is a dot on CDNA, of rows that are read as they are."""
+    return chip.lanes == 64 and of.apart and not of.gathered
+
+
+def _alone(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> float:
+    """Return the clocks of a workgroup of a dot on CDNA that has a compute unit for itself."""
+    wave_rows, wave_columns = prod(tile.subgroup[:2]), tile.subgroup[2]
+    piece = SIDE * mma.depth * mma.bytes
+    reads = tile.k_tiles * (wave_rows + wave_columns) * max(1, piece / (chip.lanes * _VECTOR))
+    own = tile.k_tiles * wave_rows * wave_columns * mma.clocks(chip)
+    is_alone = prod(tile.subgroups) == 1
+    meet = _Rows.MEET - _Rows.ALONE * is_alone
+    turn = max(_Rows.LEAST, meet + own + _Rows.READ * reads)
+    vectors = [
+        n * tile.k_tiles * piece / (prod(tile.subgroups) * chip.lanes * _VECTOR)
+        for n in (tile.rows, tile.tiles[2])
+    ]
+    trips = -(-of.depth // (mma.depth * tile.k_tiles))
+    ends = _Rows.ENDS + _Rows.FIRST * sum(vectors)
+    ends -= _Rows.ONE * (trips == 1) + _Rows.ALONE_ENDS * is_alone
+    extents = (of.along, of.columns)
+    cut = [n % (t * SIDE) != 0 for n, t in zip(extents, tile.tiles[1:], strict=True)]
+    masked = [n for n, is_cut in zip(vectors, cut, strict=True) if is_cut]
+    is_deep = of.depth % (mma.depth * tile.k_tiles) != 0
+    turn += _Rows.MASK_DEPTH * sum(vectors) if is_deep else _Rows.MASK * sum(masked)
+    turn += _Rows.FEW * any(n <= _Rows.FEW_VECTORS for n in masked)
+    if prod(tile.subgroups) > _WAVES:
+        turn += _Rows.KEPT[len(masked)]
+    pieces = wave_rows * wave_columns
+    ends += _Rows.HEAVY * pieces * of.heavy
+    if cut[0]:
+        ends += _Rows.CUT + _Rows.CUT_PIECE * pieces
+    if trips == 2 and tile.is_cut(mma, of):
+        one = pieces == 1 and prod(tile.subgroups) <= _WAVES
+        ends += _Rows.TWO_OF_ONE if one or _reads_narrowly(chip, mma) else _Rows.TWO
+    return trips * turn + ends
+
+
+def _reads_narrowly(chip: Chip, mma: MmaIntrinsic) -> bool:
+    """Whether a lane reads 8 bytes of the LDS for a 16-bit matrix instruction, on CDNA."""
+    return chip.lanes == 64 and mma.bytes == 2 and mma.depth == SIDE
+
+
+def _each(chip: Chip, tile: MmaSchedule, of: Extents) -> int:
+    """Return the workgroups that the busiest unit gets."""
+    return -(-tile.workgroups(of.lines, of.along, of.columns) // chip.units)
+
+
+def _read(tile: MmaSchedule, of: Extents) -> tuple[int, int]:
+    count = tile.workgroups(of.lines, of.along, of.columns)
+    return count * (tile.rows + tile.tiles[2]), -prod(tile.subgroups)
+
+
+def _tiles(
+    chip: Chip, mma: MmaIntrinsic, axes: Sequence[Sequence[int]], depth: int, *, rows: bool
+) -> Iterator[MmaSchedule]:
+    """Make the tiles that a chip holds; rows: of a dot on CDNA."""
+    most = _MORE_WAVES if rows else _WAVES
+    least = max(1, SIDE // mma.depth)  # steps: as deep as a 16-bit instruction
+    for size in product(axes[0], axes[1], axes[2]):
+        lines_by, along_by, columns_by = (
+            [w for w in range(1, most + 1) if n % w == 0] for n in size
+        )
+        for waves in product(lines_by, along_by, columns_by):
+            if prod(waves) > most:
+                continue
+            for steps in _STEPS:
+                tile = MmaSchedule(size, waves, min(steps * least, _DEEP))
+                if _fits(chip, mma, tile, rows=rows) and (
+                    steps == 1 or mma.depth * tile.k_tiles <= max(depth, mma.depth)
+                ):
+                    yield tile
+
+
+def _fits(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, *, rows: bool) -> bool:
+    limit = _REGISTERS[chip.lanes, chip.copies]
+    few = prod(tile.subgroups) <= _WAVES
+    if not few:
+        limit = _REGISTERS_OF_MORE
+    odd = rows and any(n not in _SIZES for n in tile.tiles)
+    if odd and (few or not tile.loads_evenly(chip, mma)):
+        return False
+    if rows and _LARGEST in tile.tiles:
+        limit = _REGISTERS_OF_LARGEST
+    registers = tile.registers(chip, mma, min(_READ_STEPS, tile.k_tiles) if rows else 0)
+    return tile.held(mma) <= _HELD[chip.lanes] * chip.lds and registers <= limit
+
+
+def _fitting(extent: int, unit: int, sizes: Sequence[int] = _SIZES) -> Sequence[int]:
+    """Return the sizes that cut an axis into whole tiles, and the smallest that covers it.
+
+    Return all sizes where there is neither: the last tile is then cut, and what a kernel reads
+    besides its operands goes through memory.
+    """
+    covering = [n for n in sizes if n * unit >= extent]
+    whole = [n for n in sizes if extent % (n * unit) == 0 and n not in covering]
+    return [*whole, *covering[:1]] or sizes
+
+
+__all__ = ["Extents", "MmaSchedule", "bounds", "candidates", "choose", "clocks"]

@@ -1,0 +1,241 @@
+"""Arithmetic on index values, and loops whose elements are read from computed positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import arith, ir, linalg, scf, tensor
+from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.passes.lowering.context import PARALLEL, LoweringContext
+from mgx_mlir.passes.lowering.expr import Extent, identity
+from mgx_mlir.passes.lowering.index_builder import IndexBuilder
+from mgx_mlir.passes.lowering.scalar import constant_of, signless
+
+EQ, NE, SLT, SLE, SGT, SGE = range(6)  # arith.cmpi predicates
+
+
+def compare(e: IndexBuilder, predicate: int, a: Extent, b: Extent) -> ir.Value:
+    """Return an i1 comparison of signed index values."""
+    return arith.CmpIOp(predicate, e.index(a), e.index(b)).result
+
+
+def select(e: IndexBuilder, condition: ir.Value, a: Extent, b: Extent) -> ir.Value:
+    """Return a where the condition holds, else b."""
+    return arith.SelectOp(condition, e.index(a), e.index(b)).result
+
+
+def clamp(e: IndexBuilder, x: Extent, low: Extent, high: Extent) -> Extent:
+    """`x` inside of [low, high]; `low` where they cross."""
+    return e.max(e.min(x, high), low)
+
+
+def mirrored(e: IndexBuilder, x: Extent, last: Extent) -> Extent:
+    """-1 is 1, last + 1 is last - 1; further rounds (an axis of run-time extent) repeat."""
+    period = e.max(e.mul(last, 2), 1)
+    # the remainder of |x|: reflections are symmetric about 0
+    inside = e.rem(e.max(x, e.sub(0, x)), period)
+    return e.min(inside, e.sub(period, inside))
+
+
+def ceil_div(e: IndexBuilder, a: Extent, b: int) -> Extent:
+    """ceil(a / b) of a non-negative extent."""
+    return a if b == 1 else e.div(e.add(a, b - 1), b)
+
+
+def to_index(value: ir.Value, dtype: DType) -> ir.Value:
+    """Return an integer element of `dtype` as an index.
+
+    Unsigned ones beyond i64 become its largest.
+    """
+    if dtype.is_unsigned and dtype.bits == 64:
+        most = constant_of(value.type, ir.IntegerAttr.get(value.type, 2**63 - 1))
+        value = arith.MinUIOp(value, most).result
+    op = arith.IndexCastUIOp if dtype.is_unsigned else arith.IndexCastOp
+    return op(ir.IndexType.get(), value).result
+
+
+def as_i64(e: IndexBuilder, x: Extent) -> ir.Value:
+    """Return an index value as an i64 element."""
+    return arith.IndexCastOp(ir.IntegerType.get_signless(64), e.index(x)).result
+
+
+def normalized(e: IndexBuilder, value: ir.Value, extent: Extent, dtype: DType) -> ir.Value:
+    """Return an integer element as an index inside of the extent: wrapped once, then clamped."""
+    at = wrap(e, to_index(value, dtype), extent, dtype)
+    return e.index(clamp(e, at, 0, last_of(e, extent)))
+
+
+def wrap(e: IndexBuilder, x: ir.Value, extent: Extent, dtype: DType) -> ir.Value:
+    """`x` with `extent` added where it is negative."""
+    if dtype.is_unsigned:
+        return x
+    return select(e, compare(e, SLT, x, 0), e.add(x, extent), x)
+
+
+def last_of(e: IndexBuilder, extent: Extent) -> Extent:
+    """extent - 1."""
+    return e.sub(extent, 1)
+
+
+def in_range(e: LoweringContext, x: ir.Value, extent: Extent) -> ir.Value:
+    """Return whether 0 <= x < extent: one unsigned comparison."""
+    return arith.CmpIOp(6, x, e.index(extent)).result
+
+
+def read(source: ir.Value, where: Sequence[ir.Value]) -> ir.Value:
+    """Return one element; every index must lie inside, or the process may crash.
+
+    An element of a slice with steps or run-time extents, or of a slice of one, is read where the
+    sliced tensor has it (docs/iree-hazards.md, hazards 27 and 41).
+    """
+    while (op := _misread(source)) is not None:
+        dynamic = iter(op.offsets)
+        steps = list(op.static_strides)
+        offsets = [next(dynamic) if o == DYN else o for o in op.static_offsets]
+        k = IndexBuilder()
+        places = zip(where, steps, offsets, strict=True)
+        where = [k.index(k.add(k.mul(i, step), offset)) for i, step, offset in places]
+        source = op.source
+    return tensor.ExtractOp(source, list(where)).result
+
+
+def _misread(source: ir.Value) -> tensor.ExtractSliceOp | None:
+    """Return the slice that `source` is, if it or a slice that it is of has steps or run-time
+    extents."""
+    op = source.owner
+    if isinstance(op, ir.Block) or not isinstance(op.opview, tensor.ExtractSliceOp):
+        return None
+    found, t = op.opview, ir.RankedTensorType(source.type)
+    if t.rank != len(found.static_strides):
+        return None  # it leaves out dims
+    refused = not t.has_static_shape or any(step != 1 for step in found.static_strides)
+    return found if refused or _misread(found.source) is not None else None
+
+
+def first_new_row(
+    b: IndexBuilder, seqlens: ir.Value, t: TensorType, batch: Extent, count: Extent
+) -> Extent:
+    """Return where the `count` new rows of a cache's batch entry begin: behind those it has.
+
+    seqlens, of type `t`: the rows of each entry, the new ones among them, less 1.
+    """
+    at = [b.index(batch), b.index(0)][: t.rank]
+    return b.max(b.sub(b.add(to_index(read(seqlens, at), t.dtype), 1), count), 0)
+
+
+def read_safely(
+    e: LoweringContext, source: ir.Value, where: Sequence[ir.Value], extents: Sequence[Extent]
+) -> ir.Value:
+    """Return one element, or 0 where the tensor has none: the indices are clamped by the caller.
+
+    A tensor of dynamic extents can be empty, and then no index is inside.
+    """
+    dynamic = e.dynamic_values(extents)
+    element = ir.RankedTensorType(source.type).element_type
+    if not dynamic:
+        return read(source, where)
+    some = compare(e, SGT, dynamic[0], 0)
+    for d in dynamic[1:]:
+        some = arith.AndIOp(some, compare(e, SGT, d, 0)).result
+    branch = scf.IfOp(some, [element], has_else=True)
+    with ir.InsertionPoint(branch.then_block):
+        scf.YieldOp([read(source, where)])
+    with ir.InsertionPoint(branch.regions[1].blocks[0]):
+        scf.YieldOp([zero_of(element)])
+    return branch.results[0]
+
+
+def true() -> ir.Value:
+    """Return the i1 1."""
+    i1 = ir.IntegerType.get_signless(1)
+    return constant_of(i1, ir.IntegerAttr.get(i1, 1))
+
+
+def zero_of(element: ir.Type) -> ir.Value:
+    """Return the 0 of a signless element type."""
+    integer = isinstance(element, ir.IntegerType)
+    attribute = ir.IntegerAttr.get(element, 0) if integer else ir.FloatAttr.get(element, 0.0)
+    return constant_of(element, attribute)
+
+
+def from_positions(
+    e: LoweringContext,
+    extents: Sequence[Extent],
+    dtype: DType,
+    body: Callable[..., ir.Value],
+    inputs: Sequence[ir.Value] = (),
+    maps: Sequence[tuple[int | None, ...]] = (),
+) -> ir.Value:
+    """Return a tensor whose element at (i0, i1, ...) is `body([i0, i1, ...], *input elements)`.
+
+    `maps` are the DimMaps of `inputs`. The body gives a value of the stored type.
+    """
+    rank = len(extents)
+    init = e.empty(extents, dtype)
+
+    def region(*args: ir.Value) -> ir.Value:
+        where = [linalg.IndexOp(i).result for i in range(rank)]
+        return body(where, *args[:-1])
+
+    own = [e.dim_map(rank, m) for m in maps]
+    return e.generic(
+        list(inputs), [init], [*own, e.dim_map(rank, identity(rank))], [PARALLEL] * rank, region
+    )[0]
+
+
+def alone(
+    e: LoweringContext,
+    kinds: Sequence[ir.Type],
+    extents: Sequence[Sequence[Extent]],
+    build: Callable[[], Sequence[ir.Value]],
+) -> list[ir.Value]:
+    """Return the results of `build()` made by a dispatch of their own; inside a region just made.
+
+    For ops of iree_linalg_ext and what they read: IREE would fuse or copy the loops around them
+    into their dispatch, where their tiles need a stack of run-time size. `extents` are those of
+    each result.
+    """
+    if e.in_region:
+        return list(build())
+    sizes = [v for own in extents for v in e.dynamic_values(own)]
+    region = ir.Operation.create(
+        "flow.dispatch.region",
+        results=list(kinds),
+        operands=sizes,
+        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(sizes), 0])},
+        regions=2,
+    )
+    try:
+        with ir.InsertionPoint(region.regions[0].blocks.append()):
+            ir.Operation.create("flow.return", operands=list(build()))
+    except Exception:
+        region.erase()  # who asked may try another form
+        raise
+    return list(region.results)
+
+
+def from_positions_alone(
+    e: LoweringContext,
+    extents: Sequence[Extent],
+    dtype: DType,
+    body: Callable[..., ir.Value],
+    inputs: Sequence[ir.Value] = (),
+    maps: Sequence[tuple[int | None, ...]] = (),
+) -> ir.Value:
+    """from_positions in a dispatch of its own."""
+    kind = ir.RankedTensorType.get(e.static_dims(extents), signless(dtype))
+
+    def build() -> list[ir.Value]:
+        return [from_positions(e, extents, dtype, body, inputs, maps)]
+
+    return alone(e, [kind], [extents], build)[0]
+
+
+def cast_alone(e: LoweringContext, x: ir.Value, source: DType, target: DType) -> ir.Value:
+    """LoweringContext.cast_tensor in a dispatch of its own."""
+    if source is target:
+        return x
+    extents = e.extents(x)
+    kind = ir.RankedTensorType.get(e.static_dims(extents), signless(target))
+    return alone(e, [kind], [extents], lambda: [e.cast_tensor(x, source, target)])[0]

@@ -1,0 +1,108 @@
+"""Kernels as executables beside the functions that launch them.
+
+iree-compile puts every dispatch into an executable of its own, but only after some fifty passes
+over the functions with all kernels in them. Those passes can make nothing of kernels that are
+written out already: as executables from the start they are compiled a quarter faster.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.passes.lowering.alike import CODE
+from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import LAUNCH, TIED
+
+
+def outline_kernels(module: ir.Module) -> None:
+    """flow.dispatch.workgroups { kernel } -> flow.executable { kernel }, flow.dispatch of it
+
+    Dispatches that share code (alike.CODE) launch the executable of the first.
+    """
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name != "flow.dispatch.workgroups":
+            return ir.WalkResult.ADVANCE
+        found.append(op)
+        return ir.WalkResult.SKIP
+
+    module.operation.walk(visit)
+    codes = [op.attributes.get(CODE, i) for i, op in enumerate(found)]
+    built = {c: op for c, op in zip(codes, found, strict=True) if len(op.regions[0].blocks)}
+    shared: dict[Hashable, str] = {}
+    for name, code in zip(_names(found), codes, strict=True):
+        if code not in shared:
+            shared[code] = name
+            with ir.InsertionPoint(module.body), built[code].location:
+                _executable(name, built[code])
+    for op, code in zip(found, codes, strict=True):
+        with ir.InsertionPoint(op), op.location:
+            launched = _launch(shared[code], op)
+        for old, new in zip(op.results, launched.results, strict=True):
+            old.replace_all_uses_with(new)
+        op.erase()
+
+
+def _names(dispatches: Sequence[ir.Operation]) -> list[str]:
+    """Return `kernel_dispatch_3_dot_add`, or `.._part1of2` where an op of the program has several.
+
+    Reports find the op by that (tools/driver/timing.py).
+    """
+    made_for = [ir.StringAttr(op.attributes[LAUNCH]).value for op in dispatches]
+    counts, seen = Counter(made_for), Counter[str]()
+    names: list[str] = []
+    for number, label in enumerate(made_for):
+        seen[label] += 1
+        _, _, name = label.partition(" ")
+        part = f"_part{seen[label]}of{counts[label]}" if label and counts[label] > 1 else ""
+        names.append(f"kernel_dispatch_{number}" + (f"_{name}" if name else "") + part)
+    return names
+
+
+def _executable(name: str, op: ir.Operation) -> None:
+    """Build an executable of a dispatch's kernel and of its count of work-groups."""
+    symbol = ir.StringAttr.get(name)
+    made = ir.Operation.create(
+        "flow.executable",
+        attributes={"sym_name": symbol, "sym_visibility": ir.StringAttr.get("private")},
+        regions=1,
+    )
+    with ir.InsertionPoint(made.regions[0].blocks.append()):
+        export = ir.Operation.create(
+            "flow.executable.export",
+            attributes={"sym_name": symbol, "function_ref": ir.FlatSymbolRefAttr.get(name)},
+            regions=1,
+        )
+        module = ir.Operation.create("builtin.module", regions=1)
+        ir.Operation.create("flow.executable_end")
+    kernel, count = (region.blocks[0] for region in op.regions)
+    count.append_to(export.regions[0])
+    with ir.InsertionPoint(module.regions[0].blocks.append()):
+        kind = ir.FunctionType.get([a.type for a in kernel.arguments], [])
+        function = ir.Operation.create(
+            "func.func",
+            attributes={"sym_name": symbol, "function_type": ir.TypeAttr.get(kind)},
+            regions=1,
+        )
+    kernel.append_to(function.regions[0])
+    end = kernel.operations[len(kernel.operations) - 1].operation
+    with ir.InsertionPoint(end):
+        ir.Operation.create("func.return")
+    end.erase()
+
+
+def _launch(name: str, op: ir.Operation) -> ir.Operation:
+    """Build the launch of an executable with the operands and extents of a dispatch."""
+    tied = {TIED: op.attributes[TIED]} if TIED in op.attributes else {}
+    return ir.Operation.create(
+        "flow.dispatch",
+        results=[r.type for r in op.results],
+        operands=list(op.operands),
+        attributes={
+            "entry_points": ir.Attribute.parse(f"[@{name}::@{name}]"),
+            "operandSegmentSizes": op.attributes["operandSegmentSizes"],
+            **tied,
+        },
+    )

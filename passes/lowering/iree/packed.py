@@ -1,0 +1,46 @@
+"""Operands of matrix products as the compiler can pack them for a CPU's data tiling.
+
+IREE 3.13 packs an operand in the kernel that computes it, where it may. Of rows of several batches
+that are computed with a reduction it packs others, and elements at computed places it refuses
+(docs/iree-hazards.md, hazard 30). Behind a barrier an operand is packed by a kernel of its own.
+"""
+
+from __future__ import annotations
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import is_a
+from mgx_mlir.dialects.migraphx.linear import Dot
+from mgx_mlir.passes.lowering.context import LoweringContext
+from mgx_mlir.passes.lowering.expr import Expr, Leaf, View
+from mgx_mlir.passes.lowering.iree import bool_operands
+from mgx_mlir.passes.lowering.iree.linalg_ext import source_of
+
+_GIVEN = ("arith.constant", "ml_program.global_load_const")
+
+
+def operand(e: LoweringContext, op: ir.Operation, x: Expr) -> Expr:
+    """Return the operand `x` of the kernel `op`, in a region where the target has them."""
+    x = bool_operands.from_bytes(e, op, x)
+    leaf = x.source if isinstance(x, View) else x
+    if not isinstance(leaf, Leaf) or e.options.target != "cpu" or e.in_kernel:
+        return x
+    source = source_of(leaf.value)
+    if source is None or source.name != "linalg.generic":
+        return x
+    if not any(is_a(o, Dot) for o in op.regions[0].blocks[0].operations):
+        return x
+    leaf = Leaf(leaf.type, e.barrier(leaf.value, e.extents(leaf.value)))
+    return View(x.type, leaf, x.map, x.extents) if isinstance(x, View) else leaf
+
+
+def made_ahead(e: LoweringContext, x: ir.Value) -> ir.Value:
+    """Return an operand of a product that is in no region.
+
+    Behind a barrier where regions are off.
+    """
+    if e.options.regions or e.options.target != "cpu":
+        return x
+    source = source_of(x)
+    if source is None or source.name in _GIVEN:
+        return x
+    return e.barrier(x, e.extents(x))

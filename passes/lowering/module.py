@@ -1,0 +1,593 @@
+"""From the migraphx dialect to linalg on tensors: rebuilds functions, one lowering per op."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Generator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+
+from mgx_mlir.core import dtypes, literals
+from mgx_mlir.core.errors import CompileError, MgxError
+from mgx_mlir.core.ir import arith, func, ir, ml_program
+from mgx_mlir.core.literals import is_literal
+from mgx_mlir.core.op import (
+    OPS,
+    Kernel,
+    Op,
+    attributes_of,
+    is_a,
+    is_terminator,
+    mnemonic,
+    op_class,
+)
+from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.broadcasts import DimensionsOf
+from mgx_mlir.dialects.migraphx.fused import FusedReduce
+from mgx_mlir.passes.analysis.host_sizes import host_sizes
+from mgx_mlir.passes.lowering import alike, assertions, host, kernel_region, named_kernel, views
+from mgx_mlir.passes.lowering.context import (
+    PARAMETER_ELEMENTS,
+    KernelPlan,
+    LoweringContext,
+    Scope,
+)
+from mgx_mlir.passes.lowering.cpu import kernels as cpu_kernels
+from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of, kernels_for
+from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import launched_for
+from mgx_mlir.passes.lowering.cpu.windows import convolution_kernel
+from mgx_mlir.passes.lowering.expr import Compute, Expr, Leaf, Splat, View
+from mgx_mlir.passes.lowering.gpu.attention.open_attention import open_attention
+from mgx_mlir.passes.lowering.gpu.products import split_k
+from mgx_mlir.passes.lowering.gpu.products.few_bits import stored_by_column, sums_of_parts
+from mgx_mlir.passes.lowering.gpu.products.stored_rows import stored_by_row
+from mgx_mlir.passes.lowering.iree import packed, read_back, workgroup_loops
+from mgx_mlir.passes.lowering.iree.equal_results import merge_equal_results
+from mgx_mlir.passes.lowering.iree.input_alignment import written
+from mgx_mlir.passes.lowering.iree.outline import outline_kernels
+from mgx_mlir.passes.lowering.options import LowerOptions
+from mgx_mlir.passes.lowering.registry import LAZY, LOWERINGS, REFUSED, Results
+from mgx_mlir.passes.lowering.scalar import computed, signless
+from mgx_mlir.passes.lowering.sizes import Sizes, has_relations
+from mgx_mlir.programs.lowered import IN_PLACE, IOSpec, KernelInfo, Lowered
+from mgx_mlir.programs.program_ir import (
+    ProgramIR,
+    argument_names,
+    argument_types,
+    entry_block,
+    result_names,
+    result_types,
+)
+
+T = TypeVar("T")
+
+
+def _inside(outer: MutableMapping[ir.Value, T]) -> ChainMap[ir.Value, T]:
+    """Return a mapping that reads through to `outer` and writes to itself."""
+    return ChainMap({}, *(outer.maps if isinstance(outer, ChainMap) else [outer]))
+
+
+class ModuleLowering(LoweringContext):
+    """Lowers programs to the functions of one module; use `lower_to_linalg`."""
+
+    def __init__(
+        self, programs: Mapping[str, ProgramIR], options: LowerOptions, listed: str
+    ) -> None:
+        super().__init__(options)
+        self.programs, self.listed = programs, listed
+        self.params: dict[str, np.ndarray] = {}
+        self._settled: set[ir.Value] = set()  # what kernels read again after they yield it
+        self._launching = 0  # ops lowered so far
+        self._globals: dict[str, ir.Value] = {}  # what this function loaded
+        self._loads: dict[str, list[ir.Value]] = {}  # what any function loaded
+        self._codes = alike.Codes()
+        self._scalars: set[ir.Value] = set()  # in kernels' bodies, but inputs of them
+        self._told: set[ir.Value] = set()  # tensors that the host reads, for sizes
+
+    # ---- the module --------------------------------------------------------------------------
+
+    def run(self) -> Lowered:
+        """Lower every program and return the module with its kernels, inputs and outputs."""
+        main = self.programs["main"].main()
+        for program in self.programs.values():
+            self._refuse_unsupported(entry_block(program.main()))
+        context = self.programs["main"].ctx
+        context.allow_unregistered_dialects = True
+        kernels: list[KernelInfo] = []
+        with context, ir.Location.unknown():
+            self.module = ir.Module.create()
+            for name, program in self.programs.items():
+                with program.store.active():
+                    self._function(name, program.main())
+                if name == self.listed:
+                    kernels = self.kernels
+                self.kernels = []
+            self._drop_unread()
+            outline_kernels(self.module)
+            merge_equal_results(self.module)
+            self._verify(self.module)
+            workgroup_loops.give(self.module)
+            bytecode, alignment = written(self.module, self.options.target)
+        inputs = zip(argument_names(main), argument_types(main), strict=True)
+        outputs = zip(result_names(main), result_types(main), strict=True)
+        return Lowered(
+            bytecode=bytecode,
+            params=self.params,
+            inputs=[_spec(n, t) for n, t in inputs],
+            outputs=[_spec(n, t) for n, t in outputs],
+            kernels=kernels,
+            input_alignment=alignment,
+        )
+
+    def _function(self, name: str, main: ir.OpView) -> None:
+        """Lower a program's entry function as the function `name`."""
+        ins, outs = argument_types(main), result_types(main)
+        self.scope, self._globals, self.function = Scope(), {}, name
+        loops = self.options.target == "cpu" and self.options.vector_kernels
+        self._scalars = alike.own_scalars(entry_block(main)) if loops else set[ir.Value]()
+        with ir.InsertionPoint(self.module.body):
+            types = [self.mlir_type(t) for t in ins], [self.mlir_type(t) for t in outs]
+            f = func.FuncOp(name, types)
+        self.entry = f.add_entry_block()
+        with ir.InsertionPoint(self.entry):
+            # parameters are loaded ahead of everything that may capture them
+            self._head = arith.ConstantOp(ir.IndexType.get(), 0).operation
+            arguments = entry_block(main).arguments
+            self.sizes = Sizes(self, main, self.entry, self._head)
+            for old, new, t in zip(arguments, self.entry.arguments, ins, strict=True):
+                self.bind(old, Leaf(t, new))
+            self._told = host_sizes(entry_block(main))
+            for old in arguments:
+                self._tell(old)
+            results = self.block(entry_block(main))
+            returned = [self.refine(r, t) for r, t in zip(results, outs, strict=True)]
+            func.ReturnOp(returned)
+            assertions.wait(self, self.entry, outermost=True)
+            read_back.keep(self.entry)
+
+    def _drop_unread(self) -> None:
+        """Remove weights that nothing reads: kernels took them in another form."""
+        for op in list(self.module.body.operations):
+            name = ir.StringAttr(op.attributes["sym_name"]).value
+            kept: list[ir.Value] = []
+            for loaded in self._loads.get(name, []):
+                plain = loaded.owner.name == "ml_program.global_load_const"
+                if any(True for _ in loaded.uses) or not plain:
+                    kept.append(loaded)
+                else:
+                    loaded.owner.erase()
+            if name in self._loads and not kept:
+                op.operation.erase()
+                del self.params[name]
+
+    def _verify(self, module: ir.Module) -> None:
+        try:
+            module.operation.verify()
+        except ir.MLIRError as e:
+            raise CompileError(
+                f"the lowered module is not valid: {e}",
+                notes=["this is a fault of the lowering: please report it with the model"],
+            ) from None
+
+    def _refuse_unsupported(self, block: ir.Block) -> None:
+        """Every op without a lowering, at once."""
+        found: list[str] = []
+
+        def visit(op: ir.Operation) -> ir.WalkResult:
+            name = op.name
+            if name.startswith("migraphx."):
+                short = name[9:]
+                known = short in LOWERINGS or is_a(op, Kernel) or short in views.VIEWS
+                cls = OPS.get(short)
+                if cls is not None and getattr(cls, "scalar", None) is not None:
+                    known = True
+                if not known and short not in ("literal", "yield", "dimensions_of"):
+                    texts = {k: str(op.attributes[k]).strip('"') for k in op.attributes}
+                    reason = REFUSED.get(short, "it has no lowering yet").format_map(texts)
+                    found.append(f"{op.location}: '{name}' op cannot be compiled: {reason}")
+            return ir.WalkResult.ADVANCE
+
+        block.owner.operation.walk(visit)
+        if found:
+            raise CompileError(
+                f"{len(found)} operations cannot be compiled for {self.options.target}",
+                notes=found,
+            )
+
+    # ---- blocks and ops ----------------------------------------------------------------------
+
+    def block(self, block: ir.Block) -> list[ir.Value]:
+        """Lower a block's ops in order; its terminator's operands as tensors."""
+        return self.tensors(self.statements(block))
+
+    @contextmanager
+    def inner_scope(self, scope: Scope | None = None) -> Generator[Scope]:
+        """Return a scope for a region.
+
+        What is made in it is not seen outside. It can be entered again.
+        """
+        outer = self.scope
+        self.scope = scope or Scope(_inside(outer.exprs), _inside(outer.elements))
+        try:
+            with self.sizes.inside():
+                yield self.scope
+        finally:
+            self.scope = outer
+
+    def statements(self, block: ir.Block) -> list[ir.Value]:
+        """Lower a block's ops in order; its terminator's operands, as they were."""
+        for view in block.operations:
+            op = view.operation
+            if is_terminator(op):
+                return list(op.operands)
+            with op.location:
+                try:
+                    self.operation(op)
+                except MgxError as e:
+                    raise CompileError(
+                        f"'{op.name}' op {e.message}", location=str(op.location), notes=e.notes
+                    ) from e
+        return []
+
+    def operation(self, op: ir.Operation) -> None:
+        """Lower one op and bind its results."""
+        if self.in_kernel:
+            self._lowered(op)
+            return
+        self._launching += 1
+        body = op.regions[0].blocks[0] if is_a(op, Kernel) else None
+        name = mnemonic(op) if body is None else named_kernel.kernel_name(body)
+        with launched_for(f"{self._launching} {name}"):
+            self._lowered(op)
+            for r in op.results:
+                self._tell(r)
+
+    def _tell(self, v: ir.Value) -> None:
+        """Read the elements of a tensor that sizes come from; it stays a tensor as well."""
+        if v in self._told and self.elements(v) is None:
+            self.bind(v, host.read_elements(self, v))
+
+    def _lowered(self, op: ir.Operation) -> None:
+        name = mnemonic(op)
+        cls = OPS[name]
+        if name == "literal":
+            self.literal(op)
+            return
+        if not self.in_kernel and host.lower_on_host(self, op, cls):
+            return
+        if len(op.results) == 1 and op.results[0] in self.plan.same:
+            self.bind(op.results[0], self.expr(self.plan.same[op.results[0]]))
+            return
+        self.sizes.relations_of(op, cls)
+        if name in views.VIEWS:
+            found = views.VIEWS[name](self, op.opview)
+            if isinstance(found, View) and found.make is None and self.has_vector_kernels(op):
+                found.make = lambda: self._copied(found)
+            self.bind(op.results[0], found)
+        elif is_a(op, Kernel):
+            self._kernel(op)
+        elif getattr(cls, "scalar", None) is not None:
+            self.pointwise(op, cls)
+        else:
+            # control flow takes its operands as its regions need them
+            ins = () if len(op.regions) else self.operands_of(op, cls)
+            made = cpu_kernels.lower_op(self, op, ins) if self.has_vector_kernels(op) else None
+            self.define(op, LOWERINGS[name](op.opview, ins, self) if made is None else made)
+        if not self.options.regions and not self.in_kernel:
+            self._fence(op)
+
+    def _fence(self, op: ir.Operation) -> None:
+        """Compute results of open dims that have several readers apart from all of them.
+
+        Without kernel boundaries the compiler would compute a loop that a strided window is among
+        the readers of where the window reads only (hazard 11).
+        """
+        for r in op.results:
+            x = self.scope.exprs.get(r)
+            if isinstance(x, Leaf) and not x.type.is_static and len(list(r.uses)) > 1:
+                self.bind(r, Leaf(x.type, self.barrier(x.value, self.extents(x.value))))
+
+    def define(self, op: ir.Operation, found: Results) -> None:
+        """Record an op's lowered results."""
+        results = [found] if isinstance(found, ir.Value | Expr) else list(found)
+        for r, value in zip(op.results, results, strict=True):
+            if isinstance(value, np.ndarray):
+                self.bind(r, value)
+                continue
+            t = TensorType.of(r)
+            if isinstance(value, ir.Value):
+                have = ir.RankedTensorType(value.type)
+                t = t.with_dims(have.shape)
+                if have.element_type != signless(t.dtype):
+                    # a sum that its kernel has not rounded yet: what follows reads it as it is
+                    t = t.with_dtype(computed(t.dtype))
+                value = Leaf(t, value)
+            self.bind(r, value)
+
+    def operands_of(self, op: ir.Operation, cls: type[Op]) -> tuple[Results | None, ...]:
+        """Lowered operands as lowering functions take them: by group, None where absent."""
+        out: list[Results | None] = []
+        read = self.expr if cls.mnemonic in LAZY else self.tensor
+        for group, values in zip(cls.OPERANDS, cls.split_operands(op), strict=True):
+            lowered = [read(v) for v in values]
+            if group.arity == "variadic":
+                out.append(lowered)
+            else:
+                out.append(lowered[0] if lowered else None)
+        return tuple(out)
+
+    def pointwise(self, op: ir.Operation, cls: type[Op]) -> None:
+        """Bind a pointwise op to an expression that is built where it is used."""
+        x = Compute(
+            TensorType.of(op.results[0]),
+            cls,
+            attributes_of(op),
+            [self.expr(v, exact=cls.raw) for v in op.operands],
+        )
+        # inside a kernel the op waits for its consumer; alone, and where the kernel yields it
+        # besides using it, it is a loop of its own
+        lazy = self.in_kernel and op.results[0] not in self._settled
+        if not lazy and not x.type.is_static and all(isinstance(a, Splat) for a in x.args):
+            x.args = [self._filled(a) for a in x.args if isinstance(a, Splat)]
+        made = None
+        if not lazy and self.has_vector_kernels(op):
+            made = cpu_kernels.lower_pointwise(self, x)
+        if made is not None:
+            self.bind(op.results[0], Leaf(x.type, made))
+        else:
+            self.bind(op.results[0], x if lazy else self._settle(x))
+
+    def _copied(self, x: View) -> ir.Value:
+        """Build the tensor of a view, as vector loops where there are some for it."""
+        made = None if self.in_kernel or self.in_region else cpu_kernels.lower_view(self, x)
+        return self._generic_of([x])[0] if made is None else made
+
+    def _filled(self, x: Splat) -> Leaf:
+        """Return one number in run-time dims as a tensor.
+
+        A loop over nothing else has no extents that the compiler could find.
+        """
+        value = self.tensor(x)
+        return Leaf(x.type, self.barrier(value, self.extents(value)))
+
+    def _settle(self, x: Expr) -> Leaf:
+        return Leaf(x.type, self.tensor(x))
+
+    # ---- values ------------------------------------------------------------------------------
+
+    def expr(self, v: ir.Value, *, exact: bool = False) -> Expr:
+        """Return the expression of a value; with `exact` in the value's own type."""
+        found = self.scope.exprs.get(v)
+        if found is None:
+            found = Leaf(TensorType.of(v), host.tensor_of(self, v, self.scope.elements[v]))
+            self.bind(v, found)
+        if exact and found.type.dtype is not TensorType.of(v).dtype:
+            self.tensor(v)
+            return self.scope.exprs[v]
+        return found
+
+    def tensor(self, x: ir.Value | Expr) -> ir.Value:
+        """Build the tensor of a value or an expression."""
+        return self._materialize([x])[0] if isinstance(x, Expr) else self._tensor_of(x)
+
+    def _tensor_of(self, v: ir.Value) -> ir.Value:
+        x = self.expr(v)
+        value = self.tensor(x)
+        dtype = TensorType.of(v).dtype
+        if x.type.dtype is not dtype:
+            t = x.type.with_dtype(dtype)
+            value = self.map_elements([value], [x.type.dtype], t, lambda b, e: e)
+            self.bind(v, Leaf(t, value))
+            return value
+        if not isinstance(x, Leaf) and not isinstance(x, Compute):
+            self.bind(v, Leaf(x.type, value))
+        return value
+
+    def tensors(self, vs: Sequence[ir.Value]) -> list[ir.Value]:
+        """Build the tensors of several values, those of the same dims in one loop."""
+        found: dict[ir.Value, ir.Value] = {}
+        by_dims: dict[tuple[int, ...], list[ir.Value]] = {}
+        for v in dict.fromkeys(vs):
+            by_dims.setdefault(TensorType.of(v).dims, []).append(v)
+        for group in by_dims.values():
+            lazy = [v for v in group if not isinstance(self.expr(v), Leaf)]
+            # run-time extents of one kernel's pointwise results are equal: the ops are connected
+            same = TensorType.of(group[0]).is_static or self.in_region
+            if self.in_kernel and same and len(lazy) > 1:
+                made = self._materialize([self.expr(v) for v in lazy], joined=True)
+                found.update(zip(lazy, made, strict=True))
+            for v in group:
+                if v not in found:
+                    found[v] = self.tensor(v)
+        return [found[v] for v in vs]
+
+    def literal(self, op: ir.Operation, *, own: bool = False) -> None:
+        """Bind a literal to a splat, a constant or a weight. own: it is its kernel's, a weight."""
+        array = literals.array_of(op)
+        t = TensorType.of(op.results[0])
+        if own:
+            self.bind(op.results[0], Leaf(t, self.parameter(array)))
+            return
+        if not t.dtype.is_float and array.size <= host.LIMIT:
+            self.bind(op.results[0], host.constant_elements(array))
+        if array.size and literals.is_uniform(array):
+            first = array.flat[0]
+            number = float(first) if t.dtype.is_float else int(first)
+            self.bind(op.results[0], Splat(t, number, list(t.dims)))
+        elif array.size <= PARAMETER_ELEMENTS:
+            self.bind(op.results[0], Leaf(t, self.constant(array)))
+        else:
+            self.bind(op.results[0], Leaf(t, self.parameter(array)))
+
+    def parameter(self, array: np.ndarray) -> ir.Value:
+        """Return a weight that the runtime supplies."""
+        dtype = dtypes.from_numpy(array.dtype)
+        name = f"w{len(self.params)}"
+        known = next((k for k, a in self.params.items() if a is array), None)
+        if known is not None and known in self._globals:
+            return self._globals[known]
+        stored = array.view(np.int8) if dtype.is_bool else array
+        element = ir.IntegerType.get_signless(8) if dtype.is_bool else signless(dtype)
+        kind = ir.RankedTensorType.get(array.shape, element)
+        if known is not None:
+            name = known  # of another function
+        else:
+            self.params[name] = stored
+            with ir.InsertionPoint.at_block_begin(self.module.body):
+                ml_program.GlobalOp(
+                    name,
+                    ir.TypeAttr.get(kind),
+                    value=ir.Attribute.parse(f'#flow.parameter.named<"model"::"{name}"> : {kind}'),
+                    sym_visibility=ir.StringAttr.get("private"),
+                )
+        with ir.InsertionPoint(self._head), ir.Location.unknown():
+            loaded = ml_program.GlobalLoadConstOp(kind, ir.FlatSymbolRefAttr.get(name)).result
+            if dtype.is_bool:
+                loaded = self.cast_tensor(loaded, dtypes.INT8, dtypes.BOOL)
+        self._globals[name] = loaded
+        self._loads.setdefault(name, []).append(loaded)
+        return loaded
+
+    # ---- kernels -----------------------------------------------------------------------------
+
+    def _kernel(self, op: ir.Operation) -> None:
+        """Lower a fused op: its body, in one dispatch region where the target takes them."""
+        if not self._refusals(op) or not self.options.tiles:
+            self._fused(op)
+            return
+        whole, self.options = self.options, replace(self.options, tiles=False)
+        try:
+            self._fused(op)
+        finally:
+            self.options = whole
+
+    def _fused(self, op: ir.Operation) -> None:
+        own, op = op, kernel_region.as_given(self, op)
+        body = op.regions[0].blocks[0]
+        # literals of a body become captured values, so they are made outside of it
+        for arg, v in zip(body.arguments, op.operands, strict=True):
+            x = self.expr(v)
+            # a broadcast to run-time dims stays one: the kernel reads through it
+            through = isinstance(x, View) and not x.make and isinstance(x.source, Leaf)
+            if isinstance(x, Splat) and not x.type.is_static:
+                x = self._filled(x)
+            elif not isinstance(x, Splat) and (not through or x.type.is_static):
+                x = kernel_region.broadcast_operand(self, arg, v) or Leaf(x.type, self.tensor(v))
+            if self.options.target == "gpu":
+                x = stored_by_row(self, arg, v) or stored_by_column(self, arg, v) or x
+            self.bind(arg, packed.operand(self, op, x))
+        for inner in body.operations:
+            if is_literal(inner):
+                self.literal(inner.operation, own=inner.operation.results[0] in self._scalars)
+        self._record_kernel(op, body)
+        if is_a(op, FusedReduce):
+            # what is yielded and read again: two loops side by side would not make a dispatch
+            last = list(body.operations)[-1].operation
+            self._settled.update(v for v in last.operands if len(list(v.uses)) > 1)
+        made = self._vector_kernel(op, body)
+        if made is not None:
+            self.define(own, made)
+            return
+        if any(is_a(o, DimensionsOf) for o in body.operations):
+            # it computes with extents, which is done outside of kernels
+            self.define(own, self.block(body))
+            return
+        nested = self.in_kernel
+        with self.kernel(self._plan(op, body)):
+            bounded = self.options.regions and self._refusals(op) < 2
+            extents = kernel_region.result_extents(self, op, body) if bounded else None
+            if extents is not None and not nested:
+                found = kernel_region.dispatched(self, op, body, extents)
+            else:
+                found = self.block(body)
+                if self.options.regions and not nested:
+                    # no region holds it together: fused with a strided reader, the compiler
+                    # would compute what that reads only, for all its readers
+                    found = [self.barrier(v, self.extents(v)) for v in found]
+        self.define(own, found)
+
+    def _vector_kernel(self, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
+        """Return the results of a kernel that the target has loops of its own for, else None."""
+        if not self.has_vector_kernels(op):
+            return open_attention(self, op, body)
+        what = alike.description(op, body, self.scope.exprs, self.scope.elements)
+        with self._codes.of(what):
+            found = cpu_kernels.lower(self, op, body)
+        if found is not None:
+            self._expect_checked(body)
+        return found
+
+    def _expect_checked(self, body: ir.Block) -> None:
+        """Hold that a family which lowered a body as a whole checks what its ops take for granted.
+
+        Without this, inputs that do not fit would give numbers.
+        """
+        for o in (view.operation for view in body.operations):
+            cls = op_class(o)
+            if cls is None or is_terminator(o) or o in self.sizes.asked:
+                continue
+            if has_relations(o, cls):
+                raise CompileError(
+                    f"'{o.name}' op is lowered without a check of its sizes",
+                    location=str(o.location),
+                    notes=["this is a fault of the lowering: please report it with the model"],
+                )
+
+    def has_vector_kernels(self, op: ir.Operation) -> bool:
+        """Say whether an op may be lowered as vector loops of our own."""
+        wanted = self.options.target == "cpu" and self.options.vector_kernels
+        wanted = wanted and self.options.regions and not self.in_kernel
+        return wanted and not self._refusals(op)
+
+    def updates_in_place(self, value: ir.Value) -> bool:
+        """Say whether an op may write into the memory of a tensor that it was given."""
+        wanted = self.options.target == "cpu" and self.options.regions and not self.in_kernel
+        return wanted and self.function == IN_PLACE and value.owner == self.entry
+
+    def _refusals(self, op: ir.Operation) -> int:
+        """Return how often the backend has refused a kernel at an op's source location."""
+        if not self.options.plainer:
+            return 0
+        own = str(op.location).replace('"', "")
+        return max((n for place, n in self.options.plainer.items() if place in own), default=0)
+
+    def _plan(self, op: ir.Operation, body: ir.Block) -> KernelPlan:
+        """Return what is made ahead of a kernel's region."""
+        if self.options.target == "gpu" and self.options.regions and not self.in_region:
+            plan = split_k.plan(self, op, body)
+            return plan.with_sums(sums_of_parts(self, body))
+        return convolution_kernel.plan(self, body) if self.has_vector_kernels(op) else KernelPlan()
+
+    def _record_kernel(self, op: ir.Operation, body: ir.Block) -> None:
+        name = f"{self.options.target}::{named_kernel.kernel_name(body)}"
+        self.kernels.append(KernelInfo(name, named_kernel.kernel_ops(body), str(op.location)))
+
+
+def _spec(name: str, t: TensorType) -> IOSpec:
+    return IOSpec(name, t.dtype.name, tuple(-1 if d == DYN else d for d in t.dims))
+
+
+def lower_to_linalg(
+    program: ProgramIR,
+    options: LowerOptions | None = None,
+    variants: Mapping[str, ProgramIR] | None = None,
+    listed: str = "main",
+) -> Lowered:
+    """Lower a program to linalg on tensors, as the function @main.
+
+    `variants` are the same program for some sizes, in the same context; each is a function of its
+    name beside @main, and weights that they share are there once. `listed`: the function whose
+    kernels are listed. Raises CompileError naming every op without a lowering, with its source
+    node. The programs are not changed.
+    """
+    # start-up: the lowering is loaded where a kernel is judged
+    from mgx_mlir.passes.lowering import families
+
+    families.load()
+    programs = {"main": program, **(variants or {})}
+    options = options or LowerOptions()
+    with kernels_for(isa_of(options.arch) if options.target == "cpu" else None):
+        return ModuleLowering(programs, options, listed).run()

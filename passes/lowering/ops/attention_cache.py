@@ -1,0 +1,157 @@
+"""Lowerings of concat_past_present and gqa_rotary_embedding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.ir import arith, ir
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.attention import ConcatPastPresent, GqaRotaryEmbedding
+from mgx_mlir.passes.lowering import host, index
+from mgx_mlir.passes.lowering.context import LoweringContext
+from mgx_mlir.passes.lowering.cpu.copies import cache_rows
+from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
+from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
+    ResultTile,
+    WorkgroupBuilder,
+    dispatch,
+)
+from mgx_mlir.passes.lowering.expr import Extent
+from mgx_mlir.passes.lowering.registry import lowers
+from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar, constant, narrow, widen
+
+
+@lowers(ConcatPastPresent)
+def concat_past_present(
+    op: ConcatPastPresent,
+    ins: tuple[ir.Value, ir.Value, ir.Value, ir.Value | None],
+    e: LoweringContext,
+) -> ir.Value:
+    """Lower to a choice by position: the new rows where they belong, old ones or 0 elsewhere."""
+    x, seqlens, past, _ = ins
+    t, counts = TensorType.of(op.out), TensorType.of(op.seqlens_k)
+    own, new = e.extents(past), e.extents(x)
+    longest = own[2]
+    if op.rows is not None:
+        (wanted,) = host.extents_of(e, op.rows)
+        longest = e.max(longest, wanted)
+    elif 0 in own or 0 in new:
+        return past
+    if op.rows is None and e.updates_in_place(past):
+        return _updated(e, x, seqlens, past, counts, own, new)
+    isa = isa_of(e.options.arch) if e.has_vector_kernels(op.operation) else None
+    if isa is not None:
+        made = cache_rows.lower(e, t, (x, seqlens, past), counts, longest, isa)
+        if made is not None:
+            return made
+
+    def body(where: list[ir.Value]) -> ir.Value:
+        batch, head, row, column = where
+        old = constant(0, t.dtype).value
+        if 0 not in own:
+            safe = e.index(index.clamp(e, row, 0, index.last_of(e, own[2])))
+            found = index.read_safely(e, past, [batch, head, safe, column], own[2:3])
+            if op.rows is not None:
+                inside = index.in_range(e, row, own[2])
+                found = arith.SelectOp(inside, found, old).result
+            old = found
+        if 0 in new:
+            return old
+        at = e.sub(row, index.first_new_row(e, seqlens, counts, batch, new[2]))
+        fits = index.in_range(e, e.index(at), new[2])
+        safe = e.index(index.clamp(e, at, 0, index.last_of(e, new[2])))
+        value = index.read_safely(e, x, [batch, head, safe, column], new[2:3])
+        return arith.SelectOp(fits, value, old).result
+
+    return index.from_positions(e, [*own[:2], longest, own[3]], t.dtype, body)
+
+
+def _updated(
+    e: LoweringContext,
+    x: ir.Value,
+    seqlens: ir.Value,
+    past: ir.Value,
+    counts: TensorType,
+    own: Sequence[Extent],
+    new: Sequence[Extent],
+) -> ir.Value:
+    """Build a kernel that writes the new rows into the memory of the cache, a head at a time."""
+    dtype = dtypes.from_mlir(ir.RankedTensorType(past.type).element_type)
+    # of a size that only the run knows an element is written at a time
+    lanes, columns = (own[3], 1) if isinstance(own[3], int) else (1, own[3])
+
+    def body(k: WorkgroupBuilder) -> list[ResultTile]:
+        source, batch, head = k.inputs[0], k.index(k.at[0]), k.index(k.at[1])
+        rows, longest = k.inner(new[2]), k.inner(own[2])
+        first = k.min(index.first_new_row(k, k.inputs[1], counts, batch, rows), longest)
+
+        def row(i: ir.Value, _: object) -> list[ir.Value]:
+            def element(j: ir.Value, _: object) -> list[ir.Value]:
+                tile = k.empty((1, 1, 1, lanes), dtype)
+                value = k.read(source, [batch, head, i, j], lanes)
+                tile = k.write(value, tile, [0, 0, 0, 0])
+                where = (batch, head, k.add(first, i), j)
+                k.store(ResultTile(tile, where, (1, 1, 1, lanes)), 0)
+                return []
+
+            return k.loop(0, k.inner(columns), 1, [], element)
+
+        k.loop(0, k.min(rows, k.sub(longest, first)), 1, [], row)
+        return []
+
+    (made,) = dispatch(
+        [x, seqlens], [(own, dtype)], [(own[0], 1), (own[1], 1)], body, [own[2], own[3], new[2]],
+        updated=[past],
+    )  # fmt: skip
+    return made
+
+
+@lowers(GqaRotaryEmbedding)
+def gqa_rotary_embedding(
+    op: GqaRotaryEmbedding, ins: tuple[ir.Value, ir.Value, ir.Value, ir.Value], e: LoweringContext
+) -> ir.Value:
+    """Each element reads its partner of the pair and the row of the caches at its position."""
+    x, seqlens, cos, sin = ins
+    t, counts = TensorType.of(op.input), TensorType.of(op.seqlens_k)
+    own = e.extents(x)
+    positions, half = e.extents(cos)
+    if 0 in own or (isinstance(half, int) and half == 0):
+        return x
+    turned = op.num_heads + op.kv_num_heads
+
+    def body(where: list[ir.Value], element: ir.Value) -> ir.Value:
+        batch, head, row, column = where
+        place = e.add(index.first_new_row(e, seqlens, counts, batch, own[2]), row)
+        place = e.index(index.clamp(e, place, 0, index.last_of(e, positions)))
+        if op.interleaved:
+            pair = e.div(column, 2)
+            rest = e.rem(column, 2)
+            second = index.compare(e, index.EQ, rest, 1)
+            partner = e.sub(e.add(column, 1), e.mul(rest, 2))
+        else:
+            second = index.compare(e, index.SGE, column, half)
+            back = e.sub(column, half)
+            pair = index.select(e, second, back, column)
+            partner = index.select(e, second, back, e.add(column, half))
+        pair = e.index(index.clamp(e, pair, 0, index.last_of(e, half)))
+        partner = e.index(index.clamp(e, partner, 0, index.last_of(e, own[3])))
+        b = ArithScalars(t.dtype, t.dtype)
+
+        def read(source: ir.Value, at: list[ir.Value], extents: Sequence[Extent]) -> TypedScalar:
+            return widen(TypedScalar(index.read_safely(e, source, at, extents), t.dtype))
+
+        c = read(cos, [place, pair], [positions, half])
+        s = read(sin, [place, pair], [positions, half])
+        value = widen(TypedScalar(element, t.dtype))
+        other = read(x, [batch, head, row, partner], own[3:])
+        cross = b.mul(other, s)
+        signed = b.select(TypedScalar(second, dtypes.BOOL), cross, b.neg(cross))
+        found = b.add(b.mul(value, c), signed)
+        inside = arith.AndIOp(
+            index.compare(e, index.SLT, head, turned),
+            index.compare(e, index.SLT, column, e.mul(half, 2)),
+        ).result
+        return narrow(b.select(TypedScalar(inside, dtypes.BOOL), found, value), t.dtype).value
+
+    return index.from_positions(e, own, t.dtype, body, [x], [(0, 1, 2, 3)])

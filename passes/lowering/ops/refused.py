@@ -1,0 +1,36 @@
+"""Operators that programs may hold but that are not compiled yet, and why: the error says it."""
+
+from __future__ import annotations
+
+from mgx_mlir.core.op import OPS
+from mgx_mlir.passes.lowering.registry import refuses
+
+
+def _refuse(reason: str, *names: str) -> None:
+    refuses(reason, *(OPS[name] for name in names))
+
+
+_refuse(
+    "rewrite_rnn makes a loop of it, but for weights whose dims are known at run time only",
+    "rnn",
+    "gru",
+    "lstm",
+    "rnn_last_hs_output",
+    "rnn_last_cell_output",
+)
+_refuse(
+    "rewrite_rnn makes gathers of it, but for steps or a batch known at run time only",
+    "rnn_var_sl_last_output",
+    "rnn_var_sl_shift_output",
+    "rnn_var_sl_shift_sequence",
+)
+_refuse(
+    "a program of several modules is not lowered yet: compile the wanted module alone",
+    "select_module",
+    "run_on_target",
+)
+_refuse("it is a step of a convolution on its own, which no target needs", "im2col")
+_refuse("it reads a scratch buffer, which compiled programs do not have", "load")
+_refuse(  # the attribute
+    "operator '{op}' has no importer (it was read with skip_unknown_operators)", "unknown"
+)

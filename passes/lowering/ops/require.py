@@ -1,0 +1,39 @@
+"""Lowering of require: a check on the host, ahead of what reads the value."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.require import Require
+from mgx_mlir.passes.lowering import index
+from mgx_mlir.passes.lowering.context import LoweringContext
+from mgx_mlir.passes.lowering.registry import lowers
+from mgx_mlir.passes.lowering.scalar import TypedScalar, constant
+
+
+@lowers(Require)
+def require(op: Require, ins: tuple[ir.Value, ir.Value], e: LoweringContext) -> ir.Value:
+    """Check a condition that a kernel computes: it is read back."""
+    followed = e.elements(op.condition)
+    if followed is not None:
+        require_elements(e, op.expected, np.empty(0), followed)
+        return ins[0]
+    condition, dims = ins[1], TensorType.of(op.condition).dims
+    for place in np.ndindex(dims):
+        held = index.read(condition, [e.index(i) for i in place])
+        e.sizes.truth(held, op.expected)
+    return ins[0]
+
+
+def require_elements(
+    e: LoweringContext, expected: str, elements: np.ndarray, condition: np.ndarray
+) -> np.ndarray:
+    """Check a condition whose elements are followed as scalars."""
+    for held in condition.flat:
+        if not isinstance(held, TypedScalar):
+            held = constant(bool(held), dtypes.BOOL)
+        e.sizes.truth(held.value, expected)
+    return elements

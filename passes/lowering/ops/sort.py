@@ -1,0 +1,149 @@
+"""Lowerings of argmax, argmin and topk."""
+
+from __future__ import annotations
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import arith, ir, linalg
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.axes import axis_of
+from mgx_mlir.dialects.migraphx.normalize import TopK
+from mgx_mlir.dialects.migraphx.reduce import ArgMax, ArgMin
+from mgx_mlir.passes.lowering import host, index
+from mgx_mlir.passes.lowering.context import PARALLEL, REDUCTION, LoweringContext
+from mgx_mlir.passes.lowering.cpu.irregular import merge_sort
+from mgx_mlir.passes.lowering.expr import Extent
+from mgx_mlir.passes.lowering.iree import linalg_ext
+from mgx_mlir.passes.lowering.registry import lowers
+from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar, computed, ordered, widen
+from mgx_mlir.passes.lowering.views import reshape_tensor
+
+
+@lowers(ArgMax, ArgMin)
+def arg_extreme(op: ArgMax | ArgMin, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
+    """Lower to a reduction of (value, index) pairs, whatever the order of its steps."""
+    x, t = ins[0], TensorType.of(op.input)
+    axis = axis_of(op.axis, t.rank)
+    own = e.extents(x)
+    kept = [d for i, d in enumerate(own) if i != axis]
+    largest = isinstance(op, ArgMax)
+    _, found = arg_extreme_of(e, x, t.dtype, axis, kept, largest, op.select_last_index)
+    extents: list[Extent] = list(own)
+    extents[axis] = 1
+    result = TensorType(dtypes.INT64, tuple(e.static_dims(extents)))
+    return reshape_tensor(e, found, result, extents)
+
+
+def arg_extreme_of(
+    e: LoweringContext,
+    x: ir.Value,
+    dtype: DType,
+    axis: int,
+    kept: list[Extent],
+    largest: bool,
+    last: bool,
+) -> list[ir.Value]:
+    """Return the extremes along `axis` (dropped), and their places as i64."""
+    work = computed(dtype)
+    worst = work.lowest() if largest else work.highest()
+    # an index that every other one replaces
+    nowhere = -1 if last else dtypes.INT64.highest()
+    inits = [e.fill(kept, work, worst), e.fill(kept, dtypes.INT64, nowhere)]
+    rank = len(kept) + 1
+    d = [ir.AffineDimExpr.get(i) for i in range(rank)]
+    rest = ir.AffineMap.get(rank, 0, [d[i] for i in range(rank) if i != axis])
+    i64 = ir.IntegerType.get_signless(64)
+    better, sooner = ("gt" if largest else "lt"), ("gt" if last else "lt")
+
+    def body(element: ir.Value, best: ir.Value, place: ir.Value) -> list[ir.Value]:
+        b = ArithScalars(work, work)
+        value, old = widen(TypedScalar(element, dtype)), TypedScalar(best, work)
+        at = linalg.IndexOp(axis).result
+        here = TypedScalar(arith.IndexCastOp(i64, at).result, dtypes.INT64)
+        before = TypedScalar(place, dtypes.INT64)
+        wins, ties = b.cmp(better, value, old), b.cmp("eq", value, old)
+        if work.is_float:
+            # NaN is the extreme of both
+            new_nan, old_nan = b.is_nan(value), b.is_nan(old)
+            wins = b.or_(wins, b.and_(new_nan, b.not_(old_nan)))
+            ties = b.or_(ties, b.and_(new_nan, old_nan))
+        take = b.or_(wins, b.and_(ties, b.cmp(sooner, here, before)))
+        return [b.select(take, value, old).value, b.select(take, here, before).value]
+
+    iterators = [REDUCTION if i == axis else PARALLEL for i in range(rank)]
+    maps = [ir.AffineMap.get_identity(rank), rest, rest]
+    return e.generic([x], inits, maps, iterators, body)
+
+
+# ---- topk ----------------------------------------------------------------------------------------
+
+
+@lowers(TopK)
+def topk(
+    op: TopK, ins: tuple[ir.Value, ir.Value | None, ir.Value | None], e: LoweringContext
+) -> list[ir.Value]:
+    """Return the best places of integer keys, then the elements at these places."""
+    x, names, _ = ins
+    t = TensorType.of(op.input)
+    axis, own = axis_of(op.axis, t.rank), e.extents(x)
+    extents: list[Extent] = list(own)
+    extents[axis] = op.k
+    if op.count is not None:
+        extents[axis] = e.min(e.max(host.extents_of(e, op.count)[0], 0), own[axis])
+    if 0 in extents:
+        return [e.empty(extents, t.dtype), e.empty(extents, dtypes.INT64)]
+    keys, kind = sort_keys(e, x, t.dtype, op.largest)
+    merges = e.options.target == "cpu" and e.options.vector_kernels
+    best = merge_sort.best_places if merges else linalg_ext.topk
+    places = best(e, keys, kind, axis, extents)
+
+    def source(where: list[ir.Value], place: ir.Value) -> list[ir.Value]:
+        at = index.normalized(e, place, own[axis], dtypes.INT32)
+        return [*where[:axis], at, *where[axis + 1 :]]
+
+    def element(where: list[ir.Value], place: ir.Value) -> ir.Value:
+        return index.read_safely(e, x, source(where, place), own[axis : axis + 1])
+
+    def name(where: list[ir.Value], place: ir.Value) -> ir.Value:
+        if names is None or op.indices is None:
+            return arith.ExtSIOp(i64, place).result
+        found = index.read_safely(e, names, source(where, place), own[axis : axis + 1])
+        b, kind = ArithScalars(dtypes.INT64, dtypes.INT64), TensorType.of(op.indices).dtype
+        return b.cast(TypedScalar(found, kind), dtypes.INT64).value
+
+    i64 = ir.IntegerType.get_signless(64)
+    every = tuple(range(t.rank))
+    return [
+        index.from_positions(e, extents, t.dtype, element, [places], [every]),
+        index.from_positions(e, extents, dtypes.INT64, name, [places], [every]),
+    ]
+
+
+def sort_keys(
+    e: LoweringContext, x: ir.Value, dtype: DType, largest: bool
+) -> tuple[ir.Value, DType]:
+    """Signed integers in the order of the elements: descending keys are what topk asks for.
+
+    NaN is the largest element, and -0 equals 0.
+    """
+    kind = dtypes.INT64 if dtype.bits == 64 or dtype is dtypes.UINT32 else dtypes.INT32
+
+    def body(_: list[ir.Value], element: ir.Value) -> ir.Value:
+        value = widen(TypedScalar(element, dtype))
+        b = ArithScalars(value.dtype, kind)
+        if value.dtype.is_float:
+            bits = b.bitcast(b.add(value, 0.0), kind)  # -0 + 0 is 0
+            key = ordered(b, bits, kind)
+            key = b.select(b.is_nan(value), b.const(int(kind.highest()), kind), key)
+        elif dtype is dtypes.UINT64:
+            key = b.xor(b.bitcast(value, kind), b.const(int(kind.lowest()), kind))
+        else:
+            key = b.cast(value, kind)
+        return (key if largest else b.not_(key)).value
+
+    if e.options.target == "gpu" and largest and dtype is kind:
+        return x, kind  # the compiler cannot translate a copy in a dispatch of its own there
+    extents = e.extents(x)
+    rank = len(extents)
+    every = tuple(range(rank))
+    return index.from_positions_alone(e, extents, kind, body, [x], [every]), kind

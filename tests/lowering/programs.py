@@ -1,0 +1,135 @@
+"""Small programs built op by op, fused by one pass, compiled and run: many kernels a compile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core import dtypes, literals
+from mgx_mlir.core.context import new_context
+from mgx_mlir.core.ir import func, ir
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.passes.lowering.module import lower_to_linalg
+from mgx_mlir.passes.lowering.options import LowerOptions
+from mgx_mlir.programs.build import Builder
+from mgx_mlir.programs.lowered import Lowered
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.rewrite.passes import run_pipeline
+from tests.lowering.harness import compile_flags, load_dialect
+
+
+def program_of(build: Callable[..., Sequence[ir.Value]], *types: str) -> ProgramIR:
+    """A program of the values that `build(builder, *arguments)` gives."""
+    load_dialect()
+    ctx, store = new_context(), literals.WeightStore()
+    with ctx, ir.Location.unknown(), store.active():
+        module = ir.Module.create()
+        with ir.InsertionPoint(module.body):
+            main = func.FuncOp("main", ([ir.Type.parse(t) for t in types], []))
+        block = main.add_entry_block()
+        with ir.InsertionPoint(block):
+            found = list(build(Builder(), *block.arguments))
+            func.ReturnOp(found)
+        kind = ir.FunctionType.get([a.type for a in block.arguments], [v.type for v in found])
+        main.attributes["function_type"] = ir.TypeAttr.get(kind)
+    return ProgramIR(ctx, module, store)
+
+
+class Programs:
+    """@main of several results; each `add` is one of them with arguments of its own."""
+
+    def __init__(self) -> None:
+        load_dialect()
+        self.ctx, self.store = new_context(), literals.WeightStore()
+        self.b = Builder()
+        self.inputs: list[np.ndarray] = []
+        self.want: list[np.ndarray] = []
+        with self.ctx, ir.Location.unknown():
+            self.module = ir.Module.create()
+            with ir.InsertionPoint(self.module.body):
+                self._main = func.FuncOp("main", ([], []))
+            self._block = self._main.add_entry_block()
+        self._results: list[ir.Value] = []
+        self._finished = False
+
+    def add(
+        self,
+        build: Callable[..., Any],
+        arrays: Sequence[np.ndarray],
+        want: np.ndarray,
+        *,
+        types: Sequence[str] = (),
+        fixed: bool = True,
+    ) -> None:
+        """The value that `build(builder, *arguments)` gives; it should be `want` (f64).
+
+        types: of the arguments, where a run is to choose some of their dims; not `fixed`: it
+        chooses all.
+        """
+        with self.ctx, ir.Location.unknown(), self.store.active():
+            arguments = []
+            for i, a in enumerate(arrays):
+                shape = a.shape if fixed else [DYN] * a.ndim
+                kind = ir.RankedTensorType.get(shape, dtypes.from_numpy(a.dtype).ir_type())
+                if types:
+                    kind = ir.Type.parse(types[i])
+                arguments.append(self._block.add_argument(kind, ir.Location.unknown()))
+                self.inputs.append(np.ascontiguousarray(a).reshape(a.shape))
+            with ir.InsertionPoint(self._block):
+                self._results.append(build(self.b, *arguments))
+        self.want.append(want)
+
+    def finish(self) -> None:
+        """No more results."""
+        with self.ctx, ir.Location.unknown(), self.store.active():
+            with ir.InsertionPoint(self._block):
+                func.ReturnOp(self._results)
+            kind = ir.FunctionType.get(
+                [a.type for a in self._block.arguments], [r.type for r in self._results]
+            )
+            self._main.attributes["function_type"] = ir.TypeAttr.get(kind)
+            self.module.operation.verify()
+        self._finished = True
+
+    def lowered(self, *steps: str, **options: Any) -> Lowered:
+        """After the passes `steps`, lowered with these LowerOptions."""
+        if not self._finished:
+            self.finish()
+        run_pipeline(self.module, [*steps, "dead_code_elimination"], store=self.store)
+        program = ProgramIR(self.ctx, self.module, self.store, "programs")
+        return lower_to_linalg(program, LowerOptions(**options))
+
+
+def kernels_of(lowered: Lowered) -> int:
+    """How many vector kernels are launched; those that are alike share their code."""
+    ctx = new_context()
+    ctx.allow_unregistered_dialects = True
+    return str(ir.Module.parse(lowered.bytecode, ctx)).count('"flow.dispatch"(')
+
+
+def execute(lowered: Lowered, inputs: Sequence[np.ndarray], threads: int = 1) -> list[np.ndarray]:
+    """Compile for the host and run once."""
+    from mgx_mlir.runtime.iree_runtime import LoadedModule
+    from mgx_mlir.targets.child import shared_compiler
+
+    vmfb = shared_compiler().run(lowered.bytecode, compile_flags()).vmfb
+    module = LoadedModule(
+        vmfb, lowered.params, inputs=lowered.inputs, outputs=lowered.outputs,
+        device="local-sync" if threads == 1 else "local-task",
+    )  # fmt: skip
+    return module.run(inputs)
+
+
+def check(got: np.ndarray, want: np.ndarray, tolerance: float, what: str) -> None:
+    """Within `tolerance` of the largest; NaN where NaN is, infinities alike."""
+    a = got.astype(np.float64)
+    assert a.shape == want.shape, what
+    np.testing.assert_array_equal(np.isnan(a), np.isnan(want), err_msg=what)
+    finite = np.isfinite(want)
+    np.testing.assert_array_equal(a[~finite], want[~finite], err_msg=what)
+    scale = np.abs(want[finite]).max(initial=1e-30)
+    np.testing.assert_allclose(
+        a[finite], want[finite], rtol=0, atol=tolerance * scale, err_msg=what
+    )

@@ -1,0 +1,138 @@
+"""A kernel that the backend refuses gets a plainer form; the rest of its program stays as it is."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx.parser import parse_model
+
+from mgx_mlir.compiler.compilation import Compilation
+from mgx_mlir.compiler.compile import compile
+from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.core.errors import CompileError
+from mgx_mlir.core.ir import ir
+from mgx_mlir.passes.lowering import module as lowering
+from mgx_mlir.programs.lowered import Lowered
+from mgx_mlir.targets.child import CompileOutput, IreeCompiler
+from mgx_mlir.targets.diagnostics import CompileFailed, Failure
+
+MODEL = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[n,24] x) => (float[n,24] y, float[n,24] z)
+  <float[24,24] w = {%s}>
+{
+  a = MatMul(x, w)
+  y = Softmax(a)
+  z = LogSoftmax(x)
+}
+"""
+NODES = ("MatMul_0", "Softmax_1", "LogSoftmax_2")
+
+
+def _model(rows: str = "n") -> onnx.ModelProto:
+    rng = np.random.default_rng(3)
+    text = MODEL.replace("[n,", f"[{rows},")
+    return parse_model(text % ", ".join(map(str, rng.standard_normal(576).round(3))))
+
+
+class Refusing:
+    """The first `times` compiles are refused at a place; notes which nodes are vector loops."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, place: str | None, times: int) -> None:
+        self.place, self.left = place, times
+        self.loops: list[set[str]] = []
+        run, lower = IreeCompiler.run, lowering.cpu_kernels.lower
+        lowered = lowering.lower_to_linalg
+
+        def refusing(compiler: IreeCompiler, *args: Any, **options: Any) -> CompileOutput:
+            if not self.left:
+                return run(compiler, *args, **options)
+            self.left -= 1
+            raise CompileFailed(Failure("compile", "refused", self.place, (), "kernel"))
+
+        def noting(e: lowering.ModuleLowering, op: ir.Operation, body: ir.Block):
+            made = lower(e, op, body)
+            name = re.search(r'"(\w+)"', str(op.location))
+            if made is not None and name is not None:
+                self.loops[-1].add(name[1])
+            return made
+
+        def starting(*args: object) -> Lowered:
+            self.loops.append(set())
+            return lowered(*args)  # type: ignore[arg-type]  # as it was called
+
+        monkeypatch.setattr(IreeCompiler, "run", refusing)
+        monkeypatch.setattr(lowering.cpu_kernels, "lower", noting)
+        monkeypatch.setattr("mgx_mlir.compiler.compilation.lower_to_linalg", starting)
+
+
+@pytest.mark.parametrize(
+    ("times", "lost"), [(1, ["vector loops"]), (2, ["vector loops", "boundary"])]
+)
+def test_the_others_stay_vector_loops(
+    monkeypatch: pytest.MonkeyPatch, times: int, lost: list[str]
+) -> None:
+    refusing = Refusing(monkeypatch, "<buffer>:1:0", times)
+    program = compile(_model().SerializeToString(), target="cpu", threads=1, cache=False)
+    first, *again = refusing.loops
+    assert first == set(NODES)
+    assert again == [first - {"Softmax_1"}] * times
+    assert isinstance(program, IreeProgram)
+    assert program.executable is not None
+    assert program.executable.flag_set == "best"
+    assert [f.partition(" of ")[0] for f in program.executable.fallbacks] == [
+        f"kernel: {what}" for what in lost
+    ]
+    assert all("cpu::softmax (<buffer>:1:0)" in f for f in program.executable.fallbacks)
+    x = np.random.default_rng(4).standard_normal((5, 24)).astype(np.float32)
+    wanted = ort.InferenceSession(_model().SerializeToString()).run(None, {"x": x})
+    for want, got in zip(wanted, program.run({"x": x}), strict=True):
+        np.testing.assert_allclose(got, np.asarray(want), rtol=1e-5, atol=1e-5)
+
+
+def test_a_kernel_refused_in_every_form_ends_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    refusing = Refusing(monkeypatch, "<buffer>:1:0", 100)
+    with pytest.raises(CompileError, match="refused"):
+        compile(_model().SerializeToString(), target="cpu", threads=1, cache=False)
+    assert [len(found) for found in refusing.loops[:3]] == [3, 2, 2]
+
+
+def test_a_failure_of_no_known_kernel_takes_the_ladder(monkeypatch: pytest.MonkeyPatch) -> None:
+    refusing = Refusing(monkeypatch, None, 1)
+    program = compile(_model("5").SerializeToString(), target="cpu", threads=1, cache=False)
+    assert len(refusing.loops) == 1
+    assert isinstance(program, IreeProgram)
+    assert program.executable is not None
+    assert program.executable.flag_set == "no-data-tiling"
+
+
+def test_on_gpus_a_refused_tile_is_left_to_the_compiler_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two products: that whose tile is refused has none the second time, the other keeps its."""
+    rng = np.random.default_rng(5)
+    text = MODEL.replace("[n,", "[64,").replace("Softmax(a)", "MatMul(a, w)")
+    model = parse_model(text % ", ".join(map(str, rng.standard_normal(576).round(3))))
+    Refusing(monkeypatch, "<buffer>:1:0", 2)  # by both flag sets that may help
+    tiles: list[int] = []
+    lower = Compilation.lower
+
+    def noting(c: Compilation, *args: Any, **options: Any) -> Lowered:
+        lowered = lower(c, *args, **options)
+        with ir.Context() as ctx:
+            ctx.allow_unregistered_dialects = True
+            tiles.append(str(ir.Module.parse(lowered.bytecode)).count("compilation_info ="))
+        return lowered
+
+    monkeypatch.setattr(Compilation, "lower", noting)
+    program = compile(model.SerializeToString(), target="gpu", arch="gfx942", cache=False)
+    assert isinstance(program, IreeProgram)
+    assert program.executable is not None
+    (lost,) = program.executable.fallbacks
+    assert lost == "kernel: tile of gpu::dot (<buffer>:1:0): refused"
+    assert tiles == [2, 1]

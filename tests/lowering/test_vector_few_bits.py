@@ -1,0 +1,247 @@
+"""Products with weights of 4 and 8 bits as vector loops: against f64, tails, what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import strategies as st
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.hardware.machine import processor_features
+from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
+from mgx_mlir.targets.child import shared_compiler
+from mgx_mlir.targets.flags import cpu_ladder
+from tests.lowering.programs import Programs, check, execute, kernels_of
+
+pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
+
+COMPILES = settings(
+    max_examples=1,
+    deadline=None,
+    derandomize=True,
+    phases=(Phase.explicit, Phase.generate),  # each example is a compile
+    suppress_health_check=[HealthCheck.too_slow],
+)
+STEPS = ("pack_weights", "fuse_pointwise_reduce")
+# of codes: 4 bits of either sign, bytes of either, two f8 types
+KINDS = ("i4", "u4", "i8", "u8", "f8e4m3", "f8e5m2")
+
+
+@dataclass(frozen=True)
+class Product:
+    """rows x (units of 8) x columns; `block`: units that share a scale, 0 for all."""
+
+    rows: tuple[int, ...]
+    units: int
+    columns: int
+    block: int = 4
+    kind: str = "u4"
+    zeros: str = "none"
+    half: bool = False
+    open: bool = False
+    after: bool = False
+
+
+products = st.builds(
+    Product,
+    st.lists(st.integers(1, 9), min_size=1, max_size=2).map(tuple),
+    st.integers(31, 50),
+    st.integers(17, 100),
+    st.sampled_from((0, 1, 2, 4, 8)),
+    st.sampled_from(KINDS),
+    st.sampled_from(("none", "whole", "parts")),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+)
+# one row, the rows that are widened in registers and one more, more depth than scratch holds, a
+# work-group's last row alone, a last block that is shorter
+KNOWN = [
+    Product((1,), 32, 48),
+    Product((1,), 37, 50, kind="i4", zeros="whole", half=True),
+    Product((3,), 32, 130, zeros="parts", after=True),
+    Product((4,), 40, 20, kind="i8", block=0),
+    Product((2, 5), 80, 49, block=16, open=True),
+    Product((1, 1), 33, 100, zeros="whole", open=True, after=True),
+    Product((1,), 32, 48, kind="f8e4m3"),
+    Product((9,), 32, 33, kind="f8e5m2", zeros="whole"),
+]
+
+
+def _codes(rng: np.random.Generator, p: Product, depth: int) -> np.ndarray:
+    dims = (depth, p.columns)
+    low = {"i4": -8, "u4": 0, "i8": -128, "u8": 0}.get(p.kind)
+    if low is None:
+        kind = dtypes.FP8E4M3FN if p.kind == "f8e4m3" else dtypes.FP8E5M2
+        return rng.normal(0, 2, dims).astype(np.float32).astype(kind.np)
+    high = low + (16 if p.kind[1] == "4" else 256)
+    return rng.integers(low, high, dims).astype(np.int8 if p.kind[0] == "i" else np.uint8)
+
+
+def _add(
+    made: Programs,
+    p: Product,
+    rng: np.random.Generator,
+    spoil: Callable[[np.ndarray], None] = lambda x: None,
+) -> None:
+    """Add a product to the programs; `spoil` changes its input."""
+    depth = 8 * p.units
+    size = 8 * p.block or depth
+    count = -(-depth // size)
+    codes = _codes(rng, p, depth)
+    scales = rng.choice(np.array([0.5, 0.25, 1.5], np.float32), (count, p.columns))
+    scales *= 1 if p.half else np.float32(1.0001)
+    zeros = np.zeros((count, p.columns), np.float32)
+    if p.zeros != "none":
+        zeros = rng.integers(0, 8, zeros.shape).astype(np.float32)
+        zeros += np.float32(0.3 if p.zeros == "parts" else 0)
+    x = rng.normal(0, 1, (*p.rows, depth)).astype(np.float32)
+    spoil(x)
+    bias = rng.normal(0, 1, (1, p.columns)).astype(np.float32)
+
+    def spread(v: np.ndarray) -> np.ndarray:
+        return np.repeat(v, size, 0)[:depth]
+
+    def build(b: Any, x: Any) -> Any:
+        if p.kind[1] == "4":
+            pairs = codes.reshape(depth // 2, 2, p.columns).view(np.uint8) & 15
+            packed = (pairs[:, 0] | pairs[:, 1] << 4).view(codes.dtype)
+            w = b.unpack_int4(b.literal(packed), axis=0)
+        else:
+            w = b.literal(codes)
+        w = b.op("convert", w, target_type=dtypes.FLOAT)
+        if p.zeros != "none":
+            w = b.sub(w, b.literal(spread(zeros)))
+        w = b.mul(b.literal(spread(scales)), w)
+        if len(p.rows) > 1:
+            w = b.multibroadcast(w, [*p.rows[:-1], depth, p.columns])
+        y = b.op("dot", x, w)
+        if p.after:
+            one = b.literal(bias) if len(p.rows) == 1 else b.literal(bias[None])
+            y = b.op("relu", b.add(y, b.multibroadcast(one, [*p.rows, p.columns])))
+        return y
+
+    weights = (codes.astype(np.float64) - spread(zeros)) * spread(scales)
+    with np.errstate(invalid="ignore"):
+        want = x.astype(np.float64) @ weights
+    made.add(build, [x], np.maximum(want + bias, 0) if p.after else want)
+
+
+@pytest.mark.parametrize("arch", ["host", "haswell", "neoverse-v1"])
+@COMPILES
+@given(st.lists(products, min_size=4, max_size=4))
+@example(KNOWN)
+def test_products(arch: str, drawn: Sequence[Product]) -> None:
+    """Every one is a kernel, and reads no weights but its codes."""
+    made, rng = Programs(), np.random.default_rng(len(drawn))
+    for p in drawn:
+        _add(made, p, rng)
+    lowered = made.lowered(*STEPS, arch=arch)
+    assert kernels_of(lowered) == len(drawn)
+    wide = sum(w.size for w in lowered.params.values() if w.dtype == np.float32)
+    assert 3 * wide < sum(8 * p.units * p.columns for p in drawn)
+    if arch != "host":
+        return
+    for threads in (1, 2):
+        found = execute(lowered, made.inputs, threads)
+        for p, got, want in zip(drawn, found, made.want, strict=True):
+            check(got, want, 2e-6, str(p))
+
+
+# one row to the most that are taken apart, blocks that share a scale of the row and that have
+# several, an end of fewer codes, zero points, an open number of rows
+TAKEN_APART = [
+    Product((1,), 65, 515),
+    Product((3,), 64, 512, block=16, zeros="whole", after=True),
+    Product((2,), 67, 520, block=0, kind="i4", half=True),
+    Product((1,), 69, 512, block=5, zeros="whole"),
+    Product((1, 1), 64, 530, block=1, kind="i4", zeros="whole", open=True, after=True),
+]
+
+
+def _infinite(x: np.ndarray) -> None:
+    x[0, 40] = -np.inf
+
+
+def _none(x: np.ndarray) -> None:
+    x[0, 40], x[1, 500] = np.nan, np.inf
+
+
+def _outliers(x: np.ndarray) -> None:
+    x[..., 7:80:32] *= np.float32(1e4)
+    x[..., 128:192] = 0
+
+
+def _small(x: np.ndarray) -> None:
+    x *= np.float32(1e-25)
+    x[..., 64:96] *= np.float32(1e-15)
+
+
+SPOILED: tuple[Callable[[np.ndarray], None], ...] = (_infinite, _outliers, _none, _small, _outliers)
+
+
+@pytest.mark.parametrize("arch", ["host", "haswell", "neoverse-v1"])
+def test_rows_taken_apart(arch: str) -> None:
+    """Digits of 8 bits times codes: as exact as f32, beside outliers, NaN and infinities, too."""
+    made, rng = Programs(), np.random.default_rng(5)
+    for p, spoil in zip(TAKEN_APART, SPOILED, strict=True):
+        _add(made, p, rng, spoil)
+    lowered = made.lowered(*STEPS, arch=arch)
+    isa = isa_of(arch)
+    assert isa is not None
+    assert kernels_of(lowered) == len(TAKEN_APART) * (2 if isa.byte_dot or isa.byte_pairs else 1)
+    if arch == "host" or (arch == "haswell" and "avx2" in processor_features()):
+        found = execute(lowered, made.inputs)
+        for p, got, want in zip(TAKEN_APART, found, made.want, strict=True):
+            check(got, want, 4e-7, str(p))
+
+
+@pytest.mark.parametrize(
+    ("cpu", "extra"),
+    [("neoverse-v1", ("--iree-llvmcpu-target-triple=aarch64-unknown-linux-gnu",)),
+     ("skylake-avx512", ())],
+)  # fmt: skip
+def test_rows_taken_apart_elsewhere(cpu: str, extra: tuple[str, ...]) -> None:
+    """The loops compile for processors that this host may not be."""
+    made = Programs()
+    _add(made, TAKEN_APART[1], np.random.default_rng(0))
+    lowered = made.lowered(*STEPS, arch=cpu)
+    assert kernels_of(lowered) == 2
+    flags = cpu_ladder(cpu=cpu, extra=extra)[0].flags
+    assert shared_compiler().run(lowered.bytecode, flags).vmfb
+
+
+def test_rows_that_the_run_knows() -> None:
+    """None, one, and more than a work-group has, of one program each."""
+    for rows in (0, 1, 5, 700):
+        rng = np.random.default_rng(rows)
+        x = rng.normal(0, 1, (rows, 64)).astype(np.float32)
+        codes = rng.integers(0, 256, (32, 80), dtype=np.uint8)
+        scales = rng.normal(0, 1, (2, 80)).astype(np.float32)
+
+        def build(b: Any, x: Any, codes: Any = codes, scales: Any = scales) -> Any:
+            w = [b.literal(v) for v in (codes, scales)]
+            return b.op("blocked_dot", x, *w, block_size=32)
+
+        flat = np.stack([codes & 15, codes >> 4], 1).reshape(64, 80).astype(np.float64) - 8
+        made = Programs()
+        made.add(build, [x], x @ (flat * np.repeat(scales, 32, 0)), types=["tensor<?x64xf32>"])
+        lowered = made.lowered("fuse_pointwise_reduce")
+        assert kernels_of(lowered) == 1
+        check(execute(lowered, made.inputs)[0], made.want[0], 2e-6, str(rows))
+
+
+def test_plain_loops() -> None:
+    """Without vectors of ours, as for processors that they do not know."""
+    made, rng = Programs(), np.random.default_rng(3)
+    for p in (Product((3,), 16, 40, zeros="whole"), Product((2, 2), 16, 33, kind="i8")):
+        _add(made, p, rng)
+    lowered = made.lowered("pack_weights", vector_kernels=False)
+    assert kernels_of(lowered) == 0
+    for got, want in zip(execute(lowered, made.inputs), made.want, strict=True):
+        check(got, want, 2e-6, "plain")
