@@ -5,9 +5,10 @@
     python benchmarks/cpu.py bert_base --open --at batch=1,sequence=64 --at batch=4,sequence=128
 
 MODEL is a file, or a name of benchmarks/models.py (made on first use, which needs torch). All
-engines run in one process, numpy in and numpy out, in interleaved rounds; the figures are medians
-over rounds of the best call in each. Only rounds in which all engines got their cores count, and
-a row with fewer than half of them is not valid. Compiling is timed and its memory measured in a
+engines run in one process, numpy in and numpy out, each in blocks of its own between which the
+process rests; the figures are medians over blocks, and go on until the ratios are known to a
+twentieth. With one thread CPU time is compared. Only rounds in which all engines got their cores
+count, and a row without six of them is not valid. Compiling is timed and its memory measured in a
 process of its own, with an empty cache. With --open a model is compiled once with its dims open and
 called at each size of --at. Exit code 1 if a row is wrong or not valid.
 """
@@ -31,20 +32,22 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.engines import ENGINES, ERROR_LIMIT, ERROR_LIMITS, Call  # noqa: E402
-from benchmarks.measure import interleave, run_measured, valid_rounds, write_json  # noqa: E402
+from benchmarks.measure import run_measured, write_json  # noqa: E402
 from benchmarks.oracle import inputs_for, session, worst_error  # noqa: E402
+from mgx_mlir.debug.engine_times import time_engines  # noqa: E402
 
 TIE = 0.06  # repeated runs of one engine differ by this much
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One engine on one model; `ratio` and `cpu_ratio` are by onnxruntime's."""
+    """One engine on one model; `ratio` is to onnxruntime, `low` to `high` hold it with 95 %."""
 
     engine: str
     ms: float
     ratio: float
-    cpu_ratio: float  # by process CPU time over all rounds: stands on a busy machine, 1 thread only
+    low: float
+    high: float
     error: float
 
     @property
@@ -62,15 +65,13 @@ class Row:
     onnxruntime_ms: float
     figures: list[Figure]
     failed: dict[str, str]  # engines that did not take the model, and why
+    valid: bool
+    clock: str
     valid_rounds: int
     rounds: int
     compile_s: float
     compile_mb: float
     stats: dict[str, Any]
-
-    @property
-    def valid(self) -> bool:
-        return 2 * self.valid_rounds >= self.rounds
 
     @property
     def ok(self) -> bool:
@@ -135,30 +136,24 @@ def _measured(
             calls[engine] = made
     wanted = calls["onnxruntime"]()
     errors = {engine: worst_error(call(), wanted) for engine, call in calls.items()}
-    times = interleave(calls, options.rounds, options.seconds)
-    valid = valid_rounds(times, options.threads)
-    everything = list(range(options.rounds))
-    counted = valid or everything
-    base = times.pop("onnxruntime")
-    figures = [
-        Figure(
-            engine,
-            taken.wall(counted) * 1e3,
-            taken.wall(counted) / base.wall(counted),
-            taken.cpu(everything) / base.cpu(everything),
-            errors[engine],
-        )
-        for engine, taken in times.items()
-    ]
+    clock = "cpu" if options.threads == 1 else "wall"
+    times = time_engines(calls, clock=clock, rounds=options.rounds, block=options.seconds)
+    figures: list[Figure] = []
+    for engine in calls:
+        if engine != "onnxruntime":
+            ratio, ms = times.ratio(engine, "onnxruntime"), times.seconds(engine) * 1e3
+            figures.append(Figure(engine, ms, ratio.value, ratio.low, ratio.high, errors[engine]))
     return Row(
         model=path.stem,
         size=" ".join(f"{symbol}={extent}" for symbol, extent in size.items()),
         threads=options.threads,
-        onnxruntime_ms=base.wall(counted) * 1e3,
+        onnxruntime_ms=times.seconds("onnxruntime") * 1e3,
         figures=figures,
         failed=failed,
-        valid_rounds=len(valid),
-        rounds=options.rounds,
+        valid=not times.too_busy,
+        clock=clock,
+        valid_rounds=len(times.rounds),
+        rounds=times.all_rounds,
         compile_s=compiled["seconds"],
         compile_mb=compiled["peak"] / 1e6,
         stats=compiled["stats"],
@@ -205,7 +200,7 @@ def show(rows: list[Row]) -> None:
 
     table = Table(title="time by onnxruntime's, numpy to numpy (lower is better)")
     engines = list(dict.fromkeys(f.engine for row in rows for f in row.figures))
-    columns = ("model", "thr", "ort ms", *engines, "cpu ratio", "rounds", "error")
+    columns = ("model", "thr", "ort ms", *engines, "interval", "rounds", "error")
     for name in (*columns, "compile s", "compile MB"):
         table.add_column(name, justify="left" if name == "model" else "right", no_wrap=True)
     for row in rows:
@@ -216,7 +211,7 @@ def show(rows: list[Row]) -> None:
             str(row.threads),
             f"{row.onnxruntime_ms:.2f}",
             *(_cell(row, found.get(engine)) for engine in engines),
-            f"{ours.cpu_ratio:.2f}" if ours and row.threads == 1 else "-",
+            f"{ours.low:.2f}-{ours.high:.2f}" if ours else "-",
             f"{row.valid_rounds}/{row.rounds}",
             f"{ours.error:.1e}" + ("" if ours.right else " WRONG") if ours else "-",
             f"{row.compile_s:.1f}",
@@ -227,7 +222,7 @@ def show(rows: list[Row]) -> None:
         for engine, why in row.failed.items():
             print(f"{row.model}: {engine}: {why}")
     if not all(row.valid for row in rows):
-        print("not valid: an engine got under 80 % of its cores in over half of the rounds")
+        print("not valid: other programs held the cores")
 
 
 def _cell(row: Row, figure: Figure | None) -> str:
@@ -273,7 +268,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("models", nargs="+", metavar="MODEL")
     parser.add_argument("--engines", default="mgx", help=f"of {', '.join(ENGINES)}")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--rounds", type=int, help="default: until the ratios are known")
     parser.add_argument("--seconds", type=float, default=0.3, help="of one engine in one round")
     parser.add_argument("--exporter", choices=("dynamo", "script"), default="dynamo")
     parser.add_argument("--open", action="store_true", help="named models with their dims open")
@@ -296,7 +291,7 @@ def main(argv: list[str] | None = None) -> int:
         rows += made
         show(made) if len(options.models) > 1 else None
     show(rows)
-    content = [asdict(row) | {"valid": row.valid} for row in rows]
+    content = [asdict(row) for row in rows]
     if options.json:
         write_json(options.json, content)
     if options.history:

@@ -9,8 +9,8 @@ and the longer cache: a new one, or with `--in-place` the caches have a row for 
 are input and result of a step in one memory. Weights of few bits are MatMulNBits, blocks of 32,
 accuracy_level 0 and, as `int4-rounded`, 4: onnxruntime then rounds activations to 8 bits, which the
 cpu target does not.
-Both engines run in one process in interleaved rounds; with one thread CPU time is compared, else
-wall clock; a figure is the median over rounds of the best call. With one thread a sum of an array
+Both engines run in one process, in blocks between which it rests; with one thread CPU time is
+compared, else wall clock; a figure is the median over blocks. With one thread a sum of an array
 in large pages goes with them: what a step has to read, weights and caches, by its time, as a part
 of what that sum reads.
 """
@@ -18,7 +18,6 @@ of what that sum reads.
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,8 +31,9 @@ from onnx import TensorProto, helper, numpy_helper
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.measure import interleave, valid_rounds, write_json  # noqa: E402
+from benchmarks.measure import write_json  # noqa: E402
 from benchmarks.oracle import session  # noqa: E402
+from mgx_mlir.debug.engine_times import time_engines  # noqa: E402
 
 MS = "com.microsoft"
 BLOCK = 32
@@ -162,7 +162,7 @@ def bound(peer: Any, feeds: dict[str, np.ndarray], present: dict[str, str]) -> A
 
 
 def measure(
-    size: str, weights: str, threads: int, past: int, rounds: int, *, in_place: bool = False
+    size: str, weights: str, threads: int, past: int, rounds: int | None, *, in_place: bool = False
 ) -> dict[str, Any]:
     """Return the figures of one model."""
     import mgx_mlir as migraphx
@@ -193,24 +193,18 @@ def measure(
     error = max(
         float(np.abs(a - b).max() / np.abs(a).max()) for a, b in zip(want, got, strict=True)
     )
-    times = interleave(calls, rounds, 0.3)
-    valid = valid_rounds(times, threads)
-    every = range(rounds)
-    found = {k: t.cpu(every) if threads == 1 else t.wall(valid or every) for k, t in times.items()}
+    clock = "cpu" if threads == 1 else "wall"
+    times = time_engines(calls, clock=clock, rounds=rounds, block=0.3)
     read = sum(a.nbytes for a in program.params.values()) + sum(feeds[n].nbytes for n in present)
     part = None
     if threads == 1:
-        pairs = zip(times["mgx"].samples, times["sum"].samples, strict=True)
-        part = statistics.median(read / a.cpu / (array.nbytes / b.cpu) for a, b in pairs)
-    each = [
-        (b.cpu / a.cpu) if threads == 1 else (b.wall / a.wall)
-        for a, b in zip(times["ort"].samples, times["mgx"].samples, strict=True)
-    ]
+        part = times.ratio("sum", "mgx").value * read / array.nbytes
+    ratio = times.ratio("mgx", "ort")
     return {
         "size": size, "weights": weights, "threads": threads, "past": past, "in_place": in_place,
-        "onnxruntime_tokens_s": 1 / found["ort"], "tokens_s": 1 / found["mgx"],
-        "ratio": statistics.median(each), "low": min(each), "high": max(each),
-        "error": error, "valid_rounds": len(valid), "bytes": len(data), "read": read,
+        "onnxruntime_tokens_s": 1 / times.seconds("ort"), "tokens_s": 1 / times.seconds("mgx"),
+        "ratio": ratio.value, "low": ratio.low, "high": ratio.high, "too_busy": times.too_busy,
+        "error": error, "valid_rounds": len(times.rounds), "bytes": len(data), "read": read,
         "of_bandwidth": part,
     }  # fmt: skip
 
@@ -222,7 +216,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--past", type=int, default=255, help="tokens in the cache")
     parser.add_argument("--in-place", action="store_true", help="one memory for past and present")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, help="default: until the ratios are known")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args(argv)
     rows: list[dict[str, Any]] = []

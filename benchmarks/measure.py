@@ -1,86 +1,16 @@
-"""Measuring: calls of several engines in interleaved rounds, and the memory of a process tree."""
+"""Measuring: the memory of a process tree, and files of figures."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-import statistics
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-
-CORE_SHARE = 0.8  # of the threads asked for; below it the machine was busy and a time means nothing
-
-
-@dataclass(frozen=True)
-class Sample:
-    """One round of one engine: seconds of its best call, and cores it got over the whole round."""
-
-    wall: float
-    cpu: float
-    cores: float
-
-
-@dataclass
-class Times:
-    """The rounds of one engine."""
-
-    samples: list[Sample] = field(default_factory=list)
-
-    def wall(self, rounds: Sequence[int]) -> float:
-        return statistics.median(self.samples[i].wall for i in rounds)
-
-    def cpu(self, rounds: Sequence[int]) -> float:
-        return statistics.median(self.samples[i].cpu for i in rounds)
-
-
-def measure_round(call: Callable[[], object], seconds: float) -> Sample:
-    """Call for `seconds` (twice at least); the best call's wall clock and process CPU time."""
-    best_wall = best_cpu = float("inf")
-    start, start_cpu = time.perf_counter(), time.process_time()
-    calls = 0
-    while calls < 2 or time.perf_counter() - start < seconds:
-        before, before_cpu = time.perf_counter(), time.process_time()
-        call()
-        best_wall = min(best_wall, time.perf_counter() - before)
-        best_cpu = min(best_cpu, time.process_time() - before_cpu)
-        calls += 1
-    elapsed = time.perf_counter() - start
-    return Sample(best_wall, best_cpu, (time.process_time() - start_cpu) / elapsed)
-
-
-def interleave(
-    engines: Mapping[str, Callable[[], object]], rounds: int, seconds: float
-) -> dict[str, Times]:
-    """Every engine once per round, in turn and in alternating order, after one warm-up call each.
-
-    Alternating order and a pause between engines: worker threads of one may still spin when the
-    next begins, and that must not always hit the same one.
-    """
-    result = {name: Times() for name in engines}
-    for call in engines.values():
-        call()
-    order = list(engines)
-    for _ in range(rounds):
-        for name in order:
-            time.sleep(0.01)
-            result[name].samples.append(measure_round(engines[name], seconds))
-        order.reverse()
-    return result
-
-
-def valid_rounds(times: Mapping[str, Times], threads: int) -> list[int]:
-    """The rounds in which every engine got its cores."""
-    count = min(len(t.samples) for t in times.values())
-    return [
-        i
-        for i in range(count)
-        if all(t.samples[i].cores >= CORE_SHARE * threads for t in times.values())
-    ]
 
 
 def write_json(path: Path, content: object) -> None:

@@ -3,7 +3,7 @@
     python benchmarks/open_dims.py bert cnn --rounds 7
 
 The open program is compiled once and run at every size, a fixed one is compiled for each. Times
-are CPU times of one thread in one process, interleaved, best calls; ratios are to onnxruntime on
+are CPU times of one thread in one process, medians over blocks; ratios are to onnxruntime on
 the same model, medians over rounds. Exit code 1 where a result is wrong.
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import statistics
 import sys
 import tempfile
 from collections import Counter
@@ -25,8 +24,8 @@ import onnxruntime as ort
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import mgx_mlir
-from benchmarks.measure import interleave
 from benchmarks.open_models import MODELS, inputs_of
+from mgx_mlir.debug.engine_times import time_engines
 
 LIMIT = 2e-4  # of the largest element
 
@@ -72,24 +71,18 @@ class Pair:
         want = self.oracle.run(None, self.inputs)
         return max(error_of(p.run(self.inputs), want) for p in (self.opened, self.fixed))
 
-    def ratios(self, rounds: int, seconds: float) -> tuple[float, float, float]:
+    def ratios(self, rounds: int | None, seconds: float) -> tuple[float, float, float]:
         """Time by CPU clock: open / onnxruntime, fixed / onnxruntime, open / fixed."""
         inputs = self.inputs
-        times = interleave(
-            {
-                "ort": lambda: self.oracle.run(None, inputs),
-                "open": lambda: self.opened.run(inputs),
-                "fixed": lambda: self.fixed.run(inputs),
-            },
-            rounds,
-            seconds,
-        )
-
-        def ratio(a: str, b: str) -> float:
-            pairs = zip(times[a].samples, times[b].samples, strict=True)
-            return statistics.median(x.cpu / y.cpu for x, y in pairs)
-
-        return ratio("open", "ort"), ratio("fixed", "ort"), ratio("open", "fixed")
+        engines = {
+            "ort": lambda: self.oracle.run(None, inputs),
+            "open": lambda: self.opened.run(inputs),
+            "fixed": lambda: self.fixed.run(inputs),
+        }
+        times = time_engines(engines, clock="cpu", rounds=rounds, block=seconds)
+        pairs = (("open", "ort"), ("fixed", "ort"), ("open", "fixed"))
+        a, b, c = (times.ratio(*pair).value for pair in pairs)
+        return a, b, c
 
 
 def list_kernels(pair: Pair) -> None:
@@ -102,7 +95,7 @@ def list_kernels(pair: Pair) -> None:
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("models", nargs="*", default=list(MODELS))
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, help="default: until the ratios are known")
     parser.add_argument("--seconds", type=float, default=0.15)
     parser.add_argument("--kernels", action="store_true", help="list them; measure nothing")
     parser.add_argument("--sizes", type=int, default=99, help="of each model at most")

@@ -32,7 +32,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.engines import openvino  # noqa: E402
 from benchmarks.oracle import inputs_for, session  # noqa: E402
-from benchmarks.single_ops import best_call  # noqa: E402
+from mgx_mlir.debug.engine_times import time_engines  # noqa: E402
 
 HOW = ("dynamic", "static")
 
@@ -80,12 +80,9 @@ def measure(path: Path, how: str, options: argparse.Namespace, folder: Path) -> 
         engines["openvino"] = openvino(made, feeds, options.threads, made.stem)
     want, got = np.asarray(engines["ort"]()[0]), np.asarray(engines["mgx"]()[0])
     error = np.abs(got - want).max() / np.abs(want).max()
-    clock = time.process_time if options.threads == 1 else time.perf_counter
-    times: dict[str, list[float]] = {name: [] for name in engines}
-    for i in range(options.rounds):
-        for name in sorted(engines, reverse=bool(i % 2)):
-            times[name].append(best_call(engines[name], options.seconds, clock))
-    found = {name: float(np.median(t)) for name, t in times.items()}
+    clock = "cpu" if options.threads == 1 else "wall"
+    times = time_engines(engines, clock=clock, rounds=options.rounds, block=options.seconds)
+    found = {name: times.seconds(name) for name in engines}
     ort, mgx = found["ort"], found["mgx"]
     beside = f", openvino {found['openvino'] / ort:4.2f}" if options.openvino else ""
     print(
@@ -103,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--how", nargs="+", choices=HOW, default=HOW)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--openvino", action="store_true", help="OpenVINO's time, too")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, help="default: until the ratios are known")
     parser.add_argument("--seconds", type=float, default=0.3, help="of one engine in one round")
     options = parser.parse_args(argv)
     with tempfile.TemporaryDirectory(prefix="mgx-quantised-") as folder:

@@ -30,7 +30,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.engines import openvino  # noqa: E402
 from benchmarks.oracle import session  # noqa: E402
-from benchmarks.single_ops import best_call  # noqa: E402
+from mgx_mlir.debug.engine_times import time_engines  # noqa: E402
 from tests.models.made import Graph  # noqa: E402
 
 DIMS = (3, 112, 112)
@@ -152,15 +152,12 @@ def measure(path: Path, options: argparse.Namespace) -> bool:
         peer = openvino(path, {"x": x}, options.threads, path.stem)
         engines["openvino"] = lambda: peer()[0]
     off = steps_off(engines["mgx"](), engines["exact"]())
-    clock = time.process_time if options.threads == 1 else time.perf_counter
-    times: dict[str, list[float]] = {name: [] for name in engines}
-    for i in range(options.rounds):
-        for name in sorted(engines, reverse=bool(i % 2)):
-            times[name].append(best_call(engines[name], options.seconds, clock))
-    ort, mgx, slow = (float(np.median(times[name])) for name in ("ort", "mgx", "exact"))
+    clock = "cpu" if options.threads == 1 else "wall"
+    times = time_engines(engines, clock=clock, rounds=options.rounds, block=options.seconds)
+    ort, mgx, slow = (times.seconds(name) for name in ("ort", "mgx", "exact"))
     beside = ""
     if options.openvino:
-        beside = f", openvino {mgx / float(np.median(times['openvino'])):4.2f}"
+        beside = f", openvino {mgx / times.seconds('openvino'):4.2f}"
     print(
         f"{path.stem:24} ort {ort * 1e3:7.3f} ms  mgx {mgx * 1e3:7.3f} ms  {mgx / ort:5.2f}  "
         f"(exact {mgx / slow:4.2f}{beside})  "
@@ -179,7 +176,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--batch", type=int, default=1, help="with --open")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--openvino", action="store_true", help="OpenVINO's time, too")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, help="default: until the ratios are known")
     parser.add_argument("--seconds", type=float, default=0.1, help="of one engine in one round")
     options = parser.parse_args(argv)
     if options.batch != 1 and not options.open:

@@ -10,7 +10,8 @@ the largest element. Where it is above 1e-3, onnxruntime is asked again without 
 8-bit products, then f64, where ours is the nearer one. Beyond that it is WRONG, or unclear where
 onnxruntime's own answer moves nearly as far when inputs or weights move by a unit in their last
 place, or what quantizers round, as layers with 8-bit codes may.
-Times are CPU times of one thread, interleaved. Exit code 1 where a model is not right.
+Times are CPU times of one thread, medians over blocks of each engine. Exit code 1 where a model is
+not right.
 """
 
 from __future__ import annotations
@@ -40,12 +41,14 @@ import onnx.numpy_helper
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.measure import descendants, interleave, write_json  # noqa: E402
+from benchmarks.measure import descendants, write_json  # noqa: E402
 from benchmarks.oracle import session, worst_error  # noqa: E402
 from benchmarks.shipped_inputs import Shipped  # noqa: E402
 from benchmarks.shipped_models import at, files  # noqa: E402
+from mgx_mlir.debug.engine_times import time_engines  # noqa: E402
 
 LIMIT = 1e-3  # of the largest element
+LIMIT_S = 4.0  # seconds of timing for a model at one size
 FARTHER = 4  # than onnxruntime's own answer moved in a few draws: an answer may be and be unclear
 SLOWER = 1.5  # of onnxruntime's time
 
@@ -176,7 +179,7 @@ def compiled(row: Row, path: Path, inputs: dict[str, np.ndarray] | None = None) 
     return program
 
 
-def measure(model: Shipped, path: Path, fixed: bool, rounds: int, seconds: float) -> Row:
+def measure(model: Shipped, path: Path, fixed: bool, rounds: int | None, seconds: float) -> Row:
     """Compile once, or at each size where dims are fixed; run, compare and time at each size."""
     import mgx_mlir
 
@@ -214,12 +217,9 @@ def measure(model: Shipped, path: Path, fixed: bool, rounds: int, seconds: float
             row.moves = max(row.moves, own_movement(path, inputs, wanted))
             row.note = f"onnxruntime moves by {row.moves:.0e} itself"
         calls = {"ort": partial(oracle.run, None, inputs), "mgx": partial(program.run, inputs)}
-        times = interleave(calls, rounds, seconds)
-        # a round of short calls may lie between two ticks of the clock
-        pairs = zip(times["mgx"].samples, times["ort"].samples, strict=True)
-        found = [a.cpu / b.cpu for a, b in pairs if b.cpu]
-        row.ratios.append(statistics.median(found) if found else np.nan)
-        row.milliseconds.append(statistics.median(s.cpu for s in times["mgx"].samples) * 1e3)
+        times = time_engines(calls, clock="cpu", rounds=rounds, block=seconds, limit=LIMIT_S)
+        row.ratios.append(times.ratio("mgx", "ort").value)
+        row.milliseconds.append(times.seconds("mgx") * 1e3)
     return row
 
 
@@ -253,7 +253,8 @@ def summary(rows: list[Row]) -> str:
 def apart(package: str, path: Path, arguments: argparse.Namespace) -> Row:
     """Measure in a process of its own: a crash is one row."""
     command = [sys.executable, __file__, "--alone", str(path), "--folder", str(arguments.folder)]
-    command += ["--rounds", str(arguments.rounds), "--seconds", str(arguments.seconds)]
+    command += ["--seconds", str(arguments.seconds)]
+    command += [] if arguments.rounds is None else ["--rounds", str(arguments.rounds)]
     command += ["--fixed"] if arguments.fixed else []
     row = Row(f"{package}/{path.stem}")
     try:
@@ -273,7 +274,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, default=ROOT / "build/shipped")
     parser.add_argument("--fixed", action="store_true", help="compile with the dims of each size")
     parser.add_argument("--ops", action="store_true", help="show shares of time, by ops")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, help="default: until the ratios are known")
     parser.add_argument("--seconds", type=float, default=0.1, help="of one engine in one round")
     parser.add_argument("--timeout", type=float, default=300, help="seconds for a model")
     parser.add_argument("--json", type=Path)

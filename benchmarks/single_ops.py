@@ -4,8 +4,8 @@
     python benchmarks/single_ops.py softmax gemm --open      # names that contain one of these words
     python benchmarks/single_ops.py --json out.json --threads 2
 
-Numpy in and numpy out for both, in one process, in interleaved rounds; a figure is the median over
-rounds of the best batch of calls. With one thread CPU time is compared, which stands on a busy
+Numpy in and numpy out for both, in one process, in blocks between which it rests; a figure is the
+median over blocks. With one thread CPU time is compared, which stands on a busy
 machine, else wall clock. Results are judged by onnxruntime without saturation in 8 bits, which is
 not what is timed. --open: every dim of the inputs is open when the model is compiled. Exit
 code 1 if a result is wrong or does not compile.
@@ -14,11 +14,9 @@ code 1 if a result is wrong or does not compile.
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -31,9 +29,10 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.measure import write_json  # noqa: E402
 from benchmarks.op_models import OpModel, all_models  # noqa: E402
 from benchmarks.oracle import session, worst_error  # noqa: E402
+from mgx_mlir.debug.engine_times import time_engines  # noqa: E402
 
 SLOWER = 1.2  # of onnxruntime's time; the goal is that no operator is above it
-BATCH = 2e-4  # seconds of calls that are timed as one: the clock is coarse
+LIMIT_S = 2.0  # seconds of timing for an operator
 # of the largest element; sums in another order differ by less
 ERROR_LIMIT = 1e-5
 # 8-bit results may fall on either side of a tie, one step of 127
@@ -42,7 +41,7 @@ QUANTISED_LIMIT = 1 / 100
 
 @dataclass
 class Row:
-    """The figures of one model; times in microseconds, `low` and `high` of the rounds' ratios."""
+    """The figures of one model; times in microseconds; `low` to `high` hold the ratio."""
 
     name: str
     open: bool
@@ -71,23 +70,8 @@ def aligned(array: np.ndarray) -> np.ndarray:
     return copy
 
 
-def best_call(call: Callable[[], object], seconds: float, clock: Callable[[], float]) -> float:
-    """Return the seconds of a call in the best of the batches that fit into `seconds`."""
-    before = time.perf_counter()
-    call()
-    inner = max(1, int(BATCH / max(time.perf_counter() - before, 1e-7)))
-    best, end, batches = float("inf"), time.perf_counter() + seconds, 0
-    while batches < 3 or time.perf_counter() < end:
-        start = clock()
-        for _ in range(inner):
-            call()
-        best = min(best, (clock() - start) / inner)
-        batches += 1
-    return best
-
-
 def measure(model: OpModel, folder: Path, options: argparse.Namespace) -> Row:
-    """Compile a model both ways, compare the results, then time them in turn."""
+    """Compile a model both ways, compare the results, then time them."""
     import mgx_mlir
 
     row = Row(model.name, options.open, options.threads)
@@ -104,18 +88,16 @@ def measure(model: OpModel, folder: Path, options: argparse.Namespace) -> Row:
     row.kernels = len(program.kernels)
     exact = session(path, options.threads, exact=True)
     row.error = worst_error(found, exact.run(None, inputs))
-    clock = time.process_time if options.threads == 1 else time.perf_counter
-    engines = {"ort": lambda: oracle.run(None, inputs), "mgx": lambda: program.run(inputs)}
-    times: dict[str, list[float]] = {name: [] for name in engines}
-    order = list(engines)
-    for _ in range(options.rounds):
-        for name in order:
-            times[name].append(best_call(engines[name], options.seconds, clock))
-        order.reverse()
-    ratios = [b / a for a, b in zip(times["ort"], times["mgx"], strict=True)]
-    row.onnxruntime_us = statistics.median(times["ort"]) * 1e6
-    row.mgx_us = statistics.median(times["mgx"]) * 1e6
-    row.ratio, row.low, row.high = statistics.median(ratios), min(ratios), max(ratios)
+    times = time_engines(
+        {"ort": lambda: oracle.run(None, inputs), "mgx": lambda: program.run(inputs)},
+        clock="cpu" if options.threads == 1 else "wall",
+        rounds=options.rounds,
+        block=options.seconds,
+        limit=LIMIT_S,
+    )
+    ratio = times.ratio("mgx", "ort")
+    row.onnxruntime_us, row.mgx_us = (times.seconds(name) * 1e6 for name in ("ort", "mgx"))
+    row.ratio, row.low, row.high = ratio.value, ratio.low, ratio.high
     return row
 
 
@@ -148,7 +130,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("words", nargs="*", help="only models whose name contains one of these")
     parser.add_argument("--open", action="store_true", help="all dims of the inputs are open")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, help="default: until the ratios are known")
     parser.add_argument("--seconds", type=float, default=0.04, help="of one engine in one round")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(argv)

@@ -1,7 +1,7 @@
 """What a call of a compiled torch module costs beyond its program: `-m benchmarks.torch_call`.
 
-CPU microseconds, one thread, ten `nn.Linear` of 32 with ReLU. Each line is the best of many rounds;
-a round makes 100 calls of one way, and the ways take turns. "within a call" is the program as a
+CPU microseconds, one thread, ten `nn.Linear` of 32 with ReLU. Each line is the median over blocks
+of one way. "within a call" is the program as a
 call of the module meets it: what ran before has taken the processor's caches.
 """
 
@@ -17,23 +17,11 @@ import torch
 from torch import nn
 
 from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.debug.engine_times import time_engines
 from mgx_mlir.integrations.torch import calls
 from mgx_mlir.integrations.torch.backend import mgx
 
-ROUNDS, CALLS = 40, 100
-
-
-def best(ways: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """Microseconds of a call, the ways in turn."""
-    found = dict.fromkeys(ways, float("inf"))
-    for _ in range(ROUNDS):
-        for name, call in ways.items():
-            call()
-            start = time.process_time_ns()
-            for _ in range(CALLS):
-                call()
-            found[name] = min(found[name], (time.process_time_ns() - start) / CALLS / 1e3)
-    return found
+CALLS = 4000  # of the module, in which the program is timed
 
 
 def main() -> int:
@@ -72,7 +60,8 @@ def main() -> int:
         [program] = programs
         given = {program.input_names[0]: x.numpy()}
         ways["the program alone"] = lambda: program.run(given)
-        found = best(ways)
+        times = time_engines(ways, clock="cpu", block=0.05)
+        found = {name: times.seconds(name) * 1e6 for name in ways}
         for name, value in found.items():
             print(f"{name:40} {value:7.1f} us")
 
@@ -88,7 +77,7 @@ def main() -> int:
         torch._dynamo.reset()
         run = compiled(mgx, options={"threads": 1})
         within.clear()
-        for _ in range(ROUNDS * CALLS):
+        for _ in range(CALLS):
             run()
         inside = sorted(within)[len(within) // 10] / 1e3
     print(f"{'the program within a call':40} {inside:7.1f} us")

@@ -12,12 +12,12 @@ from __future__ import annotations
 import argparse
 import json
 import signal
-import statistics
 import sys
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ import transformers as hf
 from torch import nn
 
 from benchmarks import torch_nets as own
+from mgx_mlir.debug.engine_times import time_engines
 from mgx_mlir.integrations.torch.backend import mgx
 from mgx_mlir.integrations.torch.counters import counters
 
@@ -331,8 +332,8 @@ def examine(name: str, target: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def timed(name: str, calls: int = 30) -> dict[str, float]:
-    """CPU microseconds of a call at one size, one thread, interleaved: medians."""
+def timed(name: str) -> dict[str, float]:
+    """CPU microseconds of a call at one size, one thread: medians over blocks."""
     case = CASES[name]
     torch.set_num_threads(1)
     args, kwargs = case.call(4, 16)
@@ -342,16 +343,11 @@ def timed(name: str, calls: int = 30) -> dict[str, float]:
         ways[backend if isinstance(backend, str) else "mgx"] = torch.compile(
             drawn(case), backend=backend, **options
         )
-    rows: dict[str, list[float]] = {way: [] for way in ways}
     with torch.no_grad():
         error = difference(ways["mgx"](*args, **kwargs), ways["eager"](*args, **kwargs))
-        for i in range(calls + 3):
-            for way, run in ways.items():
-                start = time.process_time()
-                run(*args, **kwargs)
-                if i >= 3:
-                    rows[way].append(time.process_time() - start)
-    found = {way: round(1e6 * statistics.median(row), 1) for way, row in rows.items()}
+        calls = {way: partial(run, *args, **kwargs) for way, run in ways.items()}
+        times = time_engines(calls, clock="cpu", block=0.05, limit=5)
+    found = {way: round(1e6 * times.seconds(way), 1) for way in ways}
     return {**found, "error": error}
 
 

@@ -9,6 +9,8 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +18,11 @@ import numpy as np
 import pytest
 
 from mgx_mlir.compiler.models import read_model
+from mgx_mlir.debug.engine_times import Block, EngineTimes, time_engines
 from mgx_mlir.debug.peaks import Peaks, machine_peaks
 from mgx_mlir.debug.work import Work, work_of
 from mgx_mlir.programs.program_ir import entry_block
+from mgx_mlir.tools.driver.beside_onnxruntime import OURS, THEIRS, BesideOnnxruntime
 from mgx_mlir.tools.driver.perf_report import (
     OtherRun,
     Performance,
@@ -194,6 +198,49 @@ def test_json(driver: Driver, models: Path, tmp_path: Path) -> None:
     ran = driver("perf", "--ref", "--test", "-n", 2, "--json", "-o", path)
     assert (ran.status, ran.out) == (0, "")
     assert json.loads(path.read_text())["kernels"][0]["group"] == "ref::dot"
+
+
+def test_beside_onnxruntime(driver: Driver, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = "mgx_mlir.tools.driver.beside_onnxruntime"
+    monkeypatch.setattr(f"{module}.time_engines", partial(time_engines, block=0.01, rounds=2))
+    common = ("perf", "--cpu", models / "mnist.onnx", "--threads", 1, "-n", 2, "--ort")
+    found = json.loads(driver(*common, "--json").out)["onnxruntime"]
+    assert (found["version"], found["threads"], found["clock"]) == (
+        version("onnxruntime"),
+        1,
+        "cpu",
+    )
+    assert found["blocks"] == 2
+    assert all(0 < found[name] < 100 for name in ("ms", "p95_ms", "onnxruntime_ms"))
+    assert (found["ratio"] is None) == bool(found["problem"])
+    [line] = [n for n in driver(*common).lines if n.startswith("Beside onnxruntime")]
+    assert line.startswith("Beside onnxruntime (1 thread, medians of CPU time): ")
+    assert f" of onnxruntime {version('onnxruntime')}, " in line
+
+
+def test_a_ratio_or_its_absence() -> None:
+    def blocks(seconds: float, waited: float = 0.0) -> list[Block]:
+        return [Block(seconds, (seconds,), waited)] * 6
+
+    times = EngineTimes("wall", {THEIRS: blocks(0.02), OURS: blocks(0.01)})
+    found = BesideOnnxruntime("1.2", 2, times)
+    assert found.lines() == [
+        "Beside onnxruntime (2 threads, medians): 10ms beside 20ms of onnxruntime 1.2, "
+        "takes 0.50 (0.50 to 0.50) of it by 6 blocks of each"
+    ]
+    assert found.json()["ratio"] == 0.5
+    times.blocks[OURS] = blocks(0.01, waited=1.0)
+    assert "no ratio: other programs hold the cores" in found.lines()[0]
+    told = found.json()
+    assert (told["ratio"], told["blocks"], told["disturbed_blocks"]) == (None, 0, 6)
+    assert told["problem"].startswith("other programs hold the cores")
+
+
+def test_what_has_no_onnxruntime_beside_it(driver: Driver, models: Path, tmp_path: Path) -> None:
+    ran = driver("perf", "--ref", models / "mnist.onnx", "--ort")
+    assert (ran.status, "option '--ort' is for --cpu, the target is ref" in ran.err) == (2, True)
+    ran = driver("perf", "--cpu", "--test", "--ort")
+    assert (ran.status, "option '--ort' needs an ONNX model" in ran.err) == (2, True)
 
 
 def test_detailed_groups(driver: Driver, models: Path) -> None:

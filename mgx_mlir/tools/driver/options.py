@@ -160,6 +160,7 @@ QUANTIZE = (
 ITERATIONS = Option(
     ("-n", "--iterations"), "timed calls (default 100)", "N", parse=number(1), group="Performance"
 )
+_ORT = "compare with onnxruntime: verify in place of ref, perf the time on as many threads"
 PERF = (
     ITERATIONS,
     Option(
@@ -178,6 +179,7 @@ PERF = (
         ("-d", "--detailed"), "summarise kernels by the types and dims of their operands too",
         group="Performance",
     ),
+    Option(("--ort",), _ORT, group="Performance"),
     Option(
         ("--trace",), "write the times of calls and kernels as a trace that Chrome and Perfetto "
         "show", "FILE", group="Performance",
@@ -205,7 +207,7 @@ VERIFY = (
         ("--rtol",), "part of the elementwise limit relative to the reference", "X",
         parse=tolerance, group="Verification",
     ),
-    Option(("--ort",), "compare with onnxruntime instead of ref", group="Verification"),
+    Option(("--ort",), _ORT, group="Verification"),
     Option(
         ("--against",), "the reference side reads this model instead", "FILE",
         group="Verification",

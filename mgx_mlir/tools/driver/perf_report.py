@@ -15,6 +15,7 @@ from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.files import read_bytes
 from mgx_mlir.core.names import safe_name
 from mgx_mlir.debug.peaks import Peaks
+from mgx_mlir.tools.driver.beside_onnxruntime import BesideOnnxruntime
 from mgx_mlir.tools.driver.timing import Calls, Kernels, Line, Together
 
 REPORT = "mgx-driver perf 1"
@@ -50,6 +51,7 @@ class Performance:
     load_s: float | None = None
     dry_ms: float | None = None
     together: Together | None = None
+    beside: BesideOnnxruntime | None = None
 
 
 def report_lines(
@@ -236,6 +238,8 @@ def performance_json(p: Performance) -> dict[str, Any]:
             "rate_per_s": p.together.rate * p.batch,
             "median_ms": p.together.median,
         }
+    if p.beside is not None:
+        found["onnxruntime"] = p.beside.json()
     if p.peaks is not None:
         found["peaks"] = {
             "threads": p.peaks.threads, "gb_s": p.peaks.gb_s, "gflop_s": p.peaks.gflop_s,

@@ -12,9 +12,11 @@ from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
 from mgx_mlir.compiler.ref_program import RefProgram
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.debug.peaks import Peaks, machine_peaks
+from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.printers.instructions import Numbering
 from mgx_mlir.tools.driver import timing
 from mgx_mlir.tools.driver.arguments import Arguments
+from mgx_mlir.tools.driver.beside_onnxruntime import check_beside, time_beside
 from mgx_mlir.tools.driver.compile_model import compile_model, emit_compiled
 from mgx_mlir.tools.driver.emit import form_of, write_file
 from mgx_mlir.tools.driver.input_data import allocate, check_files
@@ -58,6 +60,11 @@ kernel that reaches more than the peak of the memory has them in caches, and the
 There are --iterations calls, and more until --duration seconds are over. --concurrency N also runs
 N callers at once, and says how many calls a second all of them got.
 
+--ort times onnxruntime too, on the same inputs and as many threads. Each engine runs in blocks of
+its own, between which its threads go to sleep; the ratio is the median over blocks, with its 95 %
+interval. Where other programs hold the cores, or the interval is wider than a tenth to either side,
+the report says so in place of a ratio.
+
 --json prints the report as JSON, --trace writes one that Perfetto and Chrome show, --compare says
 how this run compares with the --json report of another."""
 OPTIONS = (*REPORTERS, *PERF, HELP)
@@ -74,6 +81,7 @@ def run(args: Arguments) -> int:
     other = _other(args)
     check_files(args)
     choice = choose_target(args, runs=True, model=model)
+    check_beside(args, model, choice.target)
     version = args.get("--text-version", "seed")
     compiled = compile_model(args, model, choice)
     if not report:
@@ -133,6 +141,12 @@ def measure(
         with working("Measuring the machine's peaks"):
             peaks = _peaks(threads, kernels)
     executable = getattr(compiled, "executable", None)
+    beside = None
+    if "--ort" in args:
+        assert model.path is not None
+        threads_of_both = args.get("--threads") or available_cpus()
+        with step("Timing onnxruntime beside it ..."):
+            beside = time_beside(compiled, model.path, inputs, threads_of_both)
     memory = Memory(
         sum(a.nbytes for a in getattr(compiled, "params", {}).values()),
         dict(executable.plan) if executable is not None else {},
@@ -150,6 +164,7 @@ def measure(
         load_s,
         dry_ms,
         together,
+        beside,
     )
 
 
@@ -169,6 +184,8 @@ def _lines(found: Performance, version: Numbering, *, detailed: bool) -> list[st
     )
     if found.together is not None:
         lines.append(found.together.line(found.batch))
+    if found.beside is not None:
+        lines += found.beside.lines()
     lines += ["", memory_line(found.memory)]
     if found.kernels is not None and found.kernels.timed:
         lines += ["", *table_lines(found.kernels, found.peaks)]

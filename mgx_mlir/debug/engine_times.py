@@ -1,0 +1,268 @@
+"""Times of several engines in one process, each in blocks of its own, and their ratio.
+
+Two engines that are called in turn share more than the clock: the pool threads of one go on
+spinning for milliseconds after its call, and take a core from whatever is called next
+(findings/onnxruntime-threads-spin.sh). So an engine is called in blocks, between which the process
+rests until its threads are asleep. Inside its block an engine runs as it does alone, spinning
+threads included: that is the time that its users see.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+Clock = Literal["wall", "cpu"]
+Call = Callable[[], object]
+
+# a batch of short calls takes this long, in seconds: a thousand readings of the clock
+BATCH = 5e-4
+# asleep: less than this part of a core, over a slice in seconds; onnxruntime spins for 10 to 50 ms
+AWAKE, SLICE, LONGEST_REST = 0.05, 0.01, 2.0
+# share of a block that a thread may wait for a core, which another process has: a call in which one
+# of two threads waits as long is later by as much; a tenth of the ratio is the aim
+WAITED = 0.04
+WAKING = 5e-5  # seconds that a thread may take to wake on an idle core
+VAGUE = 0.1  # part of a ratio that its interval may reach to either side, to be stated at all
+LEAST = 6  # rounds: the least number whose extremes enclose the median with 95 % probability
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Block:
+    """Calls of one engine in a row: median seconds of a call, and what disturbed them."""
+
+    seconds: float
+    calls: tuple[float, ...]
+    """Seconds of each call; of short ones those of a batch, divided by their number."""
+    waited: float
+    """Seconds that threads of this process were ready and had no core, per second of the block."""
+
+    @property
+    def quiet(self) -> bool:
+        """Whether other processes left the block its cores."""
+        return self.waited <= WAITED
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """The median ratio of two engines' blocks, and the interval that holds it.
+
+    `low` to `high` enclose the median with a probability of 95 %, or are the least and the largest
+    ratio where there are fewer than six.
+    """
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, ratios: Iterable[float]) -> Ratio:
+        """Summarise the ratios of rounds; NaN where there are none."""
+        found = sorted(ratios)
+        if not found:
+            return cls(math.nan, math.nan, math.nan)
+        left_out = _outside(len(found))
+        return cls(statistics.median(found), found[left_out], found[-1 - left_out])
+
+    @property
+    def spread(self) -> float:
+        """The width of the interval, as a part of the ratio."""
+        return (self.high - self.low) / self.value if self.value else math.inf
+
+    def __str__(self) -> str:
+        return f"{self.value:.2f} ({self.low:.2f} to {self.high:.2f})"
+
+
+def _outside(count: int) -> int:
+    """Count the sorted values on either side that an interval around the median leaves out.
+
+    Without k on either side it misses the median with probability 2 * P(Binomial(n, 1/2) <= k).
+    """
+    left_out, missed = 0, 2 / 2**count
+    while missed + 2 * math.comb(count, left_out + 1) / 2**count <= 1 - CONFIDENCE:
+        left_out += 1
+        missed += 2 * math.comb(count, left_out) / 2**count
+    return left_out
+
+
+@dataclass
+class EngineTimes:
+    """Blocks of each engine by name, one in each round."""
+
+    clock: Clock
+    blocks: dict[str, list[Block]] = field(default_factory=dict[str, list[Block]])
+
+    @property
+    def rounds(self) -> list[int]:
+        """The rounds that count: by the CPU's clock all, else those of quiet blocks alone."""
+        count = min((len(b) for b in self.blocks.values()), default=0)
+        rounds = range(count)
+        if self.clock == "cpu":  # it stands still while a thread waits
+            return list(rounds)
+        return [n for n in rounds if all(b[n].quiet for b in self.blocks.values())]
+
+    @property
+    def too_busy(self) -> bool:
+        """Whether too few rounds were quiet: the times are those of other programs too."""
+        return len(self.rounds) < max(min(LEAST, self.all_rounds), 1)
+
+    @property
+    def all_rounds(self) -> int:
+        """Count the rounds, disturbed ones included."""
+        return min((len(b) for b in self.blocks.values()), default=0)
+
+    @property
+    def waited(self) -> float:
+        """The median share of a block that threads waited for a core."""
+        found = [b.waited for blocks in self.blocks.values() for b in blocks]
+        return statistics.median(found) if found else 0.0
+
+    def seconds(self, name: str) -> float:
+        """Return the median seconds of a call over the rounds that count; over all if none does."""
+        rounds = self.rounds or range(self.all_rounds)
+        return statistics.median(self.blocks[name][n].seconds for n in rounds)
+
+    def calls(self, name: str) -> list[float]:
+        """Return the seconds of each call of the rounds that count; of all if none does."""
+        rounds = self.rounds or range(self.all_rounds)
+        return [s for n in rounds for s in self.blocks[name][n].calls]
+
+    def ratio(self, name: str, other: str) -> Ratio:
+        """Return the ratio of two engines' times, by rounds: neighbours meet the same machine."""
+        pairs = ((self.blocks[name][n], self.blocks[other][n]) for n in self.rounds)
+        return Ratio.of(a.seconds / b.seconds for a, b in pairs if b.seconds)
+
+    def problem(self, name: str, other: str) -> str | None:
+        """Say why the ratio of two engines means nothing; None where it does."""
+        if self.too_busy:
+            return (
+                f"other programs hold the cores; threads waited {self.waited:.2g} s a second for "
+                f"one, and {len(self.rounds)} of {self.all_rounds} blocks were quiet"
+            )
+        ratio = self.ratio(name, other)
+        if max(ratio.high - ratio.value, ratio.value - ratio.low) > VAGUE * ratio.value:
+            return f"it varies from {ratio.low:.2f} to {ratio.high:.2f} between blocks"
+        return None
+
+
+def time_engines(
+    engines: Mapping[str, Call],
+    *,
+    clock: Clock = "wall",
+    block: float = 0.25,
+    rounds: int | None = None,
+    spread: float = 0.05,
+    limit: float = 20.0,
+) -> EngineTimes:
+    """Time calls of engines, a block of each in every round, in an order that alternates.
+
+    `clock`: "wall" for seconds by the clock, "cpu" for the CPU time of this process, which is fair
+    where every engine has one thread, and which other processes hardly change. `block`: seconds of
+    a block. `rounds`: their number; None: 6 or more quiet rounds, until the interval around every
+    ratio to the first engine is narrower than `spread` (a part of it), or `limit` seconds are over.
+    """
+    found = EngineTimes(clock, {name: [] for name in engines})
+    order = list(engines)
+    batches = {name: _batch(call) for name, call in engines.items()}
+    start = time.perf_counter()
+    while not _enough(found, order, rounds, spread, limit, time.perf_counter() - start):
+        for name in order if found.all_rounds % 2 == 0 else reversed(order):
+            rest()
+            found.blocks[name].append(_timed(engines[name], clock, block, batches[name]))
+    return found
+
+
+def _enough(
+    found: EngineTimes,
+    order: list[str],
+    rounds: int | None,
+    spread: float,
+    limit: float,
+    taken: float,
+) -> bool:
+    if rounds is not None:
+        return found.all_rounds >= rounds
+    if found.all_rounds == 0:
+        return False
+    if taken >= limit:
+        return True
+    if len(found.rounds) < LEAST:
+        return False
+    return all(found.ratio(name, order[0]).spread <= spread for name in order[1:])
+
+
+def rest() -> None:
+    """Sleep until the threads of this process sleep too, two seconds at the most."""
+    end = time.perf_counter() + LONGEST_REST
+    while time.perf_counter() < end:
+        start, used = time.perf_counter(), time.process_time()
+        time.sleep(SLICE)
+        share = (time.process_time() - used) / (time.perf_counter() - start)
+        # a spinning thread that has no core uses no time either
+        if share <= AWAKE and not _running():
+            return
+
+
+def _running() -> bool:
+    """Return whether another thread of this process runs, or is ready to (Linux; else False)."""
+    own = threading.get_native_id()
+    with contextlib.suppress(OSError):
+        for thread in os.listdir("/proc/self/task"):
+            with contextlib.suppress(OSError):
+                text = Path(f"/proc/self/task/{thread}/stat").read_text()
+                if int(thread) != own and text.rpartition(")")[2].split()[0] == "R":
+                    return True
+    return False
+
+
+def _batch(call: Call) -> int:
+    """Warm an engine up; return how many of its calls are timed as one."""
+    call()
+    start = time.perf_counter()
+    call()
+    return max(1, int(BATCH / max(time.perf_counter() - start, 1e-7)))
+
+
+def _timed(call: Call, clock: Clock, seconds: float, batch: int) -> Block:
+    """Run a block: a tenth of it to wake threads and fill caches, then the timed calls."""
+    read = time.process_time if clock == "cpu" else time.perf_counter
+    end = time.perf_counter() + seconds / 10
+    call()
+    while time.perf_counter() < end:
+        call()
+    calls: list[float] = []
+    start, waited = time.perf_counter(), _seconds_waited()
+    while not calls or time.perf_counter() - start < seconds:
+        before = read()
+        for _ in range(batch):
+            call()
+        calls.append((read() - before) / batch)
+    elapsed = time.perf_counter() - start
+    waited = max(_seconds_waited() - waited, 0.0) / elapsed
+    return Block(statistics.median(calls), tuple(calls), waited)
+
+
+def _seconds_waited() -> float:
+    """Return the seconds that this process's threads were ready to run and had no core (Linux).
+
+    A thread's `schedstat` has its waits in nanoseconds and their number. A thread that wakes on an
+    idle core waits for `WAKING`, which is not counted. A system without the file gives 0: only the
+    spread of the rounds shows a busy machine there.
+    """
+    total = 0.0
+    with contextlib.suppress(OSError):
+        for thread in os.listdir("/proc/self/task"):
+            with contextlib.suppress(OSError, ValueError):
+                text = Path(f"/proc/self/task/{thread}/schedstat").read_text()
+                _, waited, times = map(int, text.split())
+                total += max(waited / 1e9 - times * WAKING, 0.0)
+    return total
