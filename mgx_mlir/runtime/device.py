@@ -85,6 +85,13 @@ def runtime_version() -> str:
         ) from None
 
 
+def load_runtime() -> None:
+    """Load IREE's runtime and open nothing, in a process that forks before it runs anything."""
+    from iree.runtime import _binding  # the runtime takes long to load, and only calls need it
+
+    _binding.disable_leak_checker()
+
+
 def vm_instance() -> Any:
     """Return the one VM instance of this process."""
     global _instance

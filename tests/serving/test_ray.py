@@ -196,6 +196,7 @@ def test_tritons_client(service: str) -> None:
 
 def _post(path: str, body: bytes, **headers: str) -> tuple[int, str]:
     heads = {k.replace("_", "-"): v for k, v in headers.items()}
+    heads.setdefault("content-type", "application/json")
     request = urllib.request.Request(f"http://127.0.0.1:{PORT}{path}", body, heads)
     try:
         with urllib.request.urlopen(request, timeout=20) as found:
@@ -313,10 +314,10 @@ def test_metrics(service: str) -> None:
     assert 'model="rows"' in text
 
 
-def test_the_command(tmp_path: Path) -> None:
+def test_the_command_on_a_cluster(cluster: None, tmp_path: Path) -> None:
     folder = write_models(tmp_path / "models")
     port, log = PORT + 10, tmp_path / "log"
-    env = {k: v for k, v in os.environ.items() if k != "RAY_ADDRESS"}
+    env = {**os.environ, "RAY_ADDRESS": "auto"}
     process = subprocess.Popen(
         [sys.executable, "-m", "mgx_mlir.tools.driver", "serve", folder, "--cpu", "--threads", "1",
          "--port", str(port), "--max-body", "1"],
@@ -334,7 +335,8 @@ def test_the_command(tmp_path: Path) -> None:
                 time.sleep(1)
         body = json.dumps({"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 16],
                                        "data": [1.0] * 16}]}).encode()  # fmt: skip
-        request = urllib.request.Request(f"http://127.0.0.1:{port}/v2/models/alone/infer", body)
+        request = urllib.request.Request(f"http://127.0.0.1:{port}/v2/models/alone/infer", body,
+                                         {"content-type": "application/json"})  # fmt: skip
         with urllib.request.urlopen(request, timeout=30) as found:
             [y] = json.loads(found.read())["outputs"]
         assert np.allclose(y["data"], expected(np.ones((1, 16)), 3)[0], atol=1e-5)

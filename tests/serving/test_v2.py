@@ -23,8 +23,9 @@ from mgx_mlir.integrations.v2.datatypes import DTYPES, from_bytes, from_json, to
 from mgx_mlir.integrations.v2.errors import V2Error
 from mgx_mlir.integrations.v2.messages import HEADER, Limits
 from mgx_mlir.integrations.v2.models import Models, ServedModel, find_models, load_models
+from mgx_mlir.integrations.v2.origins import Origins
 from mgx_mlir.integrations.v2.server import Policy, Response, V2Server
-from tests.serving.conftest import expected
+from tests.serving.conftest import WEIGHTS, expected
 
 LIMITS = Limits(body=1 << 20, json=1 << 18)
 X = np.random.default_rng(1).standard_normal((3, 16)).astype(np.float32)
@@ -133,6 +134,31 @@ def test_strings(ask: Ask) -> None:
     assert from_bytes("a", "BYTES", (2,), memoryview(to_bytes(texts))).tolist() == ["é", ""]
 
 
+def test_infinity_and_nan_are_strings(ask: Ask) -> None:
+    """JSON has no such numbers; the JSON mapping of protocol buffers writes these strings."""
+    x = np.zeros((4, 16), np.float32)
+    x[:3, 0] = np.inf, -np.inf, np.nan
+    texts = ["Infinity", "-Infinity", "NaN"]
+    assert to_json(x[:3, 0]) == texts
+    words = x.ravel().tolist()
+    for i, text in enumerate(texts):
+        words[16 * i] = text
+    stated = {"name": "x", "datatype": "FP32", "shape": [4, 16], "data": words}
+    for body in (
+        json.dumps({"inputs": [stated]}),
+        json.dumps(infer(x)),  # as Python's json writes them: NaN, Infinity
+    ):
+        found = ask("/v2/models/rows/infer", body.encode())
+        assert found.status == 200
+        [y] = json.loads(found.body, parse_constant=pytest.fail)["outputs"]
+        got = np.array(y["data"], np.float32).reshape(4, 4)  # numpy reads the strings
+        with np.errstate(invalid="ignore"):
+            want = x @ WEIGHTS + 2
+        assert np.array_equal(np.isnan(got), np.isnan(want))
+        assert np.array_equal(np.isinf(got), np.isinf(want))
+        assert np.allclose(got, want, atol=1e-5, equal_nan=True)
+
+
 @pytest.mark.parametrize("datatype", DTYPES)
 def test_every_type_in_both_forms(datatype: str) -> None:
     a = (np.arange(6) % 2).astype(DTYPES[datatype]).reshape(2, 3)
@@ -154,6 +180,69 @@ def _hostile() -> Iterator[tuple[str, str, bytes, dict[str, str], int]]:
     head = {"inference_header_content_length": str(len(body(data=..., parameters=giga)))}
     cases: dict[str, tuple[str, bytes, dict[str, str], int]] = {
         "no JSON": (rows, b"{", {}, 400),
+        "a gzip body without its checksum": (
+            rows, gzip.compress(body())[:-8], {"content_encoding": "gzip"}, 400,
+        ),
+        "a gzip body with a wrong checksum": (
+            rows, gzip.compress(body())[:-8] + bytes(8), {"content_encoding": "gzip"}, 400,
+        ),
+        "a deflate body that is cut": (
+            rows, zlib.compress(body())[:-4], {"content_encoding": "deflate"}, 400,
+        ),
+        "bytes behind a deflate body": (
+            rows, zlib.compress(body()) + b"abc", {"content_encoding": "deflate"}, 400,
+        ),
+        "a gzip body of many members": (
+            rows, gzip.compress(b"") * 1000, {"content_encoding": "gzip"}, 400,
+        ),
+        "an empty gzip body": (rows, b"", {"content_encoding": "gzip"}, 400),
+        "a key twice": (rows, b'{"inputs": [], "inputs": []}', {}, 400),
+        "half a surrogate pair in a name": (rows, body(name="\ud800"), {}, 400),
+        "half a surrogate pair in an id": (rows, json.dumps(infer(id="\ud800")).encode(), {}, 400),
+        "half a surrogate pair in a string": (
+            "/v2/models/words/infer", json.dumps({"inputs": [
+                {"name": n, "datatype": "BYTES", "shape": [1], "data": ["\udfff"]} for n in "ab"
+            ]}).encode(), {}, 400,
+        ),
+        "NaN as a string": (
+            "/v2/models/words/infer", b'{"inputs": [{"name": "a", "datatype": "BYTES", "shape": '
+            b'[1], "data": [NaN]}]}', {}, 400,
+        ),
+        "a number beyond f64": (rows, body().replace(b"[0.0,", b"[1e999,"), {}, 400),
+        "a number beyond f32": (rows, body().replace(b"[0.0,", b"[1e39,"), {}, 400),
+        "an integer beyond f64": (rows, body(data=[10**400] + [0.0] * 15), {}, 400),
+        "an integer of 5000 digits": (
+            rows, body().replace(b"[0.0,", b"[1" + b"0" * 5000 + b","), {}, 400,
+        ),
+        "an empty shape beyond numpy": (
+            rows, (none := body(data=..., shape=[0, 1 << 47, 1 << 47],
+                                parameters={"binary_data_size": 0})),
+            {"inference_header_content_length": str(len(none))}, 400,
+        ),
+        "an empty shape beyond numpy in JSON": (
+            rows, body(data=[], shape=[0, 1 << 47, 1 << 47]), {}, 400,
+        ),
+        "an output twice": (
+            rows, json.dumps(infer(outputs=[{"name": "y"}] * 2)).encode(), {}, 400,
+        ),
+        "text": (rows, body(), {"content_type": "text/plain"}, 415),
+        "a form": (rows, body(), {"content_type": "application/x-www-form-urlencoded"}, 415),
+        "a form of parts": (rows, body(), {"content_type": "multipart/form-data; boundary=a"}, 415),
+        "a page of another origin": (
+            rows, body(), {"origin": "http://evil.example", "host": "127.0.0.1:8000"}, 403,
+        ),
+        "a page of no origin": (rows, body(), {"origin": "null", "host": "127.0.0.1:8000"}, 403),
+        "a page on another port": (
+            rows, body(), {"origin": "http://127.0.0.1:80", "host": "127.0.0.1:8000"}, 403,
+        ),
+        "a page that a browser calls another's": (
+            rows, body(), {"sec_fetch_site": "cross-site", "host": "127.0.0.1:8000"}, 403,
+        ),
+        "a name that was made to lead here": (rows, body(), {"host": "evil.example:8000"}, 403),
+        "the same with its own origin": (
+            rows, body(), {"host": "evil.example", "origin": "http://evil.example",
+                           "sec_fetch_site": "same-origin"}, 403,
+        ),
         "empty": (rows, b"", {}, 400),
         "not UTF-8": (rows, b'{"inputs": "\xff\xfe"}', {}, 400),
         "a list": (rows, b"[]", {}, 400),
@@ -249,8 +338,55 @@ def test_a_slow_client_and_a_full_queue(models: Models) -> None:
         last = await server.handle("POST", path, {}, pieces(json.dumps(infer()).encode()))
         return [third.status, *(r.status for r in first), last.status]
 
-    assert asyncio.run(talk()) == [429, 408, 408, 200]
+    # a place in the queue is taken behind the body: two slow clients fill none of two
+    assert asyncio.run(talk()) == [200, 408, 408, 200]
     assert server.waiting == 0
+
+
+def test_a_full_queue(models: Models) -> None:
+    async def talk() -> list[int]:
+        go = asyncio.Event()
+
+        async def held(call: Call) -> Outputs:
+            await go.wait()
+            return await alone(call)
+
+        server = V2Server(models, held, Policy(LIMITS, queue=2))
+        path, body = "/v2/models/rows/infer", json.dumps(infer()).encode()
+        tasks = [asyncio.ensure_future(server.handle("POST", path, {}, pieces(body)))
+                 for _ in range(2)]  # fmt: skip
+        await asyncio.sleep(0.05)
+        third = await server.handle("POST", path, {}, pieces(body))
+        go.set()
+        return [third.status, *(r.status for r in await asyncio.gather(*tasks))]
+
+    assert asyncio.run(talk()) == [429, 200, 200]
+
+
+def test_bodies_that_stall_give_way(models: Models) -> None:
+    """Ten clients stall behind 200 kB each; one that sends at once finds room for 300 kB."""
+    body = json.dumps(infer(np.zeros((4000, 16), np.float32))).encode()
+    assert len(body) > 300_000
+
+    async def stalled() -> AsyncIterator[bytes]:
+        yield b" " * 200_000
+        await asyncio.sleep(30)
+
+    async def talk() -> tuple[list[int], int]:
+        limits = Limits(body=1 << 20, json=1 << 20)
+        server = V2Server(models, alone, Policy(limits, read_timeout=1.0, held=1 << 20))
+        path = "/v2/models/rows/infer"
+        tasks = [asyncio.ensure_future(server.handle("POST", path, {}, stalled()))
+                 for _ in range(10)]  # fmt: skip
+        await asyncio.sleep(0.05)
+        good = await server.handle("POST", path, {}, pieces(body))
+        rest = await asyncio.gather(*tasks)
+        assert server.room.held == 0
+        return [r.status for r in rest], good.status
+
+    found, good = asyncio.run(talk())
+    assert good == 200
+    assert set(found) == {408, 503}
 
 
 def test_a_body_that_is_refused_is_read_and_dropped(models: Models) -> None:
@@ -268,6 +404,41 @@ def test_a_body_that_is_refused_is_read_and_dropped(models: Models) -> None:
         found = asyncio.run(server.handle("POST", path, {}, sending(count)))
         assert found.status == 413
         assert min(count, 17) < len(read) <= most
+
+
+@pytest.mark.parametrize("heads", [
+    {}, {"content_type": "application/json"}, {"content_type": "Application/JSON; charset=utf-8"},
+    {"content_type": "application/octet-stream"}, {"host": "localhost:8000"}, {"host": "[::1]:80"},
+    {"host": "10.1.2.3"}, {"host": "gpu-box:8000"}, {"host": "models.example.com"},
+    {"origin": "http://localhost:8000", "host": "localhost:8000", "sec_fetch_site": "same-origin"},
+    {"origin": "https://ours.example", "host": "localhost:8000", "sec_fetch_site": "cross-site"},
+], ids=str)  # fmt: skip
+def test_requests_that_may_come(models: Models, heads: dict[str, str]) -> None:
+    origins = Origins(["https://ours.example"], ["models.example.com"])
+    server = V2Server(models, alone, Policy(LIMITS, origins=origins))
+    given = {k.replace("_", "-"): v for k, v in heads.items()}
+    body = json.dumps(infer()).encode()
+    found = asyncio.run(server.handle("POST", "/v2/models/rows/infer", given, pieces(body)))
+    assert found.status == 200
+    allowed = heads.get("origin", "").startswith("https:")
+    assert ("access-control-allow-origin" in found.headers) == allowed
+    asked = asyncio.run(server.handle("OPTIONS", "/v2/models/rows/infer", given, pieces(b"")))
+    assert asked.status == (204 if allowed else 405)
+
+
+def test_a_response_has_a_limit(models: Models) -> None:
+    for more in ({}, {"parameters": {"binary_data_output": True}}):
+        server = V2Server(models, alone, Policy(Limits(response=30)))
+        body = json.dumps(infer(**more)).encode()
+        found = asyncio.run(server.handle("POST", "/v2/models/rows/infer", {}, pieces(body)))
+        assert found.status == 400
+        assert "the limit is 30" in json.loads(found.body)["error"]
+
+
+def test_gzip_bodies_of_several_members(ask: Ask) -> None:
+    body = json.dumps(infer()).encode()
+    data = gzip.compress(body[:100]) + gzip.compress(body[100:])
+    assert ask("/v2/models/rows/infer", data, content_encoding="gzip").status == 200
 
 
 def test_a_run_that_takes_too_long_or_fails(models: Models) -> None:

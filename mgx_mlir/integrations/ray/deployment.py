@@ -4,25 +4,26 @@
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 from __future__ import annotations
 
-import asyncio
 import os
+import tempfile
 from collections.abc import AsyncIterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, cast
+from pathlib import Path
+from typing import Any
 
 from ray import serve
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response as HttpResponse
 
+import mgx_mlir
 from mgx_mlir.compiler.compiled import CompiledProgram
-from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.integrations.ray.artefacts import Artefact, shared_program
 from mgx_mlir.integrations.ray.metrics import Metrics
-from mgx_mlir.integrations.v2.batching import Call, Outputs, groups, run_together
+from mgx_mlir.integrations.serve.pool import PoolSize
+from mgx_mlir.integrations.serve.pool_server import PoolServer, memory_share
 from mgx_mlir.integrations.v2.errors import V2Error
-from mgx_mlir.integrations.v2.models import Entry, Models, find_models, load_models
-from mgx_mlir.integrations.v2.server import Policy, V2Server
+from mgx_mlir.integrations.v2.models import Entry, find_models, load_models
+from mgx_mlir.integrations.v2.server import Policy
 
 
 @dataclass(frozen=True)
@@ -49,18 +50,24 @@ class MgxDeployment:
     Ray sends requests to it when `__init__` is done, so that a replica that is ready is warm.
     """
 
-    def __init__(self, folder: str, settings: ServeSettings) -> None:
+    async def __init__(self, folder: str, settings: ServeSettings) -> None:
         self._settings, self._metrics = settings, Metrics()
-        served = load_models(find_models(folder), self._program)
-        for model in served:
-            model.warm_up()
-        policy = settings.policy
-        self._server = V2Server(Models(served), self._infer, policy, self._metrics)
-        self._threads = ThreadPoolExecutor(max(2, available_cpus()), "mgx-run")
-        most = max(m.max_batch_size for m in served)
-        batched = cast(Any, self._batch)
-        batched.set_max_batch_size(max(most, available_cpus()))
-        batched.set_batch_wait_timeout_s(settings.batch_wait if most > 1 else 0.0)
+        self._files = tempfile.TemporaryDirectory(prefix="mgx-serve-")
+        rows: list[dict[str, Any]] = []
+        for k, entry in enumerate(find_models(folder)):
+            path = entry.path
+            [served] = load_models([entry], self._program)
+            if path.suffix != ".mxr":
+                path = Path(self._files.name, f"{k}.mxr")
+                mgx_mlir.save(served.program, path)
+            served.program.close()
+            rows.append({"name": entry.name, "version": entry.version, "path": str(path),
+                         "config": dict(entry.config)})  # fmt: skip
+        most = settings.replicas if isinstance(settings.replicas, int) else settings.replicas[1]
+        size = PoolSize(batch_wait=settings.batch_wait)
+        memory = memory_share(most * (size.most + size.long))
+        self._server = PoolServer.of(rows, settings.policy, size, memory, self._metrics)
+        await self._server.pool.open()
 
     def _program(self, entry: Entry) -> CompiledProgram:
         own, config = self._settings, entry.config
@@ -80,34 +87,20 @@ class MgxDeployment:
         """Answer a request over HTTP."""
         headers = {k.lower(): v for k, v in request.headers.items()}
         found = await self._server.handle(request.method, request.url.path, headers, _body(request))
-        return HttpResponse(found.body, found.status, dict(found.headers))
+        return HttpResponse(bytes(found.body), found.status, dict(found.headers))
 
-    async def _infer(self, call: Call) -> Outputs:
-        found = await cast(Any, self._batch)(call)
-        if isinstance(found, Exception):
-            raise found
-        return found
+    async def check_health(self) -> None:
+        """Say to Ray that the replica works: it raises where it does not, and Ray replaces it."""
+        self._server.trim()
+        wrong = self._server.health("live")
+        if wrong:
+            raise RuntimeError(wrong)
 
-    @serve.batch(max_batch_size=8, batch_wait_timeout_s=0.0, max_concurrent_batches=8)
-    async def _batch(self, calls: list[Call]) -> list[Any]:
-        """Run the calls that wait, those of one model together where it says that it may."""
-        found: list[Any] = [None] * len(calls)
-
-        async def run(places: list[int]) -> None:
-            own = [calls[i] for i in places]
-            self._metrics.run(own[0].model.name, sum(c.rows for c in own))
-            loop = asyncio.get_running_loop()
-            results = await loop.run_in_executor(self._threads, run_together, own)
-            for i, result in zip(places, results, strict=True):
-                found[i] = result
-
-        await asyncio.gather(*(run(places) for places in groups(calls)))
-        return found
-
-    def check_health(self) -> None:
-        """Say to Ray that the replica works: it raises where it does not."""
-        if not self._server.models.all:
-            raise RuntimeError("the replica has no models")
+    def __del__(self) -> None:
+        """Remove the files; the workers end with this process."""
+        files = vars(self).get("_files")
+        if files is not None:
+            files.cleanup()
 
 
 async def _body(request: Request) -> AsyncIterator[bytes]:
@@ -157,7 +150,9 @@ def serve_models(
     Raises MgxError, and RuntimeError where a replica cannot start.
     """
     own = settings or ServeSettings()
-    seconds = own.policy.read_timeout + own.policy.run_timeout + 10
+    policy = own.policy
+    # a run may begin twice: docs/serving.md
+    seconds = policy.read_timeout + 2 * (policy.wait_timeout + policy.run_timeout) + 10
     serve.start(
         http_options={"host": host, "port": port, "request_timeout_s": seconds,
                       "keep_alive_timeout_s": 60}

@@ -24,6 +24,12 @@ class Metrics:
         self._rows: Any = Histogram("mgx_batch_size", "Rows of a run.", _ROWS, model)
         self._compile: Any = Gauge("mgx_compile_seconds", "Seconds of a model's compile.", model)
         self._hits: Any = Counter("mgx_cache_hits", "Models that were not compiled.", model)
+        self._timeouts: Any = Counter(
+            "mgx_run_timeouts", "Runs that were ended at the limit.", model
+        )
+        self._replaced: Any = Counter(
+            "mgx_workers_replaced", "Workers that were ended, by why.", ("reason",)
+        )
 
     def request(self, model: str, status: int, seconds: float) -> None:
         """Note a request that was answered."""
@@ -33,6 +39,14 @@ class Metrics:
     def run(self, model: str, rows: int) -> None:
         """Note a run and its rows."""
         self._rows.observe(rows, {"model": model})
+
+    def timeout(self, model: str) -> None:
+        """Note a run that was ended at the limit."""
+        self._timeouts.inc(1, {"model": model})
+
+    def replaced(self, why: str) -> None:
+        """Note a worker that was ended."""
+        self._replaced.inc(1, {"reason": why})
 
     def compiled(self, model: str, seconds: float | None) -> None:
         """Note a model that was made ready; None: it came compiled."""

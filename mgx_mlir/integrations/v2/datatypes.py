@@ -36,6 +36,15 @@ _NAMES = {
 MOST_DIMS = 32
 
 
+class Constant(str):
+    """A word of JSON text that is no JSON: NaN, Infinity or -Infinity, as Python's json writes."""
+
+
+_MOST_BYTES = 1 << 62
+# infinity and NaN are no JSON numbers: these strings, as in the JSON mapping of protocol buffers
+INFINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
 def datatype_of(port: Port) -> str:
     """Return the protocol's name of a port's element type; "" where it has none."""
     if port.text:
@@ -50,6 +59,9 @@ def checked_shape(name: str, shape: object) -> tuple[int, ...]:
         raise V2Error(f"input '{name}': 'shape' expected a list of at most {MOST_DIMS} sizes")
     if any(isinstance(n, bool) or not isinstance(n, int) or not 0 <= n < 1 << 48 for n in shape):
         raise V2Error(f"input '{name}': 'shape' expected sizes, got {str(shape)[:80]}")
+    # numpy multiplies the other dims of an empty array, too
+    if math.prod(n for n in shape if n) * 8 >= _MOST_BYTES:
+        raise V2Error(f"input '{name}': 'shape' expected fewer than 2^59 elements, got {shape}")
     return tuple(shape)
 
 
@@ -64,7 +76,8 @@ def from_bytes(name: str, datatype: str, shape: tuple[int, ...], data: memoryvie
             f"input '{name}': expected {count * dtype.itemsize} bytes for {datatype}{list(shape)}, "
             f"got {len(data)}"
         )
-    return np.frombuffer(data, np.uint8).view(dtype).reshape(shape)
+    raw = np.frombuffer(data, np.uint8)
+    return (raw != 0 if datatype == "BOOL" else raw.view(dtype)).reshape(shape)
 
 
 def _texts(name: str, count: int, data: memoryview) -> np.ndarray:
@@ -78,7 +91,7 @@ def _texts(name: str, count: int, data: memoryview) -> np.ndarray:
         at += 4 + size
     if len(found) != count or at != len(data):
         raise V2Error(f"input '{name}': expected {count} strings with their lengths")
-    return np.array(found, object)
+    return _objects(found)
 
 
 def _text(name: str, data: bytes) -> str:
@@ -95,17 +108,40 @@ def from_json(name: str, datatype: str, shape: tuple[int, ...], data: object) ->
     if len(flat) != count:
         raise V2Error(f"input '{name}': expected {count} values for {list(shape)}, got {len(flat)}")
     if datatype == BYTES:
-        if not all(isinstance(v, str) for v in flat):
-            raise V2Error(f"input '{name}': expected strings")
-        return np.array(flat, object).reshape(shape)
+        if not all(type(v) is str and is_unicode(v) for v in flat):
+            raise V2Error(f"input '{name}': expected strings of Unicode")
+        return _objects(flat).reshape(shape)
     dtype = DTYPES[datatype]
-    kinds = (bool,) if datatype == "BOOL" else (int,) if dtype.kind in "iu" else (int, float)
-    if not all(isinstance(v, kinds) and (kinds == (bool,) or type(v) is not bool) for v in flat):
+    is_float = datatype != "BOOL" and dtype.kind not in "iu"
+    infinite: list[int] = []
+    types = set(map(type, flat))
+    if is_float and types & {str, Constant}:
+        infinite = [i for i, v in enumerate(flat) if isinstance(v, str) and v in INFINITE]
+        flat = [*flat]
+        for i in infinite:
+            flat[i] = INFINITE[flat[i]]
+        types = set(map(type, flat))
+    if not types <= ({bool} if datatype == "BOOL" else {int, float} if is_float else {int}):
         raise V2Error(f"input '{name}': expected values of {datatype}")
     try:
-        return np.array(flat, dtype).reshape(shape)
+        with np.errstate(over="ignore"):
+            found = np.array(flat, dtype).reshape(shape)
     except (OverflowError, ValueError):
         raise V2Error(f"input '{name}': a value is beyond {datatype}") from None
+    if is_float and np.count_nonzero(~np.isfinite(found)) > len(infinite):  # a number became one
+        raise V2Error(f"input '{name}': a value is beyond {datatype}")
+    return found
+
+
+def is_unicode(text: str) -> bool:
+    """Return whether a string can be encoded; JSON may name halves of surrogate pairs."""
+    return not any("\ud800" <= c <= "\udfff" for c in text)
+
+
+def _objects(values: list[Any]) -> np.ndarray:
+    found = np.empty(len(values), object)
+    found[:] = values
+    return found
 
 
 def _flat(name: str, data: object) -> list[Any]:
@@ -114,9 +150,10 @@ def _flat(name: str, data: object) -> list[Any]:
         raise V2Error(f"input '{name}': 'data' expected a list")
     found: list[Any] = data
     for _ in range(MOST_DIMS):
-        if not any(isinstance(v, list) for v in found):
+        types = set(map(type, found))
+        if list not in types:
             return found
-        if not all(isinstance(v, list) for v in found):
+        if types != {list}:
             raise V2Error(f"input '{name}': 'data' mixes lists and values")
         found = [v for inner in found for v in inner]
     raise V2Error(f"input '{name}': 'data' nests deeper than {MOST_DIMS} lists")
@@ -141,9 +178,15 @@ def to_bytes(array: np.ndarray) -> bytes:
 
 
 def to_json(array: np.ndarray) -> list[Any]:
-    """Return a tensor's values as one list."""
+    """Return a tensor's values as one list; infinity and NaN as `INFINITE` names them."""
     if array.dtype.kind in "OUT":
         return [str(v) for v in array.reshape(-1).tolist()]
     if array.dtype == DTYPES["BF16"]:
         array = array.astype(np.float32)
-    return array.reshape(-1).tolist()
+    flat = array.reshape(-1)
+    found: list[Any] = flat.tolist()
+    if flat.dtype.kind == "f":
+        for i in np.flatnonzero(~np.isfinite(flat)).tolist():
+            v = found[i]
+            found[i] = "NaN" if v != v else "Infinity" if v > 0 else "-Infinity"
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import zlib
 from collections.abc import Mapping, Sequence
@@ -13,10 +14,12 @@ import numpy as np
 from mgx_mlir.integrations.v2.datatypes import (
     BYTES,
     DTYPES,
+    Constant,
     checked_shape,
     datatype_name,
     from_bytes,
     from_json,
+    is_unicode,
     to_bytes,
     to_json,
 )
@@ -24,15 +27,17 @@ from mgx_mlir.integrations.v2.errors import V2Error
 
 HEADER = "inference-header-content-length"
 _ZIPPED = {"gzip": 31, "deflate": 15}  # zlib's window sizes
+_MOST_MEMBERS = 16  # of a gzip body: each one copies what follows it
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a request may ask for: bytes of a body, and of its JSON; tensors in it."""
+    """What a request may ask for: bytes of a body, of its JSON, of a response; tensors in it."""
 
     body: int = 64 << 20
     json: int = 16 << 20
     tensors: int = 256
+    response: int = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -48,19 +53,34 @@ class InferRequest:
 
 
 def unpacked(body: bytes, encoding: str, limits: Limits) -> bytes:
-    """Return a body without its compression. Errors: V2Error beyond the limit, 413."""
+    """Return a body without its compression.
+
+    gzip may have several members, each with its checksum (RFC 1952). Errors: V2Error beyond the
+    limit, 413; for a body that is cut, whose checksum is missing, or that has more behind it.
+    """
     if encoding in ("", "identity"):
         return body
     window = _ZIPPED.get(encoding)
     if window is None:
         raise V2Error(f"unknown content encoding '{encoding[:40]}'", 415)
-    packed = zlib.decompressobj(window)
-    try:
-        found = packed.decompress(body, limits.body + 1)
-    except zlib.error:
-        raise V2Error(f"the body is not {encoding}") from None
-    if len(found) > limits.body:
-        raise too_large(limits)
+    found, rest = b"", body
+    for _ in range(_MOST_MEMBERS):
+        packed = zlib.decompressobj(window)
+        try:
+            found += packed.decompress(rest, limits.body + 1 - len(found))
+        except zlib.error:
+            raise V2Error(f"the body is not {encoding}") from None
+        if len(found) > limits.body:
+            raise too_large(limits)
+        if not packed.eof:
+            raise V2Error(f"the body is not {encoding}: it ends before its checksum")
+        rest = packed.unused_data
+        if encoding != "gzip" or not rest:
+            break
+    else:
+        raise V2Error(f"the body expected at most {_MOST_MEMBERS} members of gzip")
+    if rest:
+        raise V2Error(f"{len(rest)} bytes follow the {encoding} data of the body")
     return found
 
 
@@ -100,11 +120,13 @@ def parse_request(body: bytes, header: str | None, limits: Limits) -> InferReque
         outputs = []
         for each in _list(row, "outputs", limits):
             name = _name(each, "an output")
+            if name in outputs:
+                raise V2Error(f"output '{name}' is asked for twice")
             outputs.append(name)
             if _parameters(each).get("binary_data", all_binary) is True:
                 binary.add(name)
     id_ = row.get("id", "")
-    if not isinstance(id_, str) or len(id_) > 1000:
+    if not isinstance(id_, str) or len(id_) > 1000 or not is_unicode(id_):
         raise V2Error("'id' expected a text of at most 1000 characters")
     return InferRequest(
         tensors, None if outputs is None else tuple(outputs), frozenset(binary), all_binary, id_,
@@ -112,9 +134,24 @@ def parse_request(body: bytes, header: str | None, limits: Limits) -> InferReque
     )  # fmt: skip
 
 
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON. Errors: V2Error for a key that comes twice: readers differ."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [k for k, _ in pairs]
+        twice = next(k for k in names if names.count(k) > 1)
+        raise V2Error(f"the JSON has the key {ascii(twice)[:80]} twice")
+    return found
+
+
 def _object(text: bytes) -> dict[str, Any]:
+    if text[:4] in (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE) or b"\0" in text[:4]:
+        raise V2Error("the JSON is not in UTF-8")
     try:
-        found = json.loads(text)
+        # NaN and Infinity are no JSON, but Python's clients write them: as the strings that mean it
+        found = json.loads(text.decode(), object_pairs_hook=_unique, parse_constant=Constant)
+    except V2Error:
+        raise
     except RecursionError:
         raise V2Error("the JSON nests too deep") from None
     except UnicodeDecodeError:
@@ -143,6 +180,8 @@ def _parameters(row: Mapping[str, Any]) -> dict[str, Any]:
 def _name(row: object, what: str) -> str:
     if not isinstance(row, dict) or not isinstance(row.get("name"), str):
         raise V2Error(f"{what} expected an object with a 'name'")
+    if not is_unicode(row["name"]):
+        raise V2Error(f"{what} expected a 'name' of Unicode, got {ascii(row['name'])[:80]}")
     return row["name"]
 
 
@@ -164,17 +203,36 @@ def _tensor(name: str, row: Mapping[str, Any], rest: memoryview) -> tuple[np.nda
     return from_bytes(name, datatype, shape, rest[:size]), rest[size:]
 
 
+def _is_binary(request: InferRequest, name: str) -> bool:
+    return name in request.binary or (request.outputs is None and request.all_binary)
+
+
+def _least_bytes(request: InferRequest, name: str, array: np.ndarray) -> int:
+    """Return how many bytes an output takes in a response, or fewer: JSON has `0, ` at least."""
+    return array.nbytes if _is_binary(request, name) else 3 * array.size
+
+
 def encode_response(
-    request: InferRequest, model: str, version: str, outputs: Sequence[tuple[str, np.ndarray]]
+    request: InferRequest,
+    model: str,
+    version: str,
+    outputs: Sequence[tuple[str, np.ndarray]],
+    limits: Limits = Limits(),
 ) -> tuple[bytes, dict[str, str]]:
-    """Return the body of a response, and its headers."""
+    """Return the body of a response, and its headers. Errors: V2Error where it is too large."""
+    least = sum(_least_bytes(request, n, a) for n, a in outputs)
+    if least > limits.response:
+        raise V2Error(
+            f"the response has at least {least} bytes, the limit is {limits.response}: ask for "
+            "fewer outputs, or for binary tensors"
+        )
     rows: list[dict[str, Any]] = []
     tensors: list[bytes] = []
     for name, array in outputs:
         row: dict[str, Any] = {
             "name": name, "datatype": datatype_name(array), "shape": list(array.shape),
         }  # fmt: skip
-        if name in request.binary or (request.outputs is None and request.all_binary):
+        if _is_binary(request, name):
             tensors.append(to_bytes(array))
             row["parameters"] = {"binary_data_size": len(tensors[-1])}
         else:
@@ -183,7 +241,7 @@ def encode_response(
     found: dict[str, Any] = {"model_name": model, "model_version": version, "outputs": rows}
     if request.id:
         found["id"] = request.id
-    text = json.dumps(found).encode()
+    text = json.dumps(found, allow_nan=False).encode()
     if not tensors:
         return text, {"content-type": "application/json"}
     headers = {"content-type": "application/octet-stream", HEADER: str(len(text))}

@@ -4,12 +4,14 @@
 # pyright: reportMissingImports=false
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import logging
 import os
 import signal
 import sys
 import threading
+from contextlib import ExitStack
 from typing import Any
 
 from mgx_mlir.core.errors import MgxError, UsageError
@@ -19,9 +21,10 @@ from mgx_mlir.tools.driver.progress import say
 
 USAGE = "[OPTION...] DIR"
 DESCRIPTION = """
-Serves DIR/NAME/VERSION/model.onnx (or model.mxr) by the Open Inference Protocol, version 2, with
-Ray Serve: pip install 'mgx-mlir[ray]'. It is ready when all models are compiled and warm. SIGINT
-or SIGTERM ends it. docs/serving.md has directories, joined requests, metrics, many machines."""
+Serves DIR/NAME/VERSION/model.onnx (or model.mxr) by the Open Inference Protocol, version 2: pip
+install 'mgx-mlir[serve]'. It is ready when all models are compiled and warm. SIGINT or SIGTERM ends
+it. With RAY_ADDRESS in the environment it is Ray Serve on that cluster. docs/serving.md has
+directories, joined requests, limits, metrics, many machines."""
 
 
 def replicas(text: str) -> int | tuple[int, int]:
@@ -39,7 +42,7 @@ def replicas(text: str) -> int | tuple[int, int]:
 
 OPTIONS = (
     Option(("--host",), "address to listen on (default 127.0.0.1)", "NAME"),
-    Option(("--port",), "port to listen on (default 8000)", "N", parse=number(1)),
+    Option(("--port",), "port to listen on (default 8000; 0: a free one)", "N", parse=number(0)),
     Option(("--cpu",), "compile for the CPU (default where there is no GPU)"),
     Option(("--gpu",), "compile for the AMD GPU"),
     Option(("--replicas",), "processes that answer, or LEAST:MOST by load (default 1)", "N[:M]",
@@ -47,14 +50,25 @@ OPTIONS = (
     Option(("--threads",), "CPU threads of a run", "N", parse=number(1)),
     Option(("--batch-wait",), "milliseconds that a request waits for others (default 5)", "MS",
            parse=tolerance),
-    Option(("--queue",), "requests that may wait in a replica (default 64)", "N",
+    Option(("--queue",), "requests that may wait or run at a time (default 64)", "N",
            parse=number(1)),
     Option(("--max-body",), "MiB of a request (default 64)", "N", parse=number(1)),
+    Option(("--max-held",), "MiB of all requests together (default 512)", "N", parse=number(1)),
     Option(("--read-timeout",), "seconds to read a body (default 10)", "S",
            parse=tolerance),
-    Option(("--run-timeout",), "seconds to answer (default 60)", "S", parse=tolerance),
-    Option(("--metrics-port",), "port of the Prometheus metrics (default: Ray's choice)", "N",
+    Option(("--wait-timeout",), "seconds until a run begins (default 60)", "S", parse=tolerance),
+    Option(("--run-timeout",), "seconds of a run, whose process is ended then (default 60)", "S",
+           parse=tolerance),
+    Option(("--long-runs",), "runs beyond a second at a time (default: as replicas)", "N",
            parse=number(1)),
+    Option(("--run-memory",), "MiB that a process may take for its runs (default: its share of "
+           "the machine's)", "N", parse=number(1)),
+    Option(("--connections",), "connections at a time (default 1024)", "N", parse=number(1)),
+    Option(("--allow-origin",), "web page whose scripts may send requests, such as "
+           "https://a.example; * are all", "ORIGIN", "repeat"),
+    Option(("--allow-host",), "name of this server, where it has dots, that requests may use",
+           "NAME", "repeat"),
+    Option(("--metrics-port",), "port for /metrics alone", "N", parse=number(1)),
     HELP,
 )  # fmt: skip
 
@@ -68,39 +82,115 @@ def run(args: Arguments) -> int:
     at = args.file
     if at is None:
         raise UsageError("expected a directory of models")
-    if importlib.util.find_spec("ray") is None:
-        raise UsageError("serve needs Ray", notes=["pip install 'mgx-mlir[ray]'"])
+    on_ray = "RAY_ADDRESS" in os.environ
+    missing = [m for m in (("ray",) if on_ray else ("h11", "prometheus_client"))
+               if importlib.util.find_spec(m) is None]  # fmt: skip
+    if missing:
+        extra = "ray" if on_ray else "serve"
+        raise UsageError(
+            f"serve needs {' and '.join(missing)}", notes=[f"pip install 'mgx-mlir[{extra}]'"]
+        )
+    return _on_ray(args, at) if on_ray else _here(args, at)
+
+
+def _policy(args: Arguments) -> Any:
     # start-up: only what the command asks for is loaded
     from mgx_mlir.integrations.v2.messages import Limits
-    from mgx_mlir.integrations.v2.models import find_models
+    from mgx_mlir.integrations.v2.origins import Origins
     from mgx_mlir.integrations.v2.server import Policy
 
-    entries = find_models(at)
-    limits = Limits(body=args.get("--max-body", 64) << 20)
-    policy = Policy(
-        limits, args.get("--queue", 64), args.get("--read-timeout", 10.0),
-        args.get("--run-timeout", 60.0),
+    body = args.get("--max-body", 64) << 20
+    origins = Origins(
+        [o.lower().rstrip("/") for o in args.get("--allow-origin", [])],
+        [*(h.lower() for h in args.get("--allow-host", [])),
+         args.get("--host", "127.0.0.1").lower()],
     )  # fmt: skip
+    return Policy(
+        Limits(body=body), args.get("--queue", 64), args.get("--read-timeout", 10.0),
+        args.get("--run-timeout", 60.0), args.get("--wait-timeout", 60.0),
+        max(args.get("--max-held", 512) << 20, body), origins,
+    )  # fmt: skip
+
+
+def _target(args: Arguments) -> tuple[str | None, dict[str, Any]]:
+    target = "gpu" if "--gpu" in args else "cpu" if "--cpu" in args else None
+    return target, {"threads": args.get("--threads")} if "--threads" in args else {}
+
+
+def _here(args: Arguments, at: str) -> int:
+    """Serve with processes of this machine."""
+    # start-up: only what the command asks for is loaded
+    from mgx_mlir.integrations.serve.http import HttpLimits
+    from mgx_mlir.integrations.serve.pool import PoolSize
+    from mgx_mlir.integrations.serve.prepared import prepared
+    from mgx_mlir.integrations.serve.service import ServiceSettings, serve
+
+    count = args.get("--replicas", 1)
+    least, most = (count, count) if isinstance(count, int) else count
+    target, options = _target(args)
+    memory = args.get("--run-memory")
+    read = args.get("--read-timeout", 10.0)
+    settings = ServiceSettings(
+        PoolSize(least, most, args.get("--long-runs", least),
+                 # each process takes memory of a GPU for its weights
+                 spare=0 if target == "gpu" else 4,
+                 batch_wait=args.get("--batch-wait", 5.0) / 1000),
+        _policy(args), HttpLimits(args.get("--connections", 1024), head=read, write=read),
+        None if memory is None else memory << 20, args.get("--metrics-port"),
+    )  # fmt: skip
+    host = args.get("--host", "127.0.0.1")
+
+    def ready(port: int, models: int) -> None:
+        say(f"Serving: {models} models at http://{_shown(host)}:{port}/v2")
+        sys.stdout.flush()
+
+    async def main(rows: list[dict[str, Any]]) -> None:
+        ended, loop = asyncio.Event(), asyncio.get_running_loop()
+        work = asyncio.ensure_future(
+            serve(rows, settings, host, args.get("--port", 8000), ready=ready, ended=ended)
+        )
+        for each in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(each, ended.set)
+        stop = asyncio.ensure_future(ended.wait())
+        await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        await work
+
+    signal.signal(signal.SIGTERM, _interrupt)
+    with ExitStack() as ends:
+        try:
+            rows = prepared(at, target, options, ends)
+            asyncio.run(main(rows))
+        except KeyboardInterrupt:  # before it serves
+            return 0
+    return 0
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _on_ray(args: Arguments, at: str) -> int:
+    """Serve on the cluster that RAY_ADDRESS names."""
+    # start-up: only what the command asks for is loaded
+    from mgx_mlir.integrations.v2.models import find_models
+
+    entries = find_models(at)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
     import ray
     from ray import serve
 
     from mgx_mlir.integrations.ray.deployment import ServeSettings, serve_models
 
-    gpu = "--gpu" in args
-    count = args.get("--replicas", 1)
+    target, options = _target(args)
     settings = ServeSettings(
-        "gpu" if gpu else "cpu" if "--cpu" in args else None,
-        {"threads": args.get("--threads")} if "--threads" in args else {},
-        count, args.get("--batch-wait", 5.0) / 1000, policy, num_gpus=1.0 if gpu else 0.0,
+        target, options, args.get("--replicas", 1), args.get("--batch-wait", 5.0) / 1000,
+        _policy(args), num_gpus=1.0 if "--gpu" in args else 0.0,
     )  # fmt: skip
     host, port = args.get("--host", "127.0.0.1"), args.get("--port", 8000)
-    most = count if isinstance(count, int) else count[1]
     how: dict[str, Any] = {}
     if "--metrics-port" in args:
         how["_metrics_export_port"] = args.get("--metrics-port")
-    if "RAY_ADDRESS" not in os.environ:
-        how |= {"num_cpus": max(os.cpu_count() or 1, most + 1), "include_dashboard": False}
     ended = threading.Event()
     for name in ("ray", "ray.serve"):
         logging.getLogger(name).setLevel(logging.ERROR)

@@ -1,0 +1,301 @@
+"""Connections of the server: h11 parses HTTP, this sets limits and closes what goes beyond them.
+
+No client may keep another one out. A connection has `head` seconds for each head of a request;
+when there are too many, the one that has been at a head for longest is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import h11
+
+from mgx_mlir.integrations.v2.errors import V2Error, error_body
+from mgx_mlir.integrations.v2.server import Response
+
+_PIECE = 1 << 16  # bytes that are read and written at a time
+_HEAD = 32 << 10  # bytes of a head
+_HEADERS = 100
+# chunks of which a body may have any size; more must have so many bytes on average
+_CHUNKS, _CHUNK = 4096, 64
+_LINGER = 1.0  # seconds in which a client that is still sending may read an error
+_SLOWEST = 1 << 16  # bytes a second that a client reads of an answer at least
+# headers that decide where a request ends or means; readers differ on which of two counts
+_SINGLE = frozenset(
+    {"host", "origin", "sec-fetch-site", "content-type", "content-length", "content-encoding",
+     "transfer-encoding", "inference-header-content-length", "expect"}
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class HttpLimits:
+    """Seconds and numbers of connections.
+
+    head: seconds from the first byte of a request, or the begin of a connection, to the end of its
+    head. idle: seconds between requests. write: seconds to read an answer, and more by its size.
+    """
+
+    connections: int = 1024
+    head: float = 10.0
+    idle: float = 60.0
+    write: float = 10.0
+
+
+class Handler(Protocol):
+    """Who answers requests."""
+
+    async def handle(
+        self, method: str, path: str, headers: Mapping[str, str], body: AsyncIterator[bytes]
+    ) -> Response:
+        """Answer a request."""
+        ...
+
+
+class _Closed(Exception):
+    """The client is gone, or was too slow for an answer to make sense."""
+
+
+class _Connection:
+    """One client: its state is "new", "head", "body", "run", "write" or "idle", since when."""
+
+    def __init__(
+        self, server: HttpServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._server, self._reader, self._writer = server, reader, writer
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=_HEAD)
+        self._loop = asyncio.get_running_loop()
+        self.state, self.since = "new", self._loop.time()
+        self.task: asyncio.Task[None] | None = None
+
+    def enter(self, state: str) -> None:
+        """Note what the connection does now."""
+        self.state, self.since = state, self._loop.time()
+
+    async def serve(self) -> None:
+        """Answer requests until one of both sides ends it."""
+        try:
+            while await self._one():
+                pass
+        except (_Closed, OSError, asyncio.IncompleteReadError):
+            return
+        finally:
+            self._writer.close()
+            try:
+                await asyncio.wait_for(self._writer.wait_closed(), self._server.limits.write)
+            except (OSError, asyncio.TimeoutError):
+                self._writer.transport.abort()  # what it has not read is dropped
+
+    async def _one(self) -> bool:
+        """Answer one request; whether the connection stays."""
+        try:
+            request = await self._head()
+            if request is None:
+                return False
+            headers = _checked(request)
+        except h11.RemoteProtocolError as e:
+            status = e.error_status_hint if e.error_status_hint >= 400 else 400
+            await self._refuse(V2Error(f"the request is no valid HTTP: {e}".lower(), status))
+            return False
+        except V2Error as e:
+            await self._refuse(e)
+            return False
+        self.enter("body")
+        path = request.target.partition(b"?")[0].decode("ascii")
+        method = request.method.decode("ascii")
+        answer = await self._server.handler.handle(method, path, headers, self._body())
+        if self._server.ending:
+            answer = Response(answer.status, answer.body, {**answer.headers, "connection": "close"})
+        await self._write(answer, head_only=method == "HEAD")
+        return await self._again()
+
+    async def _head(self) -> h11.Request | None:
+        """Return the next request, without its body; None where no more comes."""
+        limits = self._server.limits
+        while True:
+            event = self._http.next_event()
+            if event is h11.NEED_DATA:
+                if self.state in ("new", "idle") and self._http.trailing_data[0]:
+                    self.enter("head")
+                seconds = limits.idle if self.state == "idle" else limits.head
+                rest = self.since + seconds - self._loop.time()
+                try:
+                    data = await asyncio.wait_for(self._reader.read(_PIECE), max(rest, 0.0))
+                except asyncio.TimeoutError:
+                    if self.state != "head":
+                        return None
+                    raise V2Error(f"the head took longer than {seconds:g} s", 408) from None
+                self._http.receive_data(data)
+            elif isinstance(event, h11.Request):
+                return event
+            else:
+                return None
+
+    async def _body(self) -> AsyncIterator[bytes]:
+        """Yield the body of a request. Errors: V2Error where it is cut or no valid HTTP."""
+        if self._http.they_are_waiting_for_100_continue:
+            go = h11.InformationalResponse(status_code=100, headers=[], reason="Continue")
+            self._writer.write(self._http.send(go) or b"")
+        count = size = 0
+        while True:
+            try:
+                event = self._http.next_event()
+                if event is h11.NEED_DATA:
+                    self._http.receive_data(await self._reader.read(_PIECE))
+                    continue
+            except h11.RemoteProtocolError as e:
+                raise V2Error(f"the body is no valid HTTP: {e}".lower()) from None
+            except OSError:
+                raise _Closed from None
+            if isinstance(event, h11.Data):
+                count, size = count + 1, size + len(event.data)
+                if count > _CHUNKS and size < count * _CHUNK:
+                    raise V2Error(
+                        f"expected chunks of {_CHUNK} bytes on average, got {size / count:.0f}"
+                    )
+                yield bytes(event.data)
+            elif isinstance(event, h11.EndOfMessage):
+                self.enter("run")
+                return
+            else:
+                raise _Closed
+
+    async def _refuse(self, error: V2Error) -> None:
+        headers = {"content-type": "application/json", "connection": "close"}
+        await self._write(Response(error.status, error_body(error), headers))
+        await self._linger()
+
+    async def _write(self, answer: Response, *, head_only: bool = False) -> None:
+        """Send an answer; a client that reads it too slowly is left."""
+        self.enter("write")
+        if self._http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
+            raise _Closed
+        size = len(answer.body)
+        headers = [(k, v) for k, v in answer.headers.items()]
+        if answer.status != 204:
+            headers.append(("content-length", str(size)))
+        limits = self._server.limits
+        end = self._loop.time() + limits.write + size / _SLOWEST
+        try:
+            reason = http.HTTPStatus(answer.status).phrase
+            head = h11.Response(status_code=answer.status, headers=headers, reason=reason)
+            self._writer.write(self._http.send(head) or b"")
+            body: Any = memoryview(b"" if head_only else answer.body)  # a buffer, for the stub
+            for at in range(0, len(body), _PIECE * 4):
+                event = h11.Data(data=body[at : at + _PIECE * 4])
+                for piece in self._http.send_with_data_passthrough(event) or ():
+                    self._writer.write(piece)
+                await asyncio.wait_for(self._writer.drain(), end - self._loop.time())
+            self._writer.write(self._http.send(h11.EndOfMessage()) or b"")
+            await asyncio.wait_for(self._writer.drain(), max(0.0, end - self._loop.time()))
+        except (asyncio.TimeoutError, h11.LocalProtocolError):
+            self._writer.transport.abort()
+            raise _Closed from None
+
+    async def _again(self) -> bool:
+        """Prepare for the next request; whether there may be one."""
+        if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
+            self._http.start_next_cycle()
+            self.enter("idle")
+            return not self._server.ending
+        if self._http.their_state is h11.SEND_BODY:
+            await self._linger()
+        return False
+
+    async def _linger(self) -> None:
+        """Read on for a moment: what is not read makes the system drop the answer."""
+        with contextlib.suppress(OSError, asyncio.TimeoutError, NotImplementedError):
+            if self._writer.can_write_eof():
+                self._writer.write_eof()
+            end = self._loop.time() + _LINGER
+            while (rest := end - self._loop.time()) > 0:
+                if not await asyncio.wait_for(self._reader.read(_PIECE), rest):
+                    return
+
+
+def _checked(request: h11.Request) -> dict[str, str]:
+    """Return the headers of a request by name. Errors: V2Error for what readers differ on."""
+    found: dict[str, str] = {}
+    if len(request.headers) > _HEADERS:
+        raise V2Error(f"expected at most {_HEADERS} headers, got {len(request.headers)}", 431)
+    for raw, value in request.headers:
+        name = raw.decode("ascii").lower()
+        if name in found and name in _SINGLE:
+            raise V2Error(f"the header '{name}' comes twice")
+        text = value.decode("latin-1")
+        found[name] = f"{found[name]}, {text}" if name in found else text
+    if "transfer-encoding" in found:
+        if "content-length" in found:
+            raise V2Error("content-length and transfer-encoding exclude each other")
+        if request.http_version < b"1.1":
+            raise V2Error("transfer-encoding is of HTTP/1.1, the request of an older version")
+    if not request.target.startswith(b"/"):
+        raise V2Error("the target of the request expected a path")
+    return found
+
+
+class HttpServer:
+    """Listens, and has `handler` answer."""
+
+    def __init__(self, handler: Handler, limits: HttpLimits) -> None:
+        self.handler, self.limits, self.ending = handler, limits, False
+        self.closed_for_others = 0
+        self._open: set[_Connection] = set()
+        self._server: asyncio.Server | None = None
+
+    @property
+    def count(self) -> int:
+        """The number of connections."""
+        return len(self._open)
+
+    async def listen(self, host: str, port: int) -> int:
+        """Begin to listen; the port, which the system chooses for 0. Errors: OSError."""
+        self._server = await asyncio.start_server(
+            self._accepted, host, port, backlog=2048, limit=_PIECE
+        )
+        return self._server.sockets[0].getsockname()[1]
+
+    async def close(self, seconds: float) -> None:
+        """Accept nothing more, and give requests that are being answered some seconds."""
+        self.ending = True
+        if self._server is not None:
+            self._server.close()
+        end = asyncio.get_running_loop().time() + seconds
+        while self._open:
+            for each in list(self._open):
+                over = asyncio.get_running_loop().time() > end
+                if (over or each.state in ("new", "idle")) and each.task is not None:
+                    each.task.cancel()
+            await asyncio.sleep(0.02)
+
+    async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        made = _Connection(self, reader, writer)
+        made.task = asyncio.current_task()
+        if len(self._open) >= self.limits.connections and not self._make_room():
+            await made._refuse(V2Error("too many connections are being answered", 503))
+            writer.close()
+            return
+        self._open.add(made)
+        try:
+            await made.serve()
+        except asyncio.CancelledError:
+            writer.transport.abort()
+        finally:
+            self._open.discard(made)
+
+    def _make_room(self) -> bool:
+        """Close the connection that has been at a head, a body or nothing for longest."""
+        for states in (("head", "new"), ("body",), ("idle",)):
+            old = [c for c in self._open if c.state in states and c.task is not None]
+            if old:
+                oldest = min(old, key=lambda c: c.since)
+                self._open.discard(oldest)
+                self.closed_for_others += 1
+                assert oldest.task is not None
+                oldest.task.cancel()
+                return True
+        return False

@@ -1,0 +1,533 @@
+"""Worker processes that answer requests; one whose run is too long is ended and replaced.
+
+A run computes in compiled code that nothing can interrupt, so that its process is what ends it. Two
+lanes keep long runs from the others: each run begins in the short lane. After a while that depends
+on what its model took before, its worker goes to the long lane, which has few places and a lower
+priority, and another worker takes its place. Where the long lane is full, the run is ended, and
+begins again when a place there is free.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import statistics
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from mgx_mlir.core.errors import MgxError
+from mgx_mlir.integrations.v2.errors import V2Error
+from mgx_mlir.integrations.v2.models import ServedModel
+from mgx_mlir.integrations.v2.server import Policy, Response
+from mgx_mlir.runtime.workers import Buffer, Worker, Workers, packed
+
+_TICK = 0.1  # seconds between two looks at what waits
+_IDLE = 30.0  # seconds after which a worker beyond the least number ends
+_STUCK = 5.0  # seconds without a worker that could take a request, after which it is not ready
+_DEAD = 60.0  # seconds of the same after which it is not alive
+_ATTEMPTS = 3  # runs of a request that each end their worker: the request is what ends them
+_LONG_PRIORITY = 10  # of nice(2)
+_KNOWN = 32  # runs of a model that its usual time is taken from
+_AWHILE = 0.1  # seconds of a run behind which requests need not wait
+_ROOM = 1.0  # seconds without work after which a worker that holds much memory is replaced
+_STARVED = 5  # times the quantum after which a run that computed little is long all the same
+_SIZE = 8  # bytes of the length ahead of a message
+
+
+class Observer(Protocol):
+    """Who is told what the workers do."""
+
+    def run(self, model: str, rows: int) -> None:
+        """Note a run and its rows."""
+
+    def timeout(self, model: str) -> None:
+        """Note a run that was ended at the limit."""
+
+    def replaced(self, why: str) -> None:
+        """Note a worker that was ended: timeout, long, left, crash or memory."""
+
+
+@dataclass(frozen=True)
+class PoolSize:
+    """How many workers take requests at a time, at least and at most; places of the long lane.
+
+    spare: more workers, while requests wait behind runs that take a while. quantum: seconds after
+    which a run goes to the long lane, or four times what is usual for its model. batch_wait:
+    seconds that a request waits for others of its model.
+    """
+
+    least: int = 1
+    most: int = 1
+    long: int = 1
+    spare: int = 4
+    quantum: float = 1.0
+    batch_wait: float = 0.005
+
+
+@dataclass(eq=False)
+class _Job:
+    """A request that waits or runs: `alone` where it is joined with no other."""
+
+    model: ServedModel
+    headers: dict[str, str]
+    body: Buffer
+    future: asyncio.Future[Response]
+    since: float
+    attempts: int = 0
+    alone: bool = False
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The model and its version."""
+        return self.model.name, self.model.version
+
+
+@dataclass(eq=False)
+class _Member:
+    """A worker of the pool: what it runs, and since when it does that or nothing.
+
+    is_full: it holds much memory of earlier runs.
+    """
+
+    worker: Worker
+    is_long: bool = False
+    is_full: bool = False
+    jobs: list[_Job] = field(default_factory=list)
+    since: float = 0.0
+
+
+class Pool:
+    """Workers for the requests of one event loop. `make` starts the process that forks them."""
+
+    def __init__(
+        self, make: Callable[[], Workers], policy: Policy, size: PoolSize, observer: Observer
+    ) -> None:
+        self._make, self._policy, self.size, self._observer = make, policy, size, observer
+        self._workers: Workers | None = None
+        self._idle: list[_Member] = []
+        self._busy: set[_Member] = set()
+        self._starting = {False: 0, True: 0}  # by lane: long or not
+        self._short: deque[_Job] = deque()
+        self._long: deque[_Job] = deque()
+        self._seconds: dict[tuple[str, str], deque[float]] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._making = asyncio.Lock()
+        self._able = 0.0  # when a worker could last take a request
+        self._broken = ""
+        self._closed = False
+
+    # ------------------------------------------------------------------ for the server
+
+    async def open(self) -> None:
+        """Start the workers; all models have run once then. Errors: MgxError."""
+        loop = asyncio.get_running_loop()
+        self._able = loop.time()
+        self._workers = await loop.run_in_executor(None, self._make)
+        for _ in range(self.size.least):
+            member = await self._started(is_long=False, warm=True)
+            self._idle.append(member)
+        self._keep(self._ticks())
+
+    async def close(self) -> None:
+        """End all workers; what waits is answered with 503."""
+        self._closed = True
+        for job in (*self._short, *self._long, *(j for m in self._busy for j in m.jobs)):
+            _fail(job, V2Error("the server ends", 503))
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._workers is not None:
+            await asyncio.get_running_loop().run_in_executor(None, self._workers.close)
+
+    async def answer(
+        self, model: ServedModel, headers: Mapping[str, str], body: Buffer
+    ) -> Response:
+        """Return the answer of a worker to a request. Errors: V2Error, 503 and 504."""
+        loop = asyncio.get_running_loop()
+        wanted = ("content-encoding", "inference-header-content-length")
+        kept = {k: headers[k] for k in wanted if k in headers}
+        job = _Job(model, kept, body, loop.create_future(), loop.time())
+        self._short.append(job)
+        self._dispatch()
+        try:
+            return await job.future
+        finally:
+            job.body = b""
+
+    def trouble(self, what: str) -> str:
+        """Return why the pool is not "live" or "ready", "" where it is."""
+        if self._can_answer():
+            return ""
+        seconds = time.monotonic() - self._able
+        if seconds <= (_DEAD if what == "live" else _STUCK):
+            return ""
+        return self._broken or f"no worker could take a request for {seconds:.0f} s"
+
+    def counts(self) -> dict[str, int]:
+        """Return how many workers are in which state, and how many requests wait."""
+        long = sum(m.is_long for m in self._busy)
+        return {
+            "idle": len(self._idle), "busy": len(self._busy) - long, "long": long,
+            "starting": sum(self._starting.values()),
+            "waiting": len(self._short) + len(self._long),
+        }  # fmt: skip
+
+    def pids(self) -> list[int]:
+        """Return the processes of the workers, the one that forks them first."""
+        first = [] if self._workers is None else [self._workers.pid]
+        return [*first, *(m.worker.pid for m in (*self._idle, *self._busy))]
+
+    # ------------------------------------------------------------------ who runs what
+
+    def _keep(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _can_answer(self) -> bool:
+        """Return whether a worker takes requests: it has none, or one that began just now."""
+        now = asyncio.get_running_loop().time()
+        short = [m for m in self._busy if not m.is_long]
+        found = bool(self._idle) or any(now - m.since <= self._quantum(m.jobs) for m in short)
+        if found:
+            self._able = time.monotonic()
+        return found
+
+    def _quantum(self, jobs: Sequence[_Job]) -> float:
+        known = self._seconds.get(jobs[0].key) if jobs else None
+        usual = statistics.median(known) if known else 0.0
+        return max(self.size.quantum, 4 * usual) * max(1, len(jobs))
+
+    async def _ticks(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK)
+            now = asyncio.get_running_loop().time()
+            self._can_answer()
+            limit = self._policy.wait_timeout
+            for queue, status in ((self._short, 503), (self._long, 504)):
+                while queue and now - queue[0].since > limit:
+                    job = queue.popleft()
+                    text = f"no worker was free within {limit:g} s"
+                    if status == 504:
+                        self._observer.timeout(job.model.name)
+                        text = f"the run was too long to go on beside others, and {text}"
+                    _fail(job, V2Error(text, status))
+            for member in [m for m in self._idle if _is_dead(m.worker)]:
+                self._idle.remove(member)
+                self._observer.replaced("crash")
+                self._keep(self._end(member))
+            for member in [m for m in self._idle if m.is_full and now - m.since > _ROOM]:
+                self._idle.remove(member)
+                self._observer.replaced("memory")
+                self._keep(self._end(member))
+            if len(self._idle) + self._number(False) > self.size.least and self._idle:
+                oldest = min(self._idle, key=lambda m: m.since)
+                if now - oldest.since > _IDLE:
+                    self._idle.remove(oldest)
+                    self._keep(self._end(oldest))
+            self._dispatch()
+
+    def _number(self, is_long: bool) -> int:
+        """Return how many workers of a lane run or start."""
+        return sum(m.is_long == is_long for m in self._busy) + self._starting[is_long]
+
+    def _dispatch(self) -> None:
+        """Give requests that wait to workers, and start the workers that are missing."""
+        if self._closed:
+            return
+        while self._idle:
+            jobs = self._next()
+            if not jobs:
+                break
+            self._launch(self._idle.pop(), jobs)
+        wanted = self.size.least
+        if self._short:  # they wait although all workers run
+            now = asyncio.get_running_loop().time()
+            late = sum(not m.is_long and now - m.since > _AWHILE for m in self._busy)
+            wanted = max(
+                min(self.size.most, max(wanted, self._number(False) + 1)),
+                wanted + min(late, self.size.spare),
+            )
+        while len(self._idle) + self._number(False) < wanted and not self._broken:
+            self._start(is_long=False)
+        if self._broken:
+            return
+        while len(self._long) > self._starting[True] and self._number(True) < self.size.long:
+            self._start(is_long=True)
+
+    def _next(self) -> list[_Job]:
+        """Return the requests that run next, together; none where they wait for others."""
+        now = asyncio.get_running_loop().time()
+        for gone in [j for j in self._short if j.future.done()]:
+            self._short.remove(gone)
+        for first in list(self._short):
+            most = 1 if first.alone else first.model.max_batch_size
+            same = [first]
+            if most > 1:
+                alike = (j for j in self._short if j.key == first.key and not j.alone)
+                same = [j for j, _ in zip(alike, range(most), strict=False)]
+                rest = self.size.batch_wait - (now - first.since)
+                if len(same) < most and rest > 0:
+                    asyncio.get_running_loop().call_later(rest, self._dispatch)
+                    continue
+            for job in same:
+                self._short.remove(job)
+            return same
+        return []
+
+    # ------------------------------------------------------------------ workers
+
+    def _start(self, *, is_long: bool) -> None:
+        self._starting[is_long] += 1
+        self._keep(self._start_one(is_long))
+
+    async def _start_one(self, is_long: bool) -> None:
+        try:
+            member = await self._started(is_long=is_long)
+        except (MgxError, OSError) as e:
+            self._broken = f"no worker can be started: {e}"
+            await asyncio.sleep(1.0)
+            await self._again()
+            return
+        finally:
+            self._starting[is_long] -= 1
+        if not is_long:
+            self._idle.append(member)
+        elif self._long:
+            self._launch(member, [self._long.popleft()])
+        else:
+            await self._end(member)
+        self._dispatch()
+
+    async def _started(self, *, is_long: bool, warm: bool = False) -> _Member:
+        """Return a new worker; `warm`: all its models have run once. Errors: MgxError."""
+        loop = asyncio.get_running_loop()
+        assert self._workers is not None
+        worker = await loop.run_in_executor(None, self._workers.start)
+        worker.socket.setblocking(False)
+        member = _Member(worker, is_long, since=loop.time())
+        if is_long:
+            _lower_priority(worker.pid)
+        if not warm:
+            return member
+        limit = self._policy.run_timeout
+        try:
+            for piece in packed({"warm": True}):
+                await loop.sock_sendall(worker.socket, piece)
+            await asyncio.wait_for(_message(worker), limit)
+        except asyncio.TimeoutError:
+            await self._end(member)
+            raise MgxError(f"a first run of the models took longer than {limit:g} s") from None
+        except OSError:
+            status = await self._end(member)
+            raise MgxError(f"a first run of the models {_ended(status)}") from None
+        member.since = loop.time()
+        return member
+
+    async def _again(self) -> None:
+        """Start the process that forks once more, where it has ended."""
+        loop = asyncio.get_running_loop()
+        async with self._making:
+            if not self._broken or self._closed:
+                return
+            try:
+                made = await loop.run_in_executor(None, self._make)
+            except (MgxError, OSError) as e:
+                self._broken = f"no worker can be started: {e}"
+                loop.call_later(1.0, lambda: self._closed or self._keep(self._again()))
+                return
+            before, self._workers, self._broken = self._workers, made, ""
+            for member in self._idle:  # they ended with the one that forked them
+                member.worker.socket.close()
+            self._idle = []
+            if before is not None:
+                await loop.run_in_executor(None, before.close)
+        self._dispatch()
+
+    async def _end(self, member: _Member) -> int | None:
+        """End a worker; its exit status."""
+        assert self._workers is not None
+        end = self._workers.end
+        return await asyncio.get_running_loop().run_in_executor(None, end, member.worker)
+
+    # ------------------------------------------------------------------ a run
+
+    def _launch(self, member: _Member, jobs: list[_Job]) -> None:
+        member.jobs, member.since = jobs, asyncio.get_running_loop().time()
+        self._busy.add(member)
+        self._keep(self._run(member, jobs))
+
+    async def _run(self, member: _Member, jobs: list[_Job]) -> None:
+        """Have a worker answer requests, and see to those that it does not answer."""
+        talk = asyncio.ensure_future(_exchange(member.worker, jobs))
+        try:
+            why = await self._watch(member, talk)
+            if not why:
+                header, parts = talk.result()
+                self._answered(member, header, parts)
+                member.is_full = header["full"]
+                why = "idle" if member.is_long else ""
+        except (OSError, ValueError, KeyError):
+            why = "crash"
+        finally:
+            talk.cancel()
+            self._busy.discard(member)
+        await self._after(member, jobs, why)
+        self._dispatch()
+
+    async def _watch(self, member: _Member, talk: asyncio.Future[Any]) -> str:
+        """Wait for an answer; "", or why the worker is to be ended.
+
+        "timeout": the run was too long, "long": for the short lane, "left": nobody waits for it.
+        Errors: those of the answer.
+        """
+        limit = self._policy.run_timeout
+        if not member.is_long:
+            await self._first(member, talk)
+            if talk.done():
+                talk.result()
+                return ""
+            if asyncio.get_running_loop().time() - member.since < limit:
+                if all(j.future.done() for j in member.jobs):
+                    return "left"
+                if len(member.jobs) > 1 or self._number(True) >= self.size.long:
+                    return "long"
+                member.is_long = True
+                _lower_priority(member.worker.pid)
+                self._dispatch()
+        loop = asyncio.get_running_loop()
+        await asyncio.wait({talk}, timeout=max(0.0, limit - (loop.time() - member.since)))
+        if not talk.done():
+            return "timeout"
+        talk.result()
+        return ""
+
+    async def _first(self, member: _Member, talk: asyncio.Future[Any]) -> None:
+        """Wait for an answer as long as a run stays in the short lane.
+
+        A run that waited for a processor all that time is not long: it may have five times as much.
+        """
+        loop = asyncio.get_running_loop()
+        quantum, begin = self._quantum(member.jobs), _computed(member.worker.pid)
+        limit = min(self._policy.run_timeout, _STARVED * quantum)
+        await asyncio.wait({talk}, timeout=min(quantum, limit))
+        while not talk.done() and (rest := limit - (loop.time() - member.since)) > 0:
+            now = _computed(member.worker.pid)
+            if begin is None or now is None or now - begin > quantum / 2:
+                return
+            await asyncio.wait({talk}, timeout=min(rest, _TICK))
+
+    def _answered(
+        self, member: _Member, header: Mapping[str, Any], parts: Sequence[bytearray]
+    ) -> None:
+        jobs = member.jobs
+        for job, row, body in zip(jobs, header["answers"], parts, strict=True):
+            if not job.future.done():
+                job.future.set_result(Response(row["status"], body, row["headers"]))
+        seconds = (asyncio.get_running_loop().time() - member.since) / len(jobs)
+        self._seconds.setdefault(jobs[0].key, deque(maxlen=_KNOWN)).append(seconds)
+        for rows in header["rows"]:
+            self._observer.run(jobs[0].model.name, rows)
+
+    async def _after(self, member: _Member, jobs: list[_Job], why: str) -> None:
+        """Keep or end a worker behind a run; requests without an answer run again, or fail."""
+        loop = asyncio.get_running_loop()
+        member.jobs, member.since = [], loop.time()
+        if not why:
+            self._idle.append(member)
+            return
+        if why == "idle" and self._long:  # another run of the long lane
+            self._launch(member, [self._long.popleft()])
+            return
+        status = await self._end(member)
+        if why != "idle":
+            self._observer.replaced(why)
+        left = [j for j in jobs if not j.future.done()]
+        if why == "timeout" and len(jobs) == 1:
+            limit = self._policy.run_timeout
+            for job in left:
+                self._observer.timeout(job.model.name)
+                _fail(job, V2Error(f"the run took longer than {limit:g} s", 504))
+            return
+        for job in left:
+            job.alone = True
+            job.since = loop.time()
+            # without a status it was the process that forks which ended
+            if why == "crash" and len(jobs) == 1 and status is not None:
+                job.attempts += 1
+            if job.attempts >= _ATTEMPTS:
+                _fail(job, V2Error(f"the run {_ended(status)}, {_ATTEMPTS} times", 503))
+            elif why == "long" and len(jobs) == 1:
+                self._long.append(job)
+            else:
+                self._short.appendleft(job)
+
+
+def _fail(job: _Job, error: V2Error) -> None:
+    if not job.future.done():
+        job.future.set_exception(error)
+
+
+def _ended(status: int | None) -> str:
+    if status is None or status >= 0:
+        return f"ended its process with status {status}"
+    return f"ended its process by signal {-status}"
+
+
+def _computed(pid: int) -> float | None:
+    """Return the seconds of processors that a process has used; None where nobody says."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _is_dead(worker: Worker) -> bool:
+    """Return whether a worker that has nothing to say has closed its socket."""
+    try:
+        return not worker.socket.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def _lower_priority(pid: int) -> None:
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, pid, _LONG_PRIORITY)
+
+
+async def _exchange(worker: Worker, jobs: Sequence[_Job]) -> tuple[dict[str, Any], list[bytearray]]:
+    """Send requests to a worker, and return its answer. Errors: OSError where it ends."""
+    rows = [{"model": j.model.name, "version": j.model.version, "headers": j.headers} for j in jobs]
+    loop = asyncio.get_running_loop()
+    for piece in packed({"jobs": rows}, [j.body for j in jobs]):
+        if len(piece):
+            await loop.sock_sendall(worker.socket, piece)
+    return await _message(worker)
+
+
+async def _message(worker: Worker) -> tuple[dict[str, Any], list[bytearray]]:
+    size = int.from_bytes(await _exactly(worker, _SIZE), "little")
+    header = json.loads(await _exactly(worker, size))
+    return header, [await _exactly(worker, n) for n in header["sizes"]]
+
+
+async def _exactly(worker: Worker, size: int) -> bytearray:
+    loop = asyncio.get_running_loop()
+    found = bytearray(size)
+    rest = memoryview(found)
+    while len(rest):
+        count = await loop.sock_recv_into(worker.socket, rest)
+        if not count:
+            raise ConnectionError("the worker ended")
+        rest = rest[count:]
+    return found

@@ -1,0 +1,81 @@
+"""The protocol's server over a pool of workers: it reads bodies, they parse and run."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from mgx_mlir.integrations.serve.pool import Pool, PoolSize
+from mgx_mlir.integrations.serve.prepared import loaded
+from mgx_mlir.integrations.serve.worker import HANDLER
+from mgx_mlir.integrations.v2.errors import V2Error
+from mgx_mlir.integrations.v2.models import Models, ServedModel
+from mgx_mlir.integrations.v2.server import Policy, Response, V2Server
+from mgx_mlir.runtime.workers import Workers
+
+_SHARE = 0.8  # of the machine's memory, for all workers
+_LARGE = 1 << 20  # bytes of a body behind which freed memory goes back to the system
+
+
+class PoolServer(V2Server):
+    """A server whose requests are parsed and run by the workers of a pool."""
+
+    def __init__(self, models: Models, pool: Pool, policy: Policy, metrics: Any) -> None:
+        super().__init__(models, _nowhere, policy, metrics)
+        self.pool, self._large = pool, False
+
+    @classmethod
+    def of(
+        cls, rows: Sequence[Mapping[str, Any]], policy: Policy, size: PoolSize,
+        memory: int | None, metrics: Any,
+    ) -> PoolServer:  # fmt: skip
+        """Return a server of prepared models, whose pool is to be opened.
+
+        memory: bytes that a worker may take of its own. metrics: is told of requests and runs.
+        """
+        setup = {"models": list(rows), "limits": asdict(policy.limits), "memory": memory}
+        pool = Pool(lambda: Workers(HANDLER, setup), policy, size, metrics)
+        return cls(Models(loaded(rows)), pool, policy, metrics)
+
+    async def answered(
+        self, model: ServedModel, headers: Mapping[str, str], data: bytes
+    ) -> Response:
+        """Return the answer of a worker."""
+        answer = await self.pool.answer(model, headers, data)
+        self._large = self._large or max(len(data), len(answer.body)) > _LARGE
+        return answer
+
+    def health(self, what: str) -> str:
+        """Return why the workers are not "live" or "ready", "" where they are."""
+        return self.pool.trouble(what)
+
+    def trim(self) -> None:
+        """Give memory of large bodies back to the system, once none is held."""
+        if self._large and not self.room.held and platform.libc_ver()[0] == "glibc":
+            self._large = False
+            ctypes.CDLL(None).malloc_trim(0)
+
+
+async def _nowhere(call: object) -> Any:
+    raise V2Error("calls run in workers", 500)
+
+
+def memory_share(workers: int) -> int | None:
+    """Return the bytes that each of some workers may take, None where nobody says."""
+    return int(_SHARE * machine_memory()) // workers or None
+
+
+def machine_memory() -> int:
+    """Return the bytes of memory that this process may use at most, 0 where nobody says."""
+    found: list[int] = []
+    with contextlib.suppress(OSError, ValueError):
+        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    with contextlib.suppress(OSError, ValueError):  # a container's, "max" where it has none
+        found.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return min(found, default=0)

@@ -1,0 +1,115 @@
+"""The whole service: models compiled, workers started, a port that is listened on, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import resource
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mgx_mlir.core.errors import FileError
+from mgx_mlir.integrations.serve.http import HttpLimits, HttpServer
+from mgx_mlir.integrations.serve.metrics import CONTENT_TYPE, Metrics
+from mgx_mlir.integrations.serve.pool import PoolSize
+from mgx_mlir.integrations.serve.pool_server import PoolServer, memory_share
+from mgx_mlir.integrations.v2.server import Policy, Response, V2Server
+
+_GRACE = 10.0  # seconds that requests have when the service ends
+_FILES = 1 << 16  # descriptors that it asks for
+
+
+@dataclass(frozen=True)
+class ServiceSettings:
+    """How prepared models are served: numbers of workers, limits.
+
+    memory: bytes that a worker may take of its own, None: its share of the machine's.
+    metrics_port: for /metrics alone, which the service's own port has too.
+    """
+
+    size: PoolSize = field(default_factory=PoolSize)
+    policy: Policy = field(default_factory=Policy)
+    http: HttpLimits = field(default_factory=HttpLimits)
+    memory: int | None = None
+    metrics_port: int | None = None
+
+
+class MetricsServer:
+    """Answers /metrics, and has `rest` answer everything else."""
+
+    def __init__(self, metrics: Metrics, rest: V2Server | None = None) -> None:
+        self._metrics, self._rest = metrics, rest
+
+    async def handle(
+        self, method: str, path: str, headers: Mapping[str, str], body: AsyncIterator[bytes]
+    ) -> Response:
+        """Answer a request."""
+        if path == "/metrics" and method in ("GET", "HEAD"):
+            return Response(200, self._metrics.text(), {"content-type": CONTENT_TYPE})
+        if self._rest is None:
+            return Response(404)
+        return await self._rest.handle(method, path, headers, body)
+
+
+async def serve(
+    rows: Sequence[Mapping[str, Any]],
+    settings: ServiceSettings,
+    host: str,
+    port: int,
+    *,
+    ready: Callable[[int, int], None],
+    ended: asyncio.Event,
+) -> None:
+    """Serve prepared models until `ended` is set.
+
+    rows: of `prepared`. ready: is called with the port and the number of models once all are warm.
+    Errors: MgxError where a model or the port cannot be served.
+    """
+    _raise_file_limit()
+    metrics, policy, size = Metrics(), settings.policy, settings.size
+    for row in rows:
+        metrics.compiled(row["name"], row["seconds"])
+    memory = settings.memory or memory_share(size.most + size.long)
+    server = PoolServer.of(rows, policy, size, memory, metrics)
+    pool = server.pool
+    listeners = [HttpServer(MetricsServer(metrics, server), settings.http)]
+    if settings.metrics_port is not None:
+        listeners.append(HttpServer(MetricsServer(metrics), settings.http))
+    for what in pool.counts():
+        metrics.now(what, lambda what=what: pool.counts()[what])
+    metrics.now("connections", lambda: listeners[0].count)
+    metrics.now("held_bytes", lambda: server.room.held)
+    trims = asyncio.ensure_future(_trims(server))
+    try:
+        await pool.open()
+        try:
+            bound = await listeners[0].listen(host, port)
+            for each in listeners[1:]:
+                await each.listen(host, settings.metrics_port or 0)
+        except OSError as e:
+            why = (e.strerror or str(e)).lower()
+            raise FileError(f"cannot listen on {host}, port {port}: {why}") from None
+        ready(bound, len(rows))
+        await ended.wait()
+    finally:
+        closing = [asyncio.ensure_future(each.close(_GRACE + 2)) for each in listeners]
+        await asyncio.wait(closing, timeout=_GRACE)
+        trims.cancel()
+        await pool.close()  # what still runs is answered with 503
+        await asyncio.gather(*closing)
+
+
+async def _trims(server: PoolServer) -> None:
+    while True:
+        await asyncio.sleep(1.0)
+        server.trim()
+
+
+def _raise_file_limit() -> None:
+    """Ask for as many descriptors as the system gives: each connection takes one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
+    if soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
