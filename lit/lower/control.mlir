@@ -27,9 +27,11 @@ func.func @main(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<4x2xf32>) {
 
 // -----
 
-// A condition that the body computes; the integer it depends on is a scalar of the host.
+// A condition that the body computes; the integer it depends on is a scalar of the host. A tensor
+// is computed ahead of the loop (hazard 48).
 // CHECK-LABEL: @main
-// CHECK: scf.while (%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %arg1, %{{.*}} = %{{.*}}) : (index, i1, tensor<2xf32>, i64)
+// CHECK: %[[X:.*]] = "util.optimization_barrier"(%arg1)
+// CHECK: scf.while (%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %[[X]], %{{.*}} = %{{.*}}) : (index, i1, tensor<2xf32>, i64)
 // CHECK: scf.condition
 // CHECK: arith.addi {{.*}} : i64
 // CHECK: arith.cmpi slt, {{.*}} : i64

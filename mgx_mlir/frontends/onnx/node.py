@@ -117,13 +117,11 @@ class Node(shared.NodeBase):
         Raises Undecided where nothing has been chosen.
         """
         importer = self.importer
-        like = self.proto.SerializeToString(deterministic=True)
-        chosen = importer.choices.get(self.name, importer.choices.get(like))
-        if chosen is None:
+        if self.name not in importer.choices:
             if not importer.problems:
-                raise Undecided(self.name, like)
+                raise Undecided(self.name)
             return Choice.CHECKED  # no choice makes it a program
-        return chosen
+        return importer.choices[self.name]
 
     def settle(self, graph: onnx.GraphProto) -> bool:
         """Make what a subgraph captures here, outside of its region; False if some of it failed."""

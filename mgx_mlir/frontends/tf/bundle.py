@@ -6,6 +6,7 @@ import math
 import os
 import struct
 from pathlib import Path
+from typing import Any
 
 import google_crc32c
 import numpy as np
@@ -14,7 +15,7 @@ from google.protobuf.message import DecodeError, Message
 from mgx_mlir.core.errors import FileError, ModelError
 from mgx_mlir.frontends.files import bytes_of, check_size, open_regular
 from mgx_mlir.frontends.tf import schema
-from mgx_mlir.frontends.tf.dtypes import tensor_dtype
+from mgx_mlir.frontends.tf.dtypes import STRING, tensor_dtype
 from mgx_mlir.frontends.tf.tensors import as_array, static_shape
 
 _FOOTER, _TRAILER = 48, 5  # bytes: of the file, behind each block
@@ -67,14 +68,71 @@ class Bundle:
 
     def read(self, key: str, what: str) -> np.ndarray:
         """Return the tensor of a key. Raises ModelError or FileError, naming `what`."""
+        entry = self._entry(key.encode())
+        if not entry.slices:
+            return self._tensor(entry, what)
+        dims = static_shape(entry.shape, what)
+        parts = [self._part(key, part, dims, what) for part in entry.slices]
+        if sum(found.size for _, found in parts) != math.prod(dims):
+            raise ModelError(f"{what} of {list(dims)} has slices of another number of elements")
+        out, filled = np.empty(dims, parts[0][1].dtype), np.zeros(dims, bool)
+        for where, found in parts:
+            out[where], filled[where] = found, True
+        if not filled.all():
+            raise ModelError(f"{what} has slices that overlap")
+        return out
+
+    def read_text(self, key: str, what: str) -> bytes:
+        """Return the one text that a key holds. Raises ModelError or FileError, naming `what`."""
+        entry = self._entry(key.encode())
+        if entry.dtype != STRING or entry.shape.dim or not 0 < entry.size <= MAX_INDEX:
+            raise ModelError(f"{what} expected one text")
+        data = self._bytes(entry, entry.size, what).tobytes()
+        length, at = 0, 0
+        while at < min(len(data), 10):  # a varint, then a checksum of it
+            length |= (data[at] & 0x7F) << 7 * at
+            at += 1
+            if data[at - 1] < 0x80:
+                break
+        text = data[at + 4 :]
+        if length != len(text):
+            raise FileError(f"{what} is damaged", location=self._path(entry.shard_id))
+        return text
+
+    def _entry(self, key: bytes) -> Any:
         entry = schema.BundleEntry()
-        self._parse(self._entries[key.encode()], entry)
+        self._parse(self._entries[key], entry)
+        return entry
+
+    def _tensor(self, entry: Any, what: str) -> np.ndarray:
         dtype = tensor_dtype(entry.dtype, what)
         dims = static_shape(entry.shape, what)
-        if entry.slices:
-            raise ModelError(f"{what} is stored in slices, which are not supported")
         nbytes = math.prod(dims) * dtype.size
         check_size(entry.size, nbytes, dims, what)
+        raw = self._bytes(entry, nbytes, what)
+        if entry.crc32c and entry.crc32c != checksum(raw):
+            raise FileError(
+                f"{what} is damaged: its checksum does not fit", location=self._path(entry.shard_id)
+            )
+        return as_array(raw, dtype, dims)
+
+    def _part(
+        self, key: str, part: Any, dims: tuple[int, ...], what: str
+    ) -> tuple[tuple[slice, ...], np.ndarray]:
+        """Return where a slice of a tensor lies, and its values. It has a key of its own."""
+        extents = [(e.start, e.length or -1) for e in part.extent]
+        own = _key_of_slice(key.encode(), extents)
+        if own not in self._entries or len(extents) != len(dims):
+            raise ModelError(f"{what} has a slice that the checkpoint does not hold")
+        found = self._tensor(self._entry(own), what)
+        bounds = [(a, size if n < 0 else n) for (a, n), size in zip(extents, dims, strict=True)]
+        beyond = any(a < 0 or a + n > d for (a, n), d in zip(bounds, dims, strict=True))
+        if beyond or found.shape != tuple(n for _, n in bounds):
+            raise ModelError(f"{what} of {list(dims)} has a slice that does not fit")
+        return tuple(slice(a, a + n) for a, n in bounds), found
+
+    def _bytes(self, entry: Any, nbytes: int, what: str) -> np.ndarray:
+        """Return the bytes of an entry."""
         if not 0 <= entry.shard_id < self._shards:
             raise FileError(f"{what} is in shard {entry.shard_id} of {self._shards}",
                             location=self._name)  # fmt: skip
@@ -85,12 +143,7 @@ class Bundle:
                 f"{what} expected {nbytes} bytes at offset {entry.offset} of a file of {size}",
                 location=self._path(entry.shard_id),
             )
-        raw = bytes_of(fd, entry.offset, nbytes, what, self._path(entry.shard_id))
-        if entry.crc32c and entry.crc32c != checksum(raw):
-            raise FileError(
-                f"{what} is damaged: its checksum does not fit", location=self._path(entry.shard_id)
-            )
-        return as_array(raw, dtype, dims)
+        return bytes_of(fd, entry.offset, nbytes, what, self._path(entry.shard_id))
 
     def _path(self, shard: int) -> str:
         return f"{self._prefix}.data-{shard:05d}-of-{self._shards:05d}"
@@ -99,6 +152,25 @@ class Bundle:
         if shard not in self._open:
             self._open[shard] = open_regular(self._path(shard), "a checkpoint's data")
         return self._open[shard]
+
+
+def _key_of_slice(key: bytes, extents: list[tuple[int, int]]) -> bytes:
+    """Return the key of a slice of a tensor: text and numbers in bytes that sort as they do.
+
+    A length of -1 is the whole extent.
+    """
+    text = key.replace(b"\xff", b"\xff\0").replace(b"\0", b"\0\xff") + b"\0\1"
+    numbers = (_signed(n) for extent in extents for n in extent)
+    return b"\0" + text + bytes([1, len(extents)]) + b"".join(numbers)
+
+
+def _signed(number: int) -> bytes:
+    """Return a number of -64 or more: as many leading ones as bytes, a sign, the digits."""
+    if number < 64:
+        return bytes([(number & 0xFF) ^ 0x80])
+    size = next(n for n in range(2, 11) if number < 1 << 7 * n - 1)
+    lead = ((1 << size) - 1) << (8 * size - size)
+    return (number | lead).to_bytes(size, "big")
 
 
 class _Table:

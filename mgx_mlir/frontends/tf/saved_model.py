@@ -5,28 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.errors import FileError, MgxError, ModelError, UsageError
+from mgx_mlir.core.errors import FileError, ModelError, UsageError
 from mgx_mlir.frontends.tf import schema
-from mgx_mlir.frontends.tf.attributes import FunctionRef, value_of
 from mgx_mlir.frontends.tf.bundle import Bundle
-from mgx_mlir.frontends.tf.graph import Body, Ref
+from mgx_mlir.frontends.tf.checkpoint_keys import VARIABLES, Stored, stored_variables
+from mgx_mlir.frontends.tf.graph import Body
 from mgx_mlir.frontends.tf.importer import LoadedModel, Output
 from mgx_mlir.frontends.tf.inputs import graph_outputs, input_of
 from mgx_mlir.frontends.tf.load import SAVED_MODEL, check_graph, load_message, load_text
 from mgx_mlir.frontends.tf.options import TfOptions
-from mgx_mlir.frontends.tf.tensors import TensorReader
 
 _INIT = "__saved_model_init_op"
 DEFAULT = "serving_default"
-VARIABLES = ("VarHandleOp", "VariableV2", "Variable")
-_ASSIGN = ("AssignVariableOp", "Assign")
-_PASS = ("Identity", "IdentityN", "Cast", "EnsureShape")
 
 
 @contextmanager
@@ -52,8 +47,8 @@ def load_saved_model(folder: str, name: str, options: TfOptions) -> Iterator[Loa
         has_variables = any(n.op in VARIABLES for n in meta.graph_def.node)
         if prefix.with_suffix(".index").exists():
             bundle = Bundle(prefix)
-            keys = restored(meta, body, reader)
-            model.variables = {n: _reader(bundle, n, k) for n, k in keys.items() if k in bundle}
+            stored = stored_variables(meta, body, reader, bundle)
+            model.variables = {n: _reader(bundle, n, v) for n, v in stored.items()}
         elif has_variables:
             raise FileError("the folder holds no variables/variables.index", location=name)
         yield model
@@ -76,12 +71,12 @@ def _body(graph: schema.Graph, name: str) -> Body:
         raise ModelError(e.message, location=name) from None
 
 
-def _reader(bundle: Bundle, node: str, key: str) -> Callable[[], np.ndarray]:
+def _reader(bundle: Bundle, node: str, stored: Stored) -> Callable[[], np.ndarray]:
     kept: list[np.ndarray] = []
 
     def read() -> np.ndarray:
         if not kept:
-            kept.append(bundle.read(key, f"variable '{node}'"))
+            kept.append(stored.read(bundle, f"variable '{node}'"))
         return kept[0]
 
     return read
@@ -139,77 +134,3 @@ def _natural(name: str) -> list[Any]:
     letters = re.sub(r"[0-9]+", " ", name)
     numbers = (d.lstrip("0") for d in re.findall(r"[0-9]+", name))
     return [letters, [(len(d), d) for d in numbers]]  # longer numbers are larger
-
-
-def restored(meta: schema.MetaGraph, body: Body, reader: TensorReader) -> dict[str, str]:
-    """Return the checkpoint's key of each variable's node, as the graph's own restore step has
-    it.
-    """
-    walk = _Restore(meta.graph_def, reader)
-    name = meta.saver_def.restore_op_name.split(":")[0]
-    if name in body.nodes:
-        walk.body(body, body.reached([name]), {})
-    for node in body.nodes.values():
-        if node.op in VARIABLES and node.name not in walk.found:
-            text = node.attr["shared_name"].s.decode(errors="replace") if node.attr else ""
-            walk.found[node.name] = text or node.name
-    return walk.found
-
-
-class _Restore:
-    """Follows the assignments of restored tensors to variables, into functions."""
-
-    def __init__(self, graph: schema.Graph, reader: TensorReader) -> None:
-        self.functions = {f.signature.name: f for f in graph.library.function}
-        self.reader = reader
-        self.found: dict[str, str] = {}
-
-    def body(self, body: Body, names: set[str], given: dict[str, Any], depth: int = 0) -> None:
-        """Follow the assignments of the nodes `names`, in functions too."""
-        for name in names:
-            node = body.nodes[name]
-            follow = partial(self.follow, body, given)
-            if node.op in _ASSIGN:
-                target, value = (follow(r) for r in body.refs(name)[:2])
-                if isinstance(target, tuple) and isinstance(value, str):
-                    self.found.setdefault(target[0], value)
-            elif "f" in node.attr and node.op.endswith("PartitionedCall") and depth < 8:
-                reference = value_of(node.attr["f"], "f", self.reader, {})
-                if isinstance(reference, FunctionRef) and reference.name in self.functions:
-                    proto = self.functions[reference.name]
-                    inner = Body(proto.node_def, proto)
-                    values = [follow(r) for r in body.refs(name)]
-                    bound = dict(zip(inner.arguments, values, strict=False))
-                    self.body(inner, set(inner.nodes), bound, depth + 1)
-
-    def follow(self, body: Body, given: dict[str, Any], ref: Ref) -> Any:
-        """(variable's node,), the key a tensor is restored from, or None."""
-        for _ in range(16):
-            name, index = ref
-            if name in given:
-                return given[name]
-            node = body.nodes.get(name)
-            if node is None:
-                return None
-            if node.op in VARIABLES:
-                return (name,)
-            refs = body.refs(name)
-            if node.op == "RestoreV2" and len(refs) == 3:
-                return self._key(body, refs[1][0], index)
-            if node.op not in _PASS or not refs:
-                return None
-            ref = refs[index if node.op == "IdentityN" else 0]
-        return None
-
-    def _key(self, body: Body, names: str, index: int) -> str | None:
-        node = body.nodes.get(names)
-        if node is None or node.op != "Const":
-            return None
-        try:
-            keys = value_of(node.attr["value"], "value", self.reader, {})
-        except MgxError:
-            return None
-        if not isinstance(keys, np.ndarray) or keys.dtype != object:
-            return None  # no text
-        keys = keys.reshape(-1)
-        return keys[index].decode(errors="replace") if index < len(keys) else None

@@ -47,10 +47,17 @@ _MESSAGES = {
     "restore_op_name=3 string, version=7 int32",
     "MetaInfo": "tags=4 string[], tensorflow_version=5 string",
     "MetaGraph": "meta_info_def=1 MetaInfo, graph_def=2 Graph, saver_def=3 SaverDef, "
-    "signature_def=5 Signature{}",
+    "signature_def=5 Signature{}, object_graph_def=7 ObjectGraph",
+    "Child": "node_id=1 int32, local_name=2 string",
+    "SavedObject": "children=1 Child[]",
+    "ConcreteFunction": "bound_inputs=2 int32[]",
+    "ObjectGraph": "nodes=1 SavedObject[], concrete_functions=2 ConcreteFunction{}",
     "SavedModel": "saved_model_schema_version=1 int64, meta_graphs=2 MetaGraph[]",
     # of a checkpoint
     "VersionDef": "producer=1 int32, min_consumer=2 int32",
+    "SavedTensor": "name=1 string, full_name=2 string, checkpoint_key=3 string",
+    "Trackable": "children=1 Child[], attributes=2 SavedTensor[]",
+    "TrackableGraph": "nodes=1 Trackable[]",
     "BundleHeader": "num_shards=1 int32, endianness=2 int32, version=3 VersionDef",
     "Extent": "start=1 int64, length=2 int64",
     "Slice": "extent=1 Extent[]",

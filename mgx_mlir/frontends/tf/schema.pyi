@@ -132,6 +132,21 @@ class MetaGraph(_Made):
     graph_def: Graph
     saver_def: SaverDef
     signature_def: MutableMapping[str, Signature]
+    object_graph_def: ObjectGraph
+
+class Child(_Made):
+    node_id: int
+    local_name: str
+
+class SavedObject(_Made):
+    children: _Messages[Child]
+
+class ConcreteFunction(_Made):
+    bound_inputs: MutableSequence[int]
+
+class ObjectGraph(_Made):
+    nodes: _Messages[SavedObject]
+    concrete_functions: MutableMapping[str, ConcreteFunction]
 
 class SavedModel(_Made):
     saved_model_schema_version: int
@@ -140,6 +155,18 @@ class SavedModel(_Made):
 class VersionDef(_Made):
     producer: int
     min_consumer: int
+
+class SavedTensor(_Made):
+    name: str
+    full_name: str
+    checkpoint_key: str
+
+class Trackable(_Made):
+    children: _Messages[Child]
+    attributes: _Messages[SavedTensor]
+
+class TrackableGraph(_Made):
+    nodes: _Messages[Trackable]
 
 class BundleHeader(_Made):
     num_shards: int

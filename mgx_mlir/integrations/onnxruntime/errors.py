@@ -11,7 +11,6 @@ from mgx_mlir.core.errors import (
     MgxError,
     ModelError,
     RunError,
-    RunLimitError,
     UnsupportedModel,
     UsageError,
 )
@@ -168,9 +167,6 @@ def of_run(e: MgxError) -> OrtError:
     """Return the error of a run in onnxruntime's class."""
     if isinstance(e, OrtError):
         return e
-    failed = isinstance(e, RunLimitError) or (
-        isinstance(e, RunError)
-        and e.message.startswith(("the program failed", "the device", "the process of the run"))
-    )
+    failed = isinstance(e, RunError) and e.message.startswith(("the program failed", "the device"))
     kind = InvalidArgument if isinstance(e, RunError | UsageError) and not failed else Fail
     return kind(e.message, location=e.location, notes=e.notes)

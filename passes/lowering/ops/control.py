@@ -188,6 +188,16 @@ def _buffer(e: LoweringContext, extents: Sequence[Extent], t: TensorType) -> ir.
     return e.barrier(made, extents)
 
 
+def _ready(e: LoweringContext, value: ir.Value) -> ir.Value:
+    """Return a value that a loop starts with; a tensor is computed before the loop.
+
+    IREE does not end where iterations wait for what is computed ahead of the loop (hazard 48).
+    """
+    if not isinstance(value.type, ir.RankedTensorType):
+        return value
+    return e.barrier(value, e.extents(value))
+
+
 def _in_place(e: LoweringContext, buffer: ir.Value) -> ir.Value:
     """Return a buffer of a loop, said to be on the device that the program runs on.
 
@@ -456,7 +466,8 @@ class _Loop:
         """Build a loop that its body may end, or whose carried extents change."""
         e = self.e
         flags = [] if self.exact else [_i1(going)]
-        start = [e.index(0), *flags, *initial]
+        own = len(initial) - len(self.scans)  # buffers of scans are computed already
+        start = [e.index(0), *flags, *(_ready(e, v) for v in initial[:own]), *initial[own:]]
         kinds = [v.type for v in start]
         made = ir.Operation.create("scf.while", results=kinds, operands=start, regions=2)
         before = made.regions[0].blocks.append(*kinds, arg_locs=None)

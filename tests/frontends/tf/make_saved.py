@@ -2,12 +2,13 @@
 
 Needs TensorFlow (`pip install tensorflow-cpu`), in an environment of its own:
 
-    python tests/frontends/tf/make_saved.py
+    python tests/frontends/tf/make_saved.py [name ...]
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import zipfile
 from pathlib import Path
@@ -88,6 +89,74 @@ def version1(folder: str, resources: bool) -> tuple[dict[str, np.ndarray], list[
         return {"features": value}, [session.run(y, {x: value})]
 
 
+def partitioned(folder: str) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
+    """A graph of TensorFlow 1 whose variable is kept in three parts along each axis in turn."""
+    v1 = tf.compat.v1
+    random = np.random.RandomState(6)
+    value = random.standard_normal((4, 140)).astype(np.float32)
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, (None, 140), name="x")
+        parts, start = v1.fixed_size_partitioner, v1.random_normal_initializer(seed=6)
+        w = v1.get_variable("w", (140, 7), None, start, use_resource=False, partitioner=parts(2))
+        c = v1.get_variable("c", (7, 7), None, start, partitioner=parts(3, axis=1))
+        y = tf.matmul(tf.matmul(x, tf.convert_to_tensor(w)), tf.convert_to_tensor(c))
+        session.run(v1.global_variables_initializer())
+        v1.saved_model.simple_save(session, folder, {"features": x}, {"scores": y})
+        return {"features": value}, [session.run(y, {x: value})]
+
+
+def keras_objects(folder: str) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
+    """Keras 3 layers that a module holds in lists and dicts, two of one name, one held twice."""
+    tf.keras.utils.set_random_seed(5)
+    made = tf.Module()
+    made.layers = [L.Dense(4, name="same"), L.Dense(4, name="same"), L.GRUCell(4)]
+    made.parts = {"scale": tf.Variable(np.arange(4, dtype=np.float32), name="same"),
+                  "more": [L.LayerNormalization(), {"last": L.Dense(2)}]}  # fmt: skip
+    made.again = made.layers[1]
+    for layer in (*made.layers, made.parts["more"][0], made.parts["more"][1]["last"]):
+        layer.build((None, 4))
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 4], tf.float32, "x")], autograph=False)
+    def f(x: Any) -> Any:
+        y = made.again(tf.tanh(made.layers[0](x)))
+        y = made.layers[2](y * made.parts["scale"], x)[0]
+        return {"y": made.parts["more"][1]["last"](made.parts["more"][0](y))}
+
+    tf.saved_model.save(made, folder, signatures=f)
+    value = np.random.RandomState(7).standard_normal((3, 4)).astype(np.float32)
+    return {"x": value}, [np.asarray(f(value)["y"])]
+
+
+def detector(folder: str) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
+    """Bicubic resize of an open image, a convolution, padded non-maximum suppression, gather."""
+    random = np.random.RandomState(8)
+    made = tf.Module()
+    made.w = tf.Variable(random.standard_normal((3, 3, 3, 8)).astype(np.float32) * 0.2)
+    made.h = tf.Variable(random.standard_normal((8, 5)).astype(np.float32))
+    grid = np.stack(np.meshgrid(np.arange(8.0), np.arange(8.0), indexing="ij"), -1)
+    centres = tf.constant((grid.reshape(64, 2) / 8).astype(np.float32))
+
+    @tf.function(input_signature=[tf.TensorSpec([1, None, None, 3], tf.float32, "im")],
+                 autograph=False)  # fmt: skip
+    def f(im: Any) -> Any:
+        x = tf.image.resize(im, (32, 32), method="bicubic")
+        y = tf.nn.relu(tf.nn.conv2d(x, made.w, 4, "SAME"))
+        y = tf.matmul(tf.reshape(y, (64, 8)), made.h)
+        half = tf.exp(tf.clip_by_value(y[:, 2:4], -2, 2)) * 0.1
+        middle = centres + tf.tanh(y[:, :2]) * 0.1
+        boxes = tf.concat([middle - half, middle + half], 1)
+        keep, n = tf.image.non_max_suppression_padded(
+            boxes, tf.sigmoid(y[:, 4]), 10, iou_threshold=0.3, score_threshold=0.2,
+            pad_to_max_output_size=True,
+        )  # fmt: skip
+        return {"boxes": tf.gather(boxes, keep), "keep": keep, "n": n}
+
+    tf.saved_model.save(made, folder, signatures=f)
+    image = random.uniform(0, 1, (1, 40, 50, 3)).astype(np.float32)
+    found = f(image)
+    return {"im": image}, [np.asarray(found[k]) for k in ("boxes", "keep", "n")]
+
+
 def write(name: str, make: Any) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / name
@@ -105,8 +174,16 @@ def write(name: str, make: Any) -> None:
         print(name, (DATA / f"{name}.zip").stat().st_size)
 
 
+MADE = {
+    "keras_lstm": keras_lstm,
+    "module": module,
+    "version1": lambda folder: version1(folder, False),
+    "version1_resources": lambda folder: version1(folder, True),
+    "partitioned": partitioned,
+    "keras_objects": keras_objects,
+    "detector": detector,
+}
+
 if __name__ == "__main__":
-    write("keras_lstm", keras_lstm)
-    write("module", module)
-    write("version1", lambda folder: version1(folder, False))
-    write("version1_resources", lambda folder: version1(folder, True))
+    for name in sys.argv[1:] or MADE:
+        write(name, MADE[name])

@@ -76,6 +76,43 @@ def test_graphs_of_version_1(model, name):
     np.testing.assert_allclose(found["scores"], wanted, rtol=1e-5)
 
 
+def test_variables_in_parts(model):
+    """Slices of a checkpoint, whose offsets take one and two bytes in their keys."""
+    folder, inputs, [wanted] = model("partitioned")
+    found = run(folder, inputs, batch_size=4)
+    np.testing.assert_allclose(found["scores"], wanted, rtol=1e-4, atol=1e-4)  # |scores| to 90
+
+
+def test_a_part_that_the_checkpoint_does_not_hold(model):
+    folder, _, _ = model("partitioned")
+    path = folder / "saved_model.pb"
+    saved = schema.SavedModel.FromString(path.read_bytes())
+    for node in saved.meta_graphs[0].graph_def.node:
+        if node.name.endswith("RestoreV2/shape_and_slices"):
+            texts = node.attr["value"].tensor.string_val
+            texts[:] = [t.replace(b"140 7 0,70", b"140 7 90,70") for t in texts]
+    path.write_bytes(saved.SerializeToString())
+    refused(folder, "which goes beyond 140", ModelError)
+
+
+def test_variables_by_their_objects(model):
+    """Layers of Keras 3 in a module: the restore step fills copies of what is read."""
+    folder, inputs, [wanted] = model("keras_objects")
+    found = run(folder, inputs, batch_size=None)
+    np.testing.assert_allclose(found["y"], wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("target", ["ref", pytest.param("cpu", marks=pytest.mark.slow)])
+def test_a_detector(model, target):
+    """Nested loops of fixed sizes behind an open image (hazard 48)."""
+    folder, inputs, [boxes, keep, n] = model("detector")
+    compiled = mgx_mlir.compile(parse_tf(folder, TfOptions(batch_size=None)), target, cache=False)
+    found = dict(zip(compiled.output_names, compiled.run(inputs), strict=True))
+    np.testing.assert_array_equal(found["n"], n)
+    np.testing.assert_array_equal(found["keep"], keep)
+    np.testing.assert_allclose(found["boxes"], boxes, rtol=1e-4, atol=1e-5)
+
+
 def test_variables_by_their_oldest_name(model):
     folder, inputs, [wanted] = model("version1")
     path = folder / "saved_model.pb"
