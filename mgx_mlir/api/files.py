@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram, check_graph
+from mgx_mlir.compiler.limited_runs import RunLimits
 from mgx_mlir.compiler.saved import (
     entry_trees,
     holds_code,
@@ -87,6 +88,8 @@ def load(
     stream_priority: int | None = None,
     trust_code: bool | None = None,
     huge_pages: bool = False,
+    max_run_seconds: float | None = None,
+    max_run_memory: int | None = None,
 ) -> Any:
     """Read a program from a file: a `program`, or a CompiledProgram where such a one was saved.
 
@@ -95,7 +98,8 @@ def load(
     on the one of `device_id`, or with `emulate` on the emulator; `hip_graph` and `stream_priority`
     are those of compile. Weights are used where they lie in the file, whose memory processes share;
     with `huge_pages` they are read to large pages of this process, which one row at a time reads
-    faster. Without torch-mlir, code of a `program` comes as a CompiledProgram too.
+    faster. `max_run_seconds` and `max_run_memory` are those of compile. Without torch-mlir, code of
+    a `program` comes as a CompiledProgram too.
 
     A compiled file holds machine code that will run. `trust_code` None takes it where the file
     belongs to this user or to root, and not everybody may write to it; True takes it from any file,
@@ -105,7 +109,14 @@ def load(
     found = read_file(filename, format, huge_pages=huge_pages)
     doubt = found.doubt if trust_code is None else "" if trust_code else _REFUSED
     how = _How(emulate, device_id, hip_graph, stream_priority)
-    return _loaded(found, compiled, how, doubt)
+    limits = RunLimits.of(max_run_seconds, max_run_memory)
+    made = _loaded(found, compiled, how, doubt)
+    if limits is not None:
+        code = made if isinstance(made, CompiledProgram) else made.is_compiled() and made.compiled
+        if not code:
+            raise UsageError("max_run_seconds and max_run_memory are for compiled programs")
+        code.limits = limits
+    return made
 
 
 def load_buffer(

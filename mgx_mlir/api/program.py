@@ -468,6 +468,11 @@ class program:
                 notes=[f"the program is compiled for {compiled.target}; from_gpu copies"],
             )
         inputs = [held.get(n, a) for n, a in arrays.items()]
+        if compiled.limits is not None and (held or not self._offload):
+            raise UsageError(
+                "a run with max_run_seconds or max_run_memory is in a process of its own: it takes "
+                "no arguments in device memory"
+            )
         if not self._offload:
             outside = [n for n in arrays if n not in held]
             if outside:

@@ -12,6 +12,7 @@ import numpy as np
 
 from mgx_mlir.compiler.architectures import named, of_device, together
 from mgx_mlir.compiler.compiled import CompiledProgram, CompileStats, IreeProgram, check_graph
+from mgx_mlir.compiler.limited_runs import RunLimits
 from mgx_mlir.compiler.models import ModelSource, fixed, program_of, read_model, refuse_unknown
 from mgx_mlir.compiler.ref_program import RefProgram
 from mgx_mlir.compiler.settings import CompileSettings
@@ -45,6 +46,8 @@ def compile(
     device_id: int = 0,
     hip_graph: bool = False,
     stream_priority: int | None = None,
+    max_run_seconds: float | None = None,
+    max_run_memory: int | None = None,
     **onnx_options: Any,
 ) -> CompiledProgram:
     """Compile a model for a target.
@@ -66,7 +69,9 @@ def compile(
     take it; on gpu each matrix product first, by the bound of its code where there is no device.
     `emulate` runs a gpu program on the emulator of AMD GPUs. `timeout` seconds end the backend's
     compile; without it 600 do, and 6 more for each kernel, after which the backend chooses the
-    kernels itself, within as long again.
+    kernels itself, within as long again. `max_run_seconds` and `max_run_memory`, in bytes beside
+    the weights, are limits of each run: it is in a process of its own, which ends there
+    (RunLimitError).
     Raises MgxError: unreadable models, unsupported operators, failed compilation.
     """
     name = target or default_target()
@@ -82,6 +87,7 @@ def compile(
     if tuning_inputs is not None and not exhaustive_tune:
         raise UsageError("tuning_inputs is for exhaustive_tune=True: nothing is timed without")
     check_graph(name, hip_graph, stream_priority)
+    limits = RunLimits.of(max_run_seconds, max_run_memory)
     model = fixed(model, onnx_options)
     settings = CompileSettings(
         name, None, fast_math, tuple(disable), kernel_boundaries, cache, timeout, onnx_options,
@@ -90,6 +96,7 @@ def compile(
     )  # fmt: skip
     made = _compile(model, settings, arch, device_id=device_id, ref_double=ref_double)
     made.hip_graph, made.stream_priority = hip_graph, stream_priority
+    made.limits = limits
     is_onnx = isinstance(model, bytes) or str(model).endswith(".onnx")
     if is_onnx and made.signature.shares_names():
 

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from mgx_mlir.compiler.given_outputs import Places
+from mgx_mlir.compiler.limited_runs import LimitedRuns, RunLimits
 from mgx_mlir.core import dtypes, forks
-from mgx_mlir.core.errors import NamesDisagree, TargetError, UsageError
+from mgx_mlir.core.errors import NamesDisagree, RunLimitError, TargetError, UsageError
 from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.programs.known_inputs import KnownInputs
 from mgx_mlir.programs.lowered import KernelInfo
@@ -24,6 +25,7 @@ from mgx_mlir.programs.signature import Signature
 from mgx_mlir.runtime.device import open_device
 from mgx_mlir.runtime.direct_call import DirectCalls, can_be_direct
 from mgx_mlir.runtime.hip import device_arch
+from mgx_mlir.runtime.workers import WorkersLost
 from mgx_mlir.targets import emulator
 from mgx_mlir.targets.base import Executable
 
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 # Bytes of inputs, results, weights and what is in between. A second thread costs 9 us a call; a
 # product of matrices of 200 kB, or a sum of 700 kB, takes twice as long on one.
 _SMALL = 1 << 17
+
+_limiting = forks.lock()  # of programs that start processes for runs with limits
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,8 @@ class CompiledProgram:
     stream_priority: int | None = None
     can_mark = False
     threads: int | None = None  # of a run on a CPU, None: by the program's size
+    limits: RunLimits | None = None  # of each run
+    _limited: LimitedRuns | None = None  # the processes that runs with limits are in
 
     def __init__(
         self,
@@ -145,15 +151,17 @@ class CompiledProgram:
         /,
         *args: object,
         out: Any = None,
+        max_run_seconds: float | None = None,
         **named: object,
     ) -> list[Any]:
         """Run on numpy arrays by input name, or in order; the outputs in order.
 
         `out` are arrays that the results are written to, in order or by name; they are returned.
-        None in a place of it leaves that result to an array of its own. An input that is called
-        `out` is given in a mapping. A cache that is an input and, with new rows, a result
-        (`signature.in_place`) is updated where it lies if `out` has the same array for it; where
-        such a run fails, its rows may be written.
+        None in a place of it leaves that result to an array of its own. With `max_run_seconds` the
+        run is in a process of its own, which ends then (RunLimitError). An input that is called
+        `out` or `max_run_seconds` is given in a mapping. A cache that is an input and, with new
+        rows, a result (`signature.in_place`) is updated where it lies if `out` has the same array
+        for it; where such a run fails, its rows may be written.
 
         A list of arrays is the inputs in order, unless an input is a sequence. An input or output
         that is a sequence in the model is a list of arrays. Everything about the inputs is checked
@@ -164,6 +172,11 @@ class CompiledProgram:
         given = inputs
         if type(given) is not dict or args or named:
             given = self._named(inputs, args, named)
+        limits = self.limits
+        if max_run_seconds is not None:
+            limits = RunLimits.of(max_run_seconds, limits and limits.memory)
+        if limits is not None:
+            return self.run_limited(given, limits, out=out)
         call, numbers = None, given
         if self.signature.takes_texts:
             numbers, call = self.signature.numbered(given)
@@ -186,6 +199,54 @@ class CompiledProgram:
         return self._into(arrays, places)
 
     __call__ = run
+
+    def run_limited(
+        self,
+        given: Mapping[str, Any],
+        limits: RunLimits,
+        *,
+        out: Any = None,
+        stop: Callable[[], bool] | None = None,
+    ) -> list[Any]:
+        """Run as `run` does, within limits; `stop` may end the run at any time.
+
+        Raises RunLimitError where it is ended.
+        """
+        places = None if out is None else Places(self.signature, out)
+        call, numbers = None, given
+        if self.signature.takes_texts:
+            numbers, call = self.signature.numbered(given)
+        try:
+            arrays = self.check_inputs(numbers)
+        except NamesDisagree as e:
+            if self.without_names is None:
+                raise
+            other = self.without_names.program(e)
+            return other.run_limited(given, limits, out=out, stop=stop)
+        found = self._execute_limited(arrays, limits, stop)
+        return self.signature.stated(found, call) if places is None else places.filled(found)
+
+    def _execute_limited(
+        self, arrays: Sequence[np.ndarray], limits: RunLimits,
+        stop: Callable[[], bool] | None = None,
+    ) -> list[np.ndarray]:  # fmt: skip
+        """Run on checked arrays in a process of its own."""
+        if limits.memory is not None and self.least_bytes(arrays) > limits.memory:
+            raise RunLimitError(f"the run needs more than {limits.memory} bytes (max_run_memory)")
+        with _limiting:
+            runs = self._limited
+            if runs is None or runs.is_lost or runs.memory != limits.memory:
+                runs = self._limited = LimitedRuns(self, limits.memory)
+        try:
+            return runs.run(arrays, limits.seconds, stop)
+        except WorkersLost:
+            with _limiting:
+                runs = self._limited = LimitedRuns(self, limits.memory)
+            return runs.run(arrays, limits.seconds, stop)
+
+    def least_bytes(self, arrays: Sequence[np.ndarray]) -> int:
+        """Return how many bytes a run takes at least, beside the weights."""
+        return sum(a.nbytes for a in arrays)
 
     def run_like_earlier(self, given: dict[str, Any]) -> list[Any] | None:
         """Run on inputs that are like earlier ones, None where they are to be checked."""
@@ -254,6 +315,9 @@ class CompiledProgram:
 
     def close(self) -> None:
         """Give back the code, the weights and the device's memory; it does not run afterwards."""
+        if self._limited is not None:
+            self._limited.close()
+            self._limited = None
 
     def __repr__(self) -> str:
         ports = self.signature.inputs, self.signature.outputs
@@ -439,6 +503,7 @@ class IreeProgram(CompiledProgram):
 
     def close(self) -> None:
         """Give back code, weights and what was loaded of them. Results that were given stay."""
+        super().close()
         with self._lock:
             if self._loaded is not None:
                 self._loaded.close()
@@ -451,7 +516,8 @@ class IreeProgram(CompiledProgram):
     def __getstate__(self) -> dict[str, Any]:
         """Return the artefact: what was loaded, and the program it was made from, stay here."""
         state = dict(self.__dict__)
-        own = ("_loaded", "_direct", "_lock", "_reading", "_program", "after_passes", "_known")
+        own = ("_loaded", "_direct", "_lock", "_reading", "_program", "after_passes", "_known",
+               "_limited")  # fmt: skip
         for name in (*own, "_plain"):
             state.pop(name, None)
         return {**state, "without_names": None, "module_text": self.text}
@@ -468,16 +534,22 @@ class IreeProgram(CompiledProgram):
 
     def execute(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run the compiled code on arrays in the order of the inputs."""
+        if self.limits is not None:
+            return self._execute_limited(arrays, self.limits)
         return self._module().run(arrays)
 
     def execute_in_place(
         self, arrays: Sequence[np.ndarray], caches: Mapping[int, np.ndarray]
     ) -> list[np.ndarray]:
         """Run the function that updates caches where they lie."""
+        if self.limits is not None:
+            return self._execute_limited(arrays, self.limits)
         return self._module().run_in_place(arrays, caches)
 
     def run_known(self, given: dict[str, Any]) -> list[np.ndarray] | None:
         """Run on inputs that are like earlier ones, None where they are to be checked."""
+        if self.limits is not None:
+            return super().run_known(given)
         direct = self._direct
         if direct is not None:
             found = direct.call(given)
@@ -495,6 +567,12 @@ class IreeProgram(CompiledProgram):
                 direct = self._direct = DirectCalls(module, names, check)
             direct.add(known[1])
         return found
+
+    def least_bytes(self, arrays: Sequence[np.ndarray]) -> int:
+        """Return the bytes of inputs, and of results and what is in between where known."""
+        found = super().least_bytes(arrays) + self.executable.plan.get("transient", 0)
+        ports = [p for p in self.signature.outputs if p.is_static]
+        return found + sum(math.prod(p.dims) * dtypes.from_name(p.dtype).size for p in ports)
 
     def _module(self) -> LoadedModule:
         """Return the loaded module; a forked child loads its own where it must."""

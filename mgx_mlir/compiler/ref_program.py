@@ -39,6 +39,7 @@ class RefProgram(CompiledProgram):
 
     def close(self) -> None:
         """Give back the program and its weights."""
+        super().close()
         for name in ("_program", "_interpreter"):
             vars(self).pop(name, None)
 
@@ -54,6 +55,8 @@ class RefProgram(CompiledProgram):
 
         Without one, MIGRAPHX_TRACE_EVAL has instructions printed.
         """
+        if self.limits is not None and trace is None:
+            return self._execute_limited(arrays, self.limits)
         named = {p.name: a for p, a in zip(self.signature.inputs, arrays, strict=True)}
         with self.program.ctx:
             if trace is None and trace_level():

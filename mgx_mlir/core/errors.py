@@ -66,6 +66,10 @@ class RunError(MgxError):
     """Wrong names, shapes or dtypes given to a compiled program, or a failed run."""
 
 
+class RunLimitError(RunError):
+    """A run that reached its limit of time or memory, and was ended."""
+
+
 class NamesDisagree(RunError):
     """Inputs that give one name of a dim two sizes; nothing else about them is wrong."""
 

@@ -18,7 +18,9 @@ import numpy as np
 from mgx_mlir.core.errors import FileError, MgxError, UnsupportedModel, UsageError
 from mgx_mlir.core.literals import Shared, aligned_empty
 from mgx_mlir.core.names import safe_text
-from mgx_mlir.frontends.torch_operators import translations, written_out
+from mgx_mlir.frontends.torch_operators import translations
+from mgx_mlir.frontends.torch_routes import refuse_dropped, routed
+from mgx_mlir.frontends.torch_scan import OPSET
 from mgx_mlir.programs.program_ir import ProgramIR
 
 _KEPT = 1024  # bytes: smaller weights stay in the message
@@ -94,14 +96,19 @@ def onnx_of_exported(model: Any) -> Any:
     require_exporter()
     with quiet(), torch.no_grad():
         try:
-            model = written_out(model)
+            model = routed(model)
+        except MgxError:
+            raise
         except Exception as e:  # torch raises of many kinds
             raise UnsupportedModel(f"torch cannot trace the program: {first_line(e)}") from e
     with quiet(), _without_constants(model.graph), torch.no_grad():
         try:
-            return torch.onnx.export(
-                model, dynamo=True, verbose=False, custom_translation_table=translations()
-            )
+            made = torch.onnx.export(
+                model, dynamo=True, verbose=False, opset_version=OPSET,
+                custom_translation_table=translations(),
+            )  # fmt: skip
+            refuse_dropped(made.exported_program)
+            return made
         except MgxError:
             raise
         except Exception as e:  # the exporter and what it calls raise of many kinds

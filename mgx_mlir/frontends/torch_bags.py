@@ -6,40 +6,50 @@ torch.onnx writes a loop over the bags, with slices of lengths that only a run k
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
 from typing import Any
 
 # its modes, by number
 _SUM, _MEAN = 0, 1
 
 
-def written_bag(node: Any) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
-    """Return the function that a node of EmbeddingBag is, and its arguments."""
-    given = dict(zip(_NAMES, node.args, strict=False)) | dict(node.kwargs)
-    weight, indices, offsets = (given.pop(n) for n in _NAMES[:3])
-    size = None if given.get("include_last_offset") else _size(indices, offsets)
-    more = {k: given[k] for k in _KEPT if k in given}
-    if size is None:
-        return bags, (weight, indices, offsets), more
-    return equal_bags, (weight, indices, size), more
-
-
-_NAMES = ("weight", "indices", "offsets", "scale_grad_by_freq", "mode", "sparse",
-          "per_sample_weights", "include_last_offset", "padding_idx")  # fmt: skip
-_KEPT = ("mode", "per_sample_weights", "include_last_offset", "padding_idx")
+def bag(
+    weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: bool = False, mode: int = 0,
+    sparse: bool = False, per_sample_weights: Any = None, include_last_offset: bool = False,
+    padding_idx: int | None = -1,
+) -> tuple[Any, Any, Any, Any]:  # fmt: skip
+    """Return what aten::embedding_bag gives."""
+    more: dict[str, Any] = {"mode": mode, "per_sample_weights": per_sample_weights}
+    size = None if include_last_offset else _size(indices, offsets)
+    if size is not None:
+        return equal_bags(weight, indices, size, padding_idx=padding_idx, **more)
+    return bags(
+        weight, indices, offsets, include_last_offset=include_last_offset,
+        padding_idx=padding_idx, **more,
+    )  # fmt: skip
 
 
 def _size(indices: Any, offsets: Any) -> int | None:
     """Return the size of bags that are all equal: those of a matrix of indices."""
-    if getattr(offsets, "op", "") != "call_function" or "arange" not in str(offsets.target):
+    node = _node_of(offsets)
+    if node is None or "arange" not in str(node.target):
         return None
-    if len(offsets.args) != 3 or offsets.args[0] != 0 or not isinstance(offsets.args[2], int):
+    if len(node.args) != 3 or node.args[0] != 0 or not isinstance(node.args[2], int):
         return None
-    end, flat = (getattr(a, "meta", {}).get("val", a) for a in (offsets.args[1], indices))
-    count = getattr(flat, "shape", (None,))[0]
+    end = getattr(node.args[1], "meta", {}).get("val", node.args[1])
     # symbols by their expressions: to compare them would add a guard
-    end, count = (getattr(getattr(n, "node", None), "expr", n) for n in (end, count))
-    return offsets.args[2] if end == count else None
+    sizes = (getattr(getattr(n, "node", None), "expr", n) for n in (end, indices.shape[0]))
+    return node.args[2] if len({*sizes}) == 1 else None
+
+
+def _node_of(tensor: Any) -> Any:
+    """Return the node that a trace in progress has for a tensor, None where it has none."""
+    tracing: Any = importlib.import_module("torch.fx.experimental.proxy_tensor")
+    functional: Any = importlib.import_module("torch._subclasses.functional_tensor")
+    if isinstance(tensor, functional.FunctionalTensor):
+        tensor = tensor.from_functional()
+    mode = tracing.get_proxy_mode()
+    found = None if mode is None else tracing.get_proxy_slot(tensor, mode.tracer, None)
+    return None if found is None else found.proxy.node
 
 
 def equal_bags(

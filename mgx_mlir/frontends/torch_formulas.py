@@ -6,19 +6,58 @@ import importlib
 from typing import Any
 
 
-def reversed_difference(x: Any, other: Any, kind: Any, alpha: Any = 1) -> Any:
-    """Return other - alpha * x in a type."""
-    return x.to(kind).mul(-alpha).add(other)
+def reversed_difference(x: Any, other: Any, alpha: Any = 1) -> Any:
+    """Return other - alpha * x.
+
+    torch.onnx has none for a number of another kind: `1.0 - mask` of integers (torch 2.13).
+    """
+    kind = _torch().result_type(x, other)
+    return NotImplemented if kind == x.dtype else x.to(kind).mul(-alpha).add(other)
 
 
-def floored_quotient(x: Any, y: Any, kind: Any) -> Any:
-    """Return the floor of x / y in a type."""
-    return _torch().div(x.to(kind), y, rounding_mode="floor")
+def floored_quotient(x: Any, y: Any) -> Any:
+    """Return the floor of x / y where the two types differ."""
+    torch = _torch()
+    kind = torch.result_type(x, y)
+    if all(getattr(v, "dtype", kind) == kind for v in (x, y)):
+        return NotImplemented
+    return torch.div(x.to(kind), y, rounding_mode="floor")
 
 
-def converted_softmax(name: str, x: Any, dim: int, kind: Any) -> Any:
-    """Return a softmax, or its logarithm, of a tensor in a type."""
-    return getattr(_torch(), name)(x.to(kind), dim)
+def softmax(x: Any, dim: int, dtype: Any = None) -> Any:
+    """Return a softmax in another type: torch.onnx converts what it gives, not what it takes."""
+    return NotImplemented if dtype in (None, x.dtype) else x.to(dtype).softmax(dim)
+
+
+def log_softmax(x: Any, dim: int, dtype: Any = None) -> Any:
+    """Return the logarithm of a softmax in another type."""
+    return NotImplemented if dtype in (None, x.dtype) else x.to(dtype).log_softmax(dim)
+
+
+def stable_sort(x: Any, *, stable: bool | None, dim: int = -1, descending: bool = False) -> Any:
+    """Return a sort: ONNX keeps the order of equals in every one."""
+    return _torch().sort(x, dim=dim, descending=descending)
+
+
+def stable_argsort(x: Any, *, stable: bool, dim: int = -1, descending: bool = False) -> Any:
+    """Return where the elements of a sort come from."""
+    return _torch().sort(x, dim=dim, descending=descending)[1]
+
+
+def grouped_product(rows: Any, matrices: Any, ends: Any = None, *more: Any, **named: Any) -> Any:
+    """Return rows times the matrices of their groups; ends: where each group of rows ends.
+
+    Rows after the last group are 0. Every row is multiplied with every matrix: groups have sizes
+    that only a run knows.
+    """
+    if ends is None or more or named or [rows.ndim, matrices.ndim, ends.ndim] != [2, 3, 1]:
+        return NotImplemented
+    torch = _torch()
+    place = torch.arange(rows.shape[0]).unsqueeze(0)
+    end = ends.to(torch.int64).unsqueeze(1)
+    begin = torch.cat([torch.zeros_like(end[:1]), end[:-1]])
+    mine = ((place >= begin) & (place < end)).unsqueeze(-1)
+    return torch.where(mine, torch.matmul(rows.unsqueeze(0), matrices), 0).sum(0)
 
 
 def is_in(x: Any, among: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
@@ -64,6 +103,8 @@ def leaky_mean(
     generator: Any = None,
 ) -> Any:  # fmt: skip
     """Return what a randomised leaky ReLU is in inference."""
+    if training:
+        return NotImplemented
     return importlib.import_module("torch.nn.functional").leaky_relu(x, (lower + upper) / 2)
 
 
@@ -116,8 +157,13 @@ def running_minimum(x: Any, dim: int) -> tuple[Any, Any]:
     return _running_extreme(x, dim, largest=False)
 
 
-def norm_of_batch(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
-    """Return a batch norm with the mean and the variance of each channel of x."""
+def batch_norm(
+    x: Any, scale: Any, shift: Any, mean: Any, variance: Any, training: bool, momentum: float,
+    epsilon: float, cudnn_enabled: bool = True,
+) -> Any:  # fmt: skip
+    """Return a batch norm that keeps no statistics: it takes those of its input."""
+    if mean is not None or not training:
+        return NotImplemented
     axes = [i for i in range(x.ndim) if i != 1]
     y = x - x.mean(axes, keepdim=True)
     y = y * ((y * y).mean(axes, keepdim=True) + epsilon).rsqrt()

@@ -11,6 +11,7 @@ from onnx import helper, parser
 
 import mgx_mlir
 from mgx_mlir.core.errors import ModelError, RunError, UnsupportedModel
+from mgx_mlir.frontends.onnx.alternatives import Alternatives, Choices
 
 SQUEEZE = """
   s = Shape(x) last = Constant<value_ints = [-1]>() one = Constant<value_ints = [1]>()
@@ -68,6 +69,43 @@ def test_one_choice_for_each_of_several() -> None:
     matrix = "m = Constant<value = float[3,2] {1,2,3,4,5,6}>()"
     tail = GEMM.split(" y =")[0] + matrix + again
     checked(text(tail, "float[b,2] y"), (2, 4, 1), (3, 4, 1))
+
+
+def test_calls_of_one_function_are_decided_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An imputer of skl2onnx calls a function for each column; each call was decided by itself."""
+    count, readings = 12, list[Choices]()
+    calls = " ".join(f"y{i} = own.head(x)" for i in range(count))
+    total = f"y = Sum({', '.join(f'y{i}' for i in range(count))})"
+    head = '<ir_version: 8, opset_import: ["":18, "own":1]>\n'
+    function = f'<domain: "own", opset_import: ["":18]> head (x) => (y) {{{SQUEEZE} {GEMM} }}'
+    model = f"{head} g (float[b,4,n] x) => (float[b,3] y) {{{calls} {total} }} {function}"
+    reading = Alternatives._reading
+
+    def counted(self: Alternatives, choices: Choices) -> Any:
+        readings.append(choices)
+        return reading(self, choices)
+
+    monkeypatch.setattr(Alternatives, "_reading", counted)
+    checked(parser.parse_model(model).SerializeToString(), (2, 4, 1), (5, 4, 1))
+    # of each target: nothing chosen, both, then, else, and then for all of them
+    assert len(readings) == 2 * 5
+
+
+def test_calls_of_one_function_that_differ() -> None:
+    """What decides one call does not fit another: each is read with a choice of its own."""
+    function = f'<domain: "own", opset_import: ["":18]> head (x) => (z) {{{SQUEEZE} }}'
+    head = '<ir_version: 8, opset_import: ["":18, "own":1]>\n'
+    body = f"""z1 = own.head(x) {GEMM.replace("(z,", "(z1,")}
+               z2 = own.head(w2) v = GlobalAveragePool(z2)"""
+    inputs, outputs = "float[b,4,n] x, float[b,4,m] w2", "float[b,3] y, float[b,4,1] v"
+    model = f"{head} g ({inputs}) => ({outputs}) {{{body} }} {function}"
+    data = parser.parse_model(model).SerializeToString()
+    x, w2 = (np.random.default_rng(n).random((2, 4, n), np.float32) for n in (1, 3))
+    want = ort.InferenceSession(data).run(None, {"x": x, "w2": w2})
+    for target in ("cpu", "ref"):
+        got = mgx_mlir.compile(data, target, cache=False).run(x=x, w2=w2)
+        for a, b in zip(got, want, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
 def test_a_choice_inside_of_a_branch() -> None:

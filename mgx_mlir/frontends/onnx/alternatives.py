@@ -30,15 +30,18 @@ class Choice(Enum):
     CHECKED = auto()  # both; what depends on the rank reads the larger one, which a run checks
 
 
-Choices = Mapping[str, Choice]  # by the names of nodes
+Choices = Mapping[str | bytes, Choice]  # by the names of nodes, or by what equal nodes share
 
 
 class Undecided(Exception):
-    """Ends a reading at an `If` that nothing has been chosen for."""
+    """Ends a reading at an `If` that nothing has been chosen for.
 
-    def __init__(self, node: str) -> None:
+    `like` is the node's own form: a function that is called often has as many equal nodes.
+    """
+
+    def __init__(self, node: str, like: bytes) -> None:
         super().__init__(node)
-        self.node = node
+        self.node, self.like = node, like
 
 
 @dataclass
@@ -52,24 +55,57 @@ class Alternatives:
     def program(self, choices: Choices | None = None) -> ProgramIR:
         """Return the only program that there is. Errors: those of the model."""
         choices = choices or {}
+        return self._decided(choices, self._reading(choices))
+
+    def _reading(self, choices: Choices) -> ProgramIR | Undecided:
+        """Read once: the program, or the `If` that ended it. Errors: those of the model."""
         self.reads += 1
         try:
             return self.read(choices)
         except Undecided as e:
-            node = e.node
-        if (both := self._attempt({**choices, node: Choice.BOTH})) is not None:
-            return both
-        each = [self._attempt({**choices, node: c}) for c in (Choice.THEN, Choice.ELSE)]
-        found = [p for p in each if p is not None]
-        if len(found) > 1:
-            found = [p for p in found if self._as_stated(p)]
-        if len(found) == 1:
-            return found[0]
+            return e
+
+    def _decided(self, choices: Choices, found: ProgramIR | Undecided) -> ProgramIR:
+        """Return a reading's program; try the choices of the `If` that ended it."""
+        if not isinstance(found, Undecided):
+            return found
+        node = found.node
+        if (both := self._tried(choices, node, Choice.BOTH)) is not None:
+            whole = self._finished({**choices, node: Choice.BOTH}, both)
+            if whole is not None:
+                return whole
+        begun = {c: self._tried(choices, node, c) for c in (Choice.THEN, Choice.ELSE)}
+        begun = {c: first for c, first in begun.items() if first is not None}
+        if both is None and len(begun) == 1 and self.reads < _MOST_READS:
+            # the others ended ahead of the next such `If`: they do so at equal ones, too
+            [choice] = begun
+            shared = self._attempt({**choices, node: choice, found.like: choice})
+            if shared is not None:
+                return shared
+        each = [self._finished({**choices, node: c}, first) for c, first in begun.items()]
+        programs = [p for p in each if p is not None]
+        if len(programs) > 1:
+            programs = [p for p in programs if self._as_stated(p)]
+        if len(programs) == 1:
+            return programs[0]
         return self.program({**choices, node: Choice.CHECKED})
 
-    def _attempt(self, choices: Choices) -> ProgramIR | None:
+    def _tried(self, choices: Choices, node: str, choice: Choice) -> ProgramIR | Undecided | None:
+        """Read with one choice more, up to the next `If`; None where the model is wrong so."""
         if self.reads >= _MOST_READS:
             return None
+        try:
+            return self._reading({**choices, node: choice})
+        except MgxError:
+            return None
+
+    def _finished(self, choices: Choices, found: ProgramIR | Undecided) -> ProgramIR | None:
+        try:
+            return self._decided(choices, found)
+        except MgxError:
+            return None
+
+    def _attempt(self, choices: Choices) -> ProgramIR | None:
         try:
             return self.program(choices)
         except MgxError:

@@ -117,11 +117,13 @@ class Node(shared.NodeBase):
         Raises Undecided where nothing has been chosen.
         """
         importer = self.importer
-        if self.name not in importer.choices:
+        like = self.proto.SerializeToString(deterministic=True)
+        chosen = importer.choices.get(self.name, importer.choices.get(like))
+        if chosen is None:
             if not importer.problems:
-                raise Undecided(self.name)
+                raise Undecided(self.name, like)
             return Choice.CHECKED  # no choice makes it a program
-        return importer.choices[self.name]
+        return chosen
 
     def settle(self, graph: onnx.GraphProto) -> bool:
         """Make what a subgraph captures here, outside of its region; False if some of it failed."""

@@ -11,6 +11,7 @@ from mgx_mlir.core.errors import (
     MgxError,
     ModelError,
     RunError,
+    RunLimitError,
     UnsupportedModel,
     UsageError,
 )
@@ -167,6 +168,9 @@ def of_run(e: MgxError) -> OrtError:
     """Return the error of a run in onnxruntime's class."""
     if isinstance(e, OrtError):
         return e
-    failed = isinstance(e, RunError) and e.message.startswith(("the program failed", "the device"))
+    failed = isinstance(e, RunLimitError) or (
+        isinstance(e, RunError)
+        and e.message.startswith(("the program failed", "the device", "the process of the run"))
+    )
     kind = InvalidArgument if isinstance(e, RunError | UsageError) and not failed else Fail
     return kind(e.message, location=e.location, notes=e.notes)

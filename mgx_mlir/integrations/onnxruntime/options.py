@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from mgx_mlir.compiler.limited_runs import RunLimits
+from mgx_mlir.core.errors import UsageError
 from mgx_mlir.integrations.onnxruntime.enums import (
     ExecutionMode,
     ExecutionOrder,
@@ -85,20 +87,30 @@ SESSION_METHODS: dict[str, Meaning] = {
     "register_custom_ops_library": _no("operators are written in Python: docs/plugins.md"),
 }
 RUN_ATTRIBUTES: dict[str, Meaning] = {
-    "terminate": _yes("a run with it set ends before it begins, with Fail", False),
+    "terminate": _yes(
+        "a run with it set ends with Fail: before it begins, or while it runs where the session or "
+        "the run has mgx.max_run_seconds",
+        False,
+    ),
     "only_execute_path_to_fetches": _nothing("the program computes all outputs", False),
     "log_severity_level": _nothing("nothing is logged", -1),
     "log_verbosity_level": _nothing("nothing is logged", 0),
     "logid": _nothing("nothing is logged", ""),
 }
 RUN_METHODS: dict[str, Meaning] = {
-    "add_run_config_entry": _yes("kept, and given back"),
+    "add_run_config_entry": _yes(
+        "kept, and given back; mgx.max_run_seconds ends a run that takes longer, with Fail"
+    ),
     "get_run_config_entry": _yes("what was added"),
     "add_active_adapter": _no("there are no LoRA adapters"),
 }
 CONFIG_ENTRIES: dict[str, Meaning] = {
     "session.load_model_format": _yes("ONNX; ORT is refused"),
     "session.model_external_initializers_file_folder_path": _yes("the folder of external data"),
+    "mgx.max_run_seconds": _yes(
+        "a run that takes longer is ended, with Fail: it is in a process of its own"
+    ),
+    "mgx.max_run_memory": _yes("a run that needs more bytes, beside the weights, ends with Fail"),
 }
 
 
@@ -251,6 +263,11 @@ class SessionOptions(_Options):
         )
 
     @property
+    def _run_limits(self) -> RunLimits | None:
+        """The limits of each run. Errors: InvalidArgument."""
+        return _limits(self._entries, "mgx.max_run_seconds", "mgx.max_run_memory")
+
+    @property
     def _fast_math(self) -> bool:
         """Whether rewrites that change rounding may be used."""
         return self._values["graph_optimization_level"] > _BASIC
@@ -270,9 +287,28 @@ class RunOptions(_Options):
         """Return a configuration entry. Errors: RuntimeError where it was not set."""
         return self._entry(key)
 
+    @property
+    def _run_limits(self) -> RunLimits | None:
+        """The limits of the run. Errors: InvalidArgument."""
+        return _limits(self._entries, "mgx.max_run_seconds")
+
     def add_active_adapter(self, adapter: object) -> None:
         """Refuse: there are no LoRA adapters."""
         raise refuse("RunOptions.add_active_adapter")
+
+
+def _limits(entries: Mapping[str, str], *keys: str) -> RunLimits | None:
+    found: list[float | None] = [None, None]
+    for i, key in enumerate(keys):
+        if key in entries:
+            try:
+                found[i] = float(entries[key])
+            except ValueError:
+                raise InvalidArgument(f"'{key}' expected a number, got '{entries[key]}'") from None
+    try:
+        return RunLimits.of(*found)
+    except UsageError as e:
+        raise InvalidArgument(e.message) from None
 
 
 def _size(size: object) -> int:

@@ -14,6 +14,7 @@ import numpy as np
 
 from mgx_mlir.api.files import load, save
 from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
+from mgx_mlir.compiler.limited_runs import RunLimits
 from mgx_mlir.core import forks
 from mgx_mlir.core.errors import MgxError, RunError, UsageError
 from mgx_mlir.core.files import atomic
@@ -169,6 +170,8 @@ class InferenceSession(Session):
         with loading(missing), profile.event("session_initialization"):
             if path is not None and path.endswith(".mxr"):
                 self._programs = _loaded(path)
+                assert self._programs.main is not None
+                self._programs.main.limits = own._run_limits
             else:
                 self._programs = made = self._compiled()
                 if made.main is not None:
@@ -182,6 +185,8 @@ class InferenceSession(Session):
             raise refuse("ORT format", ["convert the ONNX file"])
         assert self._source is not None
         how: dict[str, Any] = {"fast_math": own._fast_math}
+        if (limits := own._run_limits) is not None:
+            how |= {"max_run_seconds": limits.seconds, "max_run_memory": limits.memory}
         if own.intra_op_num_threads > 0:
             how["threads"] = own.intra_op_num_threads
         quantise = ""
@@ -287,10 +292,10 @@ class InferenceSession(Session):
         if self._programs.main is None:  # an optional that is absent is no input of the program
             given = {n: v for n, v in given.items() if n in program.input_names or v is not None}
         if self._profile is None:
-            return program.run(given, out=out)
+            return _run(program, given, out, options)
         kernels = len(program.kernels)
         with self._profile.event("model_run", target=program.target, kernels=kernels):
-            return program.run(given, out=out)
+            return _run(program, given, out, options)
 
     def _check_missing(self, feed: Mapping[str, Any]) -> None:
         needed = [a for a in self._programs.model.inputs if not a.type.startswith("optional")]
@@ -399,6 +404,22 @@ class InferenceSession(Session):
     def get_profiling_start_time_ns(self) -> int:
         """Return when the profile began, 0 where there is none."""
         return self._profile.start_ns if self._profile is not None else 0
+
+
+def _run(
+    program: CompiledProgram,
+    given: dict[str, Any],
+    out: Mapping[str, np.ndarray] | None,
+    options: RunOptions | None,
+) -> list[Any]:
+    """Run within the limits of the session, or those that the run has instead."""
+    limits = program.limits
+    own = options._run_limits if options is not None else None
+    if own is not None:
+        limits = RunLimits(own.seconds, limits.memory if limits is not None else None)
+    if limits is None or options is None:
+        return program.run(given, out=out)
+    return program.run_limited(given, limits, out=out, stop=lambda: options.terminate)
 
 
 def _of_gpu(first: Mapping[str, str]) -> dict[str, Any]:

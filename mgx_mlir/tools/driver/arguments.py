@@ -82,6 +82,17 @@ def tolerance(text: str) -> float:
     return found
 
 
+def positive(text: str) -> float:
+    """Parse a float above 0 that is finite."""
+    try:
+        found = tolerance(text)
+    except ValueError:
+        found = 0.0
+    if not found:
+        raise ValueError("a number above 0")
+    return found
+
+
 LEVELS = ("none", "error", "warn", "info", "debug", "trace")
 
 

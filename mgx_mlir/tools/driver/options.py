@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from mgx_mlir.tools.driver.arguments import Option, choice, level, number, tolerance
+from mgx_mlir.tools.driver.arguments import Option, choice, level, number, positive, tolerance
 
 HELP = Option(("-h", "--help"), "print this text", group="General")
 
@@ -239,11 +239,21 @@ SAVE_OUTPUTS = Option(
     ("--save-outputs",), "write the outputs to an .npz file, by name, or the only one to an .npy "
     "file", "FILE", group="Output",
 )  # fmt: skip
+RUN_LIMITS = (
+    Option(
+        ("--max-run-seconds",), "end a run that takes longer; what is timed (perf, time, roctx) is "
+        "run once like that ahead", "SECONDS", parse=positive, group="Target",
+    ),
+    Option(
+        ("--max-run-memory",), "end a run that takes more MiB, beside the weights", "N",
+        parse=number(1), group="Target",
+    ),
+)  # fmt: skip
 LIST = Option(("-l", "--list"), "list all operators", group="Operators")
 
 LOADERS = (*LOADER, *EMIT)
 COMPILERS = (*LOADER, *EMIT, *TARGET, *QUANTIZE)
-RUNNERS = (*COMPILERS, *DATA)
+RUNNERS = (*COMPILERS, *DATA, *RUN_LIMITS)
 # perf and verify: their reports are what --json prints
 REPORTERS = (
     *(o for o in RUNNERS if o.key != "--json"),

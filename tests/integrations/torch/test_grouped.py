@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 import mgx_mlir.torch
-from mgx_mlir.frontends.torch_operators import grouped_product
+from mgx_mlir.frontends.torch_formulas import grouped_product
 
 pytestmark = pytest.mark.slow
 

@@ -17,7 +17,7 @@ from mgx_mlir.printers.instructions import Numbering
 from mgx_mlir.tools.driver import timing
 from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.beside_onnxruntime import check_beside, time_beside
-from mgx_mlir.tools.driver.compile_model import compile_model, emit_compiled
+from mgx_mlir.tools.driver.compile_model import compile_model, emit_compiled, run_ahead
 from mgx_mlir.tools.driver.emit import form_of, write_file
 from mgx_mlir.tools.driver.input_data import allocate, check_files
 from mgx_mlir.tools.driver.memory import PeakMemory
@@ -111,6 +111,7 @@ def measure(
     count = args.get("--iterations", 100)
     inputs = allocate(args, model, compiled.signature, compiled.program)
     arrays = compiled.signature.check_inputs(inputs)
+    run_ahead(compiled, arrays)
     with step("Running performance report ..."), PeakMemory() as peak:
         calls = timing.time_calls(
             compiled,

@@ -1,0 +1,283 @@
+"""Runs with a limit of time or memory: in processes of their own, which end where it is reached.
+
+Compiled code cannot be interrupted, so that only the end of its process ends it. The program goes
+to a file that is removed at once, and the processes share it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import pickle
+import resource
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mgx_mlir.core import dtypes, errors, forks
+from mgx_mlir.core.errors import MgxError, RunError, RunLimitError, UsageError
+from mgx_mlir.core.literals import ALIGNMENT
+from mgx_mlir.runtime.device import load_runtime
+from mgx_mlir.runtime.workers import Worker, Workers, receive, send
+
+if TYPE_CHECKING:
+    from mgx_mlir.compiler.compiled import CompiledProgram
+
+HANDLER = "mgx_mlir.compiler.limited_runs:prepare"
+_LOOK = 0.05  # seconds between two looks at whether a run is to stop
+_NO_ROOM = ("RESOURCE_EXHAUSTED", "bad_alloc")
+_STATUS = Path("/proc/self/status")
+
+
+@dataclass(frozen=True)
+class RunLimits:
+    """The limits of each run of a program; None sets none.
+
+    seconds: until the results are there. memory: bytes of inputs, results, and what is in between,
+    beside the weights.
+    """
+
+    seconds: float | None = None
+    memory: int | None = None
+
+    @staticmethod
+    def of(seconds: object, memory: object) -> RunLimits | None:
+        """Return limits of arguments, None without any. Errors: UsageError."""
+        for name, value in (("max_run_seconds", seconds), ("max_run_memory", memory)):
+            if value is not None and not _is_limit(value):
+                raise UsageError(f"{name} expected a number above 0, got {value!r}")
+        if seconds is None and memory is None:
+            return None
+        numbers: Any = seconds, memory
+        return RunLimits(
+            None if seconds is None else float(numbers[0]),
+            None if memory is None else int(numbers[1]),
+        )
+
+
+def _is_limit(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return False
+    return 0 < float(value) < float("inf")
+
+
+class LimitedRuns:
+    """The processes that run one program within limits; may be called from many threads."""
+
+    def __init__(self, program: CompiledProgram, memory: int | None) -> None:
+        self.memory = memory
+        self._lock = forks.lock()
+        self._fork = forks.count()
+        self._idle: list[Worker] = []
+        fd, path = tempfile.mkstemp(prefix="mgx-run-")
+        try:
+            with os.fdopen(fd, "wb") as file:
+                sizes = _write(file, program)
+            self._workers = Workers(HANDLER, {"path": path, "sizes": sizes, "memory": memory})
+        finally:
+            os.unlink(path)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the processes belong to the parent of this forked process."""
+        return self._fork != forks.count()
+
+    def run(
+        self,
+        arrays: Sequence[np.ndarray],
+        seconds: float | None,
+        stop: Callable[[], bool] | None = None,
+    ) -> list[np.ndarray]:
+        """Run on checked arrays in the order of the inputs; `stop` may end it earlier.
+
+        Errors: RunLimitError at a limit; RunError.
+        """
+        if self.memory is not None and sum(a.nbytes for a in arrays) > self.memory:
+            raise self._no_room()
+        with self._lock:
+            worker = self._idle.pop() if self._idle else None
+        if worker is None:
+            worker = self._workers.start()
+        done = False
+        try:
+            found = self._answer(worker, arrays, seconds, stop)
+            done = True
+        finally:
+            if not done:  # an interrupt too: it would run on
+                self._workers.end(worker)
+        header, parts = found
+        with self._lock:
+            self._idle.append(worker)
+        if "problem" in header:
+            raise self._error(header["problem"])
+        return [_array(row, part) for row, part in zip(header["arrays"], parts, strict=True)]
+
+    def _answer(
+        self, worker: Worker, arrays: Sequence[np.ndarray], seconds: float | None,
+        stop: Callable[[], bool] | None,
+    ) -> tuple[dict[str, Any], list[bytearray]]:  # fmt: skip
+        end = None if seconds is None else time.monotonic() + seconds
+        watched: Any = _Watched(
+            worker.socket, end, stop
+        )  # a socket as `send` and `receive` need it
+        try:
+            send(watched, {"arrays": [_row(a) for a in arrays]}, [_raw(a) for a in arrays])
+            found = receive(watched)
+        except TimeoutError:
+            text = f"the run took longer than {seconds:g} s (max_run_seconds)"
+            raise RunLimitError(text) from None
+        except _Stopped:
+            raise RunLimitError("the run was told to end") from None
+        except OSError:
+            found = None
+        if found is None:
+            status = self._workers.end(worker)
+            by = f" by signal {-status}" if status is not None and status < 0 else ""
+            raise RunError(f"the process of the run ended{by}")
+        return found
+
+    def _error(self, problem: Mapping[str, Any]) -> MgxError:
+        if problem["no_room"]:
+            return self._no_room()
+        kind: Any = getattr(errors, problem["kind"], RunError)
+        kind = RunError if kind is errors.NamesDisagree else kind
+        return kind(problem["message"], location=problem["location"], notes=problem["notes"])
+
+    def _no_room(self) -> RunLimitError:
+        if self.memory is None:
+            return RunLimitError("too little memory for the run")
+        return RunLimitError(f"the run needs more than {self.memory} bytes (max_run_memory)")
+
+    def close(self) -> None:
+        """End the processes."""
+        if not self.is_lost:
+            self._workers.close()
+
+
+class _Stopped(Exception):
+    """The caller wants no results any more."""
+
+
+class _Watched:
+    """A socket whose calls end at a time, or when `stop` says so.
+
+    Errors: TimeoutError, _Stopped.
+    """
+
+    def __init__(
+        self, own: socket.socket, end: float | None, stop: Callable[[], bool] | None
+    ) -> None:
+        self._own, self._end, self._stop = own, end, stop
+
+    def _again(self, call: Callable[[Any], Any], data: Any) -> Any:
+        while True:
+            rest = None if self._end is None else self._end - time.monotonic()
+            if rest is not None and rest <= 0:
+                raise TimeoutError
+            if self._stop is not None:
+                if self._stop():
+                    raise _Stopped
+                rest = _LOOK if rest is None else min(rest, _LOOK)
+            self._own.settimeout(rest)
+            try:
+                return call(data)
+            except TimeoutError:
+                continue
+
+    def sendall(self, data: Any) -> None:
+        """Send all of some bytes."""
+        rest = memoryview(data).cast("B")
+        while len(rest):
+            rest = rest[self._again(self._own.send, rest) :]
+
+    def recv_into(self, to: Any) -> int:
+        """Receive some bytes; how many."""
+        return self._again(self._own.recv_into, to)
+
+
+def _write(file: Any, program: CompiledProgram) -> list[int]:
+    """Write a program, its memory aligned; the bytes of the pickle and of each buffer."""
+    buffers: list[memoryview] = []
+    text = pickle.dumps(program, 5, buffer_callback=lambda b: buffers.append(b.raw()))
+    for data in (memoryview(text), *buffers):
+        file.write(data)
+        file.write(bytes(-data.nbytes % ALIGNMENT))
+    return [len(text), *(b.nbytes for b in buffers)]
+
+
+def _read(path: str, sizes: Sequence[int]) -> CompiledProgram:
+    """Return the program of a file of our own, whose memory it maps."""
+    with open(path, "rb") as file:
+        held = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    pieces: list[memoryview] = []
+    at = 0
+    for size in sizes:
+        pieces.append(held[at : at + size])
+        at += size + -size % ALIGNMENT
+    return pickle.loads(pieces[0], buffers=pieces[1:])
+
+
+def prepare(setup: Mapping[str, Any]) -> Callable[[socket.socket], None]:
+    """Read the program of `setup`, and return what runs it for messages on a socket."""
+    program = _read(setup["path"], setup["sizes"])
+    program.limits = None  # here they are kept by who started this process
+    if program.target != "ref":
+        load_runtime()
+
+    def serve(own: socket.socket) -> None:
+        load: Any = getattr(program, "load", None)
+        if load is not None:
+            load()
+        if setup["memory"] is not None:
+            _limit(setup["memory"])
+        while (message := receive(own)) is not None:
+            header, parts = message
+            arrays = [_array(row, p) for row, p in zip(header["arrays"], parts, strict=True)]
+            try:
+                found = program.execute(arrays)
+                send(own, {"arrays": [_row(a) for a in found]}, [_raw(a) for a in found])
+                del found
+            except (MgxError, MemoryError) as e:
+                send(own, {"problem": _problem(e)})
+            del message, parts, arrays
+
+    return serve
+
+
+def _limit(memory: int) -> None:
+    """Let this process take no more than some bytes above what it has."""
+    held = 0
+    for line in _STATUS.read_text().splitlines() if _STATUS.exists() else ():
+        if line.startswith("VmData:"):
+            held = int(line.split()[1]) << 10
+    resource.setrlimit(resource.RLIMIT_DATA, (held + memory, held + memory))
+
+
+def _problem(e: MgxError | MemoryError) -> dict[str, Any]:
+    if isinstance(e, MemoryError):
+        return {"no_room": True}
+    return {
+        "no_room": any(word in e.message for word in _NO_ROOM), "kind": type(e).__name__,
+        "message": e.message, "location": e.location, "notes": list(e.notes),
+    }  # fmt: skip
+
+
+def _row(a: np.ndarray) -> list[Any]:
+    return [dtypes.from_numpy(a.dtype).name, list(a.shape)]
+
+
+def _raw(a: np.ndarray) -> memoryview:
+    """Return an array's memory, in its order."""
+    raw: Any = np.ascontiguousarray(a).reshape(-1).view(np.uint8)  # a buffer, for the stub
+    return memoryview(raw)
+
+
+def _array(row: Sequence[Any], data: bytearray) -> np.ndarray:
+    name, dims = row
+    return np.frombuffer(data, np.uint8).view(dtypes.from_name(name).np).reshape(dims)

@@ -1,0 +1,286 @@
+"""Operators of torch whose arguments torch.onnx drops or takes wrong, written out of others.
+
+Each takes its operator's own arguments, and returns NotImplemented where torch.onnx is right.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from mgx_mlir.core.errors import UnsupportedModel
+
+# the reductions of losses, by number
+_NONE, _MEAN, _SUM = 0, 1, 2
+
+
+def attention(
+    query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
+    is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,
+) -> Any:  # fmt: skip
+    """Return scaled dot-product attention; torch.onnx takes four dims alone.
+
+    Raises UnsupportedModel for dropout, which torch applies in inference too.
+    """
+    if dropout_p:
+        raise UnsupportedModel(f"scaled_dot_product_attention: dropout_p is {dropout_p}, not 0")
+    given = (query, key, value)
+    plain = all(t.ndim == 4 and t.shape[0] == query.shape[0] for t in given)
+    if enable_gqa and query.shape[-3] != key.shape[-3]:
+        if plain:
+            return NotImplemented
+        if any(t.ndim != 3 for t in given):
+            raise UnsupportedModel("scaled_dot_product_attention: enable_gqa needs equal batches")
+        one = [t.unsqueeze(0) for t in given]
+        return _sdpa(one, attn_mask, is_causal, scale, True).squeeze(0)
+    if plain and all(t.shape[1] == query.shape[1] for t in given):
+        if not enable_gqa:
+            return NotImplemented
+        return _sdpa(given, attn_mask, is_causal, scale, False)
+    # batches and heads as one dim of heads, which a mask is broadcast along
+    lead = _torch().broadcast_shapes(*(t.shape[:-2] for t in given))
+    flat = [t.expand(*lead, *t.shape[-2:]).reshape(1, -1, *t.shape[-2:]) for t in given]
+    if attn_mask is not None and attn_mask.ndim > 2:
+        attn_mask = attn_mask.expand(*lead, *attn_mask.shape[-2:])
+        attn_mask = attn_mask.reshape(1, -1, *attn_mask.shape[-2:])
+    out = _sdpa(flat, attn_mask, is_causal, scale, False)
+    return out.reshape(*lead, *out.shape[-2:])
+
+
+def _sdpa(given: Sequence[Any], mask: Any, causal: bool, scale: Any, many: bool) -> Any:
+    f = importlib.import_module("torch.nn.functional")
+    return f.scaled_dot_product_attention(
+        *given, mask, is_causal=causal, scale=scale, enable_gqa=many
+    )
+
+
+def attention_on_cpu(
+    query: Any, key: Any, value: Any, dropout_p: float = 0.0, is_causal: bool = False, *,
+    attn_mask: Any = None, scale: float | None = None,
+) -> tuple[Any, Any]:  # fmt: skip
+    """Return attention, and the logarithms of the sums of its rows."""
+    if dropout_p:
+        raise UnsupportedModel(f"scaled_dot_product_attention: dropout_p is {dropout_p}, not 0")
+    out = _sdpa((query, key, value), attn_mask, is_causal, scale, False)
+    return out, _sums(query, key, attn_mask, is_causal, scale)
+
+
+def _sums(query: Any, key: Any, mask: Any, causal: bool, scale: float | None) -> Any:
+    torch = _torch()
+    scores = torch.matmul(query, key.transpose(-2, -1))
+    scores = scores * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
+    if causal:
+        seen = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+        scores = scores.masked_fill(seen.logical_not(), -math.inf)
+    return (scores if mask is None else scores + mask).logsumexp(-1)
+
+
+def scatter_reduce(
+    x: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
+) -> Any:
+    """Return elements reduced into their places; torch.onnx writes no mean, and a wrong limit.
+
+    Without include_self it begins with the least finite number, also where all are -inf.
+    """
+    torch = _torch()
+    if reduce == "mean":
+        total = x.scatter_reduce(dim, index, src, "sum", include_self=include_self)
+        ones = torch.ones_like(x) if include_self else torch.ones_like(x).scatter(dim, index, 0)
+        count = ones.scatter_reduce(dim, index, torch.ones_like(src), "sum").clamp(min=1)
+        rounding = None if x.is_floating_point() else "floor"
+        return torch.div(total, count, rounding_mode=rounding)
+    if include_self:
+        return NotImplemented
+    first = {"sum": 0, "prod": 1, "amax": _least(x.dtype), "amin": _greatest(x.dtype)}[reduce]
+    return x.scatter(dim, index, first).scatter_reduce(dim, index, src, reduce)
+
+
+def _least(kind: Any) -> Any:
+    torch = _torch()
+    if kind == torch.bool:
+        return False
+    return -math.inf if kind.is_floating_point else torch.iinfo(kind).min
+
+
+def _greatest(kind: Any) -> Any:
+    torch = _torch()
+    if kind == torch.bool:
+        return True
+    return math.inf if kind.is_floating_point else torch.iinfo(kind).max
+
+
+def index_reduce(
+    x: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
+) -> Any:
+    """Return slices reduced into the places that a list says."""
+    names = {"mean": "mean", "prod": "prod", "amax": "amax", "amin": "amin"}
+    if x.ndim == 0:
+        return x.reshape(1).scatter_reduce(
+            0, index.reshape(-1), source.reshape(-1), names[reduce], include_self=include_self
+        ).reshape(())  # fmt: skip
+    shape = [1] * source.ndim
+    shape[dim] = -1
+    places = index.to(_torch().int64).reshape(shape).expand(source.shape)
+    return x.scatter_reduce(dim, places, source, names[reduce], include_self=include_self)
+
+
+def cross_entropy(
+    x: Any, target: Any, weight: Any = None, reduction: int = _MEAN, ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+) -> Any:  # fmt: skip
+    """Return the loss for class probabilities, and for smoothed labels."""
+    torch = _torch()
+    if not target.is_floating_point() and not label_smoothing:
+        return NotImplemented
+    f = importlib.import_module("torch.nn.functional")
+    axis = 0 if x.ndim == 1 else 1
+    logs, classes = x.log_softmax(axis), x.shape[axis]
+    weighted = logs
+    if weight is not None:
+        weighted = logs * weight.reshape([-1 if i == axis else 1 for i in range(x.ndim)])
+    if target.is_floating_point():
+        if label_smoothing:
+            target = target * (1 - label_smoothing) + label_smoothing / classes
+        loss = -(weighted * target).sum(axis)
+        if reduction == _NONE:
+            return loss
+        return loss.sum() / loss.numel() if reduction == _MEAN else loss.sum()
+    plain = f.nll_loss(
+        logs, target, weight, ignore_index=ignore_index,
+        reduction={_NONE: "none", _MEAN: "mean", _SUM: "sum"}[reduction],
+    )  # fmt: skip
+    ignored = target == ignore_index
+    smooth = torch.where(ignored, 0, -weighted.sum(axis))
+    if reduction != _NONE:
+        smooth = smooth.sum()
+    if reduction == _MEAN:
+        shares = ignored.logical_not().to(x.dtype)
+        if weight is not None:
+            shares = shares * weight[torch.where(ignored, 0, target)]
+        smooth = smooth / shares.sum()
+    return plain * (1 - label_smoothing) + smooth * (label_smoothing / classes)
+
+
+def avg_pool(
+    x: Any, kernel: Sequence[int], stride: Sequence[int] = (), padding: Sequence[int] = (0,),
+    ceil_mode: bool = False, count_include_pad: bool = True, divisor: int | None = None,
+) -> Any:  # fmt: skip
+    """Return averages whose divisor is given."""
+    if divisor is None:
+        return NotImplemented
+    f, n = importlib.import_module("torch.nn.functional"), len(kernel) if len(kernel) > 1 else 0
+    n = n or (3 if x.ndim == 5 else 2)
+    kernel, stride, padding = (
+        [*p] * n if len(p) == 1 else [*p] for p in (kernel, stride or kernel, padding)
+    )
+    pads: list[Any] = []
+    for size, k, s, p in zip(x.shape[-n:], kernel, stride, padding, strict=True):
+        last = p
+        if ceil_mode:  # windows that begin within the padded input reach beyond it
+            count = -((k - size - 2 * p) // s) + 1
+            count = count - ((count - 1) * s >= size + p)
+            last = max((count - 1) * s + k - size - p, p)
+        pads = [p, last, *pads]
+    pool = f.avg_pool3d if n == 3 else f.avg_pool2d
+    return pool(f.pad(x, pads), kernel, stride) * (math.prod(kernel) / divisor)
+
+
+def multinomial(x: Any, count: int, replacement: bool = False, *, generator: Any = None) -> Any:
+    """Return drawn classes, without the same one twice unless `replacement` says so."""
+    torch = _torch()
+    if x.ndim == 1:
+        return torch.multinomial(x.unsqueeze(0), count, replacement).squeeze(0)
+    if replacement or count == 1:
+        return NotImplemented
+    # the first arrivals among waits of these rates
+    return (x / -torch.rand_like(x).log()).topk(count).indices
+
+
+def unique_consecutive(
+    x: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> tuple[Any, Any, Any]:
+    """Return slices that differ from the one before, where each came from, and how many."""
+    torch = _torch()
+    shape = x.shape
+    x = x.flatten() if dim is None else x.movedim(dim, 0)
+    differs = (x[1:] != x[:-1]).reshape(x.shape[0] - 1, -1).any(1)
+    begins = torch.cat([torch.ones_like(x[:1].reshape(-1)[:1], dtype=torch.bool), differs])
+    found, none = x[begins], torch.empty(0, dtype=torch.int64)
+    inverse = counts = none
+    if return_inverse:
+        inverse = begins.to(torch.int64).cumsum(0) - 1
+        inverse = inverse.reshape(shape) if dim is None else inverse
+    if return_counts:
+        places = torch.arange(x.shape[0] + 1)
+        marks = torch.cat([begins, torch.ones_like(begins[:1])])
+        ends = places[marks]
+        counts = ends[1:] - ends[:-1]
+    return (found if dim is None else found.movedim(0, dim)), inverse, counts
+
+
+def quantized(
+    x: Any, scale: Any, zero_point: Any, quant_min: Any, quant_max: Any, dtype: Any
+) -> Any:
+    """Return quantised numbers within limits; torch.onnx takes those of the type."""
+    torch = _torch()
+    plain = isinstance(scale, float) and isinstance(zero_point, int)
+    if plain and dtype in _short_types():
+        limits = torch.iinfo(dtype)
+        if (quant_min, quant_max) == (limits.min, limits.max):
+            return NotImplemented
+        made = torch.ops.quantized_decomposed.quantize_per_tensor(
+            x, scale, zero_point, limits.min, limits.max, dtype
+        )
+        return made.clamp(quant_min, quant_max)
+    found = (x.to(torch.float32) * (1.0 / scale)).round() + zero_point
+    return _within(found, quant_min, quant_max).to(dtype)
+
+
+def _within(x: Any, low: Any, high: Any) -> Any:
+    torch = _torch()
+    if isinstance(low, torch.Tensor):
+        return torch.minimum(torch.maximum(x, low.to(x.dtype)), high.to(x.dtype))
+    return x.clamp(low, high)
+
+
+def dequantized(
+    x: Any, scale: Any, zero_point: Any, quant_min: Any, quant_max: Any, dtype: Any, *,
+    out_dtype: Any = None,
+) -> Any:  # fmt: skip
+    """Return the numbers that quantised ones stand for; torch reads no limits either."""
+    kind = out_dtype or _torch().float32
+    plain = isinstance(scale, float) and isinstance(zero_point, int)
+    if plain and dtype in _short_types() and kind == _torch().float32:
+        return NotImplemented
+    return ((x.to(kind) - zero_point) * scale).to(kind)
+
+
+def _short_types() -> tuple[Any, ...]:
+    torch = _torch()
+    return torch.int8, torch.uint8
+
+
+def chosen_scale(x: Any, quant_min: int, quant_max: int, eps: float, dtype: Any) -> tuple[Any, Any]:
+    """Return the scale and the zero point of a range of numbers, and of 0."""
+    torch = _torch()
+    low, high = x.amin().clamp(max=0), x.amax().clamp(min=0)
+    scale = ((high - low) / float(quant_max - quant_min)).clamp(min=eps)
+    zero = (quant_min - (low / scale).round().to(torch.int32)).clamp(quant_min, quant_max)
+    return scale.reshape(1).to(torch.float64), zero.reshape(1).to(torch.int64)
+
+
+def chosen_symmetric_scale(
+    x: Any, quant_min: int, quant_max: int, eps: float, dtype: Any
+) -> tuple[Any, Any]:
+    """Return the scale of a range around 0; the zero point is 0, or 128 of unsigned types."""
+    torch = _torch()
+    most = torch.maximum(-x.amin().clamp(max=0), x.amax().clamp(min=0))
+    scale = (most / (float(quant_max - quant_min) / 2)).clamp(min=eps)
+    zero = torch.full((1,), 128 if dtype == torch.uint8 else 0, dtype=torch.int64)
+    return scale.reshape(1).to(torch.float64), zero
+
+
+def _torch() -> Any:
+    return importlib.import_module("torch")  # the maker of the program has it

@@ -1,0 +1,194 @@
+"""How each operator of a torch program reaches ONNX: as it is, decomposed, written out, refused.
+
+The table `torch_routes.json` says it; `docs/torch_routes.py` makes it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from mgx_mlir.core.errors import UnsupportedModel
+from mgx_mlir.frontends import torch_scan
+
+TABLE = Path(__file__).with_name("torch_routes.json")
+_HARMLESS = "harmless: "
+_UNDECIDED = "refuse"  # of an argument that another release of the library drops
+
+Row = Mapping[str, Any]
+
+
+def routed(model: Any) -> Any:
+    """Return an ExportedProgram of operators that torch.onnx translates right.
+
+    Itself where it has no others. Raises UnsupportedModel for operators that cannot be.
+    """
+    if all(_stays(node) for node in _operators(model)):
+        return model
+    return model.run_decompositions(dict(_decompositions()))
+
+
+def refuse_dropped(model: Any) -> None:
+    """Raise UnsupportedModel where a program has arguments that its translation drops."""
+    problems = [p for n in _operators(model) for p in _lost(n.target, n.args, n.kwargs)]
+    _refuse(text for text, _ in problems)
+
+
+def _operators(model: Any) -> Iterator[Any]:
+    """List the operator nodes of an ExportedProgram, those of its branches and bodies too."""
+    for part in model.graph_module.modules():
+        for node in getattr(getattr(part, "graph", None), "nodes", ()):
+            if node.op == "call_function" and hasattr(node.target, "_schema"):
+                yield node
+
+
+def _stays(node: Any) -> bool:
+    """Return whether a node needs no other form: the first pass of the exporter takes it."""
+    row = row_of(node.target)
+    if row is None:
+        return False
+    return row["route"] in ("export", "translate") and not any(
+        True for _ in _lost(node.target, node.args, node.kwargs)
+    )
+
+
+@cache
+def table() -> Mapping[str, Any]:
+    """Return the table: `made_with`, the versions of its libraries, and the rows by operator."""
+    return json.loads(TABLE.read_text(encoding="utf-8"))
+
+
+def row_of(target: Any) -> Row | None:
+    """Return the row of an operator, None where there is none."""
+    return table()["operators"].get(target.name()) if hasattr(target, "_schema") else None
+
+
+@cache
+def _dropped(name: str) -> Mapping[str, Any]:
+    """Return the arguments of an operator that its translation drops, and what is decided.
+
+    Of other releases of the libraries than the table's the translations are read here.
+    """
+    decided = table()["operators"].get(name, {}).get("drops", {})
+    if table()["made_with"] == torch_scan.installed():
+        return decided
+    return {a: decided.get(a, _general(a)) for a in torch_scan.arguments(name)[1]}
+
+
+def _general(argument: str) -> Any:
+    return table()["arguments"].get(argument, _UNDECIDED)
+
+
+def _lost(target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[Any]:
+    """List the arguments of a call whose values a translation drops: a text, what is decided."""
+    drops = _dropped(target.name())
+    if not drops:
+        return
+    for i, a in enumerate(target._schema.arguments):
+        decided = drops.get(a.name, _HARMLESS)
+        if str(decided).startswith(_HARMLESS):
+            continue
+        if i < len(args):
+            value = args[i]
+        elif a.name in kwargs:
+            value = kwargs[a.name]
+        else:
+            continue
+        if not a.has_default_value() or not _same(value, a.default_value):
+            yield f"{target}: torch.onnx drops its '{a.name}' ({_short(value)})", decided
+
+
+def _same(value: Any, default: Any) -> bool:
+    try:
+        return type(value) is type(default) and bool(value == default)
+    except Exception:  # a tensor of several elements
+        return False
+
+
+def _short(value: Any) -> str:
+    plain = value is None or isinstance(value, bool | int | float | str)
+    return repr(value) if plain else type(value).__name__
+
+
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    """Return torch's own decompositions of operators."""
+    torch: Any = importlib.import_module("torch")  # the maker of the program has it
+    known = {**torch._decomp.decomposition_table, **torch.export.default_decompositions()}
+    return {t: d for t, d in known.items() if hasattr(t, "_schema")}  # not of functions
+
+
+@cache
+def _decompositions() -> Mapping[Any, Callable[..., Any]]:
+    """Return what run_decompositions takes: a function for each operator that may not stay."""
+    torch: Any = importlib.import_module("torch")  # the maker of the program has it
+    known = decompositions()
+    found: dict[Any, Callable[..., Any]] = {}
+    for target, decomposition in known.items():
+        row = row_of(target)
+        if row is None or row["route"] == "decompose":
+            found[target] = decomposition
+    for name, row in table()["operators"].items():
+        target = _target(torch, name)
+        if target is None:
+            continue
+        if row["route"] == "write":
+            found[target] = _function(row["function"])
+        elif row["route"] == "refuse":
+            found[target] = _refusing(f"{target}: {row['why']}")
+        elif row["route"] == "export" and not _all_harmless(_dropped(name)):
+            found[target] = _guarded(target, known.get(target))
+    return found
+
+
+def _all_harmless(drops: Mapping[str, Any]) -> bool:
+    return all(str(d).startswith(_HARMLESS) for d in drops.values())
+
+
+def _target(torch: Any, name: str) -> Any:
+    """Return an operator by its name; None where this torch has none, or it is not loaded."""
+    space, _, rest = name.partition("::")
+    packet, _, overload = rest.partition(".")
+    try:
+        return getattr(getattr(getattr(torch.ops, space), packet), overload or "default")
+    except (AttributeError, RuntimeError):
+        return None
+
+
+def _function(place: str) -> Callable[..., Any]:
+    """Return the function of a table's row: `module.name`, of a module beside this one."""
+    module, _, name = place.partition(".")
+    return getattr(importlib.import_module(f"mgx_mlir.frontends.{module}"), name)
+
+
+def _guarded(target: Any, decomposition: Callable[..., Any] | None) -> Callable[..., Any]:
+    """Return a function that decomposes calls whose translation drops something.
+
+    NotImplemented, for others, keeps the operator.
+    """
+
+    def decide(*args: Any, **kwargs: Any) -> Any:
+        problems = [*_lost(target, args, kwargs)]
+        if not problems:
+            return NotImplemented
+        if decomposition is None or any(d != "decompose" for _, d in problems):
+            _refuse(text for text, _ in problems)
+        return decomposition(*args, **kwargs)  # type: ignore[misc]
+
+    return decide
+
+
+def _refusing(text: str) -> Callable[..., Any]:
+    def refuse(*_args: Any, **_kwargs: Any) -> Any:
+        raise UnsupportedModel(text)
+
+    return refuse
+
+
+def _refuse(texts: Iterable[str]) -> None:
+    found = list(dict.fromkeys(texts))
+    if found:
+        raise UnsupportedModel("; ".join(found))
