@@ -9,6 +9,7 @@ from typing import ClassVar
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Op, is_a
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.dialects.migraphx.pointwise_base import Unary
 from mgx_mlir.dialects.migraphx.pointwise_binary import Add, Div, Mul, Pow, Sub
 from mgx_mlir.dialects.migraphx.pointwise_trig import Tanh
@@ -35,15 +36,15 @@ def find_gelu_erf(op: Mul | Div, rw: Rewriter) -> Replacement:
     """x / 2 * (1 + erf(x / sqrt(2))) -> x / (1 + exp(-2 sqrt(2 / pi) (x + 0.044715 x^3)))
 
     In 16 bits and under fast-math only: the two differ by up to 5e-4, half a step of f16 at 1.
+    A f32 that is only converted to 16 bits counts as such.
     """
     if not rw.options.fast_math:
         return no_match("it is an approximation (fast-math is off)")
     found = _half_times_one_plus(op, Erf)
     if found is None:
         return no_match("it is not x / 2 * (1 + erf(y))")
-    t = TensorType.of(op.result)
-    if not (t.dtype.is_float and t.dtype.size == 2):
-        return no_match("{} is not a 16-bit float", t.dtype)
+    if not _rounds_to_16_bits(op.result):
+        return no_match("{} is not a 16-bit float", TensorType.of(op.result).dtype)
     x, y = found
     scale, factors = product_of(y)
     if factors != [x] or not math.isclose(scale, math.sqrt(0.5), rel_tol=_NEAR):
@@ -113,6 +114,16 @@ def _half_times_one_plus(op: Op, function: type[Unary]) -> tuple[ir.Value, ir.Va
             if f is not None and has_one_use(found[0]) and scale * inner == 0.5:
                 return x, f.input
     return None
+
+
+def _rounds_to_16_bits(v: ir.Value) -> bool:
+    """Say whether `v` is a 16-bit float, or a float that every reader converts to one."""
+    uses = list(v.uses)
+    readers = [u.owner.results[0] for u in uses if is_a(u.owner, Convert)]
+    kinds = [TensorType.of(r).dtype for r in (readers if len(readers) == len(uses) else [])] or [
+        TensorType.of(v).dtype
+    ]
+    return all(t.is_float and t.size == 2 for t in kinds)
 
 
 def _contains(op: ir.Operation, kind: type[Op], depth: int) -> bool:

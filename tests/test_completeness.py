@@ -52,7 +52,6 @@ NO_EXAMPLES = {
 UNREAD = {
     "Constant": {"sparse_value": "there are no sparse tensors", "value_string": "nor strings",
                  "value_strings": "nor strings"},
-    "Range": {"stash_type": "of the newest opset: sums of 16-bit steps are kept in f64 or exactly"},
 }  # fmt: skip
 # opset 1's hint about memory, which some operators took and others did not
 NEVER_MEANT = {"consumed_inputs"}

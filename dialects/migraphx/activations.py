@@ -43,8 +43,9 @@ class Activation:
 
 
 def _softplus(b: Builder, x: ir.Value, _: Values) -> ir.Value:
-    """max(x, 0) + log(1 + exp(-|x|)), which never overflows."""
-    return b.add(b.max(x, 0), b.log(b.add(b.exp(b.neg(b.abs(x))), 1)))
+    """max(x, 0) + log(1 + u), u = exp(-|x|), of which 2 atanh(u / (2 + u)) keeps the tail."""
+    u = b.exp(b.neg(b.abs(x)))
+    return b.add(b.max(x, 0), b.mul(b.atanh(b.div(u, b.add(u, 2))), 2))
 
 
 def _thresholded_relu(b: Builder, x: ir.Value, v: Values) -> ir.Value:

@@ -70,3 +70,23 @@ func.func @scale(%x: tensor<8xf16>) -> tensor<8xf16> {
   %3 = "migraphx.mul"(%2, %1) : (tensor<8xf16>, tensor<8xf16>) -> tensor<8xf16>
   return %3 : tensor<8xf16>
 }
+
+// -----
+
+// In f32 between 16-bit floats.
+// CHECK-LABEL: @widened
+// CHECK-NOT: migraphx.erf
+// CHECK: migraphx.exp
+func.func @widened(%x: tensor<16xf16>) -> tensor<16xf16> {
+  %half = "migraphx.literal"() {value = dense<0.5> : tensor<16xf32>} : () -> tensor<16xf32>
+  %one = "migraphx.literal"() {value = dense<1.0> : tensor<16xf32>} : () -> tensor<16xf32>
+  %r = "migraphx.literal"() {value = dense<0.707> : tensor<16xf32>} : () -> tensor<16xf32>
+  %w = "migraphx.convert"(%x) {target_type = f32} : (tensor<16xf16>) -> tensor<16xf32>
+  %0 = "migraphx.mul"(%w, %r) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  %1 = "migraphx.erf"(%0) : (tensor<16xf32>) -> tensor<16xf32>
+  %2 = "migraphx.add"(%1, %one) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  %3 = "migraphx.mul"(%w, %2) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  %4 = "migraphx.mul"(%3, %half) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  %5 = "migraphx.convert"(%4) {target_type = f16} : (tensor<16xf32>) -> tensor<16xf16>
+  return %5 : tensor<16xf16>
+}

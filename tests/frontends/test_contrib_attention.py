@@ -74,8 +74,7 @@ def test_multi_head_attention(seed: int) -> None:
         if form == "cache":
             key, value = (g.floats(batch, heads, fresh, size) for _ in range(2))
         bias = g.floats(2 * hidden + wide) if g.coin() else None
-        if form in ("self", "past"):
-            a["unidirectional"] = int(g.coin())
+        a["unidirectional"] = int(g.coin())
         keys = fresh + old
         mask = (g.np.random((batch, keys)) < 0.6).astype(np.int32)
         mask[:, 0] = 1
@@ -187,6 +186,8 @@ def test_dynamic_lengths() -> None:
     cases.append(Case("MultiHeadAttention", [x, y, y, None, mask], {"num_heads": 2}))
     past = [g.floats(2, 2, 3, 8) for _ in range(2)]
     a = {"num_heads": 2, "unidirectional": 1}
+    cases.append(Case("MultiHeadAttention", [x, y, y], a))
+    cases.append(Case("MultiHeadAttention", [y, x, x], a))
     cases.append(Case("MultiHeadAttention", [x, x, x, None, None, None, *past], a, 3))
     w = g.floats(16, 48)
     cases.append(Case("Attention", [x, w, g.floats(48)], a, constants=[1, 2]))

@@ -41,6 +41,34 @@ def test_activations() -> None:
     check(cases)
 
 
+def swiglu(gate, up=None, *, activation_alpha=1.0, activation_beta=0.0, limit=0.0, **_):
+    """In f64; onnxruntime has it for GPUs alone."""
+    gate, up = f64(*(np.split(gate, 2, -1) if up is None else (gate, up)))
+    if limit > 0:
+        gate, up = np.minimum(gate, limit), np.clip(up, -limit, limit)
+    return gate / (1 + np.exp(-activation_alpha * gate)) * (up + activation_beta)
+
+
+def test_swiglu() -> None:
+    g = Draws(2)
+    form = {"activation_alpha": 1.702, "activation_beta": 1.0, "limit": 0.8}
+
+    def router(x, w, router_size, **how):
+        y = np.asarray(x, np.float64) @ w
+        return y[..., :router_size], swiglu(y[..., router_size:], **how)
+
+    cases = [
+        Case("SwiGLU", [g.floats(2, 6), g.floats(2, 6)], want=swiglu),
+        Case("SwiGLU", [g.floats(2, 3, 6)], form, want=swiglu),
+        Case("SwiGLU", [g.floats(2, 6, dtype=np.float16)], form, want=swiglu),
+        Case("SwiGLU", [g.floats(2, 6, dtype=np.float16)], {"round_activation": 1}, want=swiglu),
+        Case("RouterGateUpProj", [g.floats(2, 3, 4), g.floats(4, 9)], {"router_size": 3, **form},
+             outputs=2, want=router),
+    ]  # fmt: skip
+    check(cases, target="ref")
+    check(cases)
+
+
 def test_a_projected_gate() -> None:
     """onnxruntime has it for GPUs, in bf16 alone: every step is rounded."""
     g, kind = Draws(3), ml_dtypes.bfloat16

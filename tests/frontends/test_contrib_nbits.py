@@ -197,7 +197,9 @@ def test_moe(seed: int) -> None:
             a |= {"activation_beta": 1.0, "swiglu_limit": 1.0}
             wide = 2 * inner
         bias = g.coin()
-        given = [g.floats(*dims), g.floats(tokens, experts)]
+        router = g.floats(tokens, experts)
+        router = np.rint(router) if g.coin() else router  # equal scores
+        given = [g.floats(*dims), router]
         given += [g.floats(experts, wide, hidden), g.floats(experts, wide) if bias else None]
         given += [g.floats(experts, hidden, inner), g.floats(experts, hidden) if bias else None]
         cases.append(Case("MoE", given, a))
@@ -316,6 +318,8 @@ def test_qmoe(seed: int) -> None:
             cases.append(case)
             if not block and bits == 4:
                 cases.append(Case("QMoE", given, a, constants=range(2, 8), tol=1e-4))
+                equal = [given[0], np.rint(given[1]), *given[2:]]
+                cases.append(Case("QMoE", equal, a, constants=range(2, 8), tol=1e-4))
     check(cases)
 
 

@@ -117,6 +117,71 @@ def test_resize_by_scales_compiled() -> None:
     agree(old, {"x": x}, {"s0": held["s0"]}, "cpu", opset=10)
 
 
+CORNERS = ("align_corners", "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",
+           "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize")  # fmt: skip
+FRACTIONS = (1.7, 0.7, 0.3, 2.3, 0.15)  # 0.15: one element, or none
+
+
+def resized(
+    x: str, out: str, space: int, scale: float, how: dict[str, Any], held: dict[str, Any]
+) -> Any:
+    """A node that resizes `space` axes behind batch and channels."""
+    held[f"s{out}"] = [1, 1] + [scale] * space
+    roi = ""
+    if how["coordinate_transformation_mode"] == "tf_crop_and_resize":
+        roi, how = f"r{out}", how | {"extrapolation_value": 5.0}
+        held[roi] = [0, 0] + [0.1] * space + [1, 1] + [0.8] * space
+    return helper.make_node("Resize", [x, roi, f"s{out}"], [f"y{out}"], **how)
+
+
+@pytest.mark.parametrize("coordinates", CORNERS)
+def test_resize_by_fractions(coordinates: str) -> None:
+    """The extent that counts is the rounded one, in every mode, of one to three axes."""
+    rng = np.random.default_rng(0)
+    forms: list[tuple[int, dict[str, Any]]] = [
+        (1, {"mode": "linear"}), (2, {"mode": "linear"}), (3, {"mode": "linear"}),
+        (2, {"mode": "cubic"}), (2, {"mode": "cubic", "antialias": 1}),
+        (2, {"mode": "linear", "antialias": 1}), (2, {"mode": "cubic", "exclude_outside": 1}),
+        *((n, {"mode": "nearest", "nearest_mode": how})
+          for n, how in ((1, "round_prefer_floor"), (2, "floor"), (3, "ceil"))),
+    ]  # fmt: skip
+    feeds = {
+        f"x{n}": rng.standard_normal((1, 2, 4, 3, 5)[: n + 2]).astype(np.float32) for n in (1, 2, 3)
+    }
+    nodes, held = [], {}
+    for i, (n, how) in enumerate(forms):
+        how["coordinate_transformation_mode"] = coordinates
+        # onnxruntime has no antialiased crops
+        if how.get("antialias") and coordinates == "tf_crop_and_resize":
+            continue
+        nodes += [resized(f"x{n}", f"{i}_{j}", n, s, how, held) for j, s in enumerate(FRACTIONS)]
+    agree(nodes, feeds, held, "ref")
+
+
+@pytest.mark.parametrize("names", [None, [1, 1, "h", "w"]], ids=["fixed", "dynamic"])
+def test_resize_by_fractions_compiled(names: Any) -> None:
+    """As `nn.Upsample(scale_factor=1.7, align_corners=True)` is written."""
+    x = np.random.default_rng(0).standard_normal((1, 1, 7, 5)).astype(np.float32)
+    held: dict[str, Any] = {}
+    nodes = [
+        resized("x", f"{c}{m}", 2, 1.7, {"mode": m, "coordinate_transformation_mode": c}, held)
+        for c, m in (("align_corners", "linear"), ("align_corners", "cubic"),
+                     ("half_pixel_symmetric", "linear"), ("align_corners", "nearest"))
+    ]  # fmt: skip
+    agree(nodes, {"x": x}, held, "cpu", names=names)
+
+
+def test_resize_by_fractions_of_the_run() -> None:
+    x = np.random.default_rng(0).standard_normal((1, 1, 7, 5)).astype(np.float32)
+    node = helper.make_node(
+        "Resize", ["x", "", "s"], ["y"], mode="linear",
+        coordinate_transformation_mode="align_corners",
+    )  # fmt: skip
+    for scale in (1.7, 0.15):
+        scales = np.array([1, 1, scale, 1.7], np.float32)
+        agree([node], {"x": x, "s": scales}, {}, "ref")
+
+
 SIZED = """g (float[n,3,h,w] x, float[a,b,i,j] q) => (
     float[n,3,i,j] plain, float[n,3,i,j] corners, float[n,3,i,j] left, float[n,3,i,j] torch,
     float[n,3,h,k] wider) {

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import ml_dtypes
 import numpy as np
 import onnx
+import pytest
 from contrib_cases import Case, Draws, check
 
 import mgx_mlir
+from mgx_mlir.core.errors import MgxError
 
 ML = "ai.onnx.ml"
 
@@ -55,3 +60,87 @@ def test_thresholds_of_16_bit_floats() -> None:
     wanted = np.where(wide > limit, wide - 0.25, np.where(wide < -limit, wide + 0.25, 0))
     np.testing.assert_allclose(shrunk, wanted, rtol=1e-3)
     np.testing.assert_array_equal(kept, np.where(wide > limit, wide, 0))
+
+
+WINDOWS = {
+    "HannWindow": (0.5, -0.5, 0), "HammingWindow": (25 / 46, -21 / 46, 0),
+    "BlackmanWindow": (0.42, -0.5, 0.08),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+@pytest.mark.parametrize("known", [True, False])
+def test_windows_of_few_elements(known: bool, target: str) -> None:
+    """A symmetric window of one element is 0 / 0, as in ONNX's function body.
+
+    1e-4: the ends of a Blackman window are 0, and 3e-8 as a sum of f32.
+    """
+    for size in (0, 1, 2, 5):
+        cases = [
+            Case(op, [np.array(size)], {"periodic": periodic}, domain="",
+                 constants={0} if known else (), want=window_of(op), tol=1e-4)
+            for op in WINDOWS for periodic in (0, 1)
+        ]  # fmt: skip
+        if target == "ref" or size == 1:
+            check(cases, target=target)
+
+
+def window_of(op: str) -> Any:
+    """ONNX's function body in f64."""
+
+    def want(size: np.ndarray, periodic: int) -> np.ndarray:
+        with np.errstate(invalid="ignore"):
+            angle = 2 * np.pi * np.arange(size) / np.float64(size if periodic else size - 1)
+        terms = zip(WINDOWS[op], (np.ones(size), np.cos(angle), np.cos(2 * angle)), strict=True)
+        return np.sum([c * t for c, t in terms], 0)
+
+    return want
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_range_of_16_bit_floats(known: bool) -> None:
+    """With `stash_type` written out, and beyond 2048, from where f16 has no odd numbers."""
+    cases = [
+        Case("Range", list(np.array(numbers, kind)), how, domain="", opset=27,
+             constants={0, 1, 2} if known else (), want=stepped, tol=1e-6)
+        for numbers in ((0, 1, 0.25), (2040, 2060, 3), (3, -3, -0.7))
+        for kind in (np.float16, ml_dtypes.bfloat16, np.float32)
+        for how in ({}, {"stash_type": 1})
+    ]  # fmt: skip
+    check(cases, target="ref")
+
+
+def stepped(start: Any, limit: Any, delta: Any, **_: int) -> np.ndarray:
+    """In f32, rounded once."""
+    first, last, step = (np.float32(v) for v in (start, limit, delta))
+    count = int(np.ceil((last - first) / step))
+    return (first + np.arange(count, dtype=np.float32) * step).astype(start.dtype)
+
+
+def test_range_in_another_type_is_refused() -> None:
+    numbers = list(np.array((0, 1, 0.25), np.float16))
+    case = Case("Range", numbers, {"stash_type": 10}, domain="", opset=27, want=stepped)
+    with pytest.raises(MgxError, match=r"stash_type 10 with half_type, expected 1"):
+        check([case])
+
+
+@pytest.mark.parametrize("length", [1, 4, 10])
+@pytest.mark.parametrize("known", [True, False])
+def test_a_window_that_does_not_fit_a_frame(length: int, known: bool) -> None:
+    """At import where the lengths are known, else in the run."""
+    g = Draws(6)
+    case = Case(
+        "STFT", [g.floats(1, 16, 1), np.array(4), g.floats(length), np.array(8)],
+        domain="", constants={1, 3}, want=lambda *_: [0],
+    )  # fmt: skip
+    text = f"a window of {length} elements does not fit frame_length 8"
+    with pytest.raises(MgxError, match=text if known else "expected a window of frame_length"):
+        check([case], free=() if known else {2}, target="ref")
+
+
+def test_a_frame_of_the_whole_signal() -> None:
+    g = Draws(7)
+    x = g.floats(2, 16, 1)
+    want = np.fft.rfft(x[..., 0])
+    parts = np.stack([want.real, want.imag], -1)[:, None]
+    check([Case("STFT", [x, np.array(4)], domain="", constants={1}, want=lambda *_: [parts])])

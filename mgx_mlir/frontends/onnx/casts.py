@@ -109,24 +109,27 @@ def _to_float(b: Builder, x: Value, kind: Narrow) -> Value:
 def _to_exponent(b: Builder, x: Value, saturate: bool, round_mode: str) -> Value:
     """Return a power of two (float8e8m0), from the exponent and the fraction of the bits of an
     f32.
+
+    Outside of [2**-127, 2**127] the result is the nearer end, or NaN without `saturate`. Negative
+    numbers, which ONNX leaves open, lie below it, as in onnxruntime 1.32.
     """
     if round_mode not in ("up", "down", "nearest"):
         raise ModelError(f"attribute 'round_mode' expected up, down or nearest, got '{round_mode}'")
     bits = b.bit_cast(convert(b, x, FLOAT), target_type=UINT32)
-    exponent = b.bitwise_and(b.div(bits, 1 << 23), 0xFF)
-    special = compare(b, "equal", exponent, 0xFF)
-    up = None
-    if round_mode == "up":
-        up = compare(b, "greater", b.bitwise_and(bits, 0x7FFFFF), 0)
-    elif round_mode == "nearest":
-        half = compare(b, "greater", b.bitwise_and(bits, 0x400000), 0)
-        more = compare(b, "greater", b.bitwise_and(bits, 0x3FFFFF), 0)
-        up = b.logical_and(half, b.logical_or(more, compare(b, "greater", exponent, 0)))
-    if up is not None:
-        most = 0xFE if saturate else 0xFF
-        exponent = b.where(special, exponent, b.min(b.add(exponent, convert(b, up, UINT32)), most))
-    nothing = compare(b, "equal", exponent, 0)  # 2**-127 has no normal f32
-    found = b.where(nothing, 1 << 22, b.mul(exponent, 1 << 23))
+    size = b.bitwise_and(bits, 0x7FFFFFFF)
+    exponent, fraction = b.div(size, 1 << 23), b.bitwise_and(size, 0x7FFFFF)
+    # 2**-127 is no normal f32: its leading bit is the first of the fraction
+    normal = compare(b, "greater", exponent, 0)
+    fraction = b.where(normal, fraction, b.mul(b.bitwise_and(size, 0x3FFFFF), 2))
+    if round_mode != "down":
+        least = 0x400000 if round_mode == "nearest" else 1
+        exponent = b.add(exponent, convert(b, greater_equal(b, fraction, least), UINT32))
+    below = b.logical_or(compare(b, "less", size, 1 << 22), compare(b, "greater", bits, 0x7FFFFFFF))
+    beyond = b.logical_and(compare(b, "greater", size, 0xFE << 23), b.not_(below))
+    exponent = b.where(below, 0 if saturate else 0xFF, exponent)
+    exponent = b.where(beyond, 0xFE if saturate else 0xFF, exponent)
+    exponent = b.where(compare(b, "greater", size, 0xFF << 23), 0xFF, exponent)
+    found = b.where(compare(b, "equal", exponent, 0), 1 << 22, b.mul(exponent, 1 << 23))
     not_a_number = compare(b, "equal", exponent, 0xFF)
     found = b.where(not_a_number, b.literal(np.array(0x7FC00000, np.uint32)), found)
     return b.bit_cast(found, target_type=FLOAT)

@@ -11,7 +11,7 @@ import numpy as np
 from mgx_mlir.core.dtypes import BOOL, DOUBLE, FLOAT
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends import limits
+from mgx_mlir.frontends import limits, smooth
 from mgx_mlir.frontends.helpers import (
     axis_in,
     axis_range,
@@ -26,6 +26,7 @@ from mgx_mlir.frontends.onnx.ops.random import dropped_in_training
 from mgx_mlir.frontends.onnx.registry import CONSUMED, onnx_op
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.runtime_axes import longer
+from mgx_mlir.frontends.smooth import expm1, widened
 from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
@@ -69,7 +70,7 @@ def selu(
     gamma: float = 1.05070102214813232421875,
 ) -> Value:
     """Import Selu: gamma elu(x, alpha)."""
-    return b.mul(b.elu(x, alpha=alpha), gamma)
+    return widened(b, x, lambda v: b.mul(b.elu(v, alpha=alpha), gamma))
 
 
 @onnx_op("Selu", since=1)
@@ -83,7 +84,7 @@ def selu_1(
     consumed_inputs: Sequence[int] | None = None,
 ) -> Value:
     """Import Selu of opset 1, whose default numbers have fewer digits."""
-    return b.mul(b.elu(x, alpha=alpha), gamma)
+    return widened(b, x, lambda v: b.mul(b.elu(v, alpha=alpha), gamma))
 
 
 @onnx_op("Celu", since=12)
@@ -91,8 +92,13 @@ def celu(b: Builder, node: Node, x: Value, *, alpha: float = 1.0) -> Value:
     """max(x, 0) + min(0, alpha (exp(x / alpha) - 1)) = alpha elu(x / alpha)."""
     if alpha == 0:
         raise ModelError("attribute 'alpha' expected a value other than 0")
-    low = b.mul(b.sub(b.exp(b.div(x, alpha)), 1), alpha)
-    return b.add(b.max(x, 0), b.min(low, 0))
+    return widened(b, x, lambda v: _celu(b, v, alpha))
+
+
+def _celu(b: Builder, x: Value, alpha: float) -> Value:
+    ratio = b.div(x, alpha)
+    low = b.elu(ratio) if alpha > 0 else expm1(b, ratio)
+    return b.add(b.max(x, 0), b.min(b.mul(low, alpha), 0))
 
 
 @onnx_op("HardSigmoid", since=1)
@@ -111,6 +117,10 @@ def hard_sigmoid(
 
 def hard_sigmoid_of(b: Builder, x: Value, alpha: float, beta: float) -> Value:
     """Return alpha x + beta, clipped to [0, 1]."""
+    return widened(b, x, lambda v: _hard_sigmoid(b, v, alpha, beta))
+
+
+def _hard_sigmoid(b: Builder, x: Value, alpha: float, beta: float) -> Value:
     line = b.add(b.mul(x, alpha), beta)
     return b.clip(line, number(b, 0, x), number(b, 1, x))
 
@@ -118,12 +128,12 @@ def hard_sigmoid_of(b: Builder, x: Value, alpha: float, beta: float) -> Value:
 @onnx_op("HardSwish", since=14)
 def hard_swish(b: Builder, node: Node, x: Value) -> Value:
     """Import HardSwish: x times its hard sigmoid of alpha 1/6 and beta 1/2."""
-    return b.mul(x, hard_sigmoid_of(b, x, 1 / 6, 0.5))
+    return widened(b, x, lambda v: b.mul(v, _hard_sigmoid(b, v, 1 / 6, 0.5)))
 
 
 def softplus_of(b: Builder, x: Value) -> Value:
-    """log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), which never overflows."""
-    return b.add(b.max(x, 0), b.log(b.add(b.exp(b.neg(b.abs(x))), 1)))
+    """Return log(1 + exp(x)), which never overflows and keeps its tail."""
+    return widened(b, x, lambda v: smooth.softplus(b, v))
 
 
 @onnx_op("Softplus", since=1)
@@ -140,7 +150,7 @@ def softsign(b: Builder, node: Node, x: Value) -> Value:
 
 def softsign_of(b: Builder, x: Value) -> Value:
     """Return x / (1 + |x|)."""
-    return b.div(x, b.add(b.abs(x), 1))
+    return widened(b, x, lambda v: b.div(v, b.add(b.abs(v), 1)))
 
 
 @onnx_op("ThresholdedRelu", since=10)
@@ -186,11 +196,19 @@ def gelu(b: Builder, node: Node, x: Value, *, approximate: str = "none") -> Valu
 
 def gelu_erf(b: Builder, x: Value) -> Value:
     """x / 2 (1 + erf(x / sqrt 2))."""
+    return widened(b, x, lambda v: _gelu_erf(b, v))
+
+
+def _gelu_erf(b: Builder, x: Value) -> Value:
     return b.mul(b.mul(x, 0.5), b.add(b.erf(b.mul(x, math.sqrt(0.5))), 1))
 
 
 def gelu_tanh(b: Builder, x: Value) -> Value:
     """x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))."""
+    return widened(b, x, lambda v: _gelu_tanh(b, v))
+
+
+def _gelu_tanh(b: Builder, x: Value) -> Value:
     cube = b.mul(b.mul(b.mul(x, x), x), 0.044715)
     inner = b.mul(b.add(x, cube), math.sqrt(2 / math.pi))
     return b.mul(b.mul(x, 0.5), b.add(b.tanh(inner), 1))
@@ -199,13 +217,18 @@ def gelu_tanh(b: Builder, x: Value) -> Value:
 @onnx_op("Mish", since=18)
 def mish(b: Builder, node: Node, x: Value) -> Value:
     """Import Mish: x tanh(softplus(x))."""
-    return b.mul(x, b.tanh(softplus_of(b, x)))
+    return widened(b, x, lambda v: smooth.mish(b, v))
 
 
 @onnx_op("Swish", since=24)
 def swish(b: Builder, node: Node, x: Value, *, alpha: float = 1.0) -> Value:
     """Import Swish: x sigmoid(alpha x)."""
-    return b.mul(x, b.sigmoid(x if alpha == 1 else b.mul(x, alpha)))
+    return swish_of(b, x, alpha)
+
+
+def swish_of(b: Builder, x: Value, alpha: float = 1.0) -> Value:
+    """x sigmoid(alpha x)."""
+    return widened(b, x, lambda v: b.mul(v, b.sigmoid(v if alpha == 1 else b.mul(v, alpha))))
 
 
 @onnx_op("Clip", since=11)

@@ -115,6 +115,25 @@ def causal(b: Builder, q: Value, k: Value) -> Value:
     return less_equal(b, axis_range(b, k, 2), unsqueeze(b, b.add(axis_range(b, q, 2), before), [1]))
 
 
+def causal_across(b: Builder, q: Value, k: Value, past: Value | None) -> Value:
+    """Return whether query i may see key j of another sequence: j <= i + past length.
+
+    The last query sees every key, as in onnxruntime 1.32.
+    """
+    rows, columns = b.dims(q)[2], b.dims(k)[2]
+    before = 0 if past is None else b.dims(past)[2]
+    if DYN not in (rows, columns, before):
+        limits.table((rows, columns), "a mask", 1)
+        seen = np.arange(columns)[None, :] <= np.arange(rows)[:, None] + before
+        seen[-1:] = True
+        return b.literal(seen)
+    row = axis_range(b, q, 2)
+    reach = row if past is None else b.add(row, extent(b, past, 2))
+    last = compare(b, "equal", row, b.sub(extent(b, q, 2), 1))
+    seen = less_equal(b, axis_range(b, k, 2), unsqueeze(b, reach, [1]))
+    return b.logical_or(seen, unsqueeze(b, last, [1]))
+
+
 def mask_bias(b: Builder, mask: Value, q: Value, k: Value, hidden: float, batch_of: Value) -> Value:
     """Return a mask of any form as what it adds to the scores: 0, or `hidden` where it hides a key.
 
@@ -395,12 +414,12 @@ def multi_head_attention(
     scale: float = 0.0,
     unidirectional: int = 0,
 ) -> Outputs:
-    """softmax(q k^T scale + masks) v; the query may see all keys, or with `unidirectional` those
-    up to its own place, which is the last for the last one."""
+    """softmax(q k^T scale + masks) v; a query sees all keys, or with `unidirectional` those up to
+    its own place, and the last query all."""
     if cache_indirection is not None and (past_key is None or past_sequence_length is None):
         raise ModelError("expected past_key and past_sequence_length with cache_indirection")
     q, k, v = heads_of(b, query, key, value, bias, num_heads)
-    scores = Scores(default_scale(b, q, scale))
+    new, scores = k, Scores(default_scale(b, q, scale))
     if (past_key is None) != (past_value is None):
         raise ModelError("past_key and past_value come together")
     if past_key is not None and past_value is not None:
@@ -419,7 +438,8 @@ def multi_head_attention(
     if attention_bias is not None:
         scores.added.append(attention_bias)
     if unidirectional and scores.seen is None:
-        scores.seen = causal(b, q, k)
+        own = b.probe.same(q, 2, new, 2)
+        scores.seen = causal(b, q, k) if own else causal_across(b, q, k, past_key)
     keys, values = k, v
     if cache_indirection is not None and past_sequence_length is not None:
         keys, values = (of_beams(b, t, cache_indirection, past_sequence_length) for t in (k, v))

@@ -20,6 +20,7 @@ from mgx_mlir.frontends.onnx.ops.activation import (
     hard_sigmoid_of,
     softplus_of,
     softsign_of,
+    swish_of,
     thresholded,
 )
 from mgx_mlir.frontends.onnx.ops.conv import ConvAttributes, biased, convolution
@@ -27,6 +28,7 @@ from mgx_mlir.frontends.onnx.ops.linear import gemm_of, matmul
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.signatures import Attributes
+from mgx_mlir.frontends.smooth import wide_sum
 from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
@@ -55,19 +57,88 @@ def gelu(b: Builder, node: Node, x: Value) -> Value:
 @onnx_op("BiasGelu", domain=MS)
 def bias_gelu(b: Builder, node: Node, x: Value, bias: Value) -> Value:
     """Import BiasGelu: gelu(x + bias), by erf."""
-    return gelu_erf(b, b.add(x, bias))
+    return convert(b, gelu_erf(b, wide_sum(b, [x, bias])), b.dtype(x))
 
 
 @onnx_op("FastGelu", domain=MS)
 def fast_gelu(b: Builder, node: Node, x: Value, bias: Value | None = None) -> Value:
     """Import FastGelu: gelu(x + bias), by tanh."""
-    return gelu_tanh(b, x if bias is None else b.add(x, bias))
+    total = wide_sum(b, [x] if bias is None else [x, bias])
+    return convert(b, gelu_tanh(b, total), b.dtype(x))
 
 
 @onnx_op("QuickGelu", domain=MS)
 def quick_gelu(b: Builder, node: Node, x: Value, *, alpha: float = 1.702) -> Value:
     """Import QuickGelu: x sigmoid(alpha x)."""
-    return b.mul(x, b.sigmoid(b.mul(x, alpha)))
+    return swish_of(b, x, alpha)
+
+
+@dataclass(frozen=True)
+class SwigluAttributes(Attributes):
+    """G sigmoid(alpha G) (L + beta) of both halves; a limit of 0 or less clamps neither."""
+
+    activation_alpha: float = 1.0
+    activation_beta: float = 0.0
+    limit: float = 0.0
+
+    def of(self, b: Builder, gate: Value, up: Value, round_activation: bool = False) -> Value:
+        """Return the gated half in f32 for 16-bit floats, rounded to their type in the end."""
+        dtype, kind = b.dtype(gate), wide(b.dtype(gate))
+        gate, up = convert(b, gate, kind), convert(b, up, kind)
+        if self.limit > 0:
+            gate = b.min(gate, self.limit)
+            up = b.clip(up, number(b, -self.limit, up), number(b, self.limit, up))
+        gate = swish_of(b, gate, self.activation_alpha)
+        if round_activation:
+            gate = convert(b, convert(b, gate, dtype), kind)
+        up = b.add(up, self.activation_beta) if self.activation_beta else up
+        return convert(b, b.mul(gate, up), dtype)
+
+
+def halves(b: Builder, x: Value, start: int = 0) -> tuple[Value, Value]:
+    """Return the two equal parts of the last dim from `start` on."""
+    last = len(b.dims(x)) - 1
+    size = b.dims(x)[last]
+    if size == DYN or size < start or (size - start) % 2:
+        raise ModelError(f"expected an even number of columns from {start} on, got {size}")
+    middle = start + (size - start) // 2
+    return slice_(b, x, [last], [start], [middle]), slice_(b, x, [last], [middle], [size])
+
+
+@onnx_op("SwiGLU", domain=MS)
+def swiglu(
+    b: Builder,
+    node: Node,
+    gate: Value,
+    up: Value | None = None,
+    *,
+    round_activation: int = 0,
+    swiglu: SwigluAttributes,
+) -> Value:
+    """Import com.microsoft's SwiGLU; without `up` the gate holds both halves."""
+    if up is None:
+        gate, up = halves(b, gate)
+    return swiglu.of(b, gate, up, bool(round_activation))
+
+
+@onnx_op("RouterGateUpProj", domain=MS)
+def router_gate_up_proj(
+    b: Builder,
+    node: Node,
+    x: Value,
+    w: Value,
+    *,
+    activation: str = "swiglu",
+    router_size: int,
+    swiglu: SwigluAttributes,
+) -> Outputs:
+    """Import RouterGateUpProj: one product cut into a router's scores and a SwiGLU's halves."""
+    if activation != "swiglu":
+        raise ModelError(f"attribute 'activation' expected swiglu, got {activation}")
+    y = matmul(b, x, w)
+    gate, up = halves(b, y, router_size)
+    last = len(b.dims(y)) - 1
+    return slice_(b, y, [last], [0], [router_size]), swiglu.of(b, gate, up)
 
 
 @onnx_op("ScaledSiLU", domain=MS)
@@ -103,19 +174,14 @@ def gated_add(
 @onnx_op("BiasAdd", domain=MS)
 def bias_add(b: Builder, node: Node, x: Value, bias: Value, skip: Value) -> Value:
     """Import BiasAdd: x + bias + skip."""
-    return b.add(b.add(x, bias), skip)
+    return convert(b, wide_sum(b, [x, bias, skip]), b.dtype(x))
 
 
 @onnx_op("BiasSplitGelu", domain=MS)
 def bias_split_gelu(b: Builder, node: Node, x: Value, bias: Value) -> Value:
     """Return the first half of x + bias times the gelu of the second."""
-    last = len(b.dims(x)) - 1
-    size = b.dims(x)[last]
-    if size == DYN or size % 2:
-        raise ModelError(f"expected an even number of columns, got {size}")
-    total = b.add(x, bias)
-    left, right = (slice_(b, total, [last], [s], [s + size // 2]) for s in (0, size // 2))
-    return b.mul(left, gelu_erf(b, right))
+    left, right = halves(b, wide_sum(b, [x, bias]))
+    return convert(b, b.mul(left, gelu_erf(b, right)), b.dtype(x))
 
 
 @onnx_op("BiasSoftmax", domain=MS)
@@ -156,11 +222,6 @@ def _inference(b: Builder, node: Node, training_mode: Value | None, ratio: Value
         raise NotSupported("training_mode")
 
 
-def summed(b: Builder, data: Value, bias: Value, residual: Value | None) -> Value:
-    total = b.add(data, bias)
-    return total if residual is None else b.add(total, residual)
-
-
 def _ones(b: Builder, node: Node, data: Value) -> Value | None:
     """Return a mask of the dims of data that drops nothing, where it is wanted."""
     if not node.wants(1):
@@ -198,7 +259,8 @@ def bias_dropout(
     """Import BiasDropout, BitmaskBiasDropout: data + bias + residual; nothing is dropped."""
     _inference(b, node, training_mode, ratio)
     mask = _ones if node.op_type == "BiasDropout" else _one_bits
-    return summed(b, data, bias, residual), mask(b, node, data)
+    terms = [data, bias] if residual is None else [data, bias, residual]
+    return convert(b, wide_sum(b, terms), b.dtype(data)), mask(b, node, data)
 
 
 @onnx_op("BitmaskDropout", domain=MS)

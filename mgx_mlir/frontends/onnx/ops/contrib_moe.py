@@ -57,25 +57,18 @@ def _routed(
 ) -> Value:
     """{tokens, experts}: the weight of each expert for a token, 0 for all but the k best.
 
+    Among equal scores the last experts are chosen, as in onnxruntime 1.32 for MoE and QMoE.
     The softmax runs over all experts; with `normalize` the k weights are made to sum to 1. With
     `mix` it is that whose numbers are the weights.
     """
     experts = b.dims(router)[1]
     if experts == DYN or not 1 <= k <= experts:
         raise ModelError(f"k {k} does not fit {experts} experts")
-    chances = b.softmax(convert(b, router, kind), axis=1)
-    values, places = b.topk(chances, k=k, axis=1, largest=True)
-    if mix is not None:
-        chances = convert(b, mix, kind)
-    chosen = b.equal(
-        unsqueeze(b, places, [2]), arange(b, experts, b.dtype(places))
-    )  # {tokens, k, experts}
-    chosen = convert(b, chosen, kind)
-    picked = b.mul(squeeze(b, b.reduce_sum(chosen, axes=[1]), [1]), chances)
-    if normalize:
-        picked = b.div(picked, b.reduce_sum(picked, axes=[1]))
-    del values
-    return picked
+    scores = convert(b, router, kind)
+    chosen = _among_best(b, scores, k, last=True)
+    weights = b.softmax(scores, axis=1) if mix is None else convert(b, mix, kind)
+    picked = b.where(chosen, weights, 0)
+    return b.div(picked, b.reduce_sum(picked, axes=[1])) if normalize else picked
 
 
 def _limit_after(activation: str, after: int) -> bool:
@@ -355,9 +348,17 @@ def moe_group_router(
     return convert(b, b.where(chosen, logs, number(b, router_sentinel, logs)), dtype), None, None
 
 
-def _among_best(b: Builder, x: Value, k: int) -> Value:
-    """Return whether a number is among the k largest of its row, {rows, columns}."""
+def _among_best(b: Builder, x: Value, k: int, last: bool = False) -> Value:
+    """Return whether a number is among the k largest of its row, {rows, columns}.
+
+    Of equal ones the first columns are, or the last.
+    """
+    columns = b.dims(x)[1]
+    if last:
+        x = b.reverse(x, axes=[1])
     _, places = b.topk(x, k=k, axis=1, largest=True)
-    own = arange(b, b.dims(x)[1], b.dtype(places))
+    own = arange(b, columns, b.dtype(places))
+    if last:
+        own = b.sub(number(b, columns - 1, own), own)
     hits = convert(b, b.equal(unsqueeze(b, places, [2]), own), UINT8)  # {rows, k, columns}
     return compare(b, "greater", squeeze(b, b.reduce_max(hits, axes=[1]), [1]), 0)

@@ -18,11 +18,12 @@ from mgx_mlir.frontends.helpers import (
     wide,
 )
 from mgx_mlir.frontends.onnx.node import Node
-from mgx_mlir.frontends.onnx.ops.contrib_fused import NEEDED, channels_first, present, summed
+from mgx_mlir.frontends.onnx.ops.contrib_fused import NEEDED, channels_first, present
 from mgx_mlir.frontends.onnx.ops.contrib_fused import channels_last as to_channels_last
 from mgx_mlir.frontends.onnx.ops.normalize import grouped, standardized
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.smooth import wide_sum
 from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
@@ -66,8 +67,15 @@ def skip_layer_normalization(
     epsilon: float = 1e-12,
 ) -> Outputs:
     """Import SkipLayerNormalization: a layer norm of x + skip + bias; the sum is output 3."""
-    total = summed(b, x, skip, bias)
-    return (*layer_norm(b, total, gamma, beta, epsilon), total)
+    total = _residual(b, x, skip, bias)
+    y, mean, inverse = layer_norm(b, total, gamma, beta, epsilon)
+    dtype = b.dtype(x)
+    return convert(b, y, dtype), mean, inverse, convert(b, total, dtype)
+
+
+def _residual(b: Builder, x: Value, skip: Value, bias: Value | None) -> Value:
+    """Return x + skip + bias, in f32 for 16-bit floats: a norm takes their mean away."""
+    return wide_sum(b, [x, skip] if bias is None else [x, skip, bias])
 
 
 @onnx_op("SkipSimplifiedLayerNormalization", domain=MS)
@@ -85,14 +93,12 @@ def skip_simplified_layer_normalization(
 
     Output 1, which no norm without a mean defines, is the mean of squares, as in MIGraphX.
     """
-    total = summed(b, x, skip, bias)
+    total = _residual(b, x, skip, bias)
     y, inverse = rms_norm(b, total, gamma, -1, epsilon)
     squares = None
     if node.wants(1):
-        wide_total = convert(b, total, wide(b.dtype(total)))
-        axis = len(b.dims(total)) - 1
-        squares = b.reduce_mean(b.mul(wide_total, wide_total), axes=[axis])
-    return y, squares, inverse, total
+        squares = b.reduce_mean(b.mul(total, total), axes=[len(b.dims(total)) - 1])
+    return y, squares, inverse, convert(b, total, b.dtype(x))
 
 
 @onnx_op("SimplifiedLayerNormalization")  # ONNX has no such operator: onnxruntime writes it
@@ -174,10 +180,10 @@ def skip_group_norm(
         skip = channels_first(b, skip)
     if bias is not None and not channels_last:
         bias = unsqueeze(b, bias, range(1, rank - 1))
-    total = summed(b, x, skip, bias)
+    total, dtype = _residual(b, x, skip, bias), b.dtype(x)
     first = channels_first(b, total) if channels_last else total
-    y = _group_norm(b, first, gamma, beta, activation, epsilon, groups)
-    return _turned(b, y, channels_last), total
+    y = convert(b, _group_norm(b, first, gamma, beta, activation, epsilon, groups), dtype)
+    return _turned(b, y, channels_last), convert(b, total, dtype)
 
 
 def _branches(b: Builder, x: Value, count: int) -> tuple[Value, bool]:
@@ -366,7 +372,7 @@ def _embedded(
     segment_table: Value | None,
     position_ids: Value | None,
 ) -> Value:
-    total = b.gather(words, ids, axis=0)
+    terms = [b.gather(words, ids, axis=0)]
     if position_ids is None:
         length = b.dims(ids)[1]
         if length == DYN:
@@ -375,13 +381,12 @@ def _embedded(
             rows = b.gather(positions, b.dynamic_range(zero, count, one), axis=0)
         else:
             rows = slice_(b, positions, [0], [0], [length])
-        places = unsqueeze(b, rows, [0])
+        terms.append(unsqueeze(b, rows, [0]))
     else:
-        places = b.gather(positions, position_ids, axis=0)
-    total = b.add(total, places)
+        terms.append(b.gather(positions, position_ids, axis=0))
     if segments is not None and segment_table is not None:
-        total = b.add(total, b.gather(segment_table, segments, axis=0))
-    return total
+        terms.append(b.gather(segment_table, segments, axis=0))
+    return wide_sum(b, terms)
 
 
 @onnx_op("EmbedLayerNormalization", domain=MS)
@@ -410,7 +415,8 @@ def embed_layer_normalization(
         position_ids,
     )  # fmt: skip
     index = _mask_index(b, input_ids, mask) if node.wants(1) else None
-    return layer_norm(b, total, gamma, beta, epsilon)[0], index, total
+    y, dtype = layer_norm(b, total, gamma, beta, epsilon)[0], b.dtype(gamma)
+    return convert(b, y, dtype), index, convert(b, total, dtype)
 
 
 @onnx_op("QEmbedLayerNormalization", domain=MS)

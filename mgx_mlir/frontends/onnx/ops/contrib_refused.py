@@ -27,6 +27,44 @@ refuse(
     why="matrices in the layouts of one GPU library",
 )  # fmt: skip
 refuse(
+    "MatMulPacked", "MoEPacked", domain=MS,
+    why="weights packed in the formats of another runtime's files",
+)  # fmt: skip
+refuse(
+    "MatMulBlockQuantizedFp4Weight", "MatMulBlockQuantizedFp8Weight", "GemmFloat8", domain=MS,
+    why="products of 4- and 8-bit floats for one vendor's GPUs: write them as DequantizeLinear "
+    "and MatMul",
+)  # fmt: skip
+refuse(
+    "MatMulNBitsQLoRA", domain=MS,
+    why="no CPU kernel to compare with: write it as three MatMulNBits and an Add",
+)  # fmt: skip
+refuse(
+    "ConvStateReplay", "GatedDeltaNetStateReplay", "Mamba2Verify", "SpeculativePrefixCommit",
+    domain=MS, why="state of speculative decoding in buffers that a server owns",
+)  # fmt: skip
+refuse(
+    "DynamicSparseAttention", "PackedSparseAttentionIndexerMerge", domain=MS,
+    why="keys that an indexer of a serving runtime selects",
+)  # fmt: skip
+refuse(
+    "LongformerAttention", "DecoderAttention", "DecoderMaskedSelfAttention", "RMSNormRotary",
+    "RemovePadding", "HyperConnectionLowRankMix", domain=MS,
+    why="onnxruntime's fusion for its own GPU kernels: save the model before that optimization",
+)  # fmt: skip
+refuse(
+    "AttnLSTM", domain=MS,
+    why="a recurrent cell with attention: write it as a Loop over the cell's operators",
+)  # fmt: skip
+refuse(
+    "BifurcationDetector", "DynamicTimeWarping", domain=MS,
+    why="a search whose steps depend on each other's values: run it on the host",
+)  # fmt: skip
+refuse(
+    "NGramHashMapping", "VarlenNGramHashMapping", domain=MS,
+    why="hashes of token windows: compute the indices on the host and give them as an input",
+)  # fmt: skip
+refuse(
     "PagedAttention", "SparsePagedAttention", "PackedSparseAttentionIndexer",
     "SparseAttentionIndexer", domain=MS, why="a cache of pages that a server owns",
 )  # fmt: skip

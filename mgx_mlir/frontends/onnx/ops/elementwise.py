@@ -24,6 +24,7 @@ from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import CONSUMED, onnx_op
 from mgx_mlir.frontends.onnx.tensors import cast_number
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.smooth import wide_sum
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
@@ -143,13 +144,15 @@ def _register_variadic(onnx_name: str, name: str) -> None:
 def _folded(b: Builder, name: str, xs: tuple[Value, ...], onnx_name: str) -> Value:
     if not xs or any(x is None for x in xs):
         raise ModelError("expected at least one input, none of them absent")
+    if len(xs) == 1:
+        return xs[0]
+    if name == "add":
+        total = wide_sum(b, xs)
+        return convert(b, b.div(total, len(xs)) if onnx_name == "Mean" else total, b.dtype(xs[0]))
     out = xs[0]
-    if len(xs) > 1:
-        for x in xs[1:]:
-            out = getattr(b, name)(out, x)
-    else:
-        return out
-    return b.div(out, len(xs)) if onnx_name == "Mean" and len(xs) > 1 else out
+    for x in xs[1:]:
+        out = getattr(b, name)(out, x)
+    return out
 
 
 for _onnx_name, _name in {"Max": "max", "Min": "min", "Sum": "add", "Mean": "add"}.items():

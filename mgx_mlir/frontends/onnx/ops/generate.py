@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from onnx import TensorProto
 
 from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
@@ -22,6 +23,7 @@ from mgx_mlir.frontends.helpers import (
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.tensors import cast_number
+from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
@@ -77,6 +79,20 @@ def _filled(dims: list[int], value: np.ndarray) -> np.ndarray:
     return np.broadcast_to(value, dims)
 
 
+@onnx_op("Range", since=27)
+def range_27(
+    b: Builder, node: Node, start: Value, limit: Value, delta: Value, *, stash_type: int = 1
+) -> Value:
+    """Import Range of opset 27: 16-bit floats are computed in the type of `stash_type`."""
+    dtype = b.dtype(start)
+    if not (dtype.is_float and dtype.is_low_precision):
+        return range_op(b, node, start, limit, delta)
+    if stash_type != TensorProto.FLOAT:
+        raise NotSupported(f"stash_type {stash_type} with {dtype}, expected 1 (f32)")
+    numbers = (convert(b, v, FLOAT) for v in (start, limit, delta))
+    return convert(b, range_op(b, node, *numbers), dtype)
+
+
 @onnx_op("Range", since=11)
 def range_op(b: Builder, node: Node, start: Value, limit: Value, delta: Value) -> Value:
     """Import Range, as a literal where its three numbers are known."""
@@ -122,7 +138,10 @@ def _register_window(name: str, coefficients: Sequence[float]) -> None:
     def window(
         b: Builder, node: Node, size: Value, *, output_datatype: int = 1, periodic: int = 1
     ) -> Value:
-        """Sum over k of c_k cos(2 pi k i / n), with n - 1 for a symmetric window."""
+        """Sum over k of c_k cos(2 pi k i / n), with n - 1 for a symmetric window.
+
+        A symmetric window of one element is 0 / 0, NaN, as the operator's body gives.
+        """
         kind = cast_number(output_datatype)
         known = b.const(size)
         if known is not None:
@@ -130,12 +149,12 @@ def _register_window(name: str, coefficients: Sequence[float]) -> None:
             if n < 0:
                 raise ModelError(f"size {n} is negative")
             limits.table((n,), "a window")
-            span = n if periodic else n - 1
-            angle = np.arange(n) * (2 * np.pi / max(span, 1))
-            terms = [c * np.cos(k * angle) for k, c in enumerate(coefficients)]
+            with np.errstate(invalid="ignore"):
+                angle = 2 * np.pi * np.arange(n) / np.float64(n if periodic else n - 1)
+                terms = [c * np.cos(k * angle) for k, c in enumerate(coefficients)]
             return b.literal(np.sum(terms, axis=0).astype(kind.np))
         n = convert(b, single(b, size, "size"), INT64)
-        span = n if periodic else b.max(b.sub(n, 1), 1)
+        span = n if periodic else b.sub(n, 1)
         angle = b.div(b.mul(arange(b, n, FLOAT), 2 * np.pi), convert(b, span, FLOAT))
         total = None
         for k, c in enumerate(coefficients[1:], 1):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mgx_mlir.core.dtypes import FLOAT, INT32
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import show_dims
-from mgx_mlir.frontends.helpers import convert, unsqueeze
+from mgx_mlir.frontends.helpers import convert, unsqueeze, wide
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.elementwise import legacy_operand
 from mgx_mlir.frontends.onnx.registry import onnx_op
@@ -117,5 +117,8 @@ def matmul_integer(
 
 @onnx_op("Einsum", since=12)
 def einsum_op(b: Builder, node: Node, *xs: Value, equation: str) -> Value:
-    """Import Einsum."""
-    return einsum(b, xs, equation)
+    """Import Einsum; of three operands and more what lies between 16-bit floats is f32."""
+    dtype = b.dtype(xs[0])
+    if len(xs) < 3:
+        return einsum(b, xs, equation)
+    return convert(b, einsum(b, [convert(b, x, wide(dtype)) for x in xs], equation), dtype)

@@ -180,10 +180,10 @@ def layer_normalization(
     axis = axis_in(axis, rank)
     kind = _stash(dtype, stash_type)
     y, mean, inverse = standardized(b, convert(b, x, kind), range(axis, rank), epsilon)
-    y = b.mul(convert(b, y, dtype), scale)
+    y = b.mul(y, convert(b, scale, kind))
     if bias is not None:
-        y = b.add(y, bias)
-    return y, mean, inverse
+        y = b.add(y, convert(b, bias, kind))
+    return convert(b, y, dtype), mean, inverse
 
 
 def _stash(dtype: dtypes.DType, stash_type: int) -> dtypes.DType:
@@ -212,7 +212,7 @@ def rms_normalization(
     dtype, rank = b.dtype(x), len(b.dims(x))
     axis = axis_in(axis, rank)
     y = rms(b, convert(b, x, _stash(dtype, stash_type)), range(axis, rank), epsilon)
-    return b.mul(convert(b, y, dtype), convert(b, scale, dtype))
+    return convert(b, b.mul(y, convert(b, scale, b.dtype(y))), dtype)
 
 
 def rms(b: Builder, x: Value, axes: Sequence[int], epsilon: float) -> Value:

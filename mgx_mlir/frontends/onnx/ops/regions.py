@@ -271,7 +271,8 @@ def col2im(
     taps = [k for k in kernel if isinstance(k, int)]
     known_channels = len(taps) == n and b.dims(x)[1] != DYN
     channels: Size = b.dims(x)[1] // max(math.prod(taps), 1) if known_channels else -1
-    x = reshape_to_sizes(b, x, [*batch, channels, *kernel, *blocks])
+    dtype = b.dtype(x)
+    x = reshape_to_sizes(b, convert(b, x, wide(dtype)), [*batch, channels, *kernel, *blocks])
     x = transpose(b, x, [0, 1, *(j for i in range(n) for j in (i + 2, i + 2 + n))])
     for i in range(n):
         # batch, channel, done places.., [k, l, rest..]
@@ -293,4 +294,4 @@ def col2im(
         valid = unsqueeze(b, valid, range(2, 2 + rank - axis - 1))
         kept = b.where(valid, found, number(b, 0, found))
         x = squeeze(b, b.reduce_sum(kept, axes=[axis + 1]), [axis + 1])
-    return x
+    return convert(b, x, dtype)

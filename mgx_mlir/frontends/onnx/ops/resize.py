@@ -79,37 +79,42 @@ def _f64(b: Builder, value: float) -> Value:
 
 
 def source_coordinates(b: Builder, a: _Axis, mode: str) -> Value:
-    """Return where each output position lies in the input, as a f64 vector."""
-    kind = FLOAT if a.given else DOUBLE
+    """Return where each output position lies in the input, as a f64 vector.
+
+    The steps are onnxruntime's, in its order: in f32 they round, and a half decides an index.
+    """
+    kind = FLOAT if a.given or mode == "tf_crop_and_resize" else DOUBLE
+
+    def number(v: Value | float) -> Value:
+        return convert(b, _f64(b, v) if isinstance(v, float) else v, kind)
+
     x = arange(b, convert(b, a.output, INT64), kind)
-    scale = convert(b, a.scale, kind)
+    scale, length, extent = number(a.scale), number(a.input), number(a.output)
     if mode == "asymmetric":
         return convert(b, b.div(x, scale), DOUBLE)
+    single = compare(b, "equal", extent, 1)
+    if mode in ("align_corners", "tf_crop_and_resize"):
+        last = b.sub(length, 1)
+        steps = b.where(single, number(1.0), b.sub(extent, 1))
+        if mode == "align_corners":
+            return convert(b, b.div(b.mul(x, last), steps), DOUBLE)
+        if a.roi is None:
+            raise ModelError("tf_crop_and_resize expected input 'roi'")
+        start, end = map(number, a.roi)
+        inside = b.div(b.mul(b.mul(x, b.sub(end, start)), last), steps)
+        centre = b.mul(b.mul(b.add(start, end), 0.5), last)
+        return convert(b, b.where(single, centre, b.add(b.mul(start, last), inside)), DOUBLE)
     centre = b.div(b.add(x, 0.5), scale)
     if mode == "tf_half_pixel_for_nn":
-        return convert(b, centre, DOUBLE)
-    half = convert(b, b.sub(centre, 0.5), DOUBLE)
-    if mode == "half_pixel":
-        return half
-    x = convert(b, x, DOUBLE)
-    # the size before it was rounded to an integer
-    exact = b.mul(a.scale, a.input)
+        # an axis of scale 1 is no resized one
+        return convert(b, b.where(compare(b, "equal", scale, 1), x, centre), DOUBLE)
     if mode == "half_pixel_symmetric":
-        missing = b.sub(_f64(b, 1), b.div(a.output, exact))
-        return b.add(half, b.mul(b.mul(a.input, 0.5), missing))
-    single = compare(b, "equal", exact, 1)
+        missing = b.sub(number(1.0), b.div(extent, b.mul(scale, length)))
+        centre = b.add(b.mul(b.div(length, 2), missing), centre)
+    half = b.sub(centre, 0.5)
     if mode == "pytorch_half_pixel":
-        return b.where(single, _f64(b, -0.5), half)
-    last = b.sub(a.input, 1)
-    steps = b.where(single, _f64(b, 1), b.sub(exact, 1))
-    if mode == "align_corners":
-        return b.where(single, _f64(b, 0), b.div(b.mul(x, last), steps))
-    if a.roi is None:
-        raise ModelError("tf_crop_and_resize expected input 'roi'")
-    start, end = a.roi
-    width = b.mul(b.sub(end, start), last)
-    inside = b.where(single, b.mul(width, 0.5), b.div(b.mul(x, width), steps))
-    return b.add(inside, b.mul(start, last))
+        half = b.where(single, number(0.0), half)
+    return convert(b, half, DOUBLE)
 
 
 def _cubic(b: Builder, distance: Value, a: float) -> Value:
@@ -221,7 +226,7 @@ def along_matrix(b: Builder, x: Value, matrix: Value, axis: int) -> Value:
     if rank != 2:
         lead, last = dims[:-1], b.dims(out)[1]
         if DYN not in (*lead, last):
-            out = b.reshape(out, dims=[*lead, last])
+            out = b.reshape(out, b.ints([*lead, last]), allowzero=True)
         else:
             shape = b.concat([b.shape(moved, 0, rank - 1), b.shape(out, 1)], axis=0)
             out = b.reshape(out, shape, allowzero=True)
@@ -326,7 +331,7 @@ def resize(
     for i, axis in enumerate(chosen):
         known, size = b.const(factors[i]), b.const(wanted[i])
         unchanged = axis in kept or (known is not None and float(known) == 1)
-        if unchanged and m.coordinates not in ("tf_crop_and_resize", "tf_half_pixel_for_nn"):
+        if unchanged and m.coordinates != "tf_crop_and_resize":
             continue
         if size is not None and float(size) < 0:
             raise ModelError(f"axis {axis} is resized to {int(size)} elements")
@@ -343,7 +348,7 @@ def _as_one(
     b: Builder, x: Value, axes: Sequence[int], factors: np.ndarray | None, m: _Mode
 ) -> Value | None:
     """Return axes resized by known factors as one op, where that weighs two elements; else None."""
-    dims, whole = b.probe.dims(x), m.coordinates in ("half_pixel", "asymmetric")
+    dims = b.probe.dims(x)
     if factors is None or not _weighs_two(b, x, m):
         return None
     given = dict(zip(axes, map(float, factors.reshape(-1)), strict=True))
@@ -351,9 +356,6 @@ def _as_one(
         return None
     changed = [a for a, f in given.items() if f != 1]
     if not changed:
-        return None
-    # of a factor that is no whole number these ask for the extent before it was rounded
-    if not (whole or all(f == int(f) for f in given.values())):
         return None
     scales = [given.get(a, 1.0) for a in range(len(dims))]
     return b.op(

@@ -22,6 +22,7 @@ from mgx_mlir.frontends.helpers import (
     extent,
     greater_equal,
     less_equal,
+    require,
     reshape,
     single,
     slice_,
@@ -347,17 +348,32 @@ def stft(
     elif window is not None:
         n = b.dims(window)[0] if b.dims(window)[0] != DYN else extent(b, window, 0)
     else:
-        raise ModelError("expected a window or a frame_length, got neither")
+        n = None
     length: Size = b.dims(signal)[1]
     if length == DYN:
         length = extent(b, signal, 1)
+    n = length if n is None else n  # the whole signal, as the standard says
+    if window is not None and frame_length is not None:
+        window = _fitting(b, window, n)
     frames = plus(b, over(b, minus(b, length, n), step), 1)
     starts = b.mul(unsqueeze(b, arange(b, frames), [1]), step)
     places = b.add(starts, unsqueeze(b, arange(b, n), [0]))
-    found = b.gather(signal, places, axis=1)  # batch, frame, place, part
+    dtype = b.dtype(signal)
+    found = convert(b, b.gather(signal, places, axis=1), wide(dtype))  # batch, frame, place, part
     if window is not None:
         found = b.mul(found, unsqueeze(b, convert(b, window, b.dtype(found)), [1]))
-    return dft(b, node, found, n, 2, False, bool(onesided))
+    return convert(b, dft(b, node, found, n, 2, False, bool(onesided)), dtype)
+
+
+def _fitting(b: Builder, window: Value, n: Size) -> Value:
+    """Return the window, which has one weight for each sample of a frame."""
+    have = b.dims(window)[0]
+    if have != DYN and isinstance(n, int):
+        if have != n:
+            raise ModelError(f"a window of {have} elements does not fit frame_length {n}")
+        return window
+    fits = compare(b, "equal", extent(b, window, 0), as_scalar(b, n))
+    return require(b, window, fits, "a window of frame_length elements")
 
 
 # ---- MelWeightMatrix ---------------------------------------------------------------------------

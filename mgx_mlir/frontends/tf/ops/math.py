@@ -19,6 +19,8 @@ from mgx_mlir.frontends.helpers import (
     slice_,
     wide,
 )
+from mgx_mlir.frontends.smooth import expm1, log1p, widened
+from mgx_mlir.frontends.smooth import softplus as softplus_of
 from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
 from mgx_mlir.frontends.values import Value
@@ -82,19 +84,6 @@ def unless(b: Builder, cond: Value, x: Value) -> Value:
     return b.where(cond, number(b, 0, x), x)
 
 
-def log1p(b: Builder, x: Value) -> Value:
-    """log(1 + x) = 2 atanh(x / (2 + x)), which loses nothing near 0."""
-    near = b.mul(b.atanh(b.div(x, b.add(x, 2))), 2)
-    return b.where(compare(b, "less", b.abs(x), 0.5), near, b.log(b.add(x, 1)))
-
-
-def expm1(b: Builder, x: Value) -> Value:
-    """exp(x) - 1 = 2 sinh(x / 2) exp(x / 2), which loses nothing near 0."""
-    half = b.mul(x, 0.5)
-    near = b.mul(b.mul(b.sinh(half), b.exp(half)), 2)
-    return b.where(compare(b, "less", b.abs(x), 1), near, b.sub(b.exp(x), 1))
-
-
 for _name, _op in _UNARY.items():
     _register_unary(_name, _op)
 for _name, _function in _BINARY.items():
@@ -102,12 +91,6 @@ for _name, _function in _BINARY.items():
 
 
 # ---- functions of one tensor -------------------------------------------------------------------
-
-
-def widened(b: Builder, x: Value, function: Callable[[Value], Value]) -> Value:
-    """Return `function` in f32 for 16-bit floats: its steps would round there."""
-    dtype = b.dtype(x)
-    return convert(b, function(convert(b, x, wide(dtype))), dtype)
 
 
 @tf_op("Log1p")
@@ -173,8 +156,8 @@ def selu(b: Builder, node: Node, x: Value) -> Value:
 
 @tf_op("Softplus")
 def softplus(b: Builder, node: Node, x: Value) -> Value:
-    """log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), which never overflows."""
-    return widened(b, x, lambda v: b.add(b.max(v, 0), log1p(b, b.exp(b.neg(b.abs(v))))))
+    """Import Softplus, log(1 + exp(x)), which never overflows and keeps its tail."""
+    return widened(b, x, lambda v: softplus_of(b, v))
 
 
 @tf_op("Softsign")

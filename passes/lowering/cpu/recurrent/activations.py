@@ -47,7 +47,15 @@ def _scaled_tanh(b: VectorScalars, x: TypedScalar, alpha: float, beta: float) ->
 
 
 def _softplus(b: VectorScalars, x: TypedScalar) -> TypedScalar:
-    return b.add(b.max(x, 0.0), b.log(b.add(b.exp(b.neg(b.abs(x))), 1.0)))
+    return b.add(b.max(x, 0.0), _log1p(b, b.exp(b.neg(b.abs(x)))))
+
+
+def _log1p(b: VectorScalars, x: TypedScalar) -> TypedScalar:
+    """log(1 + x), 0 <= x: the rounding of u = 1 + x is undone by x / (u - 1)."""
+    u = b.add(x, 1.0)
+    near = b.cmp("eq", u, 1.0)
+    rest = b.select(near, 1.0, b.sub(u, 1.0))
+    return b.select(near, x, b.mul(b.log(u), b.div(x, rest)))
 
 
 def _softsign(b: VectorScalars, x: TypedScalar) -> TypedScalar:
