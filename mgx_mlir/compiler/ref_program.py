@@ -10,7 +10,7 @@ import numpy as np
 from mgx_mlir.compiler.compiled import CompiledProgram, CompileStats, Placement
 from mgx_mlir.core import operand_segments
 from mgx_mlir.core.context import new_context
-from mgx_mlir.core.errors import UsageError
+from mgx_mlir.core.errors import RunError, ShapeError, UsageError
 from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.programs.interpreter import Interpreter, Trace
 from mgx_mlir.programs.program_ir import ProgramIR
@@ -61,7 +61,10 @@ class RefProgram(CompiledProgram):
         with self.program.ctx:
             if trace is None and trace_level():
                 trace = printing(self.program, trace_level())
-            return self._interpreter.run(named, trace=trace)
+            try:
+                return self._interpreter.run(named, trace=trace)
+            except ShapeError as e:  # sizes of this run that an op does not take
+                raise RunError(e.message, location=e.location, notes=e.notes) from None
 
 
 def _unpickled(

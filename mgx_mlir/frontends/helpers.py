@@ -140,6 +140,12 @@ def along(b: Builder, v: Value, x: Value, axis: int) -> Value:
     """Return a vector `v` along `axis` of `x`, broadcast as MIGraphX's `broadcast` does."""
     dims = b.dims(x)
     if DYN in dims:  # the pointwise op that takes it broadcasts it: its dims are 1 elsewhere
+        own, wanted = b.dims(v)[0], dims[axis]
+        if DYN not in (own, wanted) and own != wanted:
+            raise ShapeError(f"expected {wanted} elements for dim {axis}, got {own}")
+        if DYN in (own, wanted) and not b.probe.same(v, 0, x, axis):
+            fits = compare(b, "equal", extent(b, v, 0), extent(b, x, axis))
+            v = require(b, v, fits, f"a vector as long as dim {axis}")
         return unsqueeze(b, v, range(1, len(dims) - axis))
     return b.op("broadcast", v, axis=axis, out_lens=list(dims))
 
@@ -198,7 +204,8 @@ def require(b: Builder, x: Value, condition: Value, expected: str) -> Value:
     """
     known = b.const(condition)
     if known is None:
-        return b.op("require", x, condition, expected=expected)
+        told = f"{expected} ({b.operator})" if b.operator else expected
+        return b.op("require", x, condition, expected=told)
     if not known.all():
         raise ModelError(f"expected {expected}")
     return x
@@ -212,3 +219,13 @@ def require_extent(b: Builder, x: Value, axis: int, wanted: int, told: str = "")
     """
     fits = compare(b, "equal", extent(b, x, axis), wanted)
     return require(b, x, fits, told or f"extent {wanted} along dim {axis}")
+
+
+def known_extent(b: Builder, x: Value, axis: int, wanted: int, what: str) -> Value:
+    """Return `x` with a known extent along `axis`; the run ends with an error where it differs."""
+    if b.dims(x)[axis] != DYN:
+        return x
+    dims = [0] * len(b.dims(x))
+    dims[axis] = wanted
+    told = f"{what} of extent {wanted} along dim {axis}"
+    return b.reshape(require_extent(b, x, axis, wanted, told), dims=dims)

@@ -30,7 +30,8 @@ from mgx_mlir.frontends.program import (
 from mgx_mlir.frontends.signatures import Operator
 from mgx_mlir.frontends.values import Failed, Held, HostValue, Outputs, Value
 from mgx_mlir.programs.build import Builder
-from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.programs.program_ir import VALUES, ProgramIR
+from mgx_mlir.programs.value_rules import as_text
 
 MAX_NODES = 1_000_000  # after expansion: a few nested functions can stand for billions
 TOO_DEEP = "functions nest too deep or too often"
@@ -172,6 +173,9 @@ class GraphImporter(ABC, Generic[ProtoT, ScopeT]):
             [argument_attribute(p.name, p.dims, BY_ONNX.get(p.number)) for p in parameters]
         )
         function.attributes["res_attrs"] = ir.ArrayAttr.get([a for _, a in results])
+        if self.builder.rules:
+            text = as_text(self.builder.rules)
+            function.attributes[VALUES] = ir.StringAttr.get(text)
         self.finish(function, outputs)
         drop_unused(block)
         check_valid(module, self.source)
@@ -192,6 +196,7 @@ class GraphImporter(ABC, Generic[ProtoT, ScopeT]):
         self.count += 1
         if self.count > MAX_NODES or scope.depth > self.max_depth:
             self.stop(what)
+        outer, self.builder.operator = self.builder.operator, op_type
         try:
             found = self.build(proto, name, scope)
             for value in () if isinstance(found, Failed) else found:
@@ -209,6 +214,8 @@ class GraphImporter(ABC, Generic[ProtoT, ScopeT]):
             self.problems.error(ModelError("nests too deep"), what)
         except UNFORESEEN as e:
             self.problems.error(unforeseen(e), what)
+        finally:
+            self.builder.operator = outer
         return None
 
     @staticmethod

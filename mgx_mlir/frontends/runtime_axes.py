@@ -17,6 +17,7 @@ from mgx_mlir.frontends.helpers import (
     convert,
     extent,
     greater_equal,
+    less_equal,
     require,
     require_extent,
     slice_,
@@ -242,16 +243,21 @@ def pad_at_run_time(
     d = extent(b, x, axis)
     total = b.add(b.add(d, begin), end)
     total = require(b, total, greater_equal(b, total, 0), "pads that cut no more than there is")
-    if mode != "constant":
-        some = b.logical_or(compare(b, "greater", d, 0), compare(b, "equal", total, 0))
-        total = require(b, total, some, "elements to repeat at the border")
-    if mode == "constant":
-        assert value is not None
-        return gather_or(b, x, b.sub(arange(b, total), begin), axis, value)
     first = None
     if not _is_known_positive(b, begin) or not _is_known_positive(b, end):
         first = b.max(b.neg(begin), 0)
         d = b.sub(b.sub(d, first), b.max(b.neg(end), 0))
+        total = require(b, total, greater_equal(b, d, 0), "pads that cut no more than there is")
+    if mode == "constant":
+        assert value is not None
+        return gather_or(b, x, b.sub(arange(b, total), begin), axis, value)
+    most = b.max(begin, end)
+    if mode == "reflect":
+        some = less_equal(b, most, b.max(b.sub(d, 1), 0))
+        total = require(b, total, some, f"reflecting pads smaller than dim {axis}")
+    else:
+        some = b.logical_or(compare(b, "greater", d, 0), less_equal(b, most, 0))
+        total = require(b, total, some, "elements to repeat at the border")
     index = b.sub(arange(b, total), begin)
     if first is not None:
         index = b.sub(index, first)
@@ -259,11 +265,9 @@ def pad_at_run_time(
         index = b.min(b.max(index, 0), b.sub(d, 1))
     elif mode == "wrap":
         index = b.mod(index, d)
-    else:  # reflect: a triangle wave of period 2 (d - 1)
-        period = b.max(b.mul(b.sub(d, 1), 2), 1)
-        index = b.mod(index, period)
-        index = b.min(index, b.sub(period, index))
-        index = b.min(index, b.sub(d, 1))
+    else:  # reflect: what is ahead of the first element, then what is behind the last
+        index = b.max(index, b.neg(index))
+        index = b.min(index, b.sub(b.mul(b.sub(d, 1), 2), index))
     if first is not None:
         index = b.add(index, first)
     return b.gather(x, index, axis=axis)

@@ -17,6 +17,7 @@ from mgx_mlir.core.op import OPS, Op, Pointwise, ValueLike, as_value
 from mgx_mlir.core.shapes import DYN, TensorType, broadcast_dims
 from mgx_mlir.programs.dim_probe import DimProbe
 from mgx_mlir.programs.interpreter import Folder
+from mgx_mlir.programs.value_rules import ValueRule
 
 
 class Dims(tuple[int, ...]):
@@ -51,6 +52,8 @@ class Builder:
     def __init__(self) -> None:
         self.folder = Folder()
         self.probe = DimProbe()
+        self.operator = ""  # the operator that is being imported, for messages
+        self.rules: list[ValueRule] = []  # for the values of the program's inputs
 
     # ---- ops ---------------------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -30,9 +29,7 @@ from mgx_mlir.programs.program_ir import (
 from mgx_mlir.programs.shown import Shown, shown_from_json, shown_of
 from mgx_mlir.programs.text_steps import TextStep, run_steps, sources, steps_of
 from mgx_mlir.programs.texts import TEXT, CallTexts, shown_table, strings_at, texts_of
-
-# of each signed integer type
-_UNSIGNED = {np.dtype(f"i{n}"): np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
+from mgx_mlir.programs.value_rules import ValueRule, rule_from_json, rules_of
 
 
 @dataclass(frozen=True)
@@ -102,59 +99,6 @@ class Variant:
 
 
 Pair = tuple[int, int]  # of an input and an output
-
-
-@dataclass(frozen=True)
-class ValueRule:
-    """What the values of an integer input must be: indices into an axis, or divisors.
-
-    An index lies in [-n, n): n is `extent`, or the size of dim `source[1]` of input `source[0]`.
-    Without either, no value is 0. column: of the last axis, which alone is meant; None: all.
-    where: the op that reads the values.
-    """
-
-    input: int
-    where: str
-    extent: int | None = None
-    source: tuple[int, int] | None = None
-    column: int | None = None
-
-    def quick(self, ports: Sequence[Port]) -> Callable[[Sequence[np.ndarray]], bool]:
-        """Return what tells of most right inputs that they are right; `problem` judges the rest."""
-        kind = dtypes.from_name(ports[self.input].dtype).np
-        unsigned, i, n = _UNSIGNED.get(kind), self.input, self.extent
-        largest = np.maximum.reduce
-        if unsigned is None or self.column is not None or (n is None and self.source is None):
-            return lambda arrays: False
-        if self.source is not None:
-            of, axis = self.source
-            return lambda arrays: (
-                arrays[i].size > 0
-                and largest(arrays[i].view(unsigned), None) < arrays[of].shape[axis]
-            )
-        return lambda arrays: arrays[i].size > 0 and largest(arrays[i].view(unsigned), None) < n
-
-    def problem(self, arrays: Sequence[np.ndarray], ports: Sequence[Port]) -> str:
-        """Return what is wrong with these inputs, or an empty text."""
-        values = arrays[self.input]
-        if self.column is not None:
-            values = values[..., self.column]
-        if not values.size:
-            return ""
-        name = ports[self.input].name
-        if self.extent is None and self.source is None:
-            return "" if values.all() else f"input '{name}' is a divisor, and holds 0"
-        n = self.extent
-        if self.source is not None:
-            n = arrays[self.source[0]].shape[self.source[1]]
-        assert n is not None
-        unsigned = _UNSIGNED.get(values.dtype)
-        if unsigned is not None and np.maximum.reduce(values.view(unsigned), axis=None) < n:
-            return ""  # negative ones are larger, read so: one pass over most indices
-        low, high = int(values.min()), int(values.max())
-        if -n <= low and high < n:
-            return ""
-        return f"input '{name}' expected indices in [{-n}, {n}), got {low if low < -n else high}"
 
 
 @dataclass(frozen=True)
@@ -232,7 +176,7 @@ class Signature:
         ]
         rules = ()
         if VALUES in main.attributes:
-            rules = _rules(json.loads(ir.StringAttr(main.attributes[VALUES]).value))
+            rules = rules_of(ir.StringAttr(main.attributes[VALUES]).value)
         return Signature(
             tuple(ins),
             tuple(outs),
@@ -297,7 +241,7 @@ class Signature:
                 )
                 for name, *sizes in value.get("variants", ())
             ),
-            _rules(value.get("values", ())),
+            tuple(map(rule_from_json, value.get("values", ()))),
             tuple(value.get("texts", ())),
             tuple((int(i), int(k)) for i, k in value.get("in_place", ())),
             tuple(map(TextStep.from_json, value.get("steps", ()))),
@@ -384,9 +328,9 @@ class Signature:
         return [g.joined(source) for g in self.output_groups]
 
     def check_values(self, arrays: Sequence[np.ndarray]) -> None:
-        """Errors: RunError for an index that is out of range, or a divisor of 0."""
+        """Errors: RunError for a value that the operator that reads it does not take."""
         for rule in self.values:
-            problem = rule.problem(arrays, self.inputs)
+            problem = rule.problem(arrays, self.inputs[rule.input].name)
             if problem:
                 raise RunError(problem, location=rule.where)
 
@@ -394,7 +338,7 @@ class Signature:
         """Return `check_values` for arrays of the inputs' types; None: no values are checked."""
         if not self.values:
             return None
-        rules = [rule.quick(self.inputs) for rule in self.values]
+        rules = [r.quick(dtypes.from_name(self.inputs[r.input].dtype).np) for r in self.values]
 
         def check(arrays: Sequence[np.ndarray]) -> None:
             for is_right in rules:
@@ -456,19 +400,6 @@ class _Sizes:
             self.problems.append(
                 f"input '{name}' dim {dim} is {size}, but '{symbol}' is {first} in '{where}'"
             )
-
-
-def _rules(rows: Iterable[Mapping[str, Any]]) -> tuple[ValueRule, ...]:
-    return tuple(
-        ValueRule(
-            int(r["input"]),
-            str(r["where"]),
-            r["extent"],
-            None if r["source"] is None else (int(r["source"][0]), int(r["source"][1])),
-            r["column"],
-        )
-        for r in rows
-    )
 
 
 def _as_array(p: Port, value: object) -> tuple[np.ndarray | None, list[str]]:

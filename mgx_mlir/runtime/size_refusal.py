@@ -11,10 +11,10 @@ from mgx_mlir.core.errors import RunError
 from mgx_mlir.runtime.device_memory import DeviceTensor
 from mgx_mlir.runtime.entries import Entry
 
-# what the lowering has a run say whose sizes do not fit: what was expected, the dims of inputs
-# that it comes from, and where
+# the message of an assertion that the lowering makes: what was expected, the dims of inputs that
+# decide it ("0.1") and the inputs whose values do ("0"), and where
 _ASSERTION = re.compile(r"mgx: (.*?)\|([\d.,]*)\|(.*?)\|", re.DOTALL)
-_PLACE = re.compile(r"(\d+)\.(\d+)")
+_MOST = 8  # elements of an input that a message shows
 
 
 def refusal(entry: Entry, args: Sequence[np.ndarray | DeviceTensor], text: str) -> RunError | None:
@@ -25,7 +25,14 @@ def refusal(entry: Entry, args: Sequence[np.ndarray | DeviceTensor], text: str) 
     expected, dims, where = found.groups()
     names = [port.label for port in entry.inputs]
     shapes = [a.dims if isinstance(a, DeviceTensor) else np.shape(a) for a in args]
-    places = [(int(i), int(axis)) for i, axis in _PLACE.findall(dims)]
-    got = ", ".join(f"{shapes[i][axis]} for dim {axis} of {names[i]}" for i, axis in places)
+    parts: list[str] = []
+    for place in filter(None, dims.split(",")):
+        i, _, axis = place.partition(".")
+        arg = args[int(i)]
+        if axis:
+            parts.append(f"{shapes[int(i)][int(axis)]} for dim {axis} of {names[int(i)]}")
+        elif isinstance(arg, np.ndarray) and 0 < arg.size <= _MOST:
+            parts.append(f"{arg.tolist()} for {names[int(i)]}")
+    got = ", ".join(parts)
     expected = re.sub(r"\$(\d+)\$", lambda m: names[int(m[1])], expected)
     return RunError(expected + (f", got {got}" if got else ""), location=where or None)

@@ -1,21 +1,20 @@
-"""What the values of integer inputs must be: indices of axes, and divisors that are not 0.
+"""Rules for the values of inputs: indices of axes, and divisors that are not 0.
 
 Read off the program as it was imported, where an op of the entry function reads an input as it is:
-through views and conversions, nothing computed. A call checks them on the host.
+through views and conversions, nothing computed. A call checks them on the host. An importer states
+others on the function (frontends/bounds.py).
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from dataclasses import asdict
 
 import numpy as np
 
 from mgx_mlir.core import literals
 from mgx_mlir.core.errors import CompileError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Op, attributes_of, is_a
+from mgx_mlir.core.op import PREFIX, Op, attributes_of, is_a
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.broadcasts import (
     Broadcast,
@@ -28,7 +27,6 @@ from mgx_mlir.dialects.migraphx.indexing import Gather, GatherND
 from mgx_mlir.dialects.migraphx.movement import Concat
 from mgx_mlir.dialects.migraphx.pointwise_binary import Div, FMod, Mod
 from mgx_mlir.dialects.migraphx.require import Require
-from mgx_mlir.dialects.migraphx.roialign import RoiAlign
 from mgx_mlir.dialects.migraphx.scatter import ScatterBase, ScatterNDBase
 from mgx_mlir.dialects.migraphx.views import (
     Contiguous,
@@ -41,7 +39,7 @@ from mgx_mlir.dialects.migraphx.views import (
     Unsqueeze,
 )
 from mgx_mlir.programs.program_ir import VALUES, ProgramIR, entry_block
-from mgx_mlir.programs.signature import ValueRule
+from mgx_mlir.programs.value_rules import ValueRule, as_text, rules_of
 
 _NOPS = (Identity, Contiguous, Layout, Require)
 _VIEWS = (
@@ -51,25 +49,38 @@ _VIEWS = (
 
 
 def state_values(program: ProgramIR) -> None:
-    """State on the entry function what its inputs' values must be. CompileError for a constant
+    """Add rules for the inputs' values to those on the entry function. CompileError for a constant
     index that is out of range."""
     main = program.main()
     block = entry_block(main)
     arguments: dict[ir.Value, int] = {a: i for i, a in enumerate(block.arguments)}
     with program.ctx, program.store.active():
-        rules = dict.fromkeys(r for op in block.operations for r in _rules(op.operation, arguments))
+        rules: dict[ValueRule, None] = {}
+        if VALUES in main.attributes:
+            rules.update(dict.fromkeys(rules_of(ir.StringAttr(main.attributes[VALUES]).value)))
+        for op in block.operations:
+            rules.update(dict.fromkeys(_rules(op.operation, arguments)))
         if rules:
-            text = json.dumps([asdict(r) for r in rules])
-            main.attributes[VALUES] = ir.StringAttr.get(text)
+            main.attributes[VALUES] = ir.StringAttr.get(as_text(list(rules)))
+
+
+def source_of(v: ir.Value) -> ir.Value:
+    """Return the value whose elements `v` has, behind views and widening conversions."""
+    return _behind(v, _VIEWS)
+
+
+def dim_source(v: ir.Value, axis: int) -> tuple[ir.Value, int] | None:
+    """Return the argument, and its dim, whose size is that of a dim of `v`; None: computed."""
+    return _dim_of(v, axis)
 
 
 def _rules(op: ir.Operation, arguments: dict[ir.Value, int]) -> Iterator[ValueRule]:
-    where = str(op.location)
+    where, name = str(op.location), op.name.removeprefix(PREFIX)
     if is_a(op, (Div, Mod, FMod)):
         divisor = op.operands[1]
         source = None if TensorType.of(divisor).dtype.is_float else _behind(divisor, _VIEWS)
         if source in arguments:
-            yield ValueRule(arguments[source], where)
+            yield ValueRule(arguments[source], where, operator=name)
         return
     for indices, data, axis, column in _indexed(op):
         extent = TensorType.of(data).dims[axis]
@@ -78,9 +89,9 @@ def _rules(op: ir.Operation, arguments: dict[ir.Value, int]) -> Iterator[ValueRu
             continue
         source = _behind(indices, _VIEWS if column is None else _NOPS)
         if source in arguments:
-            dim = None if place is None else (arguments[place[0]], place[1])
+            terms = () if place is None else ((arguments[place[0]], place[1], 1),)
             known = None if extent == DYN else extent
-            yield ValueRule(arguments[source], where, known, dim, column)
+            yield ValueRule(arguments[source], where, known, terms, column, operator=name)
         elif extent != DYN and literals.is_literal(source):
             _check_constant(literals.array_of(source), extent, column, where)
 
@@ -92,8 +103,6 @@ def _indexed(op: ir.Operation) -> Iterator[tuple[ir.Value, ir.Value, int, int | 
         if not attributes.get("skip_out_of_bounds"):
             axis = attributes["axis"]
             yield op.operands[1], op.operands[0], axis % TensorType.of(op.operands[0]).rank, None
-    elif is_a(op, RoiAlign):
-        yield op.operands[2], op.operands[0], 0, None
     elif is_a(op, (GatherND, ScatterNDBase)):
         data, indices = op.operands[0], op.operands[1]
         first = attributes_of(op).get("batch_dims", 0)

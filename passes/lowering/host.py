@@ -49,7 +49,7 @@ def lower_on_host(e: LoweringContext, op: ir.Operation, cls: type[Op]) -> bool:
     if len(operands) < len(found):
         return False
     if name == "require":
-        elements = require_elements(e, attributes_of(op)["expected"], *operands)
+        elements = require_elements(e, op, *operands)
     elif issubclass(cls, Pointwise) and getattr(cls, "scalar", None) is not None:
         # IREE's host has no trunc
         if name == "trunc" or not all(_host_converts(x, out.dtype) for x in _dtypes(op)):

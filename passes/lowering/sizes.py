@@ -64,6 +64,7 @@ class Sizes:
         self._proved: list[set[frozenset[Condition]]] = [set()]
         self._same: dict[str, Form] = {}
         self._places = Places()
+        self._read: Sequence[int] = ()  # inputs whose values an assertion's message shows
         ports = Signature.of(main).inputs
         for i, (argument, port) in enumerate(zip(entry.arguments, ports, strict=True)):
             for axis, d in enumerate(ir.RankedTensorType(argument.type).shape):
@@ -299,7 +300,16 @@ class Sizes:
             return
         location = ir.Location.current
         with self._place([held]):
-            assert_(held, f"expected {expected}", [], location)
+            assert_(held, f"expected {expected}", [], location, self._read)
+
+    @contextmanager
+    def showing(self, inputs: Sequence[int]) -> Generator[None]:
+        """Show the values of these inputs in the messages of what is checked meanwhile."""
+        self._read = inputs
+        try:
+            yield
+        finally:
+            self._read = ()
 
     @contextmanager
     def inside(self) -> Generator[None]:
@@ -328,7 +338,7 @@ class Sizes:
                 each = [arith.ConstantOp(ir.IntegerType.get_signless(1), 0).result]
             true = functools.reduce(lambda a, b: arith.OrIOp(a, b).result, each)
             dims = dict.fromkeys(a.args for f in forms for a in f.inputs())
-            assert_(true, text, dims, location)
+            assert_(true, text, dims, location, self._read)
 
     def _place(self, values: Sequence[ir.Value], *, early: bool = False) -> ir.InsertionPoint:
         """Return where an assertion of `values` stands; early: those are the inputs' dims alone."""
@@ -399,13 +409,19 @@ _ARITHMETIC: dict[str, Callable[[Form, Form], Form]] = {
 
 
 def assert_(
-    condition: ir.Value, text: str, dims: Iterable[tuple[int, int]], location: ir.Location
+    condition: ir.Value,
+    text: str,
+    dims: Iterable[tuple[int, int]],
+    location: ir.Location,
+    values: Iterable[int] = (),
 ) -> None:
-    """End the run unless `condition` holds. `dims` are the inputs' that the message shows."""
+    """End the run unless `condition` holds. The message shows `dims` of inputs, and `values`, those
+    of whole inputs.
+    """
     name = re.sub(r"[^\x20-\x7e]", "?", str(location))
     if len(text) > _MOST:  # the compiler takes 65,535 bytes
         text = f"{text[:_MOST]}.."
-    got = ",".join(f"{i}.{axis}" for i, axis in dims)
+    got = ",".join([*(f"{i}.{axis}" for i, axis in dims), *map(str, values)])
     message = f"{PREFIX}{text}|{got}|{name[:300]}|"
     ir.Operation.create(
         "cf.assert", operands=[condition], attributes={"msg": ir.StringAttr.get(message)}

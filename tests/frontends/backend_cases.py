@@ -75,6 +75,23 @@ def _tensors(folder: Path, kind: str, infos: Any) -> list[Any]:
     return out
 
 
+def with_open_dims(model: onnx.ModelProto, inputs: int | None = None) -> onnx.ModelProto:
+    """A model whose first `inputs` (None: all) have dims of names of their own; ranks stay."""
+    found = onnx.ModelProto()
+    found.CopyFrom(model)
+    constants = {t.name for t in found.graph.initializer}
+    given = [v for v in found.graph.input if v.name not in constants]
+    for v in given[:inputs]:
+        for i, dim in enumerate(v.type.tensor_type.shape.dim):
+            dim.Clear()
+            dim.dim_param = f"{v.name}_{i}"
+    for v in found.graph.output:
+        if v.type.HasField("tensor_type"):
+            v.type.tensor_type.ClearField("shape")
+    del found.graph.value_info[:]
+    return found
+
+
 # types of fewer than eight bits, and scales, as programs hold them
 _HELD = {
     "uint4": "uint8", "int4": "int8", "uint2": "uint8", "int2": "int8",

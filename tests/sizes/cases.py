@@ -33,11 +33,13 @@ class Model:
     body: str
     legal: Arrays
     wrong: list[Arrays]
+    opset: int = 18
 
     def onnx(self) -> onnx.ModelProto:
         """The model; its nodes and values have its name in front."""
         text = f"g ({self.inputs}) => ({self.outputs}) {{ {self.body} }}"
-        model = parser.parse_model(f'<ir_version: 8, opset_import: ["":18]> {text}')
+        opsets = f'["": {self.opset}, "com.microsoft": 1, "ai.onnx.ml": 2]'
+        model = parser.parse_model(f"<ir_version: 8, opset_import: {opsets}> {text}")
         self._rename(model.graph, self.name)
         return model
 
@@ -385,7 +387,7 @@ MODELS = [
         "float[n,d] y",
         "y = OneHot(x,d,v)",
         (i(0, 1), np.array(3), f(2)),
-        [(i(0, 1), np.array(-3), f(2))],
+        [(i(0, 1), np.array(-3), f(2)), (i(0, 1), np.array(0), f(2))],
     ),
     Model(
         "conv_c",
@@ -457,7 +459,7 @@ MODELS = [
         "float[m] y",
         """p = Constant<value_ints=[2,3]>() y = Pad<mode="reflect">(x,p)""",
         (f(4),),
-        [(f(0),)],  # a shorter row is reflected again and again, as in numpy; of none there is none
+        [(f(3),), (f(0),)],
     ),
     Model(
         "rnn",
@@ -473,7 +475,11 @@ MODELS = [
         "float[m,c,2,2] y",
         "y = RoiAlign<output_height=2,output_width=2>(x,r,b)",
         (f(1, 1, 9, 9), f(2, 4) * 0 + f(4), i(0, 0)),
-        [(f(1, 1, 5, 5), f(2, 4) * 0 + f(4), i(0)), (f(1, 1, 5, 5), f(2, 4) * 0 + f(4), i(0, 3))],
+        [
+            (f(1, 1, 5, 5), f(2, 4) * 0 + f(4), i(0)),
+            (f(1, 1, 5, 5), f(2, 4) * 0 + f(4), i(0, 3)),
+            (f(1, 1, 5, 5), f(2, 4) * 0 + f(4), i(0, -1)),
+        ],
     ),
     Model(
         "branch",

@@ -1,6 +1,6 @@
-"""Runs the models of cases.py on inputs that fit and on inputs that do not: a process of its own.
+"""Runs models on inputs that fit and on inputs that do not, in a process of its own.
 
-`python -m tests.sizes.invalid TARGET` prints a JSON row for each run: model, which wrong inputs
+`python -m tests.sizes.invalid TARGET SET` prints a JSON row for each run: model, which wrong inputs
 (-1: legal ones), the error, and the outputs' dims. A crash ends the process.
 """
 
@@ -13,36 +13,55 @@ import numpy as np
 import onnxruntime as ort
 
 from mgx_mlir.compiler.compile import compile
-from mgx_mlir.core.errors import MgxError
-from tests.sizes.cases import MODELS, together
+from mgx_mlir.core.errors import RunError
+from tests.sizes.cases import MODELS, Model, together
+from tests.sizes.value_cases import COMPILED, VALUES
+
+SETS = {"sizes": MODELS, "values": VALUES, "compiled": COMPILED}
+TOGETHER = 20  # models of a compile: many more take longer than in parts
 
 
-def main(target: str) -> None:
-    program = compile(together(MODELS).SerializeToString(), target=target)
+def main(target: str, name: str) -> None:
+    groups: dict[object, list[Model]] = {}
+    for i, m in enumerate(SETS[name]):  # a compile costs seconds; the interpreter runs all nodes
+        part = (m.opset, 0 if name == "sizes" else i // TOGETHER)
+        groups.setdefault(part if target == "cpu" else m.name, []).append(m)
+    for models in groups.values():
+        tell(models, target)
+
+
+def tell(models: list[Model], target: str) -> None:
+    program = compile(together(models).SerializeToString(), target=target)
     if target == "cpu":  # all is compiled again for a kernel that is refused
         assert program.executable.fallbacks == ()
     legal: dict[str, np.ndarray] = {}
-    for m in MODELS:
+    for m in models:
         legal.update(m.named(m.legal))
-    results = dict(zip(program.output_names, program.run(legal), strict=True))
-    for m in MODELS:
+
+    def compare() -> None:
+        results = dict(zip(program.output_names, program.run(legal), strict=True))
+        for name, want in wanted.items():
+            np.testing.assert_allclose(results[name], want, rtol=1e-4, atol=1e-5, err_msg=name)
+
+    wanted: dict[str, np.ndarray] = {}
+    for m in models:
         session = ort.InferenceSession(m.onnx().SerializeToString())
         names = [o.name for o in session.get_outputs()]
-        wanted = session.run(names, m.named(m.legal))
-        for name, want in zip(names, wanted, strict=True):
-            np.testing.assert_allclose(results[name], want, rtol=1e-4, atol=1e-6, err_msg=name)
-    for m in MODELS:
+        wanted |= zip(names, session.run(names, m.named(m.legal)), strict=True)
+    compare()
+    for m in models:
         for at, wrong in enumerate(m.wrong):
             print(json.dumps([m.name, at, "began"]), flush=True)
             try:
                 found = program.run({**legal, **m.named(wrong)})
-            except MgxError as e:
+            except RunError as e:
                 print(json.dumps([m.name, at, "error", str(e)]), flush=True)
                 continue
             got = dict(zip(program.output_names, found, strict=True))
             own = {n: list(a.shape) for n, a in got.items() if n.startswith(f"{m.name}.")}
             print(json.dumps([m.name, at, "result", own]), flush=True)
+    compare()  # a refused call leaves the program as it was
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

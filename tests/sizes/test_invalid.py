@@ -8,21 +8,30 @@ import sys
 
 import pytest
 
-from tests.sizes.cases import MODELS
+from tests.sizes.invalid import SETS
 
 LIMIT = 12 << 30  # bytes of address space: an allocation that a value asks for is refused
 
 
-@pytest.mark.parametrize("target", ["ref", "cpu"])
-def test_invalid_inputs(target: str) -> None:
-    code = f"ulimit -v {LIMIT >> 10}; exec {sys.executable} -m tests.sizes.invalid {target}"
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        ("ref", "sizes"),
+        ("ref", "values"),
+        ("cpu", "sizes"),
+        ("cpu", "compiled"),
+        pytest.param("cpu", "values", marks=pytest.mark.slow),
+    ],
+)
+def test_invalid_inputs(target: str, name: str) -> None:
+    code = f"ulimit -v {LIMIT >> 10}; exec {sys.executable} -m tests.sizes.invalid {target} {name}"
     done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, timeout=600)
     rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
     assert done.returncode == 0, (
         f"status {done.returncode} after {rows[-1:]}: {done.stderr[-2000:]}"
     )
     ended = {(name, at): (what, *rest) for name, at, what, *rest in rows}
-    wanted = {(m.name, at) for m in MODELS for at in range(len(m.wrong))}
+    wanted = {(m.name, at) for m in SETS[name] for at in range(len(m.wrong))}
     assert set(ended) == wanted
     silent = {k: v for k, v in ended.items() if v[0] != "error"}
     assert not silent, f"{len(silent)} of {len(ended)} gave numbers: {silent}"

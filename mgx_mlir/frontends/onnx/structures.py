@@ -47,6 +47,18 @@ class OpenList(HostValue):
 
 
 @dataclass(frozen=True)
+class OpenParts(OpenList):
+    """A sequence of parts of `whole`, each of `part` elements along `axis`; the last may have less.
+
+    The stack is there for whole parts alone: a run that has others and reads it ends with an error.
+    """
+
+    whole: Value
+    axis: int
+    part: Value
+
+
+@dataclass(frozen=True)
 class Joined(HostValue):
     """A sequence whose elements differ in one extent: what it is read for, all joined on `axis`."""
 

@@ -10,13 +10,18 @@ from mgx_mlir.core.dtypes import BOOL, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN, show_dim
 from mgx_mlir.frontends import limits
+from mgx_mlir.frontends.bounds import Dim, within
+from mgx_mlir.frontends.extents import Extent, extents, reshaped, times
 from mgx_mlir.frontends.helpers import (
+    arange,
     axis_range,
     compare,
     concat,
     convert,
     extent,
     extent_as,
+    greater_equal,
+    known_extent,
     less_equal,
     number,
     require,
@@ -34,20 +39,33 @@ from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
+_FAR = 2**63 - 1  # a slice's bound behind every element
+
 
 def split_heads(b: Builder, x: Value, heads: int) -> Value:
     """{batch, length, heads * size} -> {batch, heads, length, size}."""
     hidden = b.dims(x)[2]
-    if hidden == DYN or heads < 1 or hidden % heads:
+    if heads < 1 or (hidden != DYN and hidden % heads):
         raise ModelError(f"{heads} heads do not divide the hidden size {show_dim(hidden)}")
-    split = b.reshape(x, dims=[0, 0, heads, hidden // heads])
+    size: Extent = -1
+    if hidden == DYN:
+        whole = extent(b, x, 2)
+        fits = compare(b, "equal", b.mod(whole, heads), 0)
+        size = b.div(require(b, whole, fits, f"a hidden size that {heads} heads divide"), heads)
+        split = reshaped(b, x, [*extents(b, x)[:2], heads, size])
+    else:
+        split = b.reshape(x, dims=[0, 0, heads, hidden // heads])
     return b.transpose(split, permutation=[0, 2, 1, 3])
 
 
 def join_heads(b: Builder, x: Value) -> Value:
     """{batch, heads, length, size} -> {batch, length, heads * size}."""
     _, heads, _, size = b.dims(x)
-    return b.reshape(b.transpose(x, permutation=[0, 2, 1, 3]), dims=[0, 0, heads * size])
+    moved = b.transpose(x, permutation=[0, 2, 1, 3])
+    if DYN in (heads, size):
+        own = extents(b, moved)
+        return reshaped(b, moved, [*own[:2], times(b, own[2], own[3])])
+    return b.reshape(moved, dims=[0, 0, heads * size])
 
 
 def repeat_heads(b: Builder, x: Value, times: int) -> Value:
@@ -104,6 +122,9 @@ def attention(
     softmax_precision: int | None = None,
 ) -> Outputs:
     """softmax(q k^T scale + mask) v; the rarer forms take the body ONNX gives."""
+    if nonpad_kv_seqlen is not None:
+        keys = Dim(k, 2 if len(b.dims(k)) == 4 else 1, "the number of keys", 1)
+        within(b, nonpad_kv_seqlen, "nonpad_kv_seqlen", 0, keys)
     if nonpad_kv_seqlen is not None or node.wants(3):
         raise UseBody
     if left_window_size >= 0 or right_window_size >= 0:
@@ -133,8 +154,7 @@ def attention(
             raise ModelError(f"{heads} query heads cannot share {kv_heads} key heads")
         keys, values = (repeat_heads(b, t, heads // kv_heads) for t in (k, v))
     else:
-        fits = compare(b, "equal", extent(b, q, 1), extent(b, k, 1))
-        keys = require(b, k, fits, "as many key heads as query heads where their number is open")
+        keys, values = (_shared_heads(b, t, q) for t in (k, v))
     dtype = b.dtype(q)
     size = b.dims(q)[3]
     if scale is None and size != DYN:
@@ -157,6 +177,17 @@ def attention(
     out = convert(b, out, dtype)
     out = join_heads(b, out) if rank == 3 else out
     return out, k, v
+
+
+def _shared_heads(b: Builder, x: Value, q: Value) -> Value:
+    """Return a head of keys or values for each query head, where their numbers may be open."""
+    if b.probe.same(x, 1, q, 1):
+        return x
+    own, wanted = extent(b, x, 1), extent(b, q, 1)
+    # of no heads the remainder is 0, and nothing is read
+    fits = compare(b, "equal", b.mod(wanted, b.max(own, 1)), 0)
+    times_ = b.max(b.div(require(b, wanted, fits, "query heads that key heads divide"), own), 1)
+    return b.gather(x, b.div(arange(b, wanted), times_), axis=1)
 
 
 def _masked_softmax(
@@ -227,13 +258,20 @@ def rotary_embedding(
         x = split_heads(b, x, num_heads)
     elif rank != 4:
         raise ModelError(f"expected rank 3 or 4, got {rank}")
+    if b.dims(x)[3] == DYN and not rotary_embedding_dim and b.dims(cos)[-1] != DYN:
+        x = known_extent(b, x, 3, 2 * b.dims(cos)[-1], "heads")
     size = b.dims(x)[3]
     turned = rotary_embedding_dim or size
-    if size == DYN or turned % 2 or turned > size:
+    if size == DYN and rotary_embedding_dim:
+        fits = greater_equal(b, extent(b, x, 3), turned)
+        x = require(b, x, fits, f"heads of {turned} elements or more")
+    if turned == DYN or turned % 2 or (size != DYN and turned > size):
         raise ModelError(
             f"rotary_embedding_dim {turned} does not fit heads of size {show_dim(size)}"
         )
     if positions is not None:
+        rows = Dim(cos, 0, "the rows of cos_cache")
+        positions = within(b, positions, "position_ids", 0, rows, computed=False)
         cos, sin = b.gather(cos, positions, axis=0), b.gather(sin, positions, axis=0)
     cos, sin = unsqueeze(b, cos, [1]), unsqueeze(b, sin, [1])  # batch, 1, length, turned / 2
     head = slice_(b, x, [3], [0], [turned])
@@ -251,5 +289,6 @@ def rotary_embedding(
     else:
         head = b.concat([real, imaginary], axis=3)
     if turned != size:
-        head = b.concat([head, slice_(b, x, [3], [turned], [size])], axis=3)
+        rest = slice_(b, x, [3], [turned], [_FAR if size == DYN else size])
+        head = b.concat([head, rest], axis=3)
     return join_heads(b, head) if rank == 3 else head

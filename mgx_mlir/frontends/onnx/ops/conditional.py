@@ -12,7 +12,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.frontends.branches import joined_types, same_count
-from mgx_mlir.frontends.helpers import require, single
+from mgx_mlir.frontends.helpers import require, reshape, single
 from mgx_mlir.frontends.onnx.alternatives import Choice
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ranks import (
@@ -106,6 +106,7 @@ def _of_tensors(
         if form != other:
             raise NotSupported(f"output {i} that is {describe(form)} or {describe(other)}")
     axes: list[Axes] = []
+    yields = _one_element(b, draft, graphs, yields)
     if any(TensorType.of(a).rank != TensorType.of(c).rank for a, c in zip(*yields, strict=True)):
         choice = node.taken()
         if choice in (Choice.THEN, Choice.ELSE):
@@ -145,6 +146,34 @@ def _of_tensors(
     if axes:
         results = [node.without_ones(v, a) if a else v for v, a in zip(results, axes, strict=True)]
     return tuple(build(forms, results))
+
+
+def _one_element(
+    b: Builder,
+    draft: ir.Operation,
+    graphs: Sequence[onnx.GraphProto],
+    yields: list[list[Value]],
+) -> list[list[Value]]:
+    """Return what the branches give; one element has the rank that they state, else the lower."""
+    made = [list(found) for found in yields]
+    for i, pair in enumerate(zip(*yields, strict=True)):
+        dims = [b.dims(v) for v in pair]
+        if len(dims[0]) == len(dims[1]) or not set(dims[0]) | set(dims[1]) <= {1}:
+            continue
+        stated = {
+            len(g.output[i].type.tensor_type.shape.dim)
+            for g in graphs
+            if i < len(g.output) and g.output[i].type.tensor_type.HasField("shape")
+        }
+        rank = stated.pop() if len(stated) == 1 else min(map(len, dims))
+        for found, v, region in zip(made, pair, draft.regions, strict=True):
+            with ir.InsertionPoint(region.blocks[0].operations[-1]):
+                found[i] = reshape(b, v, [1] * rank)
+    for found, region in zip(made, draft.regions, strict=True):
+        end = region.blocks[0].operations[-1]
+        for i, v in enumerate(found):
+            end.operands[i] = v
+    return made
 
 
 def _without(

@@ -15,6 +15,7 @@ from mgx_mlir.core.dtypes import INT32, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.frontends import limits
+from mgx_mlir.frontends.bounds import Dim, within
 from mgx_mlir.frontends.helpers import (
     arange,
     axis_range,
@@ -168,6 +169,9 @@ def _between(b: Builder, mask: Value, x: Value, k: Value) -> Value:
         if not b.probe.same(mask, 0, x, 0):
             raise NotSupported("a mask of rank 1 with a dynamic batch")
         batch = count
+    if count == batch or (DYN not in (count, batch) and count == 2 * batch):
+        keys = Dim(k, 2, "the number of keys", 1)
+        mask = within(b, mask, "the lengths of a mask", 0, keys, computed=False)
     place = axis_range(b, k, 2, b.dtype(mask))
     ends = mask if count == batch else slice_(b, mask, [0], [0], [batch])
     seen = compare(b, "less", place, unsqueeze(b, ends, [1]))

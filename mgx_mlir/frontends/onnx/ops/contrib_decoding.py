@@ -8,6 +8,7 @@ from typing import Any
 from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.bounds import within
 from mgx_mlir.frontends.helpers import (
     axis_range,
     compare,
@@ -110,6 +111,7 @@ def _restored(b: Builder, x: Value, offsets: Value) -> Value:
     count, size = b.dims(x)
     if DYN in (batch, length, count, size):
         raise NotSupported("dynamic dims")
+    offsets = within(b, offsets, "token_offset", 0, batch * length)
     place = slice_(b, reshape(b, convert(b, offsets, INT64), [batch * length]), [0], [0], [count])
     empty = zeros(b, (batch * length, size), b.dtype(x))
     full = b.scatternd_none(empty, unsqueeze(b, place, [1]), x)

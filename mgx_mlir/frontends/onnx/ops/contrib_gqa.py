@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.bounds import Dim, Sum, within
 from mgx_mlir.frontends.helpers import (
     arange,
     axis_range,
@@ -206,6 +207,19 @@ def group_query_attention(
         format_of(b, kinds, kv_cache_bit_width, scale_, past)
         for scale_, past in ((k_scale, past_key), (v_scale, past_value))
     ]
+    rows = ((query, 1, 1), *(() if past_key is None else ((past_key, 2, 1),)))
+    most = None if sliding_window_cache else Sum(1, rows, "the rows of the cache and the new ones")
+    total_sequence_length = within(
+        b, total_sequence_length, "total_sequence_length", 1, most, computed=False
+    )
+    total = Sum(0, ((total_sequence_length, -1, 1),), "total_sequence_length")
+    seqlens_k = within(b, seqlens_k, "seqlens_k", 0, total, computed=False)
+    if do_rotary and position_ids is None and cos_cache is not None:
+        rows = Dim(cos_cache, 0, "the rows of cos_cache")
+        seqlens_k = within(b, seqlens_k, "seqlens_k", 0, rows, computed=False)
+    if do_rotary and position_ids is not None and cos_cache is not None:
+        rows = Dim(cos_cache, 0, "the rows of cos_cache")
+        position_ids = within(b, position_ids, "position_ids", 0, rows, computed=False)
     packed = packed_heads(b, query, key, value, num_heads, kv_num_heads)
     if q_norm_weight is not None:
         if k_norm_weight is None:

@@ -7,6 +7,7 @@ import math
 from mgx_mlir.core.dtypes import FLOAT, INT32, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.bounds import Dim, within
 from mgx_mlir.frontends.helpers import (
     along,
     axis_in,
@@ -372,6 +373,7 @@ def _embedded(
     segment_table: Value | None,
     position_ids: Value | None,
 ) -> Value:
+    ids = within(b, ids, "input_ids", 0, Dim(words, 0, "the number of words"), computed=False)
     terms = [b.gather(words, ids, axis=0)]
     if position_ids is None:
         length = b.dims(ids)[1]
@@ -383,8 +385,12 @@ def _embedded(
             rows = slice_(b, positions, [0], [0], [length])
         terms.append(unsqueeze(b, rows, [0]))
     else:
+        rows = Dim(positions, 0, "the number of positions")
+        position_ids = within(b, position_ids, "position_ids", 0, rows, computed=False)
         terms.append(b.gather(positions, position_ids, axis=0))
     if segments is not None and segment_table is not None:
+        rows = Dim(segment_table, 0, "the number of segments")
+        segments = within(b, segments, "segment_ids", 0, rows, computed=False)
         terms.append(b.gather(segment_table, segments, axis=0))
     return wide_sum(b, terms)
 

@@ -10,6 +10,7 @@ from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
+from mgx_mlir.frontends.bounds import Dim, Sum, within
 from mgx_mlir.frontends.helpers import arange, convert, extent, slice_, squeeze, unsqueeze, wide
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.attention import rotary_embedding
@@ -59,6 +60,8 @@ def rotary(
         axis = 1 if len(dims) == 3 else 2
         length = dims[axis]
         places = arange(b, extent(b, x, axis) if length == DYN else length)
+        first = Sum(1, ((cos, 0, 1), (x, axis, -1)), "the rows of cos_cache from the first one on")
+        positions = within(b, positions, "position_ids", 0, first, computed=False)
         positions = unsqueeze(b, b.add(places, convert(b, positions, INT64)), [0])
     return rotary_embedding(
         b, node, x, cos, sin, positions, interleaved=interleaved, num_heads=num_heads,
@@ -106,6 +109,8 @@ def m_rotary(
     if len(b.dims(x)) == 3:
         num_heads = _heads(b, x, cos, num_heads, rotary_embedding_dim)
     streams = _sections(sections, mrope_layout)
+    rows = Dim(cos, 0, "the rows of cos_cache")
+    positions = within(b, positions, "position_ids", 0, rows, computed=False)
 
     def angles(cache: Value) -> Value:
         """{batch, length, half}: of the rows at each stream's positions, its own columns."""

@@ -10,6 +10,7 @@ from mgx_mlir.core.dtypes import BOOL, INT32, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.frontends import limits
+from mgx_mlir.frontends.bounds import Dim, within
 from mgx_mlir.frontends.helpers import (
     arange,
     axis_in,
@@ -106,6 +107,7 @@ def torch_embedding(
     scale_grad_by_freq: Value | None = None,
 ) -> Value:
     """Look up rows; the other two inputs are of training."""
+    indices = within(b, indices, "indices", 0, Dim(weight, 0, "the number of rows"))
     return b.gather(weight, indices, axis=0)
 
 
@@ -232,6 +234,7 @@ def crop_and_resize(
     if mode not in ("bilinear", "nearest"):
         raise ModelError(f"attribute 'mode' expected bilinear or nearest, got {mode}")
     _, _, height, width = static_dims(b, x, "X")
+    batch = within(b, batch, "batch_indices", 0, Dim(x, 0, "the number of images"))
     rows, columns = node.ints(size, "crop_size")
     kind = b.dtype(rois)
 

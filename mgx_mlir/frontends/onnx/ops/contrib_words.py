@@ -10,6 +10,7 @@ from mgx_mlir.core.dtypes import INT32, INT64, UINT32, UINT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
+from mgx_mlir.frontends.bounds import Dim, within
 from mgx_mlir.frontends.helpers import (
     arange,
     compare,
@@ -59,6 +60,7 @@ def word_conv_embedding(
     if length == DYN or length < window:
         raise NotSupported(f"words of length {length} with windows of {window}")
     count = length - window + 1
+    words = within(b, words, "Sequence", 0, Dim(table, 0, "the number of characters"))
     characters = b.gather(table, words, axis=0)  # {.., length, size}
     limits.table((count, window), "places")
     places = np.arange(count)[:, None] + np.arange(window)[None, :]
@@ -94,6 +96,8 @@ def ngram_repeat_block(
     if ngram_size < 1:
         raise ModelError(f"ngram_size expected 1 or more, got {ngram_size}")
     vocabulary = b.dims(scores)[1]
+    # numbers below 0 stand for no token
+    ids = within(b, ids, "input_ids", -(1 << 31), Dim(scores, 1, "the vocabulary"))
     starts = length - ngram_size + 1
     if starts < 1:
         return scores
@@ -138,7 +142,9 @@ def relative_position_bias(
     apart = np.arange(-max_distance, max_distance + 1)
     index = _buckets(apart, buckets, bool(is_bidirectional), max_distance)
     lengths = (query_length, "query_length"), (key_length, "key_length")
-    rows, columns = (arange(b, single(b, convert(b, n, INT64), what)) for n, what in lengths)
+    rows, columns = (
+        arange(b, within(b, single(b, convert(b, n, INT64), what), what, 0)) for n, what in lengths
+    )
     known = b.const(rows), b.const(columns)
     if known[0] is not None and known[1] is not None:
         limits.table((known[0].size, known[1].size), "distances")

@@ -18,8 +18,11 @@ from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.extents import extents, spread
 from mgx_mlir.frontends.helpers import (
     axis_in,
+    compare,
     concat,
     convert,
+    require,
+    reshape,
     transpose,
     unsqueeze,
     zeros,
@@ -323,6 +326,14 @@ def _rank(info: onnx.ValueInfoProto) -> int:
     return 1 if t.HasField("shape") and len(t.shape.dim) == 1 else 0
 
 
+def _of_ranks(b: Builder, types: Sequence[TensorType], made: Sequence[Value]) -> list[Value]:
+    """Return what a body makes of its carried values; one element keeps the first rank."""
+    return [
+        reshape(b, v, t.dims) if set(t.dims) | set(b.dims(v)) <= {1} else v
+        for t, v in zip(types, made, strict=False)
+    ]
+
+
 def counted_loop(
     b: Builder,
     node: Node,
@@ -355,6 +366,7 @@ def counted_loop(
                 raise ModelError(
                     f"the body expected {1 + len(types)} outputs or more, got {len(yields)}"
                 )
+            yields = [yields[0], *_of_ranks(b, types, yields[1:]), *yields[1 + len(types) :]]
             OPS["yield"](yields)
         wider = []
         for i, (t, v) in enumerate(zip(types, yields[1:], strict=False)):
@@ -486,6 +498,9 @@ def _scanned(
         if b.dims(v)[a] == 0:
             raise NotSupported("a scan over no elements")
     count = b.shape(sources[0], axes[0], axes[0] + 1)
+    for v, a in zip(sources[1:], axes[1:], strict=True):
+        same = compare(b, "equal", b.shape(v, a, a + 1), b.shape(sources[0], axes[0], axes[0] + 1))
+        count = require(b, count, same, "scan inputs of one length")
 
     def inside(arguments: Sequence[ir.Value]) -> list[Any]:
         number, going, *held = arguments
@@ -522,6 +537,9 @@ def scan_of_batch(
         return node.failed()
     outputs = len(body.output) - states
     count = b.shape(operands[0], 0, 1)
+    for v in operands[1:]:
+        same = compare(b, "equal", b.shape(v, 0, 1), b.shape(operands[0], 0, 1))
+        count = require(b, count, same, "operands of one batch")
 
     def inside(arguments: Sequence[ir.Value]) -> list[Any]:
         number, going = arguments

@@ -11,6 +11,7 @@ import numpy as np
 from mgx_mlir.core.dtypes import INT32, INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.bounds import Dim, within
 from mgx_mlir.frontends.extents import (
     Extent,
     extents,
@@ -539,6 +540,7 @@ def max_unpool(
     for d in inner:
         total = times(b, total, d)
     base = zeros_of(b, [total], b.dtype(x))
+    indices = within(b, indices, "indices", 0, Dim(base, 0, "the number of places"))
     flat = b.scatter_none(base, b.reshape(indices, dims=[-1]), b.reshape(x, dims=[-1]), axis=0)
     out = reshaped(b, flat, inner)
     if output_shape is None:

@@ -10,13 +10,16 @@ from onnx import TensorProto
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DOUBLE, INT64
 from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.core.subbyte_types import BY_ONNX
 from mgx_mlir.frontends.helpers import (
     axis_in,
     compare,
     convert,
+    extent,
     greater_equal,
     less_equal,
+    require,
     unsqueeze,
 )
 from mgx_mlir.frontends.onnx.casts import cast, to_narrow
@@ -56,8 +59,14 @@ def legacy_operand(b: Builder, x: Value, y: Value, axis: int | None, broadcast: 
     """Return the second operand of a binary op before opset 7, placed at `axis` of the first."""
     dims, own = b.dims(x), b.dims(y)
     if not broadcast:
-        if dims != own:
-            raise ModelError(f"dims {dims} and {own} differ and broadcast is not set")
+        apart = any(d != e and DYN not in (d, e) for d, e in zip(dims, own, strict=False))
+        if len(dims) != len(own) or apart:
+            have = f"{show_dims(dims)} and {show_dims(own)}"
+            raise ModelError(f"dims {have} differ and broadcast is not set")
+        for i, (d, e) in enumerate(zip(dims, own, strict=True)):
+            if DYN in (d, e) and not b.probe.same(x, i, y, i):
+                same = compare(b, "equal", extent(b, x, i), extent(b, y, i))
+                y = require(b, y, same, f"operands of one dim {i}")
         return y
     if axis is None:
         return y

@@ -11,6 +11,7 @@ from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
+from mgx_mlir.frontends.bounds import within
 from mgx_mlir.frontends.helpers import (
     arange,
     axis_range,
@@ -153,7 +154,7 @@ def _register_window(name: str, coefficients: Sequence[float]) -> None:
                 angle = 2 * np.pi * np.arange(n) / np.float64(n if periodic else n - 1)
                 terms = [c * np.cos(k * angle) for k, c in enumerate(coefficients)]
             return b.literal(np.sum(terms, axis=0).astype(kind.np))
-        n = convert(b, single(b, size, "size"), INT64)
+        n = convert(b, within(b, single(b, size, "size"), "size", 0), INT64)
         span = n if periodic else b.sub(n, 1)
         angle = b.div(b.mul(arange(b, n, FLOAT), 2 * np.pi), convert(b, span, FLOAT))
         total = None

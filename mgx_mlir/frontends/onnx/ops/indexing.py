@@ -11,6 +11,7 @@ from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
+from mgx_mlir.frontends.bounds import Dim, within
 from mgx_mlir.frontends.helpers import (
     arange,
     axis_in,
@@ -129,6 +130,9 @@ def tensor_scatter(
         raise ModelError("axis expected other than the batch axis 0")
     if mode not in ("linear", "circular"):
         raise ModelError(f"attribute 'mode' expected linear or circular, got {mode}")
+    if write_indices is not None:
+        below = None if mode == "circular" else dims[axis] - new[axis] + 1
+        write_indices = within(b, write_indices, "write_indices", 0, below)
     circular = mode == "circular" and write_indices is not None
     if rank == 4 and axis == 2 and (new[axis] == 1 or not circular):
         if write_indices is None:
@@ -156,10 +160,8 @@ def one_hot(
     rank = len(b.dims(indices)) + 1
     axis = axis_in(axis, rank)
     index = convert(b, indices, INT64)
-    depth = convert(b, single(b, depth, "depth"), INT64)
+    depth = within(b, convert(b, single(b, depth, "depth"), INT64), "depth", 1)
     known = b.const(depth)
-    if known is None:
-        depth = require(b, depth, greater_equal(b, depth, 0), "depth of 0 or more")
     n = depth if known is None else int(known)
     index = b.where(compare(b, "less", index, 0), b.add(index, n), index)
     places = unsqueeze(b, arange(b, n), range(1, rank - axis))
@@ -212,13 +214,8 @@ def reverse_sequence(
     rank = len(b.dims(x))
     if {batch_axis, time_axis} != {0, 1} or rank < 2:
         raise ModelError(f"expected batch and time axes 0 and 1, got {batch_axis} and {time_axis}")
-    lengths = convert(b, lengths, INT64)
-    # one look at all of them: a kernel for few numbers, in an operator that few models have
-    steps = extent(b, x, time_axis)
-    wrong = b.logical_or(compare(b, "less", lengths, 0), compare(b, "greater", lengths, steps))
-    count = b.reduce_sum(convert(b, wrong, INT64), axes=[0])
-    fits = squeeze(b, compare(b, "equal", count, 0), [0])
-    lengths = require(b, lengths, fits, "sequence lengths from 0 to the extent of the time axis")
+    steps = Dim(x, time_axis, "the number of steps", 1)
+    lengths = convert(b, within(b, lengths, "sequence_lens", 0, steps), INT64)
     step = unsqueeze(b, axis_range(b, x, time_axis), [1 - time_axis])
     size = unsqueeze(b, lengths, [1 - batch_axis])
     back = b.sub(b.sub(size, 1), step)
@@ -243,6 +240,8 @@ def compress(
     if axis is None:
         x, axis = b.reshape(x, dims=[-1]), 0
     axis = axis_in(axis, len(b.dims(x)))
+    fits = less_equal(b, extent(b, condition, 0), extent(b, x, axis))
+    condition = require(b, condition, fits, f"a condition no longer than dim {axis} of the data")
     places = b.nonzero(condition)  # 1 x kept
     return b.gather(x, squeeze(b, places, [0]), axis=axis)
 
@@ -252,7 +251,8 @@ def array_feature_extractor(b: Builder, node: Node, x: Value, indices: Value) ->
     """Import ArrayFeatureExtractor: gather along the last axis; the result has rank 2 or more."""
     if len(b.dims(x)) < 1:
         raise ModelError("expected rank 1 or more, got a scalar")
-    flat = b.reshape(indices, dims=[-1])
+    columns = Dim(x, len(b.dims(x)) - 1, "the number of columns")
+    flat = b.reshape(within(b, indices, "indices", 0, columns), dims=[-1])
     out = b.gather(x, flat, axis=len(b.dims(x)) - 1)
     return unsqueeze(b, out, [0]) if len(b.dims(x)) == 1 else out
 

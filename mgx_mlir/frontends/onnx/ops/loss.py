@@ -6,6 +6,7 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
+from mgx_mlir.frontends.bounds import Dim, within
 from mgx_mlir.frontends.helpers import axis_range, compare, convert, squeeze, unsqueeze
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
@@ -29,11 +30,12 @@ def negative_log_likelihood(
         )
     if reduction not in ("none", "sum", "mean"):
         raise ModelError(f"attribute 'reduction' expected none, sum or mean, got {reduction}")
-    label = convert(b, labels, INT64)
+    classes = Dim(scores, 1, "the number of classes")
+    label = convert(b, within(b, labels, "labels", 0, classes, besides=ignore_index), INT64)
     zero = b.literal(np.zeros((), b.dtype(scores).np))
     # a sum over a mask, not a gather: an ignored label may be no class at all
-    classes = unsqueeze(b, axis_range(b, scores, 1), range(1, rank - 1))
-    hit = compare(b, "equal", unsqueeze(b, label, [1]), classes)
+    places = unsqueeze(b, axis_range(b, scores, 1), range(1, rank - 1))
+    hit = compare(b, "equal", unsqueeze(b, label, [1]), places)
     ignored = None if ignore_index is None else compare(b, "equal", label, ignore_index)
 
     def picked(v: Value) -> Value:

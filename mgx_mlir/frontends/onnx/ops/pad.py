@@ -14,6 +14,7 @@ from mgx_mlir.frontends.helpers import (
     convert,
     extent,
     greater_equal,
+    known_extent,
     require,
     single,
     slice_,
@@ -54,6 +55,8 @@ def pad(
         else:
             chosen = axes_in([int(a) for a in listed.reshape(-1)], rank)
     fill = b.literal(np.zeros((), b.dtype(x).np)) if value is None else single(b, value, "value")
+    if len(b.dims(pads)) == 1:
+        pads = known_extent(b, pads, 0, 2 * len(chosen), "pads")
     known, number = b.const(pads), b.const(fill)
     if length(b, pads, "pads") != 2 * len(chosen):
         raise ModelError(f"pads expected {2 * len(chosen)} numbers, got {length(b, pads, 'pads')}")

@@ -17,7 +17,15 @@ import numpy as np
 from mgx_mlir.core.dtypes import BOOL, DOUBLE, FLOAT, INT32, UINT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.helpers import arange, compare, convert, greater_equal, number, single
+from mgx_mlir.frontends.helpers import (
+    arange,
+    compare,
+    convert,
+    greater_equal,
+    number,
+    require,
+    single,
+)
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.sizes import Size, as_scalar, known, times
@@ -272,6 +280,9 @@ def dropped_in_training(
     dtype, kind = b.dtype(x), b.dtype(draws)
     share = number(b, 0.5, draws) if ratio is None else convert(b, single(b, ratio, "ratio"), kind)
     none = b.not_(convert(b, single(b, training, "training_mode"), BOOL))
+    if ratio is not None:
+        inside = b.logical_and(greater_equal(b, share, 0), compare(b, "less", share, 1))
+        share = require(b, share, b.logical_or(inside, none), "a ratio in [0, 1)")
     kept = b.logical_or(greater_equal(b, draws, share), none)
     wide = x if dtype.size >= 4 else convert(b, x, FLOAT)
     factor = b.div(number(b, 1, draws), b.sub(number(b, 1, draws), share))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.bounds import Dim, within
 from mgx_mlir.frontends.helpers import transpose, zeros
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
@@ -97,6 +98,9 @@ def _recurrent(
     if hidden == DYN:
         raise NotSupported("a hidden size that is known at run time only")
     lens = rest[1]
+    if lens is not None:
+        steps = Dim(x, 1 if layout else 0, "the number of steps", 1)
+        rest[1] = lens = within(b, lens, "sequence_lens", 0, steps)
     if layout:  # batch first
         x = transpose(b, x, (1, 0, 2))
         rest = [

@@ -12,6 +12,7 @@ from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.frontends import limits
+from mgx_mlir.frontends.bounds import Dim, within
 from mgx_mlir.frontends.helpers import (
     arange,
     axis_range,
@@ -68,6 +69,7 @@ def roi_align(
     """Import RoiAlign."""
     if mode not in ("avg", "max"):
         raise ModelError(f"attribute 'mode' expected avg or max, got {mode}")
+    batch = within(b, batch, "batch_indices", 0, Dim(x, 0, "the number of images"))
     return b.roialign(
         x,
         rois,
@@ -123,6 +125,8 @@ def max_roi_pool(
             f"{show_dims(b.dims(x))}, {list(pooled_shape)} and {show_dims(b.dims(rois))}"
         )
     kind = wide(b.dtype(x))
+    images = Dim(x, 0, "the number of images")
+    rois = within(b, rois, "the batch indices of rois", 0, images, column=0)
     batch = squeeze(b, slice_(b, rois, [1], [0], [1]), [1])
     images = b.gather(x, convert(b, batch, INT64), axis=0)  # roi, channel, row, column
     corners = _rounded(b, convert(b, rois, kind), spatial_scale)
@@ -260,6 +264,8 @@ def col2im(
         raise ModelError(f"expected rank 3 and as many block dims as the image's {n}")
     dilation, stride = dilations or [1] * n, strides or [1] * n
     pad = list(pads or [0] * 2 * n)
+    image_shape = within(b, image_shape, "image_shape", 1)
+    block_shape = within(b, block_shape, "block_shape", 1)
     sizes = [known(b, element(b, image_shape, i)) for i in range(n)]
     kernel = [known(b, element(b, block_shape, i)) for i in range(n)]
     blocks = []

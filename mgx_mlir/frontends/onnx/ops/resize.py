@@ -20,8 +20,10 @@ from mgx_mlir.frontends.helpers import (
     axes_in,
     compare,
     convert,
+    extent,
     extent_as,
     greater_equal,
+    known_extent,
     require,
     settled,
     slice_,
@@ -265,6 +267,8 @@ def _vector(b: Builder, v: Value | None, what: str, count: int) -> list[Value] |
     """Return the elements of a 1-D operand as 0-d f64 tensors; None for an absent or empty one."""
     if v is None or b.dims(v) == (0,):
         return None
+    if len(b.dims(v)) == 1:
+        v = known_extent(b, v, 0, count, what)
     if b.dims(v) != (count,):
         raise ModelError(f"{what} expected {count} numbers, got dims {show_dims(b.dims(v))}")
     wide_v = convert(b, v, DOUBLE)
@@ -335,6 +339,11 @@ def resize(
             continue
         if size is not None and float(size) < 0:
             raise ModelError(f"axis {axis} is resized to {int(size)} elements")
+        if given:
+            fits, what = compare(b, "greater", factors[i], 0), "scale above 0"
+        else:  # of no elements there may be none
+            fits, what = greater_equal(b, wanted[i], b.min(extents[i], 1)), "size of 1 or more"
+        wanted[i] = require(b, wanted[i], fits, f"a {what} for axis {axis}")
         if size is None:
             fits = greater_equal(b, wanted[i], 0)
             wanted[i] = require(b, wanted[i], fits, f"a size of 0 or more for axis {axis}")
@@ -392,7 +401,8 @@ def _to_run_time_sizes(
         if b.probe.are_equal(w, own[a]):
             continue
         size = convert(b, element(b, sizes, i), INT64)
-        size = require(b, size, greater_equal(b, size, 0), f"a size of 0 or more for axis {a}")
+        fits = greater_equal(b, size, b.min(extent(b, x, a), 1))
+        size = require(b, size, fits, f"a size of 1 or more for axis {a}")
         parts[a] = unsqueeze(b, size, [0])
         dims[a] = w if isinstance(w, int) else DYN
     target = b.concat(parts, axis=0)

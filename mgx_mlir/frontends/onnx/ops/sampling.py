@@ -10,12 +10,16 @@ import numpy as np
 from mgx_mlir.core.dtypes import FLOAT, INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN, show_dims
+from mgx_mlir.frontends.bounds import within
 from mgx_mlir.frontends.helpers import (
     arange,
     compare,
     convert,
+    extent,
     extent_as,
+    known_extent,
     number,
+    require,
     slice_,
     squeeze,
     transpose,
@@ -48,10 +52,19 @@ def affine_grid(
     b: Builder, node: Node, theta: Value, size: Value, *, align_corners: int = 0
 ) -> Value:
     """grid[n, .., k] = theta[n, k] . (x, y, (z,) 1), for the pixel at that place."""
+    n = (b.dims(size)[0] - 2) if len(b.dims(size)) == 1 else 0
+    if len(b.dims(theta)) == 3 and n in (2, 3):
+        for axis, wanted in ((1, n), (2, n + 1)):
+            theta = known_extent(b, theta, axis, wanted, "theta")
     dims = b.dims(theta)
     if len(dims) != 3 or tuple(dims[1:]) not in ((2, 3), (3, 4)):
         raise ModelError(f"theta expected dims {{N, 2, 3}} or {{N, 3, 4}}, got {show_dims(dims)}")
     n = dims[1]
+    size = within(b, size, "size", 0)
+    for i in range(2, n + 2):
+        size = within(b, size, "size", 1, column=i)
+    batch = compare(b, "equal", element(b, size, 0), extent(b, theta, 0))
+    size = require(b, size, batch, "a batch in size that is theta's")
     dtype = b.dtype(theta)
     kind = wide(dtype)
     theta = convert(b, theta, kind)
@@ -167,6 +180,9 @@ def grid_sample(
         raise ModelError(f"attribute 'padding_mode' has unknown value {padding_mode}")
     dims, points = b.dims(x), b.dims(grid)
     n = len(dims) - 2
+    if len(points) == n + 2 > 2:
+        grid = known_extent(b, grid, n + 1, n, "a grid")
+        points = b.dims(grid)
     if n < 1 or len(points) != n + 2 or points[-1] != n:
         raise ModelError(f"grid dims {show_dims(points)} do not fit an input of rank {len(dims)}")
     dtype = b.dtype(x)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mgx_mlir.frontends.helpers import axis_in
+from mgx_mlir.frontends.bounds import all_true
+from mgx_mlir.frontends.helpers import axis_in, greater_equal, less_equal, require
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.values import Value
@@ -28,6 +29,9 @@ def non_max_suppression(
 
     `use_dyn_output` is MIGraphX's own: there 0 fills up the result, here it is as in ONNX.
     """
+    if iou is not None:
+        share = b.logical_and(greater_equal(b, iou, 0.0), less_equal(b, iou, 1.0))
+        iou = require(b, iou, all_true(b, share), "iou_threshold in [0, 1]")
     return b.nonmaxsuppression(
         boxes, scores, most, iou, least, center_point_box=bool(center_point_box)
     )

@@ -11,6 +11,7 @@ import onnx
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.bounds import within
 from mgx_mlir.frontends.extents import extents, reshaped, times
 from mgx_mlir.frontends.helpers import (
     axis_in,
@@ -32,6 +33,7 @@ from mgx_mlir.frontends.onnx.structures import (
     TENSOR,
     Joined,
     OpenList,
+    OpenParts,
     TensorList,
     describe,
     form_of,
@@ -64,6 +66,8 @@ def sequence_empty(b: Builder, node: Node, *, dtype: int = 1) -> TensorList:
 @onnx_op("SequenceLength", since=11, structures=True)
 def sequence_length(b: Builder, node: Node, sequence: Held) -> Value:
     """Import SequenceLength, which is known now but for open lists."""
+    if isinstance(sequence, OpenParts):
+        return _part_count(b, sequence)
     if isinstance(sequence, OpenList):
         return extent(b, sequence.stack, 0)
     return b.literal(np.int64(len(_items(sequence))))
@@ -73,10 +77,18 @@ def sequence_length(b: Builder, node: Node, sequence: Held) -> Value:
 def sequence_at(b: Builder, node: Node, sequence: Held, position: Value) -> Value:
     """Gather at a place known at run time only, which needs elements of one type."""
     if isinstance(sequence, OpenList):
-        count, at = extent(b, sequence.stack, 0), convert(b, position, INT64)
+        parts = sequence if isinstance(sequence, OpenParts) else None
+        count = extent(b, sequence.stack, 0) if parts is None else _part_count(b, parts)
+        at = convert(b, single(b, position, "position"), INT64)
         at = b.where(compare(b, "less", at, 0), b.add(at, count), at)
         inside = b.logical_and(greater_equal(b, at, 0), compare(b, "less", at, count))
         at = require(b, at, inside, "a position in the sequence")
+        if parts is not None:
+            begin = b.mul(at, parts.part)
+            end = b.min(b.add(begin, parts.part), extent(b, parts.whole, parts.axis))
+            bounds = (unsqueeze(b, v, [0]) for v in (begin, end))
+            found = b.op("slice", parts.whole, *bounds, axes=[parts.axis])
+            return node.mark(found, node.kind(parts.whole))
         found = b.gather(sequence.stack, b.reshape(at, dims=[1]), axis=0)
         return node.mark(squeeze(b, found, [0]), node.kind(sequence.stack))
     items = _items(sequence)
@@ -144,7 +156,7 @@ def split_to_sequence(
     axis: int = 0,
     keepdims: int = 1,
 ) -> TensorList | OpenList:
-    """Import SplitToSequence; parts of an open dim are of one element each."""
+    """Import SplitToSequence."""
     rank = len(b.dims(x))
     axis = axis_in(axis, rank)
     size = b.dims(x)[axis]
@@ -159,6 +171,8 @@ def split_to_sequence(
         parts = split_static(b, x, axis, [1] * size)
         if not keepdims:
             parts = [squeeze(b, p, [axis]) for p in parts]
+    elif b.dims(split) == () and (size == DYN or b.const(split) is None):
+        return _open_parts(b, node, x, axis, split)
     elif b.dims(split) == ():
         parts = _in_parts_of(b, node, x, axis, split)
     else:
@@ -170,8 +184,6 @@ def _in_parts_of(b: Builder, node: Node, x: Value, axis: int, split: Value) -> S
     """Parts of one size, the last of what is left."""
     size = b.dims(x)[axis]
     part = int(node.const(split, "split"))
-    if size == DYN:
-        raise NotSupported(f"parts of dim {axis}, which is known at run time only")
     if part < 1:
         raise ModelError(f"input 'split' expected at least 1, got {part}")
     count = -(-size // part)
@@ -179,6 +191,29 @@ def _in_parts_of(b: Builder, node: Node, x: Value, axis: int, split: Value) -> S
     if size % part == 0:
         return split_evenly(b, x, axis, count) if count else ()
     return split_static(b, x, axis, [part] * (count - 1) + [size - part * (count - 1)])
+
+
+def _open_parts(b: Builder, node: Node, x: Value, axis: int, split: Value) -> OpenParts:
+    """Parts of one size, whose number only the run knows."""
+    part = within(b, convert(b, split, INT64), "split", 1)
+    known = b.const(part)
+    size = extent(b, x, axis)
+    fits = compare(b, "equal", b.mod(size, part), 0)
+    count = b.div(size, part)
+    rank = len(b.dims(x))
+    order = [axis, *(i for i in range(rank) if i != axis)]
+    moved = require(b, transpose(b, x, order), fits, f"dim {axis} in parts of one size, for a list")
+    rows = reshaped(
+        b, moved, [count, part if known is None else int(known), *extents(b, moved)[1:]]
+    )
+    back = [0, *range(2, axis + 2), 1, *range(axis + 2, rank + 1)]
+    stack = node.mark(transpose(b, rows, back), node.kind(x))
+    return OpenParts(stack, x, axis, part)
+
+
+def _part_count(b: Builder, parts: OpenParts) -> Value:
+    size = extent(b, parts.whole, parts.axis)
+    return b.div(b.add(size, b.sub(parts.part, 1)), parts.part)
 
 
 def _check_count(count: int) -> None:
@@ -193,6 +228,10 @@ def concat_from_sequence(
     """Import ConcatFromSequence: a concat, or with `new_axis` a stack."""
     if isinstance(sequence, Joined):
         return node.mark(sequence.value, node.kind(sequence.value))
+    if isinstance(sequence, OpenParts) and not new_axis:
+        whole = sequence.whole
+        if axis_in(axis, len(b.dims(whole))) == sequence.axis:
+            return node.mark(b.identity(whole), node.kind(whole))
     if isinstance(sequence, OpenList):
         joined = _joined(b, sequence.stack, axis, bool(new_axis))
         return node.mark(joined, node.kind(sequence.stack))
@@ -276,7 +315,8 @@ def _from_front(
     types = {b.type(v) for v in items}
     if len(types) > 1 or DYN in b.dims(items[0]):
         raise NotSupported(f"'{what}' is computed at run time, the elements differ in their dims")
-    at = reshape(b, convert(b, single(b, position, what), INT64), [])
+    position = within(b, single(b, position, what), what, -count, count + (len(items) > count))
+    at = reshape(b, convert(b, position, INT64), [])
     return b.where(compare(b, "less", at, 0), b.add(at, count), at)
 
 

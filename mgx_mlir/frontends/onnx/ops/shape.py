@@ -9,6 +9,7 @@ import numpy as np
 
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.bounds import within
 from mgx_mlir.frontends.extents import extents, over, reshaped, times
 from mgx_mlir.frontends.helpers import (
     arange,
@@ -315,6 +316,7 @@ def center_crop_pad(
     """Cut or zero-pad evenly on both sides; the odd element goes to the end."""
     dims = b.dims(x)
     axes = axes_in(list(range(len(dims))) if axes is None else axes, len(dims))
+    shape = within(b, shape, "shape", 0)
     known = b.const(shape)
     if known is None or any(dims[a] == DYN for a in axes):
         return _center_at_run_time(b, x, axes, shape)

@@ -14,6 +14,7 @@ from mgx_mlir.core.op import OPS
 from mgx_mlir.core.shapes import DYN, TensorType, show_dims
 from mgx_mlir.dialects.migraphx.control import joined
 from mgx_mlir.frontends import limits
+from mgx_mlir.frontends.bounds import Dim, within
 from mgx_mlir.frontends.helpers import (
     arange,
     axis_in,
@@ -22,6 +23,7 @@ from mgx_mlir.frontends.helpers import (
     extent,
     greater_equal,
     less_equal,
+    number,
     require,
     reshape,
     single,
@@ -220,6 +222,14 @@ def dft(
     rank = len(b.dims(x))
     axis = axis_in(axis, rank)
     parts = b.dims(x)[-1]
+    if parts == DYN:  # real or complex: what is not there counts as 0
+        count = extent(b, x, rank - 1)
+        fits = b.logical_and(greater_equal(b, count, 1), less_equal(b, count, 2))
+        count = require(b, count, fits, "a last dim of 1 or 2")
+        real = slice_(b, x, [rank - 1], [0], [1])
+        other = unsqueeze(b, b.gather(x, b.sub(count, 1), axis=rank - 1), [rank - 1])
+        imaginary = b.where(compare(b, "equal", count, 2), other, number(b, 0, x))
+        x, parts = b.concat([real, imaginary], axis=rank - 1), 2
     if rank < 2 or parts not in (1, 2) or axis == rank - 1:
         raise ModelError(
             "expected a last dim of 1 or 2 and an axis before it, got dims "
@@ -255,7 +265,11 @@ def dft(
 
 
 def _points(b: Builder, n: Value | None) -> Size | None:
-    return None if n is None else known(b, single(b, n, "dft_length"))
+    return None if n is None else _at_least_one(b, n, "dft_length")
+
+
+def _at_least_one(b: Builder, n: Value, what: str) -> Size:
+    return known(b, within(b, single(b, n, what), what, 1))
 
 
 @onnx_op("DFT", since=20)
@@ -272,7 +286,12 @@ def dft_op(
     """Import DFT; the axis is an operand."""
     size = _points(b, n)
     rank = len(b.dims(x))
-    place: Size = -2 if axis is None else known(b, single(b, axis, "axis"))
+    place: Size = -2
+    if axis is not None:
+        place = known(b, within(b, single(b, axis, "axis"), "axis", -rank, rank - 1))
+        if not isinstance(place, int):
+            other = b.not_(compare(b, "equal", place, -1))
+            place = require(b, place, other, f"an axis other than {rank - 1}, that of the parts")
 
     def along(i: int) -> Value:
         return dft(b, node, x, size, i, bool(inverse), bool(onesided))
@@ -342,9 +361,10 @@ def stft(
         signal = unsqueeze(b, signal, [2])
     if len(b.dims(signal)) != 3:
         raise ModelError(f"signal expected rank 2 or 3, got {len(b.dims(signal))}")
-    step = known(b, single(b, frame_step, "frame_step"))
+    step = _at_least_one(b, frame_step, "frame_step")
     if frame_length is not None:
-        n = known(b, single(b, frame_length, "frame_length"))
+        short = Dim(signal, 1, "the signal's length", 1)
+        n = known(b, within(b, single(b, frame_length, "frame_length"), "frame_length", 1, short))
     elif window is not None:
         n = b.dims(window)[0] if b.dims(window)[0] != DYN else extent(b, window, 0)
     else:
@@ -393,8 +413,12 @@ def mel_weight_matrix(
 ) -> Value:
     """Triangles over the bins of a spectrum, their corners evenly apart on the mel scale."""
     kind = cast_number(output_datatype)
-    bins, points = (known(b, single(b, v, "size")) for v in (mel_bins, dft_length))
-    rate = convert(b, single(b, sample_rate, "sample_rate"), DOUBLE)
+    bins = _at_least_one(b, mel_bins, "num_mel_bins")
+    points = _at_least_one(b, dft_length, "dft_length")
+    rate = convert(b, as_scalar(b, _at_least_one(b, sample_rate, "sample_rate")), DOUBLE)
+    edges = compare(b, "less", *(single(b, v, "edge") for v in (low, high)))
+    edges = b.logical_and(edges, greater_equal(b, single(b, low, "edge"), 0))
+    high = require(b, high, edges, "edges of 0 hertz or more, the lower below the upper")
     log = math.log(10.0)
 
     def mel(v: Value) -> Value:

@@ -1,0 +1,130 @@
+"""Rules for the values of inputs: indices, positions, lengths and divisors, checked at a call."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+# of each signed integer type
+_UNSIGNED = {np.dtype(f"i{n}"): np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
+
+
+Term = tuple[int, int, int]  # (input, axis, factor): an extent; axis -1: the input's one value
+
+
+@dataclass(frozen=True)
+class ValueRule:
+    """The values that an input may have: indices into an axis, numbers of a range, or divisors.
+
+    The limit n is `extent` plus `terms`; None and without terms there is none. Values lie in
+    [low, n). Without `low` they are indices of [-n, n) where there is a limit, else divisors, of
+    which none is 0. `besides` is allowed as well. column: only these elements of the last axis;
+    None: all. where: the op that reads the values; operator: its name; what: the operand.
+    """
+
+    input: int
+    where: str
+    extent: int | None = None
+    terms: tuple[Term, ...] = ()
+    column: int | None = None
+    low: int | None = None
+    besides: int | None = None
+    operator: str = ""
+    what: str = "indices"
+
+    @property
+    def _has_limit(self) -> bool:
+        return self.extent is not None or bool(self.terms)
+
+    def _limit(self, arrays: Sequence[np.ndarray]) -> int:
+        n = self.extent or 0
+        for i, axis, factor in self.terms:
+            if axis >= 0:
+                n += factor * arrays[i].shape[axis]
+            elif arrays[i].size:
+                n += factor * int(arrays[i].max())
+        return n
+
+    def quick(self, dtype: np.dtype[Any]) -> Callable[[Sequence[np.ndarray]], bool]:
+        """Return a test that most right inputs of this type pass; `problem` judges the others."""
+        unsigned, i, n = _UNSIGNED.get(dtype), self.input, self.extent
+        largest = np.maximum.reduce
+        if unsigned is None or self.column is not None or not self._has_limit or self.low:
+            return lambda arrays: False
+        if self.terms:
+            return lambda arrays: (
+                arrays[i].size > 0 and largest(arrays[i].view(unsigned), None) < self._limit(arrays)
+            )
+        return lambda arrays: arrays[i].size > 0 and largest(arrays[i].view(unsigned), None) < n
+
+    def problem(self, arrays: Sequence[np.ndarray], name: str) -> str:
+        """Return what is wrong with these inputs, or an empty text; `name` is the input's."""
+        values = arrays[self.input]
+        if self.column is not None:
+            values = values[..., self.column]
+        if self.besides is not None:
+            values = values[values != self.besides]
+        if not values.size:
+            return ""
+        begin = f"{self.operator}: input '{name}'" if self.operator else f"input '{name}'"
+        if not self._has_limit and self.low is None:
+            return "" if values.all() else f"{begin} is a divisor, and holds 0"
+        n = self._limit(arrays) if self._has_limit else None
+        wrong = self._outside(values, n)
+        if wrong is None:
+            return ""
+        low = self.low if self.low is not None or n is None else -n
+        limits = f"from {low} on" if n is None else f"in [{low}, {n})"
+        return f"{begin} expected {self.what} {limits}, got {wrong}"
+
+    def _outside(self, values: np.ndarray, n: int | None) -> int | float | None:
+        """Return a value that is outside the limits, None where there is none."""
+        unsigned = _UNSIGNED.get(values.dtype)
+        if unsigned is not None and not self.low and n is not None:
+            largest = np.maximum.reduce(values.view(unsigned), axis=None)
+            if largest < n:  # negative ones are larger, read so: one pass over most indices
+                return None
+        least, most = values.min().item(), values.max().item()
+        low = self.low if self.low is not None or n is None else -n
+        assert low is not None
+        if not least >= low:  # NaN is not either
+            return least
+        return None if n is None or most < n else most
+
+
+def rule_from_json(row: Mapping[str, Any]) -> ValueRule:
+    """Return the rule of a row that dataclasses.asdict gave; a field of later builds may lack."""
+
+    def number(key: str) -> int | None:
+        found = row.get(key)
+        return None if found is None else int(found)
+
+    terms = [(int(i), int(axis), int(factor)) for i, axis, factor in row.get("terms", ())]
+    if row.get("source") is not None:  # files of before terms
+        i, axis = row["source"]
+        terms.append((int(i), int(axis), 1))
+    return ValueRule(
+        int(row["input"]),
+        str(row["where"]),
+        number("extent"),
+        tuple(terms),
+        number("column"),
+        number("low"),
+        number("besides"),
+        str(row.get("operator", "")),
+        str(row.get("what", "indices")),
+    )
+
+
+def rules_of(text: str) -> tuple[ValueRule, ...]:
+    """Return the rules of a function's attribute."""
+    return tuple(map(rule_from_json, json.loads(text)))
+
+
+def as_text(rules: Sequence[ValueRule]) -> str:
+    """Return rules as a function's attribute holds them."""
+    return json.dumps([asdict(r) for r in rules])

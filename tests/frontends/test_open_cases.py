@@ -1,0 +1,163 @@
+"""What is read with fixed dims is read with open ones, with the same numbers, and the reverse.
+
+The onnx package's cases on `ref`, the dims of their first input open. `-m slow` has all of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from dataclasses import replace
+
+sys.path.insert(0, os.path.dirname(__file__))
+
+import backend_cases
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import parser
+
+import mgx_mlir
+from mgx_mlir.core.errors import RunError, ShapeError
+
+# refused where open: documented in docs/onnx-operators.md
+REFUSED = (
+    "matrices of dynamic dims", "blocked quantisation of dynamic dims", "DeformConv of dynamic",
+    "past cache of dynamic dims", "TfIdfVectorizer of dynamic dims", "shape of dynamic dims",
+)  # fmt: skip
+OTHER_DRAWS = ("test_bernoulli", "test_training_dropout")  # random numbers of another generator
+SOME = (
+    "test_attention_4d_gqa", "test_attention_4d_gqa_causal", "test_attention_4d_gqa_with_past",
+    "test_attention_3d", "test_attention_3d_gqa_causal", "test_rotary_embedding_3d_input",
+    "test_rotary_embedding", "test_rotary_embedding_no_position_ids_rotary_dim", "test_dft",
+    "test_dft_opset19", "test_affine_grid_2d", "test_stft_with_window", "test_operator_params",
+    "test_gridsample_bicubic", "test_instancenorm_example", "test_batchnorm_example",
+)  # fmt: skip
+
+
+def differs(case: backend_cases.Case, inputs: int | None) -> str:
+    kind, why = backend_cases.run(case)
+    other, text = backend_cases.run(
+        replace(case, model=backend_cases.with_open_dims(case.model, inputs), atol=1e-6)
+    )
+    if kind == other or any(r in text for r in REFUSED):
+        return ""
+    return f"{case.name}: {kind} {why} with fixed dims, {other} {text} with open ones"
+
+
+@functools.cache
+def all_cases() -> list[backend_cases.Case]:
+    stored = [c for k in ("pytorch-operator", "simple") for c in backend_cases.stored_cases(k)]
+    return [c for c in (*backend_cases.node_cases(), *stored) if not c.name.startswith(OTHER_DRAWS)]
+
+
+def test_some_cases() -> None:
+    assert [d for c in all_cases() if c.name in SOME for d in [differs(c, 1)] if d] == []
+
+
+@pytest.mark.slow
+def test_all_cases() -> None:
+    assert [d for c in all_cases() for d in [differs(c, 1)] if d] == []
+
+
+@pytest.mark.parametrize("name", ["test_gridsample_border_padding", "test_reflect_pad",
+                                  "test_resize_upsample_scales_nearest"])  # fmt: skip
+def test_lengths_that_ranks_imply(name: str) -> None:
+    (case,) = [c for c in all_cases() if c.name == name]
+    assert differs(case, None) == ""
+
+
+def model(inputs: str, outputs: str, body: str) -> bytes:
+    text = f'<ir_version: 8, opset_import: ["": 18]> g ({inputs}) => ({outputs}) {{{body}}}'
+    return parser.parse_model(text).SerializeToString()
+
+
+@pytest.mark.parametrize("channels", ["4", "c"])
+def test_a_bias_of_one_element_for_four_channels(channels: str) -> None:
+    """onnxruntime refuses it in the run."""
+    norm = "y = BatchNormalization(x,s,s,s,s)"
+    for dims in ("5", "n"):
+        data = model(
+            f"float[1,3,{dims}] x",
+            "float[1,4,m] y",
+            """w = Constant<value = float[4,3,1] {1,1,1,1,1,1,1,1,1,1,1,1}>()
+               s = Constant<value = float[1] {1}>() y = Conv(x,w,s)""",
+        )
+        with pytest.raises(ShapeError):
+            mgx_mlir.compile(data, "ref")
+    data = model(f"float[1,{channels},2] x, float[k] s", "float[1,d,2] y", norm)
+    program = mgx_mlir.compile(data, "ref")
+    x = np.ones((1, 4, 2), np.float32)
+    assert program.run({"x": x, "s": np.ones(4, np.float32)})[0].shape == x.shape
+    with pytest.raises(RunError, match=r"expected (a vector as long as dim 1|float_type .4.)"):
+        program.run({"x": x, "s": np.ones(1, np.float32)})
+
+
+PARTS = """s = SplitToSequence<axis = 0>(x,p) l = SequenceLength(s) a = SequenceAt(s,i)
+  c = ConcatFromSequence<axis = 0>(s)"""
+
+
+@pytest.mark.parametrize("dims", ["5", "n"])
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_parts_of_one_length(dims: str, target: str) -> None:
+    data = model(
+        f"float[{dims},3] x, int64 p, int64 i", "int64 l, float[a,3] a, float[b,3] c", PARTS
+    )
+    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    program = mgx_mlir.compile(data, target)
+    for rows in (5, 4, 1) if dims == "n" else (5,):
+        x = np.arange(3 * rows, dtype=np.float32).reshape(rows, 3)
+        for part, i in ((2, 0), (2, -1), (1, 0), (5, 0), (9, -1)):
+            call = {"x": x, "p": np.array(part), "i": np.array(i)}
+            for got, want in zip(program.run(call), session.run(None, call), strict=True):
+                np.testing.assert_array_equal(got, want)
+    x = np.ones((5, 3), np.float32)
+    for part, i, text in ((0, 0, "split"), (-1, 0, "split"), (2, 3, "position"), (2, -4, "pos")):
+        with pytest.raises(RunError, match=text):
+            program.run({"x": x, "p": np.array(part), "i": np.array(i)})
+
+
+@pytest.mark.parametrize("rows", [4, 5])
+def test_parts_that_are_stacked(rows: int) -> None:
+    """Parts of one length are a stack; a last part that has less is no row of it."""
+    data = model(
+        "float[n,3] x", "float[2,m] y",
+        """p = Constant<value_int = 2>() s = SplitToSequence<axis = 0>(x,p)
+           y = ConcatFromSequence<axis = 1>(s)""",
+    )  # fmt: skip
+    x = np.arange(3 * rows, dtype=np.float32).reshape(rows, 3)
+    program = mgx_mlir.compile(data, "ref")
+    if rows == 5:
+        with pytest.raises(RunError, match="dim 0 in parts of one size"):
+            program.run({"x": x})
+    else:
+        np.testing.assert_array_equal(program.run({"x": x})[0], np.concatenate([x[:2], x[2:]], 1))
+
+
+IF = """y = If(k) <then_branch = t () => (float u) {{ u = Add(x,x) }},
+                 else_branch = e () => (float v) {{ o = Constant<value = float[{ones}] {{1}}>()
+                                                  v = Add(x,o) }}>"""
+ONE_ELEMENT = [
+    IF.format(ones="1"),
+    IF.format(ones="1,1"),
+    """one = Constant<value_int = 3>()
+       y = Loop(one,k,x) <body = b (int64 i, bool g, float s) => (bool h, float z) {
+           h = Identity(k) o = Constant<value_floats = [1.0]>() z = Add(s,o) }>""",
+]
+
+
+@pytest.mark.parametrize("body", ONE_ELEMENT)
+def test_one_element_at_the_borders_of_bodies(body: str) -> None:
+    """A body states a 0-d result and gives one of dims {1}: one element, of the stated rank."""
+    data = model("bool k, float x", "float y", body)
+    program = mgx_mlir.compile(data, "ref")
+    source = parser.parse_model(
+        f'<ir_version: 8, opset_import: ["": 18]> g (bool k, float x) => (y) {{{body}}}'
+    ).SerializeToString()
+    session = onnxruntime.InferenceSession(source, providers=["CPUExecutionProvider"])
+    for k in (True, False):
+        call = {"k": np.array(k), "x": np.array(3, np.float32)}
+        (got,), (want,) = program.run(call), session.run(None, call)
+        assert got.shape == ()
+        assert got == np.reshape(want, ())
