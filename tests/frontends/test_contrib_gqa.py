@@ -93,6 +93,8 @@ def test_forms_of_their_own() -> None:
     for output in (1, 2):
         form = {**a, "qk_output": output}
         cases.append(Case("GroupQueryAttention", given[:7], form, 4, constants=[6]))
+        cases.append(Case("GroupQueryAttention", given[:7], form, 4))
+        cases.append(Case("GroupQueryAttention", late[:7], {**form}, 4))
     cases.append(Case("GroupQueryAttention", given[:7], {**a, "causal": 0}, 3, constants=[6]))
     check(cases)
 

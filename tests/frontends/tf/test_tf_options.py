@@ -12,6 +12,7 @@ import pytest
 import mgx_mlir
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.frontends.tf.options import TfOptions
+from mgx_mlir.programs.interpreter import Interpreter
 from mgx_mlir.tools.driver.main import main
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -195,3 +196,14 @@ def test_the_module_prints_programs(file):
     words = [sys.executable, "-m", "mgx_mlir.frontends.tf", str(file), "--locations"]
     found = subprocess.run(words, capture_output=True, text=True, check=True)
     assert "migraphx.dot" in found.stdout
+
+
+def test_nan_lies_behind_the_last_boundary():
+    """As TensorFlow 2.21 gives: std::upper_bound finds no boundary above it."""
+    g = Graph()
+    g.placeholder(dims=(6,))
+    g.node("y", "Bucketize", "x", boundaries=[0.0, 1.0, 2.0])
+    x = np.array([np.nan, 0.5, 3, 1, np.inf, -np.inf], np.float32)
+    program = g.parse()
+    found = Interpreter(program.module, program.store).run({"x": x})[0]
+    np.testing.assert_array_equal(found, [3, 1, 3, 2, 3, 0])

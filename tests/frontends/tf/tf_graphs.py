@@ -68,7 +68,8 @@ def set_attribute(attribute, value):
     elif isinstance(value, str):
         attribute.s = value.encode()
     elif isinstance(value, list):
-        attribute.list.i.extend(value)
+        part = attribute.list
+        (part.f if isinstance(value[0], float) else part.i).extend(value)
     elif isinstance(value, tuple):
         attribute.func.name = value[0]
 

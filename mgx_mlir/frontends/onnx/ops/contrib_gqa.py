@@ -338,12 +338,12 @@ def _shown(b: Builder, found: Attended, seen: Value, q: Value, which: int, total
     """
     raw = found.weights if which == 2 else b.where(seen, found.raw, 0)
     known = b.const(total)
-    if known is None:
-        raise NotSupported("qk_output with a total_sequence_length of the run")
-    keys = int(known.reshape(-1)[0])
-    if b.dims(raw)[3] == DYN:
-        raise NotSupported("qk_output with a cache of a dynamic length")
-    return convert(b, slice_(b, raw, [3], [0], [keys]), b.dtype(q))
+    if known is not None and b.dims(raw)[3] != DYN:
+        raw = slice_(b, raw, [3], [0], [int(known.reshape(-1)[0])])
+    else:
+        keys = b.reshape(convert(b, total, INT64), dims=[1])
+        raw = b.op("slice", raw, b.ints([0]), keys, axes=[3])
+    return convert(b, raw, b.dtype(q))
 
 
 def _prompt_seen(

@@ -16,12 +16,12 @@ from mgx_mlir.frontends.helpers import (
     axis_in,
     compare,
     convert,
+    extent_as,
     less_equal,
     number,
     reshape,
     slice_,
     squeeze,
-    static_dims,
     transpose,
     unsqueeze,
     wide,
@@ -40,8 +40,10 @@ from mgx_mlir.frontends.onnx.ops.linear import matmul
 from mgx_mlir.frontends.onnx.ops.pad import pad
 from mgx_mlir.frontends.onnx.ops.sampling import grid_sample
 from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.onnx.sizes import Size, as_scalar, known
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.products import squares_apart
+from mgx_mlir.frontends.runtime_axes import element, length
 from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
@@ -233,32 +235,36 @@ def crop_and_resize(
     """Boxes [y1, x1, y2, x2] in shares of the image, sampled at their corners and between."""
     if mode not in ("bilinear", "nearest"):
         raise ModelError(f"attribute 'mode' expected bilinear or nearest, got {mode}")
-    _, _, height, width = static_dims(b, x, "X")
+    if length(b, size, "crop_size") != 2:
+        raise ModelError(f"crop_size expected 2 numbers, got dims {show_dims(b.dims(size))}")
     batch = within(b, batch, "batch_indices", 0, Dim(x, 0, "the number of images"))
-    rows, columns = node.ints(size, "crop_size")
+    rows, columns = (known(b, element(b, size, i)) for i in range(2))
     kind = b.dtype(rois)
+    bottom, right_end = (b.sub(extent_as(b, x, axis, kind), 1) for axis in (2, 3))
 
-    def places(first: int, extent: int, count: int) -> Value:
-        """{rois, count}: where in the image."""
+    def places(first: int, last: Value, count: Size) -> Value:
+        """{rois, count}: where in the image; one place lies in the middle."""
         begin, end = (slice_(b, rois, [1], [i], [i + 1]) for i in (first, first + 2))
-        if count == 1:
-            return b.mul(b.add(begin, end), 0.5 * (extent - 1))
-        step = b.mul(b.sub(end, begin), (extent - 1) / (count - 1))
-        offsets = arange(b, count, kind)
-        return b.add(b.mul(begin, float(extent - 1)), b.mul(step, offsets))
+        n = as_scalar(b, count)
+        single = compare(b, "equal", n, 1)
+        steps = convert(b, b.where(single, b.literal(1, INT64), b.sub(n, 1)), kind)
+        origin = b.where(single, b.mul(b.add(begin, end), 0.5), begin)
+        step = b.div(b.mul(b.sub(end, begin), last), steps)
+        return b.add(b.mul(origin, last), b.mul(step, arange(b, count, kind)))
 
-    def inside(v: Value, extent: int) -> Value:
-        return b.logical_and(b.not_(compare(b, "less", v, 0)), less_equal(b, v, float(extent - 1)))
+    def inside(v: Value, last: Value) -> Value:
+        return b.logical_and(b.not_(compare(b, "less", v, 0)), less_equal(b, v, last))
 
-    y, z = places(0, height, rows), places(1, width, columns)
-    ok = b.logical_and(unsqueeze(b, inside(y, height), [2]), unsqueeze(b, inside(z, width), [1]))
+    y, z = places(0, bottom, rows), places(1, right_end, columns)
+    ok = b.logical_and(
+        unsqueeze(b, inside(y, bottom), [2]), unsqueeze(b, inside(z, right_end), [1])
+    )
     image = transpose(b, b.gather(x, batch, axis=0), [0, 2, 3, 1])  # {rois, height, width, C}
 
     def at(i: Value, j: Value) -> Value:
         """{rois, rows, columns, C} at whole places."""
         whole = [
-            convert(b, b.min(b.max(v, 0), float(top - 1)), INT64)
-            for v, top in ((i, height), (j, width))
+            convert(b, b.min(b.max(v, 0), last), INT64) for v, last in ((i, bottom), (j, right_end))
         ]
         pair = b.broadcast(unsqueeze(b, whole[0], [2]), unsqueeze(b, whole[1], [1]))
         index = b.concat([unsqueeze(b, v, [3]) for v in pair], axis=3)

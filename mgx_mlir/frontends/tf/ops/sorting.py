@@ -124,13 +124,13 @@ _register_bound("UpperBound", less_equal)
 
 @tf_op("Bucketize")
 def bucketize(b: Builder, node: Node, x: Value, *, boundaries: Sequence[float]) -> Value:
-    """Return how many boundaries are not above the element."""
+    """Return how many boundaries are not above the element: all of them for NaN."""
     limits = np.array(list(boundaries), np.float64)
     if (np.diff(limits) < 0).any():
         raise ModelError("boundaries expected rising numbers")
     rank = len(b.dims(x))
     value = unsqueeze(b, convert(b, x, DOUBLE), [rank])
-    hits = greater_equal(b, value, b.literal(limits))
+    hits = b.not_(compare(b, "less", value, b.literal(limits)))
     return squeeze(b, b.reduce_sum(convert(b, hits, INT32), axes=[rank]), [rank])
 
 
