@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import http.client
 import json
 import os
@@ -20,15 +19,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.serving.conftest import expected
+from tests.serving import attack
+from tests.serving.attack import Attack
+from tests.serving.hostile import ATTACKS, BODY, CHUNKED, LAST, PATH, chunked, is_right, request
 from tests.serving.service import JSON, Service, endless_body, rows_body, write_all
 
 pytest.importorskip("h11")
 pytest.importorskip("prometheus_client")
 
-PATH = b"/v2/models/rows/infer"
-X = np.random.default_rng(3).standard_normal((2, 16)).astype(np.float32)
-BODY = rows_body(X)
 RUN_LIMIT = 3  # seconds
 
 
@@ -45,104 +43,6 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         assert "Traceback" not in found.log.read_text()
     finally:
         found.process.kill()
-
-
-def is_right(status: int, body: bytes, x: np.ndarray = X) -> bool:
-    """Whether an answer is that of model `rows`."""
-    if status != 200:
-        return False
-    [y] = json.loads(body)["outputs"]
-    return np.allclose(np.reshape(y["data"], (-1, 4)), expected(x, 2), atol=1e-5)
-
-
-def request(head: bytes = b"", body: bytes = BODY, *, length: bool = True) -> bytes:
-    """A request with more headers, each with its end of line."""
-    own = b"Content-Length: %d\r\n" % len(body) if length else b""
-    begin = b"POST " + PATH + b" HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
-    return begin + own + head + b"\r\n" + body
-
-
-def chunked(body: bytes, size: int) -> bytes:
-    """A body in chunks."""
-    pieces = [body[i : i + size] for i in range(0, len(body), size)]
-    return b"".join(b"%x\r\n%s\r\n" % (len(p), p) for p in pieces) + b"0\r\n\r\n"
-
-
-CHUNKED = b"Transfer-Encoding: chunked\r\nConnection: close\r\n"
-LAST = b"Connection: close\r\n"
-ATTACKS: dict[str, tuple[bytes, int]] = {
-    "no HTTP": (b"hello\r\n\r\n", 400),
-    "TLS": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400),
-    "both lengths": (request(b"Transfer-Encoding: chunked\r\n", chunked(BODY, 50)), 400),
-    "two lengths": (request(b"Content-Length: 5\r\n"), 400),
-    "two lengths in one": (request(b"Content-Length: 5, 6\r\n", length=False), 400),
-    "a negative length": (request(b"Content-Length: -5\r\n", length=False), 400),
-    "a length with a sign": (request(b"Content-Length: +5\r\n", length=False), 400),
-    "a length with a gap": (request(b"Content-Length: 1 0\r\n", length=False), 400),
-    "a huge length": (request(b"Content-Length: " + b"9" * 18 + b"\r\n", length=False), 413),
-    "a length of 200 digits": (
-        request(b"Content-Length: " + b"9" * 200 + b"\r\n", length=False), 400,
-    ),
-    "an unknown coding": (request(b"Transfer-Encoding: gzip\r\n", length=False), 501),
-    "a coding that ends otherwise": (
-        request(b"Transfer-Encoding: chunked, identity\r\n", length=False), 501,
-    ),
-    "a chunk size that is none": (request(CHUNKED, b"zz\r\n", length=False), 400),
-    "a negative chunk": (request(CHUNKED, b"-5\r\nabcde\r\n", length=False), 400),
-    "a huge chunk size": (request(CHUNKED, b"f" * 40 + b"\r\n", length=False), 400),
-    "a chunk longer than stated": (request(CHUNKED, b"2\r\nabcdef\r\n", length=False), 400),
-    "a million small chunks": (request(CHUNKED, chunked(b" " * 100_000, 1), length=False), 400),
-    "chunks beyond the limit": (
-        request(CHUNKED, chunked(b" " * (41 << 20), 1 << 20), length=False), 413,
-    ),
-    "two hosts": (request(b"Host: b\r\n"), 400),
-    "two types": (request(b"Content-Type: text/plain\r\n"), 400),
-    "two origins": (request(b"Origin: http://a\r\nOrigin: http://b\r\n"), 400),
-    "two sizes of the JSON": (
-        request(b"Inference-Header-Content-Length: 1\r\n" * 2), 400,
-    ),
-    "no host": (b"GET /v2 HTTP/1.1\r\n\r\n", 400),
-    "a page of another origin": (request(LAST + b"Origin: http://evil.example\r\n"), 403),
-    "a header of 1 MB": (request(b"X: " + b"a" * (1 << 20) + b"\r\n"), 431),
-    "100,000 headers": (request(b"X: a\r\n" * 100_000), 431),
-    "500 headers": (request(b"X: a\r\n" * 500), 431),
-    "a folded header": (request(b"X: a\r\n b\r\n" + LAST), 200),
-    "a gap before the colon": (request(b"X : a\r\n"), 400),
-    "a zero byte in a header": (request(b"X: a\0b\r\n"), 400),
-    "a bare line feed in a header": (request(b"X: a\nY: b\r\n" + LAST), 200),
-    "a target of 1 MB": (b"GET /" + b"a" * (1 << 20) + b" HTTP/1.1\r\nHost: a\r\n\r\n", 431),
-    "a whole address as target": (b"GET http://b/v2 HTTP/1.1\r\nHost: a\r\n\r\n", 400),
-    "a path upwards": (
-        b"GET /v2/models/../../etc/passwd HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", 404,
-    ),
-    "a path upwards in code": (
-        b"GET /v2/models/..%2f..%2fetc HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", 404,
-    ),
-    "a name with a zero": (
-        b"GET /v2/models/rows%00 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", 404,
-    ),
-    "another method": (
-        b"DELETE /v2/models/rows HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", 405,
-    ),
-    "TRACE": (b"TRACE /v2 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", 405),
-    "CONNECT": (b"CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n", 400),
-    "OPTIONS *": (b"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", 400),
-    "a load of a model": (
-        b"POST /v2/repository/models/rows/load HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n"
-        b"Connection: close\r\n\r\n{}", 404,
-    ),
-    "HTTP/1.0": (b"GET /v2 HTTP/1.0\r\n\r\n", 200),
-    "HTTP/1.0 with chunks": (
-        b"POST " + PATH + b" HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400,
-    ),
-    "HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
-    "an upgrade": (request(LAST + b"Upgrade: websocket\r\n"), 200),
-    "a zip bomb": (
-        request(LAST + b"Content-Encoding: gzip\r\n", gzip.compress(bytes(200 << 20))), 413,
-    ),
-    "deep JSON": (request(LAST, b"[" * 1_000_000), 400),
-    "an integer of 10^6 digits": (request(LAST, BODY.replace(b"2,", b"1" * 10**6 + b",", 1)), 400),
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ATTACKS)
@@ -181,6 +81,24 @@ def test_requests_behind_each_other(service: Service) -> None:
     assert len(bodies) == 8
     for x, body in zip(draws, bodies, strict=True):
         assert is_right(200, body, x)
+
+
+def test_a_connection_stays(service: Service) -> None:
+    """Behind requests without a body, and behind errors that leave one unread."""
+    own = http.client.HTTPConnection("127.0.0.1", service.port, timeout=20)
+    with contextlib.closing(own):
+        own.connect()
+        before = own.sock
+        for method, path, status in (
+            ("GET", "/v2", 200), ("HEAD", "/v2", 200), ("POST", "/v2/models/none/infer", 404),
+            ("GET", "/metrics", 200), ("POST", PATH.decode(), 200), ("GET", PATH.decode(), 405),
+            ("POST", PATH.decode(), 200),
+        ):  # fmt: skip
+            own.request(method, path, BODY if method == "POST" else None, JSON)
+            answer = own.getresponse()
+            answer.read()
+            assert answer.status == status
+            assert own.sock is before
 
 
 def test_a_client_that_waits_to_be_asked(service: Service) -> None:
@@ -306,62 +224,17 @@ def test_memory_of_large_bodies_comes_back(service: Service) -> None:
     assert grown < 40 << 20, f"{grown >> 20} MiB"
 
 
-def crowd(service: Service, slow: int, endless: int, good: int, seconds: float) -> Counter[str]:
-    """Count what clients got: `slow` connections that stall, runs without end, and good ones."""
-    found: Counter[str] = Counter()
-    stop = time.monotonic() + seconds
-    begins = [b"", b"POST " + PATH, request()[:-5], request(CHUNKED, b"5\r\nab", length=False)]
-
-    def stall(i: int) -> None:
-        while time.monotonic() < stop:
-            with contextlib.suppress(OSError):
-                service.talk(begins[i % 4], timeout=1.5)
-
-    def never(_: int) -> None:
-        while time.monotonic() < stop:
-            status, _ = service.ask("/v2/models/endless/infer", endless_body(), timeout=300)
-            found[f"endless {status}"] += 1
-
-    def ask(i: int) -> None:
-        own = http.client.HTTPConnection("127.0.0.1", service.port, timeout=120)
-        with contextlib.closing(own):
-            while time.monotonic() < stop:
-                if i % 2:
-                    own.close()  # every other client connects anew
-                own.request("POST", PATH.decode(), BODY, JSON)
-                answer = own.getresponse()
-                data = answer.read()
-                found["right" if is_right(answer.status, data) else f"{answer.status}"] += 1
-                time.sleep(0.01)
-
-    threads = [threading.Thread(target=f, args=(i,), daemon=True)
-               for f, n in ((stall, slow), (never, endless)) for i in range(n)]  # fmt: skip
-    for t in threads:
-        t.start()
-    time.sleep(0.5)
-    with ThreadPoolExecutor(good) as clients:
-        for each in [clients.submit(ask, i) for i in range(good)]:
-            each.result()
-    return found
-
-
 def test_good_clients_beside_slow_ones_and_endless_runs(service: Service) -> None:
-    found = crowd(service, slow=400, endless=4, good=8, seconds=8)
-    assert found["right"] > 20, found
-    assert {k for k in found if k != "right"} <= {"endless 504"}, found
+    made = Attack(service, 8.0)
+    made.run([(made.stall, 400), (made.endless, 4), (made.good, 8), (made.hostile, 2)])
+    assert made.lost == {}
+    assert made.found["right"] > 20, made.found
+    assert made.found["endless 504"] > 0, made.found
 
 
 @pytest.mark.slow
-def test_good_clients_in_a_crowd_for_long(service: Service) -> None:
-    """400 slow connections, 12 runs without end, 8 good clients, for five minutes."""
-    held: list[int] = []
-    for _ in range(5):
-        found = crowd(service, slow=400, endless=12, good=8, seconds=60)
-        assert found["right"] > 200, found
-        assert {k for k in found if k != "right"} <= {"endless 504"}, found
-        time.sleep(5)
-        held.append(service.resident())
-    assert held[-1] - held[1] < 32 << 20, [h >> 20 for h in held]
+def test_an_attack_of_five_minutes() -> None:
+    assert attack.main(300.0) == 0
 
 
 def test_the_end_of_the_service_loses_no_request(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ _HEAD = 32 << 10  # bytes of a head
 _HEADERS = 100
 # chunks of which a body may have any size; more must have so many bytes on average
 _CHUNKS, _CHUNK = 4096, 64
+_REST = 1 << 20  # bytes of a body that nobody asked for which are read to keep the connection
 _LINGER = 1.0  # seconds in which a client that is still sending may read an error
 _SLOWEST = 1 << 16  # bytes a second that a client reads of an answer at least
 # headers that decide where a request ends or means; readers differ on which of two counts
@@ -198,6 +199,8 @@ class _Connection:
 
     async def _again(self) -> bool:
         """Prepare for the next request; whether there may be one."""
+        if self._http.our_state is h11.DONE:
+            await self._rest()
         if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
             self._http.start_next_cycle()
             self.enter("idle")
@@ -205,6 +208,18 @@ class _Connection:
         if self._http.their_state is h11.SEND_BODY:
             await self._linger()
         return False
+
+    async def _rest(self) -> None:
+        """Read the end of a body that nobody asked for, where it is short and comes at once."""
+        end, size = self._loop.time() + _LINGER, 0
+        with contextlib.suppress(h11.RemoteProtocolError, OSError, asyncio.TimeoutError):
+            while self._http.their_state is h11.SEND_BODY and size < _REST:
+                event = self._http.next_event()
+                if isinstance(event, h11.Data):
+                    size += len(event.data)
+                elif event is h11.NEED_DATA:
+                    rest = max(0.0, end - self._loop.time())
+                    self._http.receive_data(await asyncio.wait_for(self._reader.read(_PIECE), rest))
 
     async def _linger(self) -> None:
         """Read on for a moment: what is not read makes the system drop the answer."""

@@ -12,7 +12,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import os
+import signal
 import socket
 import statistics
 import time
@@ -28,15 +30,18 @@ from mgx_mlir.integrations.v2.models import ServedModel
 from mgx_mlir.integrations.v2.server import Policy, Response
 from mgx_mlir.runtime.workers import Buffer, Worker, Workers, packed
 
+log = logging.getLogger(__name__)
 _TICK = 0.1  # seconds between two looks at what waits
 _IDLE = 30.0  # seconds after which a worker beyond the least number ends
 _STUCK = 5.0  # seconds without a worker that could take a request, after which it is not ready
 _DEAD = 60.0  # seconds of the same after which it is not alive
-_ATTEMPTS = 3  # runs of a request that each end their worker: the request is what ends them
-_LONG_PRIORITY = 10  # of nice(2)
+_ATTEMPTS = 3  # runs of a request that each crash: the request is what crashes them
+_KILLS = 10  # runs whose workers are killed from outside, by the system for one
+_LONG_PRIORITY = 19  # of nice(2): the lowest
 _KNOWN = 32  # runs of a model that its usual time is taken from
 _AWHILE = 0.1  # seconds of a run behind which requests need not wait
 _ROOM = 1.0  # seconds without work after which a worker that holds much memory is replaced
+_COMPUTED = 0.15  # seconds of CPUs that a long run has computed for at least
 _STARVED = 5  # times the quantum after which a run that computed little is long all the same
 _SIZE = 8  # bytes of the length ahead of a message
 
@@ -93,12 +98,13 @@ class _Job:
 class _Member:
     """A worker of the pool: what it runs, and since when it does that or nothing.
 
-    is_full: it holds much memory of earlier runs.
+    is_full: it holds much memory of earlier runs. computed: seconds of CPUs when the run began.
     """
 
     worker: Worker
     is_long: bool = False
     is_full: bool = False
+    computed: float | None = None
     jobs: list[_Job] = field(default_factory=list)
     since: float = 0.0
 
@@ -116,7 +122,8 @@ class Pool:
         self._starting = {False: 0, True: 0}  # by lane: long or not
         self._short: deque[_Job] = deque()
         self._long: deque[_Job] = deque()
-        self._seconds: dict[tuple[str, str], deque[float]] = {}
+        self._seconds: dict[tuple[str, str], deque[float]] = {}  # of a request, by model
+        self._computed: dict[tuple[str, str], deque[float]] = {}  # the same of CPUs
         self._tasks: set[asyncio.Task[Any]] = set()
         self._making = asyncio.Lock()
         self._able = 0.0  # when a worker could last take a request
@@ -208,31 +215,38 @@ class Pool:
     async def _ticks(self) -> None:
         while True:
             await asyncio.sleep(_TICK)
-            now = asyncio.get_running_loop().time()
-            self._can_answer()
-            limit = self._policy.wait_timeout
-            for queue, status in ((self._short, 503), (self._long, 504)):
-                while queue and now - queue[0].since > limit:
-                    job = queue.popleft()
-                    text = f"no worker was free within {limit:g} s"
-                    if status == 504:
-                        self._observer.timeout(job.model.name)
-                        text = f"the run was too long to go on beside others, and {text}"
-                    _fail(job, V2Error(text, status))
-            for member in [m for m in self._idle if _is_dead(m.worker)]:
-                self._idle.remove(member)
-                self._observer.replaced("crash")
-                self._keep(self._end(member))
-            for member in [m for m in self._idle if m.is_full and now - m.since > _ROOM]:
-                self._idle.remove(member)
-                self._observer.replaced("memory")
-                self._keep(self._end(member))
-            if len(self._idle) + self._number(False) > self.size.least and self._idle:
-                oldest = min(self._idle, key=lambda m: m.since)
-                if now - oldest.since > _IDLE:
-                    self._idle.remove(oldest)
-                    self._keep(self._end(oldest))
-            self._dispatch()
+            try:
+                self._tick()
+            except Exception:
+                log.exception("the state of the workers cannot be looked at")
+
+    def _tick(self) -> None:
+        """End what waited for too long, or is not needed."""
+        now = asyncio.get_running_loop().time()
+        self._can_answer()
+        limit = self._policy.wait_timeout
+        for queue, status in ((self._short, 503), (self._long, 504)):
+            while queue and now - queue[0].since > limit:
+                job = queue.popleft()
+                text = f"no worker was free within {limit:g} s"
+                if status == 504:
+                    self._observer.timeout(job.model.name)
+                    text = f"the run was too long to go on beside others, and {text}"
+                _fail(job, V2Error(text, status))
+        for member in [m for m in self._idle if _is_dead(m.worker)]:
+            self._idle.remove(member)
+            self._observer.replaced("crash")
+            self._keep(self._end(member))
+        for member in [m for m in self._idle if m.is_full and now - m.since > _ROOM]:
+            self._idle.remove(member)
+            self._observer.replaced("memory")
+            self._keep(self._end(member))
+        if len(self._idle) + self._number(False) > self.size.least and self._idle:
+            oldest = min(self._idle, key=lambda m: m.since)
+            if now - oldest.since > _IDLE:
+                self._idle.remove(oldest)
+                self._keep(self._end(oldest))
+        self._dispatch()
 
     def _number(self, is_long: bool) -> int:
         """Return how many workers of a lane run or start."""
@@ -361,6 +375,7 @@ class Pool:
 
     def _launch(self, member: _Member, jobs: list[_Job]) -> None:
         member.jobs, member.since = jobs, asyncio.get_running_loop().time()
+        member.computed = _computed(member.worker.pid)
         self._busy.add(member)
         self._keep(self._run(member, jobs))
 
@@ -374,10 +389,15 @@ class Pool:
                 self._answered(member, header, parts)
                 member.is_full = header["full"]
                 why = "idle" if member.is_long else ""
-        except (OSError, ValueError, KeyError):
+        except OSError:
+            why = "crash"
+        except Exception:
+            log.exception("a worker answered what was not expected")
             why = "crash"
         finally:
             talk.cancel()
+            # the loop watches the socket until then: its number may be another one's afterwards
+            await asyncio.gather(talk, return_exceptions=True)
             self._busy.discard(member)
         await self._after(member, jobs, why)
         self._dispatch()
@@ -412,15 +432,18 @@ class Pool:
     async def _first(self, member: _Member, talk: asyncio.Future[Any]) -> None:
         """Wait for an answer as long as a run stays in the short lane.
 
-        A run that waited for a processor all that time is not long: it may have five times as much.
+        A run that waited for a CPU all that time is not long: it may have five times as much.
         """
         loop = asyncio.get_running_loop()
-        quantum, begin = self._quantum(member.jobs), _computed(member.worker.pid)
+        quantum, begin = self._quantum(member.jobs), member.computed
+        known = self._computed.get(member.jobs[0].key)
+        usual = statistics.median(known) if known else 0.0
+        enough = max(_COMPUTED, 4 * usual) * len(member.jobs)
         limit = min(self._policy.run_timeout, _STARVED * quantum)
         await asyncio.wait({talk}, timeout=min(quantum, limit))
         while not talk.done() and (rest := limit - (loop.time() - member.since)) > 0:
             now = _computed(member.worker.pid)
-            if begin is None or now is None or now - begin > quantum / 2:
+            if begin is None or now is None or now - begin > enough:
                 return
             await asyncio.wait({talk}, timeout=min(rest, _TICK))
 
@@ -433,6 +456,10 @@ class Pool:
                 job.future.set_result(Response(row["status"], body, row["headers"]))
         seconds = (asyncio.get_running_loop().time() - member.since) / len(jobs)
         self._seconds.setdefault(jobs[0].key, deque(maxlen=_KNOWN)).append(seconds)
+        now = _computed(member.worker.pid)
+        if now is not None and member.computed is not None:
+            each = (now - member.computed) / len(jobs)
+            self._computed.setdefault(jobs[0].key, deque(maxlen=_KNOWN)).append(each)
         for rows in header["rows"]:
             self._observer.run(jobs[0].model.name, rows)
 
@@ -461,9 +488,10 @@ class Pool:
             job.since = loop.time()
             # without a status it was the process that forks which ended
             if why == "crash" and len(jobs) == 1 and status is not None:
-                job.attempts += 1
-            if job.attempts >= _ATTEMPTS:
-                _fail(job, V2Error(f"the run {_ended(status)}, {_ATTEMPTS} times", 503))
+                killed = -status in (signal.SIGKILL, signal.SIGTERM)
+                job.attempts += _KILLS // _ATTEMPTS if not killed else 1
+            if job.attempts >= _KILLS - 1:
+                _fail(job, V2Error(f"the run {_ended(status)} each time", 503))
             elif why == "long" and len(jobs) == 1:
                 self._long.append(job)
             else:
@@ -482,7 +510,7 @@ def _ended(status: int | None) -> str:
 
 
 def _computed(pid: int) -> float | None:
-    """Return the seconds of processors that a process has used; None where nobody says."""
+    """Return the seconds of CPUs that a process has used; None where nobody says."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -14,6 +14,7 @@ from mgx_mlir.integrations.serve.http import HttpLimits, HttpServer
 from mgx_mlir.integrations.serve.metrics import CONTENT_TYPE, Metrics
 from mgx_mlir.integrations.serve.pool import PoolSize
 from mgx_mlir.integrations.serve.pool_server import PoolServer, memory_share
+from mgx_mlir.integrations.v2.errors import V2Error, error_body
 from mgx_mlir.integrations.v2.server import Policy, Response, V2Server
 
 _GRACE = 10.0  # seconds that requests have when the service ends
@@ -38,14 +39,18 @@ class ServiceSettings:
 class MetricsServer:
     """Answers /metrics, and has `rest` answer everything else."""
 
-    def __init__(self, metrics: Metrics, rest: V2Server | None = None) -> None:
-        self._metrics, self._rest = metrics, rest
+    def __init__(self, metrics: Metrics, policy: Policy, rest: V2Server | None = None) -> None:
+        self._metrics, self._policy, self._rest = metrics, policy, rest
 
     async def handle(
         self, method: str, path: str, headers: Mapping[str, str], body: AsyncIterator[bytes]
     ) -> Response:
         """Answer a request."""
         if path == "/metrics" and method in ("GET", "HEAD"):
+            try:
+                self._policy.origins.check(headers)
+            except V2Error as e:
+                return Response(e.status, error_body(e), {"content-type": "application/json"})
             return Response(200, self._metrics.text(), {"content-type": CONTENT_TYPE})
         if self._rest is None:
             return Response(404)
@@ -73,9 +78,9 @@ async def serve(
     memory = settings.memory or memory_share(size.most + size.long)
     server = PoolServer.of(rows, policy, size, memory, metrics)
     pool = server.pool
-    listeners = [HttpServer(MetricsServer(metrics, server), settings.http)]
+    listeners = [HttpServer(MetricsServer(metrics, policy, server), settings.http)]
     if settings.metrics_port is not None:
-        listeners.append(HttpServer(MetricsServer(metrics), settings.http))
+        listeners.append(HttpServer(MetricsServer(metrics, policy), settings.http))
     for what in pool.counts():
         metrics.now(what, lambda what=what: pool.counts()[what])
     metrics.now("connections", lambda: listeners[0].count)

@@ -52,7 +52,7 @@ class Policy:
     queue: int = 64
     read_timeout: float = 10.0
     run_timeout: float = 60.0
-    wait_timeout: float = 60.0
+    wait_timeout: float = 120.0
     held: int = 512 << 20
     origins: Origins = field(default_factory=Origins)
 

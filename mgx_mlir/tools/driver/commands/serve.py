@@ -56,7 +56,7 @@ OPTIONS = (
     Option(("--max-held",), "MiB of all requests together (default 512)", "N", parse=number(1)),
     Option(("--read-timeout",), "seconds to read a body (default 10)", "S",
            parse=tolerance),
-    Option(("--wait-timeout",), "seconds until a run begins (default 60)", "S", parse=tolerance),
+    Option(("--wait-timeout",), "seconds until a run begins (default 120)", "S", parse=tolerance),
     Option(("--run-timeout",), "seconds of a run, whose process is ended then (default 60)", "S",
            parse=tolerance),
     Option(("--long-runs",), "runs beyond a second at a time (default: as replicas)", "N",
@@ -107,7 +107,7 @@ def _policy(args: Arguments) -> Any:
     )  # fmt: skip
     return Policy(
         Limits(body=body), args.get("--queue", 64), args.get("--read-timeout", 10.0),
-        args.get("--run-timeout", 60.0), args.get("--wait-timeout", 60.0),
+        args.get("--run-timeout", 60.0), args.get("--wait-timeout", 120.0),
         max(args.get("--max-held", 512) << 20, body), origins,
     )  # fmt: skip
 
