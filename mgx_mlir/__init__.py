@@ -9,6 +9,10 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from mgx_mlir.core import guarded_imports, interrupts
+
+guarded_imports.guard()
+
 __version__ = "0.1.0"
 
 _EXPORTS = {
@@ -123,6 +127,7 @@ if TYPE_CHECKING:
     from mgx_mlir.core.errors import MgxError
 
 
+@interrupts.held
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"mgx_mlir.{name}")

@@ -18,6 +18,7 @@ from mgx_mlir.compiler.saved import (
     tree_digest,
     without_weights,
 )
+from mgx_mlir.core import interrupts
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.frontends.mxr.checks import as_list, located
 from mgx_mlir.frontends.mxr.files import MxrFile, read_data, read_file
@@ -51,6 +52,7 @@ _TRUST = (
 _HINT = ("load it with compiled=False (mgx-driver: --strip-context) and compile it again",)
 
 
+@interrupts.held
 def save(
     p: program | CompiledProgram,
     filename: str | os.PathLike[str],
@@ -67,6 +69,7 @@ def save(
     save_tree(_tree(p, source), filename, format)
 
 
+@interrupts.held
 def save_buffer(
     p: program | CompiledProgram, format: str = "msgpack", *, source: bool = False
 ) -> bytes:
@@ -77,6 +80,7 @@ def save_buffer(
     return msgpack_bytes(tree) if format == "msgpack" else json_text(tree).encode()
 
 
+@interrupts.held
 def load(
     filename: str | os.PathLike[str],
     format: str | None = None,
@@ -119,6 +123,7 @@ def load(
     return made
 
 
+@interrupts.held
 def load_buffer(
     b: bytes | bytearray | memoryview,
     format: str | None = None,

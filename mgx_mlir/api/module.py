@@ -12,7 +12,7 @@ from mgx_mlir.api.macros import expand
 from mgx_mlir.api.macros import macro as macro_type
 from mgx_mlir.api.op import op
 from mgx_mlir.api.shape import shape
-from mgx_mlir.core import literals
+from mgx_mlir.core import interrupts, literals
 from mgx_mlir.core.errors import MgxError, ShapeError, UsageError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
@@ -119,6 +119,7 @@ class module:
 
     # ---- building ----------------------------------------------------------------------------
 
+    @interrupts.held
     def add_instruction(
         self,
         op: op,
@@ -134,6 +135,7 @@ class module:
         """
         return self._add(op, args, mod_args, None, shapes)
 
+    @interrupts.held
     def insert_instruction(
         self,
         ins: instruction_ref,
@@ -172,6 +174,7 @@ class module:
         self._program.changed()
         return self._program.ref(made)
 
+    @interrupts.held
     def add_literal(self, data: object) -> instruction_ref:
         """Add a constant: an argument, or anything with the buffer protocol."""
         array = array_of(data)
@@ -179,6 +182,7 @@ class module:
         self._program.changed()
         return self._program.ref(made)
 
+    @interrupts.held
     def add_parameter(self, name: str, shape: shape) -> instruction_ref:
         """Add a parameter to the module."""
         builder = self._changing()
@@ -186,12 +190,14 @@ class module:
         self._program.parameter_added(builder, made)
         return self._program.ref(made)
 
+    @interrupts.held
     def add_return(self, args: Sequence[instruction_ref]) -> instruction_ref:
         """End the module with these results."""
         builder = self._changing()
         builder.add_return([self._program.own(a) for a in args])
         return self._returned(builder)
 
+    @interrupts.held
     def replace_return(self, args: Sequence[instruction_ref]) -> instruction_ref:
         """Give the module other results."""
         builder = self._changing()
@@ -204,12 +210,14 @@ class module:
         assert end is not None
         return self._program.ref(end)
 
+    @interrupts.held
     def add_macro(
         self, macro: macro_type, args: Sequence[instruction_ref], mod_args: Sequence[module] = ()
     ) -> list[instruction_ref]:
         """Append the operators that a macro stands for; its results."""
         return self.insert_macro(None, macro, args, mod_args)
 
+    @interrupts.held
     def insert_macro(
         self,
         ins: instruction_ref | None,
@@ -260,6 +268,7 @@ class module:
         """Return the names of the module's parameters, in order."""
         return list(self._builder.parameters)
 
+    @interrupts.held
     def print(self) -> None:
         """Write the module to stdout."""
         sys.stdout.write(repr(self))

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from mgx_mlir.api.program import program
 from mgx_mlir.api.shape import dynamic_dimension
+from mgx_mlir.core import interrupts
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.frontends.dims import DynamicDim, model_dim
 from mgx_mlir.frontends.onnx.options import OnnxOptions
@@ -17,6 +18,7 @@ AnyDim: TypeAlias = int | dynamic_dimension | DynamicDim
 _ONE = dynamic_dimension(1, 1)  # MIGraphX's default: a dim that the file leaves open is 1
 
 
+@interrupts.held
 def parse_onnx(
     filename: str | os.PathLike[str],
     default_dim_value: int = 0,
@@ -57,6 +59,7 @@ def parse_onnx(
     return program.of(read(filename, options))
 
 
+@interrupts.held
 def parse_onnx_buffer(
     filename: bytes | bytearray | memoryview,
     default_dim_value: int = 0,
@@ -125,6 +128,7 @@ def _options(
     )
 
 
+@interrupts.held
 def parse_tf(
     filename: str | os.PathLike[str],
     is_nhwc: bool = True,
@@ -174,6 +178,7 @@ def parse_tf(
     return program.of(read(filename, options))
 
 
+@interrupts.held
 def get_onnx_operators() -> list[str]:
     """Return the names of the supported ONNX operators, sorted."""
     from mgx_mlir.frontends.onnx import ops  # start-up: only the frontend that the file needs

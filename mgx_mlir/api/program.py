@@ -33,7 +33,7 @@ from mgx_mlir.api.module import instruction_ref, module
 from mgx_mlir.api.shape import shape
 from mgx_mlir.api.target import target
 from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
-from mgx_mlir.core import forks
+from mgx_mlir.core import forks, interrupts
 from mgx_mlir.core.errors import RunError, UsageError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.printers.instructions import ListedInstruction as Line
@@ -196,6 +196,7 @@ class program:
     # ---- views -------------------------------------------------------------------------------
 
     @property
+    @interrupts.held
     def program_ir(self) -> ProgramIR:
         """The program as the compiler sees it, not compiled; it shares its operations."""
         return self._builder.program(self._source)
@@ -220,6 +221,7 @@ class program:
             self._layout.state(value, m.attributes[-1])
         self.changed()
 
+    @interrupts.held
     def listing(self) -> Listing:
         """Return the printed listing of the program."""
         if self._listing is None:
@@ -232,6 +234,7 @@ class program:
         with self._shown().store.active():
             yield
 
+    @interrupts.held
     def line(self, entity: Instruction) -> str:
         """Return the printed line of an instruction."""
         with self.weights():
@@ -256,6 +259,7 @@ class program:
         """Return the names of the parameters for results: none where results are copied."""
         return [] if self._offload_copy else output_parameters(self.compiled.signature)
 
+    @interrupts.held
     def get_parameter_shapes(self) -> dict[str, shape]:
         """Return the shapes of main's parameters, by name.
 
@@ -272,6 +276,7 @@ class program:
             if name not in self._bound
         } | (dict(zip(names, shapes(), strict=True)) if names else {})
 
+    @interrupts.held
     def get_output_shapes(self) -> list[shape]:
         """Return the shapes of the outputs, in order; those of a compiled program are dense."""
         found, seen = self.program_ir, shape.of if self._compiled is None else standard
@@ -282,12 +287,14 @@ class program:
 
     # ---- modules -----------------------------------------------------------------------------
 
+    @interrupts.held
     def get_main_module(self) -> module:
         """Return the main module; of a compiled program, the one after the passes."""
         if self._compiled is not None and self._shown_view is None:
             self._shown_view = ProgramBuilder.of(self._compiled.program)
         return module(self, self._view.modules["main"], self._generation)
 
+    @interrupts.held
     def create_module(self, name: str) -> module:
         """Create an empty module, to be passed as an argument of an instruction."""
         if self._compiled is not None:
@@ -296,6 +303,7 @@ class program:
         self.changed()
         return module(self, made, self._generation)
 
+    @interrupts.held
     def sort(self) -> None:
         """Put the instructions of main in depth-first order from its results."""
         if self._compiled is not None:
@@ -314,6 +322,7 @@ class program:
         """Return whether the program has been compiled."""
         return self._compiled is not None
 
+    @interrupts.held
     def compile(
         self,
         t: target,
@@ -358,6 +367,7 @@ class program:
         self._offload = self._offload_copy or compiled.target != "gpu"
         self._reset()
 
+    @interrupts.held
     def clone(self) -> program:
         """Return a copy that may be changed or compiled by itself; compiled code is shared."""
         made = program.of(self.program_ir.clone())
@@ -366,6 +376,7 @@ class program:
         made._bound = dict(self._bound)
         return made
 
+    @interrupts.held
     def create_program_with_weights(self, weights: Mapping[str, Any]) -> program:
         """Return the program with values for some of its parameters; compiled code is shared.
 
@@ -389,6 +400,7 @@ class program:
             raise UsageError("the program is not compiled")
         return self._compiled
 
+    @interrupts.held
     def close(self) -> None:
         """Give back the compiled code and its weights; the program does not run afterwards."""
         if self._compiled is None:
@@ -404,6 +416,7 @@ class program:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @interrupts.held
     def finalize(self) -> None:
         """Load the compiled code and its weights; otherwise the first run does."""
         load = getattr(self.compiled, "load", None)
@@ -555,10 +568,12 @@ class program:
 
     # ---- text --------------------------------------------------------------------------------
 
+    @interrupts.held
     def print(self, stream: TextIO | None = None, **options: Any) -> None:
         """Write the text form to stdout or a stream; options as printers.text.print_text."""
         print_text(self._shown(), stream or sys.stdout, kernel_prefix=self._prefix(), **options)
 
+    @interrupts.held
     def to_py(self, *, weights: str | None = None) -> str:
         """Return Python code that builds the program.
 
@@ -589,6 +604,7 @@ def _read_no_more() -> ProgramIR:
     raise UsageError("the program is closed")
 
 
+@interrupts.held
 def _unpickled(data: bytes, offload: bool) -> program:
     """Restore a program that was pickled."""
     made = mgx_mlir.load_buffer(data)

@@ -9,7 +9,7 @@ from typing import Any
 import mgx_mlir.passes  # noqa: F401  (declares the passes)
 from mgx_mlir.api.program import program
 from mgx_mlir.api.target import target
-from mgx_mlir.core import dtypes
+from mgx_mlir.core import dtypes, interrupts
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.core.op import OPS
@@ -35,6 +35,7 @@ from mgx_mlir.rewrite.switches import flag
 _OPS = ("dot", "convolution")
 
 
+@interrupts.held
 def quantize_fp16(prog: program, ins_names: Sequence[str] = ("all",)) -> None:
     """Compute the instructions of these names in f16; constants become f16.
 
@@ -44,11 +45,13 @@ def quantize_fp16(prog: program, ins_names: Sequence[str] = ("all",)) -> None:
     _truncate(prog, ins_names, "half")
 
 
+@interrupts.held
 def quantize_bf16(prog: program, ins_names: Sequence[str] = ("all",)) -> None:
     """Compute the instructions of these names in bf16; as quantize_fp16."""
     _truncate(prog, ins_names, "bf16")
 
 
+@interrupts.held
 def quantize_int8(
     prog: program,
     t: target,
@@ -110,6 +113,7 @@ def quantize_int8(
     return _in_8_bits(prog, t, calibration, options, ranges, progress, sensitivity)
 
 
+@interrupts.held
 def quantize_fp8(
     prog: program,
     t: target,
@@ -140,6 +144,7 @@ def quantize_fp8(
     return _in_8_bits(prog, t, calibration, options, ranges, progress, sensitivity)
 
 
+@interrupts.held
 def quantize_int4_weights(
     prog: program,
     *,
@@ -225,6 +230,7 @@ def _in_8_bits(
     return made
 
 
+@interrupts.held
 def autocast_fp8(prog: program) -> None:
     """Give the program f32 parameters and results in place of f8 ones, converted inside."""
     _run(prog, ["autocast_fp8_pass"])

@@ -23,6 +23,7 @@ import numpy as np
 
 from mgx_mlir.compiler.compiled import IreeProgram
 from mgx_mlir.compiler.saved import bytes_key, entry_and_data, restored, tree_digest
+from mgx_mlir.core import interrupts
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.core.files import atomic, file_sha256, read_with_status, writer_of
 from mgx_mlir.core.literals import own
@@ -56,6 +57,7 @@ def bundle_key(model: str, options: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+@interrupts.held
 def write_bundle(
     folder: str | os.PathLike[str],
     members: Sequence[Member],
@@ -209,6 +211,7 @@ class Bundle:
         return {k: np.frombuffer(e.file_view, np.uint8).data for k, e in items if e.is_file}
 
 
+@interrupts.held
 def load_bundle(
     folder: str | os.PathLike[str],
     batch: int,

@@ -18,7 +18,8 @@ from mgx_mlir.compiler.ref_program import RefProgram
 from mgx_mlir.compiler.settings import CompileSettings
 from mgx_mlir.compiler.tuning.search import Inputs
 from mgx_mlir.compiler.tuning.tuned import compile_tuned
-from mgx_mlir.compiler.without_names import WithoutNames
+from mgx_mlir.compiler.without_names import WithoutNames, judge
+from mgx_mlir.core import interrupts
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.passes.analysis.input_values import state_values
 from mgx_mlir.passes.pipelines import pipeline
@@ -27,6 +28,7 @@ from mgx_mlir.rewrite.pipeline import did_you_mean
 from mgx_mlir.targets import default_target, emulator, get_target
 
 
+@interrupts.held
 def compile(
     model: ModelSource | object,
     target: str | None = None,
@@ -98,7 +100,8 @@ def compile(
     made.hip_graph, made.stream_priority = hip_graph, stream_priority
     made.limits = limits
     is_onnx = isinstance(model, bytes) or str(model).endswith(".onnx")
-    if is_onnx and made.signature.shares_names():
+    shared = made.signature.shared_names() if is_onnx else []
+    if shared:
 
         def again(names: Sequence[str]) -> CompiledProgram:
             own = {**onnx_options, "loose_names": names}
@@ -107,7 +110,7 @@ def compile(
                 ref_double=ref_double,
             )  # fmt: skip
 
-        made.without_names = WithoutNames(again)
+        made.without_names = WithoutNames(again, judge(model, onnx_options), shared)
     return made
 
 

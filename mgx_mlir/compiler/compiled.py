@@ -16,7 +16,7 @@ import numpy as np
 
 from mgx_mlir.compiler.given_outputs import Places
 from mgx_mlir.compiler.limited_runs import LimitedRuns, RunLimits
-from mgx_mlir.core import dtypes, forks
+from mgx_mlir.core import dtypes, forks, interrupts
 from mgx_mlir.core.errors import NamesDisagree, RunLimitError, TargetError, UsageError
 from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.programs.known_inputs import KnownInputs
@@ -367,13 +367,14 @@ class IreeProgram(CompiledProgram):
         self._program: ProgramIR | None = None
         self._loaded: Any = None
         self._direct: DirectCalls | None = None
-        self._lock = forks.lock()
+        self._lock = forks.lock(waits=True)  # a load: the runtime has locks of its own
         self._reading = forks.lock()
 
     @property
+    @interrupts.held
     def program(self) -> ProgramIR:
         """After the passes; of a file's taken from the cache, without the weights' values."""
-        with self._reading:
+        with interrupts.waiting(self._reading):
             if self._program is None and self.after_passes is not None:
                 self._program = self.after_passes()
             # the bindings: a run needs none
@@ -392,6 +393,7 @@ class IreeProgram(CompiledProgram):
         return found
 
     @property
+    @interrupts.held
     def text(self) -> str:
         """The program after the passes, as MLIR."""
         if not self.module_text:
@@ -412,12 +414,13 @@ class IreeProgram(CompiledProgram):
         found = (p for p in (self, *self.alternatives) if p.executable.arch == arch)
         return next(found, None)
 
+    @interrupts.held
     def load(self) -> LoadedModule:
         """Load the module on its device, once, and return it.
 
         Errors: TargetError where the device is missing, or of an architecture without code here.
         """
-        with self._lock:
+        with interrupts.waiting(self._lock):
             if self._loaded is not None and self._loaded.device.is_lost:
                 forks.keep(self._loaded)  # what it holds belongs to the parent's threads
                 self._loaded = None
@@ -501,10 +504,11 @@ class IreeProgram(CompiledProgram):
             )
         return found
 
+    @interrupts.held
     def close(self) -> None:
         """Give back code, weights and what was loaded of them. Results that were given stay."""
         super().close()
-        with self._lock:
+        with interrupts.waiting(self._lock):
             if self._loaded is not None:
                 self._loaded.close()
             self._closed, self._loaded, self._direct = True, None, None
@@ -513,6 +517,7 @@ class IreeProgram(CompiledProgram):
         for each in self.alternatives:
             each.close()
 
+    @interrupts.held
     def __getstate__(self) -> dict[str, Any]:
         """Return the artefact: what was loaded, and the program it was made from, stay here."""
         state = dict(self.__dict__)
@@ -522,10 +527,12 @@ class IreeProgram(CompiledProgram):
             state.pop(name, None)
         return {**state, "without_names": None, "module_text": self.text}
 
+    @interrupts.held
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._start()
 
+    @interrupts.held
     def __deepcopy__(self, memo: dict[int, Any]) -> IreeProgram:
         """Return a program that loads its own; the two share the weights, which nobody changes."""
         made = type(self).__new__(type(self))

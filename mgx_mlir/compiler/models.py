@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import mgx_mlir.dialects  # noqa: F401  (defines the operators)
+from mgx_mlir.core import interrupts
 from mgx_mlir.core.errors import CompileError, FileError, UsageError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_a
@@ -72,6 +73,7 @@ def fixed(model: Any, onnx_options: Mapping[str, Any]) -> ModelSource:
     return model
 
 
+@interrupts.held
 def read_model(model: Any, onnx_options: Mapping[str, Any] | None = None) -> ProgramIR:
     """Read a model file (its kind by its name), a SavedModel, or a model that is an object."""
     model = fixed(model, onnx_options or {})

@@ -13,10 +13,12 @@ import numpy as np
 from mgx_mlir.compiler.architectures import of_device
 from mgx_mlir.compiler.compile import compile as compile_program
 from mgx_mlir.compiler.compiled import CompiledProgram
+from mgx_mlir.core import interrupts
 from mgx_mlir.core.errors import RunError, UsageError
 from mgx_mlir.programs.signature import Port
 
 
+@interrupts.held
 def data_parallel(
     model: Any, devices: Sequence[int], *, whole: Sequence[str] = (), **options: Any
 ) -> ParallelProgram:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.compiler.compiled import CompiledProgram, CompileStats, Placement
-from mgx_mlir.core import operand_segments
+from mgx_mlir.core import interrupts, operand_segments
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.errors import RunError, ShapeError, UsageError
 from mgx_mlir.core.literals import WeightStore
@@ -50,6 +50,7 @@ class RefProgram(CompiledProgram):
             raise UsageError("the program is closed")
         return self._program
 
+    @interrupts.held
     def execute(self, arrays: Sequence[np.ndarray], trace: Trace | None = None) -> list[np.ndarray]:
         """Run; `trace(op, results)` is called after each instruction.
 

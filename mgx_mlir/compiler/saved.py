@@ -36,6 +36,7 @@ from mgx_mlir.targets.flags import host_cpu
 
 MOST_ENTRIES = 64
 MOST_DIMS = 64
+_MAPS = ("dispatches", "plan")  # of an Executable; empty ones are written as arrays
 KEPT = 1 << 14  # bytes: literals up to this size stay in the program of a compiled file
 Weights = dict[str, memoryview]
 
@@ -327,6 +328,7 @@ def _program_of(
         raise FileError("the file lacks its code")
     record = as_map(member(entry, "executable", "'compiled'"), "'executable'")
     known: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
+    known |= {k: as_map(record[k], f"'{k}'") for k in _MAPS if k in record}
     params = as_map(entry.get("params", {}), "'params'")
     return IreeProgram(
         Placement(kind, emulate),

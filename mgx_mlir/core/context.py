@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mgx_mlir.core import plugins
+from mgx_mlir.core import interrupts, plugins
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Migraphx
 
@@ -14,6 +14,7 @@ DIALECTS = (
 )
 
 
+@interrupts.held
 def new_context() -> ir.Context:
     """Return a context with the operator classes of all plugins and of what is imported by now.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from mgx_mlir.core.names import safe_text
 
@@ -71,11 +71,21 @@ class RunLimitError(RunError):
 
 
 class NamesDisagree(RunError):
-    """Inputs that give one name of a dim two sizes; nothing else about them is wrong."""
+    """Inputs that give one name of a dim two sizes; nothing else about them is wrong.
 
-    def __init__(self, message: str, names: Iterable[str], *, notes: Iterable[str] = ()) -> None:
+    names: those of the dims. shapes: of what the caller gave, by input.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        names: Iterable[str],
+        shapes: Mapping[str, tuple[int, ...]],
+        *,
+        notes: Iterable[str] = (),
+    ) -> None:
         super().__init__(message, notes=notes)
-        self.names = tuple(names)
+        self.names, self.shapes = tuple(names), dict(shapes)
 
 
 class FileError(MgxError):

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import importlib._bootstrap
 import os
+import sys
 import threading
+import time
 import weakref
+from typing import Any
+
+from mgx_mlir.core import interrupts
+from mgx_mlir.core.errors import RunError
+
+PACKAGES = frozenset(("iree", "mgx_mlir", "torch_mlir"))  # whose imports are guarded, with theirs
 
 _locks: weakref.WeakSet[threading.Lock] = weakref.WeakSet()
 _waited: weakref.WeakSet[threading.Lock] = weakref.WeakSet()
@@ -36,23 +45,115 @@ def count() -> int:
     return _count
 
 
+# ---- modules that are loaded ---------------------------------------------------------------------
+
+_LONGEST_WAIT = 60.0  # seconds that a fork waits for modules that other threads load
+_gate = threading.Lock()  # held across a fork, and where a load begins or ends
+_loads: dict[int, int] = {}  # by thread: how many loads, one inside another, are under way
+_cut_short = False  # this process was forked while another thread loaded modules
+
+
+class _Loading:
+    """The context of a load, which a fork of another thread waits for."""
+
+    def __enter__(self) -> None:
+        own = threading.get_ident()
+        with _gate:
+            _loads[own] = _loads.get(own, 0) + 1
+
+    def __exit__(self, *_: object) -> None:
+        own = threading.get_ident()
+        with _gate:
+            _loads[own] = _loads.get(own, 1) - 1
+            if not _loads[own]:
+                del _loads[own]
+
+
+_LOADING = _Loading()
+
+
+def loading() -> _Loading:
+    """Return the context in which modules are imported: no other thread forks meanwhile."""
+    return _LOADING
+
+
+def usable() -> None:
+    """Raise RunError in a process that was forked in the middle of a load: it would never end."""
+    if _cut_short:
+        raise RunError(
+            "this process was forked while another thread loaded modules, and cannot load them",
+            notes=["fork before or after the first call, or start processes with `spawn`"],
+        )
+
+
+def _others_load() -> bool:
+    return any(thread != threading.get_ident() for thread in _loads)
+
+
+def _is_ours(name: str) -> bool:
+    return name.partition(".")[0] in PACKAGES
+
+
+def _free_imports() -> None:
+    """Take away the imports of our modules that threads were in which a forked child does not have.
+
+    `_before` has waited until none of them was in the middle of a module, or `usable` says so.
+    """
+    table: dict[str, Any] = getattr(importlib._bootstrap, "_module_locks", {})
+    own = threading.get_ident()
+    for name, reference in list(table.items()):
+        if not _is_ours(name) or getattr(reference(), "owner", own) in (None, own):
+            continue
+        table.pop(name, None)
+        spec = getattr(sys.modules.get(name), "__spec__", None)
+        if getattr(spec, "_initializing", False):  # its execution has not begun, or is cut short
+            del sys.modules[name]
+
+
+# ---- forks ---------------------------------------------------------------------------------------
+
+_forking = threading.Lock()  # one fork at a time: `_held` is of one
+
+
 def _before() -> None:
-    for each in list(_waited):
-        each.acquire()
-        _held.append(each)
+    with interrupts.later():  # what a hook raises is lost, and so would be what it holds
+        _forking.acquire()
+        end = time.monotonic() + _LONGEST_WAIT
+        while True:
+            for each in list(_waited):
+                each.acquire()
+                _held.append(each)
+            _gate.acquire()
+            if not _others_load() or time.monotonic() > end:
+                return
+            _gate.release()
+            _release_held()  # what is loaded may need them
+            time.sleep(0.002)
 
 
-def _after() -> None:
+def _release_held() -> None:
     while _held:
         _held.pop().release()
 
 
+def _after() -> None:
+    with interrupts.later():
+        _gate.release()
+        _release_held()
+        _forking.release()
+
+
 def _forked() -> None:
-    global _count
+    global _count, _cut_short
     _count += 1
     _held.clear()
-    for each in list(_locks):
+    for each in (_forking, _gate, *_locks):
         each._at_fork_reinit()  # type: ignore[attr-defined]
+    _cut_short = _cut_short or _others_load()
+    own = threading.get_ident()
+    for thread in [t for t in _loads if t != own]:
+        del _loads[thread]
+    _free_imports()
 
 
 if hasattr(os, "register_at_fork"):

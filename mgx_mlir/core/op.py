@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 
-from mgx_mlir.core import forks, literals
+from mgx_mlir.core import defined_again, forks, literals
 from mgx_mlir.core.attrs import REQUIRED, AttrDef, Attributes
 from mgx_mlir.core.errors import MgxError, ShapeError
 from mgx_mlir.core.inference import inferred
@@ -150,6 +150,10 @@ class Op(Migraphx.Operation):
         if name is None:
             super().__init_subclass__(**kwargs)
             return
+        if defined_again.again("operator", name, cls.__module__):
+            OPS.pop(name, None)
+            whole = PREFIX + name
+            Migraphx.operations[:] = [o for o in Migraphx.operations if whole != o.OPERATION_NAME]
         if name in OPS:
             raise TypeError(f"operator '{name}' is defined twice")
         cls.mnemonic = name

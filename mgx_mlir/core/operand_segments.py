@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 
+from mgx_mlir.core import interrupts
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS, Op, op_class
 from mgx_mlir.core.op_fields import segment_sizes, spread
@@ -34,6 +35,7 @@ def default_sizes(cls: type[Op], op: ir.Operation) -> list[int] | None:
     return None if spare else segment_sizes(cls.OPERANDS, held)
 
 
+@interrupts.held
 def parse_module(source: str | bytes, context: ir.Context) -> ir.Module:
     """Parse MLIR text (or bytecode) into `context`.
 
@@ -90,6 +92,7 @@ def _array(sizes: list[int], op: ir.Operation) -> ir.Attribute:
     return ir.DenseI32ArrayAttr.get(sizes, context=op.context)
 
 
+@interrupts.held
 def asm(root: ir.Operation, **flags: object) -> str:
     """`root.get_asm(**flags)` without the segment sizes that parse_module can add again."""
     with root.context, ir.Location.unknown():

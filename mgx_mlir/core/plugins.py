@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from types import ModuleType
 
-from mgx_mlir.core import forks
+from mgx_mlir.core import forks, interrupts
 from mgx_mlir.core.errors import FileError, PluginError
 
 GROUP = "mgx_mlir.plugins"
@@ -89,7 +89,7 @@ def add(source: str) -> None:
         return
     _given.append(plugin)
     if _done:
-        with _lock:
+        with interrupts.hold(), interrupts.waiting(_lock):
             _import(plugin)
 
 
@@ -123,7 +123,7 @@ def _load() -> None:
     global _done, _failure, _owner
     if _owner == threading.get_ident():
         return  # a plugin, or what is registered before it, asks for what is registered
-    with _lock:
+    with interrupts.hold(), interrupts.waiting(_lock):
         if _done:
             return
         _owner = threading.get_ident()

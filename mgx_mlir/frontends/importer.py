@@ -10,6 +10,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 import numpy as np
 
+from mgx_mlir.core import interrupts
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.errors import MgxError, ModelError
 from mgx_mlir.core.ir import func, ir
@@ -192,6 +193,7 @@ class GraphImporter(ABC, Generic[ProtoT, ScopeT]):
         self, proto: ProtoT, op_type: str, name: str, scope: ScopeT
     ) -> Sequence[Held | None] | Failed | None:
         """Import one node; return its outputs, None where what is wrong with it is noted."""
+        interrupts.check()
         what = f"node '{name}' ({op_type})"
         self.count += 1
         if self.count > MAX_NODES or scope.depth > self.max_depth:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from mgx_mlir.core import interrupts
 from mgx_mlir.core.errors import FileError, MgxError, UnsupportedModel, UsageError
 from mgx_mlir.core.literals import Shared, aligned_empty
 from mgx_mlir.core.names import safe_text
@@ -94,14 +95,14 @@ def onnx_of_exported(model: Any) -> Any:
     """Return the ONNXProgram of a torch ExportedProgram. Raises UnsupportedModel, UsageError."""
     torch: Any = importlib.import_module("torch")  # the maker of the object has it
     require_exporter()
-    with quiet(), torch.no_grad():
+    with interrupts.at_once(), quiet(), torch.no_grad():
         try:
             model = routed(model)
         except MgxError:
             raise
         except Exception as e:  # torch raises of many kinds
             raise UnsupportedModel(f"torch cannot trace the program: {first_line(e)}") from e
-    with quiet(), _without_constants(model.graph), torch.no_grad():
+    with interrupts.at_once(), quiet(), _without_constants(model.graph), torch.no_grad():
         try:
             made = torch.onnx.export(
                 model, dynamo=True, verbose=False, opset_version=OPSET,

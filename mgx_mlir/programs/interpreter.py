@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mgx_mlir.core import dtypes, literals
+from mgx_mlir.core import dtypes, interrupts, literals
 from mgx_mlir.core.errors import MgxError, RunError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Op, attributes_of, is_terminator, mnemonic, op_class
@@ -37,6 +37,7 @@ class Interpreter:
         self.compute = compute
         self.wide: Any = {"f32": np.float32, "f64": np.float64}[compute]
 
+    @interrupts.held
     def run(
         self, inputs: Mapping[str, np.ndarray], *, trace: Trace | None = None
     ) -> list[np.ndarray]:
@@ -62,6 +63,7 @@ class Interpreter:
         """Run a block's ops with the values of `env`; return what its terminator gives."""
         for view in block.operations:
             op = view.operation
+            interrupts.check()
             if is_terminator(op):
                 return [env[v] for v in op.operands]
             operands = [env[v] for v in op.operands]

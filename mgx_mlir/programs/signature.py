@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core import dtypes
+from mgx_mlir.core import dtypes, interrupts
 from mgx_mlir.core.errors import NamesDisagree, RunError
 from mgx_mlir.core.given import NotOfType, native, plain_array
 from mgx_mlir.core.ir import ir
@@ -247,10 +247,10 @@ class Signature:
             tuple(map(TextStep.from_json, value.get("steps", ()))),
         )
 
-    def shares_names(self) -> bool:
-        """Return whether a call can give the name of a dim two sizes."""
+    def shared_names(self) -> list[str]:
+        """Return the names of dims that a call can give two sizes."""
         names = [r.symbol for p in self.inputs for r in p.ranges if r.symbol is not None]
-        return len(names) > len(set(names))
+        return [n for n in dict.fromkeys(names) if names.count(n) > 1]
 
     @cached_property
     def _text_numbers(self) -> dict[str, int]:
@@ -269,6 +269,7 @@ class Signature:
         """Return whether an input is of strings, or made of such."""
         return bool(self.steps) or any(p.text for p in self.inputs)
 
+    @interrupts.held
     def numbered(self, given: Mapping[str, object]) -> tuple[dict[str, object], CallTexts]:
         """Return inputs with numbers for strings, and the strings of the call.
 
@@ -347,6 +348,7 @@ class Signature:
 
         return check
 
+    @interrupts.held
     def check_inputs(self, given: Mapping[str, object]) -> list[np.ndarray]:
         """Return the arrays of `given` in order of the inputs.
 
@@ -380,7 +382,9 @@ class Signature:
             text, notes = "; ".join([*problems, *sizes.problems]), [f"the inputs are {names}"]
             if problems:
                 raise RunError(text, notes=notes)
-            raise NamesDisagree(text, sizes.disagree, notes=notes)
+            pairs = zip(self.inputs, arrays, strict=True)
+            shapes = {p.name: a.shape for p, a in pairs if p.name not in self.made_ahead}
+            raise NamesDisagree(text, sizes.disagree, shapes, notes=notes)
         return arrays
 
 

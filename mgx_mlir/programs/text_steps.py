@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from mgx_mlir.core import interrupts
 from mgx_mlir.core.errors import RunError
 from mgx_mlir.core.ir import ir
 
@@ -62,6 +63,7 @@ def steps_of(function: ir.OpView) -> tuple[TextStep, ...]:
     return tuple(map(TextStep.from_json, rows))
 
 
+@interrupts.held
 def run_steps(steps: Sequence[TextStep], given: Mapping[str, object]) -> dict[str, np.ndarray]:
     """Return what steps make of the inputs that they read.
 

@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
+from mgx_mlir.core import interrupts
 from mgx_mlir.core.errors import MgxError, PassError, PipelineError
 from mgx_mlir.core.ir import ir, passmanager
 from mgx_mlir.core.literals import WeightStore
@@ -263,6 +264,7 @@ class Instrumentation:
 _ACTIVE: ContextVar[Instrumentation | None] = ContextVar("mgx_instrumentation", default=None)
 
 
+@interrupts.held
 def run_pipeline(
     module: HasOperation,
     pipeline: PipelineLike,
@@ -310,6 +312,7 @@ def _tracing(asked: Switches) -> AbstractContextManager[Any]:
 
 def run_pass(step: Pass, module: ir.Operation) -> bool | None:
     """Run one pass under the active instrumentation (passes made of passes call this)."""
+    interrupts.check()
     how = _ACTIVE.get() or Instrumentation()
     if pass_name(step.argument) in how.disable:
         return False

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar, overload
 
+from mgx_mlir.core import defined_again, interrupts
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import MgxError, PassError
 from mgx_mlir.core.ir import ir, rewrite
@@ -122,6 +123,9 @@ def rule(name: str, summary: str) -> Rule:
     """Register a rewrite that plain code makes, under a name that no other has."""
     if "->" not in summary:
         raise TypeError(f"rule '{name}' needs a summary `before -> after`")
+    caller = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    if defined_again.again("rewrite", name, caller.f_globals["__name__"]):
+        RULES.pop(name, None)
     if name in RULES or name in PATTERNS:
         raise TypeError(f"rewrite '{name}' is defined twice")
     RULES[name] = Rule(name, summary)
@@ -141,6 +145,8 @@ def pattern(*roots: Root, benefit: int = 1) -> Callable[[PatternFunction], Patte
         # python -OO leaves docstrings out: there is nothing to check then, nor to show
         if sys.flags.optimize < 2 and "->" not in (function.__doc__ or "").split("\n", 1)[0]:
             raise TypeError(f"pattern '{name}' needs a docstring `before -> after`")
+        if defined_again.again("rewrite", name, function.__module__):
+            PATTERNS.pop(name, None)
         if name in PATTERNS or name in RULES:
             first = PATTERNS[name].function.__module__ if name in PATTERNS else "a rule"
             raise TypeError(
@@ -379,6 +385,7 @@ class _Application:
         """Return MLIR's callback for one root name; it returns True when nothing matched."""
 
         def rewrite_op(op: Op, driver: rewrite.PatternRewriter) -> bool | None:
+            interrupts.check()
             if self.guarded and is_a(op.operation.parent, Kernel):
                 return True
             rw, location = self.rewriter, op.location

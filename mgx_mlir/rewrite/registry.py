@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
-from mgx_mlir.core import plugins
+from mgx_mlir.core import defined_again, plugins
 from mgx_mlir.core.errors import PipelineError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.rewrite.pattern import PATTERNS, RULES, Pattern, PatternSet, Rule
@@ -105,12 +105,16 @@ class PassTable(Mapping[str, type[Pass]]):
     def declare(self, package: str, names: Iterable[str]) -> None:
         """Say that pass `x` is the class named in `package.x`."""
         for name in names:
+            if defined_again.again("pass", name, package):
+                self._modules.pop(name, None)
             if name in self._modules:
                 raise TypeError(f"pass '{name}' is declared twice")
             self._modules[name] = f"{package}.{name}"
 
     def register(self, cls: type[Pass]) -> type[Pass]:
         """Add a pass by its class; also a decorator. TypeError where its name is taken."""
+        if defined_again.again("pass", cls.name, cls.__module__):
+            self._modules.pop(cls.name, None)
         if cls.name in self._modules:
             raise TypeError(f"pass '{cls.name}' is declared twice")
         self._modules[cls.name] = cls.__module__

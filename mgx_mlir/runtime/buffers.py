@@ -7,12 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from mgx_mlir.core import interrupts
+
 
 def address(a: np.ndarray) -> int:
     """Return the address of an array's first element."""
     try:
         return writable_address(a)
-    except (TypeError, ValueError):  # read-only, with gaps, empty, or of no type of numpy's own
+    except (TypeError, ValueError) as e:
+        if interrupts.is_callers(e):
+            raise
+        # read-only, with gaps, empty, or of no type of numpy's own
         return a.__array_interface__["data"][0]
 
 

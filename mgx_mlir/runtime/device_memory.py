@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core import dtypes
+from mgx_mlir.core import dtypes, interrupts
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import RunError, TargetError
 from mgx_mlir.runtime.device import IREE_ERRORS, Device, forget, short
@@ -45,6 +45,8 @@ class DeviceTensor:
                 element_type(_wire(dtype)),
             )
         except IREE_ERRORS as e:
+            if interrupts.is_callers(e):
+                raise
             raise RunError(f"cannot allocate {array.nbytes} bytes on the device: {short(e)}") from e
         return cls(device, view, dtype, array.shape)
 
@@ -60,6 +62,8 @@ class DeviceTensor:
             )
             view = rt.HalBufferView(buffer, tuple(dims), element_type(_wire(dtype)))
         except IREE_ERRORS as e:
+            if interrupts.is_callers(e):
+                raise
             raise RunError(f"cannot allocate {size} bytes on the device: {short(e)}") from e
         return cls(device, view, dtype, dims)
 
@@ -87,6 +91,8 @@ class DeviceTensor:
         try:
             return self.device.hal.create_dlpack_capsule(self.view, *self.dlpack_device)
         except IREE_ERRORS as e:
+            if interrupts.is_callers(e):
+                raise
             raise RunError(f"the tensor cannot be shared: {short(e)}") from e
 
     def address(self) -> int:
@@ -156,6 +162,8 @@ def at_address(device: Device, address: int, dtype: DType, dims: Sequence[int]) 
         held = device.hal.from_dlpack_capsule(_bytes_at(address, nbytes, ROCM, device.index))
         view = rt.HalBufferView(held.get_buffer(), tuple(dims), element_type(_wire(dtype)))
     except IREE_ERRORS as e:
+        if interrupts.is_callers(e):
+            raise
         raise RunError(f"the memory at {address:#x} cannot be taken: {short(e)}") from e
     return DeviceTensor(device, view, dtype, dims)
 
@@ -192,6 +200,8 @@ def read_back(device: Device, view: Any, dtype: DType, dims: Sequence[int]) -> n
     try:
         array = rt.DeviceArray(device.hal, view, implicit_host_transfer=True).to_host()
     except IREE_ERRORS as e:
+        if interrupts.is_callers(e):
+            raise
         forget(device, e)
         raise RunError(f"the result cannot be copied from the device: {short(e)}") from e
     return np.array(array).view(dtype.np).reshape(tuple(dims))

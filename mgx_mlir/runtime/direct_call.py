@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mgx_mlir.core import forks
+from mgx_mlir.core import forks, interrupts
 from mgx_mlir.runtime.device import IREE_ERRORS
 from mgx_mlir.runtime.prepared_calls import COPY_BELOW, PreparedCall, Shapes
 
@@ -63,6 +63,7 @@ def _made(
     values: dict[str, Any] = {
         "module": module, "known": known, "check": check, "ndarray": np.ndarray,
         "char": ctypes.c_char.from_buffer, "addressof": ctypes.addressof, "errors": IREE_ERRORS,
+        "is_callers": interrupts.is_callers,
         "variants": module.list_type, "view": module.view_type, "count": forks.count,
         "forked": module.device.fork, "outputs": outputs,
     }  # fmt: skip
@@ -80,7 +81,7 @@ def _made(
     ]
     body = "\n".join(f"  {line}" for line in lines)
     text = f"def factory({', '.join(values)}):\n def call(given):\n{body}\n return call\n"
-    space: dict[str, Any] = {}
+    space: dict[str, Any] = {"__name__": __name__}
     # the text depends on numbers of ports; names, types and shapes are values of its variables
     exec(text, space)
     return space["factory"](**values)
@@ -107,7 +108,10 @@ def _checks(count: int, has_check: bool, may_be_lost: bool) -> list[str]:
     if has_check:
         lines.append(f"check(({_each('a{i}', count)},))")
     # another thread may have taken the last one
-    return [*lines, "try: call = free.pop()", "except IndexError: return None"]
+    return [
+        *(*lines, "try: call = free.pop()", "except IndexError as e:"),
+        *(" if is_callers(e): raise", " return None"),
+    ]
 
 
 def _arguments(ports: Sequence[Port]) -> list[str]:
@@ -123,7 +127,9 @@ def _arguments(ports: Sequence[Port]) -> list[str]:
         "else:",
         " placed = call.placed",
         f" try: places = ({_each('0 if own{i} is not None else {{}}', count)},)".format(*at),
-        " except (TypeError, ValueError): placed = None",  # with gaps, or read-only
+        " except (TypeError, ValueError) as e:",
+        "  if is_callers(e): raise",
+        "  placed = None",  # with gaps, or read-only
         " if placed is None or places != call.places:",
         f"  found = module.make(call, ({_each('a{i}', count)},))",
         "  free.append(call)",
@@ -138,10 +144,11 @@ def _invocation(count: int) -> list[str]:
     return [
         f"results = variants({count})",
         "context, lock = lanes.first",
-        "if lock.acquire(False):",
-        " try: context.invoke(call.entry.function, arguments, results)",
+        # `acquire` in a condition would leave it taken where a signal's handler raises behind it
+        "if not lock.locked():",
+        " try:",
+        "  with lock: context.invoke(call.entry.function, arguments, results)",
         " except errors as e: module.fail(call.entry, arguments, tuple(given.values()), held, e)",
-        " finally: lock.release()",
         "else:",
         " results = module.call(call.entry, arguments, tuple(given.values()))",
     ]

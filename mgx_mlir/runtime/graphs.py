@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core import forks
+from mgx_mlir.core import forks, interrupts
 from mgx_mlir.core.errors import RunError, UsageError
 from mgx_mlir.core.given import native
 from mgx_mlir.runtime import hip
@@ -108,8 +108,10 @@ class GraphModule:
 
     def __del__(self) -> None:
         if getattr(self, "_recorded", None) is not None:
-            self.close()
+            with interrupts.later():
+                self.close()
 
+    @interrupts.held
     def _call(
         self,
         args: Sequence[np.ndarray | DeviceTensor],

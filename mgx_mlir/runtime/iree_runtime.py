@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from mgx_mlir.core import interrupts
 from mgx_mlir.core.errors import FileError, RunError, TargetError
 from mgx_mlir.core.given import native
 from mgx_mlir.core.literals import ALIGNMENT, aligned, aligned_copy, is_aligned
@@ -252,7 +253,8 @@ class LoadedModule:
 
     def __del__(self, _ending: Callable[[], bool] = sys.is_finalizing) -> None:
         if not (self._closed or _ending()):
-            self.close()
+            with interrupts.later():
+                self.close()
 
     # ------------------------------------------------------------------ running
 
@@ -470,6 +472,8 @@ class LoadedModule:
         try:
             arguments.push_ref(self._view(port, a, imported))
         except IREE_ERRORS as e:
+            if interrupts.is_callers(e):
+                raise
             forget(self.device, e)
             raise RunError(f"{port.label} cannot be put on the device: {short(e)}") from e
 
@@ -492,6 +496,8 @@ class LoadedModule:
         e: Exception,
     ) -> NoReturn:  # fmt: skip
         """Raise the error of a call that failed. held: the weights that it may still read."""
+        if interrupts.is_callers(e):
+            raise e
         if self.device.kind == "local-task":
             keep_after_failure(arguments, args, held)
         refused = refusal(entry, args, str(e))
@@ -509,7 +515,10 @@ class LoadedModule:
             return self._choice.at(
                 [a.dims if isinstance(a, DeviceTensor) else a.shape for a in args]
             )
-        except (AttributeError, IndexError):  # what is wrong is said by the check
+        except (AttributeError, IndexError) as e:
+            if interrupts.is_callers(e):
+                raise
+            # what is wrong is said by the check
             return "main", self._main
 
     def _view(

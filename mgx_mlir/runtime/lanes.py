@@ -27,17 +27,11 @@ class Lanes:
 
     def call(self, function: Any, arguments: Any, results: Any) -> None:
         """Make a call in a free context, or when one becomes free. Errors: those of the runtime."""
-        for lane in self._lanes:
-            context, lock = lane
-            if lock.acquire(False):
-                break
-        else:
-            context, lock = self._another()
-            lock.acquire()
-        try:
+        free = (lane for lane in self._lanes if not lane[1].locked())
+        context, lock = next(free, None) or self._another()
+        # `acquire` in a condition would leave it taken where a signal's handler raises behind it
+        with lock:
             context.invoke(function, arguments, results)
-        finally:
-            lock.release()
 
     def _another(self) -> tuple[Any, threading.Lock]:
         with self._growing:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mgx_mlir.core import dtypes
+from mgx_mlir.core import dtypes, interrupts
 from mgx_mlir.core.errors import RunError
 from mgx_mlir.core.files import temporary_folder
 from mgx_mlir.core.literals import aligned
@@ -102,9 +102,10 @@ def profile(
             path.write_bytes(data.tobytes())
             command.append(f"--input={''.join(f'{d}x' for d in data.shape)}{wire}=@{path}")
         try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, timeout=timeout, check=False
-            )
+            with interrupts.at_once():
+                done = subprocess.run(
+                    command, capture_output=True, text=True, timeout=timeout, check=False
+                )
         except subprocess.TimeoutExpired:
             raise RunError(f"the profile was ended after {timeout:g} seconds") from None
     if done.returncode != 0:

@@ -19,6 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from mgx_mlir.core import interrupts
 from mgx_mlir.core.errors import TargetError
 from mgx_mlir.hardware.machine import runtime_tool
 
@@ -201,13 +202,14 @@ def _disassembly(vmfb: bytes) -> str:
         f.write(vmfb)
         f.flush()
         try:
-            done = subprocess.run(
-                [str(_tool()), "--output=disassembly", f.name],
-                capture_output=True,
-                text=True,
-                timeout=_SECONDS,
-                check=True,
-            )
+            with interrupts.at_once():
+                done = subprocess.run(
+                    [str(_tool()), "--output=disassembly", f.name],
+                    capture_output=True,
+                    text=True,
+                    timeout=_SECONDS,
+                    check=True,
+                )
         except (OSError, subprocess.SubprocessError) as e:
             raise TargetError(f"the compiled module cannot be read: {e}") from e
     return "\n".join(line for line in done.stdout.splitlines() if not line.startswith("vm.rodata"))

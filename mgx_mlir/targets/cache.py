@@ -127,7 +127,10 @@ def toolchain() -> str:
     from importlib.metadata import PackageNotFoundError, version  # slow to load
 
     facts: list[str] = []
-    for package in ("mgx-mlir", "torch-mlir", "iree-base-compiler", "onnx", "numpy", "ml_dtypes"):
+    for package in (
+        *("mgx-mlir", "torch-mlir", "iree-base-compiler", "iree-base-runtime", "onnx", "numpy"),
+        "ml_dtypes",
+    ):
         try:
             facts.append(f"{package}={version(package)}")
         except PackageNotFoundError:

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, BinaryIO, cast
 
-from mgx_mlir.core import forks
+from mgx_mlir.core import forks, interrupts
 from mgx_mlir.core.errors import CompileError, FileError, TargetError
 from mgx_mlir.targets import worker as worker_file
 from mgx_mlir.targets.cache import cache_root
@@ -99,6 +99,15 @@ class _Worker:
 
     def __init__(self) -> None:
         self.folder = tempfile.mkdtemp(prefix="mgx-worker-")
+        try:
+            self._start()
+        except BaseException:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
+        self.uses = 0
+        self.rss = 0
+
+    def _start(self) -> None:
         self.errors: IO[bytes] = open(os.path.join(self.folder, "stderr"), "w+b")  # noqa: SIM115
         lifeline_read, self.lifeline = os.pipe()
         try:
@@ -111,10 +120,12 @@ class _Worker:
                 start_new_session=True,
                 env={**os.environ, "TMPDIR": self.folder},
             )
+        except BaseException:
+            os.close(self.lifeline)
+            self.errors.close()
+            raise
         finally:
             os.close(lifeline_read)
-        self.uses = 0
-        self.rss = 0
 
     def ready(self) -> bool:
         """Return whether the first frame has come, without blocking."""
@@ -183,6 +194,7 @@ class IreeCompiler:
         """Compile an MLIR module (bytecode or text) to a .vmfb. Errors: as `run`."""
         return self.run(bytecode, flags, timeout=timeout, memory_limit=memory_limit).vmfb
 
+    @interrupts.held
     def run(
         self,
         source: bytes,
@@ -252,6 +264,7 @@ class IreeCompiler:
         except CompileFailed as e:
             return e if e.kind in ("crash", "input") else None
 
+    @interrupts.held
     def close(self) -> None:
         """End the idle workers."""
         with self._lock:
@@ -272,7 +285,7 @@ class IreeCompiler:
 
         size: bytes of the module.
         """
-        with self._lock:
+        with interrupts.waiting(self._lock):
             if self._pid != os.getpid():
                 self._forget()
             self._compiles += 1
@@ -322,6 +335,7 @@ class IreeCompiler:
             out = w.process.stdout
             if out is not None and readable(out, 0.05) and w.ready():
                 return True
+            interrupts.check()
         errors = w.take_errors()
         w.close()
         raise CompileError(f"the compile worker did not start: {errors[-300:].strip()}")
@@ -447,12 +461,13 @@ class IreeCompiler:
     def _explain(failure: Failure, path: Path) -> Failure:
         """Note where a failed module was never valid: the compiler may crash on such input."""
         try:
-            done = subprocess.run(
-                [sys.executable, worker_file.__file__, "--validate", str(path)],
-                capture_output=True,
-                timeout=60,
-                check=False,
-            )
+            with interrupts.at_once():
+                done = subprocess.run(
+                    [sys.executable, worker_file.__file__, "--validate", str(path)],
+                    capture_output=True,
+                    timeout=60,
+                    check=False,
+                )
         except subprocess.TimeoutExpired:
             return failure
         if done.returncode != 1:

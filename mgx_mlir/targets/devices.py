@@ -10,6 +10,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from mgx_mlir.core import interrupts
 from mgx_mlir.hardware.machine import HIP_VARIABLE
 
 TOPOLOGY = "sys/class/kfd/kfd/topology/nodes"
@@ -64,9 +65,14 @@ def _probed(library: str | None) -> tuple[tuple[HipDevice, ...], str]:
     if sys.platform.startswith("linux") and not Path("/dev/kfd").exists() and not library:
         return (), "the kernel has no AMD compute device, /dev/kfd"
     try:
-        done = subprocess.run(
-            [sys.executable, "-c", _PROBE], capture_output=True, text=True, timeout=60, check=False
-        )
+        with interrupts.at_once():
+            done = subprocess.run(
+                [sys.executable, "-c", _PROBE],
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
         rows = json.loads(done.stdout.strip().splitlines()[-1]) if done.returncode == 0 else []
     except subprocess.TimeoutExpired:
         return (), "HIP does not answer"

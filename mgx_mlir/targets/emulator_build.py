@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from mgx_mlir.core import interrupts
 from mgx_mlir.core.errors import TargetError
 from mgx_mlir.hardware.machine import available_cpus, processor_features
 from mgx_mlir.targets import locks, native_library
@@ -128,7 +129,7 @@ def _build(place: Path, compiler: list[str], folder: Path, library: str) -> None
             done()
             return out
 
-        with ThreadPoolExecutor(max(available_cpus(), 1)) as pool:
+        with interrupts.at_once(), ThreadPoolExecutor(max(available_cpus(), 1)) as pool:
             objects = list(pool.map(one, files))
         whole = Path(made, library)
         run([*compiler, *objects, *_LINK, "-o", str(whole)], made)

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from mgx_mlir.core import interrupts
+
 SAID_AFTER = 2.0  # seconds of waiting that nobody needs to be told of
 
 
@@ -45,7 +47,7 @@ def acquire(
                 said = True
                 say(holder)
         left = pause if seconds is None else min(pause, seconds - waited)
-        time.sleep(max(left, 0.001))
+        interrupts.pause(max(left, 0.001))
         pause = min(pause * 1.5, 0.2)
     with contextlib.suppress(OSError):  # who has it, for those who wait
         os.ftruncate(fd, 0)

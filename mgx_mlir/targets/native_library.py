@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+from mgx_mlir.core import interrupts
 from mgx_mlir.core.errors import TargetError
 from mgx_mlir.targets import locks
 from mgx_mlir.targets.private import make_private, open_own
@@ -58,10 +59,11 @@ def compile_with(what: str, command: list[str], folder: str) -> None:
     """Run the compiler; its temporary files go where the build's go. TargetError."""
     environment = {**os.environ, "TMPDIR": folder, "LC_ALL": "C"}
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", env=environment,
-            stdin=subprocess.DEVNULL, check=False, timeout=_TIME,
-        )  # fmt: skip
+        with interrupts.at_once():
+            done = subprocess.run(
+                command, capture_output=True, text=True, errors="replace", env=environment,
+                stdin=subprocess.DEVNULL, check=False, timeout=_TIME,
+            )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise TargetError(f"the {what} cannot be built: {command[0]} takes too long") from None
     if done.returncode:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, Literal
 
+from mgx_mlir.core import interrupts
+
 HAS_PROC = Path("/proc/self/statm").exists()
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
@@ -96,6 +98,7 @@ class Watch:
         while True:
             if poll(step):
                 return "done"
+            interrupts.check()
             spent = time.monotonic() - self.start
             if HAS_PROC:
                 now = tree_memory(self.pid)

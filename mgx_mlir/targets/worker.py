@@ -235,6 +235,9 @@ def serve(lifeline: int, folder: str) -> int:
 
 def main(argv: list[str]) -> int:
     """Run as the module docstring says."""
+    if hasattr(signal, "SIGCHLD"):
+        # ignored by a caller, it is so here, and the compiler cannot wait for its linker
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if argv[:1] == ["--validate"]:
         with open(argv[1], "rb") as f:
             wrong = validate(f.read())

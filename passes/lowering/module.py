@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from mgx_mlir.core import dtypes, literals
+from mgx_mlir.core import dtypes, interrupts, literals
 from mgx_mlir.core.errors import CompileError, MgxError
 from mgx_mlir.core.ir import arith, func, ir, ml_program
 from mgx_mlir.core.literals import is_literal
@@ -234,6 +234,7 @@ class ModuleLowering(LoweringContext):
 
     def operation(self, op: ir.Operation) -> None:
         """Lower one op and bind its results."""
+        interrupts.check()
         if self.in_kernel:
             self._lowered(op)
             return
@@ -570,6 +571,7 @@ def _spec(name: str, t: TensorType) -> IOSpec:
     return IOSpec(name, t.dtype.name, tuple(-1 if d == DYN else d for d in t.dims))
 
 
+@interrupts.held
 def lower_to_linalg(
     program: ProgramIR,
     options: LowerOptions | None = None,

@@ -7,6 +7,7 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
+from mgx_mlir.core import defined_again
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Op
 from mgx_mlir.passes.lowering.expr import Expr
@@ -29,6 +30,8 @@ def lowers(*classes: type[Op], lazy: bool = False) -> Callable[[F], F]:
 
     def register(f: F) -> F:
         for cls in classes:
+            if defined_again.again("lowering", cls.mnemonic, f.__module__):
+                LOWERINGS.pop(cls.mnemonic, None)
             if cls.mnemonic in LOWERINGS:
                 raise TypeError(f"operator '{cls.mnemonic}' has two lowerings")
             LOWERINGS[cls.mnemonic] = f

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
+import onnx.parser
 import pytest
 
 import mgx_mlir as migraphx
@@ -274,3 +278,40 @@ def _binary(tree: Any) -> Any:
     if isinstance(tree, list):
         return [_binary(v) for v in tree]
     return Binary(bytes(tree)) if isinstance(tree, memoryview) else tree
+
+
+# ---- programs without kernels --------------------------------------------------------------------
+
+VIEWS = {
+    "identity": ("float[N] x", "y = Identity (x)"),
+    "reshape": ("float[N, 2] x", "s = Constant <value_ints: ints = [-1]> ()\n y = Reshape (x, s)"),
+    "squeeze": ("float[1, N] x", "s = Constant <value_ints: ints = [0]> ()\n y = Squeeze (x, s)"),
+    "constants": ("float[2] x", "y = Constant <value_floats: floats = [1.0, 2.0]> ()"),
+    "empty": ("float[0, 3] x", "y = Identity (x)"),
+}
+
+
+@pytest.mark.parametrize("target", ["cpu", "ref"])
+@pytest.mark.parametrize("name", VIEWS)
+def test_programs_without_kernels(name: str, target: str) -> None:
+    given, body = VIEWS[name]
+    text = f'<ir_version: 8, opset_import: ["" : 18]> g ({given}) => (float y) {{ {body} }}'
+    model = onnx.parser.parse_model(text)
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    data = model.SerializeToString()
+    dims = {"identity": (4,), "reshape": (3, 2), "squeeze": (1, 5), "constants": (2,)}
+    x = np.arange(math.prod(dims.get(name, (0, 3))), dtype=np.float32).reshape(
+        dims.get(name, (0, 3))
+    )
+    want = {"reshape": x.reshape(-1), "squeeze": x.reshape(-1)}.get(name, x)
+    want = np.array([1, 2], np.float32) if name == "constants" else want
+    made = migraphx.compile(data, target)
+    held = migraphx.parse_onnx_buffer(data, map_input_dims={"x": list(x.shape)})
+    held.compile(migraphx.get_target(target))
+    for p, kind in itertools.product((made, held), ("msgpack", "json")):
+        q = migraphx.load_buffer(migraphx.save_buffer(p, kind))
+        for found in (p.run({"x": x}), q.run({"x": x})):
+            assert np.array_equal(np.array(found[0]), want)
+    again = migraphx.load_buffer(migraphx.save_buffer(migraphx.load_buffer(
+        migraphx.save_buffer(made))))  # fmt: skip
+    assert np.array_equal(np.array(again.run({"x": x})[0]), want)

@@ -6,6 +6,7 @@ Several operators share a model, and each model is compiled once and run at ever
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -177,8 +178,29 @@ def test_one_name_for_two_sizes() -> None:
         product, rows = program.run(call)
         np.testing.assert_allclose(product, call["x"] @ call["z"], rtol=0, atol=1e-5)
         np.testing.assert_array_equal(rows, np.concatenate([call["w"], call["w"]]))
-    with pytest.raises(RunError, match="expected dim 1 of input 'x' = dim 0 of input 'z'"):
+    with pytest.raises(RunError, match="inner dims do not match"):
         program.run({**calls[0], "z": draw(5, 2)})
+
+
+def test_a_call_that_is_wrong_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One name with two sizes that the model cannot take, in every call anew."""
+    names = "abcdef"
+    inputs = ", ".join(f"float[N{i % 3}, M{i % 2}] {n}" for i, n in enumerate(names))
+    program = mgx_mlir.compile(model(inputs, "float y", f"y = Sum ({', '.join(names)})"), "cpu")
+
+    def never(*_: Any, **__: Any) -> Any:
+        raise AssertionError("it is compiled")
+
+    monkeypatch.setattr("mgx_mlir.targets.child.IreeCompiler.run", never)
+    for k in range(3):
+        call = {n: draw(2 + i + k, 3) for i, n in enumerate(names)}
+        for _ in range(2):
+            with pytest.raises(RunError, match="dim 0 is") as e:
+                program.run(call)
+            assert any("without the name" in note for note in e.value.notes)
+    for wrong in ({"a": draw(2)}, {"zz": draw(2, 3)}, {"a": draw(2, 3).astype(np.float64)}):
+        with pytest.raises(RunError):
+            program.run({**{n: draw(2, 3) for n in names}, **wrong})
 
 
 def test_resize_by_whole_numbers() -> None:

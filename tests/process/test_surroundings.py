@@ -172,6 +172,26 @@ def test_closed_streams_of_the_other_tools(tmp_path: Path) -> None:
         assert ("return" in done.stdout) == (arguments != "-")
 
 
+# ---- a caller that ignores its children ----------------------------------------------------------
+
+IGNORED = """
+import signal
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+import mgx_mlir as mgx
+from tests.process import threads
+for k in range(3):  # the binary, and workers
+    threads.checked(mgx.compile(threads.model(k), "cpu", cache=False).run, k)
+"""
+
+
+def test_children_that_are_ignored(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", IGNORED], env=environment(tmp_path), cwd=ROOT,
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
 # ---- no docstrings -------------------------------------------------------------------------------
 
 

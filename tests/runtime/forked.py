@@ -80,7 +80,7 @@ def run_then_compile(threads: int) -> None:
 def fork_in_a_thread(threads: int) -> None:
     """While other threads run the program."""
     added, stop = program("Add", threads), threading.Event()
-    check(added, X + X)  # what it imports is there: a fork amid an import waits for ever
+    check(added, X + X)
 
     def keep_running() -> None:
         while not stop.wait(0.001):
@@ -112,7 +112,30 @@ def pools(threads: int) -> None:
             assert pool.map(square, range(20)) == [2 * n for n in range(20)]
 
 
-CASES = {f.__name__: f for f in (run_then_run, run_then_compile, fork_in_a_thread, pools)}
+def amid_first_calls(threads: int) -> None:
+    """While another thread compiles and runs for the first time, and loads modules for it."""
+
+    def first() -> None:
+        check(program("Add", threads), X + X)
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    ended: list[int] = []
+    for op, want in [("Add", X + X), ("Mul", X * X)] * 2:
+        child = os.fork()
+        if not child:
+            signal.alarm(SECONDS)
+            check(program(op, threads), want)
+            os._exit(0)
+        ended.append(os.waitpid(child, 0)[1])
+    thread.join()
+    assert not any(ended), ended
+
+
+CASES = {
+    f.__name__: f
+    for f in (run_then_run, run_then_compile, fork_in_a_thread, pools, amid_first_calls)
+}
 
 if __name__ == "__main__":
     signal.alarm(SECONDS)

@@ -12,7 +12,7 @@ import pytest
 from mgx_mlir.core.errors import TargetError
 from mgx_mlir.runtime.device import Device
 
-CASES = ("run_then_run", "run_then_compile", "fork_in_a_thread", "pools")
+CASES = ("run_then_run", "run_then_compile", "fork_in_a_thread", "pools", "amid_first_calls")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mgx_mlir.core import plugins
+from mgx_mlir.core import defined_again, plugins
 from mgx_mlir.frontends.signatures import ImporterT, Operator, signature_of
 
 
@@ -54,7 +54,12 @@ def onnx_op(
             entries = [entry]
             if legacy is not None:
                 entries.append(replace(entry, since=1, attributes={**entry.attributes, **legacy}))
-            versions = (*entries, *_OPS.get((domain, name), ()))
+            before = _OPS.get((domain, name), ())
+            key = (domain, name, since)
+            if defined_again.again("ONNX operator", key, function.__module__):
+                made = {e.since for e in entries}
+                before = tuple(v for v in before if v.since not in made)
+            versions = (*entries, *before)
             if len({v.since for v in versions}) < len(versions):
                 raise TypeError(f"ONNX operator {domain}::{name} since {since} is registered twice")
             _OPS[domain, name] = tuple(sorted(versions, key=lambda v: -v.since))

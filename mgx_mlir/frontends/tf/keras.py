@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from mgx_mlir.core import interrupts
 from mgx_mlir.core.errors import FileError, ModelError
 from mgx_mlir.core.files import noting_reads, temporary_folder
 from mgx_mlir.frontends.files import open_regular
@@ -36,12 +37,13 @@ def exported(path: str) -> Iterator[str]:
         )
     with temporary_folder("mgx-keras-") as folder:
         target = os.path.join(folder, "model")
-        found = subprocess.run(
-            [sys.executable, "-c", _EXPORT, path, target],
-            capture_output=True,
-            text=True,
-            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""},
-        )
+        with interrupts.at_once():
+            found = subprocess.run(
+                [sys.executable, "-c", _EXPORT, path, target],
+                capture_output=True,
+                text=True,
+                env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""},
+            )
         if found.returncode:
             lines = found.stderr.strip().splitlines() or ["it says nothing"]
             raise ModelError(f"TensorFlow cannot export the model: {lines[-1]}", location=path)

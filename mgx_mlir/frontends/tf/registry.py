@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from mgx_mlir.core import defined_again
 from mgx_mlir.frontends.signatures import ImporterT, Operator, signature_of
 
 
@@ -39,6 +40,8 @@ def tf_op(
     def register(function: ImporterT) -> ImporterT:
         stated = vars(signature_of(function))
         for name in names:
+            if defined_again.again("TensorFlow operator", name, function.__module__):
+                _OPS.pop(name, None)
             if name in _OPS:
                 raise TypeError(f"TensorFlow operator {name} is registered twice")
             _OPS[name] = TfOp(

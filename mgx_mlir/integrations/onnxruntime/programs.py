@@ -11,7 +11,7 @@ import numpy as np
 
 import mgx_mlir
 from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
-from mgx_mlir.compiler.without_names import WithoutNames
+from mgx_mlir.compiler.without_names import WithoutNames, judge
 from mgx_mlir.core import forks
 from mgx_mlir.core.errors import UnsupportedModel
 from mgx_mlir.integrations.backend import StructuredRep, has_structures
@@ -125,5 +125,10 @@ class Programs:
         self.model, self.settings, self.main = (state[n] for n in ("model", "settings", "main"))
         self._start(state["others"])
         main = self.main
-        if isinstance(main, IreeProgram) and main.signature.shares_names():
-            main.without_names = WithoutNames(partial(self.settings.compile, self.model))
+        shared = main.signature.shared_names() if isinstance(main, IreeProgram) else []
+        if isinstance(main, IreeProgram) and shared:
+            main.without_names = WithoutNames(
+                partial(self.settings.compile, self.model),
+                judge(self.model.source, self.model.options),
+                shared,
+            )

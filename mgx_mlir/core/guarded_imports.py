@@ -1,0 +1,110 @@
+"""Imports that no signal and no fork cuts in two, and that can be repeated where they fail.
+
+Modules load when they are first used, most of them in the first compile. A module of C++ whose
+import ended halfway cannot be imported again in the process, and a child that is forked meanwhile
+would wait for ever for a lock of the thread that imports.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+from collections.abc import Callable, Generator, Sequence
+from importlib.machinery import (
+    ExtensionFileLoader,
+    ModuleSpec,
+    SourceFileLoader,
+    SourcelessFileLoader,
+)
+from types import ModuleType
+from typing import Any
+
+from mgx_mlir.core import forks, interrupts
+
+_LOADERS = (SourceFileLoader, SourcelessFileLoader, ExtensionFileLoader)  # each of one module
+_failed: set[str] = set()  # modules whose execution has ended with an exception
+
+
+class _Guarded:
+    """A step of a module's import, which neither a signal nor a fork comes between."""
+
+    def __init__(self, name: str, step: Callable[..., Any]) -> None:
+        self._name, self._step = name, step
+
+    def __call__(self, *args: Any) -> Any:
+        forks.usable()
+        with interrupts.later(), forks.loading():
+            try:
+                with _registering_again() if self._name in _failed else contextlib.nullcontext():
+                    found = self._step(*args)
+                if isinstance(args[0], ModuleType):
+                    # executed, and whole from here on: `forks` looks at it
+                    args[0].__spec__._initializing = False  # type: ignore[union-attr]
+                return found
+            except BaseException:
+                _failed.add(self._name)
+                raise
+
+
+@contextlib.contextmanager
+def _registering_again() -> Generator[None]:
+    """Let the bindings' modules register what an import that failed has registered before."""
+    bindings: Any = sys.modules.get("torch_mlir._mlir_libs._mlir")
+    ir: Any = sys.modules.get("torch_mlir.ir")
+    if bindings is None:
+        yield
+        return
+
+    def dialect(cls: type) -> type:
+        bindings.globals._register_dialect_impl(vars(cls)["DIALECT_NAMESPACE"], cls, replace=True)
+        return cls
+
+    replaced: list[tuple[Any, str, Any]] = [(bindings, "register_dialect", dialect)]
+    for name in ("register_operation", "register_op_adaptor", "register_value_caster"):
+        if hasattr(bindings, name):
+            made = functools.partial(getattr(bindings, name), replace=True)
+            replaced.append((bindings, name, made))
+    if hasattr(ir, "register_attribute_builder"):
+        register = ir.register_attribute_builder
+
+        def builder(kind: str, **_: bool) -> Any:
+            return register(kind, replace=True)
+
+        replaced.append((ir, "register_attribute_builder", builder))
+    before = [(module, name, getattr(module, name)) for module, name, _ in replaced]
+    for module, name, made in replaced:
+        setattr(module, name, made)
+    try:
+        yield
+    finally:
+        for module, name, found in before:
+            setattr(module, name, found)
+
+
+class _Finder:
+    """Finds modules of these packages as the other finders do, and guards their import."""
+
+    @staticmethod
+    def find_spec(
+        name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name.partition(".")[0] not in forks.PACKAGES:
+            return None
+        for finder in sys.meta_path:
+            find = None if isinstance(finder, _Finder) else getattr(finder, "find_spec", None)
+            spec = None if find is None else find(name, path, target)
+            if spec is None:
+                continue
+            loader: Any = spec.loader
+            if isinstance(loader, _LOADERS):
+                for step in ("create_module", "exec_module"):
+                    setattr(loader, step, _Guarded(name, getattr(loader, step)))
+            return spec
+        return None
+
+
+def guard() -> None:
+    """Guard imports from now on."""
+    if not any(type(finder).__name__ == _Finder.__name__ for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
