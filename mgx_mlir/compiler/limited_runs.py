@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mgx_mlir.core import dtypes, errors, forks
+from mgx_mlir.core import dtypes, errors, forks, interrupts
 from mgx_mlir.core.errors import MgxError, RunError, RunLimitError, UsageError
 from mgx_mlir.core.literals import ALIGNMENT
 from mgx_mlir.runtime.device import load_runtime
@@ -129,12 +129,16 @@ class LimitedRuns:
         try:
             send(watched, {"arrays": [_row(a) for a in arrays]}, [_raw(a) for a in arrays])
             found = receive(watched)
-        except TimeoutError:
+        except TimeoutError as e:
+            if interrupts.is_callers(e):
+                raise
             text = f"the run took longer than {seconds:g} s (max_run_seconds)"
             raise RunLimitError(text) from None
         except _Stopped:
             raise RunLimitError("the run was told to end") from None
-        except OSError:
+        except OSError as e:
+            if interrupts.is_callers(e):
+                raise
             found = None
         if found is None:
             status = self._workers.end(worker)
@@ -187,8 +191,9 @@ class _Watched:
             self._own.settimeout(rest)
             try:
                 return call(data)
-            except TimeoutError:
-                continue
+            except TimeoutError as e:
+                if interrupts.is_callers(e):
+                    raise
 
     def sendall(self, data: Any) -> None:
         """Send all of some bytes."""
