@@ -115,6 +115,36 @@ def _settled(b: Builder, below: int | Dim | Sum | None) -> Limit | None:
     return Sum(base, tuple(parts), below.name) if parts else base
 
 
+def body_reads_input(x: Value) -> bool:
+    """Return whether `x` is an input of the program, read here in a branch or a loop.
+
+    Rules of a call leave it out, because a run may not get here.
+    """
+    owner = source_of(x).owner
+    return (
+        isinstance(owner, ir.Block)
+        and owner != ir.InsertionPoint.current.block
+        and owner.owner.operation.name == "func.func"
+    )
+
+
+def indices_within(b: Builder, indices: Value, data: Value, axis: int) -> Value:
+    """Return indices into an axis, checked in the run where a body reads them off an input."""
+    if not body_reads_input(indices):
+        return indices  # a rule of the call (passes/analysis/input_values.py), or computed
+    n = extent(b, data, axis)
+    wide = convert(b, indices, INT64)
+    fits = b.logical_and(greater_equal(b, wide, b.neg(n)), compare(b, "less", wide, n))
+    return require(b, indices, all_true(b, fits), f"indices inside of dim {axis}")
+
+
+def nonzero_divisor(b: Builder, y: Value) -> Value:
+    """Return an integer divisor, checked in the run where a body reads it off an input."""
+    if b.dtype(y).is_float or not body_reads_input(y):
+        return y
+    return require(b, y, all_true(b, b.not_(compare(b, "equal", y, 0))), "a divisor other than 0")
+
+
 def all_true(b: Builder, condition: Value) -> Value:
     """Return whether all elements are true, as a 0-d bool tensor."""
     rank = len(b.dims(condition))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import OPS
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.control import joined
+from mgx_mlir.frontends.helpers import compare
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.values import Value
+from mgx_mlir.programs.build import Builder
 
 
 def same_count(yields: Sequence[Sequence[object]]) -> None:
@@ -33,3 +37,31 @@ def joined_types(yields: Sequence[Sequence[Value]]) -> list[TensorType]:
             raise NotSupported(f"output {i} of rank {a.rank} or {c.rank}")
         types.append(joined(a, c))
     return types
+
+
+def choose(b: Builder, which: Value, count: int, make: Callable[[int], Value]) -> Value:
+    """Return make(i) for the i that `which` is in the run, the last one for any other.
+
+    All are of one rank and dtype.
+    """
+
+    def from_(i: int) -> Value:
+        if i == count - 1:
+            return make(i)
+        cond = compare(b, "equal", which, i)
+        draft = OPS["if"](cond, [], results=[]).operation
+        values = []
+        for region, build in zip(
+            draft.regions, (lambda: make(i), lambda: from_(i + 1)), strict=True
+        ):
+            with ir.InsertionPoint(region.blocks.append()):
+                values.append(build())
+                OPS["yield"](values[-1:])
+        kind = joined(*(TensorType.of(v) for v in values))
+        made = OPS["if"](cond, [], results=[kind]).operation
+        for old, new in zip(draft.regions, made.regions, strict=True):
+            old.blocks[0].append_to(new)
+        draft.erase()
+        return made.results[0]
+
+    return from_(0)

@@ -203,7 +203,9 @@ class GraphImporter(ABC, Generic[ProtoT, ScopeT]):
             found = self.build(proto, name, scope)
             for value in () if isinstance(found, Failed) else found:
                 if isinstance(value, ir.Value):
-                    limits.rank(TensorType.of(value).rank)
+                    dims = TensorType.of(value).dims
+                    limits.rank(len(dims))
+                    limits.size(dims)
             return found
         except NotSupported as e:
             known = bool(e.message) and not isinstance(e, Refused)

@@ -15,6 +15,7 @@ MOST_PARTS = 1 << 14  # operations that a node is unrolled to
 MOST_NUMBERS = 1 << 26  # of a table that is computed when the model is read
 MOST_BYTES = 1 << 28  # of such a table
 MOST_TABLES = 3 << 27  # bytes of all tables of a model
+MOST_ELEMENTS = 1 << 59  # of a tensor: their bytes are a number of 64 bits
 MOST_RANK = 64  # as in files of programs
 MOST_FILLED = 1 << 28  # elements of a constant that is one number, which is kept once
 
@@ -66,6 +67,15 @@ def rank(number: int, what: str = "a result") -> int:
     if number > MOST_RANK:
         raise ModelError(f"{what} of rank {number}, expected at most {MOST_RANK}")
     return number
+
+
+def size(extents: Iterable[int], what: str = "a result") -> None:
+    """ModelError where known extents, those of 0 aside, stand for more than an address space."""
+    dims = list(extents)
+    if math.prod(d for d in dims if d > 0) > MOST_ELEMENTS:
+        raise ModelError(
+            f"{what} of dims {dims} is too large, expected up to {MOST_ELEMENTS} elements"
+        )
 
 
 def filled(extents: Iterable[int]) -> None:

@@ -214,6 +214,29 @@ def _varint(n: int) -> bytes:
 # ---- versions ----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("dims", [(0, 1 << 62), ((1 << 63) - 1, 0), (1 << 40, 1 << 40)])
+def test_dims_that_no_array_has(dims: tuple[int, ...]) -> None:
+    weight = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=dims, raw_data=b"")
+    value = helper.make_tensor_value_info
+    node = helper.make_node("Relu", ["x"], ["y"])
+    for given, weights in (("x", []), ("z", [weight])):
+        made = node if given == "x" else helper.make_node("Add", ["z", "w"], ["y"])
+        graph = helper.make_graph(
+            [made], "g", [value(given, TensorProto.FLOAT, dims if given == "x" else [1])],
+            [value("y", TensorProto.FLOAT, None)], weights,
+        )  # fmt: skip
+        _says(helper.make_model(graph), "of dims")
+
+
+def test_two_values_of_one_initializer() -> None:
+    """onnxruntime warns, and takes the last one."""
+    proto = model(np.ones(3, np.float32))
+    proto.graph.initializer.append(proto.graph.initializer[0])
+    parse_onnx_buffer(proto.SerializeToString())  # the same twice
+    proto.graph.initializer[1].CopyFrom(numpy_helper.from_array(np.zeros(3, np.float32), "w"))
+    _says(proto, "initializer 'w' is stated twice, with two values")
+
+
 def test_versions() -> None:
     proto = model(BIG)
     proto.ir_version = 999

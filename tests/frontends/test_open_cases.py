@@ -135,6 +135,22 @@ def test_parts_that_are_stacked(rows: int) -> None:
         np.testing.assert_array_equal(program.run({"x": x})[0], np.concatenate([x[:2], x[2:]], 1))
 
 
+@pytest.mark.parametrize("dims", [("2", "2"), ("2", "3"), ("n", "n"), ("n", "m")])
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_an_element_at_a_position_of_the_run(dims: tuple[str, str], target: str) -> None:
+    data = model(
+        f"float[{dims[0]}] a, float[{dims[1]}] c, int64 p", "float[k] y",
+        "s = SequenceConstruct(a,c) y = SequenceAt(s,p)",
+    )  # fmt: skip
+    program = mgx_mlir.compile(data, target)
+    a, c = np.ones(2, np.float32), np.zeros(2 if dims[0] == dims[1] else 3, np.float32)
+    for p, want in ((0, a), (1, c), (-1, c), (-2, a)):
+        np.testing.assert_array_equal(program.run({"a": a, "c": c, "p": np.array(p)})[0], want)
+    for p in (2, -3):
+        with pytest.raises(RunError, match=rf"position in \[-2, 2\), got {p}"):
+            program.run({"a": a, "c": c, "p": np.array(p)})
+
+
 IF = """y = If(k) <then_branch = t () => (float u) {{ u = Add(x,x) }},
                  else_branch = e () => (float v) {{ o = Constant<value = float[{ones}] {{1}}>()
                                                   v = Add(x,o) }}>"""

@@ -109,9 +109,9 @@ g (float[2, 3] a, float[2, 3] b, int64 p, int64 q)
         same(compiled.run(arrays), oracle(model, arrays))
 
 
-def test_places_of_the_run_need_elements_of_one_type() -> None:
+def test_places_of_the_run_need_elements_of_one_rank() -> None:
     refused(
-        """g (float[2] a, float[3] b, int64 p) => (float[N] y)
+        """g (float[2] a, float[3, 1] b, int64 p) => (float[N] y)
         { s = SequenceConstruct (a, b) y = SequenceAt (s, p) }""",
         "'position' is computed at run time, the elements differ in their dims",
     )

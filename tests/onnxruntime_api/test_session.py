@@ -234,6 +234,15 @@ def test_an_input_without_a_rank(ort: ModuleType) -> None:
         assert np.array_equal(made.run(None, {"x": x})[0], -x)
 
 
+def test_outputs_beside_an_input_without_a_rank(ort: ModuleType) -> None:
+    nodes = [helper.make_node("Neg", ["x"], ["y"]), helper.make_node("Relu", ["v"], ["z"])]
+    inputs = [tensor("x", TensorProto.FLOAT, None), tensor("v", TensorProto.FLOAT, [2, "n"])]
+    made = ort.InferenceSession(
+        model(nodes, inputs, [tensor(n, TensorProto.FLOAT, None) for n in "yz"])
+    )
+    assert [o.shape for o in made.get_outputs()] == [[], [2, "n"]]
+
+
 def test_sizes_that_share_a_name_may_differ(ort: ModuleType) -> None:
     made = ort.InferenceSession(
         model([helper.make_node("Add", ["x", "z"], ["y"])],

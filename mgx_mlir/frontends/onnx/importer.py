@@ -197,6 +197,13 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
     def body(self, graph: onnx.GraphProto, scope: Scope) -> list[Held]:
         """Import a graph's nodes into `scope`; its output values."""
         for tensor in graph.initializer:
+            other = scope.values.get(tensor.name)
+            if isinstance(other, onnx.TensorProto) and other != tensor:
+                error = ModelError(f"initializer '{tensor.name}' is stated twice, with two values")
+                if scope.depth:
+                    raise error  # the node that holds this body reports it
+                self.problems.error(error, scope.prefix)
+                raise Stop
             scope.values[tensor.name] = tensor
         for sparse in graph.sparse_initializer:
             scope.values[sparse.values.name] = sparse

@@ -171,6 +171,7 @@ def _parameter(name: str, kind: onnx.TypeProto, options: OnnxOptions) -> Paramet
     if dims is None:
         dims = [_dim(d, options) for d in t.shape.dim]
     limits.rank(len(dims), what)
+    limits.size((d for d in dims if isinstance(d, int)), what)
     if any(isinstance(d, int) and d < 0 for d in dims):
         raise UsageError(f"{what} is given a negative dim")
     return Parameter(name, dtype, dims, t.elem_type)

@@ -83,6 +83,7 @@ class TensorReader:
         if any(d < 0 for d in dims):
             raise ModelError(f"{what} has a negative dimension: {list(dims)}")
         limits.rank(len(dims), what)
+        limits.size(dims, what)
         count = math.prod(dims)
         if tensor.HasField("segment"):
             raise ModelError(f"{what} is stored in segments, which ONNX leaves undefined")

@@ -85,11 +85,14 @@ class Model:
             return dict(self.options)
         return {**self.options, "external_data_path": os.path.dirname(self.source) or "."}
 
-    def with_shapes(self, signature: Signature) -> Model:
-        """Return the model with the shapes of outputs that its file leaves open."""
+    def with_shapes(self, signature: Signature | None) -> Model:
+        """Return the model with the shapes of outputs that its file leaves open.
+
+        signature: None where there is no program, as an input's rank is told by a run alone.
+        """
         if not any(self._is_open(a) for a in self.outputs):
             return self
-        by_name = {p.name: p for p in signature.outputs}
+        by_name = {} if signature is None else {p.name: p for p in signature.outputs}
         inferred: dict[str, NodeArg] = {}
         size = os.path.getsize(self.source) if isinstance(self.source, str) else len(self.source)
         if size <= _INFERRED:
@@ -108,16 +111,17 @@ class Model:
 
 def _closed(a: NodeArg, inferred: NodeArg | None, port: Port | None) -> NodeArg:
     """Return an output with the dims that shape inference or the program knows."""
-    if not Model._is_open(a) or port is None:
+    if not Model._is_open(a) or (port is None and inferred is None):
         return a
-    rank = len(port.dims)
+    given = port.dims if port is not None else inferred.shape if inferred is not None else ()
+    rank = len(given)
     stated = a.shape or [None] * rank
     guessed = inferred.shape if inferred is not None and len(inferred.shape) == rank else []
     if len(stated) != rank:
         return a
     dims: list[int | str | None] = []
     for i, own in enumerate(stated):
-        if own is None and port.dims[i] >= 0:
+        if own is None and port is not None and port.dims[i] >= 0:
             own = port.dims[i]
         if own is None and guessed and not str(guessed[i]).startswith("unk__"):
             own = guessed[i]

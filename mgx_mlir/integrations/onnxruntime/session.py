@@ -174,8 +174,8 @@ class InferenceSession(Session):
                 self._programs.main.limits = own._run_limits
             else:
                 self._programs = made = self._compiled()
-                if made.main is not None:
-                    made.model = made.model.with_shapes(made.main.signature)
+                signature = None if made.main is None else made.main.signature
+                made.model = made.model.with_shapes(signature)
             self._write_optimised(own.optimized_model_filepath)
         self._start()
 

@@ -12,6 +12,7 @@ from mgx_mlir.core.dtypes import DOUBLE, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.core.subbyte_types import BY_ONNX
+from mgx_mlir.frontends.bounds import nonzero_divisor
 from mgx_mlir.frontends.helpers import (
     axis_in,
     compare,
@@ -107,7 +108,7 @@ def power(b: Builder, x: Value, y: Value) -> Value:
 
 
 def _divide(b: Builder, x: Value, y: Value) -> Value:
-    return b.div(x, y)
+    return b.div(x, nonzero_divisor(b, y))
 
 
 for _onnx_name, _function in {
@@ -141,6 +142,7 @@ def less_or_equal(b: Builder, node: Node, x: Value, y: Value) -> Value:
 @onnx_op("Mod", since=10)
 def mod(b: Builder, node: Node, x: Value, y: Value, *, fmod: int = 0) -> Value:
     """Import Mod: the sign of the divisor, or with `fmod` of the dividend."""
+    y = nonzero_divisor(b, y)
     return b.fmod(x, y) if fmod else b.mod(x, y)
 
 

@@ -11,7 +11,7 @@ from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
-from mgx_mlir.frontends.bounds import Dim, within
+from mgx_mlir.frontends.bounds import Dim, indices_within, within
 from mgx_mlir.frontends.helpers import (
     arange,
     axis_in,
@@ -37,7 +37,8 @@ from mgx_mlir.programs.build import Builder
 @onnx_op("Gather", since=1)
 def gather(b: Builder, node: Node, data: Value, indices: Value, *, axis: int = 0) -> Value:
     """Import Gather; indices may be negative."""
-    return b.gather(data, indices, axis=axis_in(axis, len(b.dims(data))))
+    axis = axis_in(axis, len(b.dims(data)))
+    return b.gather(data, indices_within(b, indices, data, axis), axis=axis)
 
 
 @onnx_op("GatherND", since=11)
@@ -53,7 +54,7 @@ def gather_elements(b: Builder, node: Node, data: Value, indices: Value, *, axis
     if len(b.dims(indices)) != rank:
         raise ModelError(f"indices expected rank {rank}, got {len(b.dims(indices))}")
     axis = axis_in(axis, rank)
-    index = convert(b, indices, INT64)
+    index = convert(b, indices_within(b, indices, data, axis), INT64)
     for i in range(rank):
         if i != axis:
             fits = less_equal(b, extent(b, indices, i), extent(b, data, i))
@@ -92,6 +93,7 @@ def scatter_elements(
 ) -> Value:
     """Import ScatterElements, with its reductions."""
     axis = axis_in(axis, len(b.dims(data)))
+    indices = indices_within(b, indices, data, axis)
     return b.op(f"scatter_{_reduction(reduction)}", data, indices, updates, axis=axis)
 
 

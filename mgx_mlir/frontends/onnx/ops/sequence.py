@@ -12,6 +12,7 @@ from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.bounds import within
+from mgx_mlir.frontends.branches import choose
 from mgx_mlir.frontends.extents import extents, reshaped, times
 from mgx_mlir.frontends.helpers import (
     axis_in,
@@ -44,6 +45,8 @@ from mgx_mlir.frontends.values import Held, HostValue, Outputs, Value, has_faile
 from mgx_mlir.programs.build import Builder
 
 _MOST = 1 << 16  # elements of a sequence that one node makes
+_MOST_BRANCHES = 64  # of a choice among elements that differ in their dims
+_MOST_BRANCHES = 64  # of a choice among elements that differ in their dims
 
 
 # ---- sequences ---------------------------------------------------------------------------------
@@ -97,6 +100,11 @@ def sequence_at(b: Builder, node: Node, sequence: Held, position: Value) -> Valu
     at = b.const(single(b, position, "position"))
     if at is not None:
         return items[_place(int(at), len(items), len(items) - 1)]
+    n, kinds = len(items), {(b.dtype(v), len(b.dims(v))) for v in items}
+    apart = DYN in b.dims(items[0]) or len({b.dims(v) for v in items}) > 1
+    if apart and len(kinds) == 1 and n <= _MOST_BRANCHES:
+        at = _place_in(b, position, n)
+        return node.mark(choose(b, at, n, lambda i: b.identity(items[i])), node.kind(items[0]))
     at = _from_front(b, position, len(items), items, "position")
     rows = [unsqueeze(b, v, [0]) for v in items]
     found = b.gather(b.concat(rows, axis=0), at, axis=0)
@@ -315,8 +323,13 @@ def _from_front(
     types = {b.type(v) for v in items}
     if len(types) > 1 or DYN in b.dims(items[0]):
         raise NotSupported(f"'{what}' is computed at run time, the elements differ in their dims")
-    position = within(b, single(b, position, what), what, -count, count + (len(items) > count))
-    at = reshape(b, convert(b, position, INT64), [])
+    return _place_in(b, position, count, count + (len(items) > count))
+
+
+def _place_in(b: Builder, position: Value, count: int, below: int | None = None) -> Value:
+    """Return a position of the run as a 0-d i64 from the front; it lies below `below` or count."""
+    at = within(b, single(b, position, "position"), "position", -count, below or count)
+    at = reshape(b, convert(b, at, INT64), [])
     return b.where(compare(b, "less", at, 0), b.add(at, count), at)
 
 

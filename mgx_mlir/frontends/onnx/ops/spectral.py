@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
 from mgx_mlir.core.dtypes import DOUBLE, DType
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import OPS
-from mgx_mlir.core.shapes import DYN, TensorType, show_dims
-from mgx_mlir.dialects.migraphx.control import joined
+from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.bounds import Dim, within
+from mgx_mlir.frontends.branches import choose
 from mgx_mlir.frontends.helpers import (
     arange,
     axis_in,
@@ -299,32 +296,7 @@ def dft_op(
     if isinstance(place, int):
         return along(place)
     from_front = b.where(compare(b, "less", place, 0), b.add(place, rank), place)
-    return _choose(b, from_front, rank - 1, along)
-
-
-def _choose(b: Builder, which: Value, count: int, make: Callable[[int], Value]) -> Value:
-    """make(i) for the i that `which` is at run time, the last one for any other."""
-
-    def from_(i: int) -> Value:
-        if i == count - 1:
-            return make(i)
-        cond = compare(b, "equal", which, i)
-        draft = OPS["if"](cond, [], results=[]).operation
-        values = []
-        for region, build in zip(
-            draft.regions, (lambda: make(i), lambda: from_(i + 1)), strict=True
-        ):
-            with ir.InsertionPoint(region.blocks.append()):
-                values.append(build())
-                OPS["yield"](values[-1:])
-        kind = joined(*(TensorType.of(v) for v in values))
-        made = OPS["if"](cond, [], results=[kind]).operation
-        for old, new in zip(draft.regions, made.regions, strict=True):
-            old.blocks[0].append_to(new)
-        draft.erase()
-        return made.results[0]
-
-    return from_(0)
+    return choose(b, from_front, rank - 1, along)
 
 
 @onnx_op("DFT", since=17)
