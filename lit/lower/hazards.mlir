@@ -97,3 +97,19 @@ func.func @mask_behind_a_dot(%x: tensor<4x8xf32>, %w: tensor<8x2xf32>, %m: tenso
   }) {tag = "dot"} : (tensor<4x8xf32>, tensor<8x2xf32>, tensor<4x2xi1>, tensor<1x2xf32>) -> tensor<4x2xf32>
   return %0 : tensor<4x2xf32>
 }
+
+// -----
+
+// Hazard 49: widened indices that a scatter reads are computed ahead of it; what is read in order
+// stays as it is.
+// CHECK-LABEL: @main(
+// CHECK: %[[W:.*]] = linalg.generic {{.*}} ins(%arg2 : tensor<?xi32>) outs(%{{.*}} : tensor<?xi64>)
+// CHECK: arith.extsi
+// CHECK: %[[B:.*]] = "util.optimization_barrier"(%[[W]])
+// CHECK: %[[T:.*]] = "flow.tensor.tie_shape"(%[[B]]
+// CHECK: "iree_linalg_ext.scatter"(%[[T]],
+func.func @widened_updates(%x: tensor<?xi64>, %i: tensor<?x1xi64>, %u: tensor<?xi32>) -> tensor<?xi64> {
+  %0 = "migraphx.convert"(%u) {target_type = i64} : (tensor<?xi32>) -> tensor<?xi64>
+  %1 = "migraphx.scatternd_none"(%x, %i, %0) : (tensor<?xi64>, tensor<?x1xi64>, tensor<?xi64>) -> tensor<?xi64>
+  return %1 : tensor<?xi64>
+}

@@ -48,6 +48,7 @@ from mgx_mlir.passes.lowering.iree import packed, read_back, workgroup_loops
 from mgx_mlir.passes.lowering.iree.equal_results import merge_equal_results
 from mgx_mlir.passes.lowering.iree.input_alignment import written
 from mgx_mlir.passes.lowering.iree.outline import outline_kernels
+from mgx_mlir.passes.lowering.iree.widening import fence_widening_loops
 from mgx_mlir.passes.lowering.options import LowerOptions
 from mgx_mlir.passes.lowering.registry import LAZY, LOWERINGS, REFUSED, Results
 from mgx_mlir.passes.lowering.scalar import computed, signless
@@ -106,6 +107,7 @@ class ModuleLowering(LoweringContext):
                     kernels = self.kernels
                 self.kernels = []
             self._drop_unread()
+            fence_widening_loops(self.module)
             outline_kernels(self.module)
             merge_equal_results(self.module)
             self._verify(self.module)
