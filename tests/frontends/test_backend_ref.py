@@ -11,8 +11,12 @@ sys.path.insert(0, os.path.dirname(__file__))
 import backend_cases
 import pytest
 
-# random numbers, compared with those of another generator
-NOT_COMPARED = ("test_bernoulli",)
+NOT_COMPARED = (
+    "test_bernoulli",  # random numbers, compared with those of another generator
+    # fractional scales: onnx.reference divides by the size before rounding (docs/special-values.md)
+    "test_resize_downsample_scales_linear_align_corners",
+    "test_resize_downsample_scales_cubic_align_corners",
+)
 LEAST_PASSED = 1700  # of 2024; a newer onnx package has more cases
 
 
