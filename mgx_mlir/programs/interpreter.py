@@ -74,7 +74,8 @@ class Interpreter:
             for value, array in zip(op.results, results, strict=True):
                 env[value] = array
             if trace is not None:
-                trace(op, results)
+                with interrupts.at_once():
+                    trace(op, results)
         return []
 
     def _check_sizes(self, op: ir.Operation, operands: Sequence[np.ndarray]) -> None:

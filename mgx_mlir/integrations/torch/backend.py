@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from mgx_mlir.core import interrupts
 from mgx_mlir.core.errors import MgxError, UsageError
 from mgx_mlir.integrations.torch.build import TRAINING, Writes, build
 from mgx_mlir.integrations.torch.calls import Call, Weights, runner
@@ -146,6 +147,7 @@ class Graph:
             written=self._written,
         )  # fmt: skip
 
+    @interrupts.held
     def _built(self, frozen: Frozen) -> Call:
         if not frozen.computes:
             return Call(frozen, None)

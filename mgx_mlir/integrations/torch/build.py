@@ -12,6 +12,7 @@ from torch._guards import tracing
 from mgx_mlir.api.program import program
 from mgx_mlir.api.quantize import quantize_bf16, quantize_fp16
 from mgx_mlir.compiler.compile import CompiledProgram, compile
+from mgx_mlir.core import interrupts
 from mgx_mlir.core.errors import UnsupportedModel, UsageError
 from mgx_mlir.frontends.objects import (
     first_line,
@@ -44,7 +45,7 @@ _TRAINED = {
 @contextmanager
 def alone() -> Iterator[None]:
     """Trace without the state of the trace that Dynamo is in."""
-    with tracing(None), quiet(), torch.no_grad():
+    with interrupts.at_once(), tracing(None), quiet(), torch.no_grad():
         yield
 
 
