@@ -70,10 +70,28 @@ def _one(x: Any, kind: str, what: str, reader: TensorReader) -> Any:
     if kind == "shape":
         return None if x.unknown_rank else [max(d.size, -1) for d in x.dim]
     if kind == "tensor":
+        if x.dtype in dtypes.COMPLEX:
+            return _complex(x, what, reader)
         return _strings(x, what) if x.dtype == dtypes.STRING else reader.read(x, what)
     if kind == "func":
         return FunctionRef(x.name, dict(x.attr))
     return x
+
+
+def _complex(tensor: schema.Tensor, what: str, reader: TensorReader) -> np.ndarray:
+    """Complex numbers: pairs of floats, whose last one stands for all that are missing."""
+    half, values = dtypes.COMPLEX[tensor.dtype], tensor.scomplex_val or tensor.dcomplex_val
+    pairs = schema.Tensor(dtype=half, tensor_content=tensor.tensor_content)
+    pairs.tensor_shape.CopyFrom(tensor.tensor_shape)
+    pairs.tensor_shape.dim.add(size=2)
+    count = math.prod(static_shape(tensor.tensor_shape, what))
+    if values and len(values) < 2 * count <= MOST_STRINGS:
+        values = [*values, *[v for _ in range(count - len(values) // 2) for v in values[-2:]]]
+    if len(values) not in (0, 2 * count):
+        raise ModelError(f"{what} expected {count} complex numbers, got {len(values) / 2:g}")
+    (pairs.float_val if half == 1 else pairs.double_val).extend(values)
+    found = reader.read(pairs, what)
+    return found.view(np.complex64 if half == 1 else np.complex128)[..., 0]
 
 
 def _strings(tensor: schema.Tensor, what: str) -> np.ndarray:

@@ -16,6 +16,7 @@ _KNOWN = {
 _QUANTISED = {
     11: dtypes.INT8, 12: dtypes.UINT8, 13: dtypes.INT32, 15: dtypes.INT16, 16: dtypes.UINT16,
 }  # fmt: skip
+COMPLEX = {8: 1, 18: 2}  # numbers of complex types: those of their parts
 STRING, RESOURCE, VARIANT = 7, 20, 21
 _OTHER = {
     0: "invalid", STRING: "string", 8: "complex64", 11: "qint8", 12: "quint8", 13: "qint32",

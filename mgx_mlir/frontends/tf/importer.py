@@ -19,12 +19,14 @@ from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.program import Parameter
 from mgx_mlir.frontends.tf import schema
 from mgx_mlir.frontends.tf.attributes import FunctionRef, keywords
+from mgx_mlir.frontends.tf.complex_numbers import complex_result
 from mgx_mlir.frontends.tf.flow import Flow
 from mgx_mlir.frontends.tf.graph import ASSIGNS, Body, Ref, ordered
 from mgx_mlir.frontends.tf.node import Node, Scope
 from mgx_mlir.frontends.tf.options import TfOptions
 from mgx_mlir.frontends.tf.registry import find
 from mgx_mlir.frontends.tf.tensors import TensorReader
+from mgx_mlir.frontends.tf.values import Complex
 from mgx_mlir.frontends.values import POISON, Failed, Held, HostValue, Value, has_failed
 from mgx_mlir.programs.program_ir import NAME
 
@@ -267,9 +269,11 @@ class Importer(GraphImporter[schema.Node, Scope]):
         if local:
             return self.call(FunctionRef(proto.op, dict(proto.attr)), inputs, scope, f"{name}/")
         assert op is not None
-        self.check_operands(op, inputs)
         given = keywords(proto.attr, op, self.model.reader, scope.bound)
         node = Node(self, proto, name, scope)
+        if not op.structures and any(isinstance(v, Complex) for v in inputs):
+            return outputs_of(complex_result(self.builder, node, op, inputs, given))
+        self.check_operands(op, inputs)
         return outputs_of(op.function(self.builder, node, *inputs, **given))
 
     def unknown(self, proto: schema.Node, scope: Scope) -> Sequence[Held | None] | Failed:

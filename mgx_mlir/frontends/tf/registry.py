@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mgx_mlir.core import defined_again
-from mgx_mlir.frontends.signatures import ImporterT, Operator, signature_of
+from mgx_mlir.frontends.signatures import Importer, ImporterT, Operator, signature_of
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class TfOp(Operator):
 
 
 _OPS: dict[str, TfOp] = {}
+_COMPLEX: dict[str, Importer] = {}
 
 
 def tf_op(
@@ -50,6 +51,24 @@ def tf_op(
         return function
 
     return register
+
+
+def complex_op(*names: str) -> Callable[[ImporterT], ImporterT]:
+    """Register what operators do where an operand is of complex numbers: `f(b, node, *operands)`.
+
+    Other operands are tensors. The function without them is registered by `tf_op`.
+    """
+
+    def register(function: ImporterT) -> ImporterT:
+        _COMPLEX.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+def find_complex(name: str) -> Importer | None:
+    """Return what an operator does of complex numbers, None where it is not known."""
+    return _COMPLEX.get(name)
 
 
 def find(name: str) -> TfOp | None:

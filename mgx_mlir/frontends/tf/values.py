@@ -30,6 +30,15 @@ class Strings(HostValue):
 
 
 @dataclass(frozen=True)
+class Complex(HostValue):
+    """A tensor of complex numbers as two of real ones, of one type and of equal dims."""
+
+    re: Value
+    im: Value
+    what = "tensor of complex numbers"
+
+
+@dataclass(frozen=True)
 class TensorList(HostValue):
     """A list of tensors of one type.
 

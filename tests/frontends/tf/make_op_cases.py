@@ -26,7 +26,8 @@ import numpy as np
 
 HERE = Path(__file__).resolve().parent
 DATA = HERE / "data" / "ops"
-MODULES = ("arithmetic", "reductions", "shapes", "nn", "indexing", "image", "quantized", "misc")
+MODULES = ("arithmetic", "reductions", "shapes", "nn", "indexing", "image", "quantized", "misc",
+           "spectra")  # fmt: skip
 
 GROUPS: dict[str, Callable[[Cases], None]] = {}
 

@@ -50,7 +50,9 @@ def faults(group: stored_ops.Group, target: str) -> list[str]:
 
 # compiled in the slow tests: elementwise operators in many types, and a hundred kernels of run-time
 # dims: CI has three minutes for this folder
-SLOW = ("binary_other", "casts", "open_orders", "open_sizes", "unary_other")
+SLOW = (
+    "binary_other", "casts", "open_orders", "open_sizes", "open_spectra", "spectra", "unary_other",
+)  # fmt: skip
 
 
 def _cases() -> Iterator[Any]:

@@ -9,7 +9,7 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.literals import own
 from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
-from mgx_mlir.frontends.tf.values import Strings
+from mgx_mlir.frontends.tf.values import Complex, Strings
 from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
@@ -19,6 +19,8 @@ def const(b: Builder, node: Node, *, dtype: DType | int, value: np.ndarray) -> O
     """Import Const; strings are kept while the model is read."""
     if value.dtype == object:
         return Strings(value)
+    if value.dtype.kind == "c":
+        return Complex(*(b.literal(own(f(value).copy())) for f in (np.real, np.imag)))
     if isinstance(dtype, DType) and value.dtype != dtype.np:
         raise ModelError(f"attribute 'value' expected {dtype.short}, got {value.dtype}")
     return b.literal(own(value))

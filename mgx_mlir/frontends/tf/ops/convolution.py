@@ -43,8 +43,12 @@ def _convolve(
     window = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
     pads = window_attributes(a.padding, a.explicit_paddings, b.dims(x)[2:], window, stride, last)
     if group is None:
-        channels, own = b.dims(x)[1], b.dims(weights)[1]
-        if channels == DYN or own == 0 or channels % own:
+        own = b.dims(weights)[1]
+        if b.dims(x)[1] == DYN:  # one group: another number of channels is an error of the run
+            batch, _, *rest = extents(b, x)
+            x = reshaped(b, x, [batch, own, *rest])
+        channels = b.dims(x)[1]
+        if own == 0 or channels % own:
             raise ModelError(f"the filter's {own} channels do not fit the input's {channels}")
         group = channels // own
     y = b.convolution(x, weights, stride=stride, dilation=dilation, group=group, **pads)

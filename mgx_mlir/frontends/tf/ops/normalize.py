@@ -16,12 +16,10 @@ from mgx_mlir.frontends.tf.registry import tf_op
 from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
-_V1 = ("y", "batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2")
+V1 = ("y", "batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2")
 
 
-@tf_op("FusedBatchNorm", "FusedBatchNormV2", outputs=_V1)
-@tf_op("FusedBatchNormV3", outputs=(*_V1, "reserve_space_3"))
-def fused_batch_norm(
+def batch_norm(
     b: Builder,
     node: Node,
     x: Value,
@@ -34,13 +32,13 @@ def fused_batch_norm(
     exponential_avg_factor: float = 1.0,
     data_format: str | None = None,
     is_training: bool = True,
-) -> Outputs:
+) -> tuple[Value, ...]:
     """(x - mean) * scale / sqrt(variance + epsilon) + offset; in training with x's own moments."""
     rank = len(b.dims(x))
     axis = rank - 1 if node.channels_last(data_format) else 1
     kind = b.dtype(scale)
     wide_x = convert(b, x, kind)
-    outs = mean, variance
+    outs: tuple[Value, ...] = mean, variance
     if is_training:
         before, share = outs, exponential_avg_factor
         axes = [i for i in range(rank) if i != axis]
@@ -62,7 +60,32 @@ def fused_batch_norm(
     y = convert(b, b.add(y, along(b, offset, x, axis)), b.dtype(x))
     if any(len(b.dims(v)) != 1 for v in (scale, offset)):
         raise ModelError("scale and offset expected vectors")
-    return (y, *outs, *outs, b.literal(np.zeros((), kind.np)))[: 6 if "V3" in node.op_type else 5]
+    return (y, *outs, *outs, b.literal(np.zeros((), kind.np)))
+
+
+@tf_op("FusedBatchNorm", "FusedBatchNormV2", outputs=V1)
+@tf_op("FusedBatchNormV3", outputs=(*V1, "reserve_space_3"))
+def fused_batch_norm(
+    b: Builder,
+    node: Node,
+    x: Value,
+    scale: Value,
+    offset: Value,
+    mean: Value,
+    variance: Value,
+    *,
+    epsilon: float = 1e-4,
+    exponential_avg_factor: float = 1.0,
+    data_format: str | None = None,
+    is_training: bool = True,
+) -> Outputs:
+    """Import FusedBatchNorm; the third version has one more output."""
+    found = batch_norm(
+        b, node, x, scale, offset, mean, variance, epsilon=epsilon,
+        exponential_avg_factor=exponential_avg_factor, data_format=data_format,
+        is_training=is_training,
+    )  # fmt: skip
+    return found[: 6 if "V3" in node.op_type else 5]
 
 
 @tf_op("LRN")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from make_op_cases import Cases, group
+from tensorflow.python.framework import op_def_library, op_def_registry
 
 
 @group
@@ -128,3 +131,71 @@ def layers(g: Cases) -> None:
     seq = {**block, "x": g.floats(4, 2, 4), "seq_len_max": np.int64(3)}
     g.op("BlockLSTM", **seq, forget_bias=1.0, cell_clip=3.0, use_peephole=False, keep=[1, 6])
     g.op("BlockLSTMV2", **seq, cell_clip=0.0, use_peephole=False, keep=[1, 6])
+
+
+def _fused(g: Cases, name: str, *plain: Any, **kw: Any) -> None:
+    """A node that only TensorFlow's optimiser writes, compared with the `plain` operators' results.
+
+    Not every one has a kernel that can be called from a graph.
+    """
+    for a in op_def_registry.get(name).attr:  # the library wants those that have defaults, too
+        if a.HasField("default_value") and a.type != "type" and not a.name.startswith("num_"):
+            kind = a.default_value.WhichOneof("value")
+            value = getattr(a.default_value, kind)
+            kw.setdefault(a.name, list(value.i) if kind == "list" else value)
+    found = op_def_library.apply_op(name, name=name[1:], **kw)
+    found = found if isinstance(found, tuple) else (found,)
+    for made, wanted in zip(found, plain, strict=False):
+        g.outputs.append({"name": made.name, "op": name, "rtol": 1e-4, "atol": 1e-5})
+        g.tensors.append(wanted)
+
+
+@group
+def fused(g: Cases) -> None:
+    nn, raw = g.tf.nn, g.tf.raw_ops
+    x, w = g.floats(2, 7, 6, 4, low=-1, high=1), g.floats(3, 2, 4, 8, low=-1, high=1)
+    d = g.floats(3, 3, 4, 2, low=-1, high=1)
+    bias, wide, slope = g.floats(8), g.floats(8), g.floats(8, low=0, high=1)
+    moments = [g.floats(8), g.floats(8), g.floats(8), g.floats(8, low=0.1, high=2)]
+    window = {"strides": [1, 2, 1, 1], "padding": "SAME"}
+    y = raw.Conv2D(input=x, filter=w, **window)
+    z = raw.DepthwiseConv2dNative(input=x, filter=d, strides=[1, 1, 1, 1], padding="VALID")
+    side = g.floats(2, 4, 6, 8)
+    normed = raw.FusedBatchNormV3(
+        x=y, scale=moments[0], offset=moments[1], mean=moments[2], variance=moments[3],
+        epsilon=0.01, is_training=False,
+    )  # fmt: skip
+    activations = {"Relu": nn.relu, "Relu6": nn.relu6, "Elu": nn.elu, "Tanh": g.tf.tanh,
+                   "Sigmoid": g.tf.sigmoid,
+                   "LeakyRelu": lambda v: nn.leaky_relu(v, 0.3)}  # fmt: skip
+
+    def conv(args: list[Any], steps: list[str], plain: Any) -> None:
+        _fused(g, "_FusedConv2D", plain, input=x, filter=w, args=args, host_args=[],
+               num_args=len(args),
+               fused_ops=steps, epsilon=0.01, leakyrelu_alpha=0.3, **window)  # fmt: skip
+
+    conv([bias], ["BiasAdd"], y + bias)
+    conv([bias, side], ["BiasAdd", "Add", "Relu"], nn.relu(y + bias + side))
+    conv(moments, ["FusedBatchNorm"], normed[0])
+    conv(moments, ["FusedBatchNorm", "Relu6"], nn.relu6(normed[0]))
+    conv([bias, slope], ["BiasAdd", "Prelu"], nn.relu(y + bias) + slope * -nn.relu(-y - bias))
+    for name, function in activations.items():
+        conv([bias], ["BiasAdd", name], function(y + bias))
+        _fused(g, "_FusedDepthwiseConv2dNative", function(z + wide), input=x, filter=d,
+               args=[wide], strides=[1, 1, 1, 1], padding="VALID", leakyrelu_alpha=0.3,
+               fused_ops=["BiasAdd", name])  # fmt: skip
+    a, c = g.floats(3, 4), g.floats(8, 4)
+    product = g.tf.matmul(a, c, transpose_b=True) + bias
+    _fused(g, "_FusedMatMul", product, a=a, b=c, args=[bias], transpose_b=True,
+           fused_ops=["BiasAdd"])  # fmt: skip
+    for name, function in activations.items():
+        _fused(g, "_FusedMatMul", function(product), a=a, b=c, args=[bias], transpose_b=True,
+               fused_ops=["BiasAdd", name], leakyrelu_alpha=0.3)  # fmt: skip
+    for name, exact in (("GeluExact", False), ("GeluApproximate", True)):
+        _fused(g, "_FusedMatMul", nn.gelu(product, exact), a=a, b=c, args=[bias],
+               transpose_b=True, fused_ops=["BiasAdd", name])  # fmt: skip
+    for sides, mode, plain in (([], "Relu", nn.relu(normed[0])), ([side], "Identity", normed[0] +
+                               side), ([side], "Relu", nn.relu(normed[0] + side))):  # fmt: skip
+        _fused(g, "_FusedBatchNormEx", plain, x=y, scale=moments[0], offset=moments[1],
+               mean=moments[2], variance=moments[3], side_input=sides, activation_mode=mode,
+               epsilon=0.01, is_training=False)  # fmt: skip
