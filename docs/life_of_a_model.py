@@ -83,7 +83,7 @@ STAGES: dict[str, tuple[Callable[..., Any] | type, ...]] = {
 
 def place(function: Callable[..., Any] | type) -> str:
     """The name of a function or class, and the file that defines it."""
-    path = Path(inspect.getsourcefile(function) or "").resolve().relative_to(ROOT)
+    path = Path(inspect.getsourcefile(inspect.unwrap(function)) or "").resolve().relative_to(ROOT)
     return f"`{function.__qualname__}` in `{path}`"
 
 

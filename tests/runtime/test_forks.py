@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from mgx_mlir.core.errors import TargetError
+from mgx_mlir.core import forks
+from mgx_mlir.core.errors import RunError, TargetError
 from mgx_mlir.runtime.device import Device
 
 CASES = ("run_then_run", "run_then_compile", "fork_in_a_thread", "pools", "amid_first_calls")
@@ -36,3 +38,34 @@ def test_a_gpu_of_the_parent_is_an_error_at_once() -> None:
     with pytest.raises(TargetError, match="before this process was forked"):
         device.check()
     assert not Device("local-sync", 1, None, fork=-1).is_lost
+
+
+def test_a_child_that_is_forked_amid_a_long_load_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forks, "_LONGEST_WAIT", 0.05)
+    inside, end = threading.Event(), threading.Event()
+
+    def load() -> None:
+        with forks.loading():
+            inside.set()
+            end.wait()
+
+    thread = threading.Thread(target=load)
+    thread.start()
+    inside.wait()
+    child = os.fork()
+    if not child:
+        try:
+            forks.usable()
+        except RunError as e:
+            os._exit(0 if "forked while another thread loaded modules" in str(e) else 2)
+        os._exit(1)
+    status = os.waitpid(child, 0)[1]
+    end.set()
+    thread.join()
+    assert status == 0
+    forks.usable()
+    later = os.fork()
+    if not later:
+        forks.usable()
+        os._exit(0)
+    assert os.waitpid(later, 0)[1] == 0
