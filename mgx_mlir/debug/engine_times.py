@@ -33,6 +33,7 @@ WAITED = 0.04
 WAKING = 5e-5  # seconds that a thread may take to wake on an idle core
 VAGUE = 0.1  # part of a ratio that its interval may reach to either side, to be stated at all
 LEAST = 6  # rounds: the least number whose extremes enclose the median with 95 % probability
+HOPELESS = 12  # disturbed rounds without a quiet one, after which no more are tried
 CONFIDENCE = 0.95
 
 
@@ -168,7 +169,8 @@ def time_engines(
     `clock`: "wall" for seconds by the clock, "cpu" for the CPU time of this process, which is fair
     where every engine has one thread, and which other processes hardly change. `block`: seconds of
     a block. `rounds`: their number; None: 6 or more quiet rounds, until the interval around every
-    ratio to the first engine is narrower than `spread` (a part of it), or `limit` seconds are over.
+    ratio to the first engine is narrower than `spread` (a part of it), `limit` seconds are over, or
+    the first 12 rounds are all disturbed.
     """
     found = EngineTimes(clock, {name: [] for name in engines})
     order = list(engines)
@@ -193,7 +195,7 @@ def _enough(
         return found.all_rounds >= rounds
     if found.all_rounds == 0:
         return False
-    if taken >= limit:
+    if taken >= limit or (not found.rounds and found.all_rounds >= HOPELESS):
         return True
     if len(found.rounds) < LEAST:
         return False

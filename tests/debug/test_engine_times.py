@@ -141,6 +141,14 @@ def test_blocks_go_on_until_the_ratio_is_known(monkeypatch: pytest.MonkeyPatch) 
     assert time.perf_counter() - start < 1
 
 
+def test_a_machine_that_is_never_quiet_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_times, "_timed", lambda *_: Block(1.0, (1.0,), 0.5))
+    monkeypatch.setattr(engine_times, "rest", lambda: None)
+    engines = {"a": lambda: None, "b": lambda: None}
+    assert time_engines(engines).all_rounds == engine_times.HOPELESS
+    assert time_engines(engines, clock="cpu").all_rounds == engine_times.LEAST
+
+
 BUSY = """
 import hashlib, os, sys
 os.sched_setaffinity(0, {int(sys.argv[1])})
