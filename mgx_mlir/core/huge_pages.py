@@ -7,6 +7,7 @@ virtual machine reads a fifth less of it in a second than in pages of 2 MB.
 from __future__ import annotations
 
 import contextlib
+import math
 import mmap
 
 import numpy as np
@@ -28,6 +29,23 @@ def huge_empty(nbytes: int) -> np.ndarray:
     raw = np.frombuffer(held, np.uint8)
     start = -raw.ctypes.data % PAGE
     return raw[start : start + nbytes]
+
+
+def packed_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Return an uninitialised array for packed weights; a large one needs no `placed`."""
+    nbytes = math.prod(shape) * dtype.itemsize
+    if nbytes < _CHUNK // 2:
+        return np.empty(shape, dtype)
+    return huge_empty(nbytes).view(dtype).reshape(shape)
+
+
+def is_placed(array: np.ndarray) -> bool:
+    """Return whether an array is a large one that begins on a large page."""
+    return (
+        array.nbytes >= _CHUNK // 2
+        and array.flags.c_contiguous
+        and array.__array_interface__["data"][0] % PAGE == 0
+    )
 
 
 class HugePages:

@@ -13,7 +13,7 @@ import numpy as np
 from mgx_mlir.core import attrs, dtypes, literals
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import CompileError
-from mgx_mlir.core.huge_pages import HugePages
+from mgx_mlir.core.huge_pages import HugePages, is_placed
 from mgx_mlir.core.ir import arith, ir, linalg, tensor
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.lowering.expr import (
@@ -189,7 +189,9 @@ class LoweringContext(IndexBuilder, ABC):
         key = (array.__array_interface__["data"][0], layout)
         if key not in self._repacked:
             # kept with its source, whose address is in the key
-            self._repacked[key] = (array, literals.aligned(self._huge_pages.placed(make())))
+            made = make()
+            placed = made if is_placed(made) else self._huge_pages.placed(made)
+            self._repacked[key] = (array, literals.aligned(placed))
         return self._repacked[key][1]
 
     # ---- types and extents -------------------------------------------------------------------

@@ -47,11 +47,11 @@ class Attack:
         return time.monotonic() > self._stop
 
     def stall(self, i: int) -> None:
-        """Begin a request, and never end it."""
+        """Begin a request, and never end it: the service ends the connection."""
         begins = [b"", b"POST " + PATH, request()[:-5], request(CHUNKED, b"5\r\nab", length=False)]
         while not self._is_over():
             with contextlib.suppress(OSError):
-                self.service.talk(begins[i % 4], timeout=1.5)
+                self.service.talk(begins[i % 4], timeout=20)
 
     def endless(self, _: int) -> None:
         """Ask for runs that do not end."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import socket
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +20,7 @@ from mgx_mlir.runtime.workers import receive, send
 
 HANDLER = "mgx_mlir.integrations.serve.worker:prepare"
 _KEPT = 24 << 20  # bytes above its begin that a worker may hold while it has nothing to do
+_PRIORITY = 3  # of nice(2), half as much of a busy CPU as the server's own
 _STATUS = Path("/proc/self/status")
 
 
@@ -29,6 +31,8 @@ def prepare(setup: Mapping[str, Any]) -> Callable[[socket.socket], None]:
     limits = Limits(**setup["limits"])
 
     def serve(own: socket.socket) -> None:
+        # the process that reads requests comes first: without it no client is told anything
+        os.nice(_PRIORITY)
         _Served(models, limits, setup["memory"]).serve(own)
 
     return serve

@@ -19,6 +19,7 @@ import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.huge_pages import packed_empty
 from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.lowering.cpu.frame.elements import Elements
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
@@ -197,12 +198,20 @@ def pack(weights: np.ndarray, width: int, unit: int = 1) -> np.ndarray:
     unit: neighbours along the depth that are read together, [panel, K / unit, width * unit]; the
     depth is filled up with 0 as well.
     """
-    count = -(-weights.shape[1] // width)
-    depth = -(-weights.shape[0] // unit) * unit
-    padded = np.zeros((depth, count * width), weights.dtype)
-    padded[: weights.shape[0], : weights.shape[1]] = weights
-    ordered = padded.reshape(depth // unit, unit, count, width).transpose(2, 0, 3, 1)
-    return np.ascontiguousarray(ordered).reshape(count, depth // unit, width * unit)
+    (depth, columns), whole = weights.shape, weights.shape[0] // unit
+    count, units = -(-columns // width), -(-depth // unit)
+    found = packed_empty((count, units, width * unit), weights.dtype)
+    # panel by panel: the weights may take most of the memory, and are held but once more
+    for panel, start in zip(found.reshape(count, units, width, unit), range(0, columns, width),
+                            strict=True):  # fmt: skip
+        block = weights[:, start : start + width]
+        n = block.shape[1]
+        panel[:whole, :n] = block[: whole * unit].reshape(whole, unit, n).transpose(0, 2, 1)
+        panel[:, n:] = 0
+        if whole < units:
+            panel[whole] = 0
+            panel[whole, :n, : depth - whole * unit] = block[whole * unit :].T
+    return found
 
 
 def byte_panels(depth: int, width: int, isa: Isa, *, signed: bool) -> BytePanels:

@@ -1,0 +1,36 @@
+"""Weights in the order in which kernels read them, held once more and not twice."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from mgx_mlir.core.huge_pages import is_placed
+from mgx_mlir.passes.lowering.cpu.products.dot import pack
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.int8, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("unit", [1, 2, 4])
+def test_each_element_of_a_panel(kind: type, unit: int) -> None:
+    draw = np.random.default_rng(0)
+    for depth, columns, width in ((1, 1, 8), (5, 17, 8), (7, 16, 16), (33, 40, 24), (4, 5, 16)):
+        whole = (draw.standard_normal((depth, columns)) * 50).astype(kind)
+        for weights in (whole, np.asfortranarray(whole)):
+            found = pack(weights, width, unit)
+            count, units = -(-columns // width), -(-depth // unit)
+            assert found.shape == (count, units, width * unit)
+            want = np.zeros(found.shape, kind)
+            for k in range(depth):
+                for n in range(columns):
+                    at = n // width, k // unit, n % width * unit + k % unit
+                    want[at] = weights[k, n]
+            assert found.tobytes() == want.tobytes()
+
+
+def test_large_weights_are_packed_where_they_stay() -> None:
+    """17 MB begin on a large page; what keeps them copies them no more."""
+    found = pack(np.ones((1024, 4352), np.float32), 16)
+    assert is_placed(found)
+    assert not is_placed(pack(np.ones((64, 64), np.float32), 16))
+    assert found.min() == 1
