@@ -140,12 +140,7 @@ def along(b: Builder, v: Value, x: Value, axis: int) -> Value:
     """Return a vector `v` along `axis` of `x`, broadcast as MIGraphX's `broadcast` does."""
     dims = b.dims(x)
     if DYN in dims:  # the pointwise op that takes it broadcasts it: its dims are 1 elsewhere
-        own, wanted = b.dims(v)[0], dims[axis]
-        if DYN not in (own, wanted) and own != wanted:
-            raise ShapeError(f"expected {wanted} elements for dim {axis}, got {own}")
-        if DYN in (own, wanted) and not b.probe.same(v, 0, x, axis):
-            fits = compare(b, "equal", extent(b, v, 0), extent(b, x, axis))
-            v = require(b, v, fits, f"a vector as long as dim {axis}")
+        v = same_extent(b, v, 0, x, axis, f"a vector as long as dim {axis}")
         return unsqueeze(b, v, range(1, len(dims) - axis))
     return b.op("broadcast", v, axis=axis, out_lens=list(dims))
 
@@ -229,3 +224,19 @@ def known_extent(b: Builder, x: Value, axis: int, wanted: int, what: str) -> Val
     dims[axis] = wanted
     told = f"{what} of extent {wanted} along dim {axis}"
     return b.reshape(require_extent(b, x, axis, wanted, told), dims=dims)
+
+
+def same_extent(b: Builder, v: Value, axis: int, x: Value, other: int, told: str) -> Value:
+    """Return `v`, whose extent along `axis` is that of `x` along `other`; the run ends with an
+    error where it is not.
+
+    told: what the error says is expected. Errors: ShapeError for extents that are known.
+    """
+    own, wanted = b.dims(v)[axis], b.dims(x)[other]
+    if DYN not in (own, wanted):
+        if own != wanted:
+            raise ShapeError(f"expected {told}, got extents {own} and {wanted}")
+        return v
+    if b.probe.same(v, axis, x, other):
+        return v
+    return require(b, v, compare(b, "equal", extent(b, v, axis), extent(b, x, other)), told)

@@ -27,6 +27,7 @@ from mgx_mlir.dialects.migraphx.indexing import Gather, GatherND
 from mgx_mlir.dialects.migraphx.movement import Concat
 from mgx_mlir.dialects.migraphx.pointwise_binary import Div, FMod, Mod
 from mgx_mlir.dialects.migraphx.require import Require
+from mgx_mlir.dialects.migraphx.roialign import RoiAlign
 from mgx_mlir.dialects.migraphx.scatter import ScatterBase, ScatterNDBase
 from mgx_mlir.dialects.migraphx.views import (
     Contiguous,
@@ -103,6 +104,8 @@ def _indexed(op: ir.Operation) -> Iterator[tuple[ir.Value, ir.Value, int, int | 
         if not attributes.get("skip_out_of_bounds"):
             axis = attributes["axis"]
             yield op.operands[1], op.operands[0], axis % TensorType.of(op.operands[0]).rank, None
+    elif is_a(op, RoiAlign):
+        yield op.operands[2], op.operands[0], 0, None
     elif is_a(op, (GatherND, ScatterNDBase)):
         data, indices = op.operands[0], op.operands[1]
         first = attributes_of(op).get("batch_dims", 0)

@@ -25,6 +25,7 @@ from mgx_mlir.frontends.helpers import (
     less_equal,
     number,
     require,
+    same_extent,
     slice_,
     squeeze,
     unsqueeze,
@@ -142,6 +143,7 @@ def attention(
             raise ModelError("expected q_num_heads and kv_num_heads with inputs of rank 3")
         q = split_heads(b, q, q_num_heads)
         k, v = split_heads(b, k, kv_num_heads), split_heads(b, v, kv_num_heads)
+    k, v = (same_extent(b, t, 0, q, 0, "keys and values of the queries' batch") for t in (k, v))
     if past_key is not None:
         k = b.concat([past_key, k], axis=2)
         v = b.concat([past_value, v], axis=2)

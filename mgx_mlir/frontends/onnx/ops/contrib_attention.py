@@ -15,7 +15,7 @@ from mgx_mlir.core.dtypes import INT32, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.frontends import limits
-from mgx_mlir.frontends.bounds import Dim, within
+from mgx_mlir.frontends.bounds import Dim, Sum, within
 from mgx_mlir.frontends.helpers import (
     arange,
     axis_range,
@@ -199,6 +199,8 @@ def written(b: Builder, past: Value, new: Value, length: Value) -> Value:
     rows = b.dims(new)[2]
     if rows == DYN:
         raise NotSupported("a shared buffer with a dynamic number of new rows")
+    free = Sum(1 - rows, ((past, 2, 1),), "the rows of the cache that are free")
+    length = within(b, length, "past_sequence_length", 0, free, computed=False)
     last = b.add(b.reshape(convert(b, length, INT32), dims=[1]), rows - 1)
     batch = b.dims(past)[0]
     if batch == DYN:

@@ -138,6 +138,7 @@ def _packed_attention(
     padded = [_restored(b, p, offsets) for p in parts]
     q, k, v = heads_of(b, padded[0], padded[1], padded[2], None, heads)
     batch, length = b.dims(offsets)
+    ends = within(b, ends, "cumulative_sequence_length", 0, count + 1)
     lengths = b.sub(slice_(b, ends, [0], [1], [batch + 1]), slice_(b, ends, [0], [0], [batch]))
     place = axis_range(b, k, 2, b.dtype(lengths))
     seen = compare(b, "less", place, unsqueeze(b, lengths, [1]))

@@ -421,6 +421,10 @@ def sparse_attention(
         raise ModelError("expected past_key, past_value and block_row_indices")
     if block_col_indices is None or key_total_sequence_lengths is None:
         raise ModelError("expected block_col_indices and key_total_sequence_lengths")
+    key_total_sequence_lengths = within(
+        b, key_total_sequence_lengths, "key_total_sequence_lengths", 1,
+        Dim(past_key, 2, "the rows of the cache", 1), computed=False,
+    )  # fmt: skip
     lengths = b.sub(key_total_sequence_lengths, 1)
     packed = packed_heads(b, query, key, value, num_heads, kv_num_heads)
     if do_rotary:

@@ -464,6 +464,8 @@ def q_embed_layer_normalization(
         centred = b.sub(convert(b, v, INT32), convert(b, zero, INT32))
         return b.mul(convert(b, centred, FLOAT), scale)
 
+    vocabulary = Dim(words, 0, "the number of words")
+    input_ids = within(b, input_ids, "input_ids", 0, vocabulary, computed=False)
     total = real(b.gather(words, input_ids, axis=0), words_scale, words_zero)
     length = b.dims(input_ids)[1]
     if length == DYN:
@@ -474,6 +476,8 @@ def q_embed_layer_normalization(
         present(
             segment_embedding_scale=segment_scale, segment_embedding_zero_point=segment_zero
         )  # fmt: skip
+        most = Dim(segment_table, 0, "the number of segments")
+        segment_ids = within(b, segment_ids, "segment_ids", 0, most, computed=False)
         rows = b.gather(segment_table, segment_ids, axis=0)
         total = b.add(total, real(rows, segment_scale, segment_zero))
     gamma, beta = real(gamma, gamma_scale, gamma_zero), real(beta, beta_scale, beta_zero)

@@ -17,10 +17,9 @@ from mgx_mlir.frontends.helpers import (
     axis_in,
     compare,
     convert,
-    extent,
     greater_equal,
     less_equal,
-    require,
+    same_extent,
     unsqueeze,
 )
 from mgx_mlir.frontends.onnx.casts import cast, to_narrow
@@ -64,10 +63,8 @@ def legacy_operand(b: Builder, x: Value, y: Value, axis: int | None, broadcast: 
         if len(dims) != len(own) or apart:
             have = f"{show_dims(dims)} and {show_dims(own)}"
             raise ModelError(f"dims {have} differ and broadcast is not set")
-        for i, (d, e) in enumerate(zip(dims, own, strict=True)):
-            if DYN in (d, e) and not b.probe.same(x, i, y, i):
-                same = compare(b, "equal", extent(b, x, i), extent(b, y, i))
-                y = require(b, y, same, f"operands of one dim {i}")
+        for i in range(len(dims)):
+            y = same_extent(b, y, i, x, i, f"operands of one dim {i}")
         return y
     if axis is None:
         return y

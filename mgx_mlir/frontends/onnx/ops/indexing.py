@@ -9,7 +9,7 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN
+from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.bounds import Dim, indices_within, within
 from mgx_mlir.frontends.helpers import (
@@ -20,6 +20,7 @@ from mgx_mlir.frontends.helpers import (
     convert,
     extent,
     greater_equal,
+    known_extent,
     less_equal,
     require,
     single,
@@ -161,6 +162,9 @@ def one_hot(
     """values[1] where the index (negative ones from the back) is the place along `axis`."""
     rank = len(b.dims(indices)) + 1
     axis = axis_in(axis, rank)
+    if len(b.dims(values)) != 1 or b.dims(values)[0] not in (2, DYN):
+        raise ModelError(f"values expected two elements, got dims {show_dims(b.dims(values))}")
+    values = known_extent(b, values, 0, 2, "values")
     index = convert(b, indices, INT64)
     depth = within(b, convert(b, single(b, depth, "depth"), INT64), "depth", 1)
     known = b.const(depth)

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from mgx_mlir.core.dtypes import FLOAT, INT32
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import show_dims
-from mgx_mlir.frontends.helpers import convert, unsqueeze, wide
+from mgx_mlir.core.shapes import DYN, show_dims
+from mgx_mlir.frontends.helpers import (
+    compare,
+    convert,
+    extent,
+    require,
+    same_extent,
+    unsqueeze,
+    wide,
+)
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.elementwise import legacy_operand
 from mgx_mlir.frontends.onnx.registry import onnx_op
@@ -40,7 +48,24 @@ def gemm_of(
         out = scaled(b, out, alpha)
     if c is None or beta == 0:
         return out
-    return b.add(out, c if beta == 1 else scaled(b, c, beta))
+    return b.add(out, _spread(b, c if beta == 1 else scaled(b, c, beta), out))
+
+
+def _spread(b: Builder, c: Value, out: Value) -> Value:
+    """Return `c`, which broadcasts to the dims of `out`, and not `out` to its own."""
+    rank = len(b.dims(c))
+    if rank > 2:
+        raise ModelError(f"C expected rank 2 or less, got {rank}")
+    for axis, d in enumerate(b.dims(c)):
+        at = axis + 2 - rank
+        if d == DYN and not b.probe.same(c, axis, out, at):
+            own = extent(b, c, axis)
+            fits = compare(b, "equal", own, extent(b, out, at))
+            fits = b.logical_or(fits, compare(b, "equal", own, 1))
+            c = require(b, c, fits, f"a C that broadcasts to dim {at} of the result")
+        elif d not in (1, DYN):
+            c = same_extent(b, c, axis, out, at, f"a C that broadcasts to dim {at} of the result")
+    return c
 
 
 def scaled(b: Builder, x: Value, factor: float) -> Value:

@@ -7,7 +7,7 @@ import numpy as np
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends.bounds import Dim, within
-from mgx_mlir.frontends.helpers import axis_range, compare, convert, squeeze, unsqueeze
+from mgx_mlir.frontends.helpers import axis_range, compare, convert, same_extent, squeeze, unsqueeze
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.values import Outputs, Value
@@ -30,6 +30,11 @@ def negative_log_likelihood(
         )
     if reduction not in ("none", "sum", "mean"):
         raise ModelError(f"attribute 'reduction' expected none, sum or mean, got {reduction}")
+    for i in range(rank - 1):
+        at = i + 1 if i else 0
+        labels = same_extent(b, labels, i, scores, at, f"labels as long as dim {at} of the scores")
+    if weights is not None:
+        weights = same_extent(b, weights, 0, scores, 1, "a weight for each class")
     classes = Dim(scores, 1, "the number of classes")
     label = convert(b, within(b, labels, "labels", 0, classes, besides=ignore_index), INT64)
     zero = b.literal(np.zeros((), b.dtype(scores).np))
