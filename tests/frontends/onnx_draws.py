@@ -122,7 +122,11 @@ def depth_to_space(d: Draws) -> Any:
 
 
 def resize(d: Draws) -> Any:
-    """Of onnx.reference: onnxruntime takes few ranks and axes, and the roi of the last two only."""
+    """Of onnx.reference: onnxruntime takes few ranks and axes, and the roi of the last two only.
+
+    The reference counts a size before it is rounded, and one element as -0.5 (the text says 0): no
+    such are drawn. test_interpolation.py compares them with onnxruntime.
+    """
     mode, rank = d.pick("nearest", "linear", "cubic"), d.size(2, 4)
     dims, axes = sizes(d, rank, 1, 6), list(range(rank))
     more: dict[str, Any] = {"mode": mode}
@@ -140,18 +144,24 @@ def resize(d: Draws) -> Any:
         axes = sorted(int(a) for a in d.np.permutation(rank)[: d.size(1, rank)])
         more["axes"] = axes
     roi = None
+    exact = how in ("align_corners", "tf_crop_and_resize")
+    least = 2 if how == "pytorch_half_pixel" else 1
     if how == "tf_crop_and_resize":
         roi = np.concatenate([d.np.random(len(axes)) * 0.4, 0.6 + d.np.random(len(axes)) * 0.4])
         roi = roi.astype(np.float32)
         more["extrapolation_value"] = 7.0
     if d.coin():
-        more |= maybe(d, 0.4, keep_aspect_ratio_policy=d.pick("not_larger", "not_smaller"))
-        what = [None, d.ints(1, 9, len(axes), dtype=np.int64)]
+        if not exact and least == 1:
+            more |= maybe(d, 0.4, keep_aspect_ratio_policy=d.pick("not_larger", "not_smaller"))
+        what = [None, d.ints(least, 9, len(axes), dtype=np.int64)]
     else:
         factors = [d.pick(0.5, 0.6, 0.8, 1, 1.5, 2, 2.3, 3) for _ in axes]
         what = [
             np.array(
-                [f if dims[a] * f >= 1 else 1 for f, a in zip(factors, axes, strict=True)],
+                [
+                    f if dims[a] * f >= least and not (exact and dims[a] * f % 1) else 1
+                    for f, a in zip(factors, axes, strict=True)
+                ],
                 np.float32,
             )
         ]
