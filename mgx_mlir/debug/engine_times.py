@@ -242,29 +242,42 @@ def _timed(call: Call, clock: Clock, seconds: float, batch: int) -> Block:
     while time.perf_counter() < end:
         call()
     calls: list[float] = []
-    start, waited = time.perf_counter(), _seconds_waited()
+    start, waits = time.perf_counter(), _waits()
     while not calls or time.perf_counter() - start < seconds:
         before = read()
         for _ in range(batch):
             call()
         calls.append((read() - before) / batch)
     elapsed = time.perf_counter() - start
-    waited = max(_seconds_waited() - waited, 0.0) / elapsed
+    waited = _seconds_waited(waits, _waits()) / elapsed
     return Block(statistics.median(calls), tuple(calls), waited)
 
 
-def _seconds_waited() -> float:
-    """Return the seconds that this process's threads were ready to run and had no core (Linux).
+Waits = Mapping[str, tuple[int, int]]  # by thread: nanoseconds of all waits for a core, and a count
 
-    A thread's `schedstat` has its waits in nanoseconds and their number. A thread that wakes on an
-    idle core waits for `WAKING`, which is not counted. A system without the file gives 0: only the
-    spread of the rounds shows a busy machine there.
+
+def _seconds_waited(before: Waits, after: Waits) -> float:
+    """Return the seconds that threads were ready to run and had no core.
+
+    A thread that wakes on an idle core waits for `WAKING`, which is not counted.
     """
     total = 0.0
+    for thread, (waited, times) in after.items():
+        old_waited, old_times = before.get(thread, (0, 0))
+        total += max((waited - old_waited) / 1e9 - (times - old_times) * WAKING, 0.0)
+    return total
+
+
+def _waits() -> Waits:
+    """Read the waits of this process's threads from their `schedstat` (Linux).
+
+    Without that file there are none: only the spread of the rounds shows a busy machine then.
+    """
+    found: dict[str, tuple[int, int]] = {}
     with contextlib.suppress(OSError):
         for thread in os.listdir("/proc/self/task"):
             with contextlib.suppress(OSError, ValueError):
                 text = Path(f"/proc/self/task/{thread}/schedstat").read_text()
                 _, waited, times = map(int, text.split())
-                total += max(waited / 1e9 - times * WAKING, 0.0)
-    return total
+                found[thread] = waited, times
+    return found

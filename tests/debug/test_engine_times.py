@@ -141,6 +141,16 @@ def test_blocks_go_on_until_the_ratio_is_known(monkeypatch: pytest.MonkeyPatch) 
     assert time.perf_counter() - start < 1
 
 
+def test_waits_of_a_block_are_its_own() -> None:
+    """Waking on an idle core is no wait, and earlier wakes are no credit for later waits."""
+    early = {"1": (10**6, 100_000), "2": (5 * 10**9, 10)}
+    later = {"1": (10**6 + 2 * 10**8, 100_100), "2": (5 * 10**9 + 10**6, 1010), "3": (10**8, 1)}
+    # 0.2 s in 100 waits, 1 ms in 1000, and a thread that began since
+    expected = 0.2 - 100 * engine_times.WAKING + 0.1 - engine_times.WAKING
+    assert engine_times._seconds_waited(early, later) == pytest.approx(expected)
+    assert engine_times._seconds_waited(later, later) == 0
+
+
 def test_a_machine_that_is_never_quiet_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_times, "_timed", lambda *_: Block(1.0, (1.0,), 0.5))
     monkeypatch.setattr(engine_times, "rest", lambda: None)
