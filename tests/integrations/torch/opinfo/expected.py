@@ -53,11 +53,6 @@ def text_of(rows: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:
 
 
 def _short(reason: str) -> str:
-    """A reason without what changes from run to run."""
-    parts = [p.strip() for p in reason.replace("\t", " ").split("|")]
-    kept = next((p for p in parts if p), "")
-    head, share, tail = kept.partition(" % of the time ")
-    if share:
-        kept = f"{head.split()[0].removeprefix('UnsupportedModel:')} {head.split()[1]}: {tail}"
-        kept = kept.replace("UnsupportedModel: ", "")
-    return kept[:160].strip()
+    """A reason on one line, without the classes of the errors."""
+    text = reason.replace("\t", " ").removeprefix("UnsupportedModel: ").partition(" | ")[0]
+    return text[:140].strip()

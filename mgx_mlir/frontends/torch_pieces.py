@@ -1,0 +1,154 @@
+"""Functions of torch that write into parts of a tensor, and small ones that torch.onnx lacks."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+
+def larger_number(x: Any, y: Any) -> Any:
+    """Return fmax: the larger of two numbers, the other one where one is NaN."""
+    return _other_than_nan(x, y, _torch().maximum(x, y))
+
+
+def smaller_number(x: Any, y: Any) -> Any:
+    """Return fmin: the smaller of two numbers, the other one where one is NaN."""
+    return _other_than_nan(x, y, _torch().minimum(x, y))
+
+
+def _other_than_nan(x: Any, y: Any, found: Any) -> Any:
+    torch = _torch()
+    if not found.is_floating_point():
+        return found
+    return torch.where(x.isnan(), y, torch.where(y.isnan(), x, found)).to(found.dtype)
+
+
+def sign_bit(x: Any) -> Any:
+    """Return where numbers are negative, -0.0 among them; NaN is taken to be positive."""
+    torch = _torch()
+    if x.dtype == torch.bool:
+        return torch.zeros_like(x)
+    if not x.is_floating_point():
+        return x < 0
+    return torch.where(x == 0, 1 / x, x) < 0
+
+
+def distances_of_pairs(x: Any, p: float = 2.0) -> Any:
+    """Return the p-norms of the differences of rows i and j, all i < j in order."""
+    torch = _torch()
+    n = x.shape[0]
+    k = torch.arange(n * (n - 1) // 2)
+    # a number of the run: a symbol in a root is nothing that a trace can print
+    n = torch.full((1,), n, dtype=torch.int64)
+    # pairs before row i: i (2 n - i - 1) / 2, solved for i; exact in f64 up to 2^26 rows
+    root = (4 * n * (n - 1) - 7 - 8 * k).to(torch.float64).sqrt()
+    i = n - 2 - (root / 2 - 0.5).floor().to(torch.int64)
+    j = k + i + 1 - torch.div(i * (2 * n - i - 1), 2, rounding_mode="floor")
+    apart = x.index_select(0, i) - x.index_select(0, j)
+    return torch.linalg.vector_norm(apart, p, dim=-1)
+
+
+def with_diagonal(x: Any, source: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """Return x with another diagonal: element k of it is source[..., k]."""
+    torch = _torch()
+    moved = x.movedim((dim1, dim2), (-2, -1))
+    rows = torch.arange(moved.shape[-2]).unsqueeze(1)
+    columns = torch.arange(moved.shape[-1]).unsqueeze(0)
+    if source.shape[-1] == 0:
+        return x.clone()
+    along = (rows if offset >= 0 else columns).expand(rows.shape[0], columns.shape[1])
+    spread = source.index_select(-1, along.flatten().clamp(max=source.shape[-1] - 1))
+    spread = spread.unflatten(-1, (rows.shape[0], columns.shape[1]))
+    found = torch.where(columns - rows == offset, spread.to(x.dtype), moved)
+    return found.movedim((-2, -1), (dim1, dim2))
+
+
+def put_where(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
+    """Return x[..., mask, ...] = values, of one mask that may stand for several dims."""
+    torch = _torch()
+    given = [(i, m) for i, m in enumerate(indices) if m is not None]
+    if len(given) != 1 or given[0][1].dtype not in (torch.bool, torch.uint8):
+        return NotImplemented
+    first, mask = given[0]
+    if mask.ndim == 0:
+        return NotImplemented
+    mask = mask.to(torch.bool)
+    last = first + mask.ndim
+    shape = [*(1 for _ in range(first)), -1, *(1 for _ in range(last, x.ndim))]
+    flat = x.flatten(first, last - 1) if mask.ndim > 1 else x
+    chosen = mask.flatten()
+    values = values.to(x.dtype)
+    dim = values.ndim - (x.ndim - last) - 1  # of values, the one of the elements that are chosen
+    if dim >= 0 and not _is_one(values.shape[dim]):
+        number = (chosen.cumsum(0) - 1).clamp(min=0)  # of each element among those that are chosen
+        values = values.index_select(dim, number)
+    found = torch.where(chosen.reshape(shape), flat + values if accumulate else values, flat)
+    return found.reshape(x.shape)
+
+
+def _is_one(size: Any) -> bool:
+    return isinstance(size, int) and size == 1
+
+
+def projected_lstm(
+    x: Any, hx: Sequence[Any], params: Sequence[Any], has_biases: bool, num_layers: int,
+    dropout: float, train: bool, bidirectional: bool, batch_first: bool,
+) -> Any:  # fmt: skip
+    """Return an LSTM whose hidden state is projected (proj_size), as one without.
+
+    The state before the projection, m, is that of an LSTM with recurrent weights W_hh W_hr. The
+    first step sees h0, of no m: it is an input of that step, with the weights W_hh.
+    """
+    h0, c0 = hx
+    if h0.shape[-1] == c0.shape[-1]:
+        return NotImplemented
+    torch = _torch()
+    ways, each = 1 + bool(bidirectional), 5 if has_biases else 3
+    x = x.transpose(0, 1) if batch_first else x
+    ends: list[tuple[Any, Any]] = []
+    for layer in range(num_layers):
+        found: list[Any] = []
+        for way in range(ways):
+            i = layer * ways + way
+            own = params[i * each : (i + 1) * each]
+            given = x.flip(0) if way else x
+            y, end = _one_projected(given, h0[i], c0[i : i + 1], own)
+            found.append(y.flip(0) if way else y)
+            ends.append(end)
+        x = torch.cat(found, -1) if ways == 2 else found[0]
+    hidden, cell = (torch.cat(parts, 0) for parts in zip(*ends, strict=True))
+    return (x.transpose(0, 1) if batch_first else x), hidden, cell
+
+
+def _one_projected(x: Any, h0: Any, c0: Any, own: Sequence[Any]) -> tuple[Any, tuple[Any, Any]]:
+    """Return the outputs of one layer in one direction, {length, batch, width}, and its ends."""
+    torch = _torch()
+    inner, recurrent, *biases, projection = own
+    start = torch.zeros_like(x[1:, :, :1]).expand(-1, -1, h0.shape[-1])
+    joined = torch.cat([x, torch.cat([h0.unsqueeze(0), start], 0)], -1)
+    weights = [torch.cat([inner, recurrent], 1), recurrent @ projection, *biases]
+    y, m, c = torch.ops.aten.lstm.input(
+        joined, [torch.zeros_like(c0), c0], weights, bool(biases), 1, 0.0, False, False, False
+    )
+    return y @ projection.T, (m @ projection.T, c)
+
+
+def least(x: Any, dim: Sequence[int] = (), keepdim: bool = False) -> Any:
+    """Return amin, of no dims that of all."""
+    return _of_all_dims("amin", x, dim, keepdim)
+
+
+def greatest(x: Any, dim: Sequence[int] = (), keepdim: bool = False) -> Any:
+    """Return amax, of no dims that of all."""
+    return _of_all_dims("amax", x, dim, keepdim)
+
+
+def _of_all_dims(name: str, x: Any, dim: Sequence[int], keepdim: bool) -> Any:
+    if x.ndim == 0:
+        return x.clone()
+    return NotImplemented if dim else getattr(x, name)(list(range(x.ndim)), keepdim)
+
+
+def _torch() -> Any:
+    return importlib.import_module("torch")

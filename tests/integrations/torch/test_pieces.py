@@ -1,0 +1,144 @@
+"""Adaptive pools, writes into parts, pairs, projected LSTMs, against eager."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import mgx_mlir.torch
+from mgx_mlir.frontends import torch_pieces as pieces
+from mgx_mlir.frontends import torch_windows as windows
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(3)
+
+
+@pytest.mark.parametrize(
+    ("shape", "out"),
+    [((2, 3, 7, 6), (3, 2)), ((3, 8, 4), (4, 2)), ((2, 3, 5, 5), (7, 3)), ((1, 2, 9, 9), (1, 1)),
+     ((2, 3, 5, 7, 6), (3, 2, 4)), ((0, 3, 5, 7), (2, 2))],
+)  # fmt: skip
+def test_adaptive_pools(shape: tuple[int, ...], out: tuple[int, ...]) -> None:
+    x = torch.randint(0, 9, shape).float()
+    n = len(out)
+    most = getattr(F, f"adaptive_max_pool{n}d")(x, out, return_indices=True)
+    mean = getattr(F, f"adaptive_avg_pool{n}d")(x, out)
+    torch.testing.assert_close(windows.adaptive_max(x, out), most, rtol=0, atol=0)
+    torch.testing.assert_close(windows.adaptive_mean(x, out), mean)
+
+
+@pytest.mark.parametrize("p", [2.0, 1.0, 0.0, 3.5, math.inf])
+def test_distances_of_pairs(p: float) -> None:
+    for n in (0, 1, 2, 3, 10, 131):
+        x = torch.randn(n, 4)
+        torch.testing.assert_close(pieces.distances_of_pairs(x, p), torch.pdist(x, p))
+
+
+@pytest.mark.parametrize(
+    "at", [(0, 0, 1), (1, 1, 3), (-2, 3, 1), (2, -1, 0), (3, 0, 2), (-4, 1, 2), (9, 0, 1)]
+)
+def test_a_diagonal_is_written(at: tuple[int, int, int]) -> None:
+    x = torch.randn(3, 5, 4, 6)
+    diagonal = torch.randn(x.diagonal(*at).shape)
+    assert torch.equal(pieces.with_diagonal(x, diagonal, *at), x.diagonal_scatter(diagonal, *at))
+
+
+def test_a_mask_is_written() -> None:
+    x = torch.randn(3, 5, 4, 6)
+    line, plane = torch.tensor([True, False, True, True, False]), torch.rand(5, 4) > 0.5
+    count = int(plane.sum())
+    for mask, shapes in (
+        (line, [(), (3, 1, 1), (3, 4, 6), (3, 3, 4, 6), (4, 6), (6,), (3, 1, 4, 6)]),
+        (plane, [(), (6,), (3, count, 6), (count, 1)]),
+    ):
+        for shape in shapes:
+            for add in (False, True):
+                values = torch.randn(shape)
+                want = torch.ops.aten.index_put(x, [None, mask], values, add)
+                assert torch.equal(pieces.put_where(x, [None, mask], values, add), want), shape
+
+
+def test_numbers_beside_nan_and_signs() -> None:
+    nan = math.nan
+    a, b = torch.tensor([1, nan, 2, nan, 3, -0.0]), torch.tensor([nan, 1, 3, nan, 2, 0.0])
+    for mine, theirs in (
+        (pieces.larger_number(a, b), torch.fmax(a, b)),
+        (pieces.smaller_number(a, b), torch.fmin(a, b)),
+        (pieces.sign_bit(a), torch.signbit(a)),
+        (pieces.sign_bit(torch.tensor([-1, 0, 1])), torch.signbit(torch.tensor([-1, 0, 1]))),
+        (pieces.larger_number(torch.tensor(2), torch.tensor(1.5)), torch.tensor(2.0)),
+    ):
+        torch.testing.assert_close(mine, theirs, equal_nan=True)
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_a_projected_lstm(bidirectional: bool, bias: bool, batch_first: bool) -> None:
+    net = nn.LSTM(4, 6, 2, bias=bias, batch_first=batch_first, bidirectional=bidirectional,
+                  proj_size=3).eval()  # fmt: skip
+    x, layers = torch.randn(5, 2, 4), 4 if bidirectional else 2
+    batch = 5 if batch_first else 2
+    state = (torch.randn(layers, batch, 3), torch.randn(layers, batch, 6))
+    with torch.no_grad():
+        y, ends = net(x, state)
+        got = pieces.projected_lstm(
+            x, state, net._flat_weights, bias, 2, 0.0, False, bidirectional, batch_first
+        )
+    torch.testing.assert_close(got, (y, *ends))
+
+
+class Many(nn.Module):
+    """All of them, of any batch: torch's trace makes sizes of adaptive pools constants."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = nn.LSTM(6, 8, batch_first=True, proj_size=3)
+
+    def forward(self, x: Tensor, mask: Tensor) -> list[Tensor]:
+        masked = x.clone()
+        masked[:, mask] = 7.0
+        y, (h, c) = self.net(x)
+        return [
+            F.adaptive_max_pool2d(x.unsqueeze(1), (3, 4)), F.adaptive_max_pool1d(x, 4),
+            F.adaptive_avg_pool3d(x[None, None], (1, 3, 4)), masked, y, h, c,
+            torch.fmax(x, x.flip(0)), torch.fmin(x, x.flip(0)), F.pdist(x[0, :3]),
+            x.diagonal_scatter(x[:, :, 0], 0, 1, 2), torch.copysign(x, -x),
+            torch.signbit(-x), x.amax(()), x.amin((), keepdim=True), x[0, 0, 0].amax(0),
+        ]  # fmt: skip
+
+
+def test_compiled_like_eager() -> None:
+    model = Many().eval()
+    shapes: Any = ({0: torch.export.Dim("b", min=2)}, None)
+
+    def inputs(b: int, t: int) -> tuple[Tensor, Tensor]:
+        return torch.randn(b, t, 6), torch.rand(t) > 0.5
+
+    run = mgx_mlir.torch.compile(model, inputs(3, 5), dynamic_shapes=shapes, target="ref")
+    for b, t in ((3, 5), (4, 5)):
+        x, mask = inputs(b, t)
+        with torch.no_grad():
+            want = model(x, mask)
+        for got, w in zip(run(x, mask), want, strict=True):
+            torch.testing.assert_close(got, w, rtol=1e-5, atol=1e-5)
+
+
+def test_0_d_tensors() -> None:
+    def signs(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.copysign(x, y), torch.signbit(y)
+
+    x = torch.tensor(2.0)
+    with torch.no_grad():
+        run = torch.compile(signs, backend="mgx", options={"target": "ref"})
+        for y in (-x, x, -0 * x):
+            torch.testing.assert_close(run(x, y), signs(x, y))
