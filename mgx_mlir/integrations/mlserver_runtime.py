@@ -81,8 +81,9 @@ class MgxRuntime(MLModel):
 def _loaded(uri: str, given: dict[str, Any]) -> ServedModel:
     from pathlib import Path
 
+    limits = {k: given[k] for k in ("max_run_seconds", "max_run_memory") if k in given}
     found: Any = (
-        mgx_mlir.load(uri) if uri.endswith(".mxr")
+        mgx_mlir.load(uri, **limits) if uri.endswith(".mxr")
         else mgx_mlir.compile(uri, given.pop("target", None), **given)
     )  # fmt: skip
     program = found if isinstance(found, CompiledProgram) else found.compiled

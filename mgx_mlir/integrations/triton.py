@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import mgx_mlir
-from mgx_mlir.core.errors import MgxError
+from mgx_mlir.core.errors import MgxError, UsageError
 from mgx_mlir.integrations.triton_repository import ARTEFACT, data_type, dims_of
 from mgx_mlir.integrations.v2.batching import Call, groups, run_together
 from mgx_mlir.integrations.v2.models import Entry, ServedModel
@@ -53,7 +53,9 @@ class TritonPythonModel:
         entry = Entry(args["model_name"], args["model_version"], path, {"max_batch_size": batch})
         device = int(args.get("model_instance_device_id") or 0)
         gpu = args.get("model_instance_kind") == "GPU"
-        self.served = ServedModel(entry, mgx_mlir.load(path, device_id=device if gpu else 0))
+        limits = _limits(config.get("parameters") or {})
+        program = mgx_mlir.load(path, device_id=device if gpu else 0, **limits)
+        self.served = ServedModel(entry, program)
         self.served.warm_up()
 
     def execute(self, requests: Sequence[Any]) -> list[Any]:
@@ -93,6 +95,19 @@ class TritonPythonModel:
     def finalize(self) -> None:
         """Give back the code and the weights."""
         self.served.program.close()
+
+
+def _limits(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the limits of runs that a config.pbtxt states. Errors: UsageError."""
+    found: dict[str, Any] = {}
+    for name in ("max_run_seconds", "max_run_memory"):
+        if name in parameters:
+            text = parameters[name]["string_value"]
+            try:
+                found[name] = float(text)
+            except ValueError:
+                raise UsageError(f"parameter {name} expected a number, got '{text}'") from None
+    return found
 
 
 def _array(tensor: Any) -> np.ndarray:

@@ -28,6 +28,7 @@ from mgx_mlir.integrations.triton_repository import config_text, write_repositor
 from tests.driver.conftest import Driver
 from tests.driver.conftest import driver as driver
 from tests.serving.conftest import expected, model_bytes, texts_bytes
+from tests.serving.service import endless_bytes
 
 RUNTIME = "mgx_mlir.integrations.mlserver_runtime.MgxRuntime"
 TABLE = np.random.default_rng(9).standard_normal((5, 4)).astype(np.float32)
@@ -134,11 +135,13 @@ def backend(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, made.__name__, made)
 
 
-def model(folder: Path, data: bytes, batch: int) -> TritonPythonModel:
+def model(
+    folder: Path, data: bytes, batch: int, parameters: dict[str, Any] | None = None
+) -> TritonPythonModel:
     write_repository(folder, "m", mgx_mlir.compile(data, "cpu", threads=1), batch)
     found = TritonPythonModel()
     found.initialize({
-        "model_config": json.dumps({"max_batch_size": batch}),
+        "model_config": json.dumps({"max_batch_size": batch, "parameters": parameters or {}}),
         "model_repository": str(folder / "m"), "model_version": "1", "model_name": "m",
     })  # fmt: skip
     return found
@@ -156,6 +159,18 @@ def test_requests_of_triton(backend: None, tmp_path: Path) -> None:
         [y] = answer.output_tensors
         assert np.array_equal(y.as_numpy(), TABLE[i])
     made.finalize()
+
+
+def test_a_run_without_end_of_triton(backend: None, tmp_path: Path) -> None:
+    limit = {"max_run_seconds": {"string_value": "0.3"}}
+    found = model(tmp_path, endless_bytes(), 0, limit)
+    asked = Request(Tensor("x", np.ones((1, 1), np.float32)),
+                    Tensor("dims", np.array([1 << 26, 1 << 26], np.int64)))  # fmt: skip
+    [answer] = found.execute([asked])
+    assert "longer than 0.3 s" in answer.error.text
+    found.finalize()
+    with pytest.raises(UsageError, match="expected a number, got 'soon'"):
+        model(tmp_path, endless_bytes(), 0, {"max_run_seconds": {"string_value": "soon"}})
 
 
 def test_strings_of_triton(backend: None, tmp_path: Path) -> None:
