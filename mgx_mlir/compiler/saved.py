@@ -17,7 +17,7 @@ import numpy as np
 
 from mgx_mlir.compiler.architectures import device_archs, of_device, together
 from mgx_mlir.compiler.compiled import CompiledProgram, CompileStats, IreeProgram, Placement
-from mgx_mlir.core import dtypes
+from mgx_mlir.core import dtypes, interrupts
 from mgx_mlir.core.errors import FileError, MgxError, UsageError
 from mgx_mlir.frontends.mxr.checks import (
     as_list,
@@ -151,6 +151,7 @@ def _plain(value: Any) -> Any:
 
 def bytes_key(data: memoryview) -> str:
     """Return the digest that memory is named by."""
+    interrupts.check()
     return hashlib.sha256(data).hexdigest()
 
 

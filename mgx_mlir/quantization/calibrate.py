@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.compiler.compile import compile
+from mgx_mlir.core import interrupts
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
@@ -87,6 +88,7 @@ def watch(
     count = 0
     own = len(compiled.signature.outputs) - len(order)
     for sample in samples(data, compiled.signature.inputs):
+        interrupts.check()
         if most is not None and count >= most:
             break
         results = [np.asarray(a) for a in compiled.execute(compiled.check_inputs(sample))]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mgx_mlir.compiler.compile import compile
-from mgx_mlir.core import dtypes
+from mgx_mlir.core import dtypes, interrupts
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.programs.build import Builder
@@ -67,6 +67,7 @@ def sensitivities(
     own = len(compiled.signature.outputs) - 3 * len(found)
     sums = np.zeros((len(found), 3))
     for sample in given[:_MOST]:
+        interrupts.check()
         found_sums = compiled.execute(compiled.check_inputs(sample))
         numbers = np.array([float(np.asarray(a).sum()) for a in found_sums[own:]])
         sums += numbers.reshape(-1, 3)

@@ -20,7 +20,7 @@ import numpy as np
 from mgx_mlir.compiler.compiled import IreeProgram
 from mgx_mlir.compiler.tuning.cost_models import race
 from mgx_mlir.compiler.tuning.solutions import ALTERNATIVES, Tuning, keep, tuning_file
-from mgx_mlir.core import dtypes
+from mgx_mlir.core import dtypes, interrupts
 from mgx_mlir.core.errors import CompileError, UsageError
 from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.programs.signature import Port, Signature
@@ -86,6 +86,7 @@ def search(
     arrays = list((inputs or _drawn)(best.signature))
     limit = integer("MIGRAPHX_MLIR_TUNE_LIMIT", len(alternatives) + 1)
     for name, value in alternatives[: max(limit - 1, 0)]:
+        interrupts.check()
         if name == "threads" and (threads is not None or available_cpus() == 1):
             continue
         choice = replace(found.best, **{name: value})
