@@ -163,6 +163,10 @@ def strided_slice(
             out = _cut(b, out, axis % rank, first, last, step, clamp_start)
         return out
     assert axes is not None
+    if n > 1:  # of two entries for one axis one would be lost
+        named = convert(b, axis_hits(b, axes, rank), INT64)
+        counts = squeeze(b, b.reduce_sum(named, axes=[0]), [0])
+        axes = require(b, axes, less_equal(b, counts, 1), "axes of a slice that differ")
     if step_known:
         return b.op("slice", x, starts, ends, convert(b, in_rank(b, axes, rank), INT64))
     one = b.literal(1, INT64) if steps is None else None
