@@ -15,6 +15,7 @@ from mgx_mlir.dialects.migraphx.quant import QuantConvolution
 from mgx_mlir.dialects.migraphx.views import Transpose
 from mgx_mlir.passes.analysis.kernel_ops import Known, copy_body, copy_ops, make_kernel
 from mgx_mlir.passes.fusion.plan import CHEAP
+from mgx_mlir.passes.lowering import select
 from mgx_mlir.rewrite.passes import PatternPass, option
 from mgx_mlir.rewrite.pattern import (
     Pattern,
@@ -36,9 +37,6 @@ def find_planar_convolution(op: Group, rw: Rewriter) -> Replacement:
 
     For the few channels of a model's input, which a vector kernel copies row by row anyhow.
     """
-    # start-up: the lowering is loaded where a kernel is judged
-    from mgx_mlir.passes.lowering.cpu.windows.convolution_kernel import constant_weights, refusal
-
     kernel = op.operation
     if rw.options.gathered:
         return no_match("it is for vector kernels")
@@ -57,9 +55,7 @@ def find_planar_convolution(op: Group, rw: Rewriter) -> Replacement:
     channels = TensorType.of(argument).dims[-1]
     if not 0 < channels <= MAX_CHANNELS:
         return no_match("{} channels are not few", channels)
-    if constant_weights(conv.weights) is None:
-        return no_match("the weights are no constant")
-    reason = refusal(conv, planar=True)
+    reason = select.refusal("cpu", "convolution", conv, planar=True)
     if reason is not None:
         return no_match("it is no vector kernel: {}", reason)
     rw.merge_location(copied.owner)
@@ -87,9 +83,6 @@ def find_gathered_convolution(op: Group, rw: Rewriter) -> Replacement:
     For 16-bit images of few channels. Their windows are no whole number of matrix instructions
     deep: the kernel gathers each element by itself, from wherever it is.
     """
-    # start-up: the lowering is loaded where a kernel is judged
-    from mgx_mlir.passes.lowering.gpu.products.gathered_convolution import gathers
-
     kernel = op.operation
     if not rw.options.gathered:
         return no_match("the target gathers no windows")
@@ -101,9 +94,11 @@ def find_gathered_convolution(op: Group, rw: Rewriter) -> Replacement:
     constant = isinstance(weights.owner, ir.Block) and defined_by(
         kernel.operands[ir.BlockArgument(weights).arg_number], Literal
     )
-    gathered = isinstance(conv, Convolution) and gathers(conv)
-    if not constant or not has_one_use(weights) or not gathered:
-        return no_match("the convolution does not gather its windows")
+    if not constant or not has_one_use(weights) or not isinstance(conv, Convolution):
+        return no_match("the convolution has no constant weights of its own")
+    reason = select.refusal("gpu", "gathered_convolution", conv)
+    if reason is not None:
+        return no_match("the convolution does not gather its windows: {}", reason)
     argument = _read_through(conv.input)
     if argument is None or not has_one_use(argument):
         return no_match("the convolution does not read an operand of the kernel by itself")

@@ -12,6 +12,7 @@ from mgx_mlir.core.op import attributes_of
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.linear import Convolution
 from mgx_mlir.dialects.migraphx.quant import QuantConvolution
+from mgx_mlir.passes.lowering import select
 from mgx_mlir.rewrite.passes import PatternPass, option
 from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, pattern
 
@@ -104,10 +105,7 @@ def _filled(rw: Rewriter, weights: ir.Value, fill: int) -> ir.Value:
 def _left_to_kernel(op: Convolution, w: TensorType, spatial: int, leave: str) -> bool:
     """Say whether the kernel of a convolution pads its input itself."""
     if leave == "vector":
-        # start-up: the lowering is loaded where a kernel is judged
-        from mgx_mlir.passes.lowering.cpu.windows.convolution_kernel import takes
-
-        return takes(op)
+        return select.refusal("cpu", "convolution", op) is None
     if leave == "windows":
         counts = TensorType.of(op.out).dims[1:-1]
         moving = zip(w.dims[:spatial], counts, strict=True)

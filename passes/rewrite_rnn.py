@@ -29,6 +29,7 @@ from mgx_mlir.dialects.migraphx.rnn import (
 )
 from mgx_mlir.dialects.migraphx.views import Unsqueeze
 from mgx_mlir.passes.analysis.state_codes import state_product
+from mgx_mlir.passes.lowering import select
 from mgx_mlir.rewrite.passes import PatternPass, option
 from mgx_mlir.rewrite.pattern import (
     NoMatch,
@@ -76,10 +77,7 @@ def _places(rw: Rewriter, x: ir.Value, axis: int) -> ir.Value:
 
 def _steps_refusal(op: Rnn | Gru | Lstm | RnnSteps | GruSteps | LstmSteps) -> str | None:
     """Return why no kernel runs all steps of a network, None if one does."""
-    # imported late: the lowering stands behind all passes
-    from mgx_mlir.passes.lowering.cpu.recurrent.recurrent import refusal
-
-    return refusal(op)
+    return select.refusal("cpu", "recurrent", op)
 
 
 @pattern(Rnn, Gru, Lstm)

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from mgx_mlir.core.shapes import DYN, TensorType
+
 IN_PLACE = "main_in_place"  # the function beside @main that updates caches in their own memory
 
 
@@ -18,6 +20,11 @@ class IOSpec:
     name: str
     dtype: str
     dims: tuple[int, ...]
+
+    @classmethod
+    def of(cls, name: str, t: TensorType) -> IOSpec:
+        """Return the spec of a tensor type."""
+        return cls(name, t.dtype.name, tuple(-1 if d == DYN else d for d in t.dims))
 
     @property
     def is_static(self) -> bool:
@@ -35,6 +42,20 @@ class KernelInfo:
 
 
 @dataclass
+class KernelChoice:
+    """The rule that lowers a kernel or an op, and the rules before it with why they do not.
+
+    name, location: the kernel or op, as in KernelInfo. rule: a name of the target's kernel rules,
+    `linalg` where none of them applies. refusals: (rule, reason), in the order of the trials.
+    """
+
+    name: str = ""
+    location: str = ""
+    rule: str = "linalg"
+    refusals: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+
+
+@dataclass
 class Lowered:
     """A program lowered to linalg on tensors, entry `@main`, ready for IREE.
 
@@ -49,6 +70,7 @@ class Lowered:
     inputs: list[IOSpec] = field(default_factory=list[IOSpec])
     outputs: list[IOSpec] = field(default_factory=list[IOSpec])
     kernels: list[KernelInfo] = field(default_factory=list[KernelInfo])
+    choices: list[KernelChoice] = field(default_factory=list[KernelChoice])
     input_alignment: int = 64
 
     def signature(self) -> dict[str, Any]:

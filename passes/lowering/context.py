@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import ChainMap
 from collections.abc import Callable, Generator, Hashable, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -43,11 +44,12 @@ from mgx_mlir.passes.lowering.scalar import (
     signless,
     widen,
 )
-from mgx_mlir.programs.lowered import KernelInfo
+from mgx_mlir.programs.lowered import KernelChoice, KernelInfo
 
 if TYPE_CHECKING:
     from mgx_mlir.passes.lowering.sizes import Sizes
 
+T = TypeVar("T")
 Body = Callable[..., ir.Value | Sequence[ir.Value]]
 # What computes one element: of as many scalars as there are tensors.
 ElementBody = (
@@ -91,6 +93,14 @@ class Scope:
     elements: MutableMapping[ir.Value, np.ndarray] = field(
         default_factory=dict[ir.Value, np.ndarray]
     )
+
+    def inner(self) -> Scope:
+        """Return a scope that reads through to this one and writes to itself."""
+        return Scope(_above(self.exprs), _above(self.elements))
+
+
+def _above(outer: MutableMapping[ir.Value, T]) -> ChainMap[ir.Value, T]:
+    return ChainMap({}, *(outer.maps if isinstance(outer, ChainMap) else [outer]))
 
 
 class LoweringContext(IndexBuilder, ABC):
@@ -150,6 +160,10 @@ class LoweringContext(IndexBuilder, ABC):
     @abstractmethod
     def updates_in_place(self, value: ir.Value) -> bool:
         """Say whether an op may write into the memory of a tensor that it was given."""
+
+    @abstractmethod
+    def chose(self, choice: KernelChoice) -> None:
+        """Record the kernel rule that takes the op that is being lowered."""
 
     @abstractmethod
     def has_vector_kernels(self, op: ir.Operation) -> bool:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import ChainMap
-from collections.abc import Generator, Mapping, MutableMapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TypeVar
 
 import numpy as np
 
@@ -24,36 +22,47 @@ from mgx_mlir.core.op import (
     mnemonic,
     op_class,
 )
-from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.broadcasts import DimensionsOf
 from mgx_mlir.dialects.migraphx.fused import FusedReduce
 from mgx_mlir.passes.analysis.host_sizes import host_sizes
-from mgx_mlir.passes.lowering import alike, assertions, host, kernel_region, named_kernel, views
+from mgx_mlir.passes.lowering import (
+    alike,
+    assertions,
+    contract,
+    host,
+    kernel_region,
+    named_kernel,
+    select,
+    views,
+)
 from mgx_mlir.passes.lowering.context import (
     PARAMETER_ELEMENTS,
     KernelPlan,
     LoweringContext,
     Scope,
 )
-from mgx_mlir.passes.lowering.cpu import kernels as cpu_kernels
+from mgx_mlir.passes.lowering.cpu import rules as cpu_rules
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of, kernels_for
+from mgx_mlir.passes.lowering.cpu.frame.sites import ExprSite, KernelSite, OpSite
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import launched_for
 from mgx_mlir.passes.lowering.cpu.windows import convolution_kernel
 from mgx_mlir.passes.lowering.expr import Compute, Expr, Leaf, Splat, View
-from mgx_mlir.passes.lowering.gpu.attention.open_attention import open_attention
+from mgx_mlir.passes.lowering.gpu import rules as gpu_rules
 from mgx_mlir.passes.lowering.gpu.products import split_k
 from mgx_mlir.passes.lowering.gpu.products.few_bits import stored_by_column, sums_of_parts
 from mgx_mlir.passes.lowering.gpu.products.stored_rows import stored_by_row
+from mgx_mlir.passes.lowering.gpu.sites import GpuKernelSite
 from mgx_mlir.passes.lowering.iree import packed, read_back, workgroup_loops
 from mgx_mlir.passes.lowering.iree.equal_results import merge_equal_results
 from mgx_mlir.passes.lowering.iree.input_alignment import written
 from mgx_mlir.passes.lowering.iree.outline import outline_kernels
 from mgx_mlir.passes.lowering.iree.widening import fence_widening_loops
 from mgx_mlir.passes.lowering.options import LowerOptions
-from mgx_mlir.passes.lowering.registry import LAZY, LOWERINGS, REFUSED, Results
+from mgx_mlir.passes.lowering.registry import LAZY, LOWERINGS, Results
 from mgx_mlir.passes.lowering.scalar import computed, signless
 from mgx_mlir.passes.lowering.sizes import Sizes, has_relations
-from mgx_mlir.programs.lowered import IN_PLACE, IOSpec, KernelInfo, Lowered
+from mgx_mlir.programs.lowered import IN_PLACE, IOSpec, KernelChoice, KernelInfo, Lowered
 from mgx_mlir.programs.program_ir import (
     ProgramIR,
     argument_names,
@@ -62,13 +71,6 @@ from mgx_mlir.programs.program_ir import (
     result_names,
     result_types,
 )
-
-T = TypeVar("T")
-
-
-def _inside(outer: MutableMapping[ir.Value, T]) -> ChainMap[ir.Value, T]:
-    """Return a mapping that reads through to `outer` and writes to itself."""
-    return ChainMap({}, *(outer.maps if isinstance(outer, ChainMap) else [outer]))
 
 
 class ModuleLowering(LoweringContext):
@@ -82,6 +84,8 @@ class ModuleLowering(LoweringContext):
         self.params: dict[str, np.ndarray] = {}
         self._settled: set[ir.Value] = set()  # what kernels read again after they yield it
         self._launching = 0  # ops lowered so far
+        self._choices: list[KernelChoice] = []  # of the function that is being lowered
+        self._now = ("", "")  # name and location of the op that is being lowered
         self._globals: dict[str, ir.Value] = {}  # what this function loaded
         self._loads: dict[str, list[ir.Value]] = {}  # what any function loaded
         self._codes = alike.Codes()
@@ -94,33 +98,36 @@ class ModuleLowering(LoweringContext):
         """Lower every program and return the module with its kernels, inputs and outputs."""
         main = self.programs["main"].main()
         for program in self.programs.values():
-            self._refuse_unsupported(entry_block(program.main()))
+            contract.check_lowerable(entry_block(program.main()), self.options.target)
         context = self.programs["main"].ctx
         context.allow_unregistered_dialects = True
         kernels: list[KernelInfo] = []
+        choices: list[KernelChoice] = []
         with context, ir.Location.unknown():
             self.module = ir.Module.create()
             for name, program in self.programs.items():
                 with program.store.active():
                     self._function(name, program.main())
                 if name == self.listed:
-                    kernels = self.kernels
-                self.kernels = []
+                    kernels, choices = self.kernels, self._choices
+                self.kernels, self._choices = [], []
             self._drop_unread()
             fence_widening_loops(self.module)
             outline_kernels(self.module)
             merge_equal_results(self.module)
             self._verify(self.module)
             workgroup_loops.give(self.module)
+            select.noted(choices)
             bytecode, alignment = written(self.module, self.options.target)
         inputs = zip(argument_names(main), argument_types(main), strict=True)
         outputs = zip(result_names(main), result_types(main), strict=True)
         return Lowered(
             bytecode=bytecode,
             params=self.params,
-            inputs=[_spec(n, t) for n, t in inputs],
-            outputs=[_spec(n, t) for n, t in outputs],
+            inputs=[IOSpec.of(n, t) for n, t in inputs],
+            outputs=[IOSpec.of(n, t) for n, t in outputs],
             kernels=kernels,
+            choices=choices,
             input_alignment=alignment,
         )
 
@@ -174,31 +181,6 @@ class ModuleLowering(LoweringContext):
                 notes=["this is a fault of the lowering: please report it with the model"],
             ) from None
 
-    def _refuse_unsupported(self, block: ir.Block) -> None:
-        """Every op without a lowering, at once."""
-        found: list[str] = []
-
-        def visit(op: ir.Operation) -> ir.WalkResult:
-            name = op.name
-            if name.startswith("migraphx."):
-                short = name[9:]
-                known = short in LOWERINGS or is_a(op, Kernel) or short in views.VIEWS
-                cls = OPS.get(short)
-                if cls is not None and getattr(cls, "scalar", None) is not None:
-                    known = True
-                if not known and short not in ("literal", "yield", "dimensions_of"):
-                    texts = {k: str(op.attributes[k]).strip('"') for k in op.attributes}
-                    reason = REFUSED.get(short, "it has no lowering yet").format_map(texts)
-                    found.append(f"{op.location}: '{name}' op cannot be compiled: {reason}")
-            return ir.WalkResult.ADVANCE
-
-        block.owner.operation.walk(visit)
-        if found:
-            raise CompileError(
-                f"{len(found)} operations cannot be compiled for {self.options.target}",
-                notes=found,
-            )
-
     # ---- blocks and ops ----------------------------------------------------------------------
 
     def block(self, block: ir.Block) -> list[ir.Value]:
@@ -212,7 +194,7 @@ class ModuleLowering(LoweringContext):
         What is made in it is not seen outside. It can be entered again.
         """
         outer = self.scope
-        self.scope = scope or Scope(_inside(outer.exprs), _inside(outer.elements))
+        self.scope = scope or outer.inner()
         try:
             with self.sizes.inside():
                 yield self.scope
@@ -243,6 +225,7 @@ class ModuleLowering(LoweringContext):
         self._launching += 1
         body = op.regions[0].blocks[0] if is_a(op, Kernel) else None
         name = mnemonic(op) if body is None else named_kernel.kernel_name(body)
+        self._now = f"{self.options.target}::{name}", str(op.location)
         with launched_for(f"{self._launching} {name}"):
             self._lowered(op)
             for r in op.results:
@@ -277,7 +260,7 @@ class ModuleLowering(LoweringContext):
         else:
             # control flow takes its operands as its regions need them
             ins = () if len(op.regions) else self.operands_of(op, cls)
-            made = cpu_kernels.lower_op(self, op, ins) if self.has_vector_kernels(op) else None
+            made = self._op_by_rule(op, ins)
             self.define(op, LOWERINGS[name](op.opview, ins, self) if made is None else made)
         if not self.options.regions and not self.in_kernel:
             self._fence(op)
@@ -337,16 +320,53 @@ class ModuleLowering(LoweringContext):
             x.args = [self._filled(a) for a in x.args if isinstance(a, Splat)]
         made = None
         if not lazy and self.has_vector_kernels(op):
-            made = cpu_kernels.lower_pointwise(self, x)
+            made = self._expr_by_rule(cpu_rules.EXPRESSIONS, x)
         if made is not None:
             self.bind(op.results[0], Leaf(x.type, made))
         else:
-            self.bind(op.results[0], x if lazy else self._settle(x))
+            self.bind(op.results[0], x if lazy else Leaf(x.type, self.tensor(x)))
 
     def _copied(self, x: View) -> ir.Value:
         """Build the tensor of a view, as vector loops where there are some for it."""
-        made = None if self.in_kernel or self.in_region else cpu_kernels.lower_view(self, x)
+        inside = self.in_kernel or self.in_region
+        made = None if inside else self._expr_by_rule(cpu_rules.VIEWS, x)
         return self._generic_of([x])[0] if made is None else made
+
+    # ---- kernel rules ------------------------------------------------------------------------
+
+    def chose(self, choice: KernelChoice) -> None:
+        """Record the kernel rule that takes the op that is being lowered."""
+        choice.name, choice.location = self._now
+        self._choices.append(choice)
+
+    def _op_by_rule(
+        self, op: ir.Operation, ins: Sequence[Results | None]
+    ) -> Sequence[ir.Value] | None:
+        """Return what a kernel rule builds of an op outside of kernels, None without one."""
+        isa = isa_of(self.options.arch) if self.has_vector_kernels(op) else None
+        if isa is None or not ins or not isinstance(ins[0], ir.Value):
+            return None
+        return select.lower(self, cpu_rules.OPS, OpSite(op.opview, ins, isa), op.opview)
+
+    def _expr_by_rule(self, rules: Sequence[select.KernelRule], x: Expr) -> ir.Value | None:
+        """Return what a kernel rule builds of an expression outside of kernels."""
+        isa = isa_of(self.options.arch)
+        made = None if isa is None else select.lower(self, rules, ExprSite(x, isa), None)
+        return None if made is None else made[0]
+
+    def _kernel_by_rule(self, op: ir.Operation, body: ir.Block) -> Sequence[ir.Value] | None:
+        """Return the results of a kernel that a rule of the target takes, else None."""
+        if self.options.target == "gpu":
+            return select.lower(self, gpu_rules.KERNELS, GpuKernelSite(op, body), op.opview)
+        isa = isa_of(self.options.arch) if self.has_vector_kernels(op) else None
+        if isa is None:
+            return None
+        what = alike.description(op, body, self.scope.exprs, self.scope.elements)
+        with self._codes.of(what):
+            found = select.lower(self, cpu_rules.KERNELS, KernelSite(op, body, isa), op.opview)
+        if found is not None:
+            self._expect_checked(body)
+        return found
 
     def _filled(self, x: Splat) -> Leaf:
         """Return one number in run-time dims as a tensor.
@@ -355,9 +375,6 @@ class ModuleLowering(LoweringContext):
         """
         value = self.tensor(x)
         return Leaf(x.type, self.barrier(value, self.extents(value)))
-
-    def _settle(self, x: Expr) -> Leaf:
-        return Leaf(x.type, self.tensor(x))
 
     # ---- values ------------------------------------------------------------------------------
 
@@ -490,7 +507,7 @@ class ModuleLowering(LoweringContext):
             # what is yielded and read again: two loops side by side would not make a dispatch
             last = list(body.operations)[-1].operation
             self._settled.update(v for v in last.operands if len(list(v.uses)) > 1)
-        made = self._vector_kernel(op, body)
+        made = self._kernel_by_rule(op, body)
         if made is not None:
             self.define(own, made)
             return
@@ -511,17 +528,6 @@ class ModuleLowering(LoweringContext):
                     # would compute what that reads only, for all its readers
                     found = [self.barrier(v, self.extents(v)) for v in found]
         self.define(own, found)
-
-    def _vector_kernel(self, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
-        """Return the results of a kernel that the target has loops of its own for, else None."""
-        if not self.has_vector_kernels(op):
-            return open_attention(self, op, body)
-        what = alike.description(op, body, self.scope.exprs, self.scope.elements)
-        with self._codes.of(what):
-            found = cpu_kernels.lower(self, op, body)
-        if found is not None:
-            self._expect_checked(body)
-        return found
 
     def _expect_checked(self, body: ir.Block) -> None:
         """Hold that a family which lowered a body as a whole checks what its ops take for granted.
@@ -567,10 +573,6 @@ class ModuleLowering(LoweringContext):
     def _record_kernel(self, op: ir.Operation, body: ir.Block) -> None:
         name = f"{self.options.target}::{named_kernel.kernel_name(body)}"
         self.kernels.append(KernelInfo(name, named_kernel.kernel_ops(body), str(op.location)))
-
-
-def _spec(name: str, t: TensorType) -> IOSpec:
-    return IOSpec(name, t.dtype.name, tuple(-1 if d == DYN else d for d in t.dims))
 
 
 @interrupts.held

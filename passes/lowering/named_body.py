@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.op import OPS, is_a, is_terminator, op_class
 from mgx_mlir.core.open_dims import UndecidedError
@@ -23,6 +24,19 @@ from mgx_mlir.programs.dim_probe import DimProbe
 from mgx_mlir.symbolic.expressions import Atom, Expr, Int
 from mgx_mlir.symbolic.named_extents import NamedExtent
 from mgx_mlir.symbolic.polynomials import read_polynomials
+
+
+def operand_tensors(
+    e: LoweringContext, op: ir.Operation, body: ir.Block
+) -> dict[ir.Value, ir.Value]:
+    """Return the lowered tensor of each block argument of a kernel; bools as bytes."""
+    out: dict[ir.Value, ir.Value] = {}
+    for arg, v in zip(body.arguments, op.operands, strict=True):
+        value = e.tensor(v)
+        if TensorType.of(v).dtype.is_bool:
+            value = e.cast_tensor(value, dtypes.BOOL, dtypes.INT8)
+        out[arg] = value
+    return out
 
 
 class NamedBody:

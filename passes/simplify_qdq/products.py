@@ -22,6 +22,7 @@ from mgx_mlir.dialects.migraphx.pointwise_binary import Sub
 from mgx_mlir.passes.analysis.constants import is_splat, splat
 from mgx_mlir.passes.analysis.qdq_values import Dequantised, dequantised, is_zero, map_after, moved
 from mgx_mlir.passes.analysis.view_chains import VIEWS, Atom, Map, build_map, varying
+from mgx_mlir.passes.lowering import select
 from mgx_mlir.rewrite.pattern import NoMatch, Replacement, Rewriter, defined_by, no_match, pattern
 
 _DEPTH = 16  # ops between a product and what it widens
@@ -163,9 +164,7 @@ def _left_out(op: Op, rw: Rewriter) -> bool:
     """Say whether a convolution is faster as it is: a processor has loops for most of 8 bits."""
     if not rw.options.vector or not isinstance(op, Convolution):
         return False
-    from mgx_mlir.passes.lowering.cpu.windows.convolution_kernel import multiplies_bytes
-
-    return not multiplies_bytes(op)
+    return select.refusal("cpu", "convolution", op, in_bytes=True) is not None
 
 
 def _wide(out: DType, *sides: _Side) -> DType:

@@ -46,8 +46,7 @@ class Refusing:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, place: str | None, times: int) -> None:
         self.place, self.left = place, times
         self.loops: list[set[str]] = []
-        run, lower = IreeCompiler.run, lowering.cpu_kernels.lower
-        lowered = lowering.lower_to_linalg
+        run, lowered = IreeCompiler.run, lowering.lower_to_linalg
 
         def refusing(compiler: IreeCompiler, *args: Any, **options: Any) -> CompileOutput:
             if not self.left:
@@ -55,19 +54,14 @@ class Refusing:
             self.left -= 1
             raise CompileFailed(Failure("compile", "refused", self.place, (), "kernel"))
 
-        def noting(e: lowering.ModuleLowering, op: ir.Operation, body: ir.Block):
-            made = lower(e, op, body)
-            name = re.search(r'"(\w+)"', str(op.location))
-            if made is not None and name is not None:
-                self.loops[-1].add(name[1])
-            return made
-
         def starting(*args: object) -> Lowered:
-            self.loops.append(set())
-            return lowered(*args)  # type: ignore[arg-type]  # as it was called
+            found = lowered(*args)  # type: ignore[arg-type]  # as it was called
+            taken = [c for c in found.choices if c.rule != "linalg"]
+            names = (re.search(r'"(\w+)"', c.location) for c in taken)
+            self.loops.append({name[1] for name in names if name is not None})
+            return found
 
         monkeypatch.setattr(IreeCompiler, "run", refusing)
-        monkeypatch.setattr(lowering.cpu_kernels, "lower", noting)
         monkeypatch.setattr("mgx_mlir.compiler.compilation.lower_to_linalg", starting)
 
 

@@ -50,7 +50,9 @@ def run(file: Path, more: Iterable[str] = ()) -> list[Outcome]:
 
 
 def _run(opt: list[str], check: list[str], more: Iterable[str]) -> Outcome:
-    out, errors = io.StringIO(), io.StringIO()
+    out = io.StringIO()
+    errors = out if "2>&1" in opt else io.StringIO()
+    opt = [argument for argument in opt if argument != "2>&1"]
     shared = patch.object(session, "new_context", lambda: CONTEXT)
     with shared, redirect_stdout(out), redirect_stderr(errors):
         status = main([*opt, *more])

@@ -21,10 +21,12 @@ from mgx_mlir.rewrite.pipeline import did_you_mean
 # name, what follows '=' (None: nothing, "[x]": optional), one line of help
 OPTIONS: tuple[tuple[str, str | None, str], ...] = (
     ("allow-unregistered-dialect", None, "accept ops of dialects that are not registered"),
+    ("disable-kernel-rule", "rules", "kernel rules of the lowering to leave out"),
     ("disable-pattern", "patterns", "patterns (and rules of fusion) to leave out of every pass"),
     ("dump-pass-pipeline", None, "print the pipeline that will be run, to stderr"),
     ("emit-bytecode", None, "write MLIR bytecode, with all segment sizes, in place of text"),
     ("explain", "patterns", "where these patterns were applied, and why not elsewhere, to stderr"),
+    ("explain-kernels", None, "which rule lowers each kernel, and why not others, to stderr"),
     ("help", None, "print this text"),
     ("irdl-file", "f.mlir", "write the dialect as IRDL, which other tools take under this option"),
     ("list-passes", None, "print every pass with its options and patterns"),
@@ -78,7 +80,7 @@ OPTIONS: tuple[tuple[str, str | None, str], ...] = (
         "weights that `key` attributes refer to (default: FILE.npz, if it is there)",
     ),
 )
-_LISTS = ("passes", "patterns", "plugins")  # may be given several times
+_LISTS = ("passes", "patterns", "plugins", "rules")  # may be given several times
 _VALUES = {name: value for name, value, _ in OPTIONS}
 
 

@@ -17,6 +17,8 @@ from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.operand_segments import asm, parse_module
 from mgx_mlir.core.parse_errors import find_fault, foreign_diagnostics
 from mgx_mlir.core.weight_files import read_weights, used_keys, weights_beside, write_weights
+from mgx_mlir.passes.lowering.select import check_names, watching, without
+from mgx_mlir.printers.kernel_choices import explanation
 from mgx_mlir.rewrite.passes import (
     Instrumentation,
     NestedPass,
@@ -60,6 +62,7 @@ class Session:
         self.store = WeightStore() if weights is None else read_weights(weights)
         self.disabled = arguments.patterns("disable-pattern")
         self.disabled_passes = arguments.passes_named("mgx-disable-passes")
+        self.disabled_rules = check_names(arguments.listed("disable-kernel-rule"))
         self.verify_each = arguments.flag("verify-each", True)
         explained = arguments.patterns("explain")
         self.trace = MatchTrace(explained) if explained else None
@@ -176,8 +179,10 @@ class Session:
         if path is not None and whole is not None and (pending := crash.pending()) is not None:
             whole.write(path, at=pending)
         try:
-            with disabled(self.disabled):
+            with disabled(self.disabled), without(self.disabled_rules), watching() as choices:
                 run_pipeline(module, self.steps, instrumentation=how)
+            if self.arguments.flag("explain-kernels"):
+                print(*explanation(choices, self._located), sep="\n", file=sys.stderr, flush=True)
         except PassError as e:
             local = self.arguments.flag("mlir-pass-pipeline-local-reproducer")
             if path is None or whole is None or local:

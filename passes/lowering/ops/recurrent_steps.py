@@ -22,4 +22,4 @@ def steps(
         raise CompileError(
             f"has no kernel for all steps: {reason}", notes=["rewrite_rnn makes a loop of it"]
         )
-    return recurrent.lower(e, op, ins, isa)
+    return recurrent.build(e, op, ins, isa)

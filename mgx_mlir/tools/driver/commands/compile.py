@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 from mgx_mlir.compiler.architectures import together
 from mgx_mlir.compiler.compiled import IreeProgram
 from mgx_mlir.core.errors import UsageError
+from mgx_mlir.passes.lowering.select import watching
+from mgx_mlir.printers.kernel_choices import explanation
 from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.compile_model import CODE, compile_model, emit_compiled, report_gpu
 from mgx_mlir.tools.driver.emit import form_of, write_file
@@ -28,7 +32,11 @@ SOURCE = Option(
     ("--with-source",), "keep in FILE.mxr the weights of the program that was compiled too: it can "
     "then be compiled again, and verified", group="Output",
 )  # fmt: skip
-OPTIONS = (*COMPILERS, SOURCE, HELP)
+EXPLAIN = Option(
+    ("--explain-kernels",), "print which rule lowers each kernel, and why the rules before it do "
+    "not, to stderr; compiles anew", group="Output",
+)  # fmt: skip
+OPTIONS = (*COMPILERS, SOURCE, EXPLAIN, HELP)
 FILES = ("msgpack", "json")  # forms that hold code for several architectures
 
 
@@ -45,8 +53,14 @@ def run(args: Arguments) -> int:
             f"one program is written, expected one architecture, or FILE.mxr or FILE{CODE}"
         )
     found = []
+    explain = "--explain-kernels" in args
+    if explain:
+        choice = replace(choice, cache=False)
     for arch in choice.archs:
-        compiled = compile_model(args, model, choice, arch)
+        with watching() as choices:
+            compiled = compile_model(args, model, choice, arch)
+        if explain:
+            print(*explanation(choices), sep="\n", file=sys.stderr, flush=True)
         found.append(compiled)
         if not isinstance(compiled, IreeProgram):
             continue

@@ -13,12 +13,14 @@ from mgx_mlir.passes.lowering import index, views
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.axis_view import GROUP_ELEMENTS, UNKNOWN, tile_size
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
+from mgx_mlir.passes.lowering.cpu.frame.sites import by_form
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     Index,
     ResultTile,
     WorkgroupBuilder,
     dispatch,
 )
+from mgx_mlir.passes.lowering.select import KernelRule
 
 
 def refusal(op: Pad) -> str | None:
@@ -39,10 +41,8 @@ def _padded(op: Pad) -> list[int]:
     return [i for i in range(rank) if op.pads[i] or op.pads[rank + i]]
 
 
-def lower(e: LoweringContext, op: Pad, x: ir.Value, isa: Isa) -> list[ir.Value] | None:
-    """Lower a pad as copies of rows; None where there are none for it."""
-    if refusal(op) is not None:
-        return None
+def build(e: LoweringContext, op: Pad, x: ir.Value, isa: Isa) -> list[ir.Value]:
+    """Build the padded tensor by copies of rows."""
     t, own, padded = TensorType.of(op.input), e.extents(x), _padded(op)
     first, last = padded[0], padded[-1]
     before, after = op.pads[: t.rank], op.pads[t.rank :]
@@ -124,3 +124,9 @@ def lower(e: LoweringContext, op: Pad, x: ir.Value, isa: Isa) -> list[ir.Value] 
     made = dispatch([source], [(found, t.dtype)], grid, body, known)[0]
     out = views.reshape_tensor(e, made, t.with_dims(e.static_dims(wanted)), wanted)
     return [e.refine(out, TensorType.of(op.out))]
+
+
+RULE = KernelRule(
+    "border", (Pad,), by_form(refusal),
+    lambda e, site, _: build(e, site.op, site.first, site.isa),
+)  # fmt: skip

@@ -19,10 +19,11 @@ from mgx_mlir.dialects.migraphx.literal import Literal
 from mgx_mlir.dialects.migraphx.views import NopView, ReshapeOp, Transpose
 from mgx_mlir.passes.lowering import views
 from mgx_mlir.passes.lowering.context import LoweringContext
-from mgx_mlir.passes.lowering.cpu.copies import transposition
+from mgx_mlir.passes.lowering.cpu.copies import transposition, turned
 from mgx_mlir.passes.lowering.cpu.frame.axis_view import GROUP_ELEMENTS, UNKNOWN, tile_size
 from mgx_mlir.passes.lowering.cpu.frame.epilogue import COMPUTED, STORED, computed_vectors
-from mgx_mlir.passes.lowering.cpu.frame.isa import Isa, isa_of
+from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
+from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     Index,
     ResultTile,
@@ -41,6 +42,7 @@ from mgx_mlir.passes.lowering.expr import (
     compose,
     identity,
 )
+from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
 _GRID_DIMS = 3
 
@@ -49,7 +51,8 @@ _GRID_DIMS = 3
 class Read:
     """A tensor as the kernel reads it: the result's dim that indexes each of its own."""
 
-    tensor: ir.Value
+    value: ir.Value
+    extents: tuple[Extent, ...]
     at: tuple[int | None, ...]
 
     def is_along(self, last: int) -> bool:
@@ -82,49 +85,80 @@ def refusal(body: ir.Block) -> str | None:
     return None
 
 
-def lower(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
-    """Lower a kernel of pointwise ops and transposes as vector loops; None: in another way."""
-    isa = isa_of(e.options.arch)
-    if isa is None or not is_a(op, (PointwiseKernel, Group)) or refusal(body) is not None:
-        return None
+def _results(e: LoweringContext, site: KernelSite) -> list[Expr] | Refusal:
+    """Return the results of a kernel of pointwise ops and views as expressions of its operands."""
+    if not is_a(site.op, (PointwiseKernel, Group)):
+        return Refusal("it is no kernel of pointwise ops")
+    reason = refusal(site.body)
+    if reason is not None:
+        return Refusal(reason)
     with e.kernel():  # pointwise ops wait to be asked for
-        for o in (view.operation for view in body.operations):
-            if not is_a(o, Yield):
-                e.operation(o)
-        results = [e.expr(v) for v in list(body.operations)[-1].operation.operands]
-    found = _Form.of(e, results, isa)
-    if found is not None:
-        return found.emit(e)
+        for o in site.members[:-1]:
+            e.operation(o)
+        return [e.expr(v) for v in site.members[-1].operands]
+
+
+def match(e: LoweringContext, site: KernelSite) -> _Form | Refusal:
+    """Take a kernel of pointwise ops and transposes whose operands are read along the lanes."""
+    results = _results(e, site)
+    return results if isinstance(results, Refusal) else _Form.of(e, results, site.isa)
+
+
+def match_transpose(
+    e: LoweringContext, site: KernelSite
+) -> transposition.Plan | turned.Plan | Refusal:
+    """Take a kernel that is one transpose."""
+    results = _results(e, site)
+    if isinstance(results, Refusal):
+        return results
     if len(results) != 1:
-        return None
-    turned = transposition.lower(e, results[0], isa)
-    return _in_two_steps(e, results[0], isa) if turned is None else [turned]
+        return Refusal(f"it has {len(results)} results")
+    return transposition.match(e, results[0], site.isa)
 
 
-def _in_two_steps(e: LoweringContext, x: Expr, isa: Isa) -> list[ir.Value] | None:
-    """Transpose to a short last dim: all dims but the last one first, which is a copy of rows.
+@dataclass(frozen=True)
+class _TwoSteps:
+    """A transpose to a short last dim: first a copy of rows, then a view of that copy."""
 
-    The compiler then turns rows of all last dims together. None: another kernel.
+    x: Expr
+    first: _Form
+    order: tuple[int, ...]
+
+
+def match_two_steps(e: LoweringContext, site: KernelSite) -> _TwoSteps | Refusal:
+    """Take a transpose to a last dim shorter than a vector.
+
+    All dims but the last one are exchanged first, which copies rows. LLVM then transposes rows of
+    all last dims together.
     """
+    results = _results(e, site)
+    if isinstance(results, Refusal):
+        return results
+    if len(results) != 1:
+        return Refusal(f"it has {len(results)} results")
+    (x,) = results
     leaf, reads = behind_views(x)
     extents, at = e.expr_extents(x), [i for i in reads if i is not None]
     if not isinstance(leaf, Leaf) or len(at) < 3 or not len(at) == len(reads) == len(extents):
-        return None
+        return Refusal("it is no transpose of three dims or more")
     short = extents[-1]
-    if not isinstance(short, int) or short >= isa.lanes or leaf.type.dtype not in STORED:
-        return None
+    if not isinstance(short, int) or short >= site.isa.lanes or leaf.type.dtype not in STORED:
+        return Refusal("its last dim is not shorter than a vector")
     kept = [i for i in range(len(at)) if i != at[-1]]  # the result's dims but the source's last
     order = [*kept, at[-1]]
     if at[-1] == len(at) - 1 or at[:-1] == kept:
-        return None
+        return Refusal("only its last two dims change")
     dims = [extents[i] for i in order]
     entries = tuple(order.index(i) for i in at)
     first = View(x.type.with_dims(x.type.dims[i] for i in order), leaf, entries, dims)
-    form = _Form.of(e, [first], isa)
-    if form is None:
-        return None
-    made = Leaf(first.type, form.emit(e)[0])
-    return [e.tensor(View(x.type, made, tuple(order), extents))]
+    form = _Form.of(e, [first], site.isa)
+    return form if isinstance(form, Refusal) else _TwoSteps(x, form, tuple(order))
+
+
+def build_two_steps(e: LoweringContext, site: KernelSite, plan: _TwoSteps) -> list[ir.Value]:
+    """Build the copy, and the view of it as a tensor."""
+    made = Leaf(plan.first.results[0].type, plan.first.emit(e)[0])
+    return [e.tensor(View(plan.x.type, made, plan.order, e.expr_extents(plan.x)))]
 
 
 class _Form:
@@ -137,22 +171,22 @@ class _Form:
         self.leaves: dict[tuple[ir.Value, DimMap], Leaf] = {}
 
     @staticmethod
-    def of(e: LoweringContext, results: Sequence[Expr], isa: Isa) -> _Form | None:
-        """Read the form of a kernel's results; None: vectors do not compute them."""
+    def of(e: LoweringContext, results: Sequence[Expr], isa: Isa) -> _Form | Refusal:
+        """Read the form of a kernel's results."""
         form = _Form(e, results, isa)
         rank = len(form.extents)
         if any(d == 0 for d in form.extents if isinstance(d, int)):
-            return None
+            return Refusal("it has no elements")
         for x in results:
             if x.type.dims != results[0].type.dims or x.type.dtype not in STORED:
-                return None
+                return Refusal("its results differ in their dims, or vectors do not store them")
             if not form.visit(x, identity(rank), set()):
-                return None
+                return Refusal("an op or a type of it is not computed on vectors")
         if not form.leaves:
-            return None
+            return Refusal("it reads no tensor")
         form.join(e)
         if any(r.is_turned(form.last) for r in form.reads.values()):
-            return None
+            return Refusal("an operand's lanes are rows of the result")
         return form
 
     def visit(self, x: Expr, m: DimMap, seen: set[tuple[int, DimMap]]) -> bool:
@@ -177,7 +211,7 @@ class _Form:
         return isinstance(x, Splat)
 
     def join(self, e: LoweringContext) -> None:
-        """Join dims, and reshape what is read."""
+        """Join dims."""
         kept = [i for i, d in enumerate(self.extents) if not isinstance(d, int) or d != 1]
         maps = [tuple(i for i in m if i is None or i in kept) for _, m in self.leaves]
         groups: list[list[int]] = []
@@ -202,7 +236,7 @@ class _Form:
                     continue
                 at.append(n)
                 extents.append(d if n is None else self.dims[n])
-            self.reads[value, m] = Read(views.reshaped(e, value, extents), tuple(at))
+            self.reads[value, m] = Read(value, tuple(extents), tuple(at))
 
     # ---- loops -------------------------------------------------------------------------------
 
@@ -219,7 +253,8 @@ class _Form:
 
     def emit(self, e: LoweringContext) -> list[ir.Value]:
         """Build the dispatch."""
-        tensors = list(dict.fromkeys(r.tensor for r in self.reads.values()))
+        self.tensors = {r: views.reshaped(e, r.value, list(r.extents)) for r in self.reads.values()}
+        tensors = list(dict.fromkeys(self.tensors.values()))
         grid = self.grid()
         types = [x.type.dtype for x in self.results]
 
@@ -238,6 +273,13 @@ class _Form:
         made = dispatch(tensors, [(self.dims, t) for t in types], grid, body, self.dims)
         found = [views.reshaped(e, v, self.extents) for v in made]
         return [e.refine(v, x.type) for v, x in zip(found, self.results, strict=True)]
+
+
+ELEMENTWISE = KernelRule("elementwise", (), match, lambda e, _, form: form.emit(e))
+TRANSPOSE = KernelRule(
+    "transpose", (), match_transpose, lambda e, _, p: [transposition.build(e, p)]
+)
+TWO_STEPS = KernelRule("transpose_in_two_steps", (), match_two_steps, build_two_steps)
 
 
 class _Loops:
@@ -265,7 +307,7 @@ class _Loops:
         where = [k.add(s, i) for s, i in zip(self.starts, [*at, 0], strict=True)]
         # they are the same in all vectors, which the compiler does not see
         elements = {
-            source: k.element(self.inside[source.tensor], source.index(where))
+            source: k.element(self.inside[form.tensors[source]], source.index(where))
             for source in form.reads.values()
             if not source.is_along(form.last)
         }
@@ -304,7 +346,7 @@ class _Loops:
             if source not in have:
                 fill = 0.0 if masked else None
                 have[source] = k.read(
-                    self.inside[source.tensor], source.index(where), lanes, masked=fill
+                    self.inside[form.tensors[source]], source.index(where), lanes, masked=fill
                 )
             return have[source]
 

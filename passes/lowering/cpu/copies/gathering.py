@@ -17,12 +17,14 @@ from mgx_mlir.passes.lowering.cpu.frame.axis_view import (
     tile_size,
 )
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
+from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite, OpSite
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     Index,
     ResultTile,
     WorkgroupBuilder,
     dispatch,
 )
+from mgx_mlir.passes.lowering.select import KernelRule, Refusal, refused
 
 _LEAST = 8  # elements of a row: fewer are copied one by one
 _TOGETHER = 4  # registers
@@ -40,13 +42,39 @@ def refusal(op: Gather) -> str | None:
     return "its rows are short" if len(known) == len(rest) and prod(known) < _LEAST else None
 
 
-def lower(
+def _match(e: LoweringContext, op: Gather) -> Refusal | None:
+    reason = refusal(op)
+    if TensorType.of(op.indices).elements == 1 and e.elements(op.indices) is not None:
+        reason = "one known row is a slice"
+    return refused(reason)
+
+
+def match_kernel(e: LoweringContext, site: KernelSite) -> Gather | Refusal:
+    """Take a kernel that is a gather alone."""
+    op = site.body.operations[0]
+    if len(site.members) != 2 or not isinstance(op, Gather):
+        return Refusal("it is no gather alone")
+    if any(v not in list(site.body.arguments) for v in (op.data, op.indices)):
+        return Refusal("it gathers what the kernel computes")
+    return _match(e, op) or op
+
+
+def build_kernel(e: LoweringContext, site: KernelSite, op: Gather) -> list[ir.Value]:
+    """Build the gather of the kernel's operands."""
+    operands: dict[ir.Value, ir.Value] = dict(
+        zip(site.body.arguments, site.op.operands, strict=True)
+    )
+    data, indices = (e.tensor(operands[v]) for v in (op.data, op.indices))
+    made = build(e, op, data, indices, site.isa)
+    e.sizes.relations_of(op.operation, Gather)
+    return made
+
+
+def build(
     e: LoweringContext, op: Gather, data: ir.Value, indices: ir.Value, isa: Isa
-) -> list[ir.Value] | None:
-    """Lower a gather as copies of rows; None where there are none for it."""
+) -> list[ir.Value]:
+    """Build copies of rows."""
     t, it = TensorType.of(op.data), TensorType.of(op.indices)
-    if refusal(op) is not None or (it.elements == 1 and e.elements(op.indices) is not None):
-        return None  # one known row is a slice
     axis = axis_of(op.axis, t.rank)
     view = AxisView.of(e, data, t, axis)
     outer, extent, inner = view.dims
@@ -77,6 +105,17 @@ def lower(
     wanted = [*own[:axis], *counts, *own[axis + 1 :]]
     out = t.with_dims(e.static_dims(wanted))
     return [e.refine(views.reshape_tensor(e, made, out, wanted), TensorType.of(op.out))]
+
+
+def _of_op(e: LoweringContext, site: OpSite, _: None) -> list[ir.Value]:
+    data, indices = site.operands
+    assert isinstance(data, ir.Value)
+    assert isinstance(indices, ir.Value)
+    return build(e, site.op, data, indices, site.isa)
+
+
+KERNEL = KernelRule("gather_kernel", (), match_kernel, build_kernel)
+OP = KernelRule("gather", (Gather,), lambda e, site: _match(e, site.op), _of_op)
 
 
 class _Rows:

@@ -6,7 +6,8 @@ along all elements of a tensor with one scale, or of a channel.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
@@ -20,7 +21,8 @@ from mgx_mlir.passes.lowering import views
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.axis_view import GROUP_ELEMENTS
 from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue
-from mgx_mlir.passes.lowering.cpu.frame.isa import Isa, isa_of
+from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
+from mgx_mlir.passes.lowering.cpu.frame.sites import ExprSite, KernelSite
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     Index,
     ResultTile,
@@ -39,58 +41,89 @@ from mgx_mlir.passes.lowering.expr import (
     compose,
     identity,
 )
+from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
 BYTES = (dtypes.INT8, dtypes.UINT8)
 REGISTERS = 4  # of f32 that are computed together: one of bytes
 
 
-def lower(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
-    """Lower a kernel of pointwise ops as vector loops; None: it is lowered in another way."""
-    isa = isa_of(e.options.arch)
-    if isa is None or not is_a(op, PointwiseKernel):
-        return None
-    members = [o.operation for o in body.operations]
+@dataclass(frozen=True)
+class _Plan:
+    """The results of a kernel as expressions, and the types that they are stored in."""
+
+    results: Sequence[Expr]
+    stored: Sequence[DType]
+
+
+def match(e: LoweringContext, site: KernelSite) -> _Plan | Refusal:
+    """Take a kernel of pointwise ops that reads or makes 8-bit integers."""
+    if not is_a(site.op, PointwiseKernel):
+        return Refusal("it is no kernel of pointwise ops")
+    members = site.members
     if not any(_is_bytes(v) for o in members for v in (*o.operands, *o.results)):
-        return None
+        return Refusal("it has no 8-bit integers")
     with e.kernel():
         for o in members:
             if not is_a(o, (Literal, Yield)):
                 e.operation(o)
         results = [e.expr(v) for v in members[-1].operands]
-    return loops(e, isa, results, [TensorType.of(v).dtype for v in members[-1].operands])
+    return _planned(results, site.stored)
 
 
-def lower_op(e: LoweringContext, x: Compute) -> ir.Value | None:
-    """Return one pointwise op as a vector loop; None: it is lowered in another way."""
-    isa = isa_of(e.options.arch)
-    if isa is None or not any(t.dtype in BYTES for t in (x.type, *(a.type for a in x.args))):
-        return None
-    made = loops(e, isa, [x], [x.type.dtype])
-    return made[0] if made else None
+def match_op(e: LoweringContext, site: ExprSite) -> _Plan | Refusal:
+    """Take a pointwise op outside of kernels that reads or makes 8-bit integers."""
+    x = site.x
+    assert isinstance(x, Compute)
+    if not any(t.dtype in BYTES for t in (x.type, *(a.type for a in x.args))):
+        return Refusal("it has no 8-bit integers")
+    return _planned([x], [x.type.dtype])
+
+
+def _planned(results: Sequence[Expr], stored: Sequence[DType]) -> _Plan | Refusal:
+    t = results[0].type
+    if not t.rank:
+        return Refusal("it is a scalar")
+    if 0 in t.dims:
+        return Refusal("it has no elements")
+    # a stand-in of the same type: no transpose is made before the kernel is taken
+    seen = [_turned(x, lambda x, source: Leaf(x.type, source.value)) for x in results]
+    full = _leaf_of_all(seen, _leaves(seen))
+    if full is None:
+        return Refusal("no operand has all of its dims")
+    reason = Epilogue(seen, _no_sums(t, full), stored).refusal
+    return _Plan(results, stored) if reason is None else Refusal(reason)
 
 
 def _is_bytes(v: ir.Value) -> bool:
     return isinstance(v.type, ir.RankedTensorType) and TensorType.of(v).dtype in BYTES
 
 
-def loops(
-    e: LoweringContext, isa: Isa, results: Sequence[Expr], stored: Sequence[DType]
-) -> list[ir.Value] | None:
-    """Return the results of one dispatch, None where there is none."""
-    t = results[0].type
-    if not t.rank:
-        return None
-    results = [_turned(e, x) for x in results]
+def _leaves(results: Sequence[Expr]) -> dict[tuple[int, DimMap], Leaf]:
+    """Return the tensors that expressions of the same dims read, and how."""
     leaves: dict[tuple[int, DimMap], Leaf] = {}
     for x in results:
-        _visit(x, identity(t.rank), leaves, set())
-    full = next((x for (_, m), x in leaves.items() if m == identity(t.rank)), None)
-    if full is None:
-        return None
-    nothing = Leaf(t.with_dtype(dtypes.FLOAT), full.value)  # stands for sums: there are none
-    epilogue = Epilogue(results, nothing, stored)
-    if epilogue.refusal or 0 in t.dims:
-        return None
+        _visit(x, identity(x.type.rank), leaves, set())
+    return leaves
+
+
+def _leaf_of_all(results: Sequence[Expr], leaves: dict[tuple[int, DimMap], Leaf]) -> Leaf | None:
+    """Return a tensor that is read along all dims of the results, if any."""
+    whole = identity(results[0].type.rank)
+    return next((x for (_, m), x in leaves.items() if m == whole), None)
+
+
+def _no_sums(t: TensorType, full: Leaf) -> Leaf:
+    """Return the stand-in for an epilogue's sums, of which such a kernel has none."""
+    return Leaf(t.with_dtype(dtypes.FLOAT), full.value)
+
+
+def build(e: LoweringContext, site: KernelSite | ExprSite, plan: _Plan) -> list[ir.Value]:
+    """Build the results in one dispatch."""
+    results = [_turned(x, lambda x, _: Leaf(x.type, e.tensor(x))) for x in plan.results]
+    isa, t, leaves = site.isa, results[0].type, _leaves(results)
+    full = _leaf_of_all(results, leaves)
+    assert full is not None
+    epilogue = Epilogue(results, _no_sums(t, full), plan.stored)
     extents = e.extents(full.value)
     first = _joined(t.rank, leaves)
     whole = {x.value for (_, m), x in leaves.items() if m == identity(t.rank)}
@@ -110,14 +143,18 @@ def loops(
     return [views.reshaped(e, v, extents) for v in made]
 
 
-def _turned(e: LoweringContext, x: Expr) -> Expr:
-    """Return an expression that reads transposed tensors whose lanes are next to each other."""
+def _turned(x: Expr, transposed: Callable[[Expr, Leaf], Leaf]) -> Expr:
+    """Return an expression that reads tensors along its lanes; others are `transposed` ahead."""
     if isinstance(x, Compute):
-        return Compute(x.type, x.cls, x.attributes, [_turned(e, a) for a in x.args])
+        return Compute(x.type, x.cls, x.attributes, [_turned(a, transposed) for a in x.args])
     source, m = behind_views(x)
     if isinstance(source, Leaf) and x.type.rank - 1 in m[:-1]:
-        return Leaf(x.type, e.tensor(x))
+        return transposed(x, source)
     return x
+
+
+KERNEL = KernelRule("byte_elementwise", (), match, build)
+OP = KernelRule("byte_op", (), match_op, build)
 
 
 def _visit(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from mgx_mlir.core.ir import ir, vector
 from mgx_mlir.passes.lowering import views
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.axis_view import GROUP_ELEMENTS, UNKNOWN, tile_size
 from mgx_mlir.passes.lowering.cpu.frame.epilogue import STORED
-from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
+from mgx_mlir.passes.lowering.cpu.frame.sites import ExprSite
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     Index,
     ResultTile,
@@ -15,26 +17,45 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     dispatch,
 )
 from mgx_mlir.passes.lowering.expr import Extent, Leaf, View, behind_views
+from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
 MOST = 4  # as many registers are written for each that is read
 
 
-def lower(e: LoweringContext, x: View, isa: Isa) -> ir.Value | None:
-    """Return the tensor of a view whose last dim repeats 2 to 4 times what the dim before it reads.
+@dataclass(frozen=True)
+class _Plan:
+    """A view whose last dim repeats its source `times` times; kept: the source's extents, read."""
 
-    None: it is another view, or of a type that vectors do not hold. Dims ahead of these two are
-    the source's, in its order, or repeat as well.
+    x: View
+    source: Leaf
+    times: int
+    kept: list[tuple[Extent, int]]
+
+
+def match(e: LoweringContext, site: ExprSite) -> _Plan | Refusal:
+    """Take a view whose last dim repeats 2 to 4 times what the dim before it reads.
+
+    Dims ahead of these two are the source's, in its order, or repeat as well.
     """
+    x = site.x
+    if not isinstance(x, View):
+        return Refusal("it is no view")
     (source, reads), rank = behind_views(x), x.type.rank
     times = x.extents[-1] if x.extents else 1
     if not isinstance(source, Leaf) or source.type.dtype not in STORED or rank < 2:
-        return None
+        return Refusal(f"it is computed, or {x.type} is not held by vectors")
     if not isinstance(times, int) or not 2 <= times <= MOST:
-        return None
+        return Refusal(f"its last dim repeats nothing 2 to {MOST} times")
     kept = [(d, i) for d, i in zip(e.extents(source.value), reads, strict=True) if i is not None]
     at = [i for _, i in kept]
     if at != sorted(set(at)) or not at or at[-1] != rank - 2 or 0 in x.extents:
-        return None
+        return Refusal("it is a transpose, or has no elements")
+    return _Plan(x, source, times, kept)
+
+
+def build(e: LoweringContext, site: ExprSite, plan: _Plan) -> list[ir.Value]:
+    """Build the repeated tensor."""
+    x, source, times, kept, isa = plan.x, plan.source, plan.times, plan.kept, site.isa
     lead = list(x.extents[:-2])
     rows, count = e.product(lead), x.extents[-2]
     columns = e.mul(count, times)
@@ -63,7 +84,10 @@ def lower(e: LoweringContext, x: View, isa: Isa) -> ir.Value | None:
 
     known = [*x.extents, *(d for d, _ in kept)]
     found = dispatch([flat], [([rows, columns], source.type.dtype)], [(rows, step)], body, known)
-    return e.refine(views.reshaped(e, found[0], x.extents), x.type)
+    return [e.refine(views.reshaped(e, found[0], x.extents), x.type)]
+
+
+RULE = KernelRule("repeat", (), match, build)
 
 
 def _line(

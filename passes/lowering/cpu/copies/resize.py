@@ -18,7 +18,7 @@ from mgx_mlir.passes.lowering import views
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.axis_view import GROUP_ELEMENTS, UNKNOWN, tile_size
 from mgx_mlir.passes.lowering.cpu.frame.elements import narrow, widen
-from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
+from mgx_mlir.passes.lowering.cpu.frame.sites import OpSite
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     Index,
     ResultTile,
@@ -29,6 +29,7 @@ from mgx_mlir.passes.lowering.expr import Extent
 from mgx_mlir.passes.lowering.resize_axes import Axis, axes_of, coordinate
 from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar
 from mgx_mlir.passes.lowering.scalar import widen as widen_scalar
+from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
 _FLOAT, _INT32, _INT64 = dtypes.FLOAT, dtypes.INT32, dtypes.INT64
 _STORED = (dtypes.FLOAT, dtypes.HALF, dtypes.BF16)
@@ -45,19 +46,32 @@ def refusal(op: Resize) -> str | None:
     return "it has no elements" if 0 in (*t.dims, *TensorType.of(op.out).dims) else None
 
 
-def lower(
-    e: LoweringContext, op: Resize, x: ir.Value, target: ir.Value | None, isa: Isa
-) -> list[ir.Value] | None:
-    """Lower a linear resize as vector loops; None where there are none for it."""
-    if refusal(op) is not None:
-        return None
-    axes = axes_of(op, (x, target), e)
-    changed = [i for i, a in enumerate(axes) if not a.unchanged()]
+def match(e: LoweringContext, site: OpSite) -> list[Axis] | Refusal:
+    """Take a linear resize of one axis, or of two next to each other."""
+    op: Resize = site.op
+    reason = refusal(op)
+    if reason is not None:
+        return Refusal(reason)
+    target = site.operands[1]
+    assert target is None or isinstance(target, ir.Value)
+    axes = axes_of(op, (site.first, target), e)
+    changed = _changed(axes)
     if any(a.given is not None or 0 in (a.length, a.extent) for a in axes):
-        return None
+        return Refusal("its scales are known at run time, or it has no elements")
     if not changed or changed[-1] - changed[0] > 1:
-        return None
-    t, lengths = TensorType.of(op.input), [a.length for a in axes]
+        return Refusal("the resized axes are not next to each other")
+    return axes
+
+
+def _changed(axes: Sequence[Axis]) -> list[int]:
+    """Return which axes get another extent."""
+    return [i for i, a in enumerate(axes) if not a.unchanged()]
+
+
+def build(e: LoweringContext, site: OpSite, axes: list[Axis]) -> list[ir.Value]:
+    """Build the weighted sums of neighbours along the resized axes."""
+    op, x, isa = site.op, site.first, site.isa
+    t, lengths, changed = TensorType.of(op.input), [a.length for a in axes], _changed(axes)
     first, last = changed[0], changed[-1]
     lead = e.product(lengths[:first])
     one: Extent = 1
@@ -90,6 +104,9 @@ def lower(
     extents = [a.extent for a in axes]
     result = views.reshape_tensor(e, made, t.with_dims(e.static_dims(extents)), extents)
     return [e.refine(result, TensorType.of(op.out))]
+
+
+RULE = KernelRule("linear_resize", (Resize,), match, build)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 from mgx_mlir.core.ir import ir, vector
 from mgx_mlir.core.shapes import TensorType
@@ -11,7 +11,7 @@ from mgx_mlir.passes.lowering import index
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.axis_view import tile_size
 from mgx_mlir.passes.lowering.cpu.frame.elements import StoredScalars, narrow, widen
-from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
+from mgx_mlir.passes.lowering.cpu.frame.sites import OpSite
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     Index,
     ResultTile,
@@ -20,25 +20,38 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
 )
 from mgx_mlir.passes.lowering.expr import Extent
 from mgx_mlir.passes.lowering.scalar import TypedScalar, computed
+from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
 ROWS = 64  # of a head, that a work-group turns
 
 
-def lower(
-    e: LoweringContext, op: GqaRotaryEmbedding, tensors: Sequence[ir.Value], isa: Isa
-) -> ir.Value | None:
-    """Return the result; None where a head's size is open, or the caches may be empty.
+@dataclass(frozen=True)
+class _Plan:
+    """Extents: of qkv, of a head, and of the tables of cosines."""
 
-    tensors: qkv, seqlens, cos, sin.
-    """
-    x, _, cos, _ = tensors
+    own: list[Extent]
+    size: int
+    positions: int
+    half: int
+
+
+def match(e: LoweringContext, site: OpSite) -> _Plan | Refusal:
+    """Take embeddings of heads and tables of known sizes; tensors: qkv, seqlens, cos, sin."""
+    x, _, cos, _ = site.tensors
     own = e.extents(x)
     positions, half = e.extents(cos)
     size = own[3]
     if not (isinstance(positions, int) and isinstance(half, int) and isinstance(size, int)):
-        return None
+        return Refusal("the size of a head, or of the tables, is a dynamic dim")
     if 0 in (*own, positions, half):
-        return None
+        return Refusal("it has no elements")
+    return _Plan(own, size, positions, half)
+
+
+def build(e: LoweringContext, site: OpSite, plan: _Plan) -> list[ir.Value]:
+    """Build the rotated heads, some rows in each work-group."""
+    op, isa, tensors = site.op, site.isa, site.tensors
+    own, size, positions, half = plan.own, plan.size, plan.positions, plan.half
     lanes = next(n for n in (isa.lanes, 8, 4, 2, 1) if not half % n and not size % n)
     grid: list[tuple[Extent, int]] = [(own[0], 1), (own[1], 1), (own[2], ROWS)]
     t = TensorType.of(op.input)
@@ -50,7 +63,10 @@ def lower(
         return [ResultTile(made, [*k.at, 0], (1, 1, rows, size))]
 
     inner = [d for d in own if not isinstance(d, int)]
-    return dispatch(list(tensors), [(own, t.dtype)], grid, body, inner)[0]
+    return dispatch(list(tensors), [(own, t.dtype)], grid, body, inner)
+
+
+RULE = KernelRule("rotary", (GqaRotaryEmbedding,), match, build)
 
 
 class _Rows:

@@ -7,12 +7,41 @@ from collections.abc import Mapping
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.core.shapes import TensorType, product
+from mgx_mlir.dialects.migraphx.fused import FusedConcat
 from mgx_mlir.passes.analysis.access_maps import reader
+from mgx_mlir.passes.fuse_concat import readable
+from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame import workgroup_builder
 from mgx_mlir.passes.lowering.cpu.frame.elements import Elements, narrow
+from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
+from mgx_mlir.passes.lowering.named_body import operand_tensors
+from mgx_mlir.passes.lowering.select import KernelRule, Refusal
+from mgx_mlir.passes.lowering.views import reshape_tensor
 
 _GROUP_ELEMENTS = 8192  # of a work-group: enough to be worth starting
+
+
+def match(e: LoweringContext, site: KernelSite) -> int | Refusal:
+    """Take a concatenation of which vectors read elements together; the plan: how many."""
+    results = site.members[-1].operands
+    if len(results) != 1:
+        return Refusal(f"it has {len(results)} results")
+    run = readable(results[0], list(site.body.arguments))
+    return Refusal("its parts are not read by vectors") if run is None else run
+
+
+def build(e: LoweringContext, site: KernelSite, run: int) -> list[ir.Value]:
+    """Build the rows of the result."""
+    result = site.members[-1].operands[0]
+    found = rows(result, operand_tensors(e, site.op, site.body), run)
+    t = TensorType.of(result)
+    if t.dtype.is_bool:
+        found = e.cast_tensor(found, dtypes.INT8, dtypes.BOOL)
+    return [reshape_tensor(e, found, t, list(t.dims))]
+
+
+RULE = KernelRule("concat", (FusedConcat,), match, build)
 
 
 def rows(value: ir.Value, operands: Mapping[ir.Value, ir.Value], run: int) -> ir.Value:

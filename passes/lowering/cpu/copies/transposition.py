@@ -7,6 +7,7 @@ turned.py has the loops, for processors on which the backend does less well.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
@@ -23,6 +24,7 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     dispatch,
 )
 from mgx_mlir.passes.lowering.expr import DimMap, Expr, Extent, Leaf, behind_views
+from mgx_mlir.passes.lowering.select import Refusal
 
 # lanes that are turned together, at most, by the bytes of an element
 SQUARES = {1: 16, 2: 8, 4: 8, 8: 4}
@@ -30,31 +32,46 @@ LINE = 64  # bytes of a line of the cache
 ROWS = 256  # of the source in a work-group: with a line of each, a half of the first cache
 
 
-def lower(e: LoweringContext, x: Expr, isa: Isa) -> ir.Value | None:
-    """Return the tensor of a view [.., R, C] -> [.., C, R], where R and C are one dim or several.
+@dataclass(frozen=True)
+class Plan:
+    """A view [lead, rows, columns] -> [lead, columns, rows] of a tensor, `x` with `wanted` dims."""
 
-    None: it is another view, the backend does as well, or it is of a type that is not turned.
-    """
+    x: Expr
+    source: Leaf
+    dims: tuple[Extent, Extent, Extent]
+    wanted: list[Extent]
+    lanes: int
+
+
+def match(e: LoweringContext, x: Expr, isa: Isa) -> Plan | turned.Plan | Refusal:
+    """Take a view [.., R, C] -> [.., C, R], where R and C are one dim or several."""
     source, reads = behind_views(x)
     wanted = e.expr_extents(x)
     if all(isinstance(d, int) for d in wanted):
-        return turned.lower(e, x, isa)
+        return turned.match(e, x, isa)
     if not isinstance(source, Leaf):
-        return None
+        return Refusal("it is computed")
     dtype = source.type.dtype
     if dtype.is_bool or dtype.size not in SQUARES:
-        return None
+        return Refusal(f"{dtype} is not turned in registers")
     extents = e.extents(source.value)
     found = _blocks(reads, extents, wanted)
     if found is None:
-        return None
+        return Refusal("it does not exchange two blocks of dims")
     lead, rows, columns = (e.product([extents[i] for i in block]) for block in found)
-    flat = views.reshaped(e, source.value, [lead, rows, columns])
     lanes = min(isa.lanes * 4 // dtype.size, SQUARES[dtype.size])
     if dtype.size < 4 and isinstance(columns, int) and columns < lanes:
-        return None  # of few bytes at a time no vectors are read
-    made = _turned(flat, dtype, (lead, rows, columns), lanes)
-    return e.refine(views.reshaped(e, made, wanted), x.type)
+        return Refusal("its rows are shorter than a vector")
+    return Plan(x, source, (lead, rows, columns), wanted, lanes)
+
+
+def build(e: LoweringContext, plan: Plan | turned.Plan) -> ir.Value:
+    """Build the transposed tensor."""
+    if isinstance(plan, turned.Plan):
+        return turned.build(e, plan)
+    flat = views.reshaped(e, plan.source.value, list(plan.dims))
+    made = _turned(flat, plan.source.type.dtype, plan.dims, plan.lanes)
+    return e.refine(views.reshaped(e, made, plan.wanted), plan.x.type)
 
 
 def _blocks(

@@ -10,6 +10,7 @@ work-groups, take up places of those ahead of them: they come out the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import product
@@ -26,33 +27,49 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     dispatch,
 )
 from mgx_mlir.passes.lowering.expr import Expr, Extent, Leaf, behind_views
+from mgx_mlir.passes.lowering.select import Refusal
 
 LONG = 256  # bytes of a work-group along the source's last dim: some lines of the cache
 _HALF = 16  # bytes of a register of which narrow elements are turned
 
 
-def lower(e: LoweringContext, x: Expr, isa: Isa) -> ir.Value | None:
-    """Return a transposed tensor; None: it is something else, or the compiler's as well.
+@dataclass(frozen=True)
+class Plan:
+    """Groups of the result's dims that the source has in the same order.
 
-    Dims that stay next to each other count as one.
+    sizes: of the groups. source: the groups in the source's order. along: the group of the
+    source's neighbours. row: the first of the groups that rows of a square stand along.
     """
+
+    leaf: Leaf
+    extents: list[int]
+    sizes: list[int]
+    source: list[int]
+    along: int
+    row: int
+    lanes: int
+
+
+def match(e: LoweringContext, x: Expr, isa: Isa) -> Plan | Refusal:
+    """Take a transpose of known extents. Dims that stay next to each other count as one."""
     leaf, reads = behind_views(x)
     extents = e.expr_extents(x)
-    if not isinstance(leaf, Leaf) or not isa.turns_squares:
-        return None
+    if not isinstance(leaf, Leaf):
+        return Refusal("it is computed")
+    if not isa.turns_squares:
+        return Refusal("LLVM transposes as well on this CPU")
     if leaf.type.dtype not in STORED or leaf.type.dtype.size not in (1, 2, 4):
-        return None
+        return Refusal(f"{leaf.type.dtype} is not turned in registers")
     at = [i for i in reads if i is not None]
     if sorted(at) != list(range(len(extents))) or len(at) != len(reads):
-        return None
-    if any(not isinstance(d, int) for d in extents):
-        return None
-    return _emit(e, leaf, at, [d for d in extents if isinstance(d, int)], isa)
+        return Refusal("it is no transpose")
+    known = [d for d in extents if isinstance(d, int)]
+    if len(known) < len(extents):
+        return Refusal("it has dynamic dims")
+    return _planned(leaf, at, known, isa)
 
 
-def _emit(
-    e: LoweringContext, leaf: Leaf, at: Sequence[int], extents: list[int], isa: Isa
-) -> ir.Value | None:
+def _planned(leaf: Leaf, at: Sequence[int], extents: list[int], isa: Isa) -> Plan | Refusal:
     groups: list[list[int]] = []  # of the result's dims that the source has in the same order
     order = [i for i in at if extents[i] != 1]
     for i in sorted(order):
@@ -66,13 +83,20 @@ def _emit(
     sizes = [product(extents[i] for i in group) for group in groups]
     size = leaf.type.dtype.size
     lanes = isa.lanes if size == 4 else _HALF // size
-    long = LONG // size
     if len(groups) < 2 or source[-1] == len(groups) - 1:
-        return None
+        return Refusal("its last dim stays the last")
     along = source[-1]
     row = _row(sizes, along, lanes)
     if row is None or sizes[along] < lanes:
-        return None
+        return Refusal("its rows are shorter than a vector, or no multiple of one")
+    return Plan(leaf, extents, sizes, source, along, row, lanes)
+
+
+def build(e: LoweringContext, plan: Plan) -> ir.Value:
+    """Build the transposed tensor."""
+    leaf, extents, sizes, source = plan.leaf, plan.extents, plan.sizes, plan.source
+    along, row, lanes = plan.along, plan.row, plan.lanes
+    long = LONG // leaf.type.dtype.size
     inside = product(sizes[row + 1 :])  # neighbours in the result that share an index of `row`
     dims = [*sizes[:row], product(sizes[row:])]  # the result's
     steps = [1] * len(dims)

@@ -45,7 +45,7 @@ class Epilogue:
     tensors they read. refusal: why they cannot be had on vectors, else None.
     """
 
-    def __init__(self, results: Sequence[Expr], source: Leaf, stored: Sequence[DType] = ()) -> None:
+    def __init__(self, results: Sequence[Expr], source: Expr, stored: Sequence[DType] = ()) -> None:
         self.results, self.source = list(results), source
         self.stored = list(stored) or [x.type.dtype for x in results]
         self.inputs: list[ir.Value] = []

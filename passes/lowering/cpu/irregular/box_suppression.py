@@ -22,6 +22,7 @@ from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame import compaction
 from mgx_mlir.passes.lowering.cpu.frame.elements import StoredScalars, widen
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
+from mgx_mlir.passes.lowering.cpu.frame.sites import by_form
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     Index,
     ResultTile,
@@ -32,6 +33,7 @@ from mgx_mlir.passes.lowering.expr import Extent
 from mgx_mlir.passes.lowering.ops.movement import one_index
 from mgx_mlir.passes.lowering.scalar import TypedScalar, constant_of, ordered
 from mgx_mlir.passes.lowering.scalar import widen as widen_scalar
+from mgx_mlir.passes.lowering.select import KernelRule
 
 _TYPES = (dtypes.FLOAT, dtypes.HALF, dtypes.BF16)
 _GROUPS = 16  # work-groups: each has scratch of its own for candidates
@@ -52,10 +54,8 @@ def refusal(op: NonMaxSuppression) -> str | None:
     return "it has no boxes" if 0 in t.dims else None
 
 
-def lower(e: LoweringContext, op: NonMaxSuppression, isa: Isa) -> list[ir.Value] | None:
-    """Lower to a search of every batch and class, and a list of what they found; None: refused."""
-    if refusal(op) is not None:
-        return None
+def build(e: LoweringContext, op: NonMaxSuppression, isa: Isa) -> list[ir.Value]:
+    """Build a search of every batch and class, and the list of the boxes that they found."""
     assert op.max_output_boxes_per_class is not None
     boxes, scores = e.tensor(op.boxes), e.tensor(op.scores)
     batch, classes, count = e.extents(scores)
@@ -66,6 +66,12 @@ def lower(e: LoweringContext, op: NonMaxSuppression, isa: Isa) -> list[ir.Value]
     search = _Search(op, isa.lanes, [pairs, classes, count, limit])
     chosen, starts = search.found(e, boxes, scores)
     return [_listed(e, op, chosen, starts, [pairs, classes, count])]
+
+
+RULE = KernelRule(
+    "box_suppression", (NonMaxSuppression,), by_form(refusal),
+    lambda e, site, _: build(e, site.op, site.isa),
+)  # fmt: skip
 
 
 class _Search:

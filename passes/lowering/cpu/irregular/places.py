@@ -17,6 +17,7 @@ from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame import compaction
 from mgx_mlir.passes.lowering.cpu.frame.axis_view import tile_size
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
+from mgx_mlir.passes.lowering.cpu.frame.sites import by_form
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     Index,
     ResultTile,
@@ -25,6 +26,7 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
 )
 from mgx_mlir.passes.lowering.expr import Extent
 from mgx_mlir.passes.lowering.scalar import constant_of
+from mgx_mlir.passes.lowering.select import KernelRule
 
 _FLOATS = (dtypes.FLOAT, dtypes.DOUBLE, dtypes.HALF, dtypes.BF16)
 _PART = 1 << 14  # elements of a work-group: enough to be worth starting
@@ -40,10 +42,8 @@ def refusal(op: NonZero) -> str | None:
     return "it has no elements, or one" if 0 in t.dims or not t.rank else None
 
 
-def lower(e: LoweringContext, op: NonZero, x: ir.Value, isa: Isa) -> list[ir.Value] | None:
-    """Lower to places of each part of the elements, and their coordinates; None: refused."""
-    if refusal(op) is not None:
-        return None
+def build(e: LoweringContext, op: NonZero, x: ir.Value, isa: Isa) -> list[ir.Value]:
+    """Build the indices of each part of the elements, and then their coordinates."""
     dtype, own = TensorType.of(op.input).dtype, e.extents(x)
     if dtype.is_bool:
         x, dtype = e.cast_tensor(x, dtypes.BOOL, dtypes.INT8), dtypes.INT8
@@ -55,6 +55,12 @@ def lower(e: LoweringContext, op: NonZero, x: ir.Value, isa: Isa) -> list[ir.Val
     starts = counts if alone else compaction.starts_of(e, counts, parts)
     total = index.to_index(index.read(starts, [e.index(parts)]), dtypes.INT64)
     return [_coordinates(e, found, starts, own, total, isa)]
+
+
+RULE = KernelRule(
+    "nonzero", (NonZero,), by_form(refusal),
+    lambda e, site, _: build(e, site.op, site.first, site.isa),
+)  # fmt: skip
 
 
 def _packed(

@@ -15,12 +15,14 @@ from mgx_mlir.dialects.migraphx.trees import TreeSums
 from mgx_mlir.passes.lowering import index
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.axis_view import tile_size
+from mgx_mlir.passes.lowering.cpu.frame.sites import by_form
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     Index,
     ResultTile,
     WorkgroupBuilder,
     dispatch,
 )
+from mgx_mlir.passes.lowering.select import KernelRule
 from mgx_mlir.passes.lowering.tree_walks import Trees, walked
 
 _TYPES = (dtypes.FLOAT, dtypes.DOUBLE)
@@ -43,10 +45,8 @@ def refusal(op: TreeSums) -> str | None:
     return "it has too many outputs" if weights.dims[1] > _WIDE * _MOST else None
 
 
-def lower(e: LoweringContext, op: TreeSums, operands: Sequence[ir.Value]) -> list[ir.Value] | None:
-    """Lower sums over trees as loops; None where there are none for it."""
-    if refusal(op) is not None:
-        return None
+def build(e: LoweringContext, op: TreeSums, operands: Sequence[ir.Value]) -> list[ir.Value]:
+    """Build the sums over eight trees at once, row after row."""
     x, weights = TensorType.of(op.x), TensorType.of(op.weights)
     groups, count = TensorType.of(op.roots).dims
     outputs = groups * weights.dims[1]
@@ -60,6 +60,12 @@ def lower(e: LoweringContext, op: TreeSums, operands: Sequence[ir.Value]) -> lis
 
     made = dispatch(operands, [([rows, outputs], x.dtype)], [(rows, step)], body, [rows])
     return [e.refine(made[0], TensorType.of(op.out))]
+
+
+RULE = KernelRule(
+    "tree_sums", (TreeSums,), by_form(refusal),
+    lambda e, site, _: build(e, site.op, site.tensors),
+)  # fmt: skip
 
 
 class _Sums:

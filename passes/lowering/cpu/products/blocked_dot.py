@@ -1,10 +1,13 @@
-"""Products with constant weights of few bits as vector loops: which, and their lowering."""
+"""The kernel rule of matmuls with constant weights of few bits on CPUs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
-from mgx_mlir.core import dtypes, literals
+from mgx_mlir.core import literals
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Kernel, is_a
 from mgx_mlir.core.shapes import TensorType
@@ -14,11 +17,12 @@ from mgx_mlir.dialects.migraphx.literal import Literal
 from mgx_mlir.passes.lowering import views
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue
-from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
+from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite
 from mgx_mlir.passes.lowering.cpu.products import dot as loops
-from mgx_mlir.passes.lowering.cpu.products.dot_kernel import Rows, is_epilogue
+from mgx_mlir.passes.lowering.cpu.products.dot_kernel import Rows, is_epilogue, not_in_epilogue
 from mgx_mlir.passes.lowering.cpu.products.few_bits import UNIT, FewBits, panels, words
-from mgx_mlir.passes.lowering.expr import Leaf
+from mgx_mlir.passes.lowering.expr import Extent, Opaque
+from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
 
 def refusal(dot: BlockedDot) -> str | None:
@@ -41,21 +45,32 @@ def _literal(v: ir.Value) -> ir.Value | None:
     return v if literals.is_literal(v) else None
 
 
-def lower(e: LoweringContext, _: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
-    """Lower a kernel around one product as vector loops; None: it is lowered in another way."""
-    isa = isa_of(e.options.arch)
-    members = [o.operation for o in body.operations]
-    dots = [o for o in body.operations if isinstance(o, BlockedDot)]
-    if isa is None or len(dots) != 1 or refusal(dots[0]) is not None:
-        return None
-    dot = dots[0]
-    if any(o != dot.operation and not is_epilogue(o) for o in members):
-        return None
-    x = e.tensor(dot.input)
-    *lead, depth = e.extents(x)
-    columns = TensorType.of(dot.out).dims[-1]
+@dataclass(frozen=True)
+class _Plan:
+    """A matmul and the pointwise ops behind it, on the sums."""
+
+    dot: BlockedDot
+    lead: Sequence[Extent]
+    depth: int
+    epilogue: Epilogue
+
+
+def match(e: LoweringContext, site: KernelSite) -> _Plan | Refusal:
+    """Take a kernel of one matmul whose other ops are computed on its sums."""
+    members = site.members
+    dots = [o for o in site.body.operations if isinstance(o, BlockedDot)]
+    if len(dots) != 1:
+        return Refusal(f"it has {len(dots)} matmuls with weights of few bits")
+    (dot,) = dots
+    reason = refusal(dot)
+    if reason is not None:
+        return Refusal(reason)
+    other = next((o for o in members if o != dot.operation and not is_epilogue(o)), None)
+    if other is not None:
+        return not_in_epilogue(other)
+    *lead, depth = e.expr_extents(e.expr(dot.input))
     assert isinstance(depth, int)
-    total = Leaf(TensorType.of(dot.out), e.empty([*lead, columns], dtypes.FLOAT))
+    total = Opaque(TensorType.of(dot.out), [*lead, TensorType.of(dot.out).dims[-1]])
     with e.kernel():  # views and pointwise ops wait to be asked for
         e.sizes.relations_of(dot.operation, type(dot))
         e.bind(dot.out, total)
@@ -63,20 +78,29 @@ def lower(e: LoweringContext, _: ir.Operation, body: ir.Block) -> list[ir.Value]
             if o != dot.operation and not is_a(o, (Literal, Yield)):
                 e.operation(o)
         results = [e.expr(v) for v in members[-1].operands]
-    stored = [TensorType.of(v).dtype for v in members[-1].operands]
-    epilogue = Epilogue(results, total, stored)
+    epilogue = Epilogue(results, total, site.stored)
     if epilogue.refusal:
-        return None
+        return Refusal(epilogue.refusal)
+    return _Plan(dot, lead, depth, epilogue)
+
+
+def build(e: LoweringContext, site: KernelSite, plan: _Plan) -> list[ir.Value]:
+    """Build the loops over the tiles of the result."""
+    isa, dot, lead, depth, epilogue = site.isa, plan.dot, plan.lead, plan.depth, plan.epilogue
+    x, columns = e.tensor(dot.input), TensorType.of(dot.out).dims[-1]
     flat = views.reshaped(e, x, [e.product(lead), depth]) if len(lead) > 1 else x
     zeros = None if dot.zero_points is None else TensorType.of(dot.zero_points).dtype
     form = FewBits(dot.bits, dot.block_size, zeros)
     shape = loops.DotShape(e.extent(flat, 0), depth, columns, bits=form)
     cut = loops.plan(shape, isa)
     made = loops.product(
-        shape, cut, isa, (flat, *_weights(e, dot, cut.width)), 1, epilogue.inputs, stored,
-        Rows(epilogue, lead), lead,
+        shape, cut, isa, (flat, *_weights(e, dot, cut.width)), 1, epilogue.inputs,
+        epilogue.stored, Rows(epilogue, lead), lead,
     )  # fmt: skip
     return [views.reshaped(e, v, [*lead, columns]) for v in made]
+
+
+RULE = KernelRule("few_bits_matmul", (), match, build, asks=refusal)
 
 
 def _weights(e: LoweringContext, dot: BlockedDot, width: int) -> list[ir.Value]:

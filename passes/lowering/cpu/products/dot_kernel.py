@@ -1,8 +1,9 @@
-"""Which kernels of a matrix product become vector loops, and their lowering."""
+"""The kernel rule of matmuls on CPUs."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.dtypes import DType
@@ -18,11 +19,13 @@ from mgx_mlir.dialects.migraphx.views import Squeeze, Transpose, Unsqueeze
 from mgx_mlir.passes.lowering import views
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue
-from mgx_mlir.passes.lowering.cpu.frame.isa import Isa, isa_of
+from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
+from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
 from mgx_mlir.passes.lowering.cpu.products import dot as loops
 from mgx_mlir.passes.lowering.cpu.products import dot_instructions as instructions
-from mgx_mlir.passes.lowering.expr import Extent, Leaf
+from mgx_mlir.passes.lowering.expr import Extent, Opaque
+from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
 
 def refusal(dot: Dot | QuantDot, isa: Isa) -> str | None:
@@ -111,25 +114,41 @@ def constant_matrix(dot: Dot | QuantDot) -> ir.Value | None:
     return v if repeated else None
 
 
-def lower(e: LoweringContext, _: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
-    """Lower a kernel around one product as vector loops; None: it is lowered in another way."""
-    isa = isa_of(e.options.arch)
-    members = [o.operation for o in body.operations]
-    dots = [o for o in body.operations if isinstance(o, Dot | QuantDot)]
-    if isa is None or len(dots) != 1 or refusal(dots[0], isa) is not None:
-        return None
-    dot = dots[0]
+@dataclass(frozen=True)
+class _Plan:
+    """A matmul and the pointwise ops behind it, on the sums."""
+
+    dot: Dot | QuantDot
+    matrix: ir.Value | None  # the second operand, where it is a constant
+    lead: Sequence[Extent]  # the batch dims
+    rows: Extent
+    depth: Extent
+    columns: Extent
+    epilogue: Epilogue
+
+
+def match(e: LoweringContext, site: KernelSite) -> _Plan | Refusal:
+    """Take a kernel of one matmul whose other ops are computed on its sums."""
+    members = site.members
+    dots = [o for o in site.body.operations if isinstance(o, Dot | QuantDot)]
+    if len(dots) != 1:
+        return Refusal(f"it has {len(dots)} matmuls")
+    (dot,) = dots
+    reason = refusal(dot, site.isa)
+    if reason is not None:
+        return Refusal(reason)
     ahead = [dot.operation, *_transposes(dot.a), *_transposes(dot.b)]
-    if any(o not in ahead and not is_epilogue(o) for o in members):
-        return None
-    a, matrix = _operand(e, dot.a), constant_matrix(dot)
-    b = _operand(e, dot.b) if matrix is None else None
-    *lead, rows, depth = _extents(e, *a)
-    columns: Extent = TensorType.of(dot.b).dims[-1] if b is None else _extents(e, *b)[-1]
+    other = next((o for o in members if o not in ahead and not is_epilogue(o)), None)
+    if other is not None:
+        return not_in_epilogue(other)
+    matrix = constant_matrix(dot)
+    *lead, rows, depth = _extents(e, dot.a)
+    columns: Extent = TensorType.of(dot.b).dims[-1]
+    if matrix is None:
+        columns = _extents(e, dot.b)[-1]
     # stands for the sums, and has their extents
     sums = dtypes.INT32 if isinstance(dot, QuantDot) else dtypes.FLOAT
-    kind = TensorType.of(dot.out).with_dtype(sums)
-    total = Leaf(kind, e.empty([*lead, rows, columns], sums))
+    total = Opaque(TensorType.of(dot.out).with_dtype(sums), [*lead, rows, columns])
     with e.kernel():  # views and pointwise ops wait to be asked for
         for o in members[: members.index(dot.operation)]:
             if not is_a(o, Literal):
@@ -140,22 +159,30 @@ def lower(e: LoweringContext, _: ir.Operation, body: ir.Block) -> list[ir.Value]
             if o not in ahead and not is_a(o, (Literal, Yield)):
                 e.operation(o)
         results = [e.expr(v) for v in members[-1].operands]
-    stored = [TensorType.of(v).dtype for v in members[-1].operands]
-    epilogue = Epilogue(results, total, stored)
+    epilogue = Epilogue(results, total, site.stored)
     if epilogue.refusal:
-        return None
-    if b is not None:
-        batch = e.product(lead)
-        dtype = TensorType.of(dot.a).dtype
-        shape = loops.DotShape(rows, depth, columns, tuple(lead), a[1], b[1], dtype)
+        return Refusal(epilogue.refusal)
+    return _Plan(dot, matrix, lead, rows, depth, columns, epilogue)
+
+
+def build(e: LoweringContext, site: KernelSite, plan: _Plan) -> list[ir.Value]:
+    """Build the loops over the tiles of the result."""
+    isa, dot, lead, epilogue = site.isa, plan.dot, plan.lead, plan.epilogue
+    a = _operand(e, dot.a)
+    dtype = TensorType.of(dot.a).dtype
+    if plan.matrix is None:
+        b = _operand(e, dot.b)
+        shape = loops.DotShape(plan.rows, plan.depth, plan.columns, tuple(lead), a[1], b[1], dtype)
         made = loops.product(
-            shape, loops.plan(shape, isa), isa, (a[0], b[0]), batch, epilogue.inputs, stored,
-            epilogue.emit,
+            shape, loops.plan(shape, isa), isa, (a[0], b[0]), e.product(lead), epilogue.inputs,
+            epilogue.stored, epilogue.emit,
         )  # fmt: skip
     else:
-        assert matrix is not None
-        made = _with_weights(e, isa, a, (matrix, TensorType.of(dot.a).dtype), epilogue, stored)
-    return [views.reshaped(e, v, [*lead, rows, columns]) for v in made]
+        made = _with_weights(e, isa, a, (plan.matrix, dtype), epilogue, epilogue.stored)
+    return [views.reshaped(e, v, [*lead, plan.rows, plan.columns]) for v in made]
+
+
+RULE = KernelRule("matmul", (), match, build, asks=refusal)
 
 
 def _with_weights(
@@ -170,7 +197,8 @@ def _with_weights(
     array = literals.array_of(literal)
     depth, columns = array.shape[-2:]
     x, order = a
-    *lead, _ = _extents(e, x, order)
+    own = e.extents(x)
+    *lead, _ = [own[order.index(i)] for i in range(len(own))]
     if len(lead) > 1:  # rows of all leading dims as one
         x, order = views.reshaped(e, x, [e.product(lead), depth]), (0, 1)
     rows = e.extent(x, order.index(0))
@@ -203,9 +231,12 @@ def _operand(e: LoweringContext, v: ir.Value) -> tuple[ir.Value, tuple[int, ...]
     return e.tensor(found[0]), found[1]
 
 
-def _extents(e: LoweringContext, x: ir.Value, order: tuple[int, ...]) -> list[Extent]:
-    """Return the extents of a transpose of `x`."""
-    own = e.extents(x)
+def _extents(e: LoweringContext, v: ir.Value) -> list[Extent]:
+    """Return the extents of an operand, read through its transposes."""
+    found = _behind_transposes(v)
+    assert found is not None
+    source, order = found
+    own = e.expr_extents(e.expr(source))
     return [own[order.index(i)] for i in range(len(own))]
 
 
@@ -231,6 +262,11 @@ class Rows:
         flat, column = at
         where = loops.coordinates(k, flat, self.lead)
         return self.epilogue.emit(k, tensors, sums, [*where, column], reads, masked=masked)
+
+
+def not_in_epilogue(o: ir.Operation) -> Refusal:
+    """Return the refusal of a kernel by an op that cannot be computed on its sums."""
+    return Refusal(f"'{o.name}' is not computed on the vectors of a sum")
 
 
 def is_epilogue(o: ir.Operation) -> bool:

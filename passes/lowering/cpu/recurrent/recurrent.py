@@ -18,12 +18,14 @@ from mgx_mlir.dialects.migraphx.rnn import Gru, Lstm, Rnn, activations, directio
 from mgx_mlir.passes.lowering import index
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.isa import AVX512, Isa
+from mgx_mlir.passes.lowering.cpu.frame.sites import by_form
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import WorkgroupBuilder
 from mgx_mlir.passes.lowering.cpu.products.dot_instructions import byte_unit
 from mgx_mlir.passes.lowering.cpu.recurrent.activations import Function, vector_function
 from mgx_mlir.passes.lowering.cpu.recurrent.recurrent_codes import pack_bytes
 from mgx_mlir.passes.lowering.cpu.recurrent.recurrent_kernel import Network, pack, steps_kernel
 from mgx_mlir.passes.lowering.registry import Results
+from mgx_mlir.passes.lowering.select import KernelRule
 
 StepsOp: TypeAlias = RnnSteps | GruSteps | LstmSteps
 AnyNetwork: TypeAlias = Rnn | Gru | Lstm | StepsOp
@@ -50,8 +52,10 @@ def refusal(op: AnyNetwork) -> str | None:
     return None
 
 
-def lower(e: LoweringContext, op: StepsOp, ins: tuple[Results | None, ...], isa: Isa) -> Results:
-    """Lower the steps of a network as vector loops; `refusal` is None."""
+def build(
+    e: LoweringContext, op: StepsOp, ins: Sequence[Results | None], isa: Isa
+) -> list[ir.Value]:
+    """Build the steps of a network as one kernel; `refusal` is None."""
     names = ["x", "r", "bias", "lens", "h", "c", "peephole", "scale"]
     given = {n: v for n, v in zip(names, ins, strict=False) if isinstance(v, ir.Value)}
     network, recurrence = _network(op), given.pop("r")
@@ -67,6 +71,12 @@ def lower(e: LoweringContext, op: StepsOp, ins: tuple[Results | None, ...], isa:
     made = steps_kernel(network, isa, (steps, batch), given, wanted, t.dtype)
     found = dict(zip(wanted, (e.refine(v, t) for v in made), strict=True))
     return [found.get(name, found[wanted[0]]) for name in results]
+
+
+RULE = KernelRule(
+    "recurrent", STEPS, by_form(refusal),
+    lambda e, site, _: build(e, site.op, site.operands, site.isa), asks=refusal,
+)  # fmt: skip
 
 
 def _is_read(result: ir.Value) -> bool:

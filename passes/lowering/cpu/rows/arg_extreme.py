@@ -17,6 +17,7 @@ from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.axis_view import AxisView, sizes_of
 from mgx_mlir.passes.lowering.cpu.frame.elements import StoredScalars, widen
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
+from mgx_mlir.passes.lowering.cpu.frame.sites import by_form
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     Index,
     ResultTile,
@@ -24,6 +25,7 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     dispatch,
 )
 from mgx_mlir.passes.lowering.scalar import TypedScalar, computed, constant_of
+from mgx_mlir.passes.lowering.select import KernelRule
 
 _TYPES = (dtypes.FLOAT, dtypes.HALF, dtypes.BF16, dtypes.INT32)
 Held = list[ir.Value]  # elements and places
@@ -37,10 +39,8 @@ def refusal(op: ArgMax | ArgMin) -> str | None:
     return "it has no elements" if 0 in t.dims else None
 
 
-def lower(e: LoweringContext, op: ArgMax | ArgMin, x: ir.Value, isa: Isa) -> list[ir.Value] | None:
-    """Lower an argmax or argmin as vector loops; None where there are none for it."""
-    if refusal(op) is not None:
-        return None
+def build(e: LoweringContext, op: ArgMax | ArgMin, x: ir.Value, isa: Isa) -> list[ir.Value]:
+    """Build the search for the best element of each row or column."""
     t, out = TensorType.of(op.input), TensorType.of(op.out)
     view = AxisView.of(e, x, t, axis_of(op.axis, t.rank))
     rows, _, columns = view.dims
@@ -78,6 +78,12 @@ def lower(e: LoweringContext, op: ArgMax | ArgMin, x: ir.Value, isa: Isa) -> lis
     dims = [rows] if view.is_last else [rows, columns]
     found = dispatch([view.tensor], [(dims, dtypes.INT64)], grid, body, view.dims)[0]
     return [view.restored(e, found, out, 1)]
+
+
+RULE = KernelRule(
+    "arg_extreme", (ArgMax, ArgMin), by_form(refusal),
+    lambda e, site, _: build(e, site.op, site.first, site.isa),
+)  # fmt: skip
 
 
 class _Search:

@@ -11,6 +11,7 @@ from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.axis_view import AxisView, sizes_of
 from mgx_mlir.passes.lowering.cpu.frame.elements import StoredScalars, narrow, widen
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
+from mgx_mlir.passes.lowering.cpu.frame.sites import by_form
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     Index,
     ResultTile,
@@ -18,6 +19,7 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     dispatch,
 )
 from mgx_mlir.passes.lowering.scalar import TypedScalar, computed
+from mgx_mlir.passes.lowering.select import KernelRule
 
 _TYPES = (
     dtypes.FLOAT,
@@ -39,10 +41,8 @@ def refusal(op: PrefixScanSum) -> str | None:
     return "it has no elements" if 0 in t.dims else None
 
 
-def lower(e: LoweringContext, op: PrefixScanSum, x: ir.Value, isa: Isa) -> list[ir.Value] | None:
-    """Lower a running sum as vector loops; None where there are none for it."""
-    if refusal(op) is not None:
-        return None
+def build(e: LoweringContext, op: PrefixScanSum, x: ir.Value, isa: Isa) -> list[ir.Value]:
+    """Build the running sums along one axis."""
     t = TensorType.of(op.input)
     view = AxisView.of(e, x, t, axis_of(op.axis, t.rank))
     grid = view.grid(8 * isa.lanes)
@@ -85,6 +85,12 @@ def lower(e: LoweringContext, op: PrefixScanSum, x: ir.Value, isa: Isa) -> list[
     dims = view.dims[:2] if view.is_last else view.dims
     found = dispatch([view.tensor], [(dims, t.dtype)], grid, body, view.dims)[0]
     return [view.restored(e, found, TensorType.of(op.out), view.dims[1])]
+
+
+RULE = KernelRule(
+    "prefix_scan", (PrefixScanSum,), by_form(refusal),
+    lambda e, site, _: build(e, site.op, site.first, site.isa),
+)  # fmt: skip
 
 
 class _Scan:

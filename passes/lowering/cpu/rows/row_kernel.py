@@ -15,15 +15,14 @@ from typing import cast
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, vector
-from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.dialects.migraphx.fused import FusedReduce
 from mgx_mlir.passes.lowering import views
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.accumulators import Accumulator
 from mgx_mlir.passes.lowering.cpu.frame.axis_view import GROUP_ELEMENTS, UNKNOWN
 from mgx_mlir.passes.lowering.cpu.frame.elements import StoredScalars, narrow, widen
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
+from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     SCRATCH_BYTES,
     Index,
@@ -45,18 +44,17 @@ from mgx_mlir.passes.lowering.expr import Compute, DimMap, Expr, Extent, Leaf, S
 from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar, computed
 from mgx_mlir.passes.lowering.scalar import narrow as narrow_scalar
 from mgx_mlir.passes.lowering.scalar import widen as widen_scalar
+from mgx_mlir.passes.lowering.select import Refusal
 
 Carried = list[ir.Value]
 
 
-def form_of(e: LoweringContext, op: ir.Operation, body: ir.Block) -> RowForm | None:
-    """Return the form of a fused reduction; None where it is no such kernel."""
-    if not is_a(op, FusedReduce):
-        return None
+def match(e: LoweringContext, site: KernelSite) -> RowForm | Refusal:
+    """Take a fused reduction that is computed row by row."""
     try:
-        return row_form.row_form(e, body, op.opview.axes)
-    except Refused:
-        return None
+        return row_form.row_form(e, site.body, site.op.opview.axes)
+    except Refused as refused:
+        return Refusal(str(refused))
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.axis_view import AxisView
 from mgx_mlir.passes.lowering.cpu.frame.elements import StoredScalars, widen
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
+from mgx_mlir.passes.lowering.cpu.frame.sites import by_form
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     Index,
     ResultTile,
@@ -23,6 +24,7 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     dispatch,
 )
 from mgx_mlir.passes.lowering.scalar import TypedScalar, ordered
+from mgx_mlir.passes.lowering.select import KernelRule
 
 _TYPES = (dtypes.FLOAT, dtypes.HALF, dtypes.BF16)
 _MOST = 512  # a longer list takes too long to sort in
@@ -49,10 +51,8 @@ def refusal(op: TopK) -> str | None:
     return f"{op.k} are none, or too many for a list" if not 0 < op.k <= _MOST else None
 
 
-def lower(e: LoweringContext, op: TopK, x: ir.Value, isa: Isa) -> list[ir.Value] | None:
-    """Lower a topk as vector loops; None where there are none for it."""
-    if refusal(op) is not None:
-        return None
+def build(e: LoweringContext, op: TopK, x: ir.Value, isa: Isa) -> list[ir.Value]:
+    """Build the list of the k best of each row."""
     t = TensorType.of(op.input)
     view = AxisView.of(e, x, t, axis_of(op.axis, t.rank))
     rows, count, _ = view.dims
@@ -78,6 +78,12 @@ def lower(e: LoweringContext, op: TopK, x: ir.Value, isa: Isa) -> list[ir.Value]
     found = dispatch([view.tensor], wanted, [(rows, 1)], body, view.dims)
     outs = [TensorType.of(r) for r in op.operation.results]
     return [view.restored(e, v, out, op.k) for v, out in zip(found, outs, strict=True)]
+
+
+RULE = KernelRule(
+    "topk", (TopK,), by_form(refusal),
+    lambda e, site, _: build(e, site.op, site.first, site.isa),
+)  # fmt: skip
 
 
 class _Listing:

@@ -1,8 +1,9 @@
-"""Which convolution kernels become vector loops, and their lowering."""
+"""The kernel rule of convolutions on CPUs."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,9 +23,10 @@ from mgx_mlir.passes.lowering import views
 from mgx_mlir.passes.lowering.context import KernelPlan, LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue
 from mgx_mlir.passes.lowering.cpu.frame.isa import AVX512_BF16, Isa, isa_of
+from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
 from mgx_mlir.passes.lowering.cpu.products.dot_instructions import PAIR, byte_unit
-from mgx_mlir.passes.lowering.cpu.products.dot_kernel import is_epilogue
+from mgx_mlir.passes.lowering.cpu.products.dot_kernel import is_epilogue, not_in_epilogue
 from mgx_mlir.passes.lowering.cpu.windows import (
     byte_convolution,
     grouped_convolution,
@@ -33,8 +35,9 @@ from mgx_mlir.passes.lowering.cpu.windows import (
 )
 from mgx_mlir.passes.lowering.cpu.windows import convolution as loops
 from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvExtents, ConvPlan, ConvShape
-from mgx_mlir.passes.lowering.expr import Extent, Leaf
+from mgx_mlir.passes.lowering.expr import Extent, Opaque
 from mgx_mlir.passes.lowering.ops.convolution import padded_input, window_count
+from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
 NARROW = (dtypes.HALF, dtypes.BF16)  # computed as f32
 BYTES = (dtypes.INT8, dtypes.UINT8)
@@ -42,18 +45,28 @@ AnyConvolution = Convolution | QuantConvolution
 TO_LAST = (0, 2, 3, 1)  # N, C, H, W -> N, H, W, C
 
 
-def takes(op: AnyConvolution) -> bool:
-    """Return whether a convolution among the ops of a program will be a vector kernel."""
-    return constant_weights(op.weights) is not None and refusal(op) is None
+def asks(op: AnyConvolution, *, planar: bool = False, in_bytes: bool = False) -> str | None:
+    """Return why the rule takes no convolution of this form, None if it does.
+
+    planar: its input is given as it was before its transpose to channels-last order. in_bytes: it
+    is channels-first, and would multiply 8-bit integers.
+    """
+    if in_bytes:
+        return _bytes_refusal(op)
+    if constant_weights(op.weights) is None:
+        return "its weights are computed"
+    return refusal(op, planar=planar)
 
 
-def multiplies_bytes(op: Convolution) -> bool:
-    """Return whether a channels-first convolution would be a vector kernel of 8-bit integers."""
+def _bytes_refusal(op: AnyConvolution) -> str | None:
     x, w, out = (_dims(v) for v in (op.input, op.weights, op.out))
-    if len(x) not in (3, 4) or DYN in (*w, out[1]) or op.padding_mode != "default_":
-        return False
-    fits = op.group == 1 or int(np.prod(w[1:])) <= grouped_convolution.MAX_PRODUCTS
-    return fits and all(p >= 0 for p in op.padding) and is_constant(op.weights)
+    if len(x) not in (3, 4) or op.padding_mode != "default_" or any(p < 0 for p in op.padding):
+        return "it is no image, or its padding is computed or negative"
+    if DYN in (*w, out[1]):
+        return "its window or its channels are dynamic dims"
+    if op.group != 1 and int(np.prod(w[1:])) > grouped_convolution.MAX_PRODUCTS:
+        return "its groups do not fit the loops"
+    return None if is_constant(op.weights) else "its weights are computed"
 
 
 def refusal(op: AnyConvolution, *, planar: bool = False) -> str | None:
@@ -159,19 +172,15 @@ def constant_weights(v: ir.Value) -> ir.Value | None:
     return v if literals.is_literal(v) else None
 
 
-def lower(e: LoweringContext, _: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
-    """Lower a kernel around one convolution as vector loops; None: it is lowered in another way."""
-    anchor, isa = _anchor(body), isa_of(e.options.arch)
-    return None if isa is None or anchor is None else _loops(e, anchor, body, isa)
-
-
 def plan(e: LoweringContext, body: ir.Block) -> KernelPlan:
     """Pad the input of a convolution without loops ahead of its region.
 
     A pad inside costs half as much again.
     """
     anchor = _anchor(body)
-    if isa_of(e.options.arch) is None or not isinstance(anchor, Convolution) or not takes(anchor):
+    if isa_of(e.options.arch) is None or not isinstance(anchor, Convolution):
+        return KernelPlan()
+    if asks(anchor) is not None:
         return KernelPlan()
     turned = _transposed_input(anchor)
     if turned is not None:
@@ -187,35 +196,63 @@ def _anchor(body: ir.Block) -> AnyConvolution | None:
     return next((o for o in body.operations if isinstance(o, AnyConvolution)), None)
 
 
-# what follows the sums: further operands, types of the results, their vectors, open extents
+# further operands, types of the results, the vectors behind the sums, dynamic extents
 _After = tuple[Sequence[ir.Value], Sequence[DType], "_Emit", ConvExtents]
 
 
-def _loops(
-    e: LoweringContext, conv: AnyConvolution, body: ir.Block, isa: Isa
-) -> list[ir.Value] | None:
-    members = [o.operation for o in body.operations]
+@dataclass(frozen=True)
+class _Plan:
+    """A convolution, how its loops are tiled, and the pointwise ops behind it.
+
+    tiles: of a convolution of one group, or of several.
+    """
+
+    conv: AnyConvolution
+    source: ir.Value
+    weights: ir.Value
+    shape: ConvShape
+    tiles: ConvPlan | grouped_convolution.GroupedPlan
+    extents: ConvExtents
+    epilogue: Epilogue
+
+
+def match(e: LoweringContext, site: KernelSite) -> _Plan | Refusal:
+    """Take a kernel of one channels-last convolution whose other ops are computed on its sums."""
+    conv, members, isa = _anchor(site.body), site.members, site.isa
+    if conv is None:
+        return Refusal("it has no convolution")
     anchor = conv.operation
     turned = _transposed_input(conv)
     source = conv.input if turned is None else turned.operands[0]
     weights = constant_weights(conv.weights)
-    if weights is None or not isinstance(source.owner, ir.Block):
-        return None
-    if refusal(conv, planar=turned is not None) is not None:
-        return None
-    skipped = [o for o in (anchor, turned) if o is not None]
-    if any(o not in skipped and not is_epilogue(o) for o in members):
-        return None
+    if weights is None:
+        return Refusal("its weights are computed")
+    if not isinstance(source.owner, ir.Block):
+        return Refusal("its input is computed in the kernel")
     planar = turned is not None
+    reason = refusal(conv, planar=planar)
+    if reason is not None:
+        return Refusal(reason)
+    skipped = [o for o in (anchor, turned) if o is not None]
+    other = next((o for o in members if o not in skipped and not is_epilogue(o)), None)
+    if other is not None:
+        return not_in_epilogue(other)
     shape = shape_of(conv, isa, planar=planar)
-    image = e.tensor(source)
-    have = e.extents(image)
+    tiles = loops.plan(shape, isa) if conv.group == 1 else None
+    if conv.group != 1:
+        tiles = grouped_convolution.plan(shape, conv.group, isa)
+    if tiles is None:
+        return Refusal("its rows or groups do not fit the loops of this CPU")
+    stored = site.stored[0]
+    in_blocks = isinstance(tiles, ConvPlan) and shape.inputs > tiles.block
+    if in_blocks and stored is not dtypes.FLOAT:
+        return Refusal(f"partial sums of a block of channels are kept in f32, not in {stored}")
+    have = e.expr_extents(e.expr(source))
     extents = _extents(e, conv, [have[i] for i in TO_LAST] if planar else have)
-    whole = [extents.batch, *extents.counts, shape.outputs]
-    own = [extents.batch, *_own_counts(conv, extents), shape.outputs]
     # stands for the sums, and has their extents
     sums = dtypes.INT32 if shape.is_bytes else dtypes.FLOAT
-    total = Leaf(TensorType.of(conv.out).with_dtype(sums), e.empty(own, sums))
+    own = [extents.batch, *_own_counts(conv, extents), shape.outputs]
+    total = Opaque(TensorType.of(conv.out).with_dtype(sums), own)
     with e.kernel():  # views and pointwise ops wait to be asked for
         if turned is not None:
             e.operation(turned)
@@ -225,30 +262,32 @@ def _loops(
             if o not in skipped and not is_a(o, (Literal, Yield)):
                 e.operation(o)
         results = [e.expr(v) for v in members[-1].operands]
-    stored = [TensorType.of(v).dtype for v in members[-1].operands]
-    epilogue = Epilogue(results, total, stored)
+    epilogue = Epilogue(results, total, site.stored)
     if epilogue.refusal:
-        return None
-    after = (epilogue.inputs, stored, _Emit(epilogue, conv), extents)
-    if conv.group != 1:
-        found = _grouped(e, conv, shape, isa, image, weights, after)
+        return Refusal(epilogue.refusal)
+    return _Plan(conv, source, weights, shape, tiles, extents, epilogue)
+
+
+def build(e: LoweringContext, site: KernelSite, plan: _Plan) -> list[ir.Value]:
+    """Build the loops over the tiles of the result."""
+    conv, shape, extents, epilogue = plan.conv, plan.shape, plan.extents, plan.epilogue
+    image = e.tensor(plan.source)
+    whole = [extents.batch, *extents.counts, shape.outputs]
+    own = [extents.batch, *_own_counts(conv, extents), shape.outputs]
+    after = (epilogue.inputs, epilogue.stored, _Emit(epilogue, conv), extents)
+    if isinstance(plan.tiles, ConvPlan):
+        flat = views.reshaped(e, image, [e.product(e.extents(image))])
+        found = _dense(e, shape, site.isa, plan.tiles, flat, plan.weights, after)
     else:
-        found = _dense(e, shape, isa, views.reshaped(e, image, [e.product(have)]), weights, after)
-    if found is None:
-        return None
+        found = _grouped(e, conv, shape, plan.tiles, image, plan.weights, after)
     return found if own == whole else [views.reshaped(e, v, own) for v in found]
 
 
 def _dense(
-    e: LoweringContext, shape: ConvShape, isa: Isa, flat: ir.Value, weights: ir.Value,
-    after: _After,
-) -> list[ir.Value] | None:  # fmt: skip
+    e: LoweringContext, shape: ConvShape, isa: Isa, cut: ConvPlan, flat: ir.Value,
+    weights: ir.Value, after: _After,
+) -> list[ir.Value]:  # fmt: skip
     """Return the results of a convolution of one group."""
-    cut = loops.plan(shape, isa)
-    if cut is None:
-        return None
-    if shape.inputs > cut.block and after[1][0] is not dtypes.FLOAT:
-        return None  # the sums of a channel block are kept in the first result
     points = None
     if e.options.fast_math and not (shape.narrow or shape.unit):
         points = winograd.plan(shape, isa)
@@ -260,13 +299,10 @@ def _dense(
 
 
 def _grouped(
-    e: LoweringContext, conv: AnyConvolution, shape: ConvShape, isa: Isa, image: ir.Value,
-    weights: ir.Value, after: _After,
-) -> list[ir.Value] | None:  # fmt: skip
+    e: LoweringContext, conv: AnyConvolution, shape: ConvShape,
+    cut: grouped_convolution.GroupedPlan, image: ir.Value, weights: ir.Value, after: _After,
+) -> list[ir.Value]:  # fmt: skip
     """Return the results of a convolution of several groups."""
-    cut = grouped_convolution.plan(shape, conv.group, isa)
-    if cut is None:
-        return None
     array = literals.array_of(weights)
     dims = (*shape.kernel, shape.inputs, shape.outputs)
     packed = e.parameter(
@@ -346,3 +382,6 @@ def _transformed(e: LoweringContext, weights: ir.Value, plan: winograd.WinogradP
     return e.parameter(
         e.repacked(array, ("winograd", plan.width), lambda: winograd.pack(array, plan))
     )
+
+
+RULE = KernelRule("convolution", (), match, build, asks=asks)

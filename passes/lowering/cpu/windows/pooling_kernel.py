@@ -1,8 +1,9 @@
-"""Which pooling kernels become vector loops, and their lowering."""
+"""The kernel rule of poolings on CPUs."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,12 +17,13 @@ from mgx_mlir.dialects.migraphx.pooling import Pooling
 from mgx_mlir.passes.lowering import views
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue
-from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
+from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
-from mgx_mlir.passes.lowering.cpu.products.dot_kernel import is_epilogue
+from mgx_mlir.passes.lowering.cpu.products.dot_kernel import is_epilogue, not_in_epilogue
 from mgx_mlir.passes.lowering.cpu.windows import pooling as loops
-from mgx_mlir.passes.lowering.expr import Leaf
+from mgx_mlir.passes.lowering.expr import Extent, Opaque
 from mgx_mlir.passes.lowering.ops.pooling import counted_taps, window_counts
+from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
 BYTES = (dtypes.INT8, dtypes.UINT8)
 
@@ -44,19 +46,37 @@ def refusal(op: Pooling) -> str | None:
     return None
 
 
-def lower(e: LoweringContext, _: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
-    """Lower a kernel around one pooling as vector loops; None: it is lowered in another way."""
-    isa = isa_of(e.options.arch)
-    members = [o.operation for o in body.operations]
-    pools = [o for o in body.operations if isinstance(o, Pooling)]
-    if isa is None or len(pools) != 1 or refusal(pools[0]) is not None:
-        return None
-    op = pools[0]
-    if any(o != op.operation and not is_epilogue(o) for o in members):
-        return None
+@dataclass(frozen=True)
+class _Plan:
+    """A pooling, its images, and the pointwise ops behind it.
+
+    own: extents of the result. line: how planes are read; None
+    for channels-last images.
+    """
+
+    op: Pooling
+    windows: loops.Windows
+    images: loops.Images
+    line: loops.Line | None
+    own: Sequence[Extent]
+    epilogue: Epilogue
+
+
+def match(e: LoweringContext, site: KernelSite) -> _Plan | Refusal:
+    """Take a kernel of one pooling whose other ops are computed on its results."""
+    members = site.members
+    pools = [o for o in site.body.operations if isinstance(o, Pooling)]
+    if len(pools) != 1:
+        return Refusal(f"it has {len(pools)} poolings")
+    (op,) = pools
+    reason = refusal(op)
+    if reason is not None:
+        return Refusal(reason)
+    other = next((o for o in members if o != op.operation and not is_epilogue(o)), None)
+    if other is not None:
+        return not_in_epilogue(other)
     windows = windows_of(op)
-    x = e.tensor(op.input)
-    extents = e.extents(x)
+    extents = e.expr_extents(e.expr(op.input))
     one = len(extents) == 3
     last = op.channels_last
     spatial = extents[1:-1] if last else extents[2:]
@@ -64,12 +84,12 @@ def lower(e: LoweringContext, _: ir.Operation, body: ir.Block) -> list[ir.Value]
     size, found = ([1, *spatial], [1, *counts]) if one else (spatial, counts)
     channels = extents[-1] if last else extents[1]
     images = loops.Images(extents[0], channels, (size[0], size[1]), (found[0], found[1]))
-    line = None if last else loops.line_of(windows, images, isa)
+    line = None if last else loops.line_of(windows, images, site.isa)
     if not last and line is None:
-        return None
-    # stands for what the windows give, and has their extents
+        return Refusal("its planes have no rows that vectors read")
+    # stands for the windows' results, and has their extents
     own = [extents[0], *counts, channels] if last else [extents[0], channels, *counts]
-    total = Leaf(TensorType.of(op.out), e.empty(own, windows.dtype))
+    total = Opaque(TensorType.of(op.out), own)
     e.sizes.relations_of(op.operation, Pooling)
     e.bind(op.out, total)
     with e.kernel():  # pointwise ops wait to be asked for
@@ -79,11 +99,20 @@ def lower(e: LoweringContext, _: ir.Operation, body: ir.Block) -> list[ir.Value]
         results = [e.expr(v) for v in members[-1].operands]
     epilogue = Epilogue(results, total)
     if epilogue.refusal:
-        return None
-    types = [r.type.dtype for r in results]
-    emit = _Emit(epilogue, one, last)
+        return Refusal(epilogue.refusal)
+    return _Plan(op, windows, images, line, own, epilogue)
+
+
+def build(e: LoweringContext, site: KernelSite, plan: _Plan) -> list[ir.Value]:
+    """Build the loops over the windows."""
+    windows, images, line, epilogue = plan.windows, plan.images, plan.line, plan.epilogue
+    isa, own, last = site.isa, plan.own, plan.op.channels_last
+    x = e.tensor(plan.op.input)
+    batch, channels, size, found = images.batch, images.channels, images.size, images.counts
+    types = epilogue.stored
+    emit = _Emit(epilogue, len(own) == 3, last)
     if last:
-        flat = views.reshaped(e, x, [extents[0], *size, channels])
+        flat = views.reshaped(e, x, [batch, *size, channels])
         made = loops.channels_last(windows, images, isa, flat, epilogue.inputs, types, emit)
         return [views.reshaped(e, v, own) for v in made]
     assert line is not None
@@ -97,9 +126,12 @@ def lower(e: LoweringContext, _: ir.Operation, body: ir.Block) -> list[ir.Value]
             windows.high[1], width, windows.include,
         )  # fmt: skip
         divisors = e.constant(np.maximum(columns, 1).astype(np.float32))
-    flat = views.reshaped(e, x, [e.mul(extents[0], channels), *size])
+    flat = views.reshaped(e, x, [e.mul(batch, channels), *size])
     made = loops.planes(windows, images, isa, flat, divisors, epilogue.inputs, types, emit, line)
     return [views.reshaped(e, v, own) for v in made]
+
+
+RULE = KernelRule("pooling", (), match, build, asks=refusal)
 
 
 def windows_of(op: Pooling) -> loops.Windows:

@@ -36,11 +36,13 @@ from mgx_mlir.passes.lowering.gpu.attention.attention_tiles import (
 from mgx_mlir.passes.lowering.gpu.attention.open_decoding import OpenParts, open_parts
 from mgx_mlir.passes.lowering.gpu.products.mma import SIDE
 from mgx_mlir.passes.lowering.gpu.products.open_elements import OpenElements
+from mgx_mlir.passes.lowering.gpu.sites import GpuKernelSite
 from mgx_mlir.passes.lowering.iree.linalg_ext import attention
 from mgx_mlir.passes.lowering.iree.regions import is_attention
 from mgx_mlir.passes.lowering.named_body import NamedBody
 from mgx_mlir.passes.lowering.ops.movement import extract_slice
 from mgx_mlir.passes.lowering.scalar import constant, narrow, signless
+from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
 # where the run counts them. Of keys more were seen to spill: a tile of 128 took 300 registers
 _USUAL_BATCH, _USUAL_QUERIES, _USUAL_KEYS = 1, 128, 64
@@ -51,35 +53,57 @@ Operand = tuple[ir.Value, list[int]]  # a tensor, and which of the op's dims its
 At = Mapping[int, ir.Value]  # a place, by the op's dims
 
 
-def open_attention(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
-    """Return the results of a kernel that is an attention of open dims; None for others."""
-    if e.options.target != "gpu" or not e.options.tiles or e.in_kernel or not is_attention(op):
-        return None
-    dots = [o.operation for o in body.operations if is_a(o, Dot)]
+@dataclass(frozen=True)
+class _Plan:
+    """An attention of dynamic dims, read from a body with named dims, and how it is tiled."""
+
+    named: NamedBody
+    tiled: OpenParts | _Tiled
+    output: ir.Value
+
+
+def match(e: LoweringContext, site: GpuKernelSite) -> _Plan | Refusal:
+    """Take an attention whose batch or lengths are dynamic dims."""
+    if not e.options.tiles or e.in_kernel:
+        return Refusal("it is lowered without tiles")
+    if not is_attention(site.op):
+        return Refusal("it is no attention")
+    dots = [o.operation for o in site.body.operations if is_a(o, Dot)]
     if all(TensorType.of(v).is_static for o in dots for v in (*o.operands, *o.results)):
-        return None
-    output = dots[-1].results[0]
+        return Refusal("its dims are fixed")
     with e.kernel():
-        named = NamedBody(e, op, body, {a: e.tensor(a) for a in body.arguments})
+        named = NamedBody(e, site.op, site.body, {a: e.tensor(a) for a in site.body.arguments})
         try:
             form = attention_form(named.block)
             tiled = open_parts(e, named, form) or _tiled(e, named, form)
-            if tiled is None:
-                return None
-            named.check_sizes()
-            if isinstance(tiled, OpenParts):
+            if tiled is not None:
+                named.check_sizes()
+                return _Plan(named, tiled, dots[-1].results[0])
+            reason = "no tile fits its sizes and types"
+        except (Unreadable, UndecidedError) as error:
+            reason = str(error) or "its operands are not read by index maps"
+    named.forget()
+    return Refusal(reason)
+
+
+def build(e: LoweringContext, site: GpuKernelSite, plan: _Plan) -> list[ir.Value]:
+    """Build the tiles, and the ops behind the second matmul."""
+    output = plan.output
+    with e.kernel():
+        try:
+            if isinstance(plan.tiled, OpenParts):
                 output = _rounded(output)
-                found = tiled.build(TensorType.of(output).dtype)
+                found = plan.tiled.build(TensorType.of(output).dtype)
             else:
-                found = tiled.build()
-                output = (
-                    output if found.type.dtype is TensorType.of(output).dtype else _rounded(output)
-                )
-        except (Unreadable, UndecidedError):
-            return None
+                found = plan.tiled.build()
+                if found.type.dtype is not TensorType.of(output).dtype:
+                    output = _rounded(output)
         finally:
-            named.forget()
-        return _behind(e, body, output, found)
+            plan.named.forget()
+        return _behind(e, site.body, output, found)
+
+
+RULE = KernelRule("dynamic_attention", (), match, build)
 
 
 def _rounded(output: ir.Value) -> ir.Value:
@@ -337,6 +361,3 @@ class _Tiled:
 
         sizes = [self.extents[i] for i in order]
         return [(index.from_positions(e, sizes, dtype, value), order)]
-
-
-__all__ = ["open_attention"]

@@ -43,16 +43,17 @@ class WindowRows(Leaf):
     real: Sequence[int]
 
 
-def gathers(conv: Convolution) -> bool:
-    """Return whether a GPU's convolution of constant weights gathers its windows.
-
-    Of 16-bit floats, dense, of few channels, its image's height and width known.
-    """
+def refusal(conv: Convolution) -> str | None:
+    """Return why a GPU's convolution of constant weights gathers no windows, None if it does."""
     x = TensorType.of(conv.input)
-    if not x.dtype.is_float or x.dtype.size != 2 or DYN in x.dims[1:] or 0 in x.dims:
-        return False
-    plain = conv.channels_last and conv.group == 1 and conv.padding_mode == "default_"
-    return plain and x.rank >= 3 and 0 < x.dims[-1] <= MAX_CHANNELS
+    if not x.dtype.is_float or x.dtype.size != 2:
+        return f"it computes {x.dtype}, not floats of 16 bits"
+    if DYN in x.dims[1:] or 0 in x.dims:
+        return "its image has dynamic dims, or no elements"
+    if not conv.channels_last or conv.group != 1 or conv.padding_mode != "default_":
+        return "it is not dense and channels-last, or its padding is computed"
+    few = x.rank >= 3 and 0 < x.dims[-1] <= MAX_CHANNELS
+    return None if few else f"its channels are more than {MAX_CHANNELS}"
 
 
 def window_rows(e: LoweringContext, arg: ir.Value, value: ir.Value) -> WindowRows | None:
@@ -62,7 +63,11 @@ def window_rows(e: LoweringContext, arg: ir.Value, value: ir.Value) -> WindowRow
         return None
     conv = uses[0].owner
     constant_weights = not isinstance(value.owner, ir.Block) and (is_literal(value))
-    if not isinstance(conv.opview, Convolution) or not constant_weights or not gathers(conv.opview):
+    if (
+        not isinstance(conv.opview, Convolution)
+        or not constant_weights
+        or refusal(conv.opview) is not None
+    ):
         return None
     t = TensorType.of(value)
     *window, channels, _ = t.dims

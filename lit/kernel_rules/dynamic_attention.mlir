@@ -1,0 +1,14 @@
+// The rule `dynamic_attention` takes its kernel.
+// RUN: mgx-opt %s --mgx-lower-to-linalg='target=gpu arch=gfx942' --explain-kernels 2>&1 | filecheck %s
+
+// CHECK: gpu::dot_softmax_dot: dynamic_attention (
+func.func @open_dims(%q: tensor<?x2x?x64xf16>, %k: tensor<?x2x64x?xf16>, %v: tensor<?x2x?x64xf16>) -> tensor<?x2x?x64xf16> {
+  %0 = "migraphx.group"(%q, %k, %v) ({
+  ^bb0(%a: tensor<?x2x?x64xf16>, %b: tensor<?x2x64x?xf16>, %c: tensor<?x2x?x64xf16>):
+    %s = "migraphx.dot"(%a, %b) : (tensor<?x2x?x64xf16>, tensor<?x2x64x?xf16>) -> tensor<?x2x?x?xf16>
+    %p = "migraphx.softmax"(%s) {axis = 3 : i64} : (tensor<?x2x?x?xf16>) -> tensor<?x2x?x?xf16>
+    %o = "migraphx.dot"(%p, %c) : (tensor<?x2x?x?xf16>, tensor<?x2x?x64xf16>) -> tensor<?x2x?x64xf16>
+    "migraphx.yield"(%o) : (tensor<?x2x?x64xf16>) -> ()
+  }) {tag = "attention", extents = ["d0, 2, d1, 64", "d0, 2, 64, d2", "d0, 2, d2, 64"]} : (tensor<?x2x?x64xf16>, tensor<?x2x64x?xf16>, tensor<?x2x?x64xf16>) -> tensor<?x2x?x64xf16>
+  return %0 : tensor<?x2x?x64xf16>
+}

@@ -1,0 +1,64 @@
+"""The kernel rules of CPUs, in the order in which they are tried."""
+
+from __future__ import annotations
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.dialects.migraphx.fused import FusedReduce
+from mgx_mlir.passes.lowering.context import LoweringContext
+from mgx_mlir.passes.lowering.cpu.attention import attention_kernel
+from mgx_mlir.passes.lowering.cpu.copies import (
+    bordered,
+    elementwise,
+    gathering,
+    quantization,
+    repeat,
+    resize,
+    rotary,
+    rows,
+)
+from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite
+from mgx_mlir.passes.lowering.cpu.irregular import box_suppression, places, trees
+from mgx_mlir.passes.lowering.cpu.products import blocked_dot, dot_kernel
+from mgx_mlir.passes.lowering.cpu.recurrent import recurrent
+from mgx_mlir.passes.lowering.cpu.rows import arg_extreme, group_rows, prefix_scan, row_kernel, topk
+from mgx_mlir.passes.lowering.cpu.rows.row_form import RowForm
+from mgx_mlir.passes.lowering.cpu.windows import convolution_kernel, pooling_kernel
+from mgx_mlir.passes.lowering.select import KernelRule
+
+
+def _rows(e: LoweringContext, site: KernelSite, form: RowForm) -> list[ir.Value]:
+    plan = group_rows.plan_of(e, form, site.isa) or row_kernel.Plan(e, form, site.isa)
+    return plan.run()
+
+
+# rules of kernels: fused ops
+KERNELS = (
+    rows.RULE,
+    KernelRule("rows", (FusedReduce,), row_kernel.match, _rows),
+    attention_kernel.RULE,
+    gathering.KERNEL,
+    convolution_kernel.RULE,
+    dot_kernel.RULE,
+    blocked_dot.RULE,
+    pooling_kernel.RULE,
+    quantization.KERNEL,
+    elementwise.ELEMENTWISE,
+    elementwise.TRANSPOSE,
+    elementwise.TWO_STEPS,
+)
+# rules of ops outside of kernels, by their class
+OPS = (
+    arg_extreme.RULE,
+    resize.RULE,
+    prefix_scan.RULE,
+    rotary.RULE,
+    box_suppression.RULE,
+    gathering.OP,
+    bordered.RULE,
+    places.RULE,
+    trees.RULE,
+    topk.RULE,
+    recurrent.RULE,
+)
+VIEWS = (repeat.RULE,)  # rules of views that become tensors
+EXPRESSIONS = (quantization.OP,)  # rules of pointwise ops outside of kernels

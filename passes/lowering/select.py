@@ -1,0 +1,154 @@
+"""Which rule lowers a kernel: ordered lists of rules, of which the first that matches builds it.
+
+`cpu/rules.py` and `gpu/rules.py` have the lists. A rule's `match` reads the program and declines
+with a `Refusal`, or gives what its `build` needs. What no rule takes is lowered op by op, to
+linalg, and IREE makes the loops. docs/design/31-kernel-rules.md says what a rule may rely on.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mgx_mlir.core.errors import UsageError
+from mgx_mlir.core.ir import ir
+from mgx_mlir.programs.lowered import KernelChoice
+
+if TYPE_CHECKING:
+    from mgx_mlir.passes.lowering.context import LoweringContext
+
+LINALG = "linalg"  # the name of what takes an op that no rule takes
+_LISTS = {"cpu": "mgx_mlir.passes.lowering.cpu.rules", "gpu": "mgx_mlir.passes.lowering.gpu.rules"}
+_OFF: ContextVar[frozenset[str]] = ContextVar("switched_off", default=frozenset())
+_WATCH: ContextVar[list[KernelChoice] | None] = ContextVar("watched_choices", default=None)
+_NAMES = ("KERNELS", "OPS", "VIEWS", "EXPRESSIONS")
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a rule does not take an op; `reason` completes the sentence "the rule does not apply"."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class KernelRule:
+    """One way to lower a kernel, an op, or a view.
+
+    name: unique in its target; printed by --explain-kernels, and switched off by it.
+    roots: the op classes that it is tried for; empty: every one.
+    match: reads, and builds no tensor and no dispatch; gives a plan for `build`, or a Refusal.
+    build: builds the results, in the order of the op's.
+    asks: why the rule takes no op of this form, judged by the op alone; None: it may take it.
+    """
+
+    name: str
+    roots: tuple[type, ...]
+    match: Callable[[LoweringContext, Any], Any]
+    build: Callable[[LoweringContext, Any, Any], Sequence[ir.Value]]
+    asks: Callable[..., str | None] | None = None
+
+    def tries(self, root: object) -> bool:
+        """Say whether the rule is for ops of this class."""
+        return not self.roots or isinstance(root, self.roots)
+
+
+def refused(reason: str | None) -> Refusal | None:
+    """Return a reason as a Refusal, None for none."""
+    return None if reason is None else Refusal(reason)
+
+
+def lower(
+    e: LoweringContext, rules: Sequence[KernelRule], site: Any, root: ir.OpView | None
+) -> Sequence[ir.Value] | None:
+    """Return what the first rule that matches builds; None where none does.
+
+    site: what the rules' functions are given. root: the op that a rule is tried for.
+    """
+    choice, off = KernelChoice(), _OFF.get()
+    for rule in rules:
+        if not rule.tries(root):
+            continue
+        if rule.name in off:
+            choice.refusals.append((rule.name, "it is switched off"))
+            continue
+        plan = rule.match(e, site)
+        if isinstance(plan, Refusal):
+            choice.refusals.append((rule.name, plan.reason))
+            continue
+        choice.rule = rule.name
+        e.chose(choice)
+        return rule.build(e, site, plan)
+    e.chose(choice)
+    return None
+
+
+def rules_of(target: str) -> list[KernelRule]:
+    """Return every rule of a target, each once, in the order in which they are tried."""
+    if target not in _LISTS:
+        return []
+    # start-up: the lowering is loaded where a kernel is judged
+    module = importlib.import_module(_LISTS[target])
+    found: dict[str, KernelRule] = {}
+    for name in _NAMES:
+        for rule in getattr(module, name, ()):
+            if found.setdefault(rule.name, rule) is not rule:
+                raise TypeError(f"two kernel rules of {target} are named '{rule.name}'")
+    return list(found.values())
+
+
+@contextmanager
+def without(names: frozenset[str]) -> Generator[None]:
+    """Switch kernel rules off for the programs that are lowered inside."""
+    before = _OFF.set(_OFF.get() | names)
+    try:
+        yield
+    finally:
+        _OFF.reset(before)
+
+
+@contextmanager
+def watching() -> Generator[list[KernelChoice]]:
+    """Collect which rule took each kernel of the programs that are lowered inside."""
+    found: list[KernelChoice] = []
+    before = _WATCH.set(found)
+    try:
+        yield found
+    finally:
+        _WATCH.reset(before)
+
+
+def noted(choices: Sequence[KernelChoice]) -> None:
+    """Hand a lowered program's choices to the one who watches, if any."""
+    found = _WATCH.get()
+    if found is not None:
+        found.extend(choices)
+
+
+def check_names(names: Sequence[str]) -> frozenset[str]:
+    """Return names of rules to switch off; UsageError for one that no target has."""
+    if not names:
+        return frozenset()
+    known = {rule.name for target in _LISTS for rule in rules_of(target)}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        listed = ", ".join(sorted(known))
+        raise UsageError(
+            f"unknown kernel rules: {', '.join(unknown)}", notes=[f"there are {listed}"]
+        )
+    return frozenset(names)
+
+
+def refusal(target: str, name: str, op: ir.OpView, **given: Any) -> str | None:
+    """Return why a rule takes no op of this form, None if it may: a pass asks before it rewrites.
+
+    name: the rule. given: what the pass would change about the op, as the rule's `asks` names it.
+    """
+    questions = {r.name: r.asks for r in rules_of(target) if r.asks is not None}
+    # start-up: the lowering is loaded where a kernel is judged
+    questions |= getattr(importlib.import_module(_LISTS[target]), "QUESTIONS", {})
+    return questions[name](op, **given)
