@@ -93,6 +93,8 @@ def written(b: Builder, v: TensorList, index: Value, item: Value) -> TensorList:
         v = zeros(b, v, [b.shape(item, i, i + 1) if d == DYN else d
                          for i, d in enumerate(b.dims(item))])  # fmt: skip
     stacked = elements(b, v)
+    if b.dims(stacked)[0] == 0:
+        raise NotSupported("a write beyond the end of a tensor list, which makes it longer")
     at = unsqueeze(b, convert(b, index, INT64), [0, 1])
     found = b.op("scatternd_none", stacked, at, unsqueeze(b, item, [0]))
     return with_elements(v, found)

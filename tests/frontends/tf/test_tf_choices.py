@@ -118,3 +118,34 @@ def fused(steps, *args):
 def test_steps_that_are_not_known_or_do_not_fit(steps, args, message):
     with pytest.raises(MgxError, match=message):
         fused(steps, *args).parse()
+
+
+def test_a_list_that_a_write_makes_longer():
+    g = Graph()
+    g.placeholder(dims=(2, 3))
+    g.const("n", np.array(0, np.int32))
+    g.const("dims", np.array([2, 3], np.int32))
+    g.node("list", "TensorListReserve", "dims", "n").attr["element_dtype"].type = FLOAT
+    g.node("more", "TensorListSetItem", "list", "n", "x", resize_if_index_out_of_bounds=True)
+    g.node("y", "TensorListStack", "more", "dims").attr["element_dtype"].type = FLOAT
+    with pytest.raises(MgxError, match="a write beyond the end of a tensor list"):
+        g.parse()
+
+
+def test_colours_of_open_channels():
+    g = Graph()
+    g.placeholder(dims=(-1, -1))
+    g.node("y", "RGBToHSV", "x")
+    compiled = mgx_mlir.compile(g.parse(batch_size=None), "ref", cache=False)
+    [found] = compiled.run(np.array([[1, 0, 0], [0.5, 0.5, 0.5]], np.float32))
+    np.testing.assert_allclose(found, [[0, 1, 1], [0, 0, 0.5]], atol=1e-6)
+    with pytest.raises(MgxError):
+        compiled.run(np.zeros((2, 4), np.float32))
+
+
+def test_open_dims_are_question_marks_in_messages():
+    g = Graph()
+    g.placeholder(dims=(2, -1, -1))
+    g.node("y", "Cross", "x", "x")
+    with pytest.raises(MgxError, match=r"got dims \{2, \?, \?\}"):
+        g.parse(batch_size=None)

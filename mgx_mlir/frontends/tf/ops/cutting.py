@@ -9,7 +9,7 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN
+from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.extents import Extent, elements, plus, reshaped, vector
 from mgx_mlir.frontends.helpers import (
@@ -339,7 +339,7 @@ def roll(b: Builder, node: Node, x: Value, shift: Value, axis: Value) -> Value:
 def _amounts(b: Builder, x: Value, paddings: Value) -> list[tuple[Extent, Extent]]:
     rank = len(b.dims(x))
     if b.dims(paddings) != (rank, 2):
-        raise ModelError(f"paddings expected dims {[rank, 2]}, got {list(b.dims(paddings))}")
+        raise ModelError(f"paddings expected dims {[rank, 2]}, got {show_dims(b.dims(paddings))}")
     flat = elements(b, b.reshape(paddings, dims=[2 * rank]))
     if any(isinstance(p, int) and p < 0 for p in flat):
         raise ModelError("paddings expected no negative numbers")

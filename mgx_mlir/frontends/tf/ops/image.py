@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN
+from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.extents import elements, extents, reshaped, scalar, spread, times
 from mgx_mlir.frontends.helpers import (
@@ -36,8 +36,10 @@ from mgx_mlir.programs.build import Builder
 
 def _channels(b: Builder, x: Value) -> tuple[Value, Value, Value]:
     rank = len(b.dims(x))
-    if rank < 1 or b.dims(x)[-1] != 3:
-        raise ModelError(f"expected 3 channels last, got dims {list(b.dims(x))}")
+    if rank < 1 or b.dims(x)[-1] not in (3, DYN):
+        raise ModelError(f"expected 3 channels last, got dims {show_dims(b.dims(x))}")
+    if b.dims(x)[-1] == DYN:  # another number of channels is an error of the run
+        x = reshaped(b, x, [*extents(b, x)[:-1], 3])
     r, g, c = (slice_(b, x, [rank - 1], [i], [i + 1]) for i in range(3))
     return r, g, c
 

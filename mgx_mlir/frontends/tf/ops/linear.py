@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import show_dims
 from mgx_mlir.frontends.helpers import convert, transpose
 from mgx_mlir.frontends.products import einsum, matmul
 from mgx_mlir.frontends.tf.node import Node
@@ -31,7 +32,9 @@ def mat_mul(
 ) -> Value:
     """Import MatMul of matrices."""
     if len(b.dims(x)) != 2 or len(b.dims(y)) != 2:
-        raise ModelError(f"expected matrices, got dims {b.dims(x)} and {b.dims(y)}")
+        raise ModelError(
+            f"expected matrices, got dims {show_dims(b.dims(x))} and {show_dims(b.dims(y))}"
+        )
     return b.dot(_flipped(b, x, transpose_a), _flipped(b, y, transpose_b))
 
 

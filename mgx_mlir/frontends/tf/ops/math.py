@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from mgx_mlir.core.errors import ModelError, ShapeError
-from mgx_mlir.core.shapes import broadcast_dims
+from mgx_mlir.core.shapes import broadcast_dims, show_dims
 from mgx_mlir.frontends.helpers import (
     compare,
     concat,
@@ -270,7 +270,7 @@ def cross(b: Builder, node: Node, x: Value, y: Value) -> Value:
     """Return the cross product of vectors of 3 along the last axis."""
     rank = len(b.dims(x))
     if rank < 1 or b.dims(x)[-1] != 3:
-        raise ModelError(f"expected vectors of 3 elements, got dims {list(b.dims(x))}")
+        raise ModelError(f"expected vectors of 3 elements, got dims {show_dims(b.dims(x))}")
 
     def turned(v: Value, first: int) -> Value:
         axis = rank - 1

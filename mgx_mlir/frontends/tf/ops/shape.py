@@ -9,7 +9,7 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import INT32, INT64, DType
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN
+from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.frontends.extents import (
     Extent,
     elements,
@@ -274,7 +274,7 @@ def _amounts(
     flat = elements(b, b.reshape(amounts, dims=[-1]))
     negative = any(isinstance(a, int) and a < 0 for a in flat)
     if rank < m + 1 or any(s < 1 for s in sizes) or negative or len(flat) != 2 * m:
-        raise ModelError(f"blocks {list(sizes)} do not fit dims {list(b.dims(x))}")
+        raise ModelError(f"blocks {list(sizes)} do not fit dims {show_dims(b.dims(x))}")
     return list(zip(flat[::2], flat[1::2], strict=True))
 
 
