@@ -150,5 +150,21 @@ def _of_all_dims(name: str, x: Any, dim: Sequence[int], keepdim: bool) -> Any:
     return NotImplemented if dim else getattr(x, name)(list(range(x.ndim)), keepdim)
 
 
+def vector_norm(
+    x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Any:
+    """Return the norm of a 0-d tensor: that of one element."""
+    if x.ndim:
+        return NotImplemented
+    return _torch().linalg.vector_norm(x.reshape(1), ord, 0, dtype=dtype)
+
+
+def scatter_add(x: Any, dim: int, index: Any, source: Any) -> Any:
+    """Return what scatter_add gives for 0-d tensors: those of one element."""
+    if x.ndim:
+        return NotImplemented
+    return x.reshape(1).scatter_add(0, index.reshape(-1), source.reshape(-1)).reshape(())
+
+
 def _torch() -> Any:
     return importlib.import_module("torch")

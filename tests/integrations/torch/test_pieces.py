@@ -134,8 +134,10 @@ def test_compiled_like_eager() -> None:
 
 
 def test_0_d_tensors() -> None:
-    def signs(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        return torch.copysign(x, y), torch.signbit(y)
+    def signs(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        norms = [torch.linalg.vector_norm(y, p, d) for p, d in ((1, -1), (0, 0), (2.0, None))]
+        total = x.scatter_add(0, torch.tensor(0), y)
+        return torch.copysign(x, y), torch.signbit(y), total, *norms
 
     x = torch.tensor(2.0)
     with torch.no_grad():
