@@ -19,10 +19,11 @@ from mgx_mlir.core import interrupts
 from mgx_mlir.core.errors import FileError, MgxError, UnsupportedModel, UsageError
 from mgx_mlir.core.literals import Shared, aligned_empty
 from mgx_mlir.core.names import safe_text
+from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.frontends.torch_operators import translations
 from mgx_mlir.frontends.torch_routes import refuse_dropped, routed
 from mgx_mlir.frontends.torch_scan import OPSET
-from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.programs.program_ir import ProgramIR, result_types
 
 _KEPT = 1024  # bytes: smaller weights stay in the message
 
@@ -88,7 +89,45 @@ def _of_onnx_program(model: Any, options: Mapping[str, Any]) -> ProgramIR:
 
 
 def _of_exported(model: Any, options: Mapping[str, Any]) -> ProgramIR:
-    return _of_ir(onnx_of_exported(model).model, options)
+    return program_of_export(onnx_of_exported(model), options)
+
+
+def program_of_export(made: Any, options: Mapping[str, Any] | None = None) -> ProgramIR:
+    """Read what `onnx_of_exported` gave.
+
+    Raises UnsupportedModel where a result is of another type or shape than the trace's.
+    """
+    read = _of_ir(made.model, options or {})
+    (output,) = (n for n in made.exported_program.graph.nodes if n.op == "output")
+    values = [n.meta.get("val") for n in output.args[0] if hasattr(n, "op")]
+    with read.ctx:
+        types = result_types(read.main())
+    pairs = zip(values, types, strict=True) if len(values) == len(types) else ()
+    wrong = [
+        f"result {i} is {kind}, torch gives {_traced(value)}"
+        for i, (value, kind) in enumerate(pairs)
+        if hasattr(value, "dtype") and not _alike(value, kind)
+    ]
+    if wrong:
+        raise UnsupportedModel("; ".join(wrong))
+    return read
+
+
+def _alike(value: Any, kind: TensorType) -> bool:
+    """Return whether a tensor of the trace may be of a type, as far as dims are known."""
+    if value.is_complex() or value.ndim != kind.rank:
+        return False
+    if (value.element_size(), value.is_floating_point()) != (
+        kind.dtype.np.itemsize, kind.dtype.is_float,
+    ):  # fmt: skip
+        return False
+    dims = zip(value.shape, kind.dims, strict=True)
+    return all(a == b for a, b in dims if isinstance(a, int) and b >= 0)
+
+
+def _traced(value: Any) -> str:
+    name = str(value.dtype).removeprefix("torch.")
+    return f"{name} {{{', '.join(map(str, value.shape))}}}"
 
 
 def onnx_of_exported(model: Any) -> Any:

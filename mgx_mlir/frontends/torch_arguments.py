@@ -84,17 +84,41 @@ def scatter_reduce(
 
     Without include_self it begins with the least finite number, also where all are -inf.
     """
-    torch = _torch()
+    torch, cut = _torch(), _met(src, index)
     if reduce == "mean":
+        src = cut
         total = x.scatter_reduce(dim, index, src, "sum", include_self=include_self)
         ones = torch.ones_like(x) if include_self else torch.ones_like(x).scatter(dim, index, 0)
         count = ones.scatter_reduce(dim, index, torch.ones_like(src), "sum").clamp(min=1)
         rounding = None if x.is_floating_point() else "floor"
         return torch.div(total, count, rounding_mode=rounding)
     if include_self:
-        return NotImplemented
+        return x.scatter_reduce(dim, index, cut, reduce) if cut is not src else NotImplemented
+    src = cut
     first = {"sum": 0, "prod": 1, "amax": _least(x.dtype), "amin": _greatest(x.dtype)}[reduce]
     return x.scatter(dim, index, first).scatter_reduce(dim, index, src, reduce)
+
+
+def scatter(x: Any, dim: int, index: Any, src: Any) -> Any:
+    """Return elements put into their places, of more sources than there are places."""
+    cut = _met(src, index)
+    return NotImplemented if cut is src else x.scatter(dim, index, cut)
+
+
+def scatter_add(x: Any, dim: int, index: Any, src: Any) -> Any:
+    """Return elements added to their places, of more sources than there are places."""
+    cut = _met(src, index)
+    return NotImplemented if cut is src else x.scatter_add(dim, index, cut)
+
+
+def _met(src: Any, index: Any) -> Any:
+    """Return the sources that have a place: torch takes those of the indices' dims."""
+    for axis, (have, need) in enumerate(zip(src.shape, index.shape, strict=True)):
+        # symbols by their expressions: to compare them would add a guard
+        have, need = (getattr(getattr(n, "node", None), "expr", n) for n in (have, need))
+        if have != need:
+            src = src.narrow(axis, 0, index.shape[axis])
+    return src
 
 
 def _least(kind: Any) -> Any:
@@ -265,7 +289,7 @@ def _short_types() -> tuple[Any, ...]:
 def chosen_scale(x: Any, quant_min: int, quant_max: int, eps: float, dtype: Any) -> tuple[Any, Any]:
     """Return the scale and the zero point of a range of numbers, and of 0."""
     torch = _torch()
-    low, high = x.amin().clamp(max=0), x.amax().clamp(min=0)
+    low, high = x.flatten().amin(0).clamp(max=0), x.flatten().amax(0).clamp(min=0)
     scale = ((high - low) / float(quant_max - quant_min)).clamp(min=eps)
     zero = (quant_min - (low / scale).round().to(torch.int32)).clamp(quant_min, quant_max)
     return scale.reshape(1).to(torch.float64), zero.reshape(1).to(torch.int64)
@@ -276,7 +300,7 @@ def chosen_symmetric_scale(
 ) -> tuple[Any, Any]:
     """Return the scale of a range around 0; the zero point is 0, or 128 of unsigned types."""
     torch = _torch()
-    most = torch.maximum(-x.amin().clamp(max=0), x.amax().clamp(min=0))
+    most = x.flatten().abs().amax(0)
     scale = (most / (float(quant_max - quant_min) / 2)).clamp(min=eps)
     zero = torch.full((1,), 128 if dtype == torch.uint8 else 0, dtype=torch.int64)
     return scale.reshape(1).to(torch.float64), zero

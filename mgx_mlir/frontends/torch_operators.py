@@ -6,6 +6,8 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+_INT64 = 7  # of ONNX's TensorProto
+
 
 def translations() -> dict[Any, Callable[..., Any]]:
     """Return how torch.onnx is to write such operators."""
@@ -26,7 +28,7 @@ def _antialiased(mode: str, a: float) -> Callable[..., Any]:
     def resize(self, output_size, align_corners, scales_h=None, scales_w=None):
         sizes = scales = None
         if scales_h is None or scales_w is None or align_corners:
-            sizes = op.Concat(op.Shape(self, end=2), output_size, axis=0)
+            sizes = op.Concat(op.Shape(self, end=2), op.Cast(output_size, to=_INT64), axis=0)
         else:
             scales = op.Constant(value_floats=[1.0, 1.0, scales_h, scales_w])
         return op.Resize(

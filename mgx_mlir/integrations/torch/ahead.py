@@ -25,11 +25,16 @@ from mgx_mlir.core.files import atomic
 from mgx_mlir.frontends.objects import (
     first_line,
     onnx_of_exported,
-    program_of_object,
+    program_of_export,
     require_exporter,
 )
 from mgx_mlir.integrations.torch.build import TRAINING, compiled, refuse_training
 from mgx_mlir.integrations.torch.calls import runner
+from mgx_mlir.integrations.torch.check import (
+    computes_in_short_floats,
+    limits_of,
+    refuse_difference,
+)
 from mgx_mlir.integrations.torch.memory import array_of, tensor_of
 from mgx_mlir.integrations.torch.options import TorchOptions
 
@@ -180,15 +185,17 @@ def compile(
     fp16: bool = False,
     bf16: bool = False,
     exhaustive_tune: bool = False,
+    check: bool = False,
     **more: Any,
 ) -> CompiledModule:
     """Compile a torch module, or an ExportedProgram, ahead of time.
 
     example_inputs: its arguments, a tuple; example_kwargs: those by name; dynamic_shapes: as of
-    torch.export.export. The other options are those of mgx_mlir.compile and of the backend. Raises
-    UsageError without example inputs and for modules in training, UnsupportedModel.
+    torch.export.export. check: run on the example inputs, and compare with eager. The other options
+    are those of mgx_mlir.compile and of the backend. Raises UsageError without example inputs and
+    for modules in training, UnsupportedModel; RunError where a check finds a difference.
     """
-    options = TorchOptions(target, arch, threads, fp16, bf16, exhaustive_tune)
+    options = TorchOptions(target, arch, threads, fp16, bf16, exhaustive_tune, check=check)
     if not isinstance(module, torch.export.ExportedProgram):
         module = _exported(module, example_inputs, example_kwargs, dynamic_shapes)
     refuse_training(module)
@@ -200,8 +207,26 @@ def compile(
             f"the module writes to {', '.join(sorted(written.values()))}: a program has no state",
             notes=["return the new value, or use torch.compile(module, backend='mgx')"],
         )
-    made = compiled(program_of_object(onnx, {}), options, target or "cpu", **more)
-    return CompiledModule(made, Nesting.of(module))
+    made = compiled(program_of_export(onnx), options, target or "cpu", **more)
+    result = CompiledModule(made, Nesting.of(module))
+    if options.check:
+        _refuse_difference(result, module, fp16 or bf16)
+    return result
+
+
+def _refuse_difference(
+    made: CompiledModule, module: torch.export.ExportedProgram, low: bool
+) -> None:
+    """Raise RunError where results for the example inputs are not those of eager."""
+    args, kwargs = module.example_inputs or ((), {})
+    eager = module.module()
+    low = low or computes_in_short_floats(module.graph)
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        wanted, again, found = (
+            pytree.tree_leaves(f(*args, **kwargs)) for f in (eager, eager, made)
+        )
+    names = [f"result {i}" for i in range(len(wanted))]
+    refuse_difference(names, found, wanted, again, limits_of(low), strides=False)
 
 
 def _exported(module: Any, args: Any, kwargs: Any, shapes: Any) -> torch.export.ExportedProgram:

@@ -18,6 +18,7 @@ from mgx_mlir.core import interrupts
 from mgx_mlir.core.errors import MgxError, UsageError
 from mgx_mlir.integrations.torch.build import TRAINING, Writes, build
 from mgx_mlir.integrations.torch.calls import Call, Weights, runner
+from mgx_mlir.integrations.torch.check import Checked
 from mgx_mlir.integrations.torch.counters import counters
 from mgx_mlir.integrations.torch.graphs import Frozen, freeze, is_weight, wrapped_floats
 from mgx_mlir.integrations.torch.options import TorchOptions
@@ -88,7 +89,7 @@ class Graph:
         self._loose: set[int] = set()
         self._written: set[int] = set()
         self._seen: set[int] = set()
-        self._made: list[tuple[Weights, Call]] = []
+        self._made: list[tuple[Weights, Call | Checked]] = []
         self._compile(examples)
 
     def function(self) -> Callable[..., Sequence[Any]]:
@@ -111,7 +112,7 @@ class Graph:
 
         return mgx_graph
 
-    def _other(self, args: Sequence[Any]) -> tuple[Weights, Call]:
+    def _other(self, args: Sequence[Any]) -> tuple[Weights, Call | Checked]:
         """Return the call for other weights than those of the last one."""
         for weights, call in self._made:
             if weights.are(args):
@@ -129,7 +130,7 @@ class Graph:
                 return weights, call
         return self._compile(args)
 
-    def _compile(self, args: Sequence[Any]) -> tuple[Weights, Call]:
+    def _compile(self, args: Sequence[Any]) -> tuple[Weights, Call | Checked]:
         frozen = self._frozen(args)
         try:
             call = self._built(frozen)
@@ -137,6 +138,8 @@ class Graph:
             self._written |= e.places
             frozen = self._frozen(args)
             call = self._built(frozen)
+        if self._options.check:
+            call = Checked(call, self._gm, self._options.fp16 or self._options.bf16)
         weights = Weights(frozen.held, [args[i] for i in frozen.held])
         self._made.append((weights, call))
         return weights, call
@@ -162,7 +165,7 @@ class Graph:
             return with_eager(frozen, self._options, self._target, e)
 
 
-def _short(weights: Weights, call: Call) -> tuple[Any, ...]:
+def _short(weights: Weights, call: Call | Checked) -> tuple[Any, ...]:
     """Return what a call compares and runs."""
     return weights.given(), weights.tensors, weights.tracked, weights.version, call.function()
 

@@ -17,7 +17,7 @@ from mgx_mlir.core.errors import UnsupportedModel, UsageError
 from mgx_mlir.frontends.objects import (
     first_line,
     onnx_of_exported,
-    program_of_object,
+    program_of_export,
     quiet,
     require_exporter,
 )
@@ -92,7 +92,7 @@ def build(frozen: Frozen, options: TorchOptions, target: str) -> CompiledProgram
         left = {**signature.buffers_to_mutate, **signature.user_inputs_to_mutate}
         weights = {v: k for k, v in signature.inputs_to_buffers.items()}
         refuse_writes([weights.get(n, n) for n in left.values()], frozen, signature)
-        read = program_of_object(onnx, {})
+        read = program_of_export(onnx)
     return compiled(read, options, target)
 
 

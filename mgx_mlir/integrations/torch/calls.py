@@ -12,7 +12,14 @@ import torch
 from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import RunError
-from mgx_mlir.integrations.torch.graphs import Alias, Argument, Constant, Frozen, Output, Result
+from mgx_mlir.integrations.torch.graphs import (
+    Argument,
+    Constant,
+    Frozen,
+    Layout,
+    Output,
+    Result,
+)
 from mgx_mlir.integrations.torch.memory import (
     OnDevice,
     array_of,
@@ -64,21 +71,21 @@ class Call:
     """Runs a program on the arguments of a graph.
 
     Inputs cross without a copy where they lie without gaps; results own their memory. What the
-    graph writes to its arguments is written to them; a result that is a view of an argument is one
-    here too.
+    graph writes to its arguments is written to them; a result that is a view of an argument, or of
+    another result, is one here too, and strides are those of eager.
     """
 
     def __init__(self, frozen: Frozen, run: Run | None) -> None:
         self._inputs, self._outputs = tuple(frozen.inputs), tuple(frozen.outputs)
         self._written = tuple(frozen.written)
-        self._results = sum(1 for _ in {o.index for o in self._outputs if isinstance(o, Result)})
+        self._results = len({o.index for o in self._outputs if isinstance(o, Result)})
         self._symbols = frozen.symbols
         self._run = run
         results = [o for o in self._outputs if isinstance(o, Result)]
         self._plain = (
             len(results) == len(self._outputs)
             and not self._written
-            and all(o.index == i and not o.number for i, o in enumerate(results))
+            and all(o == Result(i) for i, o in enumerate(results))
         )
 
     def __call__(self, args: Sequence[Any]) -> list[Any]:
@@ -110,15 +117,33 @@ class Call:
     def _output(self, o: Output, args: Sequence[Any], found: Sequence[Any]) -> Any:
         if isinstance(o, Result):
             value = found[o.index]
+            if o.layout is not None:
+                return self._laid_out(value, o, args)
             return value.item() if o.number else value
         if isinstance(o, Argument):
             return args[o.position]
         if isinstance(o, Constant):
             return o.value
-        return self._view(o, args)
+        # the view of an argument that the graph returns
+        return torch.as_strided(args[o.position].detach(), *self._numbers(o.layout, args))
 
-    def _view(self, o: Alias, args: Sequence[Any]) -> torch.Tensor:
-        """Return the view of an argument that the graph returns."""
+    def _laid_out(self, value: torch.Tensor, o: Result, args: Sequence[Any]) -> torch.Tensor:
+        """Return a result with the strides that eager gives it."""
+        assert o.layout is not None
+        sizes, strides, offset = self._numbers(o.layout, args)
+        if o.view:
+            return torch.as_strided(value, sizes, strides, offset)
+        steps = zip(sizes, strides, value.stride(), strict=True)
+        if all(n < 2 or wanted == given for n, wanted, given in steps):
+            return torch.as_strided(value, sizes, strides)
+        # along a stride of 0 all elements are one
+        once = [1 if s == 0 else n for n, s in zip(sizes, strides, strict=True)]
+        made = torch.empty_strided(once, strides, dtype=value.dtype, device=value.device)
+        made.copy_(value[tuple(slice(n) for n in once)])
+        return torch.as_strided(made, sizes, strides)
+
+    def _numbers(self, layout: Layout, args: Sequence[Any]) -> tuple[list[int], list[int], int]:
+        """Return sizes, strides and offset for the arguments of a call."""
         known = {
             symbol: args[i] if dim is None else args[i].shape[dim]
             for symbol, (i, dim) in self._symbols.items()
@@ -127,9 +152,7 @@ class Call:
         def number(n: Any) -> int:
             return int(n.node.expr.xreplace(known)) if isinstance(n, torch.SymInt) else int(n)
 
-        base = args[o.position].detach()
-        sizes, strides = [*map(number, o.sizes)], [*map(number, o.strides)]
-        return torch.as_strided(base, sizes, strides, number(o.offset))
+        return [*map(number, layout.sizes)], [*map(number, layout.strides)], number(layout.offset)
 
     def _refuse_overlap(self, given: Sequence[Any]) -> None:
         """Raise RunError where an input that is written to lies in another one's memory."""

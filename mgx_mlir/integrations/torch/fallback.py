@@ -16,7 +16,7 @@ from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupport
 
 from mgx_mlir.core.errors import MgxError, UnsupportedModel
-from mgx_mlir.frontends.objects import onnx_of_exported, program_of_object
+from mgx_mlir.frontends.objects import onnx_of_exported, program_of_export
 from mgx_mlir.integrations.torch.build import alone, build, exported
 from mgx_mlir.integrations.torch.calls import Call, runner
 from mgx_mlir.integrations.torch.counters import counters
@@ -128,7 +128,7 @@ def _problem(graph: fx.GraphModule, node: fx.Node) -> str:
         if not frozen.computes:
             return ""  # a view of its operand, which a program has no trouble with
         with alone():
-            program_of_object(onnx_of_exported(exported(frozen)), {})
+            program_of_export(onnx_of_exported(exported(frozen)))
     except MgxError as e:
         return e.message.splitlines()[-1].strip()[:120]
     except Exception as e:  # whatever it is, the node is left to torch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
@@ -14,13 +15,55 @@ from mgx_mlir.core.errors import UnsupportedModel
 
 
 @dataclass(frozen=True)
-class Alias:
-    """A result that is a view of an argument: sizes, strides and offset, some of them symbolic."""
+class Layout:
+    """Sizes, strides and offset of a tensor, some of them symbolic."""
 
-    position: int
     sizes: tuple[Any, ...]
     strides: tuple[Any, ...]
     offset: Any
+
+    @staticmethod
+    def of(value: torch.Tensor) -> Layout:
+        """Return the layout of a tensor of a trace."""
+        return Layout(tuple(value.shape), tuple(value.stride()), value.storage_offset())
+
+    @property
+    def symbols(self) -> set[Any]:
+        """Return the symbols that its numbers are made of."""
+        each = (n for n in (*self.sizes, *self.strides, self.offset) if isinstance(n, torch.SymInt))
+        return {s for n in each for s in n.node.expr.free_symbols}
+
+    @property
+    def in_order(self) -> bool:
+        """Return whether elements are known to lie in order, without gaps."""
+        return self._follows(lone=False)
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Return whether strides are known to be those of a new tensor, of dims of 1 too."""
+        return self._follows(lone=True)
+
+    def _follows(self, *, lone: bool) -> bool:
+        step: Any = 1
+        for size, stride in zip(reversed(self.sizes), reversed(self.strides), strict=True):
+            counts = lone or isinstance(size, torch.SymInt) or size != 1
+            if counts and _expression(stride) != step:
+                return False
+            step = step * _expression(size)
+        return True
+
+
+def _expression(n: Any) -> Any:
+    """Return a size as an expression: to compare symbols themselves would add guards."""
+    return n.node.expr if isinstance(n, torch.SymInt) else n
+
+
+@dataclass(frozen=True)
+class Alias:
+    """A result that is a view of an argument."""
+
+    position: int
+    layout: Layout
 
 
 @dataclass(frozen=True)
@@ -39,10 +82,16 @@ class Constant:
 
 @dataclass(frozen=True)
 class Result:
-    """A result that the program computes; `number` says that the graph gives a Python number."""
+    """A result that the program computes; `number` says that the graph gives a Python number.
+
+    layout: how eager lays it out, where that is not plainly in order. `view`: it is a view of what
+    the program computes, in memory that other results may share; else it is a copy.
+    """
 
     index: int
     number: bool = False
+    layout: Layout | None = None
+    view: bool = False
 
 
 Output = Alias | Argument | Constant | Result
@@ -259,8 +308,9 @@ def _finish(
             memory.setdefault(storage, i)
     computed: dict[fx.Node, int] = {}
     found: list[Output] = []
-    results = node.args[0]
-    for out in results if isinstance(results, tuple | list) else (results,):
+    results = node.args[0] if isinstance(node.args[0], tuple | list) else (node.args[0],)
+    owners = _owners(node.graph, [r for r in results if isinstance(r, fx.Node)], symbols)
+    for out in results:
         if not isinstance(out, fx.Node):
             found.append(Constant(out))
             continue
@@ -272,8 +322,15 @@ def _finish(
         if alias is not None:
             found.append(alias)
             continue
-        index = computed.setdefault(out, len(computed))
-        found.append(Result(index, not isinstance(value, torch.Tensor)))
+        layout = _layout(value, symbols)
+        owner = None if layout is None else owners.get(_storage(value))
+        if owner is out or (owner is not None and value_of(owner).dtype != value.dtype):
+            owner = None
+        if owner is None and layout is not None and layout.is_contiguous:
+            layout = None
+        index = computed.setdefault(out if owner is None else owner, len(computed))
+        number = not isinstance(value, torch.Tensor)
+        found.append(Result(index, number, layout, owner is not None))
     graph.output((*(made[n] for n in computed), *copies))
     return found
 
@@ -290,8 +347,50 @@ def _alias(
     storage = _storage(value)
     if storage is None or storage not in memory:
         return None
-    parts = (tuple(value.shape), tuple(value.stride()), value.storage_offset())
-    for n in (*parts[0], *parts[1], parts[2]):
-        if isinstance(n, torch.SymInt) and not n.node.expr.free_symbols <= symbols.keys():
-            return None
-    return Alias(memory[storage], *parts)
+    layout = Layout.of(value)
+    return Alias(memory[storage], layout) if layout.symbols <= symbols.keys() else None
+
+
+def _layout(value: Any, symbols: dict[Any, Any]) -> Layout | None:
+    """Return how a result lies in memory, None where nobody can know before a call."""
+    if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
+        return None
+    layout = Layout.of(value)
+    return layout if layout.symbols <= symbols.keys() else None
+
+
+def _owners(
+    graph: fx.Graph, results: Sequence[fx.Node], symbols: dict[Any, Any]
+) -> dict[int | None, fx.Node]:
+    """Return the values whose memory results are views of, by storage.
+
+    Results themselves, or values that have no more elements than the results in their memory: what
+    is larger would be computed for a part of it.
+    """
+    shown: dict[int | None, int] = {}
+    for value in map(value_of, results):
+        if _layout(value, symbols) is not None:
+            storage = _storage(value)
+            shown[storage] = shown.get(storage, 0) + _elements(value)
+    found: dict[int | None, fx.Node] = {}
+    for node in (*results, *graph.nodes):
+        value = value_of(node)
+        storage = _storage(value)
+        if storage is None or storage in found or node.op == "placeholder":
+            continue
+        if storage not in shown or _layout(value, symbols) is None:
+            continue
+        used = node in results or shown.get(storage, 0) >= _elements(value)
+        if used and Layout.of(value).in_order and _covers(value):
+            found[storage] = node
+    return found
+
+
+def _elements(value: torch.Tensor) -> int:
+    return math.prod(map(hint_of, value.shape))
+
+
+def _covers(value: torch.Tensor) -> bool:
+    """Return whether a tensor in order is all of its memory."""
+    size = value.untyped_storage().nbytes()
+    return hint_of(size) == _elements(value) * value.element_size()

@@ -19,7 +19,8 @@ class TorchOptions:
     target, arch, threads, exhaustive_tune: those of `mgx_mlir.compile`; target None is "gpu" for
     tensors on a ROCm device and "cpu" for others. fp16, bf16: compute in that type; inputs and
     results keep theirs. fallback: what happens to operators that cannot be compiled: "error"
-    raises, "eager" leaves them to torch and warns.
+    raises, "eager" leaves them to torch and warns. check: the first call of a graph is compared
+    with eager, and a difference is an error.
     """
 
     target: str | None = None
@@ -29,6 +30,7 @@ class TorchOptions:
     bf16: bool = False
     exhaustive_tune: bool = False
     fallback: str = "error"
+    check: bool = False
 
     @staticmethod
     def of(given: Mapping[str, Any] | None, mode: str | None = None) -> TorchOptions:
@@ -53,7 +55,7 @@ class TorchOptions:
             raise UsageError(
                 f"fallback expected {' or '.join(map(repr, FALLBACKS))}, got {made.fallback!r}"
             )
-        for name in ("fp16", "bf16", "exhaustive_tune"):
+        for name in ("fp16", "bf16", "exhaustive_tune", "check"):
             if not isinstance(getattr(made, name), bool):
                 raise UsageError(f"{name} expected True or False, got {getattr(made, name)!r}")
         if made.threads is not None and (not isinstance(made.threads, int) or made.threads < 1):

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import mgx_mlir.torch
+from mgx_mlir.core.errors import UnsupportedModel
 from mgx_mlir.frontends import torch_formulas as formulas
 
 pytestmark = pytest.mark.slow
@@ -95,3 +96,14 @@ def test_special_values() -> None:
     ):
         torch.testing.assert_close(got, tuple(want) if isinstance(want, tuple) else want,
                                    equal_nan=True)  # fmt: skip
+
+
+def test_a_result_of_another_type_is_refused() -> None:
+    """A program has complex numbers as pairs, which torch gives as one."""
+
+    class Spectrum(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.stft(x, 8, window=torch.ones(8), return_complex=True)
+
+    with pytest.raises(UnsupportedModel, match=r"torch gives complex64 \{1, 5, 21\}"):
+        mgx_mlir.torch.compile(Spectrum(), (torch.randn(1, 40),), target="ref")

@@ -1,0 +1,99 @@
+"""Strides and shared memory of results: those of eager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from mgx_mlir.integrations.torch.counters import counters
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def _inference() -> Iterator[None]:
+    torch._dynamo.reset()
+    counters.clear()
+    torch.manual_seed(0)
+    with torch.no_grad():
+        yield
+    torch._dynamo.reset()
+
+
+def check(f: Callable[..., Any], args: list[tuple[Tensor, ...]], **how: Any) -> None:
+    """Numbers, strides, and which results share memory at which offset."""
+    run = torch.compile(f, backend="mgx", fullgraph=True, options={"target": "ref"}, **how)
+    for given in args:
+        want, got = f(*given), run(*given)
+        for i, (g, w) in enumerate(zip(got, want, strict=True)):
+            assert (g.shape, g.stride()) == (w.shape, w.stride()), i
+            torch.testing.assert_close(g, w)
+        for (g, w), (g2, w2) in zip(_pairs(got, want), _pairs(got, want)[1:], strict=False):
+            if _memory(w) == _memory(w2):
+                assert _memory(g) == _memory(g2)
+                assert g.storage_offset() - g2.storage_offset() == (
+                    w.storage_offset() - w2.storage_offset()
+                )
+
+
+def _pairs(got: Any, want: Any) -> list[tuple[Tensor, Tensor]]:
+    return list(zip(got, want, strict=True))
+
+
+def _memory(t: Tensor) -> int:
+    return t.untyped_storage().data_ptr()
+
+
+def test_views_of_a_result() -> None:
+    def f(x: Tensor) -> list[Tensor]:
+        y = x * 2
+        return [y, y.t(), y[1:], y[:, 1], y[:, ::2], y.unsqueeze(0).expand(3, -1, -1), y.flatten()]
+
+    check(f, [(torch.randn(4, 6),)])
+
+
+def test_views_of_what_is_not_returned() -> None:
+    def f(x: Tensor) -> list[Tensor]:
+        y = x * 2
+        z = x + 1
+        return [*y.chunk(2, 1), z.t(), (x - 1)[:, -1], (x - 2).unsqueeze(1).expand(-1, 5, -1),
+                (x * 3)[1], (x * 4)[1:2, 2:4]]  # fmt: skip
+
+    check(f, [(torch.randn(4, 6),)])
+
+
+def test_views_of_other_types_and_unfolded_ones() -> None:
+    def f(x: Tensor) -> list[Tensor]:
+        y = x * 2
+        return [y.t(), y.unfold(1, 3, 1), x.t() + 1, x.unfold(1, 3, 2), x.t()]
+
+    check(f, [(torch.randn(4, 6),)])
+
+
+def test_sizes_that_stay_open() -> None:
+    def f(x: Tensor) -> list[Tensor]:
+        y = x * 2
+        return [y, y.t(), y[1:], (x + 1).t(), (x + 2)[:, 1:], x[1:].t()]
+
+    check(f, [(torch.randn(n, m),) for n, m in ((4, 6), (3, 5), (7, 9))], dynamic=True)
+    assert counters.programs == 1
+
+
+def test_channels_last() -> None:
+    model = nn.Conv2d(3, 4, 3).eval().to(memory_format=torch.channels_last)
+    x = torch.randn(2, 3, 8, 8).to(memory_format=torch.channels_last)
+    check(lambda x: [model(x), model(x).relu().contiguous()], [(x,)])
+
+
+def test_a_write_to_a_result_is_seen_in_its_view() -> None:
+    def f(x: Tensor) -> tuple[Tensor, Tensor]:
+        y = x * 2
+        return y, y[0]
+
+    y, row = torch.compile(f, backend="mgx", options={"target": "ref"})(torch.ones(2, 3))
+    y.zero_()
+    assert row.tolist() == [0.0, 0.0, 0.0]
