@@ -134,6 +134,7 @@ def onnx_of_exported(model: Any) -> Any:
     """Return the ONNXProgram of a torch ExportedProgram. Raises UnsupportedModel, UsageError."""
     torch: Any = importlib.import_module("torch")  # the maker of the object has it
     require_exporter()
+    _refuse_complex(model.graph)
     with interrupts.at_once(), quiet(), torch.no_grad():
         try:
             model = routed(model)
@@ -153,6 +154,15 @@ def onnx_of_exported(model: Any) -> Any:
             raise
         except Exception as e:  # the exporter and what it calls raise of many kinds
             raise UnsupportedModel(f"torch.onnx cannot export the program: {first_line(e)}") from e
+
+
+def _refuse_complex(graph: Any) -> None:
+    """Raise UnsupportedModel for complex results, which ONNX gives as pairs of reals."""
+    (output,) = (n for n in graph.nodes if n.op == "output")
+    values = [n.meta.get("val") for n in output.all_input_nodes]
+    if any(getattr(getattr(v, "dtype", None), "is_complex", False) for v in values):
+        raise UnsupportedModel("a result of the torch program is complex: return its real "
+                               "and imaginary part, torch.view_as_real(x)")  # fmt: skip
 
 
 @contextmanager

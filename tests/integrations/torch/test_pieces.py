@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import mgx_mlir.torch
+from mgx_mlir.core.errors import UnsupportedModel
 from mgx_mlir.frontends import torch_pieces as pieces
 from mgx_mlir.frontends import torch_windows as windows
 
@@ -131,6 +132,30 @@ def test_compiled_like_eager() -> None:
             want = model(x, mask)
         for got, w in zip(run(x, mask), want, strict=True):
             torch.testing.assert_close(got, w, rtol=1e-5, atol=1e-5)
+
+
+def test_a_complex_result_and_the_norm_of_training_are_refused() -> None:
+    """The first would be a pair of reals, the second has other numbers in inference."""
+    x = torch.randn(4, 3)
+    with pytest.raises(UnsupportedModel, match="complex: return its real"):
+        mgx_mlir.torch.compile(Calls(torch.fft.ifft), (x,), target="ref")
+    ones = (torch.ones(3), torch.ones(3), torch.zeros(3), torch.ones(3))
+    with pytest.raises(UnsupportedModel, match="statistics of training"):
+        mgx_mlir.torch.compile(
+            Calls(lambda y: torch.ops.aten._native_batch_norm_legit_functional(
+                y, *ones, True, 0.1, 1e-5)[0]), (x,), target="ref",
+        )  # fmt: skip
+
+
+class Calls(nn.Module):
+    """A function of one tensor."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x)
 
 
 def test_0_d_tensors() -> None:
