@@ -84,7 +84,7 @@ def scatter_reduce(
 
     Without include_self it begins with the least finite number, also where all are -inf.
     """
-    torch, cut = _torch(), _met(src, index)
+    torch, cut = _torch(), sources_of(src, index)
     if reduce == "mean":
         src = cut
         total = x.scatter_reduce(dim, index, src, "sum", include_self=include_self)
@@ -101,17 +101,11 @@ def scatter_reduce(
 
 def scatter(x: Any, dim: int, index: Any, src: Any) -> Any:
     """Return elements put into their places, of more sources than there are places."""
-    cut = _met(src, index)
+    cut = sources_of(src, index)
     return NotImplemented if cut is src else x.scatter(dim, index, cut)
 
 
-def scatter_add(x: Any, dim: int, index: Any, src: Any) -> Any:
-    """Return elements added to their places, of more sources than there are places."""
-    cut = _met(src, index)
-    return NotImplemented if cut is src else x.scatter_add(dim, index, cut)
-
-
-def _met(src: Any, index: Any) -> Any:
+def sources_of(src: Any, index: Any) -> Any:
     """Return the sources that have a place: torch takes those of the indices' dims."""
     for axis, (have, need) in enumerate(zip(src.shape, index.shape, strict=True)):
         # symbols by their expressions: to compare them would add a guard

@@ -6,6 +6,8 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
+from mgx_mlir.frontends.torch_arguments import sources_of
+
 
 def larger_number(x: Any, y: Any) -> Any:
     """Return fmax: the larger of two numbers, the other one where one is NaN."""
@@ -160,9 +162,10 @@ def vector_norm(
 
 
 def scatter_add(x: Any, dim: int, index: Any, source: Any) -> Any:
-    """Return what scatter_add gives for 0-d tensors: those of one element."""
+    """Return sums for 0-d tensors, as of one element, and of more sources than indices."""
     if x.ndim:
-        return NotImplemented
+        cut = sources_of(source, index)
+        return NotImplemented if cut is source else x.scatter_add(dim, index, cut)
     return x.reshape(1).scatter_add(0, index.reshape(-1), source.reshape(-1)).reshape(())
 
 
