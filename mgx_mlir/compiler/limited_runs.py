@@ -85,7 +85,7 @@ class LimitedRuns:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the processes belong to the parent of this forked process."""
+        """True in a forked child: the processes belong to its parent."""
         return self._fork != forks.count()
 
     def run(

@@ -38,7 +38,7 @@ def load_bindings(folder: Path) -> None:
 
 
 def _foreign_allocator() -> bool:
-    """Whether malloc is not libc's: a preloaded allocator, or a sanitizer.
+    """Say whether malloc is another allocator's than libc's: a preloaded one, a sanitizer's.
 
     A library that is bound to itself first takes libc's free, also for memory that libc took from
     the other allocator (`strdup`, `realpath`). The sanitizers refuse such a library.

@@ -49,7 +49,7 @@ class Block:
 
     @property
     def quiet(self) -> bool:
-        """Whether other processes left the block its cores."""
+        """True where other processes left the block its cores."""
         return self.waited <= WAITED
 
 
@@ -113,7 +113,7 @@ class EngineTimes:
 
     @property
     def too_busy(self) -> bool:
-        """Whether too few rounds were quiet: the times are those of other programs too."""
+        """True where too few rounds were quiet: other programs are in the times."""
         return len(self.rounds) < max(min(LEAST, self.all_rounds), 1)
 
     @property

@@ -163,7 +163,7 @@ def strided_slice(
             out = _cut(b, out, axis % rank, first, last, step, clamp_start)
         return out
     assert axes is not None
-    if n > 1:  # of two entries for one axis one would be lost
+    if n > 1:  # two entries for one axis would lose one
         named = convert(b, axis_hits(b, axes, rank), INT64)
         counts = squeeze(b, b.reduce_sum(named, axes=[0]), [0])
         axes = require(b, axes, less_equal(b, counts, 1), "axes of a slice that differ")

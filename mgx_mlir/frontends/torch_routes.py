@@ -1,4 +1,4 @@
-"""How each operator of a torch program reaches ONNX: as it is, decomposed, written out, refused.
+"""Routes of torch operators to ONNX: exported as it is, decomposed, written out, refused.
 
 The table `torch_routes.json` says it; `docs/torch_routes.py` makes it.
 """

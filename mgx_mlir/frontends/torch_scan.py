@@ -83,7 +83,7 @@ def unread(function: Callable[..., Any]) -> frozenset[str]:
     names = [a.arg for a in (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs)]
     read = _Reads(function)
     before = -1
-    while before != len(read.names):  # what a value is made of is read once the value is
+    while before != len(read.names):  # the parts of a value are read once the value is
         before = len(read.names)
         for statement in tree.body:
             read.visit(statement)

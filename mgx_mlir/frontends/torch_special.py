@@ -87,7 +87,7 @@ def erfinv(x: Any) -> Any:
     """Return y with erf(y) = x: infinite at -1 and 1, NaN beyond."""
     torch = _torch()
     size = x.abs()
-    # of -log(1 - x^2); a difference of squares would lose the last digits near 1
+    # a series of -log(1 - x^2); a difference of squares would lose the last digits near 1
     found = x * _erfinv_ratio(-((1 - size) * (1 + size)).log())
     return torch.where(size == 1, x * torch.inf, found)
 

@@ -27,7 +27,7 @@ def adaptive_max(x: Any, output_size: Sequence[Any]) -> tuple[Any, Any]:
     stride = 1
     for i in reversed(range(count)):
         width = places[i].shape[1]
-        # of output i: its window, and the step in it
+        # the window of output i, and the step in it
         own = torch.arange(places[i].shape[0]).reshape([-1, *(1 for _ in range(i + 1, count))])
         where = where + places[i].flatten()[own * width + best % width] * stride
         best = torch.div(best, width, rounding_mode="floor")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-# of each signed integer type
+# limits of each signed integer type
 _UNSIGNED = {np.dtype(f"i{n}"): np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
 
 

@@ -90,7 +90,7 @@ def _ended(pid: int) -> int:
 
 def main(argv: list[str]) -> int:
     """Run as the module docstring says; argv: the number of the socket."""
-    for number in (signal.SIGINT, signal.SIGTERM):  # of a terminal: who started this one decides
+    for number in (signal.SIGINT, signal.SIGTERM):  # from a terminal: the parent decides
         signal.signal(number, signal.SIG_IGN)
     control = socket.socket(fileno=int(argv[0]))
     lines = _Lines(control)

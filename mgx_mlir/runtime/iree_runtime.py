@@ -518,7 +518,7 @@ class LoadedModule:
         except (AttributeError, IndexError) as e:
             if interrupts.is_callers(e):
                 raise
-            # what is wrong is said by the check
+            # the check names the fault
             return "main", self._main
 
     def _view(

@@ -1,4 +1,4 @@
-"""Which rule lowers a kernel: ordered lists of rules, of which the first that matches builds it.
+"""Ordered lists of kernel rules: the first rule that matches builds the kernel.
 
 `cpu/rules.py` and `gpu/rules.py` have the lists. A rule's `match` reads the program and declines
 with a `Refusal`, or gives what its `build` needs. What no rule takes is lowered op by op, to

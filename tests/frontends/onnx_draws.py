@@ -122,7 +122,7 @@ def depth_to_space(d: Draws) -> Any:
 
 
 def resize(d: Draws) -> Any:
-    """Of onnx.reference: onnxruntime takes few ranks and axes, and the roi of the last two only.
+    """The oracle is onnx.reference: onnxruntime takes few ranks, and the roi of two axes only.
 
     The reference counts a size before it is rounded, and one element as -0.5 (the text says 0): no
     such are drawn. test_interpolation.py compares them with onnxruntime.

@@ -160,7 +160,7 @@ def test_resize_by_fractions(coordinates: str) -> None:
 
 @pytest.mark.parametrize("names", [None, [1, 1, "h", "w"]], ids=["fixed", "dynamic"])
 def test_resize_by_fractions_compiled(names: Any) -> None:
-    """As `nn.Upsample(scale_factor=1.7, align_corners=True)` is written."""
+    """The form that `nn.Upsample(scale_factor=1.7, align_corners=True)` exports."""
     x = np.random.default_rng(0).standard_normal((1, 1, 7, 5)).astype(np.float32)
     held: dict[str, Any] = {}
     nodes = [

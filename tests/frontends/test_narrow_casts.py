@@ -37,7 +37,7 @@ def run(data: bytes, x: np.ndarray, target: str) -> np.ndarray:
     return np.asarray(mgx_mlir.compile(data, target, cache=False).run({"x": x})[0])
 
 
-# what ONNX's table of Cast states: (saturate, round_mode) -> [(x, result)]
+# ONNX's table of Cast: (saturate, round_mode) -> [(x, result)]
 TABLE = {
     (1, "up"): [(0, LEAST), (NAN, NAN), (np.inf, MOST), (1.5 * MOST, MOST), (1e-45, LEAST)],
     (0, "nearest"): [(0, NAN), (NAN, NAN), (np.inf, NAN), (1.5 * MOST, NAN), (1e-45, NAN)],
@@ -54,7 +54,7 @@ def test_the_table_of_exponents(form: tuple[int, str], target: str) -> None:
 
 @pytest.mark.parametrize("kind", [np.float32, np.float16, ml_dtypes.bfloat16])
 def test_every_rounding_to_exponents(kind: type) -> None:
-    """As onnxruntime, which ONNX's text leaves free for negative numbers alone."""
+    """onnxruntime is the oracle; ONNX's text leaves negative numbers free."""
     sizes = [1.2, 1.5, 1.7, 2, 3, 1.4, LEAST / 2, LEAST, 1.2 * LEAST, 1.5 * LEAST, 1.7 * LEAST]
     sizes += [2 * LEAST, MOST, 1.2 * MOST, 1e-45, 0, np.inf]
     with np.errstate(over="ignore"):

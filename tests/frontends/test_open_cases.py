@@ -1,4 +1,4 @@
-"""What is read with fixed dims is read with open ones, with the same numbers, and the reverse.
+"""Dynamic dims are read where fixed ones are, with the same numbers, and the reverse.
 
 The onnx package's cases on `ref`, the dims of their first input open. `-m slow` has all of them.
 """

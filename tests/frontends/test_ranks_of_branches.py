@@ -87,12 +87,12 @@ def test_calls_of_one_function_are_decided_once(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(Alternatives, "_reading", counted)
     checked(parser.parse_model(model).SerializeToString(), (2, 4, 1), (5, 4, 1))
-    # of each target: nothing chosen, both, then, else, and then for all of them
+    # compiles of each target: nothing chosen, both, then, else, and then for all of them
     assert len(readings) == 2 * 5
 
 
 def test_calls_of_one_function_that_differ() -> None:
-    """What decides one call does not fit another: each is read with a choice of its own."""
+    """Each call is read with a choice of its own: one choice does not fit both."""
     function = f'<domain: "own", opset_import: ["":18]> head (x) => (z) {{{SQUEEZE} }}'
     head = '<ir_version: 8, opset_import: ["":18, "own":1]>\n'
     body = f"""z1 = own.head(x) {GEMM.replace("(z,", "(z1,")}

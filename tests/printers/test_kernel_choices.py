@@ -1,4 +1,4 @@
-"""What --explain-kernels prints."""
+"""The output of --explain-kernels."""
 
 from __future__ import annotations
 

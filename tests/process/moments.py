@@ -43,7 +43,7 @@ KINDS: tuple[type[BaseException], ...] = (
 
 
 class Phases:
-    """What is interrupted. `ready` is done in the parent, once; a phase in each child."""
+    """A phase that is interrupted. `ready` is done in the parent, once; a phase in each child."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -111,7 +111,7 @@ class Phases:
         threads.checked(copy.deepcopy(self.program).run, 0)
 
     def afterwards(self) -> None:
-        """What the user does next: the numbers are right, of old programs and of new ones."""
+        """The user's next calls: the numbers are right, of old programs and of new ones."""
         import mgx_mlir as mgx
 
         for cache in (True, False):

@@ -52,7 +52,7 @@ def test_more_drawn_moments(phase: str, tmp_path: Path) -> None:
 
 
 class Mine(Exception):
-    """What a handler raises."""
+    """The exception of a handler."""
 
 
 def raising(number: int, frame: object) -> None:

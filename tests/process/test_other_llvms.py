@@ -55,7 +55,7 @@ def test_beside_an_engine(name: str, order: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("order", ["ours first", "theirs first"])
 def test_beside_several_engines(order: str) -> None:
-    """Those that get along with each other: others end beside TensorFlow, also without us."""
+    """Engines that get along with each other: others end beside TensorFlow, also without us."""
     names = [n for n in ("tensorflow", "jax", "numba") if importlib.util.find_spec(n) is not None]
     if len(names) < 2:
         pytest.skip("fewer than two engines are installed")

@@ -127,7 +127,7 @@ class Attack:
 
     @property
     def lost(self) -> dict[str, int]:
-        """What good clients got that was not right."""
+        """Wrong answers that good clients got."""
         return {k: n for k, n in self.found.items() if k.startswith("lost")}
 
 

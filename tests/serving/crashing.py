@@ -1,4 +1,4 @@
-"""What workers of test_pool.py do: a body says whether to answer, to sleep, or to crash."""
+"""Workers of test_pool.py: a body says whether to answer, to sleep, or to crash."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ BODY = rows_body(X)
 
 
 def is_right(status: int, body: bytes, x: np.ndarray = X) -> bool:
-    """Whether an answer is that of model `rows`."""
+    """True where an answer is that of model `rows`."""
     if status != 200:
         return False
     [y] = json.loads(body)["outputs"]

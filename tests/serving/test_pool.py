@@ -91,7 +91,7 @@ def test_runs_end_at_the_limit_and_others_wait_for_none_of_them() -> None:
 
 
 def test_a_run_that_takes_long_is_answered() -> None:
-    """It goes on in the long lane, where there is room; two of them one after another."""
+    """A long run goes on in the long lane, where there is room; two of them one after another."""
     bodies = [b"sleep1.5", b"sleep1.6", *(b"%d" % i for i in range(5))]
     found, notes, _ = answers(bodies, Policy(run_timeout=30.0), PoolSize(quantum=0.1))
     assert found == [(200, b) for b in bodies]

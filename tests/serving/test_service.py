@@ -144,7 +144,7 @@ def test_a_client_that_does_not_read(service: Service) -> None:
 
 
 def test_a_run_without_end(service: Service) -> None:
-    """It is ended at its limit; meanwhile others are answered, and health is good."""
+    """A long run is ended at its limit; meanwhile others are answered, and health is good."""
     name = 'mgx_run_timeouts_total{model="endless"}'
     before = service.metric(name)
     pids = set(service.processes())

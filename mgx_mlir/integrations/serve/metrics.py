@@ -1,4 +1,4 @@
-"""What the server tells Prometheus: requests, runs, workers that were replaced, connections."""
+"""Metrics of the server for Prometheus: requests, runs, workers that were replaced, connections."""
 
 # prometheus_client is an extra, and need not be there
 # pyright: reportMissingImports=false

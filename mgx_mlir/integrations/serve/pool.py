@@ -61,7 +61,7 @@ class Observer(Protocol):
 
 @dataclass(frozen=True)
 class PoolSize:
-    """How many workers take requests at a time, at least and at most; places of the long lane.
+    """Numbers of workers that take requests at a time, and of those in the long lane.
 
     spare: more workers, while requests wait behind runs that take a while. quantum: seconds after
     which a run goes to the long lane, or four times what is usual for its model. batch_wait:

@@ -23,7 +23,7 @@ _FILES = 1 << 16  # descriptors that it asks for
 
 @dataclass(frozen=True)
 class ServiceSettings:
-    """How prepared models are served: numbers of workers, limits.
+    """Settings of a service of prepared models: numbers of workers, limits.
 
     memory: bytes that a worker may take of its own, None: its share of the machine's.
     metrics_port: for /metrics alone, which the service's own port has too.

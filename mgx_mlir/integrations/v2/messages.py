@@ -32,7 +32,7 @@ _MOST_MEMBERS = 16  # of a gzip body: each one copies what follows it
 
 @dataclass(frozen=True)
 class Limits:
-    """What a request may ask for: bytes of a body, of its JSON, of a response; tensors in it."""
+    """Limits of a request: bytes of a body, of its JSON, of a response; tensors in it."""
 
     body: int = 64 << 20
     json: int = 16 << 20

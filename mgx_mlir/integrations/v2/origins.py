@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from mgx_mlir.integrations.v2.errors import V2Error
 
-# what a page can send to another origin without asking: text/plain, forms. Neither is taken
+# a page can send text/plain and forms to another origin without asking; neither is taken
 _TYPES = ("application/json", "application/octet-stream")
 
 

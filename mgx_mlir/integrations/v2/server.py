@@ -41,7 +41,7 @@ class Response:
 
 @dataclass(frozen=True)
 class Policy:
-    """What a server takes: bytes, requests at a time, seconds of each step.
+    """Limits of a server: bytes, requests at a time, seconds of each step.
 
     queue: requests whose body was read, and that are not answered. read_timeout: to read a body.
     run_timeout: of a run. wait_timeout: until a run begins. held: bytes of all bodies together.

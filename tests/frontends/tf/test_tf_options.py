@@ -199,7 +199,7 @@ def test_the_module_prints_programs(file):
 
 
 def test_nan_lies_behind_the_last_boundary():
-    """As TensorFlow 2.21 gives: std::upper_bound finds no boundary above it."""
+    """TensorFlow 2.21 gives the same: std::upper_bound finds no boundary above it."""
     g = Graph()
     g.placeholder(dims=(6,))
     g.node("y", "Bucketize", "x", boundaries=[0.0, 1.0, 2.0])

@@ -186,7 +186,7 @@ def _shared_heads(b: Builder, x: Value, q: Value) -> Value:
     if b.probe.same(x, 1, q, 1):
         return x
     own, wanted = extent(b, x, 1), extent(b, q, 1)
-    # of no heads the remainder is 0, and nothing is read
+    # without heads the remainder is 0, and nothing is read
     fits = compare(b, "equal", b.mod(wanted, b.max(own, 1)), 0)
     times_ = b.max(b.div(require(b, wanted, fits, "query heads that key heads divide"), own), 1)
     return b.gather(x, b.div(arange(b, wanted), times_), axis=1)

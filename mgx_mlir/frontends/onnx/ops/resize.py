@@ -341,7 +341,7 @@ def resize(
             raise ModelError(f"axis {axis} is resized to {int(size)} elements")
         if given:
             fits, what = compare(b, "greater", factors[i], 0), "scale above 0"
-        else:  # of no elements there may be none
+        else:  # a tensor without elements may have none
             fits, what = greater_equal(b, wanted[i], b.min(extents[i], 1)), "size of 1 or more"
         wanted[i] = require(b, wanted[i], fits, f"a {what} for axis {axis}")
         if size is None:

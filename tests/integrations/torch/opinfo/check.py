@@ -26,7 +26,7 @@ UNSET = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a sample ended.
+    """The outcome of a sample.
 
     kind: right; strides (right, elements lie otherwise); refused (an error of ours that says why);
     dynamo (neither Dynamo nor torch.export gives a graph); wrong; crash (any other error); skipped

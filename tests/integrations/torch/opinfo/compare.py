@@ -1,4 +1,4 @@
-"""Whether results of a compiled sample are eager's: values, NaN, shapes, types, strides."""
+"""Compares results of a compiled sample with eager's: values, NaN, shapes, types, strides."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TIMES_EAGER = 10.0
 
 
 def difference(got: Any, want: Any, exact: Any = None, *, values: bool = True) -> str:
-    """What is wrong with a result, an empty text where nothing is.
+    """The fault of a result, an empty text where there is none.
 
     exact: the result in f64, None where there is none. values: False compares kinds and shapes.
     """
@@ -33,7 +33,7 @@ def difference(got: Any, want: Any, exact: Any = None, *, values: bool = True) -
 
 
 def strides_differ(got: Any, want: Any) -> bool:
-    """Whether a result's elements lie otherwise than in eager."""
+    """True where a result's elements lie otherwise than in eager."""
     return any(
         isinstance(g, torch.Tensor) and isinstance(w, torch.Tensor) and w.numel() > 0
         and _strides(g) != _strides(w)

@@ -22,7 +22,7 @@ def refused() -> dict[tuple[str, str], int]:
 
 
 def complaints(row: Mapping[str, Any], known: Mapping[tuple[str, str], int]) -> list[str]:
-    """What of a function's outcomes is not as it is known to be."""
+    """Outcomes of a function that differ from the recorded ones."""
     key = (row["function"], row["mode"])
     found = [
         f"{key[0]} ({key[1]}) {s['kind']}: {s['sample']}: {s['text']}"

@@ -1,4 +1,4 @@
-"""Which functions and which of their samples are run, and a sample as a function of tensors."""
+"""Functions, their samples that are run, and a sample as a function of tensors."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _text(s: Any) -> str:
 
 
 def _features(s: Any) -> frozenset[Any]:
-    """What tells a sample from others: arguments by name or position, ranks, types, sizes of 0."""
+    """The traits that tell samples apart: arguments, ranks, types, sizes of 0."""
     found: set[Any] = set()
     named = [*enumerate((s.input, *s.args)), *s.kwargs.items()]
     for name, value in named:
