@@ -21,6 +21,7 @@ from mgx_mlir.core.literals import Shared, aligned_empty
 from mgx_mlir.core.names import safe_text
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.frontends.torch_operators import translations
+from mgx_mlir.frontends.torch_registry import translations_kept
 from mgx_mlir.frontends.torch_routes import refuse_dropped, routed
 from mgx_mlir.frontends.torch_scan import OPSET
 from mgx_mlir.programs.program_ir import ProgramIR, result_types
@@ -142,7 +143,8 @@ def onnx_of_exported(model: Any) -> Any:
             raise
         except Exception as e:  # torch raises of many kinds
             raise UnsupportedModel(f"torch cannot trace the program: {first_line(e)}") from e
-    with interrupts.at_once(), quiet(), _without_constants(model.graph), torch.no_grad():
+    constants = _without_constants(model.graph)
+    with interrupts.at_once(), quiet(), translations_kept(), constants, torch.no_grad():
         try:
             made = torch.onnx.export(
                 model, dynamo=True, verbose=False, opset_version=OPSET,

@@ -2,27 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-import importlib
 import json
 import logging
 import os
 import sys
-from typing import Any
-
-
-def keep_translations() -> None:
-    """Read torch.onnx's translations once: it parses their sources at every export (torch 2.13)."""
-    kind = importlib.import_module("torch.onnx._internal.exporter._registration").ONNXRegistry
-    read = functools.cache(kind.from_torchlib)
-
-    def copied(*args: Any, **kwargs: Any) -> Any:
-        made, known = kind(), read(*args, **kwargs)
-        made._opset_version = known._opset_version
-        made.functions = {target: list(metas) for target, metas in known.functions.items()}
-        return made
-
-    kind.from_torchlib = staticmethod(copied)  # it is called of an instance, too
 
 
 def main() -> None:
@@ -34,7 +17,6 @@ def main() -> None:
     from tests.integrations.torch.opinfo.samples import functions, samples
 
     logging.disable(logging.ERROR)
-    keep_translations()
     known = functions()
     print(json.dumps({"ready": sorted(known)}), file=answers, flush=True)
     for line in sys.stdin:
