@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -42,27 +43,54 @@ def elements(b: Builder, v: Value, count: int | None = None) -> list[Extent]:
     return out
 
 
-def times(b: Builder, a: Extent, c: Extent) -> Extent:
-    """Return a * c, a number where both are known."""
+def known(b: Builder, v: Value) -> Extent:
+    """Return an integer scalar as an extent."""
+    found = b.const(v)
+    return convert(b, v, INT64) if found is None else int(found.reshape(-1)[0])
+
+
+def _either(
+    b: Builder, a: Extent, c: Extent, name: str, numbers: Callable[[int, int], int]
+) -> Extent:
     if isinstance(a, int) and isinstance(c, int):
-        return a * c
-    return b.mul(scalar(b, a), scalar(b, c))
+        return numbers(a, c)
+    return getattr(b, name)(scalar(b, a), scalar(b, c))
 
 
 def plus(b: Builder, a: Extent, c: Extent) -> Extent:
     """Return a + c, a number where both are known."""
-    if isinstance(a, int) and isinstance(c, int):
-        return a + c
-    return b.add(scalar(b, a), scalar(b, c))
+    return _either(b, a, c, "add", operator.add)
 
 
-def over(b: Builder, a: Extent, c: int) -> Extent:
-    """Return a / c, which must come out whole."""
-    if not isinstance(a, int):
-        return b.div(a, c)
-    if a % c:
+def minus(b: Builder, a: Extent, c: Extent) -> Extent:
+    """Return a - c, a number where both are known."""
+    return _either(b, a, c, "sub", operator.sub)
+
+
+def times(b: Builder, a: Extent, c: Extent) -> Extent:
+    """Return a * c, a number where both are known."""
+    return _either(b, a, c, "mul", operator.mul)
+
+
+def least(b: Builder, a: Extent, c: Extent) -> Extent:
+    """Return the smaller of a and c, a number where both are known."""
+    return _either(b, a, c, "min", min)
+
+
+def quotient(b: Builder, a: Extent, c: Extent) -> Extent:
+    """Return a / c rounded down; neither is negative."""
+    return _either(b, a, c, "div", operator.floordiv)
+
+
+def exact_quotient(b: Builder, a: Extent, c: int) -> Extent:
+    """Return a / c, which must come out whole.
+
+    The remainder of a number is a ModelError. That of a run-time extent is an error of the reshape
+    that the caller makes with the quotient.
+    """
+    if isinstance(a, int) and a % c:
         raise ModelError(f"{c} does not divide an extent of {a}")
-    return a // c
+    return quotient(b, a, c)
 
 
 def scalar(b: Builder, a: Extent) -> Value:
@@ -113,3 +141,13 @@ def zeros_of(
 ) -> Value:
     """Return a tensor of these extents that is `value` everywhere."""
     return filled(b, parts, b.literal(np.array(value, dtype.np)))
+
+
+def reshape_to_sizes(b: Builder, x: Value, sizes: Sequence[Extent]) -> Value:
+    """Return `x` with other extents, of which one number may be -1: the rest."""
+    if all(isinstance(d, int) for d in sizes):
+        return b.reshape(x, dims=list(sizes))
+    parts = [unsqueeze(b, scalar(b, d), [0]) for d in sizes]
+    # beside a -1 an extent of 0 is the input's, which leaves it something to be
+    exact = not any(isinstance(d, int) and d == -1 for d in sizes)
+    return b.reshape(x, b.concat(parts, axis=0), allowzero=exact or None)

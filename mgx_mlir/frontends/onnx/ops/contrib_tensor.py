@@ -11,6 +11,7 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.bounds import Dim, within
+from mgx_mlir.frontends.extents import Extent, known, scalar
 from mgx_mlir.frontends.helpers import (
     arange,
     axis_in,
@@ -40,7 +41,6 @@ from mgx_mlir.frontends.onnx.ops.linear import matmul
 from mgx_mlir.frontends.onnx.ops.pad import pad
 from mgx_mlir.frontends.onnx.ops.sampling import grid_sample
 from mgx_mlir.frontends.onnx.registry import onnx_op
-from mgx_mlir.frontends.onnx.sizes import Size, as_scalar, known
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.products import squares_apart
 from mgx_mlir.frontends.runtime_axes import element, length
@@ -242,10 +242,10 @@ def crop_and_resize(
     kind = b.dtype(rois)
     bottom, right_end = (b.sub(extent_as(b, x, axis, kind), 1) for axis in (2, 3))
 
-    def places(first: int, last: Value, count: Size) -> Value:
+    def places(first: int, last: Value, count: Extent) -> Value:
         """{rois, count}: where in the image; one place lies in the middle."""
         begin, end = (slice_(b, rois, [1], [i], [i + 1]) for i in (first, first + 2))
-        n = as_scalar(b, count)
+        n = scalar(b, count)
         single = compare(b, "equal", n, 1)
         steps = convert(b, b.where(single, b.literal(1, INT64), b.sub(n, 1)), kind)
         origin = b.where(single, b.mul(b.add(begin, end), 0.5), begin)

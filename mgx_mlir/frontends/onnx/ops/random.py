@@ -17,6 +17,7 @@ import numpy as np
 from mgx_mlir.core.dtypes import BOOL, DOUBLE, FLOAT, INT32, UINT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.extents import Extent, known, scalar, times
 from mgx_mlir.frontends.helpers import (
     arange,
     compare,
@@ -28,7 +29,6 @@ from mgx_mlir.frontends.helpers import (
 )
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
-from mgx_mlir.frontends.onnx.sizes import Size, as_scalar, known, times
 from mgx_mlir.frontends.onnx.tensors import cast_number
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
@@ -46,7 +46,7 @@ def _key(seed: float | None, name: str, stream: int) -> int:
     return int.from_bytes(digest[:8], "little") | 1
 
 
-def _words(b: Builder, count: Size, key: int) -> Value:
+def _words(b: Builder, count: Extent, key: int) -> Value:
     """`count` random words of 32 bits in u64: the squares generator of Widynski, four rounds."""
 
     def constant(v: int) -> Value:
@@ -66,7 +66,7 @@ def _words(b: Builder, count: Size, key: int) -> Value:
     return b.div(b.add(b.mul(x, x), z), half)
 
 
-def _unit(b: Builder, count: Size, key: int, dtype: DType) -> Value:
+def _unit(b: Builder, count: Extent, key: int, dtype: DType) -> Value:
     """`count` uniform numbers of [0, 1), of as many bits as the type holds exactly."""
     words = _words(b, count, key)
     if dtype is DOUBLE:
@@ -91,11 +91,11 @@ class _Shape:
         return DYN not in self.dims
 
     @property
-    def count(self) -> Size:
+    def count(self) -> Extent:
         """Return the number of elements."""
         if self.static:
             return math.prod(self.dims)
-        total: Size = 1
+        total: Extent = 1
         for i, d in enumerate(self.dims):
             size = (
                 d
@@ -106,7 +106,7 @@ class _Shape:
                 )
             )
             total = times(self.b, total, size)
-        return as_scalar(self.b, total)
+        return scalar(self.b, total)
 
     def shaped(self, flat: Value) -> Value:
         """Return a vector of as many elements in this shape."""

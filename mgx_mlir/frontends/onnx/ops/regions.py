@@ -13,6 +13,16 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.bounds import Dim, within
+from mgx_mlir.frontends.extents import (
+    Extent,
+    known,
+    minus,
+    plus,
+    quotient,
+    reshape_to_sizes,
+    scalar,
+    times,
+)
 from mgx_mlir.frontends.helpers import (
     arange,
     axis_range,
@@ -34,16 +44,6 @@ from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.conv import biased
 from mgx_mlir.frontends.onnx.ops.sampling import axis_taps, tap
 from mgx_mlir.frontends.onnx.registry import onnx_op
-from mgx_mlir.frontends.onnx.sizes import (
-    Size,
-    as_scalar,
-    known,
-    minus,
-    over,
-    plus,
-    reshape_to_sizes,
-    times,
-)
 from mgx_mlir.frontends.runtime_axes import element, length
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
@@ -272,11 +272,11 @@ def col2im(
     for i in range(n):
         reach = times(b, minus(b, kernel[i], 1), dilation[i])
         span = minus(b, plus(b, sizes[i], pad[i] + pad[n + i] - 1), reach)
-        blocks.append(plus(b, over(b, span, stride[i]), 1))
+        blocks.append(plus(b, quotient(b, span, stride[i]), 1))
     batch = [known(b, extent(b, x, 0))]
     taps = [k for k in kernel if isinstance(k, int)]
     known_channels = len(taps) == n and b.dims(x)[1] != DYN
-    channels: Size = b.dims(x)[1] // max(math.prod(taps), 1) if known_channels else -1
+    channels: Extent = b.dims(x)[1] // max(math.prod(taps), 1) if known_channels else -1
     dtype = b.dtype(x)
     x = reshape_to_sizes(b, convert(b, x, wide(dtype)), [*batch, channels, *kernel, *blocks])
     x = transpose(b, x, [0, 1, *(j for i in range(n) for j in (i + 2, i + 2 + n))])
@@ -289,7 +289,7 @@ def col2im(
         block = b.div(b.max(at, 0), stride[i])
         exact = compare(b, "equal", b.mul(block, stride[i]), at)
         valid = b.logical_and(exact, compare(b, "less", block, blocks[i]))
-        last = b.sub(as_scalar(b, blocks[i]), 1)
+        last = b.sub(scalar(b, blocks[i]), 1)
         flat = b.add(b.mul(steps, blocks[i]), b.min(block, last))
         rest = [v for j in range(i + 1, n) for v in (kernel[j], blocks[j])]
         merged = times(b, kernel[i], blocks[i])

@@ -88,7 +88,7 @@ def source_coordinates(b: Builder, a: _Axis, mode: str) -> Value:
     kind = FLOAT if a.given or mode == "tf_crop_and_resize" else DOUBLE
 
     def number(v: Value | float) -> Value:
-        return convert(b, _f64(b, v) if isinstance(v, float) else v, kind)
+        return convert(b, _f64(b, v) if isinstance(v, int | float) else v, kind)
 
     x = arange(b, convert(b, a.output, INT64), kind)
     scale, length, extent = number(a.scale), number(a.input), number(a.output)

@@ -10,7 +10,7 @@ import numpy as np
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.bounds import within
-from mgx_mlir.frontends.extents import extents, over, reshaped, times
+from mgx_mlir.frontends.extents import exact_quotient, extents, reshaped, times
 from mgx_mlir.frontends.helpers import (
     arange,
     axes_in,
@@ -276,7 +276,7 @@ def depth_to_space(b: Builder, node: Node, x: Value, *, blocksize: int, mode: st
     s = blocksize
     if s < 1:
         raise ModelError(f"blocksize expected at least 1, got {s}")
-    blocks = over(b, c, s * s)
+    blocks = exact_quotient(b, c, s * s)
     if mode == "DCR":
         split, permutation = [n, s, s, blocks, h, w], [0, 3, 4, 1, 5, 2]
     elif mode == "CRD":
@@ -296,7 +296,7 @@ def space_to_depth(b: Builder, node: Node, x: Value, *, blocksize: int, mode: st
         raise ModelError(f"blocksize expected at least 1, got {s}")
     if mode not in ("DCR", "CRD"):
         raise ModelError(f"attribute 'mode' expected DCR or CRD, got {mode}")
-    rows, columns = over(b, h, s), over(b, w, s)
+    rows, columns = exact_quotient(b, h, s), exact_quotient(b, w, s)
     permutation = [0, 3, 5, 1, 2, 4] if mode == "DCR" else [0, 1, 3, 5, 2, 4]
     moved = transpose(b, reshaped(b, x, [n, c, rows, s, columns, s]), permutation)
     return reshaped(b, moved, [n, times(b, c, s * s), rows, columns])

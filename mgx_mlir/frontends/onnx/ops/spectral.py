@@ -12,6 +12,7 @@ from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.bounds import Dim, within
 from mgx_mlir.frontends.branches import choose
+from mgx_mlir.frontends.extents import Extent, known, least, minus, plus, quotient, scalar, times
 from mgx_mlir.frontends.helpers import (
     arange,
     axis_in,
@@ -33,7 +34,6 @@ from mgx_mlir.frontends.helpers import (
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.linear import matmul_op
 from mgx_mlir.frontends.onnx.registry import onnx_op
-from mgx_mlir.frontends.onnx.sizes import Size, as_scalar, known, least, minus, over, plus, times
 from mgx_mlir.frontends.onnx.tensors import cast_number
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.values import Value
@@ -56,7 +56,9 @@ def _circle(places: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     return np.choose(turn, [cos, -sin, -cos, sin]), np.choose(turn, [sin, cos, -sin, -cos])
 
 
-def _waves(b: Builder, rows: Size, columns: Size, n: Size, dtype: DType) -> tuple[Value, Value]:
+def _waves(
+    b: Builder, rows: Extent, columns: Extent, n: Extent, dtype: DType
+) -> tuple[Value, Value]:
     """cos and sin of 2 pi j k / n for j of `rows` and k of `columns`, exact at quarter turns."""
     if isinstance(rows, int) and isinstance(columns, int) and isinstance(n, int):
         if n > _MOST:
@@ -67,7 +69,7 @@ def _waves(b: Builder, rows: Size, columns: Size, n: Size, dtype: DType) -> tupl
         return cos, sin
     j = unsqueeze(b, arange(b, rows), [1])
     k = unsqueeze(b, arange(b, columns), [0])
-    count = as_scalar(b, n)
+    count = scalar(b, n)
     quarters = b.mul(b.mod(b.mul(j, k), count), 4)
     turn = b.div(quarters, count)
     place = convert(b, b.sub(quarters, b.mul(turn, count)), dtype)
@@ -86,7 +88,7 @@ def _divisor(n: int) -> int:
 
 
 def _transform(
-    b: Builder, node: Node, re: Value, im: Value | None, n: Size, out: Size, sign: float
+    b: Builder, node: Node, re: Value, im: Value | None, n: Extent, out: Extent, sign: float
 ) -> tuple[Value, Value]:
     """Return the first `out` of n frequencies of the last axis; a shorter axis is as if padded with
     0.
@@ -107,7 +109,7 @@ def _transform(
             return re, im
         if im is not None and is_small and n > 2 and out == n:
             return _folded(b, node, re, im, n, sign)
-    rows: Size = length if length != DYN else extent(b, re, len(dims) - 1)
+    rows: Extent = length if length != DYN else extent(b, re, len(dims) - 1)
     cos, sin = _waves(b, rows, out, n, dtype)
     if sign < 0:
         sin = b.neg(sin)
@@ -183,29 +185,27 @@ def _in_two_steps(
     return re, im
 
 
-def _real(b: Builder, node: Node, re: Value, im: Value, n: Size) -> Value:
+def _real(b: Builder, node: Node, re: Value, im: Value, n: Extent) -> Value:
     """Return the n real points of the half of a spectrum that its other half mirrors."""
     dims = b.dims(re)
     last = len(dims) - 1
-    half = plus(b, over(b, n, 2), 1)
+    half = plus(b, quotient(b, n, 2), 1)
     re, im = (_cut(b, v, last, half) for v in (re, im))
-    rows: Size = b.dims(re)[last] if b.dims(re)[last] != DYN else extent(b, re, last)
+    rows: Extent = b.dims(re)[last] if b.dims(re)[last] != DYN else extent(b, re, last)
     cos, sin = _waves(b, rows, n, n, b.dtype(re))
     k = arange(b, rows)
-    alone = b.logical_or(
-        compare(b, "equal", k, 0), compare(b, "equal", b.mul(k, 2), as_scalar(b, n))
-    )
+    alone = b.logical_or(compare(b, "equal", k, 0), compare(b, "equal", b.mul(k, 2), scalar(b, n)))
     weight = b.where(alone, b.literal(np.array(1, b.dtype(re).np)), 2)
     re, im = b.mul(re, weight), b.mul(im, weight)
     return b.sub(matmul_op(b, node, re, cos), matmul_op(b, node, im, sin))
 
 
-def _cut(b: Builder, x: Value, axis: int, n: Size) -> Value:
+def _cut(b: Builder, x: Value, axis: int, n: Extent) -> Value:
     """Return the first n along an axis, or all where there are fewer."""
     have = b.dims(x)[axis]
     if isinstance(n, int) and have != DYN:
         return slice_(b, x, [axis], [0], [min(n, have)])
-    end = unsqueeze(b, as_scalar(b, least(b, n, extent(b, x, axis))), [0])
+    end = unsqueeze(b, scalar(b, least(b, n, extent(b, x, axis))), [0])
     return b.op("slice", x, b.ints([0]), end, axes=[axis])
 
 
@@ -213,7 +213,7 @@ def _cut(b: Builder, x: Value, axis: int, n: Size) -> Value:
 
 
 def dft(
-    b: Builder, node: Node, x: Value, n: Size | None, axis: int, inverse: bool, onesided: bool
+    b: Builder, node: Node, x: Value, n: Extent | None, axis: int, inverse: bool, onesided: bool
 ) -> Value:
     """Return the transform along `axis` of real (last dim 1) or complex (2) numbers."""
     rank = len(b.dims(x))
@@ -235,7 +235,7 @@ def dft(
     dtype = b.dtype(x)
     kind = wide(dtype)
     here = b.dims(x)[axis]
-    own: Size = here if here != DYN else extent(b, x, axis)
+    own: Extent = here if here != DYN else extent(b, x, axis)
     if n is None:
         n = times(b, minus(b, own, 1), 2) if inverse and onesided else own
     order = [i for i in range(rank - 1) if i != axis] + [axis]
@@ -251,7 +251,7 @@ def dft(
     else:
         re = _cut(b, re, rank - 2, n)
         im = None if im is None else _cut(b, im, rank - 2, n)
-        out = plus(b, over(b, n, 2), 1) if onesided else n
+        out = plus(b, quotient(b, n, 2), 1) if onesided else n
         found = list(_transform(b, node, re, im, n, out, 1.0 if inverse else -1.0))
     if inverse:
         count = float(n) if isinstance(n, int) else convert(b, n, kind)
@@ -261,11 +261,11 @@ def dft(
     return convert(b, found[0] if len(found) == 1 else b.concat(found, axis=rank - 1), dtype)
 
 
-def _points(b: Builder, n: Value | None) -> Size | None:
+def _points(b: Builder, n: Value | None) -> Extent | None:
     return None if n is None else _at_least_one(b, n, "dft_length")
 
 
-def _at_least_one(b: Builder, n: Value, what: str) -> Size:
+def _at_least_one(b: Builder, n: Value, what: str) -> Extent:
     return known(b, within(b, single(b, n, what), what, 1))
 
 
@@ -283,7 +283,7 @@ def dft_op(
     """Import DFT; the axis is an operand."""
     size = _points(b, n)
     rank = len(b.dims(x))
-    place: Size = -2
+    place: Extent = -2
     if axis is not None:
         place = known(b, within(b, single(b, axis, "axis"), "axis", -rank, rank - 1))
         if not isinstance(place, int):
@@ -341,13 +341,13 @@ def stft(
         n = b.dims(window)[0] if b.dims(window)[0] != DYN else extent(b, window, 0)
     else:
         n = None
-    length: Size = b.dims(signal)[1]
+    length: Extent = b.dims(signal)[1]
     if length == DYN:
         length = extent(b, signal, 1)
     n = length if n is None else n  # the whole signal, as the standard says
     if window is not None and frame_length is not None:
         window = _fitting(b, window, n)
-    frames = plus(b, over(b, minus(b, length, n), step), 1)
+    frames = plus(b, quotient(b, minus(b, length, n), step), 1)
     starts = b.mul(unsqueeze(b, arange(b, frames), [1]), step)
     places = b.add(starts, unsqueeze(b, arange(b, n), [0]))
     dtype = b.dtype(signal)
@@ -357,14 +357,14 @@ def stft(
     return convert(b, dft(b, node, found, n, 2, False, bool(onesided)), dtype)
 
 
-def _fitting(b: Builder, window: Value, n: Size) -> Value:
+def _fitting(b: Builder, window: Value, n: Extent) -> Value:
     """Return the window, which has one weight for each sample of a frame."""
     have = b.dims(window)[0]
     if have != DYN and isinstance(n, int):
         if have != n:
             raise ModelError(f"a window of {have} elements does not fit frame_length {n}")
         return window
-    fits = compare(b, "equal", extent(b, window, 0), as_scalar(b, n))
+    fits = compare(b, "equal", extent(b, window, 0), scalar(b, n))
     return require(b, window, fits, "a window of frame_length elements")
 
 
@@ -387,7 +387,7 @@ def mel_weight_matrix(
     kind = cast_number(output_datatype)
     bins = _at_least_one(b, mel_bins, "num_mel_bins")
     points = _at_least_one(b, dft_length, "dft_length")
-    rate = convert(b, as_scalar(b, _at_least_one(b, sample_rate, "sample_rate")), DOUBLE)
+    rate = convert(b, scalar(b, _at_least_one(b, sample_rate, "sample_rate")), DOUBLE)
     edges = compare(b, "less", *(single(b, v, "edge") for v in (low, high)))
     edges = b.logical_and(edges, greater_equal(b, single(b, low, "edge"), 0))
     high = require(b, high, edges, "edges of 0 hertz or more, the lower below the upper")
@@ -398,8 +398,8 @@ def mel_weight_matrix(
         return b.mul(b.log(b.add(b.div(hertz, 700), 1)), 2595 / log)
 
     first, last = mel(low), mel(high)
-    step = b.div(b.sub(last, first), convert(b, as_scalar(b, plus(b, bins, 2)), DOUBLE))
-    count = convert(b, as_scalar(b, plus(b, points, 1)), DOUBLE)
+    step = b.div(b.sub(last, first), convert(b, scalar(b, plus(b, bins, 2)), DOUBLE))
+    count = convert(b, scalar(b, plus(b, points, 1)), DOUBLE)
 
     def corner(shift: int) -> Value:
         index = b.add(convert(b, arange(b, bins), DOUBLE), float(shift))
@@ -408,7 +408,7 @@ def mel_weight_matrix(
         return unsqueeze(b, b.floor(place), [0])
 
     left, middle, right = corner(0), corner(1), corner(2)
-    place = unsqueeze(b, arange(b, plus(b, over(b, points, 2), 1), DOUBLE), [1])
+    place = unsqueeze(b, arange(b, plus(b, quotient(b, points, 2), 1), DOUBLE), [1])
     rise, fall = b.sub(middle, left), b.sub(right, middle)
     up = b.where(compare(b, "greater", rise, 0), b.div(b.sub(place, left), b.max(rise, 1)), 1)
     in_rise = b.logical_and(greater_equal(b, place, left), less_equal(b, place, middle))

@@ -13,8 +13,8 @@ from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.frontends.extents import (
     Extent,
     elements,
+    exact_quotient,
     extents,
-    over,
     reshaped,
     scalar,
     times,
@@ -231,12 +231,14 @@ def depth_to_space(
     s = block_size
     if _layout(node, data_format):
         n, h, w, c = extents(b, x)
-        parts = [n, h, w, s, s, over(b, c, s * s)]
-        order, out = [0, 1, 3, 2, 4, 5], [n, times(b, h, s), times(b, w, s), over(b, c, s * s)]
+        left = exact_quotient(b, c, s * s)
+        parts = [n, h, w, s, s, left]
+        order, out = [0, 1, 3, 2, 4, 5], [n, times(b, h, s), times(b, w, s), left]
     else:
         n, c, h, w = extents(b, x)
-        parts = [n, s, s, over(b, c, s * s), h, w]
-        order, out = [0, 3, 4, 1, 5, 2], [n, over(b, c, s * s), times(b, h, s), times(b, w, s)]
+        left = exact_quotient(b, c, s * s)
+        parts = [n, s, s, left, h, w]
+        order, out = [0, 3, 4, 1, 5, 2], [n, left, times(b, h, s), times(b, w, s)]
     return reshaped(b, transpose(b, reshaped(b, x, parts), order), out)
 
 
@@ -250,11 +252,11 @@ def space_to_depth(
     s = block_size
     if _layout(node, data_format):
         n, h, w, c = extents(b, x)
-        parts = [n, over(b, h, s), s, over(b, w, s), s, c]
+        parts = [n, exact_quotient(b, h, s), s, exact_quotient(b, w, s), s, c]
         order, out = [0, 1, 3, 2, 4, 5], [n, parts[1], parts[3], times(b, c, s * s)]
     else:
         n, c, h, w = extents(b, x)
-        parts = [n, c, over(b, h, s), s, over(b, w, s), s]
+        parts = [n, c, exact_quotient(b, h, s), s, exact_quotient(b, w, s), s]
         order, out = [0, 3, 5, 1, 2, 4], [n, times(b, c, s * s), parts[2], parts[4]]
     return reshaped(b, transpose(b, reshaped(b, x, parts), order), out)
 
@@ -288,7 +290,7 @@ def _to_batch(
         x = padded(b, x, pads, b.literal(np.zeros((), b.dtype(x).np)))
     n, *space = extents(b, x)
     inner, after = space[:m], space[m:]
-    blocks = [over(b, d, s) for d, s in zip(inner, sizes, strict=True)]
+    blocks = [exact_quotient(b, d, s) for d, s in zip(inner, sizes, strict=True)]
     pairs = [p for d, s in zip(blocks, sizes, strict=True) for p in (d, s)]
     x = reshaped(b, x, [n, *pairs, *after])
     order = [2 * i + 2 for i in range(m)] + [0] + [2 * i + 1 for i in range(m)]
@@ -316,7 +318,7 @@ def _to_space(
     rank, m = len(b.dims(x)), len(sizes)
     n, *space = extents(b, x)
     inner, after = space[:m], space[m:]
-    batch = over(b, n, math.prod(sizes))
+    batch = exact_quotient(b, n, math.prod(sizes))
     x = reshaped(b, x, [*sizes, batch, *inner, *after])
     order = [m, *(i for k in range(m) for i in (m + 1 + k, k)), *range(2 * m + 1, rank + m)]
     joined = [times(b, d, s) for d, s in zip(inner, sizes, strict=True)]

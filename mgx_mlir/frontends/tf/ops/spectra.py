@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.frontends.extents import elements
+from mgx_mlir.frontends.extents import Extent, elements
 from mgx_mlir.frontends.helpers import compare, slice_, squeeze, unsqueeze
 from mgx_mlir.frontends.onnx.ops.spectral import dft
-from mgx_mlir.frontends.onnx.sizes import Size
 from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.ops.math import atan2
 from mgx_mlir.frontends.tf.registry import complex_op, tf_op
@@ -99,7 +98,7 @@ def _joined(b: Builder, x: Complex) -> Value:
 
 
 def _along(
-    b: Builder, node: Node, x: Value, n: Size | None, axis: int, inverse: bool, onesided: bool
+    b: Builder, node: Node, x: Value, n: Extent | None, axis: int, inverse: bool, onesided: bool
 ) -> Value:
     """Transform `x`, whose last dim are the parts, as ONNX's DFT does."""
     shared: Any = node  # neither format's own: it is handed on to the product
@@ -112,7 +111,7 @@ def _parts(b: Builder, x: Value) -> Complex:
     return Complex(re, im)
 
 
-def _lengths(b: Builder, v: Value, count: int) -> list[Size]:
+def _lengths(b: Builder, v: Value, count: int) -> list[Extent]:
     found = elements(b, v)
     if len(found) != count:
         raise ModelError(f"fft_length expected {count} numbers, got {len(found)}")
