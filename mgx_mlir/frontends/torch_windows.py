@@ -1,9 +1,9 @@
-"""Adaptive pools of torch, of any sizes: gathers of the windows and reductions over them."""
+"""Adaptive pools and antialiased resizes of torch: gathers and weights of the windows."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -46,6 +46,59 @@ def adaptive_mean(x: Any, output_size: Sequence[Any]) -> Any:
         total = _torch().where(inside.reshape(shape), parts, 0).sum(dim + 1)
         x = total / length.reshape(shape[:1] + shape[2:]).to(x.dtype)
     return x
+
+
+def linear_between_corners(
+    x: Any, output_size: Sequence[Any], align_corners: bool, scales_h: Any = None,
+    scales_w: Any = None,
+) -> Any:  # fmt: skip
+    """Return an antialiased bilinear resize with align_corners, which ONNX's Resize cannot say."""
+    return _between_corners(x, output_size, 2, _triangle) if align_corners else NotImplemented
+
+
+def cubic_between_corners(
+    x: Any, output_size: Sequence[Any], align_corners: bool, scales_h: Any = None,
+    scales_w: Any = None,
+) -> Any:  # fmt: skip
+    """Return an antialiased bicubic resize with align_corners, which ONNX's Resize cannot say."""
+    return _between_corners(x, output_size, 4, _cubic) if align_corners else NotImplemented
+
+
+def _between_corners(
+    x: Any, output_size: Sequence[Any], taps: int, weight: Callable[[Any], Any]
+) -> Any:
+    """Return x [.., h, w] resized: the step is that between corners, the centers are half pixels.
+
+    Torch reads an output i at (i + 0.5) * step. Its filter is `taps` wide, and as many steps where
+    a step is longer than a pixel.
+    """
+    torch = _torch()
+    for dim, out in ((-2, output_size[0]), (-1, output_size[1])):
+        size = x.shape[dim]
+        step = torch.full((), 0.0, dtype=torch.float64)
+        if out != 1:
+            step = step + (size - 1) / (out - 1)
+        wide = torch.clamp(step, min=1)
+        center = (torch.arange(out, dtype=torch.float64) + 0.5) * step
+        first = torch.clamp(torch.trunc(center - wide * (taps / 2) + 0.5), min=0).unsqueeze(1)
+        last = torch.trunc(center + wide * (taps / 2) + 0.5).unsqueeze(1)
+        place = torch.arange(size, dtype=torch.float64)
+        found = weight(((place - center.unsqueeze(1) + 0.5) / wide).abs())
+        found = torch.where((place >= first) & (place < last), found, 0)
+        rows = (found / found.sum(1, keepdim=True)).to(x.dtype)
+        x = rows @ x if dim == -2 else x @ rows.mT
+    return x
+
+
+def _triangle(t: Any) -> Any:
+    return _torch().clamp(1 - t, min=0)
+
+
+def _cubic(t: Any) -> Any:
+    """Return Keys' kernel with a = -0.5 at distances that are not negative."""
+    near = (1.5 * t - 2.5) * t * t + 1
+    far = ((-0.5 * t + 2.5) * t - 4) * t + 2
+    return _torch().where(t < 1, near, _torch().where(t < 2, far, 0))
 
 
 def _windows(size: Any, out: Any) -> tuple[Any, Any, Any]:

@@ -229,6 +229,16 @@ def test_antialiased_resizes(mode: str) -> None:
     check(f, torch.randn(1, 2, 7, 5), tol=2e-4)
 
 
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_antialiased_resizes_between_corners(mode: str) -> None:
+    def f(x: Tensor) -> list[Tensor]:
+        how: dict[str, Any] = {"mode": mode, "antialias": True, "align_corners": True}
+        sizes = [F.interpolate(x, size=size, **how) for size in ((4, 6), (1, 9), (7, 5))]
+        return [*sizes, F.interpolate(x, scale_factor=(0.45, 1.3), **how)]
+
+    check(f, torch.randn(1, 2, 7, 5))
+
+
 def test_resizes_by_a_factor() -> None:
     def f(x: Tensor, line: Tensor, cube: Tensor) -> list[Tensor]:
         resize, aten = F.interpolate, torch.ops.aten
