@@ -20,7 +20,6 @@ from mgx_mlir.frontends.helpers import (
     axes_in,
     compare,
     convert,
-    extent,
     extent_as,
     greater_equal,
     known_extent,
@@ -401,8 +400,8 @@ def _to_run_time_sizes(
         if b.probe.are_equal(w, own[a]):
             continue
         size = convert(b, element(b, sizes, i), INT64)
-        fits = greater_equal(b, size, b.min(extent(b, x, a), 1))
-        size = require(b, size, fits, f"a size of 1 or more for axis {a}")
+        fits = greater_equal(b, size, 0)  # an extent of another tensor may be 0
+        size = require(b, size, fits, f"a size of 0 or more for axis {a}")
         parts[a] = unsqueeze(b, size, [0])
         dims[a] = w if isinstance(w, int) else DYN
     target = b.concat(parts, axis=0)
