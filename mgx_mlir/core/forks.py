@@ -48,6 +48,7 @@ def count() -> int:
 # ---- modules that are loaded ---------------------------------------------------------------------
 
 _LONGEST_WAIT = 60.0  # seconds that a fork waits for modules that other threads load
+_STEP = 0.05  # seconds that a fork waits for one lock before it lets go of the others
 _gate = threading.Lock()  # held across a fork, and where a load begins or ends
 _loads: dict[int, int] = {}  # by thread: how many loads, one inside another, are under way
 _cut_short = False  # this process was forked while another thread loaded modules
@@ -120,15 +121,27 @@ def _before() -> None:
         _forking.acquire()
         end = time.monotonic() + _LONGEST_WAIT
         while True:
-            for each in list(_waited):
-                each.acquire()
-                _held.append(each)
+            if not _take_waited():
+                continue
             _gate.acquire()
             if not _others_load() or time.monotonic() > end:
                 return
             _gate.release()
             _release_held()  # what is loaded may need them
             time.sleep(0.002)
+
+
+def _take_waited() -> bool:
+    """Take the locks that a fork waits for; none where another thread keeps one.
+
+    The thread may want one that is taken here, so nothing is kept while it is waited for.
+    """
+    for each in list(_waited):
+        if not each.acquire(timeout=_STEP):
+            _release_held()
+            return False
+        _held.append(each)
+    return True
 
 
 def _release_held() -> None:
