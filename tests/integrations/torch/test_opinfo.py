@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.integrations.torch.opinfo import expected
+from tests.integrations.torch.opinfo import expected, processes
 from tests.integrations.torch.opinfo.__main__ import main
 from tests.integrations.torch.opinfo.compare import difference
+from tests.integrations.torch.opinfo.samples import drawn
 
 pytestmark = pytest.mark.slow
 
@@ -19,6 +20,21 @@ pytestmark = pytest.mark.slow
 def test_all_functions() -> None:
     """Results are in the file that MGX_OPINFO_ALL names; a second run does what is left."""
     assert main(["--out", os.environ["MGX_OPINFO_ALL"]]) == 0
+
+
+def test_nothing_drawn_is_wrong_in_silence() -> None:
+    """Samples of 60 functions on ref: none has other results than eager, none ends a process.
+
+    MGX_OPINFO_SEED and MGX_OPINFO_DRAWN draw others, or fewer.
+    """
+    seed = int(os.environ.get("MGX_OPINFO_SEED", "1"))
+    names = drawn(int(os.environ.get("MGX_OPINFO_DRAWN", "60")), seed)
+    rows = list(processes.run(names, ["fixed"], "ref"))
+    assert {row["function"] for row in rows} == set(names)
+    found = [(row["function"], s) for row in rows for s in row["samples"]]
+    assert any(s["kind"] == "right" for _, s in found)
+    bad = [(name, s) for name, s in found if s["kind"] in ("wrong", "died", "timeout")]
+    assert bad == [], f"seed {seed}"
 
 
 def test_what_is_known_names_functions_and_reasons() -> None:
