@@ -91,19 +91,17 @@ def _others_load() -> bool:
     return any(thread != threading.get_ident() for thread in _loads)
 
 
-def _is_ours(name: str) -> bool:
-    return name.partition(".")[0] in PACKAGES
-
-
 def _free_imports() -> None:
-    """Take away the imports of our modules that threads were in which a forked child does not have.
+    """Take away the imports that threads were in which a forked child does not have.
 
-    `_before` has waited until none of them was in the middle of a module, or `usable` says so.
+    `_before` has waited until none of them was in the middle of a module of ours, or `usable` says
+    so. A module of others, such as hashlib that a function of the standard library imports, is
+    imported again: its lock would never be free.
     """
     table: dict[str, Any] = getattr(importlib._bootstrap, "_module_locks", {})
     own = threading.get_ident()
     for name, reference in list(table.items()):
-        if not _is_ours(name) or getattr(reference(), "owner", own) in (None, own):
+        if getattr(reference(), "owner", own) in (None, own):
             continue
         table.pop(name, None)
         spec = getattr(sys.modules.get(name), "__spec__", None)

@@ -69,3 +69,42 @@ def test_a_child_that_is_forked_amid_a_long_load_says_so(monkeypatch: pytest.Mon
         forks.usable()
         os._exit(0)
     assert os.waitpid(later, 0)[1] == 0
+
+
+FOREIGN = """
+import os, signal, sys, threading
+import mgx_mlir.core.forks
+begun, end = threading.Event(), threading.Event()
+thread = threading.Thread(target=__import__, args=("slow_module",))
+sys.modules["__main__"].begun, sys.modules["__main__"].end = begun, end
+thread.start()
+begun.wait()
+child = os.fork()
+if not child:
+    signal.alarm(20)
+    end.set()
+    import slow_module
+    os._exit(0 if slow_module.whole else 1)
+status = os.waitpid(child, 0)[1]
+end.set()
+thread.join()
+assert status == 0, status
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_child_imports_what_another_thread_was_importing(tmp_path: Path) -> None:
+    """The module is of neither this project nor the bindings: a fork does not wait for it."""
+    lines = ["import __main__", "__main__.begun.set()", "__main__.end.wait()", "whole = True"]
+    (tmp_path / "slow_module.py").write_text("\n".join(lines))
+    root = str(Path(__file__).resolve().parents[2])
+    done = subprocess.run(
+        [sys.executable, "-c", FOREIGN],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([root, str(tmp_path)])},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
