@@ -13,6 +13,8 @@ from torch.export.graph_signature import (
     ConstantArgument,
     InputKind,
     OutputKind,
+    SymBoolArgument,
+    SymFloatArgument,
     SymIntArgument,
 )
 from torch.utils import _pytree as pytree
@@ -37,6 +39,9 @@ from mgx_mlir.integrations.torch.check import (
 )
 from mgx_mlir.integrations.torch.memory import array_of, tensor_of
 from mgx_mlir.integrations.torch.options import TorchOptions
+
+# results that eager gives as a Python number
+_NUMBERS = (SymBoolArgument, SymFloatArgument, SymIntArgument)
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,7 @@ class Nesting:
             made.call_spec.out_spec,
             {i: a.value for i, a in enumerate(given) if isinstance(a, ConstantArgument)},
             {i: a.value for i, a in enumerate(found) if isinstance(a, ConstantArgument)},
-            frozenset(i for i, a in enumerate(found) if isinstance(a, SymIntArgument)),
+            frozenset(i for i, a in enumerate(found) if isinstance(a, _NUMBERS)),
         )
 
     def text(self) -> str | None:

@@ -137,3 +137,15 @@ def test_what_is_no_model_ahead_of_time_is_an_error() -> None:
         with pytest.raises(kind) as e:
             call()
         assert text in str(e.value)
+
+
+def test_numbers_stay_numbers() -> None:
+    class Totals(nn.Module):
+        def forward(self, x: Tensor) -> tuple[float, int, Tensor]:
+            return x.sum().item(), x.argmax().item(), x * 2
+
+    x = torch.tensor([1.0, 5.0, 2.5])
+    found = mgx_mlir.torch.compile(Totals(), (x,), target="ref")(x)
+    assert found[:2] == (8.5, 1)
+    assert [type(n) for n in found[:2]] == [float, int]
+    torch.testing.assert_close(found[2], x * 2)
