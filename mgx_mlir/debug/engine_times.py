@@ -27,8 +27,8 @@ Call = Callable[[], object]
 BATCH = 5e-4
 # asleep: less than this part of a core, over a slice in seconds; onnxruntime spins for 10 to 50 ms
 AWAKE, SLICE, LONGEST_REST = 0.05, 0.01, 2.0
-# share of a block that a thread may wait for a core, which another process has: a call in which one
-# of two threads waits as long is later by as much; a tenth of the ratio is the aim
+# share of a block that a thread may wait for a core, which another process has: a call ends later
+# by as much where one of two threads waits so long; a tenth of the ratio is the aim
 WAITED = 0.04
 WAKING = 5e-5  # seconds that a thread may take to wake on an idle core
 VAGUE = 0.1  # part of a ratio that its interval may reach to either side, to be stated at all

@@ -19,7 +19,7 @@ from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue
 from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite
 from mgx_mlir.passes.lowering.cpu.products import dot as loops
-from mgx_mlir.passes.lowering.cpu.products.dot_kernel import Rows, is_epilogue, not_in_epilogue
+from mgx_mlir.passes.lowering.cpu.products.dot_kernel import Rows, outside_epilogue
 from mgx_mlir.passes.lowering.cpu.products.few_bits import UNIT, FewBits, panels, words
 from mgx_mlir.passes.lowering.expr import Extent, Opaque
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal
@@ -65,9 +65,9 @@ def match(e: LoweringContext, site: KernelSite) -> _Plan | Refusal:
     reason = refusal(dot)
     if reason is not None:
         return Refusal(reason)
-    other = next((o for o in members if o != dot.operation and not is_epilogue(o)), None)
-    if other is not None:
-        return not_in_epilogue(other)
+    left = outside_epilogue(members, [dot.operation])
+    if left is not None:
+        return left
     *lead, depth = e.expr_extents(e.expr(dot.input))
     assert isinstance(depth, int)
     total = Opaque(TensorType.of(dot.out), [*lead, TensorType.of(dot.out).dims[-1]])

@@ -138,9 +138,9 @@ def match(e: LoweringContext, site: KernelSite) -> _Plan | Refusal:
     if reason is not None:
         return Refusal(reason)
     ahead = [dot.operation, *_transposes(dot.a), *_transposes(dot.b)]
-    other = next((o for o in members if o not in ahead and not is_epilogue(o)), None)
-    if other is not None:
-        return not_in_epilogue(other)
+    left = outside_epilogue(members, ahead)
+    if left is not None:
+        return left
     matrix = constant_matrix(dot)
     *lead, rows, depth = _extents(e, dot.a)
     columns: Extent = TensorType.of(dot.b).dims[-1]
@@ -264,9 +264,14 @@ class Rows:
         return self.epilogue.emit(k, tensors, sums, [*where, column], reads, masked=masked)
 
 
-def not_in_epilogue(o: ir.Operation) -> Refusal:
-    """Return the refusal of a kernel by an op that cannot be computed on its sums."""
-    return Refusal(f"'{o.name}' is not computed on the vectors of a sum")
+def outside_epilogue(
+    members: Sequence[ir.Operation], read: Sequence[ir.Operation]
+) -> Refusal | None:
+    """Return the refusal of a kernel by an op besides `read` that its sums cannot compute."""
+    left = next((o for o in members if o not in read and not is_epilogue(o)), None)
+    if left is None:
+        return None
+    return Refusal(f"'{left.name}' is not computed on the vectors of a sum")
 
 
 def is_epilogue(o: ir.Operation) -> bool:

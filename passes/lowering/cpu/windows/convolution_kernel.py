@@ -26,7 +26,7 @@ from mgx_mlir.passes.lowering.cpu.frame.isa import AVX512_BF16, Isa, isa_of
 from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
 from mgx_mlir.passes.lowering.cpu.products.dot_instructions import PAIR, byte_unit
-from mgx_mlir.passes.lowering.cpu.products.dot_kernel import is_epilogue, not_in_epilogue
+from mgx_mlir.passes.lowering.cpu.products.dot_kernel import outside_epilogue
 from mgx_mlir.passes.lowering.cpu.windows import (
     byte_convolution,
     grouped_convolution,
@@ -234,9 +234,9 @@ def match(e: LoweringContext, site: KernelSite) -> _Plan | Refusal:
     if reason is not None:
         return Refusal(reason)
     skipped = [o for o in (anchor, turned) if o is not None]
-    other = next((o for o in members if o not in skipped and not is_epilogue(o)), None)
-    if other is not None:
-        return not_in_epilogue(other)
+    left = outside_epilogue(members, skipped)
+    if left is not None:
+        return left
     shape = shape_of(conv, isa, planar=planar)
     tiles = loops.plan(shape, isa) if conv.group == 1 else None
     if conv.group != 1:

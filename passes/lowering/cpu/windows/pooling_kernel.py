@@ -19,7 +19,7 @@ from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue
 from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
-from mgx_mlir.passes.lowering.cpu.products.dot_kernel import is_epilogue, not_in_epilogue
+from mgx_mlir.passes.lowering.cpu.products.dot_kernel import outside_epilogue
 from mgx_mlir.passes.lowering.cpu.windows import pooling as loops
 from mgx_mlir.passes.lowering.expr import Extent, Opaque
 from mgx_mlir.passes.lowering.ops.pooling import counted_taps, window_counts
@@ -72,9 +72,9 @@ def match(e: LoweringContext, site: KernelSite) -> _Plan | Refusal:
     reason = refusal(op)
     if reason is not None:
         return Refusal(reason)
-    other = next((o for o in members if o != op.operation and not is_epilogue(o)), None)
-    if other is not None:
-        return not_in_epilogue(other)
+    left = outside_epilogue(members, [op.operation])
+    if left is not None:
+        return left
     windows = windows_of(op)
     extents = e.expr_extents(e.expr(op.input))
     one = len(extents) == 3
