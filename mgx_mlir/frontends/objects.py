@@ -21,7 +21,7 @@ from mgx_mlir.core.literals import Shared, aligned_empty
 from mgx_mlir.core.names import safe_text
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.frontends.torch_operators import translations
-from mgx_mlir.frontends.torch_registry import translations_kept
+from mgx_mlir.frontends.torch_registry import readings_kept
 from mgx_mlir.frontends.torch_routes import refuse_dropped, routed
 from mgx_mlir.frontends.torch_scan import OPSET
 from mgx_mlir.programs.program_ir import ProgramIR, result_types
@@ -136,7 +136,7 @@ def onnx_of_exported(model: Any) -> Any:
     torch: Any = importlib.import_module("torch")  # the maker of the object has it
     require_exporter()
     _refuse_complex(model.graph)
-    with interrupts.at_once(), quiet(), torch.no_grad():
+    with interrupts.at_once(), quiet(), readings_kept(), torch.no_grad():
         try:
             model = routed(model)
         except MgxError:
@@ -144,7 +144,7 @@ def onnx_of_exported(model: Any) -> Any:
         except Exception as e:  # torch raises of many kinds
             raise UnsupportedModel(f"torch cannot trace the program: {first_line(e)}") from e
     constants = _without_constants(model.graph)
-    with interrupts.at_once(), quiet(), translations_kept(), constants, torch.no_grad():
+    with interrupts.at_once(), quiet(), readings_kept(), constants, torch.no_grad():
         try:
             made = torch.onnx.export(
                 model, dynamo=True, verbose=False, opset_version=OPSET,

@@ -1,4 +1,4 @@
-"""The translations of torch.onnx, read once: its exporter parses their sources at every export."""
+"""What torch.onnx reads at every export, read once: its translations, and composite operators."""
 
 from __future__ import annotations
 
@@ -9,50 +9,65 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
-_READER = "from_torchlib"  # a class method of the registry of torch 2.13
 _LOCK = Lock()
 
 
 class _Exports:
-    """Exports under way: the first puts a reader of ours in, the last puts torch's own back."""
+    """Exports under way: the first puts readers of ours in, the last puts torch's own back."""
 
     def __init__(self) -> None:
         self.count = 0
-        self.own: Any = None  # the reader of torch
+        self.own: list[tuple[Any, str, Any]] = []  # owner, name and reader of torch
 
 
 _EXPORTS = _Exports()
 
 
 @contextmanager
-def translations_kept() -> Iterator[None]:
-    """Let the exports inside share one reading of torch.onnx's library.
+def readings_kept() -> Iterator[None]:
+    """Let the exports inside share one reading of torch.onnx's library, and of torch's operators.
 
-    A reading takes about 1 s of CPU. Each export gets a registry of its own, to which it may add.
-    A torch without a reader of that name exports as it would.
+    A reading of the library takes about 1 s of CPU; each export gets a registry of its own, to
+    which it may add. Composite operators are listed once until the last export ends: torch 2.13
+    lists them for each of some 30 namespaces, twice in an export. A torch without readers of these
+    names exports as it would.
     """
-    try:
-        kind = importlib.import_module("torch.onnx._internal.exporter._registration").ONNXRegistry
-    except (ImportError, AttributeError):
-        kind = None
-    if kind is None or _READER not in vars(kind):
-        yield
-        return
     with _LOCK:
         if not _EXPORTS.count:
-            _EXPORTS.own = vars(kind)[_READER]
-            setattr(kind, _READER, staticmethod(_shared(kind, _EXPORTS.own)))
+            for owner, name, ours in _readers():
+                _EXPORTS.own.append((owner, name, vars(owner)[name]))
+                setattr(owner, name, ours(owner, vars(owner)[name]))
         _EXPORTS.count += 1
     try:
         yield
     finally:
         with _LOCK:
             _EXPORTS.count -= 1
-            if not _EXPORTS.count:
-                setattr(kind, _READER, _EXPORTS.own)
+            while not _EXPORTS.count and _EXPORTS.own:
+                setattr(*_EXPORTS.own.pop())
 
 
-def _shared(kind: Any, own: Any) -> Callable[..., Any]:
+def _readers() -> Iterator[tuple[Any, str, Callable[[Any, Any], Any]]]:
+    """List the readers of torch 2.13 that are there: owner, name, and what makes ours of them."""
+    exporter = "torch.onnx._internal.exporter._registration"
+    for module, kind, name, ours in (
+        (exporter, "ONNXRegistry", "from_torchlib", _shared),
+        ("torch._export.utils", "", "_materialize_cpp_cia_ops", _once),
+    ):
+        try:
+            owner: Any = importlib.import_module(module)
+            owner = getattr(owner, kind) if kind else owner
+        except (ImportError, AttributeError):
+            continue
+        if name in vars(owner):
+            yield owner, name, ours
+
+
+def _once(_owner: Any, own: Callable[[], None]) -> Callable[[], None]:
+    return functools.cache(own)
+
+
+def _shared(kind: Any, own: Any) -> Any:
     def copied(*arguments: Any, **named: Any) -> Any:
         known = _library(kind, own, (*arguments, *named.values()))
         made = kind()
@@ -60,7 +75,7 @@ def _shared(kind: Any, own: Any) -> Callable[..., Any]:
         made.functions = {target: list(found) for target, found in known.functions.items()}
         return made
 
-    return copied
+    return staticmethod(copied)
 
 
 @functools.cache
