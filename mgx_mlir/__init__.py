@@ -18,6 +18,7 @@ __version__ = "0.1.0"
 _EXPORTS = {
     "mgx_mlir.compiler.bundle": ("load_bundle",),
     "mgx_mlir.compiler.compile": ("CompiledProgram", "compile", "read_model"),
+    "mgx_mlir.compiler.options": ("CompileOptions",),
     "mgx_mlir.compiler.parallel": ("ParallelProgram", "data_parallel"),
     "mgx_mlir.api.shape": ("shape", "dynamic_dimension"),
     "mgx_mlir.api.argument": ("argument",),
@@ -51,6 +52,7 @@ _MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in nam
 _MODULES = ("torch",)  # that need a package which not everybody has
 
 __all__ = [
+    "CompileOptions",
     "CompiledProgram",
     "MgxError",
     "ParallelProgram",
@@ -123,6 +125,7 @@ if TYPE_CHECKING:
     from mgx_mlir.api.target import get_target, target
     from mgx_mlir.compiler.bundle import load_bundle
     from mgx_mlir.compiler.compile import CompiledProgram, compile, read_model
+    from mgx_mlir.compiler.options import CompileOptions
     from mgx_mlir.compiler.parallel import ParallelProgram, data_parallel
     from mgx_mlir.core.errors import MgxError
 

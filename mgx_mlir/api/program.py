@@ -7,7 +7,6 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from inspect import signature
 from typing import Any, TextIO
 
 import numpy as np
@@ -339,14 +338,14 @@ class program:
         """
         # start-up: reading and printing need no compiler
         from mgx_mlir.compiler.compile import compile as compile_program
+        from mgx_mlir.compiler.options import KEYWORDS
 
         if isinstance(t, str):
             t = target(t)
         if self._compiled is not None:
             raise UsageError(f"the program is compiled already, for {self._compiled.target}")
         chosen = {**t.options, **options}
-        known = [p.name for p in signature(compile_program).parameters.values()
-                 if p.kind is p.KEYWORD_ONLY]  # fmt: skip
+        known = [*KEYWORDS]
         for key in chosen:
             if key not in known:
                 raise UsageError(

@@ -14,9 +14,9 @@ from mgx_mlir.compiler.compiled import CompileStats, IreeProgram
 from mgx_mlir.compiler.dumps import show_compiled, show_lowered
 from mgx_mlir.compiler.environment import watched
 from mgx_mlir.compiler.models import ModelSource, program_of
+from mgx_mlir.compiler.options import CompileOptions
 from mgx_mlir.compiler.plainer import PlainerKernels
 from mgx_mlir.compiler.program_cache import find_program, keep_program, program_cache_key
-from mgx_mlir.compiler.settings import CompileSettings
 from mgx_mlir.compiler.stages import (
     backend_of,
     names_open_dims,
@@ -33,7 +33,7 @@ from mgx_mlir.passes.lowering.options import LowerOptions
 from mgx_mlir.programs.lowered import IN_PLACE, Lowered
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.programs.signature import Pair, Signature, Variant
-from mgx_mlir.targets.base import CompileOptions, Executable
+from mgx_mlir.targets.base import BackendOptions, Executable
 from mgx_mlir.targets.diagnostics import CompileFailed
 
 log = logging.getLogger(__name__)
@@ -47,9 +47,9 @@ _NO_BOUNDARIES = (
 class Compilation:
     """A compile under way. `run` goes through the stages; each notes its time in `stats`."""
 
-    def __init__(self, settings: CompileSettings) -> None:
-        self.settings, self.stats = settings, CompileStats()
-        self.backend = backend_of(settings)
+    def __init__(self, options: CompileOptions) -> None:
+        self.options, self.stats = options, CompileStats()
+        self.backend = backend_of(options)
         self.chosen: tuple[Variant, ...] = ()
         self.variants: dict[str, ProgramIR] = {}
         self.caches: tuple[Pair, ...] = ()
@@ -58,8 +58,8 @@ class Compilation:
     def run(self, model: ModelSource) -> IreeProgram:
         """Compile the model, or take the program from the cache. Raises MgxError."""
         start = time.perf_counter()
-        key = program_cache_key(model, self.settings, self.backend)
-        found = find_program(key, self.settings, model) if key is not None else None
+        key = program_cache_key(model, self.options, self.backend)
+        found = find_program(key, self.options, model) if key is not None else None
         if found is not None:
             if isinstance(model, ProgramIR):
                 source = model.clone()  # the caller may change its own
@@ -69,11 +69,11 @@ class Compilation:
         with noting_reads() as reads:
             program = self.read(model)
         self.optimize(program)
-        lowered = self.lower(program, regions=self.settings.boundaries)
+        lowered = self.lower(program, regions=self.options.boundaries)
         lowered, executable = self.generate(program, lowered)
         compiled = self._finish(program, lowered, executable)
         if key is not None:
-            keep_program(key, compiled, reads, model, self.settings, self.backend)
+            keep_program(key, compiled, reads, model, self.options, self.backend)
         self.stats.total_s = time.perf_counter() - start
         self.stats.peak_rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         return compiled
@@ -86,7 +86,7 @@ class Compilation:
     def read(self, model: ModelSource) -> ProgramIR:
         """Import the model."""
         start = time.perf_counter()
-        program = program_of(model, self.settings.onnx)
+        program = program_of(model, self.options.importer)
         self.stats.import_s = time.perf_counter() - start
         return program
 
@@ -96,19 +96,17 @@ class Compilation:
         state_values(program)
         self.chosen = variants_of(Signature.of(program.main()))
         self.variants = {v.function: specialised(program, v) for v in self.chosen}
-        alike = (
-            alike_dims(program, specialised) if names_open_dims(program, self.settings) else None
-        )
+        alike = alike_dims(program, specialised) if names_open_dims(program, self.options) else None
         if alike is not None:
             self.chosen += (alike[0],)
             self.variants[alike[0].function] = alike[1]
-        if self.settings.target == "cpu" and self.settings.boundaries:
+        if self.options.target == "cpu" and self.options.boundaries:
             self.caches = caches_of(program)
         if self.caches:
             self.variants[IN_PLACE] = in_place(program)
         for p in (program, *self.variants.values()):
-            before = p.clone() if names_open_dims(p, self.settings) else None
-            unnamed = run_passes(p, self.settings, before)
+            before = p.clone() if names_open_dims(p, self.options) else None
+            unnamed = run_passes(p, self.options, before)
             self.stats.unnamed_open_dims = self.stats.unnamed_open_dims or unnamed
             if not self.variants and unnamed is None:
                 self.before_passes = before
@@ -132,16 +130,16 @@ class Compilation:
         plainer: see LowerOptions.
         """
         start = time.perf_counter()
-        s = self.settings
-        products = dict(s.products)
+        s = self.options
+        matmuls = dict(s.matmuls)
         arch = self.backend.arch if s.target == "gpu" else processor_of(s)
-        options = LowerOptions(
+        how = LowerOptions(
             s.target, regions, arch, s.tuning.vector_kernels, tiles,
-            lambda product, _: products.get(product), s.fast_math, plainer or {},
+            lambda shape, _: matmuls.get(shape), s.fast_math, plainer or {},
         )  # fmt: skip
         # those of ordinary calls
         listed = FUNCTION if FUNCTION in self.variants else "main"
-        lowered = lower_to_linalg(program, options, self.variants, listed)
+        lowered = lower_to_linalg(program, how, self.variants, listed)
         self.stats.lowering_s = (self.stats.lowering_s or 0.0) + time.perf_counter() - start
         return lowered
 
@@ -151,7 +149,9 @@ class Compilation:
         lowering = self.stats.lowering_s or 0.0
         show_lowered(lowered, program)
         try:
-            executable = self.backend.compile_lowered(lowered, self._options(best=self._best_alone))
+            executable = self.backend.compile_lowered(
+                lowered, self._backend_options(best=self._best_alone)
+            )
         except CompileFailed as e:
             lowered, executable = self._refused(program, lowered, e)
         show_compiled()
@@ -161,15 +161,17 @@ class Compilation:
         self.stats.iree_crashes = len(executable.crashes)
         return lowered, executable
 
-    def _options(self, *, best: bool = False, after: CompileFailed | None = None) -> CompileOptions:
-        cache = self.settings.cache and not watched()
-        return CompileOptions(self.settings.timeout, cache=cache, best=best, after=after)
+    def _backend_options(
+        self, *, best: bool = False, after: CompileFailed | None = None
+    ) -> BackendOptions:
+        cache = self.options.cache and not watched()
+        return BackendOptions(self.options.timeout, cache=cache, best=best, after=after)
 
     def _refused(
         self, program: ProgramIR, lowered: Lowered, failed: CompileFailed
     ) -> tuple[Lowered, Executable]:
         """Compile again what failed: with less of ours, or on processors with other flags."""
-        if not self.settings.boundaries:
+        if not self.options.boundaries:
             failed.notes = (*failed.notes, _NO_BOUNDARIES)
             raise failed
         if failed.cause == "other" and failed.kind != "crash":
@@ -182,14 +184,16 @@ class Compilation:
         if self.before_passes is not None and failed.cause == "kernel":
             return self._with_less(program, failed)  # less is lost than with other flags
         try:
-            return lowered, self.backend.compile_lowered(lowered, self._options(after=failed))
+            return lowered, self.backend.compile_lowered(
+                lowered, self._backend_options(after=failed)
+            )
         except CompileFailed as e:
             return self._with_less(program, e)
 
     @property
     def _best_alone(self) -> bool:
         """Whether the best flags are tried alone: a refused kernel may have a plainer form."""
-        return self.settings.boundaries and self.settings.target == "cpu"
+        return self.options.boundaries and self.options.target == "cpu"
 
     def _with_plainer_kernels(
         self, program: ProgramIR, lowered: Lowered, failed: CompileFailed
@@ -199,16 +203,16 @@ class Compilation:
         None where it is not known which kernel that is, or no form of it compiles. Logged, and
         recorded in the executable's `fallbacks`.
         """
-        plainer = PlainerKernels(self.settings.target, lowered.kernels)
+        plainer = PlainerKernels(self.options.target, lowered.kernels)
         while plainer.add(failed):
             again = self.lower(program, regions=True, plainer=plainer.levels)
             try:
-                executable = self.backend.compile_lowered(again, self._options(best=True))
+                executable = self.backend.compile_lowered(again, self._backend_options(best=True))
             except CompileFailed as e:
                 failed = e
                 continue
             for reason in plainer.reasons:
-                log.warning("%s: compiled without the %s", self.settings.target, reason)
+                log.warning("%s: compiled without the %s", self.options.target, reason)
             lost = (*(f"kernel: {r}" for r in plainer.reasons), *executable.fallbacks)
             return again, replace(executable, fallbacks=lost)
         return None
@@ -221,22 +225,22 @@ class Compilation:
         executable's `fallbacks`.
         """
         without = {"kernel-boundaries": (False, False)}
-        if self.settings.target == "gpu":
+        if self.options.target == "gpu":
             without = {"tiles": (True, False), **without}
         if self.before_passes is not None:
             without = {"names-of-open-dims": (True, True), **without}
         for name, (regions, tiles) in without.items():
             if name == "names-of-open-dims" and self.before_passes is not None:
-                run_unnamed(program, self.settings, self.before_passes)
+                run_unnamed(program, self.options, self.before_passes)
             lowered = self.lower(program, regions=regions, tiles=tiles)
             try:
-                executable = self.backend.compile_lowered(lowered, self._options())
+                executable = self.backend.compile_lowered(lowered, self._backend_options())
             except CompileFailed:
                 continue
             where = f"{failed.location}: " if failed.location else ""
             log.warning(
                 "%s: compiled with %s off, because with them %s%s",
-                self.settings.target, name.replace("-", " "), where, failed.message,
+                self.options.target, name.replace("-", " "), where, failed.message,
             )  # fmt: skip
             lost = (f"{name}: {where}{failed.message}", *executable.fallbacks)
             return lowered, replace(executable, fallbacks=lost)
@@ -247,7 +251,7 @@ class Compilation:
         with program.ctx:
             text = operand_segments.asm(program.module.operation, enable_debug_info=True)
         return IreeProgram(
-            self.settings.placement,
+            self.options.placement,
             with_variants(Signature.of(program.main()), self.chosen, self.caches),
             lowered.kernels,
             self.stats,
@@ -255,5 +259,5 @@ class Compilation:
             params=lowered.params,
             program=program,
             module_text=text,
-            threads=self.settings.run_threads,
+            threads=self.options.run_threads,
         )

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from mgx_mlir.compiler.compiled import CompileStats, IreeProgram
 from mgx_mlir.compiler.environment import watched
 from mgx_mlir.compiler.models import HasProgram, ModelSource
-from mgx_mlir.compiler.settings import CompileSettings
+from mgx_mlir.compiler.options import CompileOptions
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.files import ReadFile
 from mgx_mlir.core.operand_segments import asm
@@ -31,9 +31,9 @@ from mgx_mlir.targets.flags import host_cpu
 log = logging.getLogger(__name__)
 
 
-def program_cache_key(model: ModelSource, settings: CompileSettings, backend: Target) -> str | None:
+def program_cache_key(model: ModelSource, options: CompileOptions, backend: Target) -> str | None:
     """Return the cache key of a model and all options, None if it cannot be cached."""
-    store = default_cache() if settings.cache else None
+    store = default_cache() if options.cache else None
     if store is None:
         return None
     if switches().traces or watched():  # a hit runs no pass: there would be nothing to see
@@ -50,10 +50,10 @@ def program_cache_key(model: ModelSource, settings: CompileSettings, backend: Ta
         return None
     flags = [list(s.flags) for s in backend.ladder()]
     try:
-        options = settings.key()
+        row = options.key()
     except TypeError:  # an option of a kind that has no text: another one could look the same
         return None
-    return program_key(files, {**options, "flags": flags, "host": host_cpu()})
+    return program_key(files, {**row, "flags": flags, "host": host_cpu()})
 
 
 def program_digest(program: ProgramIR) -> str:
@@ -73,9 +73,9 @@ class Beside:
     name: str
 
     @staticmethod
-    def of(model: ModelSource, settings: CompileSettings) -> Beside:
+    def of(model: ModelSource, options: CompileOptions) -> Beside:
         """Return where a model's other files are."""
-        given = settings.onnx.get("external_data_path")
+        given = options.importer.get("external_data_path")
         path = os.path.realpath(model) if isinstance(model, str | os.PathLike) else ""
         folder = os.path.realpath(os.fspath(given)) if given else os.path.dirname(path)
         return Beside(os.fspath(folder), os.path.basename(os.fspath(path)))
@@ -93,7 +93,7 @@ class Beside:
         return os.path.join(self.folder, self.name + rest if first else rest)
 
 
-def find_program(key: str, settings: CompileSettings, model: ModelSource) -> IreeProgram | None:
+def find_program(key: str, options: CompileOptions, model: ModelSource) -> IreeProgram | None:
     """Return the cached program of a key, None where there is none that still holds."""
     store = default_cache()
     found = store.get_program(key) if store is not None else None
@@ -101,7 +101,7 @@ def find_program(key: str, settings: CompileSettings, model: ModelSource) -> Ire
         return None
     try:
         if "beside" in found.manifest:
-            place, names = Beside.of(model, settings), found.manifest["beside"]
+            place, names = Beside.of(model, options), found.manifest["beside"]
             rows = [(list(n), store.file_digest(place.path(n))) for n in names]
             found = store.get_program(_with_files(key, rows))
             if found is None:
@@ -122,14 +122,14 @@ def find_program(key: str, settings: CompileSettings, model: ModelSource) -> Ire
         iree_crashes=len(executable.crashes),
     )
     return IreeProgram(
-        settings.placement,
+        options.placement,
         signature,
         kernels,
         stats,
         executable=executable,
         params=found.params,
         module_text=manifest["text"],
-        threads=settings.run_threads,
+        threads=options.run_threads,
     )
 
 
@@ -143,7 +143,7 @@ def keep_program(
     compiled: IreeProgram,
     reads: Mapping[str, ReadFile],
     model: ModelSource,
-    settings: CompileSettings,
+    options: CompileOptions,
     backend: Target,
 ) -> None:
     """Store a program under its key, with what was read: the model's file, external data.
@@ -154,7 +154,7 @@ def keep_program(
     store = default_cache()
     if store is None:
         return
-    place, rows = Beside.of(model, settings), list[tuple[list[str], str]]()
+    place, rows = Beside.of(model, options), list[tuple[list[str], str]]()
     of_model = os.path.realpath(model) if isinstance(model, str | os.PathLike) else None
     for read in reads.values():
         try:
@@ -166,7 +166,7 @@ def keep_program(
             return
         if read.path != of_model:
             rows.append((place.named(read.path), now))
-    if of_model is not None and program_cache_key(model, settings, backend) != key:
+    if of_model is not None and program_cache_key(model, options, backend) != key:
         log.info("not cached, the model changed meanwhile")
         return
     rows.sort()

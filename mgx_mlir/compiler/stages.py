@@ -1,4 +1,4 @@
-"""The target and the passes of a compile, as its settings and the environment want them."""
+"""The target and the passes of a compile, as its options and the environment want them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 
 from mgx_mlir.compiler import environment
 from mgx_mlir.compiler.dumps import dump_flags
-from mgx_mlir.compiler.settings import CompileSettings
+from mgx_mlir.compiler.options import CompileOptions
 from mgx_mlir.core.errors import CompileError
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
 from mgx_mlir.passes.lowering.gpu.products.mma import multiplies_fnuz
@@ -19,57 +19,57 @@ from mgx_mlir.targets.base import Target, get_target
 log = logging.getLogger(__name__)
 
 
-def backend_of(settings: CompileSettings) -> Target:
-    """Return the target that the settings and the environment ask for."""
-    level = environment.level(settings.target, settings.tuning.opt_level)
-    extra = (*environment.backend_flags(settings.target), *dump_flags())
-    if settings.target == "gpu":
-        return get_target("gpu", architecture=settings.arch, opt_level=level, extra_flags=extra)
-    if settings.target == "cpu":
-        tiling = settings.tuning.data_tiling
-        cpu = settings.arch or "host"
+def backend_of(options: CompileOptions) -> Target:
+    """Return the target that the options and the environment ask for."""
+    level = environment.level(options.target, options.tuning.opt_level)
+    extra = (*environment.backend_flags(options.target), *dump_flags())
+    if options.target == "gpu":
+        return get_target("gpu", architecture=options.one_arch, opt_level=level, extra_flags=extra)
+    if options.target == "cpu":
+        tiling = options.tuning.data_tiling
+        cpu = options.one_arch or "host"
         return get_target(
             "cpu",
-            threads=settings.threads,
+            threads=options.threads,
             cpu=cpu,
             opt_level=level,
             data_tiling=tiling,
             extra_flags=extra,
         )
-    return get_target(settings.target)
+    return get_target(options.target)
 
 
-def processor_of(settings: CompileSettings) -> str:
+def processor_of(options: CompileOptions) -> str:
     """Return the processor that kernels are made for."""
-    return (settings.arch or "host") if settings.target == "cpu" else "host"
+    return (options.one_arch or "host") if options.target == "cpu" else "host"
 
 
-def steps_of(settings: CompileSettings) -> tuple[str, ...]:
+def steps_of(options: CompileOptions) -> tuple[str, ...]:
     """Return the passes of a compile, as its options and the environment want them."""
-    isa = isa_of(processor_of(settings))
-    loops = settings.tuning.vector_kernels and isa is not None
+    isa = isa_of(processor_of(options))
+    loops = options.tuning.vector_kernels and isa is not None
     steps = pipeline(
-        settings.target,
-        fast_math=settings.fast_math,
-        remove_qdq_pairs=settings.remove_qdq_pairs,
-        fuse=settings.boundaries,
+        options.target,
+        fast_math=options.fast_math,
+        remove_qdq_pairs=options.remove_qdq_pairs,
+        fuse=options.boundaries,
         vector_kernels=loops,
         widened=() if isa is None else isa.widened,
         byte_tables=isa is not None and isa.looks_up,
         byte_dots=isa is not None and bool(isa.byte_dot),
-        fnuz=settings.target == "gpu" and multiplies_fnuz(settings.arch),
+        fnuz=options.target == "gpu" and multiplies_fnuz(options.one_arch),
     )
-    return environment.adjusted(steps, settings.target)
+    return environment.adjusted(steps, options.target)
 
 
-def names_open_dims(program: ProgramIR, settings: CompileSettings) -> bool:
+def names_open_dims(program: ProgramIR, options: CompileOptions) -> bool:
     """Return whether the passes of a compile give names to open dims of the program."""
-    steps = steps_of(settings)
+    steps = steps_of(options)
     return has_open_dims(program.main()) and any(s in NAMING for s in steps)
 
 
 def run_passes(
-    program: ProgramIR, settings: CompileSettings, before: ProgramIR | None = None
+    program: ProgramIR, options: CompileOptions, before: ProgramIR | None = None
 ) -> str | None:
     """Run the target's pipeline. CompileError where it leaves a program that is invalid.
 
@@ -77,14 +77,14 @@ def run_passes(
     on names, all run again on that, with fewer of them and then without: slower code, and the same
     numbers. Return why there are none, None where there are.
     """
-    steps = steps_of(settings)
+    steps = steps_of(options)
     if before is None:
-        _run(program, settings, tuple(s for s in steps if s not in NAMING))
+        _run(program, options, tuple(s for s in steps if s not in NAMING))
         return None
     fewer = tuple(FEWER_NAMES if s == NAMING[0] else s for s in steps)
     for tried in (steps, fewer):
         try:
-            _run(program, settings, tried)
+            _run(program, options, tried)
             return None
         except Exception as e:  # of any kind: what takes a name for a number fails in its own way
             why = f"{type(e).__name__}: {e}".splitlines()[0]
@@ -93,20 +93,20 @@ def run_passes(
                 again = before.clone()
                 program.module, program.store = again.module, again.store
     log.warning("open dims are compiled without names, which is slower code: %s", why)
-    run_unnamed(program, settings, before)
+    run_unnamed(program, options, before)
     return why
 
 
-def run_unnamed(program: ProgramIR, settings: CompileSettings, before: ProgramIR) -> None:
+def run_unnamed(program: ProgramIR, options: CompileOptions, before: ProgramIR) -> None:
     """Make a program again from what it was before its passes, which see no names of open dims."""
     program.module, program.store = before.module, before.store
-    run_passes(program, settings)
+    run_passes(program, options)
 
 
-def _run(program: ProgramIR, settings: CompileSettings, steps: tuple[str, ...]) -> None:
+def _run(program: ProgramIR, options: CompileOptions, steps: tuple[str, ...]) -> None:
     with disabled(environment.left_out_rewrites()):
         run_pipeline(
-            program.module, steps, store=program.store, verify=False, disable=settings.disable
+            program.module, steps, store=program.store, verify=False, disable=options.disable
         )
     with program.ctx:
         if not program.module.operation.verify():

@@ -17,7 +17,7 @@ import numpy as np
 from mgx_mlir.compiler.compile import compile as compile_program
 from mgx_mlir.compiler.compiled import CompiledProgram
 from mgx_mlir.compiler.environment import left_out_rewrites
-from mgx_mlir.compiler.settings import CompileSettings
+from mgx_mlir.compiler.options import CompileOptions
 from mgx_mlir.compiler.stages import steps_of
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.debug.compare import Comparison, compare
@@ -81,7 +81,7 @@ class Case:
         """Return the passes of the target, as compile() runs them."""
         own = ("arch", "fast_math", "remove_qdq_pairs", "kernel_boundaries")
         given = {k: v for k, v in self.options.items() if k in own}
-        return steps_of(CompileSettings(self.target, **given))
+        return steps_of(CompileOptions(self.target, **given))
 
     def kernels_compiled(self, program: ProgramIR) -> CompiledProgram:
         """Compile a program that has been through the passes, without running them again."""

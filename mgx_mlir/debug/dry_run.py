@@ -10,7 +10,7 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.programs.lowered import IOSpec, Lowered
 from mgx_mlir.runtime.iree_runtime import LoadedModule
-from mgx_mlir.targets.base import CompileOptions, CpuTarget
+from mgx_mlir.targets.base import BackendOptions, CpuTarget
 
 
 class DryRun:
@@ -23,7 +23,7 @@ class DryRun:
         self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], threads: int
     ) -> None:
         made = CpuTarget(threads=threads).compile_lowered(
-            Lowered(_text(inputs, outputs).encode()), CompileOptions()
+            Lowered(_text(inputs, outputs).encode()), BackendOptions()
         )
         self.launches = made.kernels
         self._loaded = LoadedModule(

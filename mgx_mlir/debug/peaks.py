@@ -16,7 +16,7 @@ from mgx_mlir.core.files import atomic, read_bytes
 from mgx_mlir.core.literals import aligned_empty
 from mgx_mlir.programs.lowered import Lowered
 from mgx_mlir.runtime.iree_runtime import LoadedModule
-from mgx_mlir.targets.base import CompileOptions, CpuTarget
+from mgx_mlir.targets.base import BackendOptions, CpuTarget
 from mgx_mlir.targets.cache import default_cache, digest
 from mgx_mlir.targets.child import compiler_version
 from mgx_mlir.targets.flags import host_cpu
@@ -116,7 +116,7 @@ def _best(
 ) -> tuple[float, float]:
     """Return the seconds of a module's fastest call, in wall time and in processor time."""
     target = CpuTarget(threads=threads)
-    made = target.compile_lowered(Lowered(text.encode()), CompileOptions())
+    made = target.compile_lowered(Lowered(text.encode()), BackendOptions())
     loaded = LoadedModule(made.vmfb, threads=threads)
     loaded.run(arrays)
     elapsed, used = [], []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mgx_mlir.compiler.settings import CompileSettings
+from mgx_mlir.compiler.options import CompileOptions
 from mgx_mlir.compiler.stages import steps_of
 from mgx_mlir.core import literals
 from mgx_mlir.core.ir import ir
@@ -67,14 +67,14 @@ class QuantisedPairs:
     widened: tuple[tuple[str, int], ...] = ()
 
 
-def quantised_pairs(program: ProgramIR, settings: CompileSettings) -> QuantisedPairs:
+def quantised_pairs(program: ProgramIR, options: CompileOptions) -> QuantisedPairs:
     """Run the passes of a target up to `simplify_qdq` and `pack_weights`, and judge what is left.
 
     The program stays as it is. A pair that is left costs a conversion in the kernel that reads it,
     and no pass over memory of its own, where its reader is pointwise.
     """
     copy = program.clone()
-    steps = steps_of(settings)
+    steps = steps_of(options)
     last = max(i for i, s in enumerate(steps) if any(n in s.replace("_", "-") for n in _STEPS))
     wanted = frozenset(name for names in _PATTERNS.values() for name in names) | {_WIDENED}
     trace = MatchTrace(wanted)

@@ -1,7 +1,7 @@
 """Targets: compiling a lowered program with IREE, the compile cache, reports on gpu code."""
 
 from mgx_mlir.targets.base import (
-    CompileOptions,
+    BackendOptions,
     CpuTarget,
     Executable,
     GpuTarget,
@@ -13,7 +13,7 @@ from mgx_mlir.targets.base import (
 )
 
 __all__ = [
-    "CompileOptions",
+    "BackendOptions",
     "CpuTarget",
     "Executable",
     "GpuTarget",

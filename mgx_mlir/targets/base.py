@@ -42,7 +42,7 @@ TargetKind = Literal["ref", "cpu", "gpu"]
 
 
 @dataclass(frozen=True)
-class CompileOptions:
+class BackendOptions:
     """Limits and caching of one compile.
 
     timeout: seconds; None: `time_limit`. memory_limit: resident bytes of the compiler. cache: use
@@ -133,7 +133,7 @@ class Target(ABC):
     def compile_lowered(
         self,
         lowered: Lowered,
-        options: CompileOptions | None = None,
+        options: BackendOptions | None = None,
         *,
         compiler: IreeCompiler | None = None,
         cache: Cache | None = None,
@@ -144,7 +144,7 @@ class Target(ABC):
         logged and recorded.
         Errors: CompileFailed with the best set's diagnostics; TargetError.
         """
-        options = options or CompileOptions()
+        options = options or BackendOptions()
         compiler = compiler or shared_compiler()
         key = self.lowered_key(lowered)
         store = (cache or default_cache()) if options.cache else None
@@ -177,7 +177,7 @@ class Target(ABC):
             return None
 
     def _compile(
-        self, lowered: Lowered, options: CompileOptions, compiler: IreeCompiler, key: str
+        self, lowered: Lowered, options: BackendOptions, compiler: IreeCompiler, key: str
     ) -> Executable:
         ladder = self.ladder()
         failures = [] if options.after is None else [options.after]

@@ -14,8 +14,8 @@ from onnx import TensorProto, helper
 
 import mgx_mlir
 from mgx_mlir.compiler.option_text import option_text
+from mgx_mlir.compiler.options import CompileOptions
 from mgx_mlir.compiler.program_cache import program_cache_key
-from mgx_mlir.compiler.settings import CompileSettings
 from mgx_mlir.targets import get_target
 
 dim = mgx_mlir.shape.dynamic_dimension
@@ -92,7 +92,7 @@ class Opaque:
 
 
 def key_of(data: bytes, **options: Any) -> str | None:
-    return program_cache_key(data, CompileSettings(onnx=options), get_target("cpu"))
+    return program_cache_key(data, CompileOptions("cpu", importer=options), get_target("cpu"))
 
 
 def test_what_has_no_text_is_not_looked_up() -> None:
@@ -181,6 +181,6 @@ def test_a_key_of_a_file_does_not_stand_for_its_weight() -> None:
         made = mgx_mlir.parse_onnx_buffer(dense(WEIGHT)).program_ir
         (key,) = made.store
         made.store.put(key, WEIGHT * value)
-        keys.add(program_cache_key(made, CompileSettings(), get_target("cpu")))
+        keys.add(program_cache_key(made, CompileOptions("cpu"), get_target("cpu")))
     assert len(keys) == 2
     assert None not in keys

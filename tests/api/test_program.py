@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 import time
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -196,7 +198,7 @@ def test_compile_leaves_the_program_as_it_was_when_it_fails() -> None:
         p.compile(migraphx.get_target("cpu", opt_level="O9"))
     assert repr(p) == text
     assert not p.is_compiled()
-    with pytest.raises(UsageError, match="nothing can be tuned for ref"):
+    with pytest.raises(UsageError, match="exhaustive_tune is for cpu and gpu"):
         p.compile(migraphx.get_target("ref"), exhaustive_tune=True)
     with pytest.raises(TargetError, match="unknown target 'fpga'"):
         migraphx.get_target("fpga")
@@ -253,6 +255,9 @@ def test_import_is_light() -> None:
         ("cpu", {"threads": 1.5}, "threads expected an integer"),
         ("cpu", {"timeout": -1}, "timeout expected seconds"),
         ("cpu", {"ref_double": True}, "ref_double is for ref"),
+        ("cpu", {"arch": ["generic", "host"]}, "arch expected the name of one CPU"),
+        ("cpu", {"max_run_seconds": 0}, "max_run_seconds expected a number above 0"),
+        ("ref", {"threads": "2", "timeout": "1"}, "threads expected .*; timeout expected seconds"),
         ("ref", {"arch": "gfx942"}, "arch is for cpu and gpu"),
         ("cpu", {"tuning_inputs": lambda s: {}}, "tuning_inputs is for exhaustive_tune"),
         ("cpu", {"hip_graph": True}, "only gpu programs are HIP graphs"),
@@ -263,6 +268,24 @@ def test_import_is_light() -> None:
 def test_options_of_compile_that_would_do_nothing(model, target, options, message) -> None:
     with pytest.raises(UsageError, match=message):
         migraphx.compile(model, target, **options)
+
+
+def test_options_may_be_one_object(model) -> None:
+    """Keywords take the place of its fields, and help() shows all of them."""
+    options = migraphx.CompileOptions("ref", ref_double=True, importer={"default_dim_value": 2})
+    made = migraphx.compile(model, options=options)
+    assert (made.target, made._interpreter.compute) == ("ref", "f64")
+    assert made.signature.inputs[0].dims == (2, 1, 8, 8)
+    other = migraphx.compile(model, options=options, ref_double=False, default_dim_value=3)
+    assert (other.target, other._interpreter.compute) == ("ref", "f32")
+    assert other.signature.inputs[0].dims == (3, 1, 8, 8)
+    shown = inspect.signature(migraphx.compile).parameters
+    assert list(shown)[:3] == ["model", "target", "options"]
+    assert {f.name for f in fields(migraphx.CompileOptions)} - set(shown) == {
+        "importer",
+        "tuning",
+        "matmuls",
+    }
 
 
 def test_results_are_not_written_to_one_place(model) -> None:

@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 import mgx_mlir
 from mgx_mlir.compiler import environment as compile_environment
 from mgx_mlir.compiler.models import read_model
-from mgx_mlir.compiler.settings import CompileSettings
+from mgx_mlir.compiler.options import CompileOptions
 from mgx_mlir.compiler.stages import run_passes
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.passes.pipelines import pipeline
@@ -196,15 +196,15 @@ def test_pipelines(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", sorted(compile_environment.CHANGE))
 def test_the_cache_knows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = CompileSettings("cpu").key()
+    before = CompileOptions("cpu").key()
     monkeypatch.setenv(name, "1")
-    assert CompileSettings("cpu").key() != before
+    assert CompileOptions("cpu").key() != before
 
 
 def kernels(path: Path) -> list[str]:
     """The kernels that the passes of cpu form."""
     program = read_model(path)
-    run_passes(program, CompileSettings("cpu"))
+    run_passes(program, CompileOptions("cpu"))
     return re.findall(r"cpu::\w+", program_text(program, kernel_prefix="cpu"))
 
 

@@ -9,7 +9,7 @@ import onnx.parser
 import pytest
 from onnx import numpy_helper
 
-from mgx_mlir.compiler.settings import CompileSettings
+from mgx_mlir.compiler.options import CompileOptions
 from mgx_mlir.debug.quantised_pairs import quantised_pairs
 from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer
 from mgx_mlir.tools.driver.main import main
@@ -48,7 +48,7 @@ def test_a_program_stays_as_it_is_and_targets_differ() -> None:
     program = parse_onnx_buffer(net.model().SerializeToString())
     before = program.text()
     # a processor that looks no bytes up: others have tables in place of mul and sigmoid
-    found = quantised_pairs(program, CompileSettings("cpu", "generic"))
+    found = quantised_pairs(program, CompileOptions("cpu", "generic"))
     assert program.text() == before
     assert not found.products
     whys = {s.kind: s.why for s in found.stayed}
@@ -58,7 +58,7 @@ def test_a_program_stays_as_it_is_and_targets_differ() -> None:
     # pairs that follow each other become clips for a GPU
     net, _ = makers.nncf_convolutions()
     program = parse_onnx_buffer(net.model().SerializeToString())
-    on_gpu = quantised_pairs(program, CompileSettings("gpu", "gfx942"))
+    on_gpu = quantised_pairs(program, CompileOptions("gpu", "gfx942"))
     assert len(on_gpu.products) == 3
     assert all(s.reader != s.node for s in on_gpu.stayed)
 

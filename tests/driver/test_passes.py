@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mgx_mlir.compiler.compile import compile as compile_program
-from mgx_mlir.compiler.settings import CompileSettings
+from mgx_mlir.compiler.options import CompileOptions
 from mgx_mlir.rewrite.pattern import disabled
 from tests.driver.conftest import Driver
 
@@ -119,13 +119,13 @@ def test_disabled_passes(
 def test_the_cache_knows_what_the_environment_changes(
     file: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    settings = CompileSettings("cpu")
-    key = settings.key()
+    options = CompileOptions("cpu")
+    key = options.key()
     with disabled(["find_transpose"]):
-        assert settings.key() != key
+        assert options.key() != key
     fused = compile_program(str(file), "cpu")
     monkeypatch.setenv("MIGRAPHX_DISABLE_PASSES", "fuse_pointwise_reduce")
-    assert settings.key() != key
+    assert options.key() != key
     apart = compile_program(str(file), "cpu")
     assert not apart.stats.cached
     assert len(fused.kernels) == 1

@@ -205,11 +205,11 @@ class Compiled:
         """Errors: those of lowering and compiling."""
         from mgx_mlir.runtime.iree_runtime import LoadedModule
         from mgx_mlir.targets import emulator
-        from mgx_mlir.targets.base import CompileOptions, get_target
+        from mgx_mlir.targets.base import BackendOptions, get_target
 
         run_pipeline(program.module, [REWRITING], store=program.store)
         found = harness.lower(program, target="gpu", arch=arch)
-        options = CompileOptions(cache=False, timeout=600)
+        options = BackendOptions(cache=False, timeout=600)
         self.executable = get_target("gpu", architecture=arch).compile_lowered(found, options)
         self.module = LoadedModule(
             self.executable.vmfb,

@@ -306,7 +306,7 @@ def test_saved_code(gpu_arch: str, target: Any) -> None:
     p.compile(migraphx.get_target("cpu", threads=1))
     with pytest.raises(UsageError, match="only gpu programs are emulated, the file's code is for"):
         migraphx.load_buffer(migraphx.save_buffer(p), emulate=True)
-    with pytest.raises(UsageError, match="only gpu programs have a device_id"):
+    with pytest.raises(UsageError, match="device_id is for gpu"):
         product().compile(migraphx.get_target("cpu", device_id=1))
 
 

@@ -10,8 +10,8 @@ import pytest
 from contrib_cases import Case, Draws, check, model
 
 import mgx_mlir
+from mgx_mlir.compiler.options import CompileOptions
 from mgx_mlir.compiler.program_cache import program_cache_key
-from mgx_mlir.compiler.settings import CompileSettings
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.frontends.onnx import registry
 from mgx_mlir.frontends.onnx.importer import OnnxOptions, parse_onnx_buffer
@@ -76,7 +76,7 @@ def test_the_errors_of_the_example() -> None:
 
 
 def key_of(data: bytes) -> str | None:
-    return program_cache_key(data, CompileSettings(), get_target("cpu"))
+    return program_cache_key(data, CompileOptions("cpu"), get_target("cpu"))
 
 
 def test_programs_are_not_looked_up_by_the_model_alone(request: pytest.FixtureRequest) -> None:

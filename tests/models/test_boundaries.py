@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import mgx_mlir
-from mgx_mlir.targets.base import CompileOptions, CpuTarget, GpuTarget
+from mgx_mlir.targets.base import BackendOptions, CpuTarget, GpuTarget
 from mgx_mlir.targets.diagnostics import CompileFailed, Failure
 from tests.models import made
 from tests.models.redraw import run_onnxruntime
@@ -26,7 +26,7 @@ def attempts(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) ->
     compile_lowered = CpuTarget.compile_lowered
     seen: list[bool] = []
 
-    def fail(self: Any, lowered: Any, options: CompileOptions) -> Any:
+    def fail(self: Any, lowered: Any, options: BackendOptions) -> Any:
         if options.after is not None:
             raise options.after  # the other flag sets fail as the best one did
         seen.append(b"dispatch." in lowered.bytecode)

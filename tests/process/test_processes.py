@@ -21,7 +21,7 @@ from mgx_mlir.compiler.tuning import solutions
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.programs.lowered import Lowered
 from mgx_mlir.targets import locks
-from mgx_mlir.targets.base import CompileOptions, CpuTarget, Executable
+from mgx_mlir.targets.base import BackendOptions, CpuTarget, Executable
 from mgx_mlir.targets.cache import Cache
 from mgx_mlir.targets.child import IreeCompiler
 from mgx_mlir.targets.diagnostics import CompileFailed
@@ -135,7 +135,7 @@ def holder(root: Path, key: str, how: str) -> Iterator[int]:
 
 
 def compiled(root: Path, timeout: float | None) -> Executable:
-    options = CompileOptions(timeout=timeout)
+    options = BackendOptions(timeout=timeout)
     return CpuTarget().compile_lowered(LOWERED, options, cache=Cache(root))
 
 

@@ -12,7 +12,7 @@ from mgx_mlir.core.errors import FileError, TargetError
 from mgx_mlir.programs.lowered import IOSpec, KernelInfo, Lowered, io_specs, kernel_infos
 from mgx_mlir.runtime.iree_runtime import LoadedModule
 from mgx_mlir.targets import base, flags
-from mgx_mlir.targets.base import CompileOptions, CpuTarget, GpuTarget, get_target
+from mgx_mlir.targets.base import BackendOptions, CpuTarget, GpuTarget, get_target
 from mgx_mlir.targets.cache import Cache
 from mgx_mlir.targets.child import IreeCompiler
 from mgx_mlir.targets.devices import hip_devices
@@ -60,7 +60,7 @@ def test_a_second_compile_comes_from_the_cache(binary: IreeCompiler, cache: Cach
     assert all(getattr(first, n) == getattr(second, n) for n in same)
     (y,) = LoadedModule(second.vmfb, threads=1).run([np.arange(32, dtype=np.float32)])
     np.testing.assert_array_equal(y, 2 * np.arange(32, dtype=np.float32))
-    off = target.compile_lowered(lowered, CompileOptions(cache=False), compiler=binary, cache=cache)
+    off = target.compile_lowered(lowered, BackendOptions(cache=False), compiler=binary, cache=cache)
     assert not off.cached
 
 
@@ -149,7 +149,7 @@ def test_a_flag_set_is_tried_only_for_what_it_is_there_for(
     monkeypatch.setattr(IreeCompiler, "run", run)
     compiler = IreeCompiler(use_worker=False, reproducers=None)
     with pytest.raises(CompileFailed) as caught:
-        CpuTarget().compile_lowered(Lowered(b""), CompileOptions(cache=False), compiler=compiler)
+        CpuTarget().compile_lowered(Lowered(b""), BackendOptions(cache=False), compiler=compiler)
     assert (caught.value.cause, seen) == (cause, tried)
 
 
@@ -173,7 +173,7 @@ def test_loops_that_the_compiler_does_not_end_on_are_not_vectorized(
     monkeypatch.setattr(IreeCompiler, "run", run)
     compiler = IreeCompiler(use_worker=False, reproducers=None)
     with pytest.raises(CompileFailed, match="SIGSEGV"):
-        target.compile_lowered(Lowered(b"ML\xefR"), CompileOptions(cache=False), compiler=compiler)
+        target.compile_lowered(Lowered(b"ML\xefR"), BackendOptions(cache=False), compiler=compiler)
     assert seen == ["best", "loops-as-they-are"]
 
 

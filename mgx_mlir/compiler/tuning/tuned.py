@@ -12,7 +12,7 @@ from mgx_mlir.compiler import environment
 from mgx_mlir.compiler.compilation import Compilation
 from mgx_mlir.compiler.compiled import IreeProgram
 from mgx_mlir.compiler.models import HasProgram, ModelSource, program_of
-from mgx_mlir.compiler.settings import CompileSettings
+from mgx_mlir.compiler.options import CompileOptions
 from mgx_mlir.compiler.stages import backend_of, run_passes
 from mgx_mlir.compiler.tuning.cost_models import by_bound, by_time
 from mgx_mlir.compiler.tuning.gemm_search import search_products
@@ -28,64 +28,64 @@ from mgx_mlir.targets.child import compiler_version
 from mgx_mlir.targets.flags import host_cpu
 
 
-def compile_tuned(model: ModelSource, settings: CompileSettings) -> IreeProgram:
+def compile_tuned(model: ModelSource, options: CompileOptions) -> IreeProgram:
     """Compile with the solution that is kept for the model; search for one where that is asked."""
-    searched = settings.exhaustive_tune or flag("MIGRAPHX_MLIR_TUNE_EXHAUSTIVE")
+    searched = options.exhaustive_tune or flag("MIGRAPHX_MLIR_TUNE_EXHAUSTIVE")
     if not searched and not is_kept():
-        return Compilation(settings).run(model)
-    problem = _problem(model, settings)
+        return Compilation(options).run(model)
+    problem = _problem(model, options)
     lines: list[str] = []
-    if settings.target == "gpu":
+    if options.target == "gpu":
         if searched:
-            lines += _tune_products(model, settings)
-        found = kept_products(backend_of(settings).arch)
-        settings = replace(settings, products=tuple(found.items()))
+            lines += _tune_products(model, options)
+        found = kept_products(backend_of(options).arch)
+        options = replace(options, matmuls=tuple(found.items()))
         lines = lines or describe_products(len(found))
     known = lookup(problem)
-    if searched and known is None and (settings.target != "gpu" or _is_timed(settings)):
-        compiled = _fastest(model, settings, problem)
+    if searched and known is None and (options.target != "gpu" or _is_timed(options)):
+        compiled = _fastest(model, options, problem)
         lines += compiled.stats.tuning
     else:
         if known is not None:
-            settings = replace(settings, tuning=known)
+            options = replace(options, tuning=known)
             lines.append(describe(known))
-        compiled = Compilation(settings).run(model)
+        compiled = Compilation(options).run(model)
     compiled.stats.tuning = tuple(lines)
     return compiled
 
 
-def _fastest(model: ModelSource, settings: CompileSettings, problem: dict[str, Any]) -> IreeProgram:
+def _fastest(model: ModelSource, options: CompileOptions, problem: dict[str, Any]) -> IreeProgram:
     """Search, and return the fastest of the programs that it made."""
 
     def compile_with(tuning: Tuning) -> IreeProgram:
-        return Compilation(replace(settings, tuning=tuning)).run(model)
+        return Compilation(replace(options, tuning=tuning)).run(model)
 
     best, found = search(
-        problem, settings.target, compile_with,
-        threads=settings.threads, inputs=settings.tuning_inputs,
+        problem, options.target, compile_with,
+        threads=options.threads, inputs=options.tuning_inputs,
     )  # fmt: skip
     best.stats.tuning = tuple(found.lines())
     return best
 
 
-def _is_timed(settings: CompileSettings) -> bool:
+def _is_timed(options: CompileOptions) -> bool:
     """Return whether there is a GPU to time programs on."""
-    return not settings.emulate and bool(devices.hip_devices())
+    return not options.emulate and bool(devices.hip_devices())
 
 
-def _tune_products(model: ModelSource, settings: CompileSettings) -> list[str]:
+def _tune_products(model: ModelSource, options: CompileOptions) -> list[str]:
     """Search how the products of a program for GPUs are computed; say what was found in lines."""
-    backend = backend_of(settings)
-    program = program_of(model, settings.onnx)
-    run_passes(program, settings)
-    timed = _is_timed(settings)
-    level = environment.level(settings.target, settings.tuning.opt_level)
-    cost_model = (by_time if timed else by_bound)(backend.arch, level, settings.timeout)
+    backend = backend_of(options)
+    program = program_of(model, options.importer)
+    run_passes(program, options)
+    timed = _is_timed(options)
+    level = environment.level(options.target, options.tuning.opt_level)
+    cost_model = (by_time if timed else by_bound)(backend.arch, level, options.timeout)
     found = search_products(program, backend.arch, cost_model, "time" if timed else "bound")
     return found.lines()
 
 
-def _problem(model: ModelSource, settings: CompileSettings) -> dict[str, Any]:
+def _problem(model: ModelSource, options: CompileOptions) -> dict[str, Any]:
     """Describe what a solution is for: the program, its compile options and the machine."""
     if isinstance(model, HasProgram):
         model = model.program_ir
@@ -98,15 +98,15 @@ def _problem(model: ModelSource, settings: CompileSettings) -> dict[str, Any]:
     else:
         source = os.path.abspath(os.fspath(model))
     try:
-        row = replace(settings, tuning=Tuning(), products=()).key()
+        row = replace(options, tuning=Tuning(), matmuls=()).key()
     except TypeError as e:
         raise UsageError(f"a solution is looked up by the options: {e}") from None
-    options = digest(json.dumps(row, sort_keys=True), source)
-    arch = settings.arch or ("host" if settings.target == "cpu" else "default")
-    host = host_cpu() if settings.target == "cpu" else ""
+    program = digest(json.dumps(row, sort_keys=True), source)
+    arch = options.one_arch or ("host" if options.target == "cpu" else "default")
+    host = host_cpu() if options.target == "cpu" else ""
     return {
-        "name": f"{settings.target}::program",
-        "problem": {"program": options, "arch": arch, "host": host,
-                    "threads": settings.threads or available_cpus(),
+        "name": f"{options.target}::program",
+        "problem": {"program": program, "arch": arch, "host": host,
+                    "threads": options.threads or available_cpus(),
                     "compiler": compiler_version()},
     }  # fmt: skip

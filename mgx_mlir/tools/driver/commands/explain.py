@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from mgx_mlir.compiler.settings import CompileSettings
+from mgx_mlir.compiler.options import CompileOptions
 from mgx_mlir.debug.quantised_pairs import quantised_pairs
 from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.model import Model
@@ -28,8 +28,8 @@ def run(args: Arguments) -> int:
     model = Model(args)
     choice = choose_target(args, runs=False, model=model)
     program = read(model)
-    settings = CompileSettings(choice.target, choice.arch, choice.fast_math)
-    found = quantised_pairs(program, settings)
+    options = CompileOptions(choice.target, choice.arch, choice.fast_math)
+    found = quantised_pairs(program, options)
     print(f"{len(found.products)} products in 8 bits, {len(found.stayed)} pairs that stay")
     for bits, count in sorted(Counter(bits for _, bits in found.widened).items()):
         print(f"{count} products of floats by weights of {bits} bits, widened in their kernels")

@@ -1,0 +1,225 @@
+"""The options of a compile: what the caller may choose, checked, and which are in the cache's key.
+
+A search adds two of its own: `tuning` and `matmuls`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.compiler.compiled import Placement, check_graph
+from mgx_mlir.compiler.environment import code_variables, left_out_rewrites
+from mgx_mlir.compiler.limited_runs import RunLimits
+from mgx_mlir.compiler.option_text import option_text
+from mgx_mlir.compiler.tuning.solutions import Tuning
+from mgx_mlir.core.errors import UsageError
+from mgx_mlir.passes.lowering.gpu.products.gemm_shape import GemmConfig, GemmShape
+from mgx_mlir.programs.signature import Signature
+from mgx_mlir.rewrite.passes import PASSES, is_upstream, pass_name, pipeline_name
+from mgx_mlir.rewrite.pipeline import did_you_mean
+from mgx_mlir.rewrite.rewrite_trace import disabled_names
+from mgx_mlir.rewrite.switches import switches
+from mgx_mlir.targets import default_target
+
+# options that change nothing of the code that a compile makes
+_NOT_OF_CODE = (
+    "cache", "timeout", "emulate", "threads", "exhaustive_tune", "tuning_inputs", "ref_double",
+    "device_id", "hip_graph", "stream_priority", "max_run_seconds", "max_run_memory",
+)  # fmt: skip
+_SEARCHED = ("importer", "tuning", "matmuls")  # no keywords of `compile`
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """Choose the target of a compile, its code, and how the program runs.
+
+    Errors: UsageError, which names each option that cannot be.
+    """
+
+    target: str = field(default_factory=default_target)
+    """"ref", "cpu" or "gpu"; by default gpu where a HIP device is found, else cpu."""
+
+    arch: str | Sequence[str] | None = None
+    """A gfx or product name for gpu, the name of a CPU for cpu. Of several gfx names, as
+    "gfx942,gfx1100" or a list, the one that fits the device runs."""
+
+    fast_math: bool = True
+    """Rewrites may change rounding."""
+
+    remove_qdq_pairs: bool = False
+    """Leave out the rounding of a value that is quantised and dequantised again, where no matmul
+    takes it in 8 bits, as MIGraphX does."""
+
+    disable: Sequence[str] = ()
+    """Names of passes to leave out."""
+
+    kernel_boundaries: bool = True
+    """Our fusion decides what is one kernel; off, IREE's does."""
+
+    cache: bool = True
+    """Look the program up in the caches, and keep it there."""
+
+    timeout: float | None = None
+    """Limit of IREE's compile in seconds. By default it is 600, and 6 more for each kernel. On
+    expiry IREE compiles once more within the same limit, with kernels of its own choice."""
+
+    threads: int | None = None
+    """CPU threads of a run; by default all, or one for a small program."""
+
+    ref_double: bool = False
+    """Let `ref` compute in f64."""
+
+    exhaustive_tune: bool = False
+    """Compile in several ways, time them, and keep the fastest in the tuning file, from which later
+    compiles take it. On gpu each matmul first, by the bound of its code where there is no
+    device."""
+
+    tuning_inputs: Callable[[Signature], Sequence[np.ndarray]] | None = None
+    """Make the inputs that a search times runs on."""
+
+    emulate: bool = False
+    """Run a gpu program on the emulator of AMD GPUs."""
+
+    device_id: int = 0
+    """Number of the GPU that the program runs on."""
+
+    hip_graph: bool = False
+    """Make each run of a gpu program of fixed sizes one launch of a HIP graph, which the first run
+    records."""
+
+    stream_priority: int | None = None
+    """Priority of the stream of a HIP graph."""
+
+    max_run_seconds: float | None = None
+    """Limit of each run in seconds: a run is in a process of its own, which ends there
+    (RunLimitError)."""
+
+    max_run_memory: int | None = None
+    """Limit of each run in bytes beside the weights; the run's process ends there
+    (RunLimitError)."""
+
+    importer: Mapping[str, Any] = field(default_factory=dict)
+    """Options of `parse_onnx`, or the fields of TfOptions."""
+
+    tuning: Tuning = field(default_factory=Tuning)
+    """What a search found for the program."""
+
+    matmuls: tuple[tuple[GemmShape, GemmConfig], ...] = ()
+    """What searches found for matmuls that the program may have."""
+
+    def __post_init__(self) -> None:
+        """Check the options. Raise UsageError, which names all that cannot be."""
+        wrong = list(self._wrong())
+        if wrong:
+            (first, notes), *more = wrong
+            text = "; ".join([first, *(message for message, _ in more)])
+            raise UsageError(text, notes=[*notes, *(n for _, given in more for n in given)])
+        object.__setattr__(self, "disable", tuple(self.disable))
+
+    def _wrong(self) -> Iterator[tuple[str, Sequence[str]]]:
+        """Yield what is wrong with each option, and notes on it."""
+        yield from _wrong_passes(self.disable)
+        if self.threads is not None and not isinstance(self.threads, int | np.integer):
+            yield f"threads expected an integer, got {self.threads!r}", ()
+        if self.timeout is not None and not (isinstance(self.timeout, Real) and self.timeout >= 0):
+            yield f"timeout expected seconds, got {self.timeout!r}", ()
+        for name, (default, targets) in _FOR_TARGETS.items():
+            if getattr(self, name) != default and self.target in _KNOWN - targets:
+                yield f"{name} is for {_listed(targets)}, the target is {self.target}", ()
+        if self.target == "cpu" and not isinstance(self.arch, str | None):
+            yield f"arch expected the name of one CPU, got {self.arch!r}", ()
+        if self.tuning_inputs is not None and not self.exhaustive_tune:
+            yield "tuning_inputs is for exhaustive_tune=True: nothing is timed without", ()
+        try:
+            check_graph(self.target, self.hip_graph, self.stream_priority)
+        except UsageError as e:
+            yield e.message, e.notes
+        try:
+            RunLimits.of(self.max_run_seconds, self.max_run_memory)
+        except UsageError as e:
+            yield e.message, e.notes
+
+    @staticmethod
+    def of(
+        target: str | None, options: CompileOptions | None, keywords: Mapping[str, Any]
+    ) -> CompileOptions:
+        """Return options with `keywords` in the place of theirs; the importer's are among these.
+
+        target: as an argument of its own, None: that of `options`. Errors: UsageError.
+        """
+        given = {k: v for k, v in keywords.items() if k in KEYWORDS}
+        importer = {k: v for k, v in keywords.items() if k not in KEYWORDS}
+        if importer:
+            given["importer"] = {**(options.importer if options else {}), **importer}
+        if target is not None:
+            given["target"] = target
+        return CompileOptions(**given) if options is None else replace(options, **given)
+
+    @property
+    def one_arch(self) -> str | None:
+        """The one architecture or CPU that the code is for; None: as the target has it."""
+        assert isinstance(self.arch, str | None), "several architectures are compiled one by one"
+        return self.arch
+
+    @property
+    def run_threads(self) -> int | None:
+        """The CPU threads of a run, None: all."""
+        return self.threads or self.tuning.threads
+
+    @property
+    def boundaries(self) -> bool:
+        """Whether each kernel is ours."""
+        return self.kernel_boundaries and self.tuning.boundaries
+
+    @property
+    def placement(self) -> Placement:
+        """The place that the compiled program runs at."""
+        return Placement(self.target, self.emulate)
+
+    def key(self) -> dict[str, Any]:
+        """Return the options as JSON values, for the cache.
+
+        Errors: TypeError where an option cannot be written as text.
+        """
+        row = asdict(replace(self, tuning_inputs=None))
+        for name in _NOT_OF_CODE:
+            row.pop(name)
+        row["importer"] = {k: option_text(v) for k, v in sorted(self.importer.items())}
+        # the contents of external data count, not the folder that holds them
+        row["importer"].pop("external_data_path", None)
+        row["disable"] = [*self.disable, *sorted(switches().disable)]
+        row["disabled_rewrites"] = sorted({*disabled_names(), *left_out_rewrites()})
+        row["environment"] = code_variables()
+        return row
+
+
+KEYWORDS = tuple(f.name for f in fields(CompileOptions) if f.name not in ("target", *_SEARCHED))
+# the default of an option, and the targets that have it
+_KNOWN = frozenset({"ref", "cpu", "gpu"})
+_FOR_TARGETS: dict[str, tuple[Any, frozenset[str]]] = {
+    "arch": (None, frozenset({"cpu", "gpu"})),
+    "exhaustive_tune": (False, frozenset({"cpu", "gpu"})),
+    "ref_double": (False, frozenset({"ref"})),
+    "emulate": (False, frozenset({"gpu"})),
+    "device_id": (0, frozenset({"gpu"})),
+}
+
+
+def _listed(targets: frozenset[str]) -> str:
+    return " and ".join(sorted(targets))
+
+
+def _wrong_passes(disable: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield names of no pass, which would leave out nothing."""
+    if isinstance(disable, str):
+        yield f"disable expected a list of passes, got '{disable}'", ()
+        return
+    for name in disable:
+        if pass_name(name) not in PASSES and not is_upstream(name):
+            known = [*PASSES, *map(pipeline_name, PASSES)]
+            yield f"disable: unknown pass '{name}'", did_you_mean(name, known)
