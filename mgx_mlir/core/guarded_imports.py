@@ -11,40 +11,52 @@ import contextlib
 import functools
 import sys
 from collections.abc import Callable, Generator, Sequence
-from importlib.machinery import (
-    ExtensionFileLoader,
-    ModuleSpec,
-    SourceFileLoader,
-    SourcelessFileLoader,
-)
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
 from mgx_mlir.core import forks, interrupts
 
-_LOADERS = (SourceFileLoader, SourcelessFileLoader, ExtensionFileLoader)  # each of one module
 _failed: set[str] = set()  # modules whose execution has ended with an exception
 
 
 class _Guarded:
     """A step of a module's import, which neither a signal nor a fork comes between."""
 
-    def __init__(self, name: str, step: Callable[..., Any]) -> None:
-        self._name, self._step = name, step
+    def __init__(self, step: Callable[..., Any]) -> None:
+        self._step = step
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, of: ModuleType | ModuleSpec) -> Any:
+        name = of.__name__ if isinstance(of, ModuleType) else of.name
+        if not _is_guarded(name):  # another module of a loader that loads many
+            return self._step(of)
         forks.usable()
         with interrupts.later(), forks.loading():
             try:
-                with _registering_again() if self._name in _failed else contextlib.nullcontext():
-                    found = self._step(*args)
-                if isinstance(args[0], ModuleType):
+                with _registering_again() if name in _failed else contextlib.nullcontext():
+                    found = self._step(of)
+                if isinstance(of, ModuleType):
                     # executed, and whole from here on: `forks` looks at it
-                    args[0].__spec__._initializing = False  # type: ignore[union-attr]
+                    of.__spec__._initializing = False  # type: ignore[union-attr]
                 return found
             except BaseException:
-                _failed.add(self._name)
+                _failed.add(name)
                 raise
+
+
+def _is_guarded(name: str) -> bool:
+    return name.partition(".")[0] in forks.PACKAGES
+
+
+def _guard_steps(loader: object) -> None:
+    """Guard the steps of a loader, whoever made it: an editable install, an archive, a hook."""
+    if loader is None or isinstance(loader, type):  # the built-in ones are classes, and shared
+        return
+    for name in ("create_module", "exec_module"):
+        step: Any = getattr(loader, name, None)
+        if step is not None and not isinstance(step, _Guarded):
+            with contextlib.suppress(AttributeError):  # a loader without room for attributes
+                setattr(loader, name, _Guarded(step))
 
 
 @contextlib.contextmanager
@@ -89,17 +101,14 @@ class _Finder:
     def find_spec(
         name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name.partition(".")[0] not in forks.PACKAGES:
+        if not _is_guarded(name):
             return None
         for finder in sys.meta_path:
             find = None if isinstance(finder, _Finder) else getattr(finder, "find_spec", None)
             spec = None if find is None else find(name, path, target)
             if spec is None:
                 continue
-            loader: Any = spec.loader
-            if isinstance(loader, _LOADERS):
-                for step in ("create_module", "exec_module"):
-                    setattr(loader, step, _Guarded(name, getattr(loader, step)))
+            _guard_steps(spec.loader)
             return spec
         return None
 

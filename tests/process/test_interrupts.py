@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import signal
 import subprocess
@@ -10,7 +11,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -173,6 +176,50 @@ def test_a_finalizer_does_not_swallow_the_exception() -> None:
 
     with pytest.raises(Mine):
         work()
+
+
+# ---- imports -------------------------------------------------------------------------------------
+
+
+class Loader:
+    """A finder of modules of any name, and their one loader, as editable installs have them."""
+
+    def __init__(self) -> None:
+        self.whole: set[str] = set()
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> Any:
+        return ModuleSpec(name, self) if name.endswith("made_up") else None  # type: ignore[arg-type]
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        signal.raise_signal(signal.SIGALRM)
+        self.whole.add(module.__name__)
+
+
+def imported(name: str) -> None:
+    """Import a module; a signal of that time has come when this ends."""
+    importlib.import_module(name)
+    time.sleep(10)
+
+
+@pytest.mark.usefixtures("handler")
+@pytest.mark.parametrize(
+    ("name", "whole"), [("mgx_mlir.core.made_up", True), ("torch_mlir.made_up", True),
+                        ("made_up", False)],
+)  # fmt: skip
+def test_an_import_ends_first_whoever_loads_the_module(
+    name: str, whole: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A handler's exception waits for modules of ours, and comes at once in a module of others."""
+    loader = Loader()
+    monkeypatch.setattr(sys, "meta_path", [sys.meta_path[0], loader, *sys.meta_path[1:]])
+    assert type(sys.meta_path[0]).__name__ == "_Finder"
+    with pytest.raises(Mine):
+        imported(name)
+    assert (name in loader.whole) == whole
+    sys.modules.pop(name, None)
 
 
 # ---- runs ----------------------------------------------------------------------------------------
