@@ -1,7 +1,7 @@
 """Exports small models of architectures that no test has, with inputs of one or two sizes each.
 
     python benchmarks/held_out_nets.py --out DIR [NAME ...]
-    python -m tests.emulator.held_out DIR/*.onnx
+    python -m benchmarks.emulator.held_out DIR/*.onnx
 
 Each `NAME.onnx` has drawn weights; beside it lie `NAME.inputs.npz` and, where its dims could be
 left open, `NAME.second.npz`, inputs of another size. A model whose file is there is not made again.

@@ -65,7 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """MGX_COMPILE_VERIFY=1: every compile verifies; else those of the folders VERIFIED do."""
     before = os.environ.get(VERIFY)
-    folder = item.path.relative_to(Path(__file__).parent).parts[0]
+    folder = item.path.relative_to(Path(__file__).parent.parent).parts[1]
     os.environ[VERIFY] = before or str(int(folder in VERIFIED))
     try:
         return (yield)

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 import mgx_mlir
+from benchmarks.emulator.wholes import WHOLE
 from tests.emulator import oracle
 from tests.emulator.blocks import BLOCKS
 from tests.emulator.models import Case
 from tests.emulator.test_programs import ARCHS
-from tests.emulator.wholes import WHOLE
 
 SEEDS = 3
 # in CI, with one seed: each family but the UNet, each architecture

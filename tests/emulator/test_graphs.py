@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import mgx_mlir as migraphx
+from benchmarks.emulator.outside.code_objects import wrap
 from mgx_mlir.core.errors import RunError, UsageError
 from mgx_mlir.runtime import graphs, hip_streams
 from mgx_mlir.runtime.device import open_device
 from mgx_mlir.targets import emulator
 from mgx_mlir.tools.driver.main import main
-from tests.emulator.outside.code_objects import wrap
 
 INVALID, NO_FUNCTION, NO_CONFIGURATION, UNJOINED, UPDATE_FAILED = 1, 98, 9, 904, 910
 TOPOLOGY, KIND = 2, 3  # hipGraphExecUpdateResult

@@ -11,8 +11,8 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from benchmarks.emulator.encodings import Code, length_of
 from mgx_mlir.targets import report
-from tests.emulator.encodings import Code, length_of
 
 MODE = 1  # the register's number for s_setreg and s_getreg
 # the first bit in it of what is not flushed: of f32 operands and results, of f16 and f64 the same

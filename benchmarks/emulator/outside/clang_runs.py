@@ -1,6 +1,6 @@
 """Run HIP kernels, compiled by clang without AMD's headers, on the emulator and compare with numpy.
 
-usage: python -m tests.emulator.outside.clang_runs [--clang PATH] [--arch gfx942 ...] [-k TEXT]
+usage: python -m benchmarks.emulator.outside.clang_runs [--clang PATH] [--arch gfx942 ...] [-k TEXT]
 
 Needs clang and lld 17 or newer (Debian's clang-19 and lld-19); each kernel is compiled with -O0 and
 -O2. A run is right, wrong, or refused with the instruction's name.
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.emulator.outside.code_objects import Hip, HipError
+from benchmarks.emulator.outside.code_objects import Hip, HipError
 
 HERE = Path(__file__).resolve().parent
 RNG = np.random.default_rng(23)

@@ -13,9 +13,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.emulator.encodings import LITERAL, Code, Part
-from tests.emulator.identities import inline
-from tests.emulator.kernels import Function, target_of
+from benchmarks.emulator.encodings import LITERAL, Code, Part
+from benchmarks.emulator.identities import inline
+from benchmarks.emulator.kernels import Function, target_of
 
 ALL = 0xFFFFFFFF
 VECTOR = 256  # registers: a scalar one's number, a vector one's plus this

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from tests.emulator.encodings import Code, Part
-from tests.emulator.kernels import Function, functions, offset_of, symbols, target_of
-from tests.emulator.known_bits import ENDS, EXEC, VECTOR, paths
+from benchmarks.emulator.encodings import Code, Part
+from benchmarks.emulator.kernels import Function, functions, offset_of, symbols, target_of
+from benchmarks.emulator.known_bits import ENDS, EXEC, VECTOR, paths
 
 VCC, SCC = 106, -1
 MEMORY = ("SMEM", "DS", "FLAT", "GLOBAL", "SCRATCH", "MUBUF")

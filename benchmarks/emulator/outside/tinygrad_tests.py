@@ -1,6 +1,6 @@
 """Run tinygrad's instruction tests, whose values its authors assert on hardware, on the emulator.
 
-usage: python -m tests.emulator.outside.tinygrad_tests CHECKOUT [-k TEXT]
+usage: python -m benchmarks.emulator.outside.tinygrad_tests CHECKOUT [-k TEXT]
 
 CHECKOUT is a clone of https://github.com/tinygrad/tinygrad (MIT): its wheel has no tests. Its tests
 hand machine code to `test.mockgpu.amd.emu.run_asm`; here that function runs the code on this
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.emulator.outside.code_objects import Hip, HipError, wrap
+from benchmarks.emulator.outside.code_objects import Hip, HipError, wrap
 
 ARCHS = {"rdna3": "gfx1100", "rdna4": "gfx1201", "cdna": "gfx950", "cdna4": "gfx950"}
 # what an assembler's kernel has where nothing else is said: f32 denormals are flushed, 64- and

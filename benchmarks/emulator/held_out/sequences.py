@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto, helper
 
-from tests.emulator.held_out.net import FLOAT, I32, INT64, Net, held
+from benchmarks.emulator.held_out.net import FLOAT, I32, INT64, Net, held
 
 
 def lengths(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tests.emulator.outside.triton_base import ARCHS, BF16, F16, F32, I32, RNG, Run, floats
+from benchmarks.emulator.outside.triton_base import ARCHS, BF16, F16, F32, I32, RNG, Run, floats
 
 
 def norms() -> Iterator[Run]:

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from mgx_mlir.targets.report import code_objects
-from tests.emulator.edges import SEEDS
-from tests.emulator.kernels import Function, decoded, functions, offset_of
-from tests.emulator.known_bits import (
+from benchmarks.emulator.edges import SEEDS
+from benchmarks.emulator.kernels import Function, decoded, functions, offset_of
+from benchmarks.emulator.known_bits import (
     ALL,
     RULES,
     VECTOR,
@@ -22,9 +21,10 @@ from tests.emulator.known_bits import (
     number,
     same_result,
 )  # fmt: skip
-from tests.emulator.mutant_runner import Subject
-from tests.emulator.mutants import Site, draw
-from tests.emulator.words import program, scalar, scalar_move, vector, vector_move
+from benchmarks.emulator.mutant_runner import Subject
+from benchmarks.emulator.mutants import Site, draw
+from benchmarks.emulator.words import program, scalar, scalar_move, vector, vector_move
+from mgx_mlir.targets.report import code_objects
 
 MEANINGS: dict[str, Callable[..., int]] = {
     "mov_b32": lambda a: a,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.emulator.kernels import Function, decoded
-from tests.emulator.unread import unread
-from tests.emulator.words import program, scalar, scalar_move, stored, vector, vector_move
+from benchmarks.emulator.kernels import Function, decoded
+from benchmarks.emulator.unread import unread
+from benchmarks.emulator.words import program, scalar, scalar_move, stored, vector, vector_move
 
 VCC, EXEC, ZERO, ONE = 106, 126, 128, 129
 

@@ -1,6 +1,6 @@
 """A campaign of mutants: survey what ran, draw, run in processes that may die, report.
 
-`python -m tests.emulator.campaign [--arch gfx942] [--count 100] [--seeds 1 2 3] [--weighted]`
+`python -m benchmarks.emulator.campaign [--arch gfx942] [--count 100] [--seeds 1 2 3] [--weighted]`
 prints for each seed how many were caught, by kind and by way, and every one that was not. With
 `--folder DIR` the survey and each verdict are kept there, and a campaign that was stopped goes on.
 """
@@ -20,12 +20,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.emulator.edges import SEEDS, SUBJECTS
+from benchmarks.emulator.kernels import functions
+from benchmarks.emulator.mutants import KINDS, Mutant, Site, draw, merged, sites_of
+from benchmarks.emulator.unread import unread, unread_in
 from mgx_mlir.targets import emulator
 from mgx_mlir.targets.report import code_objects
-from tests.emulator.edges import SEEDS, SUBJECTS
-from tests.emulator.kernels import functions
-from tests.emulator.mutants import KINDS, Mutant, Site, draw, merged, sites_of
-from tests.emulator.unread import unread, unread_in
 
 # how many times as many instructions as without damage a wave and a launch may run
 PATIENCE = 4
@@ -185,7 +185,7 @@ class Campaign:
         seeds = ",".join(map(str, SEEDS))
         answers: list[dict] = []
         with open(self.folder / "errors", "w+") as errors, subprocess.Popen(
-            [sys.executable, "-m", "tests.emulator.mutant_runner", str(self.folder), self.arch,
+            [sys.executable, "-m", "benchmarks.emulator.mutant_runner", str(self.folder), self.arch,
              seeds, *(p for p in self.programs if p in needed)],
             stdout=subprocess.PIPE, stderr=errors, text=True,
             env={**inherited, **self.limits, **environment},

@@ -26,10 +26,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from tests.emulator import identities
-from tests.emulator.encodings import ARCHS, LITERAL, Code, Part, opcodes
-from tests.emulator.kernels import UNKNOWN, Facts, functions, offset_of
-from tests.emulator.known_bits import NOTHING, VECTOR, State, known_bits, same_result, source
+from benchmarks.emulator import identities
+from benchmarks.emulator.encodings import ARCHS, LITERAL, Code, Part, opcodes
+from benchmarks.emulator.kernels import UNKNOWN, Facts, functions, offset_of
+from benchmarks.emulator.known_bits import NOTHING, VECTOR, State, known_bits, same_result, source
 
 # s_delay_alu, s_clause and their kin tell the hardware what is faster, and nothing else
 HINTS = frozenset({

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from onnx import TensorProto
 
-from tests.emulator.held_out.net import INT64, Net, held
+from benchmarks.emulator.held_out.net import INT64, Net, held
 
 
 def squeeze(g: Net, x: str, width: int, inner: int) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import ml_dtypes
 import numpy as np
 
-from tests.emulator.outside.triton_base import BF16, F16, F32, I32, RNG, Run, floats
+from benchmarks.emulator.outside.triton_base import BF16, F16, F32, I32, RNG, Run, floats
 
 
 def products() -> Iterator[Run]:

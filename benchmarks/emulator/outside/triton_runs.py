@@ -1,6 +1,6 @@
 """Run Triton's kernels, compiled for AMD without a GPU, on the emulator and compare with numpy.
 
-usage: python -m tests.emulator.outside.triton_runs [--arch gfx942 ...] [-k TEXT]
+usage: python -m benchmarks.emulator.outside.triton_runs [--arch gfx942 ...] [-k TEXT]
 
 Needs `pip install triton` (MIT) and an emulator that is built. Each run is right, wrong, or refused
 with the instruction's name.
@@ -17,9 +17,19 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tests.emulator.outside import triton_more, triton_newer
-from tests.emulator.outside.code_objects import Hip, HipError
-from tests.emulator.outside.triton_base import ARCHS, BF16, F16, F32, I32, NAMES, RNG, Run, floats
+from benchmarks.emulator.outside import triton_more, triton_newer
+from benchmarks.emulator.outside.code_objects import Hip, HipError
+from benchmarks.emulator.outside.triton_base import (
+    ARCHS,
+    BF16,
+    F16,
+    F32,
+    I32,
+    NAMES,
+    RNG,
+    Run,
+    floats,
+)
 
 
 def simple() -> Iterator[Run]:
@@ -334,7 +344,7 @@ def compile_for(run: Run, arch: str) -> Any:
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    from tests.emulator.outside import (
+    from benchmarks.emulator.outside import (
         triton_kernels,
         triton_more_kernels,
         triton_newer_kernels,

@@ -1,6 +1,6 @@
 """Launch a Triton kernel with Triton's own launcher on the emulator, without torch.
 
-usage: MGX_EMULATE_ARCH=gfx942 python -m tests.emulator.outside.triton_launcher
+usage: MGX_EMULATE_ARCH=gfx942 python -m benchmarks.emulator.outside.triton_launcher
 
 Needs `pip install triton` and a C compiler with Python's headers, as Triton itself does.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.emulator.outside.code_objects import Hip, library
+from benchmarks.emulator.outside.code_objects import Hip, library
 
 N = 1000
 
@@ -39,7 +39,7 @@ def main() -> int:
     from triton.runtime import driver
 
     driver.set_active(emulated_driver())
-    from tests.emulator.outside import triton_kernels
+    from benchmarks.emulator.outside import triton_kernels
 
     hip = Hip()
     rng = np.random.default_rng(3)

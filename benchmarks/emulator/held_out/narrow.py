@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto
 
-from tests.emulator.held_out.net import FLOAT, I32, Net, held
+from benchmarks.emulator.held_out.net import FLOAT, I32, Net, held
 
 F16, BF16 = TensorProto.FLOAT16, TensorProto.BFLOAT16
 

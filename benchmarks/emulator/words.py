@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.emulator.encodings import opcodes
+from benchmarks.emulator.encodings import opcodes
 
 
 def numbered(kind: str, name: str) -> int:

@@ -1,6 +1,6 @@
 """ResNet-50 and BERT-base whole, with drawn weights; other models by their files.
 
-    python -m tests.emulator.wholes resnet50 bert_base model.onnx [--arch gfx942] [--seeds 3]
+    python -m benchmarks.emulator.wholes resnet50 bert_base model.onnx [--arch gfx942] [--seeds 3]
 
 prints the errors of the f16 program and of onnxruntime in f16, both against onnxruntime in f32 with
 the same rounded weights and inputs. A file is an f32 model; what lies beside it as

@@ -1,9 +1,9 @@
 """Runs programs and their mutants on the emulator, in a process of its own; see mutants.py.
 
-`python -m tests.emulator.mutant_runner FOLDER ARCH SEEDS SUBJECT...`. The programs are compiled
-and run on inputs of each seed; where FOLDER/surveyed has what this gave, it is not done again. With
-FOLDER/mutants.json (program, place, bytes) they are then run with each of these in turn, and a line
-of JSON says how it was found out, or that it was not:
+`python -m benchmarks.emulator.mutant_runner FOLDER ARCH SEEDS SUBJECT...`. The programs are
+compiled and run on inputs of each seed; where FOLDER/surveyed has what this gave, it is not done
+again. With FOLDER/mutants.json (program, place, bytes) they are then run with each of these in
+turn, and a line of JSON says how it was found out, or that it was not:
 
   load    the module is refused
   launch  the run fails: an access outside of memory, code that does not end
@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 import mgx_mlir
+from benchmarks.emulator.edges import deviation, edged, limit, parted
 from mgx_mlir.core.errors import MgxError, RunError
-from tests.emulator.edges import deviation, edged, limit, parted
 from tests.emulator.models import Case
 
 CONTROL_EVERY = 10  # mutants between runs of what is not damaged

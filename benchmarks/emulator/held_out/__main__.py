@@ -1,11 +1,11 @@
 """Compiles whole models for AMD GPUs, runs them on the emulator, and compares with onnxruntime.
 
-    python -m tests.emulator.held_out                               # all, gfx942 and gfx1100
-    python -m tests.emulator.held_out u_net FOLDER/*.onnx --arch gfx90a
-    python -m tests.emulator.held_out --open                        # open dims, two calls
-    python -m tests.emulator.held_out --f16                         # those that f16 makes sense of
-    python -m tests.emulator.held_out FOLDER/*.onnx --bf16
-    python -m tests.emulator.held_out FOLDER/*.onnx --out ROWS      # goes on where it was stopped
+    python -m benchmarks.emulator.held_out                          # all, gfx942 and gfx1100
+    python -m benchmarks.emulator.held_out u_net FOLDER/*.onnx --arch gfx90a
+    python -m benchmarks.emulator.held_out --open                   # open dims, two calls
+    python -m benchmarks.emulator.held_out --f16                    # those that f16 makes sense of
+    python -m benchmarks.emulator.held_out FOLDER/*.onnx --bf16
+    python -m benchmarks.emulator.held_out FOLDER/*.onnx --out ROWS # goes on where it was stopped
 
 A file's inputs are those beside it (`NAME.inputs.npz`, and `NAME.second.npz` for a second call),
 else drawn; benchmarks/held_out_nets.py writes such files. In f16 and bf16 open dims are fixed to
@@ -32,12 +32,12 @@ import onnx
 import onnxruntime
 
 import mgx_mlir
+from benchmarks.emulator.held_out import images, narrow, sequences
+from benchmarks.emulator.held_out.net import HELD, Oracle
 from benchmarks.oracle import inputs_for, session
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.targets.report import gpu_report
 from tests.emulator import oracle
-from tests.emulator.held_out import images, narrow, sequences
-from tests.emulator.held_out.net import HELD, Oracle
 from tests.emulator.models import Case
 
 ARCHES = "gfx942,gfx1100"
@@ -144,8 +144,8 @@ def examine(name: str, arch: str, options: argparse.Namespace) -> dict[str, Any]
 def in_child(name: str, arch: str, options: argparse.Namespace) -> dict[str, Any]:
     """Examine a model in a process of its own: what crashes or hangs is a row, too."""
     flags = [f for f in ("open", *NARROW) if getattr(options, f)]
-    command = [sys.executable, "-m", "tests.emulator.held_out", name, "--arch", arch, "--child",
-               *(f"--{f}" for f in flags)]  # fmt: skip
+    command = [sys.executable, "-m", "benchmarks.emulator.held_out", name, "--arch", arch,
+               "--child", *(f"--{f}" for f in flags)]  # fmt: skip
     try:
         ran = subprocess.run(command, capture_output=True, text=True, timeout=options.limit)
     except subprocess.TimeoutExpired:

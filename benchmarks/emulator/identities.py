@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tests.emulator.encodings import Code, Part
-from tests.emulator.kernels import Facts
+from benchmarks.emulator.encodings import Code, Part
+from benchmarks.emulator.kernels import Facts
 
 # these differ in the exceptions that they signal: an integer division by 0 for one by 0
 SAME_RESULT = {"v_rcp_iflag_f32": "v_rcp_f32", "v_rcp_f32": "v_rcp_iflag_f32"}
