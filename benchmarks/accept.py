@@ -132,7 +132,7 @@ def check_light(options: argparse.Namespace, cache: Path) -> Figures:
     """Relative error of the onnx package's light models, as shipped and re-drawn."""
     import onnx
 
-    from tests.models import redraw
+    from zoo import redraw
 
     names = options.only.split(",") if options.only else redraw.NAMES
     for name in names:

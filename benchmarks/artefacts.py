@@ -31,7 +31,7 @@ Case = tuple[str, Callable[[], bytes], dict[str, Any]]
 def cases() -> Iterator[Case]:
     """The models: a name, its bytes, and the options of compile."""
     from tests.emulator.blocks import BLOCKS as built
-    from tests.models import made
+    from zoo import made
 
     small = ("conv_net", "transformer", "decoder", "prefill", "mlp", "shape_arithmetic")
     for name in small:

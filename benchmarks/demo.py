@@ -86,7 +86,7 @@ class Demo:
 
     def make(self) -> None:
         if not self.model.exists():
-            redraw = [sys.executable, str(ROOT / "tests/models/redraw.py"), "--out", str(self.out)]
+            redraw = [sys.executable, str(ROOT / "zoo/redraw.py"), "--out", str(self.out)]
             self.run([*redraw, "resnet50"], [*redraw, "resnet50"])
         nodes = len(onnx.load(self.model, load_external_data=False).graph.node)
         self.step(1, "model", self.model.name, f"{_bytes(self.model)}, {nodes} nodes")

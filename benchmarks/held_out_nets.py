@@ -29,7 +29,7 @@ import transformers as hf
 from torch import nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from benchmarks import held_out_torch as own
+from zoo.modules import held_out_nets as own
 
 Inputs = dict[str, torch.Tensor]
 Call = Callable[[int, int], Inputs]  # (batch, length or number) -> inputs

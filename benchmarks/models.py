@@ -25,7 +25,8 @@ import torch
 from torch import nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from benchmarks import dense_nets, nets, transformer_nets
+from zoo.modules import conv_nets as nets
+from zoo.modules import dense_nets, transformer_nets
 
 SEED = 20
 Dims = dict[str, dict[int, str]]  # input name -> axis -> symbol

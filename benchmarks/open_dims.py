@@ -24,8 +24,8 @@ import onnxruntime as ort
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import mgx_mlir
-from benchmarks.open_models import MODELS, inputs_of
 from mgx_mlir.debug.engine_times import time_engines
+from zoo.open_models import MODELS, inputs_of
 
 LIMIT = 2e-4  # of the largest element
 

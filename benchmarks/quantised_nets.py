@@ -31,7 +31,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.engines import openvino  # noqa: E402
 from benchmarks.oracle import session  # noqa: E402
 from mgx_mlir.debug.engine_times import time_engines  # noqa: E402
-from tests.models.made import Graph  # noqa: E402
+from zoo.made import Graph  # noqa: E402
 
 DIMS = (3, 112, 112)
 CLASSES = 1000

@@ -27,9 +27,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.measure import write_json  # noqa: E402
-from benchmarks.op_models import OpModel, all_models  # noqa: E402
 from benchmarks.oracle import session, worst_error  # noqa: E402
 from mgx_mlir.debug.engine_times import time_engines  # noqa: E402
+from zoo.op_models import OpModel, all_models  # noqa: E402
 
 SLOWER = 1.2  # of onnxruntime's time; the goal is that no operator is above it
 LIMIT_S = 2.0  # seconds of timing for an operator

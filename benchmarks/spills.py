@@ -3,15 +3,14 @@
     python benchmarks/spills.py MODEL.onnx... [--arch gfx942,gfx1100] [--type f16,bf16,f32]
         [--results build/spills.jsonl] [--again]
 
-A MODEL is a file, or a name of open_models.py (`bert`, `cnn_any`), all of whose dims are open. No
-GPU is needed. One row a compile: the model, whether its dims are open or fixed, architecture, type,
-kernels, kernels with spills, kernels with scratch memory, seconds, and below it each such kernel.
-A row is kept in the results' file as soon as it is there, and is not made again (but for `--again`,
-or one that failed): the survey can be stopped at any time. `--table` prints the rows of the file,
-`--counts` how many programs and kernels these are, and how many of them spill or have scratch
-memory, by dims, type and architecture.
-Exit code 0: no kernel spills or has scratch memory; 1: one does; 2: a model did not compile.
-"""
+A MODEL is a file, or a name of zoo/open_models.py (`bert`, `cnn_any`), all of whose dims are open.
+No GPU is needed. One row a compile: the model, whether its dims are open or fixed, architecture,
+type, kernels, kernels with spills, kernels with scratch memory, seconds, and below it each such
+kernel. A row is kept in the results' file as soon as it is there, and is not made again (but for
+`--again`, or one that failed): the survey can be stopped at any time. `--table` prints the rows of
+the file, `--counts` how many programs and kernels these are, and how many of them spill or have
+scratch memory, by dims, type and architecture. Exit code 0: no kernel spills or has scratch memory;
+1: one does; 2: a model did not compile."""
 
 from __future__ import annotations
 
@@ -41,7 +40,7 @@ model, kind, arch = sys.argv[1:4]
 if Path(model).exists():
     read = mgx_mlir.parse_onnx(model, **opened)
 else:
-    from benchmarks.open_models import MODELS
+    from zoo.open_models import MODELS
     made = MODELS[model].build(*MODELS[model].names)
     read = mgx_mlir.parse_onnx_buffer(made.SerializeToString(), **opened)
 if kind != "f32":

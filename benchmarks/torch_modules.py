@@ -25,10 +25,10 @@ import torch
 import transformers as hf
 from torch import nn
 
-from benchmarks import torch_nets as own
 from mgx_mlir.debug.engine_times import time_engines
 from mgx_mlir.integrations.torch.backend import mgx
 from mgx_mlir.integrations.torch.counters import counters
+from zoo.modules import small_nets as own
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 # the first has no dims in common with the modules: Dynamo would take them for equal ever after

@@ -19,7 +19,7 @@ import numpy as np
 import onnx
 
 from benchmarks.learn import Array, Value, train
-from tests.models.made import Graph
+from zoo.made import Graph
 
 CLASSES = 10
 _OUTLIERS, _FACTOR = 3, 30.0

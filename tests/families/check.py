@@ -2,7 +2,7 @@
 
     python -m tests.families.check DIR [PATTERN] [--json ROWS] [--jobs 2]
 
-DIR holds what `tests.families.export` and `tests.families.quantised` write.
+DIR holds what `zoo.families.export` and `zoo.families.quantised` write.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from tests.families import check, store
+from tests.families import check
+from zoo.families import store
 
 # Of two layers: what is fused with open dims is not to come apart unseen. Seven a layer for BERT,
 # whose rows become contiguous by what the pass that names sizes has learned
@@ -51,7 +52,7 @@ def test_a_changed_weight_is_seen(tmp_path: Path) -> None:
 def test_exported(exporter: str, opset: int, dynamic: bool, tmp_path: Path) -> None:
     """Every family, from torch: hours on a small machine."""
     pytest.importorskip("torch")
-    from tests.families import export
+    from zoo.families import export
 
     wrong = []
     for name in export.FAMILIES:

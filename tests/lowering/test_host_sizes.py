@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto
 
 import mgx_mlir
-from tests.models.made import INT64, Graph
+from zoo.made import INT64, Graph
 
 INT32 = TensorProto.INT32
 

@@ -13,8 +13,8 @@ import pytest
 import mgx_mlir
 from mgx_mlir.targets.base import BackendOptions, CpuTarget, GpuTarget
 from mgx_mlir.targets.diagnostics import CompileFailed, Failure
-from tests.models import made
-from tests.models.redraw import run_onnxruntime
+from zoo import made
+from zoo.redraw import run_onnxruntime
 
 FAILURE = Failure("compile", "no such tiling", "node 'x'", cause="kernel")
 

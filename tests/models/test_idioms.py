@@ -14,8 +14,8 @@ import pytest
 from onnx import version_converter
 
 import mgx_mlir
-from tests.models.drawn import Drawn
-from tests.models.idioms import IDIOMS
+from zoo.drawn import Drawn
+from zoo.idioms import IDIOMS
 
 LIMIT = {"float16": 5e-3}  # of the largest element; onnxruntime computes parts of f16 in f32
 EACH = 5

@@ -12,7 +12,7 @@ import pytest
 from onnx import ModelProto
 
 import mgx_mlir
-from tests.models import made, redraw
+from zoo import made, redraw
 
 Inputs = dict[str, np.ndarray]
 LIMIT = 1e-4  # max|a-b| / max|b| per output, as the project states it for whole models

@@ -17,7 +17,7 @@ from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer
 from mgx_mlir.passes.pipelines import NAMING, PIPELINES, pipeline
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.rewrite.passes import run_pipeline
-from tests.models import made
+from zoo import made
 
 load()
 MODELS = {

@@ -14,7 +14,7 @@ from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer
 from mgx_mlir.programs.program_ir import ProgramIR, entry_block
 from mgx_mlir.quantization.equalise import equalise
 from mgx_mlir.quantization.quantize import prepared
-from tests.models.made import Graph
+from zoo.made import Graph
 
 RNG = np.random.default_rng(0)
 REF = migraphx.get_target("ref")

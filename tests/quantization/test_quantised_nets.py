@@ -14,7 +14,7 @@ from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantTy
 import mgx_mlir
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
 from tests.exact_session import exact_options
-from tests.models.made import Graph
+from zoo.made import Graph
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
 

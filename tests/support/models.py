@@ -41,6 +41,4 @@ def onnx_model(
     opsets = [helper.make_opsetid(d, v) for d, v in {"": opset, **(domains or {})}.items()]
     least = max(LEAST_IR, helper.find_min_ir_version_for(opsets, ignore_unknown=True))
     graph = helper.make_graph(list(nodes), name, list(inputs), list(outputs), list(weights))
-    return helper.make_model(
-        graph, opset_imports=opsets, ir_version=ir_version or least, **fields
-    )
+    return helper.make_model(graph, opset_imports=opsets, ir_version=ir_version or least, **fields)

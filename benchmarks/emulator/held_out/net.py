@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import ModelProto, TensorProto, helper
 
-from tests.models.made import FLOAT, INT64, Dims, Graph
+from zoo.made import FLOAT, INT64, Dims, Graph
 
 OPSET = 21
 I32 = TensorProto.INT32

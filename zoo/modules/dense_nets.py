@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from benchmarks.nets import conv_bn
+from zoo.modules.conv_nets import conv_bn
 
 BINS = 16  # of the distances to a box's four sides
 STRIDES = (8, 16, 32)

@@ -1,6 +1,6 @@
 """Exports small models of every family from torch's two exporters, with inputs of two sizes each.
 
-    python -m tests.families.export --out DIR [FAMILY ...] [--exporter script] [--opset 17]
+    python -m zoo.families.export --out DIR [FAMILY ...] [--exporter script] [--opset 17]
 
 Beside `FAMILY.EXPORTER.OPSET.static|dynamic.onnx` lies `.0.npz`, and `.1.npz` for a dynamic one:
 inputs of one size each. Needs torch, transformers and onnxscript:
@@ -25,7 +25,7 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 
-from tests.families import nets, transformer_nets
+from zoo.families import nets, transformer_nets
 
 Sizes = dict[str, int]
 Inputs = dict[str, torch.Tensor]

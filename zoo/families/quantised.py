@@ -1,9 +1,9 @@
 """Quantised and fused BERT and ResNet, as onnxruntime's tools make them.
 
-    python -m tests.families.quantised --out DIR
+    python -m zoo.families.quantised --out DIR
 
 Writes `bert|resnet.qdq|qoperator|dynamic_int8|...` with inputs beside, as
-tests.families.export does.
+zoo.families.export does.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import torch
 from onnxruntime import quantization as q
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
-from benchmarks import nets
-from tests.families import export, transformer_nets
+from zoo.families import export, transformer_nets
+from zoo.modules import conv_nets as nets
 
 RESNET_SIZES = ({"batch": 2, "height": 32, "width": 32}, {"batch": 3, "height": 32, "width": 32})
 export.FAMILIES["resnet"] = export.Family(

@@ -6,16 +6,13 @@ Two layers of the full width each, random weights; `sizes` are what they are tim
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from onnx import ModelProto
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from tests.models.made import FLOAT, INT64, Dims, Graph, layer_norm, rope
+from zoo.made import FLOAT, INT64, Dims, Graph, layer_norm, rope
 
 Size = int | str
 LAYERS = 2

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import ModelProto, TensorProto, helper
 
-from tests.models.made import BOOL, FLOAT, INT64, Graph
+from zoo.made import BOOL, FLOAT, INT64, Graph
 
 ML = "ai.onnx.ml"
 

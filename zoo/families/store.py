@@ -1,6 +1,6 @@
 """Copies the models that CI checks into `stored/`, without names of source lines and the like.
 
-python -m tests.families.store DIR
+python -m zoo.families.store DIR
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import onnx
 
-STORED = Path(__file__).parent / "stored"
+STORED = Path(__file__).resolve().parents[2] / "tests/families/stored"
 NAMES = (
     "bert.dynamo.18.dynamic",
     "bert_eager.ort_fused.17.dynamic",

@@ -1,6 +1,6 @@
 """Re-draws the weights of the onnx package's light models, which as shipped are constants.
 
-    python tests/models/redraw.py --out DIR [NAME ...]
+    python zoo/redraw.py --out DIR [NAME ...]
 
 A shipped light model fills each weight with one repeated number, so every output element is the
 same and most mistakes leave it unchanged. Here each `ConstantOfShape` weight becomes an initializer
@@ -147,7 +147,7 @@ def inputs_of(model: ModelProto, seed: int = SEED) -> dict[str, np.ndarray]:
 
 
 def run_onnxruntime(model: ModelProto, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
-    """The oracle of these tests."""
+    """What onnxruntime computes: the oracle."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

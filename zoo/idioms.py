@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
-from tests.models import exporter_idioms
-from tests.models.drawn import ML, Drawn, branch, cut
-from tests.models.made import BOOL, FLOAT, INT64, layer_norm
+from zoo import exporter_idioms
+from zoo.drawn import ML, Drawn, branch, cut
+from zoo.made import BOOL, FLOAT, INT64, layer_norm
 
 FLOAT16 = TensorProto.FLOAT16
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
-from tests.models.drawn import Drawn, branch, cut
-from tests.models.made import BOOL, FLOAT, INT64, repeat_heads, rope
+from zoo.drawn import Drawn, branch, cut
+from zoo.made import BOOL, FLOAT, INT64, repeat_heads, rope
 
 INT32 = TensorProto.INT32
 LEAST = float(np.finfo(np.float32).min)

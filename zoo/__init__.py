@@ -1,0 +1,1 @@
+"""Models that tests and benchmarks share: ONNX graphs, torch modules, exports of families."""
