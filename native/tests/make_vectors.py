@@ -1,4 +1,4 @@
-"""Writes vectors.txt: instructions with inputs and the results that the ISA's documents say.
+"""Writes vectors.tar.xz: instructions with inputs and the results that the ISA's documents say.
 
 usage: python native/tests/make_vectors.py --llvm-mc PATH      (LLVM 22 or newer, and numpy)
 
@@ -11,9 +11,11 @@ lanes, and by how many units of the last place they may differ).
 from __future__ import annotations
 
 import argparse
+import io
 import re
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,6 +60,15 @@ def row(values: np.ndarray) -> str:
     return " ".join(f"{int(v):x}" for v in np.atleast_1d(values).astype(np.uint32))
 
 
+def pack(text: str, path: Path) -> None:
+    """Write a text as the only file of an archive, the same bytes for the same text."""
+    data = text.encode()
+    info = tarfile.TarInfo("vectors.txt")
+    info.size = len(data)
+    with tarfile.open(path, "w:xz") as archive:
+        archive.addfile(info, io.BytesIO(data))
+
+
 def write(cases: Iterator[Case], tool: str, path: Path) -> int:
     count = 0
     problems: list[str] = []
@@ -75,7 +86,7 @@ def write(cases: Iterator[Case], tool: str, path: Path) -> int:
         count += 1
     if problems:
         raise SystemExit("\n".join(problems))
-    path.write_text("\n".join(lines) + "\n")
+    pack("\n".join(lines) + "\n", path)
     return count
 
 
@@ -85,7 +96,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--llvm-mc", default="llvm-mc")
     tool = parser.parse_args().llvm_mc
-    print(write(every_case(), tool, HERE / "vectors.txt"), "cases")
+    print(write(every_case(), tool, HERE / "vectors.tar.xz"), "cases")
 
 
 if __name__ == "__main__":
