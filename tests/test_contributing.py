@@ -126,7 +126,7 @@ EVERY = [(title, command) for title in RECIPES for command in commands(title)]
 
 @pytest.mark.parametrize(("title", "command"), EVERY, ids=[c for _, c in EVERY])
 def test_the_commands_of_a_recipe(title: str, command: str, tree: Path) -> None:
-    done = shell(tree, command.replace("FILE", "lit/dialect/rolling.mlir"))
+    done = shell(tree, command.replace("FILE", "lit/dialect/forms.mlir"))
     assert done.returncode == 0, f"{command}\n{done.stdout[-4000:]}\n{done.stderr[-2000:]}"
 
 

@@ -58,6 +58,7 @@ class BlockedDot(Op, name="blocked_dot"):
             lambda: f"codes expected {rows} rows, got {o.codes}",
         )
         columns = o.codes.dims[1]
+        check(columns != DYN, lambda: f"codes expected a known last extent, got {o.codes}")
         per_block = (-(-depth // o.block_size), columns)
         for given, name in ((o.scales, "scales"), (o.zero_points, "zero_points")):
             check(

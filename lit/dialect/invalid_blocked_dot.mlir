@@ -17,6 +17,14 @@ func.func @rows(%x: tensor<1x8xf32>, %w: tensor<8x2xui8>, %s: tensor<1x2xf32>) {
 
 // -----
 
+func.func @columns(%x: tensor<1x8xf32>, %w: tensor<4x?xui8>, %s: tensor<1x2xf32>) {
+  // expected-error @+1 {{'migraphx.blocked_dot' op codes expected a known last extent, got tensor<4x?xui8>}}
+  %0 = "migraphx.blocked_dot"(%x, %w, %s) {block_size = 8 : i64} : (tensor<1x8xf32>, tensor<4x?xui8>, tensor<1x2xf32>) -> tensor<1x2xf32>
+  return
+}
+
+// -----
+
 func.func @blocks(%x: tensor<1x24xf32>, %w: tensor<12x2xui8>, %s: tensor<3x2xf32>) {
   // expected-error @+1 {{'migraphx.blocked_dot' op scales expected 2 x 2, got tensor<3x2xf32>}}
   %0 = "migraphx.blocked_dot"(%x, %w, %s) {block_size = 16 : i64} : (tensor<1x24xf32>, tensor<12x2xui8>, tensor<3x2xf32>) -> tensor<1x2xf32>
