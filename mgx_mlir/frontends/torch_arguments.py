@@ -300,5 +300,64 @@ def chosen_symmetric_scale(
     return scale.reshape(1).to(torch.float64), zero
 
 
+def addbmm(x: Any, left: Any, right: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """Return a sum of matrix products that does not read x where beta is 0."""
+    return NotImplemented if beta else _scaled((left @ right).sum(0), alpha)
+
+
+def baddbmm(x: Any, left: Any, right: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """Return matrix products that do not read x where beta is 0."""
+    return NotImplemented if beta else _scaled(left @ right, alpha)
+
+
+def addmv(x: Any, matrix: Any, vector: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """Return a matrix product that does not read x where beta is 0."""
+    return NotImplemented if beta else _scaled(matrix @ vector, alpha)
+
+
+def _scaled(x: Any, alpha: Any) -> Any:
+    return x if alpha == 1 else x * alpha
+
+
+def any_of_all(x: Any) -> Any:
+    """Return whether an element is not 0, of none False: torch.onnx takes a maximum."""
+    return _any(x, None, keepdim=False)
+
+
+def any_of_dim(x: Any, dim: int, keepdim: bool = False) -> Any:
+    """Return whether an element along a dim is not 0."""
+    return _any(x, dim, keepdim)
+
+
+def any_of_dims(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """Return whether an element along dims is not 0."""
+    return _any(x, dim, keepdim)
+
+
+def _any(x: Any, dim: Any, keepdim: bool) -> Any:
+    if all(isinstance(n, int) and n for n in x.shape):
+        return NotImplemented
+    zero = x == 0
+    every = zero.all() if dim is None and not keepdim else zero.all(dim, keepdim)
+    return every.logical_not()
+
+
+def fake_quantized(x: Any, scale: Any, zero_point: Any, quant_min: int, quant_max: int) -> Any:
+    """Return what quantised numbers within any limits stand for."""
+    torch = _torch()
+    wide = x.to(torch.float32)
+    found = ((wide * (1.0 / scale)).round() + zero_point).clamp(quant_min, quant_max)
+    return ((found - zero_point) * scale).to(x.dtype)
+
+
+def fake_quantized_channels(
+    x: Any, scale: Any, zero_point: Any, axis: int, quant_min: int, quant_max: int
+) -> Any:
+    """Return what quantised numbers stand for, of scales along an axis."""
+    shape = [-1 if dim == axis else 1 for dim in range(x.ndim)]
+    parts = scale.reshape(shape), zero_point.reshape(shape)
+    return fake_quantized(x, *parts, quant_min, quant_max)
+
+
 def _torch() -> Any:
     return importlib.import_module("torch")  # the maker of the program has it

@@ -15,15 +15,6 @@ def reversed_difference(x: Any, other: Any, alpha: Any = 1) -> Any:
     return NotImplemented if kind == x.dtype else x.to(kind).mul(-alpha).add(other)
 
 
-def floored_quotient(x: Any, y: Any) -> Any:
-    """Return the floor of x / y where the two types differ."""
-    torch = _torch()
-    kind = torch.result_type(x, y)
-    if all(getattr(v, "dtype", kind) == kind for v in (x, y)):
-        return NotImplemented
-    return torch.div(x.to(kind), y, rounding_mode="floor")
-
-
 def softmax(x: Any, dim: int, dtype: Any = None) -> Any:
     """Return a softmax in another type: torch.onnx converts what it gives, not what it takes."""
     return NotImplemented if dtype in (None, x.dtype) else x.to(dtype).softmax(dim)
@@ -136,6 +127,20 @@ def median(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     values, places = kth_value(x, (x.shape[dim] + 1) // 2, dim, keepdim)
     if x.is_floating_point():
         values = torch.where(x.isnan().any(dim, keepdim=keepdim), float("nan"), values)
+    return values if whole else (values, places)
+
+
+def median_of_numbers(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Return nanmedian: the lower median of what is not NaN, of a dim with its place."""
+    torch = _torch()
+    whole, dim = dim is None, -1 if dim is None else dim
+    keepdim = keepdim and not whole and x.ndim > 0
+    x = x.flatten() if whole or not x.ndim else x
+    values, places = torch.sort(x, dim=dim)
+    count = values.isnan().logical_not().sum(dim, keepdim=True)
+    at = torch.floor_divide(count - 1, 2).clamp(min=0)
+    found = tuple(t.gather(dim, at) for t in (values, places))
+    values, places = found if keepdim else (t.squeeze(dim) for t in found)
     return values if whole else (values, places)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Sequence
 from typing import Any
@@ -66,6 +67,44 @@ def with_diagonal(x: Any, source: Any, offset: int = 0, dim1: int = 0, dim2: int
     return found.movedim((-2, -1), (dim1, dim2))
 
 
+def diagonal(x: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """Return a diagonal by its places: a mask, which torch.onnx multiplies by, makes inf NaN."""
+    torch = _torch()
+    moved = x.movedim((dim1, dim2), (-2, -1))
+    rows, columns = moved.shape[-2:]
+    down, right = max(-offset, 0), max(offset, 0)
+    count = torch.sym_max(torch.sym_min(rows - down, columns - right), 0)
+    places = (torch.arange(count) + down) * columns + torch.arange(count) + right
+    return moved.flatten(-2).index_select(-1, places)
+
+
+def joined(tensors: Sequence[Any], dim: int = 0) -> Any:
+    """Return cat: torch leaves out empty tensors of one dim, which ONNX has no room for."""
+    torch = _torch()
+    kept = [t for t in tensors if not (t.ndim == 1 and _is(t.shape[0], 0))]
+    if len(kept) == len(tensors):
+        return NotImplemented
+    kind = functools.reduce(torch.promote_types, (t.dtype for t in tensors))
+    if len(kept) < 2:
+        return (kept[0] if kept else tensors[0]).to(kind).clone()
+    return torch.cat([t.to(kind) for t in kept], dim)
+
+
+def histogram(x: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
+    """Return counts of equal bins, of equal limits from the least to the greatest element."""
+    torch = _torch()
+    x = x.flatten()
+    low, high = torch.full((), min, dtype=x.dtype), torch.full((), max, dtype=x.dtype)
+    if min == max and not _is(x.shape[0], 0):
+        low, high = x.amin(0), x.amax(0)
+    same = low == high
+    low, high = low - same.to(x.dtype), high + same.to(x.dtype)
+    bin_of = ((x - low) / (high - low) * bins).floor().clamp(0, bins - 1)
+    inside = ((x >= low) & (x <= high)).to(x.dtype)
+    counts = torch.zeros(bins, dtype=x.dtype)
+    return counts.scatter_add(0, torch.where(inside > 0, bin_of, 0).to(torch.int64), inside)
+
+
 def put_where(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
     """Return x[..., mask, ...] = values, of one mask that may stand for several dims."""
     torch = _torch()
@@ -82,15 +121,15 @@ def put_where(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = Fa
     chosen = mask.flatten()
     values = values.to(x.dtype)
     dim = values.ndim - (x.ndim - last) - 1  # of values, the one of the elements that are chosen
-    if dim >= 0 and not _is_one(values.shape[dim]):
+    if dim >= 0 and not _is(values.shape[dim], 1):
         number = (chosen.cumsum(0) - 1).clamp(min=0)  # of each element among those that are chosen
         values = values.index_select(dim, number)
     found = torch.where(chosen.reshape(shape), flat + values if accumulate else values, flat)
     return found.reshape(x.shape)
 
 
-def _is_one(size: Any) -> bool:
-    return isinstance(size, int) and size == 1
+def _is(size: Any, number: int) -> bool:
+    return isinstance(size, int) and size == number
 
 
 def projected_lstm(

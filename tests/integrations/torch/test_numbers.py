@@ -1,0 +1,207 @@
+"""Functions that torch.onnx writes with overflow, lost digits or other quotients, against torch."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import mgx_mlir.torch
+from mgx_mlir.frontends import torch_arguments as arguments
+from mgx_mlir.frontends import torch_formulas as formulas
+from mgx_mlir.frontends import torch_numbers as numbers
+from mgx_mlir.frontends import torch_pieces as pieces
+
+NUMBERS = [0.0, 1e-40, 1e-30, 1e-8, 1e-3, 0.1, 0.3, 0.5, 0.999, 1.0, 1.1, 2.0, 3.0, 5.5, 8.0, 16.5,
+           20.0, 60.0, 88.0, 89.0, 104.0, 200.0, 1e4, 1e10, 1e20, 3e38, math.inf]  # fmt: skip
+EACH = torch.tensor([*NUMBERS, *(-x for x in NUMBERS), math.nan])
+PAIRS = torch.tensor([*itertools.product(EACH.tolist(), repeat=2)])
+INTEGERS = torch.tensor([0, 1, -1, 7, -7, 16777217, -123456789, 2**31 - 1, 1 - 2**31])
+LONG = torch.tensor([2**53 + 1, -(2**53) - 1, 10**18 + 7, 2**63 - 1])
+
+
+def same(got: Any, want: Any) -> None:
+    """Each element within 1e-6 of its own size, signs of 0 among them."""
+    torch.testing.assert_close(got, want, rtol=1e-6, atol=1e-44, equal_nan=True)
+    if want.is_floating_point():
+        assert torch.equal(torch.signbit(got) | got.isnan(), torch.signbit(want) | want.isnan())
+
+
+@pytest.mark.parametrize(
+    ("function", "operator"),
+    [(numbers.log1p, torch.log1p), (numbers.expm1, torch.expm1), (numbers.angle, torch.angle),
+     (numbers.log2, torch.log2), (numbers.log10, torch.log10)],
+)  # fmt: skip
+def test_one_number(function: Callable[..., Any], operator: Callable[..., Any]) -> None:
+    same(function(EACH), operator(EACH.double()).float())
+    half = EACH.half()
+    same(function(half), operator(half.double()).half())
+
+
+@pytest.mark.parametrize(
+    ("function", "operator"),
+    [(numbers.angle_of, torch.atan2), (numbers.remainder, torch.remainder),
+     (numbers.floored_quotient, torch.floor_divide)],
+)  # fmt: skip
+def test_two_numbers(function: Callable[..., Any], operator: Callable[..., Any]) -> None:
+    same(function(*PAIRS.T), operator(*PAIRS.T))
+
+
+def test_a_sigmoid_s_logarithm() -> None:
+    for x in (EACH, EACH.half()):
+        want = nn.functional.logsigmoid(x.double()).to(x.dtype)
+        torch.testing.assert_close(
+            numbers.log_sigmoid(x), want, rtol=1e-6, atol=1e-44, equal_nan=True
+        )
+
+
+@pytest.mark.parametrize(
+    ("function", "operator"),
+    [(numbers.log_of_sum, torch.logaddexp), (numbers.log2_of_sum, torch.logaddexp2)],
+)
+def test_sums_of_two_exponentials(function: Callable[..., Any], operator: Any) -> None:
+    """Near 0 the error is that of the larger one, which is added."""
+    got, want = function(*PAIRS.T), operator(*PAIRS.T.double()).float()
+    torch.testing.assert_close(got, want, rtol=1e-6, atol=2e-7, equal_nan=True)
+
+
+def test_signs_of_numbers_and_nan() -> None:
+    assert torch.equal(numbers.sign(EACH), EACH.sign())
+    assert torch.equal(numbers.step(EACH, torch.tensor(0.3)), EACH.heaviside(torch.tensor(0.3)))
+
+
+@pytest.mark.parametrize("base", [2, 10])
+def test_logarithms_of_powers_are_whole(base: int) -> None:
+    powers = torch.arange(-37, 38) if base == 10 else torch.arange(-126, 128)
+    x = torch.tensor([float(base) ** k for k in powers.tolist()])
+    assert torch.equal(getattr(numbers, f"log{base}")(x), powers.float())
+
+
+def test_whether_one_is_not_0() -> None:
+    for shape in ((0,), (0, 3), (2, 0, 3)):
+        x = torch.zeros(shape)
+        assert torch.equal(arguments.any_of_all(x), x.any())
+        assert torch.equal(arguments.any_of_dim(x, 0, True), x.any(0, True))
+        assert torch.equal(arguments.any_of_dims(x, [0], True), x.any([0], True))
+        assert torch.equal(arguments.any_of_dims(x, None, True), x.any(None, True))
+
+
+def test_products_that_do_not_read_what_they_are_added_to() -> None:
+    x, y = torch.randn(2, 3, 4), torch.randn(2, 4, 3)
+    none = torch.full((2, 3, 3), math.nan)
+    for alpha in (1, 0.5):
+        how = {"beta": 0, "alpha": alpha}
+        same(arguments.baddbmm(none, x, y, **how), torch.baddbmm(none, x, y, **how))
+        same(arguments.addbmm(none[0], x, y, **how), torch.addbmm(none[0], x, y, **how))
+        same(arguments.addmv(none[0, 0], x[0], y[0, :, 0], **how), alpha * x[0] @ y[0, :, 0])
+
+
+def test_sums_of_exponentials_up_to_each() -> None:
+    x = torch.tensor([[-1000.0, 0.0, 1000.0, -math.inf], [-math.inf, -math.inf, 5.0, 100.0]])
+    same(numbers.running_log_of_sum(x, 1), x.logcumsumexp(1))
+    same(numbers.running_log_of_sum(x, 0), x.logcumsumexp(0))
+    same(numbers.running_log_of_sum(x[0, 0], 0), x[0, 0])
+
+
+@pytest.mark.parametrize("kind", [torch.int32, torch.int64, torch.uint8])
+def test_integers(kind: torch.dtype) -> None:
+    all_of = torch.cat([INTEGERS, LONG]) if kind == torch.int64 else INTEGERS
+    x = all_of.to(kind).unsqueeze(1)
+    y = x[x != 0].unsqueeze(0)
+    for mode in ("floor", "trunc"):
+        want = torch.div(x, y, rounding_mode=mode)
+        assert torch.equal(numbers.quotient(x, y, mode), want)
+    by = torch.arange(-1, 70).to(kind if kind.is_signed else torch.int64)
+    assert torch.equal(numbers.shifted_left(x, by.to(kind)), x << by.to(kind))
+    assert torch.equal(numbers.shifted_right(x, by.to(kind)), x >> by.to(kind))
+
+
+def test_rounding_to_decimals() -> None:
+    x = torch.tensor([0.125, 2.675, -0.005, 12345.678, 1.5e6, 3e38, math.inf, math.nan])
+    for decimals in (-6, -3, -1, 0, 1, 2, 3):
+        same(numbers.rounded(x, decimals=decimals), x.round(decimals=decimals))
+
+
+def test_fake_quantisation_within_any_limits() -> None:
+    x, scale = 5 * torch.randn(4, 6), torch.tensor([0.1, 0.2, 0.3, 0.4])
+    zero = torch.tensor([0, 1, -2, 3], dtype=torch.int32)
+    for low, high in ((-8, 7), (0, 15), (-128, 127)):
+        got = arguments.fake_quantized(x, 0.1, 3, low, high)
+        same(got, torch.fake_quantize_per_tensor_affine(x, 0.1, 3, low, high))
+        at = zero.clamp(low, high)
+        got = arguments.fake_quantized_channels(x, scale, at, 0, low, high)
+        same(got, torch.fake_quantize_per_channel_affine(x, scale, at, 0, low, high))
+
+
+def test_diagonals_of_infinite_elements() -> None:
+    x = torch.full((2, 3, 4), -math.inf)
+    x[:, :, 1] = torch.arange(6.0).reshape(2, 3)
+    for at in ((0, 0, 1), (1, 1, 2), (-1, 2, 0), (-2, 1, 2), (9, 0, 1), (0, -1, -2)):
+        assert torch.equal(pieces.diagonal(x, *at), x.diagonal(*at))
+
+
+def test_empty_tensors_are_left_out_of_a_cat() -> None:
+    none, x, i = torch.zeros(0), torch.randn(2, 3), torch.tensor([[1, 2, 3]])
+    for parts, dim in (([none, x, none], 1), ([none, none], 0), ([x, none, i], 0), ([none, i], 1)):
+        got, want = pieces.joined(parts, dim), torch.cat(parts, dim)
+        assert torch.equal(got, want)
+        assert got.dtype == want.dtype
+
+
+def test_medians_of_numbers_beside_nan() -> None:
+    x = torch.tensor([[1.0, math.nan, 3.0, 2.0], [math.nan] * 3 + [0.5], [5.0, -1.0, 7.0, 6.0]])
+    same(formulas.median_of_numbers(x), x.nanmedian())
+    assert formulas.median_of_numbers(x * math.nan).isnan()
+    same(formulas.median_of_numbers(x[0, 0], 0, True)[0], x[0, 0])
+    for dim, keep in ((0, False), (1, True)):
+        for got, want in zip(
+            formulas.median_of_numbers(x, dim, keep), x.nanmedian(dim, keep), strict=True
+        ):
+            same(got, want)
+
+
+@pytest.mark.parametrize("limits", [(0, 0), (-1, 1), (0.3, 0.9)])
+def test_histograms(limits: tuple[float, float]) -> None:
+    for x in (torch.randn(4, 50), torch.full((3,), 2.0), torch.zeros(0), torch.arange(0, 1, 0.1)):
+        for bins in (1, 7, 100):
+            assert torch.equal(pieces.histogram(x, bins, *limits), torch.histc(x, bins, *limits))
+
+
+class All(nn.Module):
+    """Each operator once, on tensors and on numbers."""
+
+    def forward(self, x: Tensor, y: Tensor, i: Tensor, u: Tensor, m: Tensor) -> list[Tensor]:
+        return [
+            x.log1p(), x.expm1(), torch.special.log1p(y), nn.functional.logsigmoid(x), x.angle(),
+            torch.logaddexp(x, y), torch.logaddexp2(x, y), torch.atan2(x, y), x.arctan2(y),
+            nn.functional.soft_margin_loss(x, y, reduction="none").nan_to_num(),
+            x % y, x % 0.1, 5.5 % x, x // y, torch.div(x, y, rounding_mode="floor"), i % 2.5,
+            torch.div(i, 10, rounding_mode="trunc"), torch.div(i, 10, rounding_mode="floor"),
+            x.round(decimals=2), (100 * x).round(decimals=-2), u << 1, u >> 1, i << 3, i >> 40,
+            x.logcumsumexp(0), x.abs().log2(), x.abs().log10(), x.sign(), m.sign(), m.sgn(),
+            torch.heaviside(m, torch.ones(3)), torch.zeros(0).any(), torch.zeros(0, 3).any(0),
+            torch.baddbmm(m[None], m[None], m[None], beta=0), torch.addmv(m[0], m, m[0], beta=0),
+            torch.fake_quantize_per_tensor_affine(x, 0.1, 3, 0, 15),
+            m.std(1, keepdim=True), *torch.std_mean(x, 0), torch.block_diag(m, m[:1]),
+            m.nanmedian(), *m.nanmedian(1), torch.diag(m), m.trace(), m.diagonal(1) + 0, m.histc(5),
+            torch.cat([torch.zeros(0), m, m]), i.reshape(3, 3).mean(1, dtype=torch.float32),
+        ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_compiled() -> None:
+    x, y = torch.tensor([*itertools.product([*NUMBERS[::3], -0.0, -1.0, -200.0], repeat=2)]).T
+    u = torch.tensor([1, 127, 128, 255], dtype=torch.uint8)
+    m = torch.tensor([[1.0, -math.inf, 3.0], [5.0, 6.0, math.nan], [7.0, 8.0, 9.0]])
+    i = INTEGERS.int()
+    model = All()
+    run = mgx_mlir.torch.compile(model, (x, y, i, u, m), target="ref")
+    for k, (got, want) in enumerate(zip(run(x, y, i, u, m), model(x, y, i, u, m), strict=True)):
+        torch.testing.assert_close(
+            got, want, rtol=1e-5, atol=1e-37, equal_nan=True, msg=lambda t, k=k: f"result {k}: {t}"
+        )
