@@ -9,8 +9,8 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import INT64, DType
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.frontends.helpers import concat, convert, extent, reshape, unsqueeze
+from mgx_mlir.core.shapes import DYN, TensorType, show_dims
+from mgx_mlir.frontends.helpers import concat, convert, extent, known_extent, reshape, unsqueeze
 from mgx_mlir.frontends.runtime_axes import element
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
@@ -26,10 +26,12 @@ def extents(b: Builder, x: Value) -> list[Extent]:
 
 def elements(b: Builder, v: Value, count: int | None = None) -> list[Extent]:
     """Return the elements of a vector of integers, each known or not."""
+    if count is not None and b.dims(v) == (DYN,):
+        v = known_extent(b, v, 0, count, "a vector")
     dims = b.dims(v)
     if len(dims) > 1 or DYN in dims or (count is not None and (dims or (1,))[0] != count):
         wanted = "a vector of known length" if count is None else f"{count} numbers"
-        raise ModelError(f"expected {wanted}, got dims {list(dims)}")
+        raise ModelError(f"expected {wanted}, got dims {show_dims(dims)}")
     known = b.const(v)
     if known is not None:
         return [int(i) for i in known.reshape(-1)]
@@ -70,6 +72,14 @@ def minus(b: Builder, a: Extent, c: Extent) -> Extent:
 def times(b: Builder, a: Extent, c: Extent) -> Extent:
     """Return a * c, a number where both are known."""
     return _either(b, a, c, "mul", operator.mul)
+
+
+def product(b: Builder, parts: Sequence[Extent]) -> Extent:
+    """Return the product of extents, a number where all are known."""
+    total: Extent = 1
+    for p in parts:
+        total = times(b, total, p)
+    return total
 
 
 def least(b: Builder, a: Extent, c: Extent) -> Extent:

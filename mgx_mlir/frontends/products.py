@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN, broadcast_dims
 from mgx_mlir.frontends import limits
-from mgx_mlir.frontends.extents import Extent, extents, reshaped, spread, times, zeros_of
+from mgx_mlir.frontends.extents import Extent, extents, product, reshaped, spread, zeros_of
 from mgx_mlir.frontends.helpers import axis_range, compare, squeeze, transpose, unsqueeze
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
@@ -209,7 +209,7 @@ def _contract(
     y = _spread(b, y, ly, [*batch, *inner, *cols], size)
     nb, lead = len(batch), [size[c] for c in batch]
     if len(inner) != 1 or len(rows) > 1 or len(cols) > 1 or DYN not in (*b.dims(x), *b.dims(y)):
-        m, k, n = (_product(b, [size[c] for c in part]) for part in (rows, inner, cols))
+        m, k, n = (product(b, [size[c] for c in part]) for part in (rows, inner, cols))
         x, y = reshaped(b, x, [*lead, m, k]), reshaped(b, y, [*lead, k, n])
         out = reshaped(b, b.dot(x, y), [*lead, *(size[c] for c in (*rows, *cols))])
         return out, [*batch, *rows, *cols]
@@ -220,13 +220,6 @@ def _contract(
     out = b.dot(x, y)
     drop = ([nb] if not rows else []) + ([nb + 1] if not cols else [])
     return squeeze(b, out, drop), [*batch, *rows, *cols]
-
-
-def _product(b: Builder, sizes: Sequence[Extent]) -> Extent:
-    total: Extent = 1
-    for d in sizes:
-        total = d if total == 1 else times(b, total, d)
-    return total
 
 
 def _outer(

@@ -198,7 +198,7 @@ class Importer(GraphImporter[schema.Node, Scope]):
                 raise ModelError(
                     f"node '{name}' ({body.nodes[name].op}) changes a variable, "
                     "which no program of ours can",
-                    notes=["export the model for inference"],
+                    notes=["export it for inference: random layers of Keras 3 with training=False"],
                 )
 
     # ---- nodes ---------------------------------------------------------------------------------

@@ -18,7 +18,9 @@ _EXPORT = """
 import sys
 import tensorflow as tf
 model = tf.keras.models.load_model(sys.argv[1], compile=False)
-if hasattr(model, "export"):
+if hasattr(model, "export"):  # Keras 3, whose export leaves random layers at work
+    call = type(model).__call__
+    type(model).__call__ = lambda *args, **given: call(*args, **{**given, "training": False})
     model.export(sys.argv[2], verbose=False)
 else:
     tf.saved_model.save(model, sys.argv[2])

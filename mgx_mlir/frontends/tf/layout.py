@@ -9,10 +9,14 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.dialects.migraphx.views import Transpose
+from mgx_mlir.frontends.extents import Extent, plus, quotient
 from mgx_mlir.frontends.helpers import transpose
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.values import Value
+from mgx_mlir.frontends.windows import same_padding
 from mgx_mlir.programs.build import Builder
+
+_FAR = 2**63 - 1  # a slice's bound behind every element
 
 
 def to_first(b: Builder, x: Value) -> Value:
@@ -51,6 +55,7 @@ def spatial(values: Sequence[int], rank: int, last: bool, what: str, least: int 
 
 
 def window_attributes(
+    b: Builder,
     padding: str,
     explicit: Sequence[int],
     dims: Sequence[int],
@@ -68,7 +73,7 @@ def window_attributes(
     if padding == "SAME":
         if DYN in dims:
             return {"padding": [0] * n, "padding_mode": "same_upper"}
-        begin, end = same_pads(dims, window, stride)
+        begin, end = same_pads(b, dims, window, stride)
     elif padding == "EXPLICIT":
         if len(explicit) != 2 * (n + 2) or any(p < 0 for p in explicit):
             raise ModelError(
@@ -84,20 +89,24 @@ def window_attributes(
     return {"padding": begin if begin == end else [*begin, *end]}
 
 
-def check_rank(dims: Sequence[int], count: int) -> None:
+def check_rank(dims: Sequence[Extent], count: int) -> None:
     """ModelError where spatial dims are not those of a window of `count` axes."""
     if len(dims) != count:
         raise ModelError(f"input expected rank {count + 2}, got {len(dims) + 2}")
 
 
 def same_pads(
-    dims: Sequence[int], window: Sequence[int], stride: Sequence[int]
-) -> tuple[list[int], list[int]]:
-    """Return SAME padding: ceil(dim / stride) results, the odd element at the end."""
+    b: Builder, dims: Sequence[Extent], window: Sequence[int], stride: Sequence[int]
+) -> tuple[list[Any], list[Any]]:
+    """Return SAME padding ahead and behind, an Extent per axis: ceil(dim / stride) results."""
     check_rank(dims, len(window))
-    begin, end = [], []
-    for d, w, s in zip(dims, window, stride, strict=True):
-        total = max((-(-d // s) - 1) * s + w - d, 0)
-        begin.append(total // 2)
-        end.append(total - total // 2)
-    return begin, end
+    counts = [quotient(b, plus(b, d, s - 1), s) for d, s in zip(dims, stride, strict=True)]
+    axes = zip(dims, counts, stride, window, strict=True)
+    begin, end = zip(*(same_padding(b, *axis) for axis in axes), strict=True)
+    return list(begin), list(end)
+
+
+def window_ends(window: Sequence[int], starts: Sequence[int]) -> list[int]:
+    """Return where what the taps at `starts` of all windows read ends, counted from the back."""
+    behind = [w - s - 1 for w, s in zip(window, starts, strict=True)]
+    return [-n if n else _FAR for n in behind]

@@ -32,6 +32,9 @@ model.save(f"{folder}/model.keras")
 model.save(f"{folder}/model.h5")
 given = np.load(f"{folder}/x.npy")
 np.save(f"{folder}/y.npy", np.asarray(model(given)))
+x = tf.keras.Input((8, 6, 3), name="x")
+y = layers.Dropout(0.5)(layers.RandomContrast(0.5)(layers.RandomFlip()(x)))
+tf.keras.Model(x, y).save(f"{folder}/augmented.keras")
 """
 
 
@@ -51,6 +54,14 @@ def test_both_forms(saved, name):
     [found] = program.run({"x": np.load(saved / "x.npy")})
     np.testing.assert_allclose(found, np.load(saved / "y.npy"), rtol=1e-5, atol=1e-6)
     assert "tensorflow" not in sys.modules
+
+
+def test_random_layers_are_at_rest(saved):
+    """Their default is the training's, which Keras 3's own export keeps."""
+    x = np.random.RandomState(1).uniform(0, 255, (2, 8, 6, 3)).astype(np.float32)
+    program = mgx_mlir.compile(saved / "augmented.keras", "ref", batch_size=2)
+    [found] = program.run({"x": x})
+    np.testing.assert_array_equal(found, x)
 
 
 def test_a_file_that_is_none(tmp_path):

@@ -146,6 +146,40 @@ def test_colours_of_open_channels():
 def test_open_dims_are_question_marks_in_messages():
     g = Graph()
     g.placeholder(dims=(2, -1, -1))
-    g.node("y", "Cross", "x", "x")
-    with pytest.raises(MgxError, match=r"got dims \{2, \?, \?\}"):
+    g.node("y", "DiagPart", "x")
+    with pytest.raises(MgxError, match=r"got \{2, \?, \?\}"):
         g.parse(batch_size=None)
+
+
+INVALID = {
+    "Slice": ("begin of 0 or more", {"begin": [0, -2], "size": [2, 1]}),
+    "MirrorPad": ("paddings of up to dim 1", {"paddings": [[0, 0], [1, 4]]}),
+}
+
+
+@pytest.mark.parametrize("open_dims", [False, True])
+@pytest.mark.parametrize("op", INVALID)
+def test_amounts_that_tensorflow_refuses(op, open_dims):
+    told, operands = INVALID[op]
+    g = Graph()
+    g.placeholder(dims=(-1, -1) if open_dims else (2, 3))
+    for name, value in operands.items():
+        g.const(name, np.array(value, np.int32))
+    made = g.node("y", op, "x", *operands)
+    if op == "MirrorPad":
+        made.attr["mode"].s = b"SYMMETRIC"
+    with pytest.raises(MgxError, match=told):
+        mgx_mlir.compile(g.parse(batch_size=None), "ref", cache=False).run(np.ones((2, 3), "f4"))
+
+
+@pytest.mark.parametrize("open_dims", [False, True])
+def test_a_window_longer_than_the_image(open_dims):
+    g = Graph()
+    g.placeholder(dims=(1, -1, -1, 2) if open_dims else (1, 5, 2, 2))
+    node = g.node("y", "ExtractImagePatches", "x", ksizes=[1, 3, 3, 1], strides=[1, 1, 1, 1],
+                  rates=[1, 1, 1, 1], padding="VALID")  # fmt: skip
+    assert node.attr["padding"].s == b"VALID"
+    with pytest.raises(MgxError, match="at least 3 elements, a window, along dim 2"):
+        mgx_mlir.compile(g.parse(batch_size=None), "ref", cache=False).run(
+            np.ones((1, 5, 2, 2), "f4")
+        )

@@ -16,6 +16,7 @@ from mgx_mlir.frontends.extents import (
     Extent,
     extents,
     plus,
+    product,
     reshaped,
     scalar,
     times,
@@ -34,12 +35,12 @@ from mgx_mlir.frontends.helpers import (
     static_dims,
     zeros,
 )
-from mgx_mlir.frontends.max_places import WindowAxis, max_places, same_begin
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.runtime_axes import element, gather_or
 from mgx_mlir.frontends.signatures import Attributes
 from mgx_mlir.frontends.values import Value
+from mgx_mlir.frontends.windows import WindowAxis, max_places, same_padding
 from mgx_mlir.programs.build import Builder
 
 
@@ -421,14 +422,18 @@ def max_pool(
 
 def _max_indices(b: Builder, x: Value, out: Value, pool: _Pool, column_major: bool) -> Value:
     """Return the flat place of each maximum in `x`, of the windows that gave `out`."""
-    axes, own, counts = [], extents(b, x)[2:], extents(b, out)[2:]
+    n, c, *own = extents(b, x)
+    axes, counts = [], extents(b, out)[2:]
     for i, count in enumerate(counts):
         axis = WindowAxis(count, pool.lengths[i], pool.stride[i], pool.dilation[i], pool.begin[i])
         if pool.mode != "default_":
-            begin = same_begin(b, own[i], axis, pool.mode == "same_upper")
-            axis = replace(axis, begin=begin)
+            window = (axis.taps - 1) * axis.dilation + 1
+            pads = same_padding(b, own[i], count, axis.stride, window)
+            axis = replace(axis, begin=pads[pool.mode != "same_upper"])
         axes.append(axis)
-    return max_places(b, x, axes, column_major=column_major)
+    place = max_places(b, x, axes, column_major=column_major)
+    first = b.mul(arange(b, times(b, n, c)), scalar(b, product(b, own)))
+    return b.add(place, reshaped(b, first, [n, c, *[1] * len(own)]))
 
 
 @onnx_op("AveragePool", since=1)
@@ -536,10 +541,7 @@ def max_unpool(
     inner = own[:2]
     for i, (d, s, k) in enumerate(zip(own[2:], stride, kernel_shape, strict=True)):
         inner.append(plus(b, times(b, d, s), k - s - padding[i] - padding[n + i]))
-    total: Extent = 1
-    for d in inner:
-        total = times(b, total, d)
-    base = zeros_of(b, [total], b.dtype(x))
+    base = zeros_of(b, [product(b, inner)], b.dtype(x))
     indices = within(b, indices, "indices", 0, Dim(base, 0, "the number of places"))
     flat = b.scatter_none(base, b.reshape(indices, dims=[-1]), b.reshape(x, dims=[-1]), axis=0)
     out = reshaped(b, flat, inner)

@@ -6,8 +6,16 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import FLOAT, INT32, INT64
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.extents import elements, extents, reshaped, times, zeros_of
+from mgx_mlir.frontends.extents import (
+    elements,
+    extents,
+    least,
+    minus,
+    reshaped,
+    scalar,
+    times,
+    zeros_of,
+)
 from mgx_mlir.frontends.helpers import (
     arange,
     compare,
@@ -21,25 +29,27 @@ from mgx_mlir.frontends.helpers import (
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.runtime_axes import gather_or
 from mgx_mlir.frontends.tf.node import Node
+from mgx_mlir.frontends.tf.ops.cutting import padded
+from mgx_mlir.frontends.tf.ops.sorting import best_of
 from mgx_mlir.frontends.tf.registry import tf_op
 from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 
 def _kept(
-    b: Builder, boxes: Value, scores: Value, most: Value, iou: Value, least: Value | None
+    b: Builder, boxes: Value, scores: Value, most: Value, iou: Value, score: Value | None
 ) -> Value:
     """Return the numbers of the boxes that stay, best first, as i64."""
     if len(b.dims(boxes)) != 2 or len(b.dims(scores)) != 1:
         raise ModelError("expected boxes of rank 2 and scores of rank 1")
     iou = single(b, iou, "threshold")
-    least = None if least is None else single(b, least, "threshold")
+    score = None if score is None else single(b, score, "threshold")
     rows = b.nonmaxsuppression(
         unsqueeze(b, boxes, [0]),
         unsqueeze(b, scores, [0, 1]),
         convert(b, single(b, most, "max_output_size"), INT64),
         iou,
-        least,
+        score,
     )
     return squeeze(b, b.slice(rows, axes=[1], starts=[2], ends=[3]), [1])
 
@@ -69,10 +79,10 @@ def non_max_suppression_v2(
 
 @tf_op("NonMaxSuppressionV3")
 def non_max_suppression_v3(
-    b: Builder, node: Node, boxes: Value, scores: Value, most: Value, iou: Value, least: Value
+    b: Builder, node: Node, boxes: Value, scores: Value, most: Value, iou: Value, score: Value
 ) -> Value:
     """Import NonMaxSuppressionV3, with a least score."""
-    return convert(b, _kept(b, boxes, scores, most, iou, least), INT32)
+    return convert(b, _kept(b, boxes, scores, most, iou, score), INT32)
 
 
 def _padded(b: Builder, v: Value, most: Value, wanted: bool) -> Value:
@@ -92,12 +102,12 @@ def non_max_suppression_v4(
     scores: Value,
     most: Value,
     iou: Value,
-    least: Value,
+    score: Value,
     *,
     pad_to_max_output_size: bool = False,
 ) -> Outputs:
     """Import NonMaxSuppressionV4, which also counts, and may pad its result."""
-    kept = convert(b, _kept(b, boxes, scores, most, iou, least), INT32)
+    kept = convert(b, _kept(b, boxes, scores, most, iou, score), INT32)
     count = convert(b, squeeze(b, b.shape(kept), [0]), INT32)
     return _padded(b, kept, most, pad_to_max_output_size), count
 
@@ -110,7 +120,7 @@ def non_max_suppression_v5(
     scores: Value,
     most: Value,
     iou: Value,
-    least: Value,
+    score: Value,
     sigma: Value,
     *,
     pad_to_max_output_size: bool = False,
@@ -118,7 +128,7 @@ def non_max_suppression_v5(
     """Import NonMaxSuppressionV5, which also gives scores; `sigma` makes them soft."""
     if float(node.const(sigma, "soft_nms_sigma").reshape(())) != 0:
         raise NotSupported("soft_nms_sigma other than 0")
-    kept = _kept(b, boxes, scores, most, iou, least)
+    kept = _kept(b, boxes, scores, most, iou, score)
     count = convert(b, squeeze(b, b.shape(kept), [0]), INT32)
     found = b.gather(scores, kept, axis=0)
     out = convert(b, kept, INT32), found
@@ -137,7 +147,7 @@ def combined_non_max_suppression(
     per_class: Value,
     total: Value,
     iou: Value,
-    least: Value,
+    score: Value,
     *,
     pad_per_class: bool = False,
     clip_boxes: bool = True,
@@ -149,37 +159,38 @@ def combined_non_max_suppression(
     if len(b.dims(boxes)) != 4 or len(b.dims(scores)) != 3:
         raise ModelError("expected boxes of rank 4 and scores of rank 3")
     n, count, sets, _ = extents(b, boxes)
-    classes = b.dims(scores)[2]
+    classes = extents(b, scores)[2]
     [most], [limit] = elements(b, total), elements(b, per_class)
-    if not isinstance(count, int) or not isinstance(sets, int) or DYN in (sets, classes):
-        raise NotSupported("a number of boxes or classes that is known at run time only")
-    if not isinstance(most, int) or not isinstance(limit, int):
-        raise NotSupported("sizes computed at run time")
-    if sets not in (1, classes):
+    if not isinstance(sets, int):
+        raise NotSupported("a number of sets of boxes that is known at run time only")
+    if isinstance(classes, int) and sets not in (1, classes):
         raise ModelError(f"boxes of {sets} classes for scores of {classes}")
+    if sets != 1:  # another number of scores is an error of the run
+        classes = sets
     if pad_per_class:
-        most = min(most, limit * classes)
+        most = least(b, most, times(b, limit, classes))
     by_class = transpose(b, scores, [0, 2, 1])  # image, class, box
     own = transpose(b, boxes, [0, 2, 1, 3])  # image, set, box, corner
-    groups = times(b, n, sets)
+    groups, per_set = times(b, n, sets), classes if sets == 1 else 1
+    places_of = times(b, classes, count)
     rows = b.nonmaxsuppression(
         reshaped(b, own, [groups, count, 4]),
-        reshaped(b, by_class, [groups, classes // sets, count]),
-        b.literal(limit, INT64),
+        reshaped(b, by_class, [groups, per_set, count]),
+        scalar(b, limit),
         single(b, iou, "iou_threshold"),
-        single(b, least, "score_threshold"),
+        single(b, score, "score_threshold"),
     )
-    marks = zeros_of(b, [groups, classes // sets, count], INT32)
+    marks = zeros_of(b, [groups, per_set, count], INT32)
     ones = b.add(b.mul(squeeze(b, b.slice(rows, axes=[1], starts=[0], ends=[1]), [1]), 0), 1)
     marks = b.scatternd_none(marks, rows, convert(b, ones, INT32))
-    stays = compare(b, "greater", reshaped(b, marks, [n, classes * count]), 0)
-    flat = reshaped(b, by_class, [n, classes * count])
+    stays = compare(b, "greater", reshaped(b, marks, [n, places_of]), 0)
+    flat = reshaped(b, by_class, [n, places_of])
     lowest = number(b, float("-inf"), flat)
-    k = min(most, classes * count)
-    best, places = b.topk(b.where(stays, flat, lowest), k=k, axis=1, largest=True)
+    k = least(b, most, places_of)
+    best, places = best_of(b, b.where(stays, flat, lowest), k, INT64)
     valid = b.not_(b.isinf(best))
-    place = b.mod(places, count)
-    label = b.div(b.sub(places, place), count)
+    place = b.mod(places, scalar(b, count))
+    label = b.div(b.sub(places, place), scalar(b, count))
     spot = place if sets == 1 else places
     table = reshaped(b, own, [n, times(b, sets, count), 4])
     chosen = b.gathernd(table, unsqueeze(b, spot, [2]), batch_dims=1)
@@ -191,10 +202,10 @@ def combined_non_max_suppression(
         b.where(valid, best, zero),
         b.where(valid, convert(b, label, FLOAT), zero),
     ]
-    if k < most:
+    behind = minus(b, most, k)
+    if behind != 0:
         out = [
-            b.pad(v, pads=[0] * (len(b.dims(v)) + 1) + [most - k] + [0] * (len(b.dims(v)) - 2))
-            for v in out
+            padded(b, v, [(0, 0), (0, behind)] + [(0, 0)] * (len(b.dims(v)) - 2), zero) for v in out
         ]
     detections = squeeze(b, b.reduce_sum(convert(b, valid, INT32), axes=[1]), [1])
     return (*out, detections)

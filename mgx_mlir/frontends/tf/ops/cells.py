@@ -8,6 +8,7 @@ from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.extents import elements, extents, zeros_of
 from mgx_mlir.frontends.helpers import number, slice_, squeeze, unsqueeze
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.shaping import split_evenly, split_static
 from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
 from mgx_mlir.frontends.values import Outputs, Value
@@ -19,10 +20,11 @@ _LSTM = ("i", "cs", "f", "o", "ci", "co", "h")
 def _gates(b: Builder, x: Value, h: Value, w: Value, bias: Value, count: int) -> list[Value]:
     both = b.add(b.dot(b.concat([x, h], axis=1), w), bias)
     size = b.dims(both)[1]
-    if size == DYN or size % count:
+    if size == DYN:
+        return list(split_evenly(b, both, 1, count))
+    if size % count:
         raise ModelError(f"weights expected {count} gates, got {size} columns")
-    n = size // count
-    return [slice_(b, both, [1], [i * n], [(i + 1) * n]) for i in range(count)]
+    return list(split_static(b, both, 1, [size // count] * count))
 
 
 def _lstm(

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.extents import Extent, elements, extents, plus, reshaped, scalar, vector
+from mgx_mlir.frontends.extents import elements, extents, plus, reshaped, vector
 from mgx_mlir.frontends.helpers import along, reshape, slice_, static_dims, transpose
 from mgx_mlir.frontends.signatures import Attributes
 from mgx_mlir.frontends.tf.layout import spatial, to_first, to_last, window_attributes
 from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
 from mgx_mlir.frontends.values import Value
+from mgx_mlir.frontends.windows import same_padding
 from mgx_mlir.programs.build import Builder
 
 
@@ -41,7 +42,7 @@ def _convolve(
     stride = spatial(a.strides, rank, last, "strides")
     dilation = spatial(a.dilations, rank, last, "dilations")
     window = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
-    pads = window_attributes(a.padding, a.explicit_paddings, b.dims(x)[2:], window, stride, last)
+    pads = window_attributes(b, a.padding, a.explicit_paddings, b.dims(x)[2:], window, stride, last)
     if group is None:
         own = b.dims(weights)[1]
         if b.dims(x)[1] == DYN:  # one group: another number of channels is an error of the run
@@ -135,7 +136,7 @@ def _transposed(
     have = b.dims(full)[2:]
     static = [w for w in wanted if isinstance(w, int)]
     if len(static) == n and DYN not in have:
-        pads = window_attributes(a.padding, explicit, static, window, stride, last)["padding"]
+        pads = window_attributes(b, a.padding, explicit, static, window, stride, last)["padding"]
         begin = list(pads[:n])
         missing = [max(s + w - h, 0) for s, w, h in zip(begin, static, have, strict=True)]
         if any(missing):
@@ -148,11 +149,11 @@ def _transposed(
     if a.padding == "SAME":
         inner = extents(b, x)[2:]
         begins = [
-            _same_begin(b, d, w, k, s)
+            same_padding(b, w, d, s, k)[0]
             for d, w, k, s in zip(inner, wanted, window, stride, strict=True)
         ]
     else:
-        pads = window_attributes(a.padding, explicit, [0] * n, window, stride, last)["padding"]
+        pads = window_attributes(b, a.padding, explicit, [0] * n, window, stride, last)["padding"]
         begins = pads[:n]
     ends = [plus(b, s, w) for s, w in zip(begins, wanted, strict=True)]
     out = b.op("slice", full, vector(b, begins), vector(b, ends), axes=list(range(2, rank)))
@@ -163,14 +164,6 @@ def _transposed(
             b, out, [p if isinstance(p, int) else o for p, o in zip(parts, own, strict=True)]
         )
     return to_last(b, out) if last else out
-
-
-def _same_begin(b: Builder, d: Extent, wanted: Extent, window: int, stride: int) -> Extent:
-    """Return SAME padding ahead of a result of `wanted` elements, of which d windows are taken."""
-    if isinstance(d, int) and isinstance(wanted, int):
-        return max((d - 1) * stride + window - wanted, 0) // 2
-    total = b.add(b.mul(b.sub(scalar(b, d), 1), stride), window)
-    return b.div(b.max(b.sub(total, scalar(b, wanted)), 0), 2)
 
 
 @tf_op("BiasAdd", "BiasAddV1")

@@ -11,7 +11,16 @@ from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.frontends import limits
-from mgx_mlir.frontends.extents import Extent, elements, plus, reshaped, vector
+from mgx_mlir.frontends.extents import (
+    Extent,
+    elements,
+    extents,
+    known,
+    plus,
+    reshaped,
+    scalar,
+    vector,
+)
 from mgx_mlir.frontends.helpers import (
     arange,
     axes_in,
@@ -21,6 +30,10 @@ from mgx_mlir.frontends.helpers import (
     concat,
     convert,
     extent,
+    greater_equal,
+    known_extent,
+    less_equal,
+    require,
     slice_,
     squeeze,
     transpose,
@@ -29,6 +42,7 @@ from mgx_mlir.frontends.helpers import (
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.runtime_axes import pad_at_run_time, strided_slice
 from mgx_mlir.frontends.shaping import slice_known, split_by, split_evenly, split_static
+from mgx_mlir.frontends.tf.layout import check_rank, same_pads
 from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
 from mgx_mlir.frontends.values import Outputs, Value
@@ -171,6 +185,10 @@ def slice_op(b: Builder, node: Node, x: Value, begin: Value, size: Value) -> Val
     if rank == 0:
         return x
     begins, sizes = elements(b, begin, rank), elements(b, size, rank)
+    begins = [
+        known(b, require(b, v, greater_equal(b, v, 0), "begin of 0 or more"))
+        for v in (scalar(b, first) for first in begins)
+    ]
     ends: list[Extent] = []
     for first, count, d in zip(begins, sizes, b.dims(x), strict=True):
         if isinstance(count, int):
@@ -180,21 +198,21 @@ def slice_op(b: Builder, node: Node, x: Value, begin: Value, size: Value) -> Val
         else:
             all_left = compare(b, "less", count, 0)
             ends.append(b.where(all_left, FAR, plus(b, first, count)))
-    known = {
+    fixed = {
         i: (p, q)
         for i, (p, q) in enumerate(zip(begins, ends, strict=True))
         if isinstance(p, int) and isinstance(q, int)
     }
-    cut = [i for i, (p, q) in known.items() if p or q != FAR]
+    cut = [i for i, (p, q) in fixed.items() if p or q != FAR]
     if cut:
-        x = slice_known(b, x, [known[i][0] for i in cut], [known[i][1] for i in cut], cut, None)
-    left = [i for i in range(rank) if i not in known]
+        x = slice_known(b, x, [fixed[i][0] for i in cut], [fixed[i][1] for i in cut], cut, None)
+    left = [i for i in range(rank) if i not in fixed]
     if not left:
         return x
     starts, stops = vector(b, [begins[i] for i in left]), vector(b, [ends[i] for i in left])
     x = b.op("slice", x, starts, stops, axes=left)
-    fixed = {i: sizes[i] for i in left}
-    return _stated(b, x, {i: n for i, n in fixed.items() if isinstance(n, int) and n >= 0})
+    stated = {i: sizes[i] for i in left}
+    return _stated(b, x, {i: n for i, n in stated.items() if isinstance(n, int) and n >= 0})
 
 
 def _stated(b: Builder, x: Value, sizes: dict[int, int]) -> Value:
@@ -338,6 +356,9 @@ def roll(b: Builder, node: Node, x: Value, shift: Value, axis: Value) -> Value:
 
 def _amounts(b: Builder, x: Value, paddings: Value) -> list[tuple[Extent, Extent]]:
     rank = len(b.dims(x))
+    if len(b.dims(paddings)) == 2:
+        for axis, wanted in ((0, rank), (1, 2)):
+            paddings = known_extent(b, paddings, axis, wanted, "paddings")
     if b.dims(paddings) != (rank, 2):
         raise ModelError(f"paddings expected dims {[rank, 2]}, got {show_dims(b.dims(paddings))}")
     flat = elements(b, b.reshape(paddings, dims=[2 * rank]))
@@ -379,6 +400,32 @@ def padded(b: Builder, x: Value, pairs: Sequence[tuple[Extent, Extent]], value: 
     return x
 
 
+def around_windows(
+    b: Builder,
+    x: Value,
+    padding: str,
+    window: Sequence[int],
+    stride: Sequence[int],
+    value: float = 0,
+) -> Value:
+    """Return `x` {N, s.., C} with `value` around it as `padding`, SAME or VALID, wants it.
+
+    A window longer than the extent is an error, of the run where only that knows the extent.
+    """
+    dims = extents(b, x)[1:-1]
+    check_rank(dims, len(window))
+    if padding == "VALID":
+        for i, (d, w) in enumerate(zip(dims, window, strict=True)):
+            fits = greater_equal(b, scalar(b, d), w)
+            x = require(b, x, fits, f"at least {w} elements, a window, along dim {i + 1}")
+        return x
+    if padding != "SAME":
+        raise ModelError(f"attribute 'padding' expected SAME or VALID, got {padding}")
+    begin, end = same_pads(b, dims, window, stride)
+    pairs = [(0, 0), *zip(begin, end, strict=True), (0, 0)]
+    return padded(b, x, pairs, b.literal(np.array(value, b.dtype(x).np)))
+
+
 @tf_op("MirrorPad")
 def mirror_pad(b: Builder, node: Node, x: Value, paddings: Value, *, mode: str) -> Value:
     """REFLECT leaves the border out of the mirror image, SYMMETRIC does not."""
@@ -396,6 +443,7 @@ def mirror_pad(b: Builder, node: Node, x: Value, paddings: Value, *, mode: str) 
             x = pad_at_run_time(b, x, low, high, axis, "reflect", None)
             continue
         d = extent(b, x, axis)
+        x = require(b, x, less_equal(b, b.max(low, high), d), f"paddings of up to dim {axis}")
         index = b.mod(b.sub(arange(b, b.add(b.add(d, low), high)), low), b.mul(d, 2))
         index = b.min(index, b.sub(b.sub(b.mul(d, 2), 1), index))
         known = b.const(index)

@@ -1,19 +1,17 @@
 """Diagonals of matrices: reading, writing, and bands of them.
 
-The dims of a matrix are known, but for its main diagonal alone.
+Bands of more or other diagonals than the main one need known dims.
 """
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN
+from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.frontends import limits
-from mgx_mlir.frontends.extents import Extent, extents, reshaped, scalar, times
+from mgx_mlir.frontends.extents import Extent, extents, plus, product, reshaped, scalar, times
 from mgx_mlir.frontends.helpers import (
     arange,
     axis_range,
@@ -22,8 +20,9 @@ from mgx_mlir.frontends.helpers import (
     extent,
     less_equal,
     require,
+    same_extent,
+    settled,
     single,
-    static_dims,
     unsqueeze,
 )
 from mgx_mlir.frontends.problems import NotSupported
@@ -58,24 +57,26 @@ def matrix_band_part(b: Builder, node: Node, x: Value, lower: Value, upper: Valu
 @tf_op("Diag")
 def diag(b: Builder, node: Node, x: Value) -> Value:
     """Dims {d..} become {d.., d..}, zero but where both halves of the index agree."""
-    dims = static_dims(b, x, "diagonal")
-    n = math.prod(dims)
-    limits.table((n, n), "a diagonal")
-    zero = b.literal(np.zeros((), b.dtype(x).np))
-    flat = b.reshape(x, dims=[1, n])
-    return b.reshape(b.where(b.literal(np.eye(n, dtype=bool)), flat, zero), dims=[*dims, *dims])
+    own = extents(b, x)
+    n = product(b, own)
+    if isinstance(n, int):
+        limits.table((n, n), "a diagonal")
+    keep = settled(b, _on_diagonal(b, n, n))
+    return reshaped(b, b.where(keep, reshaped(b, x, [1, n]), _scalar_zero(b, x)), [*own, *own])
 
 
 @tf_op("DiagPart")
 def diag_part(b: Builder, node: Node, x: Value) -> Value:
     """Import DiagPart: the diagonal of a tensor whose dims are twice the same."""
-    dims = static_dims(b, x, "input")
-    half = len(dims) // 2
-    if len(dims) % 2 or dims[:half] != dims[half:]:
-        raise ModelError(f"expected dims that are twice the same, got {list(dims)}")
-    n = math.prod(dims[:half])
-    places = b.mul(arange(b, n), n + 1)
-    return b.reshape(b.gather(b.reshape(x, dims=[n * n]), places, axis=0), dims=dims[:half])
+    rank = len(b.dims(x))
+    if rank % 2:
+        raise ModelError(f"expected dims that are twice the same, got {show_dims(b.dims(x))}")
+    for i in range(rank // 2):
+        x = same_extent(b, x, i, x, i + rank // 2, "dims that are twice the same")
+    own = extents(b, x)[: rank // 2]
+    n = product(b, own)
+    places = b.mul(arange(b, n), plus(b, n, 1))
+    return reshaped(b, b.gather(b.reshape(x, dims=[-1]), places, axis=0), own)
 
 
 # ---- bands of matrices -------------------------------------------------------------------------

@@ -23,10 +23,10 @@ from mgx_mlir.frontends.helpers import (
     unsqueeze,
     wide,
 )
-from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.shaping import slice_known
-from mgx_mlir.frontends.tf.layout import check_rank, same_pads, spatial
+from mgx_mlir.frontends.tf.layout import spatial, window_ends
 from mgx_mlir.frontends.tf.node import Node
+from mgx_mlir.frontends.tf.ops.cutting import around_windows
 from mgx_mlir.frontends.tf.registry import tf_op
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
@@ -132,23 +132,13 @@ def _patches(
 ) -> Value:
     """Return the elements of each window side by side in the channels: one slice per tap."""
     n = len(lengths)
-    dims = b.dims(x)[1:-1]
-    check_rank(dims, n)
-    if DYN in dims:
-        raise NotSupported("dynamic heights or widths")
     window = [(k - 1) * r + 1 for k, r in zip(lengths, rates, strict=True)]
-    if padding == "SAME":
-        begin, end = same_pads(dims, window, stride)
-        if any(begin) or any(end):
-            x = b.pad(x, pads=[0, *begin, 0, 0, *end, 0])
-    elif padding != "VALID":
-        raise ModelError(f"attribute 'padding' expected SAME or VALID, got {padding}")
-    room = [d - w for d, w in zip(b.dims(x)[1:-1], window, strict=True)]
+    x = around_windows(b, x, padding, window, stride)
     limits.parts(math.prod(lengths), "taps of a window")
     parts = []
     for tap in itertools.product(*(range(k) for k in lengths)):
         starts = [t * r for t, r in zip(tap, rates, strict=True)]
-        ends = [s + r + 1 for s, r in zip(starts, room, strict=True)]
+        ends = window_ends(window, starts)
         parts.append(slice_known(b, x, starts, ends, list(range(1, n + 1)), list(stride)))
     return concat(b, parts, n + 1)
 

@@ -5,24 +5,25 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
-from mgx_mlir.frontends.extents import elements, extents, plus, reshaped, zeros_of
+from mgx_mlir.frontends.extents import elements, extents, plus, product, reshaped, spread, zeros_of
 from mgx_mlir.frontends.helpers import (
+    arange,
     axis_in,
     compare,
     concat,
     convert,
+    settled,
     squeeze,
     transpose,
     unsqueeze,
 )
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.tf.node import Node
+from mgx_mlir.frontends.tf.ops.cutting import strided_slice_op
 from mgx_mlir.frontends.tf.registry import tf_op
 from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
@@ -145,33 +146,18 @@ def tensor_strided_slice_update(
     shrink_axis_mask: int = 0,
 ) -> Value:
     """Write `value` where StridedSlice would read."""
-    dims = b.dims(x)
-    if DYN in dims:
-        raise NotSupported("dynamic dims")
-    masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
-    bounds = [node.ints(v, "bounds") for v in (begin, end, strides)]
-    where: list[Any] = []
-    for i, (first, last, step) in enumerate(zip(*bounds, strict=True)):
-        at_begin, at_end, dots, new, shrink = (bool(m >> i & 1) for m in masks)
-        if dots:
-            where.append(...)
-        elif new:
-            where.append(np.newaxis)
-        elif shrink:
-            where.append(first)
-        else:
-            where.append(slice(None if at_begin else first, None if at_end else last, step))
-    limits.table(dims, "places")
-    try:
-        places = np.arange(math.prod(dims)).reshape(dims)[tuple(where)]
-    except IndexError as e:
-        raise ModelError(str(e)) from None
-    flat = b.reshape(x, dims=[math.prod(dims)])
-    values = b.reshape(b.multibroadcast(value, places.shape), dims=[places.size])
-    if not places.size:
+    own = extents(b, x)
+    count = product(b, own)
+    places = strided_slice_op(
+        b, node, reshaped(b, arange(b, count), own), begin, end, strides, begin_mask=begin_mask,
+        end_mask=end_mask, ellipsis_mask=ellipsis_mask, new_axis_mask=new_axis_mask,
+        shrink_axis_mask=shrink_axis_mask,
+    )  # fmt: skip
+    if 0 in b.dims(places):
         return x
-    out = b.scatter_none(flat, b.literal(places.reshape(-1)), values, axis=0)
-    return b.reshape(out, dims=list(dims))
+    values = spread(b, value, extents(b, places))
+    flat = [b.reshape(v, dims=[-1]) for v in (x, settled(b, places), values)]
+    return reshaped(b, b.scatter_none(*flat, axis=0), own)
 
 
 # ---- apart and together ------------------------------------------------------------------------

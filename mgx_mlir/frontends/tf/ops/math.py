@@ -14,6 +14,7 @@ from mgx_mlir.frontends.helpers import (
     concat,
     convert,
     greater_equal,
+    known_extent,
     less_equal,
     number,
     slice_,
@@ -269,7 +270,9 @@ def clip_by_value(b: Builder, node: Node, x: Value, low: Value, high: Value) -> 
 def cross(b: Builder, node: Node, x: Value, y: Value) -> Value:
     """Return the cross product of vectors of 3 along the last axis."""
     rank = len(b.dims(x))
-    if rank < 1 or b.dims(x)[-1] != 3:
+    if rank:
+        x, y = (known_extent(b, v, rank - 1, 3, "vectors") for v in (x, y))
+    if b.dims(x)[-1:] != (3,):
         raise ModelError(f"expected vectors of 3 elements, got dims {show_dims(b.dims(x))}")
 
     def turned(v: Value, first: int) -> Value:

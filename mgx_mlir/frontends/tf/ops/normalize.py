@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.extents import extents, product, scalar
 from mgx_mlir.frontends.helpers import along, convert, squeeze
-from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.tf.layout import to_first, to_last
 from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
@@ -42,14 +39,12 @@ def batch_norm(
     if is_training:
         before, share = outs, exponential_avg_factor
         axes = [i for i in range(rank) if i != axis]
-        dims = [b.dims(x)[i] for i in axes]
-        if DYN in dims:
-            raise NotSupported("training with dynamic dims")
         mean = squeeze(b, b.reduce_mean(wide_x, axes=axes), axes)
         centred = b.sub(wide_x, along(b, mean, x, axis))
         variance = squeeze(b, b.reduce_mean(b.mul(centred, centred), axes=axes), axes)
-        count = math.prod(dims)
-        outs = mean, b.mul(variance, count / max(count - 1, 1))
+        own = extents(b, x)
+        count = convert(b, scalar(b, product(b, [own[i] for i in axes])), kind)
+        outs = mean, b.mul(variance, b.div(count, b.max(b.sub(count, 1), 1)))
         if share != 1:
             outs = tuple(
                 b.add(b.mul(old, 1 - share), b.mul(new, share))

@@ -6,18 +6,29 @@ elements another type would choose the other one.
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import show_dims
 from mgx_mlir.frontends import limits
-from mgx_mlir.frontends.extents import Extent, elements, extents, reshaped, scalar, times
-from mgx_mlir.frontends.helpers import arange, compare, convert, settled, transpose, unsqueeze
-from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.extents import Extent, elements, extents, product, reshaped, scalar
+from mgx_mlir.frontends.helpers import (
+    arange,
+    compare,
+    convert,
+    greater_equal,
+    less_equal,
+    settled,
+    slice_,
+    transpose,
+    unsqueeze,
+)
 from mgx_mlir.frontends.signatures import Attributes
 from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
@@ -172,30 +183,28 @@ def _far(b: Builder, t: Value, a: float) -> Value:
 # ---- by matrices -------------------------------------------------------------------------------
 
 
-def along_axis(b: Builder, x: Value, axis: int, matrix: np.ndarray) -> Value:
-    """One axis of x by a matrix {result, input} of weights."""
-    parts = extents(b, x)
-    rank = len(parts)
-    order = [*(i for i in range(rank) if i != axis), axis]
-    rows: Extent = 1
-    for i in order[:-1]:
-        rows = times(b, rows, parts[i])
-    flat = reshaped(b, transpose(b, x, order), [rows, parts[axis]])
-    out = b.dot(flat, b.literal(np.ascontiguousarray(matrix.T, np.float32)))
-    out = reshaped(b, out, [*(parts[i] for i in order[:-1]), matrix.shape[0]])
-    return transpose(b, out, [order.index(i) for i in range(rank)])
-
-
 def _by_matrices(
-    b: Builder, x: Value, a: _Axes, matrix: Callable[[int, int, int], np.ndarray]
+    b: Builder, x: Value, a: _Axes, matrix: Callable[[int, Extent, Extent], Value]
 ) -> Value:
+    """Return the image with each axis multiplied by a matrix {result, input} of weights."""
     x = convert(b, x, FLOAT)
     for axis, d, out in a.each():
-        if not isinstance(d, int) or not isinstance(out, int):
-            raise NotSupported("dynamic heights, widths or sizes")
-        limits.table((d, out), "weights")
-        x = along_axis(b, x, axis, matrix(axis - 1, d, out))
+        if isinstance(d, int) and isinstance(out, int):
+            limits.table((d, out), "weights")
+        weights = settled(b, matrix(axis - 1, d, out))
+        own = extents(b, x)
+        rank = len(own)
+        order = [*(i for i in range(rank) if i != axis), axis]
+        rest = [own[i] for i in order[:-1]]
+        flat = reshaped(b, transpose(b, x, order), [product(b, rest), d])
+        y = reshaped(b, b.dot(flat, transpose(b, weights, [1, 0])), [*rest, out])
+        x = transpose(b, y, [order.index(i) for i in range(rank)])
     return x
+
+
+def _rows(b: Builder, count: Extent) -> Value:
+    """Return the numbers of the results, a column."""
+    return unsqueeze(b, arange(b, count, FLOAT), [1])
 
 
 @tf_op("ResizeArea")
@@ -203,57 +212,68 @@ def resize_area(
     b: Builder, node: Node, x: Value, size: Value, *, align_corners: bool = False
 ) -> Value:
     """Return the mean over the area that an element of the result covers."""
-    f = np.float32
 
-    def matrix(_: int, d: int, out: int) -> np.ndarray:
-        scale = f(d) / f(out)
-        if align_corners and min(d, out) > 1:  # one element is the mean of any part of it
-            scale = f(d - 1) / f(out - 1)
-        found = np.zeros((out, d), np.float64)
-        for i in range(out):
-            begin, end = f(i) * scale, f(i + 1) * scale
-            for j in range(math.floor(begin), math.ceil(end)):
-                share = min(j + 1, float(end)) - max(j, float(begin))
-                found[i, min(max(j, 0), d - 1)] += share / float(scale)
-        return found
+    def matrix(_: int, d: Extent, out: Extent) -> Value:
+        scale = _scale(b, d, out, align_corners)
+        scale = b.where(compare(b, "greater", scale, 0), scale, _f32(b, 1))  # one element
+        begin, end = (b.mul(at, scale) for at in (_rows(b, out), b.add(_rows(b, out), 1)))
+        column = arange(b, d, FLOAT)
+        after = b.add(column, 1)  # what lies behind the last element is the last one's
+        high = b.where(compare(b, "equal", after, _real(b, d)), end, b.min(end, after))
+        return b.div(b.max(b.sub(high, b.max(begin, column)), 0), scale)
 
     return _by_matrices(b, x, _Axes(b, x, size, PlaceAttributes(align_corners)), matrix)
 
 
-def _lanczos(radius: int) -> Callable[[float], float]:
-    def kernel(x: float) -> float:
-        if x > radius:
-            return 0.0
-        if x <= 1e-3:
-            return 1.0
-        return radius * math.sin(math.pi * x) * math.sin(math.pi * x / radius) / (math.pi * x) ** 2
+_Kernel = Callable[[Builder, Value], Value]  # the weight at a distance, which is not negative
+
+
+def _polynomial(b: Builder, t: Value, factors: Sequence[float]) -> Value:
+    """Return the polynomial of these factors, that of the highest power first."""
+    out = _f32(b, factors[0])
+    for factor in factors[1:]:
+        out = b.add(b.mul(out, t), _f32(b, factor))
+    return out
+
+
+def _lanczos(radius: int) -> _Kernel:
+    def kernel(b: Builder, t: Value) -> Value:
+        angle = b.mul(t, _f32(b, math.pi))
+        waves = b.mul(b.sin(angle), b.sin(b.div(angle, radius)))
+        found = b.div(b.mul(waves, radius), b.mul(angle, angle))
+        return b.where(compare(b, "greater", t, 1e-3), found, _f32(b, 1))
 
     return kernel
 
 
-def _keys(x: float) -> float:
-    if x >= 2:
-        return 0.0
-    return ((-0.5 * x + 2.5) * x - 4) * x + 2 if x >= 1 else (1.5 * x - 2.5) * x * x + 1
+def _pieces(near: Sequence[float], far: Sequence[float]) -> _Kernel:
+    """Return the kernel of one polynomial below 1 and another from 1 on."""
+
+    def kernel(b: Builder, t: Value) -> Value:
+        return b.where(compare(b, "less", t, 1), *(_polynomial(b, t, f) for f in (near, far)))
+
+    return kernel
 
 
-def _mitchell(x: float) -> float:
-    if x >= 2:
-        return 0.0
-    if x >= 1:
-        return ((-7 / 18 * x + 2) * x - 10 / 3) * x + 16 / 9
-    return (7 / 6 * x - 2) * x * x + 8 / 9
+def _gaussian(b: Builder, t: Value) -> Value:
+    return b.exp(b.mul(b.mul(t, t), -1 / (2 * 0.5**2)))
 
 
-_KERNELS: dict[str, tuple[float, Callable[[float], float]]] = {
+def _box(b: Builder, t: Value) -> Value:
+    half = b.where(compare(b, "equal", t, 0.5), _f32(b, 0.5), _f32(b, 0))
+    return b.where(compare(b, "less", t, 0.5), _f32(b, 1), half)
+
+
+# the distance from which on the weights are 0, and the weights below it
+_KERNELS: dict[str, tuple[float, _Kernel]] = {
     "lanczos1": (1, _lanczos(1)),
     "lanczos3": (3, _lanczos(3)),
     "lanczos5": (5, _lanczos(5)),
-    "gaussian": (1.5, lambda x: math.exp(-(x**2) / (2 * 0.5**2)) if x < 1.5 else 0.0),
-    "box": (1, lambda x: 1.0 if x < 0.5 else 0.5 if x == 0.5 else 0.0),
-    "triangle": (1, lambda x: max(1 - x, 0.0)),
-    "keyscubic": (2, _keys),
-    "mitchellcubic": (2, _mitchell),
+    "gaussian": (1.5, _gaussian),
+    "box": (1, _box),
+    "triangle": (1, lambda b, t: b.sub(_f32(b, 1), t)),
+    "keyscubic": (2, _pieces((1.5, -2.5, 0, 1), (-0.5, 2.5, -4, 2))),
+    "mitchellcubic": (2, _pieces((7 / 6, -2, 0, 8 / 9), (-7 / 18, 2, -10 / 3, 16 / 9))),
 }
 
 
@@ -273,27 +293,31 @@ def scale_and_translate(
     if kernel_type not in _KERNELS:
         raise ModelError(f"attribute 'kernel_type' has unknown value {kernel_type}")
     radius, kernel = _KERNELS[kernel_type]
-    scales, moves = node.const(scale, "scale"), node.const(translation, "translation")
-    f = np.float32
+    for name, v in (("scale", scale), ("translation", translation)):
+        if b.dims(v) != (2,):
+            raise ModelError(f"{name} expected 2 numbers, got dims {show_dims(b.dims(v))}")
 
-    def matrix(axis: int, d: int, out: int) -> np.ndarray:
-        inverse = f(1) / f(scales[axis])
-        shift = -inverse * f(moves[axis])
-        stretch = max(inverse, f(1)) if antialias else f(1)
-        limits.table((out, d), "weights")
-        found = np.zeros((out, d))
-        for i in range(out):
-            centre = f(i + 0.5) * inverse + shift
-            if not 0 <= centre <= d:
-                continue
-            first = math.ceil(centre - radius * stretch - 0.5)
-            last = math.floor(centre + radius * stretch - 0.5)
-            for j in range(min(max(first, 0), d - 1), min(max(last, 0), d - 1) + 1):
-                found[i, j] = kernel(abs(float((f(j + 0.5) - centre) * (f(1) / stretch))))
-            total = found[i].sum()
-            if abs(total) >= 1000 * np.finfo(np.float32).tiny:
-                found[i] /= total
-        return found
+    def matrix(axis: int, d: Extent, out: Extent) -> Value:
+        factor, move = (slice_(b, v, [0], [axis], [axis + 1]) for v in (scale, translation))
+        inverse = b.div(_f32(b, 1), factor)
+        stretch = b.max(inverse, 1) if antialias else _f32(b, 1)
+        centre = b.sub(b.mul(b.add(_rows(b, out), 0.5), inverse), b.mul(inverse, move))
+        last, reach = b.sub(_real(b, d), 1), b.mul(stretch, radius)
+        ends = (
+            b.ceil(b.sub(b.sub(centre, reach), 0.5)), b.floor(b.sub(b.add(centre, reach), 0.5))
+        )  # fmt: skip
+        first, final = (b.max(b.min(v, last), 0) for v in ends)
+        column = arange(b, d, FLOAT)
+        distance = b.abs(b.div(b.sub(b.add(column, 0.5), centre), stretch))
+        read = [
+            greater_equal(b, column, first), less_equal(b, column, final),
+            greater_equal(b, centre, 0), less_equal(b, centre, _real(b, d)),
+            compare(b, "less", distance, radius),
+        ]  # fmt: skip
+        weights = b.where(functools.reduce(b.logical_and, read), kernel(b, distance), _f32(b, 0))
+        total = b.reduce_sum(weights, axes=[1])
+        tiny = compare(b, "less", b.abs(total), 1000 * float(np.finfo(np.float32).tiny))
+        return b.div(weights, b.where(tiny, _f32(b, 1), total))
 
     return _by_matrices(b, x, _Axes(b, x, size, PlaceAttributes()), matrix)
 
@@ -322,15 +346,15 @@ def crop_and_resize(
     dims = extents(b, x)[1:3]
     places, outside = [], []
     for i, (d, count) in enumerate(zip(dims, elements(b, size, 2), strict=True)):
-        if not isinstance(count, int) or count < 1:
-            raise NotSupported("'crop_size' computed at run time")
+        if isinstance(count, int) and count < 1:
+            raise ModelError(f"crop_size expected positive numbers, got {count}")
         low, high = (b.slice(boxes, axes=[1], starts=[k], ends=[k + 1]) for k in (i, i + 2))
         last = b.sub(_real(b, d), 1)
-        if count > 1:
-            step = b.div(b.mul(b.sub(high, low), last), count - 1)
-            place = b.add(b.mul(low, last), b.mul(step, arange(b, count, FLOAT)))
-        else:
-            place = b.mul(b.mul(b.add(low, high), 0.5), last)
+        at, steps = arange(b, count, FLOAT), b.sub(_real(b, count), 1)
+        step = b.div(b.mul(b.sub(high, low), last), b.max(steps, 1))
+        middle = b.mul(b.mul(b.add(low, high), 0.5), last)  # of one element
+        place = b.add(b.mul(low, last), b.mul(step, at))
+        place = b.where(compare(b, "greater", steps, 0), place, middle)
         out = b.logical_or(compare(b, "less", place, 0), compare(b, "greater", place, last))
         shape = [2] if i == 0 else [1]
         places.append(unsqueeze(b, place, shape))  # boxes, rows, columns

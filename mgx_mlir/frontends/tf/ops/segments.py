@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import ml_dtypes
@@ -10,13 +9,13 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import INT64, DType
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.extents import (
     Extent,
     elements,
     extents,
     filled,
     plus,
+    product,
     reshaped,
     zeros_of,
 )
@@ -30,7 +29,6 @@ from mgx_mlir.frontends.helpers import (
     unsqueeze,
     wide,
 )
-from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.reductions import log_sum_exp, running_product
 from mgx_mlir.frontends.runtime_axes import flags
 from mgx_mlir.frontends.tf.node import Node
@@ -108,11 +106,8 @@ def _register_unsorted(name: str) -> None:
             raise ModelError(f"segment_ids of rank {lead} for data of rank {len(b.dims(x))}")
         ids = convert(b, ids, INT64)
         if lead != 1:
-            if DYN in b.dims(x):
-                raise NotSupported("dynamic dims with segment_ids of rank other than 1")
-            ids = b.reshape(ids, dims=[-1])
-            merged = math.prod(b.dims(x)[:lead])
-            x = reshaped(b, x, [merged, *b.dims(x)[lead:]])
+            ids, own = b.reshape(ids, dims=[-1]), extents(b, x)
+            x = reshaped(b, x, [product(b, own[:lead]), *own[lead:]])
         return _by_number(b, name, x, ids, rows, _start(b.dtype(x), name), True)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from mgx_mlir.core.dtypes import DOUBLE, INT32, INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.extents import Extent, elements, scalar
+from mgx_mlir.frontends.extents import Extent, elements, plus, scalar
 from mgx_mlir.frontends.helpers import (
     axis_in,
     compare,
@@ -22,14 +22,13 @@ from mgx_mlir.frontends.helpers import (
     transpose,
     unsqueeze,
 )
-from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
 from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 
-def _best(
+def best_of(
     b: Builder, x: Value, k: Extent, kind: DType, largest: bool = True
 ) -> tuple[Value, Value]:
     """Return the k best of the last axis, best first, and where they are."""
@@ -52,7 +51,7 @@ def _best(
 @tf_op("TopK", outputs=("values", "indices"))
 def top_k(b: Builder, node: Node, x: Value, *, k: int, sorted: bool = True) -> Outputs:
     """Sorted whether asked to or not: that order is allowed too."""
-    return _best(b, x, k, INT32)
+    return best_of(b, x, k, INT32)
 
 
 @tf_op("TopKV2", outputs=("values", "indices"))
@@ -61,18 +60,15 @@ def top_k_v2(
 ) -> Outputs:
     """Import TopKV2, along the last axis."""
     [count] = elements(b, k)
-    return _best(b, x, count, index_type)
+    return best_of(b, x, count, index_type)
 
 
 @tf_op("NthElement")
 def nth_element(b: Builder, node: Node, x: Value, n: Value, *, reverse: bool = False) -> Value:
     """Import NthElement: the n-th smallest, or with `reverse` the n-th largest."""
     [place] = elements(b, n)
-    if not isinstance(place, int):
-        raise NotSupported("'n' computed at run time")
-    values, _ = _best(b, x, place + 1, INT32, largest=reverse)
-    axis = len(b.dims(x)) - 1
-    return squeeze(b, b.slice(values, axes=[axis], starts=[place], ends=[place + 1]), [axis])
+    values, _ = best_of(b, x, plus(b, place, 1), INT32, largest=reverse)
+    return b.gather(values, scalar(b, place), axis=len(b.dims(x)) - 1)
 
 
 def _in_top(b: Builder, x: Value, targets: Value, k: Extent) -> Value:

@@ -6,6 +6,7 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import INT64, DType
 from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import show_dims
 from mgx_mlir.frontends.extents import elements, extents, filled, zeros_of
 from mgx_mlir.frontends.helpers import convert, single, unsqueeze, wide
 from mgx_mlir.frontends.tf.node import Node
@@ -103,7 +104,7 @@ def data_format_vec_permute(
             f.replace("N", "").replace("C", "") for f in (src_format, dst_format)
         )
     if n != len(src_format):
-        raise ModelError(f"expected {len(src_format)} entries, got {n}")
+        raise ModelError(f"expected {len(src_format)} entries, got dims {show_dims(b.dims(x))}")
     return b.gather(x, b.literal(np.array(_order(src_format, dst_format))), axis=0)
 
 

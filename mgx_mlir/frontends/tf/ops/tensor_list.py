@@ -9,7 +9,7 @@ import numpy as np
 from mgx_mlir.core.dtypes import INT32, INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends import limits
+from mgx_mlir.frontends.extents import extents, filled, reshaped, scalar, times
 from mgx_mlir.frontends.helpers import concat, convert, extent, single, slice_, unsqueeze, zeros
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.tf.lists import elements, item_at, list_of, with_elements, written
@@ -179,11 +179,11 @@ def concat_v2(
     """Return the elements joined along their first axis."""
     x = elements(b, list_of(v))
     dims = b.dims(x)
-    if len(dims) < 2 or DYN in dims:
-        raise NotSupported("a list of elements of dynamic dims")
-    limits.table(dims[:1], "lengths")
-    lengths = b.literal(np.full(dims[0], dims[1], np.int64))
-    return b.reshape(x, dims=[dims[0] * dims[1], *dims[2:]]), lengths
+    if len(dims) < 2:
+        raise ModelError("expected elements of rank 1 or more")
+    count, length, *rest = extents(b, x)
+    lengths = filled(b, [count], scalar(b, length))
+    return reshaped(b, x, [times(b, count, length), *rest]), lengths
 
 
 @tf_op("TensorListResize", raw=True)

@@ -1,4 +1,4 @@
-"""Where the maxima of pooling windows lie: the largest of each window's elements, side by side."""
+"""Windows along axes of run-time extents: SAME padding, and where maxima lie."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mgx_mlir.frontends import limits
-from mgx_mlir.frontends.extents import Extent, extents, plus, reshaped, scalar, times
+from mgx_mlir.frontends.extents import Extent, extents, plus, product, reshaped, scalar, times
 from mgx_mlir.frontends.helpers import arange, compare, greater_equal, unsqueeze
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
@@ -33,18 +33,26 @@ class WindowAxis:
         return b.add(unsqueeze(b, starts, [1]), unsqueeze(b, at, [0]))
 
 
-def same_begin(b: Builder, extent: Extent, axis: WindowAxis, upper: bool) -> Extent:
-    """Return the padding ahead that SAME padding has, whose odd element is at the end (upper)."""
-    window = (axis.taps - 1) * axis.dilation + 1
-    reach = plus(b, times(b, plus(b, axis.count, -1), axis.stride), window)
-    total = b.max(b.sub(scalar(b, reach), scalar(b, extent)), 0)
-    return b.div(total if upper else b.add(total, 1), 2)
+def same_padding(
+    b: Builder, have: Extent, count: Extent, stride: int, window: int
+) -> tuple[Extent, Extent]:
+    """Return the padding that `count` windows over `have` elements need: the odd one is behind.
+
+    window: the elements from its first tap to its last.
+    """
+    reach = plus(b, times(b, plus(b, count, -1), stride), window)
+    if isinstance(reach, int) and isinstance(have, int):
+        total = max(reach - have, 0)
+        return total // 2, total - total // 2
+    total = b.max(b.sub(scalar(b, reach), scalar(b, have)), 0)
+    begin = b.div(total, 2)
+    return begin, b.sub(total, begin)
 
 
 def max_places(b: Builder, x: Value, axes: Sequence[WindowAxis], *, column_major: bool) -> Value:
-    """Return the flat place in `x` {N, C, spatial} of each window's first maximum.
+    """Return the place of each window's first maximum in its plane of `x` {N, C, spatial}.
 
-    column_major: places in an image are numbered along its first axis first.
+    column_major: places in a plane are numbered along its first axis first.
     """
     n, own = len(axes), extents(b, x)
     known = [a.count for a in axes if isinstance(a.count, int)]
@@ -70,16 +78,6 @@ def max_places(b: Builder, x: Value, axes: Sequence[WindowAxis], *, column_major
         tap = b.mod(b.div(best, math.prod(taps[i + 1 :])), taps[i])
         starts = b.sub(b.mul(arange(b, axis.count), axis.stride), scalar(b, axis.begin))
         at = b.add(unsqueeze(b, starts, range(1, n - i)), b.mul(tap, axis.dilation))
-        place = b.add(
-            place, b.mul(at, _product(b, own[2 : 2 + i] if column_major else own[3 + i :]))
-        )
-    planes = arange(b, times(b, own[0], own[1]))
-    first = reshaped(b, b.mul(planes, _product(b, own[2:])), [*own[:2], *[1] * n])
-    return b.add(place, first)
-
-
-def _product(b: Builder, sizes: Sequence[Extent]) -> Value:
-    total: Extent = 1
-    for d in sizes:
-        total = times(b, total, d)
-    return scalar(b, total)
+        steps = product(b, own[2 : 2 + i] if column_major else own[3 + i :])
+        place = b.add(place, b.mul(at, scalar(b, steps)))
+    return place
