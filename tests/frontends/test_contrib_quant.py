@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from contrib_cases import Case, Draws, check
 
+from tests.support.draws import seeds
+
 
 def scale(g: Draws, low: float = 0.01) -> np.ndarray:
     return np.asarray(low + 0.05 * g.np.random(), np.float32)
@@ -102,7 +104,7 @@ def test_windows(kind: Any) -> None:
     check(cases)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", seeds(1, 2))
 def test_products(seed: int) -> None:
     g, cases = Draws(10 + seed), []
     for _ in range(5):

@@ -71,7 +71,9 @@ def compiles(monkeypatch: pytest.MonkeyPatch, processor: str, seed: int, *, is_o
     assert machine_of(bytes(made.executable.vmfb)) == machine
 
 
-@pytest.mark.parametrize("processor", ["neoverse-n1", "generic"])
+@pytest.mark.parametrize(
+    "processor", ["neoverse-n1", pytest.param("generic", marks=pytest.mark.slow)]
+)
 def test_compiles_elsewhere(monkeypatch: pytest.MonkeyPatch, processor: str) -> None:
     compiles(monkeypatch, processor, 1, is_open=False)
 
