@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable
+from typing import IO
 
 from mgx_mlir.core.errors import MgxError
 
@@ -36,7 +37,14 @@ def ended(tool: str, run: Callable[[], int], *, interrupted: str = "interrupted"
 
 
 def drop_stdout() -> None:
-    """Point stdout elsewhere: what is still to be written would fail again when Python ends."""
+    """Point stdout elsewhere: see `drop`."""
+    drop(sys.stdout)
+
+
+def drop(stream: IO[str]) -> None:
+    """Point a stream elsewhere: what is still to be written would fail again when Python ends."""
     # a stream of a caller may have no number
     with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)

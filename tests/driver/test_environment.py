@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -108,6 +110,24 @@ def test_log_files(driver: Driver, models: Path, tmp_path: Path) -> None:
     ran = driver("read", "--test", "--log-file", tmp_path / "no" / "a.log")
     assert ran.status == 2
     assert "cannot write the log file" in ran.err
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
+def test_a_full_disk_loses_lines_and_no_work(models: Path, tmp_path: Path) -> None:
+    """Of stderr, and of a log file beside another one."""
+    whole = tmp_path / "whole.log"
+    command = [sys.executable, "-m", "mgx_mlir.tools.driver", "read", models / "mnist.onnx",
+               "--log-file", "/dev/full", whole]  # fmt: skip
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 0
+    assert "/dev/full: the log file cannot be written: no space left on device" in found.stderr
+    with open("/dev/full", "w") as full:
+        silent = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=full, text=True, check=False
+        )
+    assert silent.returncode == 0
+    assert silent.stdout == found.stdout
+    assert whole.read_text().count("Reading: ") == 2
 
 
 def test_the_onnx_parser(driver: Driver, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:

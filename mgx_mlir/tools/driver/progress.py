@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import logging
 import os
@@ -15,6 +16,7 @@ from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.core.names import safe_text
 from mgx_mlir.tools.driver.arguments import LEVELS, Arguments, level
 from mgx_mlir.tools.driver.colour import write_in
+from mgx_mlir.tools.ending import drop
 
 DELAY = 2.0  # seconds before a spinner shows
 LEVEL_VARIABLE = "MIGRAPHX_LOG_LEVEL"
@@ -32,14 +34,22 @@ class _State:
 
 
 def say(text: str, at: str = "info") -> None:
-    """Write lines to stderr and to the log files, where the level asks for them."""
+    """Write lines to stderr and to the log files, where the level asks for them.
+
+    A full disk loses the lines, and not the work. Errors: BrokenPipeError, nobody reads stderr.
+    """
     if LEVELS.index(at) > _State.level:
         return
     head, warning, rest = text.partition("warning:")
-    sys.stderr.write(head)
-    write_in(sys.stderr, "odd", warning)
-    sys.stderr.write(f"{rest}\n")
-    sys.stderr.flush()
+    try:
+        sys.stderr.write(head)
+        write_in(sys.stderr, "odd", warning)
+        sys.stderr.write(f"{rest}\n")
+        sys.stderr.flush()
+    except BrokenPipeError:
+        raise
+    except OSError:
+        drop(sys.stderr)
     to_files(text, at)
 
 
@@ -51,10 +61,15 @@ def warn(text: str) -> None:
 def to_files(text: str, at: str) -> None:
     """Append lines to the log files alone, each as MIGraphX writes them: time, level, text."""
     now = datetime.datetime.now().strftime("%Y-%m-%d %H:%M:%S.%f")
+    lines = "".join(f"{now} [{at.upper()}] {line}\n" for line in safe_text(text).splitlines())
     for f in _State.files:
-        for line in safe_text(text).splitlines():
-            f.write(f"{now} [{at.upper()}] {line}\n")
-        f.flush()
+        try:
+            f.write(lines)
+            f.flush()
+        except OSError as e:
+            drop(f)
+            _State.files = tuple(other for other in _State.files if other is not f)
+            warn(f"{f.name}: the log file cannot be written: {(e.strerror or str(e)).lower()}")
 
 
 @contextmanager
@@ -129,7 +144,8 @@ class _ToSay(logging.Handler):
         at = names.get(record.levelno, "debug")
         text = record.getMessage()
         # what is progress for the driver's user is said by the driver itself
-        say(f"warning: {text}" if at == "warn" else text, "debug" if at == "info" else at)
+        with contextlib.suppress(BrokenPipeError):  # what the library does goes on
+            say(f"warning: {text}" if at == "warn" else text, "debug" if at == "info" else at)
 
 
 @contextmanager
