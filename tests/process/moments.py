@@ -24,6 +24,7 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
+import numpy.testing  # here: an import takes a TimeoutError for an error of its own
 
 from tests.process import threads
 

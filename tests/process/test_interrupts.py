@@ -25,13 +25,14 @@ from tests.process import moments, threads
 
 ROOT = Path(__file__).resolve().parents[2]
 PHASES = [*moments.COLD, *moments.WARM, "first_direct", "imported_direct", "session_direct"]
+SEED = os.environ.get("MGX_MOMENTS_SEED", "7")
 DEFAULT = {"first": 2, "first_direct": 1, "run": 2, "second": 1}
 
 
 def interrupted(phase: str, count: int, folder: Path) -> None:
     around = dict(os.environ, PYTHONPATH=str(ROOT), MGX_CACHE_DIR=str(folder))
     done = subprocess.run(
-        [sys.executable, "-m", "tests.process.moments", phase, str(count), "7"],
+        [sys.executable, "-m", "tests.process.moments", phase, str(count), SEED],
         env=around, cwd=ROOT, capture_output=True, text=True, timeout=120 + 60 * count,
         check=False,
     )  # fmt: skip
