@@ -2,7 +2,8 @@
 
     python -m tests.serving.attack 3600
 
-Slow connections, runs without end, hostile and mutated HTTP, large bodies, workers that are killed.
+Slow connections, runs without end, hostile and mutated HTTP, large bodies, answers that nobody
+reads, clients that leave, workers that are killed.
 It prints a line a minute, and ends with 1 where a good request was lost, a process broke, or memory
 grew.
 """
@@ -14,6 +15,8 @@ import http.client
 import os
 import random
 import signal
+import socket
+import struct
 import sys
 import tempfile
 import threading
@@ -24,7 +27,16 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.serving.hostile import ATTACKS, BODY, CHUNKED, PATH, X, is_right, request
+from tests.serving.hostile import (
+    ATTACKS,
+    BODY,
+    CHUNKED,
+    PATH,
+    X,
+    binary_request,
+    is_right,
+    request,
+)
 from tests.serving.service import JSON, Service, endless_body, rows_body, write_all
 
 _GROWTH = 64 << 20  # bytes that the service may hold beyond what it held after the first minute
@@ -104,6 +116,32 @@ class Attack:
                     self.note(f"large {status}")
             time.sleep(1)
 
+    def unread(self, _: int) -> None:
+        """Ask for answers of 10 MB, and read nothing of them."""
+        data = binary_request(600_000)
+        while not self._is_over():
+            with contextlib.suppress(OSError), self._connected() as own:
+                own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                own.sendall(data)
+                time.sleep(2)
+
+    def leave(self, i: int) -> None:
+        """Close or reset connections amid a head, a body, a run that does not end, an answer."""
+        draw = random.Random(i)
+        endless = request(body=endless_body()).replace(b"/rows/", b"/endless/")
+        while not self._is_over():
+            with contextlib.suppress(OSError), self._connected() as own:
+                data = draw.choice([request(), endless])
+                own.sendall(data[: draw.choice([20, len(data) - 20, len(data)])])
+                time.sleep(draw.uniform(0, 0.3))
+                if draw.random() < 0.5:
+                    own.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.note("left")
+            time.sleep(0.5)
+
+    def _connected(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.service.port), 20)
+
     def kill(self, i: int) -> None:
         """Kill a worker now and then, and at times the process that forks them."""
         draw = random.Random(i)
@@ -136,13 +174,14 @@ def main(seconds: float) -> int:
         log = Path(at, "log")
         service = Service(
             write_all(Path(at, "models")), log, "--run-timeout", "5", "--read-timeout", "3",
-            "--max-body", "40",
+            "--max-body", "40", "--max-held", "120",
         )  # fmt: skip
         end, held, lost = time.monotonic() + seconds, list[int](), 0
         while (rest := end - time.monotonic()) > 0:
             attack = Attack(service, min(60.0, rest))
             attack.run([(attack.stall, 400), (attack.endless, 12), (attack.good, 8),
-                        (attack.hostile, 4), (attack.large, 2), (attack.kill, 1)])  # fmt: skip
+                        (attack.hostile, 4), (attack.large, 2), (attack.kill, 1),
+                        (attack.unread, 4), (attack.leave, 2)])  # fmt: skip
             time.sleep(6)
             held.append(service.resident())
             lost += sum(attack.lost.values())

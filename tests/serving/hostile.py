@@ -30,6 +30,16 @@ def request(head: bytes = b"", body: bytes = BODY, *, length: bool = True) -> by
     return begin + own + head + b"\r\n" + body
 
 
+def binary_request(rows: int) -> bytes:
+    """A request of model `alone` with so many rows of bytes, whose answer is JSON."""
+    x = np.zeros((rows, 16), np.float32)
+    row = {"name": "x", "datatype": "FP32", "shape": [rows, 16],
+           "parameters": {"binary_data_size": x.nbytes}}  # fmt: skip
+    head = json.dumps({"inputs": [row]}).encode()
+    size = b"Inference-Header-Content-Length: %d\r\n" % len(head)
+    return request(size, head + x.tobytes()).replace(b"/rows/", b"/alone/")
+
+
 def chunked(body: bytes, size: int) -> bytes:
     """A body in chunks."""
     pieces = [body[i : i + size] for i in range(0, len(body), size)]
@@ -82,7 +92,35 @@ ATTACKS: dict[str, tuple[bytes, int]] = {
     "a zero byte in a header": (request(b"X: a\0b\r\n"), 400),
     "a bare line feed in a header": (request(b"X: a\nY: b\r\n" + LAST), 200),
     "a target of 1 MB": (b"GET /" + b"a" * (1 << 20) + b" HTTP/1.1\r\nHost: a\r\n\r\n", 431),
-    "a whole address as target": (b"GET http://b/v2 HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+    "a whole address as target": (request(LAST).replace(b"POST /", b"POST http://b:80/"), 200),
+    "a whole address of another host": (
+        request(LAST).replace(b"POST /", b"POST http://evil.example/"), 403,
+    ),
+    "an address without a host": (request().replace(b"POST /", b"POST http:///"), 400),
+    "an address of another scheme": (request().replace(b"POST /", b"POST ftp://a/"), 400),
+    "a host that is none": (request().replace(b"Host: a", b"Host: a/b"), 400),
+    "a host with an open bracket": (request().replace(b"Host: a", b"Host: [::1"), 400),
+    "an origin with an open bracket": (request(LAST + b"Origin: http://[::1\r\n"), 403),
+    "an origin of no page without a host": (
+        request(b"Origin: null\r\n").replace(b"HTTP/1.1\r\nHost: a", b"HTTP/1.0"), 403,
+    ),
+    "trailers": (
+        request(CHUNKED, chunked(BODY, 50)[:-2] + b"X: y\r\nContent-Length: 3\r\n\r\n",
+                length=False), 200,
+    ),
+    "100,000 trailers": (
+        request(CHUNKED, chunked(BODY, 50)[:-2] + b"X: y\r\n" * 100_000, length=False), 400,
+    ),
+    "an extension of 1 MB": (request(CHUNKED, b"5;a=" + b"b" * (1 << 20), length=False), 400),
+    "a version by its code": (
+        b"GET /v2/models/%72ows/versions/%31/ready HTTP/1.1\r\nHost: a\r\nConnection: close"
+        b"\r\n\r\n", 200,
+    ),
+    "a name of 1 MB": (request(LAST, BODY.replace(b'"x"', b'"' + b"x" * (1 << 20) + b'"')), 400),
+    "parameters that are a list": (
+        request(LAST, BODY[:-1] + b', "parameters": []}'), 400,
+    ),
+    "outputs that are false": (request(LAST, BODY[:-1] + b', "outputs": false}'), 400),
     "a path upwards": (
         b"GET /v2/models/../../etc/passwd HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", 404,
     ),
@@ -106,7 +144,7 @@ ATTACKS: dict[str, tuple[bytes, int]] = {
     "HTTP/1.0 with chunks": (
         b"POST " + PATH + b" HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400,
     ),
-    "HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
+    "HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
     "an upgrade": (request(LAST + b"Upgrade: websocket\r\n"), 200),
     "a zip bomb": (
         request(LAST + b"Content-Encoding: gzip\r\n", gzip.compress(bytes(200 << 20))), 413,

@@ -67,12 +67,14 @@ def endless_body(elements: int = 1 << 52) -> bytes:
 class Service:
     """The command, and requests to it."""
 
-    def __init__(self, folder: Path, log: Path, *options: str) -> None:
+    def __init__(self, folder: Path, log: Path, *options: str, files: int = 0) -> None:
+        """Start it; files: how many descriptors a process may have, 0 does not say."""
         self.log = log
+        few = ["prlimit", f"--nofile={files}"] if files else []
         env = {k: v for k, v in os.environ.items() if k != "RAY_ADDRESS"}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "mgx_mlir.tools.driver", "serve", folder, "--cpu", "--threads",
-             "1", "--port", "0", *options],
+            [*few, sys.executable, "-m", "mgx_mlir.tools.driver", "serve", folder, "--cpu",
+             "--threads", "1", "--port", "0", *options],
             cwd=ROOT, env=env, stdout=log.open("w"), stderr=subprocess.STDOUT,
         )  # fmt: skip
         end = time.monotonic() + 300

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from mgx_mlir.integrations.serve.pool import Pool, PoolSize
+from mgx_mlir.integrations.serve.shares import Shares
 from mgx_mlir.integrations.v2.errors import V2Error
 from mgx_mlir.integrations.v2.server import Policy
 from mgx_mlir.runtime.workers import Workers
@@ -96,6 +97,53 @@ def test_a_run_that_takes_long_is_answered() -> None:
     found, notes, _ = answers(bodies, Policy(run_timeout=30.0), PoolSize(quantum=0.1))
     assert found == [(200, b) for b in bodies]
     assert notes["timeout"] == 0
+
+
+def test_runs_whose_clients_leave_end() -> None:
+    """In the short lane, in the long one, and among those that wait for it."""
+
+    async def main() -> Counter[str]:
+        notes = Notes()
+        model: Any = SimpleNamespace(name="m", version="1", max_batch_size=1)
+        size = PoolSize(quantum=0.2)
+        pool = Pool(lambda: Workers("tests.serving.crashing:prepare", {}), Policy(), size, notes)
+        await pool.open()
+        tasks = [asyncio.ensure_future(pool.answer(model, {}, b"sleep60")) for _ in range(4)]
+        while pool.counts()["waiting"] < 3 or not pool.counts()["long"]:
+            await asyncio.sleep(0.05)
+        begin = time.monotonic()
+        for t in tasks:
+            t.cancel()
+        while any(pool.counts()[k] for k in ("waiting", "long", "busy", "starting")):
+            assert time.monotonic() - begin < 30, pool.counts()
+            await asyncio.sleep(0.05)
+        found = await pool.answer(model, {}, b"1")
+        assert bytes(found.body) == b"1"
+        await pool.close()
+        return notes.found
+
+    found = asyncio.run(main())
+    assert found["ended: left"] == 1
+    assert found["timeout"] == 0
+
+
+def test_models_share_the_workers() -> None:
+    """A model whose runs took long comes behind others, which saved up nothing meanwhile."""
+    shares = Shares()
+    slow, quick, new = ("slow", "1"), ("quick", "1"), ("new", "1")
+
+    def order() -> list[tuple[str, str]]:
+        return shares.ordered([slow, quick, new], lambda key: key)
+
+    assert order() == [slow, quick, new]
+    for _ in range(3):
+        shares.begin(slow)
+        shares.end(slow, 5.0)
+    assert order() == [quick, new, slow]
+    for _ in range(5):  # at the last begin of `slow` all were equal: it owes 5 s
+        shares.begin(quick)
+        shares.end(quick, 1.0)
+    assert order() == [new, slow, quick]
 
 
 def test_requests_that_find_no_worker_are_told() -> None:

@@ -19,9 +19,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import mgx_mlir as mgx
 from tests.serving import attack
 from tests.serving.attack import Attack
-from tests.serving.hostile import ATTACKS, BODY, CHUNKED, LAST, PATH, chunked, is_right, request
+from tests.serving.hostile import (
+    ATTACKS,
+    BODY,
+    CHUNKED,
+    LAST,
+    PATH,
+    binary_request,
+    chunked,
+    is_right,
+    request,
+)
 from tests.serving.service import JSON, Service, endless_body, rows_body, write_all
 
 pytest.importorskip("h11")
@@ -56,6 +67,7 @@ def test_http_attacks(service: Service, name: str) -> None:
     if status >= 400:
         assert json.loads(body)["error"]
         assert b"Traceback" not in body
+        assert len(body) < 1 << 15
     assert is_right(*service.ask(PATH.decode(), BODY))
 
 
@@ -130,14 +142,9 @@ def test_slow_heads_and_bodies_end(service: Service) -> None:
 
 def test_a_client_that_does_not_read(service: Service) -> None:
     """An answer of 10 MB stays with its connection; others are served."""
-    x = np.zeros((60_000, 16), np.float32)
-    row = {"name": "x", "datatype": "FP32", "shape": [60_000, 16],
-           "parameters": {"binary_data_size": x.nbytes}}  # fmt: skip
-    head = json.dumps({"inputs": [row]}).encode()
-    size = b"Inference-Header-Content-Length: %d\r\n" % len(head)
     with socket.create_connection(("127.0.0.1", service.port), 10) as own:
         own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        own.sendall(request(size, head + x.tobytes()).replace(b"/rows/", b"/alone/"))
+        own.sendall(binary_request(60_000))
         time.sleep(0.5)
         for _ in range(20):
             assert is_right(*service.ask(PATH.decode(), BODY, timeout=10))
@@ -237,6 +244,32 @@ def test_good_clients_beside_slow_ones_and_endless_runs(service: Service) -> Non
 @pytest.mark.slow
 def test_an_attack_of_five_minutes() -> None:
     assert attack.main(300.0) == 0
+
+
+@pytest.mark.slow
+def test_few_descriptors_and_a_model_file_that_is_written_over(tmp_path: Path) -> None:
+    """300 connections at 80 descriptors; all processes of workers end; the file is empty."""
+    folder = write_all(tmp_path / "models")
+    model = folder / "rows" / "1" / "model.mxr"
+    mgx.save(mgx.compile(str(model.with_suffix(".onnx")), "cpu"), model)
+    service = Service(folder, tmp_path / "log", "--run-timeout", "3", files=80)
+    try:
+        assert "connections at a time, not 1024" in service.log.read_text()
+        model.write_bytes(b"")
+        with contextlib.ExitStack() as stack:
+            for _ in range(300):
+                own = socket.create_connection(("127.0.0.1", service.port), 10)
+                stack.enter_context(own)
+            for _ in range(10):
+                assert is_right(*service.ask(PATH.decode(), BODY, timeout=30))
+            for pid in service.processes()[1:]:
+                os.kill(pid, signal.SIGKILL)
+            assert is_right(*service.ask(PATH.decode(), BODY))
+            assert service.ask("/v2/models/endless/infer", endless_body())[0] == 504
+        assert service.end() == 0
+        assert "Too many open files" not in service.log.read_text()
+    finally:
+        service.process.kill()
 
 
 def test_the_end_of_the_service_loses_no_request(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import http
+import re
+import socket
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -26,6 +28,13 @@ _CHUNKS, _CHUNK = 4096, 64
 _REST = 1 << 20  # bytes of a body that nobody asked for which are read to keep the connection
 _LINGER = 1.0  # seconds in which a client that is still sending may read an error
 _SLOWEST = 1 << 16  # bytes a second that a client reads of an answer at least
+_AHEAD = 1 << 17  # bytes of further requests that are read while one is answered
+_ASKED = (
+    3.0  # seconds of a request, after the end of its client's bytes, until it is asked for life
+)
+_AGAIN = 10.0  # seconds between two such questions
+_HOST = re.compile(r"([\w.~!$&'()*+,;=%-]*|\[[0-9A-Fa-f:.]+\])(:\d*)?", re.ASCII)  # RFC 3986
+_ABSOLUTE = re.compile(r"https?://([^/]+)", re.IGNORECASE)
 # headers that decide where a request ends or means; readers differ on which of two counts
 _SINGLE = frozenset(
     {"host", "origin", "sec-fetch-site", "content-type", "content-length", "content-encoding",
@@ -39,12 +48,14 @@ class HttpLimits:
 
     head: seconds from the first byte of a request, or the begin of a connection, to the end of its
     head. idle: seconds between requests. write: seconds to read an answer, and more by its size.
+    unread: bytes of answers that clients have not read, together.
     """
 
     connections: int = 1024
     head: float = 10.0
     idle: float = 60.0
     write: float = 10.0
+    unread: int = 512 << 20
 
 
 class Handler(Protocol):
@@ -62,7 +73,10 @@ class _Closed(Exception):
 
 
 class _Connection:
-    """One client: its state is "new", "head", "body", "run", "write" or "idle", since when."""
+    """One client: its state is "new", "head", "body", "run", "write" or "idle", since when.
+
+    unread: bytes of the answer that is being written.
+    """
 
     def __init__(
         self, server: HttpServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -72,6 +86,8 @@ class _Connection:
         self._loop = asyncio.get_running_loop()
         self.state, self.since = "new", self._loop.time()
         self.task: asyncio.Task[None] | None = None
+        self.unread = 0
+        self._whole = asyncio.Event()  # the body of a request is read
 
     def enter(self, state: str) -> None:
         """Note what the connection does now."""
@@ -97,7 +113,7 @@ class _Connection:
             request = await self._head()
             if request is None:
                 return False
-            headers = _checked(request)
+            path, headers = _checked(request)
         except h11.RemoteProtocolError as e:
             status = e.error_status_hint if e.error_status_hint >= 400 else 400
             await self._refuse(V2Error(f"the request is no valid HTTP: {e}".lower(), status))
@@ -106,9 +122,8 @@ class _Connection:
             await self._refuse(e)
             return False
         self.enter("body")
-        path = request.target.partition(b"?")[0].decode("ascii")
         method = request.method.decode("ascii")
-        answer = await self._server.handler.handle(method, path, headers, self._body())
+        answer = await self._answer(method, path, headers)
         if self._server.ending:
             answer = Response(answer.status, answer.body, {**answer.headers, "connection": "close"})
         await self._write(answer, head_only=method == "HEAD")
@@ -136,6 +151,57 @@ class _Connection:
             else:
                 return None
 
+    async def _answer(self, method: str, path: str, headers: Mapping[str, str]) -> Response:
+        """Return the handler's answer. Errors: _Closed where the client has gone meanwhile."""
+        self._whole.clear()
+        work = asyncio.ensure_future(
+            self._server.handler.handle(method, path, headers, self._body())
+        )
+        gone = asyncio.ensure_future(self._gone())
+        try:
+            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                raise _Closed
+            return work.result()
+        finally:
+            work.cancel()
+            gone.cancel()
+            await asyncio.gather(work, gone, return_exceptions=True)
+
+    async def _gone(self) -> None:
+        """Return when nobody is there any more who could read the answer.
+
+        A client that has closed its side only (a half-closed connection) waits for its answer. It
+        takes an interim response, which every client of HTTP/1.1 skips, while the system of one
+        that has closed both sides refuses it.
+        """
+        await self._whole.wait()  # until then the body's reader finds out
+        ahead = 0
+        while ahead < _AHEAD:
+            try:
+                data = await self._reader.read(_PIECE)
+            except OSError:
+                return
+            self._http.receive_data(data)
+            if not data:
+                break
+            ahead += len(data)
+        else:
+            await asyncio.Event().wait()  # the system holds the rest back, and the end with it
+        await asyncio.sleep(_ASKED)
+        own: socket.socket = self._writer.get_extra_info("socket")
+        while not self._writer.is_closing() and not own.getsockopt(
+            socket.SOL_SOCKET, socket.SO_ERROR
+        ):
+            if (self._http.their_http_version or b"") < b"1.1":
+                return  # such a client takes no interim response, nor closes one side alone
+            alive = h11.InformationalResponse(status_code=100, headers=[], reason="Continue")
+            self._writer.write(self._http.send(alive) or b"")
+            await asyncio.sleep(1.0)
+            if own.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                return
+            await asyncio.sleep(_AGAIN)
+
     async def _body(self) -> AsyncIterator[bytes]:
         """Yield the body of a request. Errors: V2Error where it is cut or no valid HTTP."""
         if self._http.they_are_waiting_for_100_continue:
@@ -151,7 +217,7 @@ class _Connection:
             except h11.RemoteProtocolError as e:
                 raise V2Error(f"the body is no valid HTTP: {e}".lower()) from None
             except OSError:
-                raise _Closed from None
+                raise V2Error("the connection ended before the body") from None
             if isinstance(event, h11.Data):
                 count, size = count + 1, size + len(event.data)
                 if count > _CHUNKS and size < count * _CHUNK:
@@ -161,9 +227,10 @@ class _Connection:
                 yield bytes(event.data)
             elif isinstance(event, h11.EndOfMessage):
                 self.enter("run")
+                self._whole.set()
                 return
             else:
-                raise _Closed
+                raise V2Error("the connection ended before the body")
 
     async def _refuse(self, error: V2Error) -> None:
         headers = {"content-type": "application/json", "connection": "close"}
@@ -173,6 +240,14 @@ class _Connection:
     async def _write(self, answer: Response, *, head_only: bool = False) -> None:
         """Send an answer; a client that reads it too slowly is left."""
         self.enter("write")
+        self.unread = len(answer.body)
+        self._server.make_room_for_answers()
+        try:
+            await self._send(answer, head_only=head_only)
+        finally:
+            self.unread = 0
+
+    async def _send(self, answer: Response, *, head_only: bool) -> None:
         if self._http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             raise _Closed
         size = len(answer.body)
@@ -232,9 +307,14 @@ class _Connection:
                     return
 
 
-def _checked(request: h11.Request) -> dict[str, str]:
-    """Return the headers of a request by name. Errors: V2Error for what readers differ on."""
+def _checked(request: h11.Request) -> tuple[str, dict[str, str]]:
+    """Return the path of a request, and its headers by name.
+
+    Errors: V2Error for what readers differ on.
+    """
     found: dict[str, str] = {}
+    if not request.http_version.startswith(b"1."):
+        raise V2Error("expected HTTP/1.1 or HTTP/1.0", 505)
     if len(request.headers) > _HEADERS:
         raise V2Error(f"expected at most {_HEADERS} headers, got {len(request.headers)}", 431)
     for raw, value in request.headers:
@@ -248,9 +328,15 @@ def _checked(request: h11.Request) -> dict[str, str]:
             raise V2Error("content-length and transfer-encoding exclude each other")
         if request.http_version < b"1.1":
             raise V2Error("transfer-encoding is of HTTP/1.1, the request of an older version")
-    if not request.target.startswith(b"/"):
+    path = request.target.decode("ascii").partition("?")[0]
+    if absolute := _ABSOLUTE.match(path):  # its host counts (RFC 9112, 3.2.2)
+        found["host"] = absolute[1]
+        path = path[absolute.end() :] or "/"
+    if not path.startswith("/"):
         raise V2Error("the target of the request expected a path")
-    return found
+    if not _HOST.fullmatch(found.get("host", "")):
+        raise V2Error(f"host expected a name or an address, got {ascii(found['host'])[:80]}")
+    return path, found
 
 
 class HttpServer:
@@ -267,10 +353,18 @@ class HttpServer:
         """The number of connections."""
         return len(self._open)
 
-    async def listen(self, host: str, port: int) -> int:
-        """Begin to listen; the port, which the system chooses for 0. Errors: OSError."""
+    @property
+    def unread(self) -> int:
+        """The bytes of all answers that are being written."""
+        return sum(c.unread for c in self._open)
+
+    async def listen(self, host: str, port: int, backlog: int = 2048) -> int:
+        """Begin to listen; the port, which the system chooses for 0. Errors: OSError.
+
+        backlog: connections that are accepted at a time, before those too many are closed.
+        """
         self._server = await asyncio.start_server(
-            self._accepted, host, port, backlog=2048, limit=_PIECE
+            self._accepted, host, port, backlog=backlog, limit=_PIECE
         )
         return self._server.sockets[0].getsockname()[1]
 
@@ -307,10 +401,23 @@ class HttpServer:
         for states in (("head", "new"), ("body",), ("idle",)):
             old = [c for c in self._open if c.state in states and c.task is not None]
             if old:
-                oldest = min(old, key=lambda c: c.since)
-                self._open.discard(oldest)
-                self.closed_for_others += 1
-                assert oldest.task is not None
-                oldest.task.cancel()
+                self._close(min(old, key=lambda c: c.since))
                 return True
         return False
+
+    def make_room_for_answers(self) -> None:
+        """Close connections that have been at an answer for longest, until the rest has room.
+
+        One answer alone may have any size.
+        """
+        while self.unread > self.limits.unread:
+            slow = [c for c in self._open if c.unread > _PIECE and c.task is not None]
+            if len(slow) < 2:
+                return
+            self._close(min(slow, key=lambda c: c.since))
+
+    def _close(self, connection: _Connection) -> None:
+        self._open.discard(connection)
+        self.closed_for_others += 1
+        assert connection.task is not None
+        connection.task.cancel()

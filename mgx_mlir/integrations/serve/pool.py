@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mgx_mlir.core.errors import MgxError
+from mgx_mlir.integrations.serve.shares import Shares
 from mgx_mlir.integrations.v2.errors import V2Error
 from mgx_mlir.integrations.v2.models import ServedModel
 from mgx_mlir.integrations.v2.server import Policy, Response
@@ -122,6 +123,7 @@ class Pool:
         self._starting = {False: 0, True: 0}  # by lane: long or not
         self._short: deque[_Job] = deque()
         self._long: deque[_Job] = deque()
+        self._shares = Shares()
         self._seconds: dict[tuple[str, str], deque[float]] = {}  # of a request, by model
         self._computed: dict[tuple[str, str], deque[float]] = {}  # the same of CPUs
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -273,15 +275,15 @@ class Pool:
             self._start(is_long=False)
         if self._broken:
             return
+        _drop_left(self._long)
         while len(self._long) > self._starting[True] and self._number(True) < self.size.long:
             self._start(is_long=True)
 
     def _next(self) -> list[_Job]:
         """Return the requests that run next, together; none where they wait for others."""
         now = asyncio.get_running_loop().time()
-        for gone in [j for j in self._short if j.future.done()]:
-            self._short.remove(gone)
-        for first in list(self._short):
+        _drop_left(self._short)
+        for first in self._shares.ordered(self._short, lambda j: j.key):
             most = 1 if first.alone else first.model.max_batch_size
             same = [first]
             if most > 1:
@@ -293,6 +295,7 @@ class Pool:
                     continue
             for job in same:
                 self._short.remove(job)
+            self._shares.begin(first.key)
             return same
         return []
 
@@ -314,9 +317,7 @@ class Pool:
             self._starting[is_long] -= 1
         if not is_long:
             self._idle.append(member)
-        elif self._long:
-            self._launch(member, [self._long.popleft()])
-        else:
+        elif not self._launch_long(member):
             await self._end(member)
         self._dispatch()
 
@@ -379,6 +380,14 @@ class Pool:
         self._busy.add(member)
         self._keep(self._run(member, jobs))
 
+    def _launch_long(self, member: _Member) -> bool:
+        """Give a worker the next run of the long lane; False where none waits."""
+        _drop_left(self._long)
+        if self._long:
+            self._launch(member, [self._long.popleft()])
+            return True
+        return False
+
     async def _run(self, member: _Member, jobs: list[_Job]) -> None:
         """Have a worker answer requests, and see to those that it does not answer."""
         talk = asyncio.ensure_future(_exchange(member.worker, jobs))
@@ -411,6 +420,7 @@ class Pool:
         limit = self._policy.run_timeout
         if not member.is_long:
             await self._first(member, talk)
+            self._shares.end(member.jobs[0].key, asyncio.get_running_loop().time() - member.since)
             if talk.done():
                 talk.result()
                 return ""
@@ -423,9 +433,13 @@ class Pool:
                 _lower_priority(member.worker.pid)
                 self._dispatch()
         loop = asyncio.get_running_loop()
-        await asyncio.wait({talk}, timeout=max(0.0, limit - (loop.time() - member.since)))
-        if not talk.done():
-            return "timeout"
+        while not talk.done():
+            rest = limit - (loop.time() - member.since)
+            waiting = {j.future for j in member.jobs if not j.future.done()}
+            if rest <= 0 or not waiting:
+                return "left" if not waiting else "timeout"
+            ends = {talk, *waiting}
+            await asyncio.wait(ends, timeout=rest, return_when=asyncio.FIRST_COMPLETED)
         talk.result()
         return ""
 
@@ -470,8 +484,7 @@ class Pool:
         if not why:
             self._idle.append(member)
             return
-        if why == "idle" and self._long:  # another run of the long lane
-            self._launch(member, [self._long.popleft()])
+        if why == "idle" and self._launch_long(member):
             return
         status = await self._end(member)
         if why != "idle":
@@ -496,6 +509,12 @@ class Pool:
                 self._long.append(job)
             else:
                 self._short.appendleft(job)
+
+
+def _drop_left(jobs: deque[_Job]) -> None:
+    """Forget requests whose clients have gone."""
+    for gone in [j for j in jobs if j.future.done()]:
+        jobs.remove(gone)
 
 
 def _fail(job: _Job, error: V2Error) -> None:

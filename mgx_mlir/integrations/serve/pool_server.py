@@ -20,7 +20,7 @@ from mgx_mlir.integrations.v2.server import Policy, Response, V2Server
 from mgx_mlir.runtime.workers import Workers
 
 _SHARE = 0.8  # of the machine's memory, for all workers
-_LARGE = 1 << 20  # bytes of a body behind which freed memory goes back to the system
+_LARGE = 1 << 20  # bytes of a body or an answer behind which freed memory goes back to the system
 
 
 class PoolServer(V2Server):
@@ -28,7 +28,7 @@ class PoolServer(V2Server):
 
     def __init__(self, models: Models, pool: Pool, policy: Policy, metrics: Any) -> None:
         super().__init__(models, _nowhere, policy, metrics)
-        self.pool, self._large = pool, False
+        self.pool, self._answer = pool, 0
 
     @classmethod
     def of(
@@ -48,17 +48,22 @@ class PoolServer(V2Server):
     ) -> Response:
         """Return the answer of a worker."""
         answer = await self.pool.answer(model, headers, data)
-        self._large = self._large or max(len(data), len(answer.body)) > _LARGE
+        self._answer = max(self._answer, len(answer.body))
         return answer
 
     def health(self, what: str) -> str:
         """Return why the workers are not "live" or "ready", "" where they are."""
         return self.pool.trouble(what)
 
-    def trim(self) -> None:
-        """Give memory of large bodies back to the system, once none is held."""
-        if self._large and not self.room.held and platform.libc_ver()[0] == "glibc":
-            self._large = False
+    def trim(self, unread: int = 0) -> None:
+        """Give memory of large bodies back to the system, once none is held.
+
+        unread: bytes of answers that are on their way.
+        """
+        if self.room.held or unread or max(self.room.largest, self._answer) <= _LARGE:
+            return
+        self.room.largest = self._answer = 0
+        if platform.libc_ver()[0] == "glibc":
             ctypes.CDLL(None).malloc_trim(0)
 
 

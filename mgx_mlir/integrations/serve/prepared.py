@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -39,6 +40,9 @@ def prepare(setup: Mapping[str, Any]) -> Any:
             path = Path(setup["into"], f"{k}.mxr")
             mgx_mlir.save(served.program, path)
             served.program.close()
+        else:  # workers map it, and start anew: who writes to the file must not meet them
+            path = Path(setup["into"], f"{k}.mxr")
+            shutil.copyfile(entry.path, path)
         rows.append(
             {"name": entry.name, "version": entry.version, "path": str(path),
              "config": dict(entry.config), "seconds": seconds}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import resource
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mgx_mlir.core.errors import FileError
@@ -19,6 +20,8 @@ from mgx_mlir.integrations.v2.server import Policy, Response, V2Server
 
 _GRACE = 10.0  # seconds that requests have when the service ends
 _FILES = 1 << 16  # descriptors that it asks for
+_OWN_FILES = 48  # descriptors of workers, of listeners and of Python, with some to spare
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -71,27 +74,29 @@ async def serve(
     rows: of `prepared`. ready: is called with the port and the number of models once all are warm.
     Errors: MgxError where a model or the port cannot be served.
     """
-    _raise_file_limit()
+    files = _raise_file_limit()
+    limits, backlog = _fitting(settings.http, files)
     metrics, policy, size = Metrics(), settings.policy, settings.size
     for row in rows:
         metrics.compiled(row["name"], row["seconds"])
     memory = settings.memory or memory_share(size.most + size.long)
     server = PoolServer.of(rows, policy, size, memory, metrics)
     pool = server.pool
-    listeners = [HttpServer(MetricsServer(metrics, policy, server), settings.http)]
+    listeners = [HttpServer(MetricsServer(metrics, policy, server), limits)]
     if settings.metrics_port is not None:
-        listeners.append(HttpServer(MetricsServer(metrics, policy), settings.http))
+        listeners.append(HttpServer(MetricsServer(metrics, policy), limits))
     for what in pool.counts():
         metrics.now(what, lambda what=what: pool.counts()[what])
     metrics.now("connections", lambda: listeners[0].count)
     metrics.now("held_bytes", lambda: server.room.held)
-    trims = asyncio.ensure_future(_trims(server))
+    metrics.now("unread_bytes", lambda: listeners[0].unread)
+    trims = asyncio.ensure_future(_trims(server, listeners[0]))
     try:
         await pool.open()
         try:
-            bound = await listeners[0].listen(host, port)
+            bound = await listeners[0].listen(host, port, backlog)
             for each in listeners[1:]:
-                await each.listen(host, settings.metrics_port or 0)
+                await each.listen(host, settings.metrics_port or 0, backlog)
         except OSError as e:
             why = (e.strerror or str(e)).lower()
             raise FileError(f"cannot listen on {host}, port {port}: {why}") from None
@@ -105,16 +110,31 @@ async def serve(
         await asyncio.gather(*closing)
 
 
-async def _trims(server: PoolServer) -> None:
+async def _trims(server: PoolServer, listener: HttpServer) -> None:
     while True:
         await asyncio.sleep(1.0)
-        server.trim()
+        server.trim(listener.unread)
 
 
-def _raise_file_limit() -> None:
-    """Ask for as many descriptors as the system gives: each connection takes one."""
+def _fitting(limits: HttpLimits, files: int) -> tuple[HttpLimits, int]:
+    """Return limits that leave descriptors for workers, and how many are accepted at a time.
+
+    Each connection takes a descriptor, those too: they are closed after they were accepted.
+    """
+    rest = max(files - _OWN_FILES, 16)
+    most = min(limits.connections, rest // 2)
+    if most < limits.connections:
+        log.warning("%d connections at a time, not %d: the system gives %d descriptors",
+                    most, limits.connections, files)  # fmt: skip
+    return replace(limits, connections=most), min(2048, (rest - most) // 2)
+
+
+def _raise_file_limit() -> int:
+    """Ask for as many descriptors as the system gives; how many there are."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
     if soft < wanted:
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _FILES if soft == resource.RLIM_INFINITY else soft

@@ -19,14 +19,14 @@ class _Reading:
 
 
 class Room:
-    """The bytes of bodies that are held, at most `most`.
+    """The bytes of bodies that are held, at most `most`; `largest` is the size of one of them.
 
     Where a body finds no room, the one that has been read for longest gives way: a client that
     sends at once is finished before one that stalls.
     """
 
     def __init__(self, most: int) -> None:
-        self.most, self.held = most, 0
+        self.most, self.held, self.largest = most, 0, 0
         self._reading: dict[int, _Reading] = {}  # in the order of their begins
 
     def enter(self) -> _Reading:
@@ -39,6 +39,7 @@ class Room:
         """Note bytes of a body. Errors: V2Error, 503, where it is itself the longest."""
         reading.size += count
         self.held += count
+        self.largest = max(self.largest, reading.size)
         while self.held > self.most and reading.size > _SMALL:
             oldest = next((r for r in self._reading.values() if r.size > _SMALL), reading)
             if oldest is reading:

@@ -6,6 +6,8 @@ import json
 
 from mgx_mlir.core.errors import FileError, MgxError, TargetError
 
+_TEXT = 4000  # characters of an error
+
 
 class V2Error(MgxError):
     """A request that is answered with an error; `status` is HTTP's."""
@@ -33,5 +35,7 @@ def error_of(e: Exception) -> V2Error:
 
 
 def error_body(e: V2Error) -> bytes:
-    """Return the body of an error."""
-    return json.dumps({"error": str(e)}).encode()
+    """Return the body of an error: its text, of which names from the request are a part."""
+    text = str(e)
+    cut = text if len(text) <= _TEXT else f"{text[:_TEXT]} ..."
+    return json.dumps({"error": cut}).encode()

@@ -116,7 +116,7 @@ def parse_request(body: bytes, header: str | None, limits: Limits) -> InferReque
         raise V2Error(f"{len(rest)} bytes follow the last tensor")
     all_binary = parameters.get("binary_data_output") is True
     outputs, binary = None, set[str]()
-    if row.get("outputs"):
+    if row.get("outputs") is not None and _list(row, "outputs", limits):
         outputs = []
         for each in _list(row, "outputs", limits):
             name = _name(each, "an output")
@@ -171,7 +171,9 @@ def _list(row: Mapping[str, Any], key: str, limits: Limits) -> list[Any]:
 
 
 def _parameters(row: Mapping[str, Any]) -> dict[str, Any]:
-    found = row.get("parameters") or {}
+    found = row.get("parameters")
+    if found is None:
+        return {}
     if not isinstance(found, dict):
         raise V2Error("'parameters' expected an object")
     return found

@@ -40,7 +40,7 @@ class Origins:
                 f"the host '{host[:80]}' is no name of this server: --allow-host NAME permits it",
                 403,
             )
-        if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+        if origin is not None and not (host and _place(origin) == host.lower()):
             raise V2Error(
                 f"pages of '{origin[:80]}' may not use this server: --allow-origin permits them",
                 403,
@@ -77,6 +77,14 @@ class Origins:
             # no public name has a single label: a page cannot be loaded from it
             return "." not in name.rstrip(".")
         return True
+
+
+def _place(origin: str) -> str:
+    """Return host and port of an origin in lower case, "" where it is no URL."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:  # brackets without an address between them
+        return ""
 
 
 def _name(host: str) -> str:

@@ -95,7 +95,7 @@ class V2Server:
             origins.check(headers)
             found = _MODEL.fullmatch(path)
             if found is not None:
-                name, version = unquote(found[1]), found[2]
+                name, version = unquote(found[1]), found[2] and unquote(found[2])
                 answer = await self._of_model(method, name, version, found[3], headers, body)
             else:
                 answer = self.of_server(method, path)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib.util
 import logging
 import os
@@ -53,7 +54,8 @@ OPTIONS = (
     Option(("--queue",), "requests that may wait or run at a time (default 64)", "N",
            parse=number(1)),
     Option(("--max-body",), "MiB of a request (default 64)", "N", parse=number(1)),
-    Option(("--max-held",), "MiB of all requests together (default 512)", "N", parse=number(1)),
+    Option(("--max-held",), "MiB of all requests together, and of all answers that are not read "
+           "(default 512)", "N", parse=number(1)),
     Option(("--read-timeout",), "seconds to read a body (default 10)", "S",
            parse=tolerance),
     Option(("--wait-timeout",), "seconds until a run begins (default 120)", "S", parse=tolerance),
@@ -108,8 +110,12 @@ def _policy(args: Arguments) -> Any:
     return Policy(
         Limits(body=body), args.get("--queue", 64), args.get("--read-timeout", 10.0),
         args.get("--run-timeout", 60.0), args.get("--wait-timeout", 120.0),
-        max(args.get("--max-held", 512) << 20, body), origins,
+        max(_held(args), body), origins,
     )  # fmt: skip
+
+
+def _held(args: Arguments) -> int:
+    return args.get("--max-held", 512) << 20
 
 
 def _target(args: Arguments) -> tuple[str | None, dict[str, Any]]:
@@ -135,14 +141,15 @@ def _here(args: Arguments, at: str) -> int:
                  # each process takes memory of a GPU for its weights
                  spare=0 if target == "gpu" else 4,
                  batch_wait=args.get("--batch-wait", 5.0) / 1000),
-        _policy(args), HttpLimits(args.get("--connections", 1024), head=read, write=read),
+        _policy(args), HttpLimits(args.get("--connections", 1024), head=read, write=read,
+                                  unread=_held(args)),
         None if memory is None else memory << 20, args.get("--metrics-port"),
     )  # fmt: skip
     host = args.get("--host", "127.0.0.1")
 
     def ready(port: int, models: int) -> None:
-        say(f"Serving: {models} models at http://{_shown(host)}:{port}/v2")
-        sys.stdout.flush()
+        with contextlib.suppress(BrokenPipeError):  # nobody reads it: clients are served
+            say(f"Serving: {models} models at http://{_shown(host)}:{port}/v2")
 
     async def main(rows: list[dict[str, Any]]) -> None:
         ended, loop = asyncio.Event(), asyncio.get_running_loop()
