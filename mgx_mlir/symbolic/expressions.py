@@ -25,6 +25,7 @@ Int = Union[int, "Expr"]  # a string cannot be an operand of |
 
 SAMPLES = 14
 BIG = 1 << 62  # a coefficient beyond it may overflow 64 bits
+_LARGEST = 1 << 256  # of a trial value: squares of squares grow without end
 _LONGEST = 300  # characters of text: atoms share parts, whose text would double each time
 
 
@@ -122,6 +123,12 @@ class Expr:
 
     __rmul__ = __mul__
 
+    def __floordiv__(self, other: Int) -> Int:
+        return self.space.floordiv(self, other)
+
+    def __mod__(self, other: Int) -> Int:
+        return self - other * (self // other)
+
     # ---- what it is --------------------------------------------------------------------------
 
     @property
@@ -151,7 +158,8 @@ class Expr:
     def samples(self) -> list[int | None]:
         """Its values at the trial values of the sizes."""
         if self._samples is None:
-            self._samples = [self.at(lambda a, i=i: a.samples[i]) for i in range(SAMPLES)]
+            found = (self.at(lambda a, i=i: a.samples[i]) for i in range(SAMPLES))
+            self._samples = [None if v is None or abs(v) > _LARGEST else v for v in found]
         return self._samples
 
     def at(self, value: Callable[[Atom], int | None]) -> int | None:
@@ -266,6 +274,12 @@ def terms_of(e: Int) -> Terms:
     if isinstance(e, Expr):
         return e.terms
     return {(): e} if e else {}
+
+
+def sides(p: Expr) -> tuple[Int, Int]:
+    """Return (l, r) with l - r = p, of which none subtracts anything."""
+    left = p.space.polynomial({m: c for m, c in p.terms.items() if c > 0})
+    return left, left - p
 
 
 def is_far(e: Int) -> bool:

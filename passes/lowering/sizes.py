@@ -9,34 +9,33 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 
 from mgx_mlir.core.errors import MgxError
-from mgx_mlir.core.ir import arith, ir, tensor
+from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.core.op import Op
 from mgx_mlir.core.relations import Predicate, Relation, Size, heard
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.lowering.assertions import Places
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Compute, Expr, Extent, Leaf, Opaque, Splat, View
-from mgx_mlir.passes.lowering.forms import (
-    Atom,
-    Atoms,
-    Form,
-    as_form,
-    bounded,
-    divided,
-    product,
-    selected,
-    selection,
-    show,
-)
 from mgx_mlir.passes.lowering.iree import dispatches
+from mgx_mlir.passes.lowering.symbols import (
+    Symbols,
+    Values,
+    inputs_of,
+    product,
+    show,
+    values_of,
+    where,
+)
 from mgx_mlir.programs.signature import Signature
+from mgx_mlir.symbolic.expressions import Expr as Symbol
+from mgx_mlir.symbolic.expressions import Int, sides
 
 # (predicate, left, right); of several one has to hold.
-Condition = tuple[Predicate, Form, Form]
+Condition = tuple[Predicate, Int, Int]
 
 PREFIX = "mgx: "  # of the messages that the runtime reads
 _MOST = 2000  # letters of what was expected
@@ -58,66 +57,62 @@ class Sizes:
         self, e: LoweringContext, main: ir.OpView, entry: ir.Block, head: ir.Operation
     ) -> None:
         self.e, self.entry, self.head = e, entry, head
-        self.atoms = Atoms()
+        self.symbols = Symbols()
         self.asked: set[ir.Operation] = set()  # ops whose relations are checked
-        self._memo: dict[tuple[ir.Value, int], Form] = {}
-        self._proved: list[set[frozenset[Condition]]] = [set()]
-        self._same: dict[str, Form] = {}
+        self._memo: dict[tuple[ir.Value, int], Int] = {}
+        self._proved: list[set[frozenset[Int]]] = [set()]
+        self._same: dict[str, Int] = {}
         self._places = Places()
         self._read: Sequence[int] = ()  # inputs whose values an assertion's message shows
         ports = Signature.of(main).inputs
         for i, (argument, port) in enumerate(zip(entry.arguments, ports, strict=True)):
             for axis, d in enumerate(ir.RankedTensorType(argument.type).shape):
                 symbol = port.ranges[axis].symbol
-                form = as_form(d) if d != DYN else self.atoms.get("input", i, axis)
+                form = d if d != DYN else self.symbols.input(i, axis)
                 if d == DYN and symbol is not None:
                     form = self._same.setdefault(symbol, form)
                 self._memo[argument, axis] = form
 
-    # ---- forms -------------------------------------------------------------------------------
+    # ---- expressions -------------------------------------------------------------------------
 
-    def of(self, x: Extent | Form) -> Form:
-        """Return the form of an extent."""
-        if isinstance(x, Form):
-            return x
-        return as_form(x) if isinstance(x, int) else self._of_integer(x)
+    def of(self, x: Extent | Symbol) -> Int:
+        """Return the expression of an extent."""
+        return x if isinstance(x, int | Symbol) else self._of_integer(x)
 
-    def of_tensor(self, value: ir.Value) -> list[Form]:
-        """Return the forms of a lowered tensor's extents."""
+    def of_tensor(self, value: ir.Value) -> list[Int]:
+        """Return the expressions of a lowered tensor's extents."""
         return [self.of_dim(value, i) for i in range(ir.RankedTensorType(value.type).rank)]
 
-    def of_expr(self, x: Expr) -> list[Form]:
-        """Return the forms of an expression's extents."""
+    def of_expr(self, x: Expr) -> list[Int]:
+        """Return the symbolic extents of a lazy tensor."""
         if isinstance(x, Leaf):
             return self.of_tensor(x.value)
         if x.type.is_static:
-            return [as_form(d) for d in x.type.dims]
+            return list(x.type.dims)
         if isinstance(x, Splat | View | Opaque):
             return [self.of(d) for d in x.extents]
         assert isinstance(x, Compute)
         known = [self.of_expr(a) for a in x.args]
         return [
-            as_form(d)
-            if d != DYN
-            else next((k[i] for k in known if not k[i].is_number), known[0][i])
+            d if d != DYN else next((k[i] for k in known if not isinstance(k[i], int)), known[0][i])
             for i, d in enumerate(x.type.dims)
         ]
 
-    def of_dim(self, value: ir.Value, axis: int) -> Form:
-        """Return the form of a tensor's extent."""
+    def of_dim(self, value: ir.Value, axis: int) -> Int:
+        """Return the expression of a tensor's extent."""
         d = ir.RankedTensorType(value.type).shape[axis]
         if d != DYN:
-            return as_form(d)
+            return d
         key = (value, axis)
         found = self._memo.get(key)
         if found is None:
             found = self._memo[key] = self._of_result(value, axis)
         return found
 
-    def _of_result(self, value: ir.Value, axis: int) -> Form:
+    def _of_result(self, value: ir.Value, axis: int) -> Int:
         op = value.owner
         if isinstance(op, ir.Block):
-            return self.atoms.get("size", value, axis)
+            return self.symbols.size(value, axis)
         op = op.operation
         name = op.name
         at = list(ir.RankedTensorType(value.type).shape)[:axis].count(DYN)
@@ -150,11 +145,11 @@ class Sizes:
         extent = dispatches.extent(op, value, axis)
         if extent is not None:
             return self.of(extent)
-        return self.atoms.get("size", value, axis)
+        return self.symbols.size(value, axis)
 
-    def _pad(self, op: ir.Operation, axis: int) -> Form:
+    def _pad(self, op: ir.Operation, axis: int) -> Int:
         _, low, high = _segments(op)
-        total = as_form(0)
+        total = 0
         at = 1
         for key, count in (("static_low", low), ("static_high", high)):
             numbers = list(ir.DenseI64ArrayAttr(op.attributes[key]))
@@ -163,44 +158,44 @@ class Sizes:
             at += count
         return total
 
-    def _of_integer(self, value: ir.Value) -> Form:
+    def _of_integer(self, value: ir.Value) -> Int:
         key = (value, -1)
         found = self._memo.get(key)
         if found is None:
             found = self._memo[key] = self._of_arithmetic(value)
         return found
 
-    def _of_arithmetic(self, value: ir.Value) -> Form:
+    def _of_arithmetic(self, value: ir.Value) -> Int:
         op = value.owner
         if isinstance(op, ir.Block):
-            return self.atoms.get("integer", value)
+            return self.symbols.integer(value)
         op = op.operation
         name = op.name
         if name == "tensor.dim":
             axis = self.of(op.operands[1])
-            if axis.is_number:
-                return self.of_dim(op.operands[0], axis.number)
+            if isinstance(axis, int):
+                return self.of_dim(op.operands[0], axis)
         if name == "arith.index_cast":
             return self.of(op.operands[0])
         if not isinstance(value.type, ir.IndexType) and str(value.type) != "i64":
-            return self.atoms.get("integer", value)
+            return self.symbols.integer(value)
         if name == "arith.constant":
-            return as_form(ir.IntegerAttr(op.attributes["value"]).value)
+            return ir.IntegerAttr(op.attributes["value"]).value
         if name in ("arith.select", "arith.extui"):
             found = self._chosen(op)
-            return self.atoms.get("integer", value) if found is None else found
-        if name not in _ARITHMETIC:
-            return self.atoms.get("integer", value)
-        left, right = (self.of(v) for v in op.operands)
-        return _ARITHMETIC[name](left, right)
+            return self.symbols.integer(value) if found is None else found
+        if len(op.operands) != 2:
+            return self.symbols.integer(value)
+        found = self.symbols.arithmetic(name, *(self.of(v) for v in op.operands))
+        return self.symbols.integer(value) if found is None else found
 
-    def _chosen(self, op: ir.Operation) -> Form | None:
-        """Return the form of a choice, or of a comparison as a number."""
+    def _chosen(self, op: ir.Operation) -> Int | None:
+        """Return a choice, or a comparison as a number, as an expression."""
         test = op.operands[0].owner
         if not isinstance(test, ir.Block) and test.name == "arith.constant":
             true = bool(ir.IntegerAttr(test.operation.attributes["value"]).value)
             if op.name == "arith.extui":
-                return as_form(int(true))
+                return int(true)
             return self.of(op.operands[1 if true else 2])
         if isinstance(test, ir.Block) or test.name != "arith.cmpi":
             return None
@@ -209,8 +204,9 @@ class Sizes:
             return None
         left, right = (self.of(v) for v in test.operands)
         if op.name == "arith.extui":
-            return selected(predicate, left, right, as_form(1), as_form(0))
-        return selected(predicate, left, right, *(self.of(v) for v in list(op.operands)[1:]))
+            return self.symbols.truth(predicate, left, right)
+        then, other = (self.of(v) for v in list(op.operands)[1:])
+        return self.symbols.space.select(self.symbols.truth(predicate, left, right), then, other)
 
     # ---- relations ---------------------------------------------------------------------------
 
@@ -240,28 +236,28 @@ class Sizes:
         t = TensorType.of(v)
         if t.is_static or self.e.elements(v) is not None:
             return t
-        forms = self.of_expr(self.e.expr(v))
+        extents = self.of_expr(self.e.expr(v))
         return t.with_dims(
-            d if d != DYN else f.number if f.is_number else Size(DYN, f)
-            for d, f in zip(t.dims, forms, strict=True)
+            d if d != DYN else x if isinstance(x, int) else Size(DYN, x)
+            for d, x in zip(t.dims, extents, strict=True)
         )
 
-    def equal(self, a: Extent | Form, b: Extent | Form, *, one: bool = False) -> None:
+    def equal(self, a: Extent | Symbol, b: Extent | Symbol, *, one: bool = False) -> None:
         """Check that two extents are the same; `one`: or that the first one is 1."""
         first, second = self.of(a), self.of(b)
         if one:
-            self.check((("eq", first, second), ("eq", first, as_form(1))))
+            self.check((("eq", first, second), ("eq", first, 1)))
         else:
             self.check((("eq", first, second),))
 
-    def at_most(self, a: Extent | Form, b: Extent | Form) -> None:
+    def at_most(self, a: Extent | Symbol, b: Extent | Symbol) -> None:
         """Check that `a` is `b` or less."""
         self.check((("le", self.of(a), self.of(b)),))
 
     def joined(self, a: Extent, b: Extent) -> bool | None:
         """Check that two extents are the same, or one of them 1. Whether `a` (True) or `b` (False)
         is then what they broadcast to in all runs; None: whichever is not 1."""
-        first, second, one = self.of(a), self.of(b), as_form(1)
+        first, second, one = self.of(a), self.of(b), 1
         self.check((("eq", first, second), ("eq", first, one), ("eq", second, one)))
         if self.holds((("eq", first, second), ("eq", first, one))):
             return False
@@ -269,7 +265,7 @@ class Sizes:
 
     def holds(self, alternatives: Sequence[Condition]) -> bool:
         """Return whether one of the conditions holds in every run that gets here."""
-        left = _open(alternatives)
+        left = self._undecided(alternatives)
         return left is None or any(k <= set(left) for proved in self._proved for k in proved)
 
     def check(self, alternatives: Sequence[Condition], message: str = "") -> None:
@@ -279,9 +275,55 @@ class Sizes:
         """
         if alternatives and self.holds(alternatives):
             return
-        left = _open(alternatives) or []
+        left = self._undecided(alternatives) or {}
         self._proved[-1].add(frozenset(left))
-        self._assert(left, f"expected {message or _expected(left)}")
+        conditions = list(left.values())
+        self._assert(conditions, f"expected {message or _expected(conditions)}")
+
+    def _truth(self, c: Condition) -> Int:
+        """Return 1 where a condition holds in all runs, 0 where in none, else an expression."""
+        return self.symbols.truth(_PREDICATES[c[0]], c[1], c[2])
+
+    def _undecided(self, alternatives: Iterable[Condition]) -> dict[Int, Condition] | None:
+        """Return the alternatives that a run decides, by their truths.
+
+        None where one of them holds in all runs.
+        """
+        left: dict[Int, Condition] = {}
+        rest = list(alternatives)
+        while rest:
+            c = rest.pop(0)
+            truth = self._truth(c)
+            if truth == 1:
+                return None
+            if truth != 0:
+                cases = _cases(c)
+                rest = [*cases, *rest]
+                if not cases:
+                    left.setdefault(truth, c)
+        if any(1 - truth in left for truth in left):
+            return None
+        return {t: c for t, c in left.items() if not self._is_covered(c, left)}
+
+    def _is_covered(self, c: Condition, others: Mapping[Int, Condition]) -> bool:
+        """Return whether another one of the conditions holds wherever this one does.
+
+        (l = r ? x : l) = r needs l = r.
+        """
+        p = c[1] - c[2]
+        if c[0] != "eq" or isinstance(p, int):
+            return False
+        for atom in p.atoms():
+            test = atom.arguments[0]
+            if atom.kind == "eq" and isinstance(test, Symbol):
+                factor = self.symbols.space.exact(p.replaced(atom, 0), test)
+                if (
+                    isinstance(factor, int)
+                    and factor
+                    and self._truth(("eq", *sides(test))) in others
+                ):
+                    return True
+        return False
 
     def truth(self, held: ir.Value, expected: str) -> None:
         """Check that an i1 value is true."""
@@ -323,21 +365,19 @@ class Sizes:
     # ---- assertions --------------------------------------------------------------------------
 
     def _assert(self, conditions: Sequence[Condition], text: str) -> None:
-        forms = [f for _, *pair in conditions for f in pair]
-        early = bool(forms) and all(f.from_inputs for f in forms)
+        compared = [x for _, *pair in conditions for x in pair]
+        read = [v for x in compared for v in values_of(x)]
         location = ir.Location.current
-        with self._place([v for f in forms for v in f.values()], early=early):
-            made: dict[Atom, ir.Value] = {}
+        with self._place(read, early=bool(compared) and not read):
+            value = Values(self.e, self.entry.arguments).of
             each = [
-                arith.CmpIOp(
-                    _PREDICATES[predicate], self.value(a, made), self.value(b, made)
-                ).result
+                arith.CmpIOp(_PREDICATES[predicate], value(a), value(b)).result
                 for predicate, a, b in conditions
             ]
             if not each:
                 each = [arith.ConstantOp(ir.IntegerType.get_signless(1), 0).result]
             true = functools.reduce(lambda a, b: arith.OrIOp(a, b).result, each)
-            dims = dict.fromkeys(a.args for f in forms for a in f.inputs())
+            dims = dict.fromkeys(at for x in compared for at in inputs_of(x))
             assert_(true, text, dims, location, self._read)
 
     def _place(self, values: Sequence[ir.Value], *, early: bool = False) -> ir.InsertionPoint:
@@ -347,64 +387,14 @@ class Sizes:
             return self._places.first(place.block, values)
         return ir.InsertionPoint(self.head) if early else place
 
-    def value(self, form: Form, made: dict[Atom, ir.Value] | None = None) -> ir.Value:
-        """Return a form as an index value at the current insertion point.
 
-        made: the atoms that were made there; a form may read one many times.
-        """
-        e = self.e
-        made = {} if made is None else made
-        total: Extent = form.number
-        for term, n in form.terms.items():
-            if not term:
-                continue
-            part: Extent = n
-            for atom in term:
-                if atom not in made:
-                    made[atom] = self._value_of(atom, made)
-                part = e.mul(part, made[atom])
-            total = e.add(total, part)
-        return e.index(total)
-
-    def _value_of(self, atom: Atom, made: dict[Atom, ir.Value]) -> ir.Value:
-        kind, args = atom.kind, atom.args
-        if kind == "input":
-            at: int = args[0]
-            return tensor.DimOp(self.entry.arguments[at], self.e.index(args[1])).result
-        if kind == "size":
-            return tensor.DimOp(args[0], self.e.index(args[1])).result
-        if kind == "integer":
-            value = args[0]
-            index = ir.IndexType.get()
-            return value if value.type == index else arith.IndexCastOp(index, value).result
-        if kind == "select":
-            predicate, *forms = args
-            left, right, then, other = (self.value(f, made) for f in forms)
-            return arith.SelectOp(arith.CmpIOp(predicate, left, right).result, then, other).result
-        make = {"div": arith.DivSIOp, "floor": arith.FloorDivSIOp, "rem": arith.RemSIOp,
-                "max": arith.MaxSIOp, "min": arith.MinSIOp}[kind]  # fmt: skip
-        return make(*(self.value(f, made) for f in args)).result
-
-
-_AS_CONDITION: dict[int, Callable[[Form, Form], Condition]] = {
+_AS_CONDITION: dict[int, Callable[[Int, Int], Condition]] = {
     0: lambda a, b: ("eq", a, b),
     1: lambda a, b: ("ne", a, b),
     2: lambda a, b: ("le", a + 1, b),
     3: lambda a, b: ("le", a, b),
     4: lambda a, b: ("le", b + 1, a),
     5: lambda a, b: ("le", b, a),
-}
-_ARITHMETIC: dict[str, Callable[[Form, Form], Form]] = {
-    "arith.addi": lambda a, b: a + b,
-    "arith.subi": lambda a, b: a - b,
-    "arith.muli": lambda a, b: a * b,
-    "arith.divsi": lambda a, b: divided("div", a, b),
-    "arith.divui": lambda a, b: divided("div", a, b),
-    "arith.floordivsi": lambda a, b: divided("floor", a, b),
-    "arith.remsi": lambda a, b: divided("rem", a, b),
-    "arith.remui": lambda a, b: divided("rem", a, b),
-    "arith.maxsi": lambda a, b: bounded("max", a, b),
-    "arith.minsi": lambda a, b: bounded("min", a, b),
 }
 
 
@@ -456,90 +446,16 @@ def _on_host(place: ir.InsertionPoint) -> ir.InsertionPoint:
 
 
 def _conditions(relation: Relation) -> list[Condition]:
-    def form(x: int) -> Form:
-        return x.form if isinstance(x, Size) else as_form(x)
+    def expression(x: int) -> Int:
+        return x.form if isinstance(x, Size) else x
 
-    return [(c.predicate, form(c.left), form(c.right)) for c in relation]
-
-
-def _known(c: Condition) -> bool | None:
-    """Return whether a condition holds in all runs, or in none; None where that is open."""
-    predicate, a, b = c
-    rest = b - a
-    if rest.is_number:
-        n = rest.number
-        return {"eq": n == 0, "ne": n != 0, "le": n >= 0}[predicate]
-    if predicate == "le":
-        if rest.is_never_negative:
-            return True
-        return False if (a - b - 1).is_never_negative else None
-    apart = (rest - 1).is_never_negative or (a - b - 1).is_never_negative
-    return (predicate == "ne") if apart else None
-
-
-def _open(alternatives: Iterable[Condition]) -> list[Condition] | None:
-    """Return what is left of alternatives that are open.
-
-    None where one of them holds in all runs.
-    """
-    left: dict[Condition, None] = {}
-    rest = list(alternatives)
-    while rest:
-        c = rest.pop(0)
-        known = _known(c)
-        if known:
-            return None
-        if known is None:
-            parts = _by_selection(c)
-            if parts is None:
-                left[_normal(c)] = None
-            rest = [*(parts or []), *rest]
-    if any(p == "eq" and ("ne", a, b) in left for p, a, b in left):
-        return None
-    return [c for c in left if not _is_covered(c, left)]
-
-
-def _by_selection(c: Condition) -> list[Condition] | None:
-    """x = (l = r ? x : y) as l = r or x = y, and x = (l = r ? y : x) as l != r or x = y."""
-    predicate, *pair = c
-    for x, other in (pair, reversed(pair)):
-        found = selection(other) if predicate == "eq" else None
-        if found is not None and found[0] == 0:
-            _, left, right, then, otherwise = found
-            if then == x:
-                return [("eq", left, right), ("eq", x, otherwise)]
-            if otherwise == x:
-                return [("ne", left, right), ("eq", x, then)]
-    return None
-
-
-def _is_covered(c: Condition, others: Iterable[Condition]) -> bool:
-    """Return whether (l = r ? y : l) = r, which takes that l = r, stands beside l = r."""
-    predicate, *pair = c
-    for x, other in (pair, reversed(pair)):
-        found = selection(other) if predicate == "eq" else None
-        if found is not None and found[0] == 0:
-            _, left, right, _, otherwise = found
-            if otherwise == left and x == right:
-                return _normal(("eq", left, right)) in others
-    return False
-
-
-def _normal(c: Condition) -> Condition:
-    """Return one condition for both orders of what is compared, the same in every process."""
-    predicate, a, b = c
-    if predicate != "le" and a.order > b.order:
-        a, b = b, a
-    return predicate, a, b
+    return [(c.predicate, expression(c.left), expression(c.right)) for c in relation]
 
 
 def _expected(left: Sequence[Condition]) -> str:
-    """Return the conditions as text.
-
-    What is compared with a number last, the number on the right.
-    """
-    ordered = [(p, b, a) if a.is_number and p != "le" else (p, a, b) for p, a, b in left]
-    ordered.sort(key=lambda c: c[2].is_number)
+    """Return the conditions as text; numbers stand last, and on the right."""
+    ordered = [(p, b, a) if isinstance(a, int) and p != "le" else (p, a, b) for p, a, b in left]
+    ordered.sort(key=lambda c: isinstance(c[2], int))
     return " or ".join(f"{_show(a)} {_WORDS[p]} {_show(b)}" for p, a, b in ordered)
 
 
@@ -550,5 +466,28 @@ class _Names:
         return f"${i}$"
 
 
-def _show(form: Form) -> str:
-    return show(form, _Names())  # type: ignore[arg-type]
+def _show(e: Int) -> str:
+    return show(e, _Names())  # type: ignore[arg-type]
+
+
+def _cases(c: Condition) -> list[Condition]:
+    """x = (l = r ? x : y) -> l = r or x = y; and so for its other case. Empty for others."""
+    p = c[1] - c[2]
+    if c[0] != "eq" or isinstance(p, int):
+        return []
+    for atom in p.atoms():
+        test = atom.arguments[0]
+        if not atom.is_truth or not isinstance(test, Symbol):
+            continue
+        then, other = where(p, atom)
+        if then != 0 and other != 0:
+            continue
+        left, right = sides(test)
+        held: Condition = ("eq", left, right) if atom.kind == "eq" else ("le", right, left)
+        if then != 0:
+            held = ("ne", left, right) if atom.kind == "eq" else ("le", left + 1, right)
+        rest = then if other == 0 else other
+        if isinstance(rest, Symbol) and rest.terms[rest.leading] > 0:
+            rest = -rest  # the older symbol on the left
+        return [held, ("eq", rest, 0) if isinstance(rest, int) else ("eq", *sides(rest))]
+    return []

@@ -10,7 +10,7 @@ from mgx_mlir.core.op import Op, attributes_of
 from mgx_mlir.core.shapes import DYN, TensorType, product
 from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast, Scalar
 from mgx_mlir.dialects.migraphx.views import Flatten, Squeeze, Transpose, Unsqueeze
-from mgx_mlir.passes.lowering import forms, host
+from mgx_mlir.passes.lowering import host, symbols
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import (
     DimMap,
@@ -213,7 +213,7 @@ def reshape_extents(e: LoweringContext, op: Op, x: Expr, t: TensorType) -> list[
     if t.is_static and x.type.is_static:
         return list(t.dims)
     if t.is_static:
-        e.sizes.equal(forms.product(e.sizes.of_expr(x)), t.elements)
+        e.sizes.equal(symbols.product(e.sizes.of_expr(x)), t.elements)
         return list(t.dims)
     own = e.expr_extents(x)
     operands = list(op.operation.operands)
@@ -243,7 +243,7 @@ def reshape_extents(e: LoweringContext, op: Op, x: Expr, t: TensorType) -> list[
     out = _solve(e, own, out)
     for d in e.dynamic_values(out):
         e.sizes.at_most(0, d)
-    have, want = (forms.product(e.sizes.of(d) for d in dims) for dims in (own, out))
+    have, want = (symbols.product(e.sizes.of(d) for d in dims) for dims in (own, out))
     e.sizes.equal(have, want)
     return out
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import time
 
-from mgx_mlir.passes.lowering.forms import Atoms, as_form, bounded, divided, show
+from mgx_mlir.passes.lowering.symbols import Symbols, inputs_of, show, values_of
 
 DEEP = 60  # 2 to that is more than anyone waits for
 
 
-def test_forms() -> None:
-    form = Atoms().get("input", 0, 0)
-    for i in range(DEEP):
-        form = bounded("max", divided("div", form, as_form(i + 2)), form * form - i)
+def test_expressions() -> None:
+    symbols = Symbols()
+    e = symbols.input(0, 0)
     begin = time.process_time()
-    assert [a.kind for a in form.inputs()] == ["input"]
-    assert not list(form.values())
-    assert form.from_inputs
-    assert form.is_never_negative
-    assert show(form, ["x"]) == "a size that is computed"
-    assert time.process_time() - begin < 1
+    for i in range(DEEP):
+        e = symbols.larger(symbols.divided(e, i + 2), e * e - i)
+    assert inputs_of(e) == [(0, 0)]
+    assert not values_of(e)
+    assert symbols.space.nonnegative(e)
+    assert show(e, ["x"]) == "a size that is computed + a size that is computed"
+    assert time.process_time() - begin < 2

@@ -14,7 +14,8 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS, Op
 from mgx_mlir.core.relations import Comparison, Relation, Size, heard
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.passes.lowering.forms import Atom, Atoms, Form
+from mgx_mlir.passes.lowering.symbols import Symbols
+from mgx_mlir.symbolic.expressions import value_at
 from tests.lowering.harness import Case, examples_of, load_dialect
 
 load_dialect()
@@ -48,27 +49,13 @@ def accepts(case: Case, types: list[TensorType]) -> bool:
     return True
 
 
-def value(form: Form, sizes: list[tuple[int, ...]]) -> int:
-    """A form's number for sizes of the operands."""
-    total = 0
-    for term, n in form.terms.items():
-        for atom in term:
-            n *= _atom(atom, sizes)
-        total += n
-    return total
-
-
-def _atom(atom: Atom, sizes: list[tuple[int, ...]]) -> int:
-    if atom.kind == "input":
-        return sizes[atom.args[0]][atom.args[1]]
-    assert atom.kind == "rem", atom.kind
-    a, b = (value(f, sizes) for f in atom.args)
-    return a % b
-
-
 def holds(relation: Relation, sizes: list[tuple[int, ...]]) -> bool:
     def number(x: int) -> int:
-        return value(x.form, sizes) if isinstance(x, Size) else int(x)
+        if not isinstance(x, Size):
+            return int(x)
+        found = value_at(x.form, lambda a: sizes[a.arguments[0].number][a.arguments[0].axis])
+        assert found is not None
+        return found
 
     def true(c: Comparison) -> bool:
         a, b = number(c.left), number(c.right)
@@ -92,10 +79,10 @@ def relations(case: Case, types: list[TensorType]) -> tuple[list[Relation], set[
     """What `infer` takes for granted, and which dims may be dynamic."""
     free = {(i, axis) for i, t in enumerate(types) for axis in range(t.rank)}
     for dynamic in (free, *({place} for place in sorted(free))):
-        atoms = Atoms()
+        symbols = Symbols()
         sized = [
             t.with_dims(
-                Size(DYN, atoms.get("input", i, axis)) if (i, axis) in dynamic else d
+                Size(DYN, symbols.input(i, axis)) if (i, axis) in dynamic else d
                 for axis, d in enumerate(t.dims)
             )
             for i, t in enumerate(types)

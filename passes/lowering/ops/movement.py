@@ -23,7 +23,7 @@ from mgx_mlir.dialects.migraphx.movement import (
     Slice,
     Step,
 )
-from mgx_mlir.passes.lowering import forms, host
+from mgx_mlir.passes.lowering import host, symbols
 from mgx_mlir.passes.lowering import index as indices
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.copies import broadcast as cpu_broadcast
@@ -458,5 +458,5 @@ def as_shape(op: AsShape, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
     if unknown:
         rest = prod(d for d in out.dims if d != DYN)
         extents[unknown[0]] = e.div(e.product(e.extents(x)), rest)
-    e.sizes.equal(forms.product(e.sizes.of_tensor(x)), forms.product(map(e.sizes.of, extents)))
+    e.sizes.equal(symbols.product(e.sizes.of_tensor(x)), symbols.product(map(e.sizes.of, extents)))
     return reshape_tensor(e, x, out, extents)

@@ -11,7 +11,6 @@ from mgx_mlir.dialects.migraphx.random import DynamicRange
 from mgx_mlir.passes.lowering import index
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Extent
-from mgx_mlir.passes.lowering.forms import as_form
 from mgx_mlir.passes.lowering.registry import lowers
 from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar, narrow, widen
 
@@ -40,8 +39,8 @@ def dynamic_range(
             "util.optimization_barrier", results=[count.type], operands=[count]
         ).result
         length = e.sizes.of(count)
-        e.sizes.check((("le", as_form(0), length),), "numbers, and a delta other than 0")
-        most = as_form(op.max_output)
+        e.sizes.check((("le", 0, length),), "numbers, and a delta other than 0")
+        most = op.max_output
         e.sizes.check((("le", length, most),), f"at most {op.max_output} elements")
     b = ArithScalars(dtype, dtype)
 
