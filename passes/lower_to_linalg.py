@@ -42,6 +42,7 @@ class LowerToLinalg(Pass):
             LowerOptions(
                 self.target, self.regions, self.arch, self.vector_kernels, fast_math=self.fast_math
             ),
+            readable=True,
         )
         made = ir.Module.parse(lowered.bytecode, module.context)
         for op in main:

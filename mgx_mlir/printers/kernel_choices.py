@@ -21,7 +21,8 @@ def explanation(
     """
     for c in choices:
         where = shown(c.location, located)
-        yield f"{c.name}: {c.rule}" + (f" ({where})" if where else "")
+        name = f"{c.name}, {c.part}" if c.part else c.name
+        yield f"{name}: {c.rule}" + (f" ({where})" if where else "")
         for rule, reason in c.refusals:
             yield f"    not {rule}: {reason}"
     counts = Counter(c.rule for c in choices)

@@ -46,13 +46,15 @@ class KernelChoice:
     """The rule that lowers a kernel or an op, and the rules before it with why they do not.
 
     name, location: the kernel or op, as in KernelInfo. rule: a name of the target's kernel rules,
-    `linalg` where none of them applies. refusals: (rule, reason), in the order of the trials.
+    `linalg` where none of them applies. refusals: (rule, reason), in the order of the trials. part:
+    a matmul inside of the kernel, empty for all of it.
     """
 
     name: str = ""
     location: str = ""
     rule: str = "linalg"
     refusals: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    part: str = ""
 
 
 @dataclass

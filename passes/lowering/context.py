@@ -158,6 +158,10 @@ class LoweringContext(IndexBuilder, ABC):
         """Lower one original op, and bind its results."""
 
     @abstractmethod
+    def bind_operands(self, op: ir.Operation) -> ir.Block:
+        """Bind a kernel's operands under the arguments of its body; return the body."""
+
+    @abstractmethod
     def updates_in_place(self, value: ir.Value) -> bool:
         """Say whether an op may write into the memory of a tensor that it was given."""
 

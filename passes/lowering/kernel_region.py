@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mgx_mlir.core.ir import ir, tensor
 from mgx_mlir.core.op import BroadcastOp, is_a
@@ -14,44 +14,12 @@ from mgx_mlir.dialects.migraphx.views import Transpose
 from mgx_mlir.passes.lowering import views
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Expr, Extent, Leaf, View
-from mgx_mlir.passes.lowering.gpu.attention import attention, decoding
 from mgx_mlir.passes.lowering.gpu.products import open_convolution
 from mgx_mlir.passes.lowering.gpu.products.gathered_convolution import WindowRows
 from mgx_mlir.passes.lowering.gpu.products.stored_rows import rows_of
 from mgx_mlir.passes.lowering.iree import regions
-from mgx_mlir.passes.lowering.ops import fused_concat
 from mgx_mlir.passes.lowering.ops.convolution import padding_of, window_counts
 from mgx_mlir.passes.lowering.scalar import signless
-
-
-def _is_gathered(e: LoweringContext, body: ir.Block) -> bool:
-    """Return whether a concat is a loop in which each element finds its part.
-
-    Not on processors, where that is several times slower than copies.
-    """
-    return e.options.target == "gpu" and fused_concat.fits(body)
-
-
-def _is_flash(e: LoweringContext, op: ir.Operation, body: ir.Block) -> bool:
-    """Return whether a kernel is an attention that the target's compiler has one op for."""
-    return e.options.target == "gpu" and regions.is_attention(op) and attention.fits(e, body)
-
-
-def as_given(e: LoweringContext, op: ir.Operation) -> ir.Operation:
-    """Return a kernel that computes the same of narrower operands; itself where there is none."""
-    if e.options.target != "gpu" or not regions.is_attention(op):
-        return op
-    return decoding.as_given(e, op) or op
-
-
-def _as_one_op(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
-    """Return the results of a body that is lowered as a whole.
-
-    None where its ops are one by one.
-    """
-    if is_a(op, FusedConcat):
-        return fused_concat.fused_concat(e, body)
-    return attention.flash_attention(e, body) if _is_flash(e, op, body) else None
 
 
 def broadcast_operand(e: LoweringContext, arg: ir.Value, v: ir.Value) -> Expr | None:
@@ -79,9 +47,9 @@ def result_extents(
     None where they can only be read from what the body computes, and where a region does not
     compile.
     """
-    if is_a(op, FusedConcat) and not _is_gathered(e, body):
+    if is_a(op, FusedConcat):
         return None  # a region takes no insert_slice
-    if regions.is_two_dots(op) and not _is_flash(e, op, body):
+    if regions.is_two_dots(op):
         return None  # nor two dots: one for a GPU takes minutes to compile
     anchors = [o for o in body.operations if o.operation.name in regions.ANCHORS]
     # what gathers its windows reads through transposes
@@ -173,9 +141,12 @@ def _extent_source(
 
 
 def dispatched(
-    e: LoweringContext, op: ir.Operation, body: ir.Block, extents: Sequence[Sequence[Extent]]
+    e: LoweringContext,
+    op: ir.Operation,
+    extents: Sequence[Sequence[Extent]],
+    build: Callable[[], Sequence[ir.Value]],
 ) -> list[ir.Value]:
-    """Lower a kernel's body in a region of its own; return the results, of these extents.
+    """Return a kernel's results, of these extents, which `build` makes in a region of their own.
 
     A result that only copies what the kernel reads is what it reads: the compiler has no code for
     a loop that computes nothing. Where all are, there is no kernel.
@@ -190,7 +161,7 @@ def dispatched(
     with ir.InsertionPoint(inner):
         e.in_region = True
         try:
-            results = _as_one_op(e, op, body) or e.tensors(e.statements(body))
+            results = list(build())
         finally:
             e.in_region = False
         results = [_copied(r, inner) or r for r in results]

@@ -57,6 +57,7 @@ from mgx_mlir.passes.lowering.iree import packed, read_back, workgroup_loops
 from mgx_mlir.passes.lowering.iree.equal_results import merge_equal_results
 from mgx_mlir.passes.lowering.iree.input_alignment import written
 from mgx_mlir.passes.lowering.iree.outline import outline_kernels
+from mgx_mlir.passes.lowering.iree.regions import is_attention
 from mgx_mlir.passes.lowering.iree.widening import fence_widening_loops
 from mgx_mlir.passes.lowering.options import LowerOptions
 from mgx_mlir.passes.lowering.registry import LAZY, LOWERINGS, Results
@@ -77,10 +78,15 @@ class ModuleLowering(LoweringContext):
     """Lowers programs to the functions of one module; use `lower_to_linalg`."""
 
     def __init__(
-        self, programs: Mapping[str, ProgramIR], options: LowerOptions, listed: str
+        self,
+        programs: Mapping[str, ProgramIR],
+        options: LowerOptions,
+        listed: str,
+        *,
+        readable: bool = False,
     ) -> None:
         super().__init__(options)
-        self.programs, self.listed = programs, listed
+        self.programs, self.listed, self.readable = programs, listed, readable
         self.params: dict[str, np.ndarray] = {}
         self._settled: set[ir.Value] = set()  # what kernels read again after they yield it
         self._launching = 0  # ops lowered so far
@@ -116,7 +122,8 @@ class ModuleLowering(LoweringContext):
             outline_kernels(self.module)
             merge_equal_results(self.module)
             self._verify(self.module)
-            workgroup_loops.give(self.module)
+            if not self.readable:
+                workgroup_loops.give(self.module)
             select.noted(choices)
             bytecode, alignment = written(self.module, self.options.target)
         inputs = zip(argument_names(main), argument_types(main), strict=True)
@@ -357,7 +364,11 @@ class ModuleLowering(LoweringContext):
     def _kernel_by_rule(self, op: ir.Operation, body: ir.Block) -> Sequence[ir.Value] | None:
         """Return the results of a kernel that a rule of the target takes, else None."""
         if self.options.target == "gpu":
-            return select.lower(self, gpu_rules.KERNELS, GpuKernelSite(op, body), op.opview)
+            bounded = self.options.regions and self._refusals(op) < 2 and not self.in_kernel
+            bounded = bounded and not _computes_with_extents(body)
+            site = GpuKernelSite(op, body, bounded)
+            rules = gpu_rules.ATTENTION if is_attention(op) else gpu_rules.KERNELS
+            return select.lower(self, rules, site, op.opview)
         isa = isa_of(self.options.arch) if self.has_vector_kernels(op) else None
         if isa is None:
             return None
@@ -484,8 +495,8 @@ class ModuleLowering(LoweringContext):
         finally:
             self.options = whole
 
-    def _fused(self, op: ir.Operation) -> None:
-        own, op = op, kernel_region.as_given(self, op)
+    def bind_operands(self, op: ir.Operation) -> ir.Block:
+        """Bind a kernel's operands under its body's arguments, and lower its literals."""
         body = op.regions[0].blocks[0]
         # literals of a body become captured values, so they are made outside of it
         for arg, v in zip(body.arguments, op.operands, strict=True):
@@ -502,6 +513,10 @@ class ModuleLowering(LoweringContext):
         for inner in body.operations:
             if is_literal(inner):
                 self.literal(inner.operation, own=inner.operation.results[0] in self._scalars)
+        return body
+
+    def _fused(self, op: ir.Operation) -> None:
+        body = self.bind_operands(op)
         self._record_kernel(op, body)
         if is_a(op, FusedReduce):
             # what is yielded and read again: two loops side by side would not make a dispatch
@@ -509,25 +524,25 @@ class ModuleLowering(LoweringContext):
             self._settled.update(v for v in last.operands if len(list(v.uses)) > 1)
         made = self._kernel_by_rule(op, body)
         if made is not None:
-            self.define(own, made)
+            self.define(op, made)
             return
-        if any(is_a(o, DimensionsOf) for o in body.operations):
-            # it computes with extents, which is done outside of kernels
-            self.define(own, self.block(body))
+        if _computes_with_extents(body):
+            # outside of kernels
+            self.define(op, self.block(body))
             return
         nested = self.in_kernel
         with self.kernel(self._plan(op, body)):
             bounded = self.options.regions and self._refusals(op) < 2
             extents = kernel_region.result_extents(self, op, body) if bounded else None
             if extents is not None and not nested:
-                found = kernel_region.dispatched(self, op, body, extents)
+                found = kernel_region.dispatched(self, op, extents, lambda: self.block(body))
             else:
                 found = self.block(body)
                 if self.options.regions and not nested:
                     # no region holds it together: fused with a strided reader, the compiler
                     # would compute what that reads only, for all its readers
                     found = [self.barrier(v, self.extents(v)) for v in found]
-        self.define(own, found)
+        self.define(op, found)
 
     def _expect_checked(self, body: ir.Block) -> None:
         """Hold that a family which lowered a body as a whole checks what its ops take for granted.
@@ -575,19 +590,26 @@ class ModuleLowering(LoweringContext):
         self.kernels.append(KernelInfo(name, named_kernel.kernel_ops(body), str(op.location)))
 
 
+def _computes_with_extents(body: ir.Block) -> bool:
+    return any(is_a(o, DimensionsOf) for o in body.operations)
+
+
 @interrupts.held
 def lower_to_linalg(
     program: ProgramIR,
     options: LowerOptions | None = None,
     variants: Mapping[str, ProgramIR] | None = None,
     listed: str = "main",
+    *,
+    readable: bool = False,
 ) -> Lowered:
     """Lower a program to linalg on tensors, as the function @main.
 
     `variants` are the same program for some sizes, in the same context; each is a function of its
     name beside @main, and weights that they share are there once. `listed`: the function whose
-    kernels are listed. Raises CompileError naming every op without a lowering, with its source
-    node. The programs are not changed.
+    kernels are listed. readable: loops over workgroups keep a mark in place of IREE's attribute,
+    which the bindings refuse to parse. Raises CompileError naming every op without a lowering,
+    with its source node. The programs are not changed.
     """
     # start-up: the lowering is loaded where a kernel is judged
     from mgx_mlir.passes.lowering import families
@@ -596,4 +618,4 @@ def lower_to_linalg(
     programs = {"main": program, **(variants or {})}
     options = options or LowerOptions()
     with kernels_for(isa_of(options.arch) if options.target == "cpu" else None):
-        return ModuleLowering(programs, options, listed).run()
+        return ModuleLowering(programs, options, listed, readable=readable).run()

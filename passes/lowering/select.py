@@ -25,7 +25,7 @@ LINALG = "linalg"  # the name of what takes an op that no rule takes
 _LISTS = {"cpu": "mgx_mlir.passes.lowering.cpu.rules", "gpu": "mgx_mlir.passes.lowering.gpu.rules"}
 _OFF: ContextVar[frozenset[str]] = ContextVar("switched_off", default=frozenset())
 _WATCH: ContextVar[list[KernelChoice] | None] = ContextVar("watched_choices", default=None)
-_NAMES = ("KERNELS", "OPS", "VIEWS", "EXPRESSIONS")
+_NAMES = ("KERNELS", "OPS", "VIEWS", "EXPRESSIONS", "ATTENTION", "MATMULS")
 
 
 @dataclass(frozen=True)
@@ -42,14 +42,15 @@ class KernelRule:
     name: unique in its target; printed by --explain-kernels, and switched off by it.
     roots: the op classes that it is tried for; empty: every one.
     match: reads, and builds no tensor and no dispatch; gives a plan for `build`, or a Refusal.
-    build: builds the results, in the order of the op's.
+    build: builds the results, in the order of the op's; of a rule for a part of a kernel, the
+    attribute that says how IREE compiles it.
     asks: why the rule takes no op of this form, judged by the op alone; None: it may take it.
     """
 
     name: str
     roots: tuple[type, ...]
     match: Callable[[LoweringContext, Any], Any]
-    build: Callable[[LoweringContext, Any, Any], Sequence[ir.Value]]
+    build: Callable[[LoweringContext, Any, Any], Sequence[Any]]
     asks: Callable[..., str | None] | None = None
 
     def tries(self, root: object) -> bool:
@@ -63,13 +64,19 @@ def refused(reason: str | None) -> Refusal | None:
 
 
 def lower(
-    e: LoweringContext, rules: Sequence[KernelRule], site: Any, root: ir.OpView | None
-) -> Sequence[ir.Value] | None:
+    e: LoweringContext,
+    rules: Sequence[KernelRule],
+    site: Any,
+    root: ir.OpView | None,
+    *,
+    part: str = "",
+) -> Sequence[Any] | None:
     """Return what the first rule that matches builds; None where none does.
 
-    site: what the rules' functions are given. root: the op that a rule is tried for.
+    site: what the rules' functions are given. root: the op that a rule is tried for. part: what of
+    the kernel the rules are for; empty for all of it.
     """
-    choice, off = KernelChoice(), _OFF.get()
+    choice, off = KernelChoice(part=part), _OFF.get()
     for rule in rules:
         if not rule.tries(root):
             continue

@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from math import prod
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,8 @@ from mgx_mlir.core.context import new_context
 from mgx_mlir.core.ir import ir
 from mgx_mlir.hardware.chips import CHIPS
 from mgx_mlir.passes.lowering.gpu.products.compilation_info import (
-    product_info,
+    MATMULS,
+    MatmulSite,
     window_info,
     windows_info,
 )
@@ -36,6 +38,7 @@ from mgx_mlir.passes.lowering.gpu.products.mma import INTRINSICS, intrinsic_of
 from mgx_mlir.passes.lowering.gpu.products.plain_tiles import plain_tile
 from mgx_mlir.passes.lowering.gpu.products.tiles import Extents, MmaSchedule, choose
 from mgx_mlir.passes.lowering.options import LowerOptions
+from mgx_mlir.passes.lowering.select import Refusal
 from mgx_mlir.targets.child import shared_compiler
 from mgx_mlir.targets.flags import gpu_ladder
 from mgx_mlir.targets.report import gpu_report
@@ -227,7 +230,7 @@ def test_what_is_left_to_the_compiler() -> None:
     assert off.gemm_config(GemmShape(DOT, half, (128, 768, 768))) == GemmConfig(None)
     with new_context() as ctx, ir.Location.unknown():
         ctx.allow_unregistered_dialects = True
-        assert product_info("gfx942", GemmShape(DOT, half, (8, 8, 8)), GemmConfig(None)) is None
+        assert matmul_info("gfx942", GemmShape(DOT, half, (8, 8, 8)), GemmConfig(None)) is None
         assert window_info("gfx942", [1, 56, 56, 64], 2) is not None
         assert "thread = [1, 1, 1, 1, 0, 0]" in str(window_info("gfx942", [1, 56, 56, 3], 2))
 
@@ -244,12 +247,19 @@ def test_a_choice_that_was_found_is_taken() -> None:
     assert options.gemm_config(other) == default("gfx942", other)
 
 
+def matmul_info(arch: str, product: GemmShape, config: GemmConfig) -> str | None:
+    """What the first rule that takes a matmul tells IREE of it, as text."""
+    site: Any = MatmulSite(arch, product, config)
+    found = (rule.match(site, site) for rule in MATMULS)
+    return next((str(info) for info in found if not isinstance(info, Refusal)), None)
+
+
 def info_of(arch: str, dtype: str, *dims: int) -> str:
     """What the compiler is told of a dot, as text."""
     with new_context() as ctx, ir.Location.unknown():
         ctx.allow_unregistered_dialects = True
         product = GemmShape(DOT, dtype, dims)
-        return str(product_info(arch, product, default(arch, product)))
+        return str(matmul_info(arch, product, default(arch, product)))
 
 
 def test_two_matrix_instructions_at_once() -> None:

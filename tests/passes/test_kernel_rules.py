@@ -17,6 +17,7 @@ from mgx_mlir.passes.lowering import module as lowering
 from mgx_mlir.passes.lowering import select
 from mgx_mlir.passes.lowering.cpu import rules as cpu
 from mgx_mlir.passes.lowering.gpu import rules as gpu
+from mgx_mlir.passes.lowering.gpu.products import compilation_info
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal, rules_of
 
 RULES = [(target, rule.name) for target in ("cpu", "gpu") for rule in rules_of(target)]
@@ -67,8 +68,10 @@ class Counting:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.refused: Counter[str] = Counter()
         self.left: list[str] = []
-        for module in (cpu, gpu):
-            for name in {"KERNELS", "OPS", "VIEWS", "EXPRESSIONS"} & set(vars(module)):
+        for module in (cpu, gpu, compilation_info):
+            for name in {"KERNELS", "OPS", "VIEWS", "EXPRESSIONS", "ATTENTION", "MATMULS"} & set(
+                vars(module)
+            ):
                 rules = getattr(module, name)
                 monkeypatch.setattr(module, name, tuple(map(self.watched, rules)))
 

@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
-from mgx_mlir.passes.lowering.gpu.attention import open_attention
-from mgx_mlir.passes.lowering.gpu.products import gathered_convolution
+from mgx_mlir.passes.lowering.gpu import gathered_concat
+from mgx_mlir.passes.lowering.gpu.attention import (
+    attention,
+    block_attention,
+    decoding,
+    open_attention,
+    tiled_attention,
+)
+from mgx_mlir.passes.lowering.gpu.products import compilation_info, gathered_convolution
 
-KERNELS = (open_attention.RULE,)
+ATTENTION = (  # rules of kernels that are one attention
+    open_attention.RULE,
+    decoding.RULE,
+    block_attention.RULE,
+    tiled_attention.RULE,
+    attention.RULE,
+)
+KERNELS = (gathered_concat.RULE,)  # rules of other kernels
+MATMULS = compilation_info.MATMULS  # rules of the matmuls and convolutions inside of kernels
 # questions of passes about forms that are no rule of their own: the matmul of a kernel reads so
 QUESTIONS = {"gathered_convolution": gathered_convolution.refusal}

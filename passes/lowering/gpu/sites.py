@@ -1,4 +1,4 @@
-"""The site that GPU kernel rules are given."""
+"""The sites that GPU kernel rules are given."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from mgx_mlir.core.ir import ir
 
 @dataclass(frozen=True)
 class GpuKernelSite:
-    """A kernel whose operands are bound under its body's arguments; nothing else is lowered."""
+    """A kernel whose operands are bound under its body's arguments; nothing else is lowered.
+
+    bounded: it may have a dispatch region of its own.
+    """
 
     op: ir.Operation
     body: ir.Block
+    bounded: bool = True

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from math import prod
 
 from mgx_mlir.core import dtypes
@@ -16,36 +18,77 @@ from mgx_mlir.dialects.migraphx.movement import Slice, slice_bounds
 from mgx_mlir.dialects.migraphx.views import Reshape, Transpose
 from mgx_mlir.passes.analysis.access_maps import Unreadable
 from mgx_mlir.passes.analysis.attention_form import AttentionForm, attention_form, scale_and_mask
-from mgx_mlir.passes.lowering import views
+from mgx_mlir.passes.lowering import kernel_region, views
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Expr, Leaf, Splat, View, behind_views, identity
-from mgx_mlir.passes.lowering.gpu.attention.block_attention import block_attention
-from mgx_mlir.passes.lowering.gpu.attention.decoding import few_queries, parts_of
-from mgx_mlir.passes.lowering.gpu.attention.tiled_attention import tiled_attention
 from mgx_mlir.passes.lowering.gpu.products.mma import SIDE
+from mgx_mlir.passes.lowering.gpu.sites import GpuKernelSite
 from mgx_mlir.passes.lowering.iree.linalg_ext import attention
 from mgx_mlir.passes.lowering.ops.movement import extract_slice
 from mgx_mlir.passes.lowering.scalar import constant
+from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
 
-def fits(e: LoweringContext, body: ir.Block) -> bool:
-    """Return whether a kernel is an attention that the op can say, and the compiler tile."""
+@dataclass(frozen=True)
+class AttentionKernel:
+    """An attention of fixed dims that has a dispatch region of its own, and what it computes."""
+
+    op: ir.Operation
+    body: ir.Block
+    form: AttentionForm
+    scale: float
+    mask: ir.Value | None
+
+    @property
+    def type(self) -> TensorType:
+        """Return the type of the second matmul."""
+        return TensorType.of(self.form.output)
+
+    def has_one_type(self) -> bool:
+        """Return whether queries, keys and values have the type of the second matmul."""
+        return all(TensorType.of(v).dtype is self.type.dtype for v in self.form.multiplied)
+
+
+def read(op: ir.Operation, body: ir.Block) -> AttentionKernel | Refusal:
+    """Read the attention that a kernel computes."""
     try:
         form = attention_form(body)
-    except Unreadable:
-        return False
+    except Unreadable as error:
+        return Refusal(str(error))
     found = scale_and_mask(form)
     if found is None:
-        return False
-    if parts_of(e, form, found[1]) is not None:
-        return True
+        return Refusal("its scores are not a multiple of the first matmul and a mask")
+    return AttentionKernel(op, body, form, *found)
+
+
+def read_site(site: GpuKernelSite) -> AttentionKernel | Refusal:
+    """Read the attention of a kernel for which a rule may make a dispatch region."""
+    if not site.bounded:
+        return Refusal("it has no dispatch region of its own")
+    return read(site.op, site.body)
+
+
+def match(e: LoweringContext, site: GpuKernelSite) -> AttentionKernel | Refusal:
+    """Take an attention that IREE tiles right by its own choice."""
+    k = read_site(site)
+    if isinstance(k, Refusal):
+        return k
+    form = k.form
     # with few rows each lane would copy the repeated heads into memory of its own, unrolled
     few = form.queries < SIDE
-    if few and form.queries > 1 and TensorType.of(form.output).dtype.size == 2:
-        return False  # nor are its tiles of 16 rows right, or compiled at all
-    return not few or not any(
-        _is_repeated(dot.owner.operands[1]) for dot in (form.product, form.output)
-    )
+    if few and form.queries > 1 and k.type.dtype.size == 2:
+        return Refusal("IREE's tiles of 16 rows are wrong for 2 to 15 queries (hazard 39)")
+    if few and any(_is_repeated(dot.owner.operands[1]) for dot in (form.product, form.output)):
+        return Refusal("each lane would copy the keys that heads share")
+    return k
+
+
+def build(e: LoweringContext, site: GpuKernelSite, k: AttentionKernel) -> list[ir.Value]:
+    """Build IREE's attention op without tiles."""
+    return around(e, k, lambda: _plain(e, k.form, k.scale, k.mask))
+
+
+RULE = KernelRule("attention_op", (), match, build)
 
 
 def _is_repeated(v: ir.Value) -> bool:
@@ -55,18 +98,38 @@ def _is_repeated(v: ir.Value) -> bool:
     return is_a(v.owner, Multibroadcast)
 
 
-def flash_attention(e: LoweringContext, body: ir.Block) -> list[ir.Value]:
-    """Return the results of an attention kernel's body, for which `fits` holds."""
-    form = attention_form(body)
-    found = scale_and_mask(form)
-    assert found is not None
-    scale, mask = found
-    first, second = form.product.owner, form.output.owner
-    ops = [o.operation for o in body.operations]
-    # what lies between the operands and the second dot is the one op; the rest is as ever
-    inner = {first.operation, second.operation, *form.scores, *form.softmax}
-    for op in ops:
-        if op in inner or _follows(op, form):
+def around(e: LoweringContext, k: AttentionKernel, second: Callable[[], Expr]) -> list[ir.Value]:
+    """Return a kernel's results: a region of what is ahead of the second matmul, the matmul that
+    `second` makes, and what follows it."""
+    ops = [o.operation for o in k.body.operations]
+
+    def results() -> list[ir.Value]:
+        lower_operands(e, k)
+        e.bind(k.form.output, second())
+        for op in ops:
+            if _follows(op, k.form):
+                e.operation(op)
+        return e.tensors(list(ops[-1].operands))
+
+    return in_region(e, k, results)
+
+
+def in_region(
+    e: LoweringContext, k: AttentionKernel, results: Callable[[], list[ir.Value]]
+) -> list[ir.Value]:
+    """Return a kernel's results, made in a dispatch region."""
+    extents = [list(TensorType.of(r).dims) for r in k.op.results]
+    with e.kernel():
+        return kernel_region.dispatched(e, k.op, extents, results)
+
+
+def lower_operands(e: LoweringContext, k: AttentionKernel) -> None:
+    """Lower what an attention's matmuls and mask read: what lies between them is one op."""
+    first, second = k.form.product.owner, k.form.output.owner
+    inner = {first.operation, second.operation, *k.form.scores, *k.form.softmax}
+    for view in k.body.operations:
+        op = view.operation
+        if op in inner or _follows(op, k.form):
             continue
         if is_a(op, Yield):
             break
@@ -75,19 +138,20 @@ def flash_attention(e: LoweringContext, body: ir.Block) -> list[ir.Value]:
             e.operation(op)
         else:
             e.bind(op.results[0], cut)
-    own = block_attention(e, body, form, scale, mask)
-    if own is not None:
-        return [own]
-    made = (
-        few_queries(e, body, form, scale, mask)
-        or tiled_attention(e, body, form, scale, mask)
-        or _plain(e, form, scale, mask)
-    )
-    e.bind(form.output, made)
-    for op in ops:
-        if _follows(op, form):
-            e.operation(op)
-    return e.tensors(list(ops[-1].operands))
+
+
+@contextmanager
+def drafted(e: LoweringContext, k: AttentionKernel) -> Generator[None]:
+    """Lower a kernel's operands for a look at what they are; all of it is dropped again."""
+    draft = ir.Operation.create("mgx.draft", regions=1)
+    inside, e.in_region = e.in_region, True
+    try:
+        with ir.InsertionPoint(draft.regions[0].blocks.append()), e.inner_scope(), e.kernel():
+            lower_operands(e, k)
+            yield
+    finally:
+        e.in_region = inside
+        draft.erase()
 
 
 def _plain(e: LoweringContext, form: AttentionForm, scale: float, mask: ir.Value | None) -> Expr:

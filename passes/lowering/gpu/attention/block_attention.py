@@ -28,12 +28,21 @@ from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Extent, Leaf, behind_views, identity
 from mgx_mlir.passes.lowering.gpu.attention import attention_lanes as lanes
 from mgx_mlir.passes.lowering.gpu.attention import attention_tiles
+from mgx_mlir.passes.lowering.gpu.attention.attention import (
+    AttentionKernel,
+    drafted,
+    in_region,
+    lower_operands,
+    read_site,
+)
 from mgx_mlir.passes.lowering.gpu.attention.attention_tiles import AttentionShape, BlockTile
 from mgx_mlir.passes.lowering.gpu.attention.decoding import is_inside
 from mgx_mlir.passes.lowering.gpu.products.mma import SIDE, MmaIntrinsic
+from mgx_mlir.passes.lowering.gpu.sites import GpuKernelSite
 from mgx_mlir.passes.lowering.iree import workgroup_loops
 from mgx_mlir.passes.lowering.iree.linalg_ext import segments
 from mgx_mlir.passes.lowering.scalar import constant, constant_of, signless
+from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
 # what hides a key: a finite one counts only beside scores that are as low
 _HIDDEN = -65504.0
@@ -65,32 +74,64 @@ def first_hidden(form: AttentionForm, mask: ir.Value | None, body: ir.Block) -> 
     return count
 
 
-def block_attention(
-    e: LoweringContext, body: ir.Block, form: AttentionForm, scale: float, mask: ir.Value | None
-) -> ir.Value | None:
-    """Return the result of an attention kernel, causal or without a mask; None for others."""
-    t, arch = TensorType.of(form.output), e.options.arch
+@dataclass(frozen=True)
+class _Plan:
+    """An attention in blocks of keys; seen: keys that the first query sees."""
+
+    kernel: AttentionKernel
+    kind: MmaIntrinsic
+    tile: BlockTile
+    seen: int
+
+
+def match(e: LoweringContext, site: GpuKernelSite) -> _Plan | Refusal:
+    """Take an attention of whole blocks of keys, causal or without a mask, on CDNA."""
+    k = read_site(site)
+    if isinstance(k, Refusal):
+        return k
+    form, t, arch = k.form, k.type, e.options.arch
+    if not e.options.tiles:
+        return Refusal("it is lowered without tiles")
     kind = attention_tiles.block_intrinsic(arch, t.dtype, form.width, form.depth)
-    if kind is None or scale <= 0 or not e.options.tiles or not t.is_static or form.epilogue:
-        return None
-    if (
-        any(TensorType.of(v).dtype is not t.dtype for v in form.multiplied)
-        or form.out.dtype != t.dtype
-    ):
-        return None
-    if form.query_dim > form.depth_dim:
-        return None
-    seen = form.keys if mask is None else first_hidden(form, mask, body)
+    if kind is None:
+        return Refusal(f"no matrix instruction of {arch} has rows of {form.width} {t.dtype}")
+    if k.scale <= 0 or form.epilogue or form.query_dim > form.depth_dim:
+        return Refusal("its scale is negative, or its result is computed with or turned")
+    if not k.has_one_type() or form.out.dtype != t.dtype:
+        return Refusal("its operands or its result have another type than its matmuls")
+    seen = form.keys if k.mask is None else first_hidden(form, k.mask, k.body)
     if seen is None:
-        return None
+        return Refusal("its mask is no constant that hides later keys")
     a = AttentionShape(prod(form.lead), form.queries, form.keys, form.width, form.depth)
     tile = attention_tiles.blocks(CHIPS[arch], a, causal=seen < form.keys)
     if tile is None:
-        return None
-    q, k, v = (_source(e, form, x, n) for n, x in enumerate(form.multiplied))
-    if q is None or k is None or v is None or q.rows > q.columns:
-        return None
-    return _Blocks(e, form, kind, tile, seen, q, k, v).build(scale)
+        return Refusal("no block of keys fits its sizes")
+    with drafted(e, k):
+        found = [_source(e, form, x, n) for n, x in enumerate(form.multiplied)]
+    if any(s is None for s in found):
+        return Refusal("its operands are computed in the kernel")
+    if found[0] is not None and found[0].rows > found[0].columns:
+        return Refusal("rows of its queries are no neighbours")
+    return _Plan(k, kind, tile, seen)
+
+
+def build(e: LoweringContext, site: GpuKernelSite, plan: _Plan) -> list[ir.Value]:
+    """Build the loop over blocks of keys."""
+    k = plan.kernel
+
+    def results() -> list[ir.Value]:
+        lower_operands(e, k)
+        q, keys, v = (_source(e, k.form, x, n) for n, x in enumerate(k.form.multiplied))
+        assert q is not None
+        assert keys is not None
+        assert v is not None
+        blocks = _Blocks(e, k.form, plan.kind, plan.tile, plan.seen, q, keys, v)
+        return [blocks.build(k.scale)]
+
+    return in_region(e, k, results)
+
+
+RULE = KernelRule("attention_blocks", (), match, build)
 
 
 @dataclass(frozen=True)
@@ -413,4 +454,4 @@ def _insert(x: ir.Value, into: ir.Value, at: Sequence[ir.Value], sizes: Sequence
     )
 
 
-__all__ = ["block_attention", "first_hidden"]
+__all__ = ["RULE", "first_hidden"]

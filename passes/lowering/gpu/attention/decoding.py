@@ -21,8 +21,8 @@ from mgx_mlir.core.ir import arith, ir, math
 from mgx_mlir.core.op import OPS
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.hardware.chips import CHIPS, Chip
-from mgx_mlir.passes.analysis.access_maps import Unreadable, reader
-from mgx_mlir.passes.analysis.attention_form import AttentionForm, attention_form, scale_and_mask
+from mgx_mlir.passes.analysis.access_maps import reader
+from mgx_mlir.passes.analysis.attention_form import AttentionForm
 from mgx_mlir.passes.analysis.kernel_ops import make_kernel
 from mgx_mlir.passes.analysis.shared_heads import Repeated, repeated, shared_heads
 from mgx_mlir.passes.analysis.widened_attention import narrowed, source_type, widening
@@ -30,12 +30,20 @@ from mgx_mlir.passes.lowering import index, views
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Expr, Extent, Leaf, behind_views
 from mgx_mlir.passes.lowering.gpu.attention import attention_tiles
+from mgx_mlir.passes.lowering.gpu.attention.attention import (
+    AttentionKernel,
+    around,
+    read,
+    read_site,
+)
 from mgx_mlir.passes.lowering.gpu.attention.attention_tiles import AttentionShape, AttentionTile
 from mgx_mlir.passes.lowering.gpu.products import compilation_info
 from mgx_mlir.passes.lowering.gpu.products.mma import SIDE
+from mgx_mlir.passes.lowering.gpu.sites import GpuKernelSite
 from mgx_mlir.passes.lowering.iree.linalg_ext import no_keys, online_attention
 from mgx_mlir.passes.lowering.ops.fused_concat import LoopElements
 from mgx_mlir.passes.lowering.scalar import TypedScalar, constant, constant_of, narrow, widen
+from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
 _LEAST_KEYS = 256
 _MOST_PARTS = 32  # each element of the result reads one of each
@@ -112,31 +120,62 @@ def _shape(form: AttentionForm) -> AttentionShape:
     )
 
 
-def as_given(e: LoweringContext, op: ir.Operation) -> ir.Operation | None:
+@dataclass(frozen=True)
+class _Plan:
+    """An attention by parts; draft: what holds it where it is not the kernel as it is given, with
+    the operands of that."""
+
+    kernel: AttentionKernel
+    parts: Parts
+    draft: ir.Module | None = None
+
+
+def match(e: LoweringContext, site: GpuKernelSite) -> _Plan | Refusal:
+    """Take an attention of fewer than 16 queries; one that widens its operands as of 16 bits."""
+    k = read_site(site)
+    if isinstance(k, Refusal):
+        return k
+    if not e.options.tiles:
+        return Refusal("it is lowered without tiles")
+    if k.form.queries >= SIDE:
+        return Refusal(f"its queries are {SIDE} and more")
+    given = _as_given(e, k)
+    if given is not None:
+        return given
+    parts = parts_of(e, k.form, k.mask)
+    return _Plan(k, parts) if parts is not None else Refusal(_reason(e, k))
+
+
+def _reason(e: LoweringContext, k: AttentionKernel) -> str:
+    """Return why an attention of few queries is not taken by parts."""
+    form, t, arch = k.form, k.type, e.options.arch
+    if attention_tiles.intrinsics_of(arch, t.dtype, form.width, form.depth) is None:
+        return f"no matrix instruction of {arch} has rows of {form.width} {t.dtype}"
+    if not k.has_one_type():
+        return "its operands have another type than its matmuls"
+    if form.queries == 1 and form.keys < _LEAST_KEYS:
+        return f"the keys of its one query are fewer than {_LEAST_KEYS}"
+    return "its mask is of bools, or no tile has all rows that share keys"
+
+
+def _as_given(e: LoweringContext, k: AttentionKernel) -> _Plan | None:
     """Return an attention that widens its operands as one of what is widened, a draft.
 
     None for others, and where it would not be taken by parts: taken apart, its scores would stand
     in memory in 16 bits, and overflow. On RDNA the compiler's own kernel is as fast or faster for
     one query, where keys fill its vectors.
     """
-    block = op.regions[0].blocks[0]
-    try:
-        form = attention_form(block)
-    except Unreadable:
-        return None
+    op, body, form = k.op, k.body, k.form
     dtype = source_type(form)
     narrow = widening(form, dtype) if dtype is not None else None
-    found = scale_and_mask(form)
-    if dtype is None or narrow is None or found is None:
+    if dtype is None or narrow is None or e.options.arch not in CHIPS:
         return None
     out = TensorType.of(op.results[0])
-    if form.queries >= SIDE or e.options.arch not in CHIPS:
-        return None
     if CHIPS[e.options.arch].lanes == 32 and form.queries == 1 and form.keys % SIDE == 0:
         return None
 
     def build(arguments: list[ir.Value]) -> Sequence[ir.Value]:
-        made = narrowed(block, form, narrow, arguments, dtype)
+        made = narrowed(body, form, narrow, arguments, dtype)
         if TensorType.of(made).dtype is out.dtype:
             return [made]
         return [OPS["convert"](made, target_type=out.dtype).operation.results[0]]
@@ -148,27 +187,34 @@ def as_given(e: LoweringContext, op: ir.Operation) -> ir.Operation | None:
     outside = draft.regions[0].blocks.append(*types, arg_locs=[op.location] * len(types))
     with ir.InsertionPoint(outside):
         new = make_kernel("group", list(outside.arguments), [out.mlir()], build, tag=op.opview.tag)
-    form = attention_form(new.regions[0].blocks[0])
-    found = scale_and_mask(form)
-    if found is None or parts_of(e, form, found[1]) is None:
+    found = read(new, new.regions[0].blocks[0])
+    if isinstance(found, Refusal):
         return None
-    e.drafts.append(module)
-    for old, arg in zip(op.operands, outside.arguments, strict=True):
-        e.bind(arg, e.expr(old))
-    return new
+    parts = parts_of(e, found.form, found.mask)
+    return None if parts is None else _Plan(found, parts, module)
 
 
-def few_queries(
-    e: LoweringContext, body: ir.Block, form: AttentionForm, scale: float, mask: ir.Value | None
-) -> Expr | None:
-    """Return the second product of few queries; None where `parts_of` has no parts."""
-    parts = parts_of(e, form, mask)
-    if parts is None:
-        return None
-    t, arch = TensorType.of(form.output), e.options.arch
+def build(e: LoweringContext, site: GpuKernelSite, plan: _Plan) -> list[ir.Value]:
+    """Build the parts, and the kernel that adds them up."""
+    k = plan.kernel
+    if plan.draft is not None:
+        e.drafts.append(plan.draft)
+        outside = plan.draft.body.operations[0].regions[0].blocks[0]
+        for old, arg in zip(site.op.operands, outside.arguments, strict=True):
+            e.bind(arg, e.expr(old))
+        e.bind_operands(k.op)
+    return around(e, k, lambda: _second(e, k, plan.parts))
+
+
+RULE = KernelRule("attention_parts", (), match, build)
+
+
+def _second(e: LoweringContext, k: AttentionKernel, parts: Parts) -> Expr:
+    """Return the second matmul."""
+    t, arch, form = k.type, e.options.arch, k.form
     kind = attention_tiles.intrinsics_of(arch, t.dtype, form.width, form.depth)
     assert kind is not None
-    split = _Split(e, body, form, parts, shared_heads(form))
+    split = _Split(e, k.body, form, parts, shared_heads(form))
     m = split.d - 3
     dims = attention_tiles.Dims(range(m), m, m + 1, m + 2, split.d)
     told = attention_tiles.attributes(arch, kind, parts.tile, dims, form.width)
@@ -177,7 +223,7 @@ def few_queries(
     e.in_region = False
     try:
         with ir.InsertionPoint(block.owner) if inside else nullcontext():
-            made = split.parts_alone(constant(scale, t.dtype).value, mask, told)
+            made = split.parts_alone(constant(k.scale, t.dtype).value, k.mask, told)
     finally:
         e.in_region = inside
     return Leaf(t, split.joined(made, t))
@@ -452,4 +498,4 @@ def sum_by_share(
     return element
 
 
-__all__ = ["Parts", "as_given", "choose", "few_queries", "parts_of", "sum_by_share"]
+__all__ = ["RULE", "Parts", "choose", "is_inside", "parts_of", "sum_by_share"]

@@ -38,7 +38,6 @@ from mgx_mlir.passes.lowering.gpu.products.mma import SIDE
 from mgx_mlir.passes.lowering.gpu.products.open_elements import OpenElements
 from mgx_mlir.passes.lowering.gpu.sites import GpuKernelSite
 from mgx_mlir.passes.lowering.iree.linalg_ext import attention
-from mgx_mlir.passes.lowering.iree.regions import is_attention
 from mgx_mlir.passes.lowering.named_body import NamedBody
 from mgx_mlir.passes.lowering.ops.movement import extract_slice
 from mgx_mlir.passes.lowering.scalar import constant, narrow, signless
@@ -66,8 +65,6 @@ def match(e: LoweringContext, site: GpuKernelSite) -> _Plan | Refusal:
     """Take an attention whose batch or lengths are dynamic dims."""
     if not e.options.tiles or e.in_kernel:
         return Refusal("it is lowered without tiles")
-    if not is_attention(site.op):
-        return Refusal("it is no attention")
     dots = [o.operation for o in site.body.operations if is_a(o, Dot)]
     if all(TensorType.of(v).is_static for o in dots for v in (*o.operands, *o.results)):
         return Refusal("its dims are fixed")

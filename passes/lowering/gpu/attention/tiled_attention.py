@@ -19,18 +19,31 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.hardware.chips import CHIPS
-from mgx_mlir.passes.analysis.access_maps import Reader, Unreadable, reader
+from mgx_mlir.passes.analysis.access_maps import Reader, reader
 from mgx_mlir.passes.analysis.attention_form import AttentionForm
 from mgx_mlir.passes.analysis.shared_heads import Repeated, repeated, shared_heads
 from mgx_mlir.passes.lowering import index, views
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Expr, Extent, Leaf, View, behind_views
 from mgx_mlir.passes.lowering.gpu.attention import attention_tiles
+from mgx_mlir.passes.lowering.gpu.attention.attention import (
+    AttentionKernel,
+    around,
+    drafted,
+    read_site,
+)
+from mgx_mlir.passes.lowering.gpu.attention.attention_tiles import (
+    AttentionIntrinsics,
+    AttentionShape,
+    AttentionTile,
+)
 from mgx_mlir.passes.lowering.gpu.products.mma import SIDE
+from mgx_mlir.passes.lowering.gpu.sites import GpuKernelSite
 from mgx_mlir.passes.lowering.iree.linalg_ext import attention
 from mgx_mlir.passes.lowering.ops.fused_concat import LoopElements
 from mgx_mlir.passes.lowering.products import pad_tensor
 from mgx_mlir.passes.lowering.scalar import constant, narrow
+from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
 # fewer are cut in the one tile that they are: its rows go through scratch memory, and were seen to
 # be wrong
@@ -39,50 +52,79 @@ _LEAST_QUERIES = SIDE
 Operand = tuple[ir.Value, list[int]]  # a tensor, and which of the op's dims its own are
 
 
-def tiled_attention(
-    e: LoweringContext, body: ir.Block, form: AttentionForm, scale: float, mask: ir.Value | None
-) -> Expr | None:
-    """Return the second product; None where the compiler is to choose the tiles."""
-    t, arch = TensorType.of(form.output), e.options.arch
+@dataclass(frozen=True)
+class _Plan:
+    """An attention in tiles; width: that rows of queries and keys are filled up to."""
+
+    kernel: AttentionKernel
+    kind: AttentionIntrinsics
+    tile: AttentionTile
+    width: int
+
+
+def match(e: LoweringContext, site: GpuKernelSite) -> _Plan | Refusal:
+    """Take an attention of 16 queries and more whose types have matrix instructions."""
+    k = read_site(site)
+    if isinstance(k, Refusal):
+        return k
+    form, t, arch = k.form, k.type, e.options.arch
+    if not e.options.tiles:
+        return Refusal("it is lowered without tiles")
     kind = attention_tiles.intrinsics_of(arch, t.dtype, form.width, form.depth)
-    if kind is None or not e.options.tiles or form.queries < _LEAST_QUERIES:
-        return None
-    q, k, v = form.multiplied
-    if any(TensorType.of(x).dtype is not t.dtype for x in (q, k, v)):
-        return None
+    if kind is None:
+        return Refusal(f"no matrix instruction of {arch} has rows of {form.width} {t.dtype}")
+    if form.queries < _LEAST_QUERIES:
+        return Refusal(f"its queries are fewer than {_LEAST_QUERIES}")
+    if not k.has_one_type():
+        return Refusal("its operands have another type than its matmuls")
     if all(extent == 1 for extent in form.lead):
-        return None  # without a dim of many, the compiler's tiles read wrong numbers
-    shared = shared_heads(form)
-    a = attention_tiles.AttentionShape(
+        # the compiler's tiles read wrong numbers
+        return Refusal("it has one head of one batch entry")
+    a = AttentionShape(
         prod(form.lead), form.queries, form.keys, form.width, form.depth,
-        shared is not None,
+        shared_heads(form) is not None,
     )  # fmt: skip
     tile = attention_tiles.choose(CHIPS[arch], a)
     if tile is None and CHIPS[arch].lanes == 64:  # RDNA has no registers for it
         a = replace(a, width=attention_tiles.filled_width(a.width))
         tile = attention_tiles.choose(CHIPS[arch], a)
     if tile is None:
-        return None
-    try:
-        dims = _Dims(e, body, form, tile.keys, a.width, shared)
-        made = [
-            dims.operand(q, (dims.m, dims.k), dims.k),
-            dims.operand(k, (dims.k, dims.n), dims.k),
-            dims.operand(v, (dims.n, dims.d), dims.n),
-        ]
-        masks = dims.masks(mask)
-    except Unreadable:
-        return None
-    rank = dims.d + 1
+        return Refusal("no tile fits its sizes")
+    if k.mask is not None and form.keys % tile.keys:
+        with drafted(e, k):
+            if len(form.lead) + 1 not in behind_views(e.expr(k.mask))[1]:
+                return Refusal("one number masks all keys, of which the last tile is partial")
+    return _Plan(k, kind, tile, a.width)
+
+
+def build(e: LoweringContext, site: GpuKernelSite, plan: _Plan) -> list[ir.Value]:
+    """Build IREE's attention op with tiles."""
+    return around(e, plan.kernel, lambda: _second(e, plan))
+
+
+RULE = KernelRule("attention_tiles", (), match, build)
+
+
+def _second(e: LoweringContext, plan: _Plan) -> Expr:
+    """Return the second matmul."""
+    k, form, t = plan.kernel, plan.kernel.form, plan.kernel.type
+    dims = _Dims(e, k.body, form, plan.tile.keys, plan.width, shared_heads(form))
+    queries, keys, values = form.multiplied
+    made = [
+        dims.operand(queries, (dims.m, dims.k), dims.k),
+        dims.operand(keys, (dims.k, dims.n), dims.k),
+        dims.operand(values, (dims.n, dims.d), dims.n),
+    ]
+    masks = dims.masks(k.mask)
     out = [*dims.lead, dims.m, dims.d]
     small = t.with_dims(dims.extents[i] for i in out)
     own = [*form.lead, form.queries, form.depth]
     joined = t.with_dims(own[i] for i in dims.places)
     found = attention(
-        e, made, constant(scale, t.dtype).value, masks, out, rank, small,
+        e, made, constant(k.scale, t.dtype).value, masks, out, dims.d + 1, small,
         attention_tiles.attributes(
-            arch, kind, tile,
-            attention_tiles.Dims(dims.lead, dims.m, dims.k, dims.n, dims.d), a.width,
+            e.options.arch, plan.kind, plan.tile,
+            attention_tiles.Dims(dims.lead, dims.m, dims.k, dims.n, dims.d), plan.width,
         ),
     )  # fmt: skip
     found = views.reshape_tensor(e, found, joined, list(joined.dims))
@@ -190,8 +232,6 @@ class _Dims:
             if dtype.is_bool:
                 value, dtype = self.e.cast_tensor(value, dtypes.BOOL, dtypes.INT8), dtypes.INT8
             if more:
-                if self.n not in order:
-                    raise Unreadable("one number masks all keys")
                 high: list[Extent] = [more if i == self.n else 0 for i in order]
                 sizes = [self.extents[i] for i in order]
                 number = 0 if dtype is dtypes.INT8 else float("-inf")
@@ -258,4 +298,4 @@ def ahead_of_region(e: LoweringContext, value: ir.Value) -> Generator[None]:
         yield
 
 
-__all__ = ["tiled_attention"]
+__all__ = ["RULE"]

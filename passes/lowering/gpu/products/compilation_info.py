@@ -1,15 +1,16 @@
-"""What the compiler is told of a GPU kernel: `compilation_info` for products and windows."""
+"""IREE's `compilation_info` for the matmuls, convolutions and windows of GPU kernels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import gcd, prod
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.hardware.chips import CHIPS, Chip
+from mgx_mlir.passes.lowering import select
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.gpu.products.gemm_shape import (
     DOT,
@@ -21,6 +22,7 @@ from mgx_mlir.passes.lowering.gpu.products.mma import SIDE, MmaIntrinsic, intrin
 from mgx_mlir.passes.lowering.gpu.products.plain_tiles import PlainTile, plain_tile, plain_windows
 from mgx_mlir.passes.lowering.gpu.products.tiles import Extents, MmaSchedule, choose
 from mgx_mlir.passes.lowering.gpu.products.vector_tiles import VectorTile, is_short_row, vector_tile
+from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
 _WORD_WAVES = 4  # of a workgroup that share a row by few columns
 _DEEP = 2  # loads of each lane, from which on that is worth meeting
@@ -30,48 +32,84 @@ _DEEP = 2  # loads of each lane, from which on that is worth meeting
 _KEPT_LOOP = {"amdgpu-unroll-threshold": "50"}
 
 
-def product_info(
-    arch: str, product: GemmShape, config: GemmConfig, *, residual: bool = False
-) -> ir.Attribute | None:
-    """Return the compiler's attribute for a product's op; None where it is to choose. residual: the
-    kernel reads a tensor of the result's dims.
+@dataclass(frozen=True)
+class MatmulSite:
+    """A matmul or convolution inside of a kernel.
+
+    residual: its kernel reads a tensor of the result's dims besides.
+    """
+
+    arch: str
+    product: GemmShape
+    config: GemmConfig
+    residual: bool = False
+
+    def __str__(self) -> str:
+        dims = "x".join(map(str, (*self.product.batch, *self.product.dims)))
+        return f"{self.product.op} {dims} {self.product.dtype}"
+
+
+def _attribute_of(e: LoweringContext, site: MatmulSite, info: ir.Attribute) -> list[ir.Attribute]:
+    return [info]
+
+
+def _few_rows(e: LoweringContext, site: MatmulSite) -> ir.Attribute | Refusal:
+    """Take one row by weights, or few rows that no matrix instruction multiplies."""
+    arch, product = site.arch, site.product
+    tile = vector_tile(arch, product)
+    if tile is not None:
+        return _vector_info(CHIPS[arch], tile)
+    if is_short_row(arch, product):
+        return _short_info(CHIPS[arch], product)
+    return Refusal("it is not one row of floats by weights, nor few that lanes would sum")
+
+
+def _thread_tiles(e: LoweringContext, site: MatmulSite) -> ir.Attribute | Refusal:
+    """Take what no matrix instruction multiplies: each thread has its own sums."""
+    arch, product = site.arch, site.product
+    if product.intrinsic(arch) is not None:
+        return Refusal("matrix instructions multiply it")
+    return _plain_info(arch, product) or Refusal("it is too small, or neither f32 nor i32")
+
+
+def _matrix_tiles(e: LoweringContext, site: MatmulSite) -> ir.Attribute | Refusal:
+    """Take what matrix instructions multiply in tiles of the configuration.
 
     A dot in parts is [parts, rows, columns, depth of a part], a whole one [batch.., rows, columns,
     depth].
     """
+    arch, product, config = site.arch, site.product, site.config
     mma, tile = product.intrinsic(arch), config.tile
-    vector = vector_tile(arch, product)
-    if vector is not None:
-        return _vector_info(CHIPS[arch], vector)
-    if is_short_row(arch, product):
-        return _short_info(CHIPS[arch], product)
     if mma is None:
-        return _plain_info(arch, product)
+        return Refusal(f"no matrix instruction of {arch} multiplies it")
     if tile is None:
-        return None
+        return Refusal("its tiles are left to IREE")
+    chip, of = CHIPS[arch], product.extents
     own = [n * SIDE for n in tile.tiles[1:]]
-    depth = product.extents.depth // config.split
-    if product.op == DOT:
-        one = [1] * (1 if config.split > 1 else len(product.batch))
-        sizes, wave = [*one, *own], [*one, *tile.subgroup[1:]]
-        of = product.extents
-        several = tile.workgroups(of.lines, of.along, of.columns) > CHIPS[arch].units
-        several = residual and several
-        return _info(
-            CHIPS[arch], mma, tile, sizes, wave, depth, columns=of.columns, several=several,
-            cut=tile.is_cut(mma, of),
-        )  # fmt: skip
-    # images one by one
-    sizes = [1, tile.tiles[0], *own]
+    depth = of.depth // config.split
+    if product.op != DOT:  # images one by one
+        sizes = [1, tile.tiles[0], *own]
+        wave = [1, *tile.subgroup]
+        return _info(chip, mma, tile, sizes, wave, depth, columns=of.columns, convolution=True)
+    one = [1] * (1 if config.split > 1 else len(product.batch))
+    several = tile.workgroups(of.lines, of.along, of.columns) > chip.units
     return _info(
-        CHIPS[arch], mma, tile, sizes, [1, *tile.subgroup], depth,
-        columns=product.extents.columns, convolution=True,
+        chip, mma, tile, [*one, *own], [*one, *tile.subgroup[1:]], depth, columns=of.columns,
+        several=site.residual and several, cut=tile.is_cut(mma, of),
     )  # fmt: skip
+
+
+# the first that matches says how IREE compiles the op
+MATMULS = (
+    KernelRule("few_rows", (), _few_rows, _attribute_of),
+    KernelRule("thread_tiles", (), _thread_tiles, _attribute_of),
+    KernelRule("matrix_tiles", (), _matrix_tiles, _attribute_of),
+)
 
 
 def gathered_info(arch: str, dtype: DType, out: Sequence[int], depth: int) -> ir.Attribute | None:
     """For a product of gathered rows [n, .., ow, k] x [f, k] with result [n, .., ow, f], k whole
-    matrix instructions; as product_info."""
+    matrix instructions; see `put`."""
     mma = intrinsic_of(arch, dtype, depth)
     if mma is None or arch not in CHIPS:
         return None
@@ -83,7 +121,7 @@ def gathered_info(arch: str, dtype: DType, out: Sequence[int], depth: int) -> ir
 
 def windows_info(arch: str, product: GemmShape, ones: int, vectors: int) -> ir.Attribute | None:
     """For windows [n, .., ow, depth] of a convolution, `ones` axes ahead of the lines and their
-    elements, by its filters; a wave gathers so many vectors a turn at most. As product_info."""
+    elements, by its filters; a wave gathers so many vectors a turn at most. See `put`."""
     mma, of = product.intrinsic(arch), replace(product.extents, gathered=True, vectors=vectors)
     if mma is None:
         plain = plain_windows(arch, product)
@@ -169,7 +207,7 @@ def words_info(arch: str, rows: Sequence[int], words: Sequence[int]) -> ir.Attri
 
 def blocks_info(arch: str, product: GemmShape, count: int) -> ir.Attribute | None:
     """For rows [.., rows, blocks, count] by what is made of codes [columns, blocks, count], which
-    the tile of `product` multiplies; as product_info."""
+    the tile of `product` multiplies; see `put`."""
     shape = product.usual() if product.is_open else product
     chip = CHIPS.get(arch)
     if chip is None or shape is None:
@@ -243,7 +281,7 @@ def _plain(
 
 
 def window_info(arch: str, out: Sequence[int | ir.Value], spatial: int) -> ir.Attribute | None:
-    """For windows of channels-last images that are reduced, results [n, .., c]; as product_info.
+    """For windows of channels-last images that are reduced, results [n, .., c]; see `put`.
 
     A thread takes neighbouring channels and one element of the window at a time: what a window is
     cut from at the border would else lie in memory.
@@ -313,25 +351,27 @@ def give_product(
     residual: bool = False,
 ) -> None:
     """Put on the op of a product what the options choose for it, or a config that was made;
-    residual: as for `product_info`.
+    residual: as for MatmulSite.
 
     A dot of rows that only the run counts has the tile of a usual number of them.
     """
-
-    def info(arch: str) -> ir.Attribute | None:
-        made = product()
-        if not made.is_open:
-            chosen = config or e.options.gemm_config(made, e.function)
-            return product_info(arch, made, chosen, residual=residual)
+    if not e.options.tiles:
+        return
+    arch, made = e.options.arch, product()
+    if made.is_open:
         usual = made.usual()
         if usual is None or usual.op != DOT:  # of a convolution the compiler takes none (hazard 37)
-            return None
-        return product_info(arch, usual, of_open_rows(arch, usual))
-
-    put(e, found, info)
+            return
+        made, config = usual, of_open_rows(arch, usual)
+    config = config or e.options.gemm_config(made, e.function)
+    site = MatmulSite(arch, made, config, residual)
+    info = select.lower(e, MATMULS, site, None, part=str(site))
+    if info is not None:
+        found.owner.attributes["compilation_info"] = info[0]
 
 
 def put(e: LoweringContext, found: ir.Value, info: Callable[[str], ir.Attribute | None]) -> None:
+    """Put on the op that makes a value what `info` says for the chip; None: IREE chooses."""
     chosen = info(e.options.arch) if e.options.tiles else None
     if chosen is not None:
         found.owner.attributes["compilation_info"] = chosen
@@ -411,6 +451,6 @@ def numbers(values: Sequence[int]) -> str:
 
 
 __all__ = [
-    "blocks_info", "element_info", "gathered_info", "give", "give_product", "group_info", "numbers",
-    "product_info", "put", "window_info", "windows_info", "words_info",
+    "MATMULS", "blocks_info", "element_info", "gathered_info", "give", "give_product", "group_info",
+    "numbers", "put", "window_info", "windows_info", "words_info",
 ]  # fmt: skip
