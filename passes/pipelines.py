@@ -84,8 +84,8 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
         # f16); no rewrite_topk: a topk of one thread takes no less in groups
         _step("optimize_module", fast_math=o.fast_math),
         _step("rewrite_reduce", wide_values=True),
-        # channels-last images, dots of rows, and before the last look lookups that run as one;
-        # what is one of phases is channels-last first, ere its order is part of another move
+        # convert 1x1 convolutions to matmuls and merge gathers before the last simplification;
+        # transposed convolutions go first, because layout propagation moves their transposes
         "rewrite_convolution",
         _step("layout_convolution", groups=o.loops or None),
         "fuse_horizontal",

@@ -1,8 +1,8 @@
-// The rule `attention_tiles` takes its kernel.
-// RUN: mgx-opt %s --mgx-lower-to-linalg='target=gpu arch=gfx1100' --explain-kernels 2>&1 | filecheck %s
+// The rule `attention_tiles` takes its kernel, of fixed and of dynamic dims.
+// RUN: mgx-opt %s --mgx-lower-to-linalg='target=gpu arch=gfx1100' --explain-kernels --split-input-file 2>&1 | filecheck %s
 
 // CHECK: gpu::dot_softmax_dot: attention_tiles (
-func.func @attention_tiles(%q: tensor<4x64x64xf16>, %k: tensor<4x64x64xf16>, %v: tensor<4x64x64xf16>) -> tensor<4x64x64xf16> {
+func.func @fixed(%q: tensor<4x64x64xf16>, %k: tensor<4x64x64xf16>, %v: tensor<4x64x64xf16>) -> tensor<4x64x64xf16> {
   %0 = "migraphx.group"(%q, %k, %v) ({
   ^bb0(%a: tensor<4x64x64xf16>, %b: tensor<4x64x64xf16>, %c: tensor<4x64x64xf16>):
     %s = "migraphx.dot"(%a, %b) : (tensor<4x64x64xf16>, tensor<4x64x64xf16>) -> tensor<4x64x64xf16>
@@ -11,4 +11,18 @@ func.func @attention_tiles(%q: tensor<4x64x64xf16>, %k: tensor<4x64x64xf16>, %v:
     "migraphx.yield"(%o) : (tensor<4x64x64xf16>) -> ()
   }) {tag = "attention"} : (tensor<4x64x64xf16>, tensor<4x64x64xf16>, tensor<4x64x64xf16>) -> tensor<4x64x64xf16>
   return %0 : tensor<4x64x64xf16>
+}
+
+// -----
+
+// CHECK: gpu::dot_softmax_dot: attention_tiles (
+func.func @dynamic(%q: tensor<?x2x?x64xf16>, %k: tensor<?x2x64x?xf16>, %v: tensor<?x2x?x64xf16>) -> tensor<?x2x?x64xf16> {
+  %0 = "migraphx.group"(%q, %k, %v) ({
+  ^bb0(%a: tensor<?x2x?x64xf16>, %b: tensor<?x2x64x?xf16>, %c: tensor<?x2x?x64xf16>):
+    %s = "migraphx.dot"(%a, %b) : (tensor<?x2x?x64xf16>, tensor<?x2x64x?xf16>) -> tensor<?x2x?x?xf16>
+    %p = "migraphx.softmax"(%s) {axis = 3 : i64} : (tensor<?x2x?x?xf16>) -> tensor<?x2x?x?xf16>
+    %o = "migraphx.dot"(%p, %c) : (tensor<?x2x?x?xf16>, tensor<?x2x?x64xf16>) -> tensor<?x2x?x64xf16>
+    "migraphx.yield"(%o) : (tensor<?x2x?x64xf16>) -> ()
+  }) {tag = "attention", extents = ["d0, 2, d1, 64", "d0, 2, 64, d2", "d0, 2, d2, 64"]} : (tensor<?x2x?x64xf16>, tensor<?x2x64x?xf16>, tensor<?x2x?x64xf16>) -> tensor<?x2x?x64xf16>
+  return %0 : tensor<?x2x?x64xf16>
 }

@@ -119,7 +119,6 @@ class LoweringContext(IndexBuilder, ABC):
         self.plan = KernelPlan()
         self.scope = Scope()
         self.kernels: list[KernelInfo] = []  # of the function, in the order they are made
-        self.drafts: list[ir.Module] = []  # that hold kernels in the place of original ones
         self._repacked: dict[Hashable, tuple[np.ndarray, np.ndarray]] = {}
         self._huge_pages = HugePages()
 
@@ -156,10 +155,6 @@ class LoweringContext(IndexBuilder, ABC):
     @abstractmethod
     def operation(self, op: ir.Operation) -> None:
         """Lower one original op, and bind its results."""
-
-    @abstractmethod
-    def bind_operands(self, op: ir.Operation) -> ir.Block:
-        """Bind a kernel's operands under the arguments of its body; return the body."""
 
     @abstractmethod
     def updates_in_place(self, value: ir.Value) -> bool:

@@ -495,8 +495,7 @@ class ModuleLowering(LoweringContext):
         finally:
             self.options = whole
 
-    def bind_operands(self, op: ir.Operation) -> ir.Block:
-        """Bind a kernel's operands under its body's arguments, and lower its literals."""
+    def _fused(self, op: ir.Operation) -> None:
         body = op.regions[0].blocks[0]
         # literals of a body become captured values, so they are made outside of it
         for arg, v in zip(body.arguments, op.operands, strict=True):
@@ -513,10 +512,6 @@ class ModuleLowering(LoweringContext):
         for inner in body.operations:
             if is_literal(inner):
                 self.literal(inner.operation, own=inner.operation.results[0] in self._scalars)
-        return body
-
-    def _fused(self, op: ir.Operation) -> None:
-        body = self.bind_operands(op)
         self._record_kernel(op, body)
         if is_a(op, FusedReduce):
             # what is yielded and read again: two loops side by side would not make a dispatch

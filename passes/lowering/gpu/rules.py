@@ -5,16 +5,14 @@ from __future__ import annotations
 from mgx_mlir.passes.lowering.gpu import gathered_concat
 from mgx_mlir.passes.lowering.gpu.attention import (
     attention,
+    attention_parts,
     block_attention,
-    decoding,
-    open_attention,
     tiled_attention,
 )
 from mgx_mlir.passes.lowering.gpu.products import compilation_info, gathered_convolution
 
 ATTENTION = (  # rules of kernels that are one attention
-    open_attention.RULE,
-    decoding.RULE,
+    attention_parts.RULE,
     block_attention.RULE,
     tiled_attention.RULE,
     attention.RULE,

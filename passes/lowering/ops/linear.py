@@ -106,9 +106,9 @@ def matrix_product(
 
 
 def _is_odd(e: LoweringContext, a: ir.Value, columns: Extent) -> bool:
-    """Return whether the compiler reads `a`, the left side of a product, as hazard 44 has it.
+    """Return whether this LHS triggers hazard 44 (rows of 5 or 7 f16).
 
-    It does where the columns have no tile: one column, or as many as the run knows.
+    It does where the columns have no tile: one column, or a dynamic number.
     """
     one = not isinstance(columns, int) or columns == 1
     return one and e.is_odd_row(a, dtypes.from_mlir(ir.RankedTensorType(a.type).element_type))

@@ -6,51 +6,112 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
+from typing import TypeVar
 
 from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_a
+from mgx_mlir.core.open_dims import UndecidedError, is_named
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.axes import normalize_axes
 from mgx_mlir.dialects.migraphx.broadcasts import Multibroadcast
 from mgx_mlir.dialects.migraphx.control import Yield
+from mgx_mlir.dialects.migraphx.convert import Convert
+from mgx_mlir.dialects.migraphx.linear import Dot
 from mgx_mlir.dialects.migraphx.movement import Slice, slice_bounds
 from mgx_mlir.dialects.migraphx.views import Reshape, Transpose
 from mgx_mlir.passes.analysis.access_maps import Unreadable
 from mgx_mlir.passes.analysis.attention_form import AttentionForm, attention_form, scale_and_mask
 from mgx_mlir.passes.lowering import kernel_region, views
 from mgx_mlir.passes.lowering.context import LoweringContext
-from mgx_mlir.passes.lowering.expr import Expr, Leaf, Splat, View, behind_views, identity
+from mgx_mlir.passes.lowering.expr import Expr, Extent, Leaf, Splat, View, behind_views, identity
+from mgx_mlir.passes.lowering.gpu.attention.elements import AttentionElements
 from mgx_mlir.passes.lowering.gpu.products.mma import SIDE
 from mgx_mlir.passes.lowering.gpu.sites import GpuKernelSite
 from mgx_mlir.passes.lowering.iree.linalg_ext import attention
+from mgx_mlir.passes.lowering.named_body import NamedBody
 from mgx_mlir.passes.lowering.ops.movement import extract_slice
 from mgx_mlir.passes.lowering.scalar import constant
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
 class AttentionKernel:
-    """An attention of fixed dims that has a dispatch region of its own, and what it computes."""
+    """An attention that is a kernel, and what it computes.
+
+    body: its block, or the copy of it that names dynamic dims. named: that copy, None where all
+    dims are fixed and the kernel has a dispatch region of its own.
+    """
 
     op: ir.Operation
     body: ir.Block
     form: AttentionForm
     scale: float
     mask: ir.Value | None
+    named: NamedBody | None = None
 
     @property
     def type(self) -> TensorType:
         """Return the type of the second matmul."""
         return TensorType.of(self.form.output)
 
+    @property
+    def leaves(self) -> list[ir.Value]:
+        """Return the arguments of the body."""
+        return list(self.body.arguments)
+
+    @property
+    def rounded(self) -> ir.Value:
+        """Return what the second matmul of `op` is converted to at once, or that matmul."""
+        dots = [o for o in self.op.regions[0].blocks[0].operations if is_a(o, Dot)]
+        output = dots[-1].operation.results[0]
+        readers = [use.owner for use in output.uses]
+        one = len(readers) == 1 and is_a(readers[0], Convert)
+        return readers[0].results[0] if one else output
+
+    @property
+    def rounded_type(self) -> DType:
+        """Return the type of that."""
+        return TensorType.of(self.rounded).dtype
+
     def has_one_type(self) -> bool:
         """Return whether queries, keys and values have the type of the second matmul."""
         return all(TensorType.of(v).dtype is self.type.dtype for v in self.form.multiplied)
 
+    def size(self, e: LoweringContext, d: int) -> Extent:
+        """Return an extent: an int, or a value of the run."""
+        return d if self.named is None else self.named.index(e, d)
 
-def read(op: ir.Operation, body: ir.Block) -> AttentionKernel | Refusal:
-    """Read the attention that a kernel computes."""
+    def sizes(self, e: LoweringContext) -> None:
+        """Raise UndecidedError where the run does not tell an extent."""
+        for d in (*self.form.lead, self.form.queries, self.form.keys):
+            self.size(e, d)
+
+    def elements(self, e: LoweringContext, *, whole: bool = True) -> AttentionElements:
+        """Return the elements of its operands; whole: with their extents of 1."""
+        tensors = (
+            {a: e.tensor(a) for a in self.leaves} if self.named is None else self.named.tensors
+        )
+        return AttentionElements(e, tensors, self.named, whole=whole)
+
+
+def usual(d: int, number: int) -> int:
+    """Return an extent, or the number that is assumed where it is dynamic."""
+    return number if is_named(d) else d
+
+
+def is_inside(value: ir.Value, block: ir.Block) -> bool:
+    """Return whether a value is made in a block."""
+    made = value.owner
+    return not isinstance(made, ir.Block) and made.operation.block == block
+
+
+def _read(
+    op: ir.Operation, body: ir.Block, named: NamedBody | None = None
+) -> AttentionKernel | Refusal:
     try:
         form = attention_form(body)
     except Unreadable as error:
@@ -58,14 +119,46 @@ def read(op: ir.Operation, body: ir.Block) -> AttentionKernel | Refusal:
     found = scale_and_mask(form)
     if found is None:
         return Refusal("its scores are not a multiple of the first matmul and a mask")
-    return AttentionKernel(op, body, form, *found)
+    return AttentionKernel(op, body, form, *found, named)
 
 
 def read_site(site: GpuKernelSite) -> AttentionKernel | Refusal:
-    """Read the attention of a kernel for which a rule may make a dispatch region."""
+    """Read an attention of fixed dims for which a rule may make a dispatch region."""
+    if is_dynamic(site.body):
+        return Refusal("its batch or lengths are dynamic dims")
     if not site.bounded:
         return Refusal("it has no dispatch region of its own")
-    return read(site.op, site.body)
+    return _read(site.op, site.body)
+
+
+def is_dynamic(body: ir.Block) -> bool:
+    """Return whether a matmul of a kernel has dynamic dims."""
+    dots = [o.operation for o in body.operations if is_a(o, Dot)]
+    return not all(TensorType.of(v).is_static for o in dots for v in (*o.operands, *o.results))
+
+
+def matched(
+    e: LoweringContext, site: GpuKernelSite, plan_of: Callable[[AttentionKernel], T | Refusal]
+) -> T | Refusal:
+    """Read an attention of fixed or dynamic dims, and return what `plan_of` plans for it."""
+    if not is_dynamic(site.body):
+        k = read_site(site)
+        return k if isinstance(k, Refusal) else plan_of(k)
+    if not e.options.tiles or e.in_kernel:
+        return Refusal("it is lowered without tiles")
+    with e.kernel():
+        tensors: dict[ir.Value, ir.Value] = {a: e.tensor(a) for a in site.body.arguments}
+        named = NamedBody(e, site.op, site.body, tensors)
+        try:
+            k = _read(site.op, named.block, named)
+            plan = k if isinstance(k, Refusal) else plan_of(k)
+            if not isinstance(plan, Refusal):
+                named.check_sizes()
+                return plan
+        except (Unreadable, UndecidedError) as error:
+            plan = Refusal(str(error) or "its operands are not read by index maps")
+    named.forget()
+    return plan
 
 
 def match(e: LoweringContext, site: GpuKernelSite) -> AttentionKernel | Refusal:
@@ -85,7 +178,7 @@ def match(e: LoweringContext, site: GpuKernelSite) -> AttentionKernel | Refusal:
 
 def build(e: LoweringContext, site: GpuKernelSite, k: AttentionKernel) -> list[ir.Value]:
     """Build IREE's attention op without tiles."""
-    return around(e, k, lambda: _plain(e, k.form, k.scale, k.mask))
+    return around(e, k, lambda _: _plain(e, k.form, k.scale, k.mask))
 
 
 RULE = KernelRule("attention_op", (), match, build)
@@ -98,20 +191,39 @@ def _is_repeated(v: ir.Value) -> bool:
     return is_a(v.owner, Multibroadcast)
 
 
-def around(e: LoweringContext, k: AttentionKernel, second: Callable[[], Expr]) -> list[ir.Value]:
-    """Return a kernel's results: a region of what is ahead of the second matmul, the matmul that
-    `second` makes, and what follows it."""
-    ops = [o.operation for o in k.body.operations]
+def around(
+    e: LoweringContext, k: AttentionKernel, second: Callable[[DType], Expr]
+) -> list[ir.Value]:
+    """Return a kernel's results: the second matmul that `second` makes, and what follows it.
+
+    second: is given the type that the matmul is rounded to. With fixed dims all is one region, with
+    dynamic ones `second` makes its own.
+    """
+    ops = [o.operation for o in k.op.regions[0].blocks[0].operations]
+    output, rounded = [o for o in ops if is_a(o, Dot)][-1].results[0], k.rounded
 
     def results() -> list[ir.Value]:
-        lower_operands(e, k)
-        e.bind(k.form.output, second())
-        for op in ops:
-            if _follows(op, k.form):
+        if k.named is None:
+            lower_operands(e, k)
+        try:
+            found = second(k.rounded_type)
+        finally:
+            if k.named is not None:
+                k.named.forget()
+        same = found.type.dtype is TensorType.of(output).dtype
+        first = output if same else rounded
+        e.bind(first, found)
+        made = {first}
+        for op in ops[:-1]:
+            if not made.isdisjoint(op.operands):
                 e.operation(op)
+                made.update(op.results)
         return e.tensors(list(ops[-1].operands))
 
-    return in_region(e, k, results)
+    if k.named is None:
+        return in_region(e, k, results)
+    with e.kernel():
+        return results()
 
 
 def in_region(

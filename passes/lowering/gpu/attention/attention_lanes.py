@@ -1,4 +1,4 @@
-"""What each lane of a wave has of an attention in blocks of keys, and what it computes with that.
+"""Per-lane layout of blocked attention: which fragments a lane holds, and the operations on them.
 
 Matrix instructions of 16x16 in CDNA's order, with their result turned: a lane has four neighbouring
 keys of one query, and of 16 keys the lanes of one query have four each. An operand lies as the
@@ -106,7 +106,7 @@ def through_lds(given: Sequence[tuple[ir.Value, Layout]]) -> list[ir.Value]:
     lds = ir.Attribute.parse("#gpu.address_space<workgroup>")
     told = {"memory_space": lds, "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0, 0])}
     zero = arith.ConstantOp(ir.IndexType.get(), 0).result
-    # until all waves have read what the turn before has written
+    # until all waves have read what the iteration before has written
     ir.Operation.create("gpu.barrier")
     written: list[ir.Value] = []
     same = ir.AffineMap.get_identity(2)

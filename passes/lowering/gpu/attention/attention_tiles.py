@@ -1,4 +1,4 @@
-"""Tiles of attention kernels on AMD GPUs, said to the compiler.
+"""Tiles of attention kernels on AMD GPUs, as attributes that IREE takes.
 
 A workgroup takes some rows of queries, 16 or 32 to a wave, and walks over the keys, a tile at a
 time: both products by matrix instructions, the second on what the first left in registers.
@@ -84,19 +84,19 @@ _ENDS = 1400  # before the first tile and after the last
 _VECTOR = (22.0, 7.5, 1.5, 0.5)
 # registers of a lane, by the same
 _REGISTERS = (40.0, 1.5, 1.5, 4 / 3)
-# at the most; with more by this count, kernels were seen to wait ten times as long. Where no tile
+# most registers of a lane; kernels with more by this count wait ten times as long. Where no tile
 # takes as few, as many as _MORE
 _MOST_REGISTERS, _MORE = 204, 256
 # where there is a workgroup for a unit at the most, one of four waves has all of its registers
 _ALL_REGISTERS = 330
 _DEEP_REGISTERS = 224  # on chips of deep matrix instructions (gfx950)
-# elements of a wave's share of the tiles of keys and values, by lanes of a wave: with more of them
-# on their way from memory kernels were seen to spill
+# most elements of a wave's share of the tiles of keys and values, by lanes of a wave: kernels with
+# more of them on their way from memory spill (test_attention_forms)
 _LOADED = {64: 8192, 32: 1024}
 _RUN = 8  # elements of a load
 _DEPTH = 128  # of the values at the most, on chips with registers for no more
 _PART, _PART_OF_WIDE = 64, 32  # of it in a workgroup, beyond; where queries are as wide
-# of loops of our own: elements of a lane on their way, keys at the least; two lines of a wave where
+# hand-written loop: most elements of a lane on their way, fewest keys; two lines of a wave where
 # _FULL workgroups are more than units
 _MOST_AHEAD, _LEAST_BLOCK_KEYS, _FULL = 64, 256, 4 / 3
 _NARROW = 64  # of rows
@@ -111,10 +111,9 @@ _AHEAD = "gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages 
 
 @dataclass(frozen=True)
 class AttentionTile:
-    """Waves of a workgroup; keys of a tile; depth of the result.
+    """Tile of IREE's attention op: waves per workgroup, keys per tile, depth of the result.
 
-    lines: the rows of queries of a wave, in matrix instructions. The tiles come from the LDS once
-    for all of them.
+    lines: query rows per wave, in MMA units. The tiles come from the LDS once for all of them.
     """
 
     waves: int
@@ -195,10 +194,10 @@ def choose(chip: Chip, a: AttentionShape) -> AttentionTile | None:
 def _fits(chip: Chip, a: AttentionShape, tile: AttentionTile, most: int = _MOST_REGISTERS) -> bool:
     held = tile.keys * (a.width + tile.depth)
     threads = tile.waves * chip.lanes
-    # tiles of more rows than there are were seen to be wrong
+    # hazard 39: a tile larger than the query count gives wrong results
     if tile.rows > SIDE and tile.rows > a.queries:
         return False
-    # beside shared heads a cut tile was seen to be wrong
+    # beside shared heads a partial tile gives wrong results (test_shared_heads)
     if a.shared and a.queries % tile.rows:
         return False
     shared = _is_shared(tile.keys, a.width, threads) and _is_shared(tile.depth, tile.keys, threads)
@@ -247,7 +246,7 @@ def _clocks(chip: Chip, a: AttentionShape, tile: AttentionTile) -> float:
 
 @dataclass(frozen=True)
 class Dims:
-    """Of an attention op: those ahead of its products', then M, K1, K2 and N.
+    """Dims of an attention op: those ahead of its matmuls', then M, K1, K2 and N.
 
     blocks: of so many keys as a tile has, ahead of K2.
     """
@@ -293,7 +292,8 @@ def attributes(
 
 @dataclass(frozen=True)
 class BlockTile:
-    """Of a loop of our own: waves of a workgroup; keys of a block; lines of a wave."""
+    """Tile of the hand-written attention loop: waves per workgroup, keys per block, lines of query
+    rows per wave."""
 
     waves: int
     keys: int

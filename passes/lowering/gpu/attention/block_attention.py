@@ -32,11 +32,11 @@ from mgx_mlir.passes.lowering.gpu.attention.attention import (
     AttentionKernel,
     drafted,
     in_region,
+    is_inside,
     lower_operands,
     read_site,
 )
 from mgx_mlir.passes.lowering.gpu.attention.attention_tiles import AttentionShape, BlockTile
-from mgx_mlir.passes.lowering.gpu.attention.decoding import is_inside
 from mgx_mlir.passes.lowering.gpu.products.mma import SIDE, MmaIntrinsic
 from mgx_mlir.passes.lowering.gpu.sites import GpuKernelSite
 from mgx_mlir.passes.lowering.iree import workgroup_loops

@@ -29,7 +29,7 @@ from mgx_mlir.passes.lowering.scalar import constant, signless
 _IM2COL = "iree_linalg_ext.im2col"
 _USUAL_ROW = 128  # windows of an image of one axis, where the run counts them
 # vectors that a wave gathers each turn, each with a place and a mask: with more, scalar registers
-# were seen to spill on CDNA, and the bound to be 1.2 to 2.8 times as high
+# spill on CDNA, and the bound is 1.2 to 2.8 times as high
 _GATHERED = 64
 Border = tuple[Sequence[Extent], Sequence[Extent]]  # rows and columns ahead of an image, behind it
 

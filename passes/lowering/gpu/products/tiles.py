@@ -19,25 +19,25 @@ from mgx_mlir.hardware.chips import Chip
 from mgx_mlir.passes.lowering.gpu.products.mma import SIDE, MmaIntrinsic
 
 # registers of a lane that a tile may take, by lanes and copies of an operand: with more, kernels
-# were seen to spill whose last tile is cut
+# with a partial last tile spill (test_gpu_drawn_products)
 _REGISTERS = {(64, 1): 160, (32, 2): 80, (32, 1): 64}
-_READ_STEPS = 4  # of a turn, whose operands a lane has at once: of rows of a dot on CDNA
+# k-steps per iteration whose operands are live in registers (GEMM on CDNA)
+_READ_STEPS = 4
 _REGISTERS_OF_MORE = 136  # where a lane has 256 at the most: two waves to each unit of arithmetic
-_SIZES = (1, 2, 4, 8)  # of a tile's axes, in matrix instructions
-# of rows of a dot on CDNA, where all lanes load as much, of more than `_WAVES` waves: with fewer,
-# kernels took up to 413 registers beside a residual
+_SIZES = (1, 2, 4, 8)  # extents of a tile's axes, in matrix instructions
+# extents for GEMMs on CDNA, where all lanes load as much and more than `_WAVES` waves share a tile:
+# with fewer waves, kernels took up to 413 registers beside a residual
 _MORE_SIZES = (1, 2, 3, 4, 6, 8)
-# of whole tiles where a unit multiplies so fast that what comes from the cache holds up tiles of 8,
-# and registers of a lane beside 16 results of each of eight waves
+# extent of whole tiles on chips that multiply faster than the cache feeds tiles of 8, and registers
+# of a lane beside 16 results of each of eight waves
 _LARGEST, _REGISTERS_OF_LARGEST = 16, 152
 _STORED = 2  # rows of a wave's results, in matrix instructions, that LLVM stores without a loop
 _STEPS = (16, 8, 4, 2, 1)  # matrix instructions along the depth between two barriers
-# matrix instructions of a loop that fits into registers, that stays a loop: 64 of them were seen to
-# spill where lines of windows are multiplied, and not with plain rows
+# LLVM unrolls k-loops of 13 to 63 MFMAs per wave on RDNA, and of 64 in convolutions; they spill
 _FITS, _STAYS, _STAYS_OF_LINES = 12, 64, 65
 _DEEP = 32  # steps at the most, where a matrix instruction is shallow
-_WAVES = 4  # of a workgroup at the most: one for each of a unit's four units of arithmetic
-_MORE_WAVES = 8  # of rows of a dot on CDNA: two to each
+_WAVES = 4  # most waves of a workgroup: one for each SIMD of a unit
+_MORE_WAVES = 8  # most waves of a workgroup of a GEMM on CDNA: two for each SIMD
 _CACHE = 64  # bytes that a unit gets from the cache a clock
 _LDS = 128  # bytes that a unit gives to the LDS a clock
 # clocks of a wave from one pair of barriers to the next: at the least what a load takes to come;
@@ -47,14 +47,14 @@ _LEAST = 480
 _MEET = 180
 _STEP = 36
 _ENDS = 1000  # before the first and after the last: what is loaded first, read late, and stored
-# of a cut tile whose loop has two turns: the second does not load ahead (CDNA). It was not seen
-# where a lane reads 8 bytes at once.
+# partial tiles with two k-iterations on CDNA: the second iteration is not prefetched. That does not
+# apply where a lane reads 8 bytes at once.
 _TWO = 1000
-# matrix instructions of a wave in a turn, from which on reads of the LDS are put ahead of them,
+# fewest matrix instructions of a wave in a k-iteration for which LDS reads are put ahead of them,
 # where a lane reads as much at once as it can
 _AHEAD = 8
 _LARGE = 16  # matrix instructions of a wave for a step
-_EARLY = 6  # turns of a loop, from which on loads start two turns ahead, where registers are many
+_EARLY = 6  # fewest k-iterations for which loads start two iterations ahead (CDNA)
 _PIECE = 200  # more, for each 16x16 piece of a wave's results
 # of the lowest bound; on gfx950 a wave waits more than it multiplies, and with fewer results of its
 # own waits less. What bounds rows of a dot on CDNA is known better.
@@ -107,7 +107,7 @@ class MmaSchedule:
 
     @property
     def rows(self) -> int:
-        """Of all lines, in matrix instructions."""
+        """Rows of the workgroup tile, in MMA units."""
         return self.tiles[0] * self.tiles[1]
 
     def clocks(self, chip: Chip, mma: MmaIntrinsic, depth: int, each: int = 1) -> float:
@@ -158,7 +158,7 @@ class MmaSchedule:
         if cut and trips % 2:
             return 2  # an even number of turns is left
         early = chip.lanes == 64 and trips >= _EARLY and self.loads_evenly(chip, mma)
-        # what is put ahead beside many results and what follows them: 370 registers were seen
+        # reads ahead beside many results and their epilogue take 370 registers
         full = self.is_large and self.reads_ahead(chip, mma, depth)
         return 3 if early and not full else 2
 
@@ -294,7 +294,7 @@ def bounds(chip: Chip, mma: MmaIntrinsic, of: Extents) -> dict[MmaSchedule, floa
         covered = tuple(axes[1]) == _SIZES[-1:]
         more = (_fitting(n, SIDE, _MORE_SIZES) for n in (of.along, of.columns))
         along, columns = ({*a, *b} for a, b in zip(axes[1:], more, strict=True))
-        # a last tile that is cut: on CDNA rows of a dot were not seen to go through memory then
+        # a partial last tile: on CDNA rows of a GEMM do not go through memory then
         axes = (axes[0], _MORE_SIZES[1:] if covered else sorted(along), sorted(columns))
         if chip.depth > SIDE:
             large = (
@@ -314,22 +314,22 @@ def bounds(chip: Chip, mma: MmaIntrinsic, of: Extents) -> dict[MmaSchedule, floa
 
 
 def _covering(mma: MmaIntrinsic, depth: int) -> int:
-    """Return the depth of the fewest steps of a turn that cover a depth, itself without any."""
+    """Round the depth up to one k-iteration; return it unchanged if none is deep enough."""
     covering = [n * mma.depth for n in _STEPS if n * mma.depth >= depth]
     return min(covering, default=depth)
 
 
 def _is_unrolled(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> bool:
-    """Whether LLVM was seen to unroll the loop over the depth whole, with more sums and operands
-    than there are registers: on gfx11 and gfx12, by the matrix instructions of a wave."""
+    """Whether LLVM unrolls the loop over the depth whole, with more sums and operands than there
+    are registers: on gfx11 and gfx12, by the matrix instructions of a wave."""
     instructions = prod(tile.subgroup) * -(-of.depth // mma.depth)
     stays = _STAYS if of.lines == 1 else _STAYS_OF_LINES
     return chip.lanes == 32 and _FITS < instructions < stays
 
 
 def _stores_in_loop(tile: MmaSchedule, of: Extents) -> bool:
-    """Whether a wave stores results of rows that are cut in a loop on CDNA, which has its registers
-    by number: LLVM was seen to unroll it where it is short."""
+    """Whether a wave stores results of partial rows in a loop on CDNA, which has its registers by
+    number: LLVM unrolls it where it is short."""
     return of.along % (tile.rows * SIDE) != 0 and prod(tile.subgroup[:2]) > _STORED
 
 

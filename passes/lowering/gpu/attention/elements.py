@@ -1,8 +1,8 @@
-"""Elements of a loop whose places hang on open dims, for attention on GPUs."""
+"""Elements of an attention's operands in a loop, at indices that may depend on dynamic dims."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.open_dims import is_named
@@ -15,20 +15,30 @@ from mgx_mlir.passes.lowering.ops.fused_concat import LoopElements
 from mgx_mlir.passes.lowering.scalar import TypedScalar, widen
 
 
-class OpenElements(LoopElements):
-    """Elements of a loop whose places hang on names of open dims, too.
+class AttentionElements(LoopElements):
+    """Elements of tensors by the block arguments that they are.
 
-    whole: tensors keep their extents of 1. Without them, a loop that reads at a constant is
-    vectorized.
+    named: the names of dynamic dims, None where all are fixed. whole: tensors keep their extents of
+    1; without them, a loop that reads at a constant index is vectorized.
     """
 
-    def __init__(self, e: LoweringContext, named: NamedBody, *, whole: bool = True) -> None:
-        super().__init__(e, {v: _tied(e, named, v) for v in named.tensors})
+    def __init__(
+        self,
+        e: LoweringContext,
+        tensors: Mapping[ir.Value, ir.Value],
+        named: NamedBody | None,
+        *,
+        whole: bool,
+    ) -> None:
+        if named is not None:
+            tensors = {v: _tied(e, named, v) for v in tensors}
+        super().__init__(e, tensors)
         self._kept: dict[ir.Value, list[int]] = {}
         if not whole:
-            for v, found in self.operands.items():
-                assert isinstance(found, Leaf)
-                self._kept[v], self.operands[v] = _narrow(e, found.value)
+            for v, x in tensors.items():
+                self._kept[v], self.operands[v] = _narrow(e, x)
+        if named is None:
+            return
 
         def resolved(f: Callable[..., Extent]) -> Callable[..., Extent]:
             return lambda *xs: f(*(named.index(e, x) if isinstance(x, int) else x for x in xs))
@@ -66,4 +76,4 @@ def _narrow(e: LoweringContext, x: ir.Value) -> tuple[list[int], Leaf]:
     return kept, Leaf(t, views.reshape_tensor(e, x, t, sizes))
 
 
-__all__ = ["OpenElements"]
+__all__ = ["AttentionElements"]
