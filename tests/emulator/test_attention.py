@@ -221,17 +221,17 @@ def test_tiles(arch: str) -> None:
     for queries in (2, 16, 33, 128, 4096):
         for keys in (1, 16, 77, 2048):
             for width, depth in ((64, 64), (128, 128), (32, 96), (256, 256)):
-                tile = choose(chip, AttentionShape(12, queries, keys, width, depth))
+                tile = choose(arch, AttentionShape(12, queries, keys, width, depth))
                 assert tile is not None
                 assert tile.rows == SIDE or tile.rows <= queries
                 assert tile.keys * (width + tile.depth) * 2 <= chip.lds
                 assert depth % tile.depth == 0
-    assert choose(chip, AttentionShape(12, 128, 128, 80, 80)) is None
+    assert choose(arch, AttentionShape(12, 128, 128, 80, 80)) is None
 
 
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
 def test_waves_take_two_lines_where_there_are_many_queries(arch: str) -> None:
-    tile = choose(CHIPS[arch], AttentionShape(32, 2048, 2048, 128, 128))
+    tile = choose(arch, AttentionShape(32, 2048, 2048, 128, 128))
     assert tile is not None
     assert tile.lines == 2
 

@@ -23,7 +23,7 @@ from mgx_mlir.core.ir import arith, ir, math
 from mgx_mlir.core.open_dims import is_named
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.convert import Convert
-from mgx_mlir.hardware.chips import CHIPS, Chip
+from mgx_mlir.hardware.chips import CHIPS
 from mgx_mlir.passes.analysis.access_maps import reader, varies_along
 from mgx_mlir.passes.analysis.shared_heads import Repeated, repeated, shared_heads
 from mgx_mlir.passes.analysis.widened_attention import source_type, widening
@@ -78,7 +78,7 @@ class Parts:
     tile: AttentionTile
 
 
-def choose(chip: Chip, a: AttentionShape) -> Parts | None:
+def choose(arch: str, a: AttentionShape) -> Parts | None:
     """Return the parts for rows of queries over keys; None where no tile has all rows.
 
     As many as there are SIMDs for, each with `_WAVES`, but no more than keep memory busy; fewer,
@@ -87,6 +87,7 @@ def choose(chip: Chip, a: AttentionShape) -> Parts | None:
     waves = next((n for n in (1, 2, 4) if n * SIDE >= a.queries), None)
     if waves is None:
         return None
+    chip = CHIPS[arch]
     each = _WAVES[chip.lanes]
     room = each * chip.units * chip.simds // (a.count * waves)
     most = _ENOUGH_PARTS if a.count * _ENOUGH_PARTS >= each * chip.units else _MOST_PARTS
@@ -94,7 +95,7 @@ def choose(chip: Chip, a: AttentionShape) -> Parts | None:
     if a.count == 1:
         count = max(2, count)  # without a dim of many, IREE's tiles read wrong numbers
     least = min(count, max(count // 2, 2))
-    found = [_parts(chip, a, n, waves) for n in range(count, least - 1, -1)]
+    found = [_parts(arch, a, n, waves) for n in range(count, least - 1, -1)]
     first = found[0]
     if first is None:
         return None
@@ -103,10 +104,10 @@ def choose(chip: Chip, a: AttentionShape) -> Parts | None:
     return next((p for p in near if p.count * p.keys == a.keys), first)
 
 
-def _parts(chip: Chip, a: AttentionShape, count: int, waves: int) -> Parts | None:
+def _parts(arch: str, a: AttentionShape, count: int, waves: int) -> Parts | None:
     each = -(-a.keys // count)
     part = AttentionShape(a.count * count, waves * SIDE, each, a.width, a.depth, shared=True)
-    tile = attention_tiles.choose(chip, part)
+    tile = attention_tiles.choose(arch, part)
     if tile is None:
         return None
     each = -(-each // tile.keys) * tile.keys
@@ -156,7 +157,7 @@ def _plan(e: LoweringContext, k: AttentionKernel) -> _Plan | Refusal:
     count = prod(usual(d, 1) for d in form.lead) // times
     keys = usual(form.keys, _USUAL_KEYS)
     a = AttentionShape(count, times * form.queries, keys, form.width, form.depth)
-    parts = choose(CHIPS[arch], a)
+    parts = choose(arch, a)
     if parts is None:
         return Refusal("no tile has all rows that share keys")
     k.sizes(e)

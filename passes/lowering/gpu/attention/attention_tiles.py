@@ -15,10 +15,12 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir, vector
 from mgx_mlir.hardware.chips import CHIPS, Chip
+from mgx_mlir.passes.lowering.gpu import schedules
 from mgx_mlir.passes.lowering.gpu.attention import attention_lanes as lanes
 from mgx_mlir.passes.lowering.gpu.products import mma
 from mgx_mlir.passes.lowering.gpu.products.compilation_info import numbers
 from mgx_mlir.passes.lowering.gpu.products.mma import SIDE, MmaIntrinsic
+from mgx_mlir.passes.lowering.gpu.schedules import AttentionClocks
 
 _F16, _BF16 = dtypes.HALF, dtypes.BF16
 
@@ -73,16 +75,8 @@ _HELD = 40960  # bytes of the LDS that the tiles may take
 _PADDED = 8  # bytes of a row in the LDS: columns then lie in different banks
 _CACHE = 64  # bytes that a unit gets from the cache a clock
 _LDS = 128  # bytes that a unit gets from the LDS a clock
-# of a wave alone, fitted to what `targets/kernel_time.py` finds in code compiled for gfx942:
-_STEP = 450  # clocks that it waits in a tile of keys
-# more, from so many elements of a lane on their way: LLVM then loads late, and waits for each part.
-# Not on gfx950
-_LATE, _MANY = 1000, 64
-_ENDS = 1400  # before the first tile and after the last
-# vector instructions of a lane in a tile of keys: at the least, and for each element of its scores,
-# of its share of the tiles of keys and values, and of its sums
-_VECTOR = (22.0, 7.5, 1.5, 0.5)
-# registers of a lane, by the same
+# registers of a lane: at the least, and for each element of its scores, of its share of the tiles
+# of keys and values, and of its sums; as LLVM takes them for gfx942
 _REGISTERS = (40.0, 1.5, 1.5, 4 / 3)
 # most registers of a lane; kernels with more by this count wait ten times as long. Where no tile
 # takes as few, as many as _MORE
@@ -171,21 +165,21 @@ def filled_width(width: int) -> int:
     return width if width & width - 1 == 0 else 1 << width.bit_length()
 
 
-def choose(chip: Chip, a: AttentionShape) -> AttentionTile | None:
+def choose(arch: str, a: AttentionShape) -> AttentionTile | None:
     """Return the tile for an attention; None where no lanes of its waves could share it evenly.
 
-    Of those within a seventh of the lowest bound on the time that of the most rows, which reads
-    keys and values least often.
+    Of those within a seventh of the least time that of the most rows, which reads keys and values
+    least often.
     """
+    chip = CHIPS[arch]
     part = _PART if a.width <= _DEPTH else _PART_OF_WIDE
     depth = part if chip.lanes == 32 and a.depth > _DEPTH and a.depth % part == 0 else a.depth
-    lines = (1, 2) if chip.lanes == 64 else (1,)  # slower on RDNA, by the bound
-    keys = (128, 64, 32, 16) if chip.lanes == 64 else (64, 32, 16)
-    tiles = [AttentionTile(w, n, depth, m) for w in (1, 2, 3, 4) for n in keys for m in lines]
-    if chip.lanes == 64:  # twice as many share a tile; with one line each waits longer for it
-        tiles += [AttentionTile(8, n, depth, 2) for n in keys]
-    fits = [t for t in tiles if _fits(chip, a, t)] or [t for t in tiles if _fits(chip, a, t, _MORE)]
-    clocks = {t: _clocks(chip, a, t) for t in fits}
+    known = {
+        AttentionTile(waves, keys, depth, lines): clocks
+        for (waves, keys, lines), clocks in schedules.attention(arch, a.width, depth).items()
+    }
+    fits = [t for t in known if _fits(chip, a, t)] or [t for t in known if _fits(chip, a, t, _MORE)]
+    clocks = {t: _clocks(chip, a, t, known[t]) for t in fits}
     least = min(clocks.values(), default=0.0)
     near = [t for t, n in clocks.items() if n <= _NEAR * least]
     return max(near, key=lambda t: (t.rows, -clocks[t]), default=None)
@@ -225,23 +219,17 @@ def _groups(a: AttentionShape, tile: AttentionTile) -> int:
     return a.count * -(-a.queries // tile.rows) * (a.depth // tile.depth)
 
 
-def _clocks(chip: Chip, a: AttentionShape, tile: AttentionTile) -> float:
+def _clocks(chip: Chip, a: AttentionShape, tile: AttentionTile, own: AttentionClocks) -> float:
     """Return what bounds the time: units that are busy, or waves that wait."""
     each = -(-_groups(a, tile) // chip.units)
     steps = -(-a.keys // tile.keys)
-    # of a wave, on the SIMD that it has with others
-    matrix = 2 * tile.lines * SIDE * tile.keys * (a.width + tile.depth) / (chip.matrix / chip.simds)
-    passes = 4 if chip.lanes == 64 else 1
-    vector = passes * sum(map(mul, _VECTOR, tile.share(chip, a.width)))
     together = -(-each * tile.waves // chip.simds)
     # each wave reads the tiles, and all of them load them
     moved = tile.keys * (a.width + tile.depth) * _BYTES
     lds = each * moved * (tile.waves + 1) / _LDS
     rounds = -(-each // tile.resident(chip, a.width))
-    late = _LATE if chip.lanes == 64 and chip.depth == SIDE else 0
-    late *= (steps - 1) * (tile.share(chip, a.width)[2] >= _MANY)
-    alone = rounds * (steps * (matrix + vector + _STEP) + late + _ENDS)
-    return max(steps * max(together * matrix, together * vector, lds, each * moved / _CACHE), alone)
+    alone = rounds * (steps * own.iteration + own.ends)
+    return max(steps * max(together * own.busy, lds, each * moved / _CACHE), alone)
 
 
 @dataclass(frozen=True)

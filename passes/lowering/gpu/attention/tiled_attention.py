@@ -107,10 +107,10 @@ def _plan(e: LoweringContext, k: AttentionKernel) -> _Plan | Refusal:
         prod(usual(d, _USUAL_BATCH) for d in form.lead), usual(form.queries, _USUAL_QUERIES),
         usual(form.keys, _USUAL_KEYS), form.width, form.depth, shared is not None,
     )  # fmt: skip
-    tile = attention_tiles.choose(CHIPS[arch], a)
+    tile = attention_tiles.choose(arch, a)
     if tile is None and k.named is None and CHIPS[arch].lanes == 64:  # RDNA has no registers for it
         a = replace(a, width=attention_tiles.filled_width(a.width))
-        tile = attention_tiles.choose(CHIPS[arch], a)
+        tile = attention_tiles.choose(arch, a)
     if tile is None:
         return Refusal("no tile fits its sizes")
     if k.named is None and k.mask is not None and form.keys % tile.keys:

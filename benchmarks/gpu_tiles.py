@@ -1,0 +1,168 @@
+"""Clocks of the schedules of attention on AMD GPUs, as the lowering reads them; no GPU is needed.
+
+    python benchmarks/gpu_tiles.py [--arch gfx942 ...] [--judge estimate|code] [--rows 64 128]
+
+Writes `passes/lowering/gpu/configs/<arch>.json`: for rows of a length the clocks of a wave for each
+number of waves, keys of a tile and lines of a wave. Judges:
+
+* `estimate`: a formula, fitted to what `targets/kernel_time.py` finds in code compiled for gfx942.
+* `code`: `kernel_time` of each schedule, compiled for two numbers of keys; minutes for each length.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import sys
+from collections.abc import Mapping
+from operator import mul
+from pathlib import Path
+from unittest import mock
+
+import onnx
+from onnx import TensorProto, helper
+
+import mgx_mlir
+from mgx_mlir.compiler import compilation
+from mgx_mlir.hardware.chips import CHIPS, Chip
+from mgx_mlir.passes.lowering.gpu.attention import attention_tiles
+from mgx_mlir.passes.lowering.gpu.attention.attention_tiles import AttentionTile
+from mgx_mlir.passes.lowering.gpu.products.mma import SIDE
+from mgx_mlir.passes.lowering.module import lower_to_linalg
+from mgx_mlir.programs.lowered import Lowered
+from mgx_mlir.targets.kernel_bounds import compile_with_bounds
+
+CONFIGS = Path(__file__).resolve().parent.parent / "passes" / "lowering" / "gpu" / "configs"
+ROWS = (16, 32, 48, 64, 96, 128, 192, 256)  # elements of rows of keys and of values
+JUDGES = {
+    "estimate": "a formula fitted to bounds of code compiled for gfx942",
+    "code": "bounds of compiled code (targets/kernel_time.py)",
+}
+# the formula: clocks that a wave waits in an iteration, and before the first and after the last
+STEP, ENDS = 450, 1400
+# more for each iteration behind the first, from so many elements of a lane on their way: LLVM loads
+# late then, and waits for each part. Not on gfx950
+LATE, MANY = 1000, 64
+# vector instructions of a lane in an iteration: at the least, and for each element of its scores,
+# of its share of the tiles of keys and values, and of its sums
+VECTOR = (22.0, 7.5, 1.5, 0.5)
+
+
+def schedules(chip: Chip, rows: int) -> list[AttentionTile]:
+    """The schedules that are judged. Two lines of a wave are slower on RDNA; eight waves with one
+    line each wait longer for the tile that they share."""
+    if chip.lanes == 32:
+        return [AttentionTile(w, n, rows) for w in (1, 2, 3, 4) for n in (64, 32, 16)]
+    keys = (128, 64, 32, 16)
+    tiles = [AttentionTile(w, n, rows, m) for w in (1, 2, 3, 4) for n in keys for m in (1, 2)]
+    return tiles + [AttentionTile(8, n, rows, 2) for n in keys]
+
+
+def estimate(arch: str, tile: AttentionTile, width: int) -> tuple[float, float, float]:
+    """Clocks by the formula: of an iteration, of the ends, and those that a unit is busy."""
+    chip = CHIPS[arch]
+    share = tile.share(chip, width)
+    matrix = 2 * tile.lines * SIDE * tile.keys * (width + tile.depth) / (chip.matrix / chip.simds)
+    vector = (4 if chip.lanes == 64 else 1) * sum(map(mul, VECTOR, share))
+    late = LATE if chip.lanes == 64 and chip.depth == SIDE and share[2] >= MANY else 0
+    return matrix + vector + STEP + late, ENDS - late, max(matrix, vector)
+
+
+class Taken(Exception):
+    """The module that the compiler was to get."""
+
+
+def by_code(arch: str, tile: AttentionTile, width: int) -> tuple[float, float, float] | None:
+    """Clocks of compiled code, None where it spills or its loop's trips are not known."""
+    found = []
+    for steps in (4, 8):
+        keys = steps * tile.keys
+        lowered = _lowered(arch, tile, _attention(2, tile.rows, keys, width))
+        _, launches = compile_with_bounds(lowered.bytecode, arch)
+        (launch,) = launches["main"]
+        if launch.time is None or not launch.time.exact or launch.kernel.spills:
+            return None
+        found.append(launch.time)
+    short, long = found
+    iteration = (long.alone - short.alone) / 4
+    busy = max((long.busy[u] - short.busy[u]) / 4 for u in ("matrix", "vector"))
+    return iteration, short.alone - 4 * iteration, busy
+
+
+def _lowered(arch: str, tile: AttentionTile, model: bytes) -> Lowered:
+    found: list[Lowered] = []
+
+    def stop(*args: object, **more: object) -> None:
+        found.append(lower_to_linalg(*args, **more))  # type: ignore[arg-type]  # as it was called
+        raise Taken
+
+    with (
+        mock.patch.object(attention_tiles, "choose", return_value=tile),
+        mock.patch.object(attention_tiles, "blocks", return_value=None),
+        mock.patch.object(compilation, "lower_to_linalg", stop),
+    ):
+        try:
+            mgx_mlir.compile(model, target="gpu", arch=arch, cache=False)
+        except Taken:
+            return found[0]
+    raise SystemExit("the lowering was not called")
+
+
+def _attention(heads: int, queries: int, keys: int, width: int) -> bytes:
+    dims = {"q": [queries, width], "k": [width, keys], "v": [keys, width], "y": [queries, width]}
+    port = {
+        n: helper.make_tensor_value_info(n, TensorProto.FLOAT16, [heads, *d])
+        for n, d in dims.items()
+    }
+    nodes = [
+        helper.make_node("MatMul", ["q", "k"], ["s"]),
+        helper.make_node("Softmax", ["s"], ["p"], axis=-1),
+        helper.make_node("MatMul", ["p", "v"], ["y"]),
+    ]
+    graph = helper.make_graph(nodes, "attention", [port[n] for n in "qkv"], [port["y"]])
+    opsets = [helper.make_opsetid("", 17)]
+    model: onnx.ModelProto = helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    return model.SerializeToString()
+
+
+def table(arch: str, judge: str, rows: list[int]) -> dict[str, dict[str, list[float]]]:
+    """Clocks by the length of rows and the schedule."""
+    clocks = estimate if judge == "estimate" else by_code
+    out: dict[str, dict[str, list[float]]] = {}
+    for n in rows:
+        found = {t: clocks(arch, t, n) for t in schedules(CHIPS[arch], n)}
+        out[str(n)] = {
+            f"{t.waves}x{t.keys}x{t.lines}": [round(x, 1) for x in c]
+            for t, c in found.items()
+            if c is not None
+        }
+    return out
+
+
+def written(judge: str, made: str, found: Mapping[str, Mapping[str, list[float]]]) -> str:
+    """The file's text, a line for each schedule."""
+    rows: list[str] = []
+    for n, clocks in found.items():
+        each = ",\n".join(f'   "{k}": {json.dumps(v)}' for k, v in clocks.items())
+        rows.append(f'  "{n}": {{\n{each}\n  }}')
+    head, all_rows = json.dumps({"judge": judge, "made": made})[1:-1], ",\n".join(rows)
+    return f'{{"attention": {{{head},\n "clocks": {{\n{all_rows}\n }}\n}}}}\n'
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--arch", nargs="+", default=sorted(CHIPS), choices=sorted(CHIPS))
+    parser.add_argument("--judge", default="estimate", choices=sorted(JUDGES))
+    parser.add_argument("--rows", nargs="+", type=int, default=list(ROWS))
+    options = parser.parse_args(argv)
+    for arch in options.arch:
+        found = table(arch, options.judge, options.rows)
+        made = datetime.datetime.now(datetime.UTC).date().isoformat()
+        (CONFIGS / f"{arch}.json").write_text(written(JUDGES[options.judge], made, found))
+        print(f"{arch}: {sum(map(len, found.values()))} schedules by {options.judge}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
