@@ -1,4 +1,4 @@
-"""Finds where the checkpoint of a SavedModel keeps the value of each variable's node."""
+"""Finds where a SavedModel keeps the value of each variable's node, and what its tables hold."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from mgx_mlir.frontends.tf.graph import Body, Ref
 from mgx_mlir.frontends.tf.tensors import TensorReader
 
 VARIABLES = ("VarHandleOp", "VariableV2", "Variable")
+_TABLES = ("HashTableV2", "HashTable")
 _ASSIGN = ("AssignVariableOp", "Assign")
+_FILL = ("LookupTableImportV2", "InitializeTableV2")
+INIT = "__saved_model_init_op"  # the signature of what is run when a SavedModel is loaded
 _PASS = ("Identity", "IdentityN", "Cast", "EnsureShape")
 _OBJECTS = "_CHECKPOINTABLE_OBJECT_GRAPH"
 _SPEC = re.compile(r"(?:\d{1,18} )+(?:-|\d{1,18},\d{1,18})(?::(?:-|\d{1,18},\d{1,18}))*")
@@ -67,6 +70,19 @@ def stored_variables(
             text = node.attr["shared_name"].s.decode(errors="replace") if node.attr else ""
             found[node.name] = Stored(text or node.name)
     return {name: stored for name, stored in found.items() if stored.key in bundle}
+
+
+def stored_tables(
+    meta: schema.MetaGraph, body: Body, reader: TensorReader
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return the keys and values of each table's node that the model's initializer fills."""
+    walk = _Restore(meta.graph_def, reader)
+    names = {n.name for n in body.nodes.values() if n.op in _FILL}
+    init = meta.signature_def.get(INIT)
+    if init is not None:
+        names |= {body.ref(info.name)[0] for info in init.outputs.values()}
+    walk.body(body, body.reached([n for n in names if n in body.nodes]), {})
+    return walk.tables
 
 
 def _of_objects(
@@ -138,12 +154,13 @@ def _restored(meta: schema.MetaGraph, body: Body, reader: TensorReader) -> dict[
 
 
 class _Restore:
-    """Follows the assignments of restored tensors to variables, into functions."""
+    """Follows what is put into variables and tables, into functions."""
 
     def __init__(self, graph: schema.Graph, reader: TensorReader) -> None:
         self.functions = {f.signature.name: f for f in graph.library.function}
         self.reader = reader
         self.found: dict[str, Stored] = {}
+        self.tables: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
     def body(self, body: Body, names: set[str], given: dict[str, Any], depth: int = 0) -> None:
         """Follow the assignments of the nodes `names`, in functions too."""
@@ -154,6 +171,11 @@ class _Restore:
                 target, value = (follow(r) for r in body.refs(name)[:2])
                 if isinstance(target, tuple) and isinstance(value, Stored):
                     self.found.setdefault(target[0], value)
+            elif node.op in _FILL:
+                target, *pair = (follow(r) for r in body.refs(name)[:3])
+                arrays = [v for v in pair if isinstance(v, np.ndarray)]
+                if isinstance(target, tuple) and len(arrays) == 2:
+                    self.tables.setdefault(target[0], (arrays[0], arrays[1]))
             elif "f" in node.attr and node.op.endswith("PartitionedCall") and depth < 8:
                 reference = value_of(node.attr["f"], "f", self.reader, {})
                 if isinstance(reference, FunctionRef) and reference.name in self.functions:
@@ -164,7 +186,9 @@ class _Restore:
                     self.body(inner, set(inner.nodes), bound, depth + 1)
 
     def follow(self, body: Body, given: dict[str, Any], ref: Ref) -> Any:
-        """Return (variable's node,), what a tensor is restored from, or None."""
+        """Return (the node,) of a variable or table, what a tensor is restored from, a constant's
+        array, or None.
+        """
         for _ in range(16):
             name, index = ref
             if name in given:
@@ -172,8 +196,10 @@ class _Restore:
             node = body.nodes.get(name)
             if node is None:
                 return None
-            if node.op in VARIABLES:
+            if node.op in VARIABLES or node.op in _TABLES:
                 return (name,)
+            if node.op == "Const":
+                return self._constant(node)
             refs = body.refs(name)
             if node.op == "RestoreV2" and len(refs) == 3:
                 key, part = (self._text(body, r[0], index) for r in refs[1:])
@@ -185,13 +211,15 @@ class _Restore:
 
     def _text(self, body: Body, names: str, index: int) -> str | None:
         node = body.nodes.get(names)
-        if node is None or node.op != "Const":
-            return None
-        try:
-            keys = value_of(node.attr["value"], "value", self.reader, {})
-        except MgxError:
-            return None
-        if not isinstance(keys, np.ndarray) or keys.dtype != object:
+        keys = self._constant(node) if node is not None and node.op == "Const" else None
+        if keys is None or keys.dtype != object:
             return None  # no text
         keys = keys.reshape(-1)
         return keys[index].decode(errors="replace") if index < len(keys) else None
+
+    def _constant(self, node: Any) -> np.ndarray | None:
+        try:
+            found = value_of(node.attr["value"], "value", self.reader, {})
+        except MgxError:
+            return None
+        return found if isinstance(found, np.ndarray) else None

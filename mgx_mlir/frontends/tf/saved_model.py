@@ -13,14 +13,19 @@ import numpy as np
 from mgx_mlir.core.errors import FileError, ModelError, UsageError
 from mgx_mlir.frontends.tf import schema
 from mgx_mlir.frontends.tf.bundle import Bundle
-from mgx_mlir.frontends.tf.checkpoint_keys import VARIABLES, Stored, stored_variables
+from mgx_mlir.frontends.tf.checkpoint_keys import (
+    INIT,
+    VARIABLES,
+    Stored,
+    stored_tables,
+    stored_variables,
+)
 from mgx_mlir.frontends.tf.graph import Body
 from mgx_mlir.frontends.tf.importer import LoadedModel, Output
 from mgx_mlir.frontends.tf.inputs import graph_outputs, input_of
 from mgx_mlir.frontends.tf.load import SAVED_MODEL, check_graph, load_message, load_text
 from mgx_mlir.frontends.tf.options import TfOptions
 
-_INIT = "__saved_model_init_op"
 DEFAULT = "serving_default"
 
 
@@ -43,6 +48,7 @@ def load_saved_model(folder: str, name: str, options: TfOptions) -> Iterator[Loa
         model = LoadedModel(name, meta.graph_def, reader)
         body = model.body = _body(meta.graph_def, name)
         _choose_signature(model, meta, body, options)
+        model.tables = stored_tables(meta, body, reader)
         prefix = Path(folder) / "variables" / "variables"
         has_variables = any(n.op in VARIABLES for n in meta.graph_def.node)
         if prefix.with_suffix(".index").exists():
@@ -103,7 +109,7 @@ def _choose_signature(
     model: LoadedModel, meta: schema.MetaGraph, body: Body, options: TfOptions
 ) -> None:
     """Fill in the model's inputs and outputs."""
-    found = {k: v for k, v in meta.signature_def.items() if k != _INIT and v.outputs}
+    found = {k: v for k, v in meta.signature_def.items() if k != INIT and v.outputs}
     known = ", ".join(sorted(found)) or "none"
     key = options.signature or (
         DEFAULT if DEFAULT in found or len(found) != 1 else next(iter(found))

@@ -1,4 +1,4 @@
-"""Values of a graph that are no tensors: resources, tensor lists, strings."""
+"""Values of a graph that are no tensors: resources, tables, tensor lists, strings."""
 
 from __future__ import annotations
 
@@ -19,6 +19,15 @@ class Resource(HostValue):
     dtype: DType | None
     read: Callable[[], np.ndarray]
     what = "resource"
+
+
+@dataclass(frozen=True)
+class Table(HostValue):
+    """A hash table: its keys in order, and the value of each."""
+
+    keys: np.ndarray
+    values: np.ndarray
+    what = "table"
 
 
 @dataclass(frozen=True)

@@ -157,6 +157,27 @@ def detector(folder: str) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
     return {"im": image}, [np.asarray(found[k]) for k in ("boxes", "keep", "n")]
 
 
+def tables(folder: str) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
+    """Tables of integers: of a Keras layer, of floats, of one key, and their sizes."""
+    made = tf.Module()
+    keys = np.array([7, -3, 2**40, 12, 5, 0, 99], np.int64)
+    given = tf.lookup.KeyValueTensorInitializer(keys, np.linspace(-1, 1, 7, dtype=np.float32))
+    made.floats = tf.lookup.StaticHashTable(given, 0.25)
+    one = tf.lookup.KeyValueTensorInitializer(np.int64([12]), np.int64([4]))
+    made.one = tf.lookup.StaticHashTable(one, -1)
+    made.layer = L.IntegerLookup(vocabulary=[3, 5, 11, 2], num_oov_indices=2)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 3], tf.int64, "x")], autograph=False)
+    def f(x: Any) -> Any:
+        return {"a": made.floats.lookup(x), "b": made.one.lookup(x), "c": made.layer(x),
+                "n": made.floats.size() + made.one.size()}  # fmt: skip
+
+    tf.saved_model.save(made, folder, signatures=f)
+    x = np.array([[12, 5, 3], [-3, 2**40, 2], [0, -(2**63), 2**63 - 1], [99, 11, 100]], np.int64)
+    found = f(x)
+    return {"x": x}, [np.asarray(found[k]) for k in "abcn"]
+
+
 def write(name: str, make: Any) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / name
@@ -182,6 +203,7 @@ MADE = {
     "partitioned": partitioned,
     "keras_objects": keras_objects,
     "detector": detector,
+    "tables": tables,
 }
 
 if __name__ == "__main__":

@@ -113,6 +113,26 @@ def test_a_detector(model, target):
     np.testing.assert_allclose(found["boxes"], boxes, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_tables_of_integers(model, target):
+    folder, inputs, wanted = model("tables")
+    compiled = mgx_mlir.compile(parse_tf(folder, TfOptions(batch_size=None)), target, cache=False)
+    assert compiled.output_names == ["a", "b", "c", "n"]
+    for found, want in zip(compiled.run(inputs), wanted, strict=True):
+        assert found.dtype == want.dtype
+        np.testing.assert_array_equal(found, want)
+
+
+def test_a_table_that_nothing_fills(model):
+    folder, _, _ = model("tables")
+    path = folder / "saved_model.pb"
+    saved = schema.SavedModel.FromString(path.read_bytes())
+    del saved.meta_graphs[0].signature_def["__saved_model_init_op"]
+    path.write_bytes(saved.SerializeToString())
+    with pytest.raises(MgxError, match="the table has no contents"):
+        parse_tf(folder)
+
+
 def test_variables_by_their_oldest_name(model):
     folder, inputs, [wanted] = model("version1")
     path = folder / "saved_model.pb"
