@@ -57,6 +57,17 @@ def test_a_sample_that_is_newly_refused_or_wrong_is_a_complaint() -> None:
         assert expected.complaints(row(*kinds), known), kinds
 
 
+def test_written_rows_take_the_place_of_their_functions_alone() -> None:
+    def row(*texts: str) -> dict:
+        return {"samples": [{"kind": "refused" if t else "right", "text": t} for t in texts]}
+
+    first = expected.text_of({("b", "fixed"): row("why", ""), ("c", "fixed"): row("c")})
+    both = {("b", "fixed"): row(""), ("a", "fixed"): row("a | more"), ("c", "dynamic"): row("d")}
+    assert expected.text_of(both, first).splitlines()[1:] == [
+        "a\tfixed\t1\ta", "c\tdynamic\t1\td", "c\tfixed\t1\tc"
+    ]  # fmt: skip
+
+
 def test_a_difference_is_found() -> None:
     x = torch.tensor([1.0, 2.0, float("nan"), float("inf")])
     assert difference([x], [x.clone()]) == ""

@@ -29,7 +29,7 @@ def main(given: list[str]) -> int:
     at.add_argument("--target", default="cpu", choices=("cpu", "ref"))
     at.add_argument("--draw", type=int, help="this many functions, drawn")
     at.add_argument("--seed", type=int, default=0)
-    at.add_argument("--write", action="store_true", help="write refused.tsv of --out")
+    at.add_argument("--write", action="store_true", help="write what was run into refused.tsv")
     args = at.parse_args(given)
     # imports torch's tests, which takes seconds
     from tests.integrations.torch.opinfo.samples import drawn, functions
@@ -56,7 +56,7 @@ def main(given: list[str]) -> int:
     wanted = {k: v for k, v in rows.items() if k[0] in names and k[1] in modes}
     print(table(wanted))
     if args.write:
-        expected.FILE.write_text(expected.text_of(wanted))
+        expected.FILE.write_text(expected.text_of(wanted, expected.FILE.read_text()))
     known = expected.refused()
     found = [c for row in wanted.values() for c in expected.complaints(row, known)]
     print("\n".join(found))

@@ -42,14 +42,19 @@ def complaints(row: Mapping[str, Any], known: Mapping[tuple[str, str], int]) -> 
     return found
 
 
-def text_of(rows: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:
-    """refused.tsv of such rows: function, mode, refused samples, the first reason."""
-    lines = ["function\tmode\trefused\treason"]
-    for (function, mode), row in sorted(rows.items()):
+def text_of(rows: Mapping[tuple[str, str], Mapping[str, Any]], before: str = "") -> str:
+    """refused.tsv of such rows: function, mode, refused samples, the first reason.
+
+    before: a text of the file, whose lines of other functions and modes are kept.
+    """
+    known = (line.split("\t") for line in before.splitlines()[1:])
+    found = {(f, mode): rest for f, mode, *rest in known if (f, mode) not in rows}
+    for key, row in rows.items():
         reasons = [s["text"] for s in row["samples"] if s["kind"] in REFUSED]
         if reasons:
-            lines.append("\t".join([function, mode, str(len(reasons)), _short(reasons[0])]))
-    return "\n".join(lines) + "\n"
+            found[key] = [str(len(reasons)), _short(reasons[0])]
+    lines = ["\t".join([*key, *rest]) for key, rest in sorted(found.items())]
+    return "\n".join(["function\tmode\trefused\treason", *lines]) + "\n"
 
 
 def _short(reason: str) -> str:
