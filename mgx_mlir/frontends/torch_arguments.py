@@ -148,8 +148,12 @@ def cross_entropy(
     x: Any, target: Any, weight: Any = None, reduction: int = _MEAN, ignore_index: int = -100,
     label_smoothing: float = 0.0,
 ) -> Any:  # fmt: skip
-    """Return the loss for class probabilities, and for smoothed labels."""
+    """Return the loss for class probabilities, for smoothed labels, and without a batch."""
     torch = _torch()
+    if x.ndim == 1 and not target.is_floating_point():
+        more = (weight, reduction, ignore_index, label_smoothing)
+        found = torch.ops.aten.cross_entropy_loss(x.unsqueeze(0), target.unsqueeze(0), *more)
+        return found.reshape(())
     if not target.is_floating_point() and not label_smoothing:
         return NotImplemented
     f = importlib.import_module("torch.nn.functional")

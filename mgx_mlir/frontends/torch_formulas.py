@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import math
 from typing import Any
+
+from mgx_mlir.core.errors import UnsupportedModel
+
+_TRAINING = "it takes the statistics of training; call model.eval()"
+
+
+def power(x: Any, y: Any) -> Any:
+    """Return a power of two types: torch.onnx gives that of x."""
+    kind = _torch().result_type(x, y)
+    return NotImplemented if x.dtype == y.dtype == kind else x.to(kind).pow(y.to(kind))
 
 
 def reversed_difference(x: Any, other: Any, alpha: Any = 1) -> Any:
@@ -113,6 +124,8 @@ def selected(x: Any, mask: Any) -> Any:
 
 def kth_value(x: Any, k: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, Any]:
     """Return the k-th smallest of a dim (1 is the smallest), and where it is."""
+    if x.ndim == 0:
+        return x.clone(), _torch().zeros_like(x, dtype=_torch().int64)
     values, places = _torch().sort(x, dim=dim)
     found = tuple(t.narrow(dim, k - 1, 1) for t in (values, places))
     values, places = found if keepdim else (t.squeeze(dim) for t in found)
@@ -144,10 +157,30 @@ def median_of_numbers(x: Any, dim: int | None = None, keepdim: bool = False) -> 
     return values if whole else (values, places)
 
 
+def most_frequent(x: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, Any]:
+    """Return the value that is most often in a dim, the least of several, and its last place.
+
+    Memory is squared in the extent.
+    """
+    torch = _torch()
+    if x.ndim == 0:
+        return x.clone(), torch.zeros_like(x, dtype=torch.int64)
+    given = x.movedim(dim, -1)
+    count = (given.unsqueeze(-1) == given.unsqueeze(-2)).sum(-1)
+    often = count == count.amax(-1, keepdim=True)
+    values = torch.where(often, given, _worst(x.dtype, largest=False)).amin(-1, keepdim=True)
+    place = torch.arange(given.shape[-1])
+    places = torch.where(often & (given == values), place, 0).amax(-1, keepdim=True)
+    values, places = (t.movedim(-1, dim) for t in (values, places))
+    return (values, places) if keepdim else (values.squeeze(dim), places.squeeze(dim))
+
+
 def running_product(x: Any, dim: int, *, dtype: Any = None) -> Any:
     """Return products of all elements up to each of a dim."""
     torch = _torch()
     kind = dtype or (x.dtype if x.is_floating_point() else torch.int64)
+    if x.ndim == 0:
+        return x.to(kind, copy=True)
     parts, seen, _ = _up_to_each(x.to(kind), dim)
     return torch.where(seen, parts, 1).prod(-1).movedim(-1, dim)
 
@@ -178,18 +211,73 @@ def batch_norm(
     return y
 
 
+def native_batch_norm(
+    x: Any, scale: Any, shift: Any, mean: Any, variance: Any, training: bool, momentum: float,
+    epsilon: float,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """Return a batch norm, and in training the statistics that it took.
+
+    Raises UnsupportedModel where it writes to the statistics that it is given.
+    """
+    if not training:
+        aten, none = _torch().ops.aten, x.new_zeros(0)
+        y, _, _ = aten._native_batch_norm_legit_no_training(
+            x, scale, shift, mean, variance, momentum, epsilon
+        )
+        return y, none, none
+    if mean is not None:
+        raise UnsupportedModel(f"batch_norm: {_TRAINING}")
+    axes = [i for i in range(x.ndim) if i != 1]
+    own = x.mean(axes)
+    apart = x - own.reshape(-1, *(1 for _ in axes[1:]))
+    y = batch_norm(x, scale, shift, None, None, True, momentum, epsilon)
+    return y, own, ((apart * apart).mean(axes) + epsilon).rsqrt()
+
+
+def functional_batch_norm(*arguments: Any) -> tuple[Any, ...]:
+    """Return a batch norm and the statistics that it is given: in training it would change them."""
+    return *native_batch_norm(*arguments), arguments[3].clone(), arguments[4].clone()
+
+
+def instance_norm(
+    x: Any, scale: Any, shift: Any, mean: Any, variance: Any, use_input_stats: bool,
+    momentum: float, epsilon: float, cudnn_enabled: bool = True,
+) -> Any:  # fmt: skip
+    """Refuse the instance norm that writes to the statistics that it is given."""
+    if use_input_stats and mean is not None:
+        raise UnsupportedModel(f"instance_norm: {_TRAINING}")
+    return NotImplemented
+
+
+def native_group_norm(
+    x: Any, scale: Any, shift: Any, count: Any, channels: Any, size: Any, groups: int,
+    epsilon: float,
+) -> Any:  # fmt: skip
+    """Return a group norm of no images, and its statistics."""
+    if not isinstance(count, int) or count:
+        return NotImplemented
+    none = x.new_zeros((0, groups))
+    return x.clone(), none, none.clone()
+
+
 def _running_extreme(x: Any, dim: int, largest: bool) -> tuple[Any, Any]:
     torch = _torch()
-    limits = torch.finfo(x.dtype) if x.is_floating_point() else torch.iinfo(x.dtype)
-    worst = limits.min if largest else limits.max
-    if x.is_floating_point():
-        worst = float("-inf") if largest else float("inf")
+    if x.ndim == 0:
+        return x.clone(), torch.zeros_like(x, dtype=torch.int64)
     parts, seen, place = _up_to_each(x, dim)
-    parts = torch.where(seen, parts, worst)
+    parts = torch.where(seen, parts, _worst(x.dtype, largest))
     best = parts.amax(-1, keepdim=True) if largest else parts.amin(-1, keepdim=True)
     is_best = parts.isnan() | (parts == best) if x.is_floating_point() else parts == best
     places = torch.where(seen & is_best, place, 0).amax(-1)
     return best.squeeze(-1).movedim(-1, dim), places.movedim(-1, dim)
+
+
+def _worst(kind: Any, largest: bool) -> float | int:
+    """Return what no number of a type is below, or above."""
+    if kind.is_floating_point:
+        return -math.inf if largest else math.inf
+    limits = _torch().iinfo(kind)
+    return limits.min if largest else limits.max
 
 
 def _up_to_each(x: Any, dim: int) -> tuple[Any, Any, Any]:

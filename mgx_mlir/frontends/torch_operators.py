@@ -14,11 +14,26 @@ def translations() -> dict[Any, Callable[..., Any]]:
     torch: Any = importlib.import_module("torch")  # the maker of the program has it
     aten = torch.ops.aten
     return {
+        aten.cat.default: _joined(),
         aten.rnn_tanh.input: _rnn("Tanh"),
         aten.rnn_relu.input: _rnn("Relu"),
         aten._upsample_bilinear2d_aa.default: _antialiased("linear", -0.75),
         aten._upsample_bicubic2d_aa.default: _antialiased("cubic", -0.5),
     }
+
+
+def _joined() -> Callable[..., Any]:
+    """Return how a cat is written: tensors of the one dim 0 go with those of any rank.
+
+    torch.onnx gives them to ONNX's Concat, which takes equal ranks, and fails where all are such.
+    """
+    op: Any = importlib.import_module("onnxscript").opset18  # who exports has it
+
+    def cat(tensors: Sequence[Any], dim: int = 0):
+        kept = [t for t in tensors if t.shape != (0,)] or [tensors[0]]
+        return op.Identity(kept[0]) if len(kept) == 1 else op.Concat(*kept, axis=dim)
+
+    return cat
 
 
 def _antialiased(mode: str, a: float) -> Callable[..., Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 from collections.abc import Sequence
 from typing import Any
@@ -76,18 +75,6 @@ def diagonal(x: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     count = torch.sym_max(torch.sym_min(rows - down, columns - right), 0)
     places = (torch.arange(count) + down) * columns + torch.arange(count) + right
     return moved.flatten(-2).index_select(-1, places)
-
-
-def joined(tensors: Sequence[Any], dim: int = 0) -> Any:
-    """Return cat: torch leaves out empty tensors of one dim, which ONNX has no room for."""
-    torch = _torch()
-    kept = [t for t in tensors if not (t.ndim == 1 and _is(t.shape[0], 0))]
-    if len(kept) == len(tensors):
-        return NotImplemented
-    kind = functools.reduce(torch.promote_types, (t.dtype for t in tensors))
-    if len(kept) < 2:
-        return (kept[0] if kept else tensors[0]).to(kind).clone()
-    return torch.cat([t.to(kind) for t in kept], dim)
 
 
 def histogram(x: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:

@@ -39,6 +39,8 @@ _TRAINED = {
     _aten.feature_alpha_dropout.default: (2, "dropout"),
     _aten.native_dropout.default: (2, "dropout"),
     _aten.batch_norm.default: (5, "batch_norm"),
+    _aten.native_batch_norm.default: (5, "batch_norm"),
+    _aten.instance_norm.default: (5, "instance_norm"),
 }
 
 
@@ -73,7 +75,7 @@ def refuse_training(made: torch.export.ExportedProgram) -> None:
         if place is not None and len(node.args) > place and node.args[place] is True:
             if name == "dropout" and node.args[1] == 0:
                 continue
-            if name == "batch_norm" and node.args[3] is None:  # it keeps no others
+            if "_norm" in name and node.args[3] is None:  # it keeps no others
                 continue
             raise UsageError(f"the graph is of a model in training: it has {name} as in training",
                              notes=[TRAINING])  # fmt: skip

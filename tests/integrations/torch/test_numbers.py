@@ -145,14 +145,6 @@ def test_diagonals_of_infinite_elements() -> None:
         assert torch.equal(pieces.diagonal(x, *at), x.diagonal(*at))
 
 
-def test_empty_tensors_are_left_out_of_a_cat() -> None:
-    none, x, i = torch.zeros(0), torch.randn(2, 3), torch.tensor([[1, 2, 3]])
-    for parts, dim in (([none, x, none], 1), ([none, none], 0), ([x, none, i], 0), ([none, i], 1)):
-        got, want = pieces.joined(parts, dim), torch.cat(parts, dim)
-        assert torch.equal(got, want)
-        assert got.dtype == want.dtype
-
-
 def test_medians_of_numbers_beside_nan() -> None:
     x = torch.tensor([[1.0, math.nan, 3.0, 2.0], [math.nan] * 3 + [0.5], [5.0, -1.0, 7.0, 6.0]])
     same(formulas.median_of_numbers(x), x.nanmedian())
