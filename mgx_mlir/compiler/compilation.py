@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import resource
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mgx_mlir.compiler.alike import FUNCTION, alike_dims
@@ -15,7 +15,7 @@ from mgx_mlir.compiler.dumps import show_compiled, show_lowered
 from mgx_mlir.compiler.environment import watched
 from mgx_mlir.compiler.models import ModelSource, program_of
 from mgx_mlir.compiler.options import CompileOptions
-from mgx_mlir.compiler.plainer import PlainerKernels
+from mgx_mlir.compiler.plainer import CrashSearch, PlainerKernels
 from mgx_mlir.compiler.program_cache import find_program, keep_program, program_cache_key
 from mgx_mlir.compiler.stages import (
     backend_of,
@@ -200,8 +200,9 @@ class Compilation:
     ) -> tuple[Lowered, Executable] | None:
         """Compile again with the refused kernel in a plainer form, all others as they are.
 
-        None where it is not known which kernel that is, or no form of it compiles. Logged, and
-        recorded in the executable's `fallbacks`.
+        A crash names no kernel: which one it comes from is searched by halves. None where it is
+        not known which kernel that is, or no form of it compiles. Logged, and recorded in the
+        executable's `fallbacks`.
         """
         plainer = PlainerKernels(self.options.target, lowered.kernels)
         while plainer.add(failed):
@@ -211,11 +212,27 @@ class Compilation:
             except CompileFailed as e:
                 failed = e
                 continue
-            for reason in plainer.reasons:
-                log.warning("%s: compiled without the %s", self.options.target, reason)
-            lost = (*(f"kernel: {r}" for r in plainer.reasons), *executable.fallbacks)
-            return again, replace(executable, fallbacks=lost)
-        return None
+            return again, self._lost(executable, plainer.reasons)
+        if failed.kind != "crash":
+            return None
+        search, found = CrashSearch(self.options.target, lowered.kernels), None
+        while (levels := search.trial()) is not None:
+            again = self.lower(program, regions=True, plainer=levels)
+            try:
+                found = again, self.backend.compile_lowered(again, self._options(best=True))
+            except CompileFailed:
+                search.note(compiled=False)
+            else:
+                search.note(compiled=True)
+        return found and (found[0], self._lost(found[1], [search.reason(failed.message)]))
+
+    def _lost(self, executable: Executable, reasons: Sequence[str]) -> Executable:
+        """Log which kernels lost a form, and return the executable with a record of it."""
+        for reason in reasons:
+            log.warning("%s: compiled without the %s", self.options.target, reason)
+        return replace(
+            executable, fallbacks=(*(f"kernel: {r}" for r in reasons), *executable.fallbacks)
+        )
 
     def _with_less(self, program: ProgramIR, failed: CompileFailed) -> tuple[Lowered, Executable]:
         """Compile again without names of open dims, with tiles of the backend's own choice, then

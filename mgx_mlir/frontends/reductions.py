@@ -8,7 +8,7 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.frontends.helpers import axes_in, axis_range, compare, convert, squeeze, unsqueeze
-from mgx_mlir.frontends.runtime_axes import element, flags, kept_dims
+from mgx_mlir.frontends.runtime_axes import distinct, element, flags, kept_dims
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
@@ -75,6 +75,7 @@ def reduce_at_run_time(
     """
     rank = len(b.dims(x))
     shape = b.shape(x)
+    axes = distinct(b, axes, rank, "axes that differ")
     gone = flags(b, axes, rank)
     out_dims = b.where(gone, 1, shape)
     if 0 in b.dims(x):  # every result element, if there are any, is the reduction of nothing

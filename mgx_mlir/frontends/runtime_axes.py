@@ -63,6 +63,15 @@ def in_rank(b: Builder, axes: Value, rank: int) -> Value:
     return require(b, axes, inside, f"axes in [-{rank}, {rank})")
 
 
+def distinct(b: Builder, axes: Value, rank: int, told: str) -> Value:
+    """Return `axes`; the run ends with an error where two name one axis."""
+    if length(b, axes, "axes") < 2:
+        return axes
+    named = convert(b, axis_hits(b, axes, rank), INT64)
+    counts = squeeze(b, b.reduce_sum(named, axes=[0]), [0])
+    return require(b, axes, less_equal(b, counts, 1), told)
+
+
 def flags(b: Builder, axes: Value, rank: int) -> Value:
     """Return a bool vector of `rank`: whether an axis is among `axes`."""
     hits = convert(b, axis_hits(b, axes, rank), INT64)
@@ -163,10 +172,7 @@ def strided_slice(
             out = _cut(b, out, axis % rank, first, last, step, clamp_start)
         return out
     assert axes is not None
-    if n > 1:  # two entries for one axis would lose one
-        named = convert(b, axis_hits(b, axes, rank), INT64)
-        counts = squeeze(b, b.reduce_sum(named, axes=[0]), [0])
-        axes = require(b, axes, less_equal(b, counts, 1), "axes of a slice that differ")
+    axes = distinct(b, axes, rank, "axes of a slice that differ")  # else one entry would be lost
     if step_known:
         return b.op("slice", x, starts, ends, convert(b, in_rank(b, axes, rank), INT64))
     one = b.literal(1, INT64) if steps is None else None

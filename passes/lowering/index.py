@@ -124,6 +124,14 @@ def first_new_row(
     return b.max(b.sub(b.add(to_index(read(seqlens, at), t.dtype), 1), count), 0)
 
 
+def read_only_element(e: LoweringContext, source: ir.Value) -> ir.Value:
+    """Return the one element of a tensor; the run ends with an error where it has none or more."""
+    extents = e.extents(source)
+    for d in extents:
+        e.sizes.equal(d, 1)
+    return read(source, [e.index(0)] * len(extents))
+
+
 def read_safely(
     e: LoweringContext, source: ir.Value, where: Sequence[ir.Value], extents: Sequence[Extent]
 ) -> ir.Value:

@@ -6,7 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contrib_cases import Case, Draws, check
+from contrib_cases import Case, Draws, check, model
+
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer
 
 
 def test_shapes() -> None:
@@ -153,6 +156,21 @@ def test_matrices() -> None:
     cases.append(Case("ComplexMul", given, want=product))
     cases.append(Case("ComplexMulConj", given, want=lambda x, y: product(x, y, True)))
     check(cases)
+
+
+def test_words_are_rows_of_a_matrix() -> None:
+    """onnxruntime takes a tensor of rank 3, and reads its first elements as {words, characters}."""
+    g = Draws(3)
+    words = g.ints(1, 9, 2, 3, 6)
+    given = [words, g.floats(5, 1, 3, 4), g.floats(5), g.floats(9, 4)]
+    data, _, _ = model([Case("WordConvEmbedding", given)])
+    with pytest.raises(ModelError, match="words, characters}, got rank 3"):
+        parse_onnx_buffer(data)
+
+
+def test_hashes_are_unsigned_where_positive_is_one() -> None:
+    keys = np.arange(5, dtype=np.int32)
+    check([Case("MurmurHash3", [keys], {"positive": p}) for p in (1, 0, 2, -1)], target="ref")
 
 
 def test_words() -> None:

@@ -16,12 +16,19 @@ STEPS = 0.56
 FAR = {"SkipLayerNormalization": 1.0}
 
 
+def tables_of(g: Draws) -> list[np.ndarray]:
+    """Cosines and sines of a rotation."""
+    angles = g.floats(1, 3, 4, scale=3)
+    return [np.cos(angles), np.sin(angles)]
+
+
 def cases(g: Draws) -> list[Case]:
     x, s, v, image = g.floats(2, 4, 16), g.floats(2, 4, 16), g.floats(16), g.floats(2, 8, 6, 6)
     far = (g.floats(1, 3, 64) * 0.5 + 100).astype(np.float32)
     near, gains = g.floats(1, 3, 64, scale=0.01), [g.floats(64) for _ in range(3)]
     ids, kinds = g.ints(0, 5, 2, 4), g.ints(0, 2, 2, 4)
     tables = [g.floats(5, 16), g.floats(8, 16), g.floats(2, 16)]
+    small = np.asarray(g.positive(8) * 1e-5, np.float32)  # f16 has few digits there
     contrib = [
         Case("SkipLayerNormalization", [far, near, *gains], outputs=[0, 3]),
         Case("SkipSimplifiedLayerNormalization", [far, near, gains[0], gains[1]], outputs=[0, 3]),
@@ -29,6 +36,10 @@ def cases(g: Draws) -> list[Case]:
         Case("BiasGelu", [x, v]),
         Case("FastGelu", [x, v]),
         Case("QuickGelu", [x]),
+        Case(
+            "CropAndResize",
+            [image, g.positive(3, 4), np.array([0, 1, 1], np.int32), np.array([3, 2], np.int32)],
+        ),
     ]
     standard: list[tuple[str, list[Any], dict[str, Any], int]] = [
         ("Sum", [x, s, x * 0.3 + 100], {}, 20),
@@ -39,6 +50,8 @@ def cases(g: Draws) -> list[Case]:
         ("STFT", [g.floats(1, 32, 1), np.array(4), g.floats(8)], {}, 20),
         ("Col2Im", [g.floats(1, 8, 9), np.array([4, 4]), np.array([2, 2])], {}, 20),
         ("InstanceNormalization", [image, g.floats(8), g.floats(8)], {}, 20),
+        ("BatchNormalization", [image, *(g.positive(8) for _ in range(3)), small], {}, 20),
+        ("RotaryEmbedding", [g.floats(1, 2, 3, 8), *tables_of(g)], {"interleaved": 1}, 23),
         ("Gelu", [x], {}, 20),
         ("Gelu", [x], {"approximate": "tanh"}, 20),
         ("Swish", [x], {"alpha": 0.8}, 24),

@@ -14,10 +14,12 @@ from onnx.parser import parse_model
 from mgx_mlir.compiler.compilation import Compilation
 from mgx_mlir.compiler.compile import compile
 from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.compiler.plainer import CrashSearch
 from mgx_mlir.core.errors import CompileError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.lowering import module as lowering
-from mgx_mlir.programs.lowered import Lowered
+from mgx_mlir.programs.lowered import KernelInfo, Lowered
+from mgx_mlir.targets.base import CpuTarget
 from mgx_mlir.targets.child import CompileOutput, IreeCompiler
 from mgx_mlir.targets.diagnostics import CompileFailed, Failure
 
@@ -103,6 +105,59 @@ def test_a_failure_of_no_known_kernel_takes_the_ladder(monkeypatch: pytest.Monke
     assert isinstance(program, IreeProgram)
     assert program.executable is not None
     assert program.executable.flag_set == "no-data-tiling"
+
+
+class Crashing:
+    """Compiles crash as long as one of these nodes is a vector loop; counts compiles."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, nodes: set[str]) -> None:
+        self.compiles = 0
+        compile_lowered = CpuTarget.compile_lowered
+
+        def crashing(target: CpuTarget, lowered: Lowered, options: Any) -> Any:
+            self.compiles += 1
+            loops = {c.location for c in lowered.choices if c.rule != "linalg"}
+            if any(f'"{node}"' in place for node in nodes for place in loops):
+                raise CompileFailed(Failure("crash", "crashed with SIGSEGV", None, (), "kernel"))
+            return compile_lowered(target, lowered, options)
+
+        monkeypatch.setattr(CpuTarget, "compile_lowered", crashing)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "compiles"), [({"Softmax_1"}, 5), ({"LogSoftmax_2"}, 5), ({"MatMul_0"}, 3)]
+)
+def test_a_crash_costs_the_kernel_alone_that_it_comes_from(
+    monkeypatch: pytest.MonkeyPatch, nodes: set[str], compiles: int
+) -> None:
+    crashing = Crashing(monkeypatch, nodes)
+    program = compile(_model().SerializeToString(), target="cpu", threads=1, cache=False)
+    assert isinstance(program, IreeProgram)
+    assert program.executable is not None
+    (lost,) = program.executable.fallbacks
+    assert lost.startswith("kernel: vector loops of cpu::")
+    assert [n for n in NODES if n in lost] == list(nodes)
+    assert crashing.compiles <= compiles
+    x = np.random.default_rng(4).standard_normal((5, 24)).astype(np.float32)
+    wanted = ort.InferenceSession(_model().SerializeToString()).run(None, {"x": x})
+    for want, got in zip(wanted, program.run({"x": x}), strict=True):
+        np.testing.assert_allclose(got, np.asarray(want), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 64])
+@pytest.mark.parametrize("level", [1, 2])
+def test_the_search_of_a_crash_ends_at_its_kernels(count: int, level: int) -> None:
+    kernels = [KernelInfo(f"k{i}", (), f'loc("n{i}")') for i in range(count)]
+    for guilty in ({count // 2}, {0, count - 1}):
+        places = {f"loc(n{i})" for i in guilty}
+        search, trials = CrashSearch("cpu", kernels), 0
+        while (levels := search.trial()) is not None:
+            trials += 1
+            search.note(compiled=all(levels.get(p, 0) >= level for p in places))
+        assert places <= set(search.lost)
+        assert len(guilty) > 1 or set(search.lost) == places
+        assert trials <= 12
+        assert search.reason("why").startswith(("vector loops", "boundary")[level - 1])
 
 
 def test_on_gpus_a_refused_tile_is_left_to_the_compiler_alone(

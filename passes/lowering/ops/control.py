@@ -40,7 +40,7 @@ def _flag(e: LoweringContext, v: ir.Value) -> bool | ir.Value:
     if held is not None:
         x = held.reshape(-1)[0]
         return x.value if isinstance(x, TypedScalar) else bool(x)
-    return index.read(e.tensor(v), [e.index(0)] * TensorType.of(v).rank)
+    return index.read_only_element(e, e.tensor(v))
 
 
 def _i1(x: bool | ir.Value) -> ir.Value:
@@ -57,7 +57,7 @@ def _count(e: LoweringContext, v: ir.Value) -> Extent:
             return min(max(int(x), 0), 2**63 - 1)
         value = x.value
     else:
-        value = index.read(e.tensor(v), [e.index(0)] * t.rank)
+        value = index.read_only_element(e, e.tensor(v))
     return e.max(index.to_index(value, t.dtype), 0)
 
 

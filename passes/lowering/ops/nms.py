@@ -91,7 +91,7 @@ def _score_keys(
 def _number(e: LoweringContext, v: ir.Value, dtype: DType) -> TypedScalar:
     """Return the one element of a float operand."""
     t = TensorType.of(v)
-    value = widen(TypedScalar(index.read(e.tensor(v), [e.index(0)] * t.rank), t.dtype))
+    value = widen(TypedScalar(index.read_only_element(e, e.tensor(v)), t.dtype))
     return ArithScalars(dtype, dtype).cast(value, dtype)
 
 

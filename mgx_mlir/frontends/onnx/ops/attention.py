@@ -275,7 +275,9 @@ def rotary_embedding(
         rows = Dim(cos, 0, "the rows of cos_cache")
         positions = within(b, positions, "position_ids", 0, rows, computed=False)
         cos, sin = b.gather(cos, positions, axis=0), b.gather(sin, positions, axis=0)
-    cos, sin = unsqueeze(b, cos, [1]), unsqueeze(b, sin, [1])  # batch, 1, length, turned / 2
+    dtype, kind = b.dtype(x), wide(b.dtype(x))
+    # batch, 1, length, turned / 2
+    cos, sin = (unsqueeze(b, convert(b, v, kind), [1]) for v in (cos, sin))
     head = slice_(b, x, [3], [0], [turned])
     half = turned // 2
     if interleaved:
@@ -283,8 +285,9 @@ def rotary_embedding(
         first, second = (squeeze(b, slice_(b, pairs, [4], [i], [i + 1]), [4]) for i in (0, 1))
     else:
         first, second = (slice_(b, head, [3], [i * half], [(i + 1) * half]) for i in (0, 1))
-    real = b.sub(b.mul(first, cos), b.mul(second, sin))
-    imaginary = b.add(b.mul(first, sin), b.mul(second, cos))
+    first, second = convert(b, first, kind), convert(b, second, kind)
+    real = convert(b, b.sub(b.mul(first, cos), b.mul(second, sin)), dtype)
+    imaginary = convert(b, b.add(b.mul(first, sin), b.mul(second, cos)), dtype)
     if interleaved:
         pairs = b.concat([unsqueeze(b, real, [4]), unsqueeze(b, imaginary, [4])], axis=4)
         head = b.reshape(pairs, dims=[0, 0, 0, turned])

@@ -24,6 +24,7 @@ from mgx_mlir.frontends.helpers import (
     extent,
     less_equal,
     number,
+    same_extent,
     slice_,
     squeeze,
     transpose,
@@ -382,6 +383,7 @@ def heads_of(
         if rank != 3 or key is None:
             raise ModelError(f"expected a query of rank 3 and a key, got rank {rank}")
         q = split_heads(b, query, heads)
+        key = same_extent(b, key, 0, query, 0, "keys of as many batch entries as queries")
         rank = len(b.dims(key))
         if rank == 5:
             k, v = _unpacked(b, key, 2)

@@ -11,8 +11,17 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import BF16, FLOAT, UINT32
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.helpers import axis_in, convert, number, slice_, transpose, unsqueeze, wide
+from mgx_mlir.core.shapes import DYN, show_dims
+from mgx_mlir.frontends.helpers import (
+    axis_in,
+    convert,
+    number,
+    same_extent,
+    slice_,
+    transpose,
+    unsqueeze,
+    wide,
+)
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.activation import (
     gelu_erf,
@@ -45,6 +54,15 @@ def present(**operands: Value | None) -> None:
             raise ModelError(f"expected input '{name}'")
 
 
+def of_columns(b: Builder, bias: Value, x: Value) -> Value:
+    """Return a bias of as many elements as the last dim of `x`, checked in the run."""
+    last = len(b.dims(x)) - 1
+    if len(b.dims(bias)) != 1 or last < 0:
+        got = show_dims(b.dims(bias))
+        raise ModelError(f"bias expected one element for each of the last dim, got dims {got}")
+    return same_extent(b, bias, 0, x, last, "a bias as long as the last dim")
+
+
 # ---- activations -------------------------------------------------------------------------------
 
 
@@ -57,13 +75,13 @@ def gelu(b: Builder, node: Node, x: Value) -> Value:
 @onnx_op("BiasGelu", domain=MS)
 def bias_gelu(b: Builder, node: Node, x: Value, bias: Value) -> Value:
     """Import BiasGelu: gelu(x + bias), by erf."""
-    return convert(b, gelu_erf(b, wide_sum(b, [x, bias])), b.dtype(x))
+    return convert(b, gelu_erf(b, wide_sum(b, [x, of_columns(b, bias, x)])), b.dtype(x))
 
 
 @onnx_op("FastGelu", domain=MS)
 def fast_gelu(b: Builder, node: Node, x: Value, bias: Value | None = None) -> Value:
     """Import FastGelu: gelu(x + bias), by tanh."""
-    total = wide_sum(b, [x] if bias is None else [x, bias])
+    total = wide_sum(b, [x] if bias is None else [x, of_columns(b, bias, x)])
     return convert(b, gelu_tanh(b, total), b.dtype(x))
 
 
@@ -174,13 +192,13 @@ def gated_add(
 @onnx_op("BiasAdd", domain=MS)
 def bias_add(b: Builder, node: Node, x: Value, bias: Value, skip: Value) -> Value:
     """Import BiasAdd: x + bias + skip."""
-    return convert(b, wide_sum(b, [x, bias, skip]), b.dtype(x))
+    return convert(b, wide_sum(b, [x, of_columns(b, bias, x), skip]), b.dtype(x))
 
 
 @onnx_op("BiasSplitGelu", domain=MS)
 def bias_split_gelu(b: Builder, node: Node, x: Value, bias: Value) -> Value:
     """Return the first half of x + bias times the gelu of the second."""
-    left, right = halves(b, wide_sum(b, [x, bias]))
+    left, right = halves(b, wide_sum(b, [x, of_columns(b, bias, x)]))
     return convert(b, b.mul(left, gelu_erf(b, right)), b.dtype(x))
 
 
@@ -259,6 +277,7 @@ def bias_dropout(
     """Import BiasDropout, BitmaskBiasDropout: data + bias + residual; nothing is dropped."""
     _inference(b, node, training_mode, ratio)
     mask = _ones if node.op_type == "BiasDropout" else _one_bits
+    bias = of_columns(b, bias, data) if len(b.dims(bias)) == 1 else bias
     terms = [data, bias] if residual is None else [data, bias, residual]
     return convert(b, wide_sum(b, terms), b.dtype(data)), mask(b, node, data)
 
@@ -422,7 +441,7 @@ def fused_gemm(
 def gemm_fast_gelu(b: Builder, node: Node, x: Value, w: Value, bias: Value | None = None) -> Value:
     """Import GemmFastGelu: gelu(x w + bias), by tanh."""
     out = matmul(b, x, w)
-    return gelu_tanh(b, out if bias is None else b.add(out, bias))
+    return gelu_tanh(b, out if bias is None else b.add(out, of_columns(b, bias, out)))
 
 
 # ---- convolutions ------------------------------------------------------------------------------

@@ -13,13 +13,14 @@ from mgx_mlir.frontends.helpers import (
     axis_in,
     convert,
     reshape,
+    same_extent,
     slice_,
     squeeze,
     unsqueeze,
     wide,
 )
 from mgx_mlir.frontends.onnx.node import Node
-from mgx_mlir.frontends.onnx.ops.contrib_fused import NEEDED, channels_first, present
+from mgx_mlir.frontends.onnx.ops.contrib_fused import NEEDED, channels_first, of_columns, present
 from mgx_mlir.frontends.onnx.ops.contrib_fused import channels_last as to_channels_last
 from mgx_mlir.frontends.onnx.ops.normalize import grouped, standardized
 from mgx_mlir.frontends.onnx.registry import onnx_op
@@ -75,8 +76,14 @@ def skip_layer_normalization(
 
 
 def _residual(b: Builder, x: Value, skip: Value, bias: Value | None) -> Value:
-    """Return x + skip + bias, in f32 for 16-bit floats: a norm takes their mean away."""
-    return wide_sum(b, [x, skip] if bias is None else [x, skip, bias])
+    """Return x + skip + bias, in f32 for 16-bit floats: a norm takes their mean away.
+
+    A skip of one batch entry, or of none, is that of all.
+    """
+    for i in range(1, min(len(b.dims(x)), len(b.dims(skip))) if len(b.dims(skip)) > 1 else 1):
+        at = len(b.dims(skip)) - i
+        skip = same_extent(b, skip, at, x, len(b.dims(x)) - i, "a skip of the input's dims")
+    return wide_sum(b, [x, skip] if bias is None else [x, skip, of_columns(b, bias, x)])
 
 
 @onnx_op("SkipSimplifiedLayerNormalization", domain=MS)

@@ -21,6 +21,7 @@ from mgx_mlir.frontends.helpers import (
     less_equal,
     number,
     reshape,
+    single,
     slice_,
     squeeze,
     transpose,
@@ -40,6 +41,7 @@ from mgx_mlir.frontends.onnx.ops.indexing import gather_nd, trilu
 from mgx_mlir.frontends.onnx.ops.linear import matmul
 from mgx_mlir.frontends.onnx.ops.pad import pad
 from mgx_mlir.frontends.onnx.ops.sampling import grid_sample
+from mgx_mlir.frontends.onnx.ops.shape import unsqueeze_op
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.products import squares_apart
@@ -60,9 +62,8 @@ def trilu_ms(b: Builder, node: Node, x: Value, k: Value | None = None, *, upper:
 
 @onnx_op("ExpandDims", domain=MS)
 def expand_dims(b: Builder, node: Node, x: Value, axis: Value) -> Value:
-    """Import ExpandDims: insert a dim of 1 at an axis known now."""
-    [at] = node.ints(axis, "axis")
-    return unsqueeze(b, x, [axis_in(at, len(b.dims(x)) + 1)])
+    """Import ExpandDims, Unsqueeze of one axis."""
+    return unsqueeze_op(b, node, x, single(b, axis, "axis"))
 
 
 @onnx_op("Pad", domain=MS)
@@ -239,7 +240,8 @@ def crop_and_resize(
         raise ModelError(f"crop_size expected 2 numbers, got dims {show_dims(b.dims(size))}")
     batch = within(b, batch, "batch_indices", 0, Dim(x, 0, "the number of images"))
     rows, columns = (known(b, element(b, size, i)) for i in range(2))
-    kind = b.dtype(rois)
+    kind = wide(b.dtype(x))
+    rois = convert(b, rois, kind)
     bottom, right_end = (b.sub(extent_as(b, x, axis, kind), 1) for axis in (2, 3))
 
     def places(first: int, last: Value, count: Extent) -> Value:
@@ -259,7 +261,8 @@ def crop_and_resize(
     ok = b.logical_and(
         unsqueeze(b, inside(y, bottom), [2]), unsqueeze(b, inside(z, right_end), [1])
     )
-    image = transpose(b, b.gather(x, batch, axis=0), [0, 2, 3, 1])  # {rois, height, width, C}
+    image = convert(b, b.gather(x, batch, axis=0), kind)
+    image = transpose(b, image, [0, 2, 3, 1])  # {rois, height, width, C}
 
     def at(i: Value, j: Value) -> Value:
         """{rois, rows, columns, C} at whole places."""

@@ -56,6 +56,8 @@ def word_conv_embedding(
     """
     filters, _, window, _ = static_dims(b, w, "W")
     rank = len(b.dims(words))
+    if rank != 2:  # onnxruntime 1.32 takes others, and reads the first elements as a matrix
+        raise ModelError(f"Sequence expected dims {{words, characters}}, got rank {rank}")
     length = b.dims(words)[rank - 1]
     if length == DYN or length < window:
         raise NotSupported(f"words of length {length} with windows of {window}")
@@ -255,4 +257,4 @@ def murmur_hash_3(b: Builder, node: Node, x: Value, *, positive: int = 1, seed: 
         h = mixed(h, shifted(h, bits))
         h = h if factor == 1 else _times(b, h, factor)
     out = convert(b, h, UINT32)
-    return out if positive else convert(b, out, INT32)
+    return out if positive == 1 else convert(b, out, INT32)  # as onnxruntime reads it

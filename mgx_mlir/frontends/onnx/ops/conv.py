@@ -28,6 +28,7 @@ from mgx_mlir.frontends.helpers import (
     arange,
     channel_dims,
     convert,
+    greater_equal,
     less_equal,
     require,
     reshape,
@@ -551,5 +552,7 @@ def max_unpool(
     zero = b.literal(np.zeros((), b.dtype(x).np))
     for i in range(n):
         wanted = element(b, output_shape, i + 2)
+        fits = greater_equal(b, wanted, scalar(b, inner[i + 2]))
+        wanted = require(b, wanted, fits, f"output_shape[{i + 2}] no less than the unpooled extent")
         out = gather_or(b, out, arange(b, wanted), i + 2, zero)
     return out

@@ -95,13 +95,19 @@ def _register_binary(onnx_name: str, function: Callable[..., Value]) -> None:
 
 
 def power(b: Builder, x: Value, y: Value) -> Value:
-    """x ** y in the type of x. An integer base is raised in f64, exact below 2**53."""
+    """x ** y in the type of x. An integer base is raised in f64, exact below 2**45.
+
+    exp(y log x) is off by less than 2**-45 of it: a result that close to a whole number is that.
+    """
     base, exponent = b.dtype(x), b.dtype(y)
     if base.is_float:
         return b.pow(x, convert(b, y, base))
     if exponent is base:
         return b.pow(x, y)
-    return convert(b, b.pow(convert(b, x, DOUBLE), convert(b, y, DOUBLE)), base)
+    found = b.pow(convert(b, x, DOUBLE), convert(b, y, DOUBLE))
+    whole = b.nearbyint(found)
+    near = less_equal(b, b.abs(b.sub(found, whole)), b.mul(b.abs(found), 2.0**-45))
+    return convert(b, b.where(near, whole, found), base)
 
 
 def _divide(b: Builder, x: Value, y: Value) -> Value:

@@ -11,7 +11,8 @@ from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.frontends import limits
-from mgx_mlir.frontends.bounds import Dim, indices_within, within
+from mgx_mlir.frontends.bounds import Dim, Sum, indices_within, within
+from mgx_mlir.frontends.extents import extents, minus, scalar, spread
 from mgx_mlir.frontends.helpers import (
     arange,
     axis_in,
@@ -23,10 +24,10 @@ from mgx_mlir.frontends.helpers import (
     known_extent,
     less_equal,
     require,
+    same_extent,
     single,
     slice_,
     squeeze,
-    static_dims,
     unsqueeze,
 )
 from mgx_mlir.frontends.onnx.node import Node
@@ -126,33 +127,46 @@ def tensor_scatter(
     mode: str = "linear",
 ) -> Value:
     """Write `update` into the cache at each batch's own position along `axis`."""
-    dims, new = static_dims(b, past, "past cache"), static_dims(b, update, "update")
-    rank = len(dims)
+    rank = len(b.dims(past))
+    if len(b.dims(update)) != rank:
+        raise ModelError(f"update expected rank {rank}, got {len(b.dims(update))}")
     axis = axis_in(axis, rank)
     if axis == 0:
         raise ModelError("axis expected other than the batch axis 0")
     if mode not in ("linear", "circular"):
         raise ModelError(f"attribute 'mode' expected linear or circular, got {mode}")
+    for i in range(rank):
+        if i != axis:
+            update = same_extent(b, update, i, past, i, f"an update of the cache's dim {i}")
+    own = extents(b, update)
+    size, count = extents(b, past)[axis], own[axis]
+    free = minus(b, size, count)
+    fits = greater_equal(b, scalar(b, free), 0)
+    update = require(b, update, fits, f"an update no longer than the cache along dim {axis}")
     if write_indices is not None:
-        below = None if mode == "circular" else dims[axis] - new[axis] + 1
-        write_indices = within(b, write_indices, "write_indices", 0, below)
+        parts = ((past, axis, 1), (update, axis, -1))
+        below = Sum(1, parts, "the cache's length less the update's, + 1")
+        write_indices = within(
+            b, write_indices, "write_indices", 0, None if mode == "circular" else below
+        )
+        told = "as many write_indices as batch entries"
+        write_indices = same_extent(b, convert(b, write_indices, INT64), 0, past, 0, told)
     circular = mode == "circular" and write_indices is not None
-    if rank == 4 and axis == 2 and (new[axis] == 1 or not circular):
+    if rank == 4 and axis == 2 and (count == 1 or not circular):
         if write_indices is None:
-            last = b.literal(np.full(dims[0], new[axis] - 1, np.int64))
+            last = spread(b, scalar(b, minus(b, count, 1)), own[:1])
         else:
-            last = convert(b, write_indices, INT64)
-            last = b.mod(last, dims[axis]) if circular else b.add(last, new[axis] - 1)
+            last = (
+                b.mod(write_indices, size) if circular else b.add(write_indices, minus(b, count, 1))
+            )
         return b.concat_past_present(update, last, past)
-    places = unsqueeze(b, arange(b, new[axis]), [0])
-    if write_indices is None:
-        index = b.multibroadcast(places, [dims[0], new[axis]])
-    else:
-        index = b.add(places, unsqueeze(b, convert(b, write_indices, INT64), [1]))
-    if mode == "circular":
-        index = b.mod(index, dims[axis])
+    index = unsqueeze(b, arange(b, count), [0])
+    if write_indices is not None:
+        index = b.add(index, unsqueeze(b, write_indices, [1]))
+    if circular:
+        index = b.mod(index, size)
     index = unsqueeze(b, index, [i for i in range(1, rank) if i != axis])
-    return b.scatter_none(past, b.multibroadcast(index, new), update, axis=axis)
+    return b.scatter_none(past, spread(b, index, own), update, axis=axis)
 
 
 @onnx_op("OneHot", since=9)
@@ -222,6 +236,7 @@ def reverse_sequence(
         raise ModelError(f"expected batch and time axes 0 and 1, got {batch_axis} and {time_axis}")
     steps = Dim(x, time_axis, "the number of steps", 1)
     lengths = convert(b, within(b, lengths, "sequence_lens", 0, steps), INT64)
+    lengths = same_extent(b, lengths, 0, x, batch_axis, "as many sequence_lens as sequences")
     step = unsqueeze(b, axis_range(b, x, time_axis), [1 - time_axis])
     size = unsqueeze(b, lengths, [1 - batch_axis])
     back = b.sub(b.sub(size, 1), step)

@@ -19,6 +19,7 @@ from mgx_mlir.frontends.helpers import (
     require,
     require_extent,
     reshape,
+    same_extent,
     squeeze,
     unsqueeze,
     wide,
@@ -79,13 +80,15 @@ def batch_normalization(
         raise NotSupported("training outputs")
     if training_mode:
         return _batch_norm_training(b, x, scale, bias, mean, variance, epsilon, momentum)
-    kind = b.dtype(variance)
-    factor = b.mul(convert(b, scale, kind), b.rsqrt(b.add(variance, epsilon)))
-    if kind is not b.dtype(x):
-        y = b.mul(b.sub(convert(b, x, kind), along(b, mean, x, 1)), along(b, factor, x, 1))
-        return convert(b, b.add(y, along(b, convert(b, bias, kind), x, 1)), b.dtype(x))
-    scaled = b.mul(b.sub(x, along(b, mean, x, 1)), along(b, factor, x, 1))
-    return b.add(scaled, along(b, convert(b, bias, kind), x, 1))
+    kind = wide(b.dtype(variance))
+    scale, bias, mean, variance = (
+        convert(b, same_extent(b, v, 0, x, 1, "a vector as long as dim 1"), kind)
+        for v in (scale, bias, mean, variance)
+    )
+    factor = b.mul(scale, b.rsqrt(b.add(variance, epsilon)))
+    y = b.sub(convert(b, x, kind), along(b, mean, x, 1))
+    y = b.add(b.mul(y, along(b, factor, x, 1)), along(b, bias, x, 1))
+    return convert(b, y, b.dtype(x))
 
 
 def _batch_norm_training(

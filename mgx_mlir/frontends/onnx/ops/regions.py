@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -11,16 +12,18 @@ import numpy as np
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN, show_dims
-from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.bounds import Dim, within
 from mgx_mlir.frontends.extents import (
     Extent,
+    extents,
     known,
     minus,
     plus,
     quotient,
     reshape_to_sizes,
+    reshaped,
     scalar,
+    spread,
     times,
 )
 from mgx_mlir.frontends.helpers import (
@@ -30,9 +33,13 @@ from mgx_mlir.frontends.helpers import (
     compare,
     convert,
     extent,
+    extent_as,
     greater_equal,
+    known_extent,
     number,
+    require,
     reshape,
+    same_extent,
     slice_,
     squeeze,
     static_dims,
@@ -189,54 +196,72 @@ def deform_conv(
     """Sample all channels of its offset group at every kernel point; one dot weighs the
     samples.
     """
-    dims, weights, moved = (static_dims(b, v, "DeformConv") for v in (x, w, offset))
+    dims, weights, moved = b.dims(x), static_dims(b, w, "weights"), b.dims(offset)
     n = len(dims) - 2
     if n < 1 or len(weights) != n + 2 or len(moved) != n + 2:
         raise ModelError(
             f"expected input, weights and offsets of one rank, 3 or more, got {len(dims)}, "
             f"{len(weights)} and {len(moved)}"
         )
-    kernel, out = list(weights[2:]), list(moved[2:])
+    kernel = list(weights[2:])
     if kernel_shape is not None and list(kernel_shape) != kernel:
         raise ModelError(f"kernel_shape {list(kernel_shape)} differs from weights {list(weights)}")
-    count, batch, channels = math.prod(kernel), dims[0], dims[1]
-    if moved[1] != offset_group * count * n or channels % offset_group or channels % group:
+    count, channels = math.prod(kernel), group * weights[1]
+    x = known_extent(b, x, 1, channels, "an input")
+    offset = known_extent(b, offset, 1, offset_group * count * n, "offsets")
+    dims, moved = b.dims(x), b.dims(offset)
+    if moved[1] != offset_group * count * n or dims[1] != channels or channels % offset_group:
         raise ModelError(
             f"{offset_group} offset groups of {count} kernel points do not fit offsets of dims "
-            f"{list(moved)} for {channels} channels"
+            f"{show_dims(moved)} for {dims[1]} channels, {channels} in the weights"
         )
     stride, dilation = strides or [1] * n, dilations or [1] * n
-    begin = list(pads or [0] * 2 * n)[:n]
+    pads = list(pads or [0] * 2 * n)
+    offset = same_extent(b, offset, 0, x, 0, "as many offsets as images")
+    size = extents(b, x)
+    for i in range(n):
+        span = plus(b, size[i + 2], pads[i] + pads[n + i] - (kernel[i] - 1) * dilation[i] - 1)
+        wanted = plus(b, quotient(b, span, stride[i]), 1)
+        fits = compare(b, "equal", extent(b, offset, i + 2), scalar(b, wanted))
+        offset = require(b, offset, fits, f"offsets of the result's extents along dim {i + 2}")
+    batch, *out = (e for i, e in enumerate(extents(b, offset)) if i != 1)
     dtype = b.dtype(x)
     kind = wide(dtype)
-    both = batch * offset_group
-    own = channels // offset_group
-    shift = reshape(b, convert(b, offset, kind), [both, count, n, *out])
+    both = times(b, batch, offset_group)
+    shift = reshaped(b, convert(b, offset, kind), [both, count, n, *out])
     axes = []
-    limits.table((count, *out), "places of a kernel")
     for i in range(n):
-        step = np.arange(out[i]) * stride[i] - begin[i]
-        point = np.arange(kernel[i]) * dilation[i]
+        point = np.arange(kernel[i]) * dilation[i] - pads[i]
         grid = point.reshape(channel_dims(n, i)) + np.zeros([*kernel])
-        place = grid.reshape(count, *[1] * n) + step.reshape(channel_dims(n + 1, i + 1))
+        step = b.mul(arange(b, out[i], kind), stride[i])
+        at = b.add(
+            b.literal(grid.reshape(count, *[1] * n).astype(kind.np)),
+            unsqueeze(b, step, [j for j in range(n + 1) if j != i + 1]),
+        )
         moved_by = squeeze(b, slice_(b, shift, [2], [i], [i + 1]), [2])
-        at = b.add(moved_by, b.literal(place.astype(kind.np)))
-        axes.append(axis_taps(b, at, dims[i + 2] - 1.0, "linear", "zeros", 0.0))
-    image = reshape(b, convert(b, x, kind), [both, own, *dims[2:]])
+        last = dims[i + 2] - 1.0
+        if dims[i + 2] == DYN:
+            last = b.sub(extent_as(b, x, i + 2, kind), 1)
+        axes.append(axis_taps(b, b.add(moved_by, at), last, "linear", "zeros", 0.0))
+    image = reshaped(b, convert(b, x, kind), [both, channels // offset_group, *size[2:]])
     image = transpose(b, image, [0, *range(2, n + 2), 1])
     total = None
     for taps in itertools.product(*axes):
         term = tap(b, image, taps, n + 1)
         total = term if total is None else b.add(total, term)
     if mask is not None:
-        total = b.mul(total, reshape(b, convert(b, mask, kind), [both, count, *out, 1]))
+        mask = known_extent(b, mask, 1, offset_group * count, "a mask")
+        for i in (0, *range(2, n + 2)):
+            mask = same_extent(b, mask, i, offset, i, f"a mask of the offsets' dim {i}")
+        total = b.mul(total, reshaped(b, convert(b, mask, kind), [both, count, *out, 1]))
     assert total is not None
     # offset group, kernel point, places.., channel -> group, channel * kernel point, place
-    spread = transpose(b, total, [0, n + 2, *range(1, n + 2)])
-    samples = reshape(b, spread, [batch, group, channels // group * count, math.prod(out)])
+    samples = transpose(b, total, [0, n + 2, *range(1, n + 2)])
+    area = functools.reduce(lambda a, c: times(b, a, c), out)
+    samples = reshaped(b, samples, [batch, group, weights[1] * count, area])
     kernels = reshape(b, convert(b, w, kind), [1, group, weights[0] // group, -1])
-    kernels = b.multibroadcast(kernels, [batch, *b.dims(kernels)[1:]])
-    found = reshape(b, b.dot(kernels, samples), [batch, weights[0], *out])
+    kernels = spread(b, kernels, [batch, *b.dims(kernels)[1:]])
+    found = reshaped(b, b.dot(kernels, samples), [batch, weights[0], *out])
     return biased(b, convert(b, found, dtype), bias)
 
 

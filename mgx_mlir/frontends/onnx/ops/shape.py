@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN
+from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.frontends.bounds import within
 from mgx_mlir.frontends.extents import exact_quotient, extents, reshaped, times
 from mgx_mlir.frontends.helpers import (
@@ -17,6 +17,7 @@ from mgx_mlir.frontends.helpers import (
     axis_in,
     compare,
     extent,
+    known_extent,
     require,
     squeeze,
     transpose,
@@ -316,13 +317,14 @@ def center_crop_pad(
     """Cut or zero-pad evenly on both sides; the odd element goes to the end."""
     dims = b.dims(x)
     axes = axes_in(list(range(len(dims))) if axes is None else axes, len(dims))
-    shape = within(b, shape, "shape", 0)
+    shape = known_extent(b, within(b, shape, "shape", 0), 0, len(axes), "shape")
+    if b.dims(shape) != (len(axes),):
+        got = show_dims(b.dims(shape))
+        raise ModelError(f"shape expected one extent for each of {len(axes)} axes, got dims {got}")
     known = b.const(shape)
     if known is None or any(dims[a] == DYN for a in axes):
         return _center_at_run_time(b, x, axes, shape)
-    wanted = [int(d) for d in known.reshape(-1)]
-    if len(wanted) != len(axes):
-        raise ModelError(f"shape {wanted} expected one extent per axis")
+    wanted = [int(d) for d in known]
     cuts = [(a, (dims[a] - w) // 2, w) for a, w in zip(axes, wanted, strict=True) if w < dims[a]]
     out = x
     if cuts:

@@ -347,6 +347,8 @@ def stft(
     n = length if n is None else n  # the whole signal, as the standard says
     if window is not None and frame_length is not None:
         window = _fitting(b, window, n)
+    room = less_equal(b, scalar(b, n), scalar(b, length))
+    signal = require(b, signal, room, "a signal no shorter than a frame")
     frames = plus(b, quotient(b, minus(b, length, n), step), 1)
     starts = b.mul(unsqueeze(b, arange(b, frames), [1]), step)
     places = b.add(starts, unsqueeze(b, arange(b, n), [0]))
