@@ -219,11 +219,12 @@ class Compilation:
         while (levels := search.trial()) is not None:
             again = self.lower(program, regions=True, plainer=levels)
             try:
-                found = again, self.backend.compile_lowered(again, self._options(best=True))
+                made = self.backend.compile_lowered(again, self._backend_options(best=True))
             except CompileFailed:
                 search.note(compiled=False)
             else:
                 search.note(compiled=True)
+                found = again, made
         return found and (found[0], self._lost(found[1], [search.reason(failed.message)]))
 
     def _lost(self, executable: Executable, reasons: Sequence[str]) -> Executable:
