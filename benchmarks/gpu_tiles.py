@@ -1,9 +1,10 @@
-"""Clocks of the schedules of attention on AMD GPUs, as the lowering reads them; no GPU is needed.
+"""Clocks of schedules on AMD GPUs, as the lowering reads them; no GPU is needed.
 
     python benchmarks/gpu_tiles.py [--arch gfx942 ...] [--judge estimate|code] [--rows 64 128]
 
-Writes `passes/lowering/gpu/configs/<arch>.json`: for rows of a length the clocks of a wave for each
-number of waves, keys of a tile and lines of a wave. Judges:
+Writes `passes/lowering/gpu/configs/<arch>.json`. Of attention: for rows of a length the clocks of a
+wave for each number of waves, keys of a tile and lines of a wave. Of matmuls: the clocks of what a
+wave does, which were fitted once. Judges of attention:
 
 * `estimate`: a formula, fitted to what `targets/kernel_time.py` finds in code compiled for gfx942.
 * `code`: `kernel_time` of each schedule, compiled for two numbers of keys; minutes for each length.
@@ -47,6 +48,21 @@ LATE, MANY = 1000, 64
 # vector instructions of a lane in an iteration: at the least, and for each element of its scores,
 # of its share of the tiles of keys and values, and of its sums
 VECTOR = (22.0, 7.5, 1.5, 0.5)
+
+
+# clocks of matmuls; the fields are explained in passes/lowering/gpu/schedules.py
+MATMUL = {"least": 480, "meet": 180, "step": 36, "ends": 1000, "piece": 200, "two": 1000}
+MATMUL_JUDGE = "fitted to bounds of code compiled for gfx942 in f16, most within a fifth"
+GEMM = {
+    "least": 480, "meet": 300, "read": 5, "alone": 45, "ends": 100, "first": 50, "alone_ends": 300,
+    "one": 250, "mask": 10, "mask_depth": 20, "few": 30, "few_vectors": 2, "kept": [0, 30, 60],
+    "cut": 180, "cut_piece": 170, "heavy": 480, "two": 1000, "two_of_one": 320,
+}  # fmt: skip
+GEMM_JUDGE = (
+    "fitted to bounds of 408 kernels compiled for gfx942 and gfx950 in f16 and bf16, "
+    "those near the best of their GEMM within 3 %"
+)
+FITTED = "2026-11-28"  # at the latest: the fits are older than this script
 
 
 def schedules(chip: Chip, rows: int) -> list[AttentionTile]:
@@ -140,14 +156,27 @@ def table(arch: str, judge: str, rows: list[int]) -> dict[str, dict[str, list[fl
     return out
 
 
-def written(judge: str, made: str, found: Mapping[str, Mapping[str, list[float]]]) -> str:
+def matmuls(chip: Chip) -> dict[str, dict[str, object]]:
+    """What a file says of matmuls. Nothing here fits them anew."""
+    out: dict[str, dict[str, object]] = {
+        "matmul": {"judge": MATMUL_JUDGE, "made": FITTED, "clocks": MATMUL}
+    }
+    if chip.lanes == 64:
+        out["gemm"] = {"judge": GEMM_JUDGE, "made": FITTED, "clocks": GEMM}
+    return out
+
+
+def written(
+    arch: str, judge: str, made: str, found: Mapping[str, Mapping[str, list[float]]]
+) -> str:
     """The file's text, a line for each schedule."""
     rows: list[str] = []
     for n, clocks in found.items():
         each = ",\n".join(f'   "{k}": {json.dumps(v)}' for k, v in clocks.items())
         rows.append(f'  "{n}": {{\n{each}\n  }}')
     head, all_rows = json.dumps({"judge": judge, "made": made})[1:-1], ",\n".join(rows)
-    return f'{{"attention": {{{head},\n "clocks": {{\n{all_rows}\n }}\n}}}}\n'
+    other = ",\n".join(f'"{k}": {json.dumps(v)}' for k, v in matmuls(CHIPS[arch]).items())
+    return f'{{{other},\n"attention": {{{head},\n "clocks": {{\n{all_rows}\n }}\n}}}}\n'
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -159,7 +188,7 @@ def main(argv: list[str] | None = None) -> int:
     for arch in options.arch:
         found = table(arch, options.judge, options.rows)
         made = datetime.datetime.now(datetime.UTC).date().isoformat()
-        (CONFIGS / f"{arch}.json").write_text(written(JUDGES[options.judge], made, found))
+        (CONFIGS / f"{arch}.json").write_text(written(arch, JUDGES[options.judge], made, found))
         print(f"{arch}: {sum(map(len, found.values()))} schedules by {options.judge}")
     return 0
 

@@ -6,7 +6,7 @@ of the Radeon RX 7000 and 9000 series, the RDNA 3 and RDNA 4 ISA guides.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Chip:
     a wave. copies: of a matrix operand in the registers of a wave. single, byte: of f32 and 8-bit
     matrix instructions, as shares of `matrix`; 0 without them. depth: that a 16-bit matrix
     instruction of 16x16 must have for the full rate. lds_read: bytes that a unit gets from the LDS
-    a clock.
+    a clock. arch: its gfx name.
     """
 
     units: int
@@ -39,6 +39,7 @@ class Chip:
     byte: float = 1.0
     depth: int = 16
     lds_read: int = 128
+    arch: str = ""
 
     def matrix_rate(self, kind: str, depth: int) -> float:
         """Of `matrix`, what an instruction of 16x16 on elements of a kind (as the assembler has
@@ -74,7 +75,7 @@ class Chip:
 
 LAUNCH_US = 3.0  # that one launch more costs: "a few us" on these chips; it was not measured here
 _KB = 1024
-CHIPS = {
+_CHIPS = {
     "gfx90a": Chip(104, 1.7, 1638, 1024, 256, 64 * _KB, 4, 512, 8, 8, 64, single=1 / 4),
     "gfx942": Chip(304, 2.1, 5300, 2048, 256, 64 * _KB, 4, 512, 8, 8, 64, single=1 / 8, byte=2),
     "gfx950": Chip(
@@ -100,3 +101,4 @@ CHIPS = {
     "gfx1200": Chip(32, 3.13, 320, 1024, 256, 64 * _KB, 2, 1536, 24, 16, 32, byte=2),
     "gfx1201": Chip(64, 2.97, 640, 1024, 256, 64 * _KB, 2, 1536, 24, 16, 32, byte=2),
 }
+CHIPS = {arch: replace(chip, arch=arch) for arch, chip in _CHIPS.items()}

@@ -1,4 +1,4 @@
-"""Clocks of the schedules that an architecture's kernels may have: data of `configs/<arch>.json`.
+"""Clocks of what an architecture's kernels do: data of `configs/<arch>.json`.
 
 `benchmarks/gpu_tiles.py` writes the files, and says in each what judged it, and when.
 """
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 Key = tuple[int, int, int]  # waves of a workgroup, keys of a tile, lines of query rows per wave
 
@@ -27,10 +28,79 @@ class AttentionClocks:
     busy: float
 
 
+@dataclass(frozen=True)
+class MatmulClocks:
+    """Clocks of a wave that multiplies by matrix instructions, except GEMMs on CDNA.
+
+    least: of a k-iteration at the least: what a load takes to come. meet: that it waits in one.
+    step: for each matrix instruction in depth, to read its operands. ends: before the first
+    iteration and after the last. piece: more, for each 16x16 piece of its results. two: more, for
+    partial tiles of two iterations on CDNA, the second of which is not prefetched.
+    """
+
+    least: float
+    meet: float
+    step: float
+    ends: float
+    piece: float
+    two: float
+
+
+@dataclass(frozen=True)
+class GemmClocks:
+    """Clocks of a wave of a GEMM on CDNA, where LDS reads are put ahead.
+
+    least, meet, read: a k-iteration takes `least`, or `meet`, its matrix instructions and `read`
+    for each LDS read. alone, alone_ends: less in an iteration, and once, for a workgroup of one
+    wave. ends, first, one: once, for each vector of a lane's first load, and less for a single
+    iteration. mask, mask_depth: in an iteration for each vector that is masked by row or column, or
+    by depth. few, few_vectors: more where so few vectors are masked that LLVM waits for them ahead
+    of the first matrix instruction. kept: by the number of masked operands, in a loop that is not
+    unrolled. cut, cut_piece: once, and for each 16x16 piece, where rows are stored by a mask.
+    heavy: for each piece, with an epilogue of many instructions. two, two_of_one: for partial tiles
+    of two iterations, and where a wave has one piece or reads 8 bytes of the LDS at once.
+    """
+
+    least: float
+    meet: float
+    read: float
+    alone: float
+    ends: float
+    first: float
+    alone_ends: float
+    one: float
+    mask: float
+    mask_depth: float
+    few: float
+    few_vectors: int
+    kept: tuple[float, ...]
+    cut: float
+    cut_piece: float
+    heavy: float
+    two: float
+    two_of_one: float
+
+
+@cache
+def _file(arch: str) -> Mapping[str, Any]:
+    return json.loads((Path(__file__).parent / "configs" / f"{arch}.json").read_text())
+
+
+@cache
+def matmul(arch: str) -> MatmulClocks:
+    """Return the clocks of matmuls and convolutions."""
+    return MatmulClocks(**_file(arch)["matmul"]["clocks"])
+
+
+@cache
+def gemm(arch: str) -> GemmClocks:
+    """Return the clocks of GEMMs on CDNA."""
+    return GemmClocks(**_file(arch)["gemm"]["clocks"])
+
+
 @cache
 def _attention(arch: str) -> Mapping[int, Mapping[Key, AttentionClocks]]:
-    file = Path(__file__).parent / "configs" / f"{arch}.json"
-    table = json.loads(file.read_text())["attention"]["clocks"]
+    table = _file(arch)["attention"]["clocks"]
     return {
         int(row): {_key(k): AttentionClocks(*clocks) for k, clocks in found.items()}
         for row, found in table.items()
@@ -51,4 +121,4 @@ def attention(arch: str, width: int, depth: int) -> Mapping[Key, AttentionClocks
     return table[next((n for n in sorted(table) if 2 * n >= width + depth), max(table))]
 
 
-__all__ = ["AttentionClocks", "attention"]
+__all__ = ["AttentionClocks", "GemmClocks", "MatmulClocks", "attention", "gemm", "matmul"]

@@ -16,6 +16,7 @@ from itertools import product
 from math import prod
 
 from mgx_mlir.hardware.chips import Chip
+from mgx_mlir.passes.lowering.gpu import schedules
 from mgx_mlir.passes.lowering.gpu.products.mma import SIDE, MmaIntrinsic
 
 # registers of a lane that a tile may take, by lanes and copies of an operand: with more, kernels
@@ -40,49 +41,14 @@ _WAVES = 4  # most waves of a workgroup: one for each SIMD of a unit
 _MORE_WAVES = 8  # most waves of a workgroup of a GEMM on CDNA: two for each SIMD
 _CACHE = 64  # bytes that a unit gets from the cache a clock
 _LDS = 128  # bytes that a unit gives to the LDS a clock
-# clocks of a wave from one pair of barriers to the next: at the least what a load takes to come;
-# else those that it waits, and each step's matrix instructions and reads of the LDS. Fitted to what
-# `targets/kernel_time.py` finds in compiled code, most within a fifth for f16 on gfx942.
-_LEAST = 480
-_MEET = 180
-_STEP = 36
-_ENDS = 1000  # before the first and after the last: what is loaded first, read late, and stored
-# partial tiles with two k-iterations on CDNA: the second iteration is not prefetched. That does not
-# apply where a lane reads 8 bytes at once.
-_TWO = 1000
 # fewest matrix instructions of a wave in a k-iteration for which LDS reads are put ahead of them,
 # where a lane reads as much at once as it can
 _AHEAD = 8
 _LARGE = 16  # matrix instructions of a wave for a step
 _EARLY = 6  # fewest k-iterations for which loads start two iterations ahead (CDNA)
-_PIECE = 200  # more, for each 16x16 piece of a wave's results
 # of the lowest bound; on gfx950 a wave waits more than it multiplies, and with fewer results of its
 # own waits less. What bounds rows of a dot on CDNA is known better.
 _NEAR, _NEAR_OF_DEEP, _NEAR_OF_ROWS = 1.1, 1.05, 1.02
-
-
-class _Rows:
-    """Clocks of a wave that multiplies rows of a dot on CDNA, where reads of the LDS are put ahead:
-    fitted to what `targets/kernel_time.py` finds in 408 kernels in f16 and bf16 on gfx942 and
-    gfx950, those near the best of their product within 3 of 100 in the middle.
-
-    A turn takes LEAST, or MEET, its matrix instructions and READ for each read of the LDS; ENDS and
-    FIRST, for each vector of a lane's first load, come once, less ONE where there is one turn. A
-    workgroup of one wave takes less: ALONE of a turn, ALONE_ENDS once. Rows and columns that are
-    cut are masked as they are loaded (MASK for each vector; FEW beside, where those are so few that
-    LLVM waits for them ahead of what is to be multiplied first; KEPT of no, one or both operands in
-    a loop that is not unrolled), both where the depth is (MASK_DEPTH), and rows as they are stored
-    (CUT, and CUT_PIECE for each 16x16 piece, for which HEAVY counts, too). Of a cut tile whose loop
-    has two turns the second does not load ahead: TWO, or TWO_OF_ONE where a wave has one piece and
-    LLVM unrolls the loop whole, or reads 8 bytes at once.
-    """
-
-    LEAST, MEET, READ, ALONE = 480, 300, 5, 45
-    ENDS, FIRST, ALONE_ENDS, ONE = 100, 50, 300, 250
-    MASK, MASK_DEPTH, FEW, FEW_VECTORS, KEPT = 10, 20, 30, 2, (0, 30, 60)
-    CUT, CUT_PIECE, HEAVY, TWO, TWO_OF_ONE = 180, 170, 480, _TWO, 320
-
-
 _HELD = {64: 4 / 5, 32: 3 / 4}  # of the LDS that a tile may take, by lanes
 _PADDED = 8  # bytes of a row in the LDS
 _VECTOR = 16  # bytes that a lane loads at once
@@ -117,9 +83,10 @@ class MmaSchedule:
         own = wave_rows * wave_columns * mma.clocks(chip)
         # on CDNA two reads of 8 bytes are one of 16
         narrow = 2 if _reads_narrowly(chip, mma) else 1
-        alone = max(_LEAST, _MEET + self.k_tiles * (own + _STEP / narrow))
+        known = schedules.matmul(chip.arch)
+        alone = max(known.least, known.meet + self.k_tiles * (own + known.step / narrow))
         trips = -(-depth // (mma.depth * self.k_tiles))
-        ends = _ENDS + _PIECE * wave_rows * wave_columns
+        ends = known.ends + known.piece * wave_rows * wave_columns
         return max(self.busy(chip, mma, depth, each), rounds * (trips * alone + ends))
 
     def busy(self, chip: Chip, mma: MmaIntrinsic, depth: int, each: int = 1) -> float:
@@ -351,7 +318,10 @@ def clocks(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> flo
     cut = of.along % (tile.tiles[1] * SIDE) or of.columns % (tile.tiles[2] * SIDE)
     two = -(-of.depth // (mma.depth * tile.k_tiles)) == 2
     late = chip.lanes == 64 and cut and two and not _reads_narrowly(chip, mma)
-    return tile.clocks(chip, mma, of.depth, _each(chip, tile, of)) + late * _TWO
+    return (
+        tile.clocks(chip, mma, of.depth, _each(chip, tile, of))
+        + late * schedules.matmul(chip.arch).two
+    )
 
 
 def _is_rows(chip: Chip, of: Extents) -> bool:
@@ -366,30 +336,31 @@ def _alone(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> flo
     reads = tile.k_tiles * (wave_rows + wave_columns) * max(1, piece / (chip.lanes * _VECTOR))
     own = tile.k_tiles * wave_rows * wave_columns * mma.clocks(chip)
     is_alone = prod(tile.subgroups) == 1
-    meet = _Rows.MEET - _Rows.ALONE * is_alone
-    turn = max(_Rows.LEAST, meet + own + _Rows.READ * reads)
+    known = schedules.gemm(chip.arch)
+    meet = known.meet - known.alone * is_alone
+    turn = max(known.least, meet + own + known.read * reads)
     vectors = [
         n * tile.k_tiles * piece / (prod(tile.subgroups) * chip.lanes * _VECTOR)
         for n in (tile.rows, tile.tiles[2])
     ]
     trips = -(-of.depth // (mma.depth * tile.k_tiles))
-    ends = _Rows.ENDS + _Rows.FIRST * sum(vectors)
-    ends -= _Rows.ONE * (trips == 1) + _Rows.ALONE_ENDS * is_alone
+    ends = known.ends + known.first * sum(vectors)
+    ends -= known.one * (trips == 1) + known.alone_ends * is_alone
     extents = (of.along, of.columns)
     cut = [n % (t * SIDE) != 0 for n, t in zip(extents, tile.tiles[1:], strict=True)]
     masked = [n for n, is_cut in zip(vectors, cut, strict=True) if is_cut]
     is_deep = of.depth % (mma.depth * tile.k_tiles) != 0
-    turn += _Rows.MASK_DEPTH * sum(vectors) if is_deep else _Rows.MASK * sum(masked)
-    turn += _Rows.FEW * any(n <= _Rows.FEW_VECTORS for n in masked)
+    turn += known.mask_depth * sum(vectors) if is_deep else known.mask * sum(masked)
+    turn += known.few * any(n <= known.few_vectors for n in masked)
     if prod(tile.subgroups) > _WAVES:
-        turn += _Rows.KEPT[len(masked)]
+        turn += known.kept[len(masked)]
     pieces = wave_rows * wave_columns
-    ends += _Rows.HEAVY * pieces * of.heavy
+    ends += known.heavy * pieces * of.heavy
     if cut[0]:
-        ends += _Rows.CUT + _Rows.CUT_PIECE * pieces
+        ends += known.cut + known.cut_piece * pieces
     if trips == 2 and tile.is_cut(mma, of):
         one = pieces == 1 and prod(tile.subgroups) <= _WAVES
-        ends += _Rows.TWO_OF_ONE if one or _reads_narrowly(chip, mma) else _Rows.TWO
+        ends += known.two_of_one if one or _reads_narrowly(chip, mma) else known.two
     return trips * turn + ends
 
 
