@@ -121,8 +121,9 @@ SOURCES = Path(__file__).resolve().parent.parent
 def toolchain() -> str:
     """Return what made an entry, beside its input: our sources and their packages.
 
-    The sources count by name and content: an edited checkout does not get the programs of the code
-    before the edit, and a rebuilt environment gets those of the one before.
+    The sources, and the tables that they read, count by name and content: an edited checkout does
+    not get the programs of the code before the edit, and a rebuilt environment gets those of the
+    one before.
     """
     from importlib.metadata import PackageNotFoundError, version  # slow to load
 
@@ -137,7 +138,7 @@ def toolchain() -> str:
             facts.append(f"{package}=none")
     for folder, _, files in os.walk(SOURCES, followlinks=True):
         for name in files:
-            if name.endswith(".py"):
+            if name.endswith((".py", ".json")):
                 path = Path(folder, name)
                 where = path.relative_to(SOURCES).as_posix()
                 facts.append(f"{where} {hashlib.blake2b(path.read_bytes()).hexdigest()}")

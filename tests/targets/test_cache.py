@@ -247,10 +247,12 @@ def test_digests_keep_parts_apart() -> None:
     assert program_key(["f"], {}) != program_key(["g"], {})
 
 
+@pytest.mark.parametrize("name", ["extra.py", "gfx942.json"])
 def test_an_edited_source_changes_the_program_key(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = tmp_path / "extra.py"
+    """Code, and tables that code reads: the clocks by which tiles are chosen."""
+    source = tmp_path / name
     source.write_text("x = 1")
     monkeypatch.setattr(cache_file, "SOURCES", tmp_path)
     seen = set()
