@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mgx_mlir.core.errors import UnsupportedModel
@@ -304,23 +304,47 @@ def chosen_symmetric_scale(
     return scale.reshape(1).to(torch.float64), zero
 
 
+def addmm(x: Any, left: Any, right: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """Return a sum with a matrix product, of numbers that only a run knows."""
+    if _is_plain(beta) and _is_plain(alpha):
+        return NotImplemented
+    return x * beta + _scaled(left @ right, alpha)
+
+
 def addbmm(x: Any, left: Any, right: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """Return a sum of matrix products that does not read x where beta is 0."""
-    return NotImplemented if beta else _scaled((left @ right).sum(0), alpha)
+    """Return a sum with matrix products."""
+    return _sum(x, lambda: (left @ right).sum(0), beta, alpha)
 
 
 def baddbmm(x: Any, left: Any, right: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """Return matrix products that do not read x where beta is 0."""
-    return NotImplemented if beta else _scaled(left @ right, alpha)
+    """Return a sum with each of many matrix products."""
+    return _sum(x, lambda: left @ right, beta, alpha)
 
 
 def addmv(x: Any, matrix: Any, vector: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """Return a matrix product that does not read x where beta is 0."""
-    return NotImplemented if beta else _scaled(matrix @ vector, alpha)
+    """Return a sum with a matrix times a vector."""
+    return _sum(x, lambda: matrix @ vector, beta, alpha)
+
+
+def _sum(x: Any, product: Callable[[], Any], beta: Any, alpha: Any) -> Any:
+    """Return beta x + alpha product where torch.onnx is wrong.
+
+    It reads x where beta is 0, and takes numbers that only a run knows for attributes.
+    """
+    if not _is_plain(beta):
+        return x * beta + _scaled(product(), alpha)
+    if beta and _is_plain(alpha):
+        return NotImplemented
+    found = _scaled(product(), alpha)
+    return x * beta + found if beta else found
 
 
 def _scaled(x: Any, alpha: Any) -> Any:
-    return x if alpha == 1 else x * alpha
+    return x if _is_plain(alpha) and alpha == 1 else x * alpha
+
+
+def _is_plain(number: Any) -> bool:
+    return isinstance(number, int | float)  # not a symbol
 
 
 def any_of_all(x: Any) -> Any:

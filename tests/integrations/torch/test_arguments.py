@@ -338,6 +338,23 @@ def test_sorts_keep_the_order_of_equals() -> None:
     check(f, torch.randint(0, 3, (5, 20)))
 
 
+def test_factors_of_sums_that_only_a_run_knows() -> None:
+    """Python integers of dynamic=True are inputs, which ONNX's Gemm has no room for."""
+
+    def f(m: Tensor, alpha: int, beta: int) -> list[Tensor]:
+        how = {"alpha": alpha, "beta": beta}
+        return [
+            torch.addmm(m, m, m, **how), torch.addmv(m[0], m, m[0], **how),
+            torch.addbmm(m, m[None], m[None], **how),
+            torch.baddbmm(m[None], m[None], m[None], **how),
+        ]  # fmt: skip
+
+    run = torch.compile(f, backend="mgx", dynamic=True, options={"target": "ref"})
+    for size, alpha, beta in ((3, 2, 3), (4, -5, 7)):
+        m = torch.randn(size, size)
+        torch.testing.assert_close(run(m, alpha, beta), f(m, alpha, beta), rtol=2e-5, atol=2e-5)
+
+
 # ---- what cannot be said ------------------------------------------------------------------------
 
 
