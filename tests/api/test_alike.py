@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import onnx.parser
-import onnxruntime
 import pytest
 
 import mgx_mlir
 from mgx_mlir.compiler.alike import FUNCTION
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
 from mgx_mlir.programs.signature import Signature, Variant
+from tests.support.oracle import ort_session
 
 HEAD = '<ir_version: 8, opset_import: ["": 18]>'
 SUM = f"{HEAD} g (float[a,b] x, float[c,d] z) => (float[e,f] y) {{ s = Add (x, z) y = Exp (s) }}"
@@ -68,7 +68,7 @@ def test_sizes_of_weights() -> None:
     """An input that a weight is multiplied with is of its size, or of 1."""
     program, model = _compiled(SCALED)
     assert program.signature.variants == (Variant(FUNCTION, ((0, 1, 3),), ()),)
-    session = onnxruntime.InferenceSession(model)
+    session = ort_session(model)
     for shape, function in (((5, 3), FUNCTION), ((0, 3), FUNCTION), ((5, 1), "main")):
         [x] = _draw(shape)
         assert program.function_for([x]) == function
@@ -81,7 +81,7 @@ def test_what_equal_dims_make_equal_in_turn() -> None:
     program, model = _compiled(CHAIN)
     [variant] = program.signature.variants
     assert variant.alike == (((0, 0), (1, 0), (2, 0)), ((0, 1), (1, 1), (2, 1)))
-    session = onnxruntime.InferenceSession(model)
+    session = ort_session(model)
     for q, k, v in (
         ((2, 3, 9, 5), (2, 3, 7, 5), (2, 3, 7, 4)),
         ((2, 3, 9, 5), (1, 3, 7, 5), (2, 1, 7, 4)),
@@ -113,7 +113,7 @@ def test_sizes_out_of_a_table_of_weights() -> None:
         s = Shape (l) n = Slice (s, zero, one) k = Gather <axis = 0> (t, n)
         r = Concat <axis = 0> (k, n) y = Expand (x, r)
     }}""")
-    session = onnxruntime.InferenceSession(model)
+    session = ort_session(model)
     for rows in (1, 7):
         x, z = _draw((1, 1), (rows, 2))
         [want] = session.run(None, {"x": x, "l": z})

@@ -11,6 +11,7 @@ import pytest
 import mgx_mlir as migraphx
 from mgx_mlir.api.macros import macros
 from mgx_mlir.core.errors import ShapeError
+from tests.support.oracle import ort_session
 
 RNG = np.random.default_rng(0)
 
@@ -92,7 +93,6 @@ def test_macros(case: Case) -> None:
 
 
 def test_convolution() -> None:
-    import onnxruntime
     from onnx import TensorProto, helper
 
     w, bias = normal(5, 3, 3, 2), normal(5)
@@ -108,7 +108,7 @@ def test_convolution() -> None:
         out = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
         graph = helper.make_graph([node], "g", infos, out)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
-        session = onnxruntime.InferenceSession(model.SerializeToString())
+        session = ort_session(model)
         want = session.run(None, {"x": X, "w": w, "b": bias})[0]
         got = run("convolution", X, w, bias, **options)[0]
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)

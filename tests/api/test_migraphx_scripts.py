@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime
 import pytest
 
 import mgx_mlir
 from tests.api import script_models as models
+from tests.support.oracle import ort_session
 
 DTYPES = {"float_type": np.float32, "int64_type": np.int64, "int32_type": np.int32}
 NAMES = {np.dtype(v): k for k, v in DTYPES.items()}
@@ -87,7 +87,7 @@ def cpu() -> Any:
 
 def wanted(path: Path, given: Mapping[str, Any]) -> list[np.ndarray]:
     """What onnxruntime computes."""
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    session = ort_session(str(path))
     return session.run(None, dict(given))
 
 

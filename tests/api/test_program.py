@@ -16,6 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir as migraphx
 from mgx_mlir.core.errors import RunError, ShapeError, TargetError, UsageError
+from tests.support.oracle import ort_session
 
 RNG = np.random.default_rng(7)
 
@@ -49,9 +50,8 @@ def model(tmp_path_factory) -> str:
 
 
 def expected(model: str, x: np.ndarray) -> np.ndarray:
-    import onnxruntime
 
-    return onnxruntime.InferenceSession(model).run(None, {"x": x})[0]
+    return ort_session(model).run(None, {"x": x})[0]
 
 
 @pytest.mark.parametrize("name", ["ref", "cpu"])

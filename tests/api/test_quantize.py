@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ml_dtypes
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir as migraphx
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import UsageError
+from tests.support.oracle import ort_session
 
 RNG = np.random.default_rng(3)
 
@@ -65,7 +65,7 @@ def test_in_16_bits(model, target, quantize, short, rtol) -> None:
     if target is not None:
         p.compile(migraphx.get_target(target))
     x = RNG.standard_normal((3, 2, 8, 8)).astype("f4")
-    (want,) = onnxruntime.InferenceSession(model).run(None, {"x": x})
+    (want,) = ort_session(model).run(None, {"x": x})
     got = np.array(p.run({"x": x})[0])
     assert got.dtype == np.float32
     np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol * want.max())

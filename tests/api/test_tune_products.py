@@ -32,6 +32,7 @@ from mgx_mlir.passes.pipelines import pipeline
 from mgx_mlir.programs.lowered import Lowered
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.rewrite.passes import run_pipeline
+from tests.lowering.programs import text_of
 
 ARCH = "gfx942"
 
@@ -137,12 +138,7 @@ def test_what_does_not_compile_costs_itself_alone(monkeypatch: pytest.MonkeyPatc
 
 
 def str_of(lowered: Lowered) -> bytes:
-    from mgx_mlir.core.context import new_context
-    from mgx_mlir.core.ir import ir
-
-    ctx = new_context()
-    ctx.allow_unregistered_dialects = True
-    return str(ir.Module.parse(lowered.bytecode, ctx)).encode()
+    return text_of(lowered).encode()
 
 
 def test_which_is_best() -> None:

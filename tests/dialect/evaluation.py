@@ -1,83 +1,21 @@
-"""Running one operator on arrays: through its inference and reference, or its scalar form."""
+"""One operator on arrays by its scalar form, its inferred types as text, errors in ulps."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-import mgx_mlir.dialects  # noqa: F401
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.context import new_context
-from mgx_mlir.core.ir import func, ir
-from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.op import OPS, Op
-from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.programs.interpreter import Interpreter
 from tests.dialect.numpy_scalars import NumpyScalars, Value, computed
-
-_CONTEXT = new_context()
-
-
-def type_of(x: np.ndarray, *, dynamic: bool = False) -> TensorType:
-    dims = [DYN] * x.ndim if dynamic else x.shape
-    return TensorType(dtypes.from_numpy(x.dtype), tuple(dims))
-
-
-def flatten(operands: Sequence[Any]) -> list[np.ndarray]:
-    out: list[np.ndarray] = []
-    for o in operands:
-        out += o if isinstance(o, list | tuple) else [] if o is None else [o]
-    return out
-
-
-def evaluate(
-    name: str, *operands: Any, compute: str = "f32", dynamic: bool = False, **attributes: Any
-) -> Any:
-    """Build the op, verify it, check that the reference gives what `infer` says, return it."""
-    arrays = flatten(operands)
-    with _CONTEXT, ir.Location.unknown():
-        module = ir.Module.create()
-        with ir.InsertionPoint(module.body):
-            main = func.FuncOp("main", ([type_of(a, dynamic=dynamic).mlir() for a in arrays], []))
-            block = main.add_entry_block()
-        values = iter(block.arguments)
-        grouped = [
-            [next(values) for _ in o]
-            if isinstance(o, list | tuple)
-            else None
-            if o is None
-            else next(values)
-            for o in operands
-        ]
-        with ir.InsertionPoint(block):
-            op = OPS[name](*grouped, **attributes).operation
-            func.ReturnOp([])
-        assert module.operation.verify()
-        with np.errstate(all="ignore"):
-            found = Interpreter(module, WeightStore(), compute=compute).evaluate(op, arrays)
-        for array, result in zip(found, op.results, strict=True):
-            t = TensorType.of(result)
-            assert array.dtype == t.dtype.np
-            assert len(t.dims) == array.ndim
-            for want, have in zip(t.dims, array.shape, strict=True):
-                assert want in (DYN, have), f"inferred {t}, computed {array.shape}"
-    return found[0] if len(found) == 1 else tuple(found)
+from tests.support.ops import Built, parse
 
 
 def infer(name: str, *types: Any, **attributes: Any) -> list[str]:
     """The result types for operand types given as MLIR text."""
-    with _CONTEXT, ir.Location.unknown():
-        parsed = [ir.Type.parse(t) if t else None for t in types]
-        module = ir.Module.create()
-        with ir.InsertionPoint(module.body):
-            main = func.FuncOp("main", ([t for t in parsed if t], []))
-            block = main.add_entry_block()
-        values = iter(block.arguments)
-        with ir.InsertionPoint(block):
-            op = OPS[name](*[next(values) if t else None for t in parsed], **attributes)
-        return [str(r.type) for r in op.operation.results]
+    given = [t and parse(t.removeprefix("tensor<").removesuffix(">")) for t in types]
+    return [str(t) for t in Built(OPS[name], given, attributes).types]
 
 
 def scalar(name: str, *operands: np.ndarray, **attributes: Any) -> np.ndarray:
@@ -85,12 +23,7 @@ def scalar(name: str, *operands: np.ndarray, **attributes: Any) -> np.ndarray:
     cls: type[Op] = OPS[name]
     kinds = [dtypes.from_numpy(x.dtype) for x in operands]
     filled = {k: attributes.get(k, d.default) for k, d in cls.ATTRS.items()}
-    result = dtypes.from_name(
-        infer(name, *(str(type_of(x)) for x in operands), **attributes)[0]
-        .removesuffix(">")
-        .removeprefix("tensor<")
-        .split("x")[-1]
-    )
+    result = Built(cls, operands, attributes).types[0].dtype
     b = NumpyScalars(kinds[0], result)
     values = [
         Value(x, k) if cls.raw else Value(x.astype(computed(k).np), computed(k))

@@ -10,8 +10,8 @@ import pytest
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.op import OPS, Pointwise
-from tests.dialect.evaluation import evaluate
-from tests.dialect.oracle import NotImplementedByOracle, run_node
+from tests.support.ops import evaluate
+from tests.support.oracle import NotImplementedByOracle, run_node
 
 ONNX = {
     "abs": "Abs", "acos": "Acos", "acosh": "Acosh", "asin": "Asin", "asinh": "Asinh",

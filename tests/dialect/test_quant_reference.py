@@ -11,8 +11,9 @@ import pytest
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.op import OPS
-from tests.dialect.evaluation import evaluate, infer
-from tests.dialect.oracle import run_node
+from tests.dialect.evaluation import infer
+from tests.support.ops import evaluate
+from tests.support.oracle import run_node
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.uint16])

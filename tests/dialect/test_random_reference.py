@@ -8,8 +8,9 @@ import pytest
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import RunError, ShapeError
 from mgx_mlir.core.shapes import TensorType
-from tests.dialect.evaluation import evaluate, infer
-from tests.dialect.oracle import run_node
+from tests.dialect.evaluation import infer
+from tests.support.ops import evaluate
+from tests.support.oracle import run_node
 
 
 def test_random_uniform_is_the_mersenne_twister() -> None:

@@ -9,8 +9,9 @@ import pytest
 
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.op import OPS
-from tests.dialect.evaluation import evaluate, infer
-from tests.dialect.oracle import NotImplementedByOracle, run_node
+from tests.dialect.evaluation import infer
+from tests.support.ops import evaluate
+from tests.support.oracle import NotImplementedByOracle, run_node
 
 
 def _mean(x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:

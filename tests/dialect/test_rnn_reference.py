@@ -10,8 +10,9 @@ import pytest
 
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.op import OPS
-from tests.dialect.evaluation import evaluate, infer
-from tests.dialect.oracle import run_node
+from tests.dialect.evaluation import infer
+from tests.support.ops import evaluate
+from tests.support.oracle import run_node
 
 NAMES = {"tanh": "Tanh", "relu": "Relu", "sigmoid": "Sigmoid"}
 

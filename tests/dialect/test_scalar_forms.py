@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from mgx_mlir.core.op import OPS, Pointwise
-from tests.dialect.evaluation import evaluate, scalar, ulps
+from tests.dialect.evaluation import scalar, ulps
+from tests.support.ops import evaluate
 
 POINTWISE = sorted(n for n, c in OPS.items() if issubclass(c, Pointwise))
 

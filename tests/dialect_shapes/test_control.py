@@ -7,7 +7,7 @@ from mgx_mlir.core.errors import RunError
 from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.operand_segments import parse_module
 from mgx_mlir.programs.interpreter import Interpreter
-from tests.dialect_shapes.built import CONTEXT, evaluate
+from tests.support.ops import CONTEXT, evaluate
 
 
 def run(text, *arrays):

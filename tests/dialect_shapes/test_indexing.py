@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tests.dialect_shapes.built import evaluate
-from tests.dialect_shapes.onnx_oracle import run_onnx
+from tests.support.ops import evaluate
+from tests.support.oracle import run_node
 
 RNG = np.random.default_rng(7)
 DATA = RNG.standard_normal((4, 5, 6)).astype(np.float32)
@@ -20,7 +20,7 @@ def same(a, b):
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_gather(axis, shape, dtype):
     at = RNG.integers(-4, 4, shape).astype(dtype)
-    same(evaluate("gather", DATA, at, axis=axis), run_onnx("Gather", DATA, at, axis=axis))
+    same(evaluate("gather", DATA, at, axis=axis), run_node("Gather", DATA, at, axis=axis))
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint32, np.uint64, np.int16])
@@ -45,7 +45,7 @@ def test_gather_of_every_index_type_clamps(dtype):
 )
 def test_gathernd(shape, batch):
     at = RNG.integers(-4, 4, shape)
-    want = run_onnx("GatherND", DATA, at, batch_dims=batch)
+    want = run_node("GatherND", DATA, at, batch_dims=batch)
     same(evaluate("gathernd", DATA, at, batch_dims=batch), want)
 
 
@@ -62,7 +62,7 @@ def test_scatter(kind, axis, dtype):
     else:
         at = RNG.integers(-4, 4, (3, 4, 5))
     new = (RNG.standard_normal(at.shape) * 5).astype(dtype)
-    want = run_onnx("ScatterElements", data, at, new, axis=axis, reduction=kind)
+    want = run_node("ScatterElements", data, at, new, axis=axis, reduction=kind)
     got = evaluate(f"scatter_{kind}", data, at, new, axis=axis)
     # repeated f32 sums and products, maybe in another order
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
@@ -100,7 +100,7 @@ def test_scatternd(kind, shape, dtype):
     else:
         at = RNG.integers(-4, 4, shape)
     new = (RNG.standard_normal((*shape[:-1], *data.shape[k:])) * 5).astype(dtype)
-    want = run_onnx("ScatterND", data, at, new, reduction=kind)
+    want = run_node("ScatterND", data, at, new, reduction=kind)
     np.testing.assert_allclose(
         evaluate(f"scatternd_{kind}", data, at, new), want, rtol=1e-5, atol=1e-5
     )
@@ -112,7 +112,7 @@ def test_onehot(axis, run_time):
     at = np.array([[0, 3, -1], [4, 7, -5]], np.int64)
     values = np.array([2, 9], np.float32)
     depth = np.array(5, np.int64)
-    want = run_onnx("OneHot", at, depth, values, axis=axis)
+    want = run_node("OneHot", at, depth, values, axis=axis)
     got = (
         evaluate("onehot", at, depth, values, axis=axis)
         if run_time
@@ -125,7 +125,7 @@ def test_onehot(axis, run_time):
 @pytest.mark.parametrize("shape", [(4,), (3, 4), (2, 3, 4), (0, 3)])
 def test_nonzero(dtype, shape):
     x = RNG.integers(0, 2, shape).astype(dtype)
-    want = run_onnx("NonZero", x, reference=dtype == np.uint8)
+    want = run_node("NonZero", x, reference=dtype == np.uint8)
     same(evaluate("nonzero", x), want)
     padded = evaluate("nonzero", x, padded=True)
     assert padded.shape == (x.ndim, x.size)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.dialect_shapes.built import infer
+from tests.support.ops import infer
 
 CONV = {"padding": [1, 1], "stride": [2, 2]}
 THREE = {"lengths": [3, 3], "stride": [2, 2]}

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mgx_mlir.core.op import OPS
-from tests.dialect_shapes.built import evaluate
-from tests.dialect_shapes.onnx_oracle import run_onnx
+from tests.support.ops import evaluate
+from tests.support.oracle import run_node
 
 CASES = [pytest.param(*case, id=str(i)) for i, case in enumerate(OPS["resize"].examples())]
 
@@ -30,7 +30,7 @@ def test_resize(operands, at):
         scales = np.array(scales, np.float32)
     roi = at.pop("roi", None)
     at = {"nearest_mode": "floor"} | {k: int(v) if v is True else v for k, v in at.items()}
-    want = run_onnx(
+    want = run_node(
         "Resize",
         x,
         None if roi is None else np.array(roi, np.float32),

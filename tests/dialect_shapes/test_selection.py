@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mgx_mlir.core.op import OPS
-from tests.dialect_shapes.built import evaluate
-from tests.dialect_shapes.onnx_oracle import run_onnx
+from tests.support.ops import evaluate
+from tests.support.oracle import run_node
 
 NMS = [pytest.param(*c, id=str(i)) for i, c in enumerate(OPS["nonmaxsuppression"].examples())]
 UNIQUE = [pytest.param(*c, id=str(i)) for i, c in enumerate(OPS["unique"].examples())]
@@ -18,7 +18,7 @@ def test_nonmaxsuppression(operands, at):
     if not operands[0].size:
         assert got.shape == (0, 3)
         return
-    want = run_onnx(
+    want = run_node(
         "NonMaxSuppression", *operands, center_point_box=int(at.get("center_point_box", False))
     )
     if at.get("padded"):
@@ -40,7 +40,7 @@ def test_nonmaxsuppression_of_random_boxes(seed):
     ]
     np.testing.assert_array_equal(
         evaluate("nonmaxsuppression", corners, scores, *given),
-        run_onnx("NonMaxSuppression", corners, scores, *given),
+        run_node("NonMaxSuppression", corners, scores, *given),
     )
 
 
@@ -55,7 +55,7 @@ def test_unique(operands, at):
     if "axis" in at:
         attributes["axis"] = at["axis"]
     kind = x.dtype if x.dtype in (np.float32, np.int64) else np.int64
-    want = run_onnx("Unique", x.astype(kind), outputs=4, **attributes)
+    want = run_node("Unique", x.astype(kind), outputs=4, **attributes)
     for a, b in zip(got, want, strict=True):
         assert a.shape == b.shape
         np.testing.assert_array_equal(a.astype(b.dtype), b)
@@ -70,5 +70,5 @@ def test_roialign(operands, at):
     at = dict(at)
     at["mode"] = {"average": "avg", "max": "max"}[at.get("mode", "average")]
     at.setdefault("coordinate_transformation_mode", "half_pixel")
-    want = run_onnx("RoiAlign", *operands, **at)
+    want = run_node("RoiAlign", *operands, **at)
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)  # f32 coordinates in both

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mgx_mlir.core.dtypes import DTYPES
-from tests.dialect_shapes.built import evaluate
-from tests.dialect_shapes.onnx_oracle import run_onnx
+from tests.support.ops import evaluate
+from tests.support.oracle import run_node
 
 RNG = np.random.default_rng(5)
 X = RNG.standard_normal((2, 3, 4, 5)).astype(np.float32)
@@ -24,13 +24,13 @@ def test_reshape(dims):
         x = X.reshape(2, 6, 10)
     else:
         x = X
-    same(evaluate("reshape", x, dims=dims), run_onnx("Reshape", x, np.array(dims)))
-    same(evaluate("reshape", x, np.array(dims)), run_onnx("Reshape", x, np.array(dims)))
+    same(evaluate("reshape", x, dims=dims), run_node("Reshape", x, np.array(dims)))
+    same(evaluate("reshape", x, np.array(dims)), run_node("Reshape", x, np.array(dims)))
 
 
 @pytest.mark.parametrize("axis", range(-4, 5))
 def test_flatten(axis):
-    same(evaluate("flatten", X, axis=axis), run_onnx("Flatten", X, axis=axis))
+    same(evaluate("flatten", X, axis=axis), run_node("Flatten", X, axis=axis))
 
 
 @pytest.mark.parametrize("permutation", [[3, 2, 1, 0], [0, 2, 3, 1], [1, 0, 3, 2]])
@@ -64,7 +64,7 @@ def test_unsqueeze(axes, steps, dims):
 @pytest.mark.parametrize("axes", [[0], [0, 2], [-1], [2, -4]])
 def test_squeeze(axes):
     x = X[:1, :, :1, :1]
-    same(evaluate("squeeze", x, axes=axes), run_onnx("Squeeze", x, np.array(axes)))
+    same(evaluate("squeeze", x, axes=axes), run_node("Squeeze", x, np.array(axes)))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_broadcast_with_dims(shape, dims):
     x = np.array(RNG.standard_normal(shape), np.float32)
     same(
         evaluate("broadcast_with_dims", x, np.array(dims, np.int64)),
-        run_onnx("Expand", x, np.array(dims, np.int64)),
+        run_node("Expand", x, np.array(dims, np.int64)),
     )
 
 
@@ -100,7 +100,7 @@ SLICES = [
 @pytest.mark.parametrize(("starts", "ends", "axes"), SLICES)
 def test_slice(starts, ends, axes):
     run_time = [np.array(v, np.int64) for v in (starts, ends, axes)]
-    want = run_onnx("Slice", X, *run_time)
+    want = run_node("Slice", X, *run_time)
     same(evaluate("slice", X, starts=starts, ends=ends, axes=axes), want)
     same(evaluate("slice", X, *run_time), want)
     same(evaluate("slice", X, run_time[0], None, None, ends=ends, axes=axes), want)
@@ -112,9 +112,9 @@ def test_slice(starts, ends, axes):
 @pytest.mark.parametrize("axis", [0, 2, -1])
 def test_step_and_reverse(step, axis):
     at = [np.array([v], np.int64) for v in (0, BIG, axis, step)]
-    same(evaluate("step", X, axes=[axis], steps=[step]), run_onnx("Slice", X, *at))
+    same(evaluate("step", X, axes=[axis], steps=[step]), run_node("Slice", X, *at))
     back = [np.array([v], np.int64) for v in (-1, -BIG, axis, -1)]
-    same(evaluate("reverse", X, axes=[axis]), run_onnx("Slice", X, *back))
+    same(evaluate("reverse", X, axes=[axis]), run_node("Slice", X, *back))
 
 
 @pytest.mark.parametrize("mode", ["constant", "reflect", "edge"])
@@ -124,19 +124,19 @@ def test_step_and_reverse(step, axis):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.uint8])
 def test_pad(mode, pads, dtype):
     x = (X * 9).astype(dtype)
-    want = run_onnx("Pad", x, np.array(pads, np.int64), np.array(7, dtype), mode=mode)
+    want = run_node("Pad", x, np.array(pads, np.int64), np.array(7, dtype), mode=mode)
     same(evaluate("pad", x, pads=pads, mode=mode, value=7.0), want)
 
 
 @pytest.mark.parametrize("axis", [0, 1, 3, -2])
 def test_concat(axis):
     parts = [np.take(X, range(n), axis) for n in (1, 2, 0)]
-    same(evaluate("concat", parts, axis=axis), run_onnx("Concat", *parts, axis=axis))
+    same(evaluate("concat", parts, axis=axis), run_node("Concat", *parts, axis=axis))
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, 0), (1, 3), (3, 4), (2, 0)])
 def test_dimensions_of(start, end):
-    want = run_onnx("Shape", X, start=start, **({"end": end} if end else {}))
+    want = run_node("Shape", X, start=start, **({"end": end} if end else {}))
     same(evaluate("dimensions_of", X, start=start, end=end), want)
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from mgx_mlir.core.op import OPS
 from mgx_mlir.dialects.migraphx.windows import both_pads
-from tests.dialect_shapes.built import evaluate
-from tests.dialect_shapes.onnx_oracle import run_onnx
+from tests.support.ops import evaluate
+from tests.support.oracle import run_node
 
 CONVOLUTIONS = [
     pytest.param(*case, id=str(i)) for i, case in enumerate(OPS["convolution"].examples())
@@ -48,7 +48,7 @@ def test_convolution(operands, at):
     if not x.size:
         assert got.shape == (0, 2, 3)
         return
-    want = run_onnx(
+    want = run_node(
         "Conv",
         np.ascontiguousarray(x).astype(wide),
         np.ascontiguousarray(w).astype(wide),
@@ -64,7 +64,7 @@ def test_convolution(operands, at):
 def test_convolution_backwards(operands, at):
     x, w = operands
     n = x.ndim - 2
-    want = run_onnx(
+    want = run_node(
         "ConvTranspose",
         x,
         w,
@@ -82,7 +82,7 @@ def test_im2col_times_weights_is_the_convolution(stride):
     w = rng.standard_normal((4, 3, 3, 2)).astype(np.float32)
     at = {"padding": [1, 0], "stride": [stride, stride]}
     columns = evaluate("im2col", x, w, **at)
-    want = run_onnx("Conv", x, w, strides=[stride] * 2, pads=[1, 0, 1, 0])
+    want = run_node("Conv", x, w, strides=[stride] * 2, pads=[1, 0, 1, 0])
     close((columns @ w.reshape(4, -1).T).T.reshape(want.shape), want)
 
 
@@ -184,11 +184,11 @@ def test_pooling_against_onnxruntime(operands, at):
     op = {"average": "AveragePool", "max": "MaxPool", "lpnorm": "LpPool"}[mode]
     more = {"p": at.get("lp_order", 2)} if mode == "lpnorm" else {}
     if at.get("dyn_global"):
-        want = run_onnx("Global" + op, x, **more)
+        want = run_node("Global" + op, x, **more)
     else:
         if mode == "average":
             more["count_include_pad"] = int(at.get("count_include_pad", False))
-        want = run_onnx(
+        want = run_node(
             op,
             x,
             kernel_shape=at.get("lengths", [1] * n),

@@ -9,13 +9,13 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
-import onnxruntime as ort
 import pytest
 
 from examples.mnist import weights
 from mgx_mlir.tools.driver.page import page
 from tests.driver.conftest import Driver
 from tests.driver.test_report import Page
+from tests.support.oracle import ort_session
 
 RNG = np.random.default_rng(7)
 INPUTS = [RNG.random((1, 28, 28)).astype(np.float32) for _ in range(4)]
@@ -85,7 +85,7 @@ def test_a_report(driver: Driver, models: Path, given: Path) -> None:
     assert abs(float(layers["fc0"][2]) - noise) < 0.2
     assert abs(float(layers["fc0"][3]) - cosine) < 1e-5
     # outputs and metric, against the model in onnxruntime
-    session = ort.InferenceSession(mnist, providers=["CPUExecutionProvider"])
+    session = ort_session(mnist)
     wants = [np.asarray(session.run(None, {"x": a})[0]) for a in INPUTS]
     figures = rows(ran.lines, "   ")
     assert abs(float(figures["metric"][0]) - np.mean([w.max() for w in wants])) < 1e-5

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import onnxruntime as ort
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import mgx_mlir
 from mgx_mlir.core.errors import RunError
 from tests.sizes.test_branches import checks, choice, named
+from tests.support.oracle import ort_session
 from tests.targets.test_branch_moves import branches_of_convolutions
 
 
@@ -23,7 +23,7 @@ def test_a_branch_checks_its_sizes(library: Path, gpu_arch: str) -> None:
 def test_kernels_beside_assertions(library: Path, gpu_arch: str) -> None:
     model = branches_of_convolutions(8).SerializeToString()
     compiled = mgx_mlir.compile(model, "gpu", arch=gpu_arch, emulate=True, cache=False)
-    session = ort.InferenceSession(model)
+    session = ort_session(model)
     x = np.random.default_rng(0).standard_normal((2, 2, 9)).astype(np.float32)
     for k in (np.array(True), np.array(False)):
         (got,), (want,) = compiled.run(k=k, x=x), session.run(None, {"k": k, "x": x})

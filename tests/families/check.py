@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.support.oracle import ort_session
+
 LIMIT = 1e-4  # max|a-b| / max|b| of each output
 SECONDS = 600
 
@@ -48,15 +50,9 @@ def limit_of(name: str) -> float:
 
 
 def reference(path: Path, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    options.intra_op_num_threads = 1
-    if re.search(r"qdq|qoperator|dynamic_int8", path.name):
-        # as written: its fusions round at other places
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    # pairs of Q and DQ as written: its fusions round at other places
+    optimised = not re.search(r"qdq|qoperator|dynamic_int8", path.name)
+    session = ort_session(path, optimised=optimised)
     return session.run(None, {i.name: inputs[i.name] for i in session.get_inputs()})
 
 

@@ -22,7 +22,7 @@ from onnx.reference import ReferenceEvaluator
 import mgx_mlir
 from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer
 from mgx_mlir.programs.interpreter import Interpreter
-from tests.exact_session import exact_options
+from tests.support.oracle import ort_session
 
 ort = pytest.importorskip("onnxruntime")
 state = pytest.importorskip("onnxruntime.capi.onnxruntime_pybind11_state")
@@ -137,12 +137,8 @@ def expected(case: Case) -> list[np.ndarray]:
     if case.oracle == "onnx.reference":
         with contextlib.redirect_stdout(io.StringIO()):  # it prints
             return [np.asarray(x) for x in ReferenceEvaluator(data).run(None, feeds)]
-    options = exact_options()
-    if not mixed:
-        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
-        session = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-        return session.run(None, feeds)
+        return ort_session(data, optimised=mixed).run(None, feeds)
     except Exception as e:
         raise AssertionError(f"onnxruntime refuses {describe(case)}: {e}") from None
 

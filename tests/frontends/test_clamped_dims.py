@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import parser
 
-import mgx_mlir
+from tests.support.compare import agrees
 
 HEAD = """<ir_version: 8, opset_import: ["": 17]>
 g ({inputs}) => ({outputs})
@@ -132,17 +131,12 @@ RUNS = [
 def test_below_at_and_above(name: str, target: str) -> None:
     inputs, outputs, body, sizes = CASES[name]
     model = parser.parse_model(HEAD.format(inputs=inputs, outputs=outputs, body=body))
-    data = model.SerializeToString()
-    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
-    compiled = mgx_mlir.compile(data, target=target, cache=False)
     rng = np.random.default_rng(0)
+    calls = []
     for given in sizes:
         arrays = {}
         for i in model.graph.input:
             dims = [given.get(d.dim_param, d.dim_value) for d in i.type.tensor_type.shape.dim]
             arrays[i.name] = rng.standard_normal(dims).astype(np.float32)
-        got = compiled.run(arrays)
-        for found, wanted in zip(got, session.run(None, arrays), strict=True):
-            found = np.asarray(found)
-            assert found.shape == wanted.shape, given
-            np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6, err_msg=str(given))
+        calls.append(arrays)
+    agrees(model.SerializeToString(), calls, target, atol=1e-6)

@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
 from mgx_mlir.core.errors import UnsupportedModel
-from tests.exact_session import exact_options
+from tests.support.oracle import ort_session
 
 MS = "com.microsoft"
 WIDTH = 3
@@ -70,8 +69,7 @@ def test_against_onnxruntime(
     target: str, direction: str, hidden: int, columns: bool, bias: bool, states: bool
 ) -> None:
     data = model(direction, hidden=hidden, columns=columns, bias=bias, states=states)
-    options = exact_options()  # of one thread: with more each thread's rows are quantized apart
-    session = onnxruntime.InferenceSession(data, options)
+    session = ort_session(data)  # with more threads each one's rows are quantized apart
     program = mgx_mlir.compile(data, target, cache=False)
     rng = np.random.default_rng(1)
     ways = 2 if direction == "bidirectional" else 1

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
 from mgx_mlir.frontends.onnx.counters import Counter, counters
 from tests.frontends.loop_models import info
+from tests.support.oracle import ort_session
 
 INT = TensorProto.INT64
 
@@ -82,7 +82,7 @@ def _number(value: int) -> onnx.TensorProto:
 
 def _agree(proto: onnx.ModelProto, target: str, bound: int | None, what: str) -> Any:
     data = proto.SerializeToString()
-    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    session = ort_session(data)
     program = mgx_mlir.compile(data, target)
     feeds: dict[str, np.ndarray] = {
         "first": np.arange(3, dtype=np.float32), "row": np.full(3, 0.5, np.float32),
@@ -120,7 +120,7 @@ def test_a_known_bound_is_a_known_number_of_rows() -> None:
             break
     data = proto.SerializeToString()
     stated = mgx_mlir.parse_onnx_buffer(data).get_output_shapes()[2]
-    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    session = ort_session(data)
     first = np.zeros(1, np.float32)
     rows = np.asarray(session.run(["rows"], {"first": first, "row": first})[0])
     assert stated.lens() == list(rows.shape)

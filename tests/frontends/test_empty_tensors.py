@@ -11,7 +11,6 @@ sys.path.insert(0, os.path.dirname(__file__))
 import contrib_cases
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from contrib_cases import Case, check
 from onnx_draws import REFERENCE, case
@@ -19,6 +18,7 @@ from onnx_draws import REFERENCE, case
 import mgx_mlir
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer
+from tests.support.oracle import ort_session
 
 
 def f(*dims: int) -> np.ndarray:
@@ -210,7 +210,7 @@ def test_open_dims_that_are_0(target: str, opset: int, text: str) -> None:
     graph = onnx.parser.parse_graph("g " + text)
     opsets = [onnx.helper.make_opsetid("", opset)]
     data = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=7).SerializeToString()
-    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    session = ort_session(data)
     program = mgx_mlir.compile(data, target=target)
     dims = session.get_inputs()[0].shape
     for n in (0, 1, 3):

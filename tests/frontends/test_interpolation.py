@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 
 import mgx_mlir
+from tests.support.compare import agrees
+from tests.support.oracle import ort_session
 
 F32 = TensorProto.FLOAT
 # for 20 to 102 of the lengths up to 512 the product is a whole number in f32, and just below in f64
@@ -33,15 +34,7 @@ def agree(
     nodes: list[Any], feeds: dict[str, np.ndarray], held: dict[str, Any], target: str,
     *, opset: int = 19, names: Any = None,
 ) -> None:  # fmt: skip
-    data = model_of(nodes, feeds, held, opset, names)
-    quiet = onnxruntime.SessionOptions()
-    quiet.log_severity_level = 4  # onnx's own shape inference is one short here
-    session = onnxruntime.InferenceSession(data, quiet, providers=["CPUExecutionProvider"])
-    want = session.run(None, feeds)
-    got = mgx_mlir.compile(data, target, cache=False).run(feeds)
-    for n, a, b in zip(nodes, got, want, strict=True):
-        assert a.shape == b.shape, n
-        np.testing.assert_allclose(a, b, rtol=1e-5, atol=2e-5, err_msg=str(n))
+    agrees(model_of(nodes, feeds, held, opset, names), [feeds], target, atol=2e-5)
 
 
 @pytest.mark.parametrize("target", ["ref", "cpu"])
@@ -215,7 +208,7 @@ def test_resize_to_the_sizes_of_another_image(target: str) -> None:
     assert names.count("migraphx.resize") == 5
     assert "migraphx.gather" not in names
     program = mgx_mlir.compile(data, target)
-    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    session = ort_session(data)
     rng = np.random.default_rng(3)
     sizes = [(1, 5, 6, 10, 12), (2, 7, 5, 3, 9), (1, 4, 4, 4, 7), (3, 2, 9, 1, 1), (1, 1, 1, 4, 3)]
     for n, h, w, i, j in sizes:

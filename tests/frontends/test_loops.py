@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 
 import mgx_mlir
 from tests.frontends.loop_models import Model, info
+from tests.support.oracle import ort_session
 
 HEAD = '<ir_version: 9, opset_import: ["": 17]>\n'
 SEEDS = (17, 32, 60)  # each was wrong, or failed at run time
@@ -26,9 +26,7 @@ def parsed(text: str) -> onnx.ModelProto:
 def check(model: onnx.ModelProto, *runs: dict[str, np.ndarray], **options: Any) -> None:
     """Every run that onnxruntime makes; it refuses a Scan over no elements."""
     data = model.SerializeToString()
-    quiet = onnxruntime.SessionOptions()
-    quiet.log_severity_level = 4
-    session = onnxruntime.InferenceSession(data, quiet, providers=["CPUExecutionProvider"])
+    session = ort_session(data)
     compiled = mgx_mlir.compile(data, target="cpu", cache=False, **options)
     over_nothing = any(n.op_type == "Scan" for n in nodes(model.graph))
     for feeds in runs:
@@ -302,7 +300,7 @@ def test_what_loops_start_from_is_not_written() -> None:
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
     made.ir_version = 9
     data = made.SerializeToString()
-    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    session = ort_session(data)
     program = mgx_mlir.compile(data, "cpu", default_dim_value=0)
     for n in (4, 1, 6):
         x = np.random.default_rng(n).standard_normal((n, 3)).astype(np.float32)

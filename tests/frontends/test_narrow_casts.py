@@ -6,11 +6,11 @@ import itertools
 
 import ml_dtypes
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
 import mgx_mlir
+from tests.support.oracle import ort_session
 
 LEAST, MOST = 2.0**-127, 2.0**127
 NAN = np.nan
@@ -32,7 +32,7 @@ def cast_model(x: np.ndarray, to: int, **attributes: object) -> bytes:
 
 def run(data: bytes, x: np.ndarray, target: str) -> np.ndarray:
     if target == "onnxruntime":
-        session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+        session = ort_session(data)
         return np.asarray(session.run(None, {"x": x})[0])
     return np.asarray(mgx_mlir.compile(data, target, cache=False).run({"x": x})[0])
 

@@ -19,6 +19,7 @@ from onnx import TensorProto, helper
 
 import mgx_mlir
 from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer
+from tests.support.oracle import ort_session
 
 DRAWS = pytest.mark.parametrize("draw", onnx_draws.DRAWS, ids=lambda d: d.__name__.strip("_"))
 
@@ -162,7 +163,7 @@ def test_grid_sample_of_open_dims(target: str) -> None:
     graph = helper.make_graph(nodes, "g", values, outputs)
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
     data = proto.SerializeToString()
-    session = contrib_cases.ort.InferenceSession(data, providers=["CPUExecutionProvider"])
+    session = ort_session(data)
     program = parse_onnx_buffer(data)
     compiled = mgx_mlir.compile(program, target=target, cache=False)
     if target == "cpu":  # a kernel that is refused: all is compiled again

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import TensorProto as T
 from onnx import helper, numpy_helper
 
 import mgx_mlir
+from tests.support.compare import agrees
 
 KINDS = {np.dtype(np.float32): T.FLOAT, np.dtype(np.float64): T.DOUBLE,
          np.dtype(np.int64): T.INT64, np.dtype(np.int32): T.INT32}  # fmt: skip
@@ -23,12 +23,7 @@ def compare_nodes(nodes, x, outputs, *, opset=3, rtol=1e-4, atol=1e-5):
     graph = helper.make_graph(nodes, "g", info, out)
     imports = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", opset)]
     model = helper.make_model(graph, opset_imports=imports, ir_version=9).SerializeToString()
-    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
-    wanted = session.run(None, {"x": x})
-    got = mgx_mlir.compile(model, "cpu").run({"x": x})
-    for (name, _), a, b in zip(outputs, got, wanted, strict=True):
-        assert a.dtype == b.dtype, name
-        np.testing.assert_allclose(a, b, rtol=rtol, atol=atol, err_msg=name)
+    agrees(model, [{"x": x}], rtol=rtol, atol=atol)
 
 
 def ml(op, name, **attributes):
@@ -118,15 +113,11 @@ def test_trees_that_compare_alike_and_an_open_number_of_rows() -> None:
     imports = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 3)]
     graph = helper.make_graph(nodes, "g", info, out)
     model = helper.make_model(graph, opset_imports=imports, ir_version=9).SerializeToString()
-    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
-    program = mgx_mlir.compile(model, "cpu", cache=False)
-    assert str(program.program.text()).count("tree_sums") == len(modes)
-    for n in (33, 1, 0):
-        x = rows(rng, n, 4)
+    xs = [rows(rng, n, 4) for n in (33, 1, 0)]
+    for x in xs:
         x[::3, 1] = np.nan
-        wanted = session.run(None, {"x": x})
-        for a, b in zip(program.run({"x": x}), wanted, strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    program = agrees(model, ({"x": x} for x in xs), atol=1e-6)
+    assert str(program.program.text()).count("tree_sums") == len(modes)
 
 
 def test_trees_of_an_open_number_of_features() -> None:
@@ -137,12 +128,7 @@ def test_trees_of_an_open_number_of_features() -> None:
     imports = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 3)]
     graph = helper.make_graph([node], "g", info, out)
     model = helper.make_model(graph, opset_imports=imports, ir_version=9).SerializeToString()
-    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
-    program = mgx_mlir.compile(model, "cpu", cache=False)
-    for features in (4, 6):
-        x = rows(rng, 5, features)
-        [wanted] = session.run(None, {"x": x})
-        np.testing.assert_allclose(program.run({"x": x})[0], wanted, rtol=1e-5, atol=1e-6)
+    program = agrees(model, ({"x": rows(rng, 5, features)} for features in (4, 6)), atol=1e-6)
     with pytest.raises(mgx_mlir.MgxError, match="extent 4 along dim 1"):
         program.run({"x": rows(rng, 5, 2)})
 
@@ -178,13 +164,10 @@ def test_trees_of_one_class_each_and_sets_of_members() -> None:
     imports = [helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 5)]
     graph = helper.make_graph([node], "g", info, out)
     model = helper.make_model(graph, opset_imports=imports, ir_version=10).SerializeToString()
-    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     x = np.round(rows(rng, 70, 4))  # onnxruntime takes 0.5 for a member where 0 is one
     x[::7, 1] = np.nan
-    [wanted] = session.run(None, {"x": x})
     for target in ("ref", "cpu"):
-        [found] = mgx_mlir.compile(model, target, cache=False).run({"x": x})
-        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+        agrees(model, [{"x": x}], target, atol=1e-6)
 
 
 @pytest.mark.parametrize("transform", ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"])
@@ -337,8 +320,5 @@ def test_one_hot_of_several_columns_and_an_open_batch() -> None:
     )  # fmt: skip
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
     data = helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
-    compiled = mgx_mlir.compile(data, "cpu", cache=False)
-    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
-    for x in ([[0, 1, 2], [2, 3, 4], [1, 9, 0]], [[2, 0, 1]]):
-        feeds = {"x": np.array(x)}
-        np.testing.assert_array_equal(compiled.run(feeds)[0], session.run(None, feeds)[0])
+    calls = ({"x": np.array(x)} for x in ([[0, 1, 2], [2, 3, 4], [1, 9, 0]], [[2, 0, 1]]))
+    agrees(data, calls, rtol=0, atol=0)

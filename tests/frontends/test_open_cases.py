@@ -14,12 +14,13 @@ sys.path.insert(0, os.path.dirname(__file__))
 
 import backend_cases
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import parser
 
 import mgx_mlir
 from mgx_mlir.core.errors import RunError, ShapeError
+from tests.support.compare import agrees
+from tests.support.oracle import ort_session
 
 # refused where open: documented in docs/onnx-operators.md
 REFUSED = (
@@ -105,14 +106,16 @@ def test_parts_of_one_length(dims: str, target: str) -> None:
     data = model(
         f"float[{dims},3] x, int64 p, int64 i", "int64 l, float[a,3] a, float[b,3] c", PARTS
     )
-    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
-    program = mgx_mlir.compile(data, target)
-    for rows in (5, 4, 1) if dims == "n" else (5,):
-        x = np.arange(3 * rows, dtype=np.float32).reshape(rows, 3)
-        for part, i in ((2, 0), (2, -1), (1, 0), (5, 0), (9, -1)):
-            call = {"x": x, "p": np.array(part), "i": np.array(i)}
-            for got, want in zip(program.run(call), session.run(None, call), strict=True):
-                np.testing.assert_array_equal(got, want)
+    calls = [
+        {
+            "x": np.arange(3 * rows, dtype=np.float32).reshape(rows, 3),
+            "p": np.array(part),
+            "i": np.array(i),
+        }
+        for rows in ((5, 4, 1) if dims == "n" else (5,))
+        for part, i in ((2, 0), (2, -1), (1, 0), (5, 0), (9, -1))
+    ]
+    program = agrees(data, calls, target, rtol=0, atol=0)
     x = np.ones((5, 3), np.float32)
     for part, i, text in ((0, 0, "split"), (-1, 0, "split"), (2, 3, "position"), (2, -4, "pos")):
         with pytest.raises(RunError, match=text):
@@ -172,7 +175,7 @@ def test_one_element_at_the_borders_of_bodies(body: str) -> None:
     source = parser.parse_model(
         f'<ir_version: 8, opset_import: ["": 18]> g (bool k, float x) => (y) {{{body}}}'
     ).SerializeToString()
-    session = onnxruntime.InferenceSession(source, providers=["CPUExecutionProvider"])
+    session = ort_session(source)
     for k in (True, False):
         call = {"k": np.array(k), "x": np.array(3, np.float32)}
         (got,), (want,) = program.run(call), session.run(None, call)

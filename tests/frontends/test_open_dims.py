@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import parser
 
 import mgx_mlir
 from mgx_mlir.core.errors import UnsupportedModel
+from tests.support.compare import agrees
 
 MODEL = """<ir_version: 10, opset_import: ["": 18]>
 g (float[N, 3] x) => ({kind} y) {{
@@ -43,13 +43,9 @@ def program(kind: str, number: int, body: str) -> bytes:
 
 @pytest.mark.parametrize(("kind", "number", "body"), DECIDED)
 def test_numbers_that_small_sizes_change(kind: str, number: int, body: str) -> None:
-    data = program(kind, number, body)
-    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
-    compiled = mgx_mlir.compile(data, target="ref", cache=False)
-    for n in (0, 1, 2, 3, 7, 8, 16, 36, 37, 38, 76, 77, 78, 1000):
-        x = np.arange(3 * n, dtype=np.float32).reshape(n, 3)
-        (want,) = session.run(None, {"x": x})
-        np.testing.assert_array_equal(np.asarray(compiled.run({"x": x})[0]), want)
+    sizes = (0, 1, 2, 3, 7, 8, 16, 36, 37, 38, 76, 77, 78, 1000)
+    calls = ({"x": np.arange(3 * n, dtype=np.float32).reshape(n, 3)} for n in sizes)
+    agrees(program(kind, number, body), calls, "ref", rtol=0, atol=0)
 
 
 @pytest.mark.parametrize(("kind", "number", "body"), KNOWN)
@@ -160,13 +156,9 @@ def test_valid_models_of_open_lengths_are_unsupported(body: str) -> None:
 def test_center_crop_pad_of_open_dims() -> None:
     text = """<ir_version: 10, opset_import: ["": 18]>
         g (float[n, m] x) => (float[3, 4] y) <int64[2] s = {3, 4}> { y = CenterCropPad (x, s) }"""
-    data = parser.parse_model(text).SerializeToString()
-    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
-    compiled = mgx_mlir.compile(data, target="ref", cache=False)
-    for n, m in ((1, 1), (2, 9), (3, 4), (6, 3), (7, 8)):
-        x = np.arange(n * m, dtype=np.float32).reshape(n, m)
-        (want,) = session.run(None, {"x": x})
-        np.testing.assert_array_equal(np.asarray(compiled.run({"x": x})[0]), want)
+    sizes = ((1, 1), (2, 9), (3, 4), (6, 3), (7, 8))
+    calls = ({"x": np.arange(n * m, dtype=np.float32).reshape(n, m)} for n, m in sizes)
+    agrees(parser.parse_model(text).SerializeToString(), calls, "ref", rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("boundaries", [True, False])
@@ -186,13 +178,9 @@ def test_extents_as_floats_of_64_bits(boundaries: bool) -> None:
           d = Cast <to: int = 1> (h)
           e = Cast <to: int = 7> (c)
         }"""
-    model = parser.parse_model(text)
-    program = mgx_mlir.compile(model.SerializeToString(), "cpu", kernel_boundaries=boundaries)
-    session = onnxruntime.InferenceSession(model.SerializeToString())
-    for n, m in ((1, 3), (4, 2)):
-        x = np.zeros((n, 1, m), np.float32)
-        for got, want in zip(program.run({"x": x}), session.run(None, {"x": x}), strict=True):
-            np.testing.assert_array_equal(np.asarray(got), want)
+    data = parser.parse_model(text).SerializeToString()
+    calls = ({"x": np.zeros((n, 1, m), np.float32)} for n, m in ((1, 3), (4, 2)))
+    agrees(data, calls, rtol=0, atol=0, kernel_boundaries=boundaries)
 
 
 def test_dequantizing_an_open_length() -> None:
@@ -200,10 +188,5 @@ def test_dequantizing_an_open_length() -> None:
     text = """<ir_version: 10, opset_import: ["": 20]>
         open (int8[1,6,3,N] x) => (float[1,6,3,N] y)
         <float scale = {0.02}, int8 zero = {5}> { y = DequantizeLinear (x, scale, zero) }"""
-    model = parser.parse_model(text)
-    program = mgx_mlir.compile(model.SerializeToString(), "cpu")
-    session = onnxruntime.InferenceSession(model.SerializeToString())
-    for n in (1, 7):
-        x = np.arange(18 * n, dtype=np.int8).reshape(1, 6, 3, n)
-        (got,), (want,) = program.run({"x": x}), session.run(None, {"x": x})
-        np.testing.assert_allclose(np.asarray(got), want, rtol=1e-6)
+    calls = ({"x": np.arange(18 * n, dtype=np.int8).reshape(1, 6, 3, n)} for n in (1, 7))
+    agrees(parser.parse_model(text).SerializeToString(), calls, rtol=1e-6, atol=0)

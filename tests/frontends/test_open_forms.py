@@ -5,11 +5,9 @@ Several operators share a model, and each model is compiled once and run at ever
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import parser
 
@@ -18,8 +16,7 @@ from mgx_mlir.compiler.models import read_model
 from mgx_mlir.core.errors import ModelError, RunError
 from mgx_mlir.passes.pipelines import pipeline
 from mgx_mlir.rewrite.passes import run_pipeline
-
-Arrays = Mapping[str, np.ndarray]
+from tests.support.compare import agrees
 
 
 def model(inputs: str, outputs: str, body: str, opset: int = 18) -> bytes:
@@ -30,20 +27,6 @@ def model(inputs: str, outputs: str, body: str, opset: int = 18) -> bytes:
 def draw(*dims: int, dtype: str = "f4") -> np.ndarray:
     rng = np.random.default_rng(sum(dims))
     return rng.standard_normal(dims).astype(dtype)
-
-
-def check(data: bytes, calls: Sequence[Arrays], target: str = "cpu") -> mgx_mlir.CompiledProgram:
-    """Compile once, run at every size, and return the program."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4  # names that disagree are a warning of its own
-    oracle = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-    program = mgx_mlir.compile(data, target, cache=False)
-    for call in calls:
-        got, want = program.run(call), oracle.run(None, dict(call))
-        for a, b in zip(got, want, strict=True):
-            assert (a.dtype, a.shape) == (b.dtype, b.shape)
-            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
-    return program
 
 
 def test_k_of_topk_is_a_run_time_number() -> None:
@@ -64,7 +47,7 @@ def test_k_of_topk_is_a_run_time_number() -> None:
         x = np.round(draw(n, c) * 3)  # with equal elements
         calls.append({"x": x, "d": np.round(draw(n, c, d, dtype="f8") * 3), "k": np.array([k])})
     calls[0]["x"][0, 3] = -np.inf
-    program = check(data, calls)
+    program = agrees(data, calls)
     with pytest.raises(RunError, match="k of 0 to the extent"):
         program.run({**calls[0], "k": np.array([8])})
 
@@ -89,7 +72,7 @@ def test_einsum_of_several_labels() -> None:
                 call[name] = draw(*(size[c] for c in term))
         body.append(f'y{i} = Einsum <equation: string = "{equation}"> ({", ".join(names)})')
     outputs = ", ".join(f"float y{i}" for i in range(len(EQUATIONS)))
-    check(model(", ".join(inputs), outputs, " ".join(body)), calls)
+    agrees(model(", ".join(inputs), outputs, " ".join(body)), calls)
 
 
 def test_einsum_of_an_ellipsis_whose_extents_are_1_at_run_time() -> None:
@@ -102,7 +85,7 @@ def test_einsum_of_an_ellipsis_whose_extents_are_1_at_run_time() -> None:
     sizes = ((2, 3, 2, 3), (2, 3, 1, 3), (1, 1, 4, 2), (2, 3, 2, 1))
     calls = [{"x": draw(a, b, 4, 5), "w": draw(c, d, 5, 6), "v": draw(c, d, 4)}
              for a, b, c, d in sizes]  # fmt: skip
-    program = check(data, calls)
+    program = agrees(data, calls)
     with pytest.raises(RunError):
         program.run({**calls[0], "x": draw(2, 4, 4, 5)})
 
@@ -121,9 +104,11 @@ def test_output_shapes_of_transposed_convolutions(pad: str) -> None:
     outputs = ", ".join(f"float y{o}{more}" for o in shapes for more in (0, 1))
     x = np.arange(1, 5, dtype=np.float32).reshape(1, 1, 4)
     for dims in ("n, 1, w", "1, 1, 4"):
-        program = check(model(f"float[{dims}] x", outputs, " ".join(body[::-1])), [{"x": x}], "ref")
+        program = agrees(
+            model(f"float[{dims}] x", outputs, " ".join(body[::-1])), [{"x": x}], "ref"
+        )
     open_ = model("float[n, 1, w] x", "float y80", " ".join(body[::-1]))
-    program = check(open_, [{"x": x}, {"x": draw(2, 1, 7)}])
+    program = agrees(open_, [{"x": x}, {"x": draw(2, 1, 7)}])
     with pytest.raises(RunError, match="an output_shape that the input reaches"):
         program.run({"x": x[..., :2]})
 
@@ -142,7 +127,7 @@ def test_negative_pads_and_blocks_of_open_channels() -> None:
     )
     calls = [{"x": draw(n, c), "z": draw(n, c, h, w)}
              for n, c, h, w in ((3, 8, 4, 6), (1, 4, 2, 8))]  # fmt: skip
-    program = check(data, calls)
+    program = agrees(data, calls)
     with pytest.raises(RunError, match="cut no more than there is"):
         program.run({"x": draw(3, 2), "z": draw(3, 2, 2, 2)})
 
@@ -158,9 +143,9 @@ def test_places_of_maxima() -> None:
     sizes = ((2, 3, 8, 6, 4), (1, 2, 12, 10, 3))
     outputs = "float a, int64 ai, float y"
     data = model("float[N, C, H, W] x", outputs, whole)
-    check(data, [{"x": draw(*s[:4])} for s in sizes])
+    agrees(data, [{"x": draw(*s[:4])} for s in sizes])
     data = model("float[N, C, H, W] x, float[N, C, H, W, D] v", outputs + ", int64 yi", padded)
-    check(data, [{"x": draw(*s[:4]), "v": draw(*s)} for s in sizes], "ref")
+    agrees(data, [{"x": draw(*s[:4]), "v": draw(*s)} for s in sizes], "ref")
 
 
 def test_one_name_for_two_sizes() -> None:
@@ -173,7 +158,7 @@ def test_one_name_for_two_sizes() -> None:
     sizes = ((2, 4, 2), (2, 4, 5), (3, 5, 3))
     calls = [{"x": draw(n, m), "z": draw(m, p), "w": draw(p, 3)} for n, m, p in sizes]
     with pytest.warns(UserWarning, match="'N' is 2 in 'x'; the model is compiled again"):
-        program = check(data, calls)
+        program = agrees(data, calls)
     for call in calls * 3:  # as earlier ones, which are checked less
         product, rows = program.run(call)
         np.testing.assert_allclose(product, call["x"] @ call["z"], rtol=0, atol=1e-5)
@@ -224,11 +209,11 @@ def test_resize_by_whole_numbers() -> None:
         )
     outputs = ", ".join(f"float y{i}" for i in range(len(ways)))
     data = model("float[N, C, H, W] x", outputs, " ".join(body))
-    check(data, [{"x": draw(2, 3, 4, 5)}, {"x": draw(1, 2, 7, 3)}], "ref")
+    agrees(data, [{"x": draw(2, 3, 4, 5)}, {"x": draw(1, 2, 7, 3)}], "ref")
     text = str(mgx_mlir.compile(data, "ref", cache=False).program.text())
     assert text.count("broadcast_with_dims") == 3
     scaled = model("float[N, C, H, W] x", "float y0", body[0] + body[2].replace("y1", "y0"))
-    check(scaled, [{"x": draw(2, 3, 4, 5)}, {"x": draw(1, 2, 7, 3)}])
+    agrees(scaled, [{"x": draw(2, 3, 4, 5)}, {"x": draw(1, 2, 7, 3)}])
 
 
 LISTED = """<ir_version: 8, opset_import: ["": 15]>
@@ -257,7 +242,7 @@ def test_lists_as_long_as_an_open_dim() -> None:
     """Parts of an open dim, and what the body of a loop appends, as scripted modules have it."""
     data = parser.parse_model(LISTED).SerializeToString()
     calls = [{"x": draw(n, t, 4), "i": np.array(i)} for n, t, i in ((2, 3, -1), (1, 5, 2))]
-    program = check(data, calls)
+    program = agrees(data, calls)
     with pytest.raises(RunError, match="a position in the sequence"):
         program.run({"x": draw(2, 3, 4), "i": np.array(3)})
 
@@ -276,7 +261,7 @@ def test_bounds_that_are_cut_out_of_a_list(target: str) -> None:
     data = model("float[n, 3] x, int64[k] offsets, int64[1] i", "y", body)
     offsets = np.array([0, 2, 2, 5])
     calls = [{"x": draw(5, 3), "offsets": offsets, "i": np.array([i])} for i in (0, 1, 2)]
-    program = check(data, calls, target)
+    program = agrees(data, calls, target)
     with pytest.raises(RunError, match=r"1 in the starts of a slice \(a length that"):
         program.run({"x": draw(5, 3), "offsets": offsets, "i": np.array([9])})
 
@@ -314,8 +299,8 @@ def test_a_list_of_parts_of_several_lengths_is_joined() -> None:
     data = parser.parse_model(REPEATED).SerializeToString()
     given = (((2, 3, 4), [2, 0, 3]), ((1, 5, 3), [1, 1, 4, 0, 2]), ((1, 1, 1), [1]))
     calls = [{"x": draw(*dims), "repeats": np.array(repeats)} for dims, repeats in given]
-    check(data, calls)
-    check(data, calls, "ref")
+    agrees(data, calls)
+    agrees(data, calls, "ref")
 
 
 STATES = """<ir_version: 8, opset_import: ["": 13]>
@@ -358,7 +343,7 @@ def test_groups_of_open_channels() -> None:
         {"x": draw(n, c, length), "scale": draw(c), "bias": draw(c)}
         for n, c, length in ((2, 8, 5), (1, 4, 1), (3, 12, 7))
     ]
-    program = check(data, calls)
+    program = agrees(data, calls)
     with pytest.raises(RunError, match="dim 1 of input 'x'"):
         program.run({"x": draw(2, 6, 5), "scale": draw(6), "bias": draw(6)})
 
@@ -377,7 +362,7 @@ def test_attention_of_open_heads() -> None:
     calls += [
         {"q": draw(2, 4, 5, 8), "k": draw(2, g, 7, 8), "v": draw(2, g, 7, 8)} for g in (1, 2)
     ]  # shared key heads
-    program = check(data, calls)
+    program = agrees(data, calls)
     with pytest.raises(RunError, match="query heads that key heads divide"):
         program.run({"q": draw(2, 4, 5, 8), "k": draw(2, 3, 7, 8), "v": draw(2, 3, 7, 8)})
 
@@ -403,7 +388,7 @@ def test_rows_of_an_extent_that_only_the_run_knows(caplog: pytest.LogCaptureFixt
     for n, s in ((2, 5), (1, 1), (3, 8)):
         calls.append({"x": draw(n, s, 4), "keep": np.arange(s) % 2 == 0})
     with caplog.at_level("WARNING"):
-        check(data, calls)
+        agrees(data, calls)
     assert not [r for r in caplog.records if "without names" in r.getMessage()]
 
 
@@ -421,7 +406,7 @@ def test_slice_by_bounds_of_an_open_length() -> None:
         z = Slice (x, at, more, axes, steps)
         """,
     )
-    check(data, [{"x": draw(n, 3), "at": np.array([n - 2])} for n in (5, 2)])
+    agrees(data, [{"x": draw(n, 3), "at": np.array([n - 2])} for n in (5, 2)])
     program = mgx_mlir.compile(data, "ref")
     with pytest.raises(RunError, match=r"1 in the starts of a slice \(as many"):
         program.run({"x": draw(5, 3), "at": np.array([0, 1])})
@@ -451,7 +436,7 @@ def test_tiles_of_open_dims_keep_what_is_known() -> None:
         {"x": draw(n, 8, 5), "i": np.arange(3 * n).reshape(n, 3, 1) % 8, "like": draw(2, 3)}
         for n in (1, 4)
     ]
-    check(data, calls, "ref")
+    agrees(data, calls, "ref")
 
 
 def test_the_first_row_of_an_open_dim(caplog: pytest.LogCaptureFixture) -> None:
@@ -467,7 +452,7 @@ def test_the_first_row_of_an_open_dim(caplog: pytest.LogCaptureFixture) -> None:
            row = Unsqueeze (y, one)
            z = Add (column, row)""",
     )
-    check(data, [{"x": draw(n, 7), "y": draw(1, 3)} for n in (3, 0)])
+    agrees(data, [{"x": draw(n, 7), "y": draw(1, 3)} for n in (3, 0)])
     assert "without names" not in caplog.text
 
 
@@ -481,7 +466,7 @@ def test_scales_of_an_open_axis() -> None:
          "z": np.arange(m).astype(np.int8)}
         for n, m in ((3, 4), (1, 2), (5, 1), (0, 3))
     ]  # fmt: skip
-    check(model(inputs, "float[N,M] y, float[N,M] w", body), calls, "ref")
+    agrees(model(inputs, "float[N,M] y, float[N,M] w", body), calls, "ref")
 
 
 def test_open_dims_in_messages() -> None:
@@ -503,4 +488,4 @@ def test_running_sums_of_extents_and_maxima_of_nothing() -> None:
            b = Hardmax <axis: int = 0> (none)""",
     )
     sizes = ((1, 1), (2, 5), (9, 3), (0, 4))
-    check(data, [{"x": np.zeros((n, m, 7), bool), "y": draw(n, m, 3)} for n, m in sizes])
+    agrees(data, [{"x": np.zeros((n, m, 7), bool), "y": draw(n, m, 3)} for n, m in sizes])

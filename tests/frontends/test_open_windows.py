@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-import mgx_mlir
+from tests.support.compare import agrees
 
 WEIGHTS = np.random.default_rng(1).standard_normal((3, 4, 3, 2)).astype(np.float32)
 
@@ -75,12 +74,5 @@ RUNS = [
 @pytest.mark.parametrize(("name", "target"), RUNS)
 def test_at_run_time(name: str, target: str) -> None:
     kind, attributes, sizes = CASES[name]
-    data = model(kind, attributes)
-    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
-    compiled = mgx_mlir.compile(data, target=target, cache=False)
-    for h, w in sizes:
-        x = np.random.default_rng(h).standard_normal((2, 4, h, w)).astype(np.float32)
-        (want,) = session.run(None, {"x": x})
-        got = np.asarray(compiled.run({"x": x})[0])
-        assert got.shape == want.shape, (h, w)
-        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5, err_msg=str((h, w)))
+    drawn = (np.random.default_rng(h).standard_normal((2, 4, h, w)) for h, w in sizes)
+    agrees(model(kind, attributes), ({"x": x.astype(np.float32)} for x in drawn), target)

@@ -8,6 +8,7 @@ import pytest
 
 from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer
 from mgx_mlir.programs.interpreter import Interpreter
+from tests.support.oracle import ort_session
 
 ort = pytest.importorskip("onnxruntime")
 
@@ -191,10 +192,7 @@ def test_against_onnxruntime(case: tuple) -> None:
     }
     if "Pow" in body:
         inputs["x"] = np.abs(inputs["x"])
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    want = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"]).run(None, inputs)
+    want = ort_session(data).run(None, inputs)
     program = parse_onnx_buffer(data)
     got = Interpreter(program.module, program.store).run(inputs)
     for g, w in zip(got, want, strict=True):

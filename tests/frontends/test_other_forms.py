@@ -11,13 +11,13 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import mgx_mlir as migraphx
 from mgx_mlir.core.errors import ModelError, UnsupportedModel
+from tests.support.oracle import ort_session
 
 RNG = np.random.default_rng(3)
 X = RNG.standard_normal((2, 4, 6)).astype(np.float32)
@@ -70,7 +70,7 @@ def ours(data: bytes, *inputs: np.ndarray) -> list[np.ndarray]:
 
 
 def theirs(data: bytes, *inputs: np.ndarray) -> list[Any]:
-    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    session = ort_session(data)
     names = [i.name for i in session.get_inputs()]
     return list(session.run(None, dict(zip(names, inputs, strict=True))))
 

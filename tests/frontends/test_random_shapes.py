@@ -17,6 +17,7 @@ from onnx import TensorProto, helper
 
 import mgx_mlir
 from tests.support.draws import seeds
+from tests.support.oracle import ort_session
 
 NUMBERS = (1, 2, 3, 5, 8)
 SIZES = [(0, 3), (1, 1), (1, 9), (2, 5), (3, 4), (4, 2), (5, 1), (7, 8), (8, 7), (9, 3), (16, 31)]
@@ -146,11 +147,8 @@ class Graph:
 
 def oracle(data: bytes) -> dict[tuple[int, int], tuple[np.ndarray, list[np.ndarray]]]:
     """The input and the outputs of each size that the model runs at."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
     # its rewrites of a Reshape run sizes that the Reshape itself refuses
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    session = ort_session(data, optimised=False)
     found = {}
     for n, m in SIZES:
         x = np.random.default_rng(n).integers(-2, 3, (n, m)).astype(np.float32)

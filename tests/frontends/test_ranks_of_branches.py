@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnxruntime as ort
 import pytest
 from onnx import helper, parser
 
 import mgx_mlir
 from mgx_mlir.core.errors import ModelError, RunError, UnsupportedModel
 from mgx_mlir.frontends.onnx.alternatives import Alternatives, Choices
+from tests.support.compare import agrees
 
 SQUEEZE = """
   s = Shape(x) last = Constant<value_ints = [-1]>() one = Constant<value_ints = [1]>()
@@ -28,14 +28,9 @@ def text(tail: str, output: str, squeeze: str = SQUEEZE) -> bytes:
 
 def checked(data: bytes, *shapes: tuple[int, ...]) -> Any:
     """Compile once for each target; compare with onnxruntime at each shape."""
-    session = ort.InferenceSession(data)
-    compiled = [mgx_mlir.compile(data, target, cache=False) for target in ("cpu", "ref")]
-    for shape in shapes:
-        x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
-        (want,) = session.run(None, {"x": x})
-        for program in compiled:
-            np.testing.assert_allclose(program.run(x=x)[0], want, rtol=1e-5, atol=1e-6)
-    return compiled
+    drawn = (np.random.default_rng(0).standard_normal(shape) for shape in shapes)
+    calls = [{"x": x.astype(np.float32)} for x in drawn]
+    return [agrees(data, calls, target, atol=1e-6) for target in ("cpu", "ref")]
 
 
 GEMM = """w = Constant<value = float[4,3] {1,2,3,4,5,6,7,8,9,10,11,12}>() y = Gemm(z, w)"""
@@ -101,11 +96,8 @@ def test_calls_of_one_function_that_differ() -> None:
     model = f"{head} g ({inputs}) => ({outputs}) {{{body} }} {function}"
     data = parser.parse_model(model).SerializeToString()
     x, w2 = (np.random.default_rng(n).random((2, 4, n), np.float32) for n in (1, 3))
-    want = ort.InferenceSession(data).run(None, {"x": x, "w2": w2})
     for target in ("cpu", "ref"):
-        got = mgx_mlir.compile(data, target, cache=False).run(x=x, w2=w2)
-        for a, b in zip(got, want, strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+        agrees(data, [{"x": x, "w2": w2}], target, atol=1e-6)
 
 
 def test_a_choice_inside_of_a_branch() -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 
 import mgx_mlir
 from mgx_mlir.core.errors import RunError
+from tests.support.oracle import ort_session
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 FUNCTIONS = {
@@ -23,7 +23,7 @@ BETA = {"ScaledTanh": 0.9, "HardSigmoid": 0.4}
 def agree(model, *runs):
     """Every run of the model within rounding of onnxruntime."""
     data = model.SerializeToString()
-    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    session = ort_session(data)
     program = mgx_mlir.parse_onnx_buffer(
         data, default_dyn_dim_value=mgx_mlir.dynamic_dimension(1, 64)
     )
@@ -206,7 +206,7 @@ def test_an_open_batch_is_that_of_the_first_state() -> None:
         weight = rng.standard_normal((1, 9, k)).astype(np.float32)
         model.graph.initializer.append(numpy_helper.from_array(weight, name))
     data = model.SerializeToString()
-    session = onnxruntime.InferenceSession(data)
+    session = ort_session(data)
     for target in ("cpu", "ref"):
         program = mgx_mlir.compile(data, target, cache=False)
         for length in (1, 5):

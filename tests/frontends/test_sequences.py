@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, parser
 
@@ -16,6 +15,7 @@ from mgx_mlir.api.target import get_target
 from mgx_mlir.core.errors import ModelError, RunError, UnsupportedModel, UsageError
 from mgx_mlir.integrations.backend import Backend, StructuredRep
 from mgx_mlir.programs.signature import Signature
+from tests.support.oracle import ort_session
 
 A = np.arange(6, dtype=np.float32).reshape(2, 3)
 B = A * 10
@@ -27,9 +27,7 @@ def parsed(text: str) -> onnx.ModelProto:
 
 
 def oracle(model: onnx.ModelProto, inputs: dict[str, Any]) -> list[Any]:
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
+    session = ort_session(model)
     return session.run(None, inputs)
 
 

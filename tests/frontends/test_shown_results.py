@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, parser
 
 import mgx_mlir
 from mgx_mlir.core.errors import RunError
+from tests.support.oracle import ort_session
 
 
 def run_both(
     data: bytes, sizes: Sequence[tuple[int, ...]], target: str
 ) -> mgx_mlir.CompiledProgram:
     """Compile once, compare with onnxruntime at every size of `x`, and return the program."""
-    oracle = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    oracle = ort_session(data)
     program = mgx_mlir.compile(data, target)
     for size in sizes:
         x = np.random.default_rng(3).standard_normal(size).astype(np.float32)

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import NodeProto, TensorProto, helper
 
 import mgx_mlir
 from mgx_mlir.core.errors import MgxError, RunError
+from tests.support.oracle import ort_session
 
 KINDS = {"s": TensorProto.STRING, "f": TensorProto.FLOAT, "i": TensorProto.INT64,
          "b": TensorProto.BOOL}  # fmt: skip
@@ -76,7 +76,7 @@ def drawn(rows: int) -> dict[str, np.ndarray]:
 def test_operators_of_strings(target: str) -> None:
     """Compile once, and once more from the cache; compare with onnxruntime at several sizes."""
     data = model(NODES, OUTPUTS)
-    oracle = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    oracle = ort_session(data)
     for rows in (7, 1):
         program = mgx_mlir.compile(data, target)
         given = drawn(rows)
@@ -95,7 +95,7 @@ def test_labels_of_the_first_opset() -> None:
     ]
     made = model(nodes, ["i_place", "s_class"], ml=1)
     x = np.array([["red", "café"], ["green", "blue"]], object)
-    want: Any = onnxruntime.InferenceSession(made).run(None, {"x": x, "z": x})
+    want: Any = ort_session(made).run(None, {"x": x, "z": x})
     got: Any = mgx_mlir.compile(made, target="ref").run({"x": x, "z": x})
     assert [a.tolist() for a in got] == [a.tolist() for a in want]
     assert want[1].tolist() == [["red", "_Unused"], ["_Unused", "blue"]]
@@ -116,7 +116,7 @@ def test_calls_like_earlier_ones() -> None:
                  default_int64=-5)  # fmt: skip
     data = model([label, NODES[9], NODES[1]], ["i_label", "s_same", "b_inputs"])
     program = mgx_mlir.compile(data, "cpu")
-    session = onnxruntime.InferenceSession(data)
+    session = ort_session(data)
     rows = [["red", "blue"], ["new", "red"], ["other", "new"], ["other", "other"], ["café", ""]]
     for x in rows * 2:
         for z in (x, ["new", "red"], ["red", "blue"]):

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper, parser
 
 import mgx_mlir
 from mgx_mlir.core.errors import ModelError, RunError
+from tests.support.oracle import ort_session
 
 KINDS = {"s": TensorProto.STRING, "f": TensorProto.FLOAT, "i": TensorProto.INT64,
          "b": TensorProto.BOOL}  # fmt: skip
@@ -56,7 +56,7 @@ def model(
 
 def check(data: bytes, calls: Sequence[Mapping[str, np.ndarray]], target: str = "ref") -> Any:
     """Compile once, run each call, and compare with onnxruntime."""
-    oracle: Any = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    oracle: Any = ort_session(data)
     program = mgx_mlir.compile(data, target)
     for given in calls:
         for got, want in zip(program.run(given), oracle.run(None, given), strict=True):

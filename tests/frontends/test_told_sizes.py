@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import parser
 
 import mgx_mlir
 from mgx_mlir.core.errors import RunError
+from tests.support.oracle import ort_session
 
 SCALE = "<float[6] s = {1, 2, 3, 4, 5, 6}, float[6] t = {6, 5, 4, 3, 2, 1}>"
 WEIGHTS = "<float[6, 2] w = {1, 2, 3, 4, 5, 6, 6, 5, 4, 3, 2, 1}>"
@@ -94,7 +94,7 @@ def test_norms_of_open_rows_are_one_kernel() -> None:
     data = parser.parse_model(text).SerializeToString()
     program = mgx_mlir.compile(data, "cpu", cache=False)
     assert len(program.kernels) == 2
-    oracle = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    oracle = ort_session(data)
     rng = np.random.default_rng(0)
     for n, h in ((1, 1), (3, 7), (2, 33)):
         given = {

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from mgx_mlir.compiler.models import read_model
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.passes.lowering.module import lower_to_linalg
 from mgx_mlir.passes.lowering.options import LowerOptions
+from mgx_mlir.passes.pipelines import pipeline
 from mgx_mlir.programs.build import Builder
 from mgx_mlir.programs.lowered import Lowered
 from mgx_mlir.programs.program_ir import ProgramIR
@@ -102,11 +104,23 @@ class Programs:
         return lower_to_linalg(program, LowerOptions(**options))
 
 
-def kernels_of(lowered: Lowered) -> int:
-    """How many vector kernels are launched; those that are alike share their code."""
+def lowered_model(model: bytes, *, fast_math: bool = True) -> Lowered:
+    """An ONNX model after the pipeline of the CPU, lowered."""
+    program = read_model(model)
+    run_pipeline(program.module, pipeline("cpu", fast_math=fast_math), store=program.store)
+    return lower_to_linalg(program, LowerOptions("cpu", fast_math=fast_math))
+
+
+def text_of(lowered: Lowered) -> str:
+    """The text of the module."""
     ctx = new_context()
     ctx.allow_unregistered_dialects = True
-    return str(ir.Module.parse(lowered.bytecode, ctx)).count('"flow.dispatch"(')
+    return str(ir.Module.parse(lowered.bytecode, ctx))
+
+
+def kernels_of(lowered: Lowered) -> int:
+    """How many vector kernels are launched; those that are alike share their code."""
+    return text_of(lowered).count('"flow.dispatch"(')
 
 
 def execute(lowered: Lowered, inputs: Sequence[np.ndarray], threads: int = 1) -> list[np.ndarray]:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -22,6 +21,7 @@ from mgx_mlir.passes.lowering.module import lower_to_linalg
 from mgx_mlir.passes.lowering.options import LowerOptions
 from mgx_mlir.passes.pipelines import pipeline
 from mgx_mlir.rewrite.passes import run_pipeline
+from tests.support.oracle import ort_session
 
 
 class Net:
@@ -162,7 +162,7 @@ def test_results(name: str) -> None:
     """What shares code computes what onnxruntime does."""
     model, dims = MODELS[name]
     x = np.random.default_rng(7).normal(size=dims).astype(np.float32)
-    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    session = ort_session(model)
     [want] = session.run(None, {"x": x})
     [got] = mgx_mlir.compile(model, target="cpu", threads=1, cache=False).run({"x": x})
     np.testing.assert_allclose(got, np.asarray(want), rtol=2e-5, atol=2e-5)

@@ -6,12 +6,11 @@ import re
 
 import numpy as np
 import onnx.parser
-import onnxruntime as ort
 import pytest
 from onnx import numpy_helper
 
 import mgx_mlir
-from tests.exact_session import exact_options
+from tests.support.oracle import ort_session
 
 HEAD = """<ir_version: 9, opset_import: ["" : 19]> g (float[1,8,9,9] x) => (float[1,8,9,9] y)"""
 # a layer `a -> b` in which N is a number that differs from layer to layer
@@ -71,7 +70,7 @@ def _renamed(text: str, name: str, new: str) -> str:
 def test_numbers_that_differ(name: str) -> None:
     data = net(LAYERS[name], 3).SerializeToString()
     x = {"x": np.random.default_rng(1).standard_normal((1, 8, 9, 9)).astype(np.float32)}
-    session = ort.InferenceSession(data, exact_options(), providers=["CPUExecutionProvider"])
+    session = ort_session(data)
     want = session.run(None, x)[0]
     got = np.asarray(mgx_mlir.compile(data, target="cpu", cache=False).run(x)[0])
     # a sum of 8 bits that onnxruntime rounds the other way is a step of the last scale

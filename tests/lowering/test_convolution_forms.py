@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
+from tests.support.oracle import ort_session
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
 
@@ -71,7 +71,7 @@ def test_forms(opened: bool) -> None:
     model = _model(opened).SerializeToString()
     program = mgx_mlir.compile(model, target="cpu", threads=2, cache=False)
     assert not program.executable.fallbacks
-    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    session = ort_session(model)
     numbers = np.random.default_rng(1)
     for more in (0, 1, 6) if opened else (0,):
         inputs = {

@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.context import new_context
-from mgx_mlir.core.ir import ir
 from mgx_mlir.programs.lowered import Lowered
 from mgx_mlir.rewrite.passes import run_pipeline
 from mgx_mlir.targets.child import shared_compiler
 from mgx_mlir.targets.flags import gpu_ladder
 from mgx_mlir.targets.report import gpu_report
-from tests.lowering.programs import Programs, check, execute
+from tests.lowering.programs import Programs, check, execute, text_of
 
 GATHERED = "mgx-fuse-layout{gathered=true}"
 # image, window, result channels, then attributes; the image in f32 and planar, or as it is read
@@ -70,9 +68,7 @@ def test_numbers() -> None:
     """As on GPUs, run on the processor: each image is one dispatch with what it is made of."""
     net = convolutions()
     found = lowered(net)
-    ctx = new_context()
-    ctx.allow_unregistered_dialects = True
-    text = str(ir.Module.parse(found.bytecode, ctx))
+    text = text_of(found)
     assert text.count('"flow.dispatch.region"') == len(FORMS)
     assert "tensor.pad" not in text
     for got, want in zip(execute(found, net.inputs), net.want, strict=True):

@@ -42,7 +42,7 @@ from mgx_mlir.passes.lowering.select import Refusal
 from mgx_mlir.targets.child import shared_compiler
 from mgx_mlir.targets.flags import gpu_ladder
 from mgx_mlir.targets.report import gpu_report
-from tests.lowering.programs import Programs, check, execute
+from tests.lowering.programs import Programs, check, execute, text_of
 
 extents = st.integers(1, 5000)
 
@@ -363,9 +363,7 @@ def test_sums_begin_with_a_bias() -> None:
 
         net.add(build, [np.zeros((m, 64), np.float16)], np.zeros((m, n)))
         lowered = net.lowered(STEP, target="gpu", arch=arch)
-        ctx = new_context()
-        ctx.allow_unregistered_dialects = True
-        module = str(ir.Module.parse(lowered.bytecode, ctx))
+        module = text_of(lowered)
         found = "arith.bitcast" in module
         # the same row, read once
         assert sum(a.size == n and a.ndim == 1 for a in lowered.params.values()) == 1
@@ -441,12 +439,10 @@ def test_products_that_are_none(change: dict[str, object]) -> None:
 
 def test_the_info_on_the_ops() -> None:
     lowered = products("f16").lowered(STEP, target="gpu", arch="gfx942")
-    ctx = new_context()
-    ctx.allow_unregistered_dialects = True
-    text = str(ir.Module.parse(lowered.bytecode, ctx))
+    text = text_of(lowered)
     assert len(re.findall("compilation_info = #iree_codegen", text)) == 7  # one row, too
     untiled = products("f16").lowered(STEP, target="gpu", arch="gfx942", tiles=False)
-    assert "compilation_info" not in str(ir.Module.parse(untiled.bytecode, ctx))
+    assert "compilation_info" not in text_of(untiled)
 
 
 @pytest.mark.parametrize("arch", ["gfx942", "gfx1100"])

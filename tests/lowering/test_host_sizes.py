@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import TensorProto
 
 import mgx_mlir
+from tests.support.oracle import ort_session
 from zoo.made import INT64, Graph
 
 INT32 = TensorProto.INT32
@@ -40,7 +40,7 @@ def program() -> mgx_mlir.CompiledProgram:
 
 @pytest.mark.parametrize("counts", [[1], [2, 1], [0, 3, 4], [1, 0], [7, -3, 1]])
 def test_against_onnxruntime(program: mgx_mlir.CompiledProgram, counts: list[int]) -> None:
-    session = onnxruntime.InferenceSession(tiled(Graph(1)), providers=["CPUExecutionProvider"])
+    session = ort_session(tiled(Graph(1)))
     for rows in (1, 4):
         x = np.random.default_rng(rows).standard_normal((rows, 3)).astype(np.float32)
         given = {"x": x, "counts": np.array(counts, np.int64)}
@@ -63,7 +63,7 @@ def test_values_of_an_input() -> None:
         g.op("Where", g.op("Greater", dims, g.ints(1, 1)), dims, g.ints(5, 6)), "z", [2], INT64
     )
     data = g.model().SerializeToString()
-    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    session = ort_session(data)
     program = mgx_mlir.compile(data, "cpu")
     for rows, wanted in ((2, [2, 3]), (1, [4, 1]), (1, [0, 2]), (3, [1, 5])):
         given = {"x": np.arange(rows, dtype=np.int32)[:, None], "dims": np.array(wanted)}
@@ -84,7 +84,7 @@ def test_transposed_convolutions_of_computed_lengths() -> None:
                  strides=[s], pads=pads, dilations=[dilation], group=group)  # fmt: skip
         g.output(g.op("Tanh", y), f"y{i}", [f"b{i}", 2 * group, f"n{i}"])
     data = g.model().SerializeToString()
-    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    session = ort_session(data)
     program = mgx_mlir.compile(data, "cpu")
     assert sum("convolution" in k.name for k in program.kernels) == 4
     for batch, length, wanted in ((1, 20, 13), (2, 9, 50), (1, 9, 1)):

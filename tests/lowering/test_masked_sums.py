@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
+from tests.support.oracle import ort_session
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
 RNG = np.random.default_rng(3)
@@ -57,7 +57,7 @@ def model(rank: int) -> bytes:
 @pytest.mark.parametrize("fixed", [False, True])
 def test_masks_stay_in_the_kernel(rank: int, fixed: bool) -> None:
     data = model(rank)
-    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    session = ort_session(data)
     sizes = [(2, 5, 13), (1, 1, 1), (3, 4, 40)]
     program = None
     for b, h, n in sizes[:1] if fixed else sizes:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
 from mgx_mlir.core.errors import MgxError
+from tests.support.oracle import ort_session
 
 HEADS, SHARED, SIZE = 4, 2, 16
 FLOAT, INT32, INT64 = TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64
@@ -113,7 +113,7 @@ def _arrays(batch: int, new: int, past: int, **more: np.ndarray) -> dict[str, np
 
 
 def _compare(program: Any, model: bytes, given: dict[str, np.ndarray], rows: int) -> None:
-    want = onnxruntime.InferenceSession(model).run(None, given)
+    want = ort_session(model).run(None, given)
     for a, b in zip(program.run(given), want, strict=True):
         a = np.asarray(a)
         if a.ndim == 4:  # rows behind the last one are anything
@@ -152,7 +152,7 @@ def test_rows_that_no_query_sees_may_be_anything() -> None:
         for i, n in enumerate(lengths):
             given["pk"][i, :, n:] = np.nan
             given["pv"][i, :, n:] = np.inf
-        want = onnxruntime.InferenceSession(model).run(None, given)
+        want = ort_session(model).run(None, given)
         np.testing.assert_allclose(program.run(given)[0], want[0], rtol=1e-5, atol=2e-6)
         caches = {"nk": given["pk"], "nv": given["pv"]}
         got = program.run(given, out=caches)  # in the memory of the caches

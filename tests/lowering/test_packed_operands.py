@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import onnx.parser
-import onnxruntime
 import pytest
 
 import mgx_mlir
+from tests.support.oracle import ort_session
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17]> g '
 # 9 rows of each batch: no whole number of the 8 and 16 rows that are packed together
@@ -36,7 +36,7 @@ GATHERED = (
 def check(text: str, boundaries: bool) -> None:
     """As in onnxruntime."""
     data = onnx.parser.parse_model(HEAD + text).SerializeToString()
-    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    session = ort_session(data)
     rng = np.random.default_rng(0)
     feeds = {i.name: rng.normal(size=i.shape).astype(np.float32) for i in session.get_inputs()}
     if "at" in feeds:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import iree.runtime as rt
 import numpy as np
 import onnx.parser
-import onnxruntime
 import pytest
 
 import mgx_mlir
 from mgx_mlir.targets.child import CompileFailed, shared_compiler
 from tests.lowering.harness import compile_flags
+from tests.support.oracle import ort_session
 
 HEAD = '<ir_version: 8, opset_import: ["" : 18]> g '
 X = np.arange(63, dtype=np.float32).reshape(7, 9)
@@ -18,7 +18,7 @@ X = np.arange(63, dtype=np.float32).reshape(7, 9)
 
 def runs(text: str, feeds: dict[str, np.ndarray], fallbacks: tuple[str, ...] | None = None) -> None:
     data = onnx.parser.parse_model(HEAD + text).SerializeToString()
-    wants = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"]).run(None, feeds)
+    wants = ort_session(data).run(None, feeds)
     program = mgx_mlir.compile(data, "cpu", cache=False)
     assert fallbacks is None or program.executable.fallbacks == fallbacks
     for got, want in zip(program.run(feeds), wants, strict=True):

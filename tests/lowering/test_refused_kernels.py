@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 import pytest
 from onnx.parser import parse_model
 
@@ -22,6 +21,7 @@ from mgx_mlir.programs.lowered import KernelInfo, Lowered
 from mgx_mlir.targets.base import CpuTarget
 from mgx_mlir.targets.child import CompileOutput, IreeCompiler
 from mgx_mlir.targets.diagnostics import CompileFailed, Failure
+from tests.support.oracle import ort_session
 
 MODEL = """
 <ir_version: 10, opset_import: ["" : 21]>
@@ -86,7 +86,7 @@ def test_the_others_stay_vector_loops(
     ]
     assert all("cpu::softmax (<buffer>:1:0)" in f for f in program.executable.fallbacks)
     x = np.random.default_rng(4).standard_normal((5, 24)).astype(np.float32)
-    wanted = ort.InferenceSession(_model().SerializeToString()).run(None, {"x": x})
+    wanted = ort_session(_model()).run(None, {"x": x})
     for want, got in zip(wanted, program.run({"x": x}), strict=True):
         np.testing.assert_allclose(got, np.asarray(want), rtol=1e-5, atol=1e-5)
 
@@ -139,7 +139,7 @@ def test_a_crash_costs_the_kernel_alone_that_it_comes_from(
     assert [n for n in NODES if n in lost] == list(nodes)
     assert crashing.compiles <= compiles
     x = np.random.default_rng(4).standard_normal((5, 24)).astype(np.float32)
-    wanted = ort.InferenceSession(_model().SerializeToString()).run(None, {"x": x})
+    wanted = ort_session(_model()).run(None, {"x": x})
     for want, got in zip(wanted, program.run({"x": x}), strict=True):
         np.testing.assert_allclose(got, np.asarray(want), rtol=1e-5, atol=1e-5)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 
 import numpy as np
-import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper
 
 import mgx_mlir as migraphx
+from tests.support.oracle import ort_session
 
 BOXES = np.float32([
     [1, 1, 6, 5], [-40, -3, 90, 70], [3, 3, 3, 3], [5, 5, 2, 1], [100, 100, 300, 400],
@@ -54,7 +54,7 @@ def test_boxes_beyond_the_image(mode: str, ratio: int, half: bool) -> None:
     x = np.random.default_rng(0).normal(size=(2, 3, 9, 12)).astype(np.float32)
     inputs = {"x": x, "r": BOXES, "i": np.arange(len(BOXES)) % 2}
     data = model(mode, ratio, half, len(BOXES))
-    expected = ort.InferenceSession(data, providers=["CPUExecutionProvider"]).run(None, inputs)[0]
+    expected = ort_session(data).run(None, inputs)[0]
     for target in ("ref", "cpu"):
         np.testing.assert_allclose(run(data, target, inputs), expected, rtol=2e-5, atol=2e-5)
 

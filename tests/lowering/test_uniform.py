@@ -5,12 +5,12 @@ from __future__ import annotations
 import iree.runtime as rt
 import numpy as np
 import onnx.parser
-import onnxruntime
 import pytest
 
 import mgx_mlir
 from mgx_mlir.targets.child import shared_compiler
 from tests.lowering.harness import compile_flags
+from tests.support.oracle import ort_session
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17]> g '
 STORED = "<float[1] two = {2}, float one = {1}, int64 zero = {0}, int64[1] first = {0}>"
@@ -49,7 +49,7 @@ FOLDED = f"""{HEAD} (int64[a] x) => (int64[1, k] p, int64 s, int64[a] c) {STORED
 def runs(text: str, feeds: dict[str, np.ndarray], **options: bool) -> None:
     """As in onnxruntime."""
     data = onnx.parser.parse_model(text).SerializeToString()
-    wants = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"]).run(None, feeds)
+    wants = ort_session(data).run(None, feeds)
     program = mgx_mlir.compile(data, "cpu", cache=False, **options)
     used = {k: v for k, v in feeds.items() if k in program.input_names}
     for got, want in zip(program.run(used), wants, strict=True):

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import onnx.parser
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
 from tests.lowering.programs import check
+from tests.support.oracle import ort_session
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
 
@@ -124,7 +124,7 @@ def test_lengths(program: Any) -> None:
 
 def test_special_numbers(program: Any) -> None:
     """Rows without keys, NaN and infinity: as onnxruntime."""
-    oracle = onnxruntime.InferenceSession(model().SerializeToString())
+    oracle = ort_session(model())
     rng = np.random.default_rng(2)
     for m, n in ((1, 40), (5, 17), (33, 300)):
         x = drawn({"b": 1, "h": 2, "m": m, "n": n}, rng)
@@ -202,7 +202,7 @@ def test_open_heads(of_any_head: tuple[Any, bytes]) -> None:
 def test_special_numbers_of_open_heads(of_any_head: tuple[Any, bytes]) -> None:
     """NaN and infinity beside and within what a vector reads past a head's end."""
     made, model = of_any_head
-    oracle = onnxruntime.InferenceSession(model)
+    oracle = ort_session(model)
     rng = np.random.default_rng(5)
     for m, n, width, depth in ((1, 20, 5, 3), (30, 20, 5, 3), (30, 20, 300, 11)):
         shapes = {"q": (1, 2, m, width), "k": (1, 2, n, width), "v": (1, 2, n, depth)}

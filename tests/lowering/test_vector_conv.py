@@ -11,15 +11,12 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from iree import runtime
 from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
-from mgx_mlir.compiler.models import read_model
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.context import new_context
 from mgx_mlir.core.ir import ir, tensor
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.passes.lowering.cpu.frame.isa import AVX2, AVX512, AVX512_BF16, NEON, Isa, isa_of
@@ -27,12 +24,10 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import SCRATCH_BYTES, 
 from mgx_mlir.passes.lowering.cpu.windows import convolution as loops
 from mgx_mlir.passes.lowering.cpu.windows import pair_convolution, winograd
 from mgx_mlir.passes.lowering.index_builder import IndexBuilder
-from mgx_mlir.passes.lowering.module import lower_to_linalg
-from mgx_mlir.passes.lowering.options import LowerOptions
-from mgx_mlir.passes.pipelines import pipeline
-from mgx_mlir.rewrite.passes import run_pipeline
+from tests.lowering.programs import lowered_model, text_of
 from tests.lowering.vector_kernels import compiled, run
 from tests.support.draws import seeds
+from tests.support.oracle import ort_session
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
 
@@ -95,7 +90,7 @@ class _Net:
         assert _vector_kernels(model) == self.vector_kernels
         program = mgx_mlir.compile(model, target="cpu", threads=threads, cache=False)
         assert not program.executable.fallbacks
-        session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+        session = ort_session(model)
         want = session.run(self.outputs, self.inputs)
         got = program.run(self.inputs)
         for found, expected in zip(got, want, strict=True):
@@ -105,14 +100,8 @@ class _Net:
 
 def _vector_kernels(model: bytes, *, fast_math: bool = True) -> int:
     """How many there are but for copies to another layout, which some processors leave to IREE."""
-    program = read_model(model)
-    run_pipeline(program.module, pipeline("cpu", fast_math=fast_math), store=program.store)
-    lowered = lower_to_linalg(program, LowerOptions("cpu", fast_math=fast_math))
-    ctx = new_context()
-    ctx.allow_unregistered_dialects = True
-    launches = re.findall(
-        r"entry_points = \[@(kernel_dispatch_\w+)::", str(ir.Module.parse(lowered.bytecode, ctx))
-    )
+    text = text_of(lowered_model(model, fast_math=fast_math))
+    launches = re.findall(r"entry_points = \[@(kernel_dispatch_\w+)::", text)
     return sum(not name.endswith("_copy") for name in launches)
 
 
@@ -446,7 +435,7 @@ def test_open_model(opened: str) -> None:
     # the last one is Winograd's two
     assert _vector_kernels(model) == 4
     program = mgx_mlir.compile(model, target="cpu", cache=False)
-    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    session = ort_session(model)
     sizes = (
         ((20, 30), (7, 101), (64, 5), (1, 1), (3, 2), (33, 34))
         if opened != "N"
@@ -479,9 +468,7 @@ def test_narrow(kind: int, limit: float) -> None:
         rounded = numpy_helper.to_array(v).astype(narrow)
         net.weights[i] = numpy_helper.from_array(rounded, v.name)
         v.CopyFrom(numpy_helper.from_array(rounded.astype(np.float32), v.name))
-    session = onnxruntime.InferenceSession(
-        wide.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
+    session = ort_session(wide)
     want = session.run(None, {n: a.astype(np.float32) for n, a in inputs.items()})
     own = onnx.ModelProto()
     own.CopyFrom(wide)

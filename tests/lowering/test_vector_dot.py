@@ -10,7 +10,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
@@ -24,6 +23,7 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import SCRATCH_BYTES, 
 from mgx_mlir.passes.lowering.cpu.products import dot as loops
 from tests.lowering.programs import Programs, check, execute, kernels_of
 from tests.lowering.vector_kernels import run
+from tests.support.oracle import ort_session
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
 
@@ -373,7 +373,7 @@ def test_open_rows_of_a_model(threads: int) -> None:
     model = _model(build, ["rows", 70])
     program = mgx_mlir.compile(model, target="cpu", threads=threads, cache=False)
     assert not program.executable.fallbacks
-    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    session = ort_session(model)
     numbers = np.random.default_rng(0)
     for rows in (1, 2, 7, 8, 9, 23, 64, 300, 0):
         x = numbers.standard_normal((rows, 70)).astype(np.float32)

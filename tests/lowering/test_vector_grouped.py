@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -25,6 +24,7 @@ from mgx_mlir.passes.lowering.cpu.windows import grouped_convolution as loops
 from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvExtents, ConvShape
 from mgx_mlir.passes.lowering.index_builder import IndexBuilder
 from tests.lowering.vector_kernels import compiled, run
+from tests.support.oracle import ort_session
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
 
@@ -221,9 +221,7 @@ def test_models(kind: int, opened: bool) -> None:
     assert not program.executable.fallbacks
     element = helper.tensor_dtype_to_np_dtype(kind)
     numbers = np.random.default_rng(3)
-    wide = onnxruntime.InferenceSession(
-        _model(True, TensorProto.FLOAT).SerializeToString(), providers=["CPUExecutionProvider"]
-    )
+    wide = ort_session(_model(True, TensorProto.FLOAT))
     for n, h, w in ((2, 11, 21), (1, 32, 5), (3, 2, 100)) if opened else ((2, 11, 21),):
         given = {"x": (n, 19, h, w), "z": (n, 12, h, w), "s": (n, 20, w)}
         inputs = {k: numbers.standard_normal(d).astype(element) for k, d in given.items()}

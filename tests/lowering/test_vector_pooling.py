@@ -7,21 +7,19 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
 from mgx_mlir.compiler.models import read_model
-from mgx_mlir.core.context import new_context
-from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
 from mgx_mlir.passes.lowering.module import lower_to_linalg
 from mgx_mlir.passes.lowering.options import LowerOptions
 from mgx_mlir.passes.pipelines import pipeline
 from mgx_mlir.rewrite.passes import run_pipeline
-from tests.lowering.programs import Programs, execute, kernels_of
+from tests.lowering.programs import Programs, execute, kernels_of, text_of
+from tests.support.oracle import ort_session
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
 
@@ -91,7 +89,7 @@ class _Net:
 
     def check(self, model: bytes, threads: int = 1) -> None:
         program = mgx_mlir.compile(model, target="cpu", threads=threads, cache=False)
-        session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+        session = ort_session(model)
         want, got = session.run(None, self.inputs), program.run(self.inputs)
         for found, expected in zip(got, want, strict=True):
             scale = max(1.0, float(np.abs(expected[np.isfinite(expected)]).max(initial=0)))
@@ -103,10 +101,7 @@ def _vector_kernels(model: bytes) -> tuple[int, int]:
     program = read_model(model)
     run_pipeline(program.module, pipeline("cpu"), store=program.store)
     pools = str(program.module).count("migraphx.pooling")
-    lowered = lower_to_linalg(program, LowerOptions("cpu"))
-    ctx = new_context()
-    ctx.allow_unregistered_dialects = True
-    text = str(ir.Module.parse(lowered.bytecode, ctx))
+    text = text_of(lower_to_linalg(program, LowerOptions("cpu")))
     return pools, text.count('"flow.executable"')
 
 
@@ -160,7 +155,7 @@ def test_strips(width: str) -> None:
     raw = onnx.shape_inference.infer_shapes(model).SerializeToString()
     assert _vector_kernels(raw)[1] >= len(STRIPS)
     program = mgx_mlir.compile(raw, target="cpu", cache=False)
-    session = onnxruntime.InferenceSession(raw, providers=["CPUExecutionProvider"])
+    session = ort_session(raw)
     rng = np.random.default_rng(0)
     for size in [13000] if width.isdigit() else [9, 13, 64, 127, 128, 129, 257, 385, 640]:
         x = {"x": rng.standard_normal((2, 2, 3, size)).astype(np.float32)}

@@ -8,7 +8,6 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -25,6 +24,7 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
 )
 from tests.lowering.programs import Programs, check, execute, kernels_of
 from tests.lowering.vector_kernels import run
+from tests.support.oracle import ort_session
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
 
@@ -201,7 +201,7 @@ def test_special_values_are_those_of_onnxruntime() -> None:
     graph = helper.make_graph(nodes, "g", [given], made, stored)
     opsets = [helper.make_opsetid("", 14)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
-    wants = onnxruntime.InferenceSession(model).run(None, {"x": x})
+    wants = ort_session(model).run(None, {"x": x})
     program: Any = mgx_mlir.parse_onnx_buffer(model)
     program.compile("cpu")
     for cell, got, want in zip(CELLS, program.run({"x": x}), wants, strict=True):

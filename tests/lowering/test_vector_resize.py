@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import onnx.helper
 import onnx.numpy_helper
-import onnxruntime
 import pytest
 
 import mgx_mlir
 from mgx_mlir.dialects.migraphx.resize import Resize
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
 from tests.lowering.programs import check
+from tests.support.oracle import ort_session
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
 
@@ -75,7 +75,7 @@ def test_special_numbers(program: tuple[mgx_mlir.IreeProgram, bytes]) -> None:
     x = np.random.default_rng(1).standard_normal((1, 2, 9, 20)).astype(np.float32)
     x[0, 0, 3, 4], x[0, 1, 8, 19], x[0, 1, 0, 0] = np.nan, np.inf, -np.inf
     found = made.run({"x": x})
-    session = onnxruntime.InferenceSession(model)
+    session = ort_session(model)
     for (scales, mode), y, want in zip(CASES, found, session.run(None, {"x": x}), strict=True):
         # along axes that keep their extent onnxruntime weighs neighbours by 0, which is NaN of
         # an infinity
@@ -120,6 +120,6 @@ def test_fixed_dims() -> None:
     kernels = [n for n in made.executable.dispatches["main"] if n.endswith("_resize")]
     assert len(kernels) == len(nodes) - 2  # half_pixel is the other one where lengths are above 1
     given = {"x": np.random.default_rng(3).standard_normal((2, 3, 7, 13)).astype(np.float32)}
-    theirs = onnxruntime.InferenceSession(model).run(None, given)
+    theirs = ort_session(model).run(None, given)
     for got, want, node in zip(made.run(given), theirs, nodes, strict=True):
         check(got, want.astype(np.float64), 1e-6, str(node))

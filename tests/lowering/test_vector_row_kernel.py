@@ -8,17 +8,14 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.context import new_context
-from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
-from mgx_mlir.programs.lowered import Lowered
-from tests.lowering.programs import Programs, check, execute
+from tests.lowering.programs import Programs, check, execute, text_of
+from tests.support.oracle import ort_session
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
 
@@ -81,7 +78,7 @@ class Rows(Programs):
     def check(self, threads: int = 1, *, terms: int = 1, arch: str = "host") -> None:
         """Compile, run and compare; terms: thousands that an f32 total sums one by one."""
         lowered = self.lowered(FUSE, arch=arch)
-        assert '"reduction"' not in _text(lowered), "a reduction is left to the compiler"
+        assert '"reduction"' not in text_of(lowered), "a reduction is left to the compiler"
         got = execute(lowered, self.inputs, threads)
         for found, want, (dtype, name) in zip(got, self.want, self.names, strict=True):
             check(found, want, TOLERANCE[dtype] * terms, name)
@@ -192,12 +189,6 @@ def softmax(x: np.ndarray, axis: int, *, logarithm: bool = False) -> np.ndarray:
     return d - np.log(total) if logarithm else e / total
 
 
-def _text(lowered: Lowered) -> str:
-    ctx = new_context()
-    ctx.allow_unregistered_dialects = True
-    return str(ir.Module.parse(lowered.bytecode, ctx))
-
-
 @pytest.mark.parametrize(("seed", "threads", "arch"), [(0, 1, "host"), (1, 2, "haswell")])
 def test_fixed(seed: int, threads: int, arch: str) -> None:
     """The vectors of any processor run on every other one."""
@@ -272,7 +263,7 @@ def test_bytes(fixed: bool, arch: str) -> None:
             _bytes_case(rows, dims, kind, signed=bool(i))
             _bytes_case(rows, dims, kind, signed=not i)
     lowered = rows.lowered(FUSE, arch=arch)
-    assert '"reduction"' not in _text(lowered), "a reduction is left to the compiler"
+    assert '"reduction"' not in text_of(lowered), "a reduction is left to the compiler"
     found = execute(lowered, rows.inputs, 1)
     for got, want, (dtype, name) in zip(found, rows.want, rows.names, strict=True):
         assert got.dtype == TYPES[dtype]
@@ -338,7 +329,7 @@ def _by_onnxruntime(kind: str, x: np.ndarray, axis: int) -> np.ndarray:
     values = [helper.make_tensor_value_info(n, TensorProto.FLOAT, x.shape) for n in "xy"]
     graph = helper.make_graph(nodes, "g", values[:1], values[1:])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
-    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = ort_session(model)
     return np.asarray(session.run(None, {"x": x.astype(np.float32)})[0]).astype(np.float64)
 
 
@@ -362,7 +353,7 @@ def test_a_costly_value_that_three_passes_read(dims: tuple[int | str, ...]) -> N
     program = mgx_mlir.compile(data, "cpu", cache=False)
     assert not program.executable.fallbacks
     x = np.random.default_rng(0).standard_normal((4, *inner)).astype(np.float32)
-    wants = ort.InferenceSession(data, providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    wants = ort_session(data).run(None, {"x": x})
     for got, want in zip(program.run({"x": x}), wants, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=3e-6)
 
@@ -393,7 +384,7 @@ def test_group_norms_between_convolutions_are_one_kernel_each() -> None:
     names = [k.name for k in program.kernels]
     assert sum("reduce_mean" in name and "sigmoid" in name for name in names) == 3
     assert len(names) == 3 + 4 + 1, names  # the last result is copied into the order asked for
-    session = ort.InferenceSession(data, providers=["CPUExecutionProvider"])
+    session = ort_session(data)
     for n, h, w in ((1, 1, 1), (2, 7, 5), (1, 20, 33)):
         x = (draw((n, 3, h, w)) * 3 + 5).astype(np.float32)
         want = np.asarray(session.run(None, {"x": x})[0])

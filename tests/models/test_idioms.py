@@ -14,6 +14,7 @@ import pytest
 from onnx import version_converter
 
 import mgx_mlir
+from tests.support.oracle import ort_session
 from zoo.drawn import Drawn
 from zoo.idioms import IDIOMS
 
@@ -29,9 +30,7 @@ def drawn(idiom: str, seed: int) -> Drawn:
 
 
 def check(g: Drawn, data: bytes, limit: float) -> None:
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    oracle = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    oracle = ort_session(data)
     programs = [mgx_mlir.compile(data, target, cache=False) for target in ("ref", "cpu")]
     assert programs[1].executable.fallbacks == ()  # a refused kernel is compiled in another way
     for call in (0, 1):

@@ -11,7 +11,7 @@ from mgx_mlir.passes.pipelines import pipeline
 from mgx_mlir.programs.interpreter import Interpreter
 from mgx_mlir.rewrite.passes import run_pipeline
 from mgx_mlir.rewrite.pattern import observing
-from tests.support.draws import seeds
+from tests.support.draws import parts, seeds
 
 PASSES = {
     "layout_convolution": ("layout_convolution",),
@@ -32,27 +32,31 @@ def check(graph: KernelGraph, passes) -> None:
     assert_same(before, Interpreter(graph.module, graph.store).run(inputs), 1e-5)
 
 
+@pytest.mark.parametrize("drawn", parts(0, 20, 40))
 @pytest.mark.parametrize("name", PASSES)
-def test_the_passes_keep_the_values(name):
-    for seed in range(40):
+def test_the_passes_keep_the_values(name, drawn):
+    for seed in drawn:
         check(KernelGraph(seed, CONTEXT), PASSES[name])
 
 
+@pytest.mark.parametrize("drawn", parts(100, 12, 25))
 @pytest.mark.parametrize("name", PASSES)
-def test_the_passes_keep_the_values_with_an_open_batch(name):
-    for seed in range(100, 125):
+def test_the_passes_keep_the_values_with_an_open_batch(name, drawn):
+    for seed in drawn:
         check(KernelGraph(seed, CONTEXT, dynamic=True), PASSES[name])
 
 
+@pytest.mark.parametrize("drawn", parts(200, 6, 12))
 @pytest.mark.parametrize("name", ["fuse_pointwise_reduce", "cpu"])
-def test_large_programs(name):
-    for seed in range(200, 212):
+def test_large_programs(name, drawn):
+    for seed in drawn:
         check(KernelGraph(seed, CONTEXT, steps=60), PASSES[name])
 
 
+@pytest.mark.parametrize("drawn", parts(300, 10, 20))
 @pytest.mark.parametrize("name", PASSES)
-def test_data_movement_is_exact(name):
-    for seed in range(300, 320):
+def test_data_movement_is_exact(name, drawn):
+    for seed in drawn:
         graph = KernelGraph(seed, CONTEXT, kinds=("move", "move", "pooled"), steps=12)
         inputs = graph.inputs()
         before = Interpreter(graph.module, graph.store).run(inputs)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnxruntime as ort
 
 import mgx_mlir as migraphx
 from tests.quantization.test_eight_bits import model
+from tests.support.oracle import ort_session
 
 RNG = np.random.default_rng(4)
 CPU, REF = migraphx.get_target("cpu"), migraphx.get_target("ref")
@@ -49,7 +49,7 @@ def parsed(data: bytes) -> Any:
 
 
 def by_onnxruntime(data: bytes, given: dict[str, np.ndarray]) -> np.ndarray:
-    return np.asarray(ort.InferenceSession(data).run(None, given)[0])
+    return np.asarray(ort_session(data).run(None, given)[0])
 
 
 def off(got: np.ndarray, want: np.ndarray) -> float:

@@ -9,14 +9,13 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import onnx.parser
-import onnxruntime as ort
 import pytest
 from onnx import numpy_helper
 
 import mgx_mlir as migraphx
 from mgx_mlir.core.errors import MgxError, UsageError
 from mgx_mlir.quantization.scales import KnownRanges
-from tests.exact_session import exact_options
+from tests.support.oracle import ort_session
 
 RNG = np.random.default_rng(0)
 CPU, REF = migraphx.get_target("cpu"), migraphx.get_target("ref")
@@ -57,7 +56,7 @@ def run(prog: Any, target: Any, feeds: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def by_onnxruntime(data: bytes, feeds: dict[str, np.ndarray]) -> np.ndarray:
-    session = ort.InferenceSession(data, exact_options())
+    session = ort_session(data)
     return np.asarray(session.run(None, feeds)[0])
 
 

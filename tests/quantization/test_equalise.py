@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnxruntime as ort
 import pytest
 
 import mgx_mlir as migraphx
@@ -14,6 +13,7 @@ from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer
 from mgx_mlir.programs.program_ir import ProgramIR, entry_block
 from mgx_mlir.quantization.equalise import equalise
 from mgx_mlir.quantization.quantize import prepared
+from tests.support.oracle import ort_session
 from zoo.made import Graph
 
 RNG = np.random.default_rng(0)
@@ -66,7 +66,7 @@ def weights_of(program: ProgramIR) -> list[np.ndarray]:
 @pytest.mark.parametrize("batch", [2, "n"])
 def test_the_program_computes_the_same(batch: int | str) -> None:
     data = net(batch)
-    [want] = ort.InferenceSession(data).run(None, FEEDS)
+    [want] = ort_session(data).run(None, FEEDS)
     program = prepared(parse_onnx_buffer(data))
     assert equalise(program) == 5  # conv to conv thrice, conv to Gemm, Gemm to MatMul
     got = run(program)
@@ -116,7 +116,7 @@ def unbalanced() -> bytes:
 @pytest.mark.parametrize("options", [{"per_channel": False}, {}], ids=["tensor", "channel"])
 def test_8_bits_lose_less(options: dict[str, Any]) -> None:
     data = unbalanced()
-    [want] = ort.InferenceSession(data).run(None, FEEDS)
+    [want] = ort_session(data).run(None, FEEDS)
     samples = [{"x": RNG.standard_normal((2, 3, 9, 9)).astype(np.float32)} for _ in range(3)]
     lost: list[float] = []
     for equalize in (False, True):
@@ -137,7 +137,7 @@ def test_what_has_no_neighbour_stays() -> None:
     a = g.op("Conv", g.op("Relu", a), g.const(dead))
     g.output(g.op("Conv", a, g.weight(2, 4, 1, 1)), "y", [2, 2, 9, 9])
     data = g.model().SerializeToString()
-    [want] = ort.InferenceSession(data).run(None, FEEDS)
+    [want] = ort_session(data).run(None, FEEDS)
     program = prepared(migraphx.parse_onnx_buffer(data).program_ir)
     equalise(program)
     np.testing.assert_allclose(run(program), want, rtol=1e-4, atol=1e-5)

@@ -8,13 +8,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import onnx
-import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import mgx_mlir as migraphx
-from tests.exact_session import exact_options
+from tests.support.oracle import ort_session
 
 FP8, FP4 = ml_dtypes.float8_e4m3fn, ml_dtypes.float4_e2m1fn
 INT4, UINT4 = ml_dtypes.int4, ml_dtypes.uint4
@@ -289,7 +288,7 @@ def test_forms_of_makers(form: Callable[[], tuple[Net, float]], target: str) -> 
     net, step = form()
     model = net.model()
     if net.exact:
-        session = ort.InferenceSession(model.SerializeToString(), exact_options())
+        session = ort_session(model)
         [want] = session.run(None, net.feeds)
     else:
         [want] = ReferenceEvaluator(model).run(None, net.feeds)
@@ -313,7 +312,7 @@ def test_computed_operands_of_open_depth() -> None:
     model = helper.make_model(
         graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10
     ).SerializeToString()
-    session = ort.InferenceSession(model, exact_options())
+    session = ort_session(model)
     program = migraphx.compile(model, target="cpu")
     for batch, length in ((1, 1), (2, 5), (1, 40)):
         feeds = {"p": net.rng.uniform(0, 1, (batch, length, length)).astype(np.float32),

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
 from mgx_mlir.compiler.compiled import IreeProgram
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
+from tests.support.oracle import ort_session
 
 
 @dataclass(frozen=True)
@@ -137,9 +137,7 @@ NETS = [
 def test_attention(net: Net) -> None:
     """Integers are those of the graph: only what lies half way between two steps may differ."""
     data, step = _model(net, 0)
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    session = ort_session(data, optimised=False)
     program = mgx_mlir.compile(data, "cpu", cache=False)
     isa = isa_of("host")
     if isa is not None and isa.byte_dot:

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 import pytest
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
 import mgx_mlir
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
-from tests.exact_session import exact_options
+from tests.support.oracle import ort_session
 from zoo.made import Graph
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
@@ -83,7 +82,7 @@ def test_nets(form: QuantFormat, signed: bool, is_open: bool, tmp_path: Path) ->
         del model.graph.value_info[:]
         onnx.save(model, path)
     x = images(2 if is_open else 1)
-    want = ort.InferenceSession(path, exact_options()).run(None, {"x": x})[0]
+    want = ort_session(path).run(None, {"x": x})[0]
     program = mgx_mlir.compile(str(path), target="cpu", threads=1)
     (got,) = program.run([x])
     step = np.diff(np.unique(want)).min()

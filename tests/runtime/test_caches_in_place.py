@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
 import mgx_mlir as migraphx
 from mgx_mlir.core.errors import MgxError
-from tests.exact_session import exact_options
+from tests.support.oracle import ort_session
 
 HEADS, SHARED, SIZE, ROWS, BATCH = 4, 2, 16, 12, 2
 FLOAT, INT8, UINT8, INT32 = (
@@ -109,7 +108,7 @@ def program(request: pytest.FixtureRequest) -> migraphx.CompiledProgram:
 
 def test_steps_write_their_rows_alone(program: migraphx.CompiledProgram) -> None:
     """Three steps: onnxruntime's results; caches stay where they are, and so do other rows."""
-    peer = onnxruntime.InferenceSession(model("rows"), exact_options())
+    peer = ort_session(model("rows"))
     rng, caches, theirs = np.random.default_rng(1), empty_caches(), empty_caches()
     lengths = np.array([3, 5])
     for name, array in caches.items():

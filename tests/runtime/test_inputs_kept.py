@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import onnx.parser
-import onnxruntime
 import pytest
 
 import mgx_mlir
 from mgx_mlir.runtime import prepared_calls
 from tests.lowering.harness import on_64_bytes
+from tests.support.oracle import ort_session
 
 N = 65536
 STORED = "<int64[1, 1] row = {1}, bool yes = {1}>"
@@ -51,7 +51,7 @@ def test_scattered_into(name: str) -> None:
     data = onnx.parser.parse_model(text).SerializeToString()
     x = np.arange(2 * N, dtype=np.float32).reshape(2, N)
     feeds = {"x": x, "u": -np.ones((1, N), np.float32), "t": np.array(True), "n": np.array(0)}
-    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    session = ort_session(data)
     wants = session.run(None, {i.name: feeds[i.name] for i in session.get_inputs()})
     program = mgx_mlir.compile(data, "cpu", cache=False)
     used = {k: on_64_bytes(v) for k, v in feeds.items() if k in program.input_names}

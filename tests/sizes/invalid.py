@@ -10,12 +10,12 @@ import json
 import sys
 
 import numpy as np
-import onnxruntime as ort
 
 from mgx_mlir.compiler.compile import compile
 from mgx_mlir.core.errors import RunError
 from tests.sizes.cases import MODELS, Model, together
 from tests.sizes.value_cases import COMPILED, VALUES
+from tests.support.oracle import ort_session
 
 SETS = {"sizes": MODELS, "values": VALUES, "compiled": COMPILED}
 TOGETHER = 20  # models of a compile: many more take longer than in parts
@@ -45,7 +45,7 @@ def tell(models: list[Model], target: str) -> None:
 
     wanted: dict[str, np.ndarray] = {}
     for m in models:
-        session = ort.InferenceSession(m.onnx().SerializeToString())
+        session = ort_session(m.onnx())
         names = [o.name for o in session.get_outputs()]
         wanted |= zip(names, session.run(names, m.named(m.legal)), strict=True)
     compare()

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime as ort
 import pytest
 from onnx import numpy_helper, parser
 
@@ -19,6 +18,7 @@ from mgx_mlir.passes.lowering import assertions
 from mgx_mlir.passes.lowering.module import ModuleLowering
 from mgx_mlir.passes.name_open_dims import Names
 from mgx_mlir.runtime.iree_runtime import LoadedModule
+from tests.support.oracle import ort_session
 from tests.targets.test_branch_moves import branches_of_convolutions
 
 CHOICE = """<ir_version: 8, opset_import: ["":18]>
@@ -111,7 +111,7 @@ def test_what_is_computed_ahead_of_an_assertion_is_waited_for(
 ) -> None:
     """Assertions left where the operators are stand between kernels (docs/iree-hazards.md, 25)."""
     model = branches_of_convolutions(64).SerializeToString()
-    session = ort.InferenceSession(model)
+    session = ort_session(model)
     x = np.random.default_rng(0).standard_normal((2, 2, 33)).astype(np.float32)
 
     def here(self: Any, block: ir.Block, values: Sequence[ir.Value]) -> ir.InsertionPoint:
@@ -152,7 +152,7 @@ def test_kernels_round_a_branch_that_asserts() -> None:
         weight = (0.1 * rng.standard_normal(dims)).astype(np.float32)
         model.graph.initializer.append(numpy_helper.from_array(weight, name))
     data = model.SerializeToString()
-    compiled, session = mgx_mlir.compile(data, "cpu", cache=False), ort.InferenceSession(data)
+    compiled, session = mgx_mlir.compile(data, "cpu", cache=False), ort_session(data)
     a = rng.standard_normal((5, 64)).astype(np.float32)
     b = rng.standard_normal((5, 128)).astype(np.float32)
     for k, last in ((True, 5), (False, 5), (True, 1)):
@@ -203,7 +203,7 @@ def test_views_of_what_is_waited_for_stand_behind_it(monkeypatch: pytest.MonkeyP
         return ir.InsertionPoint.current
 
     monkeypatch.setattr(assertions.Places, "first", here)
-    compiled, session = mgx_mlir.compile(data, "cpu", cache=False), ort.InferenceSession(data)
+    compiled, session = mgx_mlir.compile(data, "cpu", cache=False), ort_session(data)
     for n in (1, 3):
         a, s = (rng.standard_normal(dims).astype(np.float32) for dims in ((n, 8), (2, n, 8)))
         for k in (True, False):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from mgx_mlir import compile as compile_model
 from mgx_mlir.targets.branch_moves import Move, Register, ordered
+from tests.support.oracle import ort_session
 
 Moves = tuple[Move, ...]
 
@@ -128,7 +128,7 @@ def test_branches_over_an_open_length() -> None:
     """
     model = branches_of_convolutions(64).SerializeToString()
     compiled = compile_model(model, "cpu", threads=1, cache=False)
-    session = ort.InferenceSession(model)
+    session = ort_session(model)
     for b, n in ((1, 5), (2, 33), (3, 8)):
         x = np.random.default_rng(n).standard_normal((b, 2, n)).astype(np.float32)
         for k in (np.array(True), np.array(False)):

@@ -48,10 +48,11 @@ def faults(group: stored_ops.Group, target: str) -> list[str]:
     return out
 
 
-# compiled in the slow tests: elementwise operators in many types, and a hundred kernels of run-time
-# dims: CI has three minutes for this folder
+# compiled in the slow tests: a hundred kernels of run-time dims, and operators that are read as one
+# op or two, which tests/lowering/test_conformance.py compiles
 SLOW = (
-    "binary_other", "casts", "open_orders", "open_sizes", "open_spectra", "spectra", "unary_other",
+    "binary_f32", "binary_other", "casts", "choices", "cutting", "open_orders", "open_sizes",
+    "open_spectra", "reductions", "reshaping", "spectra", "unary_f32", "unary_other",
 )  # fmt: skip
 
 

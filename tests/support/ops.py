@@ -1,4 +1,4 @@
-"""Builds one operator in a function of its own, to infer, verify, print and evaluate it."""
+"""One operator in a function of its own: inferred, verified, printed, evaluated."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from mgx_mlir.core.context import new_context
 from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.op import OPS, Op
-from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.core.shapes import DYN, TensorType, compatible
 from mgx_mlir.programs.interpreter import Interpreter
 
 CONTEXT = new_context()
 
 
-def type_of(a: np.ndarray) -> TensorType:
-    return TensorType(dtypes.from_numpy(a.dtype), a.shape)
+def type_of(a: np.ndarray, *, dynamic: bool = False) -> TensorType:
+    return TensorType(dtypes.from_numpy(a.dtype), (DYN,) * a.ndim if dynamic else a.shape)
 
 
 def flat(operands: Sequence[Any]) -> list[Any]:
     """The operands of all groups, absent ones left out."""
     out: list[Any] = []
     for group in operands:
-        if isinstance(group, list):
+        if isinstance(group, list | tuple):
             out += group
         elif group is not None:
             out.append(group)
@@ -35,12 +35,24 @@ def flat(operands: Sequence[Any]) -> list[Any]:
 
 
 class Built:
-    """`cls` on operand types in the shape of the groups `operands` (arrays or TensorTypes)."""
+    """`cls` on operand types in the shape of the groups `operands` (arrays or TensorTypes).
 
-    def __init__(self, cls: type[Op], operands: Sequence[Any], attributes: dict[str, Any]) -> None:
+    dynamic: all dims of the arrays are.
+    """
+
+    def __init__(
+        self,
+        cls: type[Op],
+        operands: Sequence[Any],
+        attributes: dict[str, Any],
+        *,
+        dynamic: bool = False,
+    ) -> None:
         self.cls = cls
         self.arrays = flat(operands)
-        types = [t if isinstance(t, TensorType) else type_of(t) for t in self.arrays]
+        types = [
+            t if isinstance(t, TensorType) else type_of(t, dynamic=dynamic) for t in self.arrays
+        ]
         with CONTEXT, ir.Location.unknown():
             self.module = ir.Module.create()
             with ir.InsertionPoint(self.module.body):
@@ -51,7 +63,7 @@ class Built:
                 None
                 if g is None
                 else [next(values) for _ in g]
-                if isinstance(g, list)
+                if isinstance(g, list | tuple)
                 else next(values)
                 for g in operands
             ]
@@ -64,15 +76,25 @@ class Built:
         return [TensorType.of(r) for r in self.op.results]
 
     def evaluate(self, compute: str = "f32") -> list[np.ndarray]:
+        """Evaluate the reference; its results have the inferred types."""
         run = Interpreter(self.module, WeightStore(), compute=compute)
         with CONTEXT, np.errstate(all="ignore"):
-            return run.evaluate(self.op, self.arrays)
+            assert self.module.operation.verify()
+            found = run.evaluate(self.op, self.arrays)
+        for array, t in zip(found, self.types, strict=True):
+            assert array.dtype == t.dtype.np
+            assert array.ndim == t.rank
+            fits = all(compatible(a, b) for a, b in zip(array.shape, t.dims, strict=True))
+            assert fits, f"inferred {t}, computed {array.shape}"
+        return found
 
 
-def evaluate(name: str, *operands: Any, compute: str = "f32", **attributes: Any) -> Any:
-    """Results of `migraphx.<name>` on arrays: one array, or a list of several."""
-    found = Built(OPS[name], operands, attributes).evaluate(compute)
-    return found[0] if len(found) == 1 else found
+def evaluate(
+    name: str, *operands: Any, compute: str = "f32", dynamic: bool = False, **attributes: Any
+) -> Any:
+    """Results of `migraphx.<name>` on arrays: one array, or a tuple of several."""
+    found = Built(OPS[name], operands, attributes, dynamic=dynamic).evaluate(compute)
+    return found[0] if len(found) == 1 else tuple(found)
 
 
 def infer(name: str, *operands: Any, **attributes: Any) -> str:
