@@ -410,14 +410,17 @@ def around_windows(
 ) -> Value:
     """Return `x` {N, s.., C} with `value` around it as `padding`, SAME or VALID, wants it.
 
-    A window longer than the extent is an error, of the run where only that knows the extent.
+    An extent that no window fits in gives none, as in TensorFlow, where its quotient with the
+    stride is 0. Less is an error, of the run where only that knows the extent.
     """
     dims = extents(b, x)[1:-1]
     check_rank(dims, len(window))
     if padding == "VALID":
-        for i, (d, w) in enumerate(zip(dims, window, strict=True)):
-            fits = greater_equal(b, scalar(b, d), w)
-            x = require(b, x, fits, f"at least {w} elements, a window, along dim {i + 1}")
+        for i, (d, w, s) in enumerate(zip(dims, window, stride, strict=True)):
+            least = w - 2 * s + 1
+            fits = greater_equal(b, scalar(b, d), least)
+            told = f"at least {least} elements along dim {i + 1}, for a window of {w}"
+            x = require(b, x, fits, told)
         return x
     if padding != "SAME":
         raise ModelError(f"attribute 'padding' expected SAME or VALID, got {padding}")

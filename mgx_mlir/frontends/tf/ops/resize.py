@@ -133,7 +133,8 @@ def resize_bilinear(
         place = _places(b, d, out, a)
         low = b.floor(place)
         share = b.sub(place, low)
-        taps = [(low, b.sub(_f32(b, 1), share)), (b.add(low, 1), share)]
+        # the upper one of a whole place is the place: what lies beside it has no part
+        taps = [(low, b.sub(_f32(b, 1), share)), (b.ceil(place), share)]
         x = _weighted(b, x, axis, d, taps)
     return x
 
