@@ -18,6 +18,7 @@ ATTENTION = (  # rules of kernels that are one attention
     attention.RULE,
 )
 KERNELS = (gathered_concat.RULE,)  # rules of other kernels
-MATMULS = compilation_info.MATMULS  # rules of the matmuls and convolutions inside of kernels
+# rules of the matmuls and convolutions inside of kernels, the last of which have one rule each
+MATMULS = (*compilation_info.MATMULS, *compilation_info.FORMS)
 # questions of passes about forms that are no rule of their own: the matmul of a kernel reads so
 QUESTIONS = {"gathered_convolution": gathered_convolution.refusal}

@@ -65,9 +65,10 @@ def _gathered(
     )
     usual = [1 if d == DYN else d for d in out.dims]
     depth = rows.type.dims[-1]
-    compilation_info.put(
-        e, found, lambda arch: compilation_info.gathered_info(arch, rows.type.dtype, usual, depth)
-    )
+    compilation_info.give_form(
+        e, found, compilation_info.GATHERED_WINDOWS, "convolution of few channels",
+        lambda arch: compilation_info.gathered_info(arch, rows.type.dtype, usual, depth),
+    )  # fmt: skip
     return found
 
 

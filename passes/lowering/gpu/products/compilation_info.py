@@ -107,6 +107,47 @@ MATMULS = (
 )
 
 
+@dataclass(frozen=True)
+class FormSite:
+    """A matmul or convolution in a form of its own; info: what IREE is told of it on a chip."""
+
+    arch: str
+    info: Callable[[str], ir.Attribute | None]
+
+
+def _form(e: LoweringContext, site: FormSite) -> ir.Attribute | Refusal:
+    return site.info(site.arch) or Refusal("no tile fits its sizes and types")
+
+
+# each the one rule of its form; without it, IREE chooses the tiles
+FEW_BITS_WORDS = KernelRule("few_bits_words", (), _form, _attribute_of)
+FEW_BITS_TILES = KernelRule("few_bits_tiles", (), _form, _attribute_of)
+GATHERED_WINDOWS = KernelRule("gathered_windows", (), _form, _attribute_of)
+IMAGE_WINDOWS = KernelRule("image_windows", (), _form, _attribute_of)
+FORMS = (FEW_BITS_WORDS, FEW_BITS_TILES, GATHERED_WINDOWS, IMAGE_WINDOWS)
+
+
+def give_form(
+    e: LoweringContext,
+    found: ir.Value,
+    rule: KernelRule,
+    part: str,
+    info: Callable[[str], ir.Attribute | None],
+) -> None:
+    """Put on the op of a matmul or convolution what the rule of its form says of it; part: how it
+    is called beside its kernel."""
+    if e.options.tiles:
+        _put_first(e, found, (rule,), FormSite(e.options.arch, info), part)
+
+
+def _put_first(
+    e: LoweringContext, found: ir.Value, rules: Sequence[KernelRule], site: object, part: str
+) -> None:
+    info = select.lower(e, rules, site, None, part=part)
+    if info is not None:
+        found.owner.attributes["compilation_info"] = info[0]
+
+
 def gathered_info(arch: str, dtype: DType, out: Sequence[int], depth: int) -> ir.Attribute | None:
     """For a product of gathered rows [n, .., ow, k] x [f, k] with result [n, .., ow, f], k whole
     matrix instructions; see `put`."""
@@ -365,9 +406,7 @@ def give_product(
         made, config = usual, of_open_rows(arch, usual)
     config = config or e.options.gemm_config(made, e.function)
     site = MatmulSite(arch, made, config, residual)
-    info = select.lower(e, MATMULS, site, None, part=str(site))
-    if info is not None:
-        found.owner.attributes["compilation_info"] = info[0]
+    _put_first(e, found, MATMULS, site, str(site))
 
 
 def put(e: LoweringContext, found: ir.Value, info: Callable[[str], ir.Attribute | None]) -> None:
@@ -451,6 +490,7 @@ def numbers(values: Sequence[int]) -> str:
 
 
 __all__ = [
-    "MATMULS", "blocks_info", "element_info", "gathered_info", "give", "give_product", "group_info",
-    "numbers", "put", "window_info", "windows_info", "words_info",
+    "FEW_BITS_TILES", "FEW_BITS_WORDS", "FORMS", "GATHERED_WINDOWS", "IMAGE_WINDOWS", "MATMULS",
+    "FormSite", "MatmulSite", "element_info", "give", "give_form", "give_product", "group_info",
+    "numbers", "put", "steps_of", "window_info", "windows_info",
 ]  # fmt: skip

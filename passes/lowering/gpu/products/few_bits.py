@@ -222,9 +222,10 @@ def _few(
     init = e.fill([*rows, columns], dtypes.FLOAT, 0)
     iterators = [*[PARALLEL] * (lead + 1), REDUCTION, REDUCTION]
     made = e.generic(operands, [init], maps, iterators, body)[0]
-    compilation_info.give(
-        e, made, lambda arch: compilation_info.words_info(arch, rows, codes.type.dims)
-    )
+    compilation_info.give_form(
+        e, made, compilation_info.FEW_BITS_WORDS, f"dot of {op.bits}-bit codes",
+        lambda arch: compilation_info.words_info(arch, rows, codes.type.dims),
+    )  # fmt: skip
     return made
 
 
@@ -289,7 +290,10 @@ def _tiles(
     made = multiply_accumulate(e, a, matrix, init, maps, iterators, element, dtypes.FLOAT)
     *batch, last = e.static_dims([*ahead, *rows])
     shape = GemmShape(DOT, element.name, (last, columns, blocks * count), batch=tuple(batch))
-    compilation_info.put(e, made, lambda arch: compilation_info.blocks_info(arch, shape, count))
+    compilation_info.give_form(
+        e, made, compilation_info.FEW_BITS_TILES, f"dot of {op.bits}-bit codes",
+        lambda arch: compilation_info.blocks_info(arch, shape, count),
+    )  # fmt: skip
     return made
 
 

@@ -96,9 +96,10 @@ def lower(
         windows = _windows(e, op, x, own, [*window, channels], border)
         found = contract(e, windows, flat, [*own, filters], acc, by_row=True, element=element)
         ones = len(window) - 1
-        compilation_info.put(
-            e, found, lambda arch: compilation_info.windows_info(arch, usual, ones, _GATHERED)
-        )
+        compilation_info.give_form(
+            e, found, compilation_info.IMAGE_WINDOWS, "convolution of windows",
+            lambda arch: compilation_info.windows_info(arch, usual, ones, _GATHERED),
+        )  # fmt: skip
         return [found]
 
     kind = ir.RankedTensorType.get(e.static_dims([*own, filters]), signless(acc))

@@ -1,0 +1,14 @@
+// The rule `few_bits_tiles` takes a matmul of its kernel.
+// RUN: mgx-opt %s --mgx-lower-to-linalg='target=gpu arch=gfx942' --explain-kernels 2>&1 | filecheck %s
+
+// CHECK: gpu::blocked_dot, dot of 4-bit codes: few_bits_tiles (
+func.func @few_bits_tiles(%x: tensor<32x64xf16>) -> tensor<32x48xf16> {
+  %w = "migraphx.literal"() {value = dense<18> : tensor<32x48xui8>} : () -> tensor<32x48xui8>
+  %s = "migraphx.literal"() {value = dense<0.5> : tensor<2x48xf16>} : () -> tensor<2x48xf16>
+  %0 = "migraphx.group"(%x, %w, %s) ({
+  ^bb0(%a: tensor<32x64xf16>, %b: tensor<32x48xui8>, %c: tensor<2x48xf16>):
+    %1 = "migraphx.blocked_dot"(%a, %b, %c) {block_size = 32 : i64} : (tensor<32x64xf16>, tensor<32x48xui8>, tensor<2x48xf16>) -> tensor<32x48xf16>
+    "migraphx.yield"(%1) : (tensor<32x48xf16>) -> ()
+  }) {tag = "blocked_dot"} : (tensor<32x64xf16>, tensor<32x48xui8>, tensor<2x48xf16>) -> tensor<32x48xf16>
+  return %0 : tensor<32x48xf16>
+}
