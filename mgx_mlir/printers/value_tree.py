@@ -35,6 +35,7 @@ from mgx_mlir.programs.migraphx_names import Enum, NestedOp
 from mgx_mlir.programs.program_ir import ProgramIR, result_names
 from mgx_mlir.programs.signature import DimRange, Signature
 from mgx_mlir.programs.strided import laid_out, shape_of_array
+from mgx_mlir.programs.value_rules import as_named_text
 
 # static forms of these fill up their results, which ours does not unless it says so
 PADDED = ("nonzero", "loop", "nonmaxsuppression")
@@ -104,6 +105,8 @@ def _interface(program: ProgramIR) -> dict[str, Tree]:
     groups = {"inputs": signature.input_groups, "outputs": signature.output_groups}
     if any(groups.values()):
         found["groups"] = {k: [[g.name, g.count] for g in row] for k, row in groups.items()}
+    if signature.values:
+        found["values"] = as_named_text(signature.values, [p.name for p in signature.inputs])
     strings = _strings(signature)
     if strings:
         found["strings"] = json.dumps(strings)

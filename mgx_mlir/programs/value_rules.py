@@ -125,6 +125,34 @@ def rules_of(text: str) -> tuple[ValueRule, ...]:
     return tuple(map(rule_from_json, json.loads(text)))
 
 
+def as_named_text(rules: Sequence[ValueRule], names: Sequence[str]) -> str:
+    """Return rules as files hold them: inputs by name, for a file has them in another order."""
+    rows = [
+        {**asdict(r), "input": names[r.input], "terms": [(names[i], *t) for i, *t in r.terms]}
+        for r in rules
+    ]
+    return json.dumps(rows)
+
+
+def rules_of_named(text: str, dims: Mapping[str, Sequence[int]]) -> tuple[ValueRule, ...]:
+    """Return the rules of `as_named_text`; `dims` are those of each input, in order.
+
+    Errors: KeyError, ValueError, TypeError, IndexError or AttributeError for what it never wrote.
+    """
+    numbers = {name: i for i, name in enumerate(dims)}
+    found: list[ValueRule] = []
+    for row in json.loads(text):
+        terms = [(numbers[name], axis, factor) for name, axis, factor in row["terms"]]
+        rule = rule_from_json({**row, "input": numbers[row["input"]], "terms": terms})
+        for name, axis, _ in row["terms"]:
+            if not -1 <= int(axis) < len(dims[name]):
+                raise IndexError(axis)
+        if rule.column is not None and not 0 <= rule.column < abs(dims[row["input"]][-1]):
+            raise IndexError(rule.column)
+        found.append(rule)
+    return tuple(found)
+
+
 def as_text(rules: Sequence[ValueRule]) -> str:
     """Return rules as a function's attribute holds them."""
     return json.dumps([asdict(r) for r in rules])

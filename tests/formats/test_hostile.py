@@ -53,6 +53,16 @@ def changed(path: str, value: object) -> dict:
 
 MAIN = "modules.main.nodes"
 HUGE = {**S, "lens": [2**62], "strides": [1]}
+RULE = {"input": "x", "where": "", "terms": [], "column": None}
+VALUES = ["{}{", "[3]"] + [
+    json.dumps([{**RULE, **wrong}])
+    for wrong in (
+        {"input": "q"},
+        {"terms": [["x", 9, 1]]},
+        {"column": 99},
+        {"where": 3, "low": "a"},
+    )
+]
 WRONG = [
     ("version", 4, "version is 4, expected 5, 6, 7 or 8"),
     ("version", 9, "version is 9, expected"),
@@ -119,6 +129,7 @@ WRONG = [
     ("mgx_mlir", {"outputs": ["a", "b"]}, "'outputs' expected 1 entries, got 2"),
     ("mgx_mlir", {"elements": {"inputs": ["int5"]}}, "unknown type 'int5'"),
     ("mgx_mlir", {"elements": {"inputs": ["int4", "int4"]}}, "expected 1 entries, got 2"),
+    *(("mgx_mlir", {"values": v}, "'values' is not what this program writes") for v in VALUES),
     ("mgx_mlir", {"groups": {"inputs": [["x", 10**12]]}}, "'groups' expected 1 tensors"),
     ("mgx_mlir", {"groups": {"inputs": [["x", -7]]}}, "'groups' expected 1 tensors"),
     ("mgx_mlir", {"compiled": 3}, "'compiled' expected an array"),

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
+from onnx import parser
 
 import mgx_mlir as migraphx
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.subbyte_types import ELEMENT
+from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer
 from mgx_mlir.printers.text import program_text
+from mgx_mlir.printers.value_tree import print_binary, print_json
 from mgx_mlir.programs.groups import TensorGroup, set_groups
 from mgx_mlir.programs.program_ir import NAME
 from mgx_mlir.programs.signature import Signature
@@ -94,6 +98,20 @@ def test_what_inputs_and_outputs_are_to_a_user_comes_back() -> None:
         assert Signature.of(q.program_ir.main()) == wanted
         x = np.array([1, 2], np.int8)
         assert [type(v) for v in q.run({"list": [x, x]})] == [migraphx.argument, list, type(None)]
+
+
+def test_what_values_of_inputs_must_be_comes_back() -> None:
+    """Inputs in another order than their names: a file has them by name."""
+    text = """<ir_version: 10, opset_import: ["": 18]> g (float[t,2,2] z, float[1,3,2] w,
+      float[1,3,3] r, int32[2] a) => (float[t,1,2,3] y) { y = RNN<hidden_size=3>(z,w,r,,a) }"""
+    p = parse_onnx_buffer(parser.parse_model(text).SerializeToString())
+    rules = Signature.of(p.main()).values
+    assert [(r.what, r.terms) for r in rules] == [("sequence_lens", ((0, 0, 1),))]
+    for write, stream in ((print_binary, io.BytesIO()), (print_json, io.StringIO())):
+        write(p, stream)
+        saved = stream.getvalue()
+        data = saved if isinstance(saved, bytes) else saved.encode()
+        assert Signature.of(migraphx.load_buffer(data).program_ir.main()).values == rules
 
 
 def test_a_dim_that_is_dynamic_stays_dynamic() -> None:

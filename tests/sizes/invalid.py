@@ -1,18 +1,22 @@
 """Runs models on inputs that fit and on inputs that do not, in a process of its own.
 
 `python -m tests.sizes.invalid TARGET SET` prints a JSON row for each run: model, which wrong inputs
-(-1: legal ones), the error, and the outputs' dims. A crash ends the process.
+(-1: legal ones), the error, and the outputs' dims. A crash ends the process. The target `saved` is
+`ref`, of a file without code.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import tempfile
 
 import numpy as np
 
 from mgx_mlir.compiler.compile import compile
 from mgx_mlir.core.errors import RunError
+from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer
+from mgx_mlir.printers.value_tree import print_binary
 from tests.sizes.cases import MODELS, Model, together
 from tests.sizes.value_cases import COMPILED, VALUES
 from tests.support.oracle import ort_session
@@ -31,7 +35,14 @@ def main(target: str, name: str) -> None:
 
 
 def tell(models: list[Model], target: str) -> None:
-    program = compile(together(models).SerializeToString(), target=target)
+    data = together(models).SerializeToString()
+    if target == "saved":  # as MIGraphX saves it: without code
+        with tempfile.NamedTemporaryFile(suffix=".mxr") as file:
+            print_binary(parse_onnx_buffer(data), file)
+            file.flush()
+            program = compile(file.name, target="ref")
+    else:
+        program = compile(data, target=target)
     if target == "cpu":  # all is compiled again for a kernel that is refused
         assert program.executable.fallbacks == ()
     legal: dict[str, np.ndarray] = {}

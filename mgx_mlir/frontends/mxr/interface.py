@@ -12,10 +12,12 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.core.subbyte_types import BY_NAME, ELEMENT
 from mgx_mlir.frontends.mxr.checks import Tree, as_list, as_map, as_text
 from mgx_mlir.programs.groups import TENSOR, TensorGroup, set_groups
-from mgx_mlir.programs.program_ir import NAME, argument_attributes, entry_block
+from mgx_mlir.programs.program_ir import NAME, VALUES, argument_attributes, entry_block
 from mgx_mlir.programs.shown import SHOWN, shown_from_json
 from mgx_mlir.programs.text_steps import TextStep, set_steps
 from mgx_mlir.programs.texts import TEXT, TEXTS
+from mgx_mlir.programs.value_rules import as_text as rules_as_text
+from mgx_mlir.programs.value_rules import rules_of_named
 
 
 def state_interface(main: Any, own: Mapping[str, Tree]) -> None:
@@ -37,10 +39,24 @@ def state_interface(main: Any, own: Mapping[str, Tree]) -> None:
     _elements(inputs, elements.get("inputs"), list(block.arguments))
     if elements or any(TEXT in e for e in inputs):
         main.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(e) for e in inputs])
+    names_in = [ir.StringAttr(e[NAME]).value for e in inputs]
+    _values(main, own, names_in, block)
     groups = as_map(own.get("groups", {}), "'groups'")
     if groups:
-        given = _groups(groups.get("inputs"), [ir.StringAttr(e[NAME]).value for e in inputs])
+        given = _groups(groups.get("inputs"), names_in)
         set_groups(main, given, _groups(groups.get("outputs"), names or [""] * len(results)))
+
+
+def _values(main: Any, own: Mapping[str, Tree], names: Sequence[str], block: Any) -> None:
+    """Note what the values of inputs must be."""
+    if "values" not in own:
+        return
+    dims = {n: TensorType.of(a).dims for n, a in zip(names, block.arguments, strict=True)}
+    try:
+        rules = rules_of_named(as_text(own["values"], "'values'"), dims)
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
+        raise FileError("'values' is not what this program writes") from None
+    main.attributes[VALUES] = ir.StringAttr.get(rules_as_text(rules))
 
 
 def _strings(
