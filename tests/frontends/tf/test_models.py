@@ -6,7 +6,6 @@ The stored graphs are frozen ones; those whose names end in _v1 have the control
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +16,7 @@ from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.frontends.tf import schema
 from mgx_mlir.frontends.tf.options import TfOptions
 from mgx_mlir.frontends.tf.program import parse_tf_buffer
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-import weights
+from zoo.tf_cases import weights
 
 DATA = Path(__file__).parent / "data" / "models"
 NAMES = sorted(p.stem for p in DATA.glob("*.npz"))

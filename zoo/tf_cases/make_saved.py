@@ -2,7 +2,7 @@
 
 Needs TensorFlow (`pip install tensorflow-cpu`), in an environment of its own:
 
-    python tests/frontends/tf/make_saved.py [name ...]
+    python zoo/tf_cases/make_saved.py [name ...]
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 import tensorflow as tf
 from make_op_cases import write_npz
 
-DATA = Path(__file__).resolve().parent / "data" / "saved"
+DATA = Path(__file__).resolve().parents[2] / "tests/frontends/tf/data/saved"
 L = tf.keras.layers
 
 

@@ -2,7 +2,7 @@
 
 Needs TensorFlow (`pip install tensorflow-cpu`), in an environment of its own:
 
-    python tests/frontends/tf/make_models.py [--full FOLDER [--size N]] [name ...]
+    python zoo/tf_cases/make_models.py [--full FOLDER [--size N]] [name ...]
 
 The weights are numbers that weights.py draws, so that a stored graph holds only how to draw them.
 --full also writes each model as a frozen graph and as a SavedModel with its weights; --size makes
@@ -34,7 +34,7 @@ sys.path.insert(0, str(HERE))
 import weights  # noqa: E402
 from make_op_cases import write_npz  # noqa: E402
 
-DATA = HERE / "data" / "models"
+DATA = HERE.parents[1] / "tests/frontends/tf/data/models"
 K = tf.keras
 L = tf.keras.layers
 MODELS: dict[str, Callable[[], Any]] = {}

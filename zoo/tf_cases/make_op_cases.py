@@ -2,7 +2,7 @@
 
 Needs TensorFlow (`pip install tensorflow-cpu`), in an environment of its own:
 
-    python tests/frontends/tf/make_op_cases.py [group ...]
+    python zoo/tf_cases/make_op_cases.py [group ...]
 
 The groups are in op_cases/. One graph holds many nodes, so that a test compiles few programs.
 """
@@ -25,7 +25,7 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
-DATA = HERE / "data" / "ops"
+DATA = HERE.parents[1] / "tests/frontends/tf/data/ops"
 MODULES = ("arithmetic", "reductions", "shapes", "nn", "indexing", "image", "quantized", "misc",
            "spectra")  # fmt: skip
 

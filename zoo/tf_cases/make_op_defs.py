@@ -3,7 +3,7 @@
 Needs TensorFlow (`pip install tensorflow-cpu`), in an environment of its own, and the names of our
 operators (`mgx-driver tf --list > names.txt`):
 
-    python tests/frontends/tf/make_op_defs.py names.txt
+    python zoo/tf_cases/make_op_defs.py names.txt
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 from tensorflow.python.framework import op_def_registry
 
-TARGET = Path(__file__).resolve().parent / "data" / "op_defs.json"
+TARGET = Path(__file__).resolve().parents[2] / "tests/frontends/tf/data/op_defs.json"
 
 
 def default_of(a: Any) -> Any:

@@ -2,7 +2,7 @@
 
 Needs TensorFlow (`pip install tensorflow-cpu`), in an environment of its own:
 
-    python tests/frontends/tf/make_dtype_cases.py [type ...]
+    python zoo/tf_cases/make_dtype_cases.py [type ...]
 
 Each case of op_cases/ is built with its f32 operands in another type. What TensorFlow does not
 take, or has no kernel for on CPUs, is left out, as is what data/ops holds already; of the rest
@@ -23,7 +23,7 @@ sys.path.insert(0, str(HERE))
 import make_op_cases  # noqa: E402  sets TensorFlow's variables before it is imported
 import numpy as np  # noqa: E402
 
-DATA = HERE / "data" / "dtypes"
+DATA = HERE.parents[1] / "tests/frontends/tf/data/dtypes"
 TYPES = ("float16", "bfloat16", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
          "uint32", "uint64", "bool")  # fmt: skip
 # TensorFlow rounds every partial sum to a 16-bit type, so that its elements are off by steps of the

@@ -1,7 +1,7 @@
 """Measures whole models against TensorFlow: the table of docs/data/tensorflow-models.md.
 
-    python tests/frontends/tf/make_models.py --full FOLDER     # where TensorFlow is installed
-    python tests/frontends/tf/measure_models.py FOLDER [name ...]
+    python zoo/tf_cases/make_models.py --full FOLDER     # where TensorFlow is installed
+    python zoo/tf_cases/measure_models.py FOLDER [name ...]
 
 Every model is compiled for the CPU as a frozen graph, as a SavedModel and with an open batch, and
 compared with what TensorFlow computed; errors are of the largest magnitude. Exit status 1 where
@@ -22,7 +22,7 @@ import mgx_mlir
 from mgx_mlir.frontends.tf.options import TfOptions
 from mgx_mlir.frontends.tf.program import parse_tf
 
-STORED = Path(__file__).resolve().parent / "data" / "models"
+STORED = Path(__file__).resolve().parents[2] / "tests/frontends/tf/data/models"
 LIMIT = 1e-4
 
 

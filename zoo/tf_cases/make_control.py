@@ -2,7 +2,7 @@
 
 Needs TensorFlow (`pip install tensorflow-cpu`), in an environment of its own:
 
-    python tests/frontends/tf/make_control.py [name ...]
+    python zoo/tf_cases/make_control.py [name ...]
 
 Each function is written three times: as version 2 makes it, lowered to version 1's nodes, and as
 version 1 makes it (with its TensorArrays).
@@ -26,7 +26,7 @@ import tensorflow as tf
 from make_op_cases import write_npz
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
-DATA = Path(__file__).resolve().parent / "data" / "control"
+DATA = Path(__file__).resolve().parents[2] / "tests/frontends/tf/data/control"
 CASES: dict[str, Callable[[Any], Any]] = {}
 
 
