@@ -14,7 +14,7 @@ from mgx_mlir.dialects.migraphx.views import Transpose
 from mgx_mlir.passes.lowering import views
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Expr, Extent, Leaf, View
-from mgx_mlir.passes.lowering.gpu.products import open_convolution
+from mgx_mlir.passes.lowering.gpu.products import image_windows
 from mgx_mlir.passes.lowering.gpu.products.gathered_convolution import WindowRows
 from mgx_mlir.passes.lowering.gpu.products.stored_rows import rows_of
 from mgx_mlir.passes.lowering.iree import regions
@@ -93,7 +93,7 @@ def _open_windows(
         return [] if batch is None else [batch, *TensorType.of(anchor.out).dims[1:]]
     weights = rows_of(e, e.expr(anchor.weights))
     image = _operand_of(op, body, anchor.input)
-    if weights is None or image is None or not open_convolution.takes(e, anchor):
+    if weights is None or image is None or not image_windows.takes(e, anchor):
         return []
     n, *size = e.extents(e.tensor(image))[:-1]
     kernel = ir.RankedTensorType(weights.type).shape[1:-1]

@@ -17,7 +17,7 @@ from mgx_mlir.passes.lowering.gpu.products import (
     compilation_info,
     gathered_convolution,
     gemm_shape,
-    open_convolution,
+    image_windows,
 )
 from mgx_mlir.passes.lowering.gpu.products.stored_rows import rows_of
 from mgx_mlir.passes.lowering.ops.linear import (
@@ -89,11 +89,11 @@ def convolved(
     strides, dilations = list(op.stride), list(op.dilation)
     first = 1 if op.channels_last else 2
     kernel = _kernel(e, w, spatial, op.channels_last, by_row)
-    if by_row and e.options.regions and open_convolution.takes(e, op):
+    if by_row and e.options.regions and image_windows.takes(e, op):
         size = e.extents(x)[first : first + spatial]
         border = padding_of(e, op, size, kernel)
         counts = window_counts(e, op, size, kernel, border)
-        return open_convolution.lower(e, op, x, w, counts, border, acc)
+        return image_windows.lower(e, op, x, w, counts, border, acc)
     x = padded_input(e, op, x, kernel)
     size = e.extents(x)[first : first + spatial]
     windows = [

@@ -1,8 +1,8 @@
-"""Convolutions of open images, and of images of one axis, on GPUs: products of windows that the
-compiler copies to the LDS.
+"""Convolutions of images of dynamic size, and of one axis, on GPUs: matmuls of image windows.
 
-The compiler makes such a product of other convolutions by itself. Of one axis, which is an image of
-height 1 to it, it stores a last tile that is cut element by element, from scratch memory.
+IREE copies the windows to the LDS. It makes such a matmul of other convolutions by itself. To it,
+an image of one axis is an image of height 1, whose partial last tile it stores element by element,
+from scratch memory.
 """
 
 from __future__ import annotations
