@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Op
 from mgx_mlir.core.shapes import TensorType
+
+if TYPE_CHECKING:
+    from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar
 
 # Where element (i0, i1, ...) of a view is in its source: one entry per source dim, the view's dim
 # that indexes it, or None for index 0.
@@ -67,6 +70,13 @@ class Compute(Expr):
     attributes: dict[str, Any]
     args: Sequence[Expr]
     made: Leaf | None = field(default=None)
+
+    def computed(self, b: ArithScalars, args: Sequence[TypedScalar]) -> TypedScalar:
+        """Build the op on scalars or vectors of its operands, in the types they are computed in."""
+        if self.cls.discontinuous:
+            args = [b.exact(v, a.type.dtype) for v, a in zip(args, self.args, strict=True)]
+        scalar: Callable[..., TypedScalar] = getattr(self.cls, "scalar")  # noqa: B009
+        return scalar(b, *args, **self.attributes)
 
 
 def compose(outer: DimMap, inner: DimMap) -> DimMap:

@@ -131,3 +131,18 @@ def test_bf16_of_special_values() -> None:
     want = np.where(np.isinf(x), x, np.clip(x, -most, most)).astype(ml_dtypes.bfloat16)
     np.testing.assert_array_equal(found.astype(np.float32), want.astype(np.float32))
     assert np.array_equal(np.signbit(found[x == 0]), np.signbit(want[x == 0]))
+
+
+@pytest.mark.parametrize("dtype", [dtypes.HALF, dtypes.BF16], ids=lambda t: t.name)
+def test_a_matmul_whose_epilogue_rounds_f64_to_16_bits(dtype: dtypes.DType) -> None:
+    w = np.random.default_rng(1).standard_normal((32, 32)).astype(np.float32) / 8
+
+    def build(b: Builder, x: ir.Value, w: ir.Value) -> list[ir.Value]:
+        wide = b.convert(b.dot(x, w), target_type=dtypes.DOUBLE)
+        return [b.convert(b.exp(wide), target_type=dtype)]
+
+    compiled = compile_program(program_of(build, "tensor<4x32xf32>", "tensor<32x32xf32>"), "cpu")
+    (got,) = compiled.run(dict(zip(compiled.input_names, (X, w), strict=True)))
+    want = np.exp(X.astype(np.float64) @ w)
+    step = float(ml_dtypes.finfo(dtype.np).eps)
+    assert np.all(np.abs(np.asarray(got).astype(np.float64) - want) <= step * np.abs(want))

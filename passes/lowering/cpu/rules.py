@@ -6,18 +6,15 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.dialects.migraphx.fused import FusedReduce
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.attention import attention_kernel
-from mgx_mlir.passes.lowering.cpu.copies import (
-    bordered,
-    elementwise,
-    gathering,
-    quantization,
-    repeat,
-    resize,
-    rotary,
-    rows,
-)
 from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite
 from mgx_mlir.passes.lowering.cpu.irregular import box_suppression, places, trees
+from mgx_mlir.passes.lowering.cpu.nest import (
+    concat,
+    copies,
+    elementwise,
+    resize,
+    rotary,
+)
 from mgx_mlir.passes.lowering.cpu.products import blocked_dot, dot_kernel
 from mgx_mlir.passes.lowering.cpu.recurrent import recurrent
 from mgx_mlir.passes.lowering.cpu.rows import arg_extreme, group_rows, prefix_scan, row_kernel, topk
@@ -33,15 +30,15 @@ def _rows(e: LoweringContext, site: KernelSite, form: RowForm) -> list[ir.Value]
 
 # rules of kernels: fused ops
 KERNELS = (
-    rows.RULE,
+    concat.RULE,
     KernelRule("rows", (FusedReduce,), row_kernel.match, _rows),
     attention_kernel.RULE,
-    gathering.KERNEL,
+    copies.GATHER_KERNEL,
     convolution_kernel.RULE,
     dot_kernel.RULE,
     blocked_dot.RULE,
     pooling_kernel.RULE,
-    quantization.KERNEL,
+    elementwise.BYTE_ELEMENTWISE,
     elementwise.ELEMENTWISE,
     elementwise.TRANSPOSE,
     elementwise.TWO_STEPS,
@@ -53,12 +50,12 @@ OPS = (
     prefix_scan.RULE,
     rotary.RULE,
     box_suppression.RULE,
-    gathering.OP,
-    bordered.RULE,
+    copies.GATHER,
+    copies.BORDER,
     places.RULE,
     trees.RULE,
     topk.RULE,
     recurrent.RULE,
 )
-VIEWS = (repeat.RULE,)  # rules of views that become tensors
-EXPRESSIONS = (quantization.OP,)  # rules of pointwise ops outside of kernels
+VIEWS = (copies.REPEAT,)  # rules of views that become tensors
+EXPRESSIONS = (elementwise.BYTE_OP,)  # rules of pointwise ops outside of kernels

@@ -12,7 +12,8 @@ from collections.abc import Hashable, Sequence
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.lowering.alike import CODE
-from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import LAUNCH, TIED
+from mgx_mlir.passes.lowering.cpu.frame.flow_ops import TIED
+from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import LAUNCH
 
 
 def outline_kernels(module: ir.Module) -> None:

@@ -10,13 +10,13 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.attention import ConcatPastPresent, GqaRotaryEmbedding
 from mgx_mlir.passes.lowering import host, index
 from mgx_mlir.passes.lowering.context import LoweringContext
-from mgx_mlir.passes.lowering.cpu.copies import cache_rows
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     ResultTile,
     WorkgroupBuilder,
     dispatch,
 )
+from mgx_mlir.passes.lowering.cpu.nest import copies
 from mgx_mlir.passes.lowering.expr import Extent
 from mgx_mlir.passes.lowering.registry import lowers
 from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar, constant, narrow, widen
@@ -42,7 +42,7 @@ def concat_past_present(
         return _updated(e, x, seqlens, past, counts, own, new)
     isa = isa_of(e.options.arch) if e.has_vector_kernels(op.operation) else None
     if isa is not None:
-        made = cache_rows.lower(e, t, (x, seqlens, past), counts, longest, isa)
+        made = copies.cache_rows(e, t, (x, seqlens, past), counts, longest, isa)
         if made is not None:
             return made
 

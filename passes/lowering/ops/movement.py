@@ -26,8 +26,8 @@ from mgx_mlir.dialects.migraphx.movement import (
 from mgx_mlir.passes.lowering import host, symbols
 from mgx_mlir.passes.lowering import index as indices
 from mgx_mlir.passes.lowering.context import LoweringContext
-from mgx_mlir.passes.lowering.cpu.copies import broadcast as cpu_broadcast
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
+from mgx_mlir.passes.lowering.cpu.nest import copies
 from mgx_mlir.passes.lowering.expr import Expr, Extent, Leaf, Splat, View, broadcast_map
 from mgx_mlir.passes.lowering.iree.linalg_ext import whole
 from mgx_mlir.passes.lowering.registry import lowers
@@ -380,7 +380,7 @@ def _run_time_broadcast(
     if isa is not None:
         ones = [isinstance(d, int) and d == 1 for d in have]
         wanted = [1 if one else extents[i + shift] for i, one in enumerate(ones)]
-        made = cpu_broadcast.lower(e, x, t.dtype, wanted, unsure, isa)
+        made = copies.broadcast(e, x, t.dtype, wanted, unsure, isa)
         if made is not None and not shift and wanted == list(extents):
             return Leaf(result, made)
         if made is not None:

@@ -12,8 +12,8 @@ from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
 from mgx_mlir.passes.lowering.expr import Extent
 
-GROUP_ELEMENTS = 16384  # of a work-group: enough to be worth starting
-UNKNOWN = 256  # what an extent is taken for that only the run knows
+GROUP_ELEMENTS = 16384  # elements of a work-group: enough to be worth starting
+UNKNOWN = 256  # assumed elements along a dynamic dim, where a tile is chosen
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class AxisView:
 
     @property
     def is_last(self) -> bool:
-        """Whether elements along the axis are next to each other in memory."""
+        """Return whether elements along the axis are next to each other in memory."""
         return isinstance(self.dims[2], int) and self.dims[2] == 1
 
     def restored(
@@ -65,10 +65,15 @@ def _step(extent: Extent, wanted: int) -> int:
     return max(1, min(wanted, extent) if isinstance(extent, int) else wanted)
 
 
+def line_step(lines: Extent, length: Extent) -> int:
+    """Return how many lines of a length make a work-group worth starting."""
+    return _step(lines, GROUP_ELEMENTS // _known(length))
+
+
 def tile_size(k: WorkgroupBuilder, at: Index, step: int, extent: Extent) -> Index:
     """Return how much of an extent a work-group has that starts at `at`."""
     whole = k.inner(extent)
-    if isinstance(whole, int) and whole % step == 0:
+    if step == 1 or (isinstance(whole, int) and whole % step == 0):
         return step
     return k.min(step, k.sub(whole, at))
 

@@ -1,4 +1,4 @@
-"""What of a vector holds a condition, side by side: how kernels keep some of their elements."""
+"""Compress the lanes of a vector that satisfy a mask, and count them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a dispatch captures of the function around it: tensors and their run-time extents."""
+"""The operands of a dispatch: the tensors that it captures, and their dynamic extents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mgx_mlir.passes.lowering.index_builder import Index
 
 
 class DispatchOperands:
-    """What a dispatch captures: its distinct run-time extents, and those of its tensors."""
+    """Operands of a dispatch: its distinct dynamic extents, and those of its tensors."""
 
     def __init__(
         self,
@@ -36,12 +36,12 @@ class DispatchOperands:
         grid: Sequence[tuple[Index, int]],
         types: Sequence[ir.Type],
     ) -> Hashable:
-        """Return all that code sees of the outside, with a number for each run-time extent."""
-        places = {v: ("at", i) for i, v in enumerate(self.values)}
+        """Return all that code sees of the outside, with a number for each dynamic extent."""
+        numbers = {v: ("at", i) for i, v in enumerate(self.values)}
         inputs = list(self._dims)
 
         def seen(d: Index) -> Hashable:
-            return d if isinstance(d, int) else places[d]
+            return d if isinstance(d, int) else numbers[d]
 
         return (
             tuple((v.type, inputs.index(v), *map(seen, self._dims[v])) for v in self._inputs),

@@ -27,9 +27,9 @@ from mgx_mlir.passes.lowering.scalar import (
 )
 from mgx_mlir.passes.lowering.scalar import widen as widen_scalar
 
-SQUARE = 8  # rows that are turned together
-# by the bits of their elements: of rows of 128 bits, which a shuffle fills from two others
-_NARROW_SQUARES = {8: ([16, 16],), 16: ([8, 8],)}
+_SQUARE = 8  # rows of 32 bits that are transposed together
+# squares that shuffles transpose, by the bits of an element; narrow ones have rows of 128 bits
+_SQUARES = {8: ([16, 16],), 16: ([8, 8],), 32: ([_SQUARE, _SQUARE],)}
 
 
 class StoredScalars(VectorScalars):
@@ -67,7 +67,7 @@ def widen(k: WorkgroupBuilder, x: TypedScalar, lanes: int) -> TypedScalar:
         return x
     kind = k.vector_type(lanes, dtypes.FLOAT)
     wide = arith.ExtFOp(kind, x.value).result
-    if x.dtype is dtypes.FP8E4M3FN:  # as in scalar.widen
+    if x.dtype is dtypes.FP8E4M3FN:  # equal to scalar.widen
         byte = arith.BitcastOp(k.vector_type(lanes, dtypes.INT8), x.value).result
         nan = arith.CmpIOp(arith.CmpIPredicate.eq, byte, k.splat(-1, lanes, dtypes.INT8)).result
         wide = arith.SelectOp(nan, k.splat(float("nan"), lanes), wide).result
@@ -82,7 +82,7 @@ def narrow(k: WorkgroupBuilder, x: TypedScalar, dtype: DType, lanes: int) -> Typ
         return x.stored
     if x.dtype is not dtypes.FLOAT or not dtype.is_low_precision:
         raise TypeError(f"vectors of {x.dtype} where {dtype} is stored")
-    if dtype is dtypes.BF16:  # as in scalar.narrow
+    if dtype is dtypes.BF16:  # equal to scalar.narrow
         isa = current_isa()
         if isa is not None and isa.bf16_round and lanes % isa.lanes == 0:
             return TypedScalar(_by_instruction(k, isa, x.value, lanes), dtype)
@@ -91,7 +91,7 @@ def narrow(k: WorkgroupBuilder, x: TypedScalar, dtype: DType, lanes: int) -> Typ
 
 
 def _by_instruction(k: WorkgroupBuilder, isa: Isa, x: ir.Value, lanes: int) -> ir.Value:
-    """Return f32 rounded to bf16 by the processor's instruction, a register at a time."""
+    """Return f32 rounded to bf16 by the CPU's instruction, a register at a time."""
     one, size = k.vector_type(isa.lanes, dtypes.BF16), isa.lanes
     if lanes == size:
         return k.intrinsic(isa.bf16_round, one, x)
@@ -230,13 +230,11 @@ class Elements:
         return b.cast(x, dtypes.FLOAT).value
 
     def rows(self, vectors: Sequence[ir.Value]) -> list[ir.Value]:
-        """Vectors as the rows of a matrix, turned: its columns."""
+        """Return the columns of a matrix whose rows are these vectors."""
         kind = ir.VectorType(vectors[0].type)
         shape = [len(vectors), kind.shape[0]]
-        if shape == [SQUARE, SQUARE] and is_word(kind.element_type):
-            return turned_square(vectors)
-        if shape in _NARROW_SQUARES.get(_bits_of(kind.element_type), ()):
-            return interleaved(vectors)
+        if shape in _SQUARES.get(_bits_of(kind.element_type), ()):
+            return transposed(vectors)
         whole = constant_of(
             ir.VectorType.get(shape, kind.element_type),
             ir.DenseElementsAttr.get_splat(
@@ -245,15 +243,21 @@ class Elements:
         )
         for i, v in enumerate(vectors):
             whole = vector.InsertOp(v, whole, [], [i]).result
-        turned = self.group.transpose(whole)
-        return [vector.ExtractOp(turned, [], [i]).result for i in range(shape[1])]
+        columns = self.group.transpose(whole)
+        return [vector.ExtractOp(columns, [], [i]).result for i in range(shape[1])]
 
 
-def turned_square(rows: Sequence[ir.Value]) -> list[ir.Value]:
-    """Turn 8 vectors of 8 elements of 32 bits, each shuffle one instruction of AVX2.
+def transposed(rows: Sequence[ir.Value]) -> list[ir.Value]:
+    """Return the columns of a square: vectors of a power of two of elements, as many as those."""
+    is_word = _bits_of(ir.VectorType(rows[0].type).element_type) == 32
+    return _transposed_square(rows) if is_word and len(rows) == _SQUARE else _interleaved(rows)
+
+
+def _transposed_square(rows: Sequence[ir.Value]) -> list[ir.Value]:
+    """Transpose 8 vectors of 8 elements of 32 bits, each shuffle one instruction of AVX2.
 
     Neighbours of two rows are interleaved within halves of a register, then pairs of neighbours,
-    then halves change places.
+    then halves are exchanged.
     """
 
     def both(a: ir.Value, b: ir.Value, *orders: Sequence[int]) -> list[ir.Value]:
@@ -261,7 +265,7 @@ def turned_square(rows: Sequence[ir.Value]) -> list[ir.Value]:
 
     singles = [
         v
-        for i in range(0, SQUARE, 2)
+        for i in range(0, _SQUARE, 2)
         for v in both(
             rows[i], rows[i + 1], (0, 8, 1, 9, 4, 12, 5, 13), (2, 10, 3, 11, 6, 14, 7, 15)
         )
@@ -278,8 +282,8 @@ def turned_square(rows: Sequence[ir.Value]) -> list[ir.Value]:
     return [*low, *high]
 
 
-def interleaved(rows: Sequence[ir.Value]) -> list[ir.Value]:
-    """Turn a power of two of vectors of as many elements, each shuffle one instruction.
+def _interleaved(rows: Sequence[ir.Value]) -> list[ir.Value]:
+    """Transpose a power of two of vectors of as many elements, each shuffle one instruction.
 
     Each round interleaves a row of the upper half with its like in the lower half.
     """
@@ -297,11 +301,6 @@ def interleaved(rows: Sequence[ir.Value]) -> list[ir.Value]:
 
 def _bits_of(t: ir.Type) -> int:
     return t.width if isinstance(t, ir.IntegerType | ir.FloatType) else 0
-
-
-def is_word(t: ir.Type) -> bool:
-    """Return whether elements of a type have 32 bits."""
-    return isinstance(t, ir.F32Type) or (isinstance(t, ir.IntegerType) and t.width == 32)
 
 
 def _zero(t: ir.Type) -> ir.Attribute:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
@@ -38,6 +37,51 @@ COMPUTED = frozenset(
 STORED = COMPUTED - {dtypes.BOOL}
 
 
+class Reads:
+    """The tensors that expressions of the same dims read, and whether vectors compute these.
+
+    leaves: by the tensor, and the map of the result's dims that it is read through. refusal: why
+    vectors do not compute the expressions, None where they do.
+    """
+
+    def __init__(self, results: Sequence[Expr], source: Expr | None = None) -> None:
+        self.leaves: dict[tuple[ir.Value, DimMap], Leaf] = {}
+        self.refusal: str | None = None
+        self._source, self._seen = source, set[tuple[int, DimMap]]()
+        for x in results:
+            self._visit(x, identity(x.type.rank))
+
+    def _refuse(self, reason: str) -> None:
+        self.refusal = self.refusal or reason
+
+    def _visit(self, x: Expr, m: DimMap) -> None:
+        if (id(x), m) in self._seen:
+            return
+        self._seen.add((id(x), m))
+        dtype = x.type.dtype
+        if dtype not in COMPUTED:
+            self._refuse(f"{dtype} is not computed on vectors")
+        if x is self._source:
+            if m != identity(x.type.rank):
+                self._refuse("the sums are read through a view")
+        elif isinstance(x, Leaf):
+            if dtype not in STORED:
+                self._refuse(f"an operand of {dtype} is not read as vectors")
+            self.leaves[x.value, m] = x
+        elif isinstance(x, View):
+            self._visit(x.source, compose(m, x.map))
+        elif isinstance(x, Compute):
+            name = x.cls.OPERATION_NAME
+            if x.cls.raw or getattr(x.cls, "scalar", None) is None:
+                self._refuse(f"'{name}' is not computed on vectors")
+            if dtype.is_low_precision and any(a.type.dtype is dtypes.DOUBLE for a in x.args):
+                self._refuse(f"'{name}' rounds f64 to {dtype}, vectors round f32 alone")
+            for a in x.args:
+                self._visit(a, m)
+        elif not isinstance(x, Splat):
+            self._refuse("an operand is of an unknown kind")
+
+
 class Epilogue:
     """Expressions over one tensor, `source`, that its kernel computes vector by vector.
 
@@ -48,45 +92,21 @@ class Epilogue:
     def __init__(self, results: Sequence[Expr], source: Expr, stored: Sequence[DType] = ()) -> None:
         self.results, self.source = list(results), source
         self.stored = list(stored) or [x.type.dtype for x in results]
-        self.inputs: list[ir.Value] = []
-        self.refusal: str | None = None
         self.rank = source.type.rank
+        reads = Reads(self.results, source)
+        self.inputs: list[ir.Value] = list(dict.fromkeys(v for v, _ in reads.leaves))
+        self.refusal = self._refusal(reads)
+
+    def _refusal(self, reads: Reads) -> str | None:
         for x in self.results:
-            if x.type.dims != source.type.dims:
-                self._refuse(f"a result of {x.type} is not of the sums' extents")
-            self._visit(x, identity(self.rank), set())
+            if x.type.dims != self.source.type.dims:
+                return f"a result of {x.type} is not of the sums' extents"
+        if any(self.rank - 1 in m[:-1] for _, m in reads.leaves):
+            return reads.refusal or "an operand's lanes are not next to each other"
         for dtype in self.stored:
             if dtype not in STORED:
-                self._refuse(f"a result of {dtype} is not stored from vectors")
-
-    def _refuse(self, reason: str) -> None:
-        self.refusal = self.refusal or reason
-
-    def _visit(self, x: Expr, m: DimMap, seen: set[tuple[int, DimMap]]) -> None:
-        if (id(x), m) in seen:
-            return
-        seen.add((id(x), m))
-        if x.type.dtype not in COMPUTED:
-            self._refuse(f"{x.type.dtype} is not computed on vectors")
-        if x is self.source:
-            if m != identity(self.rank):
-                self._refuse("the sums are read through a view")
-        elif isinstance(x, Leaf):
-            if x.type.dtype not in STORED:
-                self._refuse(f"an operand of {x.type.dtype} is not read as vectors")
-            if self.rank - 1 in m[:-1]:
-                self._refuse("an operand's lanes are not next to each other")
-            if x.value not in self.inputs:
-                self.inputs.append(x.value)
-        elif isinstance(x, View):
-            self._visit(x.source, compose(m, x.map), seen)
-        elif isinstance(x, Compute):
-            if x.cls.raw or getattr(x.cls, "scalar", None) is None:
-                self._refuse(f"'{x.cls.OPERATION_NAME}' is not computed on vectors")
-            for a in x.args:
-                self._visit(a, m, seen)
-        elif not isinstance(x, Splat):
-            self._refuse("an operand is of an unknown kind")
+                return reads.refusal or f"a result of {dtype} is not stored from vectors"
+        return reads.refusal
 
     def emit(
         self,
@@ -154,12 +174,8 @@ def computed_vectors(
             else:
                 assert isinstance(x, Compute)
                 first = x.args[0].type.dtype if x.args else dtype
-                b = StoredScalars(k, lanes, first, dtype)
                 args = [value(a, m) for a in x.args]
-                if x.cls.discontinuous:
-                    args = [b.exact(v, a.type.dtype) for v, a in zip(args, x.args, strict=True)]
-                scalar: Any = x.cls.scalar  # type: ignore[attr-defined]
-                memo[key] = scalar(b, *args, **x.attributes)
+                memo[key] = x.computed(StoredScalars(k, lanes, first, dtype), args)
         return memo[key]
 
     found = [value(x, identity(rank)) for x in results]

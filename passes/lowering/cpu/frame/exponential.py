@@ -15,7 +15,7 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import WorkgroupBuilde
 LOG2E = 1.4426950408889634
 MAGIC = 12582912.0  # 1.5 * 2^23: added, it rounds to an integer that is then in the low bits
 LOWEST = -87.3  # exp of less is subnormal
-# of 2^f, highest power first: least error on Chebyshev nodes, and exp(0) is exactly 1
+# coefficients of 2^f, highest power first: least error on Chebyshev nodes, and exp(0) is exactly 1
 COEFFICIENTS = (
     1.32647296e-3,
     9.67151299e-3,
@@ -44,7 +44,7 @@ def exp(k: WorkgroupBuilder, x: ir.Value, rest: float = 0.0) -> ir.Value:
         return k.splat(number, lanes)
 
     scaled = _power(k, x, rest)
-    # what is not below, NaN among it: a mask that is as the processor's compare gives it
+    # lanes that are not below, NaN among them: a mask in the form of the CPU's compare
     inside = arith.CmpFOp(10, x, c(LOWEST)).result  # uge
     return arith.SelectOp(inside, scaled, c(0.0)).result
 

@@ -1,4 +1,4 @@
-"""What vector kernels know of a processor: lanes and registers. Such numbers stand here only."""
+"""Properties of the CPU instruction sets that vector kernels are made for, in one table."""
 
 from __future__ import annotations
 
@@ -7,50 +7,40 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
+from mgx_mlir.core.dtypes import DType
 from mgx_mlir.hardware.machine import compiled_as, processor_features
 
 
 @dataclass(frozen=True)
 class Isa:
-    """What one is.
+    """Properties of one CPU instruction set; instructions are names of LLVM's, "" for none.
 
-    lanes: of f32 in a register. registers: how many there are. tiles: the accumulators of a
-    convolution, (pixels, registers), best first; with the operands they fill no more than the
-    registers there are. dot_tiles: those of a matrix product. reached: what these reach of the
-    peak, by their registers from 1 on. attention_tile: keys by the registers of queries that their
-    scores are made of, and elements of a value by those that weigh it. turns_squares: transposes
-    are loops of ours there, faster than the compiler's. pointwise_registers: as many are computed
-    together where operators go along vectors, so that constants that find no register are read
-    once for them.
-
-    bf16_dot: LLVM's instruction that adds the products of two neighbours of bf16 to each lane of
-    f32, if there is one. byte_dot: the one that adds the products of four neighbours of 8 bits, u8
-    and i8, to each lane of i32; signed_bytes: it takes i8 and i8. byte_pairs: the one that sums
-    those of two neighbours of u8 and i8 in each lane of i16, and saturates. word_dot: the one that
-    sums those of two of i16 in each lane of i32. table: the one that looks each lane up among 16
-    numbers of f32, by the low four bits of an i32. byte_table: the one that looks each lane of
-    bytes up among those of two registers; byte_row: by its low four bits among 16, which are in
-    each 128 bits of a register, 0 where its highest bit is set. bf16_round: the one that rounds a
-    register of f32 to bf16.
+    Accumulators of a tile and their operands fill no more than the registers that there are.
     """
 
-    lanes: int
-    tiles: tuple[tuple[int, int], ...]
-    dot_tiles: tuple[tuple[int, int], ...]
-    reached: tuple[float, ...] = (0.85, 0.97, 1.0, 1.0)
+    lanes: int  # f32 elements of a register
+    tiles: tuple[tuple[int, int], ...]  # convolutions: (pixels, registers), best first
+    dot_tiles: tuple[tuple[int, int], ...]  # matmuls: (rows, registers), best first
+    reached: tuple[float, ...] = (0.85, 0.97, 1.0, 1.0)  # share of the peak, by a tile's registers
+    # keys by registers of queries for scores, elements by registers where values are weighed
     attention_tile: tuple[int, int] = (8, 2)
     registers: int = 32
-    turns_squares: bool = False
-    pointwise_registers: int = 1
-    bf16_dot: str = ""
-    byte_dot: str = ""
-    signed_bytes: bool = False
-    byte_pairs: str = ""
-    word_dot: str = ""
-    table: str = ""
-    byte_table: str = ""
+    turns_squares: bool = False  # static transposes are loops of ours, faster than LLVM's
+    pointwise_registers: int = 1  # computed together, so that spilled constants are read once
+    bf16_dot: str = ""  # adds the products of two bf16 neighbours to each lane of f32
+    byte_dot: str = ""  # adds the products of four u8 by i8 neighbours to each lane of i32
+    signed_bytes: bool = False  # `byte_dot` takes i8 by i8
+    byte_pairs: str = ""  # sums the products of two u8 by i8 neighbours in i16, saturating
+    word_dot: str = ""  # sums the products of two i16 neighbours in i32
+    table: str = ""  # looks f32 lanes up among 16, by the low four bits of an i32
+    byte_table: str = ""  # looks bytes up among those of two registers
+    # looks bytes up among the 16 of each 128 bits, by their low four bits; 0 if the top bit is set
     byte_row: str = ""
-    bf16_round: str = ""
+    bf16_round: str = ""  # rounds a register of f32 to bf16
+
+    def lanes_of(self, dtype: DType) -> int:
+        """Return how many elements of a type are in a register."""
+        return max(1, self.lanes * 4 // dtype.size)
 
     @property
     def sums(self) -> int:
@@ -64,12 +54,12 @@ class Isa:
 
     @property
     def looks_up(self) -> bool:
-        """Whether it has an instruction that looks bytes up."""
+        """Return whether an instruction looks bytes up."""
         return bool(self.byte_table or self.byte_row)
 
     @property
     def widened(self) -> tuple[str, ...]:
-        """The types of which it has no products: those are computed in f32."""
+        """Return the types whose matmuls are computed in f32, for lack of an instruction."""
         return ("half",) if self.bf16_dot else ("half", "bf16")
 
 
@@ -106,10 +96,10 @@ AVX2 = Isa(
 AVX2_VNNI = replace(AVX2, byte_dot="llvm.x86.avx512.vpdpbusd.256")
 NEON = Isa(4, ((6, 4), (6, 1)), dot_tiles=((6, 4), (8, 2), (8, 1)), attention_tile=(6, 4))
 NEON_DOT = replace(NEON, byte_dot="llvm.aarch64.neon.sdot.v4i32.v16i8", signed_bytes=True)
-# of a processor that is not known: wide vectors, which the compiler cuts
+# for an unknown CPU: wide vectors, which LLVM splits
 ANY = Isa(16, ((8, 2), (8, 1)), dot_tiles=((8, 2), (8, 1)))
 
-# names of LLVM's processors, by what their names begin with
+# LLVM's names of CPUs, by their beginnings
 _NAMES: tuple[tuple[Isa, tuple[str, ...]], ...] = (
     (AVX512_BF16, ("znver4", "znver5", "znver6", "sapphirerapids", "emeraldrapids",
                    "graniterapids", "diamondrapids")),
@@ -126,13 +116,13 @@ _NAMES: tuple[tuple[Isa, tuple[str, ...]], ...] = (
 )  # fmt: skip
 
 
-# the one that kernels are made for now: their parts ask for it, who do not know of targets
+# the instruction set of the kernels made now, for parts that do not know of targets
 _CURRENT: ContextVar[Isa | None] = ContextVar("isa", default=None)
 
 
 @contextmanager
 def kernels_for(isa: Isa | None) -> Generator[None]:
-    """Make kernels for a processor: `current_isa` is it."""
+    """Make kernels for an instruction set: `current_isa` is it."""
     before = _CURRENT.set(isa)
     try:
         yield
@@ -141,13 +131,15 @@ def kernels_for(isa: Isa | None) -> Generator[None]:
 
 
 def current_isa() -> Isa | None:
-    """Return the processor that kernels are made for; None where nobody says."""
+    """Return the instruction set that kernels are made for; None outside of a lowering."""
     return _CURRENT.get()
 
 
 def isa_of(cpu: str) -> Isa | None:
-    """Return the vectors of a processor, `host` or a name of LLVM's; None: unknown, or no fused
-    multiply-add, and kernels are left to the compiler."""
+    """Return the instruction set of a CPU, `host` or a name of LLVM's.
+
+    None: it is unknown or has no fused multiply-add, and kernels are left to IREE.
+    """
     if cpu == "host":
         features = processor_features()
         if "avx512f" in features and "avx512vl" in features:
@@ -156,7 +148,7 @@ def isa_of(cpu: str) -> Isa | None:
                 return AVX512_BF16 if has_tables else replace(AVX512_BF16, byte_table="")
             if "avx512_vnni" not in features:
                 return AVX512
-            # the compiler is told of no less (hardware/machine.py)
+            # LLVM is configured for no less (hardware/machine.py)
             return AVX512_VBMI if compiled_as(features).startswith("icelake") else AVX512_VNNI
         if "avx2" in features and "fma" in features:
             return AVX2_VNNI if "avx_vnni" in features else AVX2

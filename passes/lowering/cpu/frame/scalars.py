@@ -18,14 +18,14 @@ from mgx_mlir.passes.lowering.scalar import (
     element_attr,
 )
 
-_TABLE_LANES = 64  # bytes in a register of a processor that looks them up among two registers
-_ROW_LANES = 32  # of one that looks them up among the bytes of a row
+_TABLE_LANES = 64  # bytes of a register, on CPUs that look them up among two registers
+_ROW_LANES = 32  # bytes of a register, on CPUs that look them up among the bytes of a row
 _ROW = 16  # bytes
-_ABOVE = 128 - _ROW  # what sets the highest bit of an index from the end of a row on
+_ABOVE = 128 - _ROW  # sets the highest bit of an index from the end of a row on
 
 
 class VectorScalars(ArithScalars):
-    """ArithScalars whose values are vectors of `lanes`; types of 16 and 8 bits have no place."""
+    """ArithScalars whose values are vectors of `lanes`; without types of 16 and 8 bits."""
 
     def __init__(self, k: WorkgroupBuilder, lanes: int, dtype: DType, result_dtype: DType) -> None:
         super().__init__(dtype, result_dtype)
@@ -47,19 +47,19 @@ class VectorScalars(ArithScalars):
     def _bounded(
         self, yields: str, plain: Callable[..., TypedScalar], x: ScalarLike, y: ScalarLike
     ) -> TypedScalar:
-        """By a comparison where one is a constant: maximumf asks whether either is a NaN."""
+        """Compare where one is a constant: maximumf asks whether either is a NaN."""
         a, b = self._pair(x, y)
         found = self.by_number(yields, a, b) if a.dtype.is_float else None
         return plain(a, b) if found is None else found
 
     def round_even(self, x: ScalarLike) -> TypedScalar:
-        """By an instruction: math.roundeven becomes 25 of them."""
+        """Emit one rounding instruction; math.roundeven lowers to 25."""
         a = self._one(x)
         found = self.k.intrinsic("llvm.roundeven", a.value.type, a.value)
         return TypedScalar(found, a.dtype)
 
     def lookup(self, x: TypedScalar, table: Sequence[int], dtype: DType) -> TypedScalar:
-        """By the processor's instruction, or one lane after the other."""
+        """Emit the CPU's table instruction, or look up one lane after the other."""
         isa, lanes = current_isa(), self.lanes
         if isa is None or not isa.looks_up:
             return self._each(x, table, dtype)

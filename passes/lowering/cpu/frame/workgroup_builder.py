@@ -30,6 +30,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, math, scf, tensor, vector
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.passes.lowering import alike
+from mgx_mlir.passes.lowering.cpu.frame import flow_ops
 from mgx_mlir.passes.lowering.cpu.frame.dispatch_operands import DispatchOperands, index_constant
 from mgx_mlir.passes.lowering.index_builder import Index, IndexBuilder
 from mgx_mlir.passes.lowering.scalar import Number, constant, constant_of, element_attr, signless
@@ -44,9 +45,8 @@ _BY_HALVES: dict[str, Callable[..., Any]] = {
 }
 
 
-# of a dispatch: which op of the program it is part of, by number and name
+# attribute of a dispatch: the op of the program that it is part of, by number and name
 LAUNCH = "mgx.launched_for"
-TIED = "tied_operands"
 _FOR: ContextVar[str] = ContextVar("launched_for", default="")
 
 
@@ -73,7 +73,7 @@ class WorkgroupBuilder(IndexBuilder):
     """Builds the body of one work-group at the current insertion point.
 
     at: where the group starts along each grid dim. inputs: the kernel's inputs, as tensors; dims:
-    their extents. known: the body's value of each run-time extent outside.
+    their extents. known: the body's value of each dynamic extent outside.
     An index may be a number wherever one is taken; numbers fold.
     """
 
@@ -161,12 +161,14 @@ class WorkgroupBuilder(IndexBuilder):
         at: Sequence[Index],
         lanes: int | Sequence[int],
         *,
-        masked: float | None = None,
+        masked: float | bool | None = None,
     ) -> ir.Value:
         """Return the vector at an index, along the last dims of `source`.
 
-        masked: lanes past the end of `source` are this number.
+        masked: lanes past the end of `source` are 0 (True), or this number.
         """
+        inside = masked is None or masked is False
+        beyond = 0.0 if masked is None or isinstance(masked, bool) else masked
         dtype = _element(source)
         kind = self.vector_type(lanes, dtype)
         rank = ir.RankedTensorType(source.type).rank
@@ -175,8 +177,8 @@ class WorkgroupBuilder(IndexBuilder):
             source,
             [self.index(i) for i in at],
             ir.AffineMap.get_minor_identity(rank, kind.rank),
-            self.number(masked or 0.0, dtype),
-            [masked is None] * kind.rank,
+            self.number(beyond, dtype),
+            [inside] * kind.rank,
         ).result
 
     def write(
@@ -205,7 +207,7 @@ class WorkgroupBuilder(IndexBuilder):
 
     def store(self, tile: ResultTile, result: int) -> None:
         """Write part of a result where it stands: of one that is updated, in loops too."""
-        _store(tile, *self.results[result])
+        flow_ops.store(tile.value, tile.offsets, tile.sizes, *self.results[result])
 
     def collapse(self, source: ir.Value, groups: Sequence[Sequence[int]]) -> ir.Value:
         """Return a tensor with neighbouring dims as one."""
@@ -268,7 +270,7 @@ class WorkgroupBuilder(IndexBuilder):
         ).result
 
     def intrinsic(self, name: str, kind: ir.Type, *operands: ir.Value) -> ir.Value:
-        """Return the result of an LLVM intrinsic: an instruction of the processor, as a rule."""
+        """Return the result of an LLVM intrinsic: an instruction of the CPU, as a rule."""
         return ir.Operation.create(
             "llvm.call_intrinsic",
             results=[kind],
@@ -324,6 +326,41 @@ class WorkgroupBuilder(IndexBuilder):
             [v.type for v in found],
         )
 
+    def sweep(
+        self,
+        count: Index,
+        wide: int,
+        narrow: int,
+        carried: Sequence[ir.Value],
+        body: Callable[[Index, int, bool, list[ir.Value]], Sequence[ir.Value]],
+    ) -> list[ir.Value]:
+        """`body(i, lanes, masked, carried)` over [0, count): wide vectors, then narrow ones.
+
+        The last narrow vector alone is masked, as that of `along`.
+        """
+        most: Index = 0 if wide == narrow else self.sub(count, self.rem(count, wide))
+        found = list(carried)
+        if most == wide:
+            found = list(body(0, wide, False, found))
+        elif most != 0:
+            found = self.loop(0, most, wide, found, lambda i, c: body(i, wide, False, c))
+        return self.along(
+            self.sub(count, most), narrow, found,
+            lambda i, masked, c: body(self.add(most, i), narrow, masked, c),
+        )  # fmt: skip
+
+    def coordinates(self, flat: Index, extents: Sequence[Index]) -> list[Index]:
+        """Return the index along each of several dims that are counted as one; none for no dims.
+
+        extents: of the outside, as `inner` takes them.
+        """
+        out: list[Index] = []
+        for extent in reversed(extents[1:]):
+            inner = self.inner(extent)
+            out.append(self.rem(flat, inner))
+            flat = self.div(flat, inner)
+        return [flat, *reversed(out)] if extents else []
+
     def along_twice(
         self,
         count: Index,
@@ -333,8 +370,8 @@ class WorkgroupBuilder(IndexBuilder):
     ) -> list[ir.Value]:
         """`along`, of a body that may be done twice at an index.
 
-        Of a count that only the run knows the last vector overlaps the one before it, and none is
-        masked but that of a count of less than one vector.
+        The last vector of a dynamic count overlaps the one before it. Only that of a count of less
+        than one vector is masked.
         """
         if isinstance(count, int):
             return self.along(count, lanes, carried, body)
@@ -395,7 +432,7 @@ def dispatch(
     `body` gives what one group computes of each result, in order. Groups that are next to each
     other along the last grid dim run after each other.
 
-    An extent of a result or of the grid is a number, or an index that only the run knows. `body`
+    An extent of a result or of the grid is a number, or an index value. `body`
     asks `k.inner` for such an index, and for those in `extents`. With an extent of 0 nothing runs.
 
     `updated`: a tensor for each result, in whose memory that stands: what no group writes is as it
@@ -403,7 +440,7 @@ def dispatch(
     compiler copies it first.
     """
     outer = DispatchOperands(inputs, results, [*extents, *[extent for extent, _ in grid]])
-    types = [ir.RankedTensorType.get(_static(dims), signless(d)) for dims, d in results]
+    types = [ir.RankedTensorType.get(flow_ops.static(dims), signless(d)) for dims, d in results]
     known = outer.values
     made = ir.Operation.create(
         "flow.dispatch.workgroups",
@@ -428,7 +465,7 @@ def dispatch(
                 ]
             ),
             LAUNCH: ir.StringAttr.get(_FOR.get()),
-            **_tied_operands([len(known) + len(inputs) + i for i in range(len(updated))]),
+            **flow_ops.tied_operands([len(known) + len(inputs) + i for i in range(len(updated))]),
         },
         regions=2,
     )
@@ -458,22 +495,24 @@ def _build(
     index = ir.IndexType.get()
     block = made.regions[0].blocks.append(
         *[index] * len(known),
-        *[_binding("readonly", v.type) for v in inputs],
-        *[_binding("readwrite" if updated else "writeonly", r.type) for r in made.results],
+        *[flow_ops.binding("readonly", v.type) for v in inputs],
+        *[flow_ops.binding("readwrite" if updated else "writeonly", r.type) for r in made.results],
     )
     k = WorkgroupBuilder(block)
     with ir.InsertionPoint(block):
         for i, value in enumerate(known):
-            k.known[value] = _ordinal(block.arguments[i], i)
+            k.known[value] = flow_ops.ordinal(block.arguments[i], i)
         bindings = list(block.arguments)[len(known) :]
         ties = [outer.dims_of(v) for v in inputs] + [list(dims) for dims, _ in results]
-        tied = [_tie(b, [k.inner(d) for d in t]) for b, t in zip(bindings, ties, strict=True)]
+        tied = [
+            flow_ops.tie(b, [k.inner(d) for d in t]) for b, t in zip(bindings, ties, strict=True)
+        ]
         for i, (extent, step) in enumerate(grid):
             many = not isinstance(extent, int) or step < extent
-            k.at.append(k.mul(_group_id(len(grid) - 1 - i), step) if many else 0)
+            k.at.append(k.mul(flow_ops.group_id(len(grid) - 1 - i), step) if many else 0)
         for binding, v in zip(tied, inputs, strict=False):
             dims = [k.inner(d) for d in outer.dims_of(v)]
-            k.inputs.append(_load(binding, v.type, dims))
+            k.inputs.append(flow_ops.load(binding, v.type, dims))
             k.dims.append(dims)
         shapes = [[k.inner(d) for d in dims] for dims, _ in results]
         k.results = list(zip(tied[len(inputs) :], shapes, strict=True))
@@ -500,85 +539,6 @@ def ceil_div(a: Index, b: int) -> Index:
     if isinstance(a, int):
         return -(-a // b)
     return a if b == 1 else arith.CeilDivUIOp(a, index_constant(b)).result
-
-
-def _ordinal(argument: ir.Value, number: int) -> ir.Value:
-    """Return an argument of the body as the value of that number in the workload."""
-    index = ir.IndexType.get()
-    return ir.Operation.create(
-        "iree_tensor_ext.dispatch.workload.ordinal",
-        results=[index],
-        operands=[argument],
-        attributes={"ordinal": ir.IntegerAttr.get(index, number)},
-    ).result
-
-
-def _tie(binding: ir.Value, dims: Sequence[Index]) -> ir.Value:
-    dynamic = [d for d in dims if isinstance(d, ir.Value)]
-    if not dynamic:
-        return binding
-    return ir.Operation.create(
-        "flow.dispatch.tie_shape", results=[binding.type], operands=[binding, *dynamic]
-    ).result
-
-
-def _group_id(axis: int) -> ir.Value:
-    return ir.Operation.create(
-        "flow.dispatch.workgroup.id",
-        results=[ir.IndexType.get()],
-        attributes={"dimension": ir.IntegerAttr.get(ir.IndexType.get(), axis)},
-    ).result
-
-
-def _tied_operands(places: Sequence[int]) -> dict[str, ir.Attribute]:
-    """Say which arguments the results stand in the place of."""
-    if not places:
-        return {}
-    index = ir.IndexType.get()
-    return {TIED: ir.ArrayAttr.get([ir.IntegerAttr.get(index, i) for i in places])}
-
-
-def _binding(access: str, t: ir.Type) -> ir.Type:
-    return ir.Type.parse(f"!iree_tensor_ext.dispatch.tensor<{access}:{t}>")
-
-
-def _load(binding: ir.Value, t: ir.Type, dims: Sequence[Index]) -> ir.Value:
-    dynamic = [d for d in dims if isinstance(d, ir.Value)]
-    return ir.Operation.create(
-        "iree_tensor_ext.dispatch.tensor.load",
-        results=[t],
-        operands=[binding, *dynamic, *dynamic],
-        attributes={
-            # source, its dims, offsets, sizes, strides
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, len(dynamic), 0, len(dynamic), 0]),
-            "static_offsets": ir.DenseI64ArrayAttr.get([0] * len(dims)),
-            "static_sizes": ir.DenseI64ArrayAttr.get(_static(dims)),
-            "static_strides": ir.DenseI64ArrayAttr.get([1] * len(dims)),
-        },
-    ).result
-
-
-def _store(tile: ResultTile, binding: ir.Value, dims: Sequence[Index]) -> None:
-    dynamic = [d for d in dims if isinstance(d, ir.Value)]
-    offsets = [i for i in tile.offsets if not isinstance(i, int)]
-    sizes = [i for i in tile.sizes if not isinstance(i, int)]
-    ir.Operation.create(
-        "iree_tensor_ext.dispatch.tensor.store",
-        operands=[tile.value, binding, *dynamic, *offsets, *sizes],
-        attributes={
-            # value, target, its dims, offsets, sizes, strides
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get(
-                [1, 1, len(dynamic), len(offsets), len(sizes), 0]
-            ),
-            "static_offsets": ir.DenseI64ArrayAttr.get(_static(tile.offsets)),
-            "static_sizes": ir.DenseI64ArrayAttr.get(_static(tile.sizes)),
-            "static_strides": ir.DenseI64ArrayAttr.get([1] * len(tile.sizes)),
-        },
-    )
-
-
-def _static(indices: Sequence[Index]) -> list[int]:
-    return [i if isinstance(i, int) else DYN for i in indices]
 
 
 def _element(value: ir.Value) -> DType:

@@ -262,16 +262,6 @@ def in_digits(shape: DotShape, isa: Isa) -> bool:
     return few and takes_apart(isa, shape.bits, shape.depth, shape.columns)
 
 
-def coordinates(k: WorkgroupBuilder, flat: Index, extents: Sequence[Index]) -> list[Index]:
-    """Return the index along each of several dims of what is counted as one; none for no dims."""
-    out: list[Index] = []
-    for extent in reversed(extents[1:]):
-        inner = k.inner(extent)
-        out.append(k.rem(flat, inner))
-        flat = k.div(flat, inner)
-    return [flat, *reversed(out)] if extents else []
-
-
 class _Body:
     """The loops of one work-group.
 
@@ -301,7 +291,7 @@ class _Body:
         batch, self.column, self.row = k.at if shape.lead else [0, *k.at]
         self.prefix: list[Index] = [0] if shape.lead else []
         self.batch = batch
-        self.lead = coordinates(k, batch, shape.lead)
+        self.lead = k.coordinates(batch, shape.lead)
         self.columns, self.depth = k.inner(shape.columns), k.inner(shape.depth)
         self.masked = not isinstance(self.columns, int) or bool(self.columns % cut.width)
         high = k.inner(shape.rows)

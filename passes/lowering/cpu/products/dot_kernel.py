@@ -260,7 +260,7 @@ class Rows:
         at: Sequence[Index], reads: dict[Hashable, ir.Value], *, masked: bool,
     ) -> list[ir.Value]:  # fmt: skip
         flat, column = at
-        where = loops.coordinates(k, flat, self.lead)
+        where = k.coordinates(flat, self.lead)
         return self.epilogue.emit(k, tensors, sums, [*where, column], reads, masked=masked)
 
 

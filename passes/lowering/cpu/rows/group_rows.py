@@ -10,11 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.ir import ir, vector
+from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.lowering.context import LoweringContext
-from mgx_mlir.passes.lowering.cpu.frame.accumulators import Accumulator
+from mgx_mlir.passes.lowering.cpu.frame import compaction
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
+from mgx_mlir.passes.lowering.cpu.nest.nest import Tile
+from mgx_mlir.passes.lowering.cpu.rows.accumulators import Accumulator
 from mgx_mlir.passes.lowering.cpu.rows.row_form import AxisGroup, RowForm, Total
 from mgx_mlir.passes.lowering.cpu.rows.row_kernel import Carried, Plan, Rows, Site, Workgroup
 from mgx_mlir.passes.lowering.scalar import TypedScalar, computed
@@ -65,8 +67,8 @@ class _GroupPlan(Plan):
         out[self.lane] = max(fit, key=lambda n: (n % self.narrow == 0, n < channels, n))
         return out
 
-    def workgroup(self, k: WorkgroupBuilder, grid: Sequence[int]) -> Workgroup:
-        return _GroupWorkgroup(self, k, grid)
+    def workgroup(self, tile: Tile) -> Workgroup:
+        return _GroupWorkgroup(self, tile)
 
 
 class _GroupWorkgroup(Workgroup):
@@ -104,13 +106,9 @@ class _GroupWorkgroup(Workgroup):
 
         def one(g: Index, c: Carried) -> Carried:
             def more(i: Index, masked: bool, held: Carried) -> Carried:
-                v = k.read(c[0], [g, i], lanes, masked=0.0 if masked else None)
-                x = TypedScalar(v, dtypes.FLOAT)
-                if masked:
-                    kind = ir.VectorType.get([lanes], ir.IntegerType.get_signless(1))
-                    inside = vector.CreateMaskOp(kind, [k.index(k.sub(each, i))]).result
-                    x = found.masked(x, inside)
-                return found.add(held, x)
+                x = k.read(c[0], [g, i], lanes, masked=masked)
+                inside = compaction.inside(k, k.sub(each, i), lanes) if masked else None
+                return found.add(held, x, inside)
 
             value = found.total([k.along(each, lanes, found.start(lanes), more)], across=True).value
             wide = k.broadcast(value, lanes)
@@ -149,7 +147,6 @@ class _Totals:
 
     def read(self, rows: Rows, j: Index) -> None:
         """Give them to the rows of the vector at `j`."""
-        masked = 0.0 if rows.row.masked else None
         for key, tensor in self.held.items():
-            v = self.k.read(tensor, [j], rows.row.lanes, masked=masked)
+            v = self.k.read(tensor, [j], rows.row.lanes, masked=rows.row.masked)
             rows.totals[key] = TypedScalar(v, dtypes.FLOAT)

@@ -8,16 +8,12 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.axes import axis_of
 from mgx_mlir.dialects.migraphx.reduce import PrefixScanSum
 from mgx_mlir.passes.lowering.context import LoweringContext
-from mgx_mlir.passes.lowering.cpu.frame.axis_view import AxisView, sizes_of
+from mgx_mlir.passes.lowering.cpu.frame.axis_view import AxisView
 from mgx_mlir.passes.lowering.cpu.frame.elements import StoredScalars, narrow, widen
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.sites import by_form
-from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
-    Index,
-    ResultTile,
-    WorkgroupBuilder,
-    dispatch,
-)
+from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
+from mgx_mlir.passes.lowering.cpu.nest.nest import Nest, Tile
 from mgx_mlir.passes.lowering.scalar import TypedScalar, computed
 from mgx_mlir.passes.lowering.select import KernelRule
 
@@ -45,46 +41,33 @@ def build(e: LoweringContext, op: PrefixScanSum, x: ir.Value, isa: Isa) -> list[
     """Build the running sums along one axis."""
     t = TensorType.of(op.input)
     view = AxisView.of(e, x, t, axis_of(op.axis, t.rank))
-    grid = view.grid(8 * isa.lanes)
+    steps = [step for _, step in view.grid(8 * isa.lanes)]
 
-    def body(k: WorkgroupBuilder) -> list[ResultTile]:
-        scan = _Scan(k, op, t, isa.lanes, k.inner(view.dims[1]))
-        (source,), sizes = k.inputs, sizes_of(k, grid)
+    def body(tile: Tile) -> list[ir.Value]:
+        k, (source,), count = tile.k, tile.k.inputs, tile.size[1]
         if view.is_last:
-            source = k.collapse(source, [[0], [1, 2]])
-            made = k.loop(
-                0, sizes[0], 1, [k.empty([sizes[0], scan.count], t.dtype)],
-                lambda i, c: [scan.row(source, k.add(k.at[0], i), c[0], i)],
-            )  # fmt: skip
-            return [ResultTile(made[0], [k.at[0], 0], [sizes[0], scan.count])]
-
-        wide = _Scan(k, op, t, 8 * isa.lanes, scan.count)
-        most = k.sub(sizes[1], k.rem(sizes[1], wide.lanes))
+            lines, scan = k.collapse(source, [[0], [1, 2]]), _Scan(k, op, t, isa.lanes, count)
+            return tile.lines(lambda n: [scan.row(lines, n.at[0], n.made[0], n.local[0])])
 
         def columns(
-            by: _Scan, i: Index, j: Index, masked: bool, c: list[ir.Value]
+            i: Index, j: Index, lanes: int, masked: bool, c: list[ir.Value]
         ) -> list[ir.Value]:
-            at = (k.add(k.at[0], i), k.add(k.at[1], j))
-            return [by.columns(source, at, c[0], (i, j), masked=masked)]
+            at = (k.add(tile.start[0], i), k.add(tile.start[2], j))
+            scan = _Scan(k, op, t, lanes, count)
+            return [scan.columns(source, at, c[0], (i, j), masked=masked)]
 
         def row(i: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
-            if most != 0:
-                carried = k.loop(
-                    0, most, wide.lanes, carried, lambda j, c: columns(wide, i, j, False, c)
-                )
-            return k.along(
-                k.sub(sizes[1], most),
-                isa.lanes,
-                carried,
-                lambda j, masked, c: columns(scan, i, k.add(most, j), masked, c),
-            )
+            return k.sweep(
+                tile.size[2], 8 * isa.lanes, isa.lanes, carried,
+                lambda j, lanes, masked, c: columns(i, j, lanes, masked, c),
+            )  # fmt: skip
 
-        made = k.loop(0, sizes[0], 1, [k.empty([sizes[0], scan.count, sizes[1]], t.dtype)], row)
-        return [ResultTile(made[0], [k.at[0], 0, k.at[1]], [sizes[0], scan.count, sizes[1]])]
+        return k.loop(0, tile.size[0], 1, tile.made, row)
 
     dims = view.dims[:2] if view.is_last else view.dims
-    found = dispatch([view.tensor], [(dims, t.dtype)], grid, body, view.dims)[0]
-    return [view.restored(e, found, TensorType.of(op.out), view.dims[1])]
+    steps = steps if view.is_last else [steps[0], 0, steps[1]]
+    nest = Nest([view.tensor], dims, [t.dtype], steps, isa.lanes, view.dims)
+    return [view.restored(e, nest.run(body)[0], TensorType.of(op.out), view.dims[1])]
 
 
 RULE = KernelRule(
@@ -108,7 +91,7 @@ class _Scan:
         return self.b.add(TypedScalar(x, self.dtype), TypedScalar(y, self.dtype)).value
 
     def read(self, source: ir.Value, at: list[Index], *, masked: bool) -> ir.Value:
-        found = self.k.read(source, at, self.lanes, masked=0.0 if masked else None)
+        found = self.k.read(source, at, self.lanes, masked=masked)
         return widen(self.k, TypedScalar(found, self.stored), self.lanes).value
 
     def write(self, x: ir.Value, into: ir.Value, at: list[Index], *, masked: bool) -> ir.Value:

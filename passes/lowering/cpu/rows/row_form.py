@@ -1,9 +1,9 @@
-"""What a kernel of reductions and pointwise ops computes, by rows: the input of row_kernel.py.
+"""The form of a kernel of reductions and pointwise ops, by rows: the input of row_kernel.py.
 
-A row is what one result of the reductions is made of. Dims that are reduced alike, and that every
-operand has together or not at all, are one `Group`; extents of 1 are left out. The last group is
-the one that vectors lie along, whether it is reduced (a softmax over the last axis) or kept (one
-over another axis).
+A row is the elements that one result of the reductions is made of. Neighbouring dims that are all
+reduced or all kept, and that every operand has together or not at all, are one `AxisGroup`. Extents
+of 1 are left out. Vectors lie along the last group, whether it is reduced (a softmax over the last
+axis) or kept (a softmax over another axis).
 """
 
 from __future__ import annotations
@@ -83,6 +83,16 @@ class Total(Opaque):
 
 
 @dataclass(eq=False)
+class Place(Total):
+    """The index of the largest or smallest element, an i64; `how`: max or min.
+
+    last: of equal elements the last one, not the first.
+    """
+
+    last: bool = False
+
+
+@dataclass(eq=False)
 class Step(Opaque):
     """A computation that is no op of the dialect."""
 
@@ -102,7 +112,7 @@ class AxisGroup:
 
 @dataclass(frozen=True, eq=False)
 class Operand:
-    """A tensor that the kernel reads: `dims` are those of its place that index its own."""
+    """A tensor that the kernel reads: `map` has the dims of the form that index its own."""
 
     leaf: Leaf
     map: DimMap
@@ -203,7 +213,7 @@ def row_form(e: LoweringContext, body: ir.Block, axes: Sequence[int]) -> RowForm
         if out.dtype.is_bool:
             raise Refused("a result is of bools")
         form.results.append((x, out, out.dims == t.dims))
-    _gather(e, form)
+    gather(e, form)
     return form
 
 
@@ -228,7 +238,7 @@ def _expression(e: LoweringContext, o: ir.Operation, axes: frozenset[int]) -> Ex
         if out.dtype.is_bool or (how == "mean" and not out.dtype.is_float):
             raise Refused(f"a {how} of {out.dtype}")
         x = e.expr(o.operands[0])
-        return Total(out, _row_extents(e.expr_extents(x), axes), how, x)
+        return Total(out, row_extents(e.expr_extents(x), axes), how, x)
     if is_a(o, (Softmax, LogSoftmax)):
         if frozenset((o.opview.axis % out.rank,)) != axes:
             raise Refused("its axis is not the kernel's")
@@ -261,7 +271,7 @@ def _softmax(
     wide, own = t.with_dtype(computed(t.dtype)), e.expr_extents(x)
     row, few = (
         wide.with_dims(1 if i in axes else d for i, d in enumerate(t.dims)),
-        _row_extents(own, axes),
+        row_extents(own, axes),
     )
     along = tuple(None if i in axes else i for i in range(t.rank))
 
@@ -276,7 +286,7 @@ def _softmax(
     return beside(power, Step(row, few, [total], _reciprocal), _mul, t)
 
 
-def _row_extents(extents: Sequence[Extent], axes: frozenset[int]) -> list[Extent]:
+def row_extents(extents: Sequence[Extent], axes: frozenset[int]) -> list[Extent]:
     return [1 if i in axes else d for i, d in enumerate(extents)]
 
 
@@ -318,7 +328,7 @@ def _reduced_in(xs: Sequence[Expr], into: list[Expr], seen: set[int]) -> None:
             into.append(x.source)
 
 
-def _gather(e: LoweringContext, form: RowForm) -> None:
+def gather(e: LoweringContext, form: RowForm) -> None:
     """Fill in the levels, the operands and the groups."""
     totals: dict[int, Total] = {}
     seen: set[tuple[int, DimMap]] = set()
@@ -328,16 +338,16 @@ def _gather(e: LoweringContext, form: RowForm) -> None:
         if (id(x), m) in seen:
             return
         seen.add((id(x), m))
-        if x.type.dtype not in TYPES:
+        if x.type.dtype not in TYPES and not isinstance(x, Place):
             raise Refused(f"{x.type.dtype} is not computed on vectors")
         if isinstance(x, Leaf):
-            places = [i for i in m if i is not None]
-            if places != sorted(set(places)):
+            used = [i for i in m if i is not None]
+            if used != sorted(set(used)):
                 raise Refused("an operand's dims are in another order")
             form.operands.setdefault((x.value, m), Operand(x, m))
         elif isinstance(x, Total):
             if m != form.root(full=False):
-                raise Refused("a reduction is read at other places than its own")
+                raise Refused("a reduction is read at other indices than its own")
             totals.setdefault(id(x), x)
             visit(x.source, form.root(full=True))
         elif isinstance(x, View):
@@ -361,8 +371,8 @@ def _groups(e: LoweringContext, form: RowForm) -> list[AxisGroup]:
     maps = [set(o.map) for o in form.operands.values()]
     made: list[list[int]] = []
     for i in kept:
-        alike = bool(made) and (made[-1][-1] in form.axes) == (i in form.axes)
-        if alike and all((i in m) == (made[-1][-1] in m) for m in maps):
+        is_same = bool(made) and (made[-1][-1] in form.axes) == (i in form.axes)
+        if is_same and all((i in m) == (made[-1][-1] in m) for m in maps):
             made[-1].append(i)
         else:
             made.append([i])

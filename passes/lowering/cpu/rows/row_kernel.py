@@ -14,11 +14,11 @@ from typing import cast
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
-from mgx_mlir.core.ir import arith, ir, vector
+from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.lowering import views
 from mgx_mlir.passes.lowering.context import LoweringContext
-from mgx_mlir.passes.lowering.cpu.frame.accumulators import Accumulator
+from mgx_mlir.passes.lowering.cpu.frame import compaction
 from mgx_mlir.passes.lowering.cpu.frame.axis_view import GROUP_ELEMENTS, UNKNOWN
 from mgx_mlir.passes.lowering.cpu.frame.elements import StoredScalars, narrow, widen
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
@@ -26,13 +26,14 @@ from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     SCRATCH_BYTES,
     Index,
-    ResultTile,
     WorkgroupBuilder,
-    dispatch,
 )
+from mgx_mlir.passes.lowering.cpu.nest.nest import Nest, Tile
 from mgx_mlir.passes.lowering.cpu.rows import row_form
+from mgx_mlir.passes.lowering.cpu.rows.accumulators import Accumulator, Places
 from mgx_mlir.passes.lowering.cpu.rows.row_form import (
     AxisGroup,
+    Place,
     Refused,
     RowForm,
     Step,
@@ -68,7 +69,7 @@ class _Input:
 
 @dataclass(frozen=True)
 class _Kept:
-    """A value that is read back: from result `tile` at its place, or from scratch."""
+    """A value that is read back: from result `tile` at its index, or from scratch."""
 
     value: Expr
     first: int  # the pass that makes it
@@ -94,6 +95,8 @@ class Plan:
         # one pass over neighbouring rows reads memory in longer pieces
         only = not self.across and len(form.levels) == 1
         only = only and not any(full for _, _, full in form.results)
+        # an extreme's index takes as many registers again
+        only = only and not any(isinstance(x, Place) for x in form.levels[0])
         self.wide = isa.lanes * (8 if only else 4)
         extent = self.groups[self.lane].extent
         if isinstance(extent, int):
@@ -177,7 +180,7 @@ class Plan:
     def _is_unrolled(self) -> bool:
         """Return whether no pass over a row is a loop: what two of them make is one value then.
 
-        Stored and read back in one block instead, the backend copies the whole tile for each row.
+        Stored and read back in one block instead, IREE copies the whole tile for each row.
         """
         if any(self.groups[i].extent != 1 for i in self.inner):
             return False
@@ -205,27 +208,21 @@ class Plan:
 
     # ---- the dispatch ------------------------------------------------------------------------
 
-    def workgroup(self, k: WorkgroupBuilder, grid: Sequence[int]) -> Workgroup:
-        return Workgroup(self, k, grid)
+    def workgroup(self, tile: Tile) -> Workgroup:
+        return Workgroup(self, tile)
 
     def result_groups(self, *, full: bool) -> list[int]:
         return [i for i, g in enumerate(self.groups) if full or not g.reduced]
 
     def run(self) -> list[ir.Value]:
         e, form = self.e, self.form
-        wanted = [
-            ([self.groups[i].extent for i in self.result_groups(full=full)], t.dtype)
-            for _, t, full in form.results
-        ]
-        grid_groups = sorted(self.steps)
-        grid = [(self.groups[i].extent, self.steps[i]) for i in grid_groups]
-        found = dispatch(
-            [i.tensor for i in self.inputs.values()],
-            wanted,
-            grid,
-            lambda k: self.workgroup(k, grid_groups).run(),
-            [g.extent for g in self.groups],
-        )
+        dims = [g.extent for g in self.groups]
+        types = [t.dtype for _, t, _ in form.results]
+        kept = [self.result_groups(full=full) for _, _, full in form.results]
+        steps = [self.steps.get(i, 0) for i in range(len(dims))]
+        inputs = [i.tensor for i in self.inputs.values()]
+        nest = Nest(inputs, dims, types, steps, self.narrow, kept=kept)
+        found = nest.run(lambda tile: self.workgroup(tile).run())
         out: list[ir.Value] = []
         for value, (_, t, full) in zip(found, form.results, strict=True):
             own = [d if full or i not in form.axes else 1 for i, d in enumerate(form.extents)]
@@ -236,7 +233,7 @@ class Plan:
 
 @dataclass
 class Site:
-    """Where values are made: the index of each group, in the tensors and in the tile.
+    """The index at which values are made: of each group, in the tensors and in the tile.
 
     lanes: 0 for one element. left: elements up to the end of a masked vector.
     """
@@ -254,32 +251,17 @@ class Site:
 class Workgroup:
     """Builds the body of a work-group."""
 
-    def __init__(self, plan: Plan, k: WorkgroupBuilder, grid: Sequence[int]) -> None:
-        self.plan, self.k, self.form = plan, k, plan.form
-        self.inputs = dict(zip(plan.inputs, k.inputs, strict=True))
-        self.extent = [k.inner(g.extent) for g in plan.groups]
-        self.start: dict[int, Index] = dict.fromkeys(range(len(plan.groups)), 0)
-        self.size: dict[int, Index] = dict(enumerate(self.extent))
-        for i, at in zip(grid, k.at, strict=True):
-            step, extent = plan.steps[i], self.extent[i]
-            self.start[i] = at
-            even = isinstance(extent, int) and extent % step == 0
-            self.size[i] = step if even else k.min(step, k.sub(extent, at))
+    def __init__(self, plan: Plan, tile: Tile) -> None:
+        self.plan, self.k, self.form, self.tile = plan, tile.k, plan.form, tile
+        self.inputs = dict(zip(plan.inputs, self.k.inputs, strict=True))
+        self.extent = [self.k.inner(g.extent) for g in plan.groups]
+        self.start, self.size = tile.start, tile.size
 
-    def run(self) -> list[ResultTile]:
-        plan, k = self.plan, self.k
-        places = [plan.result_groups(full=full) for _, _, full in self.form.results]
-        carried = [
-            k.empty([self.size[i] for i in own], t.dtype)
-            for own, (_, t, _) in zip(places, self.form.results, strict=True)
-        ]
-        if plan.kept is not None and plan.kept.tile is None:
-            carried.append(k.empty(plan.kept.scratch))
-        made = self.rows(plan.outer, {}, carried)
-        return [
-            ResultTile(v, [self.start[i] for i in own], [self.size[i] for i in own])
-            for own, v in zip(places, made, strict=False)
-        ]
+    def run(self) -> list[ir.Value]:
+        carried, kept = list(self.tile.made), self.plan.kept
+        if kept is not None and kept.tile is None:
+            carried.append(self.k.empty(kept.scratch))
+        return self.rows(self.plan.outer, {}, carried)[: len(self.tile.made)]
 
     def rows(self, left: Sequence[int], local: dict[int, Index], carried: Carried) -> Carried:
         """Loops over the kept groups, and in them the rows."""
@@ -316,18 +298,7 @@ class Workgroup:
         body: Callable[[Index, int, bool, Carried], Sequence[ir.Value]],
     ) -> Carried:
         """`body(j, lanes, masked, carried)` over [0, count): wide vectors, narrow ones, a rest."""
-        k, wide, narrow = self.k, self.plan.wide, self.plan.narrow
-        most = k.sub(count, k.rem(count, wide))
-        if isinstance(most, int) and most == wide:
-            carried = list(body(0, wide, False, carried))
-        elif most != 0:
-            carried = k.loop(0, most, wide, carried, lambda j, c: body(j, wide, False, c))
-        rest = k.sub(count, most)
-
-        def rest_of(j: Index, masked: bool, c: Carried) -> Sequence[ir.Value]:
-            return body(k.add(most, j), narrow, masked, c)
-
-        return k.along(rest, narrow, carried, rest_of)
+        return self.k.sweep(count, self.plan.wide, self.plan.narrow, carried, body)
 
 
 class Rows:
@@ -383,25 +354,30 @@ class Rows:
             self.prepare(total.source, root)
         widths = [self.plan.wide, self.plan.narrow] if self.plan.across else [self.row.lanes]
         widths = list(dict.fromkeys(widths))
-        accumulators = [Accumulator(self.k, t.how, computed(t.source.type.dtype)) for t in level]
+        accumulators = [_accumulator(self.k, t) for t in level]
+        reduced = [i for i, g in enumerate(self.plan.groups) if g.reduced]
         start = [v for a in accumulators for w in widths for v in a.start(w)]
 
         def one(site: Site, c: Carried) -> Carried:
             held, tiles = list(c[: len(start)]), list(c[len(start) :])
-            self.tiles = tiles  # what an earlier pass kept is read from what comes in here
+            self.tiles = tiles  # values that an earlier pass kept are read from here
             position = 0
             for total, a in zip(level, accumulators, strict=True):
                 x = self.value(total.source, root, site)
                 tiles = self.keep(n, site, tiles)
-                if site.masked and self.plan.across:
-                    x = a.masked(x, self.mask(site))
+                across = self.plan.across
+                mask = (
+                    compaction.inside(self.k, site.left, site.lanes)
+                    if site.masked and across
+                    else None
+                )
+                at = site.at[reduced[0]] if len(reduced) == 1 else 0
                 for w in widths:
-                    size = a.size
+                    end = position + a.size
                     if w == site.lanes:
-                        held[position : position + size] = a.add(
-                            held[position : position + size], x
-                        )
-                    position += size
+                        before = held[position:end]
+                        held[position:end] = a.add(before, x.value, mask, at, across=across)
+                    position = end
             return [*held, *tiles]
 
         found = self.elements([*start, *carried], one)
@@ -496,10 +472,6 @@ class Rows:
     def scalars(self, first: DType, out: DType, lanes: int) -> ArithScalars:
         return StoredScalars(self.k, lanes, first, out) if lanes else ArithScalars(first, out)
 
-    def mask(self, site: Site) -> ir.Value:
-        kind = ir.VectorType.get([site.lanes], ir.IntegerType.get_signless(1))
-        return vector.CreateMaskOp(kind, [self.k.index(site.left)]).result
-
     def stored(self, x: TypedScalar, dtype: DType, site: Site) -> ir.Value:
         if site.lanes:
             return narrow(self.k, x, dtype, site.lanes).value
@@ -543,25 +515,19 @@ class Rows:
             return self.spread(self.row_value(x, m), site.lanes)
         if kept is not None and x is kept.value and self.made_kept and site is not self.row:
             i, where = self.kept_place(site)
-            masked = 0.0 if site.masked else None
-            return TypedScalar(
-                k.read(self.tiles[i], where, site.lanes, masked=masked), dtypes.FLOAT
-            )
+            held = k.read(self.tiles[i], where, site.lanes, masked=site.masked)
+            return TypedScalar(held, dtypes.FLOAT)
         if isinstance(x, Leaf):
             return self.read(x, m, site)
         if isinstance(x, View):
             return self.value(x.source, compose(m, x.map), site)
         args = [self.value(a, m, site) for a in parts(x)]
-        kinds = [a.type.dtype for a in parts(x)]
-        b = self.scalars(kinds[0] if kinds else x.type.dtype, x.type.dtype, site.lanes)
+        first = next((a.type.dtype for a in parts(x)), x.type.dtype)
+        b = self.scalars(first, x.type.dtype, site.lanes)
         if isinstance(x, Step):
             return x.emit(k, b, args, site.lanes)
         assert isinstance(x, Compute)
-        if x.cls.discontinuous:
-            args = [b.exact(v, t) for v, t in zip(args, kinds, strict=True)]
-        # a Compute is of a pointwise op, which has one
-        scalar = cast(Callable[..., TypedScalar], x.cls.scalar)  # type: ignore[attr-defined]
-        return scalar(b, *args, **x.attributes)
+        return x.computed(b, args)
 
     def spread(self, x: TypedScalar, lanes: int) -> TypedScalar:
         """Return a value of the row for each lane."""
@@ -578,11 +544,19 @@ class Rows:
         if not lanes:
             found = widen_scalar(TypedScalar(k.element(held, at), stored))
         elif self.plan.lane in source.groups:
-            masked = 0.0 if site.masked else None
-            found = widen(k, TypedScalar(k.read(held, at, lanes, masked=masked), stored), lanes)
+            read = k.read(held, at, lanes, masked=site.masked)
+            found = widen(k, TypedScalar(read, stored), lanes)
         else:
             one = k.broadcast(k.element(held, at), lanes)
             found = widen(k, TypedScalar(one, stored), lanes)
         if source.dtype.is_bool:
             return self.scalars(stored, stored, lanes).cmp("ne", found, 0)
         return found
+
+
+def _accumulator(k: WorkgroupBuilder, total: Total) -> Accumulator:
+    """Return the combiner of a reduction."""
+    dtype = computed(total.source.type.dtype)
+    if isinstance(total, Place):
+        return Places(k, total.how, dtype, last=total.last)
+    return Accumulator(k, total.how, dtype)

@@ -2,27 +2,24 @@
 
 Elements become integers in their order, NaN above all. A vector of them is compared with the k-th
 best so far; most vectors hold nothing better. What is better goes into the sorted list at its
-place, behind its equals, by comparing and moving the list a vector at a time.
+index, behind its equals, by comparing and moving the list a vector at a time.
 """
 
 from __future__ import annotations
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.ir import arith, ir, vector
+from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.axes import axis_of
 from mgx_mlir.dialects.migraphx.normalize import TopK
 from mgx_mlir.passes.lowering.context import LoweringContext
+from mgx_mlir.passes.lowering.cpu.frame import compaction
 from mgx_mlir.passes.lowering.cpu.frame.axis_view import AxisView
 from mgx_mlir.passes.lowering.cpu.frame.elements import StoredScalars, widen
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.sites import by_form
-from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
-    Index,
-    ResultTile,
-    WorkgroupBuilder,
-    dispatch,
-)
+from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
+from mgx_mlir.passes.lowering.cpu.nest.nest import Nest, Tile
 from mgx_mlir.passes.lowering.scalar import TypedScalar, ordered
 from mgx_mlir.passes.lowering.select import KernelRule
 
@@ -31,7 +28,7 @@ _MOST = 512  # a longer list takes too long to sort in
 _UNROLLED = 4  # vectors of a list; moving a longer one is a loop
 _NOTHING = int(dtypes.INT32.lowest())  # below the key of any element
 _NAN = int(dtypes.INT32.highest()) - 1  # so that the key of its opposite is above nothing
-Lists = list[ir.Value]  # keys and places, the first place of each before the list
+Lists = list[ir.Value]  # keys and their indices; the first entry of each stands before the list
 
 
 def refusal(op: TopK) -> str | None:
@@ -56,14 +53,11 @@ def build(e: LoweringContext, op: TopK, x: ir.Value, isa: Isa) -> list[ir.Value]
     t = TensorType.of(op.input)
     view = AxisView.of(e, x, t, axis_of(op.axis, t.rank))
     rows, count, _ = view.dims
-    wanted = [([rows, op.k], t.dtype), ([rows, op.k], dtypes.INT64)]
 
-    def body(k: WorkgroupBuilder) -> list[ResultTile]:
-        row = k.at[0]
+    def body(tile: Tile) -> list[ir.Value]:
+        k, row = tile.k, tile.start[0]
         source = k.collapse(k.inputs[0], [[0], [1, 2]])
-        listing = _Listing(k, t, op, isa.lanes, k.inner(count))
-        places = listing.searched(source, row)[1]
-        made = [k.empty([1, op.k], t.dtype), k.empty([1, op.k], dtypes.INT64)]
+        places = _Listing(k, t, op, isa.lanes, k.inner(count)).searched(source, row)[1]
 
         def store(i: ir.Value, c: Lists) -> Lists:
             place = k.element(places, [k.add(i, 1)])
@@ -72,12 +66,11 @@ def build(e: LoweringContext, op: TopK, x: ir.Value, isa: Isa) -> list[ir.Value]
             wide = arith.ExtSIOp(ir.IntegerType.get_signless(64), place).result
             return [k.put(value, c[0], [0, i]), k.put(wide, c[1], [0, i])]
 
-        made = k.loop(0, op.k, 1, made, store)
-        return [ResultTile(v, [row, 0], [1, op.k]) for v in made]
+        return k.loop(0, op.k, 1, tile.made, store)
 
-    found = dispatch([view.tensor], wanted, [(rows, 1)], body, view.dims)
+    nest = Nest([view.tensor], [rows, op.k], [t.dtype, dtypes.INT64], (1,), isa.lanes, view.dims)
     outs = [TensorType.of(r) for r in op.operation.results]
-    return [view.restored(e, v, out, op.k) for v, out in zip(found, outs, strict=True)]
+    return [view.restored(e, v, out, op.k) for v, out in zip(nest.run(body), outs, strict=True)]
 
 
 RULE = KernelRule(
@@ -99,7 +92,7 @@ class _Listing:
     def keys(self, source: ir.Value, row: Index, j: Index, *, masked: bool) -> ir.Value:
         """Return elements as integers of which greater ones are better."""
         k, lanes = self.k, self.lanes
-        read = k.read(source, [row, j], lanes, masked=0.0 if masked else None)
+        read = k.read(source, [row, j], lanes, masked=masked)
         x = widen(k, TypedScalar(read, self.stored), lanes)
         b = StoredScalars(k, lanes, dtypes.FLOAT, dtypes.INT32)
         bits = b.bitcast(b.add(x, b.const(0.0, dtypes.FLOAT)), dtypes.INT32)  # -0 + 0 is 0
@@ -108,8 +101,7 @@ class _Listing:
         if not self.largest:
             key = b.not_(key)
         if masked:
-            kind = ir.VectorType.get([lanes], ir.IntegerType.get_signless(1))
-            inside = vector.CreateMaskOp(kind, [k.index(k.sub(self.count, j))]).result
+            inside = compaction.inside(k, k.sub(self.count, j), lanes)
             nothing = k.splat(_NOTHING, lanes, dtypes.INT32)
             return arith.SelectOp(inside, key.value, nothing).result
         return key.value

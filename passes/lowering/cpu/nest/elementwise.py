@@ -1,50 +1,46 @@
 """Pointwise kernels and transposes as vector loops over the dims of their result.
 
-Dims that every operand has next to each other are one. A vector is along the last of them. Kernels
-with an operand whose lanes are rows of the result are left to the compiler, which turns tiles of
-them in registers.
+Dims that every operand has next to each other are one. A vector lies along the last of them.
+Kernels with an operand whose lanes are rows of the result are left to LLVM, which transposes tiles
+of them in registers. Of 8-bit integers such an operand is transposed ahead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import BroadcastOp, Pointwise, is_a, op_class
+from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.control import Yield
 from mgx_mlir.dialects.migraphx.fused import Group, PointwiseKernel
 from mgx_mlir.dialects.migraphx.literal import Literal
 from mgx_mlir.dialects.migraphx.views import NopView, ReshapeOp, Transpose
 from mgx_mlir.passes.lowering import views
 from mgx_mlir.passes.lowering.context import LoweringContext
-from mgx_mlir.passes.lowering.cpu.copies import transposition, turned
-from mgx_mlir.passes.lowering.cpu.frame.axis_view import GROUP_ELEMENTS, UNKNOWN, tile_size
-from mgx_mlir.passes.lowering.cpu.frame.epilogue import COMPUTED, STORED, computed_vectors
+from mgx_mlir.passes.lowering.cpu.frame.axis_view import GROUP_ELEMENTS, UNKNOWN
+from mgx_mlir.passes.lowering.cpu.frame.epilogue import STORED, Reads, computed_vectors
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
-from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite
-from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
-    Index,
-    ResultTile,
-    WorkgroupBuilder,
-    dispatch,
-)
+from mgx_mlir.passes.lowering.cpu.frame.sites import ExprSite, KernelSite
+from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index
+from mgx_mlir.passes.lowering.cpu.nest import transposition
+from mgx_mlir.passes.lowering.cpu.nest.nest import Line, Nest, Tile
 from mgx_mlir.passes.lowering.expr import (
     Compute,
     DimMap,
     Expr,
     Extent,
     Leaf,
-    Splat,
     View,
     behind_views,
-    compose,
-    identity,
 )
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
 _GRID_DIMS = 3
+_BYTES = (dtypes.INT8, dtypes.UINT8)
+_BYTE_REGISTERS = 4  # f32 registers of one vector, whose bytes fill a register
 
 
 @dataclass(frozen=True)
@@ -104,9 +100,7 @@ def match(e: LoweringContext, site: KernelSite) -> _Form | Refusal:
     return results if isinstance(results, Refusal) else _Form.of(e, results, site.isa)
 
 
-def match_transpose(
-    e: LoweringContext, site: KernelSite
-) -> transposition.Plan | turned.Plan | Refusal:
+def match_transpose(e: LoweringContext, site: KernelSite) -> transposition.Plan | Refusal:
     """Take a kernel that is one transpose."""
     results = _results(e, site)
     if isinstance(results, Refusal):
@@ -174,41 +168,28 @@ class _Form:
     def of(e: LoweringContext, results: Sequence[Expr], isa: Isa) -> _Form | Refusal:
         """Read the form of a kernel's results."""
         form = _Form(e, results, isa)
-        rank = len(form.extents)
-        if any(d == 0 for d in form.extents if isinstance(d, int)):
-            return Refusal("it has no elements")
-        for x in results:
-            if x.type.dims != results[0].type.dims or x.type.dtype not in STORED:
-                return Refusal("its results differ in their dims, or vectors do not store them")
-            if not form.visit(x, identity(rank), set()):
-                return Refusal("an op or a type of it is not computed on vectors")
-        if not form.leaves:
-            return Refusal("it reads no tensor")
+        reason = form.refusal()
+        if reason is not None:
+            return Refusal(reason)
         form.join(e)
         if any(r.is_turned(form.last) for r in form.reads.values()):
             return Refusal("an operand's lanes are rows of the result")
         return form
 
-    def visit(self, x: Expr, m: DimMap, seen: set[tuple[int, DimMap]]) -> bool:
-        """Find the tensors that an expression reads; False: it is not computed on vectors."""
-        if (id(x), m) in seen:
-            return True
-        seen.add((id(x), m))
-        if x.type.dtype not in COMPUTED:
-            return False
-        if isinstance(x, Leaf):
-            self.leaves[x.value, m] = x
+    def refusal(self) -> str | None:
+        """Find the tensors that the results read; return why vectors do not compute them."""
+        if any(d == 0 for d in self.extents if isinstance(d, int)):
+            return "it has no elements"
+        for x in self.results:
+            if x.type.dims != self.results[0].type.dims or x.type.dtype not in STORED:
+                return "its results differ in their dims, or vectors do not store them"
+        reads = Reads(self.results)
+        self.leaves = reads.leaves
+        for _, m in self.leaves:
             used = [i for i in m if i is not None]
-            return x.type.dtype in STORED and len(used) == len(set(used))
-        if isinstance(x, View):
-            return self.visit(x.source, compose(m, x.map), seen)
-        if isinstance(x, Compute):
-            if x.cls.raw or getattr(x.cls, "scalar", None) is None:
-                return False
-            if x.type.dtype.is_low_precision and any(a.type.dtype is dtypes.DOUBLE for a in x.args):
-                return False  # vectors round f32 alone to 16 bits
-            return all(self.visit(a, m, seen) for a in x.args)
-        return isinstance(x, Splat)
+            if len(used) != len(set(used)):
+                return "two dims of an operand are indexed by one"
+        return reads.refusal or (None if self.leaves else "it reads no tensor")
 
     def join(self, e: LoweringContext) -> None:
         """Join dims."""
@@ -238,10 +219,8 @@ class _Form:
                 extents.append(d if n is None else self.dims[n])
             self.reads[value, m] = Read(value, tuple(extents), tuple(at))
 
-    # ---- loops -------------------------------------------------------------------------------
-
-    def grid(self) -> list[tuple[Extent, int]]:
-        """Return the grid: the first dims, in steps that give a group enough to do."""
+    def steps(self) -> list[int]:
+        """Return a tile's elements along the first dims: enough to be worth starting."""
         room, steps = GROUP_ELEMENTS, [1] * len(self.dims)
         for i in reversed(range(len(self.dims))):
             d = self.dims[i]
@@ -249,110 +228,46 @@ class _Form:
             known = d if isinstance(d, int) else room if i == self.last else UNKNOWN
             steps[i] = max(1, min(room, known))
             room //= min(max(1, d if isinstance(d, int) else UNKNOWN), room)
-        return list(zip(self.dims, steps, strict=True))[:_GRID_DIMS]
+        return steps[:_GRID_DIMS]
 
     def emit(self, e: LoweringContext) -> list[ir.Value]:
         """Build the dispatch."""
-        self.tensors = {r: views.reshaped(e, r.value, list(r.extents)) for r in self.reads.values()}
-        tensors = list(dict.fromkeys(self.tensors.values()))
-        grid = self.grid()
+        tensors = {r: views.reshaped(e, r.value, list(r.extents)) for r in self.reads.values()}
+        inputs = list(dict.fromkeys(tensors.values()))
         types = [x.type.dtype for x in self.results]
 
-        def body(k: WorkgroupBuilder) -> list[ResultTile]:
-            inside = dict(zip(tensors, k.inputs, strict=True))
-            starts = [*k.at, *[0] * (len(self.dims) - len(grid))]
-            sizes: list[Index] = [
-                tile_size(k, at, step, d) for at, (d, step) in zip(k.at, grid, strict=True)
-            ]
-            sizes += [k.inner(d) for d in self.dims[len(grid) :]]
-            made = [k.empty(sizes, dtype) for dtype in types]
-            loops = _Loops(k, self, inside, starts, sizes)
-            made = loops.over([], made)
-            return [ResultTile(v, starts, sizes) for v in made]
+        def body(tile: Tile) -> list[ir.Value]:
+            k, start = tile.k, tile.start[-1]
+            inside = {r: k.inputs[inputs.index(v)] for r, v in tensors.items()}
 
-        made = dispatch(tensors, [(self.dims, t) for t in types], grid, body, self.dims)
-        found = [views.reshaped(e, v, self.extents) for v in made]
+            def line(row: Line) -> list[ir.Value]:
+                # the same in all vectors, which LLVM does not see
+                elements = {
+                    r: k.element(inside[r], r.index([*row.at, start]))
+                    for r in self.reads.values()
+                    if not r.is_along(self.last)
+                }
+
+                def part(j: Index, lanes: int, masked: bool) -> list[ir.Value]:
+                    have = {r: k.broadcast(v, lanes) for r, v in elements.items()}
+                    where = [*row.at, k.add(start, j)]
+
+                    def read(x: Leaf, m: DimMap) -> ir.Value:
+                        r = self.reads[x.value, m]
+                        if r not in have:
+                            have[r] = k.read(inside[r], r.index(where), lanes, masked=masked)
+                        return have[r]
+
+                    rank = len(self.extents)
+                    return computed_vectors(k, lanes, self.results, types, read, {}, rank)
+
+                return row.vectors(part, registers=self.registers)
+
+            return tile.lines(line)
+
+        nest = Nest(inputs, self.dims, types, self.steps(), self.lanes)
+        found = [views.reshaped(e, v, self.extents) for v in nest.run(body)]
         return [e.refine(v, x.type) for v, x in zip(found, self.results, strict=True)]
-
-
-ELEMENTWISE = KernelRule("elementwise", (), match, lambda e, _, form: form.emit(e))
-TRANSPOSE = KernelRule(
-    "transpose", (), match_transpose, lambda e, _, p: [transposition.build(e, p)]
-)
-TWO_STEPS = KernelRule("transpose_in_two_steps", (), match_two_steps, build_two_steps)
-
-
-class _Loops:
-    """Builds the loops of a work-group: over `sizes` from `starts` on."""
-
-    def __init__(
-        self, k: WorkgroupBuilder, form: _Form, inside: dict[ir.Value, ir.Value],
-        starts: Sequence[Index], sizes: Sequence[Index],
-    ) -> None:  # fmt: skip
-        self.k, self.form, self.inside = k, form, inside
-        self.starts, self.sizes = starts, sizes
-
-    def over(self, at: list[Index], made: list[ir.Value]) -> list[ir.Value]:
-        """Loop over the dims that vectors are not made of, then along these."""
-        i = len(at)
-        if i == self.form.last:
-            return self.along(at, made)
-        if self.sizes[i] == 1:
-            return self.over([*at, 0], made)
-        return self.k.loop(0, self.sizes[i], 1, made, lambda n, c: self.over([*at, n], c))
-
-    def along(self, at: list[Index], made: list[ir.Value]) -> list[ir.Value]:
-        """Loop along the vectors, first some registers at a time, then one."""
-        k, form, count = self.k, self.form, self.sizes[-1]
-        where = [k.add(s, i) for s, i in zip(self.starts, [*at, 0], strict=True)]
-        # they are the same in all vectors, which the compiler does not see
-        elements = {
-            source: k.element(self.inside[form.tensors[source]], source.index(where))
-            for source in form.reads.values()
-            if not source.is_along(form.last)
-        }
-        wide = form.lanes * form.registers
-        most: Index = 0
-        if form.registers > 1:
-            most = k.sub(count, k.rem(count, wide))
-        if most != 0:
-            made = k.loop(
-                0, most, wide, made,
-                lambda n, c: self.vector([*at, n], c, elements, wide, masked=False),
-            )  # fmt: skip
-        return k.along(
-            k.sub(count, most), form.lanes, made,
-            lambda n, masked, c: self.vector(
-                [*at, k.add(most, n)], c, elements, form.lanes, masked=masked
-            ),
-        )  # fmt: skip
-
-    def vector(
-        self,
-        at: Sequence[Index],
-        made: list[ir.Value],
-        elements: dict[Read, ir.Value],
-        lanes: int,
-        *,
-        masked: bool,
-    ) -> list[ir.Value]:
-        """Compute and store the vector at an index of the tile; elements: what is in each lane."""
-        k, form = self.k, self.form
-        where = [k.add(s, i) for s, i in zip(self.starts, at, strict=True)]
-        have = {source: k.broadcast(v, lanes) for source, v in elements.items()}
-
-        def read(x: Leaf, m: DimMap) -> ir.Value:
-            source = form.reads[x.value, m]
-            if source not in have:
-                fill = 0.0 if masked else None
-                have[source] = k.read(
-                    self.inside[form.tensors[source]], source.index(where), lanes, masked=fill
-                )
-            return have[source]
-
-        stored = [x.type.dtype for x in form.results]
-        found = computed_vectors(k, lanes, form.results, stored, read, {}, len(form.extents))
-        return [k.write(v, into, at, masked=masked) for v, into in zip(found, made, strict=True)]
 
 
 def _follows(m: DimMap, i: int, j: int) -> bool:
@@ -360,3 +275,76 @@ def _follows(m: DimMap, i: int, j: int) -> bool:
     if i not in m and j not in m:
         return True
     return i in m and j in m and m.index(j) == m.index(i) + 1
+
+
+# ---- 8-bit integers: quantizing and dequantizing ---------------------------------------------
+
+
+def match_bytes(e: LoweringContext, site: KernelSite) -> list[Expr] | Refusal:
+    """Take a kernel of pointwise ops that reads or makes 8-bit integers."""
+    if not is_a(site.op, PointwiseKernel):
+        return Refusal("it is no kernel of pointwise ops")
+    members = site.members
+    if not any(_is_bytes(v) for o in members for v in (*o.operands, *o.results)):
+        return Refusal("it has no 8-bit integers")
+    with e.kernel():
+        for o in members:
+            if not is_a(o, (Literal, Yield)):
+                e.operation(o)
+        results = [e.expr(v) for v in members[-1].operands]
+    return _of_bytes(e, results, site.isa)
+
+
+def match_byte_op(e: LoweringContext, site: ExprSite) -> list[Expr] | Refusal:
+    """Take a pointwise op outside of kernels that reads or makes 8-bit integers."""
+    x = site.x
+    assert isinstance(x, Compute)
+    if not any(t.dtype in _BYTES for t in (x.type, *(a.type for a in x.args))):
+        return Refusal("it has no 8-bit integers")
+    return _of_bytes(e, [x], site.isa)
+
+
+def _of_bytes(e: LoweringContext, results: list[Expr], isa: Isa) -> list[Expr] | Refusal:
+    if not results[0].type.rank:
+        return Refusal("it is a scalar")
+    # a stand-in of the same type: no transpose is made before the kernel is taken
+    seen = [_along_lanes(x, lambda x, source: Leaf(x.type, source.value)) for x in results]
+    reason = _Form(e, seen, isa).refusal()
+    return results if reason is None else Refusal(reason)
+
+
+def _is_bytes(v: ir.Value) -> bool:
+    return isinstance(v.type, ir.RankedTensorType) and TensorType.of(v).dtype in _BYTES
+
+
+def _along_lanes(x: Expr, transposed: Callable[[Expr, Leaf], Leaf]) -> Expr:
+    """Return an expression that reads tensors along its lanes; others are `transposed` ahead."""
+    if isinstance(x, Compute):
+        args = [_along_lanes(a, transposed) for a in x.args]
+        return Compute(x.type, x.cls, x.attributes, args)
+    source, m = behind_views(x)
+    if isinstance(source, Leaf) and x.type.rank - 1 in m[:-1]:
+        return transposed(x, source)
+    return x
+
+
+def build_bytes(
+    e: LoweringContext, site: KernelSite | ExprSite, results: list[Expr]
+) -> list[ir.Value]:
+    """Build the results in one dispatch."""
+    form = _Form(
+        e, [_along_lanes(x, lambda x, _: Leaf(x.type, e.tensor(x))) for x in results], site.isa
+    )
+    form.lanes, form.registers = _BYTE_REGISTERS * site.isa.lanes, 1
+    assert form.refusal() is None
+    form.join(e)
+    return form.emit(e)
+
+
+BYTE_ELEMENTWISE = KernelRule("byte_elementwise", (), match_bytes, build_bytes)
+BYTE_OP = KernelRule("byte_op", (), match_byte_op, build_bytes)
+ELEMENTWISE = KernelRule("elementwise", (), match, lambda e, _, form: form.emit(e))
+TRANSPOSE = KernelRule(
+    "transpose", (), match_transpose, lambda e, _, p: [transposition.build(e, p)]
+)
+TWO_STEPS = KernelRule("transpose_in_two_steps", (), match_two_steps, build_two_steps)

@@ -1,4 +1,4 @@
-"""Linear resizing as one CPU kernel, over one or two axes next to each other, open or not.
+"""Linear resizing as one CPU kernel, over one or two axes next to each other, dynamic or static.
 
 Where the last axis is resized, a row of the input is resized along itself once and kept for the
 rows of the result that read it; two of them are weighed as vectors. Where dims follow the last
@@ -16,15 +16,11 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.resize import Resize
 from mgx_mlir.passes.lowering import views
 from mgx_mlir.passes.lowering.context import LoweringContext
-from mgx_mlir.passes.lowering.cpu.frame.axis_view import GROUP_ELEMENTS, UNKNOWN, tile_size
+from mgx_mlir.passes.lowering.cpu.frame.axis_view import line_step
 from mgx_mlir.passes.lowering.cpu.frame.elements import narrow, widen
 from mgx_mlir.passes.lowering.cpu.frame.sites import OpSite
-from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
-    Index,
-    ResultTile,
-    WorkgroupBuilder,
-    dispatch,
-)
+from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index
+from mgx_mlir.passes.lowering.cpu.nest.nest import Nest, Tile
 from mgx_mlir.passes.lowering.expr import Extent
 from mgx_mlir.passes.lowering.resize_axes import Axis, axes_of, coordinate
 from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar
@@ -84,25 +80,15 @@ def build(e: LoweringContext, site: OpSite, axes: list[Axis]) -> list[ir.Value]:
     found = [lead, rows.extent, axes[last].extent]
     if not (isinstance(inner, int) and inner == 1):
         dims, found = [*dims, inner], [*found, inner]
-    flat = t.with_dims(e.static_dims(dims))
-    source = views.reshape_tensor(e, x, flat, dims)
-    form = _Form(op, rows, above, axes[last], last, isa.lanes)
-    columns = e.product(found[2:])
-    step = max(1, GROUP_ELEMENTS // (columns if isinstance(columns, int) else UNKNOWN))
-    if isinstance(rows.extent, int):
-        step = min(step, rows.extent)
+    source = views.reshaped(e, x, dims)
+    form = _Form(op, rows, above, axes[last], last)
 
-    def body(k: WorkgroupBuilder) -> list[ResultTile]:
-        height = tile_size(k, k.at[1], step, rows.extent)
-        sizes = [1, height, *map(k.inner, found[2:])]
-        build = _Planes if len(dims) == 3 else _Channels
-        made = build(k, form, k.empty(sizes, t.dtype), height).run()
-        return [ResultTile(made, [*k.at, *[0] * (len(found) - 2)], sizes)]
+    def body(tile: Tile) -> list[ir.Value]:
+        return [(_Planes if len(dims) == 3 else _Channels)(tile, form).run()]
 
-    grid = [(lead, 1), (rows.extent, step)]
-    made = dispatch([source], [(found, t.dtype)], grid, body, [*dims, *found])[0]
-    extents = [a.extent for a in axes]
-    result = views.reshape_tensor(e, made, t.with_dims(e.static_dims(extents)), extents)
+    steps = (1, line_step(rows.extent, e.product(found[2:])))
+    made = Nest([source], found, [t.dtype], steps, isa.lanes, dims).run(body)
+    result = views.reshaped(e, made[0], [a.extent for a in axes])
     return [e.refine(result, TensorType.of(op.out))]
 
 
@@ -119,12 +105,11 @@ class _Form:
     above: int | None
     columns: Axis
     along: int
-    lanes: int
 
 
 @dataclass(frozen=True)
 class _Pair:
-    """Two places of the input, and the weights of what is there: f32 scalars."""
+    """Two indices of the input along an axis, and the weights of their elements: f32 scalars."""
 
     low: Index
     high: Index
@@ -133,11 +118,12 @@ class _Pair:
 
 
 class _Rows:
-    """Builds what both forms have: places and weights."""
+    """Indices and weights, which both forms have."""
 
-    def __init__(self, k: WorkgroupBuilder, form: _Form, tile: ir.Value, height: Index) -> None:
-        self.k, self.form, self.tile, self.height, self.lanes = k, form, tile, height, form.lanes
-        self.source, self.dtype = k.inputs[0], TensorType.of(tile).dtype
+    def __init__(self, tile: Tile, form: _Form) -> None:
+        self.k, self.form, self.lanes = tile.k, form, tile.lanes
+        (self.tile,), self.height = tile.made, tile.size[1]
+        self.source, self.dtype = tile.k.inputs[0], TensorType.of(self.tile).dtype
         self.b = ArithScalars(_FLOAT, _FLOAT)
         self.rows, self.columns = map(self.inner, (form.rows, form.columns))
 
@@ -152,7 +138,7 @@ class _Rows:
         return self.b.cast(TypedScalar(whole, _INT64), _FLOAT)
 
     def pair(self, axis: Axis, dim: int, place: Index) -> _Pair:
-        """Return what a place of the result is made of along an axis."""
+        """Return the two elements that an index of the result is made of along an axis."""
         k, b = self.k, self.b
         at = coordinate(self.form.op, axis, dim, place, self.number)
         below = b.floor(at)
@@ -198,7 +184,7 @@ class _Planes(_Rows):
                 k.put(p.second, second, [i]),
             ]
 
-        # places past the last one are inside of the input too
+        # indices past the last column are inside of the input too
         room = -(-count // self.lanes) * self.lanes if isinstance(count, int) else STRIP
         whole = k.mul(k.div(k.add(count, self.lanes - 1), self.lanes), self.lanes)
         kinds = (_INT32, _INT32, _FLOAT, _FLOAT)
@@ -224,7 +210,7 @@ class _Planes(_Rows):
     ) -> list[ir.Value]:  # fmt: skip
         """Return the tile with its row `i`, and the two resized rows of the input that it read.
 
-        A row stands in the place that its number is even or odd for.
+        The two rows stand in slots: the even one first.
         """
         k, lanes, above = self.k, self.lanes, self.form.above
         assert above is not None
@@ -312,7 +298,7 @@ class _Channels(_Rows):
         def some(n: Index, masked: bool, c: list[ir.Value]) -> list[ir.Value]:
             def read(row: Index, column: Index) -> ir.Value:
                 at = [k.at[0], row, column, n]
-                x = k.read(self.source, at, lanes, masked=0.0 if masked else None)
+                x = k.read(self.source, at, lanes, masked=masked)
                 return widen(k, TypedScalar(x, self.dtype), lanes).value
 
             def line(row: Index) -> ir.Value:

@@ -11,15 +11,15 @@ from mgx_mlir.dialects.migraphx.fused import FusedConcat
 from mgx_mlir.passes.analysis.access_maps import reader
 from mgx_mlir.passes.fuse_concat import readable
 from mgx_mlir.passes.lowering.context import LoweringContext
-from mgx_mlir.passes.lowering.cpu.frame import workgroup_builder
 from mgx_mlir.passes.lowering.cpu.frame.elements import Elements, narrow
 from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite
-from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
+from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index
+from mgx_mlir.passes.lowering.cpu.nest.nest import Line, Nest, Tile
 from mgx_mlir.passes.lowering.named_body import operand_tensors
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 from mgx_mlir.passes.lowering.views import reshape_tensor
 
-_GROUP_ELEMENTS = 8192  # of a work-group: enough to be worth starting
+_GROUP_ELEMENTS = 8192  # elements of a work-group: enough to be worth starting
 
 
 def match(e: LoweringContext, site: KernelSite) -> int | Refusal:
@@ -47,9 +47,7 @@ RULE = KernelRule("concat", (FusedConcat,), match, build)
 def rows(value: ir.Value, operands: Mapping[ir.Value, ir.Value], run: int) -> ir.Value:
     """Return the kernel's result as (rows, last dim), bools as bytes.
 
-    Operands: the tensor of each block argument.
-
-    run: elements read together, as `readable` found.
+    operands: the tensor of each block argument. run: elements read together, as `readable` found.
     """
     t = TensorType.of(value)
     dtype = dtypes.INT8 if t.dtype.is_bool else t.dtype
@@ -58,39 +56,27 @@ def rows(value: ir.Value, operands: Mapping[ir.Value, ir.Value], run: int) -> ir
     order = list(operands)
     step = min(count, max(1, _GROUP_ELEMENTS // length))
 
-    def body(k: WorkgroupBuilder) -> list[workgroup_builder.ResultTile]:
+    def body(tile: Tile) -> list[ir.Value]:
+        k = tile.k
         elements = Elements(k, dict(zip(order, k.inputs, strict=True)))
-        # the last group may make rows again that the one before it made: they come out the same
-        first = k.min(k.at[0], count - step)
 
-        def row(i: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
-            at = _coordinates(k, k.add(first, i), t.dims[:-1])
+        def line(row: Line) -> list[ir.Value]:
+            at = k.coordinates(row.at[0], t.dims[:-1])
 
-            def some(column: Index, n: int, into: ir.Value) -> ir.Value:
+            def some(column: Index, n: int, c: list[ir.Value]) -> list[ir.Value]:
                 found = read(elements, [*at, column], n)
                 if t.dtype.is_bool:
-                    bytes_of = k.vector_type(n, dtype)
-                    return k.write(arith.ExtUIOp(bytes_of, found.value).result, into, [i, column])
-                return k.write(narrow(k, found, dtype, n).value, into, [i, column])
+                    vector = arith.ExtUIOp(k.vector_type(n, dtype), found.value).result
+                else:
+                    vector = narrow(k, found, dtype, n).value
+                return row.after(c).write([vector], column, masked=False)
 
-            full, made = length // run * run, carried[0]
-            if full > run:
-                made = k.loop(0, full, run, [made], lambda j, c: [some(j, run, c[0])])[0]
-            elif full:
-                made = some(0, run, made)
-            return [some(full, length - full, made) if full < length else made]
+            full, made = length // run * run, list(row.made)
+            if full:
+                made = k.loop(0, full, run, made, lambda j, c: some(j, run, c))
+            return some(full, length - full, made) if full < length else made
 
-        made = k.loop(0, step, 1, [k.empty((step, length), dtype)], row)[0]
-        return [workgroup_builder.ResultTile(made, (first, 0), (step, length))]
+        return tile.lines(line)
 
-    return workgroup_builder.dispatch(
-        [operands[v] for v in order], [((count, length), dtype)], [(count, step)], body
-    )[0]
-
-
-def _coordinates(k: WorkgroupBuilder, flat: Index, dims: tuple[int, ...]) -> list[Index]:
-    out: list[Index] = []
-    for i, d in enumerate(reversed(dims)):
-        out.append(k.rem(flat, d) if i + 1 < len(dims) else flat)
-        flat = k.div(flat, d)
-    return out[::-1]
+    inputs = [operands[v] for v in order]
+    return Nest(inputs, [count, length], [dtype], (step,), run).run(body)[0]

@@ -1,0 +1,358 @@
+"""Copies as access maps: rows are gathered, mirrored at borders, repeated, or put into a cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import ir, vector
+from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.axes import axis_of
+from mgx_mlir.dialects.migraphx.indexing import Gather
+from mgx_mlir.dialects.migraphx.movement import Pad
+from mgx_mlir.passes.lowering import index, views
+from mgx_mlir.passes.lowering.context import LoweringContext
+from mgx_mlir.passes.lowering.cpu.frame.axis_view import AxisView, line_step
+from mgx_mlir.passes.lowering.cpu.frame.epilogue import STORED
+from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
+from mgx_mlir.passes.lowering.cpu.frame.sites import ExprSite, KernelSite, OpSite, by_form
+from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index
+from mgx_mlir.passes.lowering.cpu.nest.nest import Line, Nest, Tile
+from mgx_mlir.passes.lowering.expr import Extent, Leaf, View, behind_views
+from mgx_mlir.passes.lowering.select import KernelRule, Refusal, refused
+
+_LEAST_ROW = 8  # elements of a gathered row: shorter rows are copied one element at a time
+_ROW_REGISTERS = 4  # vectors of a gathered row that are copied together
+_MOST_REPEATS = 4  # vectors that are written for one that is read
+_CACHE_ROWS = 256  # rows of a head's cache that a work-group makes
+_WIDEST_CACHE_ROW = 256  # bytes of a cache's row that are copied by one vector
+
+
+# ---- gather: an index tensor says which row --------------------------------------------------
+
+
+def refusal(op: Gather) -> str | None:
+    """Return why no kernel of our own copies these rows, None if one does."""
+    t, it = TensorType.of(op.data), TensorType.of(op.indices)
+    rest = t.dims[axis_of(op.axis, t.rank) + 1 :]
+    if t.dtype.is_bool:
+        return "it copies bits"
+    if 0 in (*t.dims, *it.dims):
+        return "it has no elements"
+    known = [d for d in rest if d != DYN]
+    return "its rows are short" if len(known) == len(rest) and prod(known) < _LEAST_ROW else None
+
+
+def _match_gather(e: LoweringContext, op: Gather) -> Refusal | None:
+    reason = refusal(op)
+    if TensorType.of(op.indices).elements == 1 and e.elements(op.indices) is not None:
+        reason = "one known row is a slice"
+    return refused(reason)
+
+
+def _match_gather_kernel(e: LoweringContext, site: KernelSite) -> Gather | Refusal:
+    """Take a kernel that is a gather alone."""
+    op = site.body.operations[0]
+    if len(site.members) != 2 or not isinstance(op, Gather):
+        return Refusal("it is no gather alone")
+    if any(v not in list(site.body.arguments) for v in (op.data, op.indices)):
+        return Refusal("it gathers what the kernel computes")
+    return _match_gather(e, op) or op
+
+
+def _build_gather_kernel(e: LoweringContext, site: KernelSite, op: Gather) -> list[ir.Value]:
+    operands: dict[ir.Value, ir.Value] = dict(
+        zip(site.body.arguments, site.op.operands, strict=True)
+    )
+    made = _gathered(e, op, [e.tensor(operands[v]) for v in (op.data, op.indices)], site.isa)
+    e.sizes.relations_of(op.operation, Gather)
+    return made
+
+
+def _gathered(
+    e: LoweringContext, op: Gather, tensors: Sequence[ir.Value], isa: Isa
+) -> list[ir.Value]:
+    """Build copies of the rows behind the axis; rows of an empty axis are 0."""
+    (data, indices), t, it = tensors, TensorType.of(op.data), TensorType.of(op.indices)
+    axis = axis_of(op.axis, t.rank)
+    view, own, counts = AxisView.of(e, data, t, axis), e.extents(data), e.extents(indices)
+    (outer, extent, inner), count = view.dims, e.product(counts)
+    places = views.reshaped(e, indices, [count])
+
+    def body(tile: Tile) -> list[ir.Value]:
+        k, length = tile.k, tile.k.inner(extent)
+
+        def line(row: Line) -> list[ir.Value]:
+            number = k.element(k.inputs[1], [row.at[1]])
+            where = [row.at[0], index.normalized(k, number, length, it.dtype)]
+            copy = lambda: row.copied(k.inputs[0], where, registers=_ROW_REGISTERS)  # noqa: E731
+            return row.unless_empty([length], copy)
+
+        return tile.lines(line)
+
+    dims, steps = [outer, count, inner], (1, line_step(count, inner))
+    nest = Nest([view.tensor, places], dims, [t.dtype], steps, isa.lanes_of(t.dtype), [extent])
+    found = views.reshaped(e, nest.run(body)[0], [*own[:axis], *counts, *own[axis + 1 :]])
+    return [e.refine(found, TensorType.of(op.out))]
+
+
+GATHER_KERNEL = KernelRule("gather_kernel", (), _match_gather_kernel, _build_gather_kernel)
+GATHER = KernelRule(
+    "gather", (Gather,), lambda e, site: _match_gather(e, site.op),
+    lambda e, site, _: _gathered(e, site.op, site.tensors, site.isa),
+)  # fmt: skip
+
+
+# ---- pad: rows and columns mirror or repeat at the border ------------------------------------
+
+
+def _refused_pad(op: Pad) -> str | None:
+    """Return why no kernel of our own makes this border, None if one does."""
+    t = TensorType.of(op.input)
+    if op.mode == "constant":
+        return "it reads no border"
+    if t.dtype.is_bool or 0 in t.dims:
+        return "it copies bits, or there are none"
+    padded = _padded(op)
+    if not padded or padded[-1] - padded[0] > 1:
+        return "the axes are not next to each other"
+    return None
+
+
+def _padded(op: Pad) -> list[int]:
+    rank = len(op.pads) // 2
+    return [i for i in range(rank) if op.pads[i] or op.pads[rank + i]]
+
+
+def _bordered(e: LoweringContext, site: OpSite, _: None) -> list[ir.Value]:
+    """Build copies of rows, each between what its border reads; the border of nothing is 0.
+
+    Rows and columns are two axes next to each other, or one. What follows them, channels as a
+    rule, moves with them.
+    """
+    op: Pad = site.op
+    t, own, padded = TensorType.of(op.input), e.extents(site.first), _padded(op)
+    first, last = padded[0], padded[-1]
+    before, after = op.pads[: t.rank], op.pads[t.rank :]
+    wanted = [e.add(d, p + q) for d, p, q in zip(own, before, after, strict=True)]
+    outer, inner = e.product(own[:first]), e.product(own[last + 1 :])
+    rows, above, below = own[first], before[first], after[first]
+    if first == last:  # rows are whatever comes ahead
+        outer, rows, above, below = 1, outer, 0, 0
+    left, right = before[last], after[last]
+    source_dims = [outer, rows, e.mul(own[last], inner)]
+    dims = [outer, e.add(rows, above + below), e.mul(wanted[last], inner)]
+
+    def body(tile: Tile) -> list[ir.Value]:
+        k = tile.k
+        height, width, each, length = map(k.inner, (rows, own[last], inner, source_dims[2]))
+
+        def place(at: Index, extent: Index) -> Index:
+            edge = index.last_of(k, extent)
+            at = index.mirrored(k, at, edge) if op.mode == "reflect" else at
+            return index.clamp(k, at, 0, edge)
+
+        def line(row: Line) -> list[ir.Value]:
+            image, at = row.at
+            where = [image, at if first == last else place(k.sub(at, above), height)]
+
+            def column(number: Index, to: Index, c: list[ir.Value]) -> list[ir.Value]:
+                begin = k.mul(place(number, width), each)
+                if isinstance(each, int) and each == 1:
+                    value = k.element(k.inputs[0], [*where, begin])
+                    return [k.put(value, c[0], [*row.local, to])]
+                return row.after(c).copied(
+                    k.inputs[0], where, begin, to=k.mul(to, each), count=each
+                )
+
+            def whole() -> list[ir.Value]:
+                made = k.loop(0, left, 1, row.made, lambda j, c: column(k.sub(j, left), j, c))
+                made = row.after(made).copied(
+                    k.inputs[0], where, to=k.mul(left, each), count=length
+                )
+                behind = k.add(width, left)
+                return k.loop(
+                    0, right, 1, made, lambda j, c: column(k.add(width, j), k.add(behind, j), c)
+                )
+
+            return row.unless_empty([height, width], whole)
+
+        return tile.lines(line)
+
+    source = views.reshaped(e, site.first, source_dims)
+    steps, others = (1, line_step(dims[1], dims[2])), [*source_dims, own[last], inner]
+    nest = Nest([source], dims, [t.dtype], steps, site.isa.lanes_of(t.dtype), others)
+    return [e.refine(views.reshaped(e, nest.run(body)[0], wanted), TensorType.of(op.out))]
+
+
+BORDER = KernelRule("border", (Pad,), by_form(_refused_pad), _bordered)
+
+
+# ---- repeat: a view whose last dim reads one element several times ---------------------------
+
+
+@dataclass(frozen=True)
+class _Repeat:
+    """A view whose last dim repeats its source `times` times."""
+
+    x: View
+    source: Leaf
+    times: int
+    kept: list[tuple[Extent, int]]  # extents of the source, and the view's dims that index them
+
+
+def _match_repeat(e: LoweringContext, site: ExprSite) -> _Repeat | Refusal:
+    """Take a view whose last dim repeats 2 to 4 times what the dim before it reads.
+
+    Dims ahead of these two are the source's, in its order, or repeat as well.
+    """
+    x = site.x
+    if not isinstance(x, View):
+        return Refusal("it is no view")
+    (source, reads), rank = behind_views(x), x.type.rank
+    times = x.extents[-1] if x.extents else 1
+    if not isinstance(source, Leaf) or source.type.dtype not in STORED or rank < 2:
+        return Refusal(f"it is computed, or {x.type} is not held by vectors")
+    if not isinstance(times, int) or not 2 <= times <= _MOST_REPEATS:
+        return Refusal(f"its last dim repeats nothing 2 to {_MOST_REPEATS} times")
+    kept = [(d, i) for d, i in zip(e.extents(source.value), reads, strict=True) if i is not None]
+    at = [i for _, i in kept]
+    if at != sorted(set(at)) or not at or at[-1] != rank - 2 or 0 in x.extents:
+        return Refusal("it is a transpose, or has no elements")
+    return _Repeat(x, source, times, kept)
+
+
+def _repeated(e: LoweringContext, site: ExprSite, plan: _Repeat) -> list[ir.Value]:
+    """Build a shuffle of each vector that is read."""
+    x, source, times, kept, lanes = plan.x, plan.source, plan.times, plan.kept, site.isa.lanes
+    lead, count = list(x.extents[:-2]), x.extents[-2]
+    rows, columns = e.product(lead), e.mul(count, times)
+    flat = views.reshaped(e, source.value, [e.product([d for d, _ in kept[:-1]]), count])
+    order = [i // times for i in range(lanes * times)]
+
+    def body(tile: Tile) -> list[ir.Value]:
+        k = tile.k
+
+        def line(row: Line) -> list[ir.Value]:
+            at = k.coordinates(row.at[0], lead)
+            where: Index = 0
+            for d, i in kept[:-1]:
+                where = k.add(k.mul(where, k.inner(d)), at[i])
+
+            def some(j: Index, masked: bool, c: list[ir.Value]) -> list[ir.Value]:
+                v = k.read(k.inputs[0], [where, j], lanes, masked=masked)
+                v = vector.ShuffleOp(v, v, order).result
+                return row.after(c).write([v], k.mul(j, times), masked=masked)
+
+            return k.along(k.inner(count), lanes, row.made, some)
+
+        return tile.lines(line)
+
+    steps, others = (line_step(rows, columns),), [*x.extents, *(d for d, _ in kept)]
+    nest = Nest([flat], [rows, columns], [source.type.dtype], steps, lanes, others)
+    return [e.refine(views.reshaped(e, nest.run(body)[0], x.extents), x.type)]
+
+
+REPEAT = KernelRule("repeat", (), _match_repeat, _repeated)
+
+
+# ---- a broadcast: the run tells which extents are 1 ------------------------------------------
+
+
+def broadcast(
+    e: LoweringContext, x: ir.Value, dtype: DType, wanted: Sequence[Extent],
+    unsure: Collection[int], isa: Isa,
+) -> ir.Value | None:  # fmt: skip
+    """Return a tensor at `wanted` extents, of which those at `unsure` may be 1 in `x`.
+
+    None: the type is none that vectors hold. The extents are the result's, or 1, as the caller
+    has checked.
+    """
+    have = e.extents(x)
+    if dtype not in STORED or not have:
+        return None
+    rows, last = e.product(wanted[:-1]), wanted[-1]
+
+    def body(tile: Tile) -> list[ir.Value]:
+        k, (source,) = tile.k, tile.k.inputs
+        own, kinds = list(map(k.inner, have)), [v.type for v in tile.made]
+        strides: list[Index] = []
+        for i, d in enumerate(own[:-1]):
+            stride = k.product(own[i + 1 :])
+            if i in unsure:
+                stride = index.select(k, k.is_equal(d, 1), 0, stride)
+            strides.append(0 if d == 1 else stride)
+        is_one = k.is_equal(own[-1], 1) if len(own) - 1 in unsure else None
+        # an extent is the result's or 1: as many elements are the same extents
+        is_same = k.is_equal(k.product(own), k.product(list(map(k.inner, wanted))))
+
+        def same(row: Line) -> list[ir.Value]:
+            return row.copied(source, [], k.mul(row.at[0], row.length))
+
+        def line(row: Line) -> list[ir.Value]:
+            at = k.coordinates(row.at[0], wanted[:-1])
+            begin = k.add(0, *(k.mul(i, n) for i, n in zip(at, strides, strict=True)))
+            copied: Callable[[], list[ir.Value]] = lambda: row.copied(source, [], begin)  # noqa: E731
+            if is_one is None:
+                return copied()
+            filled: Callable[[], list[ir.Value]] = lambda: row.filled(k.element(source, [begin]))  # noqa: E731
+            return k.when(is_one, filled, copied, kinds)
+
+        return k.when(is_same, lambda: tile.lines(same), lambda: tile.lines(line), kinds)
+
+    flat = views.reshaped(e, x, [e.product(have)])
+    steps, others = (line_step(rows, last),), [*have, *wanted]
+    made = Nest([flat], [rows, last], [dtype], steps, isa.lanes, others).run(body)
+    return views.reshaped(e, made[0], wanted)
+
+
+# ---- a cache: old rows, zeros, and new rows from where the lengths say -----------------------
+
+
+def cache_rows(
+    e: LoweringContext, t: TensorType, tensors: tuple[ir.Value, ir.Value, ir.Value],
+    counts: TensorType, longest: Extent, isa: Isa,
+) -> ir.Value | None:  # fmt: skip
+    """Return `past` of `longest` rows with the rows `x`; None where it has no vector loops.
+
+    t: the type of the result. tensors: x, seqlens, past. counts: the type of seqlens.
+    """
+    x, _, past = tensors
+    own, new = e.extents(past), e.extents(x)
+    if t.dtype is dtypes.BOOL or 0 in (*own[:2], own[3], *new, longest):
+        return None
+    lanes, size = isa.lanes_of(t.dtype), own[3]
+    if isinstance(size, int) and size * t.dtype.size <= _WIDEST_CACHE_ROW:
+        lanes = size
+
+    def body(tile: Tile) -> list[ir.Value]:
+        k, (batch, head, start, _), rows = tile.k, tile.start, tile.size[2]
+        source, lengths, cache = k.inputs
+        old, count = k.inner(own[2]), k.inner(new[2])
+
+        def some(
+            c: Sequence[ir.Value], low: Index, high: Index, line: Callable[[Line], list[ir.Value]]
+        ) -> list[ir.Value]:
+            """Return the tile with the lines [low, high) written."""
+            return k.loop(
+                low, high, 1, c,
+                lambda i, c: line(Line(k, tile, [batch, head, k.add(start, i)], [0, 0, i], c)),
+            )  # fmt: skip
+
+        kept = k.max(0, k.min(rows, k.sub(old, start)))
+        made = some(tile.made, 0, kept, lambda row: row.copied(cache, row.at))
+        made = some(made, kept, rows, lambda row: row.filled(k.number(0, t.dtype)))
+        first = k.sub(index.first_new_row(k, lengths, counts, batch, count), start)
+        low, high = (k.max(0, k.min(rows, i)) for i in (first, k.add(first, count)))
+
+        def added(row: Line) -> list[ir.Value]:
+            return row.copied(source, [batch, head, k.sub(row.local[2], first)])
+
+        return some(made, low, high, added)
+
+    dims = [*own[:2], longest, size]
+    nest = Nest(list(tensors), dims, [t.dtype], (1, 1, _CACHE_ROWS), lanes, [own[2], *new])
+    return nest.run(body)[0]
