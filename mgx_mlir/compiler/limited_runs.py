@@ -9,13 +9,11 @@ from __future__ import annotations
 import mmap
 import os
 import pickle
-import resource
 import socket
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,15 +22,15 @@ from mgx_mlir.core import dtypes, errors, forks, interrupts
 from mgx_mlir.core.errors import MgxError, RunError, RunLimitError, UsageError
 from mgx_mlir.core.literals import ALIGNMENT
 from mgx_mlir.runtime.device import load_runtime
-from mgx_mlir.runtime.workers import Worker, Workers, receive, send
+from mgx_mlir.runtime.workers import Worker, Workers, limit_memory, receive, send
 
 if TYPE_CHECKING:
     from mgx_mlir.compiler.compiled import CompiledProgram
 
 HANDLER = "mgx_mlir.compiler.limited_runs:prepare"
 _LOOK = 0.05  # seconds between two looks at whether a run is to stop
+_LONGEST_WAIT = 3600.0  # seconds of one wait: the system takes no time of 300 years
 _NO_ROOM = ("RESOURCE_EXHAUSTED", "bad_alloc")
-_STATUS = Path("/proc/self/status")
 
 
 @dataclass(frozen=True)
@@ -49,9 +47,10 @@ class RunLimits:
     @staticmethod
     def of(seconds: object, memory: object) -> RunLimits | None:
         """Return limits of arguments, None without any. Errors: UsageError."""
-        for name, value in (("max_run_seconds", seconds), ("max_run_memory", memory)):
-            if value is not None and not _is_limit(value):
-                raise UsageError(f"{name} expected a number above 0, got {value!r}")
+        for name, value, least in (("max_run_seconds", seconds, 0), ("max_run_memory", memory, 1)):
+            if value is not None and not _is_limit(value, least):
+                expected = "from 1 on" if least else "above 0"
+                raise UsageError(f"{name} expected a number {expected}, got {_shown(value)}")
         if seconds is None and memory is None:
             return None
         numbers: Any = seconds, memory
@@ -61,10 +60,19 @@ class RunLimits:
         )
 
 
-def _is_limit(value: object) -> bool:
+def _is_limit(value: object, least: int) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         return False
-    return 0 < float(value) < float("inf")
+    try:
+        return least <= float(value) < float("inf") and value != 0
+    except OverflowError:
+        return False
+
+
+def _shown(value: object) -> str:
+    # Python refuses to write an integer of more than 4300 digits
+    is_long = isinstance(value, int) and abs(value) >= 1 << 1024
+    return "an integer beyond float64" if is_long else repr(value)
 
 
 class LimitedRuns:
@@ -188,7 +196,7 @@ class _Watched:
                 if self._stop():
                     raise _Stopped
                 rest = _LOOK if rest is None else min(rest, _LOOK)
-            self._own.settimeout(rest)
+            self._own.settimeout(rest if rest is None else min(rest, _LONGEST_WAIT))
             try:
                 return call(data)
             except TimeoutError as e:
@@ -240,7 +248,7 @@ def prepare(setup: Mapping[str, Any]) -> Callable[[socket.socket], None]:
         if load is not None:
             load()
         if setup["memory"] is not None:
-            _limit(setup["memory"])
+            limit_memory(setup["memory"])
         while (message := receive(own)) is not None:
             header, parts = message
             arrays = [_array(row, p) for row, p in zip(header["arrays"], parts, strict=True)]
@@ -253,15 +261,6 @@ def prepare(setup: Mapping[str, Any]) -> Callable[[socket.socket], None]:
             del message, parts, arrays
 
     return serve
-
-
-def _limit(memory: int) -> None:
-    """Let this process take no more than some bytes above what it has."""
-    held = 0
-    for line in _STATUS.read_text().splitlines() if _STATUS.exists() else ():
-        if line.startswith("VmData:"):
-            held = int(line.split()[1]) << 10
-    resource.setrlimit(resource.RLIMIT_DATA, (held + memory, held + memory))
 
 
 def _problem(e: MgxError | MemoryError) -> dict[str, Any]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import socket
 import struct
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from mgx_mlir.core import errors, forks
@@ -126,6 +128,26 @@ def _error(problem: Mapping[str, Any]) -> MgxError:
     if not (isinstance(kind, type) and issubclass(kind, MgxError)) or kind is errors.NamesDisagree:
         kind = MgxError
     return kind(problem["message"], location=problem["location"], notes=problem["notes"])
+
+
+# ---- memory of a worker ------------------------------------------------------------------------
+
+_MOST = (1 << 63) - 1  # bytes that setrlimit(2) takes from Python
+
+
+def memory_of_this(name: str) -> int:
+    """Return a size of this process in bytes by its name in /proc, 0 where there is none."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith(f"{name}:"):
+                return int(line.split()[1]) << 10
+    return 0
+
+
+def limit_memory(memory: int) -> None:
+    """Let this process take no more than some bytes above what it has."""
+    most = min(memory_of_this("VmData") + memory, _MOST)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
 # ---- messages: a JSON header, and the memory whose sizes it states -----------------------------

@@ -241,11 +241,22 @@ def test_a_file_and_a_migraphx_program(tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", [
     {"max_run_seconds": 0}, {"max_run_seconds": -1.0}, {"max_run_seconds": "1"},
     {"max_run_seconds": float("nan")}, {"max_run_seconds": True}, {"max_run_memory": 0},
-    {"max_run_memory": float("inf")},
+    {"max_run_memory": float("inf")}, {"max_run_memory": 0.5},
+    pytest.param({"max_run_seconds": 10**5000}, id="an integer of 5000 digits"),
 ], ids=str)  # fmt: skip
 def test_limits_that_are_none(how: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="expected a number above 0"):
+    expected = "a number above 0" if "max_run_seconds" in how else "a number from 1 on"
+    with pytest.raises(UsageError, match=f"expected {expected}, got "):
         mgx_mlir.compile(endless_bytes(), "cpu", **how)
+
+
+def test_limits_beyond_what_the_system_takes() -> None:
+    """Three hundred years, and more bytes than an address has."""
+    program = mgx_mlir.compile(
+        endless_bytes(), "cpu", max_run_seconds=1e300, max_run_memory=1 << 70
+    )
+    assert np.allclose(program.run(ONE, dims(1 << 12)), np.sin(1.0) * (1 << 12), rtol=1e-4)
+    program.close()
 
 
 def test_sessions_have_limits() -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import resource
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from mgx_mlir.integrations.serve.prepared import loaded
@@ -16,12 +14,11 @@ from mgx_mlir.integrations.v2.messages import InferRequest, Limits
 from mgx_mlir.integrations.v2.models import ServedModel
 from mgx_mlir.integrations.v2.server import Response, encoded, parsed_call
 from mgx_mlir.runtime.device import load_runtime
-from mgx_mlir.runtime.workers import receive, send
+from mgx_mlir.runtime.workers import limit_memory, memory_of_this, receive, send
 
 HANDLER = "mgx_mlir.integrations.serve.worker:prepare"
 _KEPT = 24 << 20  # bytes above its begin that a worker may hold while it has nothing to do
 _PRIORITY = 3  # of nice(2), half as much of a busy CPU as the server's own
-_STATUS = Path("/proc/self/status")
 
 
 def prepare(setup: Mapping[str, Any]) -> Callable[[socket.socket], None]:
@@ -46,9 +43,8 @@ class _Served:
     ) -> None:
         self._models, self._limits = models, limits
         if memory is not None:
-            held = _status("VmData")
-            resource.setrlimit(resource.RLIMIT_DATA, (held + memory, held + memory))
-        self._begin = _status("RssAnon")
+            limit_memory(memory)
+        self._begin = memory_of_this("RssAnon")
 
     def serve(self, own: socket.socket) -> None:
         """Answer messages until the socket closes."""
@@ -61,11 +57,11 @@ class _Served:
                 for model in self._models.values():
                     model.warm_up()
                 send(own, {"warm": True})
-                self._begin = _status("RssAnon")
+                self._begin = memory_of_this("RssAnon")
                 continue
             answers, rows = self._answers(header["jobs"], bodies)
             del message, bodies
-            full = _status("RssAnon") - self._begin > _KEPT
+            full = memory_of_this("RssAnon") - self._begin > _KEPT
             heads = [{"status": a.status, "headers": dict(a.headers)} for a in answers]
             send(own, {"answers": heads, "rows": rows, "full": full}, [a.body for a in answers])
             del answers
@@ -104,14 +100,3 @@ def _failed(e: Exception) -> Response:
     if error.status == 503:
         headers["retry-after"] = "1"
     return Response(error.status, error_body(error), headers)
-
-
-def _status(name: str) -> int:
-    """Return a size of this process in bytes, 0 where the system does not say."""
-    try:
-        for line in _STATUS.read_text().splitlines():
-            if line.startswith(name + ":"):
-                return int(line.split()[1]) << 10
-    except OSError:
-        pass
-    return 0
