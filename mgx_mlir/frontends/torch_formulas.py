@@ -84,6 +84,16 @@ def search_sorted(
     return below.sum(-1, dtype=torch.int32 if out_int32 else torch.int64)
 
 
+def bucket(x: Any, edges: Any, *, out_int32: bool = False, right: bool = False) -> Any:
+    """Return the buckets of values between edges of a number that only a run knows.
+
+    Torch's decomposition takes the steps of a search, as many as the edges of the trace need.
+    """
+    if isinstance(edges.shape[0], int):
+        return NotImplemented
+    return search_sorted(edges, x, out_int32=out_int32, right=right)
+
+
 def hypotenuse(x: Any, y: Any) -> Any:
     """Return sqrt(x^2 + y^2) without squares that overflow."""
     torch = _torch()

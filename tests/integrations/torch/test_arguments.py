@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 import mgx_mlir.torch
 from mgx_mlir.core.errors import UnsupportedModel
+from mgx_mlir.frontends import torch_routes
 
 pytestmark = pytest.mark.slow
 Q = torch.ops.quantized_decomposed
@@ -353,6 +354,39 @@ def test_factors_of_sums_that_only_a_run_knows() -> None:
     for size, alpha, beta in ((3, 2, 3), (4, -5, 7)):
         m = torch.randn(size, size)
         torch.testing.assert_close(run(m, alpha, beta), f(m, alpha, beta), rtol=2e-5, atol=2e-5)
+
+
+class Buckets(torch.nn.Module):
+    def forward(self, x: Tensor, edges: Tensor) -> Tensor:
+        return torch.bucketize(x, edges, right=True)
+
+
+def test_buckets_between_edges_of_a_number_that_a_run_knows() -> None:
+    """Of 5 edges a search has 3 steps, which 40 edges are too many for."""
+    x, edges = torch.linspace(-9, 9, 30), torch.linspace(-5, 5, 40)
+    auto = torch.export.Dim.AUTO
+    run = mgx_mlir.torch.compile(
+        Buckets(), (x[:6], edges[:5]), dynamic_shapes=({0: auto}, {0: auto}), target="ref"
+    )
+    assert torch.equal(run(x, edges), Buckets()(x, edges))
+
+
+def test_a_dim_that_a_decomposition_fixes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Torch's own of bucketize fixes the number of edges."""
+    auto = torch.export.Dim.AUTO
+    exported = torch.export.export(
+        Buckets(), (torch.zeros(6), torch.arange(5.0)), dynamic_shapes=({0: auto}, {0: auto})
+    )
+    rows = {**torch_routes.table()["operators"]}
+    rows["aten::bucketize.Tensor"] = {"route": "decompose"}
+    table = {**torch_routes.table(), "operators": rows}
+    monkeypatch.setattr(torch_routes, "table", lambda: table)
+    torch_routes._decompositions.cache_clear()
+    try:
+        with pytest.raises(UnsupportedModel, match="takes dim 0 of 'edges' for 5"):
+            mgx_mlir.compile(exported, target="ref")
+    finally:
+        torch_routes._decompositions.cache_clear()
 
 
 # ---- what cannot be said ------------------------------------------------------------------------

@@ -23,7 +23,11 @@ UNSET = {
     "resize_", "resize_as_",
 }  # fmt: skip
 
-UNTRACED = (torch._dynamo.exc.Unsupported, torch._dynamo.exc.UserError)
+# what Dynamo raises of graphs that it cannot trace
+UNTRACED = (
+    torch._dynamo.exc.Unsupported, torch._dynamo.exc.UserError,
+    torch._dynamo.exc.InternalTorchDynamoError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
