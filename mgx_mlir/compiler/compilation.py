@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import resource
 import time
@@ -38,6 +39,7 @@ from mgx_mlir.targets.diagnostics import CompileFailed
 
 log = logging.getLogger(__name__)
 
+_LARGE = 64 << 20  # bytes of weights for which a collection takes less than their compile by far
 _NO_BOUNDARIES = (
     "with kernel boundaries off the backend chose the kernels, and cannot compile them: "
     "leave kernel_boundaries on"
@@ -74,6 +76,9 @@ class Compilation:
         compiled = self._finish(program, lowered, executable)
         if key is not None:
             keep_program(key, compiled, reads, model, self.options, self.backend)
+        if sum(a.nbytes for a in compiled.params.values()) >= _LARGE:
+            # the lowering's objects name each other, and would keep the weights for long
+            gc.collect()
         self.stats.total_s = time.perf_counter() - start
         self.stats.peak_rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         return compiled

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+import re
+from pathlib import Path
+
 import ml_dtypes
 import numpy as np
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
+import mgx_mlir
 from mgx_mlir.core.huge_pages import is_placed
 from mgx_mlir.passes.lowering.cpu.products.dot import pack
 
@@ -34,3 +40,43 @@ def test_large_weights_are_packed_where_they_stay() -> None:
     assert is_placed(found)
     assert not is_placed(pack(np.ones((64, 64), np.float32), 16))
     assert found.min() == 1
+
+
+def large_model(size: int) -> bytes:
+    """x times a matrix of ones."""
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, size])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, size])],
+        [numpy_helper.from_array(np.ones((size, size), np.float32), "w")],
+    )
+    imports = [helper.make_opsetid("", 17)]
+    return helper.make_model(graph, opset_imports=imports, ir_version=8).SerializeToString()
+
+
+def own_bytes() -> int:
+    found = re.search(r"^RssAnon:\s*(\d+) kB", Path("/proc/self/status").read_text(), re.M)
+    assert found is not None
+    return int(found[1]) << 10
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc")
+def test_weights_go_with_their_program() -> None:
+    """100 MB, held twice at most; nothing of a compile keeps them until Python looks for cycles."""
+    size = 5000
+    data = large_model(size)
+    mgx_mlir.compile(large_model(8), "cpu", cache=False).run({"x": np.ones((2, 8), np.float32)})
+    gc.collect()
+    gc.disable()
+    try:
+        before = own_bytes()
+        program = mgx_mlir.compile(data, "cpu", cache=False)
+        [y] = program.run({"x": np.ones((2, size), np.float32)})
+        assert own_bytes() - before < 2.3 * 4 * size**2
+        del program
+        assert own_bytes() - before < 0.3 * 4 * size**2
+    finally:
+        gc.enable()
+    assert np.allclose(y, size)
