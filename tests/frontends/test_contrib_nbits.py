@@ -6,10 +6,12 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import onnx.parser
 import pytest
-from contrib_cases import Case, Draws, check
+from contrib_cases import Case, Draws, check, ort
 
-from mgx_mlir.core.errors import MgxError
+import mgx_mlir
+from mgx_mlir.core.errors import MgxError, RunError
 from tests.support.draws import seeds
 
 
@@ -205,6 +207,26 @@ def test_moe(seed: int) -> None:
         given += [g.floats(experts, hidden, inner), g.floats(experts, hidden) if bias else None]
         cases.append(Case("MoE", given, a))
     check(cases)
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_experts_of_any_number_of_tokens(target: str) -> None:
+    """One program; the dims of an input, and of the router's scores, are those of the run."""
+    text = """<ir_version: 10, opset_import: ["": 20, "com.microsoft": 1]> g (float[b,s,h] x,
+      float[t,e] r, float[3,8,4] w, float[3,4,4] v) => (float[b,s,h] y) {
+        y = com.microsoft.MoE<activation_type="swiglu", swiglu_fusion=1, k=2>(x,r,w,,v) }"""
+    data = onnx.parser.parse_model(text).SerializeToString()
+    program = mgx_mlir.compile(data, target)
+    session = ort.InferenceSession(data, providers=["CPUExecutionProvider"])
+    g = Draws(4)
+    held = {"w": g.floats(3, 8, 4), "v": g.floats(3, 4, 4)}
+    for batch, length in ((2, 3), (1, 1), (1, 5)):
+        feeds = {"x": g.floats(batch, length, 4), "r": g.floats(batch * length, 3), **held}
+        (want,) = session.run(None, feeds)
+        np.testing.assert_allclose(program.run(feeds)[0], want, rtol=1e-4, atol=1e-5)
+    for wrong in ({"r": g.floats(1, 3)}, {"r": g.floats(5, 2)}, {"x": g.floats(1, 5, 3)}):
+        with pytest.raises(RunError, match="MoE_0"):
+            program.run({**feeds, **wrong})
 
 
 def moe(x, router, fc1, _, fc2, *, activation_type, k=1, swiglu_fusion=1, swiglu_limit=np.inf,

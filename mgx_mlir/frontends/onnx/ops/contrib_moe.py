@@ -13,14 +13,18 @@ import numpy as np
 from mgx_mlir.core.dtypes import FLOAT, UINT8, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.extents import extents, reshaped, spread
 from mgx_mlir.frontends.helpers import (
     arange,
     compare,
     convert,
+    known_extent,
     number,
     reshape,
+    same_extent,
     slice_,
     squeeze,
+    static_dims,
     transpose,
     unsqueeze,
     wide,
@@ -53,7 +57,13 @@ class Form:
 
 
 def _routed(
-    b: Builder, router: Value, mix: Value | None, k: int, normalize: int, kind: DType
+    b: Builder,
+    router: Value,
+    mix: Value | None,
+    weights: Value,
+    k: int,
+    normalize: int,
+    kind: DType,
 ) -> Value:
     """{tokens, experts}: the weight of each expert for a token, 0 for all but the k best.
 
@@ -61,9 +71,10 @@ def _routed(
     The softmax runs over all experts; with `normalize` the k weights are made to sum to 1. With
     `mix` it is that whose numbers are the weights.
     """
-    experts = b.dims(router)[1]
-    if experts == DYN or not 1 <= k <= experts:
+    experts = static_dims(b, weights, "weights of experts")[0]
+    if not 1 <= k <= experts:
         raise ModelError(f"k {k} does not fit {experts} experts")
+    router = known_extent(b, router, 1, experts, "router_probs")
     scores = convert(b, router, kind)
     chosen = _among_best(b, scores, k, last=True)
     weights = b.softmax(scores, axis=1) if mix is None else convert(b, mix, kind)
@@ -121,19 +132,19 @@ def _mixture(
     fc3: tuple[Value, Value | None] | None,
     f: Form,
 ) -> Value:
-    dims, dtype = b.dims(x), b.dtype(x)
-    kind = b.dtype(fc1[0])
-    if DYN in dims:
-        raise NotSupported("dynamic dims")
-    experts, hidden = b.dims(fc1[0])[0], dims[-1]
+    dtype, kind = b.dtype(x), b.dtype(fc1[0])
+    experts, _, hidden = b.dims(fc1[0])
+    x = known_extent(b, x, len(b.dims(x)) - 1, hidden, "an input")
+    dims = extents(b, x)
     rows = b.reshape(convert(b, x, kind), dims=[1, -1, hidden])
-    tokens = b.dims(rows)[1]
-    rows = b.multibroadcast(rows, [experts, tokens, hidden])
+    picked = same_extent(b, picked, 0, rows, 1, "a row of router_probs for each token")
+    tokens = extents(b, rows)[1]
+    rows = spread(b, rows, [experts, tokens, hidden])
     y = _expert(b, rows, *fc1)
     if f.activation in _GATED:
         width = b.dims(y)[2]
         if f.fusion == 1:
-            pairs = reshape(b, y, [experts, tokens, width // 2, 2])
+            pairs = reshaped(b, y, [experts, tokens, width // 2, 2])
             parts = [squeeze(b, slice_(b, pairs, [3], [i], [i + 1]), [3]) for i in (0, 1)]
         elif f.fusion == 2:
             parts = [slice_(b, y, [2], [s], [s + width // 2]) for s in (0, width // 2)]
@@ -151,7 +162,7 @@ def _mixture(
     y = _expert(b, y, *fc2)  # {experts, tokens, hidden}
     weight = unsqueeze(b, transpose(b, picked, [1, 0]), [2])
     total = squeeze(b, b.reduce_sum(b.mul(y, weight), axes=[0]), [0])
-    return convert(b, reshape(b, total, dims), dtype)
+    return convert(b, reshaped(b, total, dims), dtype)
 
 
 @dataclass(frozen=True)
@@ -198,7 +209,7 @@ def moe(
     if fc2 is None:
         raise ModelError("expected input 'fc2_experts_weights'")
     kind = wide(b.dtype(x))
-    picked = _routed(b, router, None, experts.k, experts.normalize_routing_weights, kind)
+    picked = _routed(b, router, None, fc1, experts.k, experts.normalize_routing_weights, kind)
     third = None if fc3 is None else (convert(b, fc3, kind), fc3_bias)
     first, second = (convert(b, fc1, kind), fc1_bias), (convert(b, fc2, kind), fc2_bias)
     return _mixture(b, x, picked, first, second, third, experts.form())
@@ -282,7 +293,7 @@ def qmoe(
     kind = wide(b.dtype(x))
     # onnxruntime's weights are a softmax over the k chosen ones, whatever the attribute says
     normalize = 1 if router_weights is None else experts.normalize_routing_weights
-    picked = _routed(b, router, router_weights, experts.k, normalize, kind)
+    picked = _routed(b, router, router_weights, fc1, experts.k, normalize, kind)
 
     def bits(own: int | None) -> int:
         return expert_weight_bits if own is None else own

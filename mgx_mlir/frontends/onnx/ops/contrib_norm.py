@@ -6,7 +6,7 @@ import math
 
 from mgx_mlir.core.dtypes import FLOAT, INT32, INT64
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN
+from mgx_mlir.core.shapes import DYN, show_dim, show_dims
 from mgx_mlir.frontends.bounds import Dim, within
 from mgx_mlir.frontends.helpers import (
     along,
@@ -200,7 +200,7 @@ def _branches(b: Builder, x: Value, count: int) -> tuple[Value, bool]:
         return x, False
     last = b.dims(x)[-1]
     if last == DYN or last % count:
-        raise ModelError(f"{count} branches do not divide the last dim {last}")
+        raise ModelError(f"{count} branches do not divide the last dim {show_dim(last)}")
     return _split_last(b, x, count), True
 
 
@@ -259,6 +259,7 @@ def gated_rms_norm(
     dtype = b.dtype(x)
     size, last = b.dims(scale)[0], b.dims(x)[-1]
     if DYN in (size, last) or last % size:
+        size, last = show_dim(size), show_dim(last)
         raise ModelError(f"a scale of {size} elements does not divide the last dim {last}")
     value, gate = convert(b, x, FLOAT), convert(b, gate, FLOAT)
     rows = _split_last(b, value, last // size)
@@ -279,7 +280,8 @@ def _gates(b: Builder, v: Value, streams: Value) -> Value:
         return unsqueeze(b, v, [rank - 1])
     if dims[-1] == count * size:
         return _split_last(b, v, count)
-    raise ModelError(f"gates of dims {list(dims)} do not fit {count} branches of {size}")
+    wanted = f"{show_dim(count)} branches of {show_dim(size)}"
+    raise ModelError(f"gates of dims {show_dims(dims)} do not fit {wanted}")
 
 
 @onnx_op("HyperConnectionPreMix", domain=MS)

@@ -11,7 +11,16 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.bounds import Dim, Sum, within
-from mgx_mlir.frontends.helpers import arange, convert, extent, slice_, squeeze, unsqueeze, wide
+from mgx_mlir.frontends.helpers import (
+    arange,
+    convert,
+    extent,
+    known_extent,
+    slice_,
+    squeeze,
+    unsqueeze,
+    wide,
+)
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.attention import rotary_embedding
 from mgx_mlir.frontends.onnx.registry import onnx_op
@@ -103,6 +112,7 @@ def m_rotary(
     sections = list(mrope_section)
     if len(sections) != 3 or min(sections) < 0 or mrope_layout not in (0, 1):
         raise ModelError(f"mrope_section {sections} with mrope_layout {mrope_layout}")
+    cos, sin = (known_extent(b, v, 1, sum(sections), "a cache") for v in (cos, sin))
     half = b.dims(cos)[1]
     if half != sum(sections):
         raise ModelError(f"mrope_section {sections} does not fit caches of {half} columns")
