@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -26,6 +27,8 @@ from mgx_mlir.frontends.torch_routes import dims_kept, refuse_dropped, routed
 from mgx_mlir.frontends.torch_scan import OPSET
 from mgx_mlir.programs.program_ir import ProgramIR, result_types
 
+# an operator that torch.onnx does not know, in the words of torch 2.13
+_MISSING = re.compile(r"No ONNX function found for <OpOverload\(op='([\w.]+)', overload='(\w+)'")
 _KEPT = 1024  # bytes: smaller weights stay in the message
 
 
@@ -197,6 +200,9 @@ def first_line(e: BaseException) -> str:
     while e.__cause__ is not None:
         e = e.__cause__
     lines = [line.strip() for line in str(e).splitlines() if line.strip()]
+    missing = _MISSING.search(lines[0]) if lines else None
+    if missing is not None:
+        return f"it has no translation of {missing[1]}.{missing[2]}"
     return safe_text(f"{type(e).__name__}: {lines[0][:300]}" if lines else type(e).__name__)
 
 

@@ -114,9 +114,9 @@ def leaky_mean(
     x: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False,
     generator: Any = None,
 ) -> Any:  # fmt: skip
-    """Return what a randomised leaky ReLU is in inference."""
+    """Return what a randomised leaky ReLU is in inference. Raises UnsupportedModel in training."""
     if training:
-        return NotImplemented
+        raise UnsupportedModel("rrelu: it draws slopes as in training; call model.eval()")
     return importlib.import_module("torch.nn.functional").leaky_relu(x, (lower + upper) / 2)
 
 

@@ -22,7 +22,7 @@ def _in_f32(function: Callable[..., Any]) -> Callable[..., Any]:
         if not kind.is_floating_point:
             kind = torch.get_default_dtype()
         wide = kind if kind.itemsize > 2 else torch.float32
-        return function(*(torch.as_tensor(x).to(wide) for x in given)).to(kind)
+        return function(*(_as(x, wide) for x in given)).to(kind)
 
     return computed
 
@@ -99,7 +99,7 @@ def remainder(x: Any, y: Any) -> Any:
     kind = torch.result_type(x, y)
     if not kind.is_floating_point:
         return NotImplemented
-    x, y = (torch.as_tensor(v).to(kind) for v in (x, y))
+    x, y = (_as(v, kind) for v in (x, y))
     left = x.fmod(y)
     return torch.where(_opposed(left, y), left + y, left)
 
@@ -110,7 +110,7 @@ def quotient(x: Any, y: Any, rounding_mode: str | None = None) -> Any:
     kind = torch.result_type(x, y)
     if rounding_mode is None:
         return NotImplemented
-    x, y = (torch.as_tensor(v).to(kind) for v in (x, y))
+    x, y = (_as(v, kind) for v in (x, y))
     if not kind.is_floating_point:
         if rounding_mode == "floor":
             return torch.floor_divide(x, y)
@@ -125,10 +125,10 @@ def floored_quotient(x: Any, y: Any) -> Any:
     torch = _torch()
     kind = torch.result_type(x, y)
     if kind.is_floating_point:
-        return _floor_of(*(torch.as_tensor(v).to(kind) for v in (x, y)))
+        return _floor_of(*(_as(v, kind) for v in (x, y)))
     if all(getattr(v, "dtype", kind) == kind for v in (x, y)):
         return NotImplemented
-    return torch.floor_divide(*(torch.as_tensor(v).to(kind) for v in (x, y)))
+    return torch.floor_divide(*(_as(v, kind) for v in (x, y)))
 
 
 def _floor_of(x: Any, y: Any) -> Any:
@@ -206,14 +206,22 @@ def _shifted(x: Any, y: Any, *, left: bool) -> Any:
     bits = torch.iinfo(kind).bits
     if isinstance(y, int) and 0 <= y < bits - 1 and kind.is_signed:
         return NotImplemented
-    x, y = (torch.as_tensor(v).to(torch.int64) for v in (x, y))
-    powers = torch.tensor([1 << k for k in range(63)])
+    x, y = (_as(v, torch.int64) for v in (x, y))
     if left:
-        found = x * powers[y.clamp(0, 62)] * torch.where(y == 63, 2, 1)
+        found = x * _power_of_two(y.clamp(0, 63))
         return torch.where((y < 0) | (y >= bits), 0, found).to(kind)
-    found = torch.floor_divide(x, powers[y.clamp(0, 62)])
+    found = torch.floor_divide(x, _power_of_two(y.clamp(0, 62)))
     beyond = (y < 0) | (y >= bits - int(kind.is_signed))
     return torch.where(beyond, torch.where(x < 0, -1, 0), found).to(kind)
+
+
+def _power_of_two(y: Any) -> Any:
+    """Return 2^y of integers from 0 to 63, bit by bit of y."""
+    torch = _torch()
+    found = torch.ones_like(y)
+    for k in range(6):
+        found = torch.where(y.bitwise_and(1 << k) != 0, found * (1 << (1 << k)), found)
+    return found
 
 
 def mean(x: Any, dim: Any, keepdim: bool = False, *, dtype: Any = None) -> Any:
@@ -227,6 +235,12 @@ def rounded(x: Any, *, decimals: int = 0) -> Any:
         return x.round()
     power = 10.0 ** abs(decimals)
     return (x * power).round() / power if decimals > 0 else (x / power).round() * power
+
+
+def _as(x: Any, kind: Any) -> Any:
+    """Return a tensor or a number in a type; a trace keeps no constant made of a number."""
+    torch = _torch()
+    return x.to(kind) if isinstance(x, torch.Tensor) else torch.full((), x, dtype=kind)
 
 
 def _torch() -> Any:

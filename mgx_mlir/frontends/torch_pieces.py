@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
+from mgx_mlir.core.errors import UnsupportedModel
 from mgx_mlir.frontends.torch_arguments import sources_of
 
 
@@ -90,6 +91,88 @@ def histogram(x: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
     inside = ((x >= low) & (x <= high)).to(x.dtype)
     counts = torch.zeros(bins, dtype=x.dtype)
     return counts.scatter_add(0, torch.where(inside > 0, bin_of, 0).to(torch.int64), inside)
+
+
+def put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
+    """Return x with elements of its flat order written, or added to."""
+    torch = _torch()
+    flat, index, source = x.flatten(), index.flatten(), source.flatten()
+    index = torch.where(index < 0, index + flat.shape[0], index)
+    found = flat.scatter_add(0, index, source) if accumulate else flat.scatter(0, index, source)
+    return found.reshape(x.shape)
+
+
+def first_places(x: Any, *, size: Any, fill_value: int = -1) -> Any:
+    """Return the places of the first `size` elements that are not 0, {size, dims}; then fill."""
+    torch = _torch()
+    found = (x != 0).flatten()
+    number = torch.where(found, found.to(torch.int64).cumsum(0) - 1, size).clamp(max=size)
+    flat = torch.zeros(size + 1, dtype=torch.int64)
+    flat = flat.scatter(0, number, torch.arange(found.shape[0]))[:size]
+    there = torch.arange(size) < found.to(torch.int64).sum()
+    places, step = list[Any](), 1
+    for extent in reversed(x.shape):
+        at = torch.floor_divide(flat, step) % max(extent, 1)
+        places.insert(0, torch.where(there, at, fill_value))
+        step = step * max(extent, 1)
+    return torch.stack(places, 1) if places else torch.zeros((size, 0), dtype=torch.int64)
+
+
+def with_strided(
+    x: Any, source: Any, size: Sequence[Any], stride: Sequence[Any], storage_offset: Any = None
+) -> Any:
+    """Return x with the elements of an as_strided view of it written."""
+    torch = _torch()
+    if not x.is_contiguous():
+        raise UnsupportedModel("as_strided_scatter: the tensor does not lie in order")
+    place = torch.full((), storage_offset or 0, dtype=torch.int64)
+    for extent, step in zip(size, stride, strict=True):
+        place = place.unsqueeze(-1) + torch.arange(extent) * step
+    flat = x.flatten().scatter(0, place.flatten(), source.flatten().to(x.dtype))
+    return flat.reshape(x.shape)
+
+
+def empty_permuted(
+    size: Sequence[Any], physical_layout: Any, *, dtype: Any = None, **_: Any
+) -> Any:
+    """Return a tensor without defined values; calls give its strides."""
+    return _torch().zeros(size, dtype=dtype)
+
+
+def product(x: Any, dim: int, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Return the product along a dim, of a 0-d tensor itself."""
+    if x.ndim:
+        return NotImplemented
+    return x.to(dtype or (x.dtype if x.is_floating_point() else _torch().int64)).clone()
+
+
+def greatest_in_order(
+    x: Any, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> tuple[Any, Any]:
+    """Return topk of a 0-d tensor: itself, at 0."""
+    torch = _torch()
+    return NotImplemented if x.ndim else (x.clone(), torch.zeros((), dtype=torch.int64))
+
+
+def repeated_places(repeats: Any, *, output_size: Any = None) -> Any:
+    """Return each place as often as it is repeated, of a number in all that is given."""
+    torch = _torch()
+    if output_size is None:
+        return NotImplemented
+    ends = repeats.cumsum(0)
+    return (torch.arange(output_size).unsqueeze(1) >= ends).to(repeats.dtype).sum(1)
+
+
+def scatter_with(x: Any, dim: int, index: Any, src: Any, *, reduce: str) -> Any:
+    """Return elements added to, or multiplied into, their places."""
+    torch = _torch()
+    if not isinstance(src, torch.Tensor):
+        src = torch.full(index.shape, src, dtype=x.dtype)
+    if not x.ndim:
+        found = scatter_with(x.reshape(1), 0, index.reshape(1), src.reshape(1), reduce=reduce)
+        return found.reshape(())
+    name = {"add": "sum", "multiply": "prod"}[reduce]
+    return x.scatter_reduce(dim, index.to(torch.int64), sources_of(src, index), name)
 
 
 def put_where(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:

@@ -179,8 +179,9 @@ class All(nn.Module):
             torch.heaviside(m, torch.ones(3)), torch.zeros(0).any(), torch.zeros(0, 3).any(0),
             torch.baddbmm(m[None], m[None], m[None], beta=0), torch.addmv(m[0], m, m[0], beta=0),
             torch.fake_quantize_per_tensor_affine(x, 0.1, 3, 0, 15),
-            m.std(1, keepdim=True), *torch.std_mean(x, 0), torch.block_diag(m, m[:1]),
-            m.nanmedian(), *m.nanmedian(1), torch.diag(m), m.trace(), m.diagonal(1) + 0, m.histc(5),
+            m.std(1, keepdim=True), *torch.std_mean(m[2:], 1), torch.block_diag(m, m[:1]),
+            m.nanmedian(), *m.nanmedian(1), torch.diag(m), m.trace(), m.diagonal(1) + 0,
+            m[2].histc(5),
             torch.cat([torch.zeros(0), m, m]), i.reshape(3, 3).mean(1, dtype=torch.float32),
         ]  # fmt: skip
 
@@ -194,6 +195,8 @@ def test_compiled() -> None:
     model = All()
     run = mgx_mlir.torch.compile(model, (x, y, i, u, m), target="ref")
     for k, (got, want) in enumerate(zip(run(x, y, i, u, m), model(x, y, i, u, m), strict=True)):
+        # sums of two exponentials near 0: the error is that of the larger one
+        atol = 2e-7 if k in (5, 6) else 1e-37
         torch.testing.assert_close(
-            got, want, rtol=1e-5, atol=1e-37, equal_nan=True, msg=lambda t, k=k: f"result {k}: {t}"
+            got, want, rtol=1e-5, atol=atol, equal_nan=True, msg=lambda t, k=k: f"result {k}: {t}"
         )

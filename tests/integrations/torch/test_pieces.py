@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 from typing import Any
 
@@ -51,6 +52,34 @@ def test_a_diagonal_is_written(at: tuple[int, int, int]) -> None:
     x = torch.randn(3, 5, 4, 6)
     diagonal = torch.randn(x.diagonal(*at).shape)
     assert torch.equal(pieces.with_diagonal(x, diagonal, *at), x.diagonal_scatter(diagonal, *at))
+
+
+def test_elements_of_the_flat_order_are_written() -> None:
+    x, at = torch.randn(3, 4), torch.tensor([[0, 5, -1], [7, -12, 5]])
+    for source in (torch.randn(2, 3), torch.randn(6)):
+        assert torch.equal(pieces.put(x, at[:1, :2], source.flatten()[:2].reshape(1, 2)),
+                           x.put(at[:1, :2], source.flatten()[:2].reshape(1, 2)))  # fmt: skip
+        torch.testing.assert_close(pieces.put(x, at, source, True), x.put(at, source, True))
+    one, zero = torch.tensor(2.0), torch.tensor(0)
+    assert torch.equal(pieces.put(one, zero, one + 1, True), one.put(zero, one + 1, True))
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (3, 4), (2, 0, 3), (2, 3, 4)])
+def test_a_number_of_places_that_are_not_0(shape: tuple[int, ...]) -> None:
+    x = (torch.rand(shape) > 0.4).float()
+    for size, fill in ((0, -1), (1, 7), (4, -1), (40, 5)):
+        got = pieces.first_places(x, size=size, fill_value=fill)
+        assert torch.equal(got, torch.nonzero_static(x, size=size, fill_value=fill))
+
+
+def test_a_strided_view_is_written() -> None:
+    x = torch.randn(4, 5)
+    for size, stride, offset in (((2, 3), (7, 2), 1), ((), (), None), ((3,), (5,), 4)):
+        source = torch.randn(size)
+        want = torch.as_strided_scatter(x, source, size, stride, offset)
+        assert torch.equal(pieces.with_strided(x, source, size, stride, offset), want)
+    with pytest.raises(UnsupportedModel, match="does not lie in order"):
+        pieces.with_strided(x.T, torch.randn(2), (2,), (1,))
 
 
 def test_a_mask_is_written() -> None:
@@ -115,6 +144,13 @@ class Many(nn.Module):
             torch.fmax(x, x.flip(0)), torch.fmin(x, x.flip(0)), F.pdist(x[0, :3]),
             x.diagonal_scatter(x[:, :, 0], 0, 1, 2), torch.copysign(x, -x),
             torch.signbit(-x), x.amax(()), x.amin((), keepdim=True), x[0, 0, 0].amax(0),
+            F.unfold(x[:, None], (2, 3), padding=1), F.unfold(x[:1], 2, stride=2),
+            x.put(torch.tensor([0, -1]), torch.ones(2), True), x[0, 0, 0].prod(0, keepdim=True),
+            x.scatter(1, torch.zeros(2, 3, 6, dtype=torch.int64), x, reduce="add"),
+            x.scatter(1, torch.zeros(2, 3, 6, dtype=torch.int64), 2.0, reduce="multiply"),
+            x.repeat_interleave(torch.tensor([1, 0, 2, 0, 3, 0]), -1, output_size=6),
+            *x[0, 0, 0].topk(1), torch.nonzero_static(mask, size=4), x.diagonal(1, 1, 2) * 2,
+            torch.as_strided_scatter(x[0, :3], torch.ones(2, 2), (2, 2), (3, 1), 1),
         ]  # fmt: skip
 
 
@@ -132,6 +168,40 @@ def test_compiled_like_eager() -> None:
             want = model(x, mask)
         for got, w in zip(run(x, mask), want, strict=True):
             torch.testing.assert_close(got, w, rtol=1e-5, atol=1e-5)
+
+
+def test_empty_batches() -> None:
+    """Of tensors that are drawn, too: only their dims are compared."""
+
+    def given(x: Tensor) -> tuple[Tensor, ...]:
+        drawn = (torch.rand_like(x), torch.randn(0, 3), torch.randint(5, (2, 0)))
+        return F.unfold(x, 2), *drawn, x.new_empty(x.shape)
+
+    x = torch.randn(0, 2, 5, 6)
+    run = torch.compile(given, backend="mgx", fullgraph=True, options={"target": "ref"})
+    for got, want in zip(run(x), given(x), strict=True):
+        torch.testing.assert_close(got, want)
+
+
+def test_a_missing_translation_and_slopes_of_training_are_named() -> None:
+    x = torch.randn(4, 4)
+    with pytest.raises(UnsupportedModel, match=r"no translation of prims\.bessel_j0"):
+        mgx_mlir.torch.compile(Calls(torch.special.bessel_j0), (x,), target="ref")
+    with pytest.raises(UnsupportedModel, match="slopes as in training"):
+        mgx_mlir.torch.compile(Calls(lambda y: F.rrelu(y, training=True)), (x,), target="ref")
+
+
+@pytest.mark.skipif(bool(importlib.util.find_spec("torchvision")), reason="it has the operators")
+def test_operators_of_torchvision_are_named() -> None:
+    library = torch.library.Library("torchvision", "FRAGMENT")
+    library.define("roi_pool(Tensor x, Tensor boxes) -> Tensor")
+    library.impl("roi_pool", lambda x, boxes: x.clone(), "CompositeExplicitAutograd")
+    library.impl("roi_pool", lambda x, boxes: torch.empty_like(x), "Meta")
+    x = torch.randn(4, 4)
+    with pytest.raises(UnsupportedModel, match=r"no translation of torchvision\.roi_pool"):
+        mgx_mlir.torch.compile(
+            Calls(lambda y: torch.ops.torchvision.roi_pool(y, y)), (x,), target="ref"
+        )
 
 
 def test_a_complex_result_and_the_norm_of_training_are_refused() -> None:

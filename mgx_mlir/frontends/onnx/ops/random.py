@@ -110,6 +110,8 @@ class _Shape:
 
     def shaped(self, flat: Value) -> Value:
         """Return a vector of as many elements in this shape."""
+        if self.static and 0 in self.dims:  # a reshape copies a dim of 0
+            return self.b.literal(np.zeros(self.dims, self.b.dtype(flat).np))
         if self.static:
             return self.b.reshape(flat, dims=self.dims)
         return self.b.reshape(flat, self.b.shape(self.like), allowzero=True)

@@ -81,6 +81,9 @@ def _plain(t: torch.Tensor) -> bool:
 def _copied(t: torch.Tensor) -> torch.Tensor:
     if t.is_contiguous() or t.is_conj() or t.is_neg():
         return t.clone()
+    if 0 in t.stride():  # expanded: along such a dim all elements are one
+        once = tuple(slice(None) if s else slice(1) for s in t.stride())
+        return t[once].clone().expand(t.shape)
     return torch.empty_strided(t.shape, t.stride(), dtype=t.dtype).copy_(t)
 
 
