@@ -66,7 +66,7 @@ def main(wanted: list[str]) -> int:
     steps: list[tuple[list[str], str]] = []
     with ThreadPoolExecutor(1) as pool, tempfile.TemporaryFile("w+") as out:
         if {"static", "lit"} <= set(names):
-            # pyright takes one core and more than a minute: beside lit, and shown behind it
+            # pyright has work for one core: beside lit, and shown behind it
             beside = pool.submit(step, "static", environment, out)
             steps.append(step("lit", environment))
             steps.append(beside.result())
