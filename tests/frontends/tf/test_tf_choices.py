@@ -139,8 +139,21 @@ def test_colours_of_open_channels():
     compiled = mgx_mlir.compile(g.parse(batch_size=None), "ref", cache=False)
     [found] = compiled.run(np.array([[1, 0, 0], [0.5, 0.5, 0.5]], np.float32))
     np.testing.assert_allclose(found, [[0, 1, 1], [0, 0, 0.5]], atol=1e-6)
-    with pytest.raises(MgxError):
-        compiled.run(np.zeros((2, 4), np.float32))
+    for channels in (4, 6):  # six are no two pixels
+        with pytest.raises(MgxError, match="channels of extent 3 along dim 1"):
+            compiled.run(np.zeros((2, channels), np.float32))
+
+
+def test_a_filter_of_fewer_channels_than_the_run_has():
+    g = Graph()
+    g.placeholder(dims=(1, -1, 5, -1))
+    g.const("w", np.ones((2, 2, 1, 2), np.float32))
+    node = g.node("y", "Conv2D", "x", "w", strides=[1, 1, 1, 1])
+    node.attr["padding"].s = b"VALID"
+    compiled = mgx_mlir.compile(g.parse(batch_size=None), "ref", cache=False)
+    assert compiled.run(np.ones((1, 4, 5, 1), np.float32))[0].shape == (1, 3, 4, 2)
+    with pytest.raises(MgxError, match="an input of extent 1 along dim 1"):
+        compiled.run(np.ones((1, 4, 5, 2), np.float32))
 
 
 def test_open_dims_are_question_marks_in_messages():

@@ -20,7 +20,9 @@ from mgx_mlir.frontends.helpers import (
     arange,
     compare,
     convert,
+    known_extent,
     number,
+    same_extent,
     single,
     squeeze,
     transpose,
@@ -165,8 +167,10 @@ def combined_non_max_suppression(
         raise NotSupported("a number of sets of boxes that is known at run time only")
     if isinstance(classes, int) and sets not in (1, classes):
         raise ModelError(f"boxes of {sets} classes for scores of {classes}")
-    if sets != 1:  # another number of scores is an error of the run
-        classes = sets
+    if sets != 1:
+        scores, classes = known_extent(b, scores, 2, sets, "scores"), sets
+    for i in range(2):
+        scores = same_extent(b, scores, i, boxes, i, f"scores with dim {i} of the boxes")
     if pad_per_class:
         most = least(b, most, times(b, limit, classes))
     by_class = transpose(b, scores, [0, 2, 1])  # image, class, box

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.extents import elements, extents, plus, reshaped, vector
-from mgx_mlir.frontends.helpers import along, reshape, slice_, static_dims, transpose
+from mgx_mlir.frontends.helpers import along, known_extent, reshape, slice_, static_dims, transpose
 from mgx_mlir.frontends.signatures import Attributes
 from mgx_mlir.frontends.tf.layout import spatial, to_first, to_last, window_attributes
 from mgx_mlir.frontends.tf.node import Node
@@ -45,9 +45,7 @@ def _convolve(
     pads = window_attributes(b, a.padding, a.explicit_paddings, b.dims(x)[2:], window, stride, last)
     if group is None:
         own = b.dims(weights)[1]
-        if b.dims(x)[1] == DYN:  # one group: another number of channels is an error of the run
-            batch, _, *rest = extents(b, x)
-            x = reshaped(b, x, [batch, own, *rest])
+        x = known_extent(b, x, 1, own, "an input") if b.dims(x)[1] == DYN else x  # one group
         channels = b.dims(x)[1]
         if own == 0 or channels % own:
             raise ModelError(f"the filter's {own} channels do not fit the input's {channels}")

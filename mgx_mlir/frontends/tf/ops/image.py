@@ -16,6 +16,7 @@ from mgx_mlir.frontends.helpers import (
     compare,
     concat,
     convert,
+    known_extent,
     number,
     single,
     slice_,
@@ -38,8 +39,7 @@ def _channels(b: Builder, x: Value) -> tuple[Value, Value, Value]:
     rank = len(b.dims(x))
     if rank < 1 or b.dims(x)[-1] not in (3, DYN):
         raise ModelError(f"expected 3 channels last, got dims {show_dims(b.dims(x))}")
-    if b.dims(x)[-1] == DYN:  # another number of channels is an error of the run
-        x = reshaped(b, x, [*extents(b, x)[:-1], 3])
+    x = known_extent(b, x, rank - 1, 3, "channels")
     r, g, c = (slice_(b, x, [rank - 1], [i], [i + 1]) for i in range(3))
     return r, g, c
 

@@ -25,6 +25,7 @@ from mgx_mlir.frontends.helpers import (
     axis_range,
     compare,
     convert,
+    same_extent,
     squeeze,
     unsqueeze,
     wide,
@@ -106,6 +107,8 @@ def _register_unsorted(name: str) -> None:
             raise ModelError(f"segment_ids of rank {lead} for data of rank {len(b.dims(x))}")
         ids = convert(b, ids, INT64)
         if lead != 1:
+            for i in range(lead):
+                ids = same_extent(b, ids, i, x, i, f"segment_ids with dim {i} of the data")
             ids, own = b.reshape(ids, dims=[-1]), extents(b, x)
             x = reshaped(b, x, [product(b, own[:lead]), *own[lead:]])
         return _by_number(b, name, x, ids, rows, _start(b.dtype(x), name), True)
