@@ -319,7 +319,8 @@ def _finish(
             continue
         value = value_of(out)
         alias = _alias(value, memory, symbols)
-        if alias is not None:
+        # a view in another type is computed: as_strided keeps that of the argument
+        if alias is not None and value_of(places[alias.position]).dtype == value.dtype:
             found.append(alias)
             continue
         layout = _layout(value, symbols)

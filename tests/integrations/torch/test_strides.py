@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from mgx_mlir.core.errors import UnsupportedModel
 from mgx_mlir.integrations.torch.counters import counters
 
 pytestmark = pytest.mark.slow
@@ -97,3 +98,15 @@ def test_a_write_to_a_result_is_seen_in_its_view() -> None:
     y, row = torch.compile(f, backend="mgx", options={"target": "ref"})(torch.ones(2, 3))
     y.zero_()
     assert row.tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("view", "name"),
+    [(torch.view_as_complex, "view_as_complex"), (lambda t: t.view(torch.int32), "view.dtype")],
+)
+def test_a_view_of_an_argument_in_another_type_is_refused(view: Any, name: str) -> None:
+    """as_strided of the argument gave the argument's type."""
+    run = torch.compile(view, backend="mgx", fullgraph=True, options={"target": "ref"})
+    with pytest.raises(Exception, match=f"aten.{name}") as failed:
+        run(torch.randn(3, 2))
+    assert isinstance(failed.value.inner_exception, UnsupportedModel)
