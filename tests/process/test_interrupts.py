@@ -21,7 +21,7 @@ import pytest
 
 import mgx_mlir as mgx
 from mgx_mlir.core import interrupts
-from tests.process import moments, threads
+from tests.process import endings, moments, threads
 
 ROOT = Path(__file__).resolve().parents[2]
 PHASES = [*moments.COLD, *moments.WARM, "first_direct", "imported_direct", "session_direct"]
@@ -49,6 +49,22 @@ def test_drawn_moments(phase: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("phase", PHASES)
 def test_more_drawn_moments(phase: str, tmp_path: Path) -> None:
     interrupted(phase, 16, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [f.__name__ for f in endings.NAMES])
+def test_programs_that_are_cut_short_otherwise(name: str, tmp_path: Path) -> None:
+    """Cancelled tasks, exits, exceptions of other threads: no crash, and nothing is left."""
+    (tmp_path / "tmp").mkdir()
+    around = dict(os.environ, MGX_CACHE_DIR=str(tmp_path / "cache"), TMPDIR=str(tmp_path / "tmp"))
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.process.endings", name],
+        env=around, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "right afterwards" in done.stdout
+    assert "Traceback" not in done.stderr
+    assert not list((tmp_path / "tmp").iterdir())
 
 
 # ---- the hold itself -----------------------------------------------------------------------------
