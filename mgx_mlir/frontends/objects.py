@@ -23,7 +23,7 @@ from mgx_mlir.core.names import safe_text
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.frontends.torch_operators import translations
 from mgx_mlir.frontends.torch_registry import readings_kept
-from mgx_mlir.frontends.torch_routes import dims_kept, refuse_dropped, routed
+from mgx_mlir.frontends.torch_routes import refuse_dropped, routed
 from mgx_mlir.frontends.torch_scan import OPSET
 from mgx_mlir.programs.program_ir import ProgramIR, result_types
 
@@ -141,8 +141,7 @@ def onnx_of_exported(model: Any) -> Any:
     _refuse_complex(model.graph)
     with interrupts.at_once(), quiet(), readings_kept(), torch.no_grad():
         try:
-            with dims_kept(model):
-                model = routed(model)
+            model = routed(model)
         except MgxError:
             raise
         except Exception as e:  # torch raises of many kinds
@@ -150,11 +149,10 @@ def onnx_of_exported(model: Any) -> Any:
     constants = _without_constants(model.graph)
     with interrupts.at_once(), quiet(), readings_kept(), constants, torch.no_grad():
         try:
-            with dims_kept(model):
-                made = torch.onnx.export(
-                    model, dynamo=True, verbose=False, opset_version=OPSET,
-                    custom_translation_table=translations(),
-                )  # fmt: skip
+            made = torch.onnx.export(
+                model, dynamo=True, verbose=False, opset_version=OPSET,
+                custom_translation_table=translations(),
+            )  # fmt: skip
             refuse_dropped(made.exported_program)
             return made
         except MgxError:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,40 +30,6 @@ def routed(model: Any) -> Any:
     if all(_stays(node) for node in _operators(model)):
         return model
     return model.run_decompositions(dict(_decompositions()))
-
-
-@contextmanager
-def dims_kept(model: Any) -> Iterator[None]:
-    """Raise UnsupportedModel where what is inside takes dynamic dims for equal, or for fixed.
-
-    A decomposition may ask for a size as a number (torch 2.13: bucketize, for its steps). The trace
-    notes the answer as a guard, which nothing checks once the program is exported.
-    """
-    dims = {
-        size.node.expr: f"dim {i} of '{node.name}'"
-        for node in model.graph.nodes
-        if node.op == "placeholder" and hasattr(node.meta.get("val"), "fake_mode")
-        for i, size in enumerate(node.meta["val"].shape)
-        if hasattr(size, "node")
-    }
-    known = {e: e.xreplace(_fixed(model)) for e in dims}
-    yield
-    found = {e: e.xreplace(_fixed(model)) for e in dims}
-    _refuse(
-        f"torch's decomposition of an operator takes {name} for {found[e]}: export it with a size "
-        "that is fixed"
-        for e, name in dims.items()
-        if found[e] != known[e]
-    )
-
-
-def _fixed(model: Any) -> Mapping[Any, Any]:
-    """Return what the trace of a program has found symbols to be equal to."""
-    for node in model.graph.nodes:
-        mode = getattr(node.meta.get("val"), "fake_mode", None)
-        if mode is not None and mode.shape_env is not None:
-            return mode.shape_env.replacements
-    return {}
 
 
 def refuse_dropped(model: Any) -> None:

@@ -14,7 +14,6 @@ from torch.nn import functional as F
 
 import mgx_mlir.torch
 from mgx_mlir.core.errors import UnsupportedModel
-from mgx_mlir.frontends import torch_routes
 
 pytestmark = pytest.mark.slow
 Q = torch.ops.quantized_decomposed
@@ -369,24 +368,6 @@ def test_buckets_between_edges_of_a_number_that_a_run_knows() -> None:
         Buckets(), (x[:6], edges[:5]), dynamic_shapes=({0: auto}, {0: auto}), target="ref"
     )
     assert torch.equal(run(x, edges), Buckets()(x, edges))
-
-
-def test_a_dim_that_a_decomposition_fixes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Torch's own of bucketize fixes the number of edges."""
-    auto = torch.export.Dim.AUTO
-    exported = torch.export.export(
-        Buckets(), (torch.zeros(6), torch.arange(5.0)), dynamic_shapes=({0: auto}, {0: auto})
-    )
-    rows = {**torch_routes.table()["operators"]}
-    rows["aten::bucketize.Tensor"] = {"route": "decompose"}
-    table = {**torch_routes.table(), "operators": rows}
-    monkeypatch.setattr(torch_routes, "table", lambda: table)
-    torch_routes._decompositions.cache_clear()
-    try:
-        with pytest.raises(UnsupportedModel, match="takes dim 0 of 'edges' for 5"):
-            mgx_mlir.compile(exported, target="ref")
-    finally:
-        torch_routes._decompositions.cache_clear()
 
 
 # ---- what cannot be said ------------------------------------------------------------------------
