@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import ctypes
 import os
 import random
 import signal
@@ -113,31 +112,6 @@ def a_daemon_that_runs() -> None:
     daemons(lambda: threads.checked(program.run, 0))
 
 
-def exceptions_of_other_threads() -> None:
-    """What a debugger or a time limit throws into a thread comes out of the call unchanged."""
-    program = compiled(cache=True)
-    works: list[Callable[[], Any]] = [compiled, lambda: threads.checked(program.run, 0)]
-    for i in range(6):
-        raised: list[BaseException] = []
-
-        def forever(work: Callable[[], Any], raised: list[BaseException]) -> None:
-            try:
-                while True:
-                    work()
-            except BaseException as e:
-                raised.append(e)
-
-        thread = threading.Thread(target=forever, args=(works[i % 2], raised))
-        thread.start()
-        time.sleep(random.uniform(0.01, 1.0))
-        ident, kind = ctypes.c_ulong(thread.ident or 0), ctypes.py_object(Mine)
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, kind)
-        thread.join(60)
-        assert not thread.is_alive()
-        assert type(raised[0]) is Mine, raised
-    afterwards()
-
-
 def a_traceback_that_is_kept() -> None:
     """As a notebook does: the frames of the call that was interrupted stay."""
 
@@ -157,7 +131,7 @@ def a_traceback_that_is_kept() -> None:
 
 NAMES = (
     tasks_that_are_cancelled, an_interrupt_in_a_coroutine, calls_at_exit, a_daemon_that_compiles,
-    a_daemon_that_runs, exceptions_of_other_threads, a_traceback_that_is_kept,
+    a_daemon_that_runs, a_traceback_that_is_kept,
 )  # fmt: skip
 
 

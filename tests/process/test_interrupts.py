@@ -54,7 +54,7 @@ def test_more_drawn_moments(phase: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [f.__name__ for f in endings.NAMES])
 def test_programs_that_are_cut_short_otherwise(name: str, tmp_path: Path) -> None:
-    """Cancelled tasks, exits, exceptions of other threads: no crash, and nothing is left."""
+    """Cancelled tasks, exits, a traceback that is kept: no crash, and nothing is left."""
     (tmp_path / "tmp").mkdir()
     around = dict(os.environ, MGX_CACHE_DIR=str(tmp_path / "cache"), TMPDIR=str(tmp_path / "tmp"))
     done = subprocess.run(
