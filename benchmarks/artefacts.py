@@ -3,11 +3,11 @@
     python benchmarks/artefacts.py --tree ../before --out before.json
     python benchmarks/artefacts.py --against before.json
 
-Twenty models, some with open dims, are compiled for a CPU or a GPU without the cache. Compared are
-the text of the program after the passes, the module of the backend byte by byte, and the seconds
-of this process's processor time, which the backend is not in (the least of some runs). Status 1
-where bytes differ.
-The backend runs on one thread: on several it makes one of two modules of some programs.
+Twenty models, some with dynamic dims, are compiled for a CPU or a GPU without the cache. Compared
+are the text of the program after the passes, the module of the backend byte by byte, and the
+seconds of this process's processor time, which the backend is not in (the least of some runs).
+Status 1 where bytes differ. The backend runs on one thread: on several it makes one of two modules
+of some programs.
 """
 
 from __future__ import annotations

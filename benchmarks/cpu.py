@@ -2,15 +2,15 @@
 
     python benchmarks/cpu.py resnet50 path/to/model.onnx --threads 1 --json out.json
     python benchmarks/cpu.py bert_base --engines mgx,mgx-bf16,openvino,openvino-default,inductor
-    python benchmarks/cpu.py bert_base --open --at batch=1,sequence=64 --at batch=4,sequence=128
+    python benchmarks/cpu.py bert_base --dynamic --at batch=1,sequence=64 --at batch=4,sequence=128
 
 MODEL is a file, or a name of benchmarks/models.py (made on first use, which needs torch). All
 engines run in one process, numpy in and numpy out, each in blocks of its own between which the
 process rests; the figures are medians over blocks, and go on until the ratios are known to a
 twentieth. With one thread CPU time is compared. Only rounds in which all engines got their cores
 count, and a row without six of them is not valid. Compiling is timed and its memory measured in a
-process of its own, with an empty cache. With --open a model is compiled once with its dims open and
-called at each size of --at. Exit code 1 if a row is wrong or not valid.
+process of its own, with an empty cache. With --dynamic a model is compiled once with its dims
+dynamic and called at each size of --at. Exit code 1 if a row is wrong or not valid.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Row:
-    """The figures of one model, and of one size of its open dims; memory in MB."""
+    """The figures of one model, and of one size of its dynamic dims; memory in MB."""
 
     model: str
     size: str
@@ -271,7 +271,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, help="default: until the ratios are known")
     parser.add_argument("--seconds", type=float, default=0.3, help="of one engine in one round")
     parser.add_argument("--exporter", choices=("dynamo", "script"), default="dynamo")
-    parser.add_argument("--open", action="store_true", help="named models with their dims open")
+    parser.add_argument(
+        "--dynamic", action="store_true", help="named models with their dims dynamic"
+    )
     parser.add_argument("--at", action="append", default=[], help="batch=1,sequence=64: a size")
     parser.add_argument(
         "--models-dir", type=Path, default=ROOT / "build/models", help="where named models are kept"
@@ -286,7 +288,7 @@ def main(argv: list[str] | None = None) -> int:
         parser.error(f"expected engines of {', '.join(ENGINES)}, got {', '.join(unknown)}")
     rows: list[Row] = []
     for name in options.models:
-        path = model_path(name, options.models_dir, options.exporter, options.open)
+        path = model_path(name, options.models_dir, options.exporter, options.dynamic)
         made = measure(path, name, sizes_of(options.at), engines, options)
         rows += made
         show(made) if len(options.models) > 1 else None

@@ -4,8 +4,8 @@
     python -m benchmarks.emulator.held_out DIR/*.onnx
 
 Each `NAME.onnx` has drawn weights; beside it lie `NAME.inputs.npz` and, where its dims could be
-left open, `NAME.second.npz`, inputs of another size. A model whose file is there is not made again.
-Needs torch, transformers and onnxscript: `pip install .[bench] -c constraints.txt`.
+left dynamic, `NAME.second.npz`, inputs of another size. A model whose file is there is not made
+again. Needs torch, transformers and onnxscript: `pip install .[bench] -c constraints.txt`.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ Call = Callable[[int, int], Inputs]  # (batch, length or number) -> inputs
 SIZES = ((1, 9), (2, 13))
 BATCH, LENGTH = "batch", "length"
 LIMIT = 150  # seconds for each export
-# (open dims, exporter): tracing takes a tenth of the time
+# (dynamic dims, exporter): tracing takes a tenth of the time
 WAYS = ((True, "script"), (True, "dynamo"), (False, "script"), (False, "dynamo"))
 
 
 @dataclass(frozen=True)
 class Case:
-    """A model, its inputs, and which of their dims an export leaves open, if it can."""
+    """A model, its inputs, and which of their dims an export leaves dynamic, if it can."""
 
     make: Callable[[], nn.Module]
     call: Call

@@ -318,7 +318,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--exporter", choices=("dynamo", "script", "both"), default="dynamo")
     parser.add_argument("--opset", type=int, default=18)
-    parser.add_argument("--dynamic", action="store_true", help="batch and sequence stay open")
+    parser.add_argument("--dynamic", action="store_true", help="batch and sequence stay dynamic")
     parser.add_argument("--small", action="store_true", help="a few layers of tiny width")
     parser.add_argument(
         "--attention", choices=("sdpa", "eager"), default="sdpa", help="as transformers names it"

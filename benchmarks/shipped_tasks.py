@@ -6,11 +6,11 @@
     PYTHONPATH=build/tasks python benchmarks/shipped_tasks.py --int8 rapidocr silero
     PYTHONPATH=build/tasks python benchmarks/shipped_tasks.py --int8 --peer rapidocr
 
-The packages' own code prepares inputs and reads outputs; models are compiled with their dims open.
-Scores are compared to three places, places in a picture to a pixel. With `--int8` products are in
-8 bits, with zero points and corrected means, by what the models are given for six other signals;
-texts and the number of spans are compared, and spans to two windows of sound. `--peer` has the
-models quantised by onnxruntime's static quantiser, by the same samples, and run by onnxruntime.
+The packages' own code prepares inputs and reads outputs; models are compiled with their dims
+dynamic. Scores are compared to three places, places in a picture to a pixel. With `--int8` products
+are in 8 bits, with zero points and corrected means, by what the models are given for six other
+signals; texts and the number of spans are compared, and spans to two windows of sound. `--peer` has
+the models quantised by onnxruntime's static quantiser, by the same samples, and run by onnxruntime.
 Exit code 1 where an answer differs or a task fails; a package that is not installed is said to be
 missing.
 """

@@ -1,13 +1,13 @@
 """Times models of one operator on the cpu target against onnxruntime.
 
     python benchmarks/single_ops.py                          # all, dims fixed, one thread
-    python benchmarks/single_ops.py softmax gemm --open      # names that contain one of these words
+    python benchmarks/single_ops.py softmax gemm --dynamic      # names with one of these words
     python benchmarks/single_ops.py --json out.json --threads 2
 
 Numpy in and numpy out for both, in one process, in blocks between which it rests; a figure is the
 median over blocks. With one thread CPU time is compared, which stands on a busy
 machine, else wall clock. Results are judged by onnxruntime without saturation in 8 bits, which is
-not what is timed. --open: every dim of the inputs is open when the model is compiled. Exit
+not what is timed. --dynamic: every dim of the inputs is dynamic when the model is compiled. Exit
 code 1 if a result is wrong or does not compile.
 """
 
@@ -44,7 +44,7 @@ class Row:
     """The figures of one model; times in microseconds; `low` to `high` hold the ratio."""
 
     name: str
-    open: bool
+    dynamic: bool
     threads: int
     onnxruntime_us: float = 0.0
     mgx_us: float = 0.0
@@ -74,9 +74,9 @@ def measure(model: OpModel, folder: Path, options: argparse.Namespace) -> Row:
     """Compile a model both ways, compare the results, then time them."""
     import mgx_mlir
 
-    row = Row(model.name, options.open, options.threads)
+    row = Row(model.name, options.dynamic, options.threads)
     path = folder / f"{model.name}.onnx"
-    path.write_bytes(model.proto(fixed=not options.open).SerializeToString())
+    path.write_bytes(model.proto(fixed=not options.dynamic).SerializeToString())
     inputs = {n: aligned(a) for n, a in model.arrays(np.random.default_rng(7)).items()}
     oracle = session(path, options.threads)
     try:
@@ -128,7 +128,7 @@ def summary(rows: Sequence[Row]) -> str:
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("words", nargs="*", help="only models whose name contains one of these")
-    parser.add_argument("--open", action="store_true", help="all dims of the inputs are open")
+    parser.add_argument("--dynamic", action="store_true", help="all dims of the inputs are dynamic")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, help="default: until the ratios are known")
     parser.add_argument("--seconds", type=float, default=0.04, help="of one engine in one round")

@@ -3,14 +3,14 @@
     python benchmarks/spills.py MODEL.onnx... [--arch gfx942,gfx1100] [--type f16,bf16,f32]
         [--results build/spills.jsonl] [--again]
 
-A MODEL is a file, or a name of zoo/open_models.py (`bert`, `cnn_any`), all of whose dims are open.
-No GPU is needed. One row a compile: the model, whether its dims are open or fixed, architecture,
-type, kernels, kernels with spills, kernels with scratch memory, seconds, and below it each such
-kernel. A row is kept in the results' file as soon as it is there, and is not made again (but for
-`--again`, or one that failed): the survey can be stopped at any time. `--table` prints the rows of
-the file, `--counts` how many programs and kernels these are, and how many of them spill or have
-scratch memory, by dims, type and architecture. Exit code 0: no kernel spills or has scratch memory;
-1: one does; 2: a model did not compile."""
+A MODEL is a file, or a name of zoo/dynamic_models.py (`bert`, `cnn_any`), all of whose dims are
+dynamic. No GPU is needed. One row a compile: the model, whether its dims are dynamic or fixed,
+architecture, type, kernels, kernels with spills, kernels with scratch memory, seconds, and below it
+each such kernel. A row is kept in the results' file as soon as it is there, and is not made again
+(but for `--again`, or one that failed): the survey can be stopped at any time. `--table` prints the
+rows of the file, `--counts` how many programs and kernels these are, and how many of them spill or
+have scratch memory, by dims, type and architecture. Exit code 0: no kernel spills or has scratch
+memory; 1: one does; 2: a model did not compile."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ model, kind, arch = sys.argv[1:4]
 if Path(model).exists():
     read = mgx_mlir.parse_onnx(model, **opened)
 else:
-    from zoo.open_models import MODELS
+    from zoo.dynamic_models import MODELS
     made = MODELS[model].build(*MODELS[model].names)
     read = mgx_mlir.parse_onnx_buffer(made.SerializeToString(), **opened)
 if kind != "f32":
@@ -56,7 +56,7 @@ print(json.dumps({
 """
 
 
-def is_open(model: str) -> bool:
+def is_dynamic(model: str) -> bool:
     """Whether an input has a dim that the run sizes."""
     import onnx
 
@@ -76,7 +76,7 @@ def limited(gigabytes: int) -> None:
 
 def survey(model: str, kind: str, arch: str, options: argparse.Namespace) -> dict[str, Any]:
     """One compile's row; `error` says why it has no figures."""
-    row = {"model": Path(model).stem, "dims": "open" if is_open(model) else "fixed",
+    row = {"model": Path(model).stem, "dims": "dynamic" if is_dynamic(model) else "fixed",
            "type": kind, "arch": arch}  # fmt: skip
     try:
         ran = subprocess.run(
@@ -112,7 +112,7 @@ def counts(rows: list[dict[str, Any]]) -> str:
     """Bad programs of those compiled, and bad kernels of theirs, in Markdown."""
     arches = [a for a in ARCHES if any(r["arch"] == a for r in rows)]
     lines = [f"| dims, type | {' | '.join(arches)} |", f"|---{'|---' * len(arches)}|"]
-    for dims in ("fixed", "open"):
+    for dims in ("fixed", "dynamic"):
         for kind in TYPES:
             cells: list[str] = []
             for arch in arches:
@@ -156,7 +156,7 @@ def main(argv: list[str] | None = None) -> int:
     for arch in options.arch.split(","):
         for kind in options.type.split(","):
             for model in options.models:
-                dims = "open" if is_open(model) else "fixed"
+                dims = "dynamic" if is_dynamic(model) else "fixed"
                 row = rows.get((Path(model).stem, dims, kind, arch))
                 if row is None or options.again or "error" in row:
                     row = survey(model, kind, arch, options)

@@ -46,7 +46,7 @@ class Case:
     make: Callable[[], nn.Module]
     call: Callable[[int, int], Call]
     fixed: bool = False  # of one size alone
-    open_batch: bool = False  # the batch alone is open: height and width stay as they are
+    dynamic_batch: bool = False  # the batch alone is dynamic: height and width stay as they are
     tolerance: float = 1e-4
 
 
@@ -199,7 +199,7 @@ CASES: dict[str, Case] = {
     "siglip_vision": Case(config("SiglipVisionConfig", "SiglipVisionModel", **VISION), image),
     "swin": Case(config("SwinConfig", "SwinForImageClassification", image_size=32, patch_size=2,
                         embed_dim=8, depths=[2, 2], num_heads=[2, 4], window_size=4), image,
-                 open_batch=True),  # torch's reasoning on open windows takes over ten minutes
+                 dynamic_batch=True),  # torch's reasoning on dynamic windows takes over ten minutes
     "segformer": Case(config("SegformerConfig", "SegformerForSemanticSegmentation",
                              num_encoder_blocks=2, depths=[1, 1], sr_ratios=[4, 2],
                              hidden_sizes=[16, 32], patch_sizes=[7, 3], strides=[4, 2],
@@ -310,7 +310,7 @@ def examine(name: str, target: str) -> dict[str, Any]:
     model, plain = drawn(case), drawn(case)
     torch._dynamo.reset()
     counters.clear()
-    dynamic = None if case.open_batch else not case.fixed
+    dynamic = None if case.dynamic_batch else not case.fixed
     run = torch.compile(
         model, backend=mgx, fullgraph=True, dynamic=dynamic, options={"target": target}
     )
@@ -318,7 +318,7 @@ def examine(name: str, target: str) -> dict[str, Any]:
     first = 0.0
     for b, n in SIZES:
         args, kwargs = case.call(b, n)
-        if case.open_batch:
+        if case.dynamic_batch:
             for value in (*args, *kwargs.values()):
                 torch._dynamo.mark_dynamic(value, 0)
         with torch.no_grad():

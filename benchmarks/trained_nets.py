@@ -27,7 +27,7 @@ _OUTLIERS, _FACTOR = 3, 30.0
 
 @dataclass
 class Task:
-    """A trained model whose batch is open, and what it is calibrated and judged on."""
+    """A trained model whose batch is dynamic, and what it is calibrated and judged on."""
 
     name: str
     model: onnx.ModelProto

@@ -83,15 +83,15 @@ option given twice is an error.
 """
 
 DIMS = """\
-## Dims that a model leaves open
+## Dims that a model leaves dynamic
 
 | spelling | means |
 |---|---|
-| `--batch 4` | every open dim is 4 (default 1) |
+| `--batch 4` | every dynamic dim is 4 (default 1) |
 | `--input-dim @x 4 3 224 224 @y 4` | all dims of these inputs; where an input is dynamic, the size to run at |
 | `--dim-param @batch 4 @seq "{min:1, max:128}"` | a named dim of an ONNX model, also as `"[{min:1, max:128}]"` |
-| `--open-dims` | every open dim stays open, under its name; runs are at `--batch` (1), or at `--input-dim`'s sizes |
-| `--default-dyn-dim "{min:1, max:64, optimals:[1, 8]}"` | the range of every open dim |
+| `--dynamic-dims` | every dynamic dim stays dynamic, under its name; runs are at `--batch` (1), or at `--input-dim`'s sizes |
+| `--default-dyn-dim "{min:1, max:64, optimals:[1, 8]}"` | the range of every dynamic dim |
 | `--dyn-input-dim @x "[{min:1, max:64}, 3, 224, 224]"` | ranges of one input's dims |
 
 A range is `{min, max, optimals}`, or as in MIGraphX's files `{range:{min, max}, optimals, sym}`. Keys need no quotes;

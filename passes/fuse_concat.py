@@ -66,7 +66,7 @@ class FuseConcat(Pass):
         if which.name not in enabled or has_no_use(op.results[0]):
             return False
         if not t.is_known or not t.elements or t.dtype.size == 8:
-            which.refused(op, "{} has open or no extents, or elements of 64 bits", t)
+            which.refused(op, "{} has dynamic or no extents, or elements of 64 bits", t)
             return False
         last = _last(op)
         inside = _tree(last.results[0], op, before=before)

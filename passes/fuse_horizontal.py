@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mgx_mlir.core import dtypes
+from mgx_mlir.core.dynamic_dims import is_named
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Kernel, is_a
-from mgx_mlir.core.open_dims import is_named
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.indexing import Gather
 from mgx_mlir.passes.analysis.constants import is_constant

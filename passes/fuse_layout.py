@@ -147,7 +147,7 @@ def find_transposed_result(op: Group, rw: Rewriter) -> Replacement:
     result = TensorType.of(copied)
     if len(first.results) != 1 or not result.is_static or result.rank == 3:
         # windows of one axis are tiled in a region of the product alone
-        return no_match("the product has other results, open sizes, or one axis")
+        return no_match("the product has other results, dynamic sizes, or one axis")
     rw.merge_location(first)
 
     def build(arguments: list[ir.Value]) -> list[ir.Value]:

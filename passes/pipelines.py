@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mgx_mlir.core.errors import PipelineError
 from mgx_mlir.rewrite.passes import pipeline_name
 
-NAMING = ("name_open_dims", "forget_open_dims")  # what stands between them sees names
+NAMING = ("name_dynamic_dims", "forget_dynamic_dims")  # what stands between them sees names
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
         "merge_steps",
         # equal ops that make sizes, which get one name each
         "eliminate_common_subexpression",
-        # from here on open dims count as known
-        "name_open_dims",
+        # from here on dynamic dims count as known
+        "name_dynamic_dims",
         "dead_code_elimination",
         _step("rewrite_resize", affine_only=True),
         _step("simplify_reshapes", fast_math=o.fast_math),
@@ -91,7 +91,7 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
         "fuse_horizontal",
         _step(
             "rewrite_dot",
-            open_images=o.loops or None,
+            dynamic_images=o.loops or None,
             strided=False if o.loops else None,
             exact_bytes=(o.loops and not o.byte_dots) or None,
         ),
@@ -125,7 +125,7 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
             computed=(o.loops and o.byte_dots) or None,
         ),
         "dead_code_elimination",
-        "forget_open_dims",
+        "forget_dynamic_dims",
         "dead_code_elimination",
         _step("fuse_layout", when=o.loops),
         "dead_code_elimination",
@@ -147,8 +147,8 @@ def gpu(o: PipelineOptions) -> tuple[str, ...]:
         "merge_steps",
         # equal ops that make sizes, which get one name each
         "eliminate_common_subexpression",
-        # from here on open dims count as known
-        "name_open_dims",
+        # from here on dynamic dims count as known
+        "name_dynamic_dims",
         "dead_code_elimination",
         _step("rewrite_resize", affine_only=True),
         _step("simplify_reshapes", fast_math=o.fast_math),
@@ -186,7 +186,7 @@ def gpu(o: PipelineOptions) -> tuple[str, ...]:
         _step("fuse_concat", when=o.fuse),
         _step("fuse_pointwise_reduce", when=o.fuse, quantized=True),
         "dead_code_elimination",
-        "forget_open_dims",
+        "forget_dynamic_dims",
         "dead_code_elimination",
         # convolutions of few channels read their image in whatever form it is
         _step("fuse_layout", when=o.fuse, gathered=True),

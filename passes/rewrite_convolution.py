@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from mgx_mlir.core import literals
+from mgx_mlir.core.dynamic_dims import is_named
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.open_dims import is_named
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.linear import Convolution, ConvolutionBackwards
 from mgx_mlir.dialects.migraphx.windows import both_pads, same_pads
@@ -196,7 +196,7 @@ def find_computed_padding(op: Convolution, rw: Rewriter) -> Replacement:
         return no_match("{} or its window has unknown dims", x)
     for d, s in zip(size, op.stride, strict=True):
         if is_named(d) and s > 1:
-            return no_match("an open extent is stepped through")
+            return no_match("a dynamic extent is stepped through")
     known = [1 if is_named(d) or s == 1 else d for d, s in zip(size, op.stride, strict=True)]
     pads = same_pads(known, kernel, op.stride, op.dilation, op.padding_mode)
     names = ("stride", "dilation", "group", "channels_last")

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mgx_mlir.core import dtypes
+from mgx_mlir.core.dynamic_dims import is_named
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.op import BroadcastOp, Op, Pointwise, is_a, mnemonic
-from mgx_mlir.core.open_dims import is_named
 from mgx_mlir.core.shapes import DYN, TensorType, product
 from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast
 from mgx_mlir.dialects.migraphx.convert import Convert
@@ -210,7 +210,9 @@ def find_softmax_rows(op: Softmax | LogSoftmax, rw: Rewriter) -> Replacement:
 def find_1x1_convolution(op: Convolution, rw: Rewriter) -> Replacement:
     """convolution(x, w of 1x1) -> dot of rows(x as pixels by channels, w), w constant"""
     x, w, out = TensorType.of(op.input), TensorType.of(op.weights), TensorType.of(op.out)
-    if not rw.options.convolutions and not (rw.options.open_images and _is_open_image(op, out)):
+    if not rw.options.convolutions and not (
+        rw.options.dynamic_images and _is_dynamic_image(op, out)
+    ):
         return no_match("the lowering chooses (convolutions is off)")
     spatial = x.rank - 2
     window = w.dims[:spatial] if op.channels_last else w.dims[2:]
@@ -221,7 +223,7 @@ def find_1x1_convolution(op: Convolution, rw: Rewriter) -> Replacement:
     if any(s != 1 for s in op.stride) and not rw.options.strided:
         return no_match("its pixels are not neighbours (strided is off)")
     if not (x.is_static and out.is_static) or 0 in x.dims or 0 in out.dims:
-        return no_match("{} has dims that are open or 0", x)
+        return no_match("{} has dims that are dynamic or 0", x)
     if not is_constant(op.weights):
         return no_match("the weights are not constant")
     if x.dtype.is_integer:
@@ -239,7 +241,7 @@ def find_1x1_convolution(op: Convolution, rw: Rewriter) -> Replacement:
     return y if op.channels_last else rw.op("transpose", y, permutation=to_first(x.rank))
 
 
-def _is_open_image(op: Convolution, out: TensorType) -> bool:
+def _is_dynamic_image(op: Convolution, out: TensorType) -> bool:
     """Return whether rows of pixels end where only a run knows, of f32: pixels together do not."""
     pixels = out.dims[1:-1] if op.channels_last else out.dims[2:]
     return out.dtype is dtypes.FLOAT and any(map(is_named, pixels))
@@ -304,7 +306,7 @@ class RewriteDot(PatternPass):
     )
     aligned: int = option(16, "a batched dot stays as it is when M, K, N are multiples of this")
     convolutions: bool = option(False, "1x1 convolutions too; the lowering does so where it pays")
-    open_images: bool = option(False, "those of images of open height or width")
+    dynamic_images: bool = option(False, "those of images of dynamic height or width")
     strided: bool = option(True, "of these also those with strides, behind a step")
     exact_bytes: bool = option(False, "products of 8 bits of two run-time operands in f32")
     max_iterations: int = option(-1, "sweeps over the module; -1: until nothing changes")

@@ -99,7 +99,7 @@ def lower_lrn_to_pooling(op: Lrn, rw: Rewriter) -> Replacement:
         return no_match("the target has lrn (rewrite-lrn is off)")
     t = TensorType.of(op.input)
     if not t.is_static or 0 in t.dims:
-        return no_match("{} has dims that are open or 0", t)
+        return no_match("{} has dims that are dynamic or 0", t)
     x = op.input
     if t.dtype.is_low_precision:  # squares are not rounded
         x = rw.op("convert", x, target_type=dtypes.FLOAT)

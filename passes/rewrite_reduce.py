@@ -194,7 +194,7 @@ def find_reduce_mean(op: ReduceMean, rw: Rewriter) -> Replacement:
         return no_match("the axes are known at run time only")
     extents = [t.dims[a] for a in _axes(op)]
     if DYN in extents or 0 in extents:
-        return no_match("it is the mean over extents that are open or 0")
+        return no_match("it is the mean over extents that are dynamic or 0")
     wide = t.dtype
     if wide.size == 1 and wide.is_float:
         return no_match("{} has no infinity to convert back to", wide)

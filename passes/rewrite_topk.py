@@ -26,7 +26,7 @@ def find_large_topk(op: TopK, rw: Rewriter) -> Replacement:
     axis: int = op.axis % t.rank
     n, k = t.dims[axis], op.k
     if not t.is_known or 0 in t.dims:
-        return no_match("{} has dims that are open or 0", t)
+        return no_match("{} has dims that are dynamic or 0", t)
     if op.count is not None:
         return no_match("only the run knows how many of them are wanted")
     if n < rw.options.split_size or not k:

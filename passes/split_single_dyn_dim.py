@@ -54,11 +54,13 @@ def _sizes(main: ir.OpView, most: int) -> range | None:
     found: set[DimRange] = set()
     count = 0
     for port, argument in zip(Signature.of(main).inputs, entry_block(main).arguments, strict=True):
-        open_dims = [r for r, d in zip(port.ranges, argument.type.shape, strict=True) if d == DYN]
-        if len(open_dims) > 1:
+        dynamic_dims = [
+            r for r, d in zip(port.ranges, argument.type.shape, strict=True) if d == DYN
+        ]
+        if len(dynamic_dims) > 1:
             return None
-        count += len(open_dims)
-        found.update(open_dims)
+        count += len(dynamic_dims)
+        found.update(dynamic_dims)
     if len(found) != 1:
         return None
     (extent,) = found

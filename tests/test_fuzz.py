@@ -61,7 +61,7 @@ def test_graphs_of_special_values(seed: int, worker: Worker) -> None:
     assert not faults(Task(seed, ("ref", "passes") if seed < 3 else None, special=True), worker)
 
 
-def test_special_values_stay_away_from_what_the_document_leaves_open() -> None:
+def test_special_values_stay_away_from_what_the_document_leaves_dynamic() -> None:
     cases = [case_of(Task(seed, special=True)) for seed in range(6)]
     assert any(special.holds(list(c.feeds(0).values())) for c in cases)
     for case in cases:

@@ -84,7 +84,7 @@ def test_a_client_that_is_killed_takes_its_command_along(server: tuple[Path, int
         command = children(pid)
         assert len(command) == 1
         waiting.kill()
-        # the pipe's other end stays open: what ends the command is the client's end alone
+        # the pipe's other end stays dynamic: what ends the command is the client's end alone
         while children(pid) and time.monotonic() < until:
             time.sleep(0.01)
         assert children(pid) == []

@@ -12,7 +12,7 @@ from benchmarks import single_ops
 from mgx_mlir.compiler.compiled import IreeProgram
 
 
-@pytest.mark.parametrize("dims", [[], ["--open"]])
+@pytest.mark.parametrize("dims", [[], ["--dynamic"]])
 def test_a_row(tmp_path: Path, capsys: pytest.CaptureFixture[str], dims: list[str]) -> None:
     out = tmp_path / "out.json"
     arguments = ["tiny_add", *dims, "--rounds", "1", "--seconds", "0.001", "--json", str(out)]

@@ -24,7 +24,7 @@ class Drawn(Graph):
         return choices[int(self.rng.integers(len(choices)))]
 
     def extent(self, low: int, high: int, step: int = 1) -> int | str:
-        """Draw an extent: a number, or the name of an open one that differs in the calls."""
+        """Draw an extent: a number, or the name of a dynamic one that differs in the calls."""
         n = int(self.rng.integers(low, high + 1)) * step
         if self.rng.random() < 0.4:
             return n

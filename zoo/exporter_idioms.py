@@ -38,7 +38,7 @@ def choose(g: Drawn, cached: str, layer: Any) -> Sequence[str]:
 
 def gpt2_merged(g: Drawn) -> None:
     """A layer of GPT-2 with its weights outside of an If on a cache: Gemm of rows, a slice of a
-    buffer of ones as causal mask, and a mask of tokens, all of open dims."""
+    buffer of ones as causal mask, and a mask of tokens, all of dynamic dims."""
     heads, size, wide = 2, 4, 8
     batch, length, past = g.extent(1, 2), g.extent(1, 3), g.extent(1, 4)
     ids = g.given(batch, length, kind=INT64)

@@ -1,4 +1,4 @@
-"""Small networks in the ways that converters write them, with drawn extents, open or fixed.
+"""Small networks in the ways that converters write them, with drawn extents, dynamic or fixed.
 
 Each function adds one network to a graph; `Drawn` draws its extents, and of which the run decides.
 Those of decoders with caches and of Paddle are in exporter_idioms.py.
@@ -182,7 +182,7 @@ def merged(g: Drawn) -> None:
 
 
 def squeezed(g: Drawn) -> None:
-    """torch's `squeeze` of an open dim: an If whose branches differ in rank, then elements."""
+    """torch's `squeeze` of a dynamic dim: an If whose branches differ in rank, then elements."""
     last = f"d{len(g.sizes)}"
     g.sizes[last] = (1, g.one_of(2, 3, 7))  # onnxruntime refuses a known extent other than 1
     x = g.given(g.extent(2, 6), 5, last)

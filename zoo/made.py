@@ -271,7 +271,9 @@ def shape_arithmetic(batch: int | str = 2, length: int | str = 6) -> ModelProto:
     token = g.op("Expand", g.weight(1, 1, 12), dims(size(0), g.const(1, np.int64), size(2)))
     ones = g.op("ConstantOfShape", dims(size(0), size(1), g.const(1, np.int64)))
     joined = g.op("Concat", token, g.op("Add", x, ones), axis=1)
-    head = g.op("Slice", x, g.ints(0), g.ints(1), g.ints(1))  # of an open dimension, to a known one
+    head = g.op(
+        "Slice", x, g.ints(0), g.ints(1), g.ints(1)
+    )  # of a dynamic dimension, to a known one
     g.output(g.op("Tanh", split), "split", [batch, length, 2, 6])
     after = length + 1 if isinstance(length, int) else "longer"
     g.output(joined, "joined", [batch, after, 12])

@@ -1,6 +1,6 @@
 """A random ONNX graph that grows node by node, each evaluated as it is added.
 
-All is drawn from a seed. A graph has one to three worlds: sizes for its open dims. Every value
+All is drawn from a seed. A graph has one to three worlds: sizes for its dynamic dims. Every value
 holds its array in each world, so that what a grower adds is valid in all of them.
 """
 
@@ -96,7 +96,7 @@ class Scope:
 
 
 class Graph:
-    """Draws one graph. `worlds`: the sizes of the open dims in each run.
+    """Draws one graph. `worlds`: the sizes of the dynamic dims in each run.
 
     `special`: NaN and infinities among the elements of its inputs.
     """
@@ -200,11 +200,11 @@ class Graph:
         return value
 
     def input(self, dims: Sequence[Any], dtype: Any = np.float32, **bounds: Any) -> Value:
-        """A new input of the graph; strings are open dims. Inside a body an initializer."""
+        """A new input of the graph; strings are dynamic dims. Inside a body an initializer."""
         if len(self.scopes) > 1:
             first = [self.worlds[0].get(d, d) for d in dims]
             if any(isinstance(d, str) for d in dims) and self.open:
-                raise Rejected("an open input inside of a body")
+                raise Rejected("a dynamic input inside of a body")
             return self.const(self.numbers(first, dtype, **bounds))
         arrays = [self.numbers([w.get(d, d) for d in dims], dtype, **bounds) for w in self.worlds]
         if self.special and not bounds:
@@ -240,7 +240,7 @@ class Graph:
         return self.const(array)
 
     def dims(self, rank: int) -> list[Any]:
-        """Dims of a new input: numbers, and open ones where the graph has them."""
+        """Dims of a new input: numbers, and dynamic ones where the graph has them."""
         names = sorted(self.worlds[0])
         if len(self.scopes) > 1:
             names = []

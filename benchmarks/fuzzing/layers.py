@@ -111,7 +111,7 @@ def layer_norm(g: Graph) -> Any:
     axis = g.size(0, x.rank - 1)
     tail = [x.extent(a) for a in range(axis, x.rank)]
     if any(t is None for t in tail) or math.prod(tail) < 2:
-        raise Rejected("open or short rows")
+        raise Rejected("dynamic or short rows")
     at = axis - x.rank if g.coin() else axis
     s = weight(g, tail, x.dtype, 1)
     if g.has("RMSNormalization") and g.coin(0.4):
@@ -181,7 +181,7 @@ def matmul(g: Graph) -> Any:
         if x.rank >= 2:
             perm = [*range(x.rank - 2), x.rank - 1, x.rank - 2]
             return g.node("MatMul", x, g.node("Transpose", x, perm=perm, exact=True))
-        raise Rejected("an open depth")
+        raise Rejected("a dynamic depth")
     dims = g.pick([k], [k, g.extent()], [k, g.extent()], [k, g.pick(16, 32, 33)])
     if len(dims) == 2 and x.rank >= 3 and g.coin(0.4):
         dims = [x.extent(0) or 1, *dims] if x.rank == 3 else [1, *dims]
@@ -194,7 +194,7 @@ def gemm(g: Graph) -> Any:
     a, b = g.size(0, 1), g.size(0, 1)
     k = x.extent(0 if a else 1)
     if k is None:
-        raise Rejected("an open depth")
+        raise Rejected("a dynamic depth")
     n = g.extent()
     m = x.extent(1 if a else 0)
     w = weight(g, [n, k] if b else [k, n], x.dtype)

@@ -34,7 +34,7 @@ class Unstable(MgxError):
 def shuffled_steps(seed: int) -> list[str]:
     """A random order of some of the passes; those that form kernels come last."""
     rng = np.random.default_rng([seed, 77])
-    apart = (*KERNELS, "name_open_dims", "forget_open_dims")
+    apart = (*KERNELS, "name_dynamic_dims", "forget_dynamic_dims")
     names = [n for n in sorted(PASSES) if n not in NOT_KEEPING and n not in apart]
     steps = [names[int(i)] for i in rng.permutation(len(names))[: rng.integers(3, 14)]]
     last = [KERNELS[int(i)] for i in rng.permutation(len(KERNELS))[: rng.integers(0, 4)]]
@@ -50,7 +50,7 @@ def shuffled_steps(seed: int) -> list[str]:
 
 
 def _named(steps: Sequence[str]) -> list[str]:
-    """Give open dims names while those passes run that a pipeline runs under names."""
+    """Give dynamic dims names while those passes run that a pipeline runs under names."""
     told = [s.partition("{")[0].removeprefix("mgx-").replace("-", "_") for s in pipeline("cpu")]
     first, last = (told.index(n) for n in NAMING)
     under = [s for s in steps if s in told[first:last]]

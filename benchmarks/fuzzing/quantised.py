@@ -101,7 +101,7 @@ def qdq_layer(g: Graph) -> Any:
         x = g.value(kinds=(np.float32,), low=2, high=3)
         k = x.extent(-1)
         if not k:
-            raise Rejected("an open depth")
+            raise Rejected("a dynamic depth")
         y = g.node("MatMul", there_and_back(x), stored([k, g.extent()]))
     else:
         x = spatial(g, 2)
@@ -163,7 +163,7 @@ def recurrent(g: Graph) -> Any:
 def losses(g: Graph) -> Any:
     x = g.value(kinds=(np.float32,), low=2, high=4, test=lambda v: v.static and 0 not in v.smallest)
     if not x.static or 0 in x.smallest:
-        raise Rejected("open")
+        raise Rejected("dynamic")
     dims = [x.dims[0][0], *x.dims[0][2:]]
     classes = x.dims[0][1]
     labels = g.operand(g.numbers(dims, np.int64, low=0, high=classes - 1))
@@ -199,7 +199,7 @@ def dft(g: Graph) -> Any:
 def roi_align(g: Graph) -> Any:
     x = spatial(g, 2)
     if not x.extent(0) or x.dtype != np.float32:
-        raise Rejected("an open batch")
+        raise Rejected("a dynamic batch")
     n = g.size(1, 3)
     start = g.rng.random((n, 2)) * 3
     rois = np.concatenate([start, start + 0.5 + g.rng.random((n, 2)) * 4], 1).astype(np.float32)

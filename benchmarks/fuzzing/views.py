@@ -67,7 +67,7 @@ def reshape(g: Graph) -> Any:
         keep = g.size(0, x.rank - 1 - at)
         tail = [x.extent(a) for a in range(x.rank - keep, x.rank)]
         if any(t is None or t == 0 for t in tail) or 0 in x.smallest:
-            raise Rejected("an open tail")
+            raise Rejected("a dynamic tail")
         return g.node("Reshape", x, g.numbers_of([*dims, *tail]), exact=True)
     if g.opset < 13:
         raise Rejected("computed shapes are drawn from opset 13 on")
@@ -76,7 +76,7 @@ def reshape(g: Graph) -> Any:
         axis = g.size(0, x.rank - 1)
         n = x.extent(axis)
         if not n:
-            raise Rejected("an open extent")
+            raise Rejected("a dynamic extent")
         factor = g.pick(*[d for d in range(1, n + 1) if n % d == 0])
         parts = [part(g, shape, i) for i in range(x.rank)]
         parts[axis : axis + 1] = [g.const(np.array([factor])), g.const(np.array([n // factor]))]
@@ -331,7 +331,7 @@ def scatter_nd(g: Graph) -> Any:
         raise Rejected("empty")
     depth = g.size(1, x.rank)
     if any(x.extent(a) is None for a in range(depth, x.rank)):
-        raise Rejected("updates of open dims")
+        raise Rejected("updates of dynamic dims")
     places = math.prod(x.smallest[:depth])
     flat = g.rng.permutation(places)[: g.size(1, min(places, 5))]
     index = np.stack(np.unravel_index(flat, x.smallest[:depth]), -1).astype(np.int64)
@@ -370,7 +370,7 @@ def reverse_sequence(g: Graph) -> Any:
     time = g.size(0, 1)
     batch = x.extent(1 - time)
     if not batch or not x.smallest[time]:
-        raise Rejected("an open batch")
+        raise Rejected("a dynamic batch")
     lengths = g.operand(g.numbers([batch], np.int64, low=1, high=x.smallest[time]))
     return g.node("ReverseSequence", x, lengths, time_axis=time, batch_axis=1 - time, exact=True)
 

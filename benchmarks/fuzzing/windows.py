@@ -178,7 +178,7 @@ def grid_sample(g: Graph) -> Any:
     x = spatial(g, 2)
     batch = x.extent(0)
     if batch is None or x.dtype != np.float32:
-        raise Rejected("an open batch")
+        raise Rejected("a dynamic batch")
     h, w = g.size(1, 4), g.size(1, 4)
     linear, cubic = ("linear", "cubic") if g.opset >= 20 else ("bilinear", "bicubic")
     padding = g.pick("zeros", "border", "reflection")

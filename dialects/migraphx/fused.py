@@ -44,7 +44,7 @@ class FusedReduce(Kernel, name="fused_reduce"):
 class Group(Kernel, name="group"):
     """One kernel around an anchor (a convolution, a dot, attention ...); `tag` says which.
 
-    `extents`, if there are any, tell of open dims: for each operand the dims as polynomials of
+    `extents`, if there are any, tell of dynamic dims: for each operand the dims as polynomials of
     sizes d0, d1, ..., as in `d0, 12*d1, 64`. MIGraphX `group`, which has no `extents`.
 
     ```mlir

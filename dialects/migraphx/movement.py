@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from mgx_mlir.core import attrs as attr
+from mgx_mlir.core.dynamic_dims import UndecidedError
 from mgx_mlir.core.op import InferView, Op, Operand, Result, ViewOp, check
-from mgx_mlir.core.open_dims import UndecidedError
 from mgx_mlir.core.shapes import (
     DYN,
     TensorType,

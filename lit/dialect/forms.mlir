@@ -1,4 +1,4 @@
-// What ops of each kind print: attributes, absent and variadic operands, several results, open dims.
+// What ops of each kind print: attributes, absent and variadic operands, several results, dynamic dims.
 // RUN: mgx-opt %s --verify-roundtrip | filecheck %s
 
 // CHECK-LABEL: @abs

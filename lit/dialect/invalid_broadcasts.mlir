@@ -161,7 +161,7 @@ func.func @multibroadcast_lens_and_operands(%a: tensor<3xf32>, %b: tensor<2x3xf3
 
 // -----
 
-func.func @multibroadcast_open_dims(%a: tensor<3xf32>) {
+func.func @multibroadcast_dynamic_dims(%a: tensor<3xf32>) {
   // expected-error @+1 {{'migraphx.multibroadcast' op out_dyn_dims with a dynamic extent requires a second operand}}
   %0 = "migraphx.multibroadcast"(%a) {out_dyn_dims = array<i64: -1, 3>} : (tensor<3xf32>) -> tensor<?x3xf32>
   return
@@ -169,7 +169,7 @@ func.func @multibroadcast_open_dims(%a: tensor<3xf32>) {
 
 // -----
 
-func.func @broadcast_with_dims_open(%a: tensor<3xf32>, %b: tensor<?xi64>) {
+func.func @broadcast_with_dims_dynamic(%a: tensor<3xf32>, %b: tensor<?xi64>) {
   // expected-error @+1 {{'migraphx.broadcast_with_dims' op operand 'dims' expected a static length, got ?}}
   %0 = "migraphx.broadcast_with_dims"(%a, %b) : (tensor<3xf32>, tensor<?xi64>) -> tensor<?x?xf32>
   return

@@ -305,7 +305,7 @@ func.func @quantizelinear_to_f16(%a: tensor<4xf32>, %b: tensor<4xf32>) {
 
 // -----
 
-func.func @allocate_open() {
+func.func @allocate_dynamic() {
   // expected-error @+1 {{'migraphx.allocate' op shape expected static dims, got tensor<?xf32>}}
   %0 = "migraphx.allocate"() {shape = tensor<?xf32>} : () -> tensor<?xf32>
   return

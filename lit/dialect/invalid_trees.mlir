@@ -113,7 +113,7 @@ func.func @tree_sums_nodes(%a: tensor<5x4xf32>, %b: tensor<1x2xi32>, %c: tensor<
 
 // -----
 
-func.func @tree_sums_open_outputs(%a: tensor<5x4xf32>, %b: tensor<1x2xi32>, %c: tensor<7x3xi32>, %d: tensor<7xf32>, %e: tensor<7x?xf32>) {
+func.func @tree_sums_dynamic_outputs(%a: tensor<5x4xf32>, %b: tensor<1x2xi32>, %c: tensor<7x3xi32>, %d: tensor<7xf32>, %e: tensor<7x?xf32>) {
   // expected-error @+1 {{'migraphx.tree_sums' op expected a static number of groups and outputs, got tensor<1x2xi32>, tensor<7x?xf32>}}
   %0 = "migraphx.tree_sums"(%a, %b, %c, %d, %e) {} : (tensor<5x4xf32>, tensor<1x2xi32>, tensor<7x3xi32>, tensor<7xf32>, tensor<7x?xf32>) -> tensor<5x2xf32>
   return

@@ -281,7 +281,7 @@ func.func @capture_ins_index_expected_at_least_0(%a: tensor<2xf32>) {
 
 // -----
 
-func.func @load_open(%a: tensor<64xi8>) {
+func.func @load_dynamic(%a: tensor<64xi8>) {
   // expected-error @+1 {{'migraphx.load' op shape expected static dims, got tensor<?xf32>}}
   %0 = "migraphx.load"(%a) {shape = tensor<?xf32>} : (tensor<64xi8>) -> tensor<?xf32>
   return

@@ -15,7 +15,7 @@ func.func @dense(%x: tensor<1x8x8x4xf32>) -> tensor<1x8x8x16xf32> {
 // -----
 
 // Weights that are an argument: no vector loops. Groups, channels that do not fill the vectors and
-// open dims are no hindrance.
+// dynamic dims are no hindrance.
 // VECTOR-LABEL: @compilers
 // VECTOR-COUNT-1: migraphx.pad
 // VECTOR-NOT: migraphx.pad

@@ -84,7 +84,7 @@ func.func @shared_keys(%q: tensor<4x1x8xf32>, %k: tensor<2x1x8x6xf32>, %v: tenso
 
 // -----
 
-// An open batch and open lengths: tiles of 64 queries and blocks of 64 keys, whose numbers the run
+// A dynamic batch and dynamic lengths: tiles of 64 queries and blocks of 64 keys, whose numbers the run
 // counts. Keys beyond the last are masked; what their queries give is cut off behind the kernel.
 // CHECK-LABEL: @main(
 // CHECK: flow.dispatch.region
@@ -94,7 +94,7 @@ func.func @shared_keys(%q: tensor<4x1x8xf32>, %k: tensor<2x1x8x6xf32>, %v: tenso
 // CHECK: workgroup = [1, 1, 1, 64, 0, 0, 0, 64]
 // CHECK-SAME: tensor<?x2x?x64x64xf16>, tensor<?x2x?x64x64xf16>, tensor<?x2x?x64x64xf16>, f16, tensor<?x64xf16>
 // CHECK: tensor.extract_slice
-func.func @open_dims(%q: tensor<?x2x?x64xf16>, %k: tensor<?x2x64x?xf16>, %v: tensor<?x2x?x64xf16>) -> tensor<?x2x?x64xf16> {
+func.func @dynamic_dims(%q: tensor<?x2x?x64xf16>, %k: tensor<?x2x64x?xf16>, %v: tensor<?x2x?x64xf16>) -> tensor<?x2x?x64xf16> {
   %0 = "migraphx.group"(%q, %k, %v) ({
   ^bb0(%a: tensor<?x2x?x64xf16>, %b: tensor<?x2x64x?xf16>, %c: tensor<?x2x?x64xf16>):
     %s = "migraphx.dot"(%a, %b) : (tensor<?x2x?x64xf16>, tensor<?x2x64x?xf16>) -> tensor<?x2x?x?xf16>

@@ -73,7 +73,7 @@ func.func @first_axis(%x: tensor<100x64xf32>) -> tensor<1x64xf32> {
 
 // -----
 
-// Open dims: only the last vector of a row is masked.
+// Dynamic dims: only the last vector of a row is masked.
 // CHECK-LABEL: @main(
 // CHECK: "flow.executable"
 // CHECK: scf.if

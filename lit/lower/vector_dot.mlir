@@ -23,7 +23,7 @@
 // CHECK-NOT: linalg.matmul
 // LINALG-NOT: flow.executable
 // LINALG: linalg.matmul
-func.func @open_rows(%x: tensor<?x70xf32>, %r: tensor<?x96xf32>) -> tensor<?x96xf32> {
+func.func @dynamic_rows(%x: tensor<?x70xf32>, %r: tensor<?x96xf32>) -> tensor<?x96xf32> {
   %w = "migraphx.literal"() {value = dense<2.0> : tensor<70x96xf32>} : () -> tensor<70x96xf32>
   %0 = "migraphx.group"(%x, %w, %r) ({
   ^bb0(%a: tensor<?x70xf32>, %b: tensor<70x96xf32>, %c: tensor<?x96xf32>):

@@ -50,7 +50,7 @@ func.func @unsqueeze(%x: tensor<4x3xf32>, %y: tensor<3xf32>) -> tensor<4x3xf32> 
 
 // -----
 
-// Open dims: a kernel that computes what is reshaped holds no flow reshape, which IREE refuses.
+// Dynamic dims: a kernel that computes what is reshaped holds no flow reshape, which IREE refuses.
 // CHECK-LABEL: @main(
 // CHECK: "flow.dispatch.region"
 // CHECK-NOT: flow.tensor.reshape

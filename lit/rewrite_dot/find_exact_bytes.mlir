@@ -13,7 +13,7 @@ func.func @two_of_run_time(%x: tensor<?x4x64xui8>, %y: tensor<?x64x4xi8>) -> ten
 
 // -----
 
-// Near misses: sums that f32 rounds, of an open depth, and a matrix that is packed.
+// Near misses: sums that f32 rounds, of a dynamic depth, and a matrix that is packed.
 // CHECK-LABEL: @deep
 // CHECK-NOT: migraphx.dot
 func.func @deep(%x: tensor<4x600xui8>, %y: tensor<600x4xi8>) -> tensor<4x4xi32> {

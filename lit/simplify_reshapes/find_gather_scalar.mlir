@@ -15,11 +15,11 @@ func.func @class_token(%x: tensor<1x5x3xf32>) -> tensor<1x3xf32> {
 // -----
 
 // A batch of run-time extent: a squeeze needs no dims.
-// CHECK-LABEL: @open_batch
+// CHECK-LABEL: @dynamic_batch
 // CHECK: %[[S:.*]] = "migraphx.slice"(%arg0)
 // CHECK-NEXT: "migraphx.squeeze"(%[[S]]) {axes = array<i64: 1>}
 // CHECK-NEXT: return
-func.func @open_batch(%x: tensor<?x5x?xf32>) -> tensor<?x?xf32> {
+func.func @dynamic_batch(%x: tensor<?x5x?xf32>) -> tensor<?x?xf32> {
   %i = "migraphx.literal"() {value = dense<0> : tensor<i64>} : () -> tensor<i64>
   %0 = "migraphx.gather"(%x, %i) {axis = 1 : i64} : (tensor<?x5x?xf32>, tensor<i64>) -> tensor<?x?xf32>
   return %0 : tensor<?x?xf32>

@@ -15,7 +15,7 @@ from mgx_mlir.frontends.onnx.options import OnnxOptions
 from mgx_mlir.frontends.onnx.registry import operators
 
 AnyDim: TypeAlias = int | dynamic_dimension | DynamicDim
-_ONE = dynamic_dimension(1, 1)  # MIGraphX's default: a dim that the file leaves open is 1
+_ONE = dynamic_dimension(1, 1)  # MIGraphX's default: a dim that the file leaves dynamic is 1
 
 
 @interrupts.held
@@ -38,7 +38,7 @@ def parse_onnx(
 ) -> program:
     """Read an ONNX file.
 
-    A dim that the file leaves open becomes `default_dim_value`, or `default_dyn_dim_value`
+    A dim that the file leaves dynamic becomes `default_dim_value`, or `default_dyn_dim_value`
     (1 unless it is given); `dim_params` gives named ones, `map_input_dims` and
     `map_dyn_input_dims` those of whole inputs. `input_lengths` is the number of elements of an
     input that is a sequence, None for an optional one that is absent; `input_values` makes
@@ -146,7 +146,7 @@ def parse_tf(
 ) -> program:
     """Read a TensorFlow graph (.pb) or a SavedModel's folder; TensorFlow need not be installed.
 
-    A dim that the file leaves open becomes `batch_size`, or `default_dyn_dim_value`. Inputs have
+    A dim that the file leaves dynamic becomes `batch_size`, or `default_dyn_dim_value`. Inputs have
     the layout that the model declares; `migraphx_layout` takes and gives images channels first,
     as MIGraphX does. `is_nhwc` is the layout of nodes that state none. `signature` and `tags`
     choose in a SavedModel. Keras files (.keras, .h5) are read where TensorFlow is installed.

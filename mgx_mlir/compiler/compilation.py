@@ -20,7 +20,7 @@ from mgx_mlir.compiler.plainer import CrashSearch, PlainerKernels
 from mgx_mlir.compiler.program_cache import find_program, keep_program, program_cache_key
 from mgx_mlir.compiler.stages import (
     backend_of,
-    names_open_dims,
+    names_dynamic_dims,
     processor_of,
     run_passes,
     run_unnamed,
@@ -55,7 +55,7 @@ class Compilation:
         self.chosen: tuple[Variant, ...] = ()
         self.variants: dict[str, ProgramIR] = {}
         self.caches: tuple[Pair, ...] = ()
-        self.before_passes: ProgramIR | None = None  # of a program whose open dims get names
+        self.before_passes: ProgramIR | None = None  # of a program whose dynamic dims get names
 
     def run(self, model: ModelSource) -> IreeProgram:
         """Compile the model, or take the program from the cache. Raises MgxError."""
@@ -101,7 +101,9 @@ class Compilation:
         state_values(program)
         self.chosen = variants_of(Signature.of(program.main()))
         self.variants = {v.function: specialised(program, v) for v in self.chosen}
-        alike = alike_dims(program, specialised) if names_open_dims(program, self.options) else None
+        alike = (
+            alike_dims(program, specialised) if names_dynamic_dims(program, self.options) else None
+        )
         if alike is not None:
             self.chosen += (alike[0],)
             self.variants[alike[0].function] = alike[1]
@@ -110,9 +112,9 @@ class Compilation:
         if self.caches:
             self.variants[IN_PLACE] = in_place(program)
         for p in (program, *self.variants.values()):
-            before = p.clone() if names_open_dims(p, self.options) else None
+            before = p.clone() if names_dynamic_dims(p, self.options) else None
             unnamed = run_passes(p, self.options, before)
-            self.stats.unnamed_open_dims = self.stats.unnamed_open_dims or unnamed
+            self.stats.unnamed_dynamic_dims = self.stats.unnamed_dynamic_dims or unnamed
             if not self.variants and unnamed is None:
                 self.before_passes = before
         if self.caches and not may_replace(self.variants[IN_PLACE], program):
@@ -241,7 +243,7 @@ class Compilation:
         )
 
     def _with_less(self, program: ProgramIR, failed: CompileFailed) -> tuple[Lowered, Executable]:
-        """Compile again without names of open dims, with tiles of the backend's own choice, then
+        """Compile again without names of dynamic dims, with tiles of the backend's own choice, then
         with its own kernels.
 
         It may cut in several what failed as one. That is logged, and recorded first in the
@@ -251,9 +253,9 @@ class Compilation:
         if self.options.target == "gpu":
             without = {"tiles": (True, False), **without}
         if self.before_passes is not None:
-            without = {"names-of-open-dims": (True, True), **without}
+            without = {"names-of-dynamic-dims": (True, True), **without}
         for name, (regions, tiles) in without.items():
-            if name == "names-of-open-dims" and self.before_passes is not None:
+            if name == "names-of-dynamic-dims" and self.before_passes is not None:
                 run_unnamed(program, self.options, self.before_passes)
             lowered = self.lower(program, regions=regions, tiles=tiles)
             try:

@@ -56,7 +56,7 @@ class CompileStats:
     """What a compile took: seconds of each stage, bytes at most; None where it did not happen.
 
     iree_crashes: how often the backend's compiler had to be run again. tuning: lines on a search.
-    unnamed_open_dims: why passes saw open dims as unknown, although names were tried.
+    unnamed_dynamic_dims: why passes saw dynamic dims as unknown, although names were tried.
     """
 
     cached: bool = False
@@ -70,7 +70,7 @@ class CompileStats:
     iree_crashes: int = 0
     peak_rss: int | None = None
     tuning: tuple[str, ...] = ()
-    unnamed_open_dims: str | None = None
+    unnamed_dynamic_dims: str | None = None
 
     def known(self) -> dict[str, Any]:
         """Return what is known, by name."""

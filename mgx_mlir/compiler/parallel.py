@@ -49,7 +49,7 @@ class ParallelProgram:
     """Programs of one model, each on a GPU of its own. `run` may be called from many threads.
 
     The rows of inputs, along their first dim, are spread over the devices, and those of the results
-    put together: the model must compute each row by itself. With open dims each device gets an
+    put together: the model must compute each row by itself. With dynamic dims each device gets an
     equal part; of a model for batches of n, any multiple of n rows is taken. Inputs whose first dim
     is not that of the first input, and those in `whole`, go to each device as they are. Errors:
     UsageError for results that have no rows.

@@ -11,7 +11,7 @@ from mgx_mlir.core.errors import CompileError
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
 from mgx_mlir.passes.lowering.gpu.products.mma import multiplies_fnuz
 from mgx_mlir.passes.pipelines import FEWER_NAMES, NAMING, pipeline
-from mgx_mlir.programs.program_ir import ProgramIR, has_open_dims
+from mgx_mlir.programs.program_ir import ProgramIR, has_dynamic_dims
 from mgx_mlir.rewrite.passes import run_pipeline
 from mgx_mlir.rewrite.rewrite_trace import disabled
 from mgx_mlir.targets.base import Target, get_target
@@ -62,10 +62,10 @@ def steps_of(options: CompileOptions) -> tuple[str, ...]:
     return environment.adjusted(steps, options.target)
 
 
-def names_open_dims(program: ProgramIR, options: CompileOptions) -> bool:
-    """Return whether the passes of a compile give names to open dims of the program."""
+def names_dynamic_dims(program: ProgramIR, options: CompileOptions) -> bool:
+    """Return whether the passes of a compile give names to dynamic dims of the program."""
     steps = steps_of(options)
-    return has_open_dims(program.main()) and any(s in NAMING for s in steps)
+    return has_dynamic_dims(program.main()) and any(s in NAMING for s in steps)
 
 
 def run_passes(
@@ -73,7 +73,7 @@ def run_passes(
 ) -> str | None:
     """Run the target's pipeline. CompileError where it leaves a program that is invalid.
 
-    Open dims get names where `before` is given, a copy of the program: where a pass cannot work
+    Dynamic dims get names where `before` is given, a copy of the program: where a pass cannot work
     on names, all run again on that, with fewer of them and then without: slower code, and the same
     numbers. Return why there are none, None where there are.
     """
@@ -92,13 +92,14 @@ def run_passes(
                 log.info("only dims that the inputs' sizes decide have names: %s", why)
                 again = before.clone()
                 program.module, program.store = again.module, again.store
-    log.warning("open dims are compiled without names, which is slower code: %s", why)
+    log.warning("dynamic dims are compiled without names, which is slower code: %s", why)
     run_unnamed(program, options, before)
     return why
 
 
 def run_unnamed(program: ProgramIR, options: CompileOptions, before: ProgramIR) -> None:
-    """Make a program again from what it was before its passes, which see no names of open dims."""
+    """Make a program again from what it was before its passes, which see no names of dynamic
+    dims."""
     program.module, program.store = before.module, before.store
     run_passes(program, options)
 

@@ -9,9 +9,9 @@ from typing import Any, TypeAlias, cast, overload
 import numpy as np
 
 from mgx_mlir.core import dtypes
+from mgx_mlir.core.dynamic_dims import all_named, named
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.open_dims import all_named, named
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.core.type_cache import MEMO
 

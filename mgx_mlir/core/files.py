@@ -34,7 +34,7 @@ def atomic(path: str | os.PathLike[str]) -> Generator[IO[Any]]:
     """
     name = _behind_links(os.fspath(path))
     if _stays(name):
-        number = _open_number(name)  # a copy of it, as its position is that of the other writers
+        number = _dynamic_number(name)  # a copy of it, as its position is that of the other writers
         with open(name if number is None else os.dup(number), "wb") as f:
             yield f
         return
@@ -53,7 +53,7 @@ def _behind_links(name: str) -> str:
     """Return the place that a name of links leads to, also if nothing is there. The name of an open
     file, /dev/stdout for one, ends at its number: the system shows it as a link to the file."""
     for _ in range(40):  # as many as Linux follows
-        if _open_number(name) is not None or not os.path.islink(name):
+        if _dynamic_number(name) is not None or not os.path.islink(name):
             return name
         name = os.path.join(os.path.dirname(name), os.readlink(name))
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
@@ -61,7 +61,7 @@ def _behind_links(name: str) -> str:
 
 def _stays(name: str) -> bool:
     """Whether what is there is an open file, a device or a pipe."""
-    if _open_number(name) is not None:
+    if _dynamic_number(name) is not None:
         return True
     with contextlib.suppress(OSError):
         mode = os.stat(name).st_mode
@@ -69,7 +69,7 @@ def _stays(name: str) -> bool:
     return False
 
 
-def _open_number(name: str) -> int | None:
+def _dynamic_number(name: str) -> int | None:
     """Return the number by which this process has opened what a name in /dev/fd stands for."""
     folder, base = os.path.split(name)
     if not (base.isascii() and base.isdigit()):

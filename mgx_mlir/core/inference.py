@@ -1,11 +1,11 @@
-"""Running an op's `infer` on dims that have names (core/open_dims.py)."""
+"""Running an op's `infer` on dims that have names (core/dynamic_dims.py)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from mgx_mlir.core.open_dims import OpenDim, UndecidedError, is_named
+from mgx_mlir.core.dynamic_dims import NamedDim, UndecidedError, is_named
 from mgx_mlir.core.shapes import DYN, TensorType
 
 
@@ -19,7 +19,7 @@ def inferred(cls: Any, o: Any) -> TensorType | Sequence[TensorType] | None:
         return cls.infer(o)
     except UndecidedError:
         dims = (d for g in cls.OPERANDS for t in _types(getattr(o, g.name)) for d in t.dims)
-        first = next((d for d in dims if isinstance(d, OpenDim)), None)
+        first = next((d for d in dims if isinstance(d, NamedDim)), None)
         found = None if first is None else first.inferred(cls, o)
         if found is not None:
             return found

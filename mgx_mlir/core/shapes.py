@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.dynamic_dims import all_named, is_named, may_be_negative
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.open_dims import all_named, is_named, may_be_negative
 from mgx_mlir.core.relations import product_form, remainder_form, state, sum_form
 from mgx_mlir.core.type_cache import MEMO
 
@@ -36,7 +36,7 @@ class TensorType:
 
     @property
     def is_known(self) -> bool:
-        """Each dim is a number: none is open, with a name or without."""
+        """Each dim is a number: none is dynamic, with a name or without."""
         return not any(d == DYN or is_named(d) for d in self.dims)
 
     @property
@@ -94,7 +94,7 @@ def standard_strides(dims: Sequence[int]) -> tuple[int, ...]:
 
 
 def _differ_at_run_time(a: int, b: int) -> bool:
-    """Return whether one of two extents is open, and they are not known to be the same."""
+    """Return whether one of two extents is dynamic, and they are not known to be the same."""
     return DYN in (a, b) or (a != b and (is_named(a) or is_named(b)))
 
 
@@ -210,10 +210,10 @@ def broadcast_dims(*shapes: Sequence[int]) -> tuple[int, ...]:
         if len(fixed) > 1:
             text = " and ".join("{" + ", ".join(map(show_dim, s)) + "}" for s in shapes)
             raise ShapeError(f"dims {text} do not broadcast")
-        open_ones = [d for d in extents if d == DYN]
-        out.append(next(iter(fixed)) if fixed else next(iter(open_ones), 1))
-        for i, d in enumerate(open_ones):
-            for other in (*fixed, *open_ones[i + 1 :]):
+        dynamic_ones = [d for d in extents if d == DYN]
+        out.append(next(iter(fixed)) if fixed else next(iter(dynamic_ones), 1))
+        for i, d in enumerate(dynamic_ones):
+            for other in (*fixed, *dynamic_ones[i + 1 :]):
                 state(("eq", d, other), ("eq", d, 1), *([("eq", other, 1)] if other == DYN else []))
     return tuple(out)
 

@@ -16,8 +16,8 @@ class ReadOptions:
     """How a model is read, whatever its format.
 
     `map_input_dims` and `map_dyn_input_dims` give the dims of whole inputs, `default_dyn_dim_value`
-    the range of dims that the file leaves open. `skip_unknown_operators` imports unknown operators
-    as `migraphx.unknown`. `print_program_on_error` prints what was built to stderr.
+    the range of dims that the file leaves dynamic. `skip_unknown_operators` imports unknown
+    operators as `migraphx.unknown`. `print_program_on_error` prints what was built to stderr.
     `use_debug_symbols` lets printers show the names of source nodes.
     """
 

@@ -34,21 +34,23 @@ def data_type(port: Port) -> str:
 
 
 def dims_of(port: Port, rows: bool) -> list[int]:
-    """Return a port's dims, -1 for open ones, without the rows that Triton joins."""
+    """Return a port's dims, -1 for dynamic ones, without the rows that Triton joins."""
     return list(port.dims[1:] if rows else port.dims)
 
 
 def config_text(name: str, program: CompiledProgram, max_batch_size: int) -> str:
     """Return the config.pbtxt of a program.
 
-    `max_batch_size` 0: requests are not joined. UsageError where the first dims are not open.
+    `max_batch_size` 0: requests are not joined. UsageError where the first dims are not dynamic.
     """
     s = program.signature
     if s.input_groups or s.output_groups:
         raise UsageError("expected tensors for inputs and outputs, got sequences")
     ports = (*s.inputs, *s.outputs)
     if max_batch_size and not all(p.dims[:1] == (-1,) for p in ports):
-        raise UsageError("--max-batch-size needs a first dim that every input and output has open")
+        raise UsageError(
+            "--max-batch-size needs a first dim that is dynamic in every input and output"
+        )
     if max_batch_size and any(len(p.dims) < 2 for p in ports):
         raise UsageError("--max-batch-size needs dims behind the rows: Triton loads no other model")
     kind = "KIND_GPU" if program.target == "gpu" else "KIND_CPU"

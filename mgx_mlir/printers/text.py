@@ -139,7 +139,7 @@ def element_texts(array: np.ndarray) -> list[str]:
 def print_parameters(program: ProgramIR, stream: TextIO, *, outputs: bool = False) -> None:
     """Write a line per input, `name: shape`; with `outputs` also one per output.
 
-    Behind the shape stand the names of open dims where the model names them, and `strings` where
+    Behind the shape stand the names of dynamic dims where the model names them, and `strings` where
     the elements are numbers of such.
     """
     listing, signature = list_program(program), Signature.of(program.main())

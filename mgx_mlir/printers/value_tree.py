@@ -142,9 +142,9 @@ def node_tree(line: ListedInstruction) -> dict[str, Tree]:
     }
     if line.is_literal:
         node["literal"] = array_tree(line.array(), static_shape(line.shape))
-    open_dims = [_open_dims(s) for s in shape_of_parts(line.shape)]
-    if any(open_dims):
-        node["open_dims"] = open_dims
+    dynamic_dims = [_dynamic_dims(s) for s in shape_of_parts(line.shape)]
+    if any(dynamic_dims):
+        node["dynamic_dims"] = dynamic_dims
     node["operator"] = {k: attribute_tree(v) for k, v in line.attributes.items()}
     node["inputs"] = [i.lhs for i in line.inputs]
     if line.modules:
@@ -154,7 +154,7 @@ def node_tree(line: ListedInstruction) -> dict[str, Tree]:
     return node
 
 
-def _open_dims(shape: Shape) -> list[int]:
+def _dynamic_dims(shape: Shape) -> list[int]:
     """Return the dims that are dynamic in the program although one extent alone seems possible."""
     return [i for i, d in enumerate(shape.dims) if isinstance(d, DimRange) and d.is_fixed]
 

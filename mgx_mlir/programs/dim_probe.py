@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from mgx_mlir.core.dynamic_dims import UndecidedError
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.op import InferView, Op, Pointwise, attributes_of, mnemonic, op_class
-from mgx_mlir.core.open_dims import UndecidedError
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.programs.element_rules import MOST_ELEMENTS, MOST_FLOATS, ElementRules, array_of
 from mgx_mlir.symbolic.expressions import Expr, Int

@@ -145,7 +145,7 @@ def result_types(function: ir.OpView) -> list[TensorType]:
     return [TensorType.of(t) for t in kind.results]
 
 
-def has_open_dims(function: ir.OpView) -> bool:
+def has_dynamic_dims(function: ir.OpView) -> bool:
     """Return whether an argument, or a result of an op, has a dim that only a run knows."""
     block = entry_block(function)
     values = [*block.arguments, *(r for op in block.operations for r in op.operation.results)]

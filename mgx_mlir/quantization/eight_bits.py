@@ -281,7 +281,9 @@ class Quantiser:
         with ir.InsertionPoint.after(site.op):
             less = _like(b, shift.astype(t.dtype.np), out)
             made = b.op("sub", out, less)
-            own = [v.owner.operation for v in (less, made)]  # of open dims, `less` reads them of it
+            own = [
+                v.owner.operation for v in (less, made)
+            ]  # of dynamic dims, `less` reads them of it
             out.replace_all_uses_except(made, own)
         return made
 

@@ -25,10 +25,10 @@ from typing import Any, Protocol, TypeAlias, TypeVar, overload
 
 from mgx_mlir.core import defined_again, interrupts
 from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.dynamic_dims import UndecidedError, is_named
 from mgx_mlir.core.errors import MgxError, PassError
 from mgx_mlir.core.ir import ir, rewrite
 from mgx_mlir.core.op import PREFIX, Kernel, Op, as_value, is_a, names_of
-from mgx_mlir.core.open_dims import UndecidedError, is_named
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.core.type_cache import remembering
 from mgx_mlir.programs.build import Builder
@@ -468,7 +468,7 @@ def _checked(p: Pattern, op: Op, found: Replacement, location: ir.Location) -> l
 
 
 def _restated(wanted: Sequence[ir.Value], values: Sequence[ir.Value]) -> bool:
-    """State in the types of new values what the values that they replace say of open dims.
+    """State in the types of new values what the values that they replace say of dynamic dims.
 
     Return whether all types are then the same.
     """

@@ -59,7 +59,7 @@ class GraphModule:
 
     `home` is the device as programs without a graph have it: arguments are of its memory, and
     results. `recorder`: the folder of the recorder over its library. `priority`: of the stream that
-    the graph runs on. Errors: UsageError for open dims, and at the first call for a program that
+    the graph runs on. Errors: UsageError for dynamic dims, and at the first call for a program that
     reads values on the host (a loop, a branch); TargetError.
     """
 
@@ -76,11 +76,11 @@ class GraphModule:
             self._at = open_device("hip", index=home.index, library=recorder, records=True)
             self._inner = LoadedModule(*args, library=recorder, records=True, **kwargs)
         self.inputs, self.outputs = self._inner.inputs, self._inner.outputs
-        open_ones = [p.label for p in (*self.inputs, *self.outputs) if p.static is None]
-        if open_ones:
+        dynamic_ones = [p.label for p in (*self.inputs, *self.outputs) if p.static is None]
+        if dynamic_ones:
             self._inner.close()
             raise UsageError(
-                f"a HIP graph is for a program of fixed sizes, {open_ones[0]} has open dims",
+                f"a HIP graph is for a program of fixed sizes, {dynamic_ones[0]} has dynamic dims",
                 notes=["state the sizes, or leave hip_graph (--hip-graph) out"],
             )
 

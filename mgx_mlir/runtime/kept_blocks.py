@@ -5,10 +5,10 @@ the call. glibc maps blocks above a size one by one and returns them to the syst
 size to a block's own when one is freed, but not beyond 32 MB. Of a larger block each call would pay
 for a page fault every 4 KB: U-Net, whose images take 75 MB, needed a quarter longer.
 
-With open dims a call takes from malloc on one thread, too, as soon as 64 blocks of other sizes are
-free: the runtime keeps no more, looks for one of exactly the size, and lets go of none. glibc then
-gives the free end of the heap back once it is twice the largest block, which several blocks of one
-call are: a net of convolutions took 1.5 of onnxruntime's time in place of 1.0.
+With dynamic dims a call takes from malloc on one thread, too, as soon as 64 blocks of other sizes
+are free: the runtime keeps no more, looks for one of exactly the size, and lets go of none. glibc
+then gives the free end of the heap back once it is twice the largest block, which several blocks of
+one call are: a net of convolutions took 1.5 of onnxruntime's time in place of 1.0.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import threading
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt
 _KEPT_ALREADY = 32 << 20
-OPEN = 128 << 20  # bytes of a block of a program with open dims, whose sizes a run decides
+OPEN = 128 << 20  # bytes of a block of a program with dynamic dims, whose sizes a run decides
 _SPARE = 1 << 20  # of malloc and the runtime, beside what was asked for
 
 _lock = threading.Lock()

@@ -42,7 +42,7 @@ def write_parameters(path: str | os.PathLike[str], params: Mapping[str, np.ndarr
 def run_line(
     code: str, weights: str | None, device: str, inputs: Sequence[Spec], entry: str = "main"
 ) -> str:
-    """Return the iree-run-module command that runs a module on zeros; open dims are 1."""
+    """Return the iree-run-module command that runs a module on zeros; dynamic dims are 1."""
     words = ["iree-run-module", f"--device={device}", f"--module={code}"]
     if weights is not None:
         words.append(f"--parameters={SCOPE}={weights}")

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NoReturn, SupportsIndex, TypeAlias, cast
 
+from mgx_mlir.core.dynamic_dims import UndecidedError
 from mgx_mlir.core.errors import MgxError
-from mgx_mlir.core.open_dims import UndecidedError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.symbolic.expressions import Atom, Expr, Int
 from mgx_mlir.symbolic.proofs import Prover

@@ -1,4 +1,4 @@
-"""Open extents as ints that know their expression: arithmetic on them is that of expressions.
+"""Dynamic extents as ints that know their expression: arithmetic on them is that of expressions.
 
 Code that computes with dims takes them for numbers that are neither 0 nor 1. `==` holds where the
 expressions are the same; an order is told where it is proved, and is an UndecidedError elsewhere.
@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn, SupportsIndex, cast
 
-from mgx_mlir.core.open_dims import FIRST, NAMED, OpenDim, UndecidedError, named
+from mgx_mlir.core.dynamic_dims import FIRST, NAMED, NamedDim, UndecidedError, named
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.symbolic.expressions import Expr, Int
 from mgx_mlir.symbolic.extents import Extent, Rows, Runs
@@ -20,7 +20,7 @@ _numbers: Iterator[int] = itertools.count(FIRST)
 
 
 class Naming:
-    """The names of one program's open extents."""
+    """The names of one program's dynamic extents."""
 
     def __init__(self, prover: Prover) -> None:
         self.prover = prover
@@ -59,8 +59,8 @@ class Naming:
             NAMED.pop(int(found), None)
 
 
-class NamedExtent(OpenDim):
-    """An open extent: as a number it is its name."""
+class NamedExtent(NamedDim):
+    """A dynamic extent: as a number it is its name."""
 
     expr: Expr
     naming: Naming
@@ -160,7 +160,7 @@ class NamedExtent(OpenDim):
         truth = self.naming.prover.space.not_less(p, q)
         if isinstance(truth, int):
             return bool(truth)
-        # as equality has it, an open extent is neither 0 nor 1
+        # as equality has it, a dynamic extent is neither 0 nor 1
         if isinstance(q, int) and q <= 2 and self.is_extent:
             return True
         if isinstance(p, int) and p <= 1 and self.is_extent:

@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Sequence
 from math import gcd
 from typing import Any
 
+from mgx_mlir.core.dynamic_dims import UndecidedError, is_named
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import BroadcastOp, Op, Pointwise, is_a, op_class
-from mgx_mlir.core.open_dims import UndecidedError, is_named
 from mgx_mlir.core.shapes import DYN, TensorType, product
 from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Scalar
 from mgx_mlir.dialects.migraphx.movement import Concat, Slice
@@ -63,7 +63,7 @@ def reader(
     try:
         source, step, inner, aligned = through(owner, lane, run)
     except UndecidedError as e:
-        raise Unreadable(f"'{owner.name}' of open dims: {e}") from None
+        raise Unreadable(f"'{owner.name}' of dynamic dims: {e}") from None
     read = reader(source, inner, leaves, run=aligned)
     return lambda k, at, lanes: read(k, step(k, at), lanes)
 
@@ -216,7 +216,7 @@ def grouped(have: Sequence[int], want: Sequence[int]) -> list[tuple[list[int], l
     if product(have) != product(want):
         raise Unreadable("a reshape of other elements")
     if any(map(is_named, (*have, *want))):
-        return _grouped_open(have, want)
+        return _grouped_dynamic(have, want)
     out: list[tuple[list[int], list[int]]] = []
     i = j = 0
     while i < len(have) or j < len(want):
@@ -236,7 +236,7 @@ def grouped(have: Sequence[int], want: Sequence[int]) -> list[tuple[list[int], l
     return out
 
 
-def _grouped_open(have: Sequence[int], want: Sequence[int]) -> list[tuple[list[int], list[int]]]:
+def _grouped_dynamic(have: Sequence[int], want: Sequence[int]) -> list[tuple[list[int], list[int]]]:
     """Return what `grouped` does, of dims that are compared for equality only."""
     out: list[tuple[list[int], list[int]]] = []
     i = j = 0

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from mgx_mlir.core import dtypes
+from mgx_mlir.core.dynamic_dims import is_named
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Pointwise, is_a
-from mgx_mlir.core.open_dims import is_named
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.dialects.migraphx.linear import Dot
@@ -30,7 +30,7 @@ _TYPES = (dtypes.FLOAT, dtypes.HALF, dtypes.BF16)  # of the softmax and the dots
 CACHED = "kv_cache_attention"
 TAGS = ("attention", CACHED)  # of the groups that hold one
 DECODING = "flash_decoding"  # of one over several parts of the keys
-OPEN_LANES = 8  # that rows of an open length are read by
+OPEN_LANES = 8  # that rows of a dynamic length are read by
 KEY_BLOCK = 8  # keys whose scores are made together
 
 
@@ -63,7 +63,7 @@ class RowReaders:
 
 @dataclass(frozen=True)
 class AttentionForm:
-    """softmax(f(q k^T)) v, then g. Extents may be open ones with names.
+    """softmax(f(q k^T)) v, then g. Extents may be dynamic ones with names.
 
     q reads (lead.., query, width) along the width, k (lead.., width, key) and v (lead.., key,
     depth) one element each. `scores` makes the softmax's input of the product, `epilogue` the
@@ -119,7 +119,7 @@ def attention_form(block: ir.Block) -> AttentionForm:
         middle.append(shares.owner.operation)
         shares = shares.owner.operands[0]
     if shares != softmax.results[0] or not t.is_static or t.elements == 0:
-        raise Unreadable("the second dot does not read the softmax, or dims are open or empty")
+        raise Unreadable("the second dot does not read the softmax, or dims are dynamic or empty")
     if not o.elements or t.dims[:-1] != o.dims[:-1]:
         raise Unreadable("the second dot has other rows than the first, or none")
     if any(TensorType.of(r).dtype not in _TYPES for d in middle for r in d.results):
@@ -136,7 +136,7 @@ def attention_form(block: ir.Block) -> AttentionForm:
     q, q_run = read_queries(first.operands[0], leaves)
     rows = _row_readers(first, second, operands, leaves)
     if rows is None and (is_named(width) or is_named(o.dims[-1])):
-        raise Unreadable("the size of a head is open, and its rows are not read along")
+        raise Unreadable("the size of a head is dynamic, and its rows are not read along")
     return AttentionForm(
         lead=t.dims[:-2], queries=t.dims[-2], keys=t.dims[-1], width=width, depth=o.dims[-1],
         q=q, q_run=q_run,

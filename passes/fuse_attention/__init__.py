@@ -9,10 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from mgx_mlir.core.dynamic_dims import is_named
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.op import BroadcastOp, Pointwise, is_a
-from mgx_mlir.core.open_dims import is_named
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.dialects.migraphx.fused import Group
@@ -191,7 +191,7 @@ def _absorbed(
 
 
 def _tells_sizes(sources: Iterable[ir.Value], views: Iterable[ir.Operation]) -> bool:
-    """Return whether the dims of some values tell the open dims that views of them state.
+    """Return whether the dims of some values tell the dynamic dims that views of them state.
 
     A kernel knows the dims of its operands only. A reshape says one new extent by -1.
     """

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mgx_mlir.core import dtypes
+from mgx_mlir.core.dynamic_dims import is_named
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.open_dims import is_named
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.dialects.migraphx.fused import Group
@@ -35,7 +35,7 @@ def find_widened_attention(op: Convert, rw: Rewriter) -> Replacement:
     """convert(group of attention of convert(q), convert(k), convert(v)) -> group of q, k and v
 
     For a kernel that sums products of 16 bits in f32 and keeps scores and softmax so: the weights
-    are rounded as the result is, and nothing else. Fewer than 16 queries, and an open number of
+    are rounded as the result is, and nothing else. Fewer than 16 queries, and a dynamic number of
     them, stay widened, and the result alone is rounded in the kernel: the lowering knows whether it
     takes them as they are. A `where` of a number between the two, for rows that are masked
     whole, goes behind.

@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mgx_mlir.core import dtypes
+from mgx_mlir.core.dynamic_dims import is_named
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.op import BroadcastOp, Op, Pointwise, attributes_of, is_a, mnemonic, op_class
-from mgx_mlir.core.open_dims import is_named
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.blocked_dot import BlockedDot
 from mgx_mlir.dialects.migraphx.broadcasts import DimensionsOf
@@ -489,10 +489,10 @@ class Grouping:
             inputs > self.max_inputs
             or inputs + len(k.results) > MAX_BUFFERS
             or len(k.members) > MAX_OPS
-            or self.open_extents(k) > MAX_EXTENTS
+            or self.dynamic_extents(k) > MAX_EXTENTS
         )
 
-    def open_extents(self, k: PlannedKernel) -> int:
+    def dynamic_extents(self, k: PlannedKernel) -> int:
         """Return how many extents only the run knows, of all that a kernel reads and gives."""
         types = [TensorType.of(v) for v in k.inputs]
         types += [TensorType.of(r) for j in k.results for r in self.ops[j].results]

@@ -55,7 +55,7 @@ def result_extents(
     # what gathers its windows reads through transposes
     anchor = next((o for o in anchors if is_a(o, Convolution)), anchors[0] if anchors else None)
     static = all(TensorType.of(r).is_static for r in op.results)
-    windows = _open_windows(e, op, body, anchor)
+    windows = _dynamic_windows(e, op, body, anchor)
     tiled = bool(windows) or (anchor is not None and regions.tiles_at_run_time(anchor))
     if not static and not (is_a(op, PointwiseKernel) or tiled):
         # a region with run-time dims around a reduction or a window does not compile
@@ -81,7 +81,7 @@ def result_extents(
     return out
 
 
-def _open_windows(
+def _dynamic_windows(
     e: LoweringContext, op: ir.Operation, body: ir.Block, anchor: ir.OpView | None
 ) -> list[Extent]:
     """Return the extents of a convolution's result [n, oh, ow], where it becomes a product of

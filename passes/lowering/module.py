@@ -273,7 +273,7 @@ class ModuleLowering(LoweringContext):
             self._fence(op)
 
     def _fence(self, op: ir.Operation) -> None:
-        """Compute results of open dims that have several readers apart from all of them.
+        """Compute results of dynamic dims that have several readers apart from all of them.
 
         Without kernel boundaries the compiler would compute a loop that a strided window is among
         the readers of where the window reads only (hazard 11).

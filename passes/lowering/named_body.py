@@ -1,8 +1,8 @@
-"""The open dims of a kernel's body under names while it is lowered, and their values in a run.
+"""The dynamic dims of a kernel's body under names while it is lowered, and their values in a run.
 
-Passes that form kernels see names of open dims; a program that is lowered has none. Here a copy of
-the body gets names again, from what the kernel's `extents` tell of its operands, so that a family
-reads its form from dims that are equal where they are the same.
+Passes that form kernels see names of dynamic dims; a program that is lowered has none. Here a copy
+of the body gets names again, from what the kernel's `extents` tell of its operands, so that a
+family reads its form from dims that are equal where they are the same.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from mgx_mlir.core import dtypes
+from mgx_mlir.core.dynamic_dims import UndecidedError
 from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.op import OPS, is_a, is_terminator, op_class
-from mgx_mlir.core.open_dims import UndecidedError
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.movement import Slice
 from mgx_mlir.passes.analysis.kernel_ops import copy_op
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Opaque
 from mgx_mlir.passes.lowering.index_builder import Index, IndexBuilder
-from mgx_mlir.passes.name_open_dims import Names
+from mgx_mlir.passes.name_dynamic_dims import Names
 from mgx_mlir.programs.dim_probe import DimProbe
 from mgx_mlir.symbolic.expressions import Atom, Expr, Int
 from mgx_mlir.symbolic.named_extents import NamedExtent
@@ -40,7 +40,7 @@ def operand_tensors(
 
 
 class NamedBody:
-    """A copy of the body of a kernel, with names for the open dims that its operands determine.
+    """A copy of the body of a kernel, with names for the dynamic dims that its operands determine.
 
     block: the copy. tensors: the lowered operand of each of its arguments. sizes: what the names
     are made of, as index values outside of the kernel.

@@ -204,7 +204,7 @@ class Values:
 def _is_never_negative(e: Int, cases: int = _MOST_CASES) -> bool:
     """Prove that no run makes an expression negative: by bounds, then for max(p, 0) as p and as 0.
 
-    Shorter than the proofs of `name_open_dims`, as each extent of a function is asked for.
+    Shorter than the proofs of `name_dynamic_dims`, as each extent of a function is asked for.
     """
     low = low_of(e)
     if low is not None and low >= 0:

@@ -177,7 +177,7 @@ def unit_map(source: Sequence[int], result: Sequence[int]) -> DimMap | None:
 def _kept_axes(op: Op, source: Sequence[int], t: TensorType) -> list[int] | None:
     """Return the axes that an unsqueeze or squeeze keeps, of whichever side has more.
 
-    Its other dims may be open; None for other reshapes, and where an axis of 1 is not certain.
+    Its other dims may be dynamic; None for other reshapes, and where an axis of 1 is not certain.
     """
     rank = max(len(source), t.rank)
     if isinstance(op, Unsqueeze):

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mgx_mlir.core import literals
+from mgx_mlir.core.dynamic_dims import is_named
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.open_dims import is_named
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.dialects.migraphx.indexing import Gather, clamped

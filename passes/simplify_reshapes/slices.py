@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import NamedTuple
 
+from mgx_mlir.core.dynamic_dims import is_named
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Pointwise, is_a
-from mgx_mlir.core.open_dims import is_named
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.movement import Concat, Slice, slice_bounds
 from mgx_mlir.dialects.migraphx.views import ReshapeOp, Transpose
@@ -100,7 +100,7 @@ def find_nested_slice(op: Slice, rw: Rewriter) -> Replacement:
     bounds = [(f[0] + o[0], f[0] + o[1]) for f, o in zip(first, outer, strict=True)]
     for (low, high), d in zip(bounds, rw.dims(op.operation.results[0]), strict=True):
         if is_named(d) and not is_named(high - low):
-            return no_match("{} elements are said to be of an open extent", high - low)
+            return no_match("{} elements are said to be of a dynamic extent", high - low)
     return cut_to(rw, inner.operands[0], bounds)
 
 
@@ -156,7 +156,7 @@ def find_slice_shape_transforms(op: ReshapeOp, rw: Rewriter) -> Replacement:
     axis, unit = found
     size = (cut.high - cut.low) * unit[0] // unit[1]
     if size != out[axis]:
-        return no_match("{} elements are said to be of an open extent", size)
+        return no_match("{} elements are said to be of a dynamic extent", size)
     whole = list(out)
     whole[axis] = cut.extent * unit[0] // unit[1]
     x = rw.op("reshape", inner.operands[0], dims=whole)

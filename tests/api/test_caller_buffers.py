@@ -126,7 +126,7 @@ def test_a_pointer_that_is_none(compiled: Any) -> None:
         compiled.run({"x": X, "main:#output_1": small})
 
 
-def test_open_dims() -> None:
+def test_dynamic_dims() -> None:
     p = migraphx.program()
     m = p.get_main_module()
     some = migraphx.shape.dynamic_dimension(1, 8)

@@ -81,7 +81,7 @@ def model_of(
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of models: mnist, flipped, open_batch, tokens, narrow, wider, logs."""
+    """A folder of models: mnist, flipped, dynamic_batch, tokens, narrow, wider, logs."""
     folder = tmp_path_factory.mktemp("models")
     values = weights()
     onnx.save(onnx_model(values), folder / "mnist.onnx")

@@ -158,7 +158,7 @@ def rate(call: Callable[[], object], amount: float) -> float:
 
 
 @pytest.mark.parametrize("option", [("--dim-param", "@n"), ("--default-dyn-dim",)])
-def test_an_open_program_is_timed_at_a_size(
+def test_a_dynamic_program_is_timed_at_a_size(
     driver: Driver, models: Path, option: tuple[str, ...]
 ) -> None:
     """The program that is measured takes every size; its inputs have the size that is asked for."""

@@ -125,37 +125,37 @@ def test_read_the_built_in_program(driver: Driver) -> None:
     ]
 
 
-def test_dims_stay_open(driver: Driver, models: Path) -> None:
+def test_dims_stay_dynamic(driver: Driver, models: Path) -> None:
     path = models / "open.onnx"
-    assert "{[0..], 3}" in driver("run", "--cpu", path, "--open-dims").out
-    ran = driver("verify", "--cpu", path, "--open-dims", "--input-dim", "@x", 7, 3)
+    assert "{[0..], 3}" in driver("run", "--cpu", path, "--dynamic-dims").out
+    ran = driver("verify", "--cpu", path, "--dynamic-dims", "--input-dim", "@x", 7, 3)
     assert ran.status == 0
-    ran = driver("params", path, "--open-dims", "--default-dyn-dim", "{min:1, max:8}")
-    assert (ran.status, "expected one of --open-dims and" in ran.err) == (2, True)
+    ran = driver("params", path, "--dynamic-dims", "--default-dyn-dim", "{min:1, max:8}")
+    assert (ran.status, "expected one of --dynamic-dims and" in ran.err) == (2, True)
 
 
 WINDOWS = """<ir_version: 8, opset_import: ["":18]>
 g (float[b,2,n] x) => (float[b,3,m] y) <float[3,2,4] w = {%s}> { y = Conv(x, w) }"""
 
 
-def test_what_the_open_dims_count_as_is_told(driver: Driver, tmp_path: Path) -> None:
+def test_what_the_dynamic_dims_count_as_is_told(driver: Driver, tmp_path: Path) -> None:
     """A model that no size of 1 fits: the error says where the 1 comes from."""
     path = tmp_path / "windows.onnx"
     path.write_bytes(parser.parse_model(WINDOWS % ",".join(["1"] * 24)).SerializeToString())
     ran = driver("params", path)
     assert ran.status == 2
-    assert "dims that the file leaves open count as 1: --input-dim" in ran.err
+    assert "dims that the file leaves dynamic count as 1: --input-dim" in ran.err
     ran = driver("params", path, "--input-dim", "@x", 1, 2, 3)
     assert ran.status == 2
-    assert "leaves open" not in ran.err
-    assert "{[0..], 2, [0..]}" in driver("params", path, "--open-dims").out
-    ran = driver("run", "--ref", path, "--open-dims")
+    assert "leaves dynamic" not in ran.err
+    assert "{[0..], 2, [0..]}" in driver("params", path, "--dynamic-dims").out
+    ran = driver("run", "--ref", path, "--dynamic-dims")
     assert ran.status == 2
-    assert "dims that stay open are run at 1: --input-dim" in ran.err
-    assert driver("run", "--ref", path, "--open-dims", "--input-dim", "@x", 1, 2, 9).status == 0
+    assert "dims that stay dynamic are run at 1: --input-dim" in ran.err
+    assert driver("run", "--ref", path, "--dynamic-dims", "--input-dim", "@x", 1, 2, 9).status == 0
 
 
-def test_open_dimensions(driver: Driver, models: Path) -> None:
+def test_dynamic_dimensions(driver: Driver, models: Path) -> None:
     path = models / "open.onnx"
 
     def first(*options: object) -> str:
@@ -168,10 +168,10 @@ def test_open_dimensions(driver: Driver, models: Path) -> None:
     dynamic = "x: dynamic, float_type, {[2..8], 3}, named {n, 3}"
     assert first("--default-dyn-dim", "{min:2, max:8}") == dynamic
     assert first("--dyn-input-dim", "@x", "[{min:2,max:8}, 3]") == dynamic.split(", named")[0]
-    assert first("--open-dims") == "x: dynamic, float_type, {[0..], 3}, named {n, 3}"
-    assert first("--open-dims", "--input-dim", "@x", 7, 3) == first("--open-dims")
+    assert first("--dynamic-dims") == "x: dynamic, float_type, {[0..], 3}, named {n, 3}"
+    assert first("--dynamic-dims", "--input-dim", "@x", 7, 3) == first("--dynamic-dims")
     assert first("--dim-param", "@n", "{min:2,max:8}") == dynamic
-    # what is open stays open: --input-dim is the size to run at
+    # what is dynamic stays so: --input-dim is the size to run at
     assert first("--dim-param", "@n", "{min:2,max:8}", "--input-dim", "@x", 7, 3) == dynamic
     assert first("--default-dyn-dim", "{min:2,max:8}", "--input-dim", "@x", 7, 3) == dynamic
     assert first("--dim-param", "@n", 6, "--input-dim", "@x", 7, 3) == (

@@ -110,7 +110,7 @@ def test_both_forms_are_one_model(files: tuple[Path, Path]) -> None:
 
 
 def convolution_file(path: Path) -> Path:
-    """A convolution of an open batch whose node does not say where the channels are."""
+    """A convolution of a dynamic batch whose node does not say where the channels are."""
     g = schema.Graph()
     x = g.node.add(name="x", op="Placeholder")
     x.attr["dtype"].type = 1

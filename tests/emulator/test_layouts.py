@@ -66,7 +66,7 @@ def test_the_net_is_right(library: Path) -> None:
         assert np.linalg.norm(wide - b) <= LIMITS["f16"] * np.linalg.norm(b)
 
 
-def test_open_images_are_resized_and_padded_in_their_order(library: Path) -> None:
+def test_dynamic_images_are_resized_and_padded_in_their_order(library: Path) -> None:
     """To the sizes of another one, as U-Nets do: the input and the result are turned, no more."""
     g = Forms(0, "f32")
     x = g.x(1, 3, 12, 16)

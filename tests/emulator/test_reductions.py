@@ -1,4 +1,4 @@
-"""Reductions of many lanes, and of open dims, which the compiler joins in ways of its own."""
+"""Reductions of many lanes, and of dynamic dims, which the compiler joins in ways of its own."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ g (TYPE[N,M] x) => (TYPE[1,1] a, TYPE[1,1] b, TYPE[N,1] c, TYPE[1,M] d)
 
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("kind", ["int64", "uint64", "double"])
-def test_open_extremes_of_64_bits(kind: str, arch: str, library: Path) -> None:
+def test_dynamic_extremes_of_64_bits(kind: str, arch: str, library: Path) -> None:
     """Of elements on one side of what the compiler starts with (hazard 42)."""
     model = onnx.parser.parse_model(EXTREMES.replace("TYPE", kind)).SerializeToString()
     program: Any = mgx_mlir.compile(model, "gpu", arch=arch, emulate=True)
@@ -89,7 +89,7 @@ g (float[N,M] x) => (float[N,M] y, float[N,M] z) { y = Softmax<axis=0>(x)  z = S
 
 
 @pytest.mark.parametrize("arch", ARCHS)
-def test_softmax_along_an_open_leading_axis(arch: str, library: Path) -> None:
+def test_softmax_along_a_dynamic_leading_axis(arch: str, library: Path) -> None:
     model = onnx.parser.parse_model(SOFTMAX).SerializeToString()
     program: Any = mgx_mlir.compile(model, "gpu", arch=arch, emulate=True)
     rng = np.random.default_rng(5)

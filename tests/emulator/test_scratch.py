@@ -96,7 +96,7 @@ def test_convolutions_of_one_axis(arch: str, kind: str, opened: bool, library: P
 
 
 @pytest.mark.parametrize(("arch", "kind"), [("gfx942", "f16"), ("gfx1100", "f16")])
-def test_softmax_of_open_rows(arch: str, kind: str, library: Path) -> None:
+def test_softmax_of_dynamic_rows(arch: str, kind: str, library: Path) -> None:
     """In f32, of f16 scores and a mask: there was no kernel at all."""
     text = """(TYPE[n,3,s,s] x, float[n,1,s,s] p) => (TYPE[n,3,s,s] y, TYPE[n,3,s,s] z)
     { a = Cast<to=1>(x)  b = Add(a, p)  c = Softmax<axis=-1>(b)  y = Cast<to=10>(c)
@@ -137,7 +137,7 @@ def test_transposed_convolutions(arch: str, library: Path) -> None:
     right(made, model, "f16", [{"x": (1, 128, 16, 16)}])
 
 
-def test_windows_of_open_images(library: Path) -> None:
+def test_windows_of_dynamic_images(library: Path) -> None:
     """A lane gathers few vectors at once: each has a place and a mask in scalar registers."""
     text = """(TYPE[n,128,10,10] x, TYPE[n,16,k,l] o)
     => (TYPE[n,80,10,10] y, TYPE[n,64,5,5] z, TYPE[n,24,k,l] p)
@@ -149,7 +149,7 @@ def test_windows_of_open_images(library: Path) -> None:
     right(made, model, "f16", [{"x": (n, 128, 10, 10), "o": (n, 16, k, m)} for n, k, m in sizes])
 
 
-def test_windows_of_an_open_batch_in_bf16(library: Path) -> None:
+def test_windows_of_a_dynamic_batch_in_bf16(library: Path) -> None:
     """Of images of a known height, too: four scalar registers were kept elsewhere."""
     text = """(TYPE[n,192,14,14] x) => (TYPE[n,96,7,7] y)
     { a = Conv<strides=[2,2]>(x, v, b)  s = Sigmoid(a)  y = Mul(a, s) }"""

@@ -27,10 +27,10 @@ def ranges(kind: str, *dims: Any) -> Tree:
     """A shape with dims as (min, max, optimals...)."""
     listed = [{"range": {"min": d[0], "max": d[1]}, "optimals": list(d[2:]), "sym": None}
               for d in dims]  # fmt: skip
-    return open_shape(kind, listed)
+    return dynamic_shape(kind, listed)
 
 
-def open_shape(kind: str, dims: list[Tree]) -> Tree:
+def dynamic_shape(kind: str, dims: list[Tree]) -> Tree:
     """A shape with these objects as dims."""
     return {**shape(kind), "lens": [], "strides": [], "dynamic_dimensions": dims}
 

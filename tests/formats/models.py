@@ -13,7 +13,7 @@ NAMES = sorted(p.stem for p in STORED.glob("*.onnx"))
 
 
 def model(name: str) -> tuple[migraphx.program, dict[str, np.ndarray]]:
-    """The program of a model with its dims left open, and inputs for it."""
+    """The program of a model with its dims left dynamic, and inputs for it."""
     p = migraphx.program.of(migraphx.read_model(STORED / f"{name}.onnx"))
     with np.load(STORED / f"{name}.0.npz") as data:
         feed = {k: data[k] for k in p.get_parameter_names()}

@@ -15,10 +15,10 @@ from tests.formats.handmade import (
     as_json,
     as_msgpack,
     calling,
+    dynamic_shape,
     file_of,
     literal,
     node,
-    open_shape,
     parameter,
     ranges,
     several,
@@ -287,7 +287,7 @@ def test_long_data_is_written_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None
 ])  # fmt: skip
 def test_dimensions_of_each_spelling(dim: Any) -> None:
     three = {"range": None, "optimals": None, "sym": {"type": "int", "value": 3}}
-    made = open_shape("float", [dim, three])
+    made = dynamic_shape("float", [dim, three])
     p = migraphx.load_buffer(as_msgpack(file_of(parameter("x", made))))
     first, second = p.get_parameter_shapes()["x"].dyn_dims()
     assert (first.min, first.max, first.optimals) == (1, 8, {2, 4})

@@ -127,7 +127,7 @@ def test_a_dim_that_is_dynamic_stays_dynamic() -> None:
     assert q.run({})[0].tolist() == [-i for i in range(12)]
 
 
-def test_dims_that_inference_leaves_open_come_back() -> None:
+def test_dims_that_inference_leaves_dynamic_come_back() -> None:
     """Stated by an importer that knew more: no dim of the program is dynamic."""
     p = migraphx.program()
     m = p.get_main_module()

@@ -75,7 +75,7 @@ def _tensors(folder: Path, kind: str, infos: Any) -> list[Any]:
     return out
 
 
-def with_open_dims(model: onnx.ModelProto, inputs: int | None = None) -> onnx.ModelProto:
+def with_dynamic_dims(model: onnx.ModelProto, inputs: int | None = None) -> onnx.ModelProto:
     """A model whose first `inputs` (None: all) have dims of names of their own; ranks stay."""
     found = onnx.ModelProto()
     found.CopyFrom(model)

@@ -1,4 +1,4 @@
-"""Random ONNX models of loops, scans and branches, chained and nested, with open dims."""
+"""Random ONNX models of loops, scans and branches, chained and nested, with dynamic dims."""
 
 from __future__ import annotations
 
@@ -33,14 +33,15 @@ class Scope:
 
 
 class Model:
-    """Draws one model from a seed. `open_rows`: the stacks of the inputs have a run-time length."""
+    """Draws one model from a seed. `dynamic_rows`: the stacks of the inputs have a run-time
+    length."""
 
-    def __init__(self, seed: int, *, open_batch: bool = True, open_rows: bool = True) -> None:
+    def __init__(self, seed: int, *, dynamic_batch: bool = True, dynamic_rows: bool = True) -> None:
         self.rng = np.random.default_rng(seed)
         self.names = 0
         self.scope = Scope()
-        self.batch: Any = "N" if open_batch else 3
-        self.rows: Any = "K" if open_rows else 5
+        self.batch: Any = "N" if dynamic_batch else 3
+        self.rows: Any = "K" if dynamic_rows else 5
         self.stored: list[Any] = []
         self.proto = self._draw()
 
@@ -257,7 +258,7 @@ class Model:
         return model
 
     def feeds(self) -> list[dict[str, np.ndarray]]:
-        """Inputs of two sizes and more, one of no rows where their number is open."""
+        """Inputs of two sizes and more, one of no rows where their number is dynamic."""
         sizes = [(2, 5, 9), (4, 3, 2)]
         if self.rows == "K":
             sizes += [(3, 0, 3), (1, 1, 0)]

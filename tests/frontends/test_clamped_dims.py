@@ -1,4 +1,4 @@
-"""Graphs whose extents are clamps, windows and halves of open dims, at sizes on both sides."""
+"""Graphs whose extents are clamps, windows and halves of dynamic dims, at sizes on both sides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DynamicQuantizeLSTM against onnxruntime: directions, scales, states, open dims."""
+"""DynamicQuantizeLSTM against onnxruntime: directions, scales, states, dynamic dims."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WIDTH = 3
 def model(
     direction: str, *, hidden: int = 4, columns: bool, bias: bool, states: bool, **attributes: Any
 ) -> bytes:
-    """A layer of open length and batch; `columns`: a scale for each column of the weights."""
+    """A layer of dynamic length and batch; `columns`: a scale for each column of the weights."""
     rng = np.random.default_rng(0)
     ways = 2 if direction == "bidirectional" else 1
     scales = (ways, 4 * hidden) if columns else (ways,)

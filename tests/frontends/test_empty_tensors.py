@@ -165,7 +165,7 @@ def test_more_compiled(family) -> None:
 
 
 def opened(found: Case) -> tuple[bytes, dict[str, np.ndarray]]:
-    """The model of a case whose floats have open dims, one symbol for each extent."""
+    """The model of a case whose floats have dynamic dims, one symbol for each extent."""
     data, feeds, _ = contrib_cases.model([found])
     proto = onnx.load_from_string(data)
     for value in proto.graph.input:
@@ -177,7 +177,7 @@ def opened(found: Case) -> tuple[bytes, dict[str, np.ndarray]]:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_open_dims(family) -> None:
+def test_dynamic_dims(family) -> None:
     """The same extents, known at run time alone; some operators refuse that as they are read."""
     refused, cases = 0, family()
     for found in cases:
@@ -205,7 +205,7 @@ def test_open_dims(family) -> None:
         (10, "(float[N,3,5,7,N] x) => (float[A,B,C,D,E] y) { y = Softmax (x) }"),
     ],
 )  # fmt: skip
-def test_open_dims_that_are_0(target: str, opset: int, text: str) -> None:
+def test_dynamic_dims_that_are_0(target: str, opset: int, text: str) -> None:
     """An extent that was computed, and is 0, is no 0 that copies the input's extent."""
     graph = onnx.parser.parse_graph("g " + text)
     opsets = [onnx.helper.make_opsetid("", opset)]

@@ -40,7 +40,7 @@ def agree(
 @pytest.mark.parametrize("target", ["ref", "cpu"])
 @pytest.mark.parametrize("value", [np.inf, np.nan])
 def test_an_infinity_reaches_what_weighs_it(value: float, target: str) -> None:
-    """Not the image next to it, whose batch is open, nor pixels that lie elsewhere."""
+    """Not the image next to it, whose batch is dynamic, nor pixels that lie elsewhere."""
     parts = [
         helper.make_node("Shape", ["x"], ["lead"], end=2),
         helper.make_node("Concat", ["lead", "space"], ["sizes"], axis=0),
@@ -95,7 +95,7 @@ def test_resize_by_scales_of_many_lengths(mode: str, coordinates: str, nearest: 
 
 
 def test_resize_by_scales_compiled() -> None:
-    """Of open and of known extents, opset 10 among them."""
+    """Dynamic and known extents, opset 10 among them."""
     x = np.random.default_rng(1).standard_normal((1, 1, 2, 20)).astype(np.float32)
     linear = {"mode": "linear", "coordinate_transformation_mode": "half_pixel"}
     floor = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}

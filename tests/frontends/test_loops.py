@@ -1,4 +1,4 @@
-"""Chained and nested loops with open dims on the cpu target against onnxruntime."""
+"""Chained and nested loops with dynamic dims on the cpu target against onnxruntime."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
 
 
 def made(seed: int) -> Model:
-    return Model(seed, open_batch=seed % 4 != 3, open_rows=seed % 3 != 2)
+    return Model(seed, dynamic_batch=seed % 4 != 3, dynamic_rows=seed % 3 != 2)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -184,7 +184,7 @@ def test_branches_of_several_tensors_laid_out_apart() -> None:
 
 
 def network(kind: str, gates: int) -> onnx.ModelProto:
-    """Three bidirectional layers over open steps and an open batch."""
+    """Three bidirectional layers over dynamic steps and a dynamic batch."""
     rng, hidden, width = np.random.default_rng(3), 4, 5
     nodes, stored, x = [], [], "x"
     for i in range(3):
@@ -219,7 +219,7 @@ def network(kind: str, gates: int) -> onnx.ModelProto:
 
 
 @pytest.mark.parametrize(("kind", "gates"), [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
-def test_stacked_networks_of_open_steps_and_batch(kind: str, gates: int) -> None:
+def test_stacked_networks_of_dynamic_steps_and_batch(kind: str, gates: int) -> None:
     rng = np.random.default_rng(5)
     feeds = [
         {"x": rng.uniform(-1, 1, (t, b, 5)).astype(np.float32)}
@@ -247,7 +247,7 @@ def test_a_condition_handed_back_leaves_the_count_known() -> None:
 
 
 def test_what_loops_start_from_is_not_written() -> None:
-    """Two loops start from one tensor of an open batch, and update rows of it in place: from an
+    """Two loops start from one tensor of a dynamic batch, and update rows of it in place: from an
     input, from zeros, and from what a branch passes on; all of it is read afterwards."""
     i64, f32 = TensorProto.INT64, TensorProto.FLOAT
     node, value = helper.make_node, helper.make_tensor_value_info

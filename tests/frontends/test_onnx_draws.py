@@ -128,7 +128,7 @@ def test_pools_of_windows_that_do_not_fit() -> None:
 
 
 @pytest.mark.parametrize("p", [1, 2, 3])
-def test_global_pool_of_open_dims(p: int) -> None:
+def test_global_pool_of_dynamic_dims(p: int) -> None:
     node = helper.make_node("GlobalLpPool", ["x"], ["y"], p=p)
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 2, "h", "w"])
     y = helper.make_empty_tensor_value_info("y")
@@ -143,7 +143,7 @@ def test_global_pool_of_open_dims(p: int) -> None:
 
 
 @pytest.mark.parametrize("target", ["ref", "cpu"])
-def test_grid_sample_of_open_dims(target: str) -> None:
+def test_grid_sample_of_dynamic_dims(target: str) -> None:
     """One program for all heights and widths, one of which is 1."""
     forms = [
         {"mode": mode, "padding_mode": padding, "align_corners": corners}

@@ -100,7 +100,7 @@ def test_tree_regressors(dtype):
     compare_nodes(nodes, x, [(f"y{i}", T.FLOAT) for i in range(len(nodes))])
 
 
-def test_trees_that_compare_alike_and_an_open_number_of_rows() -> None:
+def test_trees_that_compare_alike_and_a_dynamic_number_of_rows() -> None:
     rng = np.random.default_rng(5)
     modes = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
     nodes = [
@@ -120,7 +120,7 @@ def test_trees_that_compare_alike_and_an_open_number_of_rows() -> None:
     assert str(program.program.text()).count("tree_sums") == len(modes)
 
 
-def test_trees_of_an_open_number_of_features() -> None:
+def test_trees_of_a_dynamic_number_of_features() -> None:
     rng = np.random.default_rng(6)
     node = ml("TreeEnsembleRegressor", "y", n_targets=1, **random_forest(rng, 9, 4, 1, "target"))
     info = [helper.make_tensor_value_info("x", T.FLOAT, ["n", "features"])]
@@ -300,7 +300,7 @@ def test_keys_that_lie_close_are_places_of_a_table() -> None:
     assert len(program.kernels) <= 3
 
 
-def test_one_hot_of_several_columns_and_an_open_batch() -> None:
+def test_one_hot_of_several_columns_and_a_dynamic_batch() -> None:
     """Extents that come from different operands need no sizes of the run: such a broadcast read
     elements one by one, of slices, and iree-compile failed on it."""
     nodes, held = [], []

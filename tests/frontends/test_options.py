@@ -30,7 +30,7 @@ def dims(program: ProgramIR) -> list[tuple[int, ...]]:
     return [t.dims for t in argument_types(program.main())]
 
 
-def test_open_dims_are_dynamic_with_their_symbol() -> None:
+def test_dynamic_dims_are_dynamic_with_their_symbol() -> None:
     program = parsed(ADD)
     assert dims(program) == [(DYN, 3), (DYN, DYN)]
     with program.ctx:
@@ -42,7 +42,7 @@ def test_open_dims_are_dynamic_with_their_symbol() -> None:
 
 
 @pytest.mark.parametrize("name", ["?", "-1", "_", "2"])
-def test_signs_of_open_dims_are_no_symbols(name: str) -> None:
+def test_signs_of_dynamic_dims_are_no_symbols(name: str) -> None:
     """Exporters put them where they know no name; dims of one sign have sizes of their own."""
     model = onnx.parser.parse_model(ADD)
     for graph_input in model.graph.input:

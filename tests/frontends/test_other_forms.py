@@ -37,9 +37,9 @@ def model(
     opset: int = 19,
     domain: str = "",
     outputs: int = 1,
-    open_inputs: int = 1,
+    dynamic_inputs: int = 1,
 ) -> bytes:
-    """A model of one node: the first `open_inputs` are inputs, the others initializers, None is
+    """A model of one node: the first `dynamic_inputs` are inputs, the others initializers, None is
     one that is left out."""
     names = ["" if a is None else f"x{i}" for i, a in enumerate(inputs)]
     kinds = [0 if a is None else helper.np_dtype_to_tensor_dtype(a.dtype) for a in inputs]
@@ -51,12 +51,12 @@ def model(
         "g",
         [
             helper.make_tensor_value_info(n, k, a.shape)
-            for n, k, a in zip(names[:open_inputs], kinds, inputs, strict=False)
+            for n, k, a in zip(names[:dynamic_inputs], kinds, inputs, strict=False)
         ],
         [helper.make_empty_tensor_value_info(o) for o in node.output],
         [
             numpy_helper.from_array(np.asarray(a), n)
-            for n, a in zip(names[open_inputs:], inputs[open_inputs:], strict=True)
+            for n, a in zip(names[dynamic_inputs:], inputs[dynamic_inputs:], strict=True)
             if a is not None
         ],
     )
@@ -275,18 +275,18 @@ def test_image_scaler() -> None:
 
 
 def test_constant_fill() -> None:
-    stated = model("ConstantFill", [], {"shape": [2, 3], "value": 1.5}, open_inputs=0)
+    stated = model("ConstantFill", [], {"shape": [2, 3], "value": 1.5}, dynamic_inputs=0)
     np.testing.assert_array_equal(ours(stated)[0], np.full((2, 3), 1.5, np.float32))
     by_input = model(
         "ConstantFill", [i64(2, 1)], {"input_as_shape": 1, "dtype": LONG, "value": 3.0},
-        open_inputs=0,
+        dynamic_inputs=0,
     )  # fmt: skip
     assert (found := ours(by_input)[0]).tolist() == [[3], [3]]
     assert found.dtype == np.int64
     like = model("ConstantFill", [X], {"extra_shape": [2]})
     assert ours(like, X)[0].shape == (2, 4, 6, 2)
     with pytest.raises(ModelError, match="expected no negative dims"):
-        migraphx.parse_onnx_buffer(model("ConstantFill", [], {"shape": [-2]}, open_inputs=0))
+        migraphx.parse_onnx_buffer(model("ConstantFill", [], {"shape": [-2]}, dynamic_inputs=0))
 
 
 @pytest.mark.parametrize(("mode", "reduce"), [(0, np.sum), (1, np.mean), (2, np.max)])

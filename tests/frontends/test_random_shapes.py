@@ -1,4 +1,4 @@
-"""Random graphs of shape arithmetic over two open dims, at sizes around every constant in them.
+"""Random graphs of shape arithmetic over two dynamic dims, at sizes around every constant in them.
 
     python -m pytest tests/frontends/test_random_shapes.py -m slow
 

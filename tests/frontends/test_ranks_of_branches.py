@@ -1,4 +1,4 @@
-"""An `If` whose branches differ in rank, as `squeeze` of an open dim is exported."""
+"""An `If` whose branches differ in rank, as `squeeze` of a dynamic dim is exported."""
 
 from __future__ import annotations
 

@@ -193,7 +193,7 @@ def test_if_of_other_dims_and_a_reversed_scan():
     agree(model, *({"s0": np.ones(3, np.float32), "x": np.ones((3, n), "f") * n} for n in (1, 4)))
 
 
-def test_an_open_batch_is_that_of_the_first_state() -> None:
+def test_a_dynamic_batch_is_that_of_the_first_state() -> None:
     """What squeezes every dim of 1 then knows it."""
     text = """<ir_version: 8, opset_import: ["":12]>
     g (float[t,b,2] x, float[1,1,3] h) => (float[m] y) {

@@ -215,7 +215,7 @@ g (float[n, 3] x) => (seq(float) rows, seq(float) parts, seq(float) numbers) {
 
 
 @pytest.mark.parametrize("target", ["ref", "cpu"])
-def test_lists_of_open_length_are_outputs(target: str) -> None:
+def test_lists_of_dynamic_length_are_outputs(target: str) -> None:
     compiled = check(OPEN, {"x": A}, target)
     for x in (np.ones((4, 3), np.float32), A[:1]):
         same(compiled.run({"x": x}), oracle(OPEN, {"x": x}))

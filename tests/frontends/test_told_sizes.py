@@ -1,4 +1,4 @@
-"""Open dims of inputs whose sizes an operator tells, because it takes no other."""
+"""Dynamic dims of inputs whose sizes an operator tells, because it takes no other."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_ranges_stay_as_they_were_asked_for() -> None:
     assert [(d.min, d.max) for d in found.dyn_dims()] == [(1, 4), (2, 6)]
 
 
-def test_norms_of_open_rows_are_one_kernel() -> None:
+def test_norms_of_dynamic_rows_are_one_kernel() -> None:
     """As with fixed dims; results as onnxruntime's."""
     text = f"""<ir_version: 10, opset_import: ["": 20]>
         g (float[n,l,c] x, float[n2,c2,h,w] i) => (float[n,l,6] y, float[n2,6,h,w] z) {SCALE} {{

@@ -23,7 +23,7 @@ STRUCTURE = {"literal", "yield", "dimensions_of", "pointwise", "fused_reduce", "
 # Dynamic extents of these mean something else than the same extents static: broadcasts take
 # dynamic extents to be equal, and a squeeze without axes drops static extents of 1 only.
 # Steps of recurrent networks are made where the dims of the weights are known; their other dims are
-# open in test_vector_recurrent.py.
+# dynamic in test_vector_recurrent.py.
 NOT_DYNAMIC = {
     "multibroadcast", "broadcast", "squeeze", "rnn_steps", "gru_steps", "lstm_steps",
 }  # fmt: skip

@@ -65,7 +65,7 @@ def _model(opened: bool) -> onnx.ModelProto:
 
 
 @pytest.mark.parametrize(
-    "opened", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["fixed", "open"]
+    "opened", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["fixed", "dynamic"]
 )
 def test_forms(opened: bool) -> None:
     model = _model(opened).SerializeToString()

@@ -1,4 +1,4 @@
-"""GatherND of slices with open dims reads what numpy reads, negative indices too."""
+"""GatherND of slices with dynamic dims reads what numpy reads, negative indices too."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import mgx_mlir as mgx
 
 
 @pytest.mark.parametrize("columns", [1, 2])
-def test_slices_of_open_dims(columns: int) -> None:
+def test_slices_of_dynamic_dims(columns: int) -> None:
     value, node = helper.make_tensor_value_info, helper.make_node
     graph = helper.make_graph(
         [node("GatherND", ["x", "i"], ["y"], batch_dims=1)],

@@ -1,7 +1,7 @@
 """Every family of the CPU's kernels: cases between guard pages, code for other processors.
 
-Of each family: fixed and open dims, ones, tails, strides and sizes of zero, NaN and infinities, in
-numpy in f64 and in onnxruntime; 1 to 8 workers. kernel_families/run.py says what is guarded.
+Of each family: fixed and dynamic dims, ones, tails, strides and sizes of zero, NaN and infinities,
+in numpy in f64 and in onnxruntime; 1 to 8 workers. kernel_families/run.py says what is guarded.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def check(library: Path, *options: str, timeout: int = 900) -> None:
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
 
 
-@pytest.mark.parametrize("kind", ["fixed", "open"])
+@pytest.mark.parametrize("kind", ["fixed", "dynamic"])
 def test_between_guard_pages(library: Path, kind: str) -> None:
     check(library, "1", "--kinds", kind, "--workers", "1,3,8")
 
@@ -61,11 +61,13 @@ def machine_of(code: bytes) -> int:
     return int.from_bytes(code[at + 18 : at + 20], "little")
 
 
-def compiles(monkeypatch: pytest.MonkeyPatch, processor: str, seed: int, *, is_open: bool) -> None:
+def compiles(
+    monkeypatch: pytest.MonkeyPatch, processor: str, seed: int, *, is_dynamic: bool
+) -> None:
     """Compile the cases of a seed for a processor that this machine may not have."""
     flags, machine = ELSEWHERE[processor]
     monkeypatch.setattr(environment, "backend_flags", lambda _: flags)
-    model = merged(drawn(seed), is_open=is_open)
+    model = merged(drawn(seed), is_dynamic=is_dynamic)
     made = mgx_mlir.compile(model, "cpu", arch=processor, cache=False)
     assert not made.executable.fallbacks
     assert machine_of(bytes(made.executable.vmfb)) == machine
@@ -75,13 +77,13 @@ def compiles(monkeypatch: pytest.MonkeyPatch, processor: str, seed: int, *, is_o
     "processor", ["neoverse-n1", pytest.param("generic", marks=pytest.mark.slow)]
 )
 def test_compiles_elsewhere(monkeypatch: pytest.MonkeyPatch, processor: str) -> None:
-    compiles(monkeypatch, processor, 1, is_open=False)
+    compiles(monkeypatch, processor, 1, is_dynamic=False)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("processor", ELSEWHERE)
 @pytest.mark.parametrize("seed", [1, 10])
-def test_compiles_elsewhere_with_open_dims(
+def test_compiles_elsewhere_with_dynamic_dims(
     monkeypatch: pytest.MonkeyPatch, processor: str, seed: int
 ) -> None:
-    compiles(monkeypatch, processor, seed, is_open=True)
+    compiles(monkeypatch, processor, seed, is_dynamic=True)

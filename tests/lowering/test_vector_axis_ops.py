@@ -1,4 +1,4 @@
-"""argmax, argmin, running sums and topk as vector loops: types, tails, ties, NaN, open dims."""
+"""argmax, argmin, running sums and topk as vector loops: types, tails, ties, NaN, dynamic dims."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Pads that mirror or repeat a border, as copies of rows: planes and channels-last, open dims."""
+"""Pads that mirror or repeat a border, as copies of rows: planes and channels-last, dynamic
+dims."""
 
 from __future__ import annotations
 

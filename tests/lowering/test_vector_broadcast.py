@@ -71,13 +71,14 @@ NAMED = {
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_open_dims_keep_their_names(name: str) -> None:
-    """Where any of some open dims may be 1, what they broadcast to is one extent for all passes."""
+def test_dynamic_dims_keep_their_names(name: str) -> None:
+    """Where any of some dynamic dims may be 1, what they broadcast to is one extent for all
+    passes."""
     graph = onnx.parser.parse_graph(NAMED[name])
     opsets = [onnx.helper.make_opsetid("", 17)]
     model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
     program = mgx_mlir.compile(model.SerializeToString(), "cpu", cache=False)
-    assert program.stats.unnamed_open_dims is None
+    assert program.stats.unnamed_dynamic_dims is None
     assert len(program.kernels) == 1
     oracle = onnx.reference.ReferenceEvaluator(model)
     rng = np.random.default_rng(0)

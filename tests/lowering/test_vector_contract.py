@@ -54,18 +54,18 @@ def _scaled(x: ir.Value, w: ir.Value, rows: Index) -> ir.Value:
     return dispatch([x, w], [((rows, WIDE), F)], [(rows, STEP)], body)[0]
 
 
-def _code(folder: Path, *, is_open: bool) -> str:
+def _code(folder: Path, *, is_dynamic: bool) -> str:
     """What IREE hands to LLVM of two kernels that differ in their weights; if open, of one."""
 
     def build(x: ir.Value, w: ir.Value, v: ir.Value) -> list[ir.Value]:
-        if not is_open:
+        if not is_dynamic:
             return [_scaled(_scaled(x, w, ROWS), v, ROWS)]
         zero = arith.ConstantOp(ir.IndexType.get(), 0).result
         return [_scaled(x, w, tensor.DimOp(x, zero).result)]
 
     x, w = np.ones((ROWS, WIDE), np.float32), np.ones(WIDE, np.float32)
     source = folder / "kernels.mlirbc"
-    source.write_bytes(bytecode(build, [x, w, w], [is_open, False, False]))
+    source.write_bytes(bytecode(build, [x, w, w], [is_dynamic, False, False]))
     flags = [*cpu_ladder()[0].flags, "--compile-to=executable-targets"]
     return subprocess.run(
         [str(compiler_binary()), *flags, str(source)],
@@ -73,19 +73,19 @@ def _code(folder: Path, *, is_open: bool) -> str:
     ).stdout  # fmt: skip
 
 
-@pytest.mark.parametrize("is_open", [False, True])
-def test_regions(tmp_path: Path, is_open: bool) -> None:
+@pytest.mark.parametrize("is_dynamic", [False, True])
+def test_regions(tmp_path: Path, is_dynamic: bool) -> None:
     """One launch for each region, one executable for those that are alike, the grid as it was
     asked for.
 
     In it the multiply-adds are of vectors, results are written where they lie, and scratch is the
     only memory that is taken: that of a row, on the stack.
     """
-    code = _code(tmp_path, is_open=is_open)
+    code = _code(tmp_path, is_dynamic=is_dynamic)
     assert code.count("hal.executable private @") == 1
-    assert code.count("stream.cmd.dispatch @") == (1 if is_open else 2)
+    assert code.count("stream.cmd.dispatch @") == (1 if is_dynamic else 2)
     (grid,) = re.findall(r"hal.return (%\S+), %c1, %c1 : index, index, index", code)
-    assert (grid == f"%c{ROWS // STEP}") is not is_open
+    assert (grid == f"%c{ROWS // STEP}") is not is_dynamic
     assert re.search(rf"llvm.intr.fma.*-> vector<{LANES}xf32>", code)
     assert not re.search(r"memcpy|memmove|malloc|llvm.call ", code)
     assert re.findall(r"llvm.alloca .*array<(.*)>.*->", code) == [f"{WIDE} x f32"]

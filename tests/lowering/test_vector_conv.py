@@ -270,7 +270,7 @@ SIZES = ((1, 9, 9), (2, 23, 61), (3, 30, 10))
 
 
 @pytest.mark.parametrize("name", OPEN)
-def test_open_extents(name: str) -> None:
+def test_dynamic_extents(name: str) -> None:
     """One program for every batch, height and width, on one thread and on several."""
     kernel, stride, dilation, low, high, ci, co, planar = OPEN[name]
     shape = loops.ConvShape(
@@ -419,8 +419,8 @@ def test_one_axis() -> None:
 
 
 @pytest.mark.parametrize("opened", ["N", "NHW", "NHWC"])
-def test_open_model(opened: str) -> None:
-    """A model of open batch, or of other open dims as well, takes images of any."""
+def test_dynamic_model(opened: str) -> None:
+    """A model of dynamic batch, or of other dynamic dims as well, takes images of any."""
     net = _Net(0)
     x = net.argument(1, 3, 20, 30)
     y = net.node("Conv", x, net.constant(net.draw(20, 3, 5, 5)), pads=[2] * 4, strides=[2, 2])

@@ -1,4 +1,4 @@
-"""Matrix products as vector loops: rows, panels and their ends, what follows, open extents."""
+"""Matrix products as vector loops: rows, panels and their ends, what follows, dynamic extents."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ COMPILES = settings(
 )
 def test_cut(rows: int | None, depth: int, columns: int, isa: Isa) -> None:
     """Tiles fit the registers, work-groups are whole tiles, and no panel has nothing to do."""
-    open_extent: Any = object()
-    cut = loops.plan(loops.DotShape(rows or open_extent, depth, columns), isa)
+    dynamic_extent: Any = object()
+    cut = loops.plan(loops.DotShape(rows or dynamic_extent, depth, columns), isa)
     registers = cut.width // isa.lanes
     have = 16 if isa is AVX2 else 32
     assert registers * isa.lanes == cut.width
@@ -130,11 +130,11 @@ class Products(Programs):
         x, w = self.draw(*p.rows, p.depth), self.draw(p.depth, p.columns)
         row, other = self.draw(p.columns), self.draw(*p.rows, p.columns)
         y = np.matmul(x.astype(np.float64), w.astype(np.float64))
-        is_open = p.open and len(p.rows) == 1
-        lead = "x".join("?" if is_open else str(d) for d in p.rows)
+        is_dynamic = p.open and len(p.rows) == 1
+        lead = "x".join("?" if is_dynamic else str(d) for d in p.rows)
         types = [f"tensor<{lead}x{p.depth}xf32>", f"tensor<{lead}x{p.columns}xf32>"]
         arrays = [x, other]
-        after = "residual" if is_open and p.after == "bias_relu" else p.after
+        after = "residual" if is_dynamic and p.after == "bias_relu" else p.after
 
         def build(b: Any, x: Any, other: Any) -> Any:
             matrix = b.literal(w)
@@ -266,7 +266,7 @@ def test_computed_operands(drawn: Sequence[Batch], both: bool) -> None:
         pairs = zip(drawn, arguments[::2], arguments[1::2], strict=True)
         return [v for b, x, w in pairs for v in b.build(x, w)]
 
-    got = run(build, arrays, 1 + both, is_open=types)
+    got = run(build, arrays, 1 + both, is_dynamic=types)
     for i, b in enumerate(drawn):
         want = b.want(*arrays[2 * i : 2 * i + 2])
         check(got[2 * i], want, 1e-5, str(b))
@@ -363,7 +363,7 @@ def _model(build: Callable[[list[Any], Callable[..., str]], None], dims: Sequenc
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_open_rows_of_a_model(threads: int) -> None:
+def test_dynamic_rows_of_a_model(threads: int) -> None:
     """One program takes every number of rows: smaller tiles at the end, and no rows at all."""
 
     def build(nodes: list[Any], constant: Callable[..., str]) -> None:

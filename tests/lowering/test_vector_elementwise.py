@@ -1,4 +1,4 @@
-"""Pointwise kernels and transposes as vector loops: any broadcast, tails, ones, open dims."""
+"""Pointwise kernels and transposes as vector loops: any broadcast, tails, ones, dynamic dims."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def threads(request: pytest.FixtureRequest) -> int:
     return request.param
 
 
-def test_open_broadcasts_and_transpose(threads: int) -> None:
+def test_dynamic_broadcasts_and_transpose(threads: int) -> None:
     """One program for all sizes: rows, columns, a number, and heads that change places."""
     make = helper.make_node
     nodes = [
@@ -102,7 +102,7 @@ def test_doubles_in_16_bits() -> None:
 SHORT = ((4, 0, 2, 1, 3), (0, 2, 4, 3, 1), (1, 4, 0, 3, 2), (4, 3, 2, 1, 0), (0, 1, 4, 2, 3))
 
 
-@pytest.mark.parametrize("opened", [False, True], ids=["fixed", "open"])
+@pytest.mark.parametrize("opened", [False, True], ids=["fixed", "dynamic"])
 def test_transposes_to_a_short_last_dim(opened: bool) -> None:
     """Rows change places before the last dim is turned: phases of pixels, as ConvTranspose has."""
     dims = (5, 7, 2, 3, 20)

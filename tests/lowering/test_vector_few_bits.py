@@ -154,7 +154,7 @@ def test_products(arch: str, drawn: Sequence[Product]) -> None:
 
 
 # one row to the most that are taken apart, blocks that share a scale of the row and that have
-# several, an end of fewer codes, zero points, an open number of rows
+# several, an end of fewer codes, zero points, a dynamic number of rows
 TAKEN_APART = [
     Product((1,), 65, 515),
     Product((3,), 64, 512, block=16, zeros="whole", after=True),

@@ -106,7 +106,7 @@ def _dim(x: ir.Value, axis: int) -> ir.Value:
     return tensor.DimOp(x, index).result
 
 
-def _open_rows(x: ir.Value) -> list[ir.Value]:
+def _dynamic_rows(x: ir.Value) -> list[ir.Value]:
     """x * x + x and the sums of its rows, 8 rows a group, 16 columns a vector."""
     high, wide = _dim(x, 0), _dim(x, 1)
 
@@ -133,10 +133,10 @@ def _open_rows(x: ir.Value) -> list[ir.Value]:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_open_extents(threads: int) -> None:
+def test_dynamic_extents(threads: int) -> None:
     """One program takes every size: tails, ones, and nothing at all."""
     module = rt.load_vm_flatbuffer(
-        compiled(_open_rows, [_random(1, 1)], fixed=False),
+        compiled(_dynamic_rows, [_random(1, 1)], fixed=False),
         driver="local-sync" if threads == 1 else "local-task",
     )
     for dims in [(64, 32), (37, 21), (1, 1), (8, 16), (7, 15), (9, 17), (0, 5), (5, 0), (200, 3)]:

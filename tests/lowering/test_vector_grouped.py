@@ -132,7 +132,7 @@ SIZES = ((1, 9, 9), (2, 23, 61), (1, 30, 2), (1, 1, 16), (0, 9, 9), (1, 0, 9), (
 
 @COMPILES
 @given(case=_shapes(), threads=st.integers(1, 2))
-def test_open_extents(case: tuple[ConvShape, int], threads: int) -> None:
+def test_dynamic_extents(case: tuple[ConvShape, int], threads: int) -> None:
     """One program for every batch, height and width, none of which need be there."""
     known, groups = case
     shape = replace(known, batch=DYN, size=(DYN, DYN), counts=(DYN, DYN))
@@ -161,7 +161,7 @@ def test_open_extents(case: tuple[ConvShape, int], threads: int) -> None:
         numbers.standard_normal((*size, shape.inputs * groups)).astype(np.float32) for size in SIZES
     ]
     module = runtime.load_vm_flatbuffer(
-        compiled(build, [images[0], packed], is_open=[True, False]),
+        compiled(build, [images[0], packed], is_dynamic=[True, False]),
         driver="local-sync" if threads == 1 else "local-task",
     )
     for x in images:

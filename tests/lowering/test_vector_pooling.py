@@ -1,4 +1,5 @@
-"""Pooling as vector loops against onnxruntime: windows, borders, counts, layouts, open extents."""
+"""Pooling as vector loops against onnxruntime: windows, borders, counts, layouts, dynamic
+extents."""
 
 from __future__ import annotations
 
@@ -119,8 +120,8 @@ def test_random(seed: int, last: bool) -> None:
 
 
 @pytest.mark.parametrize("last", [False, True], ids=["planes", "channels-last"])
-def test_open(last: bool) -> None:
-    """Images of open batch, height and width."""
+def test_dynamic(last: bool) -> None:
+    """Images of dynamic batch, height and width."""
     net = _Net(7, last=last)
     for kind in KINDS:
         net.pool(*kind)
@@ -140,7 +141,7 @@ STRIPS: tuple[tuple[str, dict[str, Any]], ...] = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("width", ["w", "13000"], ids=["open", "longer than the scratch"])
+@pytest.mark.parametrize("width", ["w", "13000"], ids=["dynamic", "longer than the scratch"])
 def test_strips(width: str) -> None:
     """Rows of any length, in strips of which the last one is short."""
     value = helper.make_tensor_value_info

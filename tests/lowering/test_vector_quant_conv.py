@@ -1,4 +1,5 @@
-"""Convolutions of 8-bit integers as vector loops: exact sums, borders, instructions, open dims."""
+"""Convolutions of 8-bit integers as vector loops: exact sums, borders, instructions, dynamic
+dims."""
 
 from __future__ import annotations
 

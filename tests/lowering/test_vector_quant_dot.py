@@ -90,15 +90,15 @@ def _add(made: Programs, p: Product, rng: np.random.Generator) -> None:
     bias = rng.integers(-(1 << 20), 1 << 20, p.columns).astype(np.int32)
     sums = np.matmul(x.astype(np.int64), w.astype(np.int64)) + bias
     want = sums.astype(np.float32) * scale
-    is_open = p.open and len(p.rows) == 1
-    if is_open:
+    is_dynamic = p.open and len(p.rows) == 1
+    if is_dynamic:
         want = (sums - bias).astype(np.float32)
     elif p.after == "nothing":
         want = sums
     elif p.after == "quantised":
         want = np.clip(np.rint(want) + 7, 0, 255)
     dims = (*p.rows, p.columns)
-    kind = f"tensor<{'x'.join('?' if is_open else str(d) for d in p.rows)}x{p.depth}x"
+    kind = f"tensor<{'x'.join('?' if is_dynamic else str(d) for d in p.rows)}x{p.depth}x"
     kind += "i8>" if p.signed else "ui8>"
 
     def build(b: Any, x: Any) -> Any:
@@ -109,7 +109,7 @@ def _add(made: Programs, p: Product, rng: np.random.Generator) -> None:
         if len(p.rows) > 1:
             matrix = b.multibroadcast(matrix, (*p.rows[:-1], p.depth, p.columns))
         total = b.op("quant_dot", x, matrix)
-        if is_open:
+        if is_dynamic:
             return b.op("convert", total, target_type=dtypes.FLOAT)
         total = b.add(total, along(bias))
         if p.after == "nothing":
@@ -153,7 +153,7 @@ class Computed:
     open: tuple[int, ...] = ()  # dims of (lead.., row, depth, column) that the run chooses
 
 
-# tails of every kind, parts of a long depth, one row, heads of attention with open lengths
+# tails of every kind, parts of a long depth, one row, heads of attention with dynamic lengths
 PAIRS = [
     Computed((2,), 17, 67, 51),
     Computed((), 9, 2001, 49, ends=True),
@@ -235,7 +235,7 @@ def test_compiles_elsewhere(cpu: str) -> None:
 
 
 @pytest.mark.parametrize("zeros", [False, True])
-def test_open_batches_share_one_weight(zeros: bool) -> None:
+def test_dynamic_batches_share_one_weight(zeros: bool) -> None:
     """A weight of rank 2 is not repeated over a batch that only the run knows."""
     graph = onnx.parser.parse_graph("""g (uint8[b,t,c,33] x) => (int32[b,t,c,40] y)
         { y = MatMulInteger(x,w,p,q) }""")
@@ -248,7 +248,7 @@ def test_open_batches_share_one_weight(zeros: bool) -> None:
     opsets = [onnx.helper.make_opsetid("", 17)]
     model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
     program = mgx_mlir.compile(model.SerializeToString(), "cpu", cache=False)
-    assert program.stats.unnamed_open_dims is None
+    assert program.stats.unnamed_dynamic_dims is None
     assert zeros or len(program.kernels) == 1  # else the sums of rows are one of their own
     for lead in ((2, 3, 4), (1, 1, 1), (5, 1, 7), (1, 0, 3)):
         x = rng.integers(0, 256, (*lead, 33)).astype(np.uint8)

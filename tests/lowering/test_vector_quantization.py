@@ -1,4 +1,4 @@
-"""Quantising and dequantising as vector loops: ends, ties, NaN, axes, tails and open extents."""
+"""Quantising and dequantising as vector loops: ends, ties, NaN, axes, tails and dynamic extents."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_every_byte_is_looked_up(arch: str, signed: bool) -> None:
         np.testing.assert_array_equal(got, want)
 
 
-def test_open_extents() -> None:
+def test_dynamic_extents() -> None:
     """Dims that only the run knows, none of them and many."""
     made, rng = Programs(), np.random.default_rng(0)
     for dims in ((3, 70), (1, 5), (40, 900)):

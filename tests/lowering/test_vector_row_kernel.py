@@ -1,4 +1,4 @@
-"""Reductions with pointwise ops as vector loops: axes, types, tails, open dims, NaN."""
+"""Reductions with pointwise ops as vector loops: axes, types, tails, dynamic dims, NaN."""
 
 from __future__ import annotations
 
@@ -208,8 +208,8 @@ def test_fixed(seed: int, threads: int, arch: str) -> None:
 
 
 @pytest.mark.parametrize(("seed", "threads"), [(2, 2), (3, 1)])
-def test_open(seed: int, threads: int) -> None:
-    """All dims are open: nothing is known of a row but its axes."""
+def test_dynamic(seed: int, threads: int) -> None:
+    """All dims are dynamic: nothing is known of a row but its axes."""
     rows = Rows(seed, fixed=False)
     r = rows.random
     for dtype in ("f32", "f16", "i32"):
@@ -359,7 +359,7 @@ def test_a_costly_value_that_three_passes_read(dims: tuple[int | str, ...]) -> N
 
 
 def test_group_norms_between_convolutions_are_one_kernel_each() -> None:
-    """With their activation, and without a copy of an image; all dims open."""
+    """With their activation, and without a copy of an image; all dims dynamic."""
     draw = np.random.default_rng(1).standard_normal
     weights: dict[str, np.ndarray] = {"w0": draw((24, 3, 3, 3))}
     nodes = [helper.make_node("Conv", ["x", "w0"], ["c0"], pads=[1] * 4)]

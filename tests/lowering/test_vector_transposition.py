@@ -1,4 +1,4 @@
-"""Transposes of open dims: two blocks of dims change places, in squares that registers hold."""
+"""Transposes of dynamic dims: two blocks of dims change places, in squares that registers hold."""
 
 from __future__ import annotations
 

@@ -20,9 +20,9 @@ from mgx_mlir.targets.flags import cpu_ladder
 def bytecode(
     build: Callable[..., Sequence[ir.Value]],
     arrays: Sequence[np.ndarray],
-    is_open: Sequence[bool],
+    is_dynamic: Sequence[bool],
 ) -> bytes:
-    """A module whose @main is `build(*arguments)`; is_open: whether all dims of each are."""
+    """A module whose @main is `build(*arguments)`; is_dynamic: whether all dims of each are."""
     ctx = new_context()
     ctx.allow_unregistered_dialects = True
     with ctx, ir.Location.unknown():
@@ -31,7 +31,7 @@ def bytecode(
             ir.RankedTensorType.get(
                 [DYN] * a.ndim if some else a.shape, signless(dtypes.from_numpy(a.dtype))
             )
-            for a, some in zip(arrays, is_open, strict=True)
+            for a, some in zip(arrays, is_dynamic, strict=True)
         ]
         with ir.InsertionPoint(module.body):
             main = func.FuncOp("main", (types, []))
@@ -52,11 +52,11 @@ def compiled(
     arrays: Sequence[np.ndarray],
     *,
     fixed: bool = True,
-    is_open: Sequence[bool] = (),
+    is_dynamic: Sequence[bool] = (),
     **flags: Any,
 ) -> bytes:
-    """The code of such a module; not `fixed`: all dims are open."""
-    made = bytecode(build, arrays, list(is_open) or [not fixed] * len(arrays))
+    """The code of such a module; not `fixed`: all dims are dynamic."""
+    made = bytecode(build, arrays, list(is_dynamic) or [not fixed] * len(arrays))
     return shared_compiler().run(made, cpu_ladder(**flags)[0].flags).vmfb
 
 
@@ -65,13 +65,13 @@ def run(
     arrays: Sequence[np.ndarray],
     threads: int = 1,
     *,
-    is_open: Sequence[bool] = (),
+    is_dynamic: Sequence[bool] = (),
 ) -> list[np.ndarray]:
     """The results of `build`'s kernel for `arrays`."""
     from iree import runtime as rt
 
     module = rt.load_vm_flatbuffer(
-        compiled(build, arrays, is_open=is_open),
+        compiled(build, arrays, is_dynamic=is_dynamic),
         driver="local-sync" if threads == 1 else "local-task",
     )
     found = module.main(*arrays)

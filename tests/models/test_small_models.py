@@ -23,7 +23,7 @@ def run_onnxruntime(model: ModelProto, inputs: Inputs) -> list[np.ndarray]:
 
 
 def draw(model: ModelProto, seed: int = 0, **sizes: int) -> Inputs:
-    """Inputs for a made model; `sizes` are the open dimensions."""
+    """Inputs for a made model; `sizes` are the dynamic dimensions."""
     rng = np.random.default_rng(seed)
     result = {}
     for value in model.graph.input:
@@ -98,7 +98,7 @@ DYNAMIC: dict[str, tuple[Callable[[], ModelProto], list[dict[str, int]]]] = {
 
 @functools.cache
 def dynamic(name: str) -> tuple[ModelProto, Any]:
-    """A model with open dimensions, compiled once for all tests: it takes the longest here."""
+    """A model with dynamic dimensions, compiled once for all tests: it takes the longest here."""
     model = DYNAMIC[name][0]()
     return model, mgx_mlir.compile(model.SerializeToString(), target="cpu")
 

@@ -42,7 +42,7 @@ def model(
 
 
 def two_outputs() -> bytes:
-    """y = x + w, z = y * k; the batch is open."""
+    """y = x + w, z = y * k; the batch is dynamic."""
     return model(
         [
             helper.make_node("Add", ["x", "w"], ["y"]),

@@ -58,7 +58,7 @@ def test_runs(session: Any) -> None:
     for got, want in zip(found, (z, y, z), strict=True):
         assert np.array_equal(got, want)
     assert len(session.run([], FEED)) == 2
-    for rows in (0, 1, 5):  # the batch is open
+    for rows in (0, 1, 5):  # the batch is dynamic
         x = np.ones((rows, 3), np.float32)
         assert np.array_equal(session.run(["y"], {"x": x, "k": K})[0], x + W)
     assert np.array_equal(session.run(["y"], {"x": X[:, ::-1], "k": K})[0], X[:, ::-1] + W)

@@ -29,7 +29,7 @@ MAX_ELEMENTS = 4096
 
 
 class KernelGraph:
-    """One random @main. `kinds` are the kinds of steps; `dynamic` leaves the first dims open."""
+    """One random @main. `kinds` are the kinds of steps; `dynamic` leaves the first dims dynamic."""
 
     def __init__(
         self,

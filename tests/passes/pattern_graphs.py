@@ -155,8 +155,8 @@ class Graph:
         """
         t = dtype_of(dtype)
         extents = [self.extent(d) for d in dims]
-        open_dims = [DYN if isinstance(d, str) or d < 0 else d for d in dims]
-        kind = ir.RankedTensorType.get(open_dims, t.ir_type())
+        dynamic_dims = [DYN if isinstance(d, str) or d < 0 else d for d in dims]
+        kind = ir.RankedTensorType.get(dynamic_dims, t.ir_type())
         value = self._block.add_argument(kind, ir.Location.unknown())
         self.b.probe.argument(value, [d if isinstance(d, str) else None for d in dims])
         self.inputs[f"x{len(self.inputs)}"] = self._array(extents, t, low, high)

@@ -63,7 +63,7 @@ def test_optimize_module_on_models(name: str, sizes: str, fast_math: bool) -> No
 @pytest.mark.parametrize("target", PIPELINES)
 def test_the_pipelines_of_the_targets_on_models(target: str, name: str, sizes: str) -> None:
     program = model(name, sizes)
-    # names of open dims, and what takes their place again, stand anew where they are written
+    # names of dynamic dims, and what takes their place again, stand anew where they are written
     steps = [s for s in pipeline(target) if sizes == "static" or s not in NAMING]
     assert_stable(program.module, program.store, steps, name)
 

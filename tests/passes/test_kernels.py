@@ -41,7 +41,7 @@ def test_the_passes_keep_the_values(name, drawn):
 
 @pytest.mark.parametrize("drawn", parts(100, 12, 25))
 @pytest.mark.parametrize("name", PASSES)
-def test_the_passes_keep_the_values_with_an_open_batch(name, drawn):
+def test_the_passes_keep_the_values_with_a_dynamic_batch(name, drawn):
     for seed in drawn:
         check(KernelGraph(seed, CONTEXT, dynamic=True), PASSES[name])
 
@@ -166,7 +166,7 @@ def test_programs_that_were_compiled_wrong(seed):
 
 
 def test_without_boundaries_all_readers_of_a_loop_see_all_of_it():
-    """A softmax of open dims is read by a strided window and as it is."""
+    """A softmax of dynamic dims is read by a strided window and as it is."""
     from mgx_mlir.compiler.compile import compile as compile_program
 
     graph = KernelGraph(911, new_context(), steps=24, dynamic=True)

@@ -1,4 +1,4 @@
-"""A pass that cannot work on named open dims costs speed, not the compile."""
+"""A pass that cannot work on named dynamic dims costs speed, not the compile."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 import mgx_mlir
 from mgx_mlir.compiler import stages
+from mgx_mlir.core.dynamic_dims import is_named
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.open_dims import is_named
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.pipelines import FEWER_NAMES
 from mgx_mlir.rewrite.passes import run_pipeline
@@ -38,7 +38,7 @@ def test_all_passes_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def fails_on_names(module: ir.Module, steps: tuple[str, ...], **options: Any) -> Any:
         seen.append(tuple(steps))
-        naming = [i for i, s in enumerate(steps) if s in ("name_open_dims", FEWER_NAMES)]
+        naming = [i for i, s in enumerate(steps) if s in ("name_dynamic_dims", FEWER_NAMES)]
         if not naming:
             return run_pipeline(module, steps, **options)
         until = naming[0] + 1
@@ -48,9 +48,9 @@ def test_all_passes_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(stages, "run_pipeline", fails_on_names)
     program = mgx_mlir.compile(_model(), target="cpu", cache=False)
-    assert ["name_open_dims" in steps for steps in seen[:3]] == [True, False, False]
+    assert ["name_dynamic_dims" in steps for steps in seen[:3]] == [True, False, False]
     assert [FEWER_NAMES in steps for steps in seen[:3]] == [False, True, False]
-    assert program.stats.unnamed_open_dims == "OverflowError: a name is no number"
+    assert program.stats.unnamed_dynamic_dims == "OverflowError: a name is no number"
     x = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
     e = np.exp(np.maximum(x, 0).astype(np.float64))
     np.testing.assert_allclose(program.run({"x": x})[0], e / e.sum(1, keepdims=True), rtol=1e-6)
@@ -58,7 +58,7 @@ def test_all_passes_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_names_are_used() -> None:
     program = mgx_mlir.compile(_model(), target="cpu", cache=False)
-    assert program.stats.unnamed_open_dims is None
+    assert program.stats.unnamed_dynamic_dims is None
 
 
 def test_lookups_side_by_side_keep_names() -> None:
@@ -72,14 +72,14 @@ def test_lookups_side_by_side_keep_names() -> None:
     opsets = [onnx.helper.make_opsetid("", 18)]
     model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
     program = mgx_mlir.compile(model.SerializeToString(), target="cpu", cache=False)
-    assert program.stats.unnamed_open_dims is None
+    assert program.stats.unnamed_dynamic_dims is None
     at = {f"i{i}": np.array([i, 5, 0]) for i in range(4)}
     for got, table, where in zip(program.run(at), tables, at.values(), strict=True):
         np.testing.assert_array_equal(got, table[where])
 
 
 def test_a_broadcast_to_a_named_and_a_fixed_dim() -> None:
-    """What has the open dim does not have the fixed one too."""
+    """What has the dynamic dim does not have the fixed one too."""
     graph = onnx.parser.parse_graph(
         "g (float[N,3] x, int64[M,1] i) => (float[N,3] y) {"
         " s = Shape <start = 0, end = 1> (i) t = Constant <value_ints = [3]> ()"
@@ -89,7 +89,7 @@ def test_a_broadcast_to_a_named_and_a_fixed_dim() -> None:
     opsets = [onnx.helper.make_opsetid("", 18)]
     model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
     program = mgx_mlir.compile(model.SerializeToString(), target="cpu", cache=False)
-    assert program.stats.unnamed_open_dims is None
+    assert program.stats.unnamed_dynamic_dims is None
     x = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
     (got,) = program.run({"x": x, "i": np.array([[2], [0]])})
     x[[2, 0]] = 1
@@ -112,7 +112,7 @@ def test_names_are_given_up_before_other_flags_are_tried(monkeypatch: pytest.Mon
     program = mgx_mlir.compile(_model(), target="cpu", cache=False)
     assert tried == ["--iree-opt-level=O2"] * 2
     assert program.executable.flag_set == "best"
-    assert program.executable.fallbacks == ("names-of-open-dims: no such tiling",)
+    assert program.executable.fallbacks == ("names-of-dynamic-dims: no such tiling",)
 
 
 def test_a_broadcast_to_a_number_out_of_a_table() -> None:

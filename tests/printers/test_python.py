@@ -110,7 +110,7 @@ def test_names_and_attributes() -> None:
 
 
 def test_shapes_that_are_more_than_inferred(tmp_path: Path) -> None:
-    """Unknown operators, and dims that inference would leave open."""
+    """Unknown operators, and dims that inference would leave dynamic."""
     p = migraphx.program()
     m = p.get_main_module()
     x = m.add_parameter("x", tensor("float", 2))

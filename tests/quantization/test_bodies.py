@@ -137,7 +137,7 @@ def test_a_branch_in_a_loop_stays() -> None:
     assert 1e-4 < off(np.asarray(p.run(given)[0]), by_onnxruntime(data, given)) < 0.08
 
 
-def test_a_loop_of_open_dims_stays() -> None:
+def test_a_loop_of_dynamic_dims_stays() -> None:
     text = LOOP.replace("4,12", "n,12")
     data = model(text, "float[n,12] x, int64 m, bool c", "float[n,12] y", w=W["w"], z=drawn(16, 12))
     p = parsed(data)
@@ -148,7 +148,7 @@ def test_a_loop_of_open_dims_stays() -> None:
 
 
 def test_a_convolution_of_which_nothing_may_be_left() -> None:
-    """A window may be longer than an open extent: what follows is in 8 bits all the same."""
+    """A window may be longer than a dynamic extent: what follows is in 8 bits all the same."""
     body = """y = If(c) <
         then_branch = t () => (float[1,8,k] e) {
             g = Pad<mode="reflect">(x,pads) a = Conv<strides=[2]>(g,w)

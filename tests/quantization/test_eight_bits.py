@@ -121,7 +121,7 @@ def test_without_samples_each_run_finds_its_ranges() -> None:
     assert off(run(p, CPU, large), by_onnxruntime(net(), large)) < 0.03
 
 
-def test_open_dims() -> None:
+def test_dynamic_dims() -> None:
     data = net("n")
     for samples in (SAMPLES, []):
         p = migraphx.parse_onnx_buffer(data, default_dyn_dim_value=migraphx.dynamic_dimension(1, 8))
@@ -131,7 +131,7 @@ def test_open_dims() -> None:
             assert 0 < off(run(p, CPU, feeds), by_onnxruntime(data, feeds)) < 0.06
 
 
-def test_a_search_with_open_dims() -> None:
+def test_a_search_with_dynamic_dims() -> None:
     """Means are subtracted and choices compared where only the run knows the batch."""
     data = net("n")
     options: dict[str, Any] = {"bias_correction": True, "asymmetric": True}

@@ -33,8 +33,8 @@ def model(dims: Sequence[int | str], weights: np.ndarray) -> bytes:
 def test_repeated(dims: Sequence[int | str], sampled: bool) -> None:
     weights = RNG.standard_normal((128, 96)).astype(np.float32)
     opened = {"default_dyn_dim_value": migraphx.shape.dynamic_dimension(1, 8)}
-    is_open = any(isinstance(d, str) for d in dims)
-    p = migraphx.parse_onnx_buffer(model(dims, weights), **(opened if is_open else {}))
+    is_dynamic = any(isinstance(d, str) for d in dims)
+    p = migraphx.parse_onnx_buffer(model(dims, weights), **(opened if is_dynamic else {}))
     x = RNG.standard_normal([d if isinstance(d, int) else 3 for d in dims]).astype(np.float32)
     options = {"calibration": [{"x": x}]} if sampled else {}
     codes = migraphx.quantize_int4_weights(p, **options).codes

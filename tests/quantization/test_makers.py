@@ -298,7 +298,7 @@ def test_forms_of_makers(form: Callable[[], tuple[Net, float]], target: str) -> 
     assert (off > 1e-4).mean() < 0.01
 
 
-def test_computed_operands_of_open_depth() -> None:
+def test_computed_operands_of_dynamic_depth() -> None:
     """How many zero points a sum has only the run knows: scores times values, as in attention."""
     net = Net()
     net.inputs = [

@@ -1,4 +1,4 @@
-"""QDQ models of attention and GELU, of open batch and length, against onnxruntime as written."""
+"""QDQ models of attention and GELU, of dynamic batch and length, against onnxruntime as written."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Net:
     symmetric: bool = False
     by_channel: bool = False
     chosen: bool = False
-    is_open: bool = True
+    is_dynamic: bool = True
 
 
 class _Graph:
@@ -112,7 +112,7 @@ def _model(net: Net, seed: int) -> tuple[bytes, float]:
     e = g.quantised(g.op("Add", e, g.const(np.float32(1))), 0, 2)
     y = g.op("Mul", y, g.op("Mul", e, g.const(np.float32(0.5))))
     y = g.quantised(y, -1, 4)
-    dims: list[Any] = ["b", "s"] if net.is_open else [2, 9]
+    dims: list[Any] = ["b", "s"] if net.is_dynamic else [2, 9]
     g.nodes.append(helper.make_node("Identity", [y], ["out"]))
     kind = TensorProto.BOOL if net.chosen else TensorProto.FLOAT
     ends = [
@@ -129,7 +129,7 @@ def _model(net: Net, seed: int) -> tuple[bytes, float]:
 NETS = [
     Net(3, 20),
     Net(2, 33, signed=True, by_channel=True, chosen=True),
-    Net(2, 64, signed=True, symmetric=True, is_open=False),
+    Net(2, 64, signed=True, symmetric=True, is_dynamic=False),
 ]
 
 
@@ -147,7 +147,7 @@ def test_attention(net: Net) -> None:
         assert len(products) == 7
         assert all(name.startswith("cpu::quant_dot_") for name in products), products
     rng = np.random.default_rng(1)
-    sizes = [(2, 9), (1, 1), (3, 37), (1, 130)] if net.is_open else [(2, 9)]
+    sizes = [(2, 9), (1, 1), (3, 37), (1, 130)] if net.is_dynamic else [(2, 9)]
     for batch, length in sizes:
         x = rng.standard_normal((batch, length, net.heads * net.head)).astype(np.float32)
         seen = rng.uniform(size=(batch, 1, 1, length)) < 0.8

@@ -58,7 +58,7 @@ def net() -> onnx.ModelProto:
 
 
 @pytest.mark.parametrize(
-    ("form", "signed", "is_open"),
+    ("form", "signed", "is_dynamic"),
     [
         (QuantFormat.QDQ, False, True),
         (QuantFormat.QDQ, True, False),
@@ -66,7 +66,7 @@ def net() -> onnx.ModelProto:
         (QuantFormat.QOperator, True, True),
     ],
 )
-def test_nets(form: QuantFormat, signed: bool, is_open: bool, tmp_path: Path) -> None:
+def test_nets(form: QuantFormat, signed: bool, is_dynamic: bool, tmp_path: Path) -> None:
     """Within one step of onnxruntime's; no product and no convolution is of floats."""
     whole, path = tmp_path / "net.onnx", tmp_path / "quantised.onnx"
     onnx.save(net(), whole)
@@ -76,12 +76,12 @@ def test_nets(form: QuantFormat, signed: bool, is_open: bool, tmp_path: Path) ->
         weight_type=QuantType.QInt8,
     )  # fmt: skip
     model = onnx.load(path)
-    if is_open:
+    if is_dynamic:
         for v in (*model.graph.input, *model.graph.output):
             v.type.tensor_type.shape.dim[0].dim_param = "n"
         del model.graph.value_info[:]
         onnx.save(model, path)
-    x = images(2 if is_open else 1)
+    x = images(2 if is_dynamic else 1)
     want = ort_session(path).run(None, {"x": x})[0]
     program = mgx_mlir.compile(str(path), target="cpu", threads=1)
     (got,) = program.run([x])

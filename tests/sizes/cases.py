@@ -1,4 +1,4 @@
-"""Small ONNX models with open dims: inputs that fit, and inputs that do not."""
+"""Small ONNX models with dynamic dims: inputs that fit, and inputs that do not."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from mgx_mlir.core.errors import RunError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.lowering import assertions
 from mgx_mlir.passes.lowering.module import ModuleLowering
-from mgx_mlir.passes.name_open_dims import Names
+from mgx_mlir.passes.name_dynamic_dims import Names
 from mgx_mlir.runtime.iree_runtime import LoadedModule
 from tests.support.oracle import ort_session
 from tests.targets.test_branch_moves import branches_of_convolutions

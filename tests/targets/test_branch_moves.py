@@ -92,7 +92,7 @@ def test_a_circle_of_both_widths_has_no_order() -> None:
 
 
 def branches_of_convolutions(channels: int) -> onnx.ModelProto:
-    """An If whose branches are convolutions with stride 2 over an open length."""
+    """An If whose branches are convolutions with stride 2 over a dynamic length."""
     rng = np.random.default_rng(0)
 
     def branch(name: str, inputs: int) -> onnx.GraphProto:
@@ -120,7 +120,7 @@ def branches_of_convolutions(channels: int) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
 
 
-def test_branches_over_an_open_length() -> None:
+def test_branches_over_a_dynamic_length() -> None:
     """The size of a result was 0: it was written over whatever came behind.
 
     Whether the compiler orders these moves wrongly depends on how it numbers registers;

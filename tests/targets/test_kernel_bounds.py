@@ -174,7 +174,7 @@ def test_what_memory_gives_bounds_a_launch() -> None:
 
 
 def test_bytes_from_the_text_of_the_compiler() -> None:
-    """A place counts once; what is read in part, at computed places, of open dims does not."""
+    """A place counts once; what is read in part, at computed places, of dynamic dims does not."""
     load, kind = "iree_tensor_ext.dispatch.tensor.load", "!iree_tensor_ext.dispatch.tensor"
     lines = [
         "      func.func @a() {",

@@ -34,7 +34,7 @@ OPSETS = {"script": (13, 17, 20), "dynamo": (18, 21, 23)}
 
 @dataclass(frozen=True)
 class Family:
-    """How to make a net and its inputs, and which dims stay open."""
+    """How to make a net and its inputs, and which dims stay dynamic."""
 
     net: Callable[[], nn.Module]
     inputs: Callable[[Sizes], Inputs]
@@ -323,7 +323,7 @@ def export(name: str, exporter: str, opset: int, dynamic: bool) -> onnx.ModelPro
             )  # fmt: skip
             model = onnx.load_from_string(stream.getvalue())
         else:
-            shapes = open_dims(family, names) if dynamic else None
+            shapes = dynamic_dims(family, names) if dynamic else None
             program = torch.onnx.export(
                 net, args, dynamo=True, dynamic_shapes=shapes, verbose=False, **common
             )
@@ -331,7 +331,7 @@ def export(name: str, exporter: str, opset: int, dynamic: bool) -> onnx.ModelPro
     return family.finish(model)
 
 
-def open_dims(family: Family, names: list[str]) -> tuple:
+def dynamic_dims(family: Family, names: list[str]) -> tuple:
     def of(name: str) -> dict[int, object]:
         # DYNAMIC: a dimension that the net specialises is an error, not a static export
         return dict.fromkeys(family.axes.get(name, {}), torch.export.Dim.DYNAMIC)

@@ -161,7 +161,7 @@ def make(dtype: str, seen: set[Any]) -> None:
     cases = Retyped(sum(dtype.encode()), dtype, seen)
     with cases.graph.as_default():
         for name in sorted(make_op_cases.GROUPS):
-            if name in ("open_batch", "open_sizes", "casts"):
+            if name in ("dynamic_batch", "dynamic_sizes", "casts"):
                 continue
             try:
                 make_op_cases.GROUPS[name](Lenient(cases))

@@ -55,7 +55,7 @@ class Cases:
         return self.tf.as_dtype(name).as_numpy_dtype
 
     def input(self, value: Any, dtype: str | None = None, shape: Any = ...) -> Any:
-        """A placeholder fed with `value`; `shape` may leave extents open (None)."""
+        """A placeholder fed with `value`; `shape` may leave extents dynamic (None)."""
         array = np.asarray(value, None if dtype is None else self.dtype(dtype))
         kind = self.tf.as_dtype(array.dtype)
         placeholder = self.tf.raw_ops.Placeholder(

@@ -128,7 +128,7 @@ def keras_objects(folder: str) -> tuple[dict[str, np.ndarray], list[np.ndarray]]
 
 
 def detector(folder: str) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
-    """Bicubic resize of an open image, a convolution, padded non-maximum suppression, gather."""
+    """Bicubic resize of a dynamic image, a convolution, padded non-maximum suppression, gather."""
     random = np.random.RandomState(8)
     made = tf.Module()
     made.w = tf.Variable(random.standard_normal((3, 3, 3, 8)).astype(np.float32) * 0.2)

@@ -3,7 +3,7 @@
     python zoo/tf_cases/make_models.py --full FOLDER     # where TensorFlow is installed
     python zoo/tf_cases/measure_models.py FOLDER [name ...]
 
-Every model is compiled for the CPU as a frozen graph, as a SavedModel and with an open batch, and
+Every model is compiled for the CPU as a frozen graph, as a SavedModel and with a dynamic batch, and
 compared with what TensorFlow computed; errors are of the largest magnitude. Exit status 1 where
 one is above the limit.
 """

@@ -2,13 +2,13 @@
 
     python -m benchmarks.emulator.held_out                          # all, gfx942 and gfx1100
     python -m benchmarks.emulator.held_out u_net FOLDER/*.onnx --arch gfx90a
-    python -m benchmarks.emulator.held_out --open                   # open dims, two calls
+    python -m benchmarks.emulator.held_out --dynamic                   # dynamic dims, two calls
     python -m benchmarks.emulator.held_out --f16                    # those that f16 makes sense of
     python -m benchmarks.emulator.held_out FOLDER/*.onnx --bf16
     python -m benchmarks.emulator.held_out FOLDER/*.onnx --out ROWS # goes on where it was stopped
 
 A file's inputs are those beside it (`NAME.inputs.npz`, and `NAME.second.npz` for a second call),
-else drawn; benchmarks/held_out_nets.py writes such files. In f16 and bf16 open dims are fixed to
+else drawn; benchmarks/held_out_nets.py writes such files. In f16 and bf16 dynamic dims are fixed to
 those of the first call. One line for each model and architecture: the error by norm of the worst
 output, kernels, of these how many keep registers or arrays in scratch memory, and seconds to
 compile and to run. Integers are to be equal. Exit code 1 where one is wrong, refused or too slow.
@@ -69,10 +69,10 @@ def cases(name: str, options: argparse.Namespace) -> tuple[list[Case], Oracle, f
     """Calls of one model, how its oracle is asked, and the limit of the error."""
     if name in HELD:
         held = HELD[name]
-        net = held.net(is_open=options.open)
+        net = held.net(is_dynamic=options.dynamic)
         model, limit, kind = net.made(), held.limit, held.oracle
         calls = [net.arrays(seed, **s) for seed, s in enumerate(({}, held.second))]
-        if not options.open:
+        if not options.dynamic:
             calls = calls[:1]
     else:
         model, limit, kind = onnx.load(name), FILE_LIMIT, "exact"
@@ -143,7 +143,7 @@ def examine(name: str, arch: str, options: argparse.Namespace) -> dict[str, Any]
 
 def in_child(name: str, arch: str, options: argparse.Namespace) -> dict[str, Any]:
     """Examine a model in a process of its own: what crashes or hangs is a row, too."""
-    flags = [f for f in ("open", *NARROW) if getattr(options, f)]
+    flags = [f for f in ("dynamic", *NARROW) if getattr(options, f)]
     command = [sys.executable, "-m", "benchmarks.emulator.held_out", name, "--arch", arch,
                "--child", *(f"--{f}" for f in flags)]  # fmt: skip
     try:
@@ -169,7 +169,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("names", nargs="*", metavar="NAME|FILE")
     parser.add_argument("--arch", default=ARCHES, help="gfx names, comma-separated")
-    parser.add_argument("--open", action="store_true", help="open dims where a model names them")
+    parser.add_argument(
+        "--dynamic", action="store_true", help="dynamic dims where a model names them"
+    )
     parser.add_argument("--f16", action="store_true", help="weights and inputs in f16")
     parser.add_argument("--bf16", action="store_true", help="weights and inputs in bf16")
     parser.add_argument("--limit", type=float, default=600, help="seconds for each row")
@@ -181,13 +183,13 @@ def main() -> int:
         return 0
     names = options.names or [
         n for n, h in HELD.items()
-        if (h.sizes or not options.open) and (h.narrow or not narrow_type(options))
+        if (h.sizes or not options.dynamic) and (h.narrow or not narrow_type(options))
     ]  # fmt: skip
     unknown = [n for n in names if n not in HELD and not os.path.exists(n)]
     if unknown:
         parser.error(f"no such model: {', '.join(unknown)}")
     verdicts: Counter[str] = Counter()
-    kind = {"open": options.open} | {name: getattr(options, name) for name in NARROW}
+    kind = {"dynamic": options.dynamic} | {name: getattr(options, name) for name in NARROW}
     kept = {}
     if options.out and options.out.exists():
         rows = [json.loads(line) for line in options.out.read_text().splitlines()]

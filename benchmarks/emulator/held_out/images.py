@@ -313,7 +313,7 @@ def dilated_pyramid(g: Net) -> None:
 
 @held({"r": 3}, r=5)
 def regions(g: Net) -> None:
-    """Features of regions (RoiAlign), two heads; the regions' number is open."""
+    """Features of regions (RoiAlign), two heads; the regions' number is dynamic."""
     x = g.op("Relu", g.conv(g.floats("image", 2, 3, 24, 24), 3, 8, 3, 3, strides=[2, 2]))
 
     def corners(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:

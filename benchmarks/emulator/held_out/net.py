@@ -1,4 +1,4 @@
-"""How a held-out model states itself: a graph whose named extents are fixed, or open."""
+"""How a held-out model states itself: a graph whose named extents are fixed, or dynamic."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Held:
 
     build: Callable[[Net], None]
     sizes: dict[str, int] = field(default_factory=dict[str, int])
-    second: dict[str, int] = field(default_factory=dict[str, int])  # another call with open dims
+    second: dict[str, int] = field(default_factory=dict[str, int])  # another call with dynamic dims
     oracle: Oracle = "default"
     limit: float = 1e-5  # of the error by norm in f32
     narrow: bool = True  # f16 makes sense of it: nothing that jumps hangs on a last bit
 
-    def net(self, *, is_open: bool = False) -> Net:
-        made = Net(self.sizes, is_open=is_open)
+    def net(self, *, is_dynamic: bool = False) -> Net:
+        made = Net(self.sizes, is_dynamic=is_dynamic)
         self.build(made)
         return made
 
@@ -41,14 +41,14 @@ class Held:
 class Net(Graph):
     """A graph that knows how its inputs are drawn."""
 
-    def __init__(self, sizes: dict[str, int], *, is_open: bool, prefix: str = "") -> None:
+    def __init__(self, sizes: dict[str, int], *, is_dynamic: bool, prefix: str = "") -> None:
         super().__init__(7)
-        self.sizes, self.is_open, self.prefix = sizes, is_open, prefix
+        self.sizes, self.is_dynamic, self.prefix = sizes, is_dynamic, prefix
         self.fills: dict[str, Fill] = {}
 
     def size(self, name: str) -> int | str:
-        """Return a named extent: its number, or its name where it is open."""
-        return name if self.is_open else self.sizes[name]
+        """Return a named extent: its number, or its name where it is dynamic."""
+        return name if self.is_dynamic else self.sizes[name]
 
     def floats(self, name: str, *dims: int | str) -> str:
         self.fills[name] = lambda rng, shape: rng.standard_normal(shape).astype(np.float32)
@@ -117,7 +117,7 @@ class Net(Graph):
 
     def subgraph(self, body: Callable[[Net], None], name: str) -> onnx.GraphProto:
         """A graph for If, Loop or Scan, whose weights are its own."""
-        inner = Net(self.sizes, is_open=self.is_open, prefix=f"{name}_")
+        inner = Net(self.sizes, is_dynamic=self.is_dynamic, prefix=f"{name}_")
         inner.rng = self.rng
         body(inner)
         return helper.make_graph(inner.nodes, name, inner.inputs, inner.outputs, inner.weights)

@@ -259,7 +259,7 @@ class _Reading:
         modules = self.submodules(name, [as_text(m, "a module") for m in listed], known, path)
         stated = None
         if (self.from_us or name.startswith("unknown:")) and "shape" in node:
-            stated = result_types(shape_of(node["shape"]), node.get("open_dims"))
+            stated = result_types(shape_of(node["shape"]), node.get("dynamic_dims"))
         return builder.add_instruction(
             name, attributes, inputs, modules, symbols=symbols, stated=stated
         )

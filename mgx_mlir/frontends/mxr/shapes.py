@@ -159,15 +159,15 @@ def _extent(tree: Tree) -> int:
     return found
 
 
-def result_types(shape: AnyShape | None, open_dims: Tree) -> list[TensorType] | None:
-    """Return the result types of a node; those of `open_dims` are dynamic whatever the shape
+def result_types(shape: AnyShape | None, dynamic_dims: Tree) -> list[TensorType] | None:
+    """Return the result types of a node; those of `dynamic_dims` are dynamic whatever the shape
     says.
     """
     if shape is None:
         return None
     found = [s.tensor_type() for s in shape_of_parts(shape)]
-    for i, axes in enumerate(as_list(open_dims, "'open_dims'")[: len(found)]):
-        at = {as_size(a, "'open_dims'") for a in as_list(axes, "'open_dims'")}
+    for i, axes in enumerate(as_list(dynamic_dims, "'dynamic_dims'")[: len(found)]):
+        at = {as_size(a, "'dynamic_dims'") for a in as_list(axes, "'dynamic_dims'")}
         found[i] = found[i].with_dims(
             DYN if axis in at else d for axis, d in enumerate(found[i].dims)
         )

@@ -1,6 +1,6 @@
 """Which branch an `If` takes whose branches differ in rank: the one that the rest can be read with.
 
-Exporters write `squeeze` of an open dim so. Where nothing that follows depends on the rank, the
+Exporters write `squeeze` of a dynamic dim so. Where nothing that follows depends on the rank, the
 program has both (ranks.py). Else the model is read with each of the two. Where one of them makes it
 invalid further on, or gives outputs of other ranks than the file states, the program has the other
 one, and a run in which the condition says otherwise ends with an error.

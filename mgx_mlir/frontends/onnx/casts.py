@@ -111,7 +111,7 @@ def _to_exponent(b: Builder, x: Value, saturate: bool, round_mode: str) -> Value
     f32.
 
     Outside of [2**-127, 2**127] the result is the nearer end, or NaN without `saturate`. Negative
-    numbers, which ONNX leaves open, lie below it, as in onnxruntime 1.32.
+    numbers, which ONNX leaves dynamic, lie below it, as in onnxruntime 1.32.
     """
     if round_mode not in ("up", "down", "nearest"):
         raise ModelError(f"attribute 'round_mode' expected up, down or nearest, got '{round_mode}'")

@@ -54,7 +54,7 @@ def coupled_probabilities(b: Builder, node: Node, pairs: Value, count: int) -> V
         qp = b.reshape(qp, dims=[0, count])
         total = b.reduce_sum(b.mul(p, qp), axes=[1])
         off = b.reduce_max(b.abs(b.sub(qp, total)), axes=[1])
-        open_rows = greater_equal(b, off, 0.005 / count)
+        dynamic_rows = greater_equal(b, off, 0.005 / count)
         made = p
         for i in range(count):
             own_i, qp_i = (slice_(b, v, [1], [i], [i + 1]) for v in (own, qp))
@@ -64,8 +64,8 @@ def coupled_probabilities(b: Builder, node: Node, pairs: Value, count: int) -> V
             total = b.div(b.div(b.add(total, more), scale), scale)
             qp = b.div(b.add(qp, b.mul(step, matrix[i])), scale)
             made = b.div(b.add(made, b.mul(step, b.literal(eye[i : i + 1]))), scale)
-        made = b.where(open_rows, made, p)
-        going = compare(b, "greater", b.reduce_sum(convert(b, open_rows, INT64), axes=[0, 1]), 0)
+        made = b.where(dynamic_rows, made, p)
+        going = compare(b, "greater", b.reduce_sum(convert(b, dynamic_rows, INT64), axes=[0, 1]), 0)
         return [b.reshape(convert(b, going, BOOL), dims=[]), made]
 
     flags = [TensorType(INT64, ()), TensorType(BOOL, ())]

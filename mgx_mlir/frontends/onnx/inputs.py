@@ -132,7 +132,7 @@ def _read(info: onnx.ValueInfoProto, made: Input, options: OnnxOptions) -> None:
 def _read_made(
     info: onnx.ValueInfoProto, made: Input, found: Sequence[Input], sources: Sequence[DimSource]
 ) -> None:
-    """Read an input that steps make of others: its dims are open, or those of the others."""
+    """Read an input that steps make of others: its dims are dynamic, or those of the others."""
     given = {p.name: p for i in found for p in i.parameters}
     dims: list[Dim] = []
     for d in sources:
@@ -203,7 +203,7 @@ def _value(p: Parameter, given: object) -> np.ndarray:
 def _dim(d: onnx.TensorShapeProto.Dimension, options: OnnxOptions) -> Dim:
     if d.WhichOneof("value") == "dim_value" and d.dim_value >= 0:
         return d.dim_value
-    return options.open_dim(d.dim_param)
+    return options.dynamic_dim(d.dim_param)
 
 
 def _tensor_type(kind: onnx.TypeProto) -> onnx.TypeProto.Tensor | None:

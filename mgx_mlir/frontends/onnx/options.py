@@ -15,7 +15,7 @@ from mgx_mlir.frontends.options import ReadOptions
 class OnnxOptions(ReadOptions):
     """How a model is read.
 
-    `default_dim_value` (0: off) is the size of every dim the file leaves open,
+    `default_dim_value` (0: off) is the size of every dim the file leaves dynamic,
     `default_dyn_dim_value` their range; without either such a dim stays dynamic. `dim_params` gives
     a named symbol its size; dims of one of `loose_names` need not be equal. `input_lengths` is the
     number of elements of an input that is a sequence (the elements of `x` are named `x[0]`, `x[1]`
@@ -42,8 +42,8 @@ class OnnxOptions(ReadOptions):
             raise UsageError(f"default_dim_value is {self.default_dim_value}, expected >= 0")
         super().__post_init__()
 
-    def open_dim(self, symbol: str) -> Dim:
-        """Return what a dim that the file leaves open (named or not) becomes."""
+    def dynamic_dim(self, symbol: str) -> Dim:
+        """Return what a dim that the file leaves dynamic (named or not) becomes."""
         if symbol and symbol in self.dim_params:
             given = self.dim_params[symbol]
             if isinstance(given, int):
@@ -57,7 +57,7 @@ class OnnxOptions(ReadOptions):
         if self.default_dim_value:
             return self.default_dim_value
         if symbol in self.loose_names or not any(c.isalpha() for c in symbol):
-            symbol = ""  # "?", "-1" and "_" say that a dim is open, not that such dims are equal
+            symbol = ""  # "?", "-1" and "_" say that a dim is dynamic, not that such dims are equal
         if (given := self.default_dyn_dim_value) is not None:
             fixed = given.fixed
             if fixed is not None:

@@ -16,8 +16,8 @@ from mgx_mlir.frontends.onnx.kinds import Kinds
 from mgx_mlir.frontends.onnx.ones import Ones
 from mgx_mlir.frontends.onnx.structures import (
     TENSOR,
+    DynamicList,
     Maps,
-    OpenList,
     Texts,
     TextTable,
     form_of,
@@ -37,10 +37,10 @@ def results(
     """Return the program's results with their attributes: the elements of a list one by one."""
     found = []
     for info, value in zip(graph.output, outputs, strict=True):
-        if isinstance(value, OpenList) and DYN in TensorType.of(value.stack).dims[1:]:
+        if isinstance(value, DynamicList) and DYN in TensorType.of(value.stack).dims[1:]:
             raise UnsupportedModel(
                 f"output '{info.name}' is {value.describe()}",
-                notes=["its elements have open dims, in which they may differ"],
+                notes=["its elements have dynamic dims, in which they may differ"],
             )
         several = _count(value) not in (TENSOR, ROWS)
         for i, v in enumerate(tensors_of(value)):
@@ -67,7 +67,7 @@ def state_groups(
 def _count(value: Held) -> int | None:
     if isinstance(value, Texts | Maps):
         return TENSOR
-    return ROWS if isinstance(value, OpenList) else form_of(value)
+    return ROWS if isinstance(value, DynamicList) else form_of(value)
 
 
 def _attribute(name: str, number: int, shown: Shown, text: bool) -> ir.Attribute:

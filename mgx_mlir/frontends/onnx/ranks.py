@@ -120,7 +120,7 @@ def _same(b: Builder, a: Value, c: Value) -> bool:
 
 
 def sizes_in(b: Builder, condition: Value) -> str:
-    """Return the names of the open dims that a condition is computed from, as in "'n', 'm'"."""
+    """Return the names of the dynamic dims that a condition is computed from, as in "'n', 'm'"."""
     found = b.probe.elements(condition) or []
     return ", ".join(f"'{n}'" for n in dict.fromkeys(_names(found)))
 

@@ -37,7 +37,7 @@ class _Absent(HostValue):
 
 
 @dataclass(frozen=True)
-class OpenList(HostValue):
+class DynamicList(HostValue):
     """A sequence whose length only the run knows: elements of the same dims, stacked."""
 
     stack: Value
@@ -47,7 +47,7 @@ class OpenList(HostValue):
 
 
 @dataclass(frozen=True)
-class OpenParts(OpenList):
+class DynamicParts(DynamicList):
     """A sequence of parts of `whole`, each of `part` elements along `axis`; the last may have less.
 
     The stack is there for whole parts alone: a run that has others and reads it ends with an error.
@@ -115,7 +115,7 @@ def form_of(value: Held) -> Form:
     """Return what a value is besides its tensors; `build` is the inverse."""
     if value is ABSENT:
         return None
-    if isinstance(value, OpenList | Joined | Texts | Maps):
+    if isinstance(value, DynamicList | Joined | Texts | Maps):
         raise NotSupported(value.describe())
     return len(value.items) if isinstance(value, TensorList) else TENSOR
 
@@ -136,7 +136,7 @@ def tensors_of(value: Held) -> tuple[Value, ...]:
     """Return the tensors that one value is made of."""
     if isinstance(value, TensorList):
         return value.items
-    if isinstance(value, OpenList):
+    if isinstance(value, DynamicList):
         return (value.stack,)
     if isinstance(value, Texts | Maps):
         return (value.index if isinstance(value, Texts) else value.rows,)

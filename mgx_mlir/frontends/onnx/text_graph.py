@@ -285,11 +285,11 @@ def _flatten(kinds: Sequence[Any], given: dict[str, Any]) -> Made:
     axis += len(own) if axis < 0 else 0
 
     def product(dims: Sequence[DimSource]) -> DimSource:
-        open_dims = [d for d in dims if not isinstance(d, int)]
+        dynamic_dims = [d for d in dims if not isinstance(d, int)]
         size = int(np.prod([d for d in dims if isinstance(d, int)], dtype=np.int64))
-        if not open_dims:
+        if not dynamic_dims:
             return size
-        return open_dims[0] if len(open_dims) == 1 and size == 1 else None
+        return dynamic_dims[0] if len(dynamic_dims) == 1 and size == 1 else None
 
     return [_Kind(kinds[0].number, (product(own[:axis]), product(own[axis:])))], given
 

@@ -1,4 +1,4 @@
-"""Sizes of the inputs' open dims that operators tell: those that they take no other of.
+"""Sizes of the inputs' dynamic dims that operators tell: those that they take no other of.
 
 A layer norm whose scale has 768 numbers is of rows of 768, whatever the file says of its input.
 The graph is read again with such sizes: weights need no broadcast at run time, rows are of a known
@@ -42,7 +42,7 @@ class ToldSizes:
         return replace(p, dims=dims)
 
     def argument(self, p: Parameter, dims: Dims) -> None:
-        """Note the sizes that the open dims of an input stand for.
+        """Note the sizes that the dynamic dims of an input stand for.
 
         Ranges are of who calls the reader: such a dim keeps the range that was asked for.
         """

@@ -17,7 +17,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("file")
     parser.add_argument("--nchw", action="store_true")
     parser.add_argument("--migraphx-layout", action="store_true")
-    parser.add_argument("--dynamic", action="store_true", help="open dims stay dynamic")
+    parser.add_argument("--dynamic", action="store_true", help="dynamic dims stay dynamic")
     parser.add_argument("--output-names", nargs="+", default=[])
     parser.add_argument("--skip-unknown-operators", action="store_true")
     parser.add_argument("--errors-to-stdout", action="store_true")

@@ -70,7 +70,7 @@ def _dims(what: str, name: str, shape: schema.TensorShape | None, options: TfOpt
     dims: list[Dim] = []
     for d in () if shape is None else shape.dim:
         if d.size < 0 or (d.size == 0 and options.batch_size is not None and len(dims) == 0):
-            dims.append(options.open_dim())
+            dims.append(options.dynamic_dim())
         else:
             dims.append(d.size)
     return dims

@@ -15,7 +15,7 @@ class TfOptions(ReadOptions):
     """How a model is read.
 
     `is_nhwc`: how to read layout-sensitive nodes that state no data_format. `batch_size` is the
-    size of every dim that the file leaves open; None keeps such dims dynamic. `output_names` are
+    size of every dim that the file leaves dynamic; None keeps such dims dynamic. `output_names` are
     the results ("node", "node:1", or an output's name of the signature), by default every node that
     no other uses, or the signature's. `signature` and `tags` choose in a SavedModel.
     `migraphx_layout` declares inputs of rank 4 channels first and gives results so, as MIGraphX
@@ -36,8 +36,8 @@ class TfOptions(ReadOptions):
             raise UsageError("output_names expected a list of names, got a string")
         super().__post_init__()
 
-    def open_dim(self) -> Dim:
-        """Return what a dim that the file leaves open becomes."""
+    def dynamic_dim(self) -> Dim:
+        """Return what a dim that the file leaves dynamic becomes."""
         if self.default_dyn_dim_value is not None:
             fixed = self.default_dyn_dim_value.fixed
             return self.default_dyn_dim_value if fixed is None else fixed

@@ -386,7 +386,7 @@ class _Loop:
 
 
 def _same_number(b: Builder, x: Value, y: Value) -> bool:
-    """Return whether two scalars are equal for every size of the open dims."""
+    """Return whether two scalars are equal for every size of the dynamic dims."""
     x, y = _uncast(x), _uncast(y)
     if x == y:
         return True

@@ -65,7 +65,7 @@ class Model:
         return replace(self, source=source, options=self._rooted(), inputs=self.inputs + added)
 
     def with_ranks(self, ranks: Mapping[str, int]) -> Model:
-        """Return the model with inputs of these ranks, all their dims open."""
+        """Return the model with inputs of these ranks, all their dims dynamic."""
         proto = _read(self.source)
         for info in proto.graph.input:
             if info.name in ranks:
@@ -86,7 +86,7 @@ class Model:
         return {**self.options, "external_data_path": os.path.dirname(self.source) or "."}
 
     def with_shapes(self, signature: Signature | None) -> Model:
-        """Return the model with the shapes of outputs that its file leaves open.
+        """Return the model with the shapes of outputs that its file leaves dynamic.
 
         signature: None where there is no program, as an input's rank is told by a run alone.
         """

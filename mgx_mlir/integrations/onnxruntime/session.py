@@ -128,9 +128,9 @@ class InferenceSession(Session):
 
     A path that ends in .mxr is a compiled program's. `providers` are names in order, or tuples of a
     name and options; CPUExecutionProvider compiles for the CPU, MIGraphXExecutionProvider and
-    ROCMExecutionProvider for the AMD GPU. Dims that the model leaves open stay open. Runs may come
-    from many threads; a session can be pickled, and used behind a fork.
-    Errors: onnxruntime's classes, in `capi.onnxruntime_pybind11_state`.
+    ROCMExecutionProvider for the AMD GPU. Dims that the model leaves dynamic stay dynamic. Runs may
+    come from many threads; a session can be pickled, and used behind a fork. Errors: onnxruntime's
+    classes, in `capi.onnxruntime_pybind11_state`.
     """
 
     def __init__(

@@ -22,14 +22,14 @@ from mgx_mlir.integrations.torch.check import Checked
 from mgx_mlir.integrations.torch.counters import counters
 from mgx_mlir.integrations.torch.graphs import Frozen, freeze, is_weight, wrapped_floats
 from mgx_mlir.integrations.torch.options import TorchOptions
-from mgx_mlir.integrations.torch.recurrent import keep_lengths_open
+from mgx_mlir.integrations.torch.recurrent import keep_lengths_dynamic
 
 log = logging.getLogger(__name__)
 _version = attrgetter("_version")
 
 # without it Dynamo leaves every LSTM, GRU and RNN out of its graphs
 torch._dynamo.config.allow_rnn = True
-keep_lengths_open()
+keep_lengths_dynamic()
 
 
 def mgx(

@@ -201,18 +201,18 @@ def freeze(
             continue
         made[node] = graph.placeholder(node.name)
         inputs.append(i)
-        open_dims: dict[int, Any] = {}
+        dynamic_dims: dict[int, Any] = {}
         for dim, size in enumerate(value.shape):
             if not isinstance(size, torch.SymInt):
                 continue
-            open_dims[dim] = torch.export.Dim.AUTO
+            dynamic_dims[dim] = torch.export.Dim.AUTO
             symbol = size.node.expr
             if symbol in sources:
                 equal.append((*sources[symbol], made[node], dim))
             else:
                 sources[symbol] = (made[node], dim)
                 symbols[symbol] = (i, dim)
-        shapes.append(open_dims)
+        shapes.append(dynamic_dims)
     given = [examples[i] for i in inputs]
     for i in numbers:
         node, value = places[i], value_of(places[i])

@@ -1,4 +1,4 @@
-"""GRU and RNN in traces: what they give is told by shapes, so that their length stays open.
+"""GRU and RNN in traces: what they give is told by shapes, so that their length stays dynamic.
 
 torch runs a loop over the length to find the shapes of what nn.GRU and nn.RNN give, which makes the
 length a constant of the trace. nn.LSTM has an operator of its own for that.
@@ -20,7 +20,7 @@ _aten = torch.ops.aten
 _KINDS = (_aten.gru.input, _aten.rnn_tanh.input, _aten.rnn_relu.input)
 
 
-def keep_lengths_open() -> None:
+def keep_lengths_dynamic() -> None:
     """Have traces of inference take the shapes of what GRU and RNN give from here.
 
     A trace that looks into them, as other backends do, gets torch's loop as before.

@@ -110,13 +110,13 @@ class ServedModel:
                     f"the protocol has no type for '{p.name}'", location=str(entry.path)
                 )
         self.max_batch_size = entry.max_batch_size
-        if self.max_batch_size > 1 and not self._has_open_rows():
+        if self.max_batch_size > 1 and not self._has_dynamic_rows():
             raise FileError(
-                "'max_batch_size' expected a first dim that every input and output leaves open",
+                "'max_batch_size' expected a first dim that every input and output leaves dynamic",
                 location=str(entry.path),
             )
 
-    def _has_open_rows(self) -> bool:
+    def _has_dynamic_rows(self) -> bool:
         signature = self.program.signature
         return all(p.dims[:1] == (-1,) for p in (*signature.given_inputs, *signature.outputs))
 

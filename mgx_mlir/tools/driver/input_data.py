@@ -42,8 +42,8 @@ def allocate(
 
 def _check_batch(args: Arguments, model: Model, signature: Signature) -> None:
     """Raise UsageError for --batch where the file states every dim, and no rate is printed."""
-    open_dims = not all(p.is_static for p in signature.inputs)
-    if "--batch" in args and not (open_dims or model.sets_batch or model.is_rated):
+    dynamic_dims = not all(p.is_static for p in signature.inputs)
+    if "--batch" in args and not (dynamic_dims or model.sets_batch or model.is_rated):
         raise UsageError(f"option '--batch' has no effect: {model.name} has no dynamic dimension")
 
 

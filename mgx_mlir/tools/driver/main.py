@@ -136,8 +136,10 @@ def _main(argv: list[str]) -> int:
         try:
             status = command.run(arguments)
         except RunError as e:
-            if "--open-dims" in arguments and not {"--batch", "--input-dim"} & set(tokens):
-                e.notes += ("dims that stay open are run at 1: --input-dim states sizes to run at",)
+            if "--dynamic-dims" in arguments and not {"--batch", "--input-dim"} & set(tokens):
+                e.notes += (
+                    "dims that stay dynamic are run at 1: --input-dim states sizes to run at",
+                )
             raise
         say(f"[ {__version__} ] Complete({time.perf_counter() - start:.3g}s): {line}", "debug")
     return status

@@ -32,7 +32,7 @@ _ONLY = {
         (
             "--dyn-input-dim",
             "--default-dyn-dim",
-            "--open-dims",
+            "--dynamic-dims",
             "--skip-unknown-operators",
             "--debug-symbols",
         ),
@@ -198,17 +198,17 @@ class Model:
             found["default_dim_value"] = self.batch
         elif "--batch" in args and args.command not in _RUNS:
             raise UsageError(
-                f"option '--batch' has no effect: {_opens(args)} leaves the dimensions open, and "
-                f"{args.command} makes no inputs"
+                f"option '--batch' has no effect: {_opens(args)} leaves the dimensions "
+                f"dynamic, and {args.command} makes no inputs"
             )
         if "--dim-param" in args:
             found["dim_params"] = dims.symbol_dims("--dim-param", args.get("--dim-param"))
         if "map_input_dims" in found:
-            self._keep_open(found)
+            self._keep_dynamic(found)
         return found
 
-    def _keep_open(self, options: dict[str, Any]) -> None:
-        """Keep dims open that other options give a range: --input-dim is the size to run at."""
+    def _keep_dynamic(self, options: dict[str, Any]) -> None:
+        """Keep dims dynamic that other options give a range: --input-dim is the size to run at."""
         # start-up: only what the command asks for is loaded
         from mgx_mlir.frontends.onnx.load import load_file
 
@@ -258,9 +258,9 @@ class Model:
         found: dict[str, Any] = {}
         if default is not None:
             found["default_dyn_dim_value"] = _as_range(dims.one_dim("--default-dyn-dim", default))
-        if "--open-dims" in args:
+        if "--dynamic-dims" in args:
             if default is not None:
-                raise UsageError("expected one of --open-dims and --default-dyn-dim")
+                raise UsageError("expected one of --dynamic-dims and --default-dyn-dim")
             found["default_dyn_dim_value"] = DynamicDim(0, None)
         if fixed:
             found["map_input_dims"] = fixed
@@ -383,8 +383,8 @@ class Model:
         except (ModelError, ShapeError) as e:
             if self._assumes_dims():
                 e.notes += (
-                    f"dims that the file leaves open count as {self.batch}: --input-dim and "
-                    "--dim-param state them, --open-dims keeps them open",
+                    f"dims that the file leaves dynamic count as {self.batch}: --input-dim and "
+                    "--dim-param state them, --dynamic-dims keeps them dynamic",
                 )
             raise
 
@@ -493,7 +493,7 @@ def _is_saved(path: str) -> bool:
 
 
 def _opens(args: Arguments) -> str:
-    return "--open-dims" if "--open-dims" in args else "--default-dyn-dim"
+    return "--dynamic-dims" if "--dynamic-dims" in args else "--default-dyn-dim"
 
 
 def _as_range(dim: Dim) -> DynamicDim:

@@ -19,7 +19,7 @@ LOADER = tuple(
         (("--strip-context",), "leave out the code that a saved program holds", None, "", str),
         (("--trust-code",), "run the code that a saved program holds, whoever wrote the file", None,
          "", str),
-        (("--batch",), "size of every dimension that the model leaves open (default 1)", "N", "",
+        (("--batch",), "size of every dimension that the model leaves dynamic (default 1)", "N", "",
          number(1)),
         (("--nhwc",), "channels are last where a TensorFlow node does not say (default)", None, "",
          str),
@@ -32,10 +32,10 @@ LOADER = tuple(
          "greedy", str),
         (("--dyn-input-dim",), "dynamic dimensions of inputs: @name '[{min:1,max:8}, 3]'",
          "@NAME DIMS", "greedy", str),
-        (("--default-dyn-dim",), "range of every dimension that the model leaves open, "
+        (("--default-dyn-dim",), "range of every dimension that the model leaves dynamic, "
          "'{min:1,max:8,optimals:[4]}'", "DIM", "", str),
-        (("--open-dims",), "keep every dimension open that the model leaves open: any size may be "
-         "run", None, "", str),
+        (("--dynamic-dims",), "keep every dimension dynamic that the model leaves so: any size "
+         "may be run", None, "", str),
         (("--dim-param",), "size or range of a named dimension: @symbol 4, @symbol '{min:1,max:4}'",
          "@SYMBOL DIM", "greedy", str),
         (("--skip-unknown-operators",), "keep unknown operators as 'unknown:NAME'", None, "", str),

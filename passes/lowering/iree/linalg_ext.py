@@ -302,7 +302,7 @@ def attention(
 ) -> ir.Value:
     """softmax(scale * q k + mask) v; each tensor with the op's dims that its own are.
 
-    `t` is the result's type, `sizes` its extents where some are open. Scores are f32. told: what
+    `t` is the result's type, `sizes` its extents where some are dynamic. Scores are f32. told: what
     the compiler is told of tiles.
     """
     init = [e.empty(list(t.dims) if sizes is None else sizes, t.dtype)]

@@ -262,7 +262,7 @@ def _taps(e: LoweringContext, op: Resize, at: ir.Value, axis: Axis, work: DType)
 
             return indices.from_positions(e, [axis.extent], dtype, body, [at], [(0,)])
 
-        if not isinstance(axis.extent, int):  # a row of an open table is refused in a kernel
+        if not isinstance(axis.extent, int):  # a row of a dynamic table is refused in a kernel
             return [row(float(i)) for i in range(count)]
 
         def body(where: list[ir.Value], value: ir.Value) -> ir.Value:

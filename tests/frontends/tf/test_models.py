@@ -75,7 +75,7 @@ def test_the_others_on_the_cpu(name):
 
 
 @pytest.mark.parametrize("name", OPEN)
-def test_open_batch(name):
+def test_dynamic_batch(name):
     """The batch stays dynamic, in the program's types too."""
     program = check(name, "ref", batch_size=None)
     arguments = program.main().arguments
@@ -84,7 +84,7 @@ def test_open_batch(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OPEN)
-def test_open_batch_on_the_cpu(name):
+def test_dynamic_batch_on_the_cpu(name):
     """One program for two sizes."""
     data, meta, x, wanted = stored(name)
     options = TfOptions(batch_size=None, output_names=meta["outputs"])

@@ -51,8 +51,8 @@ def faults(group: stored_ops.Group, target: str) -> list[str]:
 # compiled in the slow tests: a hundred kernels of run-time dims, and operators that are read as one
 # op or two, which tests/lowering/test_conformance.py compiles
 SLOW = (
-    "binary_f32", "binary_other", "casts", "choices", "cutting", "open_orders", "open_sizes",
-    "open_spectra", "reductions", "reshaping", "spectra", "unary_f32", "unary_other",
+    "binary_f32", "binary_other", "casts", "choices", "cutting", "dynamic_orders", "dynamic_sizes",
+    "dynamic_spectra", "reductions", "reshaping", "spectra", "unary_f32", "unary_other",
 )  # fmt: skip
 
 

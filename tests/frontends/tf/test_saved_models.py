@@ -104,7 +104,7 @@ def test_variables_by_their_objects(model):
 
 @pytest.mark.parametrize("target", ["ref", pytest.param("cpu", marks=pytest.mark.slow)])
 def test_a_detector(model, target):
-    """Nested loops of fixed sizes behind an open image (hazard 48)."""
+    """Nested loops of fixed sizes behind a dynamic image (hazard 48)."""
     folder, inputs, [boxes, keep, n] = model("detector")
     compiled = mgx_mlir.compile(parse_tf(folder, TfOptions(batch_size=None)), target, cache=False)
     found = dict(zip(compiled.output_names, compiled.run(inputs), strict=True))

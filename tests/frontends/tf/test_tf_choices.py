@@ -1,4 +1,5 @@
-"""Choices of the TensorFlow importer: NaN, complex numbers, open channels, steps of fused nodes."""
+"""Choices of the TensorFlow importer: NaN, complex numbers, dynamic channels, steps of fused
+nodes."""
 
 from __future__ import annotations
 
@@ -82,7 +83,7 @@ def test_lengths_that_do_not_fit_the_axes():
         g.parse()
 
 
-def test_a_convolution_of_open_channels():
+def test_a_convolution_of_dynamic_channels():
     """One group: another number of channels is an error of the run."""
     g = Graph()
     g.placeholder(dims=(-1, -1, -1, -1))
@@ -132,7 +133,7 @@ def test_a_list_that_a_write_makes_longer():
         g.parse()
 
 
-def test_colours_of_open_channels():
+def test_colours_of_dynamic_channels():
     g = Graph()
     g.placeholder(dims=(-1, -1))
     g.node("y", "RGBToHSV", "x")
@@ -156,7 +157,7 @@ def test_a_filter_of_fewer_channels_than_the_run_has():
         compiled.run(np.ones((1, 4, 5, 2), np.float32))
 
 
-def test_open_dims_are_question_marks_in_messages():
+def test_dynamic_dims_are_question_marks_in_messages():
     g = Graph()
     g.placeholder(dims=(2, -1, -1))
     g.node("y", "DiagPart", "x")
@@ -170,12 +171,12 @@ INVALID = {
 }
 
 
-@pytest.mark.parametrize("open_dims", [False, True])
+@pytest.mark.parametrize("dynamic_dims", [False, True])
 @pytest.mark.parametrize("op", INVALID)
-def test_amounts_that_tensorflow_refuses(op, open_dims):
+def test_amounts_that_tensorflow_refuses(op, dynamic_dims):
     told, operands = INVALID[op]
     g = Graph()
-    g.placeholder(dims=(-1, -1) if open_dims else (2, 3))
+    g.placeholder(dims=(-1, -1) if dynamic_dims else (2, 3))
     for name, value in operands.items():
         g.const(name, np.array(value, np.int32))
     made = g.node("y", op, "x", *operands)
@@ -186,11 +187,11 @@ def test_amounts_that_tensorflow_refuses(op, open_dims):
 
 
 @pytest.mark.parametrize("width", [1, 2])
-@pytest.mark.parametrize("open_dims", [False, True])
-def test_a_window_longer_than_the_image(open_dims, width):
+@pytest.mark.parametrize("dynamic_dims", [False, True])
+def test_a_window_longer_than_the_image(dynamic_dims, width):
     """TensorFlow gives no windows, or an error where there are 2 strides less than one."""
     g = Graph()
-    g.placeholder(dims=(1, -1, -1, 2) if open_dims else (1, 5, width, 2))
+    g.placeholder(dims=(1, -1, -1, 2) if dynamic_dims else (1, 5, width, 2))
     node = g.node("y", "ExtractImagePatches", "x", ksizes=[1, 3, 3, 1], strides=[1, 1, 1, 1],
                   rates=[1, 1, 1, 1], padding="VALID")  # fmt: skip
     assert node.attr["padding"].s == b"VALID"

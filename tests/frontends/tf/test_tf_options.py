@@ -1,4 +1,4 @@
-"""How a TensorFlow graph is read: layouts, open dims, names; the API and the command line."""
+"""How a TensorFlow graph is read: layouts, dynamic dims, names; the API and the command line."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_the_layout_of_migraphx(image):
     ("options", "dims"),
     [({}, "1x3"), ({"batch_size": 4}, "4x3"), ({"batch_size": None}, "?x3")],
 )
-def test_open_dims(options, dims):
+def test_dynamic_dims(options, dims):
     g = Graph()
     g.placeholder(dims=(-1, 3))
     g.node("y", "Relu", "x")

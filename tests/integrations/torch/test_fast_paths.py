@@ -57,7 +57,7 @@ def test_attention_is_what_the_operator_gives(average: bool) -> None:
             torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5)
 
 
-def test_an_encoder_compiles_with_open_dims() -> None:
+def test_an_encoder_compiles_with_dynamic_dims() -> None:
     layer = nn.TransformerEncoderLayer(8, 2, 12, batch_first=True)
     model = nn.TransformerEncoder(layer, 2).eval()
     compiled = torch.compile(model, backend="mgx", dynamic=True, options={"target": "ref"})

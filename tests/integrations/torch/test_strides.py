@@ -75,7 +75,7 @@ def test_views_of_other_types_and_unfolded_ones() -> None:
     check(f, [(torch.randn(4, 6),)])
 
 
-def test_sizes_that_stay_open() -> None:
+def test_sizes_that_stay_dynamic() -> None:
     def f(x: Tensor) -> list[Tensor]:
         y = x * 2
         return [y, y.t(), y[1:], (x + 1).t(), (x + 2)[:, 1:], x[1:].t()]

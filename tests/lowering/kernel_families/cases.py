@@ -22,9 +22,9 @@ Node = tuple[str, Sequence[str], Sequence[str], dict[str, Any]]
 class Case:
     """Nodes of one family with their inputs, as (dtype, dims).
 
-    A dim that is a name is open in a program of open dims; `sizes` says what it is in each run of
-    it, the first is also that of the program of fixed dims. special: whether NaN and infinities
-    are put into its inputs. as_onnxruntime: whether they must give what they give there
+    A dim that is a name is dynamic in a program of dynamic dims; `sizes` says what it is in each
+    run of it, the first is also that of the program of fixed dims. special: whether NaN and
+    infinities are put into its inputs. as_onnxruntime: whether they must give what they give there
     (docs/special-values.md). limit: of the error, in parts of the largest element. steps: by how
     much integers may differ. below: the inputs of integers are less than this.
     """
@@ -98,7 +98,7 @@ class Draws:
         return np.clip(np.rint(drawn), -127, 127).astype(np.int8)
 
 
-def merged(cases: Sequence[Case], *, is_open: bool) -> bytes:
+def merged(cases: Sequence[Case], *, is_dynamic: bool) -> bytes:
     """Return one model of many cases, whose names begin with a case's number."""
     nodes, inputs, outputs, weights = [], [], [], []
     for i, case in enumerate(cases):
@@ -110,7 +110,7 @@ def merged(cases: Sequence[Case], *, is_open: bool) -> bytes:
             nodes.append(helper.make_node(op, [*map(own, takes)], [*map(own, gives)], **attributes))
         for name, (dtype, dims) in case.inputs.items():
             shape = [own(d) if isinstance(d, str) else d for d in dims]
-            if not is_open:
+            if not is_dynamic:
                 shape = list(case.dims(name, 0))
             kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
             inputs.append(helper.make_tensor_value_info(own(name), kind, shape))

@@ -239,7 +239,7 @@ def pad(g: Draws) -> Case:
 
 
 def gather(g: Draws) -> Case:
-    """Of a weight, by a row of indices or a table of them; of a computed tensor of open dims."""
+    """Of a weight, by a row of indices or a table of them; of a computed tensor of dynamic dims."""
     a, c, axis = g.extent(), g.extent(), g.pick(0, 1)
     node: Node = ("Gather", ["w", "i"], ["y"], {"axis": axis})
     weights = {"w": g.weight(a, c)}
@@ -373,7 +373,7 @@ def byte_product(g: Draws) -> Case:
 
 
 def byte_product_of_two(g: Draws) -> Case:
-    """Both operands computed, as in attention; the depth may be open, too."""
+    """Both operands computed, as in attention; the depth may be dynamic, too."""
     m, k, n, p = g.extent(), g.extent(), g.extent(), g.pick(1, 2, 3)
     dtype, zero = g.pick(("uint8", np.uint8(120)), ("int8", np.int8(3)))
     nodes: list[Node] = [

@@ -84,12 +84,12 @@ def difference(case: Case, got: np.ndarray, want: np.ndarray) -> str:
 class Program:
     """The cases of a seed, compiled once, and what they are compared with."""
 
-    def __init__(self, seed: int, *, is_open: bool) -> None:
+    def __init__(self, seed: int, *, is_dynamic: bool) -> None:
         import mgx_mlir
         from benchmarks.oracle import session
 
-        self.seed, self.is_open, self.cases = seed, is_open, drawn(seed)
-        model = merged(self.cases, is_open=is_open)
+        self.seed, self.is_dynamic, self.cases = seed, is_dynamic, drawn(seed)
+        model = merged(self.cases, is_dynamic=is_dynamic)
         self.compiled = mgx_mlir.compile(model, "cpu", cache=False)
         self.exact = mgx_mlir.compile(model, "ref", ref_double=True)
         self.session = session(model, exact=True)
@@ -118,7 +118,7 @@ class Program:
         program, found = self.compiled, []
         # (sizes, special values)
         turns = [(0, False), (0, True)]
-        if self.is_open:
+        if self.is_dynamic:
             turns += [(1, False), (2, False)]
         wanted = []
         for turn, special in turns:
@@ -165,7 +165,7 @@ class Program:
             for side, want in zip(("numpy", "onnxruntime"), sides, strict=True):
                 text = "" if want is None else difference(case, got, want)
                 if text:
-                    kind = "open" if self.is_open else "fixed"
+                    kind = "dynamic" if self.is_dynamic else "fixed"
                     found.append(
                         f"seed {self.seed}, {kind} dims, {count} workers: {name} of {case.family} "
                         f"against {side}: {text}: {list(case.nodes)} of {dict(case.inputs)}, "
@@ -178,7 +178,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("seeds", type=int, nargs="+")
     parser.add_argument("--workers", default="1,2,8")
-    parser.add_argument("--kinds", default="fixed,open")
+    parser.add_argument("--kinds", default="fixed,dynamic")
     options = parser.parse_args()
     guard = guarded.watch()
     from mgx_mlir.runtime import prepared_calls
@@ -188,7 +188,7 @@ def main() -> int:
     found = []
     for seed in options.seeds:
         for kind in options.kinds.split(","):
-            found += Program(seed, is_open=kind == "open").problems(workers)
+            found += Program(seed, is_dynamic=kind == "dynamic").problems(workers)
     for text in found:
         print(text)
     if guard.guard_refused() or guard.guard_count() < 100:

@@ -72,7 +72,7 @@ def find_standalone_op(g):
 
 
 @case("find_standalone_op", fires=0.3)
-def open_dims(g):
+def dynamic_dims(g):
     x = g.argument(("n", g.dims(1)[0]))
     k = g.b.dims(x)[1]
     if g.coin():

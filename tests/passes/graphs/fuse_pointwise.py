@@ -70,7 +70,7 @@ def create_pointwise_modules(g):
 
 
 @case("create_pointwise_modules")
-def open_dims(g):
+def dynamic_dims(g):
     x = g.argument(("n", *g.dims(1)))
     y = g.b.op("relu", x)
     if g.coin():

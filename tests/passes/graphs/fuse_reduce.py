@@ -74,7 +74,7 @@ def find_pointwise_reduce(g):
 
 
 @case("find_pointwise_reduce", fires=0.5, rtol=1e-6)
-def open_dims(g):
+def dynamic_dims(g):
     x = g.argument(("n", *g.dims(1)))
     y = g.b.op("relu", x)
     if g.coin():

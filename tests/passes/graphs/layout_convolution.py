@@ -99,7 +99,7 @@ def find_transpose(g):
 
 @case("find_transpose_unit", fires=0.4)
 def find_transpose_unit(g):
-    """Most extents are 1; an open one is not known to be."""
+    """Most extents are 1; a dynamic one is not known to be."""
     rank = g.random.randint(2, 5)
     dims = [g.random.randint(0, 4) if g.coin(0.3) else 1 for _ in range(rank)]
     if g.coin(0.1):

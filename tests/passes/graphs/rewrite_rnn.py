@@ -82,12 +82,12 @@ def last_output(g):
 
 def states_and_lengths(g, direction, rank=4):
     t, b = g.dims(2)
-    open_dim = g.pick(None, None, None, None, 0, -2)
+    dynamic_dim = g.pick(None, None, None, None, 0, -2)
     dims = [t, 2 if direction == "bidirectional" else 1, b, g.random.randint(1, 4)]
     if rank == 3:
         del dims[1]
-    if open_dim is not None:
-        dims[open_dim] = "n"
+    if dynamic_dim is not None:
+        dims[dynamic_dim] = "n"
     x = g.argument(dims, g.pick("f32", "f16", "i32"))
     return x, g.argument((dims[-2],), g.pick("i32", "i64"), low=-1, high=7)
 

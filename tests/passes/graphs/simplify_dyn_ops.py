@@ -25,9 +25,9 @@ def numbers(g, values, open_share=0.15, kind=None):
 
 
 def tensor(g, dims, dtype=None):
-    """An argument; in some draws one of its extents is open (and at run time what is asked)."""
-    open_axis = g.random.randrange(len(dims)) if dims and g.coin(0.15) else None
-    x = g.argument([DYN if i == open_axis else d for i, d in enumerate(dims)], dtype or "f32")
+    """An argument; in some draws one of its extents is dynamic (and at run time what is asked)."""
+    dynamic_axis = g.random.randrange(len(dims)) if dims and g.coin(0.15) else None
+    x = g.argument([DYN if i == dynamic_axis else d for i, d in enumerate(dims)], dtype or "f32")
     name = f"x{len(g.inputs) - 1}"
     g.inputs[name] = np.resize(g.inputs[name], dims)
     return x

@@ -389,7 +389,7 @@ def find_unary_shape_transforms(g):
 
 
 @case("find_unary_shape_transforms")
-def open_dims(g):
+def dynamic_dims(g):
     """A run-time extent passes too."""
     x = g.b.op("neg", g.argument((DYN, 4)))
     x = g.b.op("unsqueeze", x, axes=[g.pick(0, 1)])

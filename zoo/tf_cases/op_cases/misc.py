@@ -1,4 +1,4 @@
-"""Cases of open extents, compiled once for every size; of lists, calls and effects."""
+"""Cases of dynamic extents, compiled once for every size; of lists, calls and effects."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from make_op_cases import Cases, group
 
 
 @group
-def open_batch(g: Cases) -> None:
+def dynamic_batch(g: Cases) -> None:
     raw = g.tf.raw_ops
     x = g.input(g.random.uniform(-1, 1, (3, 6, 6, 4)), "float32", [None, 6, 6, 4])
     w = np.linspace(-1, 1, 3 * 3 * 4 * 2, dtype=np.float32).reshape(3, 3, 4, 2)
@@ -64,7 +64,7 @@ def open_batch(g: Cases) -> None:
 
 
 @group
-def open_sizes(g: Cases) -> None:
+def dynamic_sizes(g: Cases) -> None:
     raw = g.tf.raw_ops
     x = g.input(g.random.uniform(-1, 1, (2, 6, 8, 4)), "float32", [None, None, None, 4])
     w = np.linspace(-1, 1, 2 * 2 * 4 * 3, dtype=np.float32).reshape(2, 2, 4, 3)
@@ -111,7 +111,7 @@ def open_sizes(g: Cases) -> None:
 
 
 @group
-def open_orders(g: Cases) -> None:
+def dynamic_orders(g: Cases) -> None:
     """What needs a length that only the run knows: sorts, diagonals, blocks, transforms."""
     raw = g.tf.raw_ops
     x = g.input(g.random.permutation(15).reshape(3, 5) / 4 - 2, "float32", [None, None])

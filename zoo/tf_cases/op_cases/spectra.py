@@ -47,7 +47,7 @@ def spectra(g: Cases) -> None:
 
 
 @group
-def open_spectra(g: Cases) -> None:
+def dynamic_spectra(g: Cases) -> None:
     raw = g.tf.raw_ops
     x = g.input(g.random.uniform(-1, 1, (2, 200)), "float32", (None, None))
     found = g.tf.signal.stft(x, 64, 32, fft_length=128, pad_end=True)

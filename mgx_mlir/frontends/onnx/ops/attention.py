@@ -182,7 +182,7 @@ def attention(
 
 
 def _shared_heads(b: Builder, x: Value, q: Value) -> Value:
-    """Return a head of keys or values for each query head, where their numbers may be open."""
+    """Return a head of keys or values for each query head, where their numbers may be dynamic."""
     if b.probe.same(x, 1, q, 1):
         return x
     own, wanted = extent(b, x, 1), extent(b, q, 1)

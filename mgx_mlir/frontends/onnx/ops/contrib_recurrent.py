@@ -61,7 +61,7 @@ def dynamic_quantize_lstm(
     size = b.dims(r)[1]
     if hidden_size not in (None, size):
         raise ModelError(f"attribute 'hidden_size' expected {size} as in R, got {hidden_size}")
-    for state in (initial_h, initial_c):  # an open batch is that of the first states
+    for state in (initial_h, initial_c):  # a dynamic batch is that of the first states
         if state is not None and b.dims(x)[1] == DYN and b.dims(state)[1] != DYN:
             x = reshape_known(b, x, [0, b.dims(state)[1], 0], False)
     width = b.dims(x)[2]

@@ -132,7 +132,7 @@ def relative_position_bias(
 
     The table's dims are (buckets, heads), its elements lie head by head (onnxruntime's pull
     request 14149). The biases of a head by distance are a row of `2 * max_distance + 1` numbers,
-    of which each query reads those of its keys: the lengths may be open.
+    of which each query reads those of its keys: the lengths may be dynamic.
     """
     buckets, heads = b.dims(table)
     if DYN in (buckets, heads):

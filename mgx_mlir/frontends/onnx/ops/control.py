@@ -33,8 +33,8 @@ from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.structures import (
     TENSOR,
+    DynamicList,
     Joined,
-    OpenList,
     TensorList,
     Texts,
     build,
@@ -179,7 +179,7 @@ def _stacked(
 ) -> tuple[Any, ...]:
     """Return a loop that appends to lists: what it appends is stacked as scan outputs are.
 
-    Where lists are read to be joined, and what is appended is of an open extent along that axis,
+    Where lists are read to be joined, and what is appended is of a dynamic extent along that axis,
     the loop joins.
     """
     kept = [v for i, v in enumerate(carried) if i not in grown]
@@ -203,7 +203,7 @@ def _stacked(
             out.append(states.pop(0))
             continue
         rows = [unsqueeze(b, x, [0]) for x in v.items] if isinstance(v, TensorList) else []
-        out.append(OpenList(concat(b, [*rows, stacks.pop(0)], 0)))
+        out.append(DynamicList(concat(b, [*rows, stacks.pop(0)], 0)))
     return (*out, *scans)
 
 

@@ -110,7 +110,7 @@ def pad_static(
                 enough = greater_equal(b, extent(b, x, i), gone)
                 x = require(b, x, enough, f"pads that cut no more than there is of dim {i}")
         starts = [-min(begin[i], 0) for i in cut]
-        # of an open dim a bound counts from the end, and _FAR is beyond it
+        # of a dynamic dim a bound counts from the end, and _FAR is beyond it
         ends = [min(end[i], 0) + (dims[i] if dims[i] != DYN else 0 if end[i] < 0 else _FAR)
                 for i in cut]  # fmt: skip
         x = slice_(b, x, cut, starts, ends)
@@ -132,7 +132,7 @@ def pad_static(
 
 
 def _reflects_once(dims: Sequence[int], begin: Sequence[int], end: Sequence[int]) -> bool:
-    """Return whether `pad` takes a reflection: none longer than its axis, or an open one's."""
+    """Return whether `pad` takes a reflection: none longer than its axis, or a dynamic one's."""
     return all(
         d == DYN or (p < max(d, 1) and q < max(d, 1))
         for d, p, q in zip(dims, begin, end, strict=True)

@@ -107,7 +107,7 @@ def _recurrent(
             transpose(b, v, (1, 0, 2)) if i in (2, 3) and v is not None else v
             for i, v in enumerate(rest)
         ]
-    for state in rest[2:4]:  # an open batch is that of the first states
+    for state in rest[2:4]:  # a dynamic batch is that of the first states
         if state is not None and b.dims(x)[1] == DYN and b.dims(state)[1] != DYN:
             x = reshape_known(b, x, [0, b.dims(state)[1], 0], False)
     directions = 2 if direction == "bidirectional" else 1

@@ -433,7 +433,7 @@ def _repeats(m: _Mode) -> bool:
 def _whole_factors(
     b: Builder, x: Value, axes: Sequence[int], scales: Value | None, sizes: Value | None
 ) -> list[int | None]:
-    """Return how many times as long each axis becomes, of which one or more are open.
+    """Return how many times as long each axis becomes, of which one or more are dynamic.
 
     None where that is not known, or no whole number.
     """

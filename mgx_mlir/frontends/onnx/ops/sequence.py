@@ -32,9 +32,9 @@ from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.structures import (
     ABSENT,
     TENSOR,
+    DynamicList,
+    DynamicParts,
     Joined,
-    OpenList,
-    OpenParts,
     TensorList,
     describe,
     form_of,
@@ -68,10 +68,10 @@ def sequence_empty(b: Builder, node: Node, *, dtype: int = 1) -> TensorList:
 
 @onnx_op("SequenceLength", since=11, structures=True)
 def sequence_length(b: Builder, node: Node, sequence: Held) -> Value:
-    """Import SequenceLength, which is known now but for open lists."""
-    if isinstance(sequence, OpenParts):
+    """Import SequenceLength, which is known now but for lists of dynamic length."""
+    if isinstance(sequence, DynamicParts):
         return _part_count(b, sequence)
-    if isinstance(sequence, OpenList):
+    if isinstance(sequence, DynamicList):
         return extent(b, sequence.stack, 0)
     return b.literal(np.int64(len(_items(sequence))))
 
@@ -79,8 +79,8 @@ def sequence_length(b: Builder, node: Node, sequence: Held) -> Value:
 @onnx_op("SequenceAt", since=11, structures=True)
 def sequence_at(b: Builder, node: Node, sequence: Held, position: Value) -> Value:
     """Gather at a place known at run time only, which needs elements of one type."""
-    if isinstance(sequence, OpenList):
-        parts = sequence if isinstance(sequence, OpenParts) else None
+    if isinstance(sequence, DynamicList):
+        parts = sequence if isinstance(sequence, DynamicParts) else None
         count = extent(b, sequence.stack, 0) if parts is None else _part_count(b, parts)
         at = convert(b, single(b, position, "position"), INT64)
         at = b.where(compare(b, "less", at, 0), b.add(at, count), at)
@@ -163,7 +163,7 @@ def split_to_sequence(
     *,
     axis: int = 0,
     keepdims: int = 1,
-) -> TensorList | OpenList:
+) -> TensorList | DynamicList:
     """Import SplitToSequence."""
     rank = len(b.dims(x))
     axis = axis_in(axis, rank)
@@ -173,7 +173,7 @@ def split_to_sequence(
         stack = transpose(b, x, [axis, *(i for i in range(rank) if i != axis)])
         if keepdims or split is not None:
             stack = unsqueeze(b, stack, [axis + 1])
-        return OpenList(node.mark(stack, node.kind(x)))
+        return DynamicList(node.mark(stack, node.kind(x)))
     if split is None:
         _check_count(size)
         parts = split_static(b, x, axis, [1] * size)
@@ -201,7 +201,7 @@ def _in_parts_of(b: Builder, node: Node, x: Value, axis: int, split: Value) -> S
     return split_static(b, x, axis, [part] * (count - 1) + [size - part * (count - 1)])
 
 
-def _open_parts(b: Builder, node: Node, x: Value, axis: int, split: Value) -> OpenParts:
+def _open_parts(b: Builder, node: Node, x: Value, axis: int, split: Value) -> DynamicParts:
     """Parts of one size, whose number only the run knows."""
     part = within(b, convert(b, split, INT64), "split", 1)
     known = b.const(part)
@@ -216,10 +216,10 @@ def _open_parts(b: Builder, node: Node, x: Value, axis: int, split: Value) -> Op
     )
     back = [0, *range(2, axis + 2), 1, *range(axis + 2, rank + 1)]
     stack = node.mark(transpose(b, rows, back), node.kind(x))
-    return OpenParts(stack, x, axis, part)
+    return DynamicParts(stack, x, axis, part)
 
 
-def _part_count(b: Builder, parts: OpenParts) -> Value:
+def _part_count(b: Builder, parts: DynamicParts) -> Value:
     size = extent(b, parts.whole, parts.axis)
     return b.div(b.add(size, b.sub(parts.part, 1)), parts.part)
 
@@ -236,11 +236,11 @@ def concat_from_sequence(
     """Import ConcatFromSequence: a concat, or with `new_axis` a stack."""
     if isinstance(sequence, Joined):
         return node.mark(sequence.value, node.kind(sequence.value))
-    if isinstance(sequence, OpenParts) and not new_axis:
+    if isinstance(sequence, DynamicParts) and not new_axis:
         whole = sequence.whole
         if axis_in(axis, len(b.dims(whole))) == sequence.axis:
             return node.mark(b.identity(whole), node.kind(whole))
-    if isinstance(sequence, OpenList):
+    if isinstance(sequence, DynamicList):
         joined = _joined(b, sequence.stack, axis, bool(new_axis))
         return node.mark(joined, node.kind(sequence.stack))
     items = list(_items(sequence))

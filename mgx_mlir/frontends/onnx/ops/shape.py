@@ -91,11 +91,11 @@ def squeeze_1(b: Builder, node: Node, x: Value, *, axes: Sequence[int] | None = 
 
 
 def _squeeze_ones(b: Builder, node: Node, x: Value) -> Value:
-    """Leave out every 1. An open dim stays, and is marked: it may turn out to be 1."""
+    """Leave out every 1. A dynamic dim stays, and is marked: it may turn out to be 1."""
     dims = b.dims(x)
     found = squeeze(b, x, [i for i, d in enumerate(dims) if d == 1])
-    open_dims = [i for i, d in enumerate(b.dims(found)) if d == DYN]
-    return node.without_ones(found, open_dims)
+    dynamic_dims = [i for i, d in enumerate(b.dims(found)) if d == DYN]
+    return node.without_ones(found, dynamic_dims)
 
 
 @onnx_op("Unsqueeze", since=13)

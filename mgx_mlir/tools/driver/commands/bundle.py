@@ -22,7 +22,7 @@ Compiles the model for each batch size and architecture, and writes a folder: co
 weights.irpa with every weight once, manifest.json, and SHA256SUMS for sha256sum -c. In Python
 load_bundle(DIR, batch=N) runs it, without the compiler; docs/deploy.md has C and containers.
 --triton writes a model repository for Triton's Python backend in place of that: one program, whose
-dimensions stay open unless an option gives them sizes (docs/serving.md)."""
+dimensions stay dynamic unless an option gives them sizes (docs/serving.md)."""
 
 
 def batches(text: str) -> tuple[int, ...]:
@@ -45,7 +45,7 @@ _REFUSED = (
 OPTIONS = (
     *(o for o in (*LOADER, *TARGET, *QUANTIZE) if o.key not in (*_REFUSED, "--ref")),
     Option(
-        ("--batch",), "sizes of the dimensions that the model leaves open (default 1)", "N[,...]",
+        ("--batch",), "sizes of dimensions that the model leaves dynamic (default 1)", "N[,...]",
         parse=batches,
     ),
     Option(("-o", "--output"), "the folder to write", "DIR"),
@@ -110,7 +110,7 @@ def _triton(args: Arguments) -> int:
     if sizes:
         given["--batch"] = sizes[0]
     if not any(k in given for k in _SIZES):
-        given["--open-dims"] = True
+        given["--dynamic-dims"] = True
     own = replace(args, values=given)
     model = Model(own)
     choice = choose_target(own, runs=False, model=model)

@@ -4,7 +4,7 @@ A vector holds one value of 16 queries, so that the softmax's maximum and sum ne
 lanes. Keys and values are read where they lie, an element at a time, by the multiplications.
 Past the keys whose scores fit on the stack, the sums are rescaled as the maximum grows. Few
 queries are computed one by one (attention_rows.py), and so are those of a width that only the run
-knows and that does not fit on the stack; a run of open extents chooses. One query of heads that
+knows and that does not fit on the stack; a run of dynamic extents chooses. One query of heads that
 share keys and values is computed for several of them together (attention_heads.py).
 """
 
@@ -111,7 +111,8 @@ class _Block:
         turned = any(tile.turned for tile in form.operands.values())
         steps = (n for n in range(self.step, 0, -1) if not turned or KEY_BLOCK % n == 0)
         self.key_step = next(steps)
-        # of an open width and depth as much as a group takes; the last step over it reaches beyond
+        # of a dynamic width and depth as much as a group takes; the last step over it reaches
+        # beyond
         room = site.room
         self.query_rows = site.width if isinstance(site.width, int) else room
         self.sum_rows = site.depth if isinstance(site.depth, int) else room + self.lanes

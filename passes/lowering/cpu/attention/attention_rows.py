@@ -23,7 +23,7 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, Workgrou
 from mgx_mlir.passes.lowering.scalar import TypedScalar
 
 KEYS = 2048  # whose weights are kept: a quarter of the first cache
-WIDE = 4  # registers of sums, of an open number of them, that are added to together
+WIDE = 4  # registers of sums, of a dynamic number of them, that are added to together
 CHAINS = 4  # values' rows that are added to sums of their own, which do not wait for each other
 INFINITY = float("inf")
 

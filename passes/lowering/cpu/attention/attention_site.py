@@ -27,8 +27,8 @@ class AttentionSite:
     """The extents of an attention as the body of its kernel knows them, and what a group has of it.
 
     first: its first query; rows: the queries of a group at most; sizes: of its tile of the result.
-    depth: the elements of a value that it has, from `first_depth` on; room: of an open one at most.
-    cached: keys and values that a mask hides from all queries need not be numbers.
+    depth: the elements of a value that it has, from `first_depth` on; room: of a dynamic one at
+    most. cached: keys and values that a mask hides from all queries need not be numbers.
     """
 
     def __init__(

@@ -57,7 +57,7 @@ def best_places(
             ResultTile(best, [row, 0, column], [1, most, 1]),
         ]
 
-    # the rows are a result, though they are of no use: room of an open size must have a place
+    # the rows are a result, though they are of no use: room of a dynamic size must have a place
     results = [([lines, 2, n], dtypes.INT32), ([outer, wanted, inner], dtypes.INT32)]
     rows, found = dispatch(
         [view.tensor], results, [(outer, 1), (inner, 1)], body, [*view.dims, wanted]

@@ -58,8 +58,8 @@ Tiles = list[ir.Value]
 
 GROUPS = 16  # work-groups that a product is cut into where it can be: 2 to 8 workers share them
 GROUP_WORK = 1 << 18  # multiply-adds, or weights with few rows, that are worth a work-group
-PACKED_FOR = 192  # rows that a panel is packed for at least, where their number is open
-OPEN_COLUMNS = 128  # what an open number of columns is taken for where a tile is chosen
+PACKED_FOR = 192  # rows that a panel is packed for at least, where their number is dynamic
+OPEN_COLUMNS = 128  # what a dynamic number of columns is taken for where a tile is chosen
 ROW_BYTES = 2 << 20  # of the rows of a work-group, which it reads again for each panel
 
 ALONE = 24  # columns that one row alone reads at a time: fewer leave memory waiting
@@ -122,7 +122,7 @@ def plan(shape: DotShape, isa: Isa) -> DotPlan:
     tile, registers = _tile(high, columns, isa)
     width = registers * isa.lanes
     wanted = max(1, GROUPS // batch)  # of each product of a batch
-    # an open extent is taken for a large one
+    # a dynamic extent is taken for a large one
     count = wanted if columns is None else -(-columns // width)
     panel = (depth or 512) * width
     panels = max(1, -(-count // wanted), min(count, GROUP_WORK // (panel * (high or tile))))
@@ -176,7 +176,7 @@ def _tile(rows: int | None, columns: int | None, isa: Isa) -> tuple[int, int]:
     def cost(tile: tuple[int, int]) -> float:
         high, registers = tile
         width = registers * isa.lanes
-        # of an open number half a panel is of nothing, on the average
+        # of a dynamic number half a panel is of nothing, on the average
         filled = -(-columns // width) * width if columns else OPEN_COLUMNS + width / 2
         if rows == 1:
             return filled / min(1.0, width / ALONE)
@@ -341,7 +341,8 @@ class _Body:
     # ---- a panel -----------------------------------------------------------------------------
 
     def panel(self, p: Index, carried: Tiles) -> Tiles:
-        """All rows of the work-group of one panel: of an open number only the last is not whole."""
+        """All rows of the work-group of one panel: of a dynamic number only the last is not
+        whole."""
         k, cut = self.k, self.cut
         if isinstance(self.columns, int):
             return self.panel_of(p, carried)

@@ -6,7 +6,7 @@ sums of h R^T begin with the input's share and accumulate over the hidden units;
 of the gates follows on the registers.
 
 States that are quantized have a range over the whole batch: a work-group owns all rows of its
-direction. Their number is open, so that states are results of the dispatch which nobody reads.
+direction. Their number is dynamic, so that states are results of the dispatch which nobody reads.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ channels). It copies the part of the input that it needs, with its zero border, 
 stack, as many channels at a time as fit there; unpadded ones it reads in place. Tiles of a few
 pixels by one panel accumulate in registers, over more than one channel block in the result itself.
 
-Batch, height and width may be open (DYN): the run then says how far the last work-groups reach.
+Batch, height and width may be dynamic (DYN): the run then says how far the last work-groups reach.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from mgx_mlir.passes.lowering.index_builder import IndexBuilder
 
 FILLED = 0.75  # of the rows of a tile
 ROW_PIXELS = 448  # output pixels of a work-group
-STRIP = 48  # columns of a work-group, where the whole width is open or too much
+STRIP = 48  # columns of a work-group, where the whole width is dynamic or too much
 ACROSS = 0.95  # of the time of tiles of rows, for which tiles go on from row to row
 FEW_ROWS = 8
 MANY = 32  # registers, with which tiles are wide enough at any number of pixels
@@ -218,7 +218,7 @@ def convolution(
 
     x: the input as a vector of all its elements. packed: of `pack`. others: what `emit` reads.
     results: their element types; the first is f32 if there are channel blocks. extents: those that
-    the shape leaves open, as values.
+    the shape leaves dynamic, as values.
     """
     known = extents or ConvExtents.of(shape)
     high, wide = known.counts

@@ -9,9 +9,9 @@ import numpy as np
 
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.dynamic_dims import is_named
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Kernel, is_a
-from mgx_mlir.core.open_dims import is_named
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.control import Yield
 from mgx_mlir.dialects.migraphx.linear import Convolution
@@ -136,7 +136,7 @@ def _unit(op: AnyConvolution, isa: Isa, *, planar: bool) -> int:
 
 
 def _dims(v: ir.Value) -> tuple[int, ...]:
-    """Return the extents of a tensor; open ones are DYN, be they named."""
+    """Return the extents of a tensor; dynamic ones are DYN, be they named."""
     return tuple(DYN if is_named(d) else d for d in TensorType.of(v).dims)
 
 

@@ -1,4 +1,4 @@
-"""What a convolution is of, for its vector loops: numbers, open extents, and how it is cut."""
+"""What a convolution is of, for its vector loops: numbers, dynamic extents, and how it is cut."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ConvShape:
     planar: the input is [N, C, H, W] all the same. narrow: it has 16 bits an element, which the
     copy to scratch widens where unit is 0. unit: how many channels are read together: some of 8-bit
     integers, two of bf16 where the processor multiplies pairs; 0 for other floats. signed, border:
-    whether those are i8, and what pads them. Batch, size and counts are DYN where open.
+    whether those are i8, and what pads them. Batch, size and counts are DYN where dynamic.
     """
 
     batch: int
@@ -84,7 +84,7 @@ class ConvShape:
 
 @dataclass(frozen=True)
 class ConvExtents:
-    """The extents that a shape may leave open: numbers, and values where it does."""
+    """The extents that a shape may leave dynamic: numbers, and values where it does."""
 
     batch: Index
     size: Pair

@@ -35,7 +35,7 @@ from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvExtents, 
 from mgx_mlir.passes.lowering.scalar import TypedScalar
 
 GROUP_ELEMENTS = 16384  # of a work-group's result: enough to be worth starting
-OPEN_ROWS = 4  # of a work-group where the width or the height is open
+OPEN_ROWS = 4  # of a work-group where the width or the height is dynamic
 MAX_STEPS = 512  # multiply-adds of a tile that are written out
 SHORTEST = 4  # pixels of a tile, but for those of rows that are shorter yet
 ENDS = 2  # tiles of a known row that are written out, so that columns outside take nothing
@@ -122,7 +122,7 @@ def grouped(
     """Make the dispatch. x: the image [N, H, W, C], of type `dtype`. packed: of `pack`.
 
     others: what `emit` reads. results: their element types. extents: those that the shape leaves
-    open, as values.
+    dynamic, as values.
     """
     known = extents or ConvExtents.of(shape)
     high, wide = known.counts

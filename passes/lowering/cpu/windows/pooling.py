@@ -62,7 +62,7 @@ class Windows:
 
 @dataclass(frozen=True)
 class Images:
-    """Extents of an image and of the result's; any may be open."""
+    """Extents of an image and of the result's; any may be dynamic."""
 
     batch: Index
     channels: Index

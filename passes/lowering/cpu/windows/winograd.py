@@ -92,7 +92,7 @@ def _tiles(counts: tuple[int, int]) -> tuple[int, int]:
 
 
 def _open_tiles(i: IndexBuilder, counts: Sequence[Index]) -> list[Index]:
-    """Return the rows and columns of tiles of an image, which may be open."""
+    """Return the rows and columns of tiles of an image, which may be dynamic."""
     return [i.div(i.add(n, 1), 2) for n in counts]
 
 

@@ -10,9 +10,9 @@ from typing import TypeVar
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.dynamic_dims import UndecidedError, is_named
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_a
-from mgx_mlir.core.open_dims import UndecidedError, is_named
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.axes import normalize_axes
 from mgx_mlir.dialects.migraphx.broadcasts import Multibroadcast

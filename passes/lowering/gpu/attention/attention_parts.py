@@ -19,8 +19,8 @@ import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.dynamic_dims import is_named
 from mgx_mlir.core.ir import arith, ir, math
-from mgx_mlir.core.open_dims import is_named
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.hardware.chips import CHIPS

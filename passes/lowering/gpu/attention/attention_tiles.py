@@ -266,8 +266,8 @@ def attributes(
     config = f"{_promoted([1, 2])}, reduction = {numbers(step)}, workgroup = {numbers(rows)}"
     # the next tile is on its way while one is computed with; RDNA has no registers for it
     ahead = _AHEAD.format(2) if chip.lanes == 64 else ""
-    # by its vector registers a SIMD holds two waves of open lengths; LLVM aims at more unless told,
-    # and two scalar registers spilled on gfx90a. Of deep instructions three fit
+    # by its vector registers a SIMD holds two waves of dynamic lengths; LLVM aims at more unless
+    # told, and two scalar registers spilled on gfx90a. Of deep instructions three fit
     if dims.blocks and chip.lanes == 64 and chip.depth == SIDE:
         ahead += f"llvm_func_attrs = {{{_TWO_WAVES}}}, "
     return {

@@ -16,7 +16,7 @@ from mgx_mlir.passes.lowering.gpu.products.gemm_shape import (
     DOT,
     GemmConfig,
     GemmShape,
-    of_open_rows,
+    of_dynamic_rows,
 )
 from mgx_mlir.passes.lowering.gpu.products.mma import SIDE, MmaIntrinsic, intrinsic_of
 from mgx_mlir.passes.lowering.gpu.products.plain_tiles import PlainTile, plain_tile, plain_windows
@@ -249,7 +249,7 @@ def words_info(arch: str, rows: Sequence[int], words: Sequence[int]) -> ir.Attri
 def blocks_info(arch: str, product: GemmShape, count: int) -> ir.Attribute | None:
     """For rows [.., rows, blocks, count] by what is made of codes [columns, blocks, count], which
     the tile of `product` multiplies; see `put`."""
-    shape = product.usual() if product.is_open else product
+    shape = product.usual() if product.is_dynamic else product
     chip = CHIPS.get(arch)
     if chip is None or shape is None:
         return None
@@ -399,11 +399,11 @@ def give_product(
     if not e.options.tiles:
         return
     arch, made = e.options.arch, product()
-    if made.is_open:
+    if made.is_dynamic:
         usual = made.usual()
         if usual is None or usual.op != DOT:  # of a convolution the compiler takes none (hazard 37)
             return
-        made, config = usual, of_open_rows(arch, usual)
+        made, config = usual, of_dynamic_rows(arch, usual)
     config = config or e.options.gemm_config(made, e.function)
     site = MatmulSite(arch, made, config, residual)
     _put_first(e, found, MATMULS, site, str(site))

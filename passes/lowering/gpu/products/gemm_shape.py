@@ -79,15 +79,15 @@ class GemmShape:
         return Extents(n * lines, along, columns, window[0] * window[1] * window[2])
 
     @property
-    def is_open(self) -> bool:
+    def is_dynamic(self) -> bool:
         """Whether the run decides a dim."""
         return DYN in (*self.dims, *self.batch)
 
     def usual(self) -> GemmShape | None:
-        """Return a dot whose rows alone are open, or a convolution whose images are, with a usual
-        number of them, else None.
+        """Return a dot whose rows alone are dynamic, or a convolution whose images are, with a
+        usual number of them, else None.
 
-        With an open batch of a dot the compiler's copies to the LDS read beyond the last row.
+        With a dynamic batch of a dot the compiler's copies to the LDS read beyond the last row.
         """
         if self.op == CONVOLUTION:
             sizes = (1, _USUAL_SIDE, _USUAL_SIDE)
@@ -111,7 +111,7 @@ class GemmShape:
             kinds = (mma, shallow_intrinsic(arch, dtypes.from_name(self.dtype)))
             whole = (m for m in kinds if m and self.dims[6] % max(SIDE, m.depth) == 0)
             found = next(whole, None)
-        if found is None or not found.paired or self.is_open:
+        if found is None or not found.paired or self.is_dynamic:
             return found
         # a pair reads less often, which matters where a wave waits
         large = choose(CHIPS[arch], found, self.extents).is_large
@@ -163,7 +163,7 @@ class GemmConfig:
 GemmConfigs = Callable[[GemmShape, str], GemmConfig | None]
 
 
-def of_open_rows(arch: str, product: GemmShape) -> GemmConfig:
+def of_dynamic_rows(arch: str, product: GemmShape) -> GemmConfig:
     """Return the config of the bound for a dot of a usual number of rows, which the run counts."""
     mma, of = product.intrinsic(arch), replace(product.extents, vectors=_MASKED)
     return GemmConfig(None if mma is None else choose(CHIPS[arch], mma, of))
@@ -307,6 +307,6 @@ def _numbers(value: object, most: int) -> tuple[int, ...] | None:
 
 __all__ = [
     "COLUMNS", "CONVOLUTION", "DOT", "WORTH", "GemmConfig", "GemmConfigs", "GemmShape",
-    "alternatives", "bound_us", "config_from_json", "default", "of_open_rows", "padded_depth",
+    "alternatives", "bound_us", "config_from_json", "default", "of_dynamic_rows", "padded_depth",
     "shape_from_json", "shape_of_dot",
 ]  # fmt: skip

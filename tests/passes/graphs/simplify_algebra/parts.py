@@ -129,20 +129,20 @@ def find_split_reshape(g):
     axis, unit = g.random.randrange(len(dims)), g.pick(1, 2)
     n = g.random.randint(2, 4)
     dims[axis] = n * unit
-    open_axis = len(dims) > 1 and axis > 0 and g.coin(0.2)
-    x = g.argument([-1 if open_axis and not i else d for i, d in enumerate(dims)], kind)
+    dynamic_axis = len(dims) > 1 and axis > 0 and g.coin(0.2)
+    x = g.argument([-1 if dynamic_axis and not i else d for i, d in enumerate(dims)], kind)
     places = sorted(g.random.sample(range(1, n), g.pick(1, min(2, n - 1))))
     form = g.pick("split", "join", "left", "ones")
     out = []
     for low, high in zip([0, *places], [*places, n], strict=True):
         part = g.b.op("slice", x, axes=[axis], starts=[low * unit], ends=[high * unit])
-        own = [-1 if open_axis and not i else d for i, d in enumerate(dims)]
+        own = [-1 if dynamic_axis and not i else d for i, d in enumerate(dims)]
         own[axis] = (high - low) * unit
         if form == "split":
             own[axis : axis + 1] = [high - low, unit]
         elif form == "join" and axis + 1 < len(own):
             own[axis : axis + 2] = [own[axis] * own[axis + 1]]
-        elif form == "left" and axis > 0 and not open_axis:
+        elif form == "left" and axis > 0 and not dynamic_axis:
             own[axis - 1 : axis + 1] = [own[axis - 1] * own[axis]]
         else:
             own.insert(g.pick(0, len(own)), 1)

@@ -219,8 +219,8 @@ def dots_of_any_epilogue(g):
 def dots_of_one_input(g):
     kind = g.pick(*FLOATS, "i32")
     lead, (m, k) = g.dims(g.pick(0, 0, 1, 2), high=3), g.dims(2)
-    open_rows = g.coin(0.2)
-    x = g.argument((*lead, -1 if open_rows else m, k), kind)
+    dynamic_rows = g.coin(0.2)
+    x = g.argument((*lead, -1 if dynamic_rows else m, k), kind)
     out = []
     for _ in range(g.pick(2, 3, 4)):
         dims = (*lead, k, *g.dims(1))
@@ -231,7 +231,7 @@ def dots_of_one_input(g):
             w = g.b.multibroadcast(g.constant(small, kind), dims)
             w = g.maybe_used(w, 0.1)
         y = g.b.op("dot", x, w)
-        if not open_rows and g.coin(0.4):
+        if not dynamic_rows and g.coin(0.4):
             y = g.maybe_used(y, 0.1)
             y = swapped(g, "add", y, repeated(g, g.b.dims(y), kind, [len(lead) + 1]))
         if g.coin(0.3):

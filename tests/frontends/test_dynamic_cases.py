@@ -1,6 +1,6 @@
 """Dynamic dims are read where fixed ones are, with the same numbers, and the reverse.
 
-The onnx package's cases on `ref`, the dims of their first input open. `-m slow` has all of them.
+The onnx package's cases on `ref`, the dims of their first input dynamic. `-m slow` has all of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mgx_mlir.core.errors import RunError, ShapeError
 from tests.support.compare import agrees
 from tests.support.oracle import ort_session
 
-# refused where open: documented in docs/onnx-operators.md
+# refused where dynamic: documented in docs/onnx-operators.md
 REFUSED = (
     "matrices of dynamic dims", "blocked quantisation of dynamic dims",
     "TfIdfVectorizer of dynamic dims", "shape of dynamic dims",
@@ -41,11 +41,11 @@ SOME = (
 def differs(case: backend_cases.Case, inputs: int | None) -> str:
     kind, why = backend_cases.run(case)
     other, text = backend_cases.run(
-        replace(case, model=backend_cases.with_open_dims(case.model, inputs), atol=1e-6)
+        replace(case, model=backend_cases.with_dynamic_dims(case.model, inputs), atol=1e-6)
     )
     if kind == other or any(r in text for r in REFUSED):
         return ""
-    return f"{case.name}: {kind} {why} with fixed dims, {other} {text} with open ones"
+    return f"{case.name}: {kind} {why} with fixed dims, {other} {text} with dynamic ones"
 
 
 @functools.cache

@@ -21,7 +21,7 @@ KINDS: dict[str, Any] = {
     "bf16": ("bfloat16", ml_dtypes.bfloat16, TensorProto.BFLOAT16),
 }
 SIZE, SCALE = 64, 0.125
-# a batch that is open, heads of which some share keys and values
+# a batch that is dynamic, heads of which some share keys and values
 NET = """<ir_version: 8, opset_import: ["" : 17]>
 g (TYPE[b,HEADS,ROWS,64] q, TYPE[b,OWN,n,64] k, TYPE[b,OWN,n,64] v, TYPE[b,1,MASK,n] mask) =>
   (TYPE[b,HEADS,ROWS,64] y)
@@ -51,7 +51,7 @@ CASES: list[Any] = [
 @pytest.mark.parametrize(
     ("arch", "kind", "heads", "own", "rows", "masks", "count", "sizes"), CASES
 )  # fmt: skip
-def test_open_decoding(
+def test_dynamic_decoding(
     arch: str, kind: str, heads: int, own: int, rows: int, masks: int, count: int,
     sizes: list[tuple[int, int]], library: Path,
 ) -> None:  # fmt: skip
@@ -104,7 +104,8 @@ def grouped(new: Any) -> bytes:
     ("arch", "new", "kernel"), [("gfx942", 1, "online_attention"), ("gfx1100", "s", "_attention")]
 )
 def test_a_cache_that_grows(arch: str, new: Any, kernel: str, library: Path) -> None:
-    """Operands that the operator widens are multiplied as they are, one token or an open number."""
+    """Operands that the operator widens are multiplied as they are, one token or a dynamic
+    number."""
     made: Any = mgx_mlir.compile(grouped(new), target="gpu", arch=arch, emulate=True, cache=False)
     assert not made.executable.fallbacks
     report = gpu_report(made.executable.vmfb, made.executable.dispatches)

@@ -1,4 +1,5 @@
-"""Attention over caches whose batch, length and rows are open: one kernel, right at every size."""
+"""Attention over caches whose batch, length and rows are dynamic: one kernel, right at every
+size."""
 
 from __future__ import annotations
 
@@ -130,7 +131,7 @@ def _is_one_kernel(program: Any) -> bool:
 def test_grouped_query_attention(told: bool) -> None:
     model = grouped(told=told)
     program = mgx_mlir.compile(model, target="cpu", cache=False, threads=2)
-    assert program.stats.unnamed_open_dims is None
+    assert program.stats.unnamed_dynamic_dims is None
     assert _is_one_kernel(program)
     for batch, new, past in ((1, 1, 7), (1, 5, 0), (3, 1, 40), (2, 9, 0), (1, 1, 0)):
         total = past + new
@@ -177,7 +178,7 @@ def test_a_mask_with_a_length_of_its_own() -> None:
 
 
 def test_attention_of_shared_heads_compiles() -> None:
-    """Open lengths do not hide how many heads there are."""
+    """Dynamic lengths do not hide how many heads there are."""
     node = helper.make_node("Attention", ["q", "k", "v", "", "pk", "pv"], ["y", "nk", "nv"],
                             q_num_heads=HEADS, kv_num_heads=SHARED, is_causal=1)  # fmt: skip
     values = [helper.make_tensor_value_info(n, k, d) for n, (k, d) in _inputs().items()]

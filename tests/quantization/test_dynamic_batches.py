@@ -1,4 +1,4 @@
-"""Weights that a dot of an open number of matrices repeats, in 8 bits."""
+"""Weights that a dot of a dynamic number of matrices repeats, in 8 bits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RNG = np.random.default_rng(6)
 
 
 @pytest.mark.parametrize("options", [{}, {"bias_correction": True, "smooth": 0.5}])
-def test_a_dot_of_open_batches(options: dict[str, Any]) -> None:
+def test_a_dot_of_dynamic_batches(options: dict[str, Any]) -> None:
     weights = RNG.standard_normal((48, 20)).astype(np.float32)
     shapes = migraphx.shape.dynamic_dimension(1, 64)
     p = migraphx.parse_onnx_buffer(model(["b", "s", 48], weights), default_dyn_dim_value=shapes)

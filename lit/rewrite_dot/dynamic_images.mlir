@@ -1,4 +1,4 @@
-// RUN: mgx-opt %s --mgx-name-open-dims --mgx-rewrite-dot="open-images strided=false" --mgx-forget-open-dims --split-input-file | filecheck %s
+// RUN: mgx-opt %s --mgx-name-dynamic-dims --mgx-rewrite-dot="dynamic-images strided=false" --mgx-forget-dynamic-dims --split-input-file | filecheck %s
 
 // Rows of pixels end where only a run knows: they are rows of one product.
 // CHECK-LABEL: @open
@@ -13,7 +13,7 @@ func.func @open(%x: tensor<?x?x?x3xf32>) -> tensor<?x?x?x2xf32> {
 
 // -----
 
-// Of an open batch of images of known size the loops know where rows end.
+// Of a dynamic batch of images of known size the loops know where rows end.
 // CHECK-LABEL: @batch
 // CHECK: migraphx.convolution
 func.func @batch(%x: tensor<?x4x5x3xf32>) -> tensor<?x4x5x2xf32> {

@@ -1,5 +1,5 @@
-// RUN: mgx-opt %s --mgx-name-open-dims --mgx-fuse-pointwise-reduce --mgx-dead-code-elimination --mgx-forget-open-dims --mgx-dead-code-elimination --split-input-file | filecheck %s
-// Inside of a kernel a broadcast to open dims reads them of the kernel's own values.
+// RUN: mgx-opt %s --mgx-name-dynamic-dims --mgx-fuse-pointwise-reduce --mgx-dead-code-elimination --mgx-forget-dynamic-dims --mgx-dead-code-elimination --split-input-file | filecheck %s
+// Inside of a kernel a broadcast to dynamic dims reads them of the kernel's own values.
 
 // CHECK-LABEL: @row_and_column
 // CHECK: "migraphx.pointwise"(%arg0, %arg1)
@@ -29,7 +29,7 @@ func.func @norm(%x: tensor<?x?x8xf32>) -> tensor<?x?x8xf32> {
 
 // -----
 
-// No operand of the kernel has the open dim: its ops are alone, and one reads the dims.
+// No operand of the kernel has the dynamic dim: its ops are alone, and one reads the dims.
 // CHECK-LABEL: @dims_of_none
 // CHECK-NOT: "migraphx.fused_reduce"
 // CHECK: %[[D:.*]] = "migraphx.concat"
@@ -47,7 +47,7 @@ func.func @dims_of_none(%x: tensor<?x8xf32>, %w: tensor<4x8xf32>) -> (tensor<?x8
 
 // -----
 
-// A value of lower rank has the open dim, and a literal the other dims.
+// A value of lower rank has the dynamic dim, and a literal the other dims.
 // CHECK-LABEL: @row_of_lower_rank
 // CHECK: %[[ONES:.*]] = "migraphx.multibroadcast"({{.*}}out_lens = array<i64: 1, 1, 1, 1>
 // CHECK: "migraphx.multibroadcast"({{.*}}%[[ONES]]) {{.*}} -> tensor<1x1x1x?xi64>

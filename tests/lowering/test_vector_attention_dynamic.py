@@ -1,4 +1,4 @@
-"""Attention whose batch, heads, queries and keys are open: one program, at many lengths."""
+"""Attention whose batch, heads, queries and keys are dynamic: one program, at many lengths."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ HEADS = ((1, 1), (7, 5), (8, 8), (64, 64), (61, 80), (100, 33), (300, 20), (20, 
 
 @pytest.fixture(scope="module", params=(1, 2))
 def of_any_head(request: pytest.FixtureRequest) -> tuple[Any, bytes]:
-    """Scores, a mask, and what follows the sums; the size of a head is open too."""
+    """Scores, a mask, and what follows the sums; the size of a head is dynamic too."""
     text = """<ir_version: 8, opset_import: ["": 18]>
         g (float[b,h,m,d] q, float[b,h,n,d] k, float[b,h,n,e] v, float[m,n] mask)
             => (float[b,h,m,e] y) <float scale = {0.125}> {
@@ -180,7 +180,7 @@ def of_any_head(request: pytest.FixtureRequest) -> tuple[Any, bytes]:
     return made, model
 
 
-def test_open_heads(of_any_head: tuple[Any, bytes]) -> None:
+def test_dynamic_heads(of_any_head: tuple[Any, bytes]) -> None:
     """Against float64: few queries and blocks of them, keys within and beyond a block."""
     made, _ = of_any_head
     rng = np.random.default_rng(4)
@@ -199,7 +199,7 @@ def test_open_heads(of_any_head: tuple[Any, bytes]) -> None:
             check(got, want, 3e-6, f"{m} queries, {n} keys, heads of {width} and {depth}")
 
 
-def test_special_numbers_of_open_heads(of_any_head: tuple[Any, bytes]) -> None:
+def test_special_numbers_of_dynamic_heads(of_any_head: tuple[Any, bytes]) -> None:
     """NaN and infinity beside and within what a vector reads past a head's end."""
     made, model = of_any_head
     oracle = ort_session(model)

@@ -1,4 +1,5 @@
-"""What fixed dims give, dynamic ones give: the stored cases with the dims of their inputs open."""
+"""What fixed dims give, dynamic ones give: the stored cases with the dims of their inputs
+dynamic."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ REFUSED = {
     "TensorListStack_1:0": "a list whose length changes at run time",
     "TensorListStack_2:0": "a list whose length changes at run time",
 }
-# what only the run can tell: operands that do not broadcast, groups of open channels
+# what only the run can tell: operands that do not broadcast, groups of dynamic channels
 FAILING = {
     "Equal_2": ("binary_f32", "broadcast"),
     "NotEqual_2": ("binary_f32", "broadcast"),
@@ -94,7 +95,7 @@ CASES = [name for name in stored_ops.groups() if not name.startswith("open_")]  
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_open_dims(name: str) -> None:
+def test_dynamic_dims(name: str) -> None:
     case = stored_ops.load(name)
     taken = [(e, v) for e, v in case.outputs if _refusal(e) is None]
     found = faults(replace(case, graph=_opened(case), outputs=taken), "ref")

@@ -1,4 +1,5 @@
-"""name_open_dims: open dims that the inputs' sizes determine get names, and count as known."""
+"""name_dynamic_dims: dynamic dims that the inputs' sizes determine get names, and count as
+known."""
 
 from __future__ import annotations
 
@@ -6,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+from mgx_mlir.core.dynamic_dims import may_be_negative
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS, BroadcastOp, attributes_of, is_a
-from mgx_mlir.core.open_dims import may_be_negative
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.attention import ConcatPastPresent
 from mgx_mlir.dialects.migraphx.broadcasts import BroadcastForDot, BroadcastWithDims, DimensionsOf
@@ -23,7 +24,7 @@ from mgx_mlir.passes.analysis.extent_values import Untold, extent_of, value_of
 from mgx_mlir.passes.simplify_dyn_ops import restate_results
 from mgx_mlir.programs.build import Builder
 from mgx_mlir.programs.dim_probe import DimProbe
-from mgx_mlir.programs.program_ir import entry_block, functions, has_open_dims
+from mgx_mlir.programs.program_ir import entry_block, functions, has_dynamic_dims
 from mgx_mlir.programs.signature import Signature
 from mgx_mlir.rewrite.passes import Pass, option
 from mgx_mlir.symbolic.expressions import Atom, Expr, Int, size_of
@@ -34,23 +35,23 @@ _MAKERS = (ConcatPastPresent, Loop, NonZero, NonMaxSuppression, Unique)
 
 
 @dataclass(frozen=True)
-class NameOpenDims(Pass):
-    """Open dims that the inputs' sizes determine become names in the types.
+class NameDynamicDims(Pass):
+    """Dynamic dims that the inputs' sizes determine become names in the types.
 
     So do, with `made`, sizes that values decide, of results that have them whatever passes do.
 
     A name is a number beyond all sizes, one for all equal expressions, so that passes see equal
-    open dims as equal, and take a reshape or a broadcast to them for one of known dims.
-    `forget_open_dims` undoes it; in between the numbers mean something in this process alone. A
+    dynamic dims as equal, and take a reshape or a broadcast to them for one of known dims.
+    `forget_dynamic_dims` undoes it; in between the numbers mean something in this process alone. A
     program of several functions stays as it is, and so do the bodies of loops.
     """
 
-    name: ClassVar[str] = "name_open_dims"
+    name: ClassVar[str] = "name_dynamic_dims"
     made: bool = option(True, "sizes that values decide have names as well")
 
     def run(self, module: ir.Operation) -> bool:
         found = list(functions(module))
-        if len(found) != 1 or not has_open_dims(found[0]):
+        if len(found) != 1 or not has_dynamic_dims(found[0]):
             return False
         function = found[0]
         names = Names(entry_block(function), _probe_of(function), made=self.made)
@@ -60,7 +61,7 @@ class NameOpenDims(Pass):
 
 
 def _probe_of(function: ir.OpView) -> DimProbe:
-    """Return what is known of a function's open dims: the sizes of its arguments."""
+    """Return what is known of a function's dynamic dims: the sizes of its arguments."""
     probe = DimProbe()
     probe.active = True
     for argument, port in zip(

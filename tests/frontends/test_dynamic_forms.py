@@ -1,4 +1,4 @@
-"""Operators over open dims in the forms that shipped models have, against onnxruntime.
+"""Operators over dynamic dims in the forms that shipped models have, against onnxruntime.
 
 Several operators share a model, and each model is compiled once and run at every size.
 """
@@ -113,7 +113,7 @@ def test_output_shapes_of_transposed_convolutions(pad: str) -> None:
         program.run({"x": x[..., :2]})
 
 
-def test_negative_pads_and_blocks_of_open_channels() -> None:
+def test_negative_pads_and_blocks_of_dynamic_channels() -> None:
     data = model(
         "float[N, C] x, float[N, C, H, W] z",
         "float a, float e, float s, float t, float u",
@@ -238,8 +238,8 @@ g (float[n, t, 4] x, int64 i) => (float last, int64 length, float stacked, float
 }"""
 
 
-def test_lists_as_long_as_an_open_dim() -> None:
-    """Parts of an open dim, and what the body of a loop appends, as scripted modules have it."""
+def test_lists_as_long_as_a_dynamic_dim() -> None:
+    """Parts of a dynamic dim, and what the body of a loop appends, as scripted modules have it."""
     data = parser.parse_model(LISTED).SerializeToString()
     calls = [{"x": draw(n, t, 4), "i": np.array(i)} for n, t, i in ((2, 3, -1), (1, 5, 2))]
     program = agrees(data, calls)
@@ -332,7 +332,7 @@ def test_last_states_of_both_directions() -> None:
         assert program.module.operation.verify()
 
 
-def test_groups_of_open_channels() -> None:
+def test_groups_of_dynamic_channels() -> None:
     data = model(
         "float[N, C, L] x, float[D] scale, float[E] bias",
         "float y",
@@ -348,7 +348,7 @@ def test_groups_of_open_channels() -> None:
         program.run({"x": draw(2, 6, 5), "scale": draw(6), "bias": draw(6)})
 
 
-def test_attention_of_open_heads() -> None:
+def test_attention_of_dynamic_heads() -> None:
     data = model(
         "float[B, H, S, D] q, float[B, G, T, D] k, float[B, G, T, E] v",
         "float y",
@@ -392,7 +392,7 @@ def test_rows_of_an_extent_that_only_the_run_knows(caplog: pytest.LogCaptureFixt
     assert not [r for r in caplog.records if "without names" in r.getMessage()]
 
 
-def test_slice_by_bounds_of_an_open_length() -> None:
+def test_slice_by_bounds_of_a_dynamic_length() -> None:
     """The bounds are as many as the axes, although only the run knows how long they are."""
     data = model(
         "float[N, 3] x, int64[M] at",
@@ -412,7 +412,7 @@ def test_slice_by_bounds_of_an_open_length() -> None:
         program.run({"x": draw(5, 3), "at": np.array([0, 1])})
 
 
-def test_tiles_of_open_dims_keep_what_is_known() -> None:
+def test_tiles_of_dynamic_dims_keep_what_is_known() -> None:
     """tf.gather_nd with batch_dims makes its indices so, whose last dim must be known."""
     data = model(
         "float[N, 8, 5] x, int64[N, 3, 1] i, float[2, 3] like",
@@ -439,7 +439,7 @@ def test_tiles_of_open_dims_keep_what_is_known() -> None:
     agrees(data, calls, "ref")
 
 
-def test_the_first_row_of_an_open_dim(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_first_row_of_a_dynamic_dim(caplog: pytest.LogCaptureFixture) -> None:
     """It has 0 rows or one, which is a name of its own: a reshape of it said one."""
     data = model(
         "float[N, 7] x, float[1, 3] y",
@@ -456,8 +456,8 @@ def test_the_first_row_of_an_open_dim(caplog: pytest.LogCaptureFixture) -> None:
     assert "without names" not in caplog.text
 
 
-def test_scales_of_an_open_axis() -> None:
-    """One scale for each row or column of a tensor whose extents are all open."""
+def test_scales_of_a_dynamic_axis() -> None:
+    """One scale for each row or column of a tensor whose extents are all dynamic."""
     body = """q = QuantizeLinear<axis=-1>(x, s, z) y = DequantizeLinear<axis=-1>(q, s, z)
     w = DequantizeLinear<axis=0>(q, r)"""
     inputs = "float[N,M] x, float[M] s, int8[M] z, float[N] r"
@@ -469,7 +469,7 @@ def test_scales_of_an_open_axis() -> None:
     agrees(model(inputs, "float[N,M] y, float[N,M] w", body), calls, "ref")
 
 
-def test_open_dims_in_messages() -> None:
+def test_dynamic_dims_in_messages() -> None:
     text = model("float[A,B,C,D] x, float[P,Q,R] g", "float[A,B,Q,R] y", "y = GridSample(x, g)")
     with pytest.raises(ModelError, match=r"grid dims \{\?, \?, \?\} do not fit"):
         mgx_mlir.compile(text, "ref")

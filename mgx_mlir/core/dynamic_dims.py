@@ -1,8 +1,9 @@
 """Extents that only the run knows but that have a name: numbers beyond all sizes stand for them.
 
-While passes run, an open dim that the sizes of the inputs determine is no `?` in a type but such a
-number, so that equal open dims are equal and count as known. `TensorType.of` and attributes give
-it as an int that knows its expression (symbolic/named_extents.py); anything else sees a number.
+While passes run, a dynamic dim that the sizes of the inputs determine is no `?` in a type but such
+a number, so that equal dynamic dims are equal and count as known. `TensorType.of` and attributes
+give it as an int that knows its expression (symbolic/named_extents.py); anything else sees a
+number.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 FIRST = 10**15  # no tensor has as many elements along a dim
 
 
-class OpenDim(int):
+class NamedDim(int):
     """An extent that has a name; as a number it is that. is_extent: it is never negative."""
 
     is_extent: bool
@@ -49,10 +50,10 @@ def all_named(dims: Iterable[int]) -> tuple[int, ...]:
 
 
 def is_named(d: int) -> bool:
-    """Return whether an extent is open and has a name."""
-    return isinstance(d, OpenDim)
+    """Return whether an extent is dynamic and has a name."""
+    return isinstance(d, NamedDim)
 
 
 def may_be_negative(d: int) -> bool:
     """Return whether it is not proved of a named extent that it is never below 0."""
-    return isinstance(d, OpenDim) and not d.is_extent
+    return isinstance(d, NamedDim) and not d.is_extent

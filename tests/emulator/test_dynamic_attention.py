@@ -58,7 +58,7 @@ CASES = [*QUICK, *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW)
 
 
 @pytest.mark.parametrize(("arch", "kind", "rows", "keys", "mask", "count", "sizes"), CASES)
-def test_open_attention(
+def test_dynamic_attention(
     arch: str, kind: str, rows: str, keys: str, mask: str, count: int,
     sizes: list[tuple[int, int, int]], library: Path,
 ) -> None:  # fmt: skip

@@ -142,7 +142,7 @@ OPEN_LENGTHS = [
 
 
 @pytest.mark.parametrize("body", OPEN_LENGTHS)
-def test_valid_models_of_open_lengths_are_unsupported(body: str) -> None:
+def test_valid_models_of_dynamic_lengths_are_unsupported(body: str) -> None:
     """They are told as such, not as models that have problems."""
     text = f"""<ir_version: 8, opset_import: ["": 17]>
         g (float[n, 4] x, int64[k] s) => (float[a, b] y) {{ {body} }}"""
@@ -153,7 +153,7 @@ def test_valid_models_of_open_lengths_are_unsupported(body: str) -> None:
         )
 
 
-def test_center_crop_pad_of_open_dims() -> None:
+def test_center_crop_pad_of_dynamic_dims() -> None:
     text = """<ir_version: 10, opset_import: ["": 18]>
         g (float[n, m] x) => (float[3, 4] y) <int64[2] s = {3, 4}> { y = CenterCropPad (x, s) }"""
     sizes = ((1, 1), (2, 9), (3, 4), (6, 3), (7, 8))
@@ -183,7 +183,7 @@ def test_extents_as_floats_of_64_bits(boundaries: bool) -> None:
     agrees(data, calls, rtol=0, atol=0, kernel_boundaries=boundaries)
 
 
-def test_dequantizing_an_open_length() -> None:
+def test_dequantizing_a_dynamic_length() -> None:
     """The zero point is one number for all elements, however many."""
     text = """<ir_version: 10, opset_import: ["": 20]>
         open (int8[1,6,3,N] x) => (float[1,6,3,N] y)

@@ -1,5 +1,5 @@
-// RUN: mgx-opt %s --mgx-name-open-dims --mgx-dead-code-elimination --mgx-layout-convolution --mgx-forget-open-dims --mgx-dead-code-elimination --split-input-file | filecheck %s
-// Open images keep the order of their axes as fixed ones do.
+// RUN: mgx-opt %s --mgx-name-dynamic-dims --mgx-dead-code-elimination --mgx-layout-convolution --mgx-forget-dynamic-dims --mgx-dead-code-elimination --split-input-file | filecheck %s
+// Dynamic images keep the order of their axes as fixed ones do.
 
 // Resized to the sizes of another one, which it states: behind it the run has them again.
 // CHECK-LABEL: @to_sizes_of_another

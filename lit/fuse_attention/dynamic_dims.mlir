@@ -1,4 +1,4 @@
-// RUN: mgx-opt %s --mgx-name-open-dims --mgx-fuse-attention --mgx-forget-open-dims --mgx-dead-code-elimination --split-input-file | filecheck %s
+// RUN: mgx-opt %s --mgx-name-dynamic-dims --mgx-fuse-attention --mgx-forget-dynamic-dims --mgx-dead-code-elimination --split-input-file | filecheck %s
 
 // The kernel keeps what its operands' dims have in common.
 // CHECK-LABEL: @open

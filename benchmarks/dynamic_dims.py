@@ -1,8 +1,8 @@
-"""Compares programs with open dims to those of fixed dims: kernels, and time by onnxruntime's.
+"""Compares programs with dynamic dims to those of fixed dims: kernels, and time by onnxruntime's.
 
-    python benchmarks/open_dims.py bert cnn --rounds 7
+    python benchmarks/dynamic_dims.py bert cnn --rounds 7
 
-The open program is compiled once and run at every size, a fixed one is compiled for each. Times
+The dynamic program is compiled once and run at every size, a fixed one is compiled for each. Times
 are CPU times of one thread in one process, medians over blocks; ratios are to onnxruntime on
 the same model, medians over rounds. Exit code 1 where a result is wrong.
 """
@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import mgx_mlir
 from mgx_mlir.debug.engine_times import time_engines
-from zoo.open_models import MODELS, inputs_of
+from zoo.dynamic_models import MODELS, inputs_of
 
 LIMIT = 2e-4  # of the largest element
 
@@ -54,7 +54,7 @@ def launches(program: Any) -> int:
 
 @dataclass(frozen=True)
 class Pair:
-    """A model at one size: its open and its fixed program, and onnxruntime's session."""
+    """A model at one size: its dynamic and its fixed program, and onnxruntime's session."""
 
     opened: Any
     fixed: Any
@@ -72,15 +72,15 @@ class Pair:
         return max(error_of(p.run(self.inputs), want) for p in (self.opened, self.fixed))
 
     def ratios(self, rounds: int | None, seconds: float) -> tuple[float, float, float]:
-        """Time by CPU clock: open / onnxruntime, fixed / onnxruntime, open / fixed."""
+        """Time by CPU clock: dynamic / onnxruntime, fixed / onnxruntime, dynamic / fixed."""
         inputs = self.inputs
         engines = {
             "ort": lambda: self.oracle.run(None, inputs),
-            "open": lambda: self.opened.run(inputs),
+            "dynamic": lambda: self.opened.run(inputs),
             "fixed": lambda: self.fixed.run(inputs),
         }
         times = time_engines(engines, clock="cpu", rounds=rounds, block=seconds)
-        pairs = (("open", "ort"), ("fixed", "ort"), ("open", "fixed"))
+        pairs = (("dynamic", "ort"), ("fixed", "ort"), ("dynamic", "fixed"))
         a, b, c = (times.ratio(*pair).value for pair in pairs)
         return a, b, c
 
@@ -101,9 +101,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--sizes", type=int, default=99, help="of each model at most")
     arguments = parser.parse_args(argv)
     wrong = False
-    print(
-        "| model | size | kernels (launches) open / fixed | open | fixed | open / fixed | error |"
-    )
+    print("| model | size | kernels (launches) both | dynamic | fixed | dynamic / fixed | error |")
     print("|---|---|---|---:|---:|---:|---:|")
     for name in arguments.models or MODELS:
         m = MODELS[name]

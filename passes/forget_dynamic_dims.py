@@ -1,4 +1,5 @@
-"""forget_open_dims: names of open dims become `?` again, and what states them runs by operands."""
+"""forget_dynamic_dims: names of dynamic dims become `?` again, and what states them runs by
+operands."""
 
 from __future__ import annotations
 
@@ -6,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
+from mgx_mlir.core.dynamic_dims import FIRST, is_named
 from mgx_mlir.core.errors import PassError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Kernel, attributes_of, is_a, op_class
-from mgx_mlir.core.open_dims import FIRST, is_named
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast
 from mgx_mlir.dialects.migraphx.fused import Group
@@ -30,16 +31,16 @@ Place = tuple[ir.Value, int]  # a value, and which of its dims
 
 
 @dataclass(frozen=True)
-class ForgetOpenDims(Pass):
-    """Undo `name_open_dims`: types say `?`, reshapes and broadcasts take their dims at run time.
+class ForgetDynamicDims(Pass):
+    """Undo `name_dynamic_dims`: types say `?`, reshapes and broadcasts take their dims at run time.
 
-    A reshape that copies extents in place, or has one open dim, keeps stating its dims (by 0 and
+    A reshape that copies extents in place, or has one dynamic dim, keeps stating its dims (by 0 and
     -1). A broadcast gets the operands that have the dims. Where nothing has them, they are
     computed from the inputs' extents, ahead of kernels: one that needs them inside becomes the ops
     it is of. Attention keeps what its operands' dims have in common.
     """
 
-    name: ClassVar[str] = "forget_open_dims"
+    name: ClassVar[str] = "forget_dynamic_dims"
 
     def run(self, module: ir.Operation) -> bool:
         changed = False
@@ -146,7 +147,7 @@ class _Function:
         elif is_a(op, Resize):
             new = self._resize(b, op, out, scope)
         else:
-            raise PassError(f"'{op.name}' op has an attribute that names an open dim")
+            raise PassError(f"'{op.name}' op has an attribute that names a dynamic dim")
         new.set_type(op.results[0].type)
         op.results[0].replace_all_uses_with(new)
         op.erase()
@@ -179,7 +180,7 @@ class _Function:
         if refs is not None:
             fixed = [1 if is_named(d) else d for d in out.dims]
             low = all(TensorType.of(v).rank < out.rank for v in (x, *refs))
-            if low or not _have(fixed, [x, *refs]):  # the open dims alone are told
+            if low or not _have(fixed, [x, *refs]):  # the dynamic dims alone are told
                 refs = [*refs, b.op("multibroadcast", [b.literal(0, out.dtype)], out_lens=fixed)]
             return b.op("multibroadcast", [x, *refs], results=[out])
         if is_a(op.parent, Kernel):
@@ -305,7 +306,7 @@ def _inlined(op: ir.Operation) -> list[ir.Operation]:
 
 
 def _state_extents(op: ir.Operation) -> None:
-    """Write what the open dims of a kernel's operands have in common into its attribute."""
+    """Write what the dynamic dims of a kernel's operands have in common into its attribute."""
     kinds = [TensorType.of(v) for v in op.operands]
     if any(_named(t.dims) for t in kinds):
         rows = polynomials([[d.expr if isinstance(d, NamedExtent) else d for d in t.dims]
@@ -323,7 +324,7 @@ def _first(ops: Iterable[ir.Operation]) -> ir.Operation | None:
 
 
 def _is_named_broadcast(op: ir.Operation) -> bool:
-    """Say whether an op is a broadcast that states open dims."""
+    """Say whether an op is a broadcast that states dynamic dims."""
     if not is_a(op, (Multibroadcast, Broadcast)) or len(op.operands) > 1:
         return False
     return _named(TensorType.of(op.results[0]).dims)
@@ -341,7 +342,7 @@ def _sink_broadcasts(block: ir.Block) -> None:
 
 
 class Scope:
-    """The values that an op can read, by their open dims."""
+    """The values that an op can read, by their dynamic dims."""
 
     def __init__(self, around: Scope | None) -> None:
         self.places: dict[int, Place] = dict(around.places) if around else {}
@@ -365,7 +366,7 @@ class Scope:
         found = self.by_dims.get(tuple(dims))
         if found is not None:
             return [found]
-        # several that have each open dim somewhere, and 1 or the same elsewhere
+        # several that have each dynamic dim somewhere, and 1 or the same elsewhere
         left = {i for i, d in enumerate(dims) if is_named(d)}
         left -= {len(dims) - own.rank + i for i, d in enumerate(own.dims) if is_named(d)}
         chosen: list[ir.Value] = []

@@ -61,7 +61,7 @@ def compiled(model: ModelProto, arch: str) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize(("arch", "kind"), [("gfx942", "float16"), ("gfx1100", "float16"),
                                             ("gfx1100", "float")])  # fmt: skip
-def test_open_rows(arch: str, kind: str, library: Path) -> None:
+def test_dynamic_rows(arch: str, kind: str, library: Path) -> None:
     model, rng = open_net(kind), np.random.default_rng(3)
     made, found = compiled(model, arch)
     rows = [r for r in found if "matmul" in r.kernel.name]
@@ -82,7 +82,7 @@ def test_open_rows(arch: str, kind: str, library: Path) -> None:
 
 
 # loops of few turns, which LLVM unrolled whole, with 10 to 64 registers in memory: the last tile is
-# cut, rows are open, what is added is read behind the loop
+# cut, rows are dynamic, what is added is read behind the loop
 SHORT = """<ir_version: 8, opset_import: ["" : 17]>
 g (float16[n,256] t, float16[784,240] u, float16[784,40] r, float[150,48] v, float[m,96] w) =>
   (float16[n,64] y0, float16[784,40] y1, float[150,48] y2, float[m,24] y3)
@@ -226,8 +226,8 @@ def layers(fixed: tuple[int, int] | None) -> list[tuple[int, ...]]:
     return [STEM, *OPEN] if fixed else [*OPEN]
 
 
-def open_images(fixed: tuple[int, int] | None) -> ModelProto:
-    """Convolutions in a row of an open batch and, but for `fixed`, of open images."""
+def dynamic_images(fixed: tuple[int, int] | None) -> ModelProto:
+    """Convolutions in a row of a dynamic batch and, but for `fixed`, of dynamic images."""
     h, w = fixed or ("h", "w")
     of = layers(fixed)
     last = len(of)
@@ -254,9 +254,9 @@ def open_images(fixed: tuple[int, int] | None) -> ModelProto:
     ("arch", "fixed"),
     [("gfx942", (9, 14)), ("gfx942", None), ("gfx1201", None)],
 )
-def test_open_convolutions(arch: str, fixed: tuple[int, int] | None, library: Path) -> None:
+def test_dynamic_convolutions(arch: str, fixed: tuple[int, int] | None, library: Path) -> None:
     """A kernel each, with its border, what follows it and matrix instructions."""
-    model, rng = open_images(fixed), np.random.default_rng(8)
+    model, rng = dynamic_images(fixed), np.random.default_rng(8)
     made, rows = compiled(model, arch)
     assert [r.kernel.name for r in rows if r.kernel.spills or r.kernel.scratch] == []
     assert sum(r.mix.matrix > 0 for r in rows) == len(layers(fixed))
@@ -268,7 +268,7 @@ def test_open_convolutions(arch: str, fixed: tuple[int, int] | None, library: Pa
 
 
 @pytest.mark.parametrize("zero", [0, 128])
-def test_open_convolution_of_bytes(zero: int, library: Path) -> None:
+def test_dynamic_convolution_of_bytes(zero: int, library: Path) -> None:
     """Alone in the program: the compiler's own kernel was wrong where the border is not 0."""
     model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
         g (uint8[n,32,h,w] x) => (int32[a,b,c,d] y) { y = ConvInteger<pads=[1,1,1,1]>(x, w0, z) }

@@ -1,4 +1,4 @@
-"""Models whose batch, length, height and width are open or fixed, as torch exports them.
+"""Models whose batch, length, height and width are dynamic or fixed, as torch exports them.
 
 Two layers of the full width each, random weights; `sizes` are what they are timed at.
 """
@@ -19,8 +19,9 @@ LAYERS = 2
 
 
 @dataclass(frozen=True)
-class OpenModel:
-    """A model that takes its open dims as arguments, their names, and the sizes to time it at."""
+class DynamicModel:
+    """A model that takes its dynamic dims as arguments, their names, and the sizes to time it
+    at."""
 
     build: Callable[..., ModelProto]
     names: Sequence[str]
@@ -129,7 +130,8 @@ def gpt2(batch: Size, length: Size) -> ModelProto:
 
 
 def vit(batch: Size, side: Size) -> ModelProto:
-    """Patches of 16 x 16, a class token that is expanded to the batch; the side is open or not."""
+    """Patches of 16 x 16, a class token that is expanded to the batch; the side is dynamic or
+    not."""
     g = Exported(3)
     width, heads = 768, 12
     image = g.input("image", [batch, 3, side, side])
@@ -249,16 +251,16 @@ def chain(a: Size, b: Size, c: Size, d: Size) -> ModelProto:
 
 
 TOKENS = ((1, 1), (1, 64), (1, 128), (3, 37), (4, 128))
-MODELS: dict[str, OpenModel] = {
-    "bert": OpenModel(bert, ("batch", "length"), TOKENS),
-    "gpt2": OpenModel(gpt2, ("batch", "length"), TOKENS),
-    "vit": OpenModel(lambda batch: vit(batch, 224), ("batch",), ((1,), (3,))),
-    "vit_any": OpenModel(vit, ("batch", "side"), ((1, 224), (2, 160))),
-    "t5": OpenModel(t5, ("batch", "length"), TOKENS),
-    "llama": OpenModel(llama, ("batch", "length"), TOKENS),
-    "cnn": OpenModel(lambda batch: cnn(batch, 112), ("batch",), ((1,), (3,), (8,))),
-    "cnn_any": OpenModel(cnn, ("batch", "side"), ((1, 112), (2, 65))),
-    "chain": OpenModel(chain, ("a", "b", "c", "d"), ((4, 128, 64, 96), (1, 33, 64, 200))),
+MODELS: dict[str, DynamicModel] = {
+    "bert": DynamicModel(bert, ("batch", "length"), TOKENS),
+    "gpt2": DynamicModel(gpt2, ("batch", "length"), TOKENS),
+    "vit": DynamicModel(lambda batch: vit(batch, 224), ("batch",), ((1,), (3,))),
+    "vit_any": DynamicModel(vit, ("batch", "side"), ((1, 224), (2, 160))),
+    "t5": DynamicModel(t5, ("batch", "length"), TOKENS),
+    "llama": DynamicModel(llama, ("batch", "length"), TOKENS),
+    "cnn": DynamicModel(lambda batch: cnn(batch, 112), ("batch",), ((1,), (3,), (8,))),
+    "cnn_any": DynamicModel(cnn, ("batch", "side"), ((1, 112), (2, 65))),
+    "chain": DynamicModel(chain, ("a", "b", "c", "d"), ((4, 128, 64, 96), (1, 33, 64, 200))),
 }
 
 

@@ -1,4 +1,4 @@
-"""Windows and blocks over open heights and widths: padding and counts decided at run time."""
+"""Windows and blocks over dynamic heights and widths: padding and counts decided at run time."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-// RUN: mgx-opt %s --mgx-name-open-dims --mgx-dead-code-elimination --mgx-rewrite-dot --mgx-forget-open-dims --mgx-dead-code-elimination --split-input-file | filecheck %s
-// Open dims count as known between the two passes: patterns of fixed dims apply, and `?` is back after.
+// RUN: mgx-opt %s --mgx-name-dynamic-dims --mgx-dead-code-elimination --mgx-rewrite-dot --mgx-forget-dynamic-dims --mgx-dead-code-elimination --split-input-file | filecheck %s
+// Dynamic dims count as known between the two passes: patterns of fixed dims apply, and `?` is back after.
 
-// A weight that is repeated over two open dims: one dot of rows, which reads it as it is.
-// CHECK-LABEL: @rows_of_two_open_dims
+// A weight that is repeated over two dynamic dims: one dot of rows, which reads it as it is.
+// CHECK-LABEL: @rows_of_two_dynamic_dims
 // CHECK: %[[X:.*]] = "migraphx.reshape"(%arg0) {dims = array<i64: -1, 8>} : (tensor<?x?x8xf32>) -> tensor<?x8xf32>
 // CHECK: %[[D:.*]] = "migraphx.dot"(%[[X]], %arg1) : (tensor<?x8xf32>, tensor<8x4xf32>) -> tensor<?x4xf32>
 // CHECK: "migraphx.reshape"(%[[D]], %{{.*}}) {allowzero = true, dims = array<i64>} : (tensor<?x4xf32>, tensor<3xi64>) -> tensor<?x?x4xf32>
-func.func @rows_of_two_open_dims(%x: tensor<?x?x8xf32>, %w: tensor<8x4xf32>) -> tensor<?x?x4xf32> {
+func.func @rows_of_two_dynamic_dims(%x: tensor<?x?x8xf32>, %w: tensor<8x4xf32>) -> tensor<?x?x4xf32> {
   %0 = "migraphx.dimensions_of"(%x) {start = 0 : i64, end = 1 : i64} : (tensor<?x?x8xf32>) -> tensor<1xi64>
   %1 = "migraphx.literal"() {value = dense<[8, 4]> : tensor<2xi64>} : () -> tensor<2xi64>
   %2 = "migraphx.concat"(%0, %1) {axis = 0 : i64} : (tensor<1xi64>, tensor<2xi64>) -> tensor<3xi64>
@@ -123,7 +123,7 @@ func.func @size_behind_a_check(%x: tensor<?x4xf32>, %y: tensor<4xf32>) -> tensor
 
 // -----
 
-// In branches too: a weight that is repeated over two open dims is a dot of rows.
+// In branches too: a weight that is repeated over two dynamic dims is a dot of rows.
 // CHECK-LABEL: @in_a_branch
 // CHECK: "migraphx.if"
 // CHECK: %[[X:.*]] = "migraphx.reshape"(%arg1) {dims = array<i64: -1, 8>} : (tensor<?x?x8xf32>) -> tensor<?x8xf32>
