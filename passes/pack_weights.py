@@ -36,14 +36,12 @@ _LEAST = 1 << 12  # weights: fewer are as well in f32
 
 @dataclass(frozen=True)
 class _Chain:
-    """How a matrix is made of codes: what is between them, from the matrix down.
-
-    scale, zero: the constant, and how many of the last `views` it is not read through.
-    """
+    """How a matrix is made of codes: what is between them, from the matrix down."""
 
     codes: ir.Value
     bits: int
     views: tuple[ir.Operation, ...] = ()
+    # the constant, and how many of the last `views` it is not read through
     scale: tuple[ir.Value, int] | None = None
     zero: tuple[ir.Value, int] | None = None
 

@@ -13,24 +13,19 @@ NAMING = ("name_dynamic_dims", "forget_dynamic_dims")  # what stands between the
 
 @dataclass(frozen=True)
 class PipelineOptions:
-    """Options of a compile that decide about its steps.
+    """Options of a compile that decide about its steps."""
 
-    fast_math: rewrites that change rounding. fuse: form kernels; else the backend decides what runs
-    together. vector_kernels: the processor has loops of our own. widened: the types of which they
-    multiply no matrices and windows: those are computed in f32. byte_tables: it looks bytes up in
-    registers. byte_dots: it has an instruction for products of four bytes. fnuz: a GPU multiplies
-    floats of 8 bits of the FNUZ types alone. remove_qdq_pairs: values are not rounded where a model
-    quantises and dequantises them and no product takes them in 8 bits, as MIGraphX does it.
-    """
-
-    fast_math: bool = True
-    fuse: bool = True
-    vector_kernels: bool = True
+    fast_math: bool = True  # rewrites that change rounding
+    fuse: bool = True  # form kernels; else the backend decides what runs together
+    vector_kernels: bool = True  # the processor has loops of our own
+    # the types of which they multiply no matrices and windows: those are computed in f32
     widened: tuple[str, ...] = ()
-    fnuz: bool = False
+    fnuz: bool = False  # a GPU multiplies floats of 8 bits of the FNUZ types alone
+    # values are not rounded where a model quantises and dequantises them and no product takes them
+    # in 8 bits, as MIGraphX does it
     remove_qdq_pairs: bool = False
-    byte_tables: bool = False
-    byte_dots: bool = False
+    byte_tables: bool = False  # it looks bytes up in registers
+    byte_dots: bool = False  # it has an instruction for products of four bytes
 
     @property
     def loops(self) -> bool:

@@ -22,16 +22,15 @@ _LAST = 2**63 - 1  # the end of a slice, wherever that is
 
 @dataclass(frozen=True)
 class _Phases:
-    """One axis of a transposed convolution as a plain one that gives `stride` results a window.
-
-    taps: of each. low, high: padding of the input. first, last: results to drop at the ends.
-    """
+    """One axis of a transposed convolution as a plain one that gives `stride` results a window."""
 
     stride: int
-    taps: int
+    taps: int  # of each
     dilation: int
+    # padding of the input
     low: int
     high: int
+    # results to drop at the ends
     first: int
     last: int
 

@@ -45,19 +45,15 @@ _limiting = forks.lock()  # of programs that start processes for runs with limit
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a compiled program runs; `emulate`: a gpu program runs on the emulator."""
+    """Where a compiled program runs;"""
 
     target: str
-    emulate: bool = False
+    emulate: bool = False  # a gpu program runs on the emulator
 
 
 @dataclass
 class CompileStats:
-    """What a compile took: seconds of each stage, bytes at most; None where it did not happen.
-
-    iree_crashes: how often the backend's compiler had to be run again. tuning: lines on a search.
-    unnamed_dynamic_dims: why passes saw dynamic dims as unknown, although names were tried.
-    """
+    """What a compile took: seconds of each stage, bytes at most; None where it did not happen."""
 
     cached: bool = False
     import_s: float | None = None
@@ -67,9 +63,10 @@ class CompileStats:
     total_s: float | None = None
     load_s: float | None = None
     iree_peak_memory: int | None = None
-    iree_crashes: int = 0
+    iree_crashes: int = 0  # how often the backend's compiler had to be run again
     peak_rss: int | None = None
-    tuning: tuple[str, ...] = ()
+    tuning: tuple[str, ...] = ()  # lines on a search
+    # why passes saw dynamic dims as unknown, although names were tried
     unnamed_dynamic_dims: str | None = None
 
     def known(self) -> dict[str, Any]:

@@ -35,13 +35,10 @@ _NO_ROOM = ("RESOURCE_EXHAUSTED", "bad_alloc")
 
 @dataclass(frozen=True)
 class RunLimits:
-    """The limits of each run of a program; None sets none.
+    """The limits of each run of a program; None sets none."""
 
-    seconds: until the results are there. memory: bytes of inputs, results, and what is in between,
-    beside the weights.
-    """
-
-    seconds: float | None = None
+    seconds: float | None = None  # until the results are there
+    # bytes of inputs, results, and what is in between, beside the weights
     memory: int | None = None
 
     @staticmethod

@@ -43,9 +43,7 @@ class Case:
     """What is compared: a model, and how the target side is made of it.
 
     `program` is the model as it was read. `changed` makes of a copy of it what the target is to
-    compile: the user's passes, `passes`, and types. `options` are those of compile(). `low`: the
-    target computes floats in 16 bits. `limits` puts what the user states into default limits.
-    `keep`: of how many wrong instructions the operands are kept.
+    compile: the user's passes, `passes`, and types. `options` are those of compile().
     """
 
     program: ProgramIR
@@ -54,11 +52,12 @@ class Case:
     options: Mapping[str, Any] = field(default_factory=dict)
     changed: Callable[[ProgramIR], ProgramIR] = lambda p: p
     passes: Sequence[Any] = ()
+    # the target computes floats in 16 bits. `limits` puts what the user states into default limits.
     low: bool = False
     limits: Callable[[Tolerances], Tolerances] = lambda t: t
     compute: str = "f32"
     seed: int = 0
-    keep: int = 1
+    keep: int = 1  # of how many wrong instructions the operands are kept
 
     @property
     def sides(self) -> tuple[str, str]:
@@ -225,10 +224,10 @@ def find_kernel(case: Case) -> Culprit:
 
 @dataclass
 class Minimal:
-    """A model that fails alone; `inputs`: what it has to be run on, empty where drawn ones do."""
+    """A model that fails alone;"""
 
     program: ProgramIR
-    inputs: dict[str, np.ndarray]
+    inputs: dict[str, np.ndarray]  # what it has to be run on, empty where drawn ones do
 
 
 def minimal_model(case: Case, culprit: Culprit) -> Minimal | None:

@@ -22,12 +22,11 @@ SHOWN_TEXT = 80  # characters of a string
 class Comparison:
     """How one output compares: `problems` are why it fails, `warnings` what else to know.
 
-    `max_abs`, `max_rel` and `rms` are over the elements that are finite on both sides; `worst`
-    is the index of max_abs. `different` lists (index, target, reference) of elements beyond the
+    `max_abs`, `max_rel` and `rms` are over the elements that are finite on both sides; `worst` is
+    the index of max_abs. `different` lists (index, target, reference) of elements beyond the
     elementwise limit, `count` how many there are. `mismatch` is the first of these, or where there
-    are none the first that differs at all: (flat index, target, reference).
-    `odd` has by side, named as in `sides`, the first element that is NaN or infinite, (flat index,
-    value). `zero`: the sides whose elements are all 0.
+    are none the first that differs at all: (flat index, target, reference). `odd` has by side,
+    named as in `sides`, the first element that is NaN or infinite, (flat index, value).
     """
 
     name: str
@@ -43,7 +42,7 @@ class Comparison:
     shapes: tuple[str, str] | None = None  # the two where they differ
     mismatch: tuple[int, float, float] | None = None
     odd: dict[str, tuple[int, float]] = field(default_factory=dict)
-    zero: tuple[str, ...] = ()
+    zero: tuple[str, ...] = ()  # the sides whose elements are all 0
     different: list[tuple[tuple[int, ...], float, float]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)

@@ -37,8 +37,7 @@ _EXACT = frozenset(
 class Conditioning:
     """How far an output moves, by the figures of a comparison: `rms` relative, `max_abs` absolute.
 
-    `moved`: by one ulp on the way, the most of several draws; `beyond`: that alone
-    goes beyond the limits of the output. `double`: what the reference is off itself in f64.
+    `moved`: by one ulp on the way, the most of several draws;
     """
 
     name: str
@@ -46,6 +45,8 @@ class Conditioning:
     moved_max: float
     double_rms: float
     double_max: float
+    # that alone goes beyond the limits of the output. `double`: what the reference is off itself in
+    # f64.
     beyond: bool
 
     def explains(self, c: Comparison) -> bool:

@@ -57,10 +57,10 @@ class Finding:
 
 @dataclass
 class Examined:
-    """Every instruction's finding, in order; `runs`: of how many builds they come."""
+    """Every instruction's finding, in order;"""
 
     findings: list[Finding]
-    runs: int = 1
+    runs: int = 1  # of how many builds they come
 
     @property
     def wrong(self) -> list[Finding]:

@@ -32,15 +32,11 @@ _ROUNDS = 3  # measurements at most: what exceeds their peaks is not slow beside
 
 @dataclass(frozen=True)
 class Peaks:
-    """The most that was measured on this many threads.
-
-    gb_s: 10**9 bytes a second, read and written, of arrays in memory. gflop_s: 10**9 operations of
-    f32 a second, in fused multiplications and additions.
-    """
+    """The most that was measured on this many threads."""
 
     threads: int
-    gb_s: float
-    gflop_s: float
+    gb_s: float  # 10**9 bytes a second, read and written, of arrays in memory
+    gflop_s: float  # 10**9 operations of f32 a second, in fused multiplications and additions
 
 
 def machine_peaks(threads: int, *, least: Peaks | None = None) -> Peaks:

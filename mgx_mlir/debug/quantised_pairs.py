@@ -36,18 +36,15 @@ _PATTERNS = {
 
 @dataclass(frozen=True)
 class Stayed:
-    """A dequantised value that a target computes with in floats.
+    """A dequantised value that a target computes with in floats."""
 
-    node: the source node; dtype: of its codes; weights: whether they are constant; reader, kind:
-    the source node that reads it and the op that this is; why: it is no product of the codes.
-    """
-
-    node: str
-    dtype: str
-    weights: bool
+    node: str  # the source node
+    dtype: str  # of its codes
+    weights: bool  # whether they are constant
+    # the source node that reads it and the op that this is
     reader: str
     kind: str
-    why: str
+    why: str  # it is no product of the codes
 
     def __str__(self) -> str:
         what = "weights" if self.weights else "values"
@@ -57,13 +54,11 @@ class Stayed:
 
 @dataclass(frozen=True)
 class QuantisedPairs:
-    """What becomes of the pairs of a model: products in 8 bits by name, and the pairs that stay.
-
-    widened: products of floats by weights of few bits, which their kernels widen; name and bits.
-    """
+    """What becomes of the pairs of a model: products in 8 bits by name, and the pairs that stay."""
 
     products: tuple[str, ...]
     stayed: tuple[Stayed, ...]
+    # products of floats by weights of few bits, which their kernels widen; name and bits
     widened: tuple[tuple[str, int], ...] = ()
 
 

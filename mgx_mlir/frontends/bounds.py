@@ -32,24 +32,24 @@ from mgx_mlir.programs.value_rules import Term, ValueRule
 
 @dataclass(frozen=True)
 class Dim:
-    """A limit: the extent of `of` along `axis`, plus `more`. name: for messages."""
+    """A limit: the extent of `of` along `axis`, plus `more`."""
 
     of: Value
     axis: int
-    name: str
+    name: str  # for messages
     more: int = 0
 
 
 @dataclass(frozen=True)
 class Sum:
-    """A limit: `base`, plus extents of axes of values times a factor. name: for messages.
+    """A limit: `base`, plus extents of axes of values times a factor.
 
     Of a value with axis -1 its one element counts.
     """
 
     base: int
     parts: tuple[tuple[Value, int, int], ...]
-    name: str
+    name: str  # for messages
 
     def value(self, b: Builder, dtype: DType) -> Value:
         """Return the sum as a 0-d tensor."""

@@ -51,14 +51,11 @@ class Signature:
 
 @dataclass(frozen=True)
 class Operator(Signature):
-    """One registered operator: its function and what the function's signature says.
-
-    `structures`: it takes values that are no tensors too.
-    """
+    """One registered operator: its function and what the function's signature says."""
 
     name: str
     function: Importer
-    structures: bool
+    structures: bool  # it takes values that are no tensors too
 
 
 def signature_of(function: Importer) -> Signature:

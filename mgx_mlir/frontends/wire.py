@@ -22,15 +22,13 @@ _FIXED = {_I64: 8, _I32: 4}
 
 @dataclass(frozen=True)
 class WireSchema:
-    """Where a format's messages hold tensors, by field numbers.
-
-    `inside`: message -> {field: message to look into}, from `root` to "tensor". Of a tensor:
-    `dtype` is its element type, `raw` the payload of any type, `typed` those of one type
-    (payload -> type), `mark` the text or bytes field that takes the mark of what was cut out.
-    """
+    """Where a format's messages hold tensors, by field numbers."""
 
     what: str
     root: str
+    # message -> {field: message to look into}, from `root` to "tensor". Of a tensor: `dtype` is its
+    # element type, `raw` the payload of any type, `typed` those of one type (payload -> type),
+    # `mark` the text or bytes field that takes the mark of what was cut out.
     inside: Mapping[str, Mapping[int, str]]
     dtype: int
     raw: int

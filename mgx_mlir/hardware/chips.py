@@ -11,35 +11,26 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Chip:
-    """One GPU, the largest of its gfx name.
+    """One GPU, the largest of its gfx name."""
 
-    units: compute units. ghz: peak clock. bandwidth: of its memory, GB/s. matrix: floating point
-    operations of 16-bit matrix instructions, a unit and clock; vector: of f32 without them. lds:
-    bytes that a unit has. simds: of a unit. registers: vector registers of a SIMD, for each lane
-    of a wave; granule: the number that they are given out in. waves: that a SIMD holds. lanes: of
-    a wave. copies: of a matrix operand in the registers of a wave. single, byte: of f32 and 8-bit
-    matrix instructions, as shares of `matrix`; 0 without them. depth: that a 16-bit matrix
-    instruction of 16x16 must have for the full rate. lds_read: bytes that a unit gets from the LDS
-    a clock. arch: its gfx name.
-    """
-
-    units: int
-    ghz: float
-    bandwidth: float
-    matrix: int
-    vector: int
-    lds: int
-    simds: int
-    registers: int
-    granule: int
-    waves: int
-    lanes: int
-    copies: int = 1
+    units: int  # compute units
+    ghz: float  # peak clock
+    bandwidth: float  # of its memory, GB/s
+    matrix: int  # floating point operations of 16-bit matrix instructions, a unit and clock
+    vector: int  # of f32 without them
+    lds: int  # bytes that a unit has
+    simds: int  # of a unit
+    registers: int  # vector registers of a SIMD, for each lane of a wave
+    granule: int  # the number that they are given out in
+    waves: int  # that a SIMD holds
+    lanes: int  # of a wave
+    copies: int = 1  # of a matrix operand in the registers of a wave
+    # of f32 and 8-bit matrix instructions, as shares of `matrix`; 0 without them
     single: float = 0.0
     byte: float = 1.0
-    depth: int = 16
-    lds_read: int = 128
-    arch: str = ""
+    depth: int = 16  # that a 16-bit matrix instruction of 16x16 must have for the full rate
+    lds_read: int = 128  # bytes that a unit gets from the LDS a clock
+    arch: str = ""  # its gfx name
 
     def matrix_rate(self, kind: str, depth: int) -> float:
         """Of `matrix`, what an instruction of 16x16 on elements of a kind (as the assembler has

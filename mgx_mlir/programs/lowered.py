@@ -43,18 +43,15 @@ class KernelInfo:
 
 @dataclass
 class KernelChoice:
-    """The rule that lowers a kernel or an op, and the rules before it with why they do not.
+    """The rule that lowers a kernel or an op, and the rules before it with why they do not."""
 
-    name, location: the kernel or op, as in KernelInfo. rule: a name of the target's kernel rules,
-    `linalg` where none of them applies. refusals: (rule, reason), in the order of the trials. part:
-    a matmul inside of the kernel, empty for all of it.
-    """
-
+    # the kernel or op, as in KernelInfo
     name: str = ""
     location: str = ""
-    rule: str = "linalg"
+    rule: str = "linalg"  # a name of the target's kernel rules, `linalg` where none of them applies
+    # (rule, reason), in the order of the trials
     refusals: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    part: str = ""
+    part: str = ""  # a matmul inside of the kernel, empty for all of it
 
 
 @dataclass

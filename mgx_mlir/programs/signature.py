@@ -88,13 +88,11 @@ class Port:
 
 @dataclass(frozen=True)
 class Variant:
-    """A function of a compiled program for some sizes: (input, dim, size) of each.
-
-    alike: dims, as (input, dim), that are of one size, whatever it is.
-    """
+    """A function of a compiled program for some sizes: (input, dim, size) of each."""
 
     function: str
     sizes: tuple[tuple[int, int, int], ...]
+    # dims, as (input, dim), that are of one size, whatever it is
     alike: tuple[tuple[tuple[int, int], ...], ...] = ()
 
 

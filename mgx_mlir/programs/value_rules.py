@@ -20,21 +20,20 @@ Term = tuple[int, int, int]  # (input, axis, factor): an extent; axis -1: the in
 class ValueRule:
     """The values that an input may have: indices into an axis, numbers of a range, or divisors.
 
-    The limit n is `extent` plus `terms`; None and without terms there is none. Values lie in
-    [low, n). Without `low` they are indices of [-n, n) where there is a limit, else divisors, of
-    which none is 0. `besides` is allowed as well. column: only these elements of the last axis;
-    None: all. where: the op that reads the values; operator: its name; what: the operand.
+    The limit n is `extent` plus `terms`; None and without terms there is none. Values lie in [low,
+    n). Without `low` they are indices of [-n, n) where there is a limit, else divisors, of which
+    none is 0. `besides` is allowed as well.
     """
 
     input: int
-    where: str
+    where: str  # the op that reads the values
     extent: int | None = None
     terms: tuple[Term, ...] = ()
-    column: int | None = None
+    column: int | None = None  # only these elements of the last axis; None: all
     low: int | None = None
     besides: int | None = None
-    operator: str = ""
-    what: str = "indices"
+    operator: str = ""  # its name
+    what: str = "indices"  # the operand
 
     @property
     def _has_limit(self) -> bool:

@@ -23,22 +23,19 @@ _LEAST_CHANNEL = 1e-5  # magnitudes of channels that smoothing takes for no less
 
 @dataclass(frozen=True)
 class Scheme:
-    """How operands are rounded.
+    """How operands are rounded."""
 
-    dtype: int8, uint8 or fp8e4m3fn of activations; weights are int8 or the f8 type. per_channel:
-    a scale for each output channel of a weight. asymmetric: activations have a zero point; f8
-    never. bias_correction: what rounding the weights adds to the mean of each output channel is
-    subtracted. smooth: None, or the exponent in [0, 1] by which large activations of a dot's
-    columns, or of a convolution's channels, are moved to its weights (Xiao et al., SmoothQuant,
-    2022); wholly where each channel has weights of its own. equalize: the weights of
-    products in a row are made as large in each channel (`equalise`).
-    """
-
+    # int8, uint8 or fp8e4m3fn of activations; weights are int8 or the f8 type
     dtype: DType = dtypes.INT8
-    per_channel: bool = True
-    asymmetric: bool = False
+    per_channel: bool = True  # a scale for each output channel of a weight
+    asymmetric: bool = False  # activations have a zero point; f8 never
+    # what rounding the weights adds to the mean of each output channel is subtracted
     bias_correction: bool = False
+    # None, or the exponent in [0, 1] by which large activations of a dot's columns, or of a
+    # convolution's channels, are moved to its weights (Xiao et al., SmoothQuant, 2022); wholly
+    # where each channel has weights of its own
     smooth: float | None = None
+    # the weights of products in a row are made as large in each channel (`equalise`)
     equalize: bool = False
 
     @property
@@ -117,13 +114,11 @@ def _along(numbers: np.ndarray, rank: int, axis: int | None) -> np.ndarray:
 
 @dataclass
 class Quantiser:
-    """Puts the operands of sites through 8 bits, in the program that the sites are of.
-
-    ranges: of activations by place; where there is none, the range is found at each run
-    (DynamicQuantizeLinear). Several products of one value share its quantised form.
-    """
+    """Puts the operands of sites through 8 bits, in the program that the sites are of."""
 
     scheme: Scheme
+    # of activations by place; where there is none, the range is found at each run
+    # (DynamicQuantizeLinear). Several products of one value share its quantised form.
     ranges: Mapping[Place, Range]
     calibration: Calibration | None = None
     builder: Builder = field(default_factory=Builder)

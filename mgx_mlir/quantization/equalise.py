@@ -79,10 +79,11 @@ class _Product:
 
 @dataclass
 class _Pair:
-    """Two products in a row; `constants`: operands in between, by the axis of their channels."""
+    """Two products in a row;"""
 
     first: _Product
     second: _Product
+    # operands in between, by the axis of their channels
     constants: list[tuple[ir.Operation, int, int]]
     factors: np.ndarray = field(default_factory=lambda: np.ones(1))
 

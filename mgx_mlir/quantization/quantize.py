@@ -37,30 +37,25 @@ Metric = Callable[[Outputs], float]
 
 @dataclass(frozen=True)
 class Options:
-    """How a program is quantised.
+    """How a program is quantised."""
 
-    scheme: the types and scales. ops: the products that are; `computed_operands`: those of two
-    computed operands too. keep: names of source nodes that stay as they are. method, percentile:
-    how ranges are chosen (`Observer.range`). max_error: products stay wide, those first that cost
-    the outputs most for their multiplications, until the root mean square of what the outputs
-    change by is at most this part of the outputs' own; metric, least: or until `metric` of the
-    outputs of the held samples is at least `least`. kept_dtype: what products stay in for that,
-    where it is enough; None: as they are.
-    samples: how many are read. evaluate: the samples that errors and the metric are of,
-    in place of the held ones of the calibration.
-    """
-
-    scheme: Scheme = field(default_factory=Scheme)
-    ops: tuple[str, ...] = OPS
-    computed_operands: bool = False
-    keep: tuple[str, ...] = ()
+    scheme: Scheme = field(default_factory=Scheme)  # the types and scales
+    ops: tuple[str, ...] = OPS  # the products that are
+    computed_operands: bool = False  # those of two computed operands too
+    keep: tuple[str, ...] = ()  # names of source nodes that stay as they are
+    # how ranges are chosen (`Observer.range`)
     method: str = "mse"
     percentile: float = 99.99
+    # products stay wide, those first that cost the outputs most for their multiplications, until
+    # the root mean square of what the outputs change by is at most this part of the outputs' own
     max_error: float | None = None
+    # or until `metric` of the outputs of the held samples is at least `least`
     metric: Metric | None = None
     least: float = 0.0
+    # what products stay in for that, where it is enough; None: as they are
     kept_dtype: DType | None = None
-    samples: int | None = None
+    samples: int | None = None  # how many are read
+    # the samples that errors and the metric are of, in place of the held ones of the calibration
     evaluate: object = None
 
     def __post_init__(self) -> None:
@@ -78,18 +73,15 @@ class Options:
 
 @dataclass
 class Quantised:
-    """A quantised program and what was found on the way.
-
-    kept: names of the products that stay wide because of `max_error` or `metric`; left_out: those
-    that no option would quantise, and why; ranges: by product, to be written to a file.
-    """
+    """A quantised program and what was found on the way."""
 
     program: ProgramIR
     names: list[str]
-    kept: list[str]
-    ranges: KnownRanges
+    kept: list[str]  # names of the products that stay wide because of `max_error` or `metric`
+    ranges: KnownRanges  # by product, to be written to a file
     sensitivities: list[Sensitivity] = field(default_factory=list)
     error: float | None = None
+    # those that no option would quantise, and why
     left_out: list[LeftOut] = field(default_factory=list)
 
 

@@ -23,12 +23,10 @@ _VERSION = 1
 
 @dataclass
 class KnownRanges:
-    """The range of each computed operand of each product, by the product's name.
-
-    makers: what makes these operands, where a calibration found the ranges. It is not saved.
-    """
+    """The range of each computed operand of each product, by the product's name."""
 
     ranges: dict[str, list[Range | None]] = field(default_factory=dict)
+    # what makes these operands, where a calibration found the ranges. It is not saved.
     makers: dict[str, list[str]] = field(default_factory=dict)
 
     @staticmethod

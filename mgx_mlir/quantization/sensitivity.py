@@ -25,16 +25,12 @@ Narrow = Callable[[Site], ir.Value]  # the value that stands for the product the
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """A product's result in smaller types beside its own, on the same operands.
-
-    sqnr: the power of the result over that of the difference, in decibels; cosine: of the angle
-    between the two.
-    """
+    """A product's result in smaller types beside its own, on the same operands."""
 
     name: str
     kind: str
-    sqnr: float
-    cosine: float
+    sqnr: float  # the power of the result over that of the difference, in decibels
+    cosine: float  # of the angle between the two
 
 
 def sensitivities(

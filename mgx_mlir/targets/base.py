@@ -43,49 +43,40 @@ TargetKind = Literal["ref", "cpu", "gpu"]
 
 @dataclass(frozen=True)
 class BackendOptions:
-    """Limits and caching of one compile.
+    """Limits and caching of one compile."""
 
-    timeout: seconds; None: `time_limit`. memory_limit: resident bytes of the compiler. cache: use
-    the compile cache. best: the best flag set alone is tried; after: it failed with that, and the
-    others are.
-    """
-
-    timeout: float | None = None
-    memory_limit: int | None = DEFAULT_MEMORY_LIMIT
-    cache: bool = True
-    best: bool = False
-    after: CompileFailed | None = None
+    timeout: float | None = None  # seconds; None: `time_limit`
+    memory_limit: int | None = DEFAULT_MEMORY_LIMIT  # resident bytes of the compiler
+    cache: bool = True  # use the compile cache
+    best: bool = False  # the best flag set alone is tried
+    after: CompileFailed | None = None  # it failed with that, and the others are
 
 
 @dataclass(frozen=True)
 class Executable:
-    """A compiled module and how it was made.
+    """A compiled module and how it was made."""
 
-    vmfb: the module's bytes, 64-byte aligned when it came from the cache. arch: the gfx name or
-    the CPU. flag_set: the set of the ladder that worked; fallbacks: what the sets before it
-    failed with, empty when the best one did. crashes: how the compiler died, or what it
-    refused, before it made this on one thread. dispatches: the kernels launched by each exported
-    function, in order; "initializer" runs once at load. plan: the bytes that the compiler planned,
-    "constants" in the module and "transient" ones of a call and of loading. seconds and
-    peak_memory are those of the compile that made it, also when it came from the cache (`cached`).
-    input_alignment: bytes that the address of an input that is read in place is a multiple of.
-    """
-
-    vmfb: bytes | np.ndarray
+    vmfb: bytes | np.ndarray  # the module's bytes, 64-byte aligned when it came from the cache
     target: TargetKind
-    arch: str
+    arch: str  # the gfx name or the CPU
     key: str
     flags: tuple[str, ...]
-    flag_set: str
-    fallbacks: tuple[str, ...]
+    flag_set: str  # the set of the ladder that worked
+    fallbacks: tuple[str, ...]  # what the sets before it failed with, empty when the best one did
     seconds: float
     peak_memory: int
     via: str
     cached: bool
     warnings: tuple[str, ...] = ()
+    # the kernels launched by each exported function, in order; "initializer" runs once at load
     dispatches: dict[str, list[str]] = field(default_factory=dict)
+    # the bytes that the compiler planned, "constants" in the module and "transient" ones of a call
+    # and of loading. seconds and peak_memory are those of the compile that made it, also when it
+    # came from the cache (`cached`).
     plan: dict[str, int] = field(default_factory=dict)
+    # how the compiler died, or what it refused, before it made this on one thread
     crashes: tuple[str, ...] = ()
+    # bytes that the address of an input that is read in place is a multiple of
     input_alignment: int = 64
 
     @property
@@ -371,14 +362,12 @@ def default_target() -> str:
 
 @dataclass
 class CpuTarget(Target):
-    """The host's processor, through llvm-cpu.
-
-    cpu: `host`, `generic` or an LLVM name. threads: None means every processor the process may
-    use. extra_flags are appended for iree-compile. Errors: TargetError.
-    """
+    """The host's processor, through llvm-cpu."""
 
     kind: ClassVar[TargetKind] = "cpu"
-    cpu: str = "host"
+    cpu: str = "host"  # `host`, `generic` or an LLVM name
+    # None means every processor the process may use. extra_flags are appended for iree-compile.
+    # Errors: TargetError.
     threads: int | None = None
     opt_level: str = "O2"
     data_tiling: bool = True
@@ -413,13 +402,11 @@ class CpuTarget(Target):
 
 @dataclass
 class GpuTarget(Target):
-    """An AMD GPU, through ROCm. Compiles without a device; `devices` says what can run it.
-
-    architecture: a gfx or product name; None: the first device's, else gfx942, with a warning.
-    Errors: TargetError.
-    """
+    """An AMD GPU, through ROCm. Compiles without a device; `devices` says what can run it."""
 
     kind: ClassVar[TargetKind] = "gpu"
+    # a gfx or product name; None: the first device's, else gfx942, with a warning. Errors:
+    # TargetError.
     architecture: str | None = None
     opt_level: str = "O2"
     extra_flags: tuple[str, ...] = ()

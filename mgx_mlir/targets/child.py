@@ -48,20 +48,17 @@ _MAX_REPRODUCERS = 50
 
 @dataclass(frozen=True)
 class CompileOutput:
-    """A compiled module: the .vmfb bytes, how it was made, and what it cost.
-
-    peak_memory: resident bytes of the compiler, 0 where the system does not say.
-    via: "binary" or "worker". reports: text files the compiler wrote beside the module.
-    crashes: how the compiler died or failed before it made this, on one thread.
-    """
+    """A compiled module: the .vmfb bytes, how it was made, and what it cost."""
 
     vmfb: bytes
     flags: tuple[str, ...]
     seconds: float
-    peak_memory: int
-    via: str
+    peak_memory: int  # resident bytes of the compiler, 0 where the system does not say
+    via: str  # "binary" or "worker"
     warnings: tuple[str, ...] = ()
+    # text files the compiler wrote beside the module
     reports: Mapping[str, str] = field(default_factory=dict)
+    # how the compiler died or failed before it made this, on one thread
     crashes: tuple[str, ...] = ()
 
 

@@ -53,19 +53,15 @@ class Cost:
 
 @dataclass(frozen=True)
 class KernelTime:
-    """What a workgroup of a kernel takes: clocks of each unit, and of a wave that is alone.
+    """What a workgroup of a kernel takes: clocks of each unit, and of a wave that is alone."""
 
-    us: of a launch. instructions: that a wave runs; exact: whether the trips of all loops were
-    known. resident: workgroups that a compute unit holds. memory_us: in which memory gives and
-    takes what the launch reads and writes, 0 where that is not known.
-    """
-
-    us: float
+    us: float  # of a launch
     busy: dict[str, float]
     alone: float
-    resident: int
-    instructions: int
-    exact: bool
+    resident: int  # workgroups that a compute unit holds
+    instructions: int  # that a wave runs
+    exact: bool  # whether the trips of all loops were known
+    # in which memory gives and takes what the launch reads and writes, 0 where that is not known
     memory_us: float = 0.0
 
     @property

@@ -40,26 +40,21 @@ class AsmInstruction:
 
 @dataclass
 class Code:
-    """A function: its instructions, and where its labels are.
-
-    workgroup: the scalar register that has the workgroup's number in x, of a kernel.
-    """
+    """A function: its instructions, and where its labels are."""
 
     instructions: list[AsmInstruction] = field(default_factory=list)
     labels: dict[str, int] = field(default_factory=dict)
+    # the scalar register that has the workgroup's number in x, of a kernel
     workgroup: str | None = None
 
 
 @dataclass(frozen=True)
 class Walk:
-    """The instructions that a wave runs, by their place in the code, in order.
-
-    exact: whether every branch back was decided by known numbers.
-    """
+    """The instructions that a wave runs, by their place in the code, in order."""
 
     code: Code
     places: tuple[int, ...]
-    exact: bool
+    exact: bool  # whether every branch back was decided by known numbers
 
 
 def functions(lines: Iterable[str]) -> dict[str, Code]:

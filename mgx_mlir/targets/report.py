@@ -57,16 +57,12 @@ class KernelReport:
 
 @dataclass(frozen=True)
 class Report:
-    """A module's code objects and launches.
+    """A module's code objects and launches."""
 
-    kernels: those of every AMD code object, in file order. objects: the number of AMD code
-    objects. foreign: the machine of every other code object, such as "x86_64". launches: the
-    kernels that each exported function launches, in order; "initializer" runs once at load.
-    """
-
-    kernels: tuple[KernelReport, ...]
-    objects: int
-    foreign: tuple[str, ...]
+    kernels: tuple[KernelReport, ...]  # those of every AMD code object, in file order
+    objects: int  # the number of AMD code objects
+    foreign: tuple[str, ...]  # the machine of every other code object, such as "x86_64"
+    # the kernels that each exported function launches, in order; "initializer" runs once at load
     launches: Mapping[str, tuple[str, ...]]
 
     @property

@@ -36,14 +36,11 @@ KEY_BLOCK = 8  # keys whose scores are made together
 
 @dataclass(frozen=True)
 class Tile:
-    """How to read one operand of the scores: along the queries, or along the keys (turned).
-
-    uniform: it is the same for all queries.
-    """
+    """How to read one operand of the scores: along the queries, or along the keys (turned)."""
 
     read: Reader
     turned: bool
-    uniform: bool = False
+    uniform: bool = False  # it is the same for all queries
 
 
 @dataclass(frozen=True)

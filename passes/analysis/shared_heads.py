@@ -15,15 +15,12 @@ from mgx_mlir.passes.analysis.attention_form import AttentionForm
 
 @dataclass(frozen=True)
 class Repeated:
-    """A tensor whose rows some of another's heads share.
-
-    axes: for each of its own, the axis of the other; None for one of extent 1. axis: that of the
-    heads, of which `times` in a row read the same.
-    """
+    """A tensor whose rows some of another's heads share."""
 
     value: ir.Value
+    # for each of its own, the axis of the other; None for one of extent 1
     axes: tuple[int | None, ...]
-    axis: int
+    axis: int  # that of the heads, of which `times` in a row read the same
     times: int
 
 

@@ -36,16 +36,12 @@ _LOW = -1e38
 
 @dataclass(frozen=True)
 class _Mask:
-    """What one op does to the scores.
+    """What one op does to the scores."""
 
-    value: what is added, or whether a key is seen, without its broadcasts. low: the number in
-    place of a score that is not; None where the value is added. seen: what the value is where the
-    score stays.
-    """
-
-    value: ir.Value
+    value: ir.Value  # what is added, or whether a key is seen, without its broadcasts
+    # the number in place of a score that is not; None where the value is added
     low: float | None = None
-    seen: bool = True
+    seen: bool = True  # what the value is where the score stays
 
 
 @pattern(Softmax)

@@ -64,17 +64,17 @@ PARAMETER_ELEMENTS = 64  # constants above this many elements become parameters
 
 @dataclass(frozen=True)
 class KernelPlan:
-    """What is decided, and made, ahead of a kernel's region; keys are results of its ops.
+    """What is decided, and made, ahead of a kernel's region; keys are results of its ops."""
 
-    padded_inputs: inputs of windows and of products, with their border. gemm_configs: how products
-    are computed. split_k_sums: of products in parts, the sums of each part. first_sums: rows that
-    the sums of products begin with; same: the products that the results of ops are with that.
-    """
-
+    # inputs of windows and of products, with their border
     padded_inputs: Mapping[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
+    # how products are computed
     gemm_configs: Mapping[ir.Value, GemmConfig] = field(default_factory=lambda: {})
+    # of products in parts, the sums of each part
     split_k_sums: Mapping[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
+    # rows that the sums of products begin with
     first_sums: Mapping[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
+    # the products that the results of ops are with that
     same: Mapping[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
 
     def with_sums(self, sums: Mapping[ir.Value, ir.Value]) -> KernelPlan:
@@ -84,12 +84,11 @@ class KernelPlan:
 
 @dataclass
 class Scope:
-    """What original values are, where ops are being lowered.
+    """What original values are, where ops are being lowered."""
 
-    exprs: their expressions. elements: those of small integers that are followed as scalars.
-    """
-
+    # their expressions
     exprs: MutableMapping[ir.Value, Expr] = field(default_factory=dict[ir.Value, Expr])
+    # those of small integers that are followed as scalars
     elements: MutableMapping[ir.Value, np.ndarray] = field(
         default_factory=dict[ir.Value, np.ndarray]
     )

@@ -15,22 +15,17 @@ from mgx_mlir.passes.lowering.gpu.products.gemm_shape import (
 
 @dataclass(frozen=True)
 class LowerOptions:
-    """How a target wants its kernels: `regions` off leaves the fusion to IREE.
-
-    arch: the processor, `host` or a name of LLVM's, or the gfx name of a GPU. vector_kernels: our
-    own loops on processors. tiles: sizes of our own for the tiles of GPU products. gemm_configs:
-    what a search found for some of them. fast_math: kernels that round in another order. plainer:
-    source locations whose kernels were refused, and how often: 1, no vector loops and no tiles; 2,
-    no region.
-    """
+    """How a target wants its kernels: `regions` off leaves the fusion to IREE."""
 
     target: str = "cpu"
     regions: bool = True
-    arch: str = "host"
-    vector_kernels: bool = True
-    tiles: bool = True
-    gemm_configs: GemmConfigs | None = None
-    fast_math: bool = True
+    arch: str = "host"  # the processor, `host` or a name of LLVM's, or the gfx name of a GPU
+    vector_kernels: bool = True  # our own loops on processors
+    tiles: bool = True  # sizes of our own for the tiles of GPU products
+    gemm_configs: GemmConfigs | None = None  # what a search found for some of them
+    fast_math: bool = True  # kernels that round in another order
+    # source locations whose kernels were refused, and how often: 1, no vector loops and no tiles;
+    # 2, no region
     plainer: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def gemm_config(self, product: GemmShape, function: str = "main") -> GemmConfig:

@@ -37,20 +37,16 @@ class Refusal:
 
 @dataclass(frozen=True)
 class KernelRule:
-    """One way to lower a kernel, an op, or a view.
+    """One way to lower a kernel, an op, or a view."""
 
-    name: unique in its target; printed by --explain-kernels, and switched off by it.
-    roots: the op classes that it is tried for; empty: every one.
-    match: reads, and builds no tensor and no dispatch; gives a plan for `build`, or a Refusal.
-    build: builds the results, in the order of the op's; of a rule for a part of a kernel, the
-    attribute that says how IREE compiles it.
-    asks: why the rule takes no op of this form, judged by the op alone; None: it may take it.
-    """
-
-    name: str
-    roots: tuple[type, ...]
+    name: str  # unique in its target; printed by --explain-kernels, and switched off by it
+    roots: tuple[type, ...]  # the op classes that it is tried for; empty: every one
+    # reads, and builds no tensor and no dispatch; gives a plan for `build`, or a Refusal
     match: Callable[[LoweringContext, Any], Any]
+    # builds the results, in the order of the op's; of a rule for a part of a kernel, the attribute
+    # that says how IREE compiles it
     build: Callable[[LoweringContext, Any, Any], Sequence[Any]]
+    # why the rule takes no op of this form, judged by the op alone; None: it may take it
     asks: Callable[..., str | None] | None = None
 
     def tries(self, root: object) -> bool:

@@ -32,9 +32,7 @@ _DEPTH = 16  # ops between a product and what it widens
 class _Side:
     """One operand of a product: what is dequantised, its scale and its zero point.
 
-    `scale` and `zero` are (source, map to the operand's dims); `zero` is None where there is
-    none. `affine`: the zero point is not 0 (of ui8, not 128, which is 0 once it is i8).
-    `stays`: ui8 is multiplied as it is.
+    `scale` and `zero` are (source, map to the operand's dims); `zero` is None where there is none.
     """
 
     found: Dequantised
@@ -42,8 +40,8 @@ class _Side:
     dtype: DType
     scale: tuple[ir.Value, Map]
     zero: tuple[ir.Value, Map] | None
-    affine: bool
-    stays: bool = False
+    affine: bool  # the zero point is not 0 (of ui8, not 128, which is 0 once it is i8)
+    stays: bool = False  # ui8 is multiplied as it is
 
     def values(self, rw: Rewriter) -> ir.Value:
         """Build the quantised operand itself, of ui8 as i8 unless it stays."""

@@ -39,18 +39,13 @@ PRODUCT = "gpu::product"
 
 @dataclass(frozen=True)
 class Tuning:
-    """The choices of a compile that only time can tell.
+    """The choices of a compile that only time can tell."""
 
-    vector_kernels: kernels in loops of our own instead of linalg. boundaries: our fusion instead
-    of the backend's. data_tiling: matmul operands packed in tiles. opt_level: the backend's.
-    threads: of a run, None for all.
-    """
-
-    vector_kernels: bool = True
-    boundaries: bool = True
-    data_tiling: bool = True
-    opt_level: str = "O2"
-    threads: int | None = None
+    vector_kernels: bool = True  # kernels in loops of our own instead of linalg
+    boundaries: bool = True  # our fusion instead of the backend's
+    data_tiling: bool = True  # matmul operands packed in tiles
+    opt_level: str = "O2"  # the backend's
+    threads: int | None = None  # of a run, None for all
 
     def __str__(self) -> str:
         """Return the fields that differ from the default."""

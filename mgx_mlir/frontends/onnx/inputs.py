@@ -23,16 +23,13 @@ from mgx_mlir.frontends.program import Parameter
 
 @dataclass
 class Input:
-    """An input of the graph: its parameters, or the value that the options give it.
-
-    `failed`: what is wrong with it is noted, and what reads it is skipped.
-    """
+    """An input of the graph: its parameters, or the value that the options give it."""
 
     name: str
     form: Form = TENSOR
     parameters: list[Parameter] = field(default_factory=list)
     value: np.ndarray | None = None
-    failed: bool = False
+    failed: bool = False  # what is wrong with it is noted, and what reads it is skipped
 
 
 def graph_inputs(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:

@@ -12,16 +12,14 @@ from mgx_mlir.frontends.options import ReadOptions
 
 @dataclass(frozen=True)
 class TfOptions(ReadOptions):
-    """How a model is read.
+    """How a model is read."""
 
-    `is_nhwc`: how to read layout-sensitive nodes that state no data_format. `batch_size` is the
-    size of every dim that the file leaves dynamic; None keeps such dims dynamic. `output_names` are
-    the results ("node", "node:1", or an output's name of the signature), by default every node that
-    no other uses, or the signature's. `signature` and `tags` choose in a SavedModel.
-    `migraphx_layout` declares inputs of rank 4 channels first and gives results so, as MIGraphX
-    does for channels-last graphs. The others are those of ReadOptions.
-    """
-
+    # how to read layout-sensitive nodes that state no data_format. `batch_size` is the size of
+    # every dim that the file leaves dynamic; None keeps such dims dynamic. `output_names` are the
+    # results ("node", "node:1", or an output's name of the signature), by default every node that
+    # no other uses, or the signature's. `signature` and `tags` choose in a SavedModel.
+    # `migraphx_layout` declares inputs of rank 4 channels first and gives results so, as MIGraphX
+    # does for channels-last graphs. The others are those of ReadOptions.
     is_nhwc: bool = True
     batch_size: int | None = 1
     output_names: Sequence[str] = ()

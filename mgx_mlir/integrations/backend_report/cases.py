@@ -30,11 +30,7 @@ STRING = 8  # the number of ONNX's element type
 
 @dataclass(frozen=True)
 class Case:
-    """One case: a serialised model, its data sets (inputs, expected outputs), its tolerances.
-
-    `form`: what it takes and gives (FORMS). `random`: it draws numbers, so that the expected ones
-    are those of one generator.
-    """
+    """One case: a serialised model, its data sets (inputs, expected outputs), its tolerances."""
 
     name: str
     kind: str
@@ -42,8 +38,8 @@ class Case:
     data_sets: list[tuple[list[Any], list[Any]]]
     rtol: float
     atol: float
-    form: str = FORMS[0]
-    random: bool = False
+    form: str = FORMS[0]  # what it takes and gives (FORMS)
+    random: bool = False  # it draws numbers, so that the expected ones are those of one generator
 
 
 def collect(folder: Path) -> int:

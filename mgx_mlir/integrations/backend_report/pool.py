@@ -29,14 +29,15 @@ WORKER = "mgx_mlir.integrations.backend_report.worker"
 @dataclass(frozen=True)
 class Settings:
     """How cases run: `threads` of a compiled program, `jobs` workers; `timeout` seconds and
-    `memory_gb` of address space for one. cache: programs may come from the compile cache."""
+    `memory_gb` of address space for one.
+    """
 
     target: str = "cpu"
     threads: int = 1
     jobs: int = 2
     timeout: float = 120
     memory_gb: float = 12
-    cache: bool = False
+    cache: bool = False  # programs may come from the compile cache
 
 
 def environment() -> dict[str, str]:

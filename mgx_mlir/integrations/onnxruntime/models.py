@@ -38,19 +38,17 @@ class ModelMetadata:
 
 @dataclass(frozen=True)
 class Model:
-    """A model to compile, and what its file says.
+    """A model to compile, and what its file says."""
 
-    source: a path, or the bytes of an ONNX file; options: those of `mgx_mlir.compile` that say how
-    it is read. inputs, overridable: what a run must and may be given. structured: an input or
-    output is a sequence or an optional, so that code may depend on what a run is given.
-    """
-
-    source: str | bytes
-    options: Mapping[str, Any]
+    source: str | bytes  # a path, or the bytes of an ONNX file
+    options: Mapping[str, Any]  # those of `mgx_mlir.compile` that say how it is read
+    # inputs, overridable: what a run must and may be given
     inputs: tuple[NodeArg, ...]
     outputs: tuple[NodeArg, ...]
     overridable: tuple[NodeArg, ...]
     metadata: ModelMetadata
+    # an input or output is a sequence or an optional, so that code may depend on what a run is
+    # given
     structured: bool = False
     rankless: tuple[str, ...] = ()
 

@@ -22,14 +22,11 @@ from mgx_mlir.integrations.onnxruntime.types import NodeArg
 
 @dataclass(frozen=True)
 class Settings:
-    """What a session's programs are compiled with: options of `mgx_mlir.compile`.
-
-    quantise: "fp16", "bf16" or "" for the model's own types.
-    """
+    """What a session's programs are compiled with: options of `mgx_mlir.compile`."""
 
     target: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    quantise: str = ""
+    quantise: str = ""  # "fp16", "bf16" or "" for the model's own types
 
     def compile(self, model: Model, names: tuple[str, ...] = ()) -> CompiledProgram:
         """Return the program of a model. `names` are dims' names that need not be equal."""

@@ -28,18 +28,17 @@ from mgx_mlir.integrations.v2.server import Policy
 
 @dataclass(frozen=True)
 class ServeSettings:
-    """How models are served.
+    """How models are served."""
 
-    target, options: of `mgx_mlir.compile`. replicas: a number, or (least, most) for autoscaling.
-    max_batch_size: joins requests for models that state none themselves; batch_wait: seconds that
-    a request waits for others. policy: limits and time-outs. num_cpus, num_gpus: of a replica.
-    """
-
+    # of `mgx_mlir.compile`
     target: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    # a number, or (least, most) for autoscaling. max_batch_size: joins requests for models that
+    # state none themselves
     replicas: int | tuple[int, int] = 1
-    batch_wait: float = 0.005
-    policy: Policy = field(default_factory=Policy)
+    batch_wait: float = 0.005  # seconds that a request waits for others
+    policy: Policy = field(default_factory=Policy)  # limits and time-outs
+    # of a replica
     num_cpus: float = 1.0
     num_gpus: float = 0.0
 

@@ -44,18 +44,14 @@ _SINGLE = frozenset(
 
 @dataclass(frozen=True)
 class HttpLimits:
-    """Seconds and numbers of connections.
-
-    head: seconds from the first byte of a request, or the begin of a connection, to the end of its
-    head. idle: seconds between requests. write: seconds to read an answer, and more by its size.
-    unread: bytes of answers that clients have not read, together.
-    """
+    """Seconds and numbers of connections."""
 
     connections: int = 1024
+    # seconds from the first byte of a request, or the begin of a connection, to the end of its head
     head: float = 10.0
-    idle: float = 60.0
-    write: float = 10.0
-    unread: int = 512 << 20
+    idle: float = 60.0  # seconds between requests
+    write: float = 10.0  # seconds to read an answer, and more by its size
+    unread: int = 512 << 20  # bytes of answers that clients have not read, together
 
 
 class Handler(Protocol):

@@ -62,19 +62,15 @@ class Observer(Protocol):
 
 @dataclass(frozen=True)
 class PoolSize:
-    """Numbers of workers that take requests at a time, and of those in the long lane.
-
-    spare: more workers, while requests wait behind runs that take a while. quantum: seconds after
-    which a run goes to the long lane, or four times what is usual for its model. batch_wait:
-    seconds that a request waits for others of its model.
-    """
+    """Numbers of workers that take requests at a time, and of those in the long lane."""
 
     least: int = 1
     most: int = 1
     long: int = 1
-    spare: int = 4
+    spare: int = 4  # more workers, while requests wait behind runs that take a while
+    # seconds after which a run goes to the long lane, or four times what is usual for its model
     quantum: float = 1.0
-    batch_wait: float = 0.005
+    batch_wait: float = 0.005  # seconds that a request waits for others of its model
 
 
 @dataclass(eq=False)
@@ -97,15 +93,12 @@ class _Job:
 
 @dataclass(eq=False)
 class _Member:
-    """A worker of the pool: what it runs, and since when it does that or nothing.
-
-    is_full: it holds much memory of earlier runs. computed: seconds of CPUs when the run began.
-    """
+    """A worker of the pool: what it runs, and since when it does that or nothing."""
 
     worker: Worker
     is_long: bool = False
-    is_full: bool = False
-    computed: float | None = None
+    is_full: bool = False  # it holds much memory of earlier runs
+    computed: float | None = None  # seconds of CPUs when the run began
     jobs: list[_Job] = field(default_factory=list)
     since: float = 0.0
 

@@ -26,17 +26,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ServiceSettings:
-    """Settings of a service of prepared models: numbers of workers, limits.
-
-    memory: bytes that a worker may take of its own, None: its share of the machine's.
-    metrics_port: for /metrics alone, which the service's own port has too.
-    """
+    """Settings of a service of prepared models: numbers of workers, limits."""
 
     size: PoolSize = field(default_factory=PoolSize)
     policy: Policy = field(default_factory=Policy)
     http: HttpLimits = field(default_factory=HttpLimits)
+    # bytes that a worker may take of its own, None: its share of the machine's
     memory: int | None = None
-    metrics_port: int | None = None
+    metrics_port: int | None = None  # for /metrics alone, which the service's own port has too
 
 
 class MetricsServer:

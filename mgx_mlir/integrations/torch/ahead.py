@@ -46,15 +46,12 @@ _NUMBERS = (SymBoolArgument, SymFloatArgument, SymIntArgument)
 
 @dataclass(frozen=True)
 class Nesting:
-    """How arguments and results are nested, and which of them are no tensors.
+    """How arguments and results are nested, and which of them are no tensors."""
 
-    takes, gives: the trees of (args, kwargs) and of the result, None where they are tensors in
-    order. given, returned: by place among the leaves, what is no tensor; a number that the program
-    computes is `numbers`.
-    """
-
+    # the trees of (args, kwargs) and of the result, None where they are tensors in order
     takes: pytree.TreeSpec | None = None
     gives: pytree.TreeSpec | None = None
+    # by place among the leaves, what is no tensor; a number that the program computes is `numbers`
     given: Mapping[int, Any] = field(default_factory=dict)
     returned: Mapping[int, Any] = field(default_factory=dict)
     numbers: frozenset[int] = frozenset()

@@ -7,15 +7,12 @@ from dataclasses import dataclass
 
 @dataclass
 class Counters:
-    """Numbers since the start, or since `clear`.
+    """Numbers since the start, or since `clear`."""
 
-    graphs: that Dynamo gave to the backend. programs: that were compiled of them, one for each
-    graph unless its weights were others or changed. eager: nodes that were left to torch.
-    """
-
-    graphs: int = 0
+    graphs: int = 0  # that Dynamo gave to the backend
+    # that were compiled of them, one for each graph unless its weights were others or changed
     programs: int = 0
-    eager: int = 0
+    eager: int = 0  # nodes that were left to torch
 
     def clear(self) -> None:
         """Count from zero."""

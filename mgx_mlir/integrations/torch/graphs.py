@@ -82,15 +82,13 @@ class Constant:
 
 @dataclass(frozen=True)
 class Result:
-    """A result that the program computes; `number` says that the graph gives a Python number.
-
-    layout: how eager lays it out, where that is not plainly in order. `view`: it is a view of what
-    the program computes, in memory that other results may share; else it is a copy.
-    """
+    """A result that the program computes; `number` says that the graph gives a Python number."""
 
     index: int
     number: bool = False
-    layout: Layout | None = None
+    layout: Layout | None = None  # how eager lays it out, where that is not plainly in order
+    # it is a view of what the program computes, in memory that other results may share; else it is
+    # a copy
     view: bool = False
 
 
@@ -99,21 +97,18 @@ Output = Alias | Argument | Constant | Result
 
 @dataclass
 class Frozen:
-    """A graph whose weights are attributes.
-
-    inputs, held: places of the graph's arguments that are given at each call, and that are weights.
-    written: places of inputs that the graph writes to; what they hold then follows the results.
-    examples: the inputs of the trace. symbols: where the size of a symbol is read: (place, dim) of
-    a tensor, or (place, None) of a number.
-    """
+    """A graph whose weights are attributes."""
 
     module: fx.GraphModule
+    # places of the graph's arguments that are given at each call, and that are weights
     inputs: list[int]
     held: list[int]
+    # places of inputs that the graph writes to; what they hold then follows the results
     written: list[int]
-    examples: tuple[Any, ...]
+    examples: tuple[Any, ...]  # the inputs of the trace
     dynamic_shapes: tuple[Any, ...]
     outputs: list[Output]
+    # where the size of a symbol is read: (place, dim) of a tensor, or (place, None) of a number
     symbols: dict[Any, tuple[int, int | None]] = field(default_factory=dict)
 
     @property

@@ -14,22 +14,21 @@ FALLBACKS = ("error", "eager")
 
 @dataclass(frozen=True)
 class TorchOptions:
-    """How graphs of torch are compiled.
+    """How graphs of torch are compiled."""
 
-    target, arch, threads, exhaustive_tune: those of `mgx_mlir.compile`; target None is "gpu" for
-    tensors on a ROCm device and "cpu" for others. fp16, bf16: compute in that type; inputs and
-    results keep theirs. fallback: what happens to operators that cannot be compiled: "error"
-    raises, "eager" leaves them to torch and warns. check: the first call of a graph is compared
-    with eager, and a difference is an error.
-    """
-
+    # target, arch, threads, exhaustive_tune: those of `mgx_mlir.compile`; target None is "gpu" for
+    # tensors on a ROCm device and "cpu" for others
     target: str | None = None
     arch: str | None = None
     threads: int | None = None
+    # compute in that type; inputs and results keep theirs
     fp16: bool = False
     bf16: bool = False
     exhaustive_tune: bool = False
+    # what happens to operators that cannot be compiled: "error" raises, "eager" leaves them to
+    # torch and warns
     fallback: str = "error"
+    # the first call of a graph is compared with eager, and a difference is an error
     check: bool = False
 
     @staticmethod

@@ -15,14 +15,11 @@ _TYPES = ("application/json", "application/octet-stream")
 
 @dataclass(frozen=True)
 class Origins:
-    """Who may send requests.
+    """Who may send requests."""
 
-    origins: pages whose scripts may ("https://a.example", "*": all). hosts: names of this server
-    with dots, such as "models.example.com"; addresses, `localhost` and names without a dot need no
-    mention.
-    """
-
-    origins: Sequence[str] = ()
+    origins: Sequence[str] = ()  # pages whose scripts may ("https://a.example", "*": all)
+    # names of this server with dots, such as "models.example.com"; addresses, `localhost` and names
+    # without a dot need no mention
     hosts: Sequence[str] = ()
 
     def check(self, headers: Mapping[str, str]) -> None:

@@ -41,20 +41,15 @@ class Response:
 
 @dataclass(frozen=True)
 class Policy:
-    """Limits of a server: bytes, requests at a time, seconds of each step.
-
-    queue: requests whose body was read, and that are not answered. read_timeout: to read a body.
-    run_timeout: of a run. wait_timeout: until a run begins. held: bytes of all bodies together.
-    origins: pages of browsers that may use it.
-    """
+    """Limits of a server: bytes, requests at a time, seconds of each step."""
 
     limits: Limits = field(default_factory=Limits)
-    queue: int = 64
-    read_timeout: float = 10.0
-    run_timeout: float = 60.0
-    wait_timeout: float = 120.0
-    held: int = 512 << 20
-    origins: Origins = field(default_factory=Origins)
+    queue: int = 64  # requests whose body was read, and that are not answered
+    read_timeout: float = 10.0  # to read a body
+    run_timeout: float = 60.0  # of a run
+    wait_timeout: float = 120.0  # until a run begins
+    held: int = 512 << 20  # bytes of all bodies together
+    origins: Origins = field(default_factory=Origins)  # pages of browsers that may use it
 
 
 class Observer(Protocol):

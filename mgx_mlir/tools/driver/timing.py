@@ -136,21 +136,18 @@ def dry_run(
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the program, or of what the backend made of it.
-
-    `ms`: elapsed milliseconds of a call, None where it is no work of its own; `busy_ms`: those of
-    all threads together, where that was measured. `label` names it in tables, `group` is what
-    summaries count it under, `details` the types of what it reads and gives, `nodes` those of the
-    model that it comes from.
-    """
+    """A line of the program, or of what the backend made of it."""
 
     text: str
-    ms: float | None = None
+    ms: float | None = None  # elapsed milliseconds of a call, None where it is no work of its own
     label: str = ""
     group: str = ""
     launches: float = 1
     details: str = ""
     work: Work = _NO_WORK
+    # those of all threads together, where that was measured. `label` names it in tables, `group` is
+    # what summaries count it under, `details` the types of what it reads and gives, `nodes` those
+    # of the model that it comes from.
     busy_ms: float | None = None
     nodes: tuple[str, ...] = ()
 

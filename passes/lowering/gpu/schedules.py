@@ -17,66 +17,56 @@ Key = tuple[int, int, int]  # waves of a workgroup, keys of a tile, lines of que
 
 @dataclass(frozen=True)
 class AttentionClocks:
-    """Clocks of a wave of an attention.
+    """Clocks of a wave of an attention."""
 
-    iteration: over a tile of keys, alone. ends: before the first tile and after the last, alone.
-    busy: of its SIMD's matrix or vector unit, in an iteration.
-    """
-
-    iteration: float
-    ends: float
-    busy: float
+    iteration: float  # over a tile of keys, alone
+    ends: float  # before the first tile and after the last, alone
+    busy: float  # of its SIMD's matrix or vector unit, in an iteration
 
 
 @dataclass(frozen=True)
 class MatmulClocks:
-    """Clocks of a wave that multiplies by matrix instructions, except GEMMs on CDNA.
+    """Clocks of a wave that multiplies by matrix instructions, except GEMMs on CDNA."""
 
-    least: of a k-iteration at the least: what a load takes to come. meet: that it waits in one.
-    step: for each matrix instruction in depth, to read its operands. ends: before the first
-    iteration and after the last. piece: more, for each 16x16 piece of its results. two: more, for
-    partial tiles of two iterations on CDNA, the second of which is not prefetched.
-    """
-
-    least: float
-    meet: float
-    step: float
-    ends: float
-    piece: float
+    least: float  # of a k-iteration at the least: what a load takes to come
+    meet: float  # that it waits in one
+    step: float  # for each matrix instruction in depth, to read its operands
+    ends: float  # before the first iteration and after the last
+    piece: float  # more, for each 16x16 piece of its results
+    # more, for partial tiles of two iterations on CDNA, the second of which is not prefetched
     two: float
 
 
 @dataclass(frozen=True)
 class GemmClocks:
-    """Clocks of a wave of a GEMM on CDNA, where LDS reads are put ahead.
+    """Clocks of a wave of a GEMM on CDNA, where LDS reads are put ahead."""
 
-    least, meet, read: a k-iteration takes `least`, or `meet`, its matrix instructions and `read`
-    for each LDS read. alone, alone_ends: less in an iteration, and once, for a workgroup of one
-    wave. ends, first, one: once, for each vector of a lane's first load, and less for a single
-    iteration. mask, mask_depth: in an iteration for each vector that is masked by row or column, or
-    by depth. few, few_vectors: more where so few vectors are masked that LLVM waits for them ahead
-    of the first matrix instruction. kept: by the number of masked operands, in a loop that is not
-    unrolled. cut, cut_piece: once, and for each 16x16 piece, where rows are stored by a mask.
-    heavy: for each piece, with an epilogue of many instructions. two, two_of_one: for partial tiles
-    of two iterations, and where a wave has one piece or reads 8 bytes of the LDS at once.
-    """
-
+    # a k-iteration takes `least`, or `meet`, its matrix instructions and `read` for each LDS read
     least: float
     meet: float
     read: float
+    # alone, alone_ends: less in an iteration, and once, for a workgroup of one wave
     alone: float
+    # ends, first, one: once, for each vector of a lane's first load, and less for a single
+    # iteration
     ends: float
     first: float
     alone_ends: float
     one: float
+    # in an iteration for each vector that is masked by row or column, or by depth
     mask: float
     mask_depth: float
+    # more where so few vectors are masked that LLVM waits for them ahead of the first matrix
+    # instruction
     few: float
     few_vectors: int
-    kept: tuple[float, ...]
+    kept: tuple[float, ...]  # by the number of masked operands, in a loop that is not unrolled
+    # once, and for each 16x16 piece, where rows are stored by a mask
     cut: float
     cut_piece: float
-    heavy: float
+    heavy: float  # for each piece, with an epilogue of many instructions
+    # for partial tiles of two iterations, and where a wave has one piece or reads 8 bytes of the
+    # LDS at once
     two: float
     two_of_one: float
 

@@ -9,11 +9,8 @@ from mgx_mlir.core.ir import ir
 
 @dataclass(frozen=True)
 class GpuKernelSite:
-    """A kernel whose operands are bound under its body's arguments; nothing else is lowered.
-
-    bounded: it may have a dispatch region of its own.
-    """
+    """A kernel whose operands are bound under its body's arguments; nothing else is lowered."""
 
     op: ir.Operation
     body: ir.Block
-    bounded: bool = True
+    bounded: bool = True  # it may have a dispatch region of its own

@@ -51,17 +51,14 @@ _MOST_TIMES = 8  # that an axis is tried to be as long by symbols
 
 @dataclass
 class _Axis:
-    """One resized axis: extents as 0-d f64 tensors, the scale, and the region of interest.
-
-    given: the scale is the model's, else the quotient of the extents.
-    """
+    """One resized axis: extents as 0-d f64 tensors, the scale, and the region of interest."""
 
     axis: int
     input: Value
     output: Value
     scale: Value
     roi: tuple[Value, Value] | None
-    given: bool
+    given: bool  # the scale is the model's, else the quotient of the extents
 
 
 @dataclass(frozen=True)

@@ -37,19 +37,16 @@ RowBytes = Callable[[Index], Sequence[ir.Value]]
 
 @dataclass(frozen=True)
 class BytePanels:
-    """The layout of panels: [panel, group, unit neighbours of each of `width` columns].
-
-    signed: of the other operand. groups: along the depth. segment: how many of them one loop goes
-    through; what whole segments leave is no part of a loop. Behind the groups of a panel stand, as
-    i32: what the sums of its columns begin with, where the other operand is shifted; and where
-    pairs are told apart, the place that each group of a loop has in its segment, then for each
-    segment how many of its groups come first, as pairs.
-    """
+    """The layout of panels: [panel, group, unit neighbours of each of `width` columns]."""
 
     isa: Isa
-    signed: bool
+    signed: bool  # of the other operand
     width: int
-    groups: int
+    groups: int  # along the depth
+    # how many of them one loop goes through; what whole segments leave is no part of a loop. Behind
+    # the groups of a panel stand, as i32: what the sums of its columns begin with, where the other
+    # operand is shifted; and where pairs are told apart, the place that each group of a loop has in
+    # its segment, then for each segment how many of its groups come first, as pairs.
     segment: int
 
     @property

@@ -67,22 +67,19 @@ ALONE = 24  # columns that one row alone reads at a time: fewer leave memory wai
 
 @dataclass(frozen=True)
 class DotShape:
-    """The extents of a product, numbers or indices that only the run knows.
-
-    lead: those that both operands have ahead of rows, depth and columns. a, b: which of the dims
-    (lead.., row, depth) and (lead.., depth, column) each dim of the operand is, where it is read
-    through a transpose; `b` is None for packed weights. dtype: of the first operand, f32, bf16, or
-    8-bit integers, whose products with i8 are summed in i32. bits: the form of weights of few bits.
-    """
+    """The extents of a product, numbers or indices that only the run knows."""
 
     rows: Index
     depth: Index
     columns: Index
-    lead: tuple[Index, ...] = ()
+    lead: tuple[Index, ...] = ()  # those that both operands have ahead of rows, depth and columns
+    # which of the dims (lead.., row, depth) and (lead.., depth, column) each dim of the operand is,
+    # where it is read through a transpose; `b` is None for packed weights
     a: tuple[int, ...] = (0, 1)
     b: tuple[int, ...] | None = None
+    # of the first operand, f32, bf16, or 8-bit integers, whose products with i8 are summed in i32
     dtype: DType = dtypes.FLOAT
-    bits: FewBits | None = None
+    bits: FewBits | None = None  # the form of weights of few bits
 
     @property
     def turned(self) -> bool:

@@ -42,24 +42,23 @@ STREAMS = 4  # registers of hidden units that a tile reads R of: more fall into 
 
 @dataclass(frozen=True)
 class Network:
-    """What is computed. groups: the gates whose products are summed together, in order; two groups
-    where the second multiplies another state than h. late: a GRU resets behind its product.
-    forget_tied: an LSTM's f is 1 - i. functions: of the gates, of the candidate, of the cell.
-    quantized: R holds whole numbers, which the state's codes of 8 bits are multiplied by. bytes:
-    these are i8."""
+    """What is computed."""
 
+    # the gates whose products are summed together, in order; two groups where the second multiplies
+    # another state than h
     groups: tuple[tuple[int, ...], ...]
     gates: int
     hidden: int
     directions: int
     backward: bool
     clip: float
-    functions: tuple[Function, ...]
-    late: bool = False
-    forget_tied: bool = False
+    functions: tuple[Function, ...]  # of the gates, of the candidate, of the cell
+    late: bool = False  # a GRU resets behind its product
+    forget_tied: bool = False  # an LSTM's f is 1 - i
     has_cell: bool = False
+    # R holds whole numbers, which the state's codes of 8 bits are multiplied by
     quantized: bool = False
-    bytes: bool = False
+    bytes: bool = False  # these are i8
 
     @property
     def kept(self) -> dict[str, DType]:

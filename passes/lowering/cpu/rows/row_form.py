@@ -73,23 +73,20 @@ class Refused(Exception):
 
 @dataclass(eq=False)
 class Total(Opaque):
-    """A reduction of `source` over the axes of its form; `how`: add, mean, mul, max, min, peak.
+    """A reduction of `source` over the axes of its form;
 
     `peak` is a maximum of which nothing is asked where there is a NaN.
     """
 
-    how: str
+    how: str  # add, mean, mul, max, min, peak
     source: Expr
 
 
 @dataclass(eq=False)
 class Place(Total):
-    """The index of the largest or smallest element, an i64; `how`: max or min.
+    """The index of the largest or smallest element, an i64; `how`: max or min."""
 
-    last: of equal elements the last one, not the first.
-    """
-
-    last: bool = False
+    last: bool = False  # of equal elements the last one, not the first
 
 
 @dataclass(eq=False)

@@ -233,16 +233,13 @@ class Plan:
 
 @dataclass
 class Site:
-    """The index at which values are made: of each group, in the tensors and in the tile.
-
-    lanes: 0 for one element. left: elements up to the end of a masked vector.
-    """
+    """The index at which values are made: of each group, in the tensors and in the tile."""
 
     at: dict[int, Index]
     local: dict[int, Index]
-    lanes: int
+    lanes: int  # 0 for one element
     masked: bool = False
-    left: Index = 0
+    left: Index = 0  # elements up to the end of a masked vector
     memo: dict[tuple[int, DimMap], TypedScalar] = field(
         default_factory=dict[tuple[int, DimMap], TypedScalar]
     )

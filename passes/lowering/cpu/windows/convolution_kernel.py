@@ -202,15 +202,13 @@ _After = tuple[Sequence[ir.Value], Sequence[DType], "_Emit", ConvExtents]
 
 @dataclass(frozen=True)
 class _Plan:
-    """A convolution, how its loops are tiled, and the pointwise ops behind it.
-
-    tiles: of a convolution of one group, or of several.
-    """
+    """A convolution, how its loops are tiled, and the pointwise ops behind it."""
 
     conv: AnyConvolution
     source: ir.Value
     weights: ir.Value
     shape: ConvShape
+    # of a convolution of one group, or of several
     tiles: ConvPlan | grouped_convolution.GroupedPlan
     extents: ConvExtents
     epilogue: Epilogue

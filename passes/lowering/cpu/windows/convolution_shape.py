@@ -16,14 +16,7 @@ Pair = tuple[Index, Index]
 
 @dataclass(frozen=True)
 class ConvShape:
-    """A dense convolution of images [N, H, W, C]; pairs are (height, width).
-
-    low, high: padding ahead of the image and behind it. counts: the result's height and width.
-    planar: the input is [N, C, H, W] all the same. narrow: it has 16 bits an element, which the
-    copy to scratch widens where unit is 0. unit: how many channels are read together: some of 8-bit
-    integers, two of bf16 where the processor multiplies pairs; 0 for other floats. signed, border:
-    whether those are i8, and what pads them. Batch, size and counts are DYN where dynamic.
-    """
+    """A dense convolution of images [N, H, W, C]; pairs are (height, width)."""
 
     batch: int
     size: tuple[int, int]
@@ -32,12 +25,17 @@ class ConvShape:
     kernel: tuple[int, int]
     stride: tuple[int, int]
     dilation: tuple[int, int]
+    # low, high: padding ahead of the image and behind it
     low: tuple[int, int]
-    counts: tuple[int, int]
-    planar: bool = False
+    counts: tuple[int, int]  # the result's height and width
+    planar: bool = False  # the input is [N, C, H, W] all the same
     high: tuple[int, int] = (0, 0)
+    # it has 16 bits an element, which the copy to scratch widens where unit is 0
     narrow: bool = False
+    # how many channels are read together: some of 8-bit integers, two of bf16 where the processor
+    # multiplies pairs; 0 for other floats
     unit: int = 0
+    # whether those are i8, and what pads them. Batch, size and counts are DYN where dynamic.
     signed: bool = False
     border: int = 0
 
@@ -111,7 +109,7 @@ class ConvPlan:
     """How a convolution is cut.
 
     A work-group has `rows` by `columns` pixels and `panels` of `width` channels; tiles are `pixels`
-    by a panel, `block` input channels at a time; across: they go on from row to row.
+    by a panel, `block` input channels at a time;
     """
 
     rows: int
@@ -120,4 +118,4 @@ class ConvPlan:
     width: int
     pixels: int
     block: int
-    across: bool = False
+    across: bool = False  # they go on from row to row

@@ -48,18 +48,16 @@ Carried = list[ir.Value]
 
 @dataclass(frozen=True)
 class GroupedPlan:
-    """How a grouped convolution is cut: tiles of `pixels` by `vectors` registers of channels.
-
-    inputs, outputs: the channels of one group. shuffled: a register holds whole groups.
-    """
+    """How a grouped convolution is cut: tiles of `pixels` by `vectors` registers of channels."""
 
     groups: int
+    # the channels of one group
     inputs: int
     outputs: int
     pixels: int
     vectors: int
     lanes: int
-    shuffled: bool
+    shuffled: bool  # a register holds whole groups
 
     @property
     def width(self) -> int:

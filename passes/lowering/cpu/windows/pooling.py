@@ -37,11 +37,7 @@ F32 = dtypes.FLOAT
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows over two axes, pairs are (height, width), and what is made of each.
-
-    power: of the norm, None where there is none. include: padding counts in an average. dtype: of
-    the image; of integers only a maximum is made.
-    """
+    """Windows over two axes, pairs are (height, width), and what is made of each."""
 
     mode: str
     lengths: tuple[int, int]
@@ -49,9 +45,9 @@ class Windows:
     dilation: tuple[int, int]
     low: tuple[int, int]
     high: tuple[int, int]
-    power: int | None = None
-    include: bool = False
-    dtype: DType = F32
+    power: int | None = None  # of the norm, None where there is none
+    include: bool = False  # padding counts in an average
+    dtype: DType = F32  # of the image; of integers only a maximum is made
 
     @property
     def neutral(self) -> float:
@@ -292,15 +288,13 @@ class _Pixels(_Pools):
 
 @dataclass(frozen=True)
 class _Strip:
-    """Columns of the result, and what of the image they are made of.
+    """Columns of the result, and what of the image they are made of."""
 
-    first, count: of the result. origin: where the line begins in the image. begin, width: the
-    columns of the image that the line holds.
-    """
-
+    # of the result
     first: Index
     count: Index
-    origin: Index
+    origin: Index  # where the line begins in the image
+    # the columns of the image that the line holds
     begin: Index
     width: Index
 

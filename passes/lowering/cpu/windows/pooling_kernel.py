@@ -48,17 +48,13 @@ def refusal(op: Pooling) -> str | None:
 
 @dataclass(frozen=True)
 class _Plan:
-    """A pooling, its images, and the pointwise ops behind it.
-
-    own: extents of the result. line: how planes are read; None
-    for channels-last images.
-    """
+    """A pooling, its images, and the pointwise ops behind it."""
 
     op: Pooling
     windows: loops.Windows
     images: loops.Images
-    line: loops.Line | None
-    own: Sequence[Extent]
+    line: loops.Line | None  # how planes are read; None for channels-last images
+    own: Sequence[Extent]  # extents of the result
     epilogue: Epilogue
 
 

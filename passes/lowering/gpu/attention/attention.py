@@ -40,17 +40,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class AttentionKernel:
-    """An attention that is a kernel, and what it computes.
-
-    body: its block, or the copy of it that names dynamic dims. named: that copy, None where all
-    dims are fixed and the kernel has a dispatch region of its own.
-    """
+    """An attention that is a kernel, and what it computes."""
 
     op: ir.Operation
-    body: ir.Block
+    body: ir.Block  # its block, or the copy of it that names dynamic dims
     form: AttentionForm
     scale: float
     mask: ir.Value | None
+    # that copy, None where all dims are fixed and the kernel has a dispatch region of its own
     named: NamedBody | None = None
 
     @property

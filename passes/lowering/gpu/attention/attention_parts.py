@@ -116,12 +116,12 @@ def _parts(arch: str, a: AttentionShape, count: int, waves: int) -> Parts | None
 
 @dataclass(frozen=True)
 class _Plan:
-    """An attention by parts; dtype: of what is multiplied."""
+    """An attention by parts;"""
 
     kernel: AttentionKernel
     parts: Parts
     kind: AttentionIntrinsics
-    dtype: DType
+    dtype: DType  # of what is multiplied
     shared: Repeated | None
 
 

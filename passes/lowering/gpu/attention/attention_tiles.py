@@ -27,10 +27,10 @@ _F16, _BF16 = dtypes.HALF, dtypes.BF16
 
 @dataclass(frozen=True)
 class AttentionIntrinsics:
-    """The instruction of each product. wide: of the first, where it takes 32 in depth."""
+    """The instruction of each product."""
 
     plain: str
-    wide: str | None = None
+    wide: str | None = None  # of the first, where it takes 32 in depth
 
     def first(self, width: int) -> str:
         """Return the intrinsic of the first product: the wide one where the width allows it."""
@@ -105,14 +105,12 @@ _AHEAD = "gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages 
 
 @dataclass(frozen=True)
 class AttentionTile:
-    """Tile of IREE's attention op: waves per workgroup, keys per tile, depth of the result.
-
-    lines: query rows per wave, in MMA units. The tiles come from the LDS once for all of them.
-    """
+    """Tile of IREE's attention op: waves per workgroup, keys per tile, depth of the result."""
 
     waves: int
     keys: int
     depth: int
+    # query rows per wave, in MMA units. The tiles come from the LDS once for all of them.
     lines: int = 1
 
     @property
@@ -140,17 +138,14 @@ class AttentionTile:
 
 @dataclass(frozen=True)
 class AttentionShape:
-    """Extents of an attention: how many, queries, keys, and what each product sums or gives.
-
-    shared: heads share keys, and are rows of their own beside the queries.
-    """
+    """Extents of an attention: how many, queries, keys, and what each product sums or gives."""
 
     count: int
     queries: int
     keys: int
     width: int
     depth: int
-    shared: bool = False
+    shared: bool = False  # heads share keys, and are rows of their own beside the queries
 
 
 def intrinsics_of(arch: str, dtype: DType, width: int, depth: int) -> AttentionIntrinsics | None:
@@ -234,17 +229,14 @@ def _clocks(chip: Chip, a: AttentionShape, tile: AttentionTile, own: AttentionCl
 
 @dataclass(frozen=True)
 class Dims:
-    """Dims of an attention op: those ahead of its matmuls', then M, K1, K2 and N.
-
-    blocks: of so many keys as a tile has, ahead of K2.
-    """
+    """Dims of an attention op: those ahead of its matmuls', then M, K1, K2 and N."""
 
     lead: Sequence[int]
     m: int
     k: int
     n: int
     d: int
-    blocks: Sequence[int] = ()
+    blocks: Sequence[int] = ()  # of so many keys as a tile has, ahead of K2
 
     def over(self, of: Mapping[int, int], other: int) -> list[int]:
         """Return a number for each dim."""

@@ -76,12 +76,12 @@ def first_hidden(form: AttentionForm, mask: ir.Value | None, body: ir.Block) -> 
 
 @dataclass(frozen=True)
 class _Plan:
-    """An attention in blocks of keys; seen: keys that the first query sees."""
+    """An attention in blocks of keys;"""
 
     kernel: AttentionKernel
     kind: MmaIntrinsic
     tile: BlockTile
-    seen: int
+    seen: int  # keys that the first query sees
 
 
 def match(e: LoweringContext, site: GpuKernelSite) -> _Plan | Refusal:
@@ -136,19 +136,16 @@ RULE = KernelRule("attention_blocks", (), match, build)
 
 @dataclass(frozen=True)
 class _Source:
-    """A tensor that an operand is a view of. axes: for each of its own, the operand's, or None.
-
-    rows, columns: its axes of the operand's rows (queries or keys), and of what lies along them.
-    starts: where the operand begins. times: heads in a row of axis `shared` that read the same.
-    """
+    """A tensor that an operand is a view of."""
 
     value: ir.Value
-    axes: tuple[int | None, ...]
+    axes: tuple[int | None, ...]  # for each of its own, the operand's, or None
+    # its axes of the operand's rows (queries or keys), and of what lies along them
     rows: int
     columns: int
-    starts: tuple[int, ...]
+    starts: tuple[int, ...]  # where the operand begins
     shared: int | None = None
-    times: int = 1
+    times: int = 1  # heads in a row of axis `shared` that read the same
 
 
 def _source(e: LoweringContext, form: AttentionForm, v: ir.Value, which: int) -> _Source | None:

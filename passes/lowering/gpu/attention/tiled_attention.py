@@ -60,17 +60,13 @@ Operand = tuple[ir.Value, list[int]]  # a tensor, and which of the op's dims its
 
 @dataclass(frozen=True)
 class _Plan:
-    """An attention in tiles.
-
-    kind: None for f32 of dynamic dims, which IREE tiles. dtype: of what is multiplied, and of the
-    result. width: that rows of queries and keys are filled up to.
-    """
+    """An attention in tiles."""
 
     kernel: AttentionKernel
-    kind: AttentionIntrinsics | None
+    kind: AttentionIntrinsics | None  # None for f32 of dynamic dims, which IREE tiles
     tile: AttentionTile
-    dtype: DType
-    width: int
+    dtype: DType  # of what is multiplied, and of the result
+    width: int  # that rows of queries and keys are filled up to
     shared: Repeated | None = None
 
 

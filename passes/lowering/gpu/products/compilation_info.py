@@ -34,15 +34,12 @@ _KEPT_LOOP = {"amdgpu-unroll-threshold": "50"}
 
 @dataclass(frozen=True)
 class MatmulSite:
-    """A matmul or convolution inside of a kernel.
-
-    residual: its kernel reads a tensor of the result's dims besides.
-    """
+    """A matmul or convolution inside of a kernel."""
 
     arch: str
     product: GemmShape
     config: GemmConfig
-    residual: bool = False
+    residual: bool = False  # its kernel reads a tensor of the result's dims besides
 
     def __str__(self) -> str:
         dims = "x".join(map(str, (*self.product.batch, *self.product.dims)))
@@ -109,10 +106,10 @@ MATMULS = (
 
 @dataclass(frozen=True)
 class FormSite:
-    """A matmul or convolution in a form of its own; info: what IREE is told of it on a chip."""
+    """A matmul or convolution in a form of its own;"""
 
     arch: str
-    info: Callable[[str], ir.Attribute | None]
+    info: Callable[[str], ir.Attribute | None]  # what IREE is told of it on a chip
 
 
 def _form(e: LoweringContext, site: FormSite) -> ir.Attribute | Refusal:

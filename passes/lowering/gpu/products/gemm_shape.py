@@ -53,20 +53,17 @@ _LARGEST = {"size": 64, "waves": 16, "steps": 64, "split": 64, "batch": 8}
 
 @dataclass(frozen=True)
 class GemmShape:
-    """A product, of weights that are stored by row or of other operands.
+    """A product, of weights that are stored by row or of other operands."""
 
-    op: "dot", of dims (rows, columns, depth); or "convolution", of the dims of its channels-last
-    result, then of the window, channels, strides. dtype: of both operands. layout: of the second
-    operand, "rows" of the depth or "columns". batch: dims of a batch. heavy: its kernel goes on
-    with arithmetic of many instructions; a choice that was found for the product stands all the
-    same.
-    """
-
+    # "dot", of dims (rows, columns, depth); or "convolution", of the dims of its channels-last
+    # result, then of the window, channels, strides
     op: str
-    dtype: str
+    dtype: str  # of both operands
     dims: tuple[int, ...]
-    layout: str = ROWS
-    batch: tuple[int, ...] = ()
+    layout: str = ROWS  # of the second operand, "rows" of the depth or "columns"
+    batch: tuple[int, ...] = ()  # dims of a batch
+    # its kernel goes on with arithmetic of many instructions; a choice that was found for the
+    # product stands all the same
     heavy: bool = field(default=False, compare=False)
 
     @property

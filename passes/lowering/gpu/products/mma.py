@@ -17,15 +17,12 @@ SIDE = 16  # rows and columns of a matrix instruction
 
 @dataclass(frozen=True)
 class MmaIntrinsic:
-    """A matrix instruction of 16x16xdepth on elements of `bytes`; `name` is IREE's.
-
-    paired: two in a row, whose operands lie side by side.
-    """
+    """A matrix instruction of 16x16xdepth on elements of `bytes`; `name` is IREE's."""
 
     name: str
     depth: int
     bytes: int
-    paired: bool = False
+    paired: bool = False  # two in a row, whose operands lie side by side
 
     def layout(self, *, turned: bool = False) -> str:
         """Return IREE's attribute. turned: a lane has neighbouring columns of a row of the result

@@ -56,15 +56,12 @@ _VECTOR = 16  # bytes that a lane loads at once
 
 @dataclass(frozen=True)
 class MmaSchedule:
-    """How a workgroup multiplies its tile by matrix instructions.
+    """How a workgroup multiplies its tile by matrix instructions."""
 
-    tiles: lines, then matrix instructions along each line and along the columns. subgroups: how
-    many waves share each of these axes. k_tiles: matrix instructions in depth, between barriers.
-    """
-
+    # lines, then matrix instructions along each line and along the columns
     tiles: tuple[int, int, int]
-    subgroups: tuple[int, int, int]
-    k_tiles: int
+    subgroups: tuple[int, int, int]  # how many waves share each of these axes
+    k_tiles: int  # matrix instructions in depth, between barriers
 
     @property
     def subgroup(self) -> tuple[int, ...]:
@@ -188,19 +185,18 @@ class MmaSchedule:
 
 @dataclass(frozen=True)
 class Extents:
-    """What a product is of: lines of pixels (1 for a plain one), rows along each line, columns,
-    and what is summed. apart: no tile spans lines. gathered: each workgroup makes its rows, element
-    by element. vectors: of rows that are masked, at most so many for each wave in a turn. heavy:
-    what follows in its kernel is of many instructions."""
+    """What a product is of: lines of pixels (1 for a plain one), rows along each line, columns, and
+    what is summed.
+    """
 
     lines: int
     along: int
     columns: int
     depth: int
-    apart: bool = False
-    gathered: bool = False
-    vectors: int = 0
-    heavy: bool = False
+    apart: bool = False  # no tile spans lines
+    gathered: bool = False  # each workgroup makes its rows, element by element
+    vectors: int = 0  # of rows that are masked, at most so many for each wave in a turn
+    heavy: bool = False  # what follows in its kernel is of many instructions
 
 
 @lru_cache(maxsize=1024)
