@@ -36,13 +36,14 @@ _LEAST = 1 << 12  # weights: fewer are as well in f32
 
 @dataclass(frozen=True)
 class _Chain:
-    """How a matrix is made of codes: what is between them, from the matrix down."""
+    """A matrix computed from codes, and the ops between the two."""
 
     codes: ir.Value
-    bits: int
-    views: tuple[ir.Operation, ...] = ()
-    # the constant, and how many of the last `views` it is not read through
+    bits: int  # bits of a code
+    views: tuple[ir.Operation, ...] = ()  # views between matrix and codes, from the matrix down
+    # constant scale, and the number of last `views` that it is not read through
     scale: tuple[ir.Value, int] | None = None
+    # constant zero point, and the number of last `views` that it is not read through
     zero: tuple[ir.Value, int] | None = None
 
 

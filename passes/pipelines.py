@@ -15,17 +15,17 @@ NAMING = ("name_dynamic_dims", "forget_dynamic_dims")  # what stands between the
 class PipelineOptions:
     """Options of a compile that decide about its steps."""
 
-    fast_math: bool = True  # rewrites that change rounding
-    fuse: bool = True  # form kernels; else the backend decides what runs together
-    vector_kernels: bool = True  # the processor has loops of our own
-    # the types of which they multiply no matrices and windows: those are computed in f32
+    fast_math: bool = True  # rewrites may change rounding
+    fuse: bool = True  # kernels are formed by passes; without it, IREE decides the fusion
+    vector_kernels: bool = True  # CPU kernels may be vector loops of this package
+    # types whose matmuls and convolutions run in f32, because the loops do not multiply them
     widened: tuple[str, ...] = ()
-    fnuz: bool = False  # a GPU multiplies floats of 8 bits of the FNUZ types alone
-    # values are not rounded where a model quantises and dequantises them and no product takes them
-    # in 8 bits, as MIGraphX does it
+    fnuz: bool = False  # GPU multiplies 8-bit floats of the FNUZ types alone
+    # values that a model quantises and dequantises are not rounded where no matmul takes them in 8
+    # bits, as in MIGraphX
     remove_qdq_pairs: bool = False
-    byte_tables: bool = False  # it looks bytes up in registers
-    byte_dots: bool = False  # it has an instruction for products of four bytes
+    byte_tables: bool = False  # CPU looks bytes up in registers
+    byte_dots: bool = False  # CPU has an instruction that sums four 8-bit multiplications
 
     @property
     def loops(self) -> bool:

@@ -25,14 +25,12 @@ class _Phases:
     """One axis of a transposed convolution as a plain one that gives `stride` results a window."""
 
     stride: int
-    taps: int  # of each
+    taps: int  # taps of each result
     dilation: int
-    # padding of the input
-    low: int
-    high: int
-    # results to drop at the ends
-    first: int
-    last: int
+    low: int  # padding ahead of the input
+    high: int  # padding behind the input
+    first: int  # results to drop at the start
+    last: int  # results to drop at the end
 
 
 def _phases(kernel: int, stride: int, dilation: int, before: int, after: int) -> _Phases | None:

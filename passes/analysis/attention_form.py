@@ -36,59 +36,51 @@ KEY_BLOCK = 8  # keys whose scores are made together
 
 @dataclass(frozen=True)
 class Tile:
-    """How to read one operand of the scores: along the queries, or along the keys (turned)."""
+    """Reader of one operand of the scores or of the epilogue."""
 
     read: Reader
-    turned: bool
-    uniform: bool = False  # it is the same for all queries
+    turned: bool  # vectors lie along the last axis, not along the queries
+    uniform: bool = False  # all queries read the same elements
 
 
 @dataclass(frozen=True)
 class RowReaders:
-    """How to read for one query at a time, `lanes` neighbours together.
+    """Readers for one query at a time."""
 
-    k along the width, v along the depth; what the scores and the result are computed with along
-    the keys and along the depth.
-    """
-
-    lanes: int
-    q: Reader
-    k: Reader
-    v: Reader
-    operands: dict[ir.Value, Reader]
+    lanes: int  # neighbouring elements that are read together
+    q: Reader  # queries along the width
+    k: Reader  # keys along the width
+    v: Reader  # values along the depth
+    operands: dict[ir.Value, Reader]  # other operands along the keys or along the depth
 
 
 @dataclass(frozen=True)
 class AttentionForm:
-    """softmax(f(q k^T)) v, then g. Extents may be dynamic ones with names.
+    """An attention: g(softmax(f(q k^T)) v). Dynamic extents have names."""
 
-    q reads (lead.., query, width) along the width, k (lead.., width, key) and v (lead.., key,
-    depth) one element each. `scores` makes the softmax's input of the product, `epilogue` the
-    kernel's result of the second product; `place` gives coordinates in the result.
-    """
-
-    lead: tuple[int, ...]
+    lead: tuple[int, ...]  # batch dims, heads among them
     queries: int
     keys: int
-    width: int
-    depth: int
-    q: Reader
+    width: int  # elements of a row of queries or keys
+    depth: int  # elements of a row of values
+    q: Reader  # queries (lead.., query, width), along the width
     q_run: int  # neighbours that q can be read by
-    k: Reader
-    v: Reader
-    scores: list[ir.Operation]  # pointwise ops, in order, from the first product to the softmax
-    product: ir.Value
-    weights: ir.Value  # the softmax's input
+    k: Reader  # keys (lead.., width, key), element by element
+    v: Reader  # values (lead.., key, depth), element by element
+    scores: list[ir.Operation]  # pointwise ops, in order, from the first matmul to the softmax
+    product: ir.Value  # result of the first matmul
+    weights: ir.Value  # input of the softmax
     softmax: list[ir.Operation]  # the softmax and, if there is one, the convert of its result
-    output: ir.Value  # the second product
-    epilogue: list[ir.Operation]  # pointwise ops after it
-    operands: dict[ir.Value, Tile]  # of both, other than what they compute
-    final: ir.Value  # what the epilogue gives
-    out: TensorType
+    output: ir.Value  # result of the second matmul
+    epilogue: list[ir.Operation]  # pointwise ops behind the second matmul, in order
+    operands: dict[ir.Value, Tile]  # inputs of `scores` and `epilogue` from outside of them
+    final: ir.Value  # result of the epilogue
+    out: TensorType  # type of the kernel's result
+    # function from an index in `output` to the index in the kernel's result
     place: Callable[[Any, list[Any]], list[Any]]
-    query_dim: int  # dims of the result that queries and depth are in
-    depth_dim: int
-    rows: RowReaders | None  # None: it cannot be read so
+    query_dim: int  # dim of the result that queries are in
+    depth_dim: int  # dim of the result that the depth is in
+    rows: RowReaders | None  # readers of whole rows, None where rows are not contiguous
 
     @property
     def multiplied(self) -> tuple[ir.Value, ir.Value, ir.Value]:

@@ -15,13 +15,13 @@ from mgx_mlir.passes.analysis.attention_form import AttentionForm
 
 @dataclass(frozen=True)
 class Repeated:
-    """A tensor whose rows some of another's heads share."""
+    """A tensor whose rows several heads of another tensor share."""
 
     value: ir.Value
-    # for each of its own, the axis of the other; None for one of extent 1
+    # axis of the other tensor for each axis of `value`, None for an extent of 1
     axes: tuple[int | None, ...]
-    axis: int  # that of the heads, of which `times` in a row read the same
-    times: int
+    axis: int  # axis of the heads in the other tensor
+    times: int  # neighbouring heads that share a row
 
 
 def repeated(v: ir.Value, *, converted: bool = False) -> Repeated | None:

@@ -36,12 +36,11 @@ _LOW = -1e38
 
 @dataclass(frozen=True)
 class _Mask:
-    """What one op does to the scores."""
+    """One op that masks scores."""
 
-    value: ir.Value  # what is added, or whether a key is seen, without its broadcasts
-    # the number in place of a score that is not; None where the value is added
-    low: float | None = None
-    seen: bool = True  # what the value is where the score stays
+    value: ir.Value  # tensor that is added, or bools of the keys; without its broadcasts
+    low: float | None = None  # score of a masked key; None where `value` is added
+    seen: bool = True  # bool in `value` for a key that keeps its score
 
 
 @pattern(Softmax)

@@ -64,17 +64,17 @@ PARAMETER_ELEMENTS = 64  # constants above this many elements become parameters
 
 @dataclass(frozen=True)
 class KernelPlan:
-    """What is decided, and made, ahead of a kernel's region; keys are results of its ops."""
+    """Choices and tensors made ahead of a kernel's region; keys are results of its ops."""
 
-    # inputs of windows and of products, with their border
+    # input of a convolution with its border, or of a matmul with its rows filled up
     padded_inputs: Mapping[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
-    # how products are computed
+    # tile and split of a matmul
     gemm_configs: Mapping[ir.Value, GemmConfig] = field(default_factory=lambda: {})
-    # of products in parts, the sums of each part
+    # partial sums of a matmul whose depth is split
     split_k_sums: Mapping[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
-    # rows that the sums of products begin with
+    # bias that the sums of a matmul start from
     first_sums: Mapping[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
-    # the products that the results of ops are with that
+    # result of the matmul that already includes the bias, for the op that adds it
     same: Mapping[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
 
     def with_sums(self, sums: Mapping[ir.Value, ir.Value]) -> KernelPlan:
@@ -84,11 +84,11 @@ class KernelPlan:
 
 @dataclass
 class Scope:
-    """What original values are, where ops are being lowered."""
+    """Lowered forms of the original values that are in scope."""
 
-    # their expressions
+    # expressions of original values
     exprs: MutableMapping[ir.Value, Expr] = field(default_factory=dict[ir.Value, Expr])
-    # those of small integers that are followed as scalars
+    # elements of small integer tensors that are followed as scalars
     elements: MutableMapping[ir.Value, np.ndarray] = field(
         default_factory=dict[ir.Value, np.ndarray]
     )

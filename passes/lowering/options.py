@@ -15,17 +15,17 @@ from mgx_mlir.passes.lowering.gpu.products.gemm_shape import (
 
 @dataclass(frozen=True)
 class LowerOptions:
-    """How a target wants its kernels: `regions` off leaves the fusion to IREE."""
+    """Options of a target for the lowering of its kernels."""
 
     target: str = "cpu"
-    regions: bool = True
-    arch: str = "host"  # the processor, `host` or a name of LLVM's, or the gfx name of a GPU
-    vector_kernels: bool = True  # our own loops on processors
-    tiles: bool = True  # sizes of our own for the tiles of GPU products
-    gemm_configs: GemmConfigs | None = None  # what a search found for some of them
-    fast_math: bool = True  # kernels that round in another order
-    # source locations whose kernels were refused, and how often: 1, no vector loops and no tiles;
-    # 2, no region
+    regions: bool = True  # kernels are dispatch regions; without them, IREE decides the fusion
+    arch: str = "host"  # CPU, by LLVM's name or as `host`, or gfx name of a GPU
+    vector_kernels: bool = True  # CPU kernels are vector loops of this package where possible
+    tiles: bool = True  # tiles of GPU matmuls and attentions are chosen here, not by IREE
+    gemm_configs: GemmConfigs | None = None  # configs that a search found for some matmuls
+    fast_math: bool = True  # kernels may round in another order
+    # refusals by the backend for a kernel's source location: from 1 on, no vector loops and no
+    # tiles; from 2 on, no region
     plainer: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def gemm_config(self, product: GemmShape, function: str = "main") -> GemmConfig:

@@ -30,23 +30,24 @@ _NAMES = ("KERNELS", "OPS", "VIEWS", "EXPRESSIONS", "ATTENTION", "MATMULS")
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a rule does not take an op; `reason` completes the sentence "the rule does not apply"."""
+    """The reason why a rule does not take an op."""
 
-    reason: str
+    reason: str  # clause that completes the sentence "the rule does not apply"
 
 
 @dataclass(frozen=True)
 class KernelRule:
     """One way to lower a kernel, an op, or a view."""
 
-    name: str  # unique in its target; printed by --explain-kernels, and switched off by it
-    roots: tuple[type, ...]  # the op classes that it is tried for; empty: every one
-    # reads, and builds no tensor and no dispatch; gives a plan for `build`, or a Refusal
+    # name, unique in its target; --explain-kernels prints it, --disable-kernel-rule takes it
+    name: str
+    roots: tuple[type, ...]  # op classes that the rule is tried for; empty: all classes
+    # function that returns a plan for `build` or a Refusal; it builds no tensor and no dispatch
     match: Callable[[LoweringContext, Any], Any]
-    # builds the results, in the order of the op's; of a rule for a part of a kernel, the attribute
-    # that says how IREE compiles it
+    # function that builds the results, in the order of the op's; for a part of a kernel, it builds
+    # the attribute that configures IREE
     build: Callable[[LoweringContext, Any, Any], Sequence[Any]]
-    # why the rule takes no op of this form, judged by the op alone; None: it may take it
+    # function that returns the reason to refuse an op, judged by the op alone, or None
     asks: Callable[..., str | None] | None = None
 
     def tries(self, root: object) -> bool:

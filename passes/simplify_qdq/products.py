@@ -30,18 +30,16 @@ _DEPTH = 16  # ops between a product and what it widens
 
 @dataclass(frozen=True)
 class _Side:
-    """One operand of a product: what is dequantised, its scale and its zero point.
-
-    `scale` and `zero` are (source, map to the operand's dims); `zero` is None where there is none.
-    """
+    """One dequantised operand of a matmul or convolution."""
 
     found: Dequantised
     dims: tuple[int, ...]
-    dtype: DType
-    scale: tuple[ir.Value, Map]
-    zero: tuple[ir.Value, Map] | None
-    affine: bool  # the zero point is not 0 (of ui8, not 128, which is 0 once it is i8)
-    stays: bool = False  # ui8 is multiplied as it is
+    dtype: DType  # type of the quantised values
+    scale: tuple[ir.Value, Map]  # source of the scale, and its map to the operand's dims
+    zero: tuple[ir.Value, Map] | None  # zero point likewise, None where it is 0
+    # zero point is not 0 in the multiplied type (ui8 that becomes i8: not 128)
+    affine: bool
+    stays: bool = False  # ui8 is multiplied without a shift to i8
 
     def values(self, rw: Rewriter) -> ir.Value:
         """Build the quantised operand itself, of ui8 as i8 unless it stays."""
@@ -220,10 +218,10 @@ def _plan_dot(a: _Side, b: _Side) -> Plan | NoMatch:
 
 @dataclass(frozen=True)
 class _Operand:
-    """An operand of the quantised product, with its zero point as (source, map) if it has one."""
+    """An operand of a quantised matmul or convolution."""
 
     value: ir.Value
-    zero: tuple[ir.Value, Map] | None
+    zero: tuple[ir.Value, Map] | None  # source of the zero point, and its map; None without one
     dims: tuple[int, ...]
 
 
@@ -343,12 +341,11 @@ def _is_byte(side: _Widened) -> bool:
 
 @dataclass(frozen=True)
 class _Widened:
-    """An i32 operand that is an 8-bit integer less a zero point, seen through views: `source`,
-    the views on it, the first one first, and the i32 zero point as (number or source, map)."""
+    """An i32 operand that is an 8-bit integer less a zero point, seen through views."""
 
-    source: ir.Value
-    moves: tuple[ir.Operation, ...]
-    zero: tuple[int | ir.Value, Map]
+    source: ir.Value  # 8-bit integers
+    moves: tuple[ir.Operation, ...]  # views on the source, the first one first
+    zero: tuple[int | ir.Value, Map]  # i32 zero point: a number or its source, and its map
     dims: tuple[int, ...]
 
     def is_affine(self, *, stays: bool) -> bool:

@@ -19,21 +19,21 @@ Key = tuple[int, int, int]  # waves of a workgroup, keys of a tile, lines of que
 class AttentionClocks:
     """Clocks of a wave of an attention."""
 
-    iteration: float  # over a tile of keys, alone
-    ends: float  # before the first tile and after the last, alone
-    busy: float  # of its SIMD's matrix or vector unit, in an iteration
+    iteration: float  # clocks of an iteration over a tile of keys, alone on its unit
+    ends: float  # clocks before the first tile and after the last, alone on its unit
+    busy: float  # clocks per iteration in which its SIMD's matrix or vector unit is busy
 
 
 @dataclass(frozen=True)
 class MatmulClocks:
     """Clocks of a wave that multiplies by matrix instructions, except GEMMs on CDNA."""
 
-    least: float  # of a k-iteration at the least: what a load takes to come
-    meet: float  # that it waits in one
-    step: float  # for each matrix instruction in depth, to read its operands
-    ends: float  # before the first iteration and after the last
-    piece: float  # more, for each 16x16 piece of its results
-    # more, for partial tiles of two iterations on CDNA, the second of which is not prefetched
+    least: float  # fewest clocks of a k-iteration: the latency of a load
+    meet: float  # wait in a k-iteration, beside its matrix instructions and reads
+    step: float  # clocks to read the operands of each matrix instruction along the depth
+    ends: float  # clocks before the first iteration and after the last
+    piece: float  # clocks for each 16x16 piece of a wave's results, added to `ends`
+    # clocks added on CDNA for partial tiles with two k-iterations: the second is not prefetched
     two: float
 
 
@@ -41,33 +41,26 @@ class MatmulClocks:
 class GemmClocks:
     """Clocks of a wave of a GEMM on CDNA, where LDS reads are put ahead."""
 
-    # a k-iteration takes `least`, or `meet`, its matrix instructions and `read` for each LDS read
-    least: float
-    meet: float
-    read: float
-    # alone, alone_ends: less in an iteration, and once, for a workgroup of one wave
-    alone: float
-    # ends, first, one: once, for each vector of a lane's first load, and less for a single
-    # iteration
-    ends: float
-    first: float
-    alone_ends: float
-    one: float
-    # in an iteration for each vector that is masked by row or column, or by depth
-    mask: float
-    mask_depth: float
-    # more where so few vectors are masked that LLVM waits for them ahead of the first matrix
-    # instruction
+    least: float  # fewest clocks of a k-iteration
+    meet: float  # wait in a k-iteration, beside its matrix instructions and LDS reads
+    read: float  # clocks for each LDS read of a k-iteration
+    alone: float  # clocks saved in a k-iteration by a workgroup of one wave
+    ends: float  # clocks before the first iteration and after the last
+    first: float  # clocks for each vector of a lane's first load, added to `ends`
+    alone_ends: float  # clocks saved once by a workgroup of one wave
+    one: float  # clocks saved once where there is a single k-iteration
+    mask: float  # clocks of a k-iteration for each vector masked by row or column
+    mask_depth: float  # clocks of a k-iteration for each vector masked by depth
+    # clocks of a k-iteration if LLVM waits for masked vectors ahead of the first matrix instruction
     few: float
-    few_vectors: int
-    kept: tuple[float, ...]  # by the number of masked operands, in a loop that is not unrolled
-    # once, and for each 16x16 piece, where rows are stored by a mask
-    cut: float
-    cut_piece: float
-    heavy: float  # for each piece, with an epilogue of many instructions
-    # for partial tiles of two iterations, and where a wave has one piece or reads 8 bytes of the
-    # LDS at once
-    two: float
+    few_vectors: int  # most masked vectors of an operand for which LLVM waits so
+    # clocks of a k-iteration by the number of masked operands, in a loop that is not unrolled
+    kept: tuple[float, ...]
+    cut: float  # clocks once where rows are stored by a mask
+    cut_piece: float  # clocks for each 16x16 piece of results where rows are stored by a mask
+    heavy: float  # clocks for each 16x16 piece of results with an epilogue of many instructions
+    two: float  # clocks once for partial tiles with two k-iterations
+    # clocks in place of `two` where a wave has one piece or a lane reads 8 bytes of the LDS at once
     two_of_one: float
 
 

@@ -13,4 +13,4 @@ class GpuKernelSite:
 
     op: ir.Operation
     body: ir.Block
-    bounded: bool = True  # it may have a dispatch region of its own
+    bounded: bool = True  # kernel may have its own dispatch region

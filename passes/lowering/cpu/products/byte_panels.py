@@ -37,17 +37,19 @@ RowBytes = Callable[[Index], Sequence[ir.Value]]
 
 @dataclass(frozen=True)
 class BytePanels:
-    """The layout of panels: [panel, group, unit neighbours of each of `width` columns]."""
+    """The layout of panels: [panel, group, unit neighbours of each of `width` columns].
+
+    Numbers in i32 stand behind the groups of a panel. If the other operand is shifted, the initial
+    sums of the panel's columns come first. If groups multiplied as pairs are kept apart, the index
+    of each group of a loop in its segment follows. After these indices, each segment has the count
+    of its leading groups that are multiplied as pairs.
+    """
 
     isa: Isa
-    signed: bool  # of the other operand
-    width: int
-    groups: int  # along the depth
-    # how many of them one loop goes through; what whole segments leave is no part of a loop. Behind
-    # the groups of a panel stand, as i32: what the sums of its columns begin with, where the other
-    # operand is shifted; and where pairs are told apart, the place that each group of a loop has in
-    # its segment, then for each segment how many of its groups come first, as pairs.
-    segment: int
+    signed: bool  # other operand is i8, not u8
+    width: int  # columns of a panel
+    groups: int  # groups along the depth
+    segment: int  # groups of one loop; groups behind the last whole segment are in no loop
 
     @property
     def shift(self) -> int:

@@ -67,19 +67,19 @@ ALONE = 24  # columns that one row alone reads at a time: fewer leave memory wai
 
 @dataclass(frozen=True)
 class DotShape:
-    """The extents of a product, numbers or indices that only the run knows."""
+    """The extents and types of a matmul; dynamic extents are index values."""
 
     rows: Index
     depth: Index
     columns: Index
-    lead: tuple[Index, ...] = ()  # those that both operands have ahead of rows, depth and columns
-    # which of the dims (lead.., row, depth) and (lead.., depth, column) each dim of the operand is,
-    # where it is read through a transpose; `b` is None for packed weights
+    lead: tuple[Index, ...] = ()  # batch dims of both operands, ahead of rows, depth and columns
+    # dims of the first operand by their index in (lead.., row, depth); transposed if out of order
     a: tuple[int, ...] = (0, 1)
+    # dims of the second operand by their index in (lead.., depth, column); None: packed weights
     b: tuple[int, ...] | None = None
-    # of the first operand, f32, bf16, or 8-bit integers, whose products with i8 are summed in i32
+    # type of the first operand: f32, bf16, i8 or u8; matmuls of integers sum in i32
     dtype: DType = dtypes.FLOAT
-    bits: FewBits | None = None  # the form of weights of few bits
+    bits: FewBits | None = None  # form of weights packed in few bits, None for others
 
     @property
     def turned(self) -> bool:
@@ -99,14 +99,13 @@ class DotShape:
 
 @dataclass(frozen=True)
 class DotPlan:
-    """How a product is cut: panels of `width` columns, tiles of `tile` rows by a panel; `panels`
-    and `rows` of a work-group; `block` of the depth that is packed at a time, 0 for none."""
+    """The tiling of a matmul."""
 
-    width: int
-    tile: int
-    panels: int
-    rows: int
-    block: int = 0
+    width: int  # columns of a panel
+    tile: int  # rows of a tile, which is one panel wide
+    panels: int  # panels of a work-group
+    rows: int  # rows of a work-group
+    block: int = 0  # depth that is packed at a time, 0 without packing
 
 
 def plan(shape: DotShape, isa: Isa) -> DotPlan:

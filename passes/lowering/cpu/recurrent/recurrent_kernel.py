@@ -42,23 +42,21 @@ STREAMS = 4  # registers of hidden units that a tile reads R of: more fall into 
 
 @dataclass(frozen=True)
 class Network:
-    """What is computed."""
+    """The recurrent network that a kernel computes."""
 
-    # the gates whose products are summed together, in order; two groups where the second multiplies
-    # another state than h
+    # gates whose matmuls are summed in one loop; a second group multiplies another state than h
     groups: tuple[tuple[int, ...], ...]
     gates: int
-    hidden: int
+    hidden: int  # hidden units
     directions: int
-    backward: bool
-    clip: float
-    functions: tuple[Function, ...]  # of the gates, of the candidate, of the cell
-    late: bool = False  # a GRU resets behind its product
-    forget_tied: bool = False  # an LSTM's f is 1 - i
-    has_cell: bool = False
-    # R holds whole numbers, which the state's codes of 8 bits are multiplied by
-    quantized: bool = False
-    bytes: bool = False  # these are i8
+    backward: bool  # steps run from the last to the first
+    clip: float  # bound of the inputs of activation functions, 0 for none
+    functions: tuple[Function, ...]  # activations of the gates, of the candidate, of the cell
+    late: bool = False  # reset gate of a GRU is applied behind its matmul
+    forget_tied: bool = False  # forget gate of an LSTM is 1 - i
+    has_cell: bool = False  # state has a cell beside h
+    quantized: bool = False  # R holds whole numbers, multiplied by 8-bit codes of the state
+    bytes: bool = False  # whole numbers of R are i8, not f32
 
     @property
     def kept(self) -> dict[str, DType]:

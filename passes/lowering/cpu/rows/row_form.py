@@ -68,25 +68,22 @@ Emit = Callable[[WorkgroupBuilder, ArithScalars, Sequence[TypedScalar], int], Ty
 
 
 class Refused(Exception):
-    """Why no vector kernel takes a row computation."""
+    """The reason why no vector kernel takes a row computation."""
 
 
 @dataclass(eq=False)
 class Total(Opaque):
-    """A reduction of `source` over the axes of its form;
+    """A reduction of `source` over the axes of its form."""
 
-    `peak` is a maximum of which nothing is asked where there is a NaN.
-    """
-
-    how: str  # add, mean, mul, max, min, peak
+    how: str  # add, mean, mul, max, min, or peak: a max that need not keep a NaN
     source: Expr
 
 
 @dataclass(eq=False)
 class Place(Total):
-    """The index of the largest or smallest element, an i64; `how`: max or min."""
+    """The i64 index of the largest (`how` is max) or smallest (min) element."""
 
-    last: bool = False  # of equal elements the last one, not the first
+    last: bool = False  # last of equal elements is taken, not the first
 
 
 @dataclass(eq=False)
@@ -95,7 +92,7 @@ class Step(Opaque):
 
     args: Sequence[Expr]
     emit: Emit
-    costly: bool = False
+    costly: bool = False  # value is rather read back than computed twice
 
 
 @dataclass(frozen=True)
@@ -109,24 +106,23 @@ class AxisGroup:
 
 @dataclass(frozen=True, eq=False)
 class Operand:
-    """A tensor that the kernel reads: `map` has the dims of the form that index its own."""
+    """A tensor that the kernel reads."""
 
     leaf: Leaf
-    map: DimMap
+    map: DimMap  # dims of the form that index the tensor
 
 
 @dataclass(eq=False)
 class RowForm:
-    """results: with whether they have a value for each element, not for each row.
-
-    levels: the reductions, those that read the results of others behind them.
-    """
+    """A row computation: its reductions, and its results for each element or each row."""
 
     extents: list[Extent]
-    axes: frozenset[int]
+    axes: frozenset[int]  # reduced dims
+    # (expression, type, full): a full result has a value for each element, others for each row
     results: list[tuple[Expr, TensorType, bool]] = field(
         default_factory=list[tuple[Expr, TensorType, bool]]
     )
+    # reductions in passes: each pass reads results of the passes before it
     levels: list[list[Total]] = field(default_factory=list[list[Total]])
     operands: dict[tuple[ir.Value, DimMap], Operand] = field(
         default_factory=dict[tuple[ir.Value, DimMap], Operand]

@@ -60,21 +60,21 @@ def match(e: LoweringContext, site: KernelSite) -> RowForm | Refusal:
 
 @dataclass(frozen=True)
 class _Input:
-    """An operand as the kernel has it: the groups that index it, in order."""
+    """An operand as the kernel has it."""
 
     tensor: ir.Value
     dtype: DType
-    groups: tuple[int, ...]
+    groups: tuple[int, ...]  # axis groups that index the tensor, in order
 
 
 @dataclass(frozen=True)
 class _Kept:
-    """A value that is read back: from result `tile` at its index, or from scratch."""
+    """A value that is read back in a later pass."""
 
     value: Expr
     first: int  # the pass that makes it
-    tile: int | None
-    scratch: tuple[int, ...] = ()
+    tile: int | None  # index of the result that holds the value; None: scratch does
+    scratch: tuple[int, ...] = ()  # extents of the scratch
 
 
 class Plan:
@@ -233,13 +233,14 @@ class Plan:
 
 @dataclass
 class Site:
-    """The index at which values are made: of each group, in the tensors and in the tile."""
+    """The index at which values are made."""
 
-    at: dict[int, Index]
-    local: dict[int, Index]
-    lanes: int  # 0 for one element
-    masked: bool = False
-    left: Index = 0  # elements up to the end of a masked vector
+    at: dict[int, Index]  # index in the tensors, by axis group
+    local: dict[int, Index]  # index in the tile, by axis group
+    lanes: int  # lanes of a vector, 0 for one element
+    masked: bool = False  # vector may reach past the end
+    left: Index = 0  # elements from this index to the end
+    # values made at this index, by the id of an expression and its map
     memo: dict[tuple[int, DimMap], TypedScalar] = field(
         default_factory=dict[tuple[int, DimMap], TypedScalar]
     )

@@ -202,14 +202,13 @@ _After = tuple[Sequence[ir.Value], Sequence[DType], "_Emit", ConvExtents]
 
 @dataclass(frozen=True)
 class _Plan:
-    """A convolution, how its loops are tiled, and the pointwise ops behind it."""
+    """A convolution, its tiling, and the pointwise ops behind it."""
 
     conv: AnyConvolution
-    source: ir.Value
+    source: ir.Value  # input, ahead of its transpose to channels-last order if it has one
     weights: ir.Value
     shape: ConvShape
-    # of a convolution of one group, or of several
-    tiles: ConvPlan | grouped_convolution.GroupedPlan
+    tiles: ConvPlan | grouped_convolution.GroupedPlan  # tiling for one group, or for several
     extents: ConvExtents
     epilogue: Epilogue
 
@@ -325,7 +324,7 @@ def _own_counts(conv: AnyConvolution, extents: ConvExtents) -> list[Extent]:
 
 
 class _Emit:
-    """What follows a convolution, at the index that its own axes have."""
+    """The epilogue of a convolution, at the index that its own axes have."""
 
     def __init__(self, epilogue: Epilogue, conv: AnyConvolution) -> None:
         self.epilogue = epilogue

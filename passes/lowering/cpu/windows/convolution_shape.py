@@ -16,28 +16,25 @@ Pair = tuple[Index, Index]
 
 @dataclass(frozen=True)
 class ConvShape:
-    """A dense convolution of images [N, H, W, C]; pairs are (height, width)."""
+    """The sizes and types of a convolution of images [N, H, W, C]; pairs are (height, width)."""
 
-    batch: int
-    size: tuple[int, int]
-    inputs: int
-    outputs: int
+    batch: int  # images, DYN if dynamic
+    size: tuple[int, int]  # extents of the image, DYN where dynamic
+    inputs: int  # input channels of a group
+    outputs: int  # output channels of all groups
     kernel: tuple[int, int]
     stride: tuple[int, int]
     dilation: tuple[int, int]
-    # low, high: padding ahead of the image and behind it
-    low: tuple[int, int]
-    counts: tuple[int, int]  # the result's height and width
-    planar: bool = False  # the input is [N, C, H, W] all the same
-    high: tuple[int, int] = (0, 0)
-    # it has 16 bits an element, which the copy to scratch widens where unit is 0
-    narrow: bool = False
-    # how many channels are read together: some of 8-bit integers, two of bf16 where the processor
-    # multiplies pairs; 0 for other floats
+    low: tuple[int, int]  # padding ahead of the image
+    counts: tuple[int, int]  # extents of the result, DYN where dynamic
+    planar: bool = False  # input has the order [N, C, H, W]
+    high: tuple[int, int] = (0, 0)  # padding behind the image
+    narrow: bool = False  # input is f16 or bf16; where `unit` is 0, the copy to scratch widens it
+    # channels that one instruction multiplies together: several of 8-bit integers, two of bf16
+    # where the CPU multiplies pairs, 0 for other floats
     unit: int = 0
-    # whether those are i8, and what pads them. Batch, size and counts are DYN where dynamic.
-    signed: bool = False
-    border: int = 0
+    signed: bool = False  # input is i8
+    border: int = 0  # padding value of 8-bit integers
 
     @property
     def filled(self) -> int:
@@ -106,16 +103,12 @@ class ConvExtents:
 
 @dataclass(frozen=True)
 class ConvPlan:
-    """How a convolution is cut.
+    """The tiling of a convolution."""
 
-    A work-group has `rows` by `columns` pixels and `panels` of `width` channels; tiles are `pixels`
-    by a panel, `block` input channels at a time;
-    """
-
-    rows: int
-    columns: int
-    panels: int
-    width: int
-    pixels: int
-    block: int
-    across: bool = False  # they go on from row to row
+    rows: int  # rows of pixels of a work-group
+    columns: int  # columns of pixels of a work-group
+    panels: int  # panels of output channels of a work-group
+    width: int  # output channels of a panel
+    pixels: int  # pixels of a tile, which is one panel wide
+    block: int  # input channels that are read at a time
+    across: bool = False  # tiles go on from row to row

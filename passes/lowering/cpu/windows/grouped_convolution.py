@@ -48,16 +48,15 @@ Carried = list[ir.Value]
 
 @dataclass(frozen=True)
 class GroupedPlan:
-    """How a grouped convolution is cut: tiles of `pixels` by `vectors` registers of channels."""
+    """The tiling of a grouped convolution."""
 
     groups: int
-    # the channels of one group
-    inputs: int
-    outputs: int
-    pixels: int
-    vectors: int
-    lanes: int
-    shuffled: bool  # a register holds whole groups
+    inputs: int  # input channels of a group
+    outputs: int  # output channels of a group
+    pixels: int  # pixels of a tile
+    vectors: int  # registers of output channels of a tile
+    lanes: int  # channels of a register
+    shuffled: bool  # registers hold whole groups, and inputs are shuffled to their lanes
 
     @property
     def width(self) -> int:

@@ -37,17 +37,17 @@ F32 = dtypes.FLOAT
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows over two axes, pairs are (height, width), and what is made of each."""
+    """Pooling windows over two axes; pairs are (height, width)."""
 
-    mode: str
-    lengths: tuple[int, int]
+    mode: str  # function of each window: max, average or lpnorm
+    lengths: tuple[int, int]  # extents of a window
     stride: tuple[int, int]
     dilation: tuple[int, int]
-    low: tuple[int, int]
-    high: tuple[int, int]
-    power: int | None = None  # of the norm, None where there is none
+    low: tuple[int, int]  # padding ahead of the image
+    high: tuple[int, int]  # padding behind the image
+    power: int | None = None  # order of the norm, None for other modes
     include: bool = False  # padding counts in an average
-    dtype: DType = F32  # of the image; of integers only a maximum is made
+    dtype: DType = F32  # type of the image; an integer for max alone
 
     @property
     def neutral(self) -> float:
@@ -58,12 +58,12 @@ class Windows:
 
 @dataclass(frozen=True)
 class Images:
-    """Extents of an image and of the result's; any may be dynamic."""
+    """Extents of images and of their results; any may be dynamic."""
 
     batch: Index
     channels: Index
-    size: Pair
-    counts: Pair
+    size: Pair  # height and width of an image
+    counts: Pair  # height and width of a result
 
     def inside(self, k: WorkgroupBuilder) -> Images:
         """Return them as the body of the dispatch knows them."""
@@ -80,11 +80,10 @@ class Images:
 
 @dataclass(frozen=True)
 class Line:
-    """The scratch of one row of windows: its elements, and the columns of the result that are made
-    from it; None: all of a row."""
+    """The scratch of one row of windows."""
 
     elements: int
-    strip: int | None = None
+    strip: int | None = None  # columns of the result made from one line; None: a whole row
 
 
 def line_of(windows: Windows, images: Images, isa: Isa) -> Line | None:
@@ -160,7 +159,7 @@ def planes(
 
 
 class _Pools:
-    """What both forms have in common: which taps count, and how they are combined."""
+    """The part that both forms share: taps that count, and their combination."""
 
     def __init__(
         self, k: WorkgroupBuilder, windows: Windows, images: Images, isa: Isa, emit: Emit
@@ -288,15 +287,13 @@ class _Pixels(_Pools):
 
 @dataclass(frozen=True)
 class _Strip:
-    """Columns of the result, and what of the image they are made of."""
+    """Columns of the result, and the columns of the image that they are made of."""
 
-    # of the result
-    first: Index
-    count: Index
-    origin: Index  # where the line begins in the image
-    # the columns of the image that the line holds
-    begin: Index
-    width: Index
+    first: Index  # first column of the result
+    count: Index  # columns of the result
+    origin: Index  # image column at which the line begins; negative inside of the padding
+    begin: Index  # first column of the image in the line
+    width: Index  # columns of the image in the line
 
 
 class _Lines(_Pools):

@@ -53,8 +53,8 @@ class _Plan:
     op: Pooling
     windows: loops.Windows
     images: loops.Images
-    line: loops.Line | None  # how planes are read; None for channels-last images
-    own: Sequence[Extent]  # extents of the result
+    line: loops.Line | None  # scratch for rows of planes, None for channels-last images
+    own: Sequence[Extent]  # extents of the result, in the order of its dims
     epilogue: Epilogue
 
 
@@ -148,7 +148,7 @@ def windows_of(op: Pooling) -> loops.Windows:
 
 
 class _Emit:
-    """What follows a pooling, at the index that its own axes have."""
+    """The epilogue of a pooling, at the index that its own axes have."""
 
     def __init__(self, epilogue: Epilogue, one: bool, last: bool) -> None:
         self.epilogue, self.one, self.last = epilogue, one, last

@@ -40,14 +40,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class AttentionKernel:
-    """An attention that is a kernel, and what it computes."""
+    """A kernel that computes an attention."""
 
     op: ir.Operation
-    body: ir.Block  # its block, or the copy of it that names dynamic dims
+    body: ir.Block  # block of `op`, or the copy of it that names dynamic dims
     form: AttentionForm
-    scale: float
+    scale: float  # factor of the first matmul's results
     mask: ir.Value | None
-    # that copy, None where all dims are fixed and the kernel has a dispatch region of its own
+    # body that names dynamic dims; None where dims are fixed and the kernel has its own region
     named: NamedBody | None = None
 
     @property

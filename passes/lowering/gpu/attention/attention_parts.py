@@ -71,11 +71,11 @@ At = Mapping[int, ir.Value]  # an index by the op's dims
 
 @dataclass(frozen=True)
 class Parts:
-    """Parts of the keys: their count, the keys of each in whole tiles, a workgroup's tile."""
+    """Parts of the keys, each of which has workgroups of its own."""
 
-    count: int
-    keys: int
-    tile: AttentionTile
+    count: int  # number of parts
+    keys: int  # keys of a part, in whole tiles
+    tile: AttentionTile  # tile of a workgroup
 
 
 def choose(arch: str, a: AttentionShape) -> Parts | None:
@@ -116,13 +116,13 @@ def _parts(arch: str, a: AttentionShape, count: int, waves: int) -> Parts | None
 
 @dataclass(frozen=True)
 class _Plan:
-    """An attention by parts;"""
+    """An attention whose keys are split into parts."""
 
     kernel: AttentionKernel
     parts: Parts
     kind: AttentionIntrinsics
-    dtype: DType  # of what is multiplied
-    shared: Repeated | None
+    dtype: DType  # type of the operands that are multiplied
+    shared: Repeated | None  # keys that several heads share, None where each head has its own
 
 
 def match(e: LoweringContext, site: GpuKernelSite) -> _Plan | Refusal:

@@ -27,10 +27,10 @@ _F16, _BF16 = dtypes.HALF, dtypes.BF16
 
 @dataclass(frozen=True)
 class AttentionIntrinsics:
-    """The instruction of each product."""
+    """IREE's attributes of the matrix instructions of an attention."""
 
-    plain: str
-    wide: str | None = None  # of the first, where it takes 32 in depth
+    plain: str  # instruction of both matmuls
+    wide: str | None = None  # instruction of the first matmul where its depth is a multiple of 32
 
     def first(self, width: int) -> str:
         """Return the intrinsic of the first product: the wide one where the width allows it."""
@@ -105,13 +105,12 @@ _AHEAD = "gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages 
 
 @dataclass(frozen=True)
 class AttentionTile:
-    """Tile of IREE's attention op: waves per workgroup, keys per tile, depth of the result."""
+    """Tile of IREE's attention op."""
 
-    waves: int
-    keys: int
-    depth: int
-    # query rows per wave, in MMA units. The tiles come from the LDS once for all of them.
-    lines: int = 1
+    waves: int  # waves per workgroup
+    keys: int  # keys per tile
+    depth: int  # columns of the result per workgroup
+    lines: int = 1  # query rows per wave, in MMA units; one LDS read of a tile serves all
 
     @property
     def rows(self) -> int:
@@ -138,13 +137,13 @@ class AttentionTile:
 
 @dataclass(frozen=True)
 class AttentionShape:
-    """Extents of an attention: how many, queries, keys, and what each product sums or gives."""
+    """Extents of an attention."""
 
-    count: int
+    count: int  # attentions: one for each head of each batch entry
     queries: int
     keys: int
-    width: int
-    depth: int
+    width: int  # elements of a row of queries or keys
+    depth: int  # elements of a row of values
     shared: bool = False  # heads share keys, and are rows of their own beside the queries
 
 
@@ -229,14 +228,14 @@ def _clocks(chip: Chip, a: AttentionShape, tile: AttentionTile, own: AttentionCl
 
 @dataclass(frozen=True)
 class Dims:
-    """Dims of an attention op: those ahead of its matmuls', then M, K1, K2 and N."""
+    """Dims of an attention op, by their index."""
 
-    lead: Sequence[int]
-    m: int
-    k: int
-    n: int
-    d: int
-    blocks: Sequence[int] = ()  # of so many keys as a tile has, ahead of K2
+    lead: Sequence[int]  # dims ahead of those of the matmuls
+    m: int  # M: queries
+    k: int  # K1: elements of a row of queries or keys
+    n: int  # K2: keys
+    d: int  # N: elements of a row of values
+    blocks: Sequence[int] = ()  # blocks of keys, each as long as a tile, ahead of K2
 
     def over(self, of: Mapping[int, int], other: int) -> list[int]:
         """Return a number for each dim."""
@@ -272,12 +271,11 @@ def attributes(
 
 @dataclass(frozen=True)
 class BlockTile:
-    """Tile of the hand-written attention loop: waves per workgroup, keys per block, lines of query
-    rows per wave."""
+    """Tile of the hand-written attention loop."""
 
-    waves: int
-    keys: int
-    lines: int = 1
+    waves: int  # waves per workgroup
+    keys: int  # keys per block
+    lines: int = 1  # query rows per wave, in MMA units
 
     @property
     def rows(self) -> int:
@@ -336,12 +334,11 @@ def block_intrinsic(arch: str, dtype: DType, width: int, depth: int) -> MmaIntri
 
 @dataclass(frozen=True)
 class Loaded:
-    """How lanes load a block of keys [keys, width] and one of values [keys, depth], and hold the
-    values turned, [depth, keys], their keys in the order of the second product."""
+    """Layouts of a block of keys and of one of values, as lanes load and hold them."""
 
-    keys: lanes.Layout
-    values: lanes.Layout
-    turned: lanes.Layout
+    keys: lanes.Layout  # keys [keys, width], as they are loaded
+    values: lanes.Layout  # values [keys, depth], as they are loaded
+    turned: lanes.Layout  # transposed values [depth, keys], keys in the second matmul's order
 
     def turn(self, x: ir.Value) -> ir.Value:
         """Return what a lane has of values, turned."""

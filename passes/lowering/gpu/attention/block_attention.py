@@ -76,12 +76,12 @@ def first_hidden(form: AttentionForm, mask: ir.Value | None, body: ir.Block) -> 
 
 @dataclass(frozen=True)
 class _Plan:
-    """An attention in blocks of keys;"""
+    """An attention in blocks of keys."""
 
     kernel: AttentionKernel
     kind: MmaIntrinsic
     tile: BlockTile
-    seen: int  # keys that the first query sees
+    seen: int  # keys that the first query sees; all keys without a mask
 
 
 def match(e: LoweringContext, site: GpuKernelSite) -> _Plan | Refusal:
@@ -139,13 +139,12 @@ class _Source:
     """A tensor that an operand is a view of."""
 
     value: ir.Value
-    axes: tuple[int | None, ...]  # for each of its own, the operand's, or None
-    # its axes of the operand's rows (queries or keys), and of what lies along them
-    rows: int
-    columns: int
-    starts: tuple[int, ...]  # where the operand begins
-    shared: int | None = None
-    times: int = 1  # heads in a row of axis `shared` that read the same
+    axes: tuple[int | None, ...]  # operand's axis for each axis of `value`, None for extent 1
+    rows: int  # axis of `value` that counts the operand's rows: queries or keys
+    columns: int  # axis of `value` along a row of the operand
+    starts: tuple[int, ...]  # index in `value` at which the operand begins
+    shared: int | None = None  # operand's axis of heads that share rows, None without such heads
+    times: int = 1  # neighbouring heads of axis `shared` that read the same rows
 
 
 def _source(e: LoweringContext, form: AttentionForm, v: ir.Value, which: int) -> _Source | None:
@@ -192,17 +191,17 @@ def _unreshaped(value: ir.Value) -> ir.Value:
 
 @dataclass
 class _Blocks:
-    """The kernel: a loop over tiles of queries and heads, in it one over blocks of keys.
+    """Builder of the kernel: a loop over tiles of queries and heads, in it one over blocks of keys.
 
-    Its state is the words of a lane of the next block, the largest score of each query, and of each
-    lane its sums of weights and of weighted values.
+    The inner loop carries a lane's words of the next block, and the largest score of each query.
+    It also carries each lane's sums of weights and of weighted values.
     """
 
     e: LoweringContext
     form: AttentionForm
     kind: MmaIntrinsic
     tile: BlockTile
-    seen: int  # keys that the first query sees
+    seen: int  # keys that the first query sees; all keys without a mask
     q: _Source
     k: _Source
     v: _Source

@@ -60,14 +60,15 @@ Operand = tuple[ir.Value, list[int]]  # a tensor, and which of the op's dims its
 
 @dataclass(frozen=True)
 class _Plan:
-    """An attention in tiles."""
+    """An attention in tiles of IREE's attention op."""
 
     kernel: AttentionKernel
-    kind: AttentionIntrinsics | None  # None for f32 of dynamic dims, which IREE tiles
+    # matrix instructions, None for f32 of dynamic dims, which IREE tiles
+    kind: AttentionIntrinsics | None
     tile: AttentionTile
-    dtype: DType  # of what is multiplied, and of the result
-    width: int  # that rows of queries and keys are filled up to
-    shared: Repeated | None = None
+    dtype: DType  # type of the operands that are multiplied, and of the result
+    width: int  # length to which rows of queries and keys are filled up
+    shared: Repeated | None = None  # keys that several heads share, None without such heads
 
 
 def match(e: LoweringContext, site: GpuKernelSite) -> _Plan | Refusal:

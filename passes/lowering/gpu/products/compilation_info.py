@@ -36,10 +36,10 @@ _KEPT_LOOP = {"amdgpu-unroll-threshold": "50"}
 class MatmulSite:
     """A matmul or convolution inside of a kernel."""
 
-    arch: str
+    arch: str  # gfx name
     product: GemmShape
     config: GemmConfig
-    residual: bool = False  # its kernel reads a tensor of the result's dims besides
+    residual: bool = False  # kernel also reads a tensor of the result's dims
 
     def __str__(self) -> str:
         dims = "x".join(map(str, (*self.product.batch, *self.product.dims)))
@@ -106,10 +106,10 @@ MATMULS = (
 
 @dataclass(frozen=True)
 class FormSite:
-    """A matmul or convolution in a form of its own;"""
+    """A matmul or convolution in a form that has a rule of its own."""
 
-    arch: str
-    info: Callable[[str], ir.Attribute | None]  # what IREE is told of it on a chip
+    arch: str  # gfx name
+    info: Callable[[str], ir.Attribute | None]  # compilation info by gfx name; None: no tile fits
 
 
 def _form(e: LoweringContext, site: FormSite) -> ir.Attribute | Refusal:

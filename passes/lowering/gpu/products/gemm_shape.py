@@ -53,17 +53,16 @@ _LARGEST = {"size": 64, "waves": 16, "steps": 64, "split": 64, "batch": 8}
 
 @dataclass(frozen=True)
 class GemmShape:
-    """A product, of weights that are stored by row or of other operands."""
+    """A matmul or convolution, as far as the choice of its tile depends on it."""
 
-    # "dot", of dims (rows, columns, depth); or "convolution", of the dims of its channels-last
-    # result, then of the window, channels, strides
-    op: str
-    dtype: str  # of both operands
+    op: str  # "dot" or "convolution"
+    dtype: str  # type of both operands
+    # rows, columns and depth of a dot; for a convolution, dims of its channels-last result, then
+    # its window, channels and strides
     dims: tuple[int, ...]
-    layout: str = ROWS  # of the second operand, "rows" of the depth or "columns"
-    batch: tuple[int, ...] = ()  # dims of a batch
-    # its kernel goes on with arithmetic of many instructions; a choice that was found for the
-    # product stands all the same
+    layout: str = ROWS  # second operand is stored in "rows" along the depth, or in "columns"
+    batch: tuple[int, ...] = ()  # batch dims
+    # kernel has an epilogue of many instructions; a config from a search applies with or without
     heavy: bool = field(default=False, compare=False)
 
     @property
@@ -136,11 +135,10 @@ def shape_of_dot(op: ir.Operation, depth: int = 0) -> GemmShape:
 
 @dataclass(frozen=True)
 class GemmConfig:
-    """tile: None for the compiler's own. split: the parts of the depth that are summed one by one,
-    by workgroups of their own, and added up by a second kernel."""
+    """The computation that is chosen for a matmul or convolution."""
 
-    tile: MmaSchedule | None
-    split: int = 1
+    tile: MmaSchedule | None  # tile and waves; None leaves them to IREE
+    split: int = 1  # parts of the depth, summed by separate workgroups; a second kernel adds them
 
     def __str__(self) -> str:
         if self.tile is None:

@@ -17,12 +17,12 @@ SIDE = 16  # rows and columns of a matrix instruction
 
 @dataclass(frozen=True)
 class MmaIntrinsic:
-    """A matrix instruction of 16x16xdepth on elements of `bytes`; `name` is IREE's."""
+    """A matrix instruction with a tile of 16x16."""
 
-    name: str
-    depth: int
-    bytes: int
-    paired: bool = False  # two in a row, whose operands lie side by side
+    name: str  # IREE's name
+    depth: int  # elements along the depth
+    bytes: int  # bytes of an operand's element
+    paired: bool = False  # two instructions in a row, whose operands lie side by side
 
     def layout(self, *, turned: bool = False) -> str:
         """Return IREE's attribute. turned: a lane has neighbouring columns of a row of the result

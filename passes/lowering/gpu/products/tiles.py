@@ -56,12 +56,11 @@ _VECTOR = 16  # bytes that a lane loads at once
 
 @dataclass(frozen=True)
 class MmaSchedule:
-    """How a workgroup multiplies its tile by matrix instructions."""
+    """A workgroup's tile of a matmul by matrix instructions, and its division among waves."""
 
-    # lines, then matrix instructions along each line and along the columns
-    tiles: tuple[int, int, int]
-    subgroups: tuple[int, int, int]  # how many waves share each of these axes
-    k_tiles: int  # matrix instructions in depth, between barriers
+    tiles: tuple[int, int, int]  # lines, then MMA units along each line and along the columns
+    subgroups: tuple[int, int, int]  # waves that share each axis of `tiles`
+    k_tiles: int  # matrix instructions along the depth between two barriers
 
     @property
     def subgroup(self) -> tuple[int, ...]:
@@ -185,18 +184,16 @@ class MmaSchedule:
 
 @dataclass(frozen=True)
 class Extents:
-    """What a product is of: lines of pixels (1 for a plain one), rows along each line, columns, and
-    what is summed.
-    """
+    """The extents of a matmul or convolution, as matrix instructions see it."""
 
-    lines: int
-    along: int
+    lines: int  # lines of pixels; for a dot, batch entries
+    along: int  # rows along each line
     columns: int
     depth: int
     apart: bool = False  # no tile spans lines
     gathered: bool = False  # each workgroup makes its rows, element by element
-    vectors: int = 0  # of rows that are masked, at most so many for each wave in a turn
-    heavy: bool = False  # what follows in its kernel is of many instructions
+    vectors: int = 0  # most masked vectors of rows for each wave in a k-iteration, 0: no bound
+    heavy: bool = False  # kernel has an epilogue of many instructions
 
 
 @lru_cache(maxsize=1024)
