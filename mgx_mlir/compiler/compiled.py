@@ -45,28 +45,28 @@ _limiting = forks.lock()  # of programs that start processes for runs with limit
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a compiled program runs;"""
+    """The target of a compiled program, and whether it is emulated."""
 
     target: str
-    emulate: bool = False  # a gpu program runs on the emulator
+    emulate: bool = False  # gpu programs run on the emulator
 
 
 @dataclass
 class CompileStats:
-    """What a compile took: seconds of each stage, bytes at most; None where it did not happen."""
+    """Costs of a compile: seconds of each stage, peak memory; None for what did not happen."""
 
-    cached: bool = False
+    cached: bool = False  # program came from the cache
     import_s: float | None = None
     passes_s: float | None = None
     lowering_s: float | None = None
     iree_s: float | None = None
     total_s: float | None = None
     load_s: float | None = None
-    iree_peak_memory: int | None = None
-    iree_crashes: int = 0  # how often the backend's compiler had to be run again
-    peak_rss: int | None = None
-    tuning: tuple[str, ...] = ()  # lines on a search
-    # why passes saw dynamic dims as unknown, although names were tried
+    iree_peak_memory: int | None = None  # peak resident bytes of IREE
+    iree_crashes: int = 0  # IREE compiles that failed and were repeated on one thread
+    peak_rss: int | None = None  # peak resident bytes of this process
+    tuning: tuple[str, ...] = ()  # lines of the report on tuning
+    # reason why passes saw dynamic dims without names, although names were tried
     unnamed_dynamic_dims: str | None = None
 
     def known(self) -> dict[str, Any]:

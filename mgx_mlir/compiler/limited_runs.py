@@ -35,10 +35,10 @@ _NO_ROOM = ("RESOURCE_EXHAUSTED", "bad_alloc")
 
 @dataclass(frozen=True)
 class RunLimits:
-    """The limits of each run of a program; None sets none."""
+    """Limits of each run of a program; None sets none."""
 
-    seconds: float | None = None  # until the results are there
-    # bytes of inputs, results, and what is in between, beside the weights
+    seconds: float | None = None  # time limit until the results are there
+    # bytes of inputs, results and intermediate values; weights are not counted
     memory: int | None = None
 
     @staticmethod

@@ -40,24 +40,21 @@ Level = Literal["instruction", "kernel"]
 
 @dataclass
 class Case:
-    """What is compared: a model, and how the target side is made of it.
+    """A comparison with the reference: a model, and how the target side is made of it."""
 
-    `program` is the model as it was read. `changed` makes of a copy of it what the target is to
-    compile: the user's passes, `passes`, and types. `options` are those of compile().
-    """
-
-    program: ProgramIR
-    arrays: list[np.ndarray]
+    program: ProgramIR  # model as it was read
+    arrays: list[np.ndarray]  # inputs of the model, in order
     target: str
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)  # options of compile()
+    # function that applies the user's passes and types to a copy of the model
     changed: Callable[[ProgramIR], ProgramIR] = lambda p: p
-    passes: Sequence[Any] = ()
-    # the target computes floats in 16 bits. `limits` puts what the user states into default limits.
-    low: bool = False
+    passes: Sequence[Any] = ()  # passes of the user, to be tried one by one
+    low: bool = False  # target computes floats in 16 bits
+    # function that puts the user's limits in place of default ones
     limits: Callable[[Tolerances], Tolerances] = lambda t: t
-    compute: str = "f32"
-    seed: int = 0
-    keep: int = 1  # of how many wrong instructions the operands are kept
+    compute: str = "f32"  # float type of the reference, "f32" or "f64"
+    seed: int = 0  # seed of drawn inputs
+    keep: int = 1  # number of wrong instructions whose operands are kept
 
     @property
     def sides(self) -> tuple[str, str]:
@@ -224,10 +221,10 @@ def find_kernel(case: Case) -> Culprit:
 
 @dataclass
 class Minimal:
-    """A model that fails alone;"""
+    """A model that fails alone."""
 
     program: ProgramIR
-    inputs: dict[str, np.ndarray]  # what it has to be run on, empty where drawn ones do
+    inputs: dict[str, np.ndarray]  # inputs that it fails on; empty where drawn ones do
 
 
 def minimal_model(case: Case, culprit: Culprit) -> Minimal | None:

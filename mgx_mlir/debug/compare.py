@@ -20,32 +20,31 @@ SHOWN_TEXT = 80  # characters of a string
 
 @dataclass
 class Comparison:
-    """How one output compares: `problems` are why it fails, `warnings` what else to know.
-
-    `max_abs`, `max_rel` and `rms` are over the elements that are finite on both sides; `worst` is
-    the index of max_abs. `different` lists (index, target, reference) of elements beyond the
-    elementwise limit, `count` how many there are. `mismatch` is the first of these, or where there
-    are none the first that differs at all: (flat index, target, reference). `odd` has by side,
-    named as in `sides`, the first element that is NaN or infinite, (flat index, value).
-    """
+    """The comparison of one output with its reference."""
 
     name: str
+    # largest absolute difference of elements that are finite on both sides
     max_abs: float = 0.0
+    # largest difference of the same elements, relative to the reference
     max_rel: float = 0.0
+    # rms difference of the same elements, relative to the largest finite magnitude of both sides
     rms: float = 0.0
-    worst: tuple[int, ...] = ()
-    count: int = 0
-    elements: int = 0
-    strings: bool = False  # elements are strings: there are no differences, only unlike ones
-    sides: tuple[str, str] = ("target", "reference")
+    worst: tuple[int, ...] = ()  # index of `max_abs`
+    count: int = 0  # number of elements beyond the elementwise limit, or of unequal strings
+    elements: int = 0  # number of elements
+    strings: bool = False  # elements are strings: there are no differences, only unequal ones
+    sides: tuple[str, str] = ("target", "reference")  # names of the two sides in messages
     limits: Tolerances | None = None
-    shapes: tuple[str, str] | None = None  # the two where they differ
+    shapes: tuple[str, str] | None = None  # types and dims of the two sides, where they differ
+    # first element beyond the limit, else the first unequal one: (flat index, target, reference)
     mismatch: tuple[int, float, float] | None = None
+    # first NaN or infinity of a side, by its name in `sides`: (flat index, value)
     odd: dict[str, tuple[int, float]] = field(default_factory=dict)
-    zero: tuple[str, ...] = ()  # the sides whose elements are all 0
+    zero: tuple[str, ...] = ()  # sides whose elements are all 0
+    # first elements beyond the limit, SHOWN at most: (index, target, reference)
     different: list[tuple[tuple[int, ...], float, float]] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)  # reasons why the output fails
+    warnings: list[str] = field(default_factory=list)  # remarks that fail no output
 
     @property
     def passed(self) -> bool:

@@ -35,19 +35,14 @@ _EXACT = frozenset(
 
 @dataclass(frozen=True)
 class Conditioning:
-    """How far an output moves, by the figures of a comparison: `rms` relative, `max_abs` absolute.
-
-    `moved`: by one ulp on the way, the most of several draws;
-    """
+    """Distances that an output moves by when values on the way to it move by one ulp."""
 
     name: str
-    moved_rms: float
-    moved_max: float
-    double_rms: float
-    double_max: float
-    # that alone goes beyond the limits of the output. `double`: what the reference is off itself in
-    # f64.
-    beyond: bool
+    moved_rms: float  # largest relative rms distance of several draws
+    moved_max: float  # largest absolute distance of several draws
+    double_rms: float  # relative rms distance of the reference from its run in f64
+    double_max: float  # largest absolute distance of the reference from its run in f64
+    beyond: bool  # movement by one ulp alone exceeds the limits of the output
 
     def explains(self, c: Comparison) -> bool:
         """Return whether the output is ill-conditioned and the difference is of that size."""

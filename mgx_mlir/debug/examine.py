@@ -57,10 +57,10 @@ class Finding:
 
 @dataclass
 class Examined:
-    """Every instruction's finding, in order;"""
+    """The findings on all instructions, in order."""
 
     findings: list[Finding]
-    runs: int = 1  # of how many builds they come
+    runs: int = 1  # number of builds that the findings come from
 
     @property
     def wrong(self) -> list[Finding]:

@@ -22,16 +22,16 @@ UNITS = ("matrix", "vector", "lds")
 
 @dataclass
 class Executed:
-    """One kernel's launches in a call: workgroups and instructions of waves over all of them."""
+    """Counts of one kernel in a call, over all its launches."""
 
     launches: int = 0
     workgroups: int = 0
     waves: int = 0
-    instructions: int = 0
+    instructions: int = 0  # instructions of waves
     mix: Mix = field(default_factory=Mix)  # executed instructions by class
-    operations: int = 0  # of matrix instructions
-    fill: float = 0.0  # the share of compute units that a launch has work for
-    # of all launches, by unit. bound_us: by the busiest unit of each.
+    operations: int = 0  # multiplications and additions of matrix instructions
+    fill: float = 0.0  # mean share of compute units that a launch has work for
+    # microseconds of all launches, by unit
     us: dict[str, float] = field(default_factory=lambda: dict.fromkeys(UNITS, 0.0))
 
     @property

@@ -32,11 +32,11 @@ _ROUNDS = 3  # measurements at most: what exceeds their peaks is not slow beside
 
 @dataclass(frozen=True)
 class Peaks:
-    """The most that was measured on this many threads."""
+    """The highest rates that were measured on this many threads."""
 
     threads: int
-    gb_s: float  # 10**9 bytes a second, read and written, of arrays in memory
-    gflop_s: float  # 10**9 operations of f32 a second, in fused multiplications and additions
+    gb_s: float  # memory bandwidth in 10**9 bytes a second, read and written
+    gflop_s: float  # rate of f32 fused multiply-adds in 10**9 operations a second
 
 
 def machine_peaks(threads: int, *, least: Peaks | None = None) -> Peaks:

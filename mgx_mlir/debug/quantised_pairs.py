@@ -38,13 +38,12 @@ _PATTERNS = {
 class Stayed:
     """A dequantised value that a target computes with in floats."""
 
-    node: str  # the source node
-    dtype: str  # of its codes
-    weights: bool  # whether they are constant
-    # the source node that reads it and the op that this is
-    reader: str
-    kind: str
-    why: str  # it is no product of the codes
+    node: str  # source node of the value
+    dtype: str  # type of the codes
+    weights: bool  # codes are constant
+    reader: str  # source node that reads the value
+    kind: str  # op that reads the value; "return" for a result of the program
+    why: str  # reason why the reader does not compute with the codes
 
     def __str__(self) -> str:
         what = "weights" if self.weights else "values"
@@ -54,11 +53,11 @@ class Stayed:
 
 @dataclass(frozen=True)
 class QuantisedPairs:
-    """What becomes of the pairs of a model: products in 8 bits by name, and the pairs that stay."""
+    """The quantised dots and convolutions of a model, and the pairs that stay."""
 
-    products: tuple[str, ...]
+    products: tuple[str, ...]  # names of dots and convolutions in 8 bits
     stayed: tuple[Stayed, ...]
-    # products of floats by weights of few bits, which their kernels widen; name and bits
+    # float dots whose kernels widen weights of few bits: name and bits
     widened: tuple[tuple[str, int], ...] = ()
 
 

@@ -36,20 +36,18 @@ class Dim:
 
     of: Value
     axis: int
-    name: str  # for messages
+    name: str  # name of the limit in messages
     more: int = 0
 
 
 @dataclass(frozen=True)
 class Sum:
-    """A limit: `base`, plus extents of axes of values times a factor.
-
-    Of a value with axis -1 its one element counts.
-    """
+    """A limit: `base`, plus parts that depend on values."""
 
     base: int
+    # (value, axis, factor): extent of the axis times the factor; axis -1: the value's one element
     parts: tuple[tuple[Value, int, int], ...]
-    name: str  # for messages
+    name: str  # name of the limit in messages
 
     def value(self, b: Builder, dtype: DType) -> Value:
         """Return the sum as a 0-d tensor."""

@@ -55,7 +55,7 @@ class Operator(Signature):
 
     name: str
     function: Importer
-    structures: bool  # it takes values that are no tensors too
+    structures: bool  # operands may be other than tensors: sequences, maps, strings
 
 
 def signature_of(function: Importer) -> Signature:

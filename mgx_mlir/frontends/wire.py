@@ -2,7 +2,7 @@
 
 A model of N bytes of weights is parsed without holding them: every large tensor payload stays in
 the file, known by offset and length, and a copy of the model without those bytes goes to the
-protobuf parser. A Layout says where a format keeps its tensors.
+protobuf parser. A WireSchema says where a format keeps its tensors.
 """
 
 from __future__ import annotations
@@ -22,18 +22,16 @@ _FIXED = {_I64: 8, _I32: 4}
 
 @dataclass(frozen=True)
 class WireSchema:
-    """Where a format's messages hold tensors, by field numbers."""
+    """The field numbers by which a format's protobuf messages hold tensors."""
 
-    what: str
-    root: str
-    # message -> {field: message to look into}, from `root` to "tensor". Of a tensor: `dtype` is its
-    # element type, `raw` the payload of any type, `typed` those of one type (payload -> type),
-    # `mark` the text or bytes field that takes the mark of what was cut out.
+    what: str  # name of the format in messages
+    root: str  # name of the outermost message in `inside`
+    # message -> {field: message to look into}, from `root` to "tensor"
     inside: Mapping[str, Mapping[int, str]]
-    dtype: int
-    raw: int
-    typed: Mapping[int, int]
-    mark: int
+    dtype: int  # field of a tensor with its element type
+    raw: int  # field of a tensor with a payload of any type
+    typed: Mapping[int, int]  # fields of a tensor with a payload of one type: field -> type
+    mark: int  # text or bytes field of a tensor that takes the mark of a cut payload
 
 
 @dataclass(frozen=True)

@@ -14,23 +14,22 @@ class Chip:
     """One GPU, the largest of its gfx name."""
 
     units: int  # compute units
-    ghz: float  # peak clock
-    bandwidth: float  # of its memory, GB/s
-    matrix: int  # floating point operations of 16-bit matrix instructions, a unit and clock
-    vector: int  # of f32 without them
-    lds: int  # bytes that a unit has
-    simds: int  # of a unit
+    ghz: float  # peak clock in GHz
+    bandwidth: float  # memory bandwidth in GB/s
+    matrix: int  # FLOPs of 16-bit matrix instructions per compute unit and clock
+    vector: int  # FLOPs of f32 vector instructions per compute unit and clock
+    lds: int  # LDS bytes per compute unit
+    simds: int  # SIMDs per compute unit
     registers: int  # vector registers of a SIMD, for each lane of a wave
-    granule: int  # the number that they are given out in
-    waves: int  # that a SIMD holds
-    lanes: int  # of a wave
-    copies: int = 1  # of a matrix operand in the registers of a wave
-    # of f32 and 8-bit matrix instructions, as shares of `matrix`; 0 without them
-    single: float = 0.0
-    byte: float = 1.0
-    depth: int = 16  # that a 16-bit matrix instruction of 16x16 must have for the full rate
-    lds_read: int = 128  # bytes that a unit gets from the LDS a clock
-    arch: str = ""  # its gfx name
+    granule: int  # number of vector registers that are allocated together
+    waves: int  # waves that a SIMD holds at most
+    lanes: int  # lanes of a wave
+    copies: int = 1  # copies of a matrix operand in the registers of a wave
+    single: float = 0.0  # rate of f32 matrix instructions as a share of `matrix`; 0 without them
+    byte: float = 1.0  # rate of 8-bit matrix instructions as a multiple of `matrix`
+    depth: int = 16  # least depth of a 16-bit 16x16 matrix instruction at the full rate
+    lds_read: int = 128  # bytes per clock that a compute unit reads from the LDS
+    arch: str = ""  # gfx name
 
     def matrix_rate(self, kind: str, depth: int) -> float:
         """Of `matrix`, what an instruction of 16x16 on elements of a kind (as the assembler has

@@ -43,15 +43,14 @@ class KernelInfo:
 
 @dataclass
 class KernelChoice:
-    """The rule that lowers a kernel or an op, and the rules before it with why they do not."""
+    """The rule that lowers a kernel or an op, and the rules that refused before it."""
 
-    # the kernel or op, as in KernelInfo
-    name: str = ""
-    location: str = ""
-    rule: str = "linalg"  # a name of the target's kernel rules, `linalg` where none of them applies
-    # (rule, reason), in the order of the trials
+    name: str = ""  # name of the kernel or op, as in KernelInfo
+    location: str = ""  # source location of the kernel or op, as in KernelInfo
+    rule: str = "linalg"  # kernel rule of the target; `linalg` where none applies
+    # rules that were tried before, in order: (rule, reason)
     refusals: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    part: str = ""  # a matmul inside of the kernel, empty for all of it
+    part: str = ""  # matmul inside of the kernel; empty for all of it
 
 
 @dataclass

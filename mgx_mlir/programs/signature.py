@@ -88,11 +88,11 @@ class Port:
 
 @dataclass(frozen=True)
 class Variant:
-    """A function of a compiled program for some sizes: (input, dim, size) of each."""
+    """A function of a compiled program for some sizes of its inputs."""
 
     function: str
-    sizes: tuple[tuple[int, int, int], ...]
-    # dims, as (input, dim), that are of one size, whatever it is
+    sizes: tuple[tuple[int, int, int], ...]  # fixed dims: (input, dim, size)
+    # groups of dims, each (input, dim), that share one size, whatever it is
     alike: tuple[tuple[tuple[int, int], ...], ...] = ()
 
 

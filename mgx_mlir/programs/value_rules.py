@@ -18,22 +18,20 @@ Term = tuple[int, int, int]  # (input, axis, factor): an extent; axis -1: the in
 
 @dataclass(frozen=True)
 class ValueRule:
-    """The values that an input may have: indices into an axis, numbers of a range, or divisors.
+    """The values that an input may have: indices into an axis, numbers of a range, or divisors."""
 
-    The limit n is `extent` plus `terms`; None and without terms there is none. Values lie in [low,
-    n). Without `low` they are indices of [-n, n) where there is a limit, else divisors, of which
-    none is 0. `besides` is allowed as well.
-    """
-
-    input: int
-    where: str  # the op that reads the values
+    input: int  # index of the input
+    where: str  # location of the op that reads the values
+    # constant part of the limit n; None without `terms`: no limit
     extent: int | None = None
-    terms: tuple[Term, ...] = ()
-    column: int | None = None  # only these elements of the last axis; None: all
+    terms: tuple[Term, ...] = ()  # parts of the limit n that depend on inputs
+    column: int | None = None  # index into the last axis, whose elements are checked; None: all
+    # least value: values lie in [low, n). Without it, values are indices in [-n, n) where a
+    # limit n is set, else divisors other than 0.
     low: int | None = None
-    besides: int | None = None
-    operator: str = ""  # its name
-    what: str = "indices"  # the operand
+    besides: int | None = None  # value that is allowed as well
+    operator: str = ""  # name of the operator in messages
+    what: str = "indices"  # name of the operand in messages
 
     @property
     def _has_limit(self) -> bool:

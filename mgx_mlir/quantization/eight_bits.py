@@ -23,19 +23,18 @@ _LEAST_CHANNEL = 1e-5  # magnitudes of channels that smoothing takes for no less
 
 @dataclass(frozen=True)
 class Scheme:
-    """How operands are rounded."""
+    """The rounding of operands to 8 bits."""
 
-    # int8, uint8 or fp8e4m3fn of activations; weights are int8 or the f8 type
+    # type of activations: int8, uint8 or fp8e4m3fn; weights are int8 or the f8 type
     dtype: DType = dtypes.INT8
-    per_channel: bool = True  # a scale for each output channel of a weight
+    per_channel: bool = True  # scale for each output channel of a weight, else one for all
     asymmetric: bool = False  # activations have a zero point; f8 never
-    # what rounding the weights adds to the mean of each output channel is subtracted
+    # mean that rounding the weights adds to each output channel is subtracted
     bias_correction: bool = False
-    # None, or the exponent in [0, 1] by which large activations of a dot's columns, or of a
-    # convolution's channels, are moved to its weights (Xiao et al., SmoothQuant, 2022); wholly
-    # where each channel has weights of its own
+    # exponent in [0, 1] that moves large activations of a channel to its weights; None: off.
+    # Depthwise convolutions use 1. Source: Xiao et al., SmoothQuant, 2022.
     smooth: float | None = None
-    # the weights of products in a row are made as large in each channel (`equalise`)
+    # weights of consecutive dots or convolutions are made equally large per channel (`equalise`)
     equalize: bool = False
 
     @property
@@ -117,11 +116,12 @@ class Quantiser:
     """Puts the operands of sites through 8 bits, in the program that the sites are of."""
 
     scheme: Scheme
-    # of activations by place; where there is none, the range is found at each run
-    # (DynamicQuantizeLinear). Several products of one value share its quantised form.
+    # ranges of activations by value index. Missing ones are found at each run, as
+    # DynamicQuantizeLinear does.
     ranges: Mapping[Place, Range]
-    calibration: Calibration | None = None
+    calibration: Calibration | None = None  # channels seen, for smoothing and bias correction
     builder: Builder = field(default_factory=Builder)
+    # quantised form of each activation, which all its dots and convolutions share
     _made: dict[ir.Value, ir.Value] = field(default_factory=dict)
 
     def apply(self, site: Site) -> ir.Value:

@@ -79,12 +79,13 @@ class _Product:
 
 @dataclass
 class _Pair:
-    """Two products in a row;"""
+    """Two consecutive dots or convolutions."""
 
     first: _Product
     second: _Product
-    # operands in between, by the axis of their channels
+    # constant operands in between: (op, operand index, axis of the channels)
     constants: list[tuple[ir.Operation, int, int]]
+    # factor of each channel, which divides the first weights and multiplies the second
     factors: np.ndarray = field(default_factory=lambda: np.ones(1))
 
 

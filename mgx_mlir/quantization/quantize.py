@@ -37,25 +37,24 @@ Metric = Callable[[Outputs], float]
 
 @dataclass(frozen=True)
 class Options:
-    """How a program is quantised."""
+    """Options of quantising a program."""
 
-    scheme: Scheme = field(default_factory=Scheme)  # the types and scales
-    ops: tuple[str, ...] = OPS  # the products that are
-    computed_operands: bool = False  # those of two computed operands too
+    scheme: Scheme = field(default_factory=Scheme)  # types and scales
+    ops: tuple[str, ...] = OPS  # ops that are quantised
+    computed_operands: bool = False  # ops whose operands are both computed are quantised too
     keep: tuple[str, ...] = ()  # names of source nodes that stay as they are
-    # how ranges are chosen (`Observer.range`)
-    method: str = "mse"
-    percentile: float = 99.99
-    # products stay wide, those first that cost the outputs most for their multiplications, until
-    # the root mean square of what the outputs change by is at most this part of the outputs' own
+    method: str = "mse"  # method of choosing ranges (`Observer.range`)
+    percentile: float = 99.99  # percentage of elements that the method "percentile" covers
+    # largest rms error of the outputs, relative to their rms (`relative_error`). Ops stay wide
+    # until it holds, those first that cost most per multiplication.
     max_error: float | None = None
-    # or until `metric` of the outputs of the held samples is at least `least`
+    # score of the outputs, in place of `max_error`; ops stay wide until it is at least `least`
     metric: Metric | None = None
-    least: float = 0.0
-    # what products stay in for that, where it is enough; None: as they are
+    least: float = 0.0  # least value of `metric` that is accepted
+    # type of the ops that stay wide, where it is enough; None: their own types
     kept_dtype: DType | None = None
-    samples: int | None = None  # how many are read
-    # the samples that errors and the metric are of, in place of the held ones of the calibration
+    samples: int | None = None  # number of samples that are read; None: all
+    # samples for errors and the metric; None: those that the calibration holds
     evaluate: object = None
 
     def __post_init__(self) -> None:
@@ -76,13 +75,13 @@ class Quantised:
     """A quantised program and what was found on the way."""
 
     program: ProgramIR
-    names: list[str]
-    kept: list[str]  # names of the products that stay wide because of `max_error` or `metric`
-    ranges: KnownRanges  # by product, to be written to a file
+    names: list[str]  # names of the quantised ops
+    kept: list[str]  # names of the ops that stay wide because of `max_error` or `metric`
+    ranges: KnownRanges  # ranges by op, to be written to a file
     sensitivities: list[Sensitivity] = field(default_factory=list)
+    # relative error, or value of the metric, on the judged samples; None without such a limit
     error: float | None = None
-    # those that no option would quantise, and why
-    left_out: list[LeftOut] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)  # ops that no option quantises, and why
 
 
 @dataclass

@@ -23,10 +23,11 @@ _VERSION = 1
 
 @dataclass
 class KnownRanges:
-    """The range of each computed operand of each product, by the product's name."""
+    """The ranges of the computed operands of dots and convolutions, by op name."""
 
+    # op name -> range of each computed operand; None: unknown
     ranges: dict[str, list[Range | None]] = field(default_factory=dict)
-    # what makes these operands, where a calibration found the ranges. It is not saved.
+    # op name -> source nodes of these operands, where a calibration found the ranges; not saved
     makers: dict[str, list[str]] = field(default_factory=dict)
 
     @staticmethod

@@ -25,12 +25,12 @@ Narrow = Callable[[Site], ir.Value]  # the value that stands for the product the
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """A product's result in smaller types beside its own, on the same operands."""
+    """Similarity of a dot or convolution in smaller types to its own result, on equal operands."""
 
     name: str
-    kind: str
-    sqnr: float  # the power of the result over that of the difference, in decibels
-    cosine: float  # of the angle between the two
+    kind: str  # kind of op: "dot" or "convolution"
+    sqnr: float  # power of the result over that of the difference, in decibels
+    cosine: float  # cosine of the angle between the two results
 
 
 def sensitivities(

@@ -45,39 +45,38 @@ TargetKind = Literal["ref", "cpu", "gpu"]
 class BackendOptions:
     """Limits and caching of one compile."""
 
-    timeout: float | None = None  # seconds; None: `time_limit`
-    memory_limit: int | None = DEFAULT_MEMORY_LIMIT  # resident bytes of the compiler
-    cache: bool = True  # use the compile cache
-    best: bool = False  # the best flag set alone is tried
-    after: CompileFailed | None = None  # it failed with that, and the others are
+    timeout: float | None = None  # time limit in seconds; None: `time_limit`
+    memory_limit: int | None = DEFAULT_MEMORY_LIMIT  # limit of IREE's resident bytes
+    cache: bool = True  # compile cache is used
+    best: bool = False  # best flag set alone is tried
+    after: CompileFailed | None = None  # failure of the best flag set: only the others are tried
 
 
 @dataclass(frozen=True)
 class Executable:
     """A compiled module and how it was made."""
 
-    vmfb: bytes | np.ndarray  # the module's bytes, 64-byte aligned when it came from the cache
+    vmfb: bytes | np.ndarray  # bytes of the module, 64-byte aligned when it came from the cache
     target: TargetKind
-    arch: str  # the gfx name or the CPU
-    key: str
-    flags: tuple[str, ...]
-    flag_set: str  # the set of the ladder that worked
-    fallbacks: tuple[str, ...]  # what the sets before it failed with, empty when the best one did
-    seconds: float
+    arch: str  # gfx name, or name of the CPU
+    key: str  # key in the compile cache
+    flags: tuple[str, ...]  # flags of iree-compile
+    flag_set: str  # name of the flag set that worked
+    # failures before this compile, by flag set or kernel form; empty when the first one worked
+    fallbacks: tuple[str, ...]
+    seconds: float  # seconds of the compile that made it, also when it came from the cache
+    # peak resident bytes of the compile that made it, also when it came from the cache
     peak_memory: int
-    via: str
-    cached: bool
+    via: str  # process of the compile: "binary" or "worker"
+    cached: bool  # module came from the cache
     warnings: tuple[str, ...] = ()
-    # the kernels launched by each exported function, in order; "initializer" runs once at load
+    # kernels launched by each exported function, in order; "initializer" runs once at load
     dispatches: dict[str, list[str]] = field(default_factory=dict)
-    # the bytes that the compiler planned, "constants" in the module and "transient" ones of a call
-    # and of loading. seconds and peak_memory are those of the compile that made it, also when it
-    # came from the cache (`cached`).
+    # bytes that IREE planned: "constants" in the module, "transient" in a call and while loading
     plan: dict[str, int] = field(default_factory=dict)
-    # how the compiler died, or what it refused, before it made this on one thread
+    # crashes and refusals of IREE before it compiled this on one thread
     crashes: tuple[str, ...] = ()
-    # bytes that the address of an input that is read in place is a multiple of
-    input_alignment: int = 64
+    input_alignment: int = 64  # alignment in bytes of an input that is read in place
 
     @property
     def kernels(self) -> list[str]:
@@ -362,17 +361,15 @@ def default_target() -> str:
 
 @dataclass
 class CpuTarget(Target):
-    """The host's processor, through llvm-cpu."""
+    """The host's CPU, through llvm-cpu. Errors: TargetError."""
 
     kind: ClassVar[TargetKind] = "cpu"
-    cpu: str = "host"  # `host`, `generic` or an LLVM name
-    # None means every processor the process may use. extra_flags are appended for iree-compile.
-    # Errors: TargetError.
-    threads: int | None = None
-    opt_level: str = "O2"
-    data_tiling: bool = True
-    stack_limit: int = flag_sets.STACK_LIMIT
-    extra_flags: tuple[str, ...] = ()
+    cpu: str = "host"  # CPU to compile for: `host`, `generic` or an LLVM name
+    threads: int | None = None  # threads of a run; None: all CPUs that the process may use
+    opt_level: str = "O2"  # optimization level of IREE
+    data_tiling: bool = True  # matmul operands packed in tiles
+    stack_limit: int = flag_sets.STACK_LIMIT  # stack bytes of a dispatch
+    extra_flags: tuple[str, ...] = ()  # flags to append for iree-compile
 
     def __post_init__(self) -> None:
         self.opt_level = flag_sets.check_opt_level(self.opt_level)
@@ -402,14 +399,13 @@ class CpuTarget(Target):
 
 @dataclass
 class GpuTarget(Target):
-    """An AMD GPU, through ROCm. Compiles without a device; `devices` says what can run it."""
+    """An AMD GPU, through ROCm; no device is needed to compile. Errors: TargetError."""
 
     kind: ClassVar[TargetKind] = "gpu"
-    # a gfx or product name; None: the first device's, else gfx942, with a warning. Errors:
-    # TargetError.
+    # gfx or product name; None: the first device's, else gfx942 with a warning
     architecture: str | None = None
-    opt_level: str = "O2"
-    extra_flags: tuple[str, ...] = ()
+    opt_level: str = "O2"  # optimization level of IREE
+    extra_flags: tuple[str, ...] = ()  # flags to append for iree-compile
 
     def __post_init__(self) -> None:
         self.opt_level = flag_sets.check_opt_level(self.opt_level)

@@ -53,12 +53,12 @@ class CompileOutput:
     vmfb: bytes
     flags: tuple[str, ...]
     seconds: float
-    peak_memory: int  # resident bytes of the compiler, 0 where the system does not say
-    via: str  # "binary" or "worker"
+    peak_memory: int  # peak resident bytes of IREE; 0 where the system does not say
+    via: str  # process of the compile: "binary" or "worker"
     warnings: tuple[str, ...] = ()
-    # text files the compiler wrote beside the module
+    # text files that IREE wrote beside the module, by name
     reports: Mapping[str, str] = field(default_factory=dict)
-    # how the compiler died or failed before it made this, on one thread
+    # crashes and refusals of IREE before it compiled this on one thread
     crashes: tuple[str, ...] = ()
 
 

@@ -53,15 +53,15 @@ class Cost:
 
 @dataclass(frozen=True)
 class KernelTime:
-    """What a workgroup of a kernel takes: clocks of each unit, and of a wave that is alone."""
+    """A bound on the time of a kernel's launch, and the figures behind it."""
 
-    us: float  # of a launch
-    busy: dict[str, float]
-    alone: float
+    us: float  # microseconds of the launch
+    busy: dict[str, float]  # clocks that a workgroup keeps each unit busy
+    alone: float  # clocks of a wave that has a compute unit for itself
     resident: int  # workgroups that a compute unit holds
-    instructions: int  # that a wave runs
-    exact: bool  # whether the trips of all loops were known
-    # in which memory gives and takes what the launch reads and writes, 0 where that is not known
+    instructions: int  # instructions that a wave runs
+    exact: bool  # trip counts of all loops were known
+    # microseconds in which memory moves the operands and results of the launch; 0: unknown
     memory_us: float = 0.0
 
     @property

@@ -40,21 +40,20 @@ class AsmInstruction:
 
 @dataclass
 class Code:
-    """A function: its instructions, and where its labels are."""
+    """A function: its instructions and its labels."""
 
     instructions: list[AsmInstruction] = field(default_factory=list)
-    labels: dict[str, int] = field(default_factory=dict)
-    # the scalar register that has the workgroup's number in x, of a kernel
-    workgroup: str | None = None
+    labels: dict[str, int] = field(default_factory=dict)  # label -> index of its instruction
+    workgroup: str | None = None  # scalar register of a kernel with the workgroup's index in x
 
 
 @dataclass(frozen=True)
 class Walk:
-    """The instructions that a wave runs, by their place in the code, in order."""
+    """The instructions that a wave runs, in order."""
 
     code: Code
-    places: tuple[int, ...]
-    exact: bool  # whether every branch back was decided by known numbers
+    places: tuple[int, ...]  # indices into `code.instructions`
+    exact: bool  # backward branches were all decided by known numbers
 
 
 def functions(lines: Iterable[str]) -> dict[str, Code]:

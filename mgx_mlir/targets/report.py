@@ -59,10 +59,10 @@ class KernelReport:
 class Report:
     """A module's code objects and launches."""
 
-    kernels: tuple[KernelReport, ...]  # those of every AMD code object, in file order
-    objects: int  # the number of AMD code objects
-    foreign: tuple[str, ...]  # the machine of every other code object, such as "x86_64"
-    # the kernels that each exported function launches, in order; "initializer" runs once at load
+    kernels: tuple[KernelReport, ...]  # kernels of every AMD code object, in file order
+    objects: int  # number of AMD code objects
+    foreign: tuple[str, ...]  # machine of every other code object, such as "x86_64"
+    # kernels that each exported function launches, in order; "initializer" runs once at load
     launches: Mapping[str, tuple[str, ...]]
 
     @property

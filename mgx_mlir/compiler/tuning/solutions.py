@@ -39,13 +39,13 @@ PRODUCT = "gpu::product"
 
 @dataclass(frozen=True)
 class Tuning:
-    """The choices of a compile that only time can tell."""
+    """Choices of a compile that are decided by timing."""
 
-    vector_kernels: bool = True  # kernels in loops of our own instead of linalg
-    boundaries: bool = True  # our fusion instead of the backend's
+    vector_kernels: bool = True  # kernels in hand-written loops instead of linalg
+    boundaries: bool = True  # kernel boundaries of our fusion instead of IREE's
     data_tiling: bool = True  # matmul operands packed in tiles
-    opt_level: str = "O2"  # the backend's
-    threads: int | None = None  # of a run, None for all
+    opt_level: str = "O2"  # optimization level of IREE
+    threads: int | None = None  # CPU threads of a run; None: all
 
     def __str__(self) -> str:
         """Return the fields that differ from the default."""

@@ -26,10 +26,10 @@ class Input:
     """An input of the graph: its parameters, or the value that the options give it."""
 
     name: str
-    form: Form = TENSOR
+    form: Form = TENSOR  # tensor, sequence of a length, or absent optional
     parameters: list[Parameter] = field(default_factory=list)
-    value: np.ndarray | None = None
-    failed: bool = False  # what is wrong with it is noted, and what reads it is skipped
+    value: np.ndarray | None = None  # value that the options give, in place of parameters
+    failed: bool = False  # errors of the input are noted; nodes that read it are skipped
 
 
 def graph_inputs(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:

@@ -12,19 +12,19 @@ from mgx_mlir.frontends.options import ReadOptions
 
 @dataclass(frozen=True)
 class TfOptions(ReadOptions):
-    """How a model is read."""
+    """Options of reading a TensorFlow model, on top of ReadOptions."""
 
-    # how to read layout-sensitive nodes that state no data_format. `batch_size` is the size of
-    # every dim that the file leaves dynamic; None keeps such dims dynamic. `output_names` are the
-    # results ("node", "node:1", or an output's name of the signature), by default every node that
-    # no other uses, or the signature's. `signature` and `tags` choose in a SavedModel.
-    # `migraphx_layout` declares inputs of rank 4 channels first and gives results so, as MIGraphX
-    # does for channels-last graphs. The others are those of ReadOptions.
+    # layout of layout-sensitive nodes that state no data_format: NHWC, else NCHW
     is_nhwc: bool = True
+    # size of every dim that the file leaves dynamic; None keeps such dims dynamic
     batch_size: int | None = 1
+    # results: "node", "node:1", or an output's name of the signature. By default, results are the
+    # signature's outputs, or every node that no other uses.
     output_names: Sequence[str] = ()
+    # signature to read in a SavedModel; default: "serving_default", or the only one
     signature: str = ""
-    tags: Sequence[str] = ("serve",)
+    tags: Sequence[str] = ("serve",)  # tags of the graph to read in a SavedModel
+    # inputs of rank 4 and results are channels first, as MIGraphX has them for channels-last graphs
     migraphx_layout: bool = False
 
     def __post_init__(self) -> None:

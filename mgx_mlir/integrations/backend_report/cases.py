@@ -30,16 +30,16 @@ STRING = 8  # the number of ONNX's element type
 
 @dataclass(frozen=True)
 class Case:
-    """One case: a serialised model, its data sets (inputs, expected outputs), its tolerances."""
+    """A case of the onnx package: a serialised model, its data and its tolerances."""
 
     name: str
-    kind: str
+    kind: str  # group of the case (KINDS)
     model: bytes
-    data_sets: list[tuple[list[Any], list[Any]]]
+    data_sets: list[tuple[list[Any], list[Any]]]  # inputs and expected outputs of each set
     rtol: float
     atol: float
-    form: str = FORMS[0]  # what it takes and gives (FORMS)
-    random: bool = False  # it draws numbers, so that the expected ones are those of one generator
+    form: str = FORMS[0]  # type of the inputs and outputs (FORMS)
+    random: bool = False  # random numbers are drawn: expected outputs are those of one generator
 
 
 def collect(folder: Path) -> int:

@@ -28,15 +28,13 @@ WORKER = "mgx_mlir.integrations.backend_report.worker"
 
 @dataclass(frozen=True)
 class Settings:
-    """How cases run: `threads` of a compiled program, `jobs` workers; `timeout` seconds and
-    `memory_gb` of address space for one.
-    """
+    """Settings of the worker processes that run the cases."""
 
     target: str = "cpu"
-    threads: int = 1
-    jobs: int = 2
-    timeout: float = 120
-    memory_gb: float = 12
+    threads: int = 1  # CPU threads of a compiled program
+    jobs: int = 2  # worker processes at a time
+    timeout: float = 120  # seconds for a case
+    memory_gb: float = 12  # GiB of address space for a worker
     cache: bool = False  # programs may come from the compile cache
 
 

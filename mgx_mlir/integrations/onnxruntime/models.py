@@ -40,17 +40,15 @@ class ModelMetadata:
 class Model:
     """A model to compile, and what its file says."""
 
-    source: str | bytes  # a path, or the bytes of an ONNX file
-    options: Mapping[str, Any]  # those of `mgx_mlir.compile` that say how it is read
-    # inputs, overridable: what a run must and may be given
-    inputs: tuple[NodeArg, ...]
+    source: str | bytes  # path, or bytes of an ONNX file
+    options: Mapping[str, Any]  # options of `mgx_mlir.compile` for reading the model
+    inputs: tuple[NodeArg, ...]  # inputs that a run must be given
     outputs: tuple[NodeArg, ...]
-    overridable: tuple[NodeArg, ...]
+    overridable: tuple[NodeArg, ...]  # initializers that a run may be given as inputs
     metadata: ModelMetadata
-    # an input or output is a sequence or an optional, so that code may depend on what a run is
-    # given
+    # sequences or optionals among inputs or outputs: code may depend on a run's inputs
     structured: bool = False
-    rankless: tuple[str, ...] = ()
+    rankless: tuple[str, ...] = ()  # inputs without a stated rank
 
     def with_inputs(self, names: Sequence[str]) -> Model:
         """Return the model with these overridable initializers as inputs."""

@@ -22,10 +22,10 @@ from mgx_mlir.integrations.onnxruntime.types import NodeArg
 
 @dataclass(frozen=True)
 class Settings:
-    """What a session's programs are compiled with: options of `mgx_mlir.compile`."""
+    """Target and options that a session's programs are compiled with."""
 
     target: str
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)  # options of `mgx_mlir.compile`
     quantise: str = ""  # "fp16", "bf16" or "" for the model's own types
 
     def compile(self, model: Model, names: tuple[str, ...] = ()) -> CompiledProgram:

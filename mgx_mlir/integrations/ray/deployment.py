@@ -28,19 +28,17 @@ from mgx_mlir.integrations.v2.server import Policy
 
 @dataclass(frozen=True)
 class ServeSettings:
-    """How models are served."""
+    """Settings of models that Ray serves."""
 
-    # of `mgx_mlir.compile`
-    target: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-    # a number, or (least, most) for autoscaling. max_batch_size: joins requests for models that
-    # state none themselves
+    target: str | None = None  # target of `mgx_mlir.compile`
+    options: Mapping[str, Any] = field(default_factory=dict)  # options of `mgx_mlir.compile`
+    # number of replicas, or (least, most) for autoscaling
     replicas: int | tuple[int, int] = 1
-    batch_wait: float = 0.005  # seconds that a request waits for others
+    # seconds that a request waits for others of a model whose config.json has max_batch_size
+    batch_wait: float = 0.005
     policy: Policy = field(default_factory=Policy)  # limits and time-outs
-    # of a replica
-    num_cpus: float = 1.0
-    num_gpus: float = 0.0
+    num_cpus: float = 1.0  # CPUs of a replica
+    num_gpus: float = 0.0  # GPUs of a replica
 
 
 class MgxDeployment:

@@ -44,13 +44,13 @@ _SINGLE = frozenset(
 
 @dataclass(frozen=True)
 class HttpLimits:
-    """Seconds and numbers of connections."""
+    """Limits of an HTTP server: connections, seconds, bytes."""
 
-    connections: int = 1024
-    # seconds from the first byte of a request, or the begin of a connection, to the end of its head
+    connections: int = 1024  # open connections at a time
+    # seconds to the end of a request's head, from its first byte or the connection's begin
     head: float = 10.0
     idle: float = 60.0  # seconds between requests
-    write: float = 10.0  # seconds to read an answer, and more by its size
+    write: float = 10.0  # seconds for a client to read an answer, and more by its size
     unread: int = 512 << 20  # bytes of answers that clients have not read, together
 
 

@@ -62,13 +62,13 @@ class Observer(Protocol):
 
 @dataclass(frozen=True)
 class PoolSize:
-    """Numbers of workers that take requests at a time, and of those in the long lane."""
+    """Sizes of a pool of workers, and times of its lanes and batches."""
 
-    least: int = 1
-    most: int = 1
-    long: int = 1
-    spare: int = 4  # more workers, while requests wait behind runs that take a while
-    # seconds after which a run goes to the long lane, or four times what is usual for its model
+    least: int = 1  # workers that take requests, at least
+    most: int = 1  # workers that take requests, at most
+    long: int = 1  # workers of the long lane, at most
+    spare: int = 4  # additional workers while requests wait behind slow runs
+    # seconds of a run in the short lane, or four times the median of its model if that is more
     quantum: float = 1.0
     batch_wait: float = 0.005  # seconds that a request waits for others of its model
 
@@ -93,14 +93,14 @@ class _Job:
 
 @dataclass(eq=False)
 class _Member:
-    """A worker of the pool: what it runs, and since when it does that or nothing."""
+    """A worker of the pool and its requests."""
 
     worker: Worker
-    is_long: bool = False
-    is_full: bool = False  # it holds much memory of earlier runs
-    computed: float | None = None  # seconds of CPUs when the run began
-    jobs: list[_Job] = field(default_factory=list)
-    since: float = 0.0
+    is_long: bool = False  # worker belongs to the long lane
+    is_full: bool = False  # worker holds much memory of earlier runs
+    computed: float | None = None  # CPU seconds of the worker when the run began
+    jobs: list[_Job] = field(default_factory=list)  # requests that run; empty where it is idle
+    since: float = 0.0  # time at which the run, or the idle time, began
 
 
 class Pool:

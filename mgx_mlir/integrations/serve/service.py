@@ -31,9 +31,9 @@ class ServiceSettings:
     size: PoolSize = field(default_factory=PoolSize)
     policy: Policy = field(default_factory=Policy)
     http: HttpLimits = field(default_factory=HttpLimits)
-    # bytes that a worker may take of its own, None: its share of the machine's
+    # bytes that a worker may take by itself; None: its share of the machine's memory
     memory: int | None = None
-    metrics_port: int | None = None  # for /metrics alone, which the service's own port has too
+    metrics_port: int | None = None  # additional port that answers /metrics alone
 
 
 class MetricsServer:

@@ -46,15 +46,15 @@ _NUMBERS = (SymBoolArgument, SymFloatArgument, SymIntArgument)
 
 @dataclass(frozen=True)
 class Nesting:
-    """How arguments and results are nested, and which of them are no tensors."""
+    """The nesting of arguments and results, and the leaves that are not tensors."""
 
-    # the trees of (args, kwargs) and of the result, None where they are tensors in order
-    takes: pytree.TreeSpec | None = None
-    gives: pytree.TreeSpec | None = None
-    # by place among the leaves, what is no tensor; a number that the program computes is `numbers`
+    takes: pytree.TreeSpec | None = None  # tree of (args, kwargs); None: tensors in order
+    gives: pytree.TreeSpec | None = None  # tree of the result; None: tensors in order
+    # arguments that are not tensors: index among the leaves -> constant
     given: Mapping[int, Any] = field(default_factory=dict)
+    # results that are not tensors: index among the leaves -> constant
     returned: Mapping[int, Any] = field(default_factory=dict)
-    numbers: frozenset[int] = frozenset()
+    numbers: frozenset[int] = frozenset()  # indices of result leaves that are computed numbers
 
     @staticmethod
     def of(made: torch.export.ExportedProgram) -> Nesting:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass
 class Counters:
-    """Numbers since the start, or since `clear`."""
+    """Counts since the start, or since `clear`."""
 
-    graphs: int = 0  # that Dynamo gave to the backend
-    # that were compiled of them, one for each graph unless its weights were others or changed
+    graphs: int = 0  # graphs that Dynamo gave to the backend
+    # programs compiled for them: one per graph, another where its weights differ or change
     programs: int = 0
     eager: int = 0  # nodes that were left to torch
 

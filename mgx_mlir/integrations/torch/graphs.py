@@ -82,13 +82,12 @@ class Constant:
 
 @dataclass(frozen=True)
 class Result:
-    """A result that the program computes; `number` says that the graph gives a Python number."""
+    """A result that the program computes."""
 
-    index: int
-    number: bool = False
-    layout: Layout | None = None  # how eager lays it out, where that is not plainly in order
-    # it is a view of what the program computes, in memory that other results may share; else it is
-    # a copy
+    index: int  # index among the program's results
+    number: bool = False  # graph gives a Python number
+    layout: Layout | None = None  # layout in eager mode; None where elements lie plainly in order
+    # result is a view of what the program computes, in memory that others may share; else a copy
     view: bool = False
 
 
@@ -100,15 +99,14 @@ class Frozen:
     """A graph whose weights are attributes."""
 
     module: fx.GraphModule
-    # places of the graph's arguments that are given at each call, and that are weights
-    inputs: list[int]
-    held: list[int]
-    # places of inputs that the graph writes to; what they hold then follows the results
+    inputs: list[int]  # indices of the graph's arguments that are given at each call
+    held: list[int]  # indices of the graph's arguments that are weights
+    # indices of inputs that the graph writes to; their new values follow the results
     written: list[int]
-    examples: tuple[Any, ...]  # the inputs of the trace
-    dynamic_shapes: tuple[Any, ...]
+    examples: tuple[Any, ...]  # inputs of the trace
+    dynamic_shapes: tuple[Any, ...]  # dynamic dims of each input, for torch.export
     outputs: list[Output]
-    # where the size of a symbol is read: (place, dim) of a tensor, or (place, None) of a number
+    # symbol -> source of its size: (argument, dim) of a tensor, or (argument, None) of a number
     symbols: dict[Any, tuple[int, int | None]] = field(default_factory=dict)
 
     @property

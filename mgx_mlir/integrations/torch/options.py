@@ -14,22 +14,18 @@ FALLBACKS = ("error", "eager")
 
 @dataclass(frozen=True)
 class TorchOptions:
-    """How graphs of torch are compiled."""
+    """Options of compiling graphs of torch."""
 
-    # target, arch, threads, exhaustive_tune: those of `mgx_mlir.compile`; target None is "gpu" for
-    # tensors on a ROCm device and "cpu" for others
+    # target of `mgx_mlir.compile`; None: "gpu" for tensors on a ROCm device, "cpu" for others
     target: str | None = None
-    arch: str | None = None
-    threads: int | None = None
-    # compute in that type; inputs and results keep theirs
-    fp16: bool = False
-    bf16: bool = False
-    exhaustive_tune: bool = False
-    # what happens to operators that cannot be compiled: "error" raises, "eager" leaves them to
-    # torch and warns
+    arch: str | None = None  # architecture, as for `mgx_mlir.compile`
+    threads: int | None = None  # CPU threads, as for `mgx_mlir.compile`
+    fp16: bool = False  # computation in fp16; inputs and results keep their types
+    bf16: bool = False  # computation in bf16; inputs and results keep their types
+    exhaustive_tune: bool = False  # tuning, as for `mgx_mlir.compile`
+    # operators that cannot be compiled: "error" raises, "eager" leaves them to torch and warns
     fallback: str = "error"
-    # the first call of a graph is compared with eager, and a difference is an error
-    check: bool = False
+    check: bool = False  # first call of a graph is compared with eager; a difference is an error
 
     @staticmethod
     def of(given: Mapping[str, Any] | None, mode: str | None = None) -> TorchOptions:

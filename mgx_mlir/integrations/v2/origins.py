@@ -15,11 +15,12 @@ _TYPES = ("application/json", "application/octet-stream")
 
 @dataclass(frozen=True)
 class Origins:
-    """Who may send requests."""
+    """The pages and hosts that may send requests."""
 
-    origins: Sequence[str] = ()  # pages whose scripts may ("https://a.example", "*": all)
-    # names of this server with dots, such as "models.example.com"; addresses, `localhost` and names
-    # without a dot need no mention
+    # origins of pages whose scripts may send requests, such as "https://a.example"; "*": all
+    origins: Sequence[str] = ()
+    # names of this server with dots, such as "models.example.com". Addresses, `localhost` and names
+    # without a dot need no mention.
     hosts: Sequence[str] = ()
 
     def check(self, headers: Mapping[str, str]) -> None:

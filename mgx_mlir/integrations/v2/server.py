@@ -45,11 +45,11 @@ class Policy:
 
     limits: Limits = field(default_factory=Limits)
     queue: int = 64  # requests whose body was read, and that are not answered
-    read_timeout: float = 10.0  # to read a body
-    run_timeout: float = 60.0  # of a run
-    wait_timeout: float = 120.0  # until a run begins
+    read_timeout: float = 10.0  # seconds to read a body
+    run_timeout: float = 60.0  # seconds of a run
+    wait_timeout: float = 120.0  # seconds until a run begins
     held: int = 512 << 20  # bytes of all bodies together
-    origins: Origins = field(default_factory=Origins)  # pages of browsers that may use it
+    origins: Origins = field(default_factory=Origins)  # pages and hosts that may send requests
 
 
 class Observer(Protocol):

@@ -136,20 +136,17 @@ def dry_run(
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the program, or of what the backend made of it."""
+    """A line of the program, or of what IREE made of it."""
 
     text: str
-    ms: float | None = None  # elapsed milliseconds of a call, None where it is no work of its own
-    label: str = ""
-    group: str = ""
-    launches: float = 1
-    details: str = ""
+    ms: float | None = None  # elapsed milliseconds of a call; None: no work of its own
+    label: str = ""  # name of the line in tables
+    group: str = ""  # name that summaries count the line under
+    launches: float = 1  # launches per call
+    details: str = ""  # type of the result and dims of the operands
     work: Work = _NO_WORK
-    # those of all threads together, where that was measured. `label` names it in tables, `group` is
-    # what summaries count it under, `details` the types of what it reads and gives, `nodes` those
-    # of the model that it comes from.
-    busy_ms: float | None = None
-    nodes: tuple[str, ...] = ()
+    busy_ms: float | None = None  # milliseconds of all threads together, where measured
+    nodes: tuple[str, ...] = ()  # source nodes of the model
 
 
 @dataclass

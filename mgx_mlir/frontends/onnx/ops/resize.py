@@ -51,14 +51,14 @@ _MOST_TIMES = 8  # that an axis is tried to be as long by symbols
 
 @dataclass
 class _Axis:
-    """One resized axis: extents as 0-d f64 tensors, the scale, and the region of interest."""
+    """A resized axis; extents and scale are 0-d f64 tensors."""
 
     axis: int
-    input: Value
-    output: Value
+    input: Value  # extent of the input
+    output: Value  # extent of the output
     scale: Value
-    roi: tuple[Value, Value] | None
-    given: bool  # the scale is the model's, else the quotient of the extents
+    roi: tuple[Value, Value] | None  # start and end of the region of interest
+    given: bool  # scale is the model's, else the quotient of the extents
 
 
 @dataclass(frozen=True)
