@@ -4,7 +4,7 @@
 // Each lane holds its best element and the place of it; the lanes are compared at the end.
 // CHECK-LABEL: @main(
 // CHECK: "flow.executable"
-// CHECK: scf.for {{.*}} -> (vector<64xf32>, vector<64xi32>)
+// CHECK: scf.for {{.*}} -> (vector<64xf32>, vector<64xi32>, vector<16xf32>, vector<16xi32>, tensor<4xi64>)
 // CHECK: arith.cmpf ogt
 // CHECK: vector.extract_strided_slice
 // CHECK-NOT: linalg
