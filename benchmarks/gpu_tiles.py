@@ -157,7 +157,7 @@ def table(arch: str, judge: str, rows: list[int]) -> dict[str, dict[str, list[fl
 
 
 def matmuls(chip: Chip) -> dict[str, dict[str, object]]:
-    """What a file says of matmuls. Nothing here fits them anew."""
+    """Clocks of matmuls as a file has them. Nothing here fits them anew."""
     out: dict[str, dict[str, object]] = {
         "matmul": {"judge": MATMUL_JUDGE, "made": FITTED, "clocks": MATMUL}
     }

@@ -19,7 +19,7 @@ RATE = 16000  # samples of sound a second
 
 @dataclass(frozen=True)
 class Input:
-    """How one input is made, and its dims: numbers, or names of dynamic ones."""
+    """One input: how it is made, and its dims, numbers or names of dynamic ones."""
 
     draw: Draw
     dims: Sequence[int | str] = ()

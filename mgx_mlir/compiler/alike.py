@@ -24,7 +24,7 @@ _READINGS = 3  # of what meets, beside the first one
 
 
 class Alike:
-    """Which dynamic dims of the inputs are taken to be the same, found in several readings."""
+    """Dynamic dims of the inputs that are taken for equal, found in several readings."""
 
     def __init__(self, signature: Signature) -> None:
         self._ports = signature.inputs

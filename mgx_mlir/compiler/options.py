@@ -107,10 +107,10 @@ class CompileOptions:
     """Options of `parse_onnx`, or the fields of TfOptions."""
 
     tuning: Tuning = field(default_factory=Tuning)
-    """What a search found for the program."""
+    """Solution that a search found for the program."""
 
     matmuls: tuple[tuple[GemmShape, GemmConfig], ...] = ()
-    """What searches found for matmuls that the program may have."""
+    """Solutions that searches found for matmuls that the program may have."""
 
     def __post_init__(self) -> None:
         """Check the options. Raise UsageError, which names all that cannot be."""
@@ -173,7 +173,7 @@ class CompileOptions:
 
     @property
     def boundaries(self) -> bool:
-        """Whether each kernel is ours."""
+        """Our fusion decides each kernel: neither the caller nor a search left it to IREE."""
         return self.kernel_boundaries and self.tuning.boundaries
 
     @property

@@ -42,7 +42,7 @@ class PlainerKernels:
 
 
 class CrashSearch:
-    """Which kernels a crash of the backend comes from; it names none of them.
+    """The kernels that a crash of the backend comes from; it names none of them.
 
     All kernels lose a form, and the next one where that crashes too. Then half of those that are
     suspected lose it, as long as the others compile with it: one kernel is found in the end.

@@ -1,4 +1,4 @@
-"""What torch.onnx reads at every export, read once: its translations, and composite operators."""
+"""Tables that torch.onnx reads at every export, read once: translations, composite operators."""
 
 from __future__ import annotations
 

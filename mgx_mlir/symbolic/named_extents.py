@@ -160,7 +160,7 @@ class NamedExtent(NamedDim):
         truth = self.naming.prover.space.not_less(p, q)
         if isinstance(truth, int):
             return bool(truth)
-        # as equality has it, a dynamic extent is neither 0 nor 1
+        # a dynamic extent is neither 0 nor 1, as equality has it
         if isinstance(q, int) and q <= 2 and self.is_extent:
             return True
         if isinstance(p, int) and p <= 1 and self.is_extent:

@@ -1,4 +1,4 @@
-"""How a held-out model states itself: a graph whose named extents are fixed, or dynamic."""
+"""The form of a held-out model: a graph whose named extents are fixed, or dynamic."""
 
 from __future__ import annotations
 

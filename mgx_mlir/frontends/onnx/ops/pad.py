@@ -110,7 +110,7 @@ def pad_static(
                 enough = greater_equal(b, extent(b, x, i), gone)
                 x = require(b, x, enough, f"pads that cut no more than there is of dim {i}")
         starts = [-min(begin[i], 0) for i in cut]
-        # of a dynamic dim a bound counts from the end, and _FAR is beyond it
+        # a bound of a dynamic dim counts from the end, and _FAR is beyond it
         ends = [min(end[i], 0) + (dims[i] if dims[i] != DYN else 0 if end[i] < 0 else _FAR)
                 for i in cut]  # fmt: skip
         x = slice_(b, x, cut, starts, ends)

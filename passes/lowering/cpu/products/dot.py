@@ -172,7 +172,7 @@ def _tile(rows: int | None, columns: int | None, isa: Isa) -> tuple[int, int]:
     def cost(tile: tuple[int, int]) -> float:
         high, registers = tile
         width = registers * isa.lanes
-        # of a dynamic number half a panel is of nothing, on the average
+        # half a panel is empty on average where the number of columns is dynamic
         filled = -(-columns // width) * width if columns else OPEN_COLUMNS + width / 2
         if rows == 1:
             return filled / min(1.0, width / ALONE)

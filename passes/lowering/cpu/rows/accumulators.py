@@ -95,7 +95,7 @@ class Accumulator:
     def _single(self, held: list[ir.Value]) -> list[ir.Value]:
         """Return running vectors as scalars."""
         if self.dtype.is_float and self.how in ("max", "min"):
-            # by the same comparison: LLVM's own reductions look for NaN again
+            # the same comparison again: LLVM's own reductions look for NaN once more
             return [vector.ExtractOp(v, [], [0]).result for v in self._folded(held, 1)]
         return [self.k.reduce(held[0], self._kind())]
 

@@ -244,7 +244,7 @@ class _Tiled:
 
     @property
     def are_queries_ahead(self) -> bool:
-        """Whether queries are laid out by a launch ahead of the kernel.
+        """Say whether a launch ahead of the kernel lays out the queries.
 
         In it, lanes hold them along their width otherwise than they hold keys, and the compiler
         hands on places by way of the LDS, or fails to distribute; scalar registers spill.
