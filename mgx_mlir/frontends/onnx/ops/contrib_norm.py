@@ -181,14 +181,20 @@ def skip_group_norm(
     groups: int,
 ) -> Outputs:
     """Normalize groups of x + skip + bias; a skip of rank 2 has one number for each channel."""
-    rank = len(b.dims(x))
+    rank, dtype = len(b.dims(x)), b.dtype(x)
+    of_channels = len(b.dims(skip)) == 2 or b.dims(skip)[1:-1] == (1,) * (rank - 2)
     if len(b.dims(skip)) == 2:
         skip = unsqueeze(b, skip, range(1, rank - 1) if channels_last else range(2, rank))
-    elif not channels_last and len(b.dims(skip)) == 4 and b.dims(skip)[1:3] == (1, 1):
+    elif not channels_last and of_channels:
         skip = channels_first(b, skip)
-    if bias is not None and not channels_last:
-        bias = unsqueeze(b, bias, range(1, rank - 1))
-    total, dtype = _residual(b, x, skip, bias), b.dtype(x)
+    channel = rank - 1 if channels_last else 1
+    for i in (0, channel) if of_channels else range(rank):
+        skip = same_extent(b, skip, i, x, i, "a skip of the input's dims")
+    terms = [x, skip]
+    if bias is not None:
+        bias = same_extent(b, bias, 0, x, channel, "a bias of the input's channels")
+        terms.append(bias if channels_last else unsqueeze(b, bias, range(1, rank - 1)))
+    total = wide_sum(b, terms)
     first = channels_first(b, total) if channels_last else total
     y = convert(b, _group_norm(b, first, gamma, beta, activation, epsilon, groups), dtype)
     return _turned(b, y, channels_last), convert(b, total, dtype)
