@@ -18,7 +18,7 @@ def test_a_row(tmp_path: Path, capsys: pytest.CaptureFixture[str], dims: list[st
     arguments = ["tiny_add", *dims, "--rounds", "1", "--seconds", "0.001", "--json", str(out)]
     assert single_ops.main(arguments) == 0
     (row,) = json.loads(out.read_text())
-    assert row["open"] == bool(dims)
+    assert row["dynamic"] == bool(dims)
     assert row["ratio"] > 0
     assert row["error"] == 0
     assert "1 operators" in capsys.readouterr().out
