@@ -20,7 +20,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir, tensor
 from mgx_mlir.passes.lowering.cpu.frame.isa import AVX2, AVX512, NEON, Isa, isa_of
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import SCRATCH_BYTES, WorkgroupBuilder
-from mgx_mlir.passes.lowering.cpu.products import dot as loops
+from mgx_mlir.passes.lowering.cpu.matmul import dot as loops
 from tests.lowering.programs import Programs, check, execute, kernels_of
 from tests.lowering.vector_kernels import run
 from tests.support.oracle import ort_session

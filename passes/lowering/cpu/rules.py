@@ -8,6 +8,7 @@ from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.attention import attention_kernel
 from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite
 from mgx_mlir.passes.lowering.cpu.irregular import box_suppression, places, trees
+from mgx_mlir.passes.lowering.cpu.matmul import blocked_dot, dot_kernel
 from mgx_mlir.passes.lowering.cpu.nest import (
     concat,
     copies,
@@ -15,7 +16,6 @@ from mgx_mlir.passes.lowering.cpu.nest import (
     resize,
     rotary,
 )
-from mgx_mlir.passes.lowering.cpu.products import blocked_dot, dot_kernel
 from mgx_mlir.passes.lowering.cpu.recurrent import recurrent
 from mgx_mlir.passes.lowering.cpu.rows import arg_extreme, group_rows, prefix_scan, row_kernel, topk
 from mgx_mlir.passes.lowering.cpu.rows.row_form import RowForm

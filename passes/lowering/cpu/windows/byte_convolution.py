@@ -15,8 +15,8 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index
-from mgx_mlir.passes.lowering.cpu.products import dot
-from mgx_mlir.passes.lowering.cpu.products.byte_panels import BytePanels
+from mgx_mlir.passes.lowering.cpu.matmul import dot
+from mgx_mlir.passes.lowering.cpu.matmul.byte_panels import BytePanels
 from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvPlan, ConvShape
 from mgx_mlir.passes.lowering.cpu.windows.neighbour_convolution import (
     NeighbourConvolutionLoops,

@@ -25,8 +25,8 @@ from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue
 from mgx_mlir.passes.lowering.cpu.frame.isa import AVX512_BF16, Isa, isa_of
 from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
-from mgx_mlir.passes.lowering.cpu.products.dot_instructions import PAIR, byte_unit
-from mgx_mlir.passes.lowering.cpu.products.dot_kernel import outside_epilogue
+from mgx_mlir.passes.lowering.cpu.matmul.dot_instructions import PAIR, byte_unit
+from mgx_mlir.passes.lowering.cpu.matmul.dot_kernel import outside_epilogue
 from mgx_mlir.passes.lowering.cpu.windows import (
     byte_convolution,
     grouped_convolution,

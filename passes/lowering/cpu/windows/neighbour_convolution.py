@@ -15,7 +15,7 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir, vector
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index
-from mgx_mlir.passes.lowering.cpu.products.dot_instructions import Multiply
+from mgx_mlir.passes.lowering.cpu.matmul.dot_instructions import Multiply
 from mgx_mlir.passes.lowering.cpu.windows.convolution_loops import ConvolutionLoops, Strip
 from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvShape
 

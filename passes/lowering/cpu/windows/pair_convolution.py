@@ -12,8 +12,8 @@ import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
-from mgx_mlir.passes.lowering.cpu.products import dot
-from mgx_mlir.passes.lowering.cpu.products import dot_instructions as instructions
+from mgx_mlir.passes.lowering.cpu.matmul import dot
+from mgx_mlir.passes.lowering.cpu.matmul import dot_instructions as instructions
 from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvPlan, ConvShape
 from mgx_mlir.passes.lowering.cpu.windows.neighbour_convolution import (
     NeighbourConvolutionLoops,

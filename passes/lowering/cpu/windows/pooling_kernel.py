@@ -19,7 +19,7 @@ from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue
 from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
-from mgx_mlir.passes.lowering.cpu.products.dot_kernel import outside_epilogue
+from mgx_mlir.passes.lowering.cpu.matmul.dot_kernel import outside_epilogue
 from mgx_mlir.passes.lowering.cpu.windows import pooling as loops
 from mgx_mlir.passes.lowering.expr import Extent, Opaque
 from mgx_mlir.passes.lowering.ops.pooling import counted_taps, window_counts

@@ -23,7 +23,7 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     WorkgroupBuilder,
     dispatch,
 )
-from mgx_mlir.passes.lowering.cpu.products.few_bits import MIDDLE, UNIT, FewBits, Widening
+from mgx_mlir.passes.lowering.cpu.matmul.few_bits import MIDDLE, UNIT, FewBits, Widening
 
 DIGITS = 3
 BITS = 8  # of a digit

@@ -18,7 +18,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir, vector
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
-from mgx_mlir.passes.lowering.cpu.products.dot_instructions import (
+from mgx_mlir.passes.lowering.cpu.matmul.dot_instructions import (
     PAIR,
     Multiply,
     byte_products,

@@ -22,8 +22,8 @@ from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
-from mgx_mlir.passes.lowering.cpu.products import dot as loops
-from mgx_mlir.passes.lowering.cpu.products import dot_instructions as instructions
+from mgx_mlir.passes.lowering.cpu.matmul import dot as loops
+from mgx_mlir.passes.lowering.cpu.matmul import dot_instructions as instructions
 from mgx_mlir.passes.lowering.expr import Extent, Opaque
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 

@@ -17,7 +17,7 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     Index,
     WorkgroupBuilder,
 )
-from mgx_mlir.passes.lowering.cpu.products.dot_instructions import (
+from mgx_mlir.passes.lowering.cpu.matmul.dot_instructions import (
     byte_products,
     byte_shift,
     byte_unit,

@@ -18,9 +18,9 @@ from mgx_mlir.passes.lowering import views
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue
 from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite
-from mgx_mlir.passes.lowering.cpu.products import dot as loops
-from mgx_mlir.passes.lowering.cpu.products.dot_kernel import Rows, outside_epilogue
-from mgx_mlir.passes.lowering.cpu.products.few_bits import UNIT, FewBits, panels, words
+from mgx_mlir.passes.lowering.cpu.matmul import dot as loops
+from mgx_mlir.passes.lowering.cpu.matmul.dot_kernel import Rows, outside_epilogue
+from mgx_mlir.passes.lowering.cpu.matmul.few_bits import UNIT, FewBits, panels, words
 from mgx_mlir.passes.lowering.expr import Extent, Opaque
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 

@@ -30,21 +30,21 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     WorkgroupBuilder,
     dispatch,
 )
-from mgx_mlir.passes.lowering.cpu.products.byte_operand import ByteOperand
-from mgx_mlir.passes.lowering.cpu.products.byte_panels import BytePanels
-from mgx_mlir.passes.lowering.cpu.products.digits import (
+from mgx_mlir.passes.lowering.cpu.matmul.byte_operand import ByteOperand
+from mgx_mlir.passes.lowering.cpu.matmul.byte_panels import BytePanels
+from mgx_mlir.passes.lowering.cpu.matmul.digits import (
     TENSORS,
     Digits,
     digit_sums,
     digits_of,
     takes_apart,
 )
-from mgx_mlir.passes.lowering.cpu.products.dot_instructions import (
+from mgx_mlir.passes.lowering.cpu.matmul.dot_instructions import (
     byte_products,
     byte_unit,
     pair_sums,
 )
-from mgx_mlir.passes.lowering.cpu.products.few_bits import (
+from mgx_mlir.passes.lowering.cpu.matmul.few_bits import (
     FEW_ROWS,
     UNIT,
     FewBits,
