@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import mgx_mlir.dialects  # noqa: F401
+from benchmarks.hazards import source_of
 from mgx_mlir.compiler.compile import compile as compile_program
 from mgx_mlir.core import literals
 from mgx_mlir.core.context import new_context
@@ -169,27 +170,6 @@ def test_run_calls_no_reference(compiled, monkeypatch) -> None:
 
 # ---- branches of the host's code -----------------------------------------------------------------
 
-# two ways into a block whose arguments are of both widths
-HOST = """
-vm.module @m {
-  vm.export @f
-  vm.func @f(%c: i32, %x: i64, %y: i64, %z: i32) -> (i64, i64, i32) {
-    vm.cond_br %c, ^l, ^r
-  ^l:
-    %l0 = vm.mul.i64 %x, %x : i64
-    vm.br ^m(%y, %x, %z : i64, i64, i32)
-  ^r:
-    %r0 = vm.add.i32 %z, %z : i32
-    vm.br ^m(%x, %y, %r0 : i64, i64, i32)
-  ^m(%p: i64, %q: i64, %s: i32):
-    %u2 = vm.add.i32 %s, %s : i32
-    %u1 = vm.add.i64 %q, %p : i64
-    %u0 = vm.add.i64 %p, %p : i64
-    vm.return %u0, %u1, %u2 : i64, i64, i32
-  }
-}
-"""
-
 
 def called(vmfb: bytes, *numbers: int) -> list[int]:
     """The results of @f."""
@@ -204,8 +184,7 @@ def called(vmfb: bytes, *numbers: int) -> list[int]:
 
 def test_moves_of_both_widths_at_a_branch_are_in_a_wrong_order(tmp_path) -> None:
     """Once they are right, targets/branch_moves.py is not needed."""
-    source, made = tmp_path / "f.mlir", tmp_path / "f.vmfb"
-    source.write_text(HOST)
+    source, made = source_of(20), tmp_path / "f.vmfb"
     command = [str(compiler_binary()), "--compile-mode=vm", str(source), "-o", str(made)]
     subprocess.run(command, check=True)
     x, y, z = 10**12 + 1, 20**9 + 2, 7
@@ -215,23 +194,10 @@ def test_moves_of_both_widths_at_a_branch_are_in_a_wrong_order(tmp_path) -> None
         assert called(mend(made.read_bytes()), c, x, y, z) == want[c]
 
 
-ASSERTED = """
-func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
-  %0 = arith.constant 0 : index
-  %d = tensor.dim %x, %0 : tensor<?xf32>
-  %4 = arith.constant 4 : index
-  %is = arith.cmpi eq, %d, %4 : index
-  cf.assert %is, "four elements"
-  return %x : tensor<?xf32>
-}
-"""
-
-
 @pytest.mark.parametrize("kept", [True, False])
 def test_assertions_are_dropped_unless_they_are_asked_for(tmp_path, kept: bool) -> None:
     """The checks of run-time sizes stand on this flag (docs/iree-hazards.md, hazard 24)."""
-    source, made = tmp_path / "f.mlir", tmp_path / "f.vmfb"
-    source.write_text(ASSERTED)
+    source, made = source_of(24), tmp_path / "f.vmfb"
     flags = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"]
     flags += ["--iree-opt-level=O3", *(["--iree-opt-strip-assertions=false"] if kept else [])]
     subprocess.run([str(compiler_binary()), *flags, str(source), "-o", str(made)], check=True)

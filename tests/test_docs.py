@@ -221,8 +221,8 @@ def test_hazards_are_whole() -> None:
     found = hazards()
     assert [*found] == [*range(1, len(found) + 1)]
     for number, text in found.items():
-        for field in ("* Symptom", "* Versions: ", "* Our form: ", "* Pinned by: "):
-            assert f"\n{field}" in text, f"hazard {number} has no '{field}'"
+        for field in ("Symptom", "Versions: ", "Our form: ", "Gone when: ", "Pinned by: "):
+            assert f"\n* {field}" in text, f"hazard {number} has no '{field}'"
         pinned = text.partition("\n* Pinned by: ")[2]
         assert re.match(r"`(lit|tests)/|nothing; it is a matter of speed", pinned), number
     table = HAZARDS.read_text().partition("## Hazard 1\n")[0]

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import iree.runtime as rt
 import numpy as np
 import onnx.parser
 import pytest
 
 import mgx_mlir
-from mgx_mlir.targets.child import CompileFailed, shared_compiler
-from tests.lowering.harness import compile_flags
 from tests.support.oracle import ort_session
 
 HEAD = '<ir_version: 8, opset_import: ["" : 18]> g '
@@ -45,33 +42,6 @@ def test_elements_from_the_end_of_a_slice_of_a_slice_with_steps() -> None:
       z = Slice(y, last, five, zero, back)
     }"""
     runs(text, {"x": np.arange(8, dtype=np.float32)})
-
-
-@pytest.mark.slow
-def test_iree_still_refuses_to_gather_from_a_slice_with_steps() -> None:
-    """Where this fails, `indices.read` need not look through the slice."""
-    text = """
-    func.func @main(%x: tensor<?x?xf32>, %n: index, %m: index) -> tensor<?x?xf32> {
-      %c0 = arith.constant 0 : index
-      %c1 = arith.constant 1 : index
-      %a = tensor.dim %x, %c0 : tensor<?x?xf32>
-      %s = tensor.extract_slice %x[0, 0] [%a, %m] [1, 2] : tensor<?x?xf32> to tensor<?x?xf32>
-      %one = arith.cmpi eq, %m, %c1 : index
-      %e = tensor.empty(%a, %n) : tensor<?x?xf32>
-      %y = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>],
-                           iterator_types = ["parallel", "parallel"]}
-        outs(%e : tensor<?x?xf32>) {
-      ^bb0(%o: f32):
-        %i = linalg.index 0 : index
-        %j = linalg.index 1 : index
-        %k = arith.select %one, %c0, %j : index
-        %v = tensor.extract %s[%i, %k] : tensor<?x?xf32>
-        linalg.yield %v : f32
-      } -> tensor<?x?xf32>
-      return %y : tensor<?x?xf32>
-    }"""
-    with pytest.raises(CompileFailed, match="unrealized_conversion_cast"):
-        shared_compiler().run(text.encode(), compile_flags())
 
 
 def test_axes_of_a_squeeze_that_are_an_input() -> None:
@@ -121,21 +91,3 @@ def test_parts_of_what_is_counted_at_run_time() -> None:
         "scores": rng.random((1, 2, 9)).astype(np.float32),
     }
     runs(text, feeds, fallbacks=())
-
-
-@pytest.mark.slow
-def test_iree_still_stores_elements_of_two_axes_wrongly() -> None:
-    """Where this fails, `host.tensor_of` need not make a vector first."""
-    text = """
-    func.func @main(%x: tensor<2xi64>) -> tensor<2x1xi64> {
-      %c0 = arith.constant 0 : index
-      %c1 = arith.constant 1 : index
-      %a = tensor.extract %x[%c0] : tensor<2xi64>
-      %b = tensor.extract %x[%c1] : tensor<2xi64>
-      %y = tensor.from_elements %a, %b : tensor<2x1xi64>
-      return %y : tensor<2x1xi64>
-    }"""
-    vmfb = shared_compiler().run(text.encode(), compile_flags()).vmfb
-    config = rt.Config("local-sync")
-    module = rt.load_vm_module(rt.VmModule.copy_buffer(config.vm_instance, bytes(vmfb)), config)
-    assert module.main(np.array([1, 2])).to_host().tolist() == [[2], [2]]
