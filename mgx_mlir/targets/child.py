@@ -423,7 +423,7 @@ class IreeCompiler:
                 process = subprocess.Popen(
                     [
                         *(sys.executable, worker_file.__file__, "--exec", str(os.getpid())),
-                        *(str(compiler_binary()), *asked, worker_file.SKIP_CHECKS),
+                        *(str(compiler_binary()), *asked, *worker_file.PROCESS_OPTIONS),
                         *(str(path), "-o", str(out)),
                     ],
                     stdin=subprocess.DEVNULL,

@@ -33,6 +33,14 @@ SINGLE = "MGX_COMPILE_THREADS"  # 1: the compiler's passes use no threads
 # Analyses prepare to print the module, and verify it for that: a tenth of a compile. It is verified
 # as it is read; errors print an op in the generic form, which takes any.
 SKIP_CHECKS = "--mlir-print-assume-verified"
+# Readers of other formats and targets of other machines. Every set of patterns is built by a walk
+# over all registered ops, theirs included: a small module takes three quarters of the time without.
+UNUSED_PLUGINS = (
+    "input_torch", "input_stablehlo", "input_tosa", "hal_target_cuda", "hal_target_metal_spirv",
+    "hal_target_vulkan_spirv",
+)  # fmt: skip
+# options of a process: a session does not take them
+PROCESS_OPTIONS = (SKIP_CHECKS, *(f"--iree-plugin=-{name}" for name in UNUSED_PLUGINS))
 VERIFY = "MGX_COMPILE_VERIFY"  # 1: what each of the compiler's passes made is verified
 
 
@@ -187,16 +195,16 @@ def become(parent: int, command: list[str]) -> None:
 
 
 def _set_options() -> None:
-    """Give the compiler the options that it has for a process, but none for a session.
+    """Give the compiler PROCESS_OPTIONS, and no threads inside passes where that is asked for.
 
-    SKIP_CHECKS, and no threads inside passes where that is asked for: there are many small modules
-    then, one worker for each core, and handing out small work takes a sixth of the time.
+    There are many small modules then, one worker for each core, and handing out small work takes a
+    sixth of the time.
     """
     # --exec needs no compiler
     from iree.compiler.api import ctypes_dl
 
     single = ["--mlir-disable-threading"] if os.environ.get(SINGLE) == "1" else []
-    ctypes_dl._initializeGlobalCL("worker", SKIP_CHECKS, *single)
+    ctypes_dl._initializeGlobalCL("worker", *PROCESS_OPTIONS, *single)
 
 
 def serve(lifeline: int, folder: str) -> int:

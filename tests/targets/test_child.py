@@ -437,6 +437,12 @@ def assert_ends_with_its_parent(code: str) -> None:
     assert group_members(pid) == []
 
 
+def test_plugins_of_other_formats_and_machines_are_not_loaded(compiler: IreeCompiler) -> None:
+    """Every set of patterns would be built by a walk over their ops."""
+    other = tuple(f.replace("device=local", "device=vulkan") for f in FLAGS)
+    assert 'unregistered device alias "vulkan"' in failure(compiler, add(), other).message
+
+
 def test_reading_stderr() -> None:
     f = read_failure("a.onnx:3:0: error: first\na.onnx:3:0: error: first\nb:1:2: error: two\n", 1)
     assert (f.kind, f.location, f.message) == ("compile", "a.onnx:3:0", "iree-compile: first")
