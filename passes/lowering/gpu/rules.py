@@ -5,16 +5,15 @@ from __future__ import annotations
 from mgx_mlir.passes.lowering.gpu import gathered_concat
 from mgx_mlir.passes.lowering.gpu.attention import (
     attention,
-    attention_parts,
     block_attention,
     tiled_attention,
 )
 from mgx_mlir.passes.lowering.gpu.products import compilation_info, gathered_convolution
 
 ATTENTION = (  # rules of kernels that are one attention
-    attention_parts.RULE,
+    tiled_attention.PARTS,
     block_attention.RULE,
-    tiled_attention.RULE,
+    tiled_attention.TILES,
     attention.RULE,
 )
 KERNELS = (gathered_concat.RULE,)  # rules of other kernels

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from math import ceil
 from operator import mul
 
-from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir, vector
 from mgx_mlir.hardware.chips import CHIPS, Chip
@@ -22,54 +21,22 @@ from mgx_mlir.passes.lowering.gpu.products.compilation_info import numbers
 from mgx_mlir.passes.lowering.gpu.products.mma import SIDE, MmaIntrinsic
 from mgx_mlir.passes.lowering.gpu.schedules import AttentionClocks
 
-_F16, _BF16 = dtypes.HALF, dtypes.BF16
-
 
 @dataclass(frozen=True)
 class AttentionIntrinsics:
-    """IREE's attributes of the matrix instructions of an attention."""
+    """IREE's attributes of the matrix instructions of an attention.
 
-    plain: str  # instruction of both matmuls
-    wide: str | None = None  # instruction of the first matmul where its depth is a multiple of 32
+    What the first matmul leaves is laid out as the second one reads it.
+    """
+
+    plain: str  # instruction of both matmuls, of depth 16
+    wide: str  # instruction of the first matmul where its depth is a multiple of 32
 
     def first(self, width: int) -> str:
-        """Return the intrinsic of the first product: the wide one where the width allows it."""
-        return self.wide if self.wide is not None and width % (2 * SIDE) == 0 else self.plain
+        """Return the intrinsic of the first matmul: the wide one where the width allows it."""
+        return self.wide if width % (2 * SIDE) == 0 else self.plain
 
 
-def _layout(name: str, *, turned: bool = True, virtual: bool = False) -> str:
-    kind = "virtual_mma_layout" if virtual else "mma_layout"
-    return f"#iree_gpu.{kind}<{name}{', col_major = true' if turned else ''}>"
-
-
-_F16_CDNA, _BF16_CDNA = _layout("MFMA_F32_16x16x16_F16"), _layout("MFMA_F32_16x16x16_BF16")
-_PAIRS = _layout("VMFMA_F32_16x16x32_F16", virtual=True)
-_RDNA3 = {
-    _F16: AttentionIntrinsics(_layout("WMMAR3_F32_16x16x16_F16", turned=False)),
-    _BF16: AttentionIntrinsics(_layout("WMMAR3_F32_16x16x16_BF16", turned=False)),
-}
-_RDNA4 = {
-    _F16: AttentionIntrinsics(_layout("WMMAR4_F32_16x16x16_F16")),
-    _BF16: AttentionIntrinsics(_layout("WMMAR4_F32_16x16x16_BF16")),
-}
-# by gfx name and the type of the operands; what the first product leaves is laid out as the
-# second one reads it
-INTRINSICS: dict[str, dict[DType, AttentionIntrinsics]] = {
-    "gfx90a": {_F16: AttentionIntrinsics(_F16_CDNA, _PAIRS)},
-    "gfx942": {
-        _F16: AttentionIntrinsics(_F16_CDNA, _PAIRS),
-        _BF16: AttentionIntrinsics(_BF16_CDNA),
-    },
-    "gfx950": {
-        _F16: AttentionIntrinsics(_F16_CDNA, _layout("MFMA_F32_16x16x32_F16")),
-        _BF16: AttentionIntrinsics(_BF16_CDNA, _layout("MFMA_F32_16x16x32_BF16")),
-    },
-    "gfx1100": _RDNA3,
-    "gfx1101": _RDNA3,
-    "gfx1151": _RDNA3,
-    "gfx1200": _RDNA4,
-    "gfx1201": _RDNA4,
-}
 _BYTES = 2
 _HELD = 40960  # bytes of the LDS that the tiles may take
 _PADDED = 8  # bytes of a row in the LDS: columns then lie in different banks
@@ -94,6 +61,11 @@ _PART, _PART_OF_WIDE = 64, 32  # of it in a workgroup, beyond; where queries are
 # _FULL workgroups are more than units
 _MOST_AHEAD, _LEAST_BLOCK_KEYS, _FULL = 64, 256, 4 / 3
 _NARROW = 64  # of rows
+# upper bounds of the number of parts: the sum reads one partial result per part; where each unit
+# has _ENOUGH_PARTS, memory takes longest, and half is read
+_MOST_PARTS, _ENOUGH_PARTS = 32, 16
+_PART_KEYS = 64  # fewest keys of a part
+_WAVES = {64: 1, 32: 4}  # waves per SIMD by wave size; RDNA needs four to hide memory latency
 # LLVM reads ahead of what waits, and spares no registers for more waves than two of a SIMD
 _READ_AHEAD = '"amdgpu-sched-strategy" = "iterative-ilp"'
 _TWO_WAVES = '"amdgpu-waves-per-eu" = "2,2"'
@@ -148,10 +120,16 @@ class AttentionShape:
 
 
 def intrinsics_of(arch: str, dtype: DType, width: int, depth: int) -> AttentionIntrinsics | None:
-    """Return the matrix instructions for an attention; None where the compiler is to choose."""
-    if width % SIDE or depth % SIDE or arch not in CHIPS:
+    """Return the matrix instructions for an attention; None where IREE is to choose."""
+    chip, wide = CHIPS.get(arch), mma.intrinsic_of(arch, dtype, 2 * SIDE)
+    plain = mma.shallow_intrinsic(arch, dtype) or mma.INTRINSICS.get(arch, {}).get(dtype)
+    if chip is None or plain is None or wide is None or width % SIDE or depth % SIDE:
         return None
-    return INTRINSICS.get(arch, {}).get(dtype)
+    if plain.bytes != _BYTES or plain.depth != SIDE:
+        return None
+    # lanes that share operands with others have the result in one order alone
+    turned = chip.copies == 1
+    return AttentionIntrinsics(plain.layout(turned=turned), wide.layout(turned=turned))
 
 
 def filled_width(width: int) -> int:
@@ -224,6 +202,51 @@ def _clocks(chip: Chip, a: AttentionShape, tile: AttentionTile, own: AttentionCl
     rounds = -(-each // tile.resident(chip, a.width))
     alone = rounds * (steps * own.iteration + own.ends)
     return max(steps * max(together * own.busy, lds, each * moved / _CACHE), alone)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Parts of the keys, each of which has workgroups of its own."""
+
+    count: int  # number of parts
+    keys: int  # keys of a part, in whole tiles
+    tile: AttentionTile  # tile of a workgroup
+
+
+def choose_parts(arch: str, a: AttentionShape) -> Parts | None:
+    """Return the parts for rows of queries over keys; None where no tile has all rows.
+
+    As many as there are SIMDs for, each with `_WAVES`, but no more than keep memory busy; fewer,
+    down to half of them, where the keys then are whole parts, which are read where they lie.
+    """
+    waves = next((n for n in (1, 2, 4) if n * SIDE >= a.queries), None)
+    if waves is None:
+        return None
+    chip = CHIPS[arch]
+    each = _WAVES[chip.lanes]
+    room = each * chip.units * chip.simds // (a.count * waves)
+    most = _ENOUGH_PARTS if a.count * _ENOUGH_PARTS >= each * chip.units else _MOST_PARTS
+    count = min(most, -(-a.keys // _PART_KEYS), max(2, room))
+    if a.count == 1:
+        count = max(2, count)  # without a dim of many, IREE's tiles read wrong numbers
+    least = min(count, max(count // 2, 2))
+    found = [_parts(arch, a, n, waves) for n in range(count, least - 1, -1)]
+    first = found[0]
+    if first is None:
+        return None
+    tile = first.tile.keys  # smaller ones wait longer
+    near = (p for p in found if p is not None and p.tile.keys >= tile)
+    return next((p for p in near if p.count * p.keys == a.keys), first)
+
+
+def _parts(arch: str, a: AttentionShape, count: int, waves: int) -> Parts | None:
+    each = -(-a.keys // count)
+    part = AttentionShape(a.count * count, waves * SIDE, each, a.width, a.depth, shared=True)
+    tile = choose(arch, part)
+    if tile is None:
+        return None
+    each = -(-each // tile.keys) * tile.keys
+    return Parts(-(-a.keys // each), each, tile)
 
 
 @dataclass(frozen=True)
@@ -423,11 +446,13 @@ __all__ = [
     "BlockTile",
     "Dims",
     "Loaded",
+    "Parts",
     "attributes",
     "block_info",
     "block_intrinsic",
     "blocks",
     "choose",
+    "choose_parts",
     "filled_width",
     "intrinsics_of",
     "load_layouts",
