@@ -1,6 +1,6 @@
 """The recipes of CONTRIBUTING.md, done as they stand there, in a copy of the tree.
 
-A sample whose first line is a comment with a path is that file. A diff adds lines behind a line of
+A sample whose first line is a comment with a path is that file. A diff replaces or adds lines of
 a file. The commands of the recipes are run, and pass.
 """
 
@@ -20,14 +20,22 @@ from mgx_mlir.core import attrs
 from mgx_mlir.core.op import OPS
 from mgx_mlir.core.scalar import ScalarBuilder
 from mgx_mlir.frontends.onnx.importer import Node
+from mgx_mlir.frontends.tf.node import Node as TfNode
 from mgx_mlir.passes.lowering import index
 from mgx_mlir.passes.lowering.context import LoweringContext
+from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import WorkgroupBuilder
+from mgx_mlir.passes.lowering.cpu.nest.nest import Line, Tile
 from mgx_mlir.rewrite.pattern import Rewriter
 from tests.plugins.install import ROOT, fresh_environment
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
-RECIPES = ["Add an operator", "Add a rewrite", "Add an ONNX operator"]
-COPIED = ["mgx_mlir", "dialects", "passes", "docs", "lit", "tests", "pyproject.toml"]
+RECIPES = [
+    "Add an operator", "Add a rewrite", "Add an ONNX operator", "Add a TensorFlow operator",
+    "Add a kernel rule", "Add a hazard",
+]  # fmt: skip
+COPIED = [
+    "benchmarks", "dialects", "docs", "lit", "mgx_mlir", "passes", "pyproject.toml", "tests", "zoo",
+]  # fmt: skip
 TOOLS = {
     "lit": "from lit.main import main\nmain()\n",
     "mgx-opt": "import sys\nfrom mgx_mlir.tools.opt.main import main\nsys.exit(main())\n",
@@ -57,11 +65,14 @@ def samples() -> dict[str, str]:
 
 
 def patched(text: str, diff: str) -> str:
-    """A text with the lines that a diff adds behind the line that it shows."""
-    [at] = [line[1:] for line in diff.splitlines() if line.startswith(" ")]
-    added = "".join(f"{line[1:]}\n" for line in diff.splitlines() if line.startswith("+"))
-    assert text.count(f"{at}\n") == 1, f"expected one line '{at}'"
-    return text.replace(f"{at}\n", f"{at}\n{added}")
+    """A text in which the lines that a diff shows as they are become those that it shows as new."""
+    lines = diff.splitlines()
+    old, new = (
+        "".join(f"{line[1:]}\n" for line in lines if line[:1] in (" ", mark)) for mark in "-+"
+    )
+    assert old, f"expected a line as it is:\n{diff}"
+    assert text.count(old) == 1, f"expected the lines once:\n{old}"
+    return text.replace(old, new)
 
 
 def commands(title: str) -> list[str]:
@@ -142,7 +153,7 @@ def test_the_samples_are_as_the_tree_is(tree: Path) -> None:
 def test_every_recipe_has_commands_and_files() -> None:
     assert all(commands(title) for title in RECIPES)
     assert {Path(p).parts[0] for p in samples()} == {
-        "dialects", "passes", "lit", "tests", "mgx_mlir"
+        "benchmarks", "dialects", "passes", "lit", "tests", "mgx_mlir"
     }  # fmt: skip
 
 
@@ -165,13 +176,21 @@ def names_of(title: str, prefix: str) -> set[str]:
         ("Add an operator", "attr", attrs),
         ("Add a rewrite", "rw", Rewriter),
         ("Add an ONNX operator", "node", Node),
+        ("Add a TensorFlow operator", "node", TfNode),
+        ("Add a loop nest on CPUs", "k", WorkgroupBuilder),
+        ("Add a loop nest on CPUs", "row", Line),
+        ("Add a loop nest on CPUs", "tile", Tile),
     ],
 )
 def test_the_tables_name_what_is_there(title: str, prefix: str, holder: Any) -> None:
     names = names_of(title, prefix)
     assert names
-    source = inspect.getsource(holder)
-    unknown = [n for n in names if not hasattr(holder, n) and f"self.{n} = " not in source]
+    source, fields = inspect.getsource(holder), inspect.get_annotations(holder)
+    unknown = [
+        n
+        for n in names
+        if not hasattr(holder, n) and n not in fields and f"self.{n} = " not in source
+    ]
     assert not [n for n in unknown if n not in OPS]  # builders make ops
 
 
