@@ -4,7 +4,7 @@
 
 Writes `passes/lowering/gpu/configs/<arch>.json`. Of attention: for rows of a length the clocks of a
 wave for each number of waves, keys of a tile and lines of a wave. Of matmuls: the clocks of what a
-wave does, which were fitted once. Judges of attention:
+wave does, which were fitted once, and the tiles without matrix instructions. Judges of attention:
 
 * `estimate`: a formula, fitted to what `targets/kernel_time.py` finds in code compiled for gfx942.
 * `code`: `kernel_time` of each schedule, compiled for two numbers of keys; minutes for each length.
@@ -51,17 +51,37 @@ VECTOR = (22.0, 7.5, 1.5, 0.5)
 
 
 # clocks of matmuls; the fields are explained in passes/lowering/gpu/schedules.py
-MATMUL = {"least": 480, "meet": 180, "step": 36, "ends": 1000, "piece": 200, "two": 1000}
+MATMUL = {
+    "least": 480, "meet": 180, "step": 36, "ends": 1000, "piece": 200, "two": 1000, "near": 1.1,
+    "sum": 1500, "unaligned": 3, "unaligned_partial": 8,
+}  # fmt: skip
 MATMUL_JUDGE = "fitted to bounds of code compiled for gfx942 in f16, most within a fifth"
 GEMM = {
     "least": 480, "meet": 300, "read": 5, "alone": 45, "ends": 100, "first": 50, "alone_ends": 300,
     "one": 250, "mask": 10, "mask_depth": 20, "few": 30, "few_vectors": 2, "kept": [0, 30, 60],
     "cut": 180, "cut_piece": 170, "heavy": 480, "two": 1000, "two_of_one": 320,
+    "near": 1.02,
 }  # fmt: skip
 GEMM_JUDGE = (
     "fitted to bounds of 408 kernels compiled for gfx942 and gfx950 in f16 and bf16, "
     "those near the best of their GEMM within 3 %"
 )
+# on chips of deep matrix instructions a wave waits more than it multiplies; with fewer results of
+# its own it waits less
+NEAR_OF_DEEP = 1.05
+# rows and columns of a workgroup and of a thread, depth; ahead of each the workgroups per unit from
+# which on it is best, and the most rows
+THREADS = {
+    "gemm": [
+        [2, [64, 64, 4, 8, 16]], [1, [64, 64, 4, 4, 16]], [1, [32, 32, 2, 4, 16]],
+        [0, [16, 32, 2, 2, 32]],
+    ],
+    "few": [[4, [4, 32, 1, 1, 32]], [15, [8, 32, 1, 2, 32]]],
+    "windows": [[64, 64, 4, 4, 16], [16, 32, 2, 2, 32]],
+}  # fmt: skip
+THREADS_JUDGE = "best of some in bounds of code compiled for gfx1100"
+LANES = {"waves": 4, "loads": 8, "word_loads": 2}
+LANES_JUDGE = "best of some in bounds of code compiled for gfx942"
 FITTED = "2026-11-28"  # at the latest: the fits are older than this script
 
 
@@ -157,10 +177,14 @@ def table(arch: str, judge: str, rows: list[int]) -> dict[str, dict[str, list[fl
 
 
 def matmuls(chip: Chip) -> dict[str, dict[str, object]]:
-    """Clocks of matmuls as a file has them. Nothing here fits them anew."""
+    """Clocks and tiles of matmuls as a file has them. Nothing here fits them anew."""
     out: dict[str, dict[str, object]] = {
-        "matmul": {"judge": MATMUL_JUDGE, "made": FITTED, "clocks": MATMUL}
+        "matmul": {"judge": MATMUL_JUDGE, "made": FITTED, "clocks": dict(MATMUL)},
+        "threads": {"judge": THREADS_JUDGE, "made": FITTED, "tiles": THREADS},
+        "lanes": {"judge": LANES_JUDGE, "made": FITTED, "tiles": LANES},
     }
+    if chip.depth > SIDE:
+        out["matmul"]["clocks"] = MATMUL | {"near": NEAR_OF_DEEP}
     if chip.lanes == 64:
         out["gemm"] = {"judge": GEMM_JUDGE, "made": FITTED, "clocks": GEMM}
     return out

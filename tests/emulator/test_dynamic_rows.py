@@ -18,7 +18,7 @@ import mgx_mlir
 from mgx_mlir.compiler.dumps import kept_assembly
 from mgx_mlir.debug.gpu_kernels import gpu_kernels
 from mgx_mlir.passes.lowering.gpu.products.gemm_shape import CONVOLUTION, GemmShape
-from mgx_mlir.passes.lowering.gpu.products.plain_tiles import plain_windows
+from mgx_mlir.passes.lowering.gpu.products.scalar_tiles import thread_windows
 from mgx_mlir.targets.report import gpu_report
 from tests.emulator.models import Case
 from tests.emulator.oracle import LIMITS, wanted, worst
@@ -299,7 +299,7 @@ def test_tiles_are_of_whole_lines(lines: int) -> None:
         shape = GemmShape(
             CONVOLUTION, "float_type", (images, lines, lines, filters, 3, 3, 32, 1, 1)
         )
-        found = plain_windows("gfx1100", shape)
+        found = thread_windows("gfx1100", shape)
         assert found is not None
         tile, along = found
         assert lines % (tile.size[0] // along) == 0

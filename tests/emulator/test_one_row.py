@@ -13,7 +13,7 @@ from onnx import numpy_helper
 
 import mgx_mlir
 from mgx_mlir.passes.lowering.gpu.products.gemm_shape import DOT, GemmShape
-from mgx_mlir.passes.lowering.gpu.products.vector_tiles import VectorTile, vector_tile
+from mgx_mlir.passes.lowering.gpu.products.scalar_tiles import LaneTile, lane_tile
 from mgx_mlir.targets.report import gpu_report
 from tests.emulator.models import Case
 from tests.emulator.oracle import LIMITS, wanted, worst
@@ -98,15 +98,15 @@ def test_few_rows(library: Path) -> None:
 def test_tiles_of_one_row() -> None:
     """Columns in pairs once all units have work; few columns share a workgroup's waves."""
 
-    def found(n: int, k: int, rows: int = 1) -> VectorTile | None:
-        return vector_tile("gfx942", GemmShape(DOT, "half_type", (rows, n, k)))
+    def found(n: int, k: int, rows: int = 1) -> LaneTile | None:
+        return lane_tile("gfx942", GemmShape(DOT, "half_type", (rows, n, k)))
 
-    assert found(4096, 4096) == VectorTile(1, 2, 1, 8)
-    assert found(1000, 2048) == VectorTile(1, 1, 1, 8)
-    assert found(10, 25088) == VectorTile(1, 1, 4, 8)
-    assert found(10, 100) == VectorTile(1, 1, 1, 1)
+    assert found(4096, 4096) == LaneTile(1, 2, 1, 8)
+    assert found(1000, 2048) == LaneTile(1, 1, 1, 8)
+    assert found(10, 25088) == LaneTile(1, 1, 4, 8)
+    assert found(10, 100) == LaneTile(1, 1, 1, 1)
     assert found(4096, 4096, rows=2) is None
     few = GemmShape(DOT, "float_type", (15, 100, 768))
-    assert vector_tile("gfx1100", few) == VectorTile(15, 1, 1, 4)
-    assert vector_tile("gfx1100", replace(few, dims=(16, 100, 768))) is None
-    assert vector_tile("gfx942", few) is None  # has matrix instructions
+    assert lane_tile("gfx1100", few) == LaneTile(15, 1, 1, 4)
+    assert lane_tile("gfx1100", replace(few, dims=(16, 100, 768))) is None
+    assert lane_tile("gfx942", few) is None  # has matrix instructions

@@ -35,7 +35,7 @@ from mgx_mlir.passes.lowering.gpu.products.gemm_shape import (
     shape_from_json,
 )
 from mgx_mlir.passes.lowering.gpu.products.mma import INTRINSICS, intrinsic_of
-from mgx_mlir.passes.lowering.gpu.products.plain_tiles import plain_tile
+from mgx_mlir.passes.lowering.gpu.products.scalar_tiles import thread_tile
 from mgx_mlir.passes.lowering.gpu.products.tiles import Extents, MmaSchedule, choose
 from mgx_mlir.passes.lowering.options import LowerOptions
 from mgx_mlir.passes.lowering.select import Refusal
@@ -181,7 +181,7 @@ def test_rows_are_filled_up_where_that_is_worth_a_launch() -> None:
 
 def test_tiles_without_matrix_instructions() -> None:
     def tile(arch: str, *dims: int, dtype: str = "float_type", batch: tuple[int, ...] = ()):
-        found = plain_tile(arch, GemmShape(DOT, dtype, dims, batch=batch))
+        found = thread_tile(arch, GemmShape(DOT, dtype, dims, batch=batch))
         return None if found is None else (found.size, found.threads)
 
     assert tile("gfx1100", 1024, 1024, 1024) == ((64, 64), 128)

@@ -1,4 +1,4 @@
-"""Clocks of what an architecture's kernels do: data of `configs/<arch>.json`.
+"""Tiles, and clocks of what kernels do, by architecture: data of `configs/<arch>.json`.
 
 `benchmarks/gpu_tiles.py` writes the files, and says in each what judged it, and when.
 """
@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,10 @@ class MatmulClocks:
     piece: float  # clocks for each 16x16 piece of a wave's results, added to `ends`
     # clocks added on CDNA for partial tiles with two k-iterations: the second is not prefetched
     two: float
+    near: float  # multiple of the least clocks up to which other properties decide between tiles
+    sum: float  # clocks of the launch that adds up parts of the depth, besides its bytes
+    unaligned: float  # multiple of a GEMM's time whose rows do not begin at whole vectors
+    unaligned_partial: float  # the same multiple for partial tiles, and on RDNA
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,43 @@ class GemmClocks:
     two: float  # clocks once for partial tiles with two k-iterations
     # clocks in place of `two` where a wave has one piece or a lane reads 8 bytes of the LDS at once
     two_of_one: float
+    near: float  # multiple of the least clocks up to which other properties decide between tiles
+
+
+@dataclass(frozen=True)
+class ThreadTile:
+    """A workgroup's tile of a matmul without matrix instructions."""
+
+    size: tuple[int, int]  # rows and columns per workgroup
+    thread: tuple[int, int]  # rows and columns per thread
+    depth: int  # depth between two barriers
+
+    @property
+    def threads(self) -> int:
+        """Return the number of threads of a workgroup."""
+        return prod(s // t for s, t in zip(self.size, self.thread, strict=True))
+
+    def workgroups(self, rows: int, columns: int) -> int:
+        """Return how many workgroups cover a result."""
+        return -(-rows // self.size[0]) * -(-columns // self.size[1])
+
+
+@dataclass(frozen=True)
+class ThreadTiles:
+    """Tiles of matmuls without matrix instructions."""
+
+    gemm: list[tuple[int, ThreadTile]]  # workgroups per compute unit from which on a tile is best
+    few: list[tuple[int, ThreadTile]]  # most rows of a tile of few rows
+    windows: list[ThreadTile]  # tiles of convolutions, the large one first
+
+
+@dataclass(frozen=True)
+class LaneTiles:
+    """Waves of a workgroup of few rows whose depth lanes share."""
+
+    waves: int  # waves that share the depth where columns are few
+    loads: int  # fewest loads of a lane for which waves share the depth
+    word_loads: int  # fewest loads of a lane of words of codes for which waves share the depth
 
 
 @cache
@@ -90,6 +132,25 @@ def _attention(arch: str) -> Mapping[int, Mapping[Key, AttentionClocks]]:
     }
 
 
+@cache
+def thread_tiles(arch: str) -> ThreadTiles:
+    """Return the tiles of matmuls without matrix instructions."""
+    found = _file(arch)["threads"]["tiles"]
+    gemm, few = ([(n, _thread_tile(t)) for n, t in found[key]] for key in ("gemm", "few"))
+    return ThreadTiles(gemm, few, [_thread_tile(t) for t in found["windows"]])
+
+
+def _thread_tile(row: Sequence[int]) -> ThreadTile:
+    rows, columns, own_rows, own_columns, depth = row
+    return ThreadTile((rows, columns), (own_rows, own_columns), depth)
+
+
+@cache
+def lane_tiles(arch: str) -> LaneTiles:
+    """Return the waves of few rows whose depth lanes share."""
+    return LaneTiles(**_file(arch)["lanes"]["tiles"])
+
+
 def _key(text: str) -> Key:
     waves, keys, lines = map(int, text.split("x"))
     return waves, keys, lines
@@ -104,4 +165,7 @@ def attention(arch: str, width: int, depth: int) -> Mapping[Key, AttentionClocks
     return table[next((n for n in sorted(table) if 2 * n >= width + depth), max(table))]
 
 
-__all__ = ["AttentionClocks", "GemmClocks", "MatmulClocks", "attention", "gemm", "matmul"]
+__all__ = [
+    "AttentionClocks", "GemmClocks", "LaneTiles", "MatmulClocks", "ThreadTile", "ThreadTiles",
+    "attention", "gemm", "lane_tiles", "matmul", "thread_tiles",
+]  # fmt: skip

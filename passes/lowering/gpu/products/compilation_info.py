@@ -12,6 +12,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.hardware.chips import CHIPS, Chip
 from mgx_mlir.passes.lowering import select
 from mgx_mlir.passes.lowering.context import LoweringContext
+from mgx_mlir.passes.lowering.gpu import schedules
 from mgx_mlir.passes.lowering.gpu.products.gemm_shape import (
     DOT,
     GemmConfig,
@@ -19,16 +20,18 @@ from mgx_mlir.passes.lowering.gpu.products.gemm_shape import (
     of_dynamic_rows,
 )
 from mgx_mlir.passes.lowering.gpu.products.mma import SIDE, MmaIntrinsic, intrinsic_of
-from mgx_mlir.passes.lowering.gpu.products.plain_tiles import PlainTile, plain_tile, plain_windows
+from mgx_mlir.passes.lowering.gpu.products.scalar_tiles import (
+    is_short_row,
+    lane_tile,
+    thread_tile,
+    thread_windows,
+)
 from mgx_mlir.passes.lowering.gpu.products.tiles import Extents, MmaSchedule, choose
-from mgx_mlir.passes.lowering.gpu.products.vector_tiles import VectorTile, is_short_row, vector_tile
+from mgx_mlir.passes.lowering.gpu.schedules import ThreadTile
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
-_WORD_WAVES = 4  # of a workgroup that share a row by few columns
-_DEEP = 2  # loads of each lane, from which on that is worth meeting
 # operations that LLVM may make of a loop between barriers by unrolling it whole, where a lane has
-# few registers; of its usual 300 it moves all loads ahead, and keeps up to 64 registers of what
-# they give in memory
+# few registers; with its usual 300 it moves all loads ahead, and spills up to 64 registers
 _KEPT_LOOP = {"amdgpu-unroll-threshold": "50"}
 
 
@@ -53,11 +56,15 @@ def _attribute_of(e: LoweringContext, site: MatmulSite, info: ir.Attribute) -> l
 def _few_rows(e: LoweringContext, site: MatmulSite) -> ir.Attribute | Refusal:
     """Take one row by weights, or few rows that no matrix instruction multiplies."""
     arch, product = site.arch, site.product
-    tile = vector_tile(arch, product)
-    if tile is not None:
-        return _vector_info(CHIPS[arch], tile)
-    if is_short_row(arch, product):
-        return _short_info(CHIPS[arch], product)
+    tile = lane_tile(arch, product)
+    if tile is not None:  # lanes take neighbouring elements along the depth
+        sizes, rows = [tile.rows, tile.columns], [1, 1]
+        return _lanes(CHIPS[arch], rows, [CHIPS[arch].lanes], [tile.waves], [tile.run], sizes)
+    if is_short_row(arch, product):  # each thread has a column
+        _, columns, depth = product.dims
+        step = next(n for n in (8, 4, 2, 1) if depth % n == 0)
+        lanes = CHIPS[arch].lanes
+        return _threads(CHIPS[arch], lanes, [1, 1], [1, min(columns, lanes)], [step])
     return Refusal("it is not one row of floats by weights, nor few that lanes would sum")
 
 
@@ -162,7 +169,7 @@ def windows_info(arch: str, product: GemmShape, ones: int, vectors: int) -> ir.A
     elements, by its filters; a wave gathers so many vectors a turn at most. See `put`."""
     mma, of = product.intrinsic(arch), replace(product.extents, gathered=True, vectors=vectors)
     if mma is None:
-        plain = plain_windows(arch, product)
+        plain = thread_windows(arch, product)
         if plain is None:
             return None
         tile, along = plain
@@ -182,34 +189,6 @@ def _windows_info(
     return _info(CHIPS[arch], mma, tile, sizes, wave, of.depth, columns=of.columns, gathered=True)
 
 
-def _vector_info(chip: Chip, tile: VectorTile) -> ir.Attribute:
-    """For the few rows of a dot: lanes take neighbouring elements along the depth."""
-    own = chip.lanes * tile.run * tile.waves
-    order = numbers([0, 1, 2])
-    return _attribute(
-        f"lane_basis = [[1, 1, {chip.lanes}], {order}], partial_reduction = [0, 0, {own}], "
-        f"subgroup_basis = [[1, 1, {tile.waves}], {order}], thread = [0, 0, {tile.run}], "
-        f"workgroup = [{tile.rows}, {tile.columns}, 0]",
-        chip.lanes * tile.waves,
-        chip,
-        ", {gpu_pipeline_options = #iree_gpu.pipeline_options<"
-        "no_reduce_shared_memory_bank_conflicts = false>}",
-        pipeline="VectorDistribute",
-    )
-
-
-def _short_info(chip: Chip, product: GemmShape) -> ir.Attribute:
-    """For one row of few elements: each thread has a column."""
-    _, columns, depth = product.dims
-    step = next(n for n in (8, 4, 2, 1) if depth % n == 0)
-    return _attribute(
-        f"reduction = [0, 0, {step}], thread = [1, 1, 0], "
-        f"workgroup = [1, {min(columns, chip.lanes)}, 0]",
-        chip.lanes,
-        chip,
-    )
-
-
 def words_info(arch: str, rows: Sequence[int], words: Sequence[int]) -> ir.Attribute | None:
     """For few rows [rows.., blocks, words of a block] by words [columns, blocks, words] of codes:
     a lane loads neighbouring words of one block, of two columns where those are many and a row is
@@ -220,27 +199,15 @@ def words_info(arch: str, rows: Sequence[int], words: Sequence[int]) -> ir.Attri
     columns, blocks, count = words
     run = next(n for n in (4, 2, 1) if count % n == 0)
     along = gcd(count // run, chip.lanes)
-    waves = _WORD_WAVES if blocks * along >= _DEEP * _WORD_WAVES * chip.lanes else 1
-    if columns > chip.units * chip.simds:
-        waves = 1
-    # of several rows and columns the compiler distributes none
+    known = schedules.lane_tiles(arch)
+    deep = blocks * along >= known.word_loads * known.waves * chip.lanes
+    waves = known.waves if deep and columns <= chip.units * chip.simds else 1
+    # of several rows and columns IREE distributes none
     pairs = prod(rows) == 1 and columns % 2 == 0
     own = 2 if pairs and columns // 2 * waves >= chip.units * chip.simds else 1
-    across = chip.lanes // along
-    order = numbers(range(len(rows) + 3))
-    one = [1] * len(rows)
-    return _attribute(
-        f"lane_basis = [{numbers([*one, 1, across, along])}, {order}], "
-        f"partial_reduction = {numbers([*[0] * (len(rows) + 1), across * waves, along * run])}, "
-        f"subgroup_basis = [{numbers([*one, 1, waves, 1])}, {order}], "
-        f"thread = {numbers([*[0] * (len(rows) + 1), 1, run])}, "
-        f"workgroup = {numbers([*rows, own, 0, 0])}",
-        chip.lanes * waves,
-        chip,
-        ", {gpu_pipeline_options = #iree_gpu.pipeline_options<"
-        "no_reduce_shared_memory_bank_conflicts = false>}",
-        pipeline="VectorDistribute",
-    )
+    one = [1] * (len(rows) + 1)
+    lanes = [chip.lanes // along, along]
+    return _lanes(chip, one, lanes, [waves, 1], [1, run], [*rows, own])
 
 
 def blocks_info(arch: str, product: GemmShape, count: int) -> ir.Attribute | None:
@@ -255,7 +222,7 @@ def blocks_info(arch: str, product: GemmShape, count: int) -> ir.Attribute | Non
     if mma is not None and count % mma.depth:
         return None
     if mma is None:
-        plain = plain_tile(arch, shape)
+        plain = thread_tile(arch, shape)
         if plain is None:
             return None
         blocks, codes = steps_of(count, shape.dims[2] // count, plain.depth)
@@ -281,11 +248,11 @@ def steps_of(count: int, blocks: int, depth: int) -> tuple[int, int]:
 
 
 def _plain_info(arch: str, product: GemmShape) -> ir.Attribute | None:
-    windows = plain_windows(arch, product)
+    windows = thread_windows(arch, product)
     if windows is not None:
         tile, along = windows
         return _plain(arch, tile, [1, tile.size[0] // along], along, [1, 1], convolution=True)
-    tile = plain_tile(arch, product)
+    tile = thread_tile(arch, product)
     if tile is None:
         return None
     one = [1] * len(product.batch)
@@ -294,7 +261,7 @@ def _plain_info(arch: str, product: GemmShape) -> ir.Attribute | None:
 
 def _plain(
     arch: str,
-    tile: PlainTile,
+    tile: ThreadTile,
     lead: Sequence[int],
     rows: int,
     one: Sequence[int],
@@ -334,14 +301,8 @@ def window_info(arch: str, out: Sequence[int | ir.Value], spatial: int) -> ir.At
     across = max(n for n in range(1, chip.lanes + 1) if (channels // run) % n == 0)
     images = max(n for n in range(1, chip.lanes // across + 1) if along % n == 0)
     lead = [1] * (len(out) - 2)
-    none = [0] * spatial
-    return _attribute(
-        f"reduction = {numbers([0] * len(out) + [1] * spatial)}, "
-        f"thread = {numbers([*lead, 1, run, *none])}, "
-        f"workgroup = {numbers([*lead, images, across * run, *none])}",
-        across * images,
-        chip,
-    )
+    size = [*lead, images, across * run]
+    return _threads(chip, across * images, [*lead, 1, run], size, [1] * spatial)
 
 
 def group_info(
@@ -369,9 +330,7 @@ def element_info(arch: str, out: Sequence[int]) -> ir.Attribute | None:
         return None
     across = max(n for n in range(1, chip.lanes + 1) if out[-1] % n == 0)
     lead = [1] * (len(out) - 1)
-    return _attribute(
-        f"thread = {numbers([*lead, 1])}, workgroup = {numbers([*lead, across])}", chip.lanes, chip
-    )
+    return _threads(chip, chip.lanes, [*lead, 1], [*lead, across])
 
 
 def give(e: LoweringContext, found: ir.Value, info: Callable[[str], ir.Attribute | None]) -> None:
@@ -456,6 +415,50 @@ def _info(
         prod(tile.subgroups) * chip.lanes,
         chip,
         _options(tile.stages(chip, mma, depth, cut=cut), attributes, convolution=convolution),
+    )
+
+
+def _lanes(
+    chip: Chip,
+    one: Sequence[int],
+    lanes: Sequence[int],
+    waves: Sequence[int],
+    run: Sequence[int],
+    size: Sequence[int],
+) -> ir.Attribute:
+    """Return the attribute of sums that lanes and waves share along the dims that are summed.
+
+    one: 1 for each other dim. run: elements that a lane loads. size: a workgroup's other dims.
+    """
+    order, none = numbers(range(len(one) + len(lanes))), [0] * len(one)
+    own = [prod(each) for each in zip(lanes, waves, run, strict=True)]
+    return _attribute(
+        f"lane_basis = [{numbers([*one, *lanes])}, {order}], "
+        f"partial_reduction = {numbers([*none, *own])}, "
+        f"subgroup_basis = [{numbers([*one, *waves])}, {order}], "
+        f"thread = {numbers([*none, *run])}, workgroup = {numbers([*size, *[0] * len(lanes)])}",
+        chip.lanes * prod(waves),
+        chip,
+        ", {gpu_pipeline_options = #iree_gpu.pipeline_options<"
+        "no_reduce_shared_memory_bank_conflicts = false>}",
+        pipeline="VectorDistribute",
+    )
+
+
+def _threads(
+    chip: Chip, count: int, own: Sequence[int], size: Sequence[int], summed: Sequence[int] = ()
+) -> ir.Attribute:
+    """Return the attribute of `count` threads that have results of their own.
+
+    own, size: results of a thread and of a workgroup. summed: elements of an iteration along each
+    dim that is summed.
+    """
+    none = [0] * len(summed)
+    reduction = f"reduction = {numbers([*[0] * len(size), *summed])}, " if summed else ""
+    return _attribute(
+        f"{reduction}thread = {numbers([*own, *none])}, workgroup = {numbers([*size, *none])}",
+        count,
+        chip,
     )
 
 

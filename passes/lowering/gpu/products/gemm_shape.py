@@ -15,6 +15,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.hardware.chips import CHIPS, LAUNCH_US, Chip
+from mgx_mlir.passes.lowering.gpu import schedules
 from mgx_mlir.passes.lowering.gpu.products.mma import (
     INTRINSICS,
     SIDE,
@@ -38,10 +39,9 @@ _USUAL_ROWS = 128  # where the run counts them
 _MASKED = 256
 _USUAL_SIDE = 32  # of an image, likewise
 _SPLITS = (2, 4, 8, 16, 32)
-WORTH = 2 / 3  # of the whole product's bound: what a launch costs is not known well
+# most of a whole GEMM's bound that parts of the depth may take: the time of a launch is an estimate
+WORTH = 2 / 3
 _ALIGNED = 16  # bytes: what a lane loads at once
-_UNALIGNED, _UNALIGNED_CUT = 3, 8  # times as long as aligned rows take
-_SUM_CLOCKS = 1500  # of the kernel that adds up parts, besides its bytes: it waits twice for loads
 # of what is read from files
 _MOST_DIM = (1 << 31) - 1
 _KERNELS = ("migraphx.fused_reduce", "migraphx.group")
@@ -205,7 +205,7 @@ def bound_us(chip: Chip, mma: MmaIntrinsic, product: GemmShape, config: GemmConf
     sums = 4 * s * of.lines * of.along * of.columns / (chip.bandwidth * 1e3)  # written, then read
     return (
         max(each / chip.ghz / 1e3, moved + sums)
-        + LAUNCH_US + _SUM_CLOCKS / chip.ghz / 1e3 + sums
+        + LAUNCH_US + schedules.matmul(chip.arch).sum / chip.ghz / 1e3 + sums
     )  # fmt: skip
 
 
@@ -226,9 +226,10 @@ def padded_depth(arch: str, product: GemmShape) -> int:
     tile = choose(chip, mma, of)
     us = clocks(chip, mma, tile, of) / chip.ghz / 1e3
     cut = of.along % (tile.tiles[1] * SIDE) or of.columns % (tile.tiles[2] * SIDE)
-    times = _UNALIGNED_CUT if cut or chip.copies > 1 else _UNALIGNED
+    known = schedules.matmul(arch)
+    times = known.unaligned_partial if cut or chip.copies > 1 else known.unaligned
     moved = 2 * of.along * of.depth * mma.bytes / (chip.bandwidth * 1e3)
-    more = LAUNCH_US + _SUM_CLOCKS / chip.ghz / 1e3 + moved
+    more = LAUNCH_US + known.sum / chip.ghz / 1e3 + moved
     run = _ALIGNED // mma.bytes
     return -(-of.depth // run) * run if (times - 1) * us > more else of.depth
 

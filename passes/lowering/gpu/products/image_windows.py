@@ -21,7 +21,7 @@ from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Extent
 from mgx_mlir.passes.lowering.gpu.products import compilation_info
 from mgx_mlir.passes.lowering.gpu.products.gemm_shape import CONVOLUTION, GemmShape
-from mgx_mlir.passes.lowering.gpu.products.plain_tiles import plain_windows
+from mgx_mlir.passes.lowering.gpu.products.scalar_tiles import thread_windows
 from mgx_mlir.passes.lowering.ops.linear import contract
 from mgx_mlir.passes.lowering.products import collapsed
 from mgx_mlir.passes.lowering.scalar import constant, signless
@@ -71,7 +71,7 @@ def _is_plain(arch: str, op: Convolution | QuantConvolution, usual: GemmShape) -
     run knows: lines of a tile divide those of an image (hazard 34)."""
     x = TensorType.of(op.input)
     known = x.rank == 4 and DYN not in x.dims[1:]
-    return known and plain_windows(arch, usual) is not None
+    return known and thread_windows(arch, usual) is not None
 
 
 def lower(

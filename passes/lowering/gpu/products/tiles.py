@@ -46,9 +46,6 @@ _LDS = 128  # bytes that a unit gives to the LDS a clock
 _AHEAD = 8
 _LARGE = 16  # matrix instructions of a wave for a step
 _EARLY = 6  # fewest k-iterations for which loads start two iterations ahead (CDNA)
-# of the lowest bound; on gfx950 a wave waits more than it multiplies, and with fewer results of its
-# own waits less. What bounds rows of a dot on CDNA is known better.
-_NEAR, _NEAR_OF_DEEP, _NEAR_OF_ROWS = 1.1, 1.05, 1.02
 _HELD = {64: 4 / 5, 32: 3 / 4}  # of the LDS that a tile may take, by lanes
 _PADDED = 8  # bytes of a row in the LDS
 _VECTOR = 16  # bytes that a lane loads at once
@@ -223,8 +220,8 @@ def choose(chip: Chip, mma: MmaIntrinsic, of: Extents) -> MmaSchedule:
         busy = tile.busy(chip, mma, of.depth, _each(chip, tile, of))
         return 0 if of.gathered else busy, _read(tile, of)
 
-    near = _NEAR_OF_DEEP if chip.depth > SIDE else _NEAR
-    near = _NEAR_OF_ROWS if _is_rows(chip, of) else near
+    known = schedules.gemm if _is_rows(chip, of) else schedules.matmul
+    near = known(chip.arch).near
     return min((t for t in fastest.values() if tiles[t] <= near * least), key=rank)
 
 

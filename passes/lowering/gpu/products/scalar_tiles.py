@@ -1,0 +1,118 @@
+"""Tiles of matmuls without matrix instructions: a thread has its own sums, or lanes share one.
+
+IREE's own kernels of f32 on RDNA and of i32 read both operands from the cache, element by element,
+and some keep what they read in scratch memory. Here a workgroup keeps its part of them in the LDS.
+IREE's own kernels of few rows leave most units without work, or are tiles of padded rows in scratch
+memory. Here lanes take neighbouring elements of the depth, and a wave sums all rows of a column.
+Which tiles there are is data of `gpu/configs`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.hardware.chips import CHIPS, Chip
+from mgx_mlir.passes.lowering.gpu import schedules
+from mgx_mlir.passes.lowering.gpu.products.gemm_shape import CONVOLUTION, DOT, ROWS, GemmShape
+from mgx_mlir.passes.lowering.gpu.schedules import ThreadTile
+
+_LEAST = (16, 16)  # rows and columns: fewer are read once, by IREE's reductions
+_SHALLOW = 64  # depth below which lanes have nothing to sum, and reductions nothing to share
+_LINES = (1, 2, 4, 7, 8)  # lines of an image in a tile
+_ALONG = (8, 16, 32, 64)  # pixels of a line
+_LOADED = 16  # bytes that a lane loads at once
+_MOST_ROWS = 15  # most rows of a wave, each a sum in each lane
+
+
+def thread_tile(arch: str, product: GemmShape) -> ThreadTile | None:
+    """Return the tile of a GEMM that no matrix instruction multiplies; None: IREE chooses."""
+    chip = _chip(arch, product)
+    if chip is None or product.op != DOT:
+        return None
+    rows, columns, depth = product.dims
+    if rows < 2 or (columns < _LEAST[1] and (rows >= _LEAST[0] or depth >= _SHALLOW)):
+        return None
+    known = schedules.thread_tiles(arch)
+    if rows < _LEAST[0]:
+        return next(t for n, t in known.few if rows <= n)
+    count = prod(product.batch)
+    return next(t for n, t in known.gemm if count * t.workgroups(rows, columns) >= n * chip.units)
+
+
+def thread_windows(arch: str, product: GemmShape) -> tuple[ThreadTile, int] | None:
+    """Return the tile of a convolution as `thread_tile`, and how many of its pixels lie on a line.
+
+    Lines of a tile divide those of an image: a thread has one, and IREE lets threads write whose
+    line lies beyond the last one. A large tile is better from half of the units with work on.
+    """
+    chip = _chip(arch, product)
+    if chip is None or product.op != CONVOLUTION:
+        return None
+    images, lines, along, filters = product.dims[:4]
+    found = None
+    for tile in schedules.thread_tiles(arch).windows:
+        shapes = [(n, a) for n in _LINES if lines % n == 0 for a in _ALONG if n * a <= tile.size[0]]
+        n, each = min(shapes, key=lambda s: (-(-along // s[1]) * s[1], -s[0] * s[1]))
+        found = replace(tile, size=(n * each, tile.size[1])), each
+        count = images * (lines // n) * -(-along // each) * -(-filters // tile.size[1])
+        if 2 * count >= chip.units:
+            break
+    return found
+
+
+def _chip(arch: str, product: GemmShape) -> Chip | None:
+    """Return the chip that multiplies a GEMM without matrix instructions, else None."""
+    chip = CHIPS.get(arch)
+    if chip is None or product.dtype == dtypes.INT32.name:
+        return chip
+    return None if chip.single or product.dtype != dtypes.FLOAT.name else chip
+
+
+@dataclass(frozen=True)
+class LaneTile:
+    """Tile of few rows whose depth the lanes of a wave share."""
+
+    rows: int  # rows per workgroup
+    columns: int  # columns per workgroup
+    waves: int  # waves that share the depth
+    run: int  # elements that a lane loads at once
+
+
+def lane_tile(arch: str, product: GemmShape) -> LaneTile | None:
+    """Return the tile of few rows of floats by weights; None leaves the choice to IREE."""
+    chip = CHIPS.get(arch)
+    if chip is None or not _is_few(arch, product) or product.dims[2] < _SHALLOW:
+        return None
+    dtype, (rows, columns, depth) = dtypes.from_name(product.dtype), product.dims
+    run = _LOADED // dtype.size
+    while run > 1 and chip.lanes * run > depth:
+        run //= 2
+    # a partial last step is read element by element
+    run = next((n for n in (8, 4, 2) if n <= run and depth % (chip.lanes * n) == 0), run)
+    # of several rows and columns IREE distributes none
+    pairs = rows == 1 and columns % 2 == 0 and columns // 2 >= chip.units * chip.simds
+    known = schedules.lane_tiles(arch)
+    several = columns <= chip.units and depth >= known.loads * known.waves * chip.lanes * run
+    return LaneTile(rows, 2 if pairs else 1, known.waves if several else 1, run)
+
+
+def is_short_row(arch: str, product: GemmShape) -> bool:
+    """Return whether a GEMM is a row of so few floats that each lane sums a column whole: IREE's
+    own kernel is a matrix tile in scratch memory."""
+    one = product.dims[0] == 1
+    return arch in CHIPS and one and _is_few(arch, product) and product.dims[2] < _SHALLOW
+
+
+def _is_few(arch: str, product: GemmShape) -> bool:
+    """Return whether a GEMM is one row of floats, by weights, or few of them that no matrix
+    instruction multiplies."""
+    dtype, rows = dtypes.from_name(product.dtype), product.dims[0]
+    one = product.op == DOT and product.layout == ROWS and not product.batch
+    if not one or not dtype.is_float or dtype.size not in (2, 4):
+        return False
+    return rows == 1 or (1 < rows <= _MOST_ROWS and product.intrinsic(arch) is None)
+
+
+__all__ = ["LaneTile", "is_short_row", "lane_tile", "thread_tile", "thread_windows"]
