@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -33,16 +35,35 @@ def test_restrictions_are_found() -> None:
     assert "| BeamSearch | a search" in text
 
 
-@pytest.fixture
-def example() -> None:
-    """The example of docs/onnx.md, run as it stands there, and taken back."""
+@contextmanager
+def registered_for_a_while() -> Iterator[None]:
+    """The example of docs/onnx.md, run as it stands there; its operators alone are taken back.
+
+    The importer registers its own operators at the first model, which may be inside.
+    """
     [code] = re.findall(r"```python\n(.*?)```", (DOCS / "onnx.md").read_text(), re.DOTALL)
-    before = dict(registry._OPS)
     exec(compile(code, "docs/onnx.md", "exec"), {"__name__": "example"})
     assert (DOMAIN, "ScaledSwish") in registry._OPS
-    yield
-    registry._OPS.clear()
-    registry._OPS.update(before)
+    try:
+        yield
+    finally:
+        for key in [k for k in registry._OPS if k[0] == DOMAIN]:
+            del registry._OPS[key]
+
+
+@pytest.fixture
+def example() -> Iterator[None]:
+    with registered_for_a_while():
+        yield
+
+
+def test_operators_registered_beside_the_example_stay() -> None:
+    key = ("org.example.late", "Late")
+    with registered_for_a_while():
+        registry.onnx_op(key[1], domain=key[0])(lambda b, node, x: x)
+    found = registry._OPS.pop(key, None)
+    assert found is not None
+    assert (DOMAIN, "ScaledSwish") not in registry._OPS
 
 
 def swish(x, scale=None, beta=1.0, mode="exact"):
