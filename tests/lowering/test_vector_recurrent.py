@@ -238,3 +238,5 @@ def test_functions_on_vectors() -> None:
     assert np.all(sigmoid[wide < -80] < 1e-34)
     np.testing.assert_allclose(tanh, np.tanh(wide), rtol=5e-7)
     assert np.all(np.abs(tanh) <= 1)
+    far = np.abs(wide) > 9
+    assert np.array_equal(tanh[far], np.sign(x[far]))  # 1 + tanh is then 0, as in GELU

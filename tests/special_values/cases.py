@@ -82,6 +82,7 @@ def pointwise(kind: str) -> tuple[list[Case], dict[str, np.ndarray]]:
     few = few.view(x.dtype)
     a, b = (np.array(v, x.dtype) for v in zip(*itertools.product(few, few), strict=True))
     cases = [Case(op, ("x",), kind) for op in UNARY]
+    cases.append(Case("Gelu", ("x",), kind, attributes={"approximate": "tanh"}, tag=".tanh"))
     cases += [Case(op, ("x",), "bool") for op in ("IsNaN", "IsInf")]
     ends = {"lo": np.array(-1, x.dtype), "hi": np.array(1, x.dtype)}
     cases.append(Case("Clip", ("x", "lo", "hi"), kind, ends))

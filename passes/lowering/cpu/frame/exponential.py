@@ -101,8 +101,10 @@ def sigmoid(k: WorkgroupBuilder, x: ir.Value) -> ir.Value:
 
 
 def tanh(k: WorkgroupBuilder, x: ir.Value) -> ir.Value:
-    """Return tanh of any vector of f32."""
+    """Return tanh of any vector of f32; exactly 1 and -1 beyond TANH_END, as 1 + tanh needs it."""
     lanes = ir.VectorType(x.type).shape[0]
+    above = arith.CmpFOp(2, x, k.splat(TANH_END, lanes)).result  # ogt: false for NaN
+    below = arith.CmpFOp(4, x, k.splat(-TANH_END, lanes)).result
     x = bounded(k, x, TANH_END)
     square = arith.MulFOp(x, x).result
 
@@ -113,4 +115,6 @@ def tanh(k: WorkgroupBuilder, x: ir.Value) -> ir.Value:
         return total
 
     top = arith.MulFOp(x, polynomial(TANH_TOP)).result
-    return bounded(k, arith.DivFOp(top, polynomial(TANH_BOTTOM)).result, 1.0)
+    found = bounded(k, arith.DivFOp(top, polynomial(TANH_BOTTOM)).result, 1.0)
+    found = arith.SelectOp(above, k.splat(1.0, lanes), found).result
+    return arith.SelectOp(below, k.splat(-1.0, lanes), found).result
