@@ -9,9 +9,26 @@ number.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 FIRST = 10**15  # no tensor has as many elements along a dim
+
+
+class _Dynamic(int):
+    """The number of a dynamic dim, in messages a `?`; arithmetic gives plain numbers."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "?"
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return format("?", spec)
+
+
+DYN: Final[int] = _Dynamic(-(2**63))  # MLIR's marker of a dimension known only at run time
 
 
 class NamedDim(int):
@@ -37,14 +54,16 @@ class UndecidedError(Exception):
 
 def named(d: int) -> int:
     """Return an extent that was read from a type or an attribute, with what it stands for."""
-    return NAMED.get(d, d) if int.__ge__(d, FIRST) else d
+    if int.__ge__(d, FIRST):
+        return NAMED.get(d, d)
+    return DYN if int.__eq__(d, DYN) else d
 
 
 def all_named(dims: Iterable[int]) -> tuple[int, ...]:
     """`named` for each of `dims`."""
     found = tuple(dims)
     for d in found:
-        if int.__ge__(d, FIRST):
+        if int.__lt__(d, 0) or int.__ge__(d, FIRST):
             return tuple(map(named, found))
     return found
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
-from mgx_mlir.core.dynamic_dims import all_named, is_named, may_be_negative
+from mgx_mlir.core.dynamic_dims import DYN as DYN
+from mgx_mlir.core.dynamic_dims import all_named, is_named, may_be_negative, named
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.relations import product_form, remainder_form, state, sum_form
 from mgx_mlir.core.type_cache import MEMO
 
-DYN = -(2**63)  # MLIR's marker of a dimension known only at run time
 _PAST = 2**63  # the first number that no dimension can be
 
 
@@ -208,7 +208,7 @@ def broadcast_dims(*shapes: Sequence[int]) -> tuple[int, ...]:
             fixed -= (unsettled := {d for d in fixed if is_named(d)})
             extents += [DYN] * bool(unsettled and not fixed)
         if len(fixed) > 1:
-            text = " and ".join("{" + ", ".join(map(show_dim, s)) + "}" for s in shapes)
+            text = " and ".join("{" + ", ".join(map(str, s)) + "}" for s in shapes)
             raise ShapeError(f"dims {text} do not broadcast")
         dynamic_ones = [d for d in extents if d == DYN]
         out.append(next(iter(fixed)) if fixed else next(iter(dynamic_ones), 1))
@@ -218,14 +218,9 @@ def broadcast_dims(*shapes: Sequence[int]) -> tuple[int, ...]:
     return tuple(out)
 
 
-def show_dim(d: int) -> str:
-    """Return an extent as messages show it, `?` for a dynamic one."""
-    return "?" if d == DYN else str(d)
-
-
 def show_dims(dims: Iterable[int]) -> str:
     """Return dims as messages show them: `{2, ?}`."""
-    return "{" + ", ".join(show_dim(d) for d in dims) + "}"
+    return "{" + ", ".join(str(named(d)) for d in dims) + "}"
 
 
 def product(dims: Iterable[int]) -> int:

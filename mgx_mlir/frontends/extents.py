@@ -10,7 +10,16 @@ import numpy as np
 from mgx_mlir.core.dtypes import INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN, TensorType, show_dims
-from mgx_mlir.frontends.helpers import concat, convert, extent, known_extent, reshape, unsqueeze
+from mgx_mlir.frontends.helpers import (
+    compare,
+    concat,
+    convert,
+    extent,
+    known_extent,
+    require,
+    reshape,
+    unsqueeze,
+)
 from mgx_mlir.frontends.runtime_axes import element
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
@@ -123,6 +132,28 @@ def reshaped(b: Builder, x: Value, parts: Sequence[Extent]) -> Value:
         kind = TensorType(b.dtype(x), tuple(dims))
         return b.reshape(x, vector(b, parts), allowzero=True, results=[kind])
     return reshape(b, x, [-1 if d == DYN else d for d in dims])
+
+
+def divided(
+    b: Builder, x: Value, count: int, parts: str, whole: str, *, inner: bool = False
+) -> Value:
+    """Return `x` with the last axis as {count, extent / count}; the other way round with `inner`.
+
+    parts, whole: the two in messages. Errors: ModelError where the count does not divide a known
+    extent; that of a run ends it.
+    """
+    *lead, size = extents(b, x)
+    if count < 1 or (isinstance(size, int) and size % count):
+        raise ModelError(f"{count} {parts} do not divide {whole} {b.dims(x)[-1]}")
+    if isinstance(size, int):
+        split = [count, size // count]
+        if size:  # 0 copies an extent, which keeps what is known of dynamic ones
+            return b.reshape(x, dims=[*[0] * len(lead), *(split[::-1] if inner else split)])
+    else:
+        fits = compare(b, "equal", b.mod(size, count), 0)
+        size = require(b, size, fits, f"{whole} that {count} {parts} divide")
+        split = [count, b.div(size, count)]
+    return reshaped(b, x, [*lead, *(split[::-1] if inner else split)])
 
 
 def spread(b: Builder, x: Value, parts: Sequence[Extent]) -> Value:

@@ -51,6 +51,7 @@ class Case:
     oracle: str = "onnxruntime"  # or "onnx.reference"
     tol: float | None = None  # relative to the largest; f32 1e-5, f16 2e-3, bf16 2e-2
     kinds: dict[int, Any] = field(default_factory=dict)  # outputs whose type must be stated
+    dynamic: Container[int] = ()  # inputs of which every dim is a symbol
     off_by_one: bool = False  # integers: a rounding that lies on the edge may go either way
 
     def __post_init__(self) -> None:
@@ -89,7 +90,9 @@ def model(
             feeds[name] = x
             kind = helper.np_dtype_to_tensor_dtype(x.dtype)
             dims: list[Any] = list(x.shape)
-            if int(name.rpartition("i")[2]) in free:
+            if int(name.rpartition("i")[2]) in case.dynamic:
+                dims = [f"{name}_{axis}" for axis in range(x.ndim)]
+            elif int(name.rpartition("i")[2]) in free:
                 dims[0] = f"batch{c}"
                 for axis in (1,) if x.ndim < 4 else (2,):
                     if axis < x.ndim:

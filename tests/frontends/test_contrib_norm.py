@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from contrib_cases import Case, Draws, check
+from contrib_cases import Case, Draws, check, model, run
 
+from mgx_mlir.core.errors import MgxError
 from tests.support.draws import seeds
 
 
@@ -147,6 +149,41 @@ def test_branches(dtype: Any) -> None:
         cases.append(Case("EngramGate", given, outputs=2))
         cases.append(Case("EngramGate", given[:5], {"epsilon": 1e-3}))
     check(cases)
+
+
+def branch_cases() -> list[Case]:
+    """Two branches of four: each operator on operands of the dims that the schema states."""
+    g, flat = Draws(5), {"num_branches": 2}
+    x, gates = g.floats(2, 3, 8), g.floats(2, 3, 2)
+    return [
+        Case("BranchwiseRMSNorm", [x, g.floats(2, 4)], flat),
+        Case("HyperConnectionPreMix", [x, gates], flat),
+        Case("HyperConnectionPostMix", [x, g.floats(2, 3, 4), gates, g.floats(2, 3, 2, 2)], flat),
+        Case("GatedRMSNorm", [x, g.floats(4), g.floats(2, 3, 8)], constants={1}),
+    ]
+
+
+def test_branches_of_dynamic_size() -> None:
+    cases = branch_cases()
+    for case in cases:
+        told = {1: case.op.endswith("PreMix"), 2: case.op.endswith("PostMix")}
+        # a last dim of gates tells their form
+        case.dynamic = {i for i in range(4) if not told.get(i)}
+    check(cases)
+
+
+@pytest.mark.parametrize("dynamic", [(), range(4)], ids=["fixed", "dynamic"])
+@pytest.mark.parametrize(("of", "operand"), [(0, 1), (1, 1), (2, 1), (2, 2), (2, 3), (3, 2)])
+def test_branches_that_would_broadcast_are_refused(of: int, operand: int, dynamic: Any) -> None:
+    """Operands of one row, or of other rows, for two; onnxruntime refuses them."""
+    case = branch_cases()[of]
+    whole = np.asarray(case.inputs[operand])
+    for wrong in (whole[:1], np.concatenate([whole, whole, whole])):
+        inputs = [wrong if i == operand else x for i, x in enumerate(case.inputs)]
+        given = replace(case, inputs=inputs, constants=(), dynamic=dynamic)
+        data, feeds, _ = model([given])
+        with pytest.raises(MgxError, match="c0"):
+            run(data, feeds, "ref")
 
 
 def test_embeddings() -> None:

@@ -23,10 +23,7 @@ from tests.support.compare import agrees
 from tests.support.oracle import ort_session
 
 # refused where dynamic: documented in docs/onnx-operators.md
-REFUSED = (
-    "matrices of dynamic dims", "blocked quantisation of dynamic dims",
-    "TfIdfVectorizer of dynamic dims", "shape of dynamic dims",
-)  # fmt: skip
+REFUSED = ("matrices of dynamic dims", "shape of dynamic dims")
 OTHER_DRAWS = ("test_bernoulli", "test_training_dropout")  # random numbers of another generator
 SOME = (
     "test_attention_4d_gqa", "test_attention_4d_gqa_causal", "test_attention_4d_gqa_with_past",
@@ -35,6 +32,9 @@ SOME = (
     "test_dft_opset19", "test_affine_grid_2d", "test_stft_with_window", "test_operator_params",
     "test_gridsample_bicubic", "test_instancenorm_example", "test_batchnorm_example",
     "test_deform_conv_with_mask_bias", "test_tensorscatter", "test_tensorscatter_circular",
+    "test_quantizelinear_blocked_asymmetric", "test_quantizelinear_blocked_symmetric",
+    "test_dequantizelinear_blocked", "test_tfidfvectorizer_tf_batch_uniandbigrams_skip5",
+    "test_tfidfvectorizer_tf_onlybigrams_skip0", "test_tfidfvectorizer_tf_uniandbigrams_skip5",
 )  # fmt: skip
 
 
@@ -70,8 +70,8 @@ def test_lengths_that_ranks_imply(name: str) -> None:
     assert differs(case, None) == ""
 
 
-def model(inputs: str, outputs: str, body: str) -> bytes:
-    text = f'<ir_version: 8, opset_import: ["": 18]> g ({inputs}) => ({outputs}) {{{body}}}'
+def model(inputs: str, outputs: str, body: str, opset: int = 18) -> bytes:
+    text = f'<ir_version: 10, opset_import: ["": {opset}]> g ({inputs}) => ({outputs}) {{{body}}}'
     return parser.parse_model(text).SerializeToString()
 
 
@@ -94,6 +94,27 @@ def test_a_bias_of_one_element_for_four_channels(channels: str) -> None:
     assert program.run({"x": x, "s": np.ones(4, np.float32)})[0].shape == x.shape
     with pytest.raises(RunError, match=r"expected (a vector as long as dim 1|float_type .4.)"):
         program.run({"x": x, "s": np.ones(1, np.float32)})
+
+
+def test_blocks_of_dynamic_dims() -> None:
+    """One scale for each block; another number of blocks or rows is an error of the run."""
+    data = model(
+        "float[n,m] x, float[r,k] s",
+        "float[n,m] y",
+        "q = QuantizeLinear<axis = 1, block_size = 4>(x, s)"
+        "y = DequantizeLinear<axis = -1, block_size = 4>(q, s)",
+        opset=21,
+    )
+    draws = np.random.default_rng(0)
+    calls = [
+        {"x": 30 + draws.random((n, m), np.float32), "s": 1 + draws.random((n, k), np.float32)}
+        for n, m, k in ((2, 7, 2), (1, 4, 1), (3, 9, 3))
+    ]
+    program = agrees(data, calls, "ref")
+    x, s = calls[0]["x"], calls[0]["s"]
+    for wrong in (s[:, :1], np.ones((2, 3), np.float32), s[:1]):
+        with pytest.raises(RunError, match=r"a scale (for each block of 4|of the input's dim 0)"):
+            program.run({"x": x, "s": wrong})
 
 
 PARTS = """s = SplitToSequence<axis = 0>(x,p) l = SequenceLength(s) a = SequenceAt(s,i)
@@ -173,7 +194,7 @@ def test_one_element_at_the_borders_of_bodies(body: str) -> None:
     data = model("bool k, float x", "float y", body)
     program = mgx_mlir.compile(data, "ref")
     source = parser.parse_model(
-        f'<ir_version: 8, opset_import: ["": 18]> g (bool k, float x) => (y) {{{body}}}'
+        f'<ir_version: 8, opset_import: ["": {opset}]> g (bool k, float x) => (y) {{{body}}}'
     ).SerializeToString()
     session = ort_session(source)
     for k in (True, False):

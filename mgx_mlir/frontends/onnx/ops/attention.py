@@ -8,10 +8,10 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import BOOL, DType
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN, show_dim
+from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.bounds import Dim, within
-from mgx_mlir.frontends.extents import Extent, extents, reshaped, times
+from mgx_mlir.frontends.extents import divided, extents, reshaped, times
 from mgx_mlir.frontends.helpers import (
     arange,
     axis_range,
@@ -45,17 +45,7 @@ _FAR = 2**63 - 1  # a slice's bound behind every element
 
 def split_heads(b: Builder, x: Value, heads: int) -> Value:
     """{batch, length, heads * size} -> {batch, heads, length, size}."""
-    hidden = b.dims(x)[2]
-    if heads < 1 or (hidden != DYN and hidden % heads):
-        raise ModelError(f"{heads} heads do not divide the hidden size {show_dim(hidden)}")
-    size: Extent = -1
-    if hidden == DYN:
-        whole = extent(b, x, 2)
-        fits = compare(b, "equal", b.mod(whole, heads), 0)
-        size = b.div(require(b, whole, fits, f"a hidden size that {heads} heads divide"), heads)
-        split = reshaped(b, x, [*extents(b, x)[:2], heads, size])
-    else:
-        split = b.reshape(x, dims=[0, 0, heads, hidden // heads])
+    split = divided(b, x, heads, "heads", "the hidden size")
     return b.transpose(split, permutation=[0, 2, 1, 3])
 
 
@@ -268,9 +258,7 @@ def rotary_embedding(
         fits = greater_equal(b, extent(b, x, 3), turned)
         x = require(b, x, fits, f"heads of {turned} elements or more")
     if turned == DYN or turned % 2 or (size != DYN and turned > size):
-        raise ModelError(
-            f"rotary_embedding_dim {turned} does not fit heads of size {show_dim(size)}"
-        )
+        raise ModelError(f"rotary_embedding_dim {turned} does not fit heads of size {size}")
     if positions is not None:
         rows = Dim(cos, 0, "the rows of cos_cache")
         positions = within(b, positions, "position_ids", 0, rows, computed=False)

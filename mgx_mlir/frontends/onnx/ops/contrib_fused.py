@@ -11,7 +11,7 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import BF16, FLOAT, UINT32
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN, show_dim, show_dims
+from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.frontends.helpers import (
     axis_in,
     convert,
@@ -118,9 +118,7 @@ def halves(b: Builder, x: Value, start: int = 0) -> tuple[Value, Value]:
     last = len(b.dims(x)) - 1
     size = b.dims(x)[last]
     if size == DYN or size < start or (size - start) % 2:
-        raise ModelError(
-            f"expected an even number of columns from {start} on, got {show_dim(size)}"
-        )
+        raise ModelError(f"expected an even number of columns from {start} on, got {size}")
     middle = start + (size - start) // 2
     return slice_(b, x, [last], [start], [middle]), slice_(b, x, [last], [middle], [size])
 

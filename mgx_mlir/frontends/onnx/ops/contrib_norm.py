@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from mgx_mlir.core.dtypes import FLOAT, INT32, INT64
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN, show_dim, show_dims
+from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.frontends.bounds import Dim, within
+from mgx_mlir.frontends.extents import divided, extents, reshaped, times
 from mgx_mlir.frontends.helpers import (
     along,
     axis_in,
@@ -204,22 +206,36 @@ def _branches(b: Builder, x: Value, count: int) -> tuple[Value, bool]:
     """x as {.., branches, features}, and whether it came flattened."""
     if not count:
         return x, False
-    last = b.dims(x)[-1]
-    if last == DYN or last % count:
-        raise ModelError(f"{count} branches do not divide the last dim {show_dim(last)}")
     return _split_last(b, x, count), True
 
 
 def _split_last(b: Builder, x: Value, count: int) -> Value:
     """{.., count * size} -> {.., count, size}."""
-    dims = b.dims(x)
-    return b.reshape(x, dims=[*[0] * (len(dims) - 1), count, dims[-1] // count])
+    return divided(b, x, count, "branches", "the last dim")
 
 
 def _join_last(b: Builder, x: Value) -> Value:
     """{.., count, size} -> {.., count * size}."""
-    dims = b.dims(x)
-    return b.reshape(x, dims=[*[0] * (len(dims) - 2), dims[-2] * dims[-1]])
+    *rest, count, size = extents(b, x)
+    return reshaped(b, x, [*rest, times(b, count, size)])
+
+
+def _for_branches(b: Builder, scale: Value, x: Value) -> Value:
+    """Return a scale for branches {.., C, H}: {H}, or {C, H} of as many elements in any dims."""
+    (*_, count, size), have = b.dims(x), b.dims(scale)
+    axis = len(b.dims(x)) - 1
+    if len(have) == 1:
+        if DYN in (size, *have):
+            raise NotSupported("a scale of one dim beside branches of dynamic size")
+        if have[0] == size:
+            return scale
+        if not size or have[0] % size or count not in (DYN, have[0] // size):
+            raise ModelError(f"a scale of {have[0]} elements for {count} branches of {size}")
+        scale = reshape(b, scale, [have[0] // size, size])
+    elif len(have) != 2:
+        raise ModelError(f"a scale of dims {show_dims(have)} for {count} branches of {size}")
+    scale = same_extent(b, scale, 0, x, axis - 1, "a scale for each branch")
+    return same_extent(b, scale, 1, x, axis, "a scale as long as a branch")
 
 
 @onnx_op("BranchwiseRMSNorm", domain=MS)
@@ -235,13 +251,10 @@ def branchwise_rms_norm(
     """Normalize each branch by itself; the scale is of all, {C, H} or {C * H}, or of one, {H}."""
     dtype = b.dtype(x)
     y, flat = _branches(b, convert(b, x, FLOAT), num_branches)
-    count, size = b.dims(y)[-2:]
     square = b.reduce_mean(b.mul(y, y), axes=[len(b.dims(y)) - 1])
     y = b.mul(y, b.rsqrt(b.add(square, epsilon)))
     if scale is not None:
-        if len(b.dims(scale)) == 1 and b.dims(scale)[0] != size:
-            scale = reshape(b, scale, [count, size])
-        y = b.mul(y, convert(b, scale, FLOAT))
+        y = b.mul(y, convert(b, _for_branches(b, scale, y), FLOAT))
     return convert(b, _join_last(b, y) if flat else y, dtype)
 
 
@@ -263,12 +276,13 @@ def gated_rms_norm(
     if activation not in _GATES:
         raise ModelError(f"attribute 'activation' expected silu or sigmoid, got {activation}")
     dtype = b.dtype(x)
-    size, last = b.dims(scale)[0], b.dims(x)[-1]
-    if DYN in (size, last) or last % size:
-        size, last = show_dim(size), show_dim(last)
-        raise ModelError(f"a scale of {size} elements does not divide the last dim {last}")
+    size = b.dims(scale)[0]
+    if size == DYN:
+        raise NotSupported("a scale of dynamic length")
+    for i in range(len(b.dims(x))):
+        gate = same_extent(b, gate, i, x, i, "a gate of the input's dims")
     value, gate = convert(b, x, FLOAT), convert(b, gate, FLOAT)
-    rows = _split_last(b, value, last // size)
+    rows = divided(b, value, size, "elements of the scale", "the last dim", inner=True)
     y, _ = rms_norm(b, rows, convert(b, scale, FLOAT), -1, epsilon)
     weight = b.sigmoid(gate)
     if _GATES[activation]:
@@ -280,14 +294,27 @@ def _gates(b: Builder, v: Value, streams: Value) -> Value:
     """Gates as {.., C, 1} or {.., C, H}, in f32."""
     rank, (count, size) = len(b.dims(streams)), b.dims(streams)[-2:]
     v, dims = convert(b, v, FLOAT), b.dims(v)
-    if len(dims) == rank:
-        return v
-    if dims[-1] == count and not (count == count * size and size != 1):
-        return unsqueeze(b, v, [rank - 1])
-    if dims[-1] == count * size:
-        return _split_last(b, v, count)
-    wanted = f"{show_dim(count)} branches of {show_dim(size)}"
-    raise ModelError(f"gates of dims {show_dims(dims)} do not fit {wanted}")
+    if len(dims) == rank - 1 and dims[-1] != count:
+        if DYN in (dims[-1], count):
+            raise NotSupported("gates, or branches, whose number is known at run time only")
+        if size not in (DYN, dims[-1] // max(count, 1)):
+            wanted = f"{count} branches of {size}"
+            raise ModelError(f"gates of dims {show_dims(dims)} do not fit {wanted}")
+        v = _split_last(b, v, count)
+    elif len(dims) == rank - 1:
+        v = unsqueeze(b, v, [rank - 1])
+    axes = range(rank if b.dims(v)[-1] != 1 else rank - 1)
+    return _as_streams(b, v, streams, axes, "gates")
+
+
+def _as_streams(b: Builder, v: Value, streams: Value, axes: Iterable[int], what: str) -> Value:
+    """Return `v`, whose dim i is that of the streams along `axes`[i]."""
+    axes = list(axes)
+    if len(b.dims(v)) < len(axes):
+        raise ModelError(f"{what} of dims {show_dims(b.dims(v))}, expected rank {len(axes)}")
+    for i, axis in enumerate(axes):
+        v = same_extent(b, v, i, streams, axis, f"{what} of the streams' dims")
+    return v
 
 
 @onnx_op("HyperConnectionPreMix", domain=MS)
@@ -323,7 +350,9 @@ def hyper_connection_post_mix(
     dtype = b.dtype(streams)
     x, flat = _branches(b, convert(b, streams, FLOAT), num_branches)
     rank = len(b.dims(x))
+    block_output = _as_streams(b, block_output, x, [*range(rank - 2), rank - 1], "a block_output")
     if stream_mix is not None:  # {.., from, to}: a sum over the first
+        stream_mix = _as_streams(b, stream_mix, x, [*range(rank - 1), rank - 2], "a stream_mix")
         mixed = b.mul(
             unsqueeze(b, convert(b, stream_mix, FLOAT), [rank]), unsqueeze(b, x, [rank - 1])
         )

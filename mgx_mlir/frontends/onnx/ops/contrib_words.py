@@ -8,7 +8,7 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import INT32, INT64, UINT32, UINT64
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN, show_dim
+from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.bounds import Dim, within
 from mgx_mlir.frontends.helpers import (
@@ -60,7 +60,7 @@ def word_conv_embedding(
         raise ModelError(f"Sequence expected dims {{words, characters}}, got rank {rank}")
     length = b.dims(words)[rank - 1]
     if length == DYN or length < window:
-        raise NotSupported(f"words of length {show_dim(length)} with windows of {window}")
+        raise NotSupported(f"words of length {length} with windows of {window}")
     count = length - window + 1
     words = within(b, words, "Sequence", 0, Dim(table, 0, "the number of characters"))
     characters = b.gather(table, words, axis=0)  # {.., length, size}

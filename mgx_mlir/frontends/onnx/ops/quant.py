@@ -7,13 +7,19 @@ from mgx_mlir.core.dtypes import FLOAT, INT32, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.core.subbyte_types import BY_ONNX, Narrow
+from mgx_mlir.frontends.extents import extents, plus, quotient
+from mgx_mlir.frontends.extents import scalar as scalar_extent
 from mgx_mlir.frontends.helpers import (
     axis_in,
+    axis_range,
     channel_dims,
+    compare,
     convert,
     number,
+    require,
     reshape,
-    static_dims,
+    same_extent,
+    slice_,
     unsqueeze,
 )
 from mgx_mlir.frontends.onnx.casts import cast_to, to_narrow
@@ -34,18 +40,7 @@ def spread(b: Builder, v: Value, x: Value, axis: int, block_size: int) -> Value:
     if not block_size and rank > 1 and len(dims) == rank:
         axis, block_size = _implied_blocks(dims, b.dims(x), axis)
     if block_size:
-        axis = axis_in(axis, rank)
-        full = static_dims(b, x, "blocked quantisation")
-        if len(dims) != rank or dims[axis] * block_size < full[axis]:
-            raise ModelError(f"scale dims {list(dims)} do not fit blocks of {block_size}")
-        repeated = b.multibroadcast(
-            unsqueeze(b, v, [axis + 1]), [*dims[: axis + 1], block_size, *dims[axis + 1 :]]
-        )
-        joined = [*dims[:axis], dims[axis] * block_size, *dims[axis + 1 :]]
-        out = reshape(b, repeated, joined)
-        if joined[axis] != full[axis]:
-            out = b.slice(out, axes=[axis], starts=[0], ends=[full[axis]])
-        return out
+        return _of_blocks(b, v, x, axis_in(axis, rank), block_size)
     if len(dims) == 1 and rank > 0:
         if dims[0] == 1:  # whatever the axis is
             v = reshape(b, v, [1] * rank)
@@ -57,6 +52,29 @@ def spread(b: Builder, v: Value, x: Value, axis: int, block_size: int) -> Value:
     elif dims and (dims != b.dims(x) or DYN in dims):
         raise ModelError(f"scale expected a scalar or a vector, got dims {show_dims(dims)}")
     return v
+
+
+def _of_blocks(b: Builder, v: Value, x: Value, axis: int, size: int) -> Value:
+    """Return a scale or zero point of blocks along an axis with the dims of `x`."""
+    dims, full = b.dims(v), b.dims(x)
+    if len(dims) != len(full) or size < 1:
+        raise ModelError(f"scale dims {show_dims(dims)} do not fit blocks of {size}")
+    for i in range(len(full)):
+        if i != axis:
+            v = same_extent(b, v, i, x, i, f"a scale of the input's dim {i}")
+    have, whole = extents(b, v)[axis], extents(b, x)[axis]
+    blocks = quotient(b, plus(b, whole, size - 1), size)
+    if not isinstance(have, int) or not isinstance(blocks, int):
+        fits = compare(b, "equal", scalar_extent(b, have), scalar_extent(b, blocks))
+        v = require(b, v, fits, f"a scale for each block of {size}")
+    elif have != blocks:
+        raise ModelError(f"scale dims {show_dims(dims)} do not fit blocks of {size}")
+    if DYN in (*dims, *full):
+        return b.gather(v, b.div(axis_range(b, x, axis), size), axis=axis)
+    split = [*dims[: axis + 1], size, *dims[axis + 1 :]]
+    repeated = b.multibroadcast(unsqueeze(b, v, [axis + 1]), split)
+    out = reshape(b, repeated, [*dims[:axis], dims[axis] * size, *dims[axis + 1 :]])
+    return slice_(b, out, [axis], [0], [full[axis]])
 
 
 def _implied_blocks(dims: tuple[int, ...], full: tuple[int, ...], axis: int) -> tuple[int, int]:

@@ -9,7 +9,8 @@ import numpy as np
 from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends import limits
-from mgx_mlir.frontends.helpers import compare, convert, squeeze, static_dims, unsqueeze, zeros
+from mgx_mlir.frontends.extents import Extent, extents, filled, minus, spread
+from mgx_mlir.frontends.helpers import arange, compare, convert, squeeze, unsqueeze
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.texts import numbers_of, tensor_of
@@ -40,22 +41,24 @@ def tf_idf_vectorizer(
         x, pool = tensor_of(x), np.array(pool_int64s or [], np.int64)
     if mode not in ("TF", "IDF", "TFIDF"):
         raise ModelError(f"attribute 'mode' expected TF, IDF or TFIDF, got {mode}")
-    rows = static_dims(b, x, "TfIdfVectorizer")
-    if len(rows) > 2:
-        raise ModelError(f"expected rank 0, 1 or 2, got {len(rows)}")
+    rank = len(b.dims(x))
+    if rank > 2:
+        raise ModelError(f"expected rank 0, 1 or 2, got {rank}")
     grams = _grams(pool, ngram_counts, min_gram_length, max_gram_length)
     total = sum(n // size for size, n in enumerate(np.diff([*ngram_counts, pool.size]).tolist(), 1))
     if len(ngram_indexes) != total or min(ngram_indexes, default=0) < 0:
         raise ModelError(f"expected {total} ngram_indexes from 0, got {list(ngram_indexes)[:8]}")
-    flat = b.reshape(convert(b, x, INT64), dims=[1, -1] if len(rows) < 2 else list(rows))
-    batch, length = b.dims(flat)
-    out = zeros(b, [batch, max(ngram_indexes, default=-1) + 1], FLOAT)
+    flat = convert(b, x, INT64)
+    flat = flat if rank == 2 else b.reshape(flat, dims=[1, -1])
+    batch, length = extents(b, flat)
+    columns = max(ngram_indexes, default=-1) + 1
+    out = filled(b, [batch, columns], b.literal(0, FLOAT))
     for first, table in grams:
         count = _count(b, flat, table, length, max_skip_count)
         if count is None:
             continue
         places = np.array(ngram_indexes[first : first + len(table)], np.int64)
-        index = b.multibroadcast(b.literal(places[None, :]), [batch, len(table)])
+        index = spread(b, b.literal(places[None, :]), [batch, len(table)])
         out = b.scatter_add(out, index, convert(b, count, FLOAT), axis=1)
     if mode == "IDF":
         out = b.min(out, 1)
@@ -63,10 +66,10 @@ def tf_idf_vectorizer(
         if len(weights) != total:
             raise ModelError(f"expected {total} weights, got {len(weights)}")
         # a weight belongs to an n-gram, whose column ngram_indexes gives
-        scales = np.ones(b.dims(out)[1], np.float32)
+        scales = np.ones(columns, np.float32)
         scales[list(ngram_indexes)] = np.array(weights, np.float32)
         out = b.mul(out, b.literal(scales))
-    return squeeze(b, out, [0]) if len(rows) < 2 else out
+    return squeeze(b, out, [0]) if rank < 2 else out
 
 
 def _grams(
@@ -85,7 +88,7 @@ def _grams(
     return found
 
 
-def _count(b: Builder, x: Value, table: np.ndarray, length: int, skips: int) -> Value | None:
+def _count(b: Builder, x: Value, table: np.ndarray, length: Extent, skips: int) -> Value | None:
     """Return how often each n-gram occurs in each row, with up to `skips` places between its
     items.
     """
@@ -93,12 +96,16 @@ def _count(b: Builder, x: Value, table: np.ndarray, length: int, skips: int) -> 
     total = None
     limits.parts(skips, "places that are skipped")
     for step in range(1, 2 if size == 1 else skips + 2):
-        starts = length - step * (size - 1)
-        if starts <= 0:
+        starts = minus(b, length, step * (size - 1))
+        if not isinstance(starts, int):
+            starts = b.max(starts, 0)
+        elif starts <= 0:
             break
-        limits.table((starts, size), "places")
-        places = np.arange(starts)[:, None] + np.arange(size) * step
-        windows = unsqueeze(b, b.gather(x, b.literal(places), axis=1), [2])
+        else:
+            limits.table((starts, size), "places")
+        first = unsqueeze(b, arange(b, starts), [1])
+        places = b.add(first, b.literal(np.arange(size)[None, :] * step))
+        windows = unsqueeze(b, b.gather(x, places, axis=1), [2])
         equal = compare(b, "equal", windows, b.literal(table))  # row, start, n-gram, item
         whole = b.reduce_min(convert(b, equal, INT64), axes=[3])
         count = squeeze(b, b.reduce_sum(squeeze(b, whole, [3]), axes=[1]), [1])
