@@ -211,7 +211,8 @@ class GraphImporter(ABC, Generic[ProtoT, ScopeT]):
             known = bool(e.message) and not isinstance(e, Refused)
             if not known and self._options.skip_unknown_operators:
                 return self.unknown(proto, scope)
-            self.problems.unsupported(self.operator(proto, scope), e.message, f"'{name}'")
+            operator = self.operator(proto, scope)
+            self.problems.unsupported(operator, e.message, f"'{name}'", known=known)
         except MgxError as e:
             self.problems.error(e, what)
         except RecursionError:

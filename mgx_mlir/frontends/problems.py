@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 from mgx_mlir.core.errors import MgxError, ModelError, ShapeError, UnsupportedModel
@@ -24,6 +25,7 @@ UNFORESEEN = (
     ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError,
     ValueError, ir.MLIRError,
 )  # fmt: skip
+DIMS = re.compile(r"\bdynamic|run time only")  # in reasons that hold for dynamic dims alone
 UNCHECKED = "it cannot be imported"  # how the messages of those begin
 
 
@@ -41,12 +43,23 @@ class Problems:
         self.errors: list[MgxError] = []
         self._unsupported: Counter[str] = Counter()
         self._first: dict[str, str] = {}
+        self._advice: dict[str, None] = {}  # what to do about unsupported nodes
 
     def __bool__(self) -> bool:
         return bool(self.errors or self._unsupported)
 
-    def unsupported(self, operator: str, reason: str, node: str) -> None:
-        """Count a node of `operator` (domain and opset included) that cannot be imported."""
+    def unsupported(self, operator: str, reason: str, node: str, *, known: bool = False) -> None:
+        """Count a node of `operator` (domain and opset included) that cannot be imported.
+
+        known: the operator is read, but not in the form that `reason` states.
+        """
+        if not known:
+            self._advice["skip_unknown_operators imports them as 'migraphx.unknown'"] = None
+        elif DIMS.search(reason):
+            self._advice[
+                "fixed dims are read: --input-dim and --dim-param of mgx-driver, map_input_dims "
+                "and dim_params in Python state them"
+            ] = None
         key = safe_name(f"{operator}: {reason}" if reason else operator)
         self._unsupported[key] += 1
         self._first.setdefault(key, safe_name(node))
@@ -96,7 +109,7 @@ class Problems:
                 f"{nodes} {'node is' if nodes == 1 else 'nodes are'} not supported, of {kinds} "
                 f"{'kind' if kinds == 1 else 'kinds'}:\n  " + "\n  ".join(rows),
                 location=self.source,
-                notes=[*texts, "skip_unknown_operators imports them as 'migraphx.unknown'"],
+                notes=[*texts, *self._advice],
             )
         if len(self.errors) == 1:
             raise self.errors[0]

@@ -18,7 +18,7 @@ import pytest
 from onnx import parser
 
 import mgx_mlir
-from mgx_mlir.core.errors import RunError, ShapeError
+from mgx_mlir.core.errors import RunError, ShapeError, UnsupportedModel
 from tests.support.compare import agrees
 from tests.support.oracle import ort_session
 
@@ -117,6 +117,34 @@ def test_blocks_of_dynamic_dims() -> None:
             program.run({"x": x, "s": wrong})
 
 
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_convolutions_by_dynamic_weights(target: str) -> None:
+    data = model(
+        "float[n,3,h,w] x, float[o,i,k,l] f",
+        "float[a,b,c,d] y, float[a,e,g,m] z",
+        "y = Conv<kernel_shape = [3,2], pads = [1,0,1,0]>(x, f)"
+        "t = Transpose<perm = [1,0,2,3]>(f)"
+        "z = ConvTranspose<kernel_shape = [3,2], strides = [2,1]>(x, t)",
+    )
+    draws = np.random.default_rng(0)
+    calls = [
+        {"x": draws.random((n, 3, h, w), np.float32), "f": draws.random((o, 3, 3, 2), np.float32)}
+        for n, h, w, o in ((2, 5, 6, 4), (1, 3, 2, 7))
+    ]
+    program = agrees(data, calls, target)
+    for wrong in (np.ones((4, 3, 2, 2)), np.ones((4, 3, 3, 3)), np.ones((4, 1, 3, 2))):
+        with pytest.raises(RunError):
+            program.run({"x": calls[0]["x"], "f": wrong.astype(np.float32)})
+
+
+def test_weights_of_unknown_windows_are_refused() -> None:
+    data = model("float[1,3,8,8] x, float[o,3,k,3] f", "float[1,b,c,d] y", "y = Conv(x, f)")
+    with pytest.raises(UnsupportedModel, match=r"dims \{\?, 3, \?, 3\} without kernel_shape") as e:
+        mgx_mlir.compile(data, "ref")
+    assert "fixed dims are read: --input-dim" in str(e.value)
+    assert "skip_unknown_operators" not in str(e.value)
+
+
 PARTS = """s = SplitToSequence<axis = 0>(x,p) l = SequenceLength(s) a = SequenceAt(s,i)
   c = ConcatFromSequence<axis = 0>(s)"""
 
@@ -194,7 +222,7 @@ def test_one_element_at_the_borders_of_bodies(body: str) -> None:
     data = model("bool k, float x", "float y", body)
     program = mgx_mlir.compile(data, "ref")
     source = parser.parse_model(
-        f'<ir_version: 8, opset_import: ["": {opset}]> g (bool k, float x) => (y) {{{body}}}'
+        f'<ir_version: 8, opset_import: ["": 18]> g (bool k, float x) => (y) {{{body}}}'
     ).SerializeToString()
     session = ort_session(source)
     for k in (True, False):

@@ -10,7 +10,7 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import INT32, INT64, DType
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN
+from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.frontends.bounds import Dim, within
 from mgx_mlir.frontends.extents import (
     Extent,
@@ -29,15 +29,16 @@ from mgx_mlir.frontends.helpers import (
     channel_dims,
     convert,
     greater_equal,
+    known_extent,
     less_equal,
     require,
     reshape,
     slice_,
-    static_dims,
     zeros,
 )
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.runtime_axes import element, gather_or
 from mgx_mlir.frontends.signatures import Attributes
 from mgx_mlir.frontends.values import Value
@@ -140,6 +141,20 @@ def biased(b: Builder, x: Value, bias: Value | None) -> Value:
     return x if bias is None else b.add(x, along(b, bias, x, 1))
 
 
+def weights_in(b: Builder, w: Value, kernel: Sequence[int] | None) -> Value:
+    """Return weights whose places are known: dynamic ones are those of `kernel_shape`.
+
+    Errors: NotSupported where nothing states them.
+    """
+    dims = b.dims(w)
+    for i, k in enumerate(kernel or ()):
+        if i + 2 < len(dims):
+            w = known_extent(b, w, i + 2, k, "weights")
+    if DYN in b.dims(w)[2:]:
+        raise NotSupported(f"weights of dynamic dims {show_dims(dims)} without kernel_shape")
+    return w
+
+
 def _geometry(
     b: Builder, x: Value, w: Value, window: ConvAttributes
 ) -> tuple[Sequence[int], list[int], list[int], list[int]]:
@@ -147,7 +162,7 @@ def _geometry(
 
     Errors: ModelError where the ranks or `kernel_shape` do not fit the weights.
     """
-    dims, weights = b.dims(x), static_dims(b, w, "weights")
+    dims, weights = b.dims(x), b.dims(w)
     n = len(dims) - 2
     if n < 1 or len(weights) != len(dims):
         raise ModelError(
@@ -164,6 +179,7 @@ def _geometry(
 
 def convolution(b: Builder, x: Value, w: Value, window: ConvAttributes) -> Value:
     """Return the convolution of x {batch, channels, places..} with w, without a bias."""
+    w = weights_in(b, w, window.kernel_shape)
     dims, dilation, stride, extents = _geometry(b, x, w, window)
     how = {"stride": stride, "dilation": dilation, "group": window.group}
     mode = run_time_mode(window.auto_pad, dims, stride)
@@ -227,6 +243,7 @@ def conv_transpose(
     output_shape: Sequence[int] | None = None,
 ) -> Value:
     """Return the whole result first, then what the pads cut off it and output_padding adds."""
+    w = weights_in(b, w, window.kernel_shape)
     dims, dilation, stride, extents = _geometry(b, x, w, window)
     n = len(dims)
     extra = _spatial(output_padding, n, 0, "output_padding", 0)

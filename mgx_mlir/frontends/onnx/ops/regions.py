@@ -48,7 +48,7 @@ from mgx_mlir.frontends.helpers import (
     wide,
 )
 from mgx_mlir.frontends.onnx.node import Node
-from mgx_mlir.frontends.onnx.ops.conv import biased
+from mgx_mlir.frontends.onnx.ops.conv import biased, weights_in
 from mgx_mlir.frontends.onnx.ops.sampling import axis_taps, tap
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.runtime_axes import element, length
@@ -196,6 +196,7 @@ def deform_conv(
     """Sample all channels of its offset group at every kernel point; one dot weighs the
     samples.
     """
+    w = weights_in(b, w, kernel_shape)
     dims, weights, moved = b.dims(x), static_dims(b, w, "weights"), b.dims(offset)
     n = len(dims) - 2
     if n < 1 or len(weights) != n + 2 or len(moved) != n + 2:
