@@ -51,20 +51,22 @@ VECTOR = (22.0, 7.5, 1.5, 0.5)
 
 
 # clocks of matmuls; the fields are explained in passes/lowering/gpu/schedules.py
-MATMUL = {
-    "least": 480, "meet": 180, "step": 36, "ends": 1000, "piece": 200, "two": 1000, "near": 1.1,
-    "sum": 1500, "unaligned": 3, "unaligned_partial": 8,
-}  # fmt: skip
+MATMUL = {"least": 480, "meet": 180, "ends": 1000, "near": 1.1, "step": 36, "piece": 200}
+LATE_TWO = 1000  # on CDNA, for partial tiles with two k-iterations
 MATMUL_JUDGE = "fitted to bounds of code compiled for gfx942 in f16, most within a fifth"
 GEMM = {
-    "least": 480, "meet": 300, "read": 5, "alone": 45, "ends": 100, "first": 50, "alone_ends": 300,
-    "one": 250, "mask": 10, "mask_depth": 20, "few": 30, "few_vectors": 2, "kept": [0, 30, 60],
-    "cut": 180, "cut_piece": 170, "heavy": 480, "two": 1000, "two_of_one": 320,
-    "near": 1.02,
+    "least": 480, "meet": 300, "ends": 100, "near": 1.02, "read": 5, "alone": 45, "mask": 10,
+    "mask_depth": 20, "few": 30, "few_vectors": 2, "kept": [0, 30, 60], "first": 50,
+    "alone_ends": 300, "one": 250, "cut": 180, "cut_piece": 170, "heavy": 480, "two": 1000,
+    "two_of_one": 320,
 }  # fmt: skip
 GEMM_JUDGE = (
     "fitted to bounds of 408 kernels compiled for gfx942 and gfx950 in f16 and bf16, "
     "those near the best of their GEMM within 3 %"
+)
+COSTS = {"sum": 1500, "unaligned": 3, "unaligned_partial": 8}
+COSTS_JUDGE = (
+    "bounds of compiled code: rows that are not aligned take 2 to 4 times, partial 5 to 15"
 )
 # on chips of deep matrix instructions a wave waits more than it multiplies; with fewer results of
 # its own it waits less
@@ -178,13 +180,14 @@ def table(arch: str, judge: str, rows: list[int]) -> dict[str, dict[str, list[fl
 
 def matmuls(chip: Chip) -> dict[str, dict[str, object]]:
     """Clocks and tiles of matmuls as a file has them. Nothing here fits them anew."""
+    cdna = {"late": LATE_TWO} if chip.lanes == 64 else {}
+    deep = {"near": NEAR_OF_DEEP} if chip.depth > SIDE else {}
     out: dict[str, dict[str, object]] = {
-        "matmul": {"judge": MATMUL_JUDGE, "made": FITTED, "clocks": dict(MATMUL)},
+        "matmul": {"judge": MATMUL_JUDGE, "made": FITTED, "clocks": MATMUL | cdna | deep},
+        "gemm_costs": {"judge": COSTS_JUDGE, "made": FITTED, "costs": COSTS},
         "threads": {"judge": THREADS_JUDGE, "made": FITTED, "tiles": THREADS},
         "lanes": {"judge": LANES_JUDGE, "made": FITTED, "tiles": LANES},
     }
-    if chip.depth > SIDE:
-        out["matmul"]["clocks"] = MATMUL | {"near": NEAR_OF_DEEP}
     if chip.lanes == 64:
         out["gemm"] = {"judge": GEMM_JUDGE, "made": FITTED, "clocks": GEMM}
     return out

@@ -26,48 +26,47 @@ class AttentionClocks:
 
 
 @dataclass(frozen=True)
-class MatmulClocks:
-    """Clocks of a wave that multiplies by matrix instructions, except GEMMs on CDNA."""
+class MmaClocks:
+    """Clocks of a wave that multiplies by matrix instructions; what a fit leaves out is 0.
+
+    GEMMs on CDNA have their own, since LLVM puts their LDS reads ahead.
+    """
 
     least: float  # fewest clocks of a k-iteration: the latency of a load
-    meet: float  # wait in a k-iteration, beside its matrix instructions and reads
-    step: float  # clocks to read the operands of each matrix instruction along the depth
+    meet: float  # wait in a k-iteration, beside its matrix instructions and LDS reads
     ends: float  # clocks before the first iteration and after the last
-    piece: float  # clocks for each 16x16 piece of a wave's results, added to `ends`
-    # clocks added on CDNA for partial tiles with two k-iterations: the second is not prefetched
-    two: float
     near: float  # multiple of the least clocks up to which other properties decide between tiles
-    sum: float  # clocks of the launch that adds up parts of the depth, besides its bytes
-    unaligned: float  # multiple of a GEMM's time whose rows do not begin at whole vectors
-    unaligned_partial: float  # the same multiple for partial tiles, and on RDNA
+    # in each k-iteration
+    step: float = 0  # clocks to read the operands of each matrix instruction along the depth
+    read: float = 0  # clocks for each LDS read
+    alone: float = 0  # clocks saved by a workgroup of one wave
+    mask: float = 0  # clocks for each vector masked by row or column
+    mask_depth: float = 0  # clocks for each vector masked by depth
+    few: float = 0  # clocks if LLVM waits for masked vectors ahead of the first matrix instruction
+    few_vectors: int = 0  # most masked vectors of an operand for which LLVM waits so
+    kept: tuple[float, ...] = (0, 0, 0)  # by the number of masked operands, in a loop that stays
+    # once for a wave
+    piece: float = 0  # clocks for each 16x16 piece of results
+    first: float = 0  # clocks for each vector of a lane's first load
+    alone_ends: float = 0  # clocks saved by a workgroup of one wave
+    one: float = 0  # clocks saved where there is a single k-iteration
+    cut: float = 0  # clocks where rows are stored by a mask
+    cut_piece: float = 0  # clocks for each 16x16 piece of results where rows are stored by a mask
+    heavy: float = 0  # clocks for each 16x16 piece of results with an epilogue of many instructions
+    two: float = 0  # clocks for partial tiles with two k-iterations: the second is not prefetched
+    # clocks in place of `two` where a wave has one piece or a lane reads 8 bytes of the LDS at once
+    two_of_one: float = 0
+    # once for a unit, whatever bounds it
+    late: float = 0  # clocks for tiles of partial rows or columns with two k-iterations
 
 
 @dataclass(frozen=True)
-class GemmClocks:
-    """Clocks of a wave of a GEMM on CDNA, where LDS reads are put ahead."""
+class GemmCosts:
+    """Costs of a GEMM beside its tiles."""
 
-    least: float  # fewest clocks of a k-iteration
-    meet: float  # wait in a k-iteration, beside its matrix instructions and LDS reads
-    read: float  # clocks for each LDS read of a k-iteration
-    alone: float  # clocks saved in a k-iteration by a workgroup of one wave
-    ends: float  # clocks before the first iteration and after the last
-    first: float  # clocks for each vector of a lane's first load, added to `ends`
-    alone_ends: float  # clocks saved once by a workgroup of one wave
-    one: float  # clocks saved once where there is a single k-iteration
-    mask: float  # clocks of a k-iteration for each vector masked by row or column
-    mask_depth: float  # clocks of a k-iteration for each vector masked by depth
-    # clocks of a k-iteration if LLVM waits for masked vectors ahead of the first matrix instruction
-    few: float
-    few_vectors: int  # most masked vectors of an operand for which LLVM waits so
-    # clocks of a k-iteration by the number of masked operands, in a loop that is not unrolled
-    kept: tuple[float, ...]
-    cut: float  # clocks once where rows are stored by a mask
-    cut_piece: float  # clocks for each 16x16 piece of results where rows are stored by a mask
-    heavy: float  # clocks for each 16x16 piece of results with an epilogue of many instructions
-    two: float  # clocks once for partial tiles with two k-iterations
-    # clocks in place of `two` where a wave has one piece or a lane reads 8 bytes of the LDS at once
-    two_of_one: float
-    near: float  # multiple of the least clocks up to which other properties decide between tiles
+    sum: float  # clocks of the launch that adds up parts of the depth, besides its bytes
+    unaligned: float  # multiple of a GEMM's time whose rows do not begin at whole vectors
+    unaligned_partial: float  # the same multiple for partial tiles, and on RDNA
 
 
 @dataclass(frozen=True)
@@ -112,15 +111,15 @@ def _file(arch: str) -> Mapping[str, Any]:
 
 
 @cache
-def matmul(arch: str) -> MatmulClocks:
-    """Return the clocks of matmuls and convolutions."""
-    return MatmulClocks(**_file(arch)["matmul"]["clocks"])
+def mma(arch: str, *, gemm: bool = False) -> MmaClocks:
+    """Return the clocks of matmuls and convolutions; gemm: those of GEMMs on CDNA."""
+    return MmaClocks(**_file(arch)["gemm" if gemm else "matmul"]["clocks"])
 
 
 @cache
-def gemm(arch: str) -> GemmClocks:
-    """Return the clocks of GEMMs on CDNA."""
-    return GemmClocks(**_file(arch)["gemm"]["clocks"])
+def gemm_costs(arch: str) -> GemmCosts:
+    """Return the costs of GEMMs beside their tiles."""
+    return GemmCosts(**_file(arch)["gemm_costs"]["costs"])
 
 
 @cache
@@ -166,6 +165,6 @@ def attention(arch: str, width: int, depth: int) -> Mapping[Key, AttentionClocks
 
 
 __all__ = [
-    "AttentionClocks", "GemmClocks", "LaneTiles", "MatmulClocks", "ThreadTile", "ThreadTiles",
-    "attention", "gemm", "lane_tiles", "matmul", "thread_tiles",
+    "AttentionClocks", "GemmCosts", "LaneTiles", "MmaClocks", "ThreadTile", "ThreadTiles",
+    "attention", "gemm_costs", "lane_tiles", "mma", "thread_tiles",
 ]  # fmt: skip

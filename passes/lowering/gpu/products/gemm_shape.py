@@ -205,7 +205,7 @@ def bound_us(chip: Chip, mma: MmaIntrinsic, product: GemmShape, config: GemmConf
     sums = 4 * s * of.lines * of.along * of.columns / (chip.bandwidth * 1e3)  # written, then read
     return (
         max(each / chip.ghz / 1e3, moved + sums)
-        + LAUNCH_US + schedules.matmul(chip.arch).sum / chip.ghz / 1e3 + sums
+        + LAUNCH_US + schedules.gemm_costs(chip.arch).sum / chip.ghz / 1e3 + sums
     )  # fmt: skip
 
 
@@ -226,7 +226,7 @@ def padded_depth(arch: str, product: GemmShape) -> int:
     tile = choose(chip, mma, of)
     us = clocks(chip, mma, tile, of) / chip.ghz / 1e3
     cut = of.along % (tile.tiles[1] * SIDE) or of.columns % (tile.tiles[2] * SIDE)
-    known = schedules.matmul(arch)
+    known = schedules.gemm_costs(arch)
     times = known.unaligned_partial if cut or chip.copies > 1 else known.unaligned
     moved = 2 * of.along * of.depth * mma.bytes / (chip.bandwidth * 1e3)
     more = LAUNCH_US + known.sum / chip.ghz / 1e3 + moved

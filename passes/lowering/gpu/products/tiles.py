@@ -1,10 +1,11 @@
-"""Tiles of matrix products on AMD GPUs: their sizes, by a bound on the time that they allow.
+"""Tiles of matmuls by matrix instructions on AMD GPUs, by a bound on the time that they allow.
 
-What the compiler chooses by itself is made for large products: at batch 1 most of a chip has no
-work. Here a tile is chosen for each product by what bounds it: matrix cycles, LDS cycles and bytes
-from the cache of the workgroups that a compute unit gets, and what a wave waits for between two
-barriers. It is an estimate; nothing was timed. The peaks are those of AMD's public data sheets
-and instruction set guides. `targets/kernel_time.py` says the same of compiled code.
+IREE's own tiles are made for large matmuls: at batch 1 most of a chip has no work. Here each matmul
+gets the tile of the least bound: matrix cycles, LDS cycles and bytes from the cache of the
+workgroups that a compute unit gets, and waits of a wave between two barriers. The bound is an
+estimate; nothing was timed. The peaks are those of AMD's public data sheets and instruction set
+guides, the clocks of a wave are data of `gpu/configs`. `targets/kernel_time.py` bounds compiled
+code in the same way.
 """
 
 from __future__ import annotations
@@ -18,16 +19,17 @@ from math import prod
 from mgx_mlir.hardware.chips import Chip
 from mgx_mlir.passes.lowering.gpu import schedules
 from mgx_mlir.passes.lowering.gpu.products.mma import SIDE, MmaIntrinsic
+from mgx_mlir.passes.lowering.gpu.schedules import MmaClocks
 
 # registers of a lane that a tile may take, by lanes and copies of an operand: with more, kernels
 # with a partial last tile spill (test_gpu_drawn_products)
 _REGISTERS = {(64, 1): 160, (32, 2): 80, (32, 1): 64}
 # k-steps per iteration whose operands are live in registers (GEMM on CDNA)
 _READ_STEPS = 4
-_REGISTERS_OF_MORE = 136  # where a lane has 256 at the most: two waves to each unit of arithmetic
+_REGISTERS_OF_MORE = 136  # for more than `_WAVES` waves, where a lane has 256 registers at most
 _SIZES = (1, 2, 4, 8)  # extents of a tile's axes, in matrix instructions
-# extents for GEMMs on CDNA, where all lanes load as much and more than `_WAVES` waves share a tile:
-# with fewer waves, kernels took up to 413 registers beside a residual
+# extents for GEMMs on CDNA, where all lanes load as much and more than `_WAVES` waves share a tile;
+# with fewer waves, kernels take up to 413 registers beside a residual (test_tiles_of_three_and_six)
 _MORE_SIZES = (1, 2, 3, 4, 6, 8)
 # extent of whole tiles on chips that multiply faster than the cache feeds tiles of 8, and registers
 # of a lane beside 16 results of each of eight waves
@@ -36,7 +38,7 @@ _STORED = 2  # rows of a wave's results, in matrix instructions, that LLVM store
 _STEPS = (16, 8, 4, 2, 1)  # matrix instructions along the depth between two barriers
 # LLVM unrolls k-loops of 13 to 63 MFMAs per wave on RDNA, and of 64 in convolutions; they spill
 _FITS, _STAYS, _STAYS_OF_LINES = 12, 64, 65
-_DEEP = 32  # steps at the most, where a matrix instruction is shallow
+_DEEP = 32  # most steps between two barriers, where a matrix instruction is shallow
 _WAVES = 4  # most waves of a workgroup: one for each SIMD of a unit
 _MORE_WAVES = 8  # most waves of a workgroup of a GEMM on CDNA: two for each SIMD
 _CACHE = 64  # bytes that a unit gets from the cache a clock
@@ -44,10 +46,10 @@ _LDS = 128  # bytes that a unit gives to the LDS a clock
 # fewest matrix instructions of a wave in a k-iteration for which LDS reads are put ahead of them,
 # where a lane reads as much at once as it can
 _AHEAD = 8
-_LARGE = 16  # matrix instructions of a wave for a step
+_LARGE = 16  # fewest results of a wave, in matrix instructions, that hide its waits
 _EARLY = 6  # fewest k-iterations for which loads start two iterations ahead (CDNA)
-_HELD = {64: 4 / 5, 32: 3 / 4}  # of the LDS that a tile may take, by lanes
-_PADDED = 8  # bytes of a row in the LDS
+_HELD = {64: 4 / 5, 32: 3 / 4}  # share of the LDS that a tile may take, by lanes
+_PADDED = 8  # bytes that IREE adds to a row in the LDS
 _VECTOR = 16  # bytes that a lane loads at once
 
 
@@ -61,30 +63,17 @@ class MmaSchedule:
 
     @property
     def subgroup(self) -> tuple[int, ...]:
-        """The part of one wave."""
+        """Return the part of one wave."""
         return tuple(n // w for n, w in zip(self.tiles, self.subgroups, strict=True))
 
     @property
     def rows(self) -> int:
-        """Rows of the workgroup tile, in MMA units."""
+        """Return the rows of the workgroup tile, in MMA units."""
         return self.tiles[0] * self.tiles[1]
-
-    def clocks(self, chip: Chip, mma: MmaIntrinsic, depth: int, each: int = 1) -> float:
-        """Return what bounds the time of a unit that gets `each` workgroups."""
-        wave_rows, wave_columns = prod(self.subgroup[:2]), self.subgroup[2]
-        rounds = -(-each // self.resident(chip, mma))
-        own = wave_rows * wave_columns * mma.clocks(chip)
-        # on CDNA two reads of 8 bytes are one of 16
-        narrow = 2 if _reads_narrowly(chip, mma) else 1
-        known = schedules.matmul(chip.arch)
-        alone = max(known.least, known.meet + self.k_tiles * (own + known.step / narrow))
-        trips = -(-depth // (mma.depth * self.k_tiles))
-        ends = known.ends + known.piece * wave_rows * wave_columns
-        return max(self.busy(chip, mma, depth, each), rounds * (trips * alone + ends))
 
     def busy(self, chip: Chip, mma: MmaIntrinsic, depth: int, each: int = 1) -> float:
         """Return the clocks that a unit with `each` workgroups multiplies, or is busy with its LDS
-        or with what comes from the cache."""
+        or the cache."""
         columns, count = self.tiles[2], prod(self.subgroups)
         wave_rows, wave_columns = prod(self.subgroup[:2]), self.subgroup[2]
         piece = SIDE * mma.depth * mma.bytes
@@ -96,27 +85,27 @@ class MmaSchedule:
         return -(-depth // (mma.depth * self.k_tiles)) * self.k_tiles * step
 
     def resident(self, chip: Chip, mma: MmaIntrinsic) -> int:
-        """Workgroups that a unit holds."""
+        """Return the workgroups that a unit holds."""
         waves = chip.occupancy(self.registers(chip, mma) + 32, self.held(mma),
                                prod(self.subgroups) * chip.lanes)  # fmt: skip
         return max(1, waves * chip.simds // prod(self.subgroups))
 
     def held(self, mma: MmaIntrinsic) -> int:
-        """Bytes of the LDS: the compiler pads each row, so that columns lie in different banks."""
+        """Return the bytes of the LDS; IREE pads rows, so that columns lie in different banks."""
         row = mma.depth * self.k_tiles * mma.bytes + _PADDED
         return (self.rows + self.tiles[2]) * SIDE * row
 
     def stages(self, chip: Chip, mma: MmaIntrinsic, depth: int, *, cut: bool = False) -> int:
-        """Return how many turns of the loop over the depth are under way at once.
+        """Return how many k-iterations are under way at once.
 
-        cut: tiles of a dot are, so what a lane loads is masked. Turns are compiled in pairs; where
-        one is left over, the loop is left between the two, ahead of which LLVM puts the masks of
-        what was just loaded, and waits for it. With two stages one turn is ahead of the loop, with
-        three two are.
+        cut: tiles of a GEMM are partial, so loads are masked. Iterations are compiled in pairs.
+        Where one is left over, the loop is left between the two: LLVM puts the masks of the last
+        loads ahead of that, and waits for them. With two stages one iteration is ahead of the loop,
+        with three two are.
         """
         trips = -(-depth // (mma.depth * self.k_tiles))
         if cut and trips % 2:
-            return 2  # an even number of turns is left
+            return 2  # an even number of iterations is left
         early = chip.lanes == 64 and trips >= _EARLY and self.loads_evenly(chip, mma)
         # reads ahead beside many results and their epilogue take 370 registers
         full = self.is_large and self.reads_ahead(chip, mma, depth)
@@ -124,42 +113,44 @@ class MmaSchedule:
 
     @property
     def is_large(self) -> bool:
-        """Whether a wave has so many results that they hide what it waits for."""
+        """Return whether a wave has so many results that they hide its waits."""
         return prod(self.subgroup) >= _LARGE
 
     def reads_ahead(self, chip: Chip, mma: MmaIntrinsic, depth: int) -> bool:
-        """Whether LLVM is to put reads of the LDS far ahead of their use: on CDNA, in loops.
+        """Return whether LLVM is to put LDS reads far ahead of their use: on CDNA, in loops.
 
-        It takes such a read to last 5 clocks, and by itself has most of them where they are needed.
+        LLVM takes such a read to last 5 clocks, and leaves most of them where they are needed.
         """
         own = prod(self.subgroup) * self.k_tiles
         wide = SIDE * mma.depth * mma.bytes >= _VECTOR * chip.lanes
-        turns = -(-depth // (mma.depth * self.k_tiles))
+        trips = -(-depth // (mma.depth * self.k_tiles))
         if self.is_large and chip.depth == SIDE:
             return False
-        return chip.lanes == 64 and turns > 1 and (not wide or own >= _AHEAD)
+        return chip.lanes == 64 and trips > 1 and (not wide or own >= _AHEAD)
 
     def keeps_loop(self, mma: MmaIntrinsic, depth: int, *, several: bool) -> bool:
-        """Whether LLVM is to keep the loop over the depth: of a dot on CDNA whose lanes have half
-        of the registers, or a part, where a unit holds several workgroups that read a residual.
+        """Return whether LLVM is to keep the loop over the depth of a GEMM on CDNA.
 
-        It would unroll a short one whole, and move what follows the product ahead of it.
+        LLVM unrolls a short loop whole, and moves the epilogue ahead of it. That spills where lanes
+        have half of the registers, or a unit holds several workgroups that read a residual.
         """
         shared = several or prod(self.subgroups) > _WAVES
         return shared and depth > mma.depth * self.k_tiles
 
     def loads_evenly(self, chip: Chip, mma: MmaIntrinsic) -> bool:
-        """Whether all lanes load as many vectors of either operand, or the same ones twice. Else,
-        or where they load the same ones three times, a lane's share lies in memory, which three
-        stages hand from turn to turn (hazard 40)."""
+        """Return whether all lanes load as many vectors of either operand, or the same ones twice.
+
+        Otherwise, or where they load the same ones three times, a lane's share lies in memory:
+        three stages hand it from iteration to iteration (hazard 40).
+        """
         row = mma.depth * self.k_tiles * mma.bytes * SIDE
-        turn = prod(self.subgroups) * chip.lanes * _VECTOR
+        once = prod(self.subgroups) * chip.lanes * _VECTOR
         sizes = (self.rows * row, self.tiles[2] * row)
-        return all(n % turn == 0 or (turn % n == 0 and turn // n % 3) for n in sizes)
+        return all(n % once == 0 or (once % n == 0 and once // n % 3) for n in sizes)
 
     def registers(self, chip: Chip, mma: MmaIntrinsic, steps: int = 0) -> int:
-        """Of a lane: operands of all steps, or of so many, sums, and what is on its way from
-        memory."""
+        """Return the registers of a lane: operands of all steps, or of so many, sums, and loads
+        under way."""
         wave_rows, wave_columns = prod(self.subgroup[:2]), self.subgroup[2]
         piece = SIDE * mma.depth * mma.bytes // 4
         operand = -(-piece // chip.lanes) * chip.copies
@@ -169,7 +160,7 @@ class MmaSchedule:
         return (steps or self.k_tiles) * (wave_rows + wave_columns) * operand + sums + loaded
 
     def is_cut(self, mma: MmaIntrinsic, of: Extents) -> bool:
-        """Whether some tiles of a product are not whole, so what their lanes load is masked."""
+        """Return whether some tiles of a matmul are partial, so their loads are masked."""
         own = (self.tiles[1] * SIDE, self.tiles[2] * SIDE, self.k_tiles * mma.depth)
         return any(n % t for n, t in zip((of.along, of.columns, of.depth), own, strict=True))
 
@@ -181,7 +172,7 @@ class MmaSchedule:
 
 @dataclass(frozen=True)
 class Extents:
-    """The extents of a matmul or convolution, as matrix instructions see it."""
+    """Extents of a matmul or convolution, as matrix instructions see it."""
 
     lines: int  # lines of pixels; for a dot, batch entries
     along: int  # rows along each line
@@ -195,18 +186,18 @@ class Extents:
 
 @lru_cache(maxsize=1024)
 def choose(chip: Chip, mma: MmaIntrinsic, of: Extents) -> MmaSchedule:
-    """Return the tile for a whole product.
+    """Return the tile for a whole matmul.
 
-    Of those near the lowest bound that which keeps a unit least busy: more units share the work.
-    Where rows are gathered, that which reads least. Of those that differ in their waves alone the
-    one of the lowest bound.
+    Among tiles near the lowest bound it keeps a unit least busy: more units share the work. Where
+    rows are gathered, it reads least. Among tiles that differ in their waves alone its bound is the
+    lowest.
     """
     tiles = bounds(chip, mma, of)
     least = min(tiles.values())
     fastest: dict[tuple[object, int], MmaSchedule] = {}
 
-    # where columns are cut, a wave has those rather than rows: it takes neighbours at once; where
-    # only rows of a dot on CDNA are, it has rows
+    # a wave has columns rather than rows where they are partial: it takes neighbours at once; it
+    # has rows where only rows of a GEMM on CDNA are partial
     def wide(t: MmaSchedule) -> int:
         whole = of.columns % (t.tiles[2] * SIDE) == 0
         rows = _is_rows(chip, of) and whole and of.along % (t.tiles[1] * SIDE) != 0
@@ -220,16 +211,15 @@ def choose(chip: Chip, mma: MmaIntrinsic, of: Extents) -> MmaSchedule:
         busy = tile.busy(chip, mma, of.depth, _each(chip, tile, of))
         return 0 if of.gathered else busy, _read(tile, of)
 
-    known = schedules.gemm if _is_rows(chip, of) else schedules.matmul
-    near = known(chip.arch).near
+    near = schedules.mma(chip.arch, gemm=_is_rows(chip, of)).near
     return min((t for t in fastest.values() if tiles[t] <= near * least), key=rank)
 
 
 def candidates(chip: Chip, mma: MmaIntrinsic, of: Extents, count: int) -> list[MmaSchedule]:
     """Return the tiles to look at more closely, best first.
 
-    The chosen one, then the lowest bounds, with no two that differ in their waves alone before all
-    others were there.
+    The chosen one comes first, then the lowest bounds; tiles that differ from one of these in their
+    waves alone come last.
     """
     tiles = bounds(chip, mma, of)
     ranked = sorted(tiles, key=lambda t: (tiles[t], _read(t, of)))
@@ -240,7 +230,7 @@ def candidates(chip: Chip, mma: MmaIntrinsic, of: Extents, count: int) -> list[M
 
 
 def bounds(chip: Chip, mma: MmaIntrinsic, of: Extents) -> dict[MmaSchedule, float]:
-    """Return the tiles that a product may have, with the least clocks that each needs."""
+    """Return the tiles that a matmul may have, with the least clocks that each needs."""
     rows = _is_rows(chip, of)
     axes = (
         (1,) if of.apart else _fitting(of.lines, 1, range(1, 9)),
@@ -251,14 +241,14 @@ def bounds(chip: Chip, mma: MmaIntrinsic, of: Extents) -> dict[MmaSchedule, floa
         covered = tuple(axes[1]) == _SIZES[-1:]
         more = (_fitting(n, SIDE, _MORE_SIZES) for n in (of.along, of.columns))
         along, columns = ({*a, *b} for a, b in zip(axes[1:], more, strict=True))
-        # a partial last tile: on CDNA rows of a GEMM do not go through memory then
+        # in a partial last tile rows of a GEMM on CDNA do not go through memory
         axes = (axes[0], _MORE_SIZES[1:] if covered else sorted(along), sorted(columns))
         if chip.depth > SIDE:
             large = (
                 [_LARGEST] if n % (_LARGEST * SIDE) == 0 else [] for n in (of.along, of.columns)
             )
             axes = (axes[0], *([*a, *b] for a, b in zip(axes[1:], large, strict=True)))
-    # of rows, a depth that is not whole steps may be one turn, filled up: no loop is left
+    # a depth of a GEMM that is not whole steps may be one iteration, filled up: no loop is left
     depth = _covering(mma, of.depth) if of.apart and not of.gathered else of.depth
     found = list(_tiles(chip, mma, axes, depth, rows=rows))
     found = found or list(_tiles(chip, mma, ((1,), _SIZES, _SIZES), depth, rows=rows))
@@ -277,22 +267,22 @@ def _covering(mma: MmaIntrinsic, depth: int) -> int:
 
 
 def _is_unrolled(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> bool:
-    """Whether LLVM unrolls the loop over the depth whole, with more sums and operands than there
-    are registers: on gfx11 and gfx12, by the matrix instructions of a wave."""
+    """Return whether LLVM unrolls the loop over the depth whole, with more sums and operands than
+    registers: on gfx11 and gfx12, by the matrix instructions of a wave."""
     instructions = prod(tile.subgroup) * -(-of.depth // mma.depth)
     stays = _STAYS if of.lines == 1 else _STAYS_OF_LINES
     return chip.lanes == 32 and _FITS < instructions < stays
 
 
 def _stores_in_loop(tile: MmaSchedule, of: Extents) -> bool:
-    """Whether a wave stores results of partial rows in a loop on CDNA, which has its registers by
-    number: LLVM unrolls it where it is short."""
+    """Return whether a wave stores results of partial rows in a loop on CDNA; LLVM unrolls it where
+    it is short."""
     return of.along % (tile.rows * SIDE) != 0 and prod(tile.subgroup[:2]) > _STORED
 
 
 def _masks(mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> float:
-    """Return the masked vectors that each wave reads for a turn of the loop: of windows that are
-    gathered all, of rows of a dot those of a depth that is not whole turns."""
+    """Return the masked vectors that each wave reads in a k-iteration: all of gathered windows, of
+    a GEMM's rows those of a depth that is not whole iterations."""
     if of.apart and of.depth % (mma.depth * tile.k_tiles) == 0:
         return 0
     piece = SIDE * mma.depth * mma.bytes / _VECTOR
@@ -300,62 +290,61 @@ def _masks(mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> float:
 
 
 def clocks(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> float:
-    """Return what bounds the time of a product with a tile."""
-    if _is_rows(chip, of):
-        each = _each(chip, tile, of)
-        rounds = -(-each // tile.resident(chip, mma))
-        return max(tile.busy(chip, mma, of.depth, each), rounds * _alone(chip, mma, tile, of))
-    cut = of.along % (tile.tiles[1] * SIDE) or of.columns % (tile.tiles[2] * SIDE)
+    """Return what bounds the time of a matmul with a tile."""
+    known = schedules.mma(chip.arch, gemm=_is_rows(chip, of))
+    each = _each(chip, tile, of)
+    rounds = -(-each // tile.resident(chip, mma))
+    alone = rounds * _alone(chip, mma, tile, of, known)
+    partial = of.along % (tile.tiles[1] * SIDE) or of.columns % (tile.tiles[2] * SIDE)
     two = -(-of.depth // (mma.depth * tile.k_tiles)) == 2
-    late = chip.lanes == 64 and cut and two and not _reads_narrowly(chip, mma)
-    return (
-        tile.clocks(chip, mma, of.depth, _each(chip, tile, of))
-        + late * schedules.matmul(chip.arch).two
-    )
+    late = known.late if partial and two and not _reads_narrowly(chip, mma) else 0
+    return max(tile.busy(chip, mma, of.depth, each), alone) + late
 
 
 def _is_rows(chip: Chip, of: Extents) -> bool:
-    """Whether a product is a dot on CDNA, of rows that are read as they are."""
+    """Return whether a matmul is a GEMM on CDNA, whose rows are read as they are."""
     return chip.lanes == 64 and of.apart and not of.gathered
 
 
-def _alone(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> float:
-    """Return the clocks of a workgroup of a dot on CDNA that has a compute unit for itself."""
+def _alone(
+    chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents, known: MmaClocks
+) -> float:
+    """Return the clocks of a workgroup that has a compute unit for itself."""
     wave_rows, wave_columns = prod(tile.subgroup[:2]), tile.subgroup[2]
+    pieces, waves = wave_rows * wave_columns, prod(tile.subgroups)
     piece = SIDE * mma.depth * mma.bytes
+    narrow = _reads_narrowly(chip, mma)
+    # on CDNA two reads of 8 bytes are one of 16
+    own = tile.k_tiles * (pieces * mma.clocks(chip) + known.step / (2 if narrow else 1))
     reads = tile.k_tiles * (wave_rows + wave_columns) * max(1, piece / (chip.lanes * _VECTOR))
-    own = tile.k_tiles * wave_rows * wave_columns * mma.clocks(chip)
-    is_alone = prod(tile.subgroups) == 1
-    known = schedules.gemm(chip.arch)
-    meet = known.meet - known.alone * is_alone
-    turn = max(known.least, meet + own + known.read * reads)
+    alone = waves == 1
+    iteration = max(known.least, known.meet - known.alone * alone + own + known.read * reads)
     vectors = [
-        n * tile.k_tiles * piece / (prod(tile.subgroups) * chip.lanes * _VECTOR)
+        n * tile.k_tiles * piece / (waves * chip.lanes * _VECTOR)
         for n in (tile.rows, tile.tiles[2])
     ]
     trips = -(-of.depth // (mma.depth * tile.k_tiles))
-    ends = known.ends + known.first * sum(vectors)
-    ends -= known.one * (trips == 1) + known.alone_ends * is_alone
+    ends = known.ends + known.piece * pieces + known.first * sum(vectors)
+    ends -= known.one * (trips == 1) + known.alone_ends * alone
     extents = (of.along, of.columns)
     cut = [n % (t * SIDE) != 0 for n, t in zip(extents, tile.tiles[1:], strict=True)]
     masked = [n for n, is_cut in zip(vectors, cut, strict=True) if is_cut]
     is_deep = of.depth % (mma.depth * tile.k_tiles) != 0
-    turn += known.mask_depth * sum(vectors) if is_deep else known.mask * sum(masked)
-    turn += known.few * any(n <= known.few_vectors for n in masked)
-    if prod(tile.subgroups) > _WAVES:
-        turn += known.kept[len(masked)]
-    pieces = wave_rows * wave_columns
+    iteration += known.mask_depth * sum(vectors) if is_deep else known.mask * sum(masked)
+    iteration += known.few * any(n <= known.few_vectors for n in masked)
+    if waves > _WAVES:
+        iteration += known.kept[len(masked)]
     ends += known.heavy * pieces * of.heavy
     if cut[0]:
         ends += known.cut + known.cut_piece * pieces
     if trips == 2 and tile.is_cut(mma, of):
-        one = pieces == 1 and prod(tile.subgroups) <= _WAVES
-        ends += known.two_of_one if one or _reads_narrowly(chip, mma) else known.two
-    return trips * turn + ends
+        one = pieces == 1 and waves <= _WAVES
+        ends += known.two_of_one if one or narrow else known.two
+    return trips * iteration + ends
 
 
 def _reads_narrowly(chip: Chip, mma: MmaIntrinsic) -> bool:
-    """Whether a lane reads 8 bytes of the LDS for a 16-bit matrix instruction, on CDNA."""
+    """Return whether a lane reads 8 bytes of the LDS for a 16-bit matrix instruction, on CDNA."""
     return chip.lanes == 64 and mma.bytes == 2 and mma.depth == SIDE
 
 
@@ -372,7 +361,7 @@ def _read(tile: MmaSchedule, of: Extents) -> tuple[int, int]:
 def _tiles(
     chip: Chip, mma: MmaIntrinsic, axes: Sequence[Sequence[int]], depth: int, *, rows: bool
 ) -> Iterator[MmaSchedule]:
-    """Make the tiles that a chip holds; rows: of a dot on CDNA."""
+    """Make the tiles that a chip holds; rows: of a GEMM on CDNA."""
     most = _MORE_WAVES if rows else _WAVES
     least = max(1, SIDE // mma.depth)  # steps: as deep as a 16-bit instruction
     for size in product(axes[0], axes[1], axes[2]):
@@ -405,10 +394,10 @@ def _fits(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, *, rows: bool) -> bo
 
 
 def _fitting(extent: int, unit: int, sizes: Sequence[int] = _SIZES) -> Sequence[int]:
-    """Return the sizes that cut an axis into whole tiles, and the smallest that covers it.
+    """Return the sizes that divide an axis into whole tiles, and the smallest that covers it.
 
-    Return all sizes where there is neither: the last tile is then cut, and what a kernel reads
-    besides its operands goes through memory.
+    Return all sizes where there is neither: the last tile is then partial, and operands of the
+    epilogue go through memory.
     """
     covering = [n for n in sizes if n * unit >= extent]
     whole = [n for n in sizes if extent % (n * unit) == 0 and n not in covering]
