@@ -79,8 +79,8 @@ def _thread_tiles(e: LoweringContext, site: MatmulSite) -> ir.Attribute | Refusa
 def _matrix_tiles(e: LoweringContext, site: MatmulSite) -> ir.Attribute | Refusal:
     """Take what matrix instructions multiply in tiles of the configuration.
 
-    A dot in parts is [parts, rows, columns, depth of a part], a whole one [batch.., rows, columns,
-    depth].
+    A GEMM in parts is [parts, rows, columns, depth of a part], a whole one [batch.., rows,
+    columns, depth].
     """
     arch, product, config = site.arch, site.product, site.config
     mma, tile = product.intrinsic(arch), config.tile
@@ -138,8 +138,8 @@ def give_form(
     part: str,
     info: Callable[[str], ir.Attribute | None],
 ) -> None:
-    """Put on the op of a matmul or convolution what the rule of its form says of it; part: how it
-    is called beside its kernel."""
+    """Annotate the op of a matmul or convolution by the rule of its form; part: its name beside its
+    kernel's."""
     if e.options.tiles:
         _put_first(e, found, (rule,), FormSite(e.options.arch, info), part)
 
@@ -153,8 +153,10 @@ def _put_first(
 
 
 def gathered_info(arch: str, dtype: DType, out: Sequence[int], depth: int) -> ir.Attribute | None:
-    """For a product of gathered rows [n, .., ow, k] x [f, k] with result [n, .., ow, f], k whole
-    matrix instructions; see `put`."""
+    """Return the info of gathered rows [n, .., ow, k] by [f, k], k whole matrix instructions.
+
+    The result is [n, .., ow, f].
+    """
     mma = intrinsic_of(arch, dtype, depth)
     if mma is None or arch not in CHIPS:
         return None
@@ -165,8 +167,11 @@ def gathered_info(arch: str, dtype: DType, out: Sequence[int], depth: int) -> ir
 
 
 def windows_info(arch: str, product: GemmShape, ones: int, vectors: int) -> ir.Attribute | None:
-    """For windows [n, .., ow, depth] of a convolution, `ones` axes ahead of the lines and their
-    elements, by its filters; a wave gathers so many vectors a turn at most. See `put`."""
+    """Return the info of windows [n, .., ow, depth] of a convolution by its filters.
+
+    ones: axes ahead of the lines and their elements. vectors: most that a wave gathers in an
+    iteration.
+    """
     mma, of = product.intrinsic(arch), replace(product.extents, gathered=True, vectors=vectors)
     if mma is None:
         plain = thread_windows(arch, product)
@@ -181,7 +186,7 @@ def _windows_info(
     arch: str, mma: MmaIntrinsic, tile: MmaSchedule, ones: Sequence[int], of: Extents
 ) -> ir.Attribute:
     """Return the attribute of a tile for [.., lines, along, columns], `ones` ahead of the lines."""
-    # what is gathered in a last step that is cut would go through memory
+    # what is gathered in a partial last step would go through memory
     steps = next(s for s in range(tile.k_tiles, 0, -1) if of.depth // mma.depth % s == 0)
     sizes = [*ones, tile.tiles[0], *(n * SIDE for n in tile.tiles[1:])]
     tile = replace(tile, k_tiles=steps)
@@ -190,9 +195,12 @@ def _windows_info(
 
 
 def words_info(arch: str, rows: Sequence[int], words: Sequence[int]) -> ir.Attribute | None:
-    """For few rows [rows.., blocks, words of a block] by words [columns, blocks, words] of codes:
-    a lane loads neighbouring words of one block, of two columns where those are many and a row is
-    alone."""
+    """Return the info of few rows [rows.., blocks, words of a block] by words [columns, blocks,
+    words] of codes.
+
+    A lane loads neighbouring words of one block, of two columns where those are many and a row is
+    alone.
+    """
     chip = CHIPS.get(arch)
     if chip is None:
         return None
@@ -211,8 +219,8 @@ def words_info(arch: str, rows: Sequence[int], words: Sequence[int]) -> ir.Attri
 
 
 def blocks_info(arch: str, product: GemmShape, count: int) -> ir.Attribute | None:
-    """For rows [.., rows, blocks, count] by what is made of codes [columns, blocks, count], which
-    the tile of `product` multiplies; see `put`."""
+    """Return the info of rows [.., rows, blocks, count] by what is made of codes [columns, blocks,
+    count], in the tile of `product`."""
     shape = product.usual() if product.is_dynamic else product
     chip = CHIPS.get(arch)
     if chip is None or shape is None:
@@ -237,10 +245,9 @@ def blocks_info(arch: str, product: GemmShape, count: int) -> ir.Attribute | Non
 
 
 def steps_of(count: int, blocks: int, depth: int) -> tuple[int, int]:
-    """Return how many of `blocks` blocks of `count` codes, and how many codes of each, make up to
-    about `depth`.
+    """Return a step of about `depth` codes: its number of blocks, and codes of each block.
 
-    Whole blocks divide all of them: the compiler crashes on a step that is cut.
+    Whole blocks divide all of them: IREE crashes on a partial step.
     """
     if count > depth:
         return 1, gcd(count, depth)
@@ -269,8 +276,11 @@ def _plain(
     *,
     convolution: bool = False,
 ) -> ir.Attribute:
-    """Return the attribute: `lead` and `one` are a workgroup's and a thread's extents ahead of the
-    rows; `steps` of what is summed, where that has several dims."""
+    """Return the attribute of a tile of threads.
+
+    lead, one: extents of a workgroup and of a thread ahead of the rows. steps: those of the dims
+    that are summed, where there are several.
+    """
     size = [*lead, rows, tile.size[1]]
     depth = list(steps) or [tile.depth]
     whole = f"padding_conv = {numbers([*size, 0, 0, 0])}, " if convolution else ""
@@ -286,10 +296,10 @@ def _plain(
 
 
 def window_info(arch: str, out: Sequence[int | ir.Value], spatial: int) -> ir.Attribute | None:
-    """For windows of channels-last images that are reduced, results [n, .., c]; see `put`.
+    """Return the info of windows of channels-last images that are reduced, results [n, .., c].
 
-    A thread takes neighbouring channels and one element of the window at a time: what a window is
-    cut from at the border would else lie in memory.
+    A thread takes neighbouring channels and one element of the window at a time: otherwise windows
+    at the border lie in scratch memory.
     """
     chip = CHIPS.get(arch)
     along, channels = out[-2:]
@@ -308,11 +318,11 @@ def window_info(arch: str, out: Sequence[int | ir.Value], spatial: int) -> ir.At
 def group_info(
     arch: str, dtype: DType, out: Sequence[int | ir.Value], channels: int | ir.Value, sums: int
 ) -> ir.Attribute | None:
-    """For grouped convolutions, results [n, .., groups, filters], by `channels` of a group and
-    `sums` dims that are summed, the channels first; as window_info.
+    """Return the info of grouped convolutions, results [n, .., groups, filters], as window_info.
 
-    Those whose channels no matrix instruction divides are the compiler's own on CDNA alone: on RDNA
-    they are unrolled whole, with up to 26 registers and 156 bytes in memory.
+    channels: of a group. sums: number of dims that are summed, the channels first. Without channels
+    that a matrix instruction divides, IREE's own kernels are taken on CDNA alone: on RDNA they are
+    unrolled whole, with up to 26 registers and 156 bytes in memory.
     """
     chip = CHIPS.get(arch)
     if chip is None or not isinstance(channels, int) or not dtype.is_float:
@@ -324,7 +334,7 @@ def group_info(
 
 
 def element_info(arch: str, out: Sequence[int]) -> ir.Attribute | None:
-    """For a loop that computes much for each element of its result: a thread has one of a row."""
+    """Return the info of a loop that computes much for each element: a thread has one of a row."""
     chip = CHIPS.get(arch)
     if chip is None:
         return None
@@ -334,7 +344,7 @@ def element_info(arch: str, out: Sequence[int]) -> ir.Attribute | None:
 
 
 def give(e: LoweringContext, found: ir.Value, info: Callable[[str], ir.Attribute | None]) -> None:
-    """Put what `info` says for the target's chip on the op that makes a value of static dims."""
+    """Annotate the op that makes a value of static dims by `info` of the target's chip."""
     if ir.RankedTensorType(found.type).has_static_shape:
         put(e, found, info)
 
@@ -347,17 +357,16 @@ def give_product(
     *,
     residual: bool = False,
 ) -> None:
-    """Put on the op of a product what the options choose for it, or a config that was made;
-    residual: as for MatmulSite.
+    """Annotate the op of a matmul by a config, or that of the options; residual: as for MatmulSite.
 
-    A dot of rows that only the run counts has the tile of a usual number of them.
+    A GEMM of dynamic rows has the tile of a usual number of them.
     """
     if not e.options.tiles:
         return
     arch, made = e.options.arch, product()
     if made.is_dynamic:
         usual = made.usual()
-        if usual is None or usual.op != DOT:  # of a convolution the compiler takes none (hazard 37)
+        if usual is None or usual.op != DOT:  # IREE takes none for a convolution (hazard 37)
             return
         made, config = usual, of_dynamic_rows(arch, usual)
     config = config or e.options.gemm_config(made, e.function)
@@ -366,7 +375,7 @@ def give_product(
 
 
 def put(e: LoweringContext, found: ir.Value, info: Callable[[str], ir.Attribute | None]) -> None:
-    """Put on the op that makes a value what `info` says for the chip; None: IREE chooses."""
+    """Annotate the op that makes a value by `info` of the chip; None: IREE chooses."""
     chosen = info(e.options.arch) if e.options.tiles else None
     if chosen is not None:
         found.owner.attributes["compilation_info"] = chosen
@@ -387,31 +396,31 @@ def _info(
     gathered: bool = False,
     steps: Sequence[int] = (),
 ) -> ir.Attribute:
-    """Return the attribute, with sizes in elements and a wave's share in matrix instructions.
+    """Return the attribute of a tile of matrix instructions.
 
-    columns: of the result. several: units get more than one workgroup, which read a residual. cut:
-    tiles of a dot are.
-    gathered: rows are, each vector by a mask. steps: of what is summed, where that has several
-    dims, the last in matrix instructions.
+    sizes: those of a workgroup, in elements. wave: share of a wave, in matrix instructions.
+    columns: those of the result. several: units get more than one workgroup, which read a residual.
+    cut: tiles of a GEMM are partial. gathered: rows are, each vector by a mask. steps: those of the
+    dims that are summed, where there are several, the last in matrix instructions.
     """
-    turns = list(steps) or [tile.k_tiles]
+    each = list(steps) or [tile.k_tiles]
     whole = f"padding_conv = {numbers([*sizes, 0, 0, 0])}, " if convolution else ""
-    # where columns are cut, a wave of one instruction's would take neighbouring ones by branches
+    # a wave of one instruction's columns would take partial neighbouring ones by branches
     turned = chip.lanes == 64 and (columns % sizes[-1] == 0 or tile.subgroup[2] > 1)
     keeps = chip.lanes == 32 or tile.keeps_loop(mma, depth, several=several)
     attributes = dict(_KEPT_LOOP) if keeps else {}
-    # the second kind takes what registers there are, also for what follows many results; beside
-    # masks scalar ones spill, and it gains a fiftieth at most
+    # the second strategy takes all registers, also for the epilogue of many results; beside masks
+    # scalar registers spill, and it gains a fiftieth at most
     few = prod(tile.subgroups) <= chip.simds
     how = "iterative-maxocc" if tile.is_large and few else "" if gathered else "iterative-ilp"
     if how and tile.reads_ahead(chip, mma, depth):
         attributes["amdgpu-sched-strategy"] = how
     return _attribute(
         f"mma_kind = {mma.layout(turned=turned)}, "
-        f"padding = {numbers([*sizes, *turns[:-1], turns[-1] * mma.depth])}, {whole}"
-        f"promote_operands = [0, 1], reduction = {numbers([*[0] * len(sizes), *turns])}, "
-        f"subgroup = {numbers([*wave, *[0] * len(turns)])}, "
-        f"workgroup = {numbers([*sizes, *[0] * len(turns)])}",
+        f"padding = {numbers([*sizes, *each[:-1], each[-1] * mma.depth])}, {whole}"
+        f"promote_operands = [0, 1], reduction = {numbers([*[0] * len(sizes), *each])}, "
+        f"subgroup = {numbers([*wave, *[0] * len(each)])}, "
+        f"workgroup = {numbers([*sizes, *[0] * len(each)])}",
         prod(tile.subgroups) * chip.lanes,
         chip,
         _options(tile.stages(chip, mma, depth, cut=cut), attributes, convolution=convolution),
@@ -463,10 +472,10 @@ def _threads(
 
 
 def _options(stages: int, attributes: Mapping[str, str], *, convolution: bool) -> str:
-    """Return options of the pipeline: stages of the loop over the depth, function attributes."""
+    """Return options of the pipeline; stages: k-iterations under way at once."""
     igemm = ", use_igemm_convolution = true" if convolution else ""
-    told = ", ".join(f'"{name}" = "{value}"' for name, value in attributes.items())
-    functions = f", llvm_func_attrs = {{{told}}}" if told else ""
+    each = ", ".join(f'"{name}" = "{value}"' for name, value in attributes.items())
+    functions = f", llvm_func_attrs = {{{each}}}" if each else ""
     return (
         f", {{gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = {stages}, "
         f"no_reduce_shared_memory_bank_conflicts = false{igemm}>{functions}}}"
@@ -485,7 +494,7 @@ def _attribute(
 
 
 def numbers(values: Sequence[int]) -> str:
-    """Return a list as the compiler's attributes have it."""
+    """Return a list as IREE's attributes have it."""
     return f"[{', '.join(map(str, values))}]"
 
 

@@ -1,7 +1,7 @@
-"""How each matrix product of a GPU program is computed: what it is, and what is chosen for it.
+"""Shape and configuration of each matmul of a GPU program.
 
-A `GemmShape` is all that a choice depends on; a `GemmConfig` is what the compiler is told. Without
-one that a search found, the bound of `gpu/tiles.py` chooses.
+A `GemmShape` is all that a choice depends on; a `GemmConfig` is what is annotated for IREE. Without
+one that a search found, the bound of `tiles.py` chooses.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from mgx_mlir.passes.lowering.gpu.products.tiles import (
 
 DOT, CONVOLUTION = "dot", "convolution"
 ROWS, COLUMNS = "rows", "columns"
-_LEAST_ROWS = 2  # a product with a vector reads its matrix once: the compiler's reductions do that
-_USUAL_ROWS = 128  # where the run counts them
+_LEAST_ROWS = 2  # a GEMM with a vector reads its matrix once: IREE's reductions do that
+_USUAL_ROWS = 128  # assumed number of rows where it is dynamic
 # vectors of a wave with masks by row and by depth: with more, scalar registers spill on CDNA
 _MASKED = 256
-_USUAL_SIDE = 32  # of an image, likewise
+_USUAL_SIDE = 32  # assumed height and width of an image where they are dynamic
 _SPLITS = (2, 4, 8, 16, 32)
 # most of a whole GEMM's bound that parts of the depth may take: the time of a launch is an estimate
 WORTH = 2 / 3
-_ALIGNED = 16  # bytes: what a lane loads at once
-# of what is read from files
+_ALIGNED = 16  # bytes that a lane loads at once
+# bounds of what is read from files
 _MOST_DIM = (1 << 31) - 1
 _KERNELS = ("migraphx.fused_reduce", "migraphx.group")
-# of a hundred clocks and more for each element of a lane
+# ops of a hundred clocks and more for each element of a lane
 _HEAVY = {f"migraphx.{name}" for name in ("erf", "exp", "sigmoid", "tanh")}
 _RANKS = {DOT: 3, CONVOLUTION: 9}
 _LARGEST = {"size": 64, "waves": 16, "steps": 64, "split": 64, "batch": 8}
@@ -67,7 +67,7 @@ class GemmShape:
 
     @property
     def extents(self) -> Extents:
-        """Return the extents of the product, as the matrix instructions see them."""
+        """Return the extents of the matmul, as the matrix instructions see them."""
         if self.op == DOT:
             rows, columns, depth = self.dims
             return Extents(prod(self.batch), rows, columns, depth, apart=True, heavy=self.heavy)
@@ -76,14 +76,14 @@ class GemmShape:
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether the run decides a dim."""
+        """Return whether a dim is dynamic."""
         return DYN in (*self.dims, *self.batch)
 
     def usual(self) -> GemmShape | None:
-        """Return a dot whose rows alone are dynamic, or a convolution whose images are, with a
+        """Return a GEMM whose rows alone are dynamic, or a convolution whose images are, with a
         usual number of them, else None.
 
-        With a dynamic batch of a dot the compiler's copies to the LDS read beyond the last row.
+        With a dynamic batch of a GEMM IREE's copies to the LDS read beyond the last row.
         """
         if self.op == CONVOLUTION:
             sizes = (1, _USUAL_SIDE, _USUAL_SIDE)
@@ -120,8 +120,8 @@ class GemmShape:
 
 
 def shape_of_dot(op: ir.Operation, depth: int = 0) -> GemmShape:
-    """Return what a dot of rank 2 with constant weights is; depth: that of its operands as they are
-    stored, where that is more."""
+    """Return the shape of a dot of rank 2 with constant weights; depth: that of its operands as
+    they are stored, where that is more."""
     a, b = (TensorType.of(v) for v in list(op.operands)[:2])
     dims = (a.dims[0], b.dims[1], max(depth, b.dims[0]))
     parent = op.operation.parent
@@ -142,7 +142,7 @@ class GemmConfig:
 
     def __str__(self) -> str:
         if self.tile is None:
-            return "the compiler's"
+            return "IREE's"
         size, waves = ("x".join(map(str, n)) for n in (self.tile.tiles, self.tile.subgroups))
         parts = f" in {self.split} parts" if self.split > 1 else ""
         return f"{size} by {waves} waves, {self.tile.k_tiles} deep{parts}"
@@ -154,12 +154,12 @@ class GemmConfig:
         return {"tile": keys, "split": self.split}
 
 
-# what a search found for a product, in a function of the program
+# config that a search found for a matmul, in a function of the program
 GemmConfigs = Callable[[GemmShape, str], GemmConfig | None]
 
 
 def of_dynamic_rows(arch: str, product: GemmShape) -> GemmConfig:
-    """Return the config of the bound for a dot of a usual number of rows, which the run counts."""
+    """Return the config of the bound for a GEMM of dynamic rows, at their usual number."""
     mma, of = product.intrinsic(arch), replace(product.extents, vectors=_MASKED)
     return GemmConfig(None if mma is None else choose(CHIPS[arch], mma, of))
 
@@ -177,9 +177,9 @@ def default(arch: str, product: GemmShape) -> GemmConfig:
 
 
 def alternatives(arch: str, product: GemmShape, count: int) -> list[GemmConfig]:
-    """Return what a search compares.
+    """Return the configs that a search compares.
 
-    The default comes first, then configurations with low bounds and the compiler's own.
+    The default comes first, then those with low bounds and IREE's own.
     """
     chip, mma = CHIPS[arch], product.intrinsic(arch)
     first = default(arch, product)
@@ -193,7 +193,7 @@ def alternatives(arch: str, product: GemmShape, count: int) -> list[GemmConfig]:
 
 
 def bound_us(chip: Chip, mma: MmaIntrinsic, product: GemmShape, config: GemmConfig) -> float:
-    """Return what bounds the time of a product and of the launches that it takes beyond one."""
+    """Return the bound on the time of a matmul and of its launches beyond one."""
     assert config.tile is not None
     of, s = product.extents, config.split
     read = (of.lines * of.along + of.columns) * of.depth * mma.bytes
@@ -210,10 +210,10 @@ def bound_us(chip: Chip, mma: MmaIntrinsic, product: GemmShape, config: GemmConf
 
 
 def padded_depth(arch: str, product: GemmShape) -> int:
-    """Return the depth that a dot of constant weights should have.
+    """Return the depth that a GEMM of constant weights should have.
 
-    Its own, or the next one whose rows lie at multiples of 16 bytes, filled up with zeros, where
-    that is worth a launch more.
+    It is its own, or the next one whose rows lie at multiples of 16 bytes, filled up with zeros,
+    where that is worth a launch more.
 
     Rows that lie otherwise are read element by element: in the bounds of compiled code that takes 2
     to 4 times as long for whole tiles on CDNA, else 5 to 15 times.
@@ -235,7 +235,7 @@ def padded_depth(arch: str, product: GemmShape) -> int:
 
 
 def _parts(product: GemmShape, mma: MmaIntrinsic) -> list[tuple[int, Extents]]:
-    """Return the counts of equal parts that the depth of a dot can be in, with a part's extents."""
+    """Return the counts of equal parts of the depth of a GEMM, with a part's extents."""
     of = product.extents
     if product.op != DOT or product.layout != ROWS:
         return []
@@ -247,7 +247,7 @@ def _parts(product: GemmShape, mma: MmaIntrinsic) -> list[tuple[int, Extents]]:
 
 
 def shape_from_json(value: object) -> GemmShape | None:
-    """Return a product as `to_json` wrote it; None for anything else."""
+    """Return a shape as `to_json` wrote it; None for anything else."""
     keys = {"op", "dtype", "dims", "layout", "batch"}
     row = _row(value)
     if row is None or set(row) != keys:
