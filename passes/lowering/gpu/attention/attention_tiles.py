@@ -1,7 +1,7 @@
 """Tiles of attention kernels on AMD GPUs, as attributes that IREE takes.
 
 A workgroup takes some rows of queries, 16 or 32 to a wave, and walks over the keys, a tile at a
-time: both products by matrix instructions, the second on what the first left in registers.
+time. Both matmuls are matrix instructions; the second reads from registers what the first left.
 """
 
 from __future__ import annotations
@@ -39,34 +39,34 @@ class AttentionIntrinsics:
 
 _BYTES = 2
 _HELD = 40960  # bytes of the LDS that the tiles may take
-_PADDED = 8  # bytes of a row in the LDS: columns then lie in different banks
+_PADDED = 8  # bytes that IREE adds to a row in the LDS: columns then lie in different banks
 _CACHE = 64  # bytes that a unit gets from the cache a clock
 _LDS = 128  # bytes that a unit gets from the LDS a clock
-# registers of a lane: at the least, and for each element of its scores, of its share of the tiles
-# of keys and values, and of its sums; as LLVM takes them for gfx942
+# registers of a lane as LLVM takes them for gfx942: at the least, and for each element of its
+# scores, of its share of the tiles of keys and values, and of its sums
 _REGISTERS = (40.0, 1.5, 1.5, 4 / 3)
-# most registers of a lane; kernels with more by this count wait ten times as long. Where no tile
-# takes as few, as many as _MORE
+# most registers of a lane: kernels with more by this count wait ten times as long; _MORE where no
+# tile takes as few
 _MOST_REGISTERS, _MORE = 204, 256
-# where there is a workgroup for a unit at the most, one of four waves has all of its registers
+# most registers of a lane where a unit has one workgroup of four waves at most: all of its own
 _ALL_REGISTERS = 330
-_DEEP_REGISTERS = 224  # on chips of deep matrix instructions (gfx950)
+_DEEP_REGISTERS = 224  # the same on chips of deep matrix instructions (gfx950)
 # most elements of a wave's share of the tiles of keys and values, by lanes of a wave: kernels with
 # more of them on their way from memory spill (test_attention_forms)
 _LOADED = {64: 8192, 32: 1024}
 _RUN = 8  # elements of a load
-_DEPTH = 128  # of the values at the most, on chips with registers for no more
-_PART, _PART_OF_WIDE = 64, 32  # of it in a workgroup, beyond; where queries are as wide
+_DEPTH = 128  # most elements of a row of values per workgroup on RDNA, which has no more registers
+_PART, _PART_OF_WIDE = 64, 32  # elements per workgroup of longer rows; where queries are as wide
 # hand-written loop: most elements of a lane on their way, fewest keys; two lines of a wave where
 # _FULL workgroups are more than units
 _MOST_AHEAD, _LEAST_BLOCK_KEYS, _FULL = 64, 256, 4 / 3
-_NARROW = 64  # of rows
+_NARROW = 64  # most elements of a row that is narrow
 # upper bounds of the number of parts: the sum reads one partial result per part; where each unit
 # has _ENOUGH_PARTS, memory takes longest, and half is read
 _MOST_PARTS, _ENOUGH_PARTS = 32, 16
 _PART_KEYS = 64  # fewest keys of a part
 _WAVES = {64: 1, 32: 4}  # waves per SIMD by wave size; RDNA needs four to hide memory latency
-# LLVM reads ahead of what waits, and spares no registers for more waves than two of a SIMD
+# LLVM puts reads ahead of waits, and spares no registers for more than two waves of a SIMD
 _READ_AHEAD = '"amdgpu-sched-strategy" = "iterative-ilp"'
 _TWO_WAVES = '"amdgpu-waves-per-eu" = "2,2"'
 
@@ -90,7 +90,7 @@ class AttentionTile:
         return self.waves * self.lines * SIDE
 
     def share(self, chip: Chip, width: int) -> tuple[float, float, float, float]:
-        """Return 1, and the elements that a lane has of scores, keys and values, and sums."""
+        """Return 1, and a lane's elements of scores, of keys and values, and of sums."""
         scores = self.lines * SIDE * self.keys / chip.lanes
         loaded = self.keys * (width + self.depth) / (self.waves * chip.lanes)
         return 1.0, scores, loaded, self.lines * SIDE * self.depth / chip.lanes
@@ -133,14 +133,14 @@ def intrinsics_of(arch: str, dtype: DType, width: int, depth: int) -> AttentionI
 
 
 def filled_width(width: int) -> int:
-    """Return what rows of queries and keys are filled up to, so that lanes share them evenly."""
+    """Return the length to which rows of queries and keys are filled, for lanes to share them."""
     return width if width & width - 1 == 0 else 1 << width.bit_length()
 
 
 def choose(arch: str, a: AttentionShape) -> AttentionTile | None:
     """Return the tile for an attention; None where no lanes of its waves could share it evenly.
 
-    Of those within a seventh of the least time that of the most rows, which reads keys and values
+    Among tiles within a seventh of the least time it has the most rows: it reads keys and values
     least often.
     """
     chip = CHIPS[arch]
@@ -192,7 +192,7 @@ def _groups(a: AttentionShape, tile: AttentionTile) -> int:
 
 
 def _clocks(chip: Chip, a: AttentionShape, tile: AttentionTile, own: AttentionClocks) -> float:
-    """Return what bounds the time: units that are busy, or waves that wait."""
+    """Return the bound on the time: units that are busy, or waves that wait."""
     each = -(-_groups(a, tile) // chip.units)
     steps = -(-a.keys // tile.keys)
     together = -(-each * tile.waves // chip.simds)
@@ -278,10 +278,10 @@ def attributes(
     rows = dims.over({**ones, dims.m: tile.rows, dims.d: tile.depth}, 0)
     step = dims.over({**dict.fromkeys(dims.blocks, 1), dims.n: tile.keys}, 0)
     config = f"{_promoted([1, 2])}, reduction = {numbers(step)}, workgroup = {numbers(rows)}"
-    # the next tile is on its way while one is computed with; RDNA has no registers for it
+    # the next tile is loaded during an iteration; RDNA has no registers for it
     ahead = _AHEAD.format(2) if chip.lanes == 64 else ""
-    # by its vector registers a SIMD holds two waves of dynamic lengths; LLVM aims at more unless
-    # told, and two scalar registers spilled on gfx90a. Of deep instructions three fit
+    # by its vector registers a SIMD holds two waves of dynamic lengths, three of deep instructions;
+    # LLVM aims at more unless configured, which spills two scalar registers on gfx90a
     if dims.blocks and chip.lanes == 64 and chip.depth == SIDE:
         ahead += f"llvm_func_attrs = {{{_TWO_WAVES}}}, "
     return {
@@ -311,17 +311,17 @@ class BlockTile:
 
 
 def blocks(chip: Chip, a: AttentionShape, *, causal: bool) -> BlockTile | None:
-    """Return the tile for loops of our own over blocks of keys; None where there is none.
+    """Return the tile of the hand-written loop over blocks of keys; None where none fits.
 
-    Eight waves where queries allow it, of wide rows with two lines each if that leaves work for
-    most units; as many keys as the LDS holds and lanes may have on their way. Causal tiles of few
-    rows skip more.
+    It has eight waves where queries allow it, with two lines each of wide rows if that leaves work
+    for most units. It has as many keys as the LDS holds and lanes may have under way. Causal tiles
+    of few rows skip more.
     """
     if chip.lanes != 64 or a.keys < _LEAST_BLOCK_KEYS or max(a.width, a.depth) > _DEPTH:
-        return None  # of wider rows two lines of a wave spill
+        return None  # two lines of a wave of wider rows spill
     order = [(8, 2), (8, 1), (4, 1)]
     narrow = a.width <= _NARROW  # with 128 keys one line is as good
-    # with deep instructions the vector units are what takes longest, of which two waves share one
+    # with deep instructions vector units take longest, and two waves share one
     if chip.depth > SIDE and narrow and a.count * a.queries // (4 * SIDE) <= chip.units:
         order = [(4, 1), (8, 1)]
     for waves, lines in order:
@@ -344,12 +344,12 @@ def _holds(chip: Chip, a: AttentionShape, tile: BlockTile) -> bool:
 
 
 def run_of(rows: int, length: int, threads: int) -> int:
-    """Return the elements next to each other that a thread loads of a tile."""
+    """Return the neighbouring elements of a tile that a thread loads."""
     return min(_RUN, rows * length // threads)
 
 
 def block_intrinsic(arch: str, dtype: DType, width: int, depth: int) -> MmaIntrinsic | None:
-    """Return the matrix instruction of both products of loops of our own; None without one."""
+    """Return the matrix instruction of both matmuls of the hand-written loop; None without one."""
     if width % lanes.DEEP or depth % SIDE or intrinsics_of(arch, dtype, width, depth) is None:
         return None
     return mma.INTRINSICS[arch][dtype]
@@ -400,15 +400,15 @@ def load_layouts(tile: BlockTile, wave: int, width: int, depth: int) -> Loaded |
 
 
 def block_info(arch: str, tile: BlockTile) -> ir.Attribute:
-    """Build what the compiler is told of a kernel of loops of our own, at its last op."""
+    """Build the compilation info of the hand-written loop, for its last op."""
     chip = CHIPS[arch]
     attributes = _READ_AHEAD + (f", {_TWO_WAVES}" if tile.waves == 8 else "")
-    # a loop that loads ahead itself is not to be taken apart, and says how rows lie in the LDS
+    # a loop that loads ahead itself is not to be pipelined, and says how rows lie in the LDS
     options = (
         "gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = 0, "
         f"no_reduce_shared_memory_bank_conflicts = true>, llvm_func_attrs = {{{attributes}}}, "
     )
-    # its elements lie as those of the second product do
+    # its elements lie as those of the second matmul do
     config = (
         f"#iree_gpu.lowering_config<{{lane_basis = [[{SIDE // 4}, {SIDE}], [1, 0]], "
         f"subgroup_basis = [[{tile.waves}, 1], [0, 1]], thread = [1, {SIDE // 4}], "
@@ -418,7 +418,7 @@ def block_info(arch: str, tile: BlockTile) -> ir.Attribute:
 
 
 def _info(chip: Chip, waves: int, config: str, options: str) -> ir.Attribute:
-    """Return how a kernel of so many waves is compiled: its lowering config, and options."""
+    """Return the compilation info of a kernel of so many waves."""
     return ir.Attribute.parse(
         f"#iree_codegen.compilation_info<lowering_config = {config}, translation_info = "
         "<pipeline = #iree_gpu.pipeline<VectorDistribute> workgroup_size = "

@@ -202,7 +202,7 @@ class _Tiled(TiledOperands):
         def build() -> list[ir.Value]:
             operands, masks = self._operands(queries), self._masks()
             scale = constant(self.kernel.scale, plan.dtype).value
-            return [attention(e, operands, scale, masks, out, self.d + 1, t, self.told, sizes)]
+            return [attention(e, operands, scale, masks, out, self.d + 1, t, self.info, sizes)]
 
         kind = ir.RankedTensorType.get(list(t.dims), signless(plan.dtype))
         found = index.alone(e, [kind], [sizes], build)[0]
@@ -236,7 +236,7 @@ class _Tiled(TiledOperands):
             added = self._masks() if masks is None else masks
             scale = constant(self.kernel.scale, self.plan.dtype).value
             return online_attention(
-                e, operands, scale, added, out, self.d + 1, no_keys(e, sizes), self.told
+                e, operands, scale, added, out, self.d + 1, no_keys(e, sizes), self.info
             )
 
         out = [*self.lead, *self.p, self.m, self.d]

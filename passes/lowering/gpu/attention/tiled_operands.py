@@ -115,12 +115,12 @@ class TiledOperands:
         self.d = self._dim(form.depth)
         # the op's dims that count keys
         self.of_keys = [*self.p, *self.blocks, self.n]
-        self.told: dict[str, ir.Attribute] | None = None
+        self.info: dict[str, ir.Attribute] | None = None
         if plan.kind is not None:
             dims = attention_tiles.Dims(
                 [*self.lead, *self.p, *self.tiles], self.m, self.k, self.n, self.d, self.blocks
             )
-            self.told = attention_tiles.attributes(
+            self.info = attention_tiles.attributes(
                 e.options.arch, plan.kind, tile, dims, plan.width
             )
         with nullcontext() if parts is None else ahead_of_region(e):
