@@ -1,11 +1,11 @@
 """Per-lane layout of blocked attention: which fragments a lane holds, and the operations on them.
 
-Matrix instructions of 16x16 in CDNA's order, with their result turned: a lane has four neighbouring
-keys of one query, and of 16 keys the lanes of one query have four each. An operand lies as the
-instructions of depth 32 read it: eight neighbours to a lane. Between the two products nothing
-moves: the weights that a lane has of 32 keys, four of the first 16 and four of the others, are
-eight of one deep instruction, and values lie in the LDS in that order of their keys. Instructions
-of depth 16 take the same eight as two fours.
+Matrix instructions are those of 16x16 in CDNA's order, with their result transposed: a lane has
+four neighbouring keys of one query, and of 16 keys the lanes of one query have four each. An
+operand lies as the instructions of depth 32 read it: eight neighbours to a lane. Between the two
+matmuls nothing moves. Of 32 keys a lane has the weights of four of the first 16 and of four of the
+others. They are its eight operands of one deep instruction, and values lie in the LDS in that order
+of their keys. Instructions of depth 16 take the same eight as two fours.
 """
 
 from __future__ import annotations
@@ -18,14 +18,17 @@ from mgx_mlir.passes.lowering.gpu.products.mma import SIDE
 from mgx_mlir.passes.lowering.scalar import constant_of
 
 RUN = 8  # neighbours that a lane reads of an operand
-_FOUR = 4  # of a result that a lane has; lanes that share a row
-DEEP = _FOUR * RUN  # what the lanes of a row read of an operand
+_FOUR = 4  # neighbours of a result that a lane has; lanes that share a row
+DEEP = _FOUR * RUN  # elements that the lanes of a row read of an operand
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How waves and lanes share rows of a length: each list has one number for rows, one for what
-    lies along them. A place is that of the wave, then `batch`, then `thread`, then `element`."""
+    """Shares of waves and lanes of rows of a length.
+
+    Each list has one number for rows and one along them. An index is made of the wave, then
+    `batch`, then `thread`, then `element`.
+    """
 
     batch: tuple[int, ...]
     thread: tuple[int, ...]
@@ -36,18 +39,18 @@ class Layout:
 
     @property
     def dims(self) -> list[int]:
-        """Return the extents of what is shared."""
+        """Return the extents of the whole."""
         each = zip(self.waves, self.batch, self.thread, self.element, strict=True)
         return [a * b * c * d for a, b, c, d in each]
 
     @property
     def lane(self) -> list[int]:
-        """Return the extents of what a lane has, as the compiler lays them out."""
+        """Return the extents of a lane's share, as IREE lays them out."""
         return [*self.batch, *(1 for _ in self.batch), *self.element]
 
     @property
     def attribute(self) -> ir.Attribute:
-        """Return the compiler's attribute."""
+        """Return IREE's attribute."""
         names = ("subgroup_tile", "batch_tile", "outer_tile", "thread_tile", "element_tile",
                  "subgroup_strides", "thread_strides")  # fmt: skip
         each = (self.waves, self.batch, [1] * len(self.batch), self.thread, self.element,
@@ -57,14 +60,14 @@ class Layout:
 
 
 def operand_layout(rows: int, length: int, run: int = RUN, waves: int = 0) -> Layout:
-    """Return how lanes hold an operand of the products; all waves the same, or each its rows."""
+    """Return how lanes hold an operand of a matmul; all waves the same, or each its rows."""
     own, strides = ((waves, 1), (1, 0)) if waves else ((1, 1), (0, 0))
     batch = (rows // (max(waves, 1) * SIDE), length // (_FOUR * run))
     return Layout(batch, (SIDE, _FOUR), (1, run), (1, SIDE), own, strides)
 
 
 def result_layout(rows: int, length: int, waves: int) -> Layout:
-    """Return how lanes hold the result of a product."""
+    """Return how lanes hold the result of a matmul."""
     return operand_layout(rows, length, _FOUR, waves)
 
 
@@ -79,26 +82,26 @@ def part_layout(rows: int, waves: int) -> Layout:
 
 
 def simt(x: ir.Value, layout: Layout, dims: Sequence[int]) -> ir.Value:
-    """Return what a lane has of a vector, of these extents."""
+    """Return a lane's share of a vector, in these extents."""
     kind = ir.VectorType(x.type).element_type
     lane = _op("to_simt", laid(x, layout), ir.VectorType.get(layout.lane, kind))
     return shaped(lane, dims)
 
 
 def simd(x: ir.Value, layout: Layout) -> ir.Value:
-    """Return the vector that lanes have."""
+    """Return the vector of which lanes have shares."""
     kind = ir.VectorType(x.type).element_type
     whole = ir.VectorType.get(layout.dims, kind)
     return laid(_op("to_simd", shaped(x, layout.lane), whole), layout)
 
 
 def laid(x: ir.Value, layout: Layout) -> ir.Value:
-    """Say how lanes share a vector."""
+    """Annotate how lanes share a vector."""
     return _op("to_layout", x, x.type, layout=layout.attribute)
 
 
 def through_lds(given: Sequence[tuple[ir.Value, Layout]]) -> list[ir.Value]:
-    """Return vectors by way of the LDS, shared in other ways by the lanes: all written, then read.
+    """Return vectors by way of the LDS, in other layouts: all are written, then read.
 
     Rows lie RUN elements further apart than they are long: 16 bytes, so that a lane reads its run
     at once, and runs of neighbouring rows lie in other banks.
@@ -145,7 +148,7 @@ def _op(name: str, x: ir.Value, kind: ir.Type, **attributes: ir.Attribute) -> ir
     ).result
 
 
-def product(rows: ir.Value, columns: ir.Value, init: ir.Value, kind: str, depth: int) -> ir.Value:
+def matmul(rows: ir.Value, columns: ir.Value, init: ir.Value, kind: str, depth: int) -> ir.Value:
     """Return init + rows x columns^T by a matrix instruction of so many elements in depth."""
     (m, k), (n, _) = (ir.VectorType(x.type).shape for x in (rows, columns))
     tiles = [
@@ -239,7 +242,7 @@ def _reduced(kind: str, x: ir.Value, init: ir.Value) -> ir.Value:
 
 
 def first_places(rows: int) -> ir.Value:
-    """Return by row and lane of it how far its first key is from the row: [rows, 4]."""
+    """Return the distance of a lane's first key from its row, by row and lane: [rows, 4]."""
     kind = ir.IndexType.get()
     whole = ir.VectorType.get([rows, _FOUR], kind)
     lane = _counted(_FOUR)
@@ -251,13 +254,13 @@ def first_places(rows: int) -> ir.Value:
 
 
 def _counted(length: int) -> ir.Value:
-    """Return the vector of 0, 1 and on."""
+    """Return the vector of 0, 1, 2 and so on."""
     kind = ir.VectorType.get([length], ir.IndexType.get())
     return ir.Operation.create("vector.step", results=[kind]).result
 
 
 __all__ = [
-    "DEEP", "RUN", "Layout", "along", "first_places", "laid", "operand_layout", "pair_sums",
-    "part_layout", "product", "result_layout", "row_layout", "row_maxima", "row_sums", "shaped",
+    "DEEP", "RUN", "Layout", "along", "first_places", "laid", "matmul", "operand_layout",
+    "pair_sums", "part_layout", "result_layout", "row_layout", "row_maxima", "row_sums", "shaped",
     "simd", "simt", "splat", "sums_of_pairs", "through_lds",
 ]  # fmt: skip

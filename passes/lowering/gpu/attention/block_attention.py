@@ -1,10 +1,10 @@
 """Attention on GPUs by a loop of our own, which ends at the last keys that a tile of queries sees.
 
 A workgroup takes a tile of queries of one head and walks over blocks of keys up to the last that
-its queries see: first those that all of them see, then, with a mask, those on the diagonal. Each
-block is the compiler's `online_attention`. The compiler loads ahead only in loops of a known count,
-so the next block is on its way in registers here: words that the loop hands on, which it cannot
-take for another copy by way of the LDS. Tiles with most blocks come first.
+its queries see: first those that all of them see, then, with a mask, those on the diagonal. IREE
+loads ahead only in loops of a known count. So here the next block is loaded into registers during
+an iteration: words that the loop carries, which IREE cannot take for another copy by way of the
+LDS. Tiles with most blocks come first.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from mgx_mlir.passes.lowering.iree.linalg_ext import segments
 from mgx_mlir.passes.lowering.scalar import constant, constant_of, signless
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
-# what hides a key: a finite one counts only beside scores that are as low
+# highest number of a mask that hides a key: a finite one counts only beside scores that are as low
 _HIDDEN = -65504.0
-_LOWEST = -3.4028234663852886e38  # no infinity: what is taken from it is to be a number
-_WORD = 4  # bytes of what the loop hands on
+_LOWEST = -3.4028234663852886e38  # no infinity, whose difference to itself is no number
+_WORD = 4  # bytes of a word that the loop carries
 
 
 def first_hidden(form: AttentionForm, mask: ir.Value | None, body: ir.Block) -> int | None:
@@ -96,7 +96,7 @@ def match(e: LoweringContext, site: GpuKernelSite) -> _Plan | Refusal:
     if kind is None:
         return Refusal(f"no matrix instruction of {arch} has rows of {form.width} {t.dtype}")
     if k.scale <= 0 or form.epilogue or form.query_dim > form.depth_dim:
-        return Refusal("its scale is negative, or its result is computed with or turned")
+        return Refusal("its scale is negative, or its result is computed with or transposed")
     if not k.has_one_type() or form.out.dtype != t.dtype:
         return Refusal("its operands or its result have another type than its matmuls")
     seen = form.keys if k.mask is None else first_hidden(form, k.mask, k.body)
@@ -148,7 +148,7 @@ class _Source:
 
 
 def _source(e: LoweringContext, form: AttentionForm, v: ir.Value, which: int) -> _Source | None:
-    """Return what an operand of the products reads: queries (0), keys (1) or values (2)."""
+    """Return the tensor that an operand reads: queries (0), keys (1) or values (2)."""
     full = len(form.lead)
     found = repeated(v) if which and shared_heads(form) is not None else None
     own: Sequence[int | None] = identity(full + 2) if found is None else found.axes
@@ -172,7 +172,7 @@ def _source(e: LoweringContext, form: AttentionForm, v: ir.Value, which: int) ->
 
 
 def _uncut(value: ir.Value) -> tuple[ir.Value, tuple[int, ...]]:
-    """Return the tensor that a slice of neighbouring elements is of, and where it begins."""
+    """Return the tensor of a slice of neighbouring elements, and the index at which it begins."""
     none = (0,) * TensorType.of(value).rank
     if isinstance(value.owner, ir.Block) or value.owner.name != "tensor.extract_slice":
         return value, none
@@ -183,7 +183,7 @@ def _uncut(value: ir.Value) -> tuple[ir.Value, tuple[int, ...]]:
 
 
 def _unreshaped(value: ir.Value) -> ir.Value:
-    """Return the tensor of which this one is another shape, as the compiler moves it ahead."""
+    """Return the tensor of which this one is another shape; IREE moves the reshape ahead."""
     while not isinstance(value.owner, ir.Block) and value.owner.name == "tensor.expand_shape":
         value = value.owner.operands[0]
     return value
@@ -216,7 +216,7 @@ class _Blocks:
         assert loaded is not None
         self.loaded = loaded
         rows, waves = tile.rows, tile.waves
-        # of the result of each product, and of each row
+        # layouts of the result of each matmul, and of one number for each row
         self.scores = lanes.result_layout(rows, tile.keys, waves)
         self.sums = lanes.result_layout(rows, form.depth, waves)
         self.row = lanes.row_layout(rows, waves)
@@ -252,7 +252,7 @@ class _Blocks:
         queries = self._operand(
             self._read(self.q, [*self._at(self.q, lead, row)], [tile.rows, form.width]), tile.waves
         )
-        # of the keys that its first query sees, and its last
+        # number of keys that its first query sees, and its last
         first = e.add(row, self.seen)
         last = e.min(e.add(first, tile.rows - 1), form.keys)
         full, end = e.div(first, tile.keys), e.div(e.add(last, tile.keys - 1), tile.keys)
@@ -267,18 +267,18 @@ class _Blocks:
         loop = scf.ForOp(e.index(0), e.index(end), e.index(1), state)
         with ir.InsertionPoint(loop.body):
             state = list(loop.inner_iter_args)
-            turn = loop.induction_variable
-            ahead = e.min(e.add(turn, 1), e.add(end, -1))
+            block = loop.induction_variable
+            ahead = e.min(e.add(block, 1), e.add(end, -1))
             more = self._load(lead, e.mul(ahead, tile.keys))
             hidden = None
             if causal:
-                late = arith.CmpIOp(arith.CmpIPredicate.uge, turn, e.index(full)).result
-                hidden = late, e.index(e.sub(e.add(row, self.seen), e.mul(turn, tile.keys)))
+                late = arith.CmpIOp(arith.CmpIPredicate.uge, block, e.index(full)).result
+                hidden = late, e.index(e.sub(e.add(row, self.seen), e.mul(block, tile.keys)))
             scf.YieldOp([*self._block(queries, state, scale, hidden), *more])
         return self._divided(loop.results[0], loop.results[2])
 
     def _at(self, s: _Source, lead: Sequence[Extent], row: Extent) -> list[ir.Value]:
-        """Return where a tile begins in a tensor."""
+        """Return the index in a tensor at which a tile begins."""
         e = self.e
         places: list[Extent] = []
         for i, axis in enumerate(s.axes):
@@ -290,11 +290,9 @@ class _Blocks:
             places.append(e.add(place, s.starts[i]))
         return [e.index(i) for i in places]
 
-    def _read(
-        self, s: _Source, at: Sequence[ir.Value], dims: Sequence[int], turned: bool = False
-    ) -> ir.Value:
+    def _read(self, s: _Source, at: Sequence[ir.Value], dims: Sequence[int]) -> ir.Value:
         """Return rows of a tensor as a vector."""
-        own = (s.rows, s.columns)[:: -1 if turned else 1]
+        own = (s.rows, s.columns)
         return vector.TransferReadOp(
             ir.VectorType.get(list(dims), self.element), s.value, at,
             ir.AffineMap.get(len(s.axes), 0, [ir.AffineDimExpr.get(i) for i in own]),
@@ -302,7 +300,7 @@ class _Blocks:
         ).result  # fmt: skip
 
     def _load(self, lead: Sequence[Extent], at: Extent) -> list[ir.Value]:
-        """Return the words of a lane of a block of keys, and of one of values."""
+        """Return a lane's words of a block of keys, and of one of values."""
         words: list[ir.Value] = []
         for s, layout in zip((self.k, self.v), (self.loaded.keys, self.loaded.values), strict=True):
             read = self._read(s, self._at(s, lead, at), layout.dims)
@@ -316,7 +314,7 @@ class _Blocks:
         return words
 
     def _unpacked(self, words: Sequence[ir.Value]) -> list[ir.Value]:
-        """Return the blocks of keys and of values as operands of the products."""
+        """Return the blocks of keys and of values as operands of the matmuls."""
         made: list[tuple[ir.Value, lanes.Layout]] = []
         for layout in (self.loaded.keys, self.loaded.turned):
             held = prod(layout.lane)
@@ -329,7 +327,7 @@ class _Blocks:
         return [self._operand(x) for x in lanes.through_lds(made)]
 
     def _operand(self, x: ir.Value, waves: int = 0) -> ir.Value:
-        """Return an operand of a product, as its instruction takes it."""
+        """Return an operand of a matmul, as its instruction takes it."""
         rows, length = ir.VectorType(x.type).shape
         deep = lanes.operand_layout(rows, length, waves=waves)
         if self.kind.depth == lanes.DEEP:
@@ -338,18 +336,20 @@ class _Blocks:
         return lanes.simd(lanes.simt(x, deep, plain.lane), plain)
 
     def _held(self, layout: lanes.Layout) -> int:
-        """Return what a lane has of each line."""
+        """Return the elements of a lane's share of each line."""
         return prod(layout.lane) // self.lines
 
     def _hidden(self, scores: ir.Value, limit: ir.Value) -> ir.Value:
-        """Return the scores of a lane, -inf where a query does not see a key of the block; `limit`:
-        of how many the first query of the tile sees."""
+        """Return the scores of a lane, -inf where a query does not see a key of the block.
+
+        limit: number of its keys that the first query of the tile sees.
+        """
         word = ir.IntegerType.get_signless(32)
         parts = lanes.part_layout(self.tile.rows, self.tile.waves)
         first = lanes.simt(lanes.first_places(self.tile.rows), parts, [self.lines, 1])
         first = arith.IndexCastOp(ir.VectorType.get([self.lines, 1], word), first).result
         kind = ir.VectorType.get(ir.VectorType(scores.type).shape, word)
-        # of the keys of a lane from its first on: four of each 16
+        # keys of a lane, from its first on: four of each 16
         own = [i // 4 * SIDE + i % 4 for i in range(kind.shape[1])] * self.lines
         each = [ir.IntegerAttr.get(word, n) for n in own]
         places = constant_of(kind, ir.DenseElementsAttr.get(each, kind))
@@ -364,14 +364,17 @@ class _Blocks:
         self, queries: ir.Value, state: Sequence[ir.Value], scale: float,
         hidden: tuple[ir.Value, ir.Value] | None,
     ) -> list[ir.Value]:  # fmt: skip
-        """Return the state after a block of keys; hidden: whether some are, and how many the first
-        query sees."""
+        """Return the state after a block of keys.
+
+        hidden: a condition, which holds where some are hidden, and the number of keys that the
+        first query sees.
+        """
         tile = self.tile
         keys, values = self._unpacked(state[3:])
         total, most, weights = state[:3]
         none = lanes.splat(0, [tile.rows, tile.keys])
         none = lanes.laid(none, self.scores)
-        found = lanes.product(queries, keys, none, self.kind.name, self.kind.depth)
+        found = lanes.matmul(queries, keys, none, self.kind.name, self.kind.depth)
         scores = lanes.simt(found, self.scores, [tile.lines, self._held(self.scores)])
         if hidden is not None:
             late, limit = hidden
@@ -396,7 +399,7 @@ class _Blocks:
         narrow = ir.VectorType.get(ir.VectorType(share.type).shape, self.element)
         share = arith.TruncFOp(narrow, share).result
         operand = lanes.operand_layout(tile.rows, tile.keys, self.kind.depth // 4, tile.waves)
-        total = lanes.product(
+        total = lanes.matmul(
             lanes.simd(share, operand), values, lanes.simd(total, self.sums),
             self.kind.name, self.kind.depth,
         )  # fmt: skip
@@ -428,8 +431,8 @@ class _Blocks:
         total = stored(lanes.simd(total, self.sums), [tile.rows, form.depth])
         below = stored(below, [tile.rows])
         found = e.generic([total, below], [init], maps, [index.PARALLEL] * 2, element)[0]
-        told = attention_tiles.block_info(self.e.options.arch, tile)
-        found.owner.attributes["compilation_info"] = told
+        info = attention_tiles.block_info(self.e.options.arch, tile)
+        found.owner.attributes["compilation_info"] = info
         return found
 
 

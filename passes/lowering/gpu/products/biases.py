@@ -1,8 +1,8 @@
-"""Biases that GPU products start from: sums begin with the row that is added to them, not with 0.
+"""Biases that GPU matmuls start from: sums begin with the bias in place of 0.
 
-Read where it is added, a row is waited for once more behind the loop over the depth (500 clocks by
-the bound of compiled code, a fifth of what a short product takes). In the type of the sums it needs
-no conversion, and is loaded with what the loop reads first.
+Read where it is added, a bias is waited for once more after the loop over the depth (500 clocks by
+the bound of compiled code, a fifth of a short matmul). In the type of the sums it needs no
+conversion, and is loaded with the first operands of the loop.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from mgx_mlir.passes.lowering.scalar import computed, signless
 
 
 class Bias(NamedTuple):
-    """added: the result of the op that adds it. row: its elements in the type of the sums."""
+    """A constant row that is added to a matmul."""
 
-    added: ir.Value
-    row: ir.Value
+    added: ir.Value  # result of the op that adds it
+    row: ir.Value  # its elements in the type of the sums
 
 
 def bias_of(
@@ -35,7 +35,7 @@ def bias_of(
     product: GemmShape,
     config: GemmConfig,
 ) -> Bias | None:
-    """Return the constant row that a kernel adds to a product of whole tiles of columns, and to
+    """Return the constant row that a kernel adds to a matmul of whole tiles of columns, and to
     nothing else; None without one, and where the sums are in parts."""
     if not _takes_sums(e.options.arch, product, config):
         return None
@@ -60,8 +60,8 @@ def _takes_sums(arch: str, product: GemmShape, config: GemmConfig) -> bool:
     rows, columns = (n * SIDE for n in tile.tiles[1:])
     if product.dims[1] % columns:
         return False
-    # of rows that are cut the compiler takes sums of several instructions by way of the LDS, in
-    # more than there is, or does not end; in f32 it refuses such a kernel
+    # IREE moves sums of several instructions of partial rows by way of the LDS, in more than there
+    # is, or does not end; in f32 it refuses such a kernel
     return product.dims[0] % rows == 0 or (mma.bytes < 4 and tile.subgroup[1:] == (1, 1))
 
 
@@ -88,8 +88,8 @@ def _words(array: np.ndarray) -> np.ndarray:
 def first_sums(e: LoweringContext, row: ir.Value, rows: int) -> ir.Value:
     """Return sums that begin with a row each.
 
-    Sums that a loop of linalg makes are taken for zeros by the compiler, and what it made is added
-    behind the product; words that are said to be numbers are not.
+    IREE takes sums that a loop of linalg makes for zeros, and adds them after the matmul; it does
+    not so for words that are cast to numbers.
     """
     columns = ir.RankedTensorType(row.type).shape[0]
     d = [ir.AffineDimExpr.get(i) for i in range(2)]

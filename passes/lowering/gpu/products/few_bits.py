@@ -1,9 +1,9 @@
-"""Products with weights of few bits on GPUs: memory holds codes, registers and the LDS numbers.
+"""Matmuls by weights of few bits on GPUs: memory holds codes, registers and the LDS numbers.
 
-Up to four rows: 32 bits hold codes that are far apart in their block, so that each is a number
-after one mask, one `or` and one subtraction (f32 whose last bits a code is put into), and rows are
-read in whole pieces. More rows: a workgroup widens its tile of the codes on its way to the LDS,
-from where matrix instructions take it as they do other weights.
+Up to four rows: 32 bits hold codes that are far apart in their block. Each becomes a number by one
+mask, one `or` and one subtraction: a code is put into the last bits of an f32. Rows are read in
+whole pieces. More rows: a workgroup widens its tile of the codes on its way to the LDS, from where
+matrix instructions take it as they do other weights.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from mgx_mlir.passes.lowering.products import collapsed, multiply_accumulate
 from mgx_mlir.passes.lowering.scalar import constant, signless
 from mgx_mlir.passes.pack_weights import GPU_UNIT
 
-_WORD = 32  # bits
-_MANTISSA = 23  # bits of an f32
-_FEW = 4  # rows
-_SPLITS = (1, 2, 4, 8, 16)
+_WORD = 32  # bits of a word
+_MANTISSA = 23  # bits of the mantissa of an f32
+_FEW = 4  # most rows that lanes sum up
+_SPLITS = (1, 2, 4, 8, 16)  # counts of equal parts of the depth
 _WIDEN = 5  # instructions of a lane for a code that it widens
-_SIGNED = 128  # what an 8-bit code is stored above its value
-_EXACT = (dtypes.HALF, dtypes.INT8)  # scales and zero points that f16 holds
+_SIGNED = 128  # offset by which an 8-bit code is stored above its value
+_EXACT = (dtypes.HALF, dtypes.INT8)  # types of scales and zero points that f16 holds
 
 
 class Words(Leaf):
@@ -58,7 +58,7 @@ class Turned(Leaf):
 
 
 def stored_by_column(e: LoweringContext, arg: ir.Value, value: ir.Value) -> Expr | None:
-    """Return codes, scales or zero points, a kernel's argument `arg`, as a product reads them.
+    """Return codes, scales or zero points, a kernel's argument `arg`, as a matmul reads them.
 
     None where they are used in another way, or are not constant.
     """
@@ -98,13 +98,13 @@ def stored_by_column(e: LoweringContext, arg: ir.Value, value: ir.Value) -> Expr
 
 
 def takes(op: BlockedDot) -> bool:
-    """Say whether kernels here multiply by these codes."""
+    """Return whether kernels here multiply by these codes."""
     t, x = TensorType.of(op.codes), TensorType.of(op.input)
     return not t.dtype.is_float and x.dims[-1] % op.block_size == 0 == op.block_size % GPU_UNIT
 
 
 def _is_few(op: BlockedDot) -> bool:
-    """Say whether rows are so few that lanes sum them up faster than matrix instructions."""
+    """Return whether rows are so few that lanes sum them up faster than matrix instructions."""
     rows = TensorType.of(op.input).dims[:-1]
     return DYN not in rows and prod(rows) <= _FEW
 
@@ -134,7 +134,7 @@ def _as_halves(value: ir.Value, dims: Sequence[int]) -> ir.Value:
 def product(
     e: LoweringContext, op: BlockedDot, x: Expr, codes: Leaf, parts: Sequence[Expr]
 ) -> ir.Value:
-    """Return the product in f32; `parts`: scales, and zero points where it has them."""
+    """Return the matmul in f32; `parts`: scales, and zero points where it has them."""
     if op.out in e.plan.split_k_sums:
         return split_k.total(e, e.plan.split_k_sums[op.out], dtypes.FLOAT)
     make = _few if isinstance(codes, Words) else _tiles
@@ -173,7 +173,7 @@ class _Part:
 
 
 def _middle(op: BlockedDot) -> float:
-    """Return what codes without zero points stand for 0 by."""
+    """Return the code that stands for 0 where there are no zero points."""
     return MIDDLE if op.bits == 4 else 0
 
 
@@ -214,7 +214,7 @@ def _few(
             term = arith.MulFOp(wide, value).result
             found = term if found is None else arith.AddFOp(found, term).result
         assert found is not None
-        # a product would make a contraction of it, which lanes with several elements do not get
+        # a multiplication would make it a contraction, which lanes with several elements do not get
         scaled = math.FmaOp(found, numbers[0], constant(0, dtypes.FLOAT).value).result
         return arith.AddFOp(total, scaled).result
 
@@ -230,7 +230,7 @@ def _few(
 
 
 def _field(x: ir.Value, s: int) -> ir.Value:
-    """Return what is multiplied by field `s` of the words, [.., blocks, words]."""
+    """Return the elements that are multiplied by field `s` of the words, [.., blocks, words]."""
     kind = ir.RankedTensorType(x.type)
     *lead, blocks, _, words = kind.shape
     made = ir.RankedTensorType.get([*lead, blocks, words], kind.element_type)
@@ -271,7 +271,7 @@ def _numbers(word: ir.Value, bits: int, middle: float) -> list[ir.Value]:
 def _tiles(
     e: LoweringContext, op: BlockedDot, x: Expr, codes: Leaf, parts: Sequence[_Part], split: int = 1
 ) -> ir.Value:
-    """Return the product, or, `split`, [parts of the depth, rows, columns]."""
+    """Return the matmul, or, `split`, [parts of the depth, rows, columns]."""
     element = x.type.dtype
     columns, blocks, count = ir.RankedTensorType(codes.value.type).shape
     blocks //= split
@@ -298,7 +298,7 @@ def _tiles(
 
 
 def sums_of_parts(e: LoweringContext, body: ir.Block) -> dict[ir.Value, ir.Value]:
-    """Return, for products of a kernel that are to be made ahead in parts of the depth, these.
+    """Return the parts of the depth of a kernel's matmuls, for those that are made ahead.
 
     Widening takes a wave longer than its matrix instructions: rows that are few leave most of the
     units without work.
@@ -331,7 +331,7 @@ def sums_of_parts(e: LoweringContext, body: ir.Block) -> dict[ir.Value, ir.Value
 
 
 def _split(arch: str, product: GemmShape, blocks: int) -> int:
-    """Return the parts of the depth by which a product takes least, with the launch that adds them
+    """Return the parts of the depth by which a matmul takes least, with the launch that adds them
     up; 1 for the whole."""
     chip, mma = CHIPS.get(arch), product.intrinsic(arch)
     if chip is None or mma is None:
@@ -340,7 +340,7 @@ def _split(arch: str, product: GemmShape, blocks: int) -> int:
     rows, columns, depth = product.dims
     count = tile.workgroups(1, rows, columns)
     waves = prod(tile.subgroups)
-    # of one wave, over the whole depth
+    # instructions of one wave, over the whole depth
     own = _WIDEN * columns * depth * -(-rows // (tile.rows * SIDE)) / (count * waves * chip.lanes)
     clocks = own * (4 if chip.lanes == 64 else 1)
 
@@ -369,7 +369,7 @@ def _widened(
     own = ir.AffineMap.get_identity(rank)
     if split > 1:
         codes = _in_parts(codes, dims)
-    # a code is a whole number in f16, and its product with an f16 rounds once in either type
+    # a code is a whole number in f16, and times an f16 it rounds once in either type
     narrow = element is dtypes.HALF and all(p.dtype in _EXACT for p in parts)
     computed = element if narrow else dtypes.FLOAT
     kind = signless(computed)

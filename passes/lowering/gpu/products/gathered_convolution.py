@@ -1,7 +1,7 @@
-"""Convolutions of few channels on GPUs: dots whose rows are gathered from the image.
+"""Convolutions of few channels on GPUs: matmuls whose rows are gathered from the image.
 
 A matrix instruction takes 16 elements in depth, and a window of few channels has no such runs in
-memory. Each element of a window is read by itself, from wherever the image has it: through the
+memory. Each element of a window is read by itself, from its index in the image: through the
 transposes and pointwise ops of the kernel, with the border as numbers. So neither a channels-last
 image nor a padded one is ever in memory.
 """
@@ -26,8 +26,8 @@ from mgx_mlir.passes.lowering.gpu.products.mma import INTRINSICS
 from mgx_mlir.passes.lowering.scalar import narrow
 
 MAX_CHANNELS = 8
-_DEPTH = 16  # of a matrix instruction, at the least
-_GROWTH = 4 / 3  # of a row, for axes of powers of two, which take no division to tell apart
+_DEPTH = 16  # least depth of a matrix instruction
+_GROWTH = 4 / 3  # most growth of a row by axes of powers of two, whose indices take no division
 
 
 @dataclass(eq=False)

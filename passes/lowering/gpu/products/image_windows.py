@@ -1,8 +1,8 @@
 """Convolutions of images of dynamic size, and of one axis, on GPUs: matmuls of image windows.
 
-IREE copies the windows to the LDS. It makes such a matmul of other convolutions by itself. To it,
-an image of one axis is an image of height 1, whose partial last tile it stores element by element,
-from scratch memory.
+IREE copies the windows to the LDS, in runs along the channels. It makes such a matmul of other
+convolutions by itself. IREE takes an image of one axis for an image of height 1, whose partial last
+tile it stores element by element, from scratch memory.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from mgx_mlir.passes.lowering.products import collapsed
 from mgx_mlir.passes.lowering.scalar import constant, signless
 
 _IM2COL = "iree_linalg_ext.im2col"
-_USUAL_ROW = 128  # windows of an image of one axis, where the run counts them
-# vectors that a wave gathers each turn, each with a place and a mask: with more, scalar registers
-# spill on CDNA, and the bound is 1.2 to 2.8 times as high
+_USUAL_ROW = 128  # assumed windows of an image of one axis where their number is dynamic
+# most vectors that a wave gathers in an iteration, each with an index and a mask: with more, scalar
+# registers spill on CDNA, and the bound is 1.2 to 2.8 times as high
 _GATHERED = 64
 Border = tuple[Sequence[Extent], Sequence[Extent]]  # rows and columns ahead of an image, behind it
 
 
 def _usual(op: Convolution | QuantConvolution) -> GemmShape | None:
-    """Return what a channels-last convolution of images that the run sizes, or of one axis,
-    multiplies, where they are of usual sizes; None for others."""
+    """Return the shape of a channels-last convolution of images of dynamic size, or of one axis, at
+    their usual size; None for others."""
     x, w, out = (TensorType.of(v) for v in (op.input, op.weights, op.out))
     if x.rank not in (3, 4) or not op.channels_last or op.group != 1:
         return None
@@ -56,7 +56,7 @@ def _usual(op: Convolution | QuantConvolution) -> GemmShape | None:
 
 
 def takes(e: LoweringContext, op: Convolution | QuantConvolution) -> bool:
-    """Return whether a convolution, whose weights are stored by row, becomes a product of
+    """Return whether a convolution, whose weights are stored by row, becomes a matmul of
     windows."""
     if e.options.target != "gpu" or not e.options.tiles or op.padding_mode != "default_":
         return False
@@ -67,8 +67,8 @@ def takes(e: LoweringContext, op: Convolution | QuantConvolution) -> bool:
 
 
 def _is_plain(arch: str, op: Convolution | QuantConvolution, usual: GemmShape) -> bool:
-    """Return whether threads multiply images of known height and width, a number of which only the
-    run knows: lines of a tile divide those of an image (hazard 34)."""
+    """Return whether threads multiply images of known height and width, of a dynamic number: lines
+    of a tile divide those of an image (hazard 34)."""
     x = TensorType.of(op.input)
     known = x.rank == 4 and DYN not in x.dims[1:]
     return known and thread_windows(arch, usual) is not None

@@ -1,8 +1,8 @@
-"""What is made ahead of a GPU product: sums of parts of its depth, rows that are filled up.
+"""Launches ahead of a GPU matmul: sums of parts of its depth, rows that are filled up.
 
-Deep products of few rows and columns: one of 128x128 over a depth of 65536 has work for 64
-workgroups of a chip of hundreds of units. In parts it is two launches: sums over each part, in
-the type of the sums, and their total with all that follows the product in its kernel.
+A deep matmul of few rows and columns has little work for a chip: one of 128x128 over a depth of
+65536 has 64 workgroups, for hundreds of units. In parts it is two launches: sums over each part,
+and their total with the epilogue of the kernel.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar, computed,
 
 
 def plan(e: LoweringContext, kernel: ir.Operation, body: ir.Block) -> KernelPlan:
-    """Make, ahead of a kernel's region, the parts of its products that are split, operands whose
+    """Make, ahead of a kernel's region, the parts of its matmuls that are split, operands whose
     rows are filled up to those of the weights, and rows that sums begin with."""
     padded: dict[ir.Value, ir.Value] = {}
     configs: dict[ir.Value, gemm_shape.GemmConfig] = {}
@@ -78,7 +78,7 @@ def _parts(
     choice: gemm_shape.GemmConfig,
     acc: DType,
 ) -> ir.Value:
-    """[parts, rows, columns], each the product over a part of the depth."""
+    """Return [parts, rows, columns], each the matmul over a part of the depth."""
     m, n, k = product.dims
     s = choice.split
     a, b = collapsed(e, x.value, [m, s, k // s]), collapsed(e, rows, [n, s, k // s])

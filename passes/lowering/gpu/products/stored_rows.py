@@ -1,4 +1,4 @@
-"""Constant weights of GPU products, stored with a row of weights for each result channel.
+"""Constant weights of GPU matmuls, stored with a row of weights for each result channel.
 
 A matrix instruction takes runs along the depth of both operands. Weights [K, N] give it elements
 that are N apart, which come from the LDS one by one; [N, K] come in whole registers.
@@ -67,7 +67,7 @@ def _order(use: ir.OpOperand) -> tuple[int, ...] | None:
     if x.dtype is not t.dtype or not (t.dtype.is_float or t.dtype is dtypes.INT8):
         return None
     if op.name.startswith("migraphx.quant_") and len(op.operands) > 2:
-        return None  # scaled ahead of the product
+        return None  # scaled ahead of the matmul
     if op.name in DOTS and t.rank == 2 and x.rank == 2:
         return _DOT
     if is_a(op, (Convolution, QuantConvolution)) and t.rank in (3, 4):
