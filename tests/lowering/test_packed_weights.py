@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
 from mgx_mlir.core.huge_pages import is_placed
-from mgx_mlir.passes.lowering.cpu.matmul.dot import pack
+from mgx_mlir.passes.lowering.cpu.matmul.panel import pack
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.int8, ml_dtypes.bfloat16])

@@ -19,10 +19,11 @@ import mgx_mlir
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir, tensor
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue
 from mgx_mlir.passes.lowering.cpu.frame.isa import AVX2, AVX512, AVX512_BF16, NEON, Isa, isa_of
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import SCRATCH_BYTES, WorkgroupBuilder
 from mgx_mlir.passes.lowering.cpu.windows import convolution as loops
-from mgx_mlir.passes.lowering.cpu.windows import pair_convolution, winograd
+from mgx_mlir.passes.lowering.cpu.windows import winograd
 from mgx_mlir.passes.lowering.index_builder import IndexBuilder
 from tests.lowering.programs import lowered_model, text_of
 from tests.lowering.vector_kernels import compiled, run
@@ -203,6 +204,14 @@ def _twice(
     return [sums, k.fma(one, one, sums)]
 
 
+AFTER = Epilogue((), [dtypes.FLOAT] * 2, _twice)
+
+
+def _packed(w: np.ndarray, shape: loops.ConvShape, cut: loops.ConvPlan, isa: Isa) -> np.ndarray:
+    layout = loops.panels_of(shape, cut.width, isa)
+    return layout.packed(loops.matrix_of(w, shape, cut.block))
+
+
 def _loops_agree(shape: loops.ConvShape, isa: Isa, cut: loops.ConvPlan | None = None) -> None:
     cut = cut or loops.plan(shape, isa)
     assert cut is not None
@@ -211,10 +220,9 @@ def _loops_agree(shape: loops.ConvShape, isa: Isa, cut: loops.ConvPlan | None = 
     x = numbers.standard_normal(dims).astype(np.float32)
     w = numbers.standard_normal((*shape.kernel, shape.inputs, shape.outputs)).astype(np.float32)
     flat = x.transpose(0, 3, 1, 2) if shape.planar else x
-    f32 = dtypes.FLOAT
     got = run(
-        lambda x, w: loops.convolution(shape, cut, isa, x, w, [], [f32, f32], _twice),
-        [np.ascontiguousarray(flat).reshape(-1), loops.pack(w, shape, cut)],
+        lambda x, w: loops.convolution(shape, cut, isa, x, w, AFTER),
+        [np.ascontiguousarray(flat).reshape(-1), _packed(w, shape, cut, isa)],
     )
     want = _reference(x, w, shape)
     scale = np.abs(want).max()
@@ -293,13 +301,13 @@ def test_dynamic_extents(name: str) -> None:
             ir.RankedTensorType.get([DYN], ir.F32Type.get()), image, [[0, 1, 2, 3]]
         ).result
         return loops.convolution(
-            shape, cut, AVX512, flat, packed, [], [dtypes.FLOAT] * 2, _twice,
-            loops.ConvExtents(batch, (size[0], size[1]), (counts[0], counts[1])),
+            shape, cut, AVX512, flat, packed, AFTER,
+            loops.Extents(batch, (size[0], size[1]), (counts[0], counts[1])),
         )  # fmt: skip
 
     images = [numbers.standard_normal((*size, ci)).astype(np.float32) for size in SIZES]
     given = [np.ascontiguousarray(x.transpose(0, 3, 1, 2)) if planar else x for x in images]
-    packed = loops.pack(w, shape, cut)
+    packed = _packed(w, shape, cut, AVX512)
     code = compiled(build, [given[0], packed], fixed=False)
     modules = [runtime.load_vm_flatbuffer(code, driver=d) for d in ("local-sync", "local-task")]
     for module, (x, image) in product(modules, zip(images, given, strict=True)):
@@ -377,9 +385,8 @@ def test_winograd(name: str, isa: Isa) -> None:
     numbers = np.random.default_rng(0)
     x = numbers.standard_normal((batch, high, wide, ci)).astype(np.float32)
     w = numbers.standard_normal((3, 3, ci, co)).astype(np.float32)
-    f32 = dtypes.FLOAT
     got = run(
-        lambda x, w: winograd.convolution(shape, cut, isa, x, w, [], [f32, f32], _twice),
+        lambda x, w: winograd.convolution(shape, cut, isa, x, w, AFTER),
         [x.reshape(-1), winograd.pack(w, cut)],
         threads=1 + high % 2,
     )
@@ -525,10 +532,8 @@ def _pairs_agree(shape: loops.ConvShape, isa: Isa) -> None:
     w = numbers.standard_normal((*shape.kernel, shape.inputs, shape.outputs)).astype(bf16)
     flat = x.transpose(0, 3, 1, 2) if shape.planar else x
     got = run(
-        lambda x, w: loops.convolution(
-            shape, cut, isa, x, w, [], [dtypes.FLOAT, dtypes.FLOAT], _twice
-        ),
-        [np.ascontiguousarray(flat).reshape(-1), pair_convolution.pack(w, shape, cut)],
+        lambda x, w: loops.convolution(shape, cut, isa, x, w, AFTER),
+        [np.ascontiguousarray(flat).reshape(-1), _packed(w, shape, cut, isa)],
     )
     want = _reference(x.astype(np.float32), w.astype(np.float32), shape)
     np.testing.assert_allclose(got[0], want, rtol=1e-5, atol=1e-6 * np.abs(want).max())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -16,11 +17,16 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
+from mgx_mlir.compiler.models import read_model
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir, tensor
+from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue
 from mgx_mlir.passes.lowering.cpu.frame.isa import AVX2, AVX512, NEON, Isa, isa_of
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import SCRATCH_BYTES, WorkgroupBuilder
 from mgx_mlir.passes.lowering.cpu.matmul import dot as loops
+from mgx_mlir.passes.lowering.cpu.matmul.panel import pack
+from mgx_mlir.passes.lowering.module import lower_to_linalg
+from mgx_mlir.passes.lowering.options import LowerOptions
 from tests.lowering.programs import Programs, check, execute, kernels_of
 from tests.lowering.vector_kernels import run
 from tests.support.oracle import ort_session
@@ -74,11 +80,11 @@ def test_few_work_groups_are_shared_out() -> None:
 
 def test_packed_weights() -> None:
     w = np.arange(15, dtype=np.float32).reshape(3, 5)
-    packed = loops.pack(w, 4)
+    packed = pack(w, 4)
     assert packed.shape == (2, 3, 4)
     np.testing.assert_array_equal(packed[0], w[:, :4])
     np.testing.assert_array_equal(packed[1], np.pad(w[:, 4:], ((0, 0), (0, 3))))
-    pairs = loops.pack(w[:2], 4, unit=2)
+    pairs = pack(w[:2], 4, unit=2)
     np.testing.assert_array_equal(pairs[0], [[0, 5, 1, 6, 2, 7, 3, 8]])
 
 
@@ -208,8 +214,8 @@ class Batch:
                 batch = arith.MulIOp(batch, d).result
         shape = loops.DotShape(rows, depth, columns, tuple(lead), a, b)
         cut = loops.plan(shape, self.isa)
-        f32 = dtypes.FLOAT
-        return loops.product(shape, cut, self.isa, (x, w), batch, [], [f32, f32], _twice)
+        after = Epilogue((), [dtypes.FLOAT] * 2, _twice)
+        return loops.matmul(shape, cut, self.isa, (x, w), batch, after)
 
     def arrays(self, numbers: np.random.Generator) -> list[np.ndarray]:
         out = []
@@ -337,6 +343,34 @@ def test_bf16(drawn: Sequence[Product]) -> None:
     assert kernels_of(lowered) == len(drawn)
     for p, found, want in zip(drawn, execute(lowered, made.inputs), made.want, strict=True):
         check(found, want, 1e-5 if p.after == "nothing" else 2**-8, str(p))
+
+
+TRANSPOSED = """
+func.func @main(%x: tensor<2x5x7xf32>) -> tensor<2x7x9xf32> {
+  %w = "migraphx.literal"() {value = dense<2.0> : tensor<5x9xf32>} : () -> tensor<5x9xf32>
+  %0 = "migraphx.group"(%x, %w) ({
+  ^bb0(%a: tensor<2x5x7xf32>, %b: tensor<5x9xf32>):
+    %t = "migraphx.transpose"(%a) {permutation = array<i64: 0, 2, 1>}
+           : (tensor<2x5x7xf32>) -> tensor<2x7x5xf32>
+    %m = "migraphx.multibroadcast"(%b) {out_lens = array<i64: 2, 5, 9>}
+           : (tensor<5x9xf32>) -> tensor<2x5x9xf32>
+    %1 = "migraphx.dot"(%t, %m) : (tensor<2x7x5xf32>, tensor<2x5x9xf32>) -> tensor<2x7x9xf32>
+    "migraphx.yield"(%1) : (tensor<2x7x9xf32>) -> ()
+  }) {tag = "dot"} : (tensor<2x5x7xf32>, tensor<5x9xf32>) -> tensor<2x7x9xf32>
+  return %0 : tensor<2x7x9xf32>
+}
+"""
+
+
+def test_transposed_matrices_by_weights(tmp_path: Path) -> None:
+    """Rows of a transposed operand are not next to each other: its leading dims are no rows."""
+    file = tmp_path / "transposed.mlir"
+    file.write_text(TRANSPOSED)
+    lowered = lower_to_linalg(read_model(file), LowerOptions("cpu"))
+    x = np.arange(70, dtype=np.float32).reshape(2, 5, 7)
+    want = np.matmul(x.transpose(0, 2, 1).astype(np.float64), np.full((5, 9), 2.0))
+    assert kernels_of(lowered) == 1
+    check(execute(lowered, [x])[0], want, 1e-6, "transposed")
 
 
 # ---- a model's products --------------------------------------------------------------------------

@@ -18,10 +18,11 @@ import mgx_mlir
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir, tensor
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue
 from mgx_mlir.passes.lowering.cpu.frame.isa import AVX2, AVX512, NEON, Isa, isa_of
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import WorkgroupBuilder
 from mgx_mlir.passes.lowering.cpu.windows import grouped_convolution as loops
-from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvExtents, ConvShape
+from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvShape, Extents
 from mgx_mlir.passes.lowering.index_builder import IndexBuilder
 from tests.lowering.vector_kernels import compiled, run
 from tests.support.oracle import ort_session
@@ -89,6 +90,9 @@ def _twice(
     return [sums, k.fma(one, one, sums)]
 
 
+AFTER = Epilogue((), [dtypes.FLOAT] * 2, _twice)
+
+
 def _drawn(shape: ConvShape, groups: int, cut: loops.GroupedPlan) -> Sequence[np.ndarray]:
     numbers = np.random.default_rng(0)
     x = numbers.standard_normal((shape.batch, *shape.size, shape.inputs * groups))
@@ -117,7 +121,7 @@ def test_loops(isa: Isa, cases: list[tuple[ConvShape, int]]) -> None:
         found: list[ir.Value] = []
         for i, (shape, _, cut) in enumerate(planned):
             x, packed = given[2 * i : 2 * i + 2]
-            found += loops.grouped(shape, cut, x, packed, [], [dtypes.FLOAT] * 2, _twice)
+            found += loops.convolution(shape, cut, x, packed, AFTER)
         return found
 
     got = run(build, [a for x, _, packed in arrays for a in (x, packed)])
@@ -151,9 +155,9 @@ def test_dynamic_extents(case: tuple[ConvShape, int], threads: int) -> None:
             for a, (n, stride) in enumerate(zip(size, shape.stride, strict=True))
         ]
         kind = ir.RankedTensorType.get([DYN] * 3 + [shape.inputs * groups], ir.F32Type.get())
-        return loops.grouped(
-            shape, cut, tensor.CastOp(kind, x).result, packed, [], [dtypes.FLOAT] * 2, _twice,
-            ConvExtents(batch, (size[0], size[1]), (counts[0], counts[1])),
+        return loops.convolution(
+            shape, cut, tensor.CastOp(kind, x).result, packed, AFTER,
+            Extents(batch, (size[0], size[1]), (counts[0], counts[1])),
         )  # fmt: skip
 
     numbers = np.random.default_rng(1)

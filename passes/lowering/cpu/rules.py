@@ -8,7 +8,7 @@ from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.attention import attention_kernel
 from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite
 from mgx_mlir.passes.lowering.cpu.irregular import box_suppression, places, trees
-from mgx_mlir.passes.lowering.cpu.matmul import blocked_dot, dot_kernel
+from mgx_mlir.passes.lowering.cpu.matmul import dot_kernel
 from mgx_mlir.passes.lowering.cpu.nest import (
     concat,
     copies,
@@ -36,7 +36,7 @@ KERNELS = (
     copies.GATHER_KERNEL,
     convolution_kernel.RULE,
     dot_kernel.RULE,
-    blocked_dot.RULE,
+    dot_kernel.FEW_BITS,
     pooling_kernel.RULE,
     elementwise.BYTE_ELEMENTWISE,
     elementwise.ELEMENTWISE,

@@ -70,14 +70,7 @@ def line_step(lines: Extent, length: Extent) -> int:
     return _step(lines, GROUP_ELEMENTS // _known(length))
 
 
-def tile_size(k: WorkgroupBuilder, at: Index, step: int, extent: Extent) -> Index:
-    """Return how much of an extent a work-group has that starts at `at`."""
-    whole = k.inner(extent)
-    if step == 1 or (isinstance(whole, int) and whole % step == 0):
-        return step
-    return k.min(step, k.sub(whole, at))
-
-
 def sizes_of(k: WorkgroupBuilder, grid: Sequence[tuple[Extent, int]]) -> list[Index]:
-    """Return `tile_size` along each dim of a grid."""
-    return [tile_size(k, at, step, extent) for at, (extent, step) in zip(k.at, grid, strict=True)]
+    """Return how much of each dim of a grid a work-group has."""
+    pairs = zip(k.at, grid, strict=True)
+    return [k.covered(at, step, k.inner(extent)) for at, (extent, step) in pairs]

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import BroadcastOp, Op, Pointwise, is_a, op_class
+from mgx_mlir.dialects.migraphx.control import Yield
+from mgx_mlir.dialects.migraphx.literal import Literal
+from mgx_mlir.dialects.migraphx.views import Squeeze, Unsqueeze
+from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.elements import StoredScalars, narrow, widen
+from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
 from mgx_mlir.passes.lowering.expr import (
     Compute,
     DimMap,
     Expr,
     Leaf,
+    Opaque,
     Splat,
     View,
     compose,
     identity,
 )
 from mgx_mlir.passes.lowering.scalar import TypedScalar, computed
+from mgx_mlir.passes.lowering.select import Refusal
 
 _NARROW = (dtypes.HALF, dtypes.BF16)  # computed as f32
 COMPUTED = frozenset(
@@ -82,64 +92,141 @@ class Reads:
             self._refuse("an operand is of an unknown kind")
 
 
+@dataclass(frozen=True)
 class Epilogue:
-    """Expressions over one tensor, `source`, that its kernel computes vector by vector.
+    """What a kernel computes of its sums: one vector of sums gives one vector of each result.
 
-    stored: the types of the results, where they are not the expressions' own. inputs: the other
-    tensors they read. refusal: why they cannot be had on vectors, else None.
+    `emit(k, tensors, sums, at, reads, masked=)` returns those for the vector `sums` that stands at
+    an index of the kernel's result. tensors: `inputs` inside of the kernel. reads: a dict of what
+    has been read already. masked: the vector may reach past the end of its row.
     """
 
-    def __init__(self, results: Sequence[Expr], source: Expr, stored: Sequence[DType] = ()) -> None:
-        self.results, self.source = list(results), source
-        self.stored = list(stored) or [x.type.dtype for x in results]
-        self.rank = source.type.rank
-        reads = Reads(self.results, source)
-        self.inputs: list[ir.Value] = list(dict.fromkeys(v for v, _ in reads.leaves))
-        self.refusal = self._refusal(reads)
+    inputs: Sequence[ir.Value]  # tensors that it reads
+    stored: Sequence[DType]  # element types of the results
+    emit: Callable[..., list[ir.Value]]
 
-    def _refusal(self, reads: Reads) -> str | None:
-        for x in self.results:
-            if x.type.dims != self.source.type.dims:
-                return f"a result of {x.type} is not of the sums' extents"
-        if any(self.rank - 1 in m[:-1] for _, m in reads.leaves):
-            return reads.refusal or "an operand's lanes are not next to each other"
-        for dtype in self.stored:
-            if dtype not in STORED:
-                return reads.refusal or f"a result of {dtype} is not stored from vectors"
-        return reads.refusal
+    def through(
+        self, index: Callable[[WorkgroupBuilder, Sequence[Index]], Sequence[Index]]
+    ) -> Epilogue:
+        """Return the epilogue of loops with other dims: `index(k, at)` is the result's index."""
+
+        def emit(
+            k: WorkgroupBuilder, tensors: Sequence[ir.Value], sums: ir.Value, at: Sequence[Index],
+            reads: dict[Hashable, ir.Value], *, masked: bool,
+        ) -> list[ir.Value]:  # fmt: skip
+            return self.emit(k, tensors, sums, index(k, at), reads, masked=masked)
+
+        return replace(self, emit=emit)
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Where one register of sums is stored."""
+
+    at: Sequence[Index]  # index in the kernel's results
+    local: Sequence[Index]  # index in a work-group's tiles of them
+    masked: bool  # it may reach past the end of its row
+
+
+@dataclass(frozen=True)
+class Stores:
+    """The stores of a work-group: what its epilogue computes of sums, into tiles of the results."""
+
+    k: WorkgroupBuilder
+    epilogue: Epilogue
+    tensors: Sequence[ir.Value]  # the epilogue's inputs, inside of the kernel
+
+    def stored(
+        self, sums: Sequence[ir.Value], spots: Sequence[Spot], tiles: list[ir.Value]
+    ) -> list[ir.Value]:
+        """Return the tiles with what follows each register of sums."""
+        k, reads = self.k, dict[object, ir.Value]()
+        for total, spot in zip(sums, spots, strict=True):
+            found = self.epilogue.emit(
+                k, self.tensors, total, spot.at, reads, masked=spot.masked
+            )  # fmt: skip
+            tiles = [
+                k.write(v, into, spot.local, masked=spot.masked)
+                for v, into in zip(found, tiles, strict=True)
+            ]
+        return tiles
+
+
+def epilogue_of(
+    e: LoweringContext, site: KernelSite, anchor: Any, total: Opaque,
+    views: Sequence[ir.Operation] = (),
+) -> Epilogue | Refusal:  # fmt: skip
+    """Return what a kernel computes of the result of one op, or why vectors do not compute it.
+
+    anchor: the op. total: the op's result, of the type and the extents that its sums have. views:
+    ops of the kernel through which it reads its operands.
+    """
+    cls: type[Op] = anchor.__class__
+    read = [anchor.operation, *views]
+    left = next((o for o in site.members if o not in read and not _follows(o)), None)
+    if left is not None:
+        return Refusal(f"'{left.name}' is not computed on the vectors of a sum")
+    with e.kernel():  # views and pointwise ops wait to be asked for
+        for o in site.members:
+            if o in views:
+                e.operation(o)
+        e.sizes.relations_of(anchor.operation, cls)
+        e.bind(anchor.out, total)
+        for o in site.members:
+            if o not in read and not is_a(o, (Literal, Yield)):
+                e.operation(o)
+        results = [e.expr(v) for v in site.members[-1].operands]
+    reads = Reads(results, total)
+    reason = _refusal(results, total, site.stored, reads)
+    if reason is not None:
+        return Refusal(reason)
+    inputs, rank = list(dict.fromkeys(v for v, _ in reads.leaves)), total.type.rank
 
     def emit(
-        self,
-        k: WorkgroupBuilder,
-        tensors: Sequence[ir.Value],
-        sums: ir.Value,
-        at: Sequence[Index],
-        reads: dict[Hashable, ir.Value],
-        *,
-        masked: bool = False,
-    ) -> list[ir.Value]:
-        """Return the results for the vector `sums` that stands at an index of the kernel's result.
-
-        tensors: `inputs` inside of the kernel. reads: what has been read here already. masked: the
-        vector may reach past the end of its row.
-        """
+        k: WorkgroupBuilder, tensors: Sequence[ir.Value], sums: ir.Value, at: Sequence[Index],
+        reads: dict[Hashable, ir.Value], *, masked: bool,
+    ) -> list[ir.Value]:  # fmt: skip
         lanes = ir.VectorType(sums.type).shape[0]
-        inside = dict(zip(self.inputs, tensors, strict=True))
+        inside = dict(zip(inputs, tensors, strict=True))
 
         def read(x: Leaf, m: DimMap) -> ir.Value:
             where = [0 if i is None else at[i] for i in m]
             key = (x.value, lanes, tuple(where))
             if key not in reads:
                 source = inside[x.value]
-                if m and m[-1] == self.rank - 1:
+                if m and m[-1] == rank - 1:
                     reads[key] = k.read(source, where, lanes, masked=0.0 if masked else None)
                 else:
                     reads[key] = k.broadcast(k.element(source, where), lanes)
             return reads[key]
 
-        return computed_vectors(
-            k, lanes, self.results, self.stored, read, {id(self.source): sums}, self.rank
-        )
+        given = {id(total): sums}
+        return computed_vectors(k, lanes, results, site.stored, read, given, rank)
+
+    return Epilogue(inputs, site.stored, emit)
+
+
+def _follows(o: ir.Operation) -> bool:
+    """Return whether an op may follow a kernel's sums on vectors."""
+    if is_a(o, (Literal, Yield, BroadcastOp, Squeeze, Unsqueeze)):
+        return True  # a view of the sums themselves is refused by `Reads`
+    cls = op_class(o)
+    return cls is not None and issubclass(cls, Pointwise) and not cls.raw
+
+
+def _refusal(
+    results: Sequence[Expr], total: Expr, stored: Sequence[DType], reads: Reads
+) -> str | None:
+    rank = total.type.rank
+    for x in results:
+        if x.type.dims != total.type.dims:
+            return f"a result of {x.type} is not of the sums' extents"
+    if any(rank - 1 in m[:-1] for _, m in reads.leaves):
+        return reads.refusal or "an operand's lanes are not next to each other"
+    for dtype in stored:
+        if dtype not in STORED:
+            return reads.refusal or f"a result of {dtype} is not stored from vectors"
+    return reads.refusal
 
 
 def computed_vectors(

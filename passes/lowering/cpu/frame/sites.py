@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mgx_mlir.core import literals
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import Kernel, is_a
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
@@ -62,6 +64,13 @@ class ExprSite:
 
     x: Expr
     isa: Isa
+
+
+def literal_of(v: ir.Value) -> ir.Value | None:
+    """Return the literal that a kernel reads as `v`, None if it is no constant."""
+    if isinstance(v.owner, ir.Block) and is_a(v.owner.owner.operation, Kernel):
+        v = v.owner.owner.operation.operands[ir.BlockArgument(v).arg_number]
+    return v if literals.is_literal(v) else None
 
 
 def by_form(

@@ -137,6 +137,12 @@ class WorkgroupBuilder(IndexBuilder):
         """Return an extent of the outside as the body knows it: a number, or a value."""
         return extent if isinstance(extent, int) else self.known[extent]
 
+    def covered(self, at: Index, step: int, extent: Index) -> Index:
+        """Return how much of an extent, as the body knows it, a step from `at` on covers."""
+        if step == 1 or (isinstance(extent, int) and extent % step == 0):
+            return step
+        return self.min(step, self.sub(extent, at))
+
     def is_less(self, a: Index, b: Index) -> ir.Value:
         """Return a < b, signed, as an i1."""
         return arith.CmpIOp(arith.CmpIPredicate.slt, self.index(a), self.index(b)).result
@@ -298,6 +304,19 @@ class WorkgroupBuilder(IndexBuilder):
         with ir.InsertionPoint(made.body):
             scf.YieldOp(list(body(made.induction_variable, list(made.inner_iter_args))))
         return list(made.results)
+
+    def each(
+        self,
+        start: Index,
+        stop: Index,
+        step: int,
+        carried: Sequence[ir.Value],
+        body: Callable[[Index, list[ir.Value]], Sequence[ir.Value]],
+    ) -> list[ir.Value]:
+        """`loop`, or no loop where it is known to have one round or none."""
+        if isinstance(start, int) and isinstance(stop, int) and stop - start <= step:
+            return list(body(start, list(carried)) if stop > start else carried)
+        return self.loop(start, stop, step, carried, body)
 
     def along(
         self,

@@ -15,7 +15,6 @@ from mgx_mlir.dialects.migraphx.indexing import NonZero
 from mgx_mlir.passes.lowering import index, views
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame import compaction
-from mgx_mlir.passes.lowering.cpu.frame.axis_view import tile_size
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.sites import by_form
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
@@ -76,7 +75,7 @@ def _packed(
 
     def body(k: WorkgroupBuilder) -> list[ResultTile]:
         start = k.at[0]
-        size = tile_size(k, start, _PART, n)
+        size = k.covered(start, _PART, k.inner(n))
         kind = k.vector_type(lanes, dtypes.INT32)
         numbers: Any = np.arange(lanes, dtype=np.int32)
         lane = constant_of(kind, ir.DenseElementsAttr.get(numbers, type=kind))

@@ -14,7 +14,6 @@ from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.trees import TreeSums
 from mgx_mlir.passes.lowering import index
 from mgx_mlir.passes.lowering.context import LoweringContext
-from mgx_mlir.passes.lowering.cpu.frame.axis_view import tile_size
 from mgx_mlir.passes.lowering.cpu.frame.sites import by_form
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     Index,
@@ -54,7 +53,7 @@ def build(e: LoweringContext, op: TreeSums, operands: Sequence[ir.Value]) -> lis
     step = max(1, min(64, _STEPS // (groups * count * max(1, op.depth))))
 
     def body(k: WorkgroupBuilder) -> list[ResultTile]:
-        size = tile_size(k, k.at[0], step, rows)
+        size = k.covered(k.at[0], step, k.inner(rows))
         made = _Sums(k, op, size).made(k.empty([size, outputs], weights.dtype))
         return [ResultTile(made, [k.at[0], 0], [size, outputs])]
 

@@ -1,15 +1,17 @@
-"""Packed panels of 8-bit weights: how they are laid out, and the loops over their depth.
+"""Panels of 8-bit integers: constant ones, and computed ones that a work-group packs.
 
-A panel has groups of neighbours along the depth. On a processor without an instruction for four
-bytes there may be one that sums two products of u8 and i8 in 16 bits (AVX2). It saturates, but not
-where the weights of such a pair are small: 255 times the sum of those of one sign fits. Groups of
-nothing but such pairs stand first, and are multiplied by it. The others are multiplied as words
-(i16), after every other byte, which takes twice as long.
+A panel has groups of neighbours along the depth. On a CPU without an instruction for four bytes
+there may be one that sums two products of u8 and i8 in 16 bits (AVX2). It saturates, but not where
+the weights of such a pair are small: 255 times the sum of those of one sign fits. Groups of nothing
+but such pairs stand first, and are multiplied by it. The others are multiplied as words (i16),
+after every other byte, which takes twice as long.
+
+Where the instruction wants the other sign of A, a panel also has the initial sums of its columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +19,12 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir, vector
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
-from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
-from mgx_mlir.passes.lowering.cpu.matmul.dot_instructions import (
+from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
+    SCRATCH_BYTES,
+    Index,
+    WorkgroupBuilder,
+)
+from mgx_mlir.passes.lowering.cpu.matmul.instructions import (
     PAIR,
     Multiply,
     byte_products,
@@ -26,18 +32,16 @@ from mgx_mlir.passes.lowering.cpu.matmul.dot_instructions import (
     byte_unit,
     pair_byte_products,
 )
+from mgx_mlir.passes.lowering.cpu.matmul.panel import Group, Panel, Panels, Tiles
 
 # what the weights of a pair and of one sign may sum to: 255 times that is in 16 bits
 MOST = 128
 NUMBER = 4  # bytes of what stands behind a panel
 
-# the neighbours of each row that a group multiplies, by the group's number in its segment
-RowBytes = Callable[[Index], Sequence[ir.Value]]
-
 
 @dataclass(frozen=True)
-class BytePanels:
-    """The layout of panels: [panel, group, unit neighbours of each of `width` columns].
+class BytePanels(Panels):
+    """The layout of constant panels of bytes.
 
     Numbers in i32 stand behind the groups of a panel. If the other operand is shifted, the initial
     sums of the panel's columns come first. If groups multiplied as pairs are kept apart, the index
@@ -45,16 +49,13 @@ class BytePanels:
     of its leading groups that are multiplied as pairs.
     """
 
-    isa: Isa
-    signed: bool  # other operand is i8, not u8
-    width: int  # columns of a panel
     groups: int  # groups along the depth
     segment: int  # groups of one loop; groups behind the last whole segment are in no loop
 
     @property
     def shift(self) -> int:
-        """What is added to the other operand."""
-        return byte_shift(self.isa, signed=self.signed)
+        """What is added to A."""
+        return byte_shift(self.isa, signed=self.dtype.is_signed)
 
     @property
     def by_pairs(self) -> bool:
@@ -62,30 +63,27 @@ class BytePanels:
         return bool(self.isa.byte_pairs) and not self.isa.byte_dot
 
     @property
-    def key(self) -> Hashable:
+    def key(self) -> tuple[object, ...]:
         """What the layout depends on."""
-        return self.width, byte_unit(self.isa), self.shift, self.by_pairs, self.segment
+        return (*super().key, self.shift, self.by_pairs, self.segment)
 
     @property
-    def _segments(self) -> int:
+    def segments(self) -> int:
+        """How many loops there are."""
         return self.groups // self.segment if self.segment else 0
 
-    # ---- packing -----------------------------------------------------------------------------
-
-    def finished(self, packed: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return packed panels [panel, group, width * unit] with what stands behind each.
-
-        weights: as a matrix [depth, columns].
-        """
+    def packed(self, matrix: np.ndarray) -> np.ndarray:
+        """Return a matrix [depth, columns] as panels, with what stands behind each."""
+        packed = super().packed(matrix)
         count = len(packed)
         behind: list[np.ndarray] = []
         if self.shift:
             starts = np.zeros((count * self.width,), np.int32)
-            starts[: weights.shape[1]] = -self.shift * weights.sum(0, dtype=np.int32)
+            starts[: matrix.shape[1]] = -self.shift * matrix.sum(0, dtype=np.int32)
             behind.append(starts.reshape(count, self.width))
         if self.by_pairs:
             order, firsts = self._order(packed)
-            loops = self._segments * self.segment
+            loops = self.segments * self.segment
             inside = np.arange(loops) // max(1, self.segment)
             whole = order + inside * self.segment
             rest = np.tile(np.arange(loops, self.groups), (count, 1))
@@ -100,80 +98,152 @@ class BytePanels:
         return np.concatenate([packed, filled.reshape(count, -1, size)], 1)
 
     def _order(self, packed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the place in its segment of each group, pairs first, and how many those are."""
-        count, loops = len(packed), self._segments * self.segment
+        """Return each group's index in its segment, pairs first, and how many those are."""
+        count, loops = len(packed), self.segments * self.segment
         pairs = packed[:, :loops].astype(np.int32)
         pairs = pairs.reshape(count, loops, packed.shape[2] // PAIR, PAIR)
         high, low = np.maximum(pairs, 0).sum(-1), np.minimum(pairs, 0).sum(-1)
-        words = ((high > MOST) | (low < -MOST)).any(-1).reshape(count, self._segments, self.segment)
+        words = ((high > MOST) | (low < -MOST)).any(-1).reshape(count, self.segments, self.segment)
         order = np.argsort(words, -1, kind="stable").reshape(count, loops)
         return order, (~words).sum(-1)
 
-    # ---- reading -----------------------------------------------------------------------------
-
-    def columns(
-        self, k: WorkgroupBuilder, w: ir.Value, panel: Index, group: Index
-    ) -> list[ir.Value]:
-        """Return the registers of a group."""
-        size = byte_unit(self.isa) * self.isa.lanes
-        count = self.width // self.isa.lanes
-        return [k.read(w, [panel, group, j * size], size) for j in range(count)]
-
-    def starts(self, k: WorkgroupBuilder, w: ir.Value, panel: Index) -> list[ir.Value]:
-        """Return what the sums of a panel begin with."""
-        lanes = self.isa.lanes
-        if not self.shift:
-            return [k.splat(0, lanes, dtypes.INT32)] * (self.width // lanes)
-        kind = k.vector_type(lanes, dtypes.INT32)
-        found = self.columns(k, w, panel, self.groups)
-        return [vector.BitCastOp(kind, v).result for v in found]
-
-    def added(
-        self, k: WorkgroupBuilder, w: ir.Value, panel: Index, segment: Index, rows: RowBytes,
-        sums: Sequence[ir.Value], *, shifted: bool = False,
-    ) -> list[ir.Value]:  # fmt: skip
-        """Return the sums of some rows with the products of a segment.
-
-        shifted: what `rows` gives is, already.
-        """
-        signed = self.isa.signed_bytes if shifted else self.signed
-        exact = byte_products(k, self.isa, signed=signed)
-        first = k.mul(segment, self.segment)
-
-        def step(place: Index, group: Index, sums: list[ir.Value], by: Multiply) -> list[ir.Value]:
-            columns = self.columns(k, w, panel, k.add(first, group))
-            out: list[ir.Value] = []
-            for i, x in enumerate(rows(place)):
-                out += by(x, columns, sums[i * len(columns) : (i + 1) * len(columns)])
-            return out
-
+    def panel(
+        self, k: WorkgroupBuilder, w: ir.Value, number: Index, *, shifted: bool = False
+    ) -> BytePanel:
+        """Return one panel of `packed`; shifted: A has been, ahead of the kernel's loops."""
+        signed = self.isa.signed_bytes if shifted else self.dtype.is_signed
+        multiply = byte_products(k, self.isa, signed=signed)
+        size, vectors = self.unit * self.isa.lanes, self.width // self.isa.lanes
+        starts = self.groups if self.shift else None
         if not (self.by_pairs and self.segment):
-            return self._loop(k, 0, self.segment, list(sums), lambda g, c: step(g, g, c, exact))
-        flat = k.collapse(w, [[0], [1, 2]])
-        base = self.groups * self.width * byte_unit(self.isa)
-        base += NUMBER * self.width if self.shift else 0
+            return BytePanel(k, w, (number,), size, vectors, multiply, starts)
+        by_pairs = pair_byte_products(k, self.isa, signed=signed)
+        return OrderedPanel(k, w, (number,), size, vectors, multiply, starts, self, by_pairs)
+
+
+@dataclass(frozen=True)
+class BytePanel(Panel):
+    """A panel of bytes."""
+
+    starts: int | None  # group that has the initial sums, None where they are 0
+
+    def begun(self, sums: Tiles) -> Tiles:
+        """Return the sums with the panel's initial ones."""
+        if self.starts is None:
+            return sums
+        kind = ir.VectorType(sums[0].type)
+        found = [vector.BitCastOp(kind, v).result for v in self.columns(self.starts)]
+        return [arith.AddIOp(v, found[i % len(found)]).result for i, v in enumerate(sums)]
+
+
+@dataclass(frozen=True)
+class OrderedPanel(BytePanel):
+    """A panel whose segments have two loops: groups for `by_pairs`, then others."""
+
+    layout: BytePanels
+    by_pairs: Multiply
+
+    def added(self, segment: Index, count: Index, read: Group, sums: Tiles) -> Tiles:
+        """Return the sums with a segment; `read` is asked for groups in the panel's order."""
+        k, layout, first = self.k, self.layout, self.k.mul(segment, count)
+        flat = k.collapse(self.source, [[0], [1, 2]])
+        base = layout.groups * layout.width * layout.unit
+        base += NUMBER * layout.width if layout.shift else 0
 
         def number(i: Index) -> Index:
-            """One of those behind the panel, past what the sums begin with."""
-            at = k.add(base, k.mul(i, NUMBER))
-            found = k.read(flat, [panel, at], NUMBER)
+            """One of those behind the panel, past the initial sums."""
+            found = k.read(flat, [*self.at, k.add(base, k.mul(i, NUMBER))], NUMBER)
             one = vector.BitCastOp(k.vector_type(1, dtypes.INT32), found).result
             value = vector.ExtractOp(one, [], [0]).result
             return arith.IndexCastUIOp(ir.IndexType.get(), value).result
 
-        def ordered(by: Multiply) -> Callable[[Index, list[ir.Value]], list[ir.Value]]:
-            return lambda g, c: step(number(k.add(first, g)), g, c, by)
+        def ordered(panel: Panel) -> Callable[[Index, Tiles], Tiles]:
+            def step(g: Index, sums: Tiles) -> Tiles:
+                group = k.add(first, g)
+                return panel.step(read, number(group), group, sums, masked=False)
 
-        many = number(k.add(self._segments * self.segment, segment))
-        by = pair_byte_products(k, self.isa, signed=signed)
-        found = k.loop(0, many, 1, list(sums), ordered(by))
-        return k.loop(many, self.segment, 1, found, ordered(exact))
+            return step
 
-    def _loop(
-        self, k: WorkgroupBuilder, start: int, stop: int, sums: list[ir.Value],
-        body: Callable[[Index, list[ir.Value]], list[ir.Value]],
-    ) -> list[ir.Value]:  # fmt: skip
-        """Build a loop, unless it has one round or none."""
-        if stop - start <= 1:
-            return body(start, sums) if stop > start else sums
-        return k.loop(start, stop, 1, sums, body)
+        pairs = Panel(k, self.source, self.at, self.size, self.vectors, self.by_pairs)
+        many = number(k.add(layout.segments * layout.segment, segment))
+        found = k.loop(0, many, 1, sums, ordered(pairs))
+        return k.loop(many, count, 1, found, ordered(self))
+
+
+# ---- computed B -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ByteScratch:
+    """The packing of a computed B: panels of `width` columns, `block` of the depth at a time.
+
+    The scratch has one group more than the block, for the initial sums.
+    """
+
+    isa: Isa
+    signed: bool  # A is i8, not u8
+    width: int
+    block: int
+
+    @staticmethod
+    def room(isa: Isa, width: int) -> int:
+        """Return the depth that scratch has room for, a multiple of a group."""
+        unit = byte_unit(isa)
+        return (SCRATCH_BYTES // (width * unit) - 1) * unit
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The dims of the scratch."""
+        unit = byte_unit(self.isa)
+        return self.block // unit + 1, self.width * unit
+
+    def packed(
+        self, k: WorkgroupBuilder, read: Callable[[Index, Index], ir.Value], count: Index,
+        into: ir.Value,
+    ) -> BytePanel:  # fmt: skip
+        """Return the panel of `count` of the depth, filled up to whole groups.
+
+        read(depth, column): a register along the columns. Past the end the last row is read again,
+        which is multiplied by 0.
+        """
+        isa, lanes, unit = self.isa, self.isa.lanes, byte_unit(self.isa)
+        shift, vectors = byte_shift(isa, signed=self.signed), self.width // lanes
+        size, kind = unit * lanes, k.vector_type(lanes, dtypes.INT32)
+        ones = k.splat(1, size, dtypes.INT8)
+        none = [k.splat(0, lanes, dtypes.INT32)] * (vectors if shift else 0)
+        last = k.sub(count, 1)
+
+        def group(d: Index, ragged: bool, carried: Tiles) -> Tiles:
+            out, totals = carried[0], list(carried[1:])
+            at = [k.add(d, i) for i in range(unit)]
+            at = [k.min(i, last) for i in at] if ragged else at
+            for j in range(vectors):
+                found = _neighbours([read(i, j * lanes) for i in at])
+                out = k.write(found, out, [k.div(d, unit), j * size])
+                if shift:
+                    totals[j] = k.intrinsic(isa.byte_dot, kind, totals[j], ones, found)
+            return [out, *totals]
+
+        out, *totals = k.along(count, unit, [into, *none], group)
+        starts = self.shape[0] - 1
+        for j, total in enumerate(totals):
+            start = arith.MulIOp(total, k.splat(-shift, lanes, dtypes.INT32)).result
+            start = vector.BitCastOp(k.vector_type(size, dtypes.INT8), start).result
+            out = k.write(start, out, [starts, j * size])
+        multiply = byte_products(k, isa, signed=self.signed)
+        return BytePanel(k, out, (), size, vectors, multiply, starts if shift else None)
+
+
+def _neighbours(rows: Sequence[ir.Value]) -> ir.Value:
+    """Return rows of bytes with those of each column next to each other."""
+    found = list(rows)
+    while len(found) > 1:
+        half = len(found) // 2
+        found = [_interleaved(a, b) for a, b in zip(found[:half], found[half:], strict=True)]
+    return found[0]
+
+
+def _interleaved(a: ir.Value, b: ir.Value) -> ir.Value:
+    count = ir.VectorType(a.type).shape[0]
+    order = [i // 2 + i % 2 * count for i in range(2 * count)]
+    return vector.ShuffleOp(a, b, order).result

@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import BroadcastOp, Kernel, Pointwise, is_a, op_class
+from mgx_mlir.core.op import Kernel, is_a
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.blocked_dot import BlockedDot
 from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast
-from mgx_mlir.dialects.migraphx.control import Yield
 from mgx_mlir.dialects.migraphx.linear import Dot
-from mgx_mlir.dialects.migraphx.literal import Literal
 from mgx_mlir.dialects.migraphx.quant import QuantDot
-from mgx_mlir.dialects.migraphx.views import Squeeze, Transpose, Unsqueeze
+from mgx_mlir.dialects.migraphx.views import Transpose
 from mgx_mlir.passes.lowering import views
 from mgx_mlir.passes.lowering.context import LoweringContext
-from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue
+from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue, epilogue_of
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
-from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite
-from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
+from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite, literal_of
 from mgx_mlir.passes.lowering.cpu.matmul import dot as loops
-from mgx_mlir.passes.lowering.cpu.matmul import dot_instructions as instructions
+from mgx_mlir.passes.lowering.cpu.matmul.few_bits import UNIT, FewBits, words
+from mgx_mlir.passes.lowering.cpu.matmul.instructions import PAIR
+from mgx_mlir.passes.lowering.cpu.matmul.panel import pack
 from mgx_mlir.passes.lowering.expr import Extent, Opaque
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
+Matmul = Dot | QuantDot | BlockedDot
 
-def refusal(dot: Dot | QuantDot, isa: Isa) -> str | None:
-    """Return why no vector kernel computes a product, None if one does."""
+
+def refusal(dot: Matmul, isa: Isa) -> str | None:
+    """Return why no vector kernel computes a matmul, None if one does."""
+    if isinstance(dot, BlockedDot):
+        return _refusal_of_few_bits(dot)
     a, b, out = (TensorType.of(v) for v in (dot.a, dot.b, dot.out))
     if 0 in a.dims or 0 in b.dims or 0 in out.dims:
         return "it has no elements"
@@ -58,7 +63,7 @@ def _refusal_of_pairs(a: TensorType, order: tuple[int, ...], weights: bool, isa:
         return "the processor has no product of bf16"
     if not weights:
         return "its second operand is no constant matrix"
-    if a.dims[-1] % instructions.PAIR:
+    if a.dims[-1] % PAIR:
         return "its depth is odd"
     return None if order == tuple(range(a.rank)) else "its first operand is transposed"
 
@@ -78,6 +83,20 @@ def _refusal_of_bytes(
     if second is None or second[1][-1] != b.rank - 1:
         return "columns of its second operand are not next to each other"
     return None if order[-1] == a.rank - 1 else "its first operand is transposed"
+
+
+def _refusal_of_few_bits(dot: BlockedDot) -> str | None:
+    """Return why no vector kernel widens the weights of a matmul, None if one does."""
+    if any(literal_of(v) is None for v in _weights(dot)):
+        return "its weights are computed"
+    x, out = TensorType.of(dot.input), TensorType.of(dot.out)
+    if 0 in x.dims or 0 in out.dims:
+        return "it has no elements"
+    if x.dtype is not dtypes.FLOAT:
+        return f"it computes {x.dtype}"
+    if x.dims[-1] % UNIT or dot.block_size % UNIT:
+        return f"depth and blocks are no multiples of {UNIT}"
+    return None if isinstance(dot.input.owner, ir.Block) else "its input is computed in the kernel"
 
 
 def _behind_transposes(v: ir.Value) -> tuple[ir.Value, tuple[int, ...]] | None:
@@ -118,8 +137,7 @@ def constant_matrix(dot: Dot | QuantDot) -> ir.Value | None:
 class _Plan:
     """A matmul and the pointwise ops behind it, on the sums."""
 
-    dot: Dot | QuantDot
-    matrix: ir.Value | None  # the second operand, where it is a constant
+    dot: Matmul
     lead: Sequence[Extent]  # the batch dims
     rows: Extent
     depth: Extent
@@ -127,101 +145,102 @@ class _Plan:
     epilogue: Epilogue
 
 
-def match(e: LoweringContext, site: KernelSite) -> _Plan | Refusal:
-    """Take a kernel of one matmul whose other ops are computed on its sums."""
-    members = site.members
-    dots = [o for o in site.body.operations if isinstance(o, Dot | QuantDot)]
+def match(e: LoweringContext, site: KernelSite, *kinds: type[Matmul]) -> _Plan | Refusal:
+    """Take a kernel of one matmul of some op classes whose other ops are computed on its sums."""
+    dots = [o for o in site.body.operations if isinstance(o, kinds)]
     if len(dots) != 1:
-        return Refusal(f"it has {len(dots)} matmuls")
+        return Refusal(f"it has {len(dots)} {kinds[0].mnemonic}s")
     (dot,) = dots
     reason = refusal(dot, site.isa)
     if reason is not None:
         return Refusal(reason)
-    ahead = [dot.operation, *_transposes(dot.a), *_transposes(dot.b)]
-    left = outside_epilogue(members, ahead)
-    if left is not None:
-        return left
-    matrix = constant_matrix(dot)
-    *lead, rows, depth = _extents(e, dot.a)
-    columns: Extent = TensorType.of(dot.b).dims[-1]
-    if matrix is None:
-        columns = _extents(e, dot.b)[-1]
+    *lead, rows, depth = _extents(e, _first(dot))
+    columns: Extent = TensorType.of(dot.out).dims[-1]
+    read = _transposes(_first(dot))
+    if not isinstance(dot, BlockedDot):
+        read += _transposes(dot.b)
+        columns = TensorType.of(dot.b).dims[-1]
+        if constant_matrix(dot) is None:
+            columns = _extents(e, dot.b)[-1]
     # stands for the sums, and has their extents
     sums = dtypes.INT32 if isinstance(dot, QuantDot) else dtypes.FLOAT
     total = Opaque(TensorType.of(dot.out).with_dtype(sums), [*lead, rows, columns])
-    with e.kernel():  # views and pointwise ops wait to be asked for
-        for o in members[: members.index(dot.operation)]:
-            if not is_a(o, Literal):
-                e.operation(o)
-        e.sizes.relations_of(dot.operation, type(dot))
-        e.bind(dot.out, total)
-        for o in members[members.index(dot.operation) :]:
-            if o not in ahead and not is_a(o, (Literal, Yield)):
-                e.operation(o)
-        results = [e.expr(v) for v in members[-1].operands]
-    epilogue = Epilogue(results, total, site.stored)
-    if epilogue.refusal:
-        return Refusal(epilogue.refusal)
-    return _Plan(dot, matrix, lead, rows, depth, columns, epilogue)
+    epilogue = epilogue_of(e, site, dot, total, read)
+    if isinstance(epilogue, Refusal):
+        return epilogue
+    return _Plan(dot, lead, rows, depth, columns, epilogue)
 
 
 def build(e: LoweringContext, site: KernelSite, plan: _Plan) -> list[ir.Value]:
-    """Build the loops over the tiles of the result."""
-    isa, dot, lead, epilogue = site.isa, plan.dot, plan.lead, plan.epilogue
-    a = _operand(e, dot.a)
-    dtype = TensorType.of(dot.a).dtype
-    if plan.matrix is None:
-        b = _operand(e, dot.b)
-        shape = loops.DotShape(plan.rows, plan.depth, plan.columns, tuple(lead), a[1], b[1], dtype)
-        made = loops.product(
-            shape, loops.plan(shape, isa), isa, (a[0], b[0]), e.product(lead), epilogue.inputs,
-            epilogue.stored, epilogue.emit,
-        )  # fmt: skip
-    else:
-        made = _with_weights(e, isa, a, (plan.matrix, dtype), epilogue, epilogue.stored)
-    return [views.reshaped(e, v, [*lead, plan.rows, plan.columns]) for v in made]
-
-
-RULE = KernelRule("matmul", (), match, build, asks=refusal)
-
-
-def _with_weights(
-    e: LoweringContext, isa: Isa, a: tuple[ir.Value, tuple[int, ...]],
-    matrix: tuple[ir.Value, DType], epilogue: Epilogue, stored: Sequence[DType],
-) -> list[ir.Value]:  # fmt: skip
-    """Return the results of a product with one constant matrix, whose leading dims are rows.
-
-    matrix: with the type of the first operand.
-    """
-    literal, dtype = matrix
-    array = literals.array_of(literal)
-    depth, columns = array.shape[-2:]
-    x, order = a
-    own = e.extents(x)
-    *lead, _ = [own[order.index(i)] for i in range(len(own))]
-    if len(lead) > 1:  # rows of all leading dims as one
-        x, order = views.reshaped(e, x, [e.product(lead), depth]), (0, 1)
-    rows = e.extent(x, order.index(0))
-    shape = loops.DotShape(rows, depth, columns, a=order, dtype=dtype)
-    cut = loops.plan(shape, isa)
-    flat = array.reshape(depth, columns)
-    if dtype.is_integer:
-        panels = loops.byte_panels(depth, cut.width, isa, signed=dtype.is_signed)
-        unit = instructions.byte_unit(isa)
-        packed = e.repacked(
-            array,
-            ("bytes of dot", panels.key),
-            lambda: panels.finished(loops.pack(flat, cut.width, unit), flat),
-        )
-    else:
-        unit = instructions.PAIR if dtype is dtypes.BF16 else 1
-        packed = e.repacked(
-            array, ("dot", cut.width, unit), lambda: loops.pack(flat, cut.width, unit)
-        )
-    return loops.product(
-        shape, cut, isa, (x, e.parameter(packed)), 1, epilogue.inputs, stored,
-        Rows(epilogue, lead), lead,
+    """Build the loops over the tiles of the result; with weights, all leading dims are rows."""
+    isa, dot, epilogue, lead, rows = site.isa, plan.dot, plan.epilogue, plan.lead, plan.rows
+    x, order = _operand(e, _first(dot))
+    matrix = None if isinstance(dot, BlockedDot) else constant_matrix(dot)
+    b = None if isinstance(dot, BlockedDot) or matrix is not None else _operand(e, dot.b)
+    flattened: list[Extent] = []
+    if b is None and lead and order == tuple(range(len(order))):
+        flattened = [*lead, rows]
+        x, order = views.reshaped(e, x, [e.product(flattened), plan.depth]), (0, 1)
+        rows, lead = e.extent(x, 0), ()
+        epilogue = epilogue.through(lambda k, at: [*k.coordinates(at[0], flattened), at[1]])
+    dtype, bits = TensorType.of(_first(dot)).dtype, _few_bits(dot)
+    shape = loops.DotShape(
+        rows, plan.depth, plan.columns, tuple(lead), order, b and b[1], dtype, bits
     )  # fmt: skip
+    cut = loops.plan(shape, isa)
+    if b is not None:
+        second = [b[0]]
+    elif isinstance(dot, BlockedDot):
+        second = _few_bits_panels(e, dot, cut.width)
+    else:
+        assert matrix is not None
+        second = [_panels(e, matrix, isa, dtype, cut.width)]
+    made = loops.matmul(shape, cut, isa, (x, *second), e.product(lead), epilogue, flattened)
+    return [views.reshaped(e, v, [*plan.lead, plan.rows, plan.columns]) for v in made]
+
+
+RULE = KernelRule("matmul", (), lambda e, s: match(e, s, Dot, QuantDot), build, asks=refusal)
+FEW_BITS = KernelRule("few_bits_matmul", (), lambda e, s: match(e, s, BlockedDot), build)
+
+
+def _panels(
+    e: LoweringContext, matrix: ir.Value, isa: Isa, dtype: DType, width: int
+) -> ir.Value:  # fmt: skip
+    """Return constant weights as panels beside an operand of type `dtype`."""
+    array = literals.array_of(matrix)
+    flat = array.reshape(array.shape[-2:])
+    layout = loops.panels_of(isa, dtype, width, len(flat))
+    return e.parameter(e.repacked(array, layout.key, lambda: layout.packed(flat)))
+
+
+def _few_bits(dot: Matmul) -> FewBits | None:
+    if not isinstance(dot, BlockedDot):
+        return None
+    zeros = None if dot.zero_points is None else TensorType.of(dot.zero_points).dtype
+    return FewBits(dot.bits, dot.block_size, zeros)
+
+
+def _few_bits_panels(e: LoweringContext, dot: BlockedDot, width: int) -> list[ir.Value]:
+    """Return codes, scales and zero points in the order in which they are read."""
+    out: list[ir.Value] = []
+    for i, v in enumerate(_weights(dot)):
+        literal = literal_of(v)
+        assert literal is not None
+        array = literals.array_of(literal)
+        layout = words if i == 0 and dot.bits == 4 else pack
+        packed = e.repacked(
+            array, (layout.__name__, width), partial(layout, array, width)
+        )  # fmt: skip
+        out.append(e.parameter(packed))
+    return out
+
+
+def _weights(dot: BlockedDot) -> list[ir.Value]:
+    return [dot.codes, dot.scales] + ([] if dot.zero_points is None else [dot.zero_points])
+
+
+def _first(dot: Matmul) -> ir.Value:
+    return dot.input if isinstance(dot, BlockedDot) else dot.a
 
 
 def _operand(e: LoweringContext, v: ir.Value) -> tuple[ir.Value, tuple[int, ...]]:
@@ -247,36 +266,3 @@ def _transposes(v: ir.Value) -> list[ir.Operation]:
         out.append(v.owner.operation)
         v = v.owner.operands[0]
     return out
-
-
-class Rows:
-    """What follows a product, where the loops count the rows of all leading dims as one."""
-
-    def __init__(self, epilogue: Epilogue, lead: Sequence[Extent]) -> None:
-        self.epilogue, self.lead = epilogue, lead
-
-    def __call__(
-        self, k: WorkgroupBuilder, tensors: Sequence[ir.Value], sums: ir.Value,
-        at: Sequence[Index], reads: dict[Hashable, ir.Value], *, masked: bool,
-    ) -> list[ir.Value]:  # fmt: skip
-        flat, column = at
-        where = k.coordinates(flat, self.lead)
-        return self.epilogue.emit(k, tensors, sums, [*where, column], reads, masked=masked)
-
-
-def outside_epilogue(
-    members: Sequence[ir.Operation], read: Sequence[ir.Operation]
-) -> Refusal | None:
-    """Return the refusal of a kernel by an op besides `read` that its sums cannot compute."""
-    left = next((o for o in members if o not in read and not is_epilogue(o)), None)
-    if left is None:
-        return None
-    return Refusal(f"'{left.name}' is not computed on the vectors of a sum")
-
-
-def is_epilogue(o: ir.Operation) -> bool:
-    """Return whether an op may follow a kernel's sums on vectors."""
-    if is_a(o, (Literal, Yield, BroadcastOp, Squeeze, Unsqueeze)):
-        return True  # a view of the sums themselves is refused by the epilogue
-    cls = op_class(o)
-    return cls is not None and issubclass(cls, Pointwise) and not cls.raw

@@ -8,7 +8,7 @@ looks them up in a table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,13 +19,13 @@ from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.passes.lowering.cpu.frame.elements import widen
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
+from mgx_mlir.passes.lowering.cpu.matmul.computed import Rows
 from mgx_mlir.passes.lowering.scalar import TypedScalar
 
 UNIT = 8  # codes of a column that are widened together, whatever their bits
 MIDDLE = 8  # the 4-bit code of 0 where there are no zero points
 CHAINS = 12  # sums that each wait for their own last addition only
 FEW_ROWS = 3  # for which codes are widened in registers; for more, once to scratch
-RowReader = Callable[[Index], ir.Value]  # the element of a row at a depth, in every lane
 # the row of a unit whose code stands in each half byte of a word, the lowest first: its low halves
 # are the first four rows, its high halves the others
 _ROWS = (0, 4, 1, 5, 2, 6, 3, 7)
@@ -62,18 +62,10 @@ def words(codes: np.ndarray, width: int) -> np.ndarray:
     return np.ascontiguousarray(packed.transpose(1, 0, 2)).view(np.int32)
 
 
-def panels(rows: np.ndarray, width: int) -> np.ndarray:
-    """Return [rows, N] as [panel, rows, width], filled up with 0."""
-    count = -(-rows.shape[1] // width)
-    padded = np.zeros((rows.shape[0], count * width), rows.dtype)
-    padded[:, : rows.shape[1]] = rows
-    return np.ascontiguousarray(padded.reshape(-1, count, width).transpose(1, 0, 2))
-
-
 class Widening:
     """Reads packed weights as vectors of f32.
 
-    tensors: the codes of `words` or `panels`, and the scales and zero points of `panels`.
+    tensors: the codes of `words` or `pack`, and the scales and zero points of `pack`.
     """
 
     def __init__(
@@ -206,14 +198,14 @@ class Widening:
 
 
 def direct_sums(
-    w: Widening, readers: Sequence[RowReader], panel: Index, depth: int, registers: int
+    w: Widening, rows: Rows, panel: Index, depth: int, registers: int
 ) -> list[ir.Value]:
     """Return the sums of a few rows over all of the depth, for each row those of each register.
 
     Codes are widened for these rows alone; scales come in once a block.
     """
     k, lanes, form = w.k, w.lanes, w.form
-    spots = len(readers) * registers
+    spots = len(rows.rows) * registers
     chains = next(c for c in (4, 2, 1) if c == 1 or c * spots <= CHAINS)
     zero = k.splat(0, lanes)
     units = form.block // UNIT
@@ -226,8 +218,8 @@ def direct_sums(
             at, out = k.add(first, u), list(sums)
             codes = [w.unit(panel, at, j * lanes, starts[j]) for j in range(registers)]
             for i in range(UNIT):
-                for r, value_of in enumerate(readers):
-                    value = value_of(k.add(k.mul(at, UNIT), i))
+                found = rows.values(k.add(k.mul(at, UNIT), i), masked=False)
+                for r, value in enumerate(k.broadcast(v, lanes) for v in found):
                     for j in range(registers):
                         spot = (r * registers + j) * chains + i % chains
                         out[spot] = k.fma(value, codes[j][i], out[spot])

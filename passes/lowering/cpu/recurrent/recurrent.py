@@ -20,7 +20,7 @@ from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.isa import AVX512, Isa
 from mgx_mlir.passes.lowering.cpu.frame.sites import by_form
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import WorkgroupBuilder
-from mgx_mlir.passes.lowering.cpu.matmul.dot_instructions import byte_unit
+from mgx_mlir.passes.lowering.cpu.matmul.instructions import byte_unit
 from mgx_mlir.passes.lowering.cpu.recurrent.activations import Function, vector_function
 from mgx_mlir.passes.lowering.cpu.recurrent.recurrent_codes import pack_bytes
 from mgx_mlir.passes.lowering.cpu.recurrent.recurrent_kernel import Network, pack, steps_kernel

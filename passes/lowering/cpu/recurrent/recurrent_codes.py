@@ -12,7 +12,7 @@ from mgx_mlir.passes.lowering.cpu.frame.elements import widen
 from mgx_mlir.passes.lowering.cpu.frame.exponential import MAGIC
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
-from mgx_mlir.passes.lowering.cpu.matmul.dot_instructions import (
+from mgx_mlir.passes.lowering.cpu.matmul.instructions import (
     byte_products,
     byte_shift,
     byte_unit,

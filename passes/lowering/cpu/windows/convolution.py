@@ -10,14 +10,14 @@ Batch, height and width may be dynamic (DYN): the run then says how far the last
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     Index,
@@ -26,10 +26,10 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     ceil_div,
     dispatch,
 )
-from mgx_mlir.passes.lowering.cpu.windows.byte_convolution import ByteConvolutionLoops
-from mgx_mlir.passes.lowering.cpu.windows.convolution_loops import ConvolutionLoops, Emit
-from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvExtents, ConvPlan, ConvShape
-from mgx_mlir.passes.lowering.cpu.windows.pair_convolution import PairConvolutionLoops
+from mgx_mlir.passes.lowering.cpu.matmul.byte_panels import BytePanels
+from mgx_mlir.passes.lowering.cpu.matmul.panel import Panels
+from mgx_mlir.passes.lowering.cpu.windows.convolution_loops import ConvolutionLoops
+from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvPlan, ConvShape, Extents
 from mgx_mlir.passes.lowering.index_builder import IndexBuilder
 
 FILLED = 0.75  # of the rows of a tile
@@ -182,68 +182,62 @@ def _block(shape: ConvShape, columns: int) -> int | None:
     return next(enough, fits[-1] if fits else None)
 
 
-def pack(weights: np.ndarray, shape: ConvShape, plan: ConvPlan) -> np.ndarray:
-    """Weights [kh, kw, Ci, Co] in the order they are read: [panel, block, tap, width].
+def panels_of(shape: ConvShape, width: int, isa: Isa) -> Panels:
+    """Return the layout of the weights; a loop goes through a row of taps, or through one tap."""
+    if not shape.is_bytes:
+        return Panels(isa, shape.multiplied, width)
+    kh, kw = shape.kernel
+    pixel = shape.filled // shape.unit
+    row = 1 if shape.dilation[1] != 1 else kw
+    return BytePanels(isa, shape.multiplied, width, kh * kw * pixel, row * pixel)
 
-    Output channels are filled up with zeros to whole panels.
+
+def matrix_of(weights: np.ndarray, shape: ConvShape, block: int) -> np.ndarray:
+    """Return weights [kh, kw, Ci, Co] as [depth, Co], in the order of the loops over a window.
+
+    block: input channels that are multiplied at a time. Channels that are filled up are 0.
     """
+    weights = np.pad(weights, [(0, 0), (0, 0), (0, shape.filled - shape.inputs), (0, 0)])
     kh, kw, ci, co = weights.shape
-    panels = -(-co // plan.width)
-    filled = np.pad(weights, [(0, 0)] * 3 + [(0, panels * plan.width - co)])
-    w = filled.reshape(kh, kw, ci // plan.block, plan.block, panels, plan.width)
-    order = (4, 2, 0, 3, 1, 5) if shape.planar else (4, 2, 0, 1, 3, 5)
-    return np.ascontiguousarray(w.transpose(order)).reshape(
-        panels, ci // plan.block, kh * kw * plan.block, plan.width
-    )
-
-
-def _loops_of(shape: ConvShape) -> type[ConvolutionLoops]:
-    if not shape.unit:
-        return ConvolutionLoops
-    return ByteConvolutionLoops if shape.is_bytes else PairConvolutionLoops
+    w = weights.reshape(kh, kw, ci // block, block, co)
+    as_planes = shape.planar and not shape.unit
+    order = (2, 0, 3, 1, 4) if as_planes else (2, 0, 1, 3, 4)
+    return w.transpose(order).reshape(-1, co)
 
 
 def convolution(
-    shape: ConvShape,
-    cut: ConvPlan,
-    isa: Isa,
-    x: ir.Value,
-    packed: ir.Value,
-    others: Sequence[ir.Value],
-    results: Sequence[DType],
-    emit: Emit,
-    extents: ConvExtents | None = None,
-) -> list[ir.Value]:
+    shape: ConvShape, cut: ConvPlan, isa: Isa, x: ir.Value, packed: ir.Value, epilogue: Epilogue,
+    extents: Extents | None = None,
+) -> list[ir.Value]:  # fmt: skip
     """Make the dispatch.
 
-    x: the input as a vector of all its elements. packed: of `pack`. others: what `emit` reads.
-    results: their element types; the first is f32 if there are channel blocks. extents: those that
-    the shape leaves dynamic, as values.
+    x: the input as a vector of all its elements. packed: `matrix_of` as panels of `panels_of`. The
+    first result is f32 if there are channel blocks. extents: those that the shape leaves dynamic,
+    as values.
     """
-    known = extents or ConvExtents.of(shape)
+    known = extents or Extents.of(shape)
     high, wide = known.counts
-    whole = (known.batch, high, wide, shape.outputs)
-    panels = -(-shape.outputs // cut.width)
+    layout = panels_of(shape, cut.width, isa)
     strips: Index = ceil_div(wide, cut.columns)
     places: tuple[Index, int] = (high, cut.rows)
     if strips != 1:  # rows and columns are one dim of the grid, of which there are three
         places = (IndexBuilder().mul(ceil_div(high, cut.rows), strips), 1)
 
     def body(k: WorkgroupBuilder) -> list[ResultTile]:
-        inner = known.inside(k)
         at = list(k.at)
         if strips == 1:
             at.append(0)
         else:
             count = k.inner(strips)
             at[2:] = [k.mul(k.div(at[2], count), cut.rows), k.mul(k.rem(at[2], count), cut.columns)]
-        return _loops_of(shape)(k, shape, cut, isa, emit, inner, at).build(results)
+        inner = known.inside(k)
+        return ConvolutionLoops(k, shape, cut, isa, layout, epilogue, inner, at).build()
 
     return dispatch(
-        [x, packed, *others],
-        [(whole, d) for d in results],
+        [x, packed, *epilogue.inputs],
+        [((known.batch, high, wide, shape.outputs), d) for d in epilogue.stored],
         # the groups that read the same weights run after each other
-        [(panels, cut.panels), (known.batch, 1), places],
+        [(-(-shape.outputs // cut.width), cut.panels), (known.batch, 1), places],
         body,
         [*known.all, strips],
     )

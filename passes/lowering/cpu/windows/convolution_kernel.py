@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from mgx_mlir.core import dtypes, literals
-from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.dynamic_dims import is_named
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Kernel, is_a
+from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.dialects.migraphx.control import Yield
 from mgx_mlir.dialects.migraphx.linear import Convolution
-from mgx_mlir.dialects.migraphx.literal import Literal
 from mgx_mlir.dialects.migraphx.quant import QuantConvolution
 from mgx_mlir.dialects.migraphx.views import Transpose
 from mgx_mlir.passes.analysis.constants import is_constant
 from mgx_mlir.passes.lowering import views
 from mgx_mlir.passes.lowering.context import KernelPlan, LoweringContext
-from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue
+from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue, epilogue_of
 from mgx_mlir.passes.lowering.cpu.frame.isa import AVX512_BF16, Isa, isa_of
-from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite
-from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
-from mgx_mlir.passes.lowering.cpu.matmul.dot_instructions import PAIR, byte_unit
-from mgx_mlir.passes.lowering.cpu.matmul.dot_kernel import outside_epilogue
-from mgx_mlir.passes.lowering.cpu.windows import (
-    byte_convolution,
-    grouped_convolution,
-    pair_convolution,
-    winograd,
-)
+from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite, literal_of
+from mgx_mlir.passes.lowering.cpu.matmul.instructions import PAIR, byte_unit
 from mgx_mlir.passes.lowering.cpu.windows import convolution as loops
-from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvExtents, ConvPlan, ConvShape
+from mgx_mlir.passes.lowering.cpu.windows import grouped_convolution as grouped
+from mgx_mlir.passes.lowering.cpu.windows import winograd
+from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvPlan, ConvShape, Extents
 from mgx_mlir.passes.lowering.expr import Extent, Opaque
 from mgx_mlir.passes.lowering.ops.convolution import padded_input, window_count
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal
@@ -53,7 +44,7 @@ def asks(op: AnyConvolution, *, planar: bool = False, in_bytes: bool = False) ->
     """
     if in_bytes:
         return _bytes_refusal(op)
-    if constant_weights(op.weights) is None:
+    if literal_of(op.weights) is None:
         return "its weights are computed"
     return refusal(op, planar=planar)
 
@@ -64,7 +55,7 @@ def _bytes_refusal(op: AnyConvolution) -> str | None:
         return "it is no image, or its padding is computed or negative"
     if DYN in (*w, out[1]):
         return "its window or its channels are dynamic dims"
-    if op.group != 1 and int(np.prod(w[1:])) > grouped_convolution.MAX_PRODUCTS:
+    if op.group != 1 and int(np.prod(w[1:])) > grouped.MAX_PRODUCTS:
         return "its groups do not fit the loops"
     return None if is_constant(op.weights) else "its weights are computed"
 
@@ -92,7 +83,7 @@ def refusal(op: AnyConvolution, *, planar: bool = False) -> str | None:
         return "it has no elements, or negative padding"
     shape = shape_of(op, AVX512_BF16, planar=planar)
     if op.group != 1:
-        if grouped_convolution.plan(shape, op.group, AVX512_BF16) is None:
+        if grouped.plan(shape, op.group, AVX512_BF16) is None:
             return "its groups do not fit the loops"
     elif loops.plan(shape, AVX512_BF16) is None:
         return "its rows do not fit the loops"
@@ -147,7 +138,7 @@ def is_column(op: AnyConvolution) -> bool:
     return rank == 2 and x[2] == w[1] == 1 and not any(op.padding[1::2])
 
 
-def _extents(e: LoweringContext, op: AnyConvolution, image: Sequence[Extent]) -> ConvExtents:
+def _extents(e: LoweringContext, op: AnyConvolution, image: Sequence[Extent]) -> Extents:
     """Return the extents of a convolution of an image of these extents, [N, s.., C] or planar."""
     shape = shape_of(op, AVX512_BF16)
     rank = len(image) - 2
@@ -158,18 +149,7 @@ def _extents(e: LoweringContext, op: AnyConvolution, image: Sequence[Extent]) ->
     for i, size in enumerate(own):
         padded = e.add(size, shape.low[i] + shape.high[i])
         counts.append(window_count(e, padded, shape.kernel[i], shape.stride[i], shape.dilation[i]))
-    return ConvExtents(image[0], (own[0], own[1]), (counts[0], counts[1]))
-
-
-def constant_weights(v: ir.Value) -> ir.Value | None:
-    """Return the literal that a convolution's weights are, seen from inside its kernel, or None."""
-    owner = v.owner
-    if isinstance(owner, ir.Block):
-        operation = owner.owner.operation
-        if not is_a(operation, Kernel):
-            return None
-        v = operation.operands[ir.BlockArgument(v).arg_number]
-    return v if literals.is_literal(v) else None
+    return Extents(image[0], (own[0], own[1]), (counts[0], counts[1]))
 
 
 def plan(e: LoweringContext, body: ir.Block) -> KernelPlan:
@@ -196,10 +176,6 @@ def _anchor(body: ir.Block) -> AnyConvolution | None:
     return next((o for o in body.operations if isinstance(o, AnyConvolution)), None)
 
 
-# further operands, types of the results, the vectors behind the sums, dynamic extents
-_After = tuple[Sequence[ir.Value], Sequence[DType], "_Emit", ConvExtents]
-
-
 @dataclass(frozen=True)
 class _Plan:
     """A convolution, its tiling, and the pointwise ops behind it."""
@@ -208,20 +184,19 @@ class _Plan:
     source: ir.Value  # input, ahead of its transpose to channels-last order if it has one
     weights: ir.Value
     shape: ConvShape
-    tiles: ConvPlan | grouped_convolution.GroupedPlan  # tiling for one group, or for several
-    extents: ConvExtents
+    tiles: ConvPlan | grouped.GroupedPlan  # tiling for one group, or for several
+    extents: Extents
     epilogue: Epilogue
 
 
 def match(e: LoweringContext, site: KernelSite) -> _Plan | Refusal:
     """Take a kernel of one channels-last convolution whose other ops are computed on its sums."""
-    conv, members, isa = _anchor(site.body), site.members, site.isa
+    conv, isa = _anchor(site.body), site.isa
     if conv is None:
         return Refusal("it has no convolution")
-    anchor = conv.operation
     turned = _transposed_input(conv)
     source = conv.input if turned is None else turned.operands[0]
-    weights = constant_weights(conv.weights)
+    weights = literal_of(conv.weights)
     if weights is None:
         return Refusal("its weights are computed")
     if not isinstance(source.owner, ir.Block):
@@ -230,14 +205,10 @@ def match(e: LoweringContext, site: KernelSite) -> _Plan | Refusal:
     reason = refusal(conv, planar=planar)
     if reason is not None:
         return Refusal(reason)
-    skipped = [o for o in (anchor, turned) if o is not None]
-    left = outside_epilogue(members, skipped)
-    if left is not None:
-        return left
     shape = shape_of(conv, isa, planar=planar)
     tiles = loops.plan(shape, isa) if conv.group == 1 else None
     if conv.group != 1:
-        tiles = grouped_convolution.plan(shape, conv.group, isa)
+        tiles = grouped.plan(shape, conv.group, isa)
     if tiles is None:
         return Refusal("its rows or groups do not fit the loops of this CPU")
     stored = site.stored[0]
@@ -250,94 +221,56 @@ def match(e: LoweringContext, site: KernelSite) -> _Plan | Refusal:
     sums = dtypes.INT32 if shape.is_bytes else dtypes.FLOAT
     own = [extents.batch, *_own_counts(conv, extents), shape.outputs]
     total = Opaque(TensorType.of(conv.out).with_dtype(sums), own)
-    with e.kernel():  # views and pointwise ops wait to be asked for
-        if turned is not None:
-            e.operation(turned)
-        e.sizes.relations_of(anchor, type(conv))
-        e.bind(conv.out, total)
-        for o in members:
-            if o not in skipped and not is_a(o, (Literal, Yield)):
-                e.operation(o)
-        results = [e.expr(v) for v in members[-1].operands]
-    epilogue = Epilogue(results, total, site.stored)
-    if epilogue.refusal:
-        return Refusal(epilogue.refusal)
+    epilogue = epilogue_of(e, site, conv, total, [] if turned is None else [turned])
+    if isinstance(epilogue, Refusal):
+        return epilogue
     return _Plan(conv, source, weights, shape, tiles, extents, epilogue)
 
 
 def build(e: LoweringContext, site: KernelSite, plan: _Plan) -> list[ir.Value]:
     """Build the loops over the tiles of the result."""
-    conv, shape, extents, epilogue = plan.conv, plan.shape, plan.extents, plan.epilogue
-    image = e.tensor(plan.source)
+    conv, shape, tiles, isa, extents = plan.conv, plan.shape, plan.tiles, site.isa, plan.extents
     whole = [extents.batch, *extents.counts, shape.outputs]
     own = [extents.batch, *_own_counts(conv, extents), shape.outputs]
-    after = (epilogue.inputs, epilogue.stored, _Emit(epilogue, conv), extents)
-    if isinstance(plan.tiles, ConvPlan):
-        flat = views.reshaped(e, image, [e.product(e.extents(image))])
-        found = _dense(e, shape, site.isa, plan.tiles, flat, plan.weights, after)
-    else:
-        found = _grouped(e, conv, shape, plan.tiles, image, plan.weights, after)
-    return found if own == whole else [views.reshaped(e, v, own) for v in found]
-
-
-def _dense(
-    e: LoweringContext, shape: ConvShape, isa: Isa, cut: ConvPlan, flat: ir.Value,
-    weights: ir.Value, after: _After,
-) -> list[ir.Value]:  # fmt: skip
-    """Return the results of a convolution of one group."""
+    epilogue = plan.epilogue
+    if TensorType.of(conv.out).rank == 3:  # without the height
+        epilogue = epilogue.through(lambda k, at: [at[0], *at[2:]])
+    elif is_column(conv):
+        epilogue = epilogue.through(lambda k, at: [at[0], at[2], at[1], at[3]])
+    image, array = e.tensor(plan.source), literals.array_of(plan.weights)
+    weights = array.reshape((*shape.kernel, shape.inputs, shape.outputs))
+    if not isinstance(tiles, ConvPlan):
+        key, make = (tiles, shape.border), lambda: grouped.pack(weights, tiles, shape.border)
+        packed = e.parameter(e.repacked(array, key, make))
+        x = views.reshaped(e, image, [extents.batch, *extents.size, shape.inputs * conv.group])
+        dtype = TensorType.of(conv.input).dtype
+        found = grouped.convolution(shape, tiles, x, packed, epilogue, extents, dtype)
+        return found if own == whole else [views.reshaped(e, v, own) for v in found]
+    x = views.reshaped(e, image, [e.product(e.extents(image))])
     points = None
     if e.options.fast_math and not (shape.narrow or shape.unit):
         points = winograd.plan(shape, isa)
-    if points is None:
-        packed = _packed(e, weights, shape, cut, isa)
-        return loops.convolution(shape, cut, isa, flat, packed, *after)
-    packed = _transformed(e, weights, points)
-    return winograd.convolution(shape, points, isa, flat, packed, *after)
-
-
-def _grouped(
-    e: LoweringContext, conv: AnyConvolution, shape: ConvShape,
-    cut: grouped_convolution.GroupedPlan, image: ir.Value, weights: ir.Value, after: _After,
-) -> list[ir.Value]:  # fmt: skip
-    """Return the results of a convolution of several groups."""
-    array = literals.array_of(weights)
-    dims = (*shape.kernel, shape.inputs, shape.outputs)
-    packed = e.parameter(
-        e.repacked(
-            array,
-            (cut, shape.border),
-            lambda: grouped_convolution.pack(array.reshape(dims), cut, shape.border),
+    if points is not None:
+        key, make = ("winograd", points.width), lambda: winograd.pack(weights, points)
+        packed = e.parameter(e.repacked(array, key, make))
+        found = winograd.convolution(shape, points, isa, x, packed, epilogue, extents)
+    else:
+        layout = loops.panels_of(shape, tiles.width, isa)
+        kind = weights if shape.unit else weights.astype(np.float32)
+        # all that says in what order the weights are read
+        key = ("convolution", shape.kernel, shape.planar, shape.unit, tiles.block, layout.key)
+        packed = e.parameter(
+            e.repacked(array, key, lambda: layout.packed(loops.matrix_of(kind, shape, tiles.block)))
         )
-    )
-    extents = after[-1]
-    channels = shape.inputs * conv.group
-    x = views.reshaped(e, image, [extents.batch, *extents.size, channels])
-    dtype = TensorType.of(conv.input).dtype
-    return grouped_convolution.grouped(shape, cut, x, packed, *after, dtype)
+        found = loops.convolution(shape, tiles, isa, x, packed, epilogue, extents)
+    return found if own == whole else [views.reshaped(e, v, own) for v in found]
 
 
-def _own_counts(conv: AnyConvolution, extents: ConvExtents) -> list[Extent]:
+def _own_counts(conv: AnyConvolution, extents: Extents) -> list[Extent]:
     """Return the extents of the result's axes as the op has them."""
     if TensorType.of(conv.out).rank == 3:
         return [extents.counts[1]]
     return list(reversed(extents.counts)) if is_column(conv) else list(extents.counts)
-
-
-class _Emit:
-    """The epilogue of a convolution, at the index that its own axes have."""
-
-    def __init__(self, epilogue: Epilogue, conv: AnyConvolution) -> None:
-        self.epilogue = epilogue
-        self.one = TensorType.of(conv.out).rank == 3
-        self.turned = is_column(conv)
-
-    def __call__(
-        self, k: WorkgroupBuilder, tensors: Sequence[ir.Value], sums: ir.Value,
-        at: Sequence[Index], reads: dict[Hashable, ir.Value], *, masked: bool,
-    ) -> list[ir.Value]:  # fmt: skip
-        n, row, column, channel = at
-        spots = [column] if self.one else [column, row] if self.turned else [row, column]
-        return self.epilogue.emit(k, tensors, sums, [n, *spots, channel], reads, masked=masked)
 
 
 def _transposed_input(conv: AnyConvolution) -> ir.Operation | None:
@@ -347,38 +280,6 @@ def _transposed_input(conv: AnyConvolution) -> ir.Operation | None:
         return None
     only = sum(1 for _ in conv.input.uses) == 1
     return owner if only and tuple(owner.opview.permutation) == TO_LAST else None
-
-
-def _packed(
-    e: LoweringContext, weights: ir.Value, shape: ConvShape, cut: ConvPlan, isa: Isa
-) -> ir.Value:
-    """Return the weights as a parameter, in the order in which the kernel reads them."""
-    array = literals.array_of(weights)
-    layout = (
-        *("convolution", shape.planar, cut.block, cut.width),
-        *(shape.unit, shape.signed, shape.narrow),
-    )
-    if shape.is_bytes:
-        layout = (*layout, byte_convolution.panels_of(shape, cut.width, isa).key)
-    dims = (*shape.kernel, shape.inputs, shape.outputs)
-
-    def make() -> np.ndarray:
-        own = array.reshape(dims)
-        if shape.is_bytes:
-            return byte_convolution.pack(own, shape, cut, isa)
-        if shape.unit:
-            return pair_convolution.pack(own, shape, cut)
-        return loops.pack(own.astype(np.float32), shape, cut)
-
-    return e.parameter(e.repacked(array, layout, make))
-
-
-def _transformed(e: LoweringContext, weights: ir.Value, plan: winograd.WinogradPlan) -> ir.Value:
-    """Return the weights of Winograd's products as a parameter."""
-    array = literals.array_of(weights)
-    return e.parameter(
-        e.repacked(array, ("winograd", plan.width), lambda: winograd.pack(array, plan))
-    )
 
 
 RULE = KernelRule("convolution", (), match, build, asks=asks)

@@ -1,9 +1,11 @@
-"""What a convolution is of, for its vector loops: numbers, dynamic extents, and how it is cut."""
+"""The sizes of a convolution for its vector loops: numbers, dynamic extents, and its tiling."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     SCRATCH_BYTES,
@@ -48,6 +50,15 @@ class ConvShape:
         return self.unit > 0 and not self.narrow
 
     @property
+    def multiplied(self) -> DType:
+        """The type of the elements as they are multiplied."""
+        if not self.unit:
+            return dtypes.FLOAT
+        if self.narrow:
+            return dtypes.BF16
+        return dtypes.INT8 if self.signed else dtypes.UINT8
+
+    @property
     def room(self) -> int:
         """How many elements of the image the scratch holds."""
         if self.is_bytes:
@@ -78,27 +89,26 @@ class ConvShape:
 
 
 @dataclass(frozen=True)
-class ConvExtents:
-    """The extents that a shape may leave dynamic: numbers, and values where it does."""
+class Extents:
+    """Extents of images and of what windows make of them, any of which may be dynamic."""
 
     batch: Index
-    size: Pair
-    counts: Pair
+    size: Pair  # height and width of an image
+    counts: Pair  # height and width of a result
+    channels: Index = 0  # 0 where a shape has them
 
     @staticmethod
-    def of(shape: ConvShape) -> ConvExtents:
-        return ConvExtents(shape.batch, shape.size, shape.counts)
+    def of(shape: ConvShape) -> Extents:
+        return Extents(shape.batch, shape.size, shape.counts)
 
     @property
     def all(self) -> list[Index]:
-        return [self.batch, *self.size, *self.counts]
+        return [self.batch, *self.size, *self.counts, self.channels]
 
-    def inside(self, k: WorkgroupBuilder) -> ConvExtents:
+    def inside(self, k: WorkgroupBuilder) -> Extents:
         """Return them as the body of the dispatch knows them."""
-        (h, w), (rows, columns) = self.size, self.counts
-        return ConvExtents(
-            k.inner(self.batch), (k.inner(h), k.inner(w)), (k.inner(rows), k.inner(columns))
-        )
+        batch, h, w, rows, columns, channels = map(k.inner, self.all)
+        return Extents(batch, (h, w), (rows, columns), channels)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, vector
 from mgx_mlir.passes.lowering.cpu.frame.elements import widen
+from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue, Spot, Stores
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     Index,
@@ -30,8 +31,7 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     ceil_div,
     dispatch,
 )
-from mgx_mlir.passes.lowering.cpu.windows.convolution_loops import Emit
-from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvExtents, ConvShape
+from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvShape, Extents
 from mgx_mlir.passes.lowering.scalar import TypedScalar
 
 GROUP_ELEMENTS = 16384  # of a work-group's result: enough to be worth starting
@@ -111,29 +111,26 @@ def pack(weights: np.ndarray, cut: GroupedPlan, border: int = 0) -> np.ndarray:
     return np.ascontiguousarray(w.reshape(-1, kh, ci * kw, cut.width))
 
 
-def grouped(
-    shape: ConvShape, cut: GroupedPlan, x: ir.Value, packed: ir.Value, others: Sequence[ir.Value],
-    results: Sequence[DType], emit: Emit, extents: ConvExtents | None = None,
-    dtype: DType = F32,
+def convolution(
+    shape: ConvShape, cut: GroupedPlan, x: ir.Value, packed: ir.Value, epilogue: Epilogue,
+    extents: Extents | None = None, dtype: DType = F32,
 ) -> list[ir.Value]:  # fmt: skip
     """Make the dispatch. x: the image [N, H, W, C], of type `dtype`. packed: of `pack`.
 
-    others: what `emit` reads. results: their element types. extents: those that the shape leaves
-    dynamic, as values.
+    extents: those that the shape leaves dynamic, as values.
     """
-    known = extents or ConvExtents.of(shape)
+    known = extents or Extents.of(shape)
     high, wide = known.counts
     rows = OPEN_ROWS
     if isinstance(wide, int) and isinstance(high, int):
         rows = min(max(1, high), max(1, GROUP_ELEMENTS // max(1, wide * shape.outputs)))
 
     def body(k: WorkgroupBuilder) -> list[ResultTile]:
-        loops = _Loops(k, shape, cut, emit, known.inside(k), dtype)
-        return loops.build(rows, results)
+        return _Loops(k, shape, cut, epilogue, known.inside(k), dtype).build(rows)
 
     return dispatch(
-        [x, packed, *others],
-        [((known.batch, high, wide, shape.outputs), d) for d in results],
+        [x, packed, *epilogue.inputs],
+        [((known.batch, high, wide, shape.outputs), d) for d in epilogue.stored],
         [(known.batch, 1), (high, rows)],
         body,
         known.all,
@@ -144,20 +141,20 @@ class _Loops:
     """Builds the body of one work-group."""
 
     def __init__(
-        self, k: WorkgroupBuilder, shape: ConvShape, cut: GroupedPlan, emit: Emit,
-        extents: ConvExtents, dtype: DType,
+        self, k: WorkgroupBuilder, shape: ConvShape, cut: GroupedPlan, epilogue: Epilogue,
+        extents: Extents, dtype: DType,
     ) -> None:  # fmt: skip
-        self.k, self.shape, self.cut, self.emit = k, shape, cut, emit
+        self.k, self.shape, self.cut = k, shape, cut
         self.extents, self.dtype = extents, dtype
-        self.x, self.w, *self.others = k.inputs
+        self.x, self.w, *others = k.inputs
+        self.stores = Stores(k, epilogue, others)
         self.image, self.row = k.at
 
-    def build(self, rows: int, results: Sequence[DType]) -> list[ResultTile]:
+    def build(self, rows: int) -> list[ResultTile]:
         k, (high, wide) = self.k, self.extents.counts
-        whole = isinstance(high, int) and high % rows == 0
-        here: Index = rows if whole else k.min(rows, k.sub(high, self.row))
+        here = k.covered(self.row, rows, high)
         sizes = (1, here, wide, self.shape.outputs)
-        tiles = [k.empty(sizes, d) for d in results]
+        tiles = [k.empty(sizes, d) for d in self.stores.epilogue.stored]
         made = k.loop(0, here, 1, tiles, self.one_row)
         return [ResultTile(t, (self.image, self.row, 0, 0), sizes) for t in made]
 
@@ -195,18 +192,7 @@ class _Loops:
         padded = bool(s.low[1] or s.high[1])
         border = ceil_div(s.low[1], s.stride[1])  # pixels that reach the left one
         assert isinstance(border, int)
-        head = -(-border // most)
         reach = s.span(1, 1) - s.low[1]
-        if isinstance(wide, int) and isinstance(width, int):
-            if wide <= most:
-                return some(0, wide, padded, tiles) if wide else tiles
-            count = -(-wide // most)
-            inside = min(wide, max(0, (width - reach) // s.stride[1] + 1))
-            body = max(head, inside // most) if padded else wide // most
-            head, body = min(head, count), min(body, count)
-            tiles = self.some_tiles(0, head, wide, padded, tiles, some, most)
-            tiles = self.some_tiles(head, body, wide, False, tiles, some, most)
-            return self.some_tiles(body, count, wide, padded, tiles, some, most)
 
         def by(most: int) -> Carried:
             head = -(-border // most)
@@ -229,7 +215,11 @@ class _Loops:
                 [t.type for t in tiles],
             )  # fmt: skip
 
-        return fitting(most)
+        if not isinstance(wide, int):
+            return fitting(most)
+        if wide > most:
+            return by(most)
+        return some(0, wide, padded, tiles) if wide else tiles
 
     def some_tiles(
         self, start: Index, stop: Index, wide: Index, checked: bool, tiles: Carried,
@@ -428,20 +418,17 @@ class _Loops:
         self, sums: Carried, r: Index, q: Index, c: Index, pixels: int, masked: bool,
         tiles: Carried,
     ) -> Carried:  # fmt: skip
-        k, vectors = self.k, self.cut.vectors
-        out, reads = list(tiles), {}
-        for p in range(pixels):
-            for v in range(vectors):
-                column, at = k.add(q, p), k.add(c, v * self.cut.lanes)
-                last = masked and v == vectors - 1
-                where = [self.image, k.add(self.row, r), column, at]
-                total = sums[p * vectors + v]
-                if self.shape.unit:
-                    words = k.vector_type(self.cut.lanes, dtypes.INT32)
-                    total = arith.FPToSIOp(words, total).result
-                found = self.emit(k, self.others, total, where, reads, masked=last)
-                out = [
-                    k.write(value, t, [0, r, column, at], masked=last)
-                    for value, t in zip(found, out, strict=True)
-                ]
-        return out
+        k, vectors, lanes = self.k, self.cut.vectors, self.cut.lanes
+        if self.shape.unit:
+            words = k.vector_type(lanes, dtypes.INT32)
+            sums = [arith.FPToSIOp(words, total).result for total in sums]
+        spots = [
+            Spot(
+                [self.image, k.add(self.row, r), k.add(q, p), k.add(c, v * lanes)],
+                [0, r, k.add(q, p), k.add(c, v * lanes)],
+                masked and v == vectors - 1,
+            )
+            for p in range(pixels)
+            for v in range(vectors)
+        ]
+        return self.stores.stored(sums, spots, tiles)

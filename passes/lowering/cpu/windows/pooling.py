@@ -8,12 +8,13 @@ the run knows the width, or the scratch does not hold it, that is done strip by 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, vector
+from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue, Spot, Stores
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.scalars import VectorScalars
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
@@ -23,8 +24,7 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     WorkgroupBuilder,
     dispatch,
 )
-from mgx_mlir.passes.lowering.cpu.windows.convolution_loops import Emit
-from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import Pair
+from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import Extents
 from mgx_mlir.passes.lowering.index_builder import IndexBuilder
 from mgx_mlir.passes.lowering.scalar import TypedScalar
 
@@ -57,28 +57,6 @@ class Windows:
 
 
 @dataclass(frozen=True)
-class Images:
-    """Extents of images and of their results; any may be dynamic."""
-
-    batch: Index
-    channels: Index
-    size: Pair  # height and width of an image
-    counts: Pair  # height and width of a result
-
-    def inside(self, k: WorkgroupBuilder) -> Images:
-        """Return them as the body of the dispatch knows them."""
-        (h, w), (rows, columns) = self.size, self.counts
-        return Images(
-            k.inner(self.batch), k.inner(self.channels), (k.inner(h), k.inner(w)),
-            (k.inner(rows), k.inner(columns)),
-        )  # fmt: skip
-
-    @property
-    def all(self) -> list[Index]:
-        return [self.batch, self.channels, *self.size, *self.counts]
-
-
-@dataclass(frozen=True)
 class Line:
     """The scratch of one row of windows."""
 
@@ -86,7 +64,7 @@ class Line:
     strip: int | None = None  # columns of the result made from one line; None: a whole row
 
 
-def line_of(windows: Windows, images: Images, isa: Isa) -> Line | None:
+def line_of(windows: Windows, images: Extents, isa: Isa) -> Line | None:
     """Return the scratch of one row of windows over planes; None where loops do not fit it."""
     width, count = images.size[1], images.counts[1]
     if windows.stride[1] > MAX_STRIDE or windows.lengths[1] > MAX_COLUMNS:
@@ -107,8 +85,7 @@ def _read_by(windows: Windows, columns: int) -> int:
 
 
 def channels_last(
-    windows: Windows, images: Images, isa: Isa, x: ir.Value, others: Sequence[ir.Value],
-    results: Sequence[DType], emit: Emit,
+    windows: Windows, images: Extents, isa: Isa, x: ir.Value, epilogue: Epilogue
 ) -> list[ir.Value]:  # fmt: skip
     """Make the dispatch over images [N, H, W, C]."""
     high, wide = images.counts
@@ -119,11 +96,11 @@ def channels_last(
         rows = min(rows, high) if isinstance(high, int) else rows
 
     def body(k: WorkgroupBuilder) -> list[ResultTile]:
-        return _Pixels(k, windows, images.inside(k), isa, emit).build(rows, results)
+        return _Pixels(k, windows, images.inside(k), isa, epilogue).build(rows)
 
     return dispatch(
-        [x, *others],
-        [((images.batch, high, wide, c), d) for d in results],
+        [x, *epilogue.inputs],
+        [((images.batch, high, wide, c), d) for d in epilogue.stored],
         [(images.batch, 1), (high, rows)],
         body,
         images.all,
@@ -131,8 +108,8 @@ def channels_last(
 
 
 def planes(
-    windows: Windows, images: Images, isa: Isa, x: ir.Value, divisors: ir.Value | None,
-    others: Sequence[ir.Value], results: Sequence[DType], emit: Emit, line: Line,
+    windows: Windows, images: Extents, isa: Isa, x: ir.Value, divisors: ir.Value | None,
+    epilogue: Epilogue, line: Line,
 ) -> list[ir.Value]:  # fmt: skip
     """Make the dispatch over planes [N * C, H, W].
 
@@ -145,13 +122,13 @@ def planes(
         step = min(max(1, GROUP_ELEMENTS // max(1, high * wide)), max(1, total))
 
     def body(k: WorkgroupBuilder) -> list[ResultTile]:
-        work = _Lines(k, windows, images.inside(k), isa, emit, line)
-        return work.build(step, k.inner(total), results)
+        work = _Lines(k, windows, images.inside(k), isa, epilogue, line)
+        return work.build(step, k.inner(total))
 
-    inputs = [x, *([] if divisors is None else [divisors]), *others]
+    inputs = [x, *([] if divisors is None else [divisors]), *epilogue.inputs]
     return dispatch(
         inputs,
-        [((total, high, wide), d) for d in results],
+        [((total, high, wide), d) for d in epilogue.stored],
         [(total, step)],
         body,
         images.all,
@@ -162,9 +139,10 @@ class _Pools:
     """The part that both forms share: taps that count, and their combination."""
 
     def __init__(
-        self, k: WorkgroupBuilder, windows: Windows, images: Images, isa: Isa, emit: Emit
+        self, k: WorkgroupBuilder, windows: Windows, images: Extents, isa: Isa, epilogue: Epilogue
     ) -> None:
-        self.k, self.windows, self.images, self.isa, self.emit = k, windows, images, isa, emit
+        self.k, self.windows, self.images, self.isa = k, windows, images, isa
+        self.epilogue = epilogue
 
     def taps(self, axis: int, at: Index) -> tuple[Index, Index, Index]:
         """Return where a window starts, its first tap inside of the image, and the end of those."""
@@ -230,14 +208,14 @@ class _Pools:
 class _Pixels(_Pools):
     """Windows of channels-last images."""
 
-    def build(self, rows: int, results: Sequence[DType]) -> list[ResultTile]:
+    def build(self, rows: int) -> list[ResultTile]:
         k, images = self.k, self.images
         image, row = k.at
         (x, *others), (high, wide) = k.inputs, images.counts
-        whole = isinstance(high, int) and high % rows == 0
-        here: Index = rows if whole else k.min(rows, k.sub(high, row))
+        here = k.covered(row, rows, high)
         sizes = (1, here, wide, images.channels)
-        tiles = [k.empty(sizes, d) for d in results]
+        tiles = [k.empty(sizes, d) for d in self.epilogue.stored]
+        stores = Stores(k, self.epilogue, others)
         lanes = self.isa.lanes
         if isinstance(images.channels, int):
             lanes *= next(n for n in (4, 2, 1) if n == 1 or not images.channels % (n * lanes))
@@ -270,12 +248,8 @@ class _Pixels(_Pools):
                         return k.broadcast(arith.MulFOp(a, b).result, lanes)
 
                     total = self.finished(total, lanes, divisor)
-                    where = [image, k.add(row, r), q, c]
-                    found = self.emit(k, others, total, where, {}, masked=masked)
-                    at = [0, r, q, c]
-                    return [
-                        k.write(v, t, at, masked=masked) for v, t in zip(found, into, strict=True)
-                    ]
+                    spot = Spot([image, k.add(row, r), q, c], [0, r, q, c], masked)
+                    return stores.stored([total], [spot], into)
 
                 return k.along(images.channels, lanes, carried, some)
 
@@ -300,20 +274,19 @@ class _Lines(_Pools):
     """Windows of planes."""
 
     def __init__(
-        self, k: WorkgroupBuilder, windows: Windows, images: Images, isa: Isa, emit: Emit,
-        line: Line,
+        self, k: WorkgroupBuilder, windows: Windows, images: Extents, isa: Isa,
+        epilogue: Epilogue, line: Line,
     ) -> None:  # fmt: skip
-        super().__init__(k, windows, images, isa, emit)
+        super().__init__(k, windows, images, isa, epilogue)
         self.form, self.average = line, windows.mode == "average"
         self.x, *rest = k.inputs
         self.divisors = rest.pop(0) if self.average and line.strip is None else None
-        self.others = rest
+        self.stores = Stores(k, epilogue, rest)
 
-    def build(self, step: int, total: Index, results: Sequence[DType]) -> list[ResultTile]:
+    def build(self, step: int, total: Index) -> list[ResultTile]:
         k, (high, wide) = self.k, self.images.counts
         plane = k.at[0]
-        whole = isinstance(total, int) and total % step == 0
-        here: Index = step if whole else k.min(step, k.sub(total, plane))
+        here = k.covered(plane, step, total)
         sizes = (here, high, wide)
         scratch = [k.empty((2 * self.form.elements,), self.windows.dtype)]
         strip = self.form.strip
@@ -329,7 +302,9 @@ class _Lines(_Pools):
                 return self.rows(_Strip(0, wide, origin, 0, width), p, carried, own)
             return k.loop(0, wide, strip, carried, lambda q, c: self.strip(q, p, c, own))
 
-        made = k.loop(0, here, 1, [*scratch, *(k.empty(sizes, d) for d in results)], one)
+        made = k.loop(
+            0, here, 1, [*scratch, *(k.empty(sizes, d) for d in self.epilogue.stored)], one
+        )
         return [ResultTile(t, (plane, 0, 0), sizes) for t in made[own:]]
 
     def filled(self, line: ir.Value, number: float) -> ir.Value:
@@ -465,10 +440,7 @@ class _Lines(_Pools):
 
             total = self.finished(self.gathered(line, q, self.base(r)), lanes, divisor)
             c, at = self.images.channels, k.add(strip.first, q)
-            where = [k.div(plane, c), k.rem(plane, c), r, at]
-            found = self.emit(k, self.others, total, where, {}, masked=masked)
-            return [
-                k.write(v, t, [p, r, at], masked=masked) for v, t in zip(found, into, strict=True)
-            ]
+            spot = Spot([k.div(plane, c), k.rem(plane, c), r, at], [p, r, at], masked)
+            return self.stores.stored([total], [spot], into)
 
         return k.along_twice(strip.count, lanes, tiles, some)

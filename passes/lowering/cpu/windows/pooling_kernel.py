@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.dialects.migraphx.control import Yield
-from mgx_mlir.dialects.migraphx.literal import Literal
 from mgx_mlir.dialects.migraphx.pooling import Pooling
 from mgx_mlir.passes.lowering import views
 from mgx_mlir.passes.lowering.context import LoweringContext
-from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue
+from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue, epilogue_of
 from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite
-from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
-from mgx_mlir.passes.lowering.cpu.matmul.dot_kernel import outside_epilogue
 from mgx_mlir.passes.lowering.cpu.windows import pooling as loops
+from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import Extents
 from mgx_mlir.passes.lowering.expr import Extent, Opaque
 from mgx_mlir.passes.lowering.ops.pooling import counted_taps, window_counts
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal
@@ -52,7 +48,7 @@ class _Plan:
 
     op: Pooling
     windows: loops.Windows
-    images: loops.Images
+    images: Extents
     line: loops.Line | None  # scratch for rows of planes, None for channels-last images
     own: Sequence[Extent]  # extents of the result, in the order of its dims
     epilogue: Epilogue
@@ -60,7 +56,6 @@ class _Plan:
 
 def match(e: LoweringContext, site: KernelSite) -> _Plan | Refusal:
     """Take a kernel of one pooling whose other ops are computed on its results."""
-    members = site.members
     pools = [o for o in site.body.operations if isinstance(o, Pooling)]
     if len(pools) != 1:
         return Refusal(f"it has {len(pools)} poolings")
@@ -68,9 +63,6 @@ def match(e: LoweringContext, site: KernelSite) -> _Plan | Refusal:
     reason = refusal(op)
     if reason is not None:
         return Refusal(reason)
-    left = outside_epilogue(members, [op.operation])
-    if left is not None:
-        return left
     windows = windows_of(op)
     extents = e.expr_extents(e.expr(op.input))
     one = len(extents) == 3
@@ -79,23 +71,16 @@ def match(e: LoweringContext, site: KernelSite) -> _Plan | Refusal:
     counts = window_counts(e, op, spatial)
     size, found = ([1, *spatial], [1, *counts]) if one else (spatial, counts)
     channels = extents[-1] if last else extents[1]
-    images = loops.Images(extents[0], channels, (size[0], size[1]), (found[0], found[1]))
+    images = Extents(extents[0], (size[0], size[1]), (found[0], found[1]), channels)
     line = None if last else loops.line_of(windows, images, site.isa)
     if not last and line is None:
         return Refusal("its planes have no rows that vectors read")
     # stands for the windows' results, and has their extents
     own = [extents[0], *counts, channels] if last else [extents[0], channels, *counts]
     total = Opaque(TensorType.of(op.out), own)
-    e.sizes.relations_of(op.operation, Pooling)
-    e.bind(op.out, total)
-    with e.kernel():  # pointwise ops wait to be asked for
-        for o in members:
-            if o != op.operation and not is_a(o, (Literal, Yield)):
-                e.operation(o)
-        results = [e.expr(v) for v in members[-1].operands]
-    epilogue = Epilogue(results, total)
-    if epilogue.refusal:
-        return Refusal(epilogue.refusal)
+    epilogue = epilogue_of(e, site, op, total)
+    if isinstance(epilogue, Refusal):
+        return epilogue
     return _Plan(op, windows, images, line, own, epilogue)
 
 
@@ -105,11 +90,12 @@ def build(e: LoweringContext, site: KernelSite, plan: _Plan) -> list[ir.Value]:
     isa, own, last = site.isa, plan.own, plan.op.channels_last
     x = e.tensor(plan.op.input)
     batch, channels, size, found = images.batch, images.channels, images.size, images.counts
-    types = epilogue.stored
-    emit = _Emit(epilogue, len(own) == 3, last)
+    if len(own) == 3:  # without the height
+        height = 1 if last else 2
+        epilogue = epilogue.through(lambda k, at: [*at[:height], *at[height + 1 :]])
     if last:
         flat = views.reshaped(e, x, [batch, *size, channels])
-        made = loops.channels_last(windows, images, isa, flat, epilogue.inputs, types, emit)
+        made = loops.channels_last(windows, images, isa, flat, epilogue)
         return [views.reshaped(e, v, own) for v in made]
     assert line is not None
     divisors = None
@@ -123,7 +109,7 @@ def build(e: LoweringContext, site: KernelSite, plan: _Plan) -> list[ir.Value]:
         )  # fmt: skip
         divisors = e.constant(np.maximum(columns, 1).astype(np.float32))
     flat = views.reshaped(e, x, [e.mul(batch, channels), *size])
-    made = loops.planes(windows, images, isa, flat, divisors, epilogue.inputs, types, emit, line)
+    made = loops.planes(windows, images, isa, flat, divisors, epilogue, line)
     return [views.reshaped(e, v, own) for v in made]
 
 
@@ -145,19 +131,3 @@ def windows_of(op: Pooling) -> loops.Windows:
         op.lp_order if op.mode == "lpnorm" else None, op.count_include_pad,
         TensorType.of(op.input).dtype,
     )  # fmt: skip
-
-
-class _Emit:
-    """The epilogue of a pooling, at the index that its own axes have."""
-
-    def __init__(self, epilogue: Epilogue, one: bool, last: bool) -> None:
-        self.epilogue, self.one, self.last = epilogue, one, last
-
-    def __call__(
-        self, k: WorkgroupBuilder, tensors: Sequence[ir.Value], sums: ir.Value,
-        at: Sequence[Index], reads: dict[Hashable, ir.Value], *, masked: bool,
-    ) -> list[ir.Value]:  # fmt: skip
-        where = list(at)
-        if self.one:  # the height
-            del where[1 if self.last else 2]
-        return self.epilogue.emit(k, tensors, sums, where, reads, masked=masked)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue, Spot, Stores
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     SCRATCH_BYTES,
@@ -25,8 +25,10 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     WorkgroupBuilder,
     dispatch,
 )
-from mgx_mlir.passes.lowering.cpu.windows.convolution_loops import Emit
-from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvExtents, ConvShape
+from mgx_mlir.passes.lowering.cpu.matmul.computed import Rows
+from mgx_mlir.passes.lowering.cpu.matmul.instructions import products
+from mgx_mlir.passes.lowering.cpu.matmul.panel import Panel, multiplied
+from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvShape, Extents
 from mgx_mlir.passes.lowering.index_builder import IndexBuilder
 
 POINTS = 16  # of a tile of 4x4
@@ -111,13 +113,11 @@ def convolution(
     isa: Isa,
     x: ir.Value,
     packed: ir.Value,
-    others: Sequence[ir.Value],
-    results: Sequence[DType],
-    emit: Emit,
-    extents: ConvExtents | None = None,
+    epilogue: Epilogue,
+    extents: Extents | None = None,
 ) -> list[ir.Value]:
     """Make both dispatches; the arguments are those of the direct form."""
-    extents = extents or ConvExtents.of(shape)
+    extents = extents or Extents.of(shape)
     batch, i = extents.batch, IndexBuilder()
     high, wide = _open_tiles(i, extents.counts)
     # the last sums may read past the last tile
@@ -131,17 +131,17 @@ def convolution(
         known,
     )
     return dispatch(
-        [tiles, packed, *others],
-        [((batch, *extents.counts, shape.outputs), d) for d in results],
+        [tiles, packed, *epilogue.inputs],
+        [((batch, *extents.counts, shape.outputs), d) for d in epilogue.stored],
         # the groups that read the same tiles run after each other: those of many images are large
         [(batch, 1), (high, cut.rows), (shape.outputs // cut.width, cut.panels)],
-        lambda k: _Products(k, shape, extents, cut, isa, emit).build(results),
+        lambda k: _Products(k, shape, extents, cut, isa, epilogue).build(),
         known,
     )
 
 
 def _transformed(
-    k: WorkgroupBuilder, shape: ConvShape, extents: ConvExtents, isa: Isa
+    k: WorkgroupBuilder, shape: ConvShape, extents: Extents, isa: Isa
 ) -> list[ResultTile]:
     """One row of tiles of an image: B'dB of each 4x4 pixels d, channel by channel."""
     (image, row), (x,) = k.at, k.inputs
@@ -222,11 +222,12 @@ class _Products:
     """The products of one work-group, and their transform back."""
 
     def __init__(
-        self, k: WorkgroupBuilder, shape: ConvShape, extents: ConvExtents, cut: WinogradPlan,
-        isa: Isa, emit: Emit,
+        self, k: WorkgroupBuilder, shape: ConvShape, extents: Extents, cut: WinogradPlan,
+        isa: Isa, epilogue: Epilogue,
     ) -> None:  # fmt: skip
-        self.k, self.shape, self.cut, self.isa, self.emit = k, shape, cut, isa, emit
-        self.tiles, self.weights, *self.others = k.inputs
+        self.k, self.shape, self.cut, self.isa = k, shape, cut, isa
+        self.tiles, self.weights, *others = k.inputs
+        self.stores = Stores(k, epilogue, others)
         self.image, self.row, self.panel = k.at
         self.counts = list(map(k.inner, extents.counts))
         self.high, self.wide = _open_tiles(k, self.counts)
@@ -240,11 +241,11 @@ class _Products:
         even = isinstance(tall, int) and tall % (2 * cut.rows) == 0
         self.pixels = 2 * cut.rows if even else None
 
-    def build(self, results: Sequence[DType]) -> list[ResultTile]:
+    def build(self) -> list[ResultTile]:
         k, cut, (high, wide) = self.k, self.cut, self.counts
         rows: Index = self.pixels or k.min(2 * cut.rows, k.sub(high, self.origin))
         sizes = (1, rows, wide, cut.panels * cut.width)
-        tiles = [k.empty(sizes, d) for d in results]
+        tiles = [k.empty(sizes, d) for d in self.stores.epilogue.stored]
         scratch = k.empty((POINTS, cut.tiles, cut.width))
 
         def panel(p: Index, carried: list[ir.Value]) -> list[ir.Value]:
@@ -262,27 +263,18 @@ class _Products:
     def products(self, p: Index, q: Index, count: Index, scratch: ir.Value) -> ir.Value:
         """Return the scratch with the 16 products of `count` tiles from `q` on."""
         k, lanes, step = self.k, self.isa.lanes, self.cut.step
-        panel = k.add(self.panel, p)
+        panel, multiply = k.add(self.panel, p), products(k, self.isa, dtypes.FLOAT)
 
         def point(e: Index, carried: list[ir.Value]) -> list[ir.Value]:
             def some(m: Index, carried: list[ir.Value]) -> list[ir.Value]:
                 first = k.add(self.first, q, m)
-
-                def channel(c: Index, sums: list[ir.Value]) -> list[ir.Value]:
-                    weights = [
-                        k.read(self.weights, [panel, e, c, j * lanes], lanes)
-                        for j in range(self.registers)
-                    ]
-                    out: list[ir.Value] = []
-                    for i in range(step):
-                        value = k.element(self.tiles, [e, k.add(first, i), c])
-                        spread = k.broadcast(value, lanes)
-                        for j, w in enumerate(weights):
-                            out.append(k.fma(spread, w, sums[i * self.registers + j]))
-                    return out
-
+                rows = [k.add(first, i) for i in range(step)]
+                reader = Rows(
+                    k, self.tiles, (0, 1, 2), [e], rows, 0, self.shape.inputs, 1, is_float=True
+                )
+                weights = Panel(k, self.weights, (panel, e), lanes, self.registers, multiply)
                 zero = [k.splat(0.0, lanes)] * (step * self.registers)
-                sums = k.loop(0, self.shape.inputs, 1, zero, channel)
+                sums = multiplied(k, weights, reader, zero)
                 into = carried[0]
                 for n, v in enumerate(sums):
                     i, j = divmod(n, self.registers)
@@ -318,15 +310,15 @@ class _Products:
                     into: list[ir.Value] = carried, vectors: list[ir.Value] = vectors,
                     at_y: Index = at_y, at_x: Index = at_x,
                 ) -> list[ir.Value]:  # fmt: skip
-                    reads: dict[object, ir.Value] = {}
-                    for j, v in enumerate(vectors):
-                        where = [
-                            self.image, k.add(self.origin, at_y), at_x, k.add(channel, j * lanes)
-                        ]  # fmt: skip
-                        found = self.emit(k, self.others, v, where, reads, masked=False)
-                        place = [0, at_y, at_x, k.add(k.mul(p, self.cut.width), j * lanes)]
-                        into = [k.write(f, t, place) for f, t in zip(found, into, strict=True)]
-                    return into
+                    spots = [
+                        Spot(
+                            [self.image, k.add(self.origin, at_y), at_x, k.add(channel, j)],
+                            [0, at_y, at_x, k.add(k.mul(p, self.cut.width), j)],
+                            masked=False,
+                        )
+                        for j in range(0, self.cut.width, lanes)
+                    ]
+                    return self.stores.stored(vectors, spots, into)
 
                 inner: list[ir.Value] = []  # an odd extent ends in the middle of a tile
                 if n // 2 and not _is_even(high):

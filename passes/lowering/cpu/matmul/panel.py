@@ -1,0 +1,239 @@
+"""The parts of a matmul kernel: a reader of A, a panel of B, and where sums are stored.
+
+A tile is some rows of A by one panel of B. Its sums stay in registers over the depth:
+
+    sums = multiplied(k, panel, reader, zeros)
+    made = Stores(k, epilogue, tensors).stored(sums, spots, made)
+
+A panel has groups of neighbours along the depth, as an instruction multiplies them, for each of
+its columns. A reader has loops over the depth, outermost first; one iteration of the innermost
+loop is one group. Iterations count the groups of a panel in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.huge_pages import packed_empty
+from mgx_mlir.core.ir import ir
+from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
+from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
+from mgx_mlir.passes.lowering.cpu.matmul.instructions import Multiply, products, unit_of
+
+Tiles = list[ir.Value]
+Group = Callable[[Index, bool], Iterable[ir.Value]]  # group's number, masked -> A of each row
+
+
+class Reader(Protocol):
+    """The rows of A in one tile."""
+
+    @property
+    def loops(self) -> Sequence[tuple[Index, Index]]:
+        """Loops over the depth: iterations, and how far apart they are in elements of A."""
+        ...
+
+    @property
+    def rest(self) -> Index:
+        """Elements of a last group that is not whole, behind a single loop; 0 for none."""
+        ...
+
+    @property
+    def start(self) -> Index:
+        """Element of A where the loops start, of each row or for all."""
+        ...
+
+    def values(self, at: Index, *, masked: bool) -> Iterable[ir.Value]:
+        """Yield the neighbours of each row from an element on; masked: those of the rest."""
+        ...
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel of B, for code that reads its groups in order."""
+
+    k: WorkgroupBuilder
+    source: ir.Value  # tensor [.., group, neighbours of each column]
+    at: tuple[Index, ...]  # index of the panel in the dims of `source` ahead of groups
+    size: int  # elements of a register
+    vectors: int  # registers of a group
+    multiply: Multiply
+
+    def columns(self, group: Index) -> list[ir.Value]:
+        """Return the registers of a group."""
+        at = [*self.at, group]
+        places = range(0, self.vectors * self.size, self.size)
+        return [self.k.read(self.source, [*at, j], self.size) for j in places]
+
+    def begun(self, sums: Tiles) -> Tiles:
+        """Return the sums of some rows with what they have whatever A is."""
+        return sums
+
+    def step(self, read: Group, place: Index, group: Index, sums: Tiles, masked: bool) -> Tiles:
+        """Return the sums with one group; place: its number for `read`."""
+        columns, out, n = self.columns(group), Tiles(), self.vectors
+        for i, x in enumerate(read(place, masked)):
+            out += self.multiply(x, columns, sums[i * n : (i + 1) * n])
+        return out
+
+    def added(self, segment: Index, count: Index, read: Group, sums: Tiles) -> Tiles:
+        """Return the sums with a segment: `count` groups, from number segment * count on."""
+        k, first = self.k, self.k.mul(segment, count)
+        return k.each(
+            0, count, 1, sums, lambda g, c: self.step(read, g, k.add(first, g), c, masked=False)
+        )
+
+
+def multiplied(
+    k: WorkgroupBuilder, panel: Panel, reader: Reader, sums: Sequence[ir.Value], segment: Index = 0
+) -> Tiles:
+    """Return the sums of a tile after all loops of its reader.
+
+    sums: by row and register. segment: number of the innermost loop that the first one is.
+    """
+    *outer, (count, apart) = reader.loops
+
+    def read_from(at: Index) -> Group:
+        return lambda g, masked: reader.values(k.add(at, k.mul(g, apart)), masked=masked)
+
+    def nest(level: int, at: Index, segment: Index, sums: Tiles) -> Tiles:
+        if level == len(outer):
+            return panel.added(segment, count, read_from(at), sums)
+        n, stride = outer[level]
+
+        def one(i: Index, sums: Tiles) -> Tiles:
+            return nest(level + 1, k.add(at, k.mul(i, stride)), k.add(k.mul(segment, n), i), sums)
+
+        return k.each(0, n, 1, sums, one)
+
+    made = nest(0, reader.start, segment, panel.begun(list(sums)))
+    rest = reader.rest
+
+    def last() -> Tiles:
+        return panel.step(read_from(reader.start), count, count, made, masked=True)
+
+    if isinstance(rest, int):
+        return last() if rest else made
+    return k.when(k.is_less(0, rest), last, lambda: made, [v.type for v in made])
+
+
+# ---- sums -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A depth that is multiplied part by part; a tensor keeps the sums in between."""
+
+    at: Index  # part at hand
+    step: int
+    end: Index
+
+    def over(
+        self, k: WorkgroupBuilder, zero: Tiles, spots: Sequence[tuple[Sequence[Index], bool]],
+        tiles: Tiles, make: Callable[[Tiles], Tiles], finish: Callable[[Tiles, Tiles], Tiles],
+    ) -> Tiles:  # fmt: skip
+        """Make one tile; the first of `tiles` keeps its sums, at `spots` (index, masked).
+
+        make(sums): those with the part at hand. finish(sums, tiles): the tiles of the last part.
+        """
+        lanes = ir.VectorType(zero[0].type).shape[0]
+
+        def kept() -> Tiles:
+            return [
+                k.read(tiles[0], at, lanes, masked=0.0 if masked else None) for at, masked in spots
+            ]
+
+        first = k.is_equal(self.at, 0)
+        sums = make(k.when(first, lambda: zero, kept, [v.type for v in zero]))
+
+        def keep() -> Tiles:
+            out = tiles[0]
+            for (at, masked), total in zip(spots, sums, strict=True):
+                out = k.write(total, out, at, masked=masked)
+            return [out, *tiles[1:]]
+
+        more = k.is_less(k.add(self.at, self.step), self.end)
+        return k.when(more, keep, lambda: finish(sums, tiles), [t.type for t in tiles])
+
+
+def walk(
+    k: WorkgroupBuilder, count: Index, most: int, tiles: Tiles,
+    tile: Callable[[Index, int, Tiles], Tiles], *, even: bool = True,
+) -> Tiles:  # fmt: skip
+    """Build `tile(start, size, tiles)` over [0, count), in tiles of `most` rows and less.
+
+    even: a known count is cut into tiles of about one size; else into whole ones and a rest. The
+    rest of a dynamic count is cut into halves.
+    """
+    at: Index = 0
+    size = most
+    if isinstance(count, int) and even:
+        number = -(-count // most)
+        size = -(-count // max(1, number))  # of tall tiles; others have a row less
+        tall = number - (number * size - count)
+        tiles = k.each(0, tall * size, size, tiles, lambda r, c, n=size: tile(r, n, c))
+        at, size = tall * size, size - 1
+    while size:
+        stop = k.add(at, k.mul(k.div(k.sub(count, at), size), size))
+        tiles = k.each(at, stop, size, tiles, lambda r, c, n=size: tile(r, n, c))
+        at, size = stop, 1 << (size - 1).bit_length() >> 1
+        if isinstance(count, int) and isinstance(at, int):
+            size = count - at
+    return tiles
+
+
+# ---- constant B -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Panels:
+    """The layout of a constant B: [panel, group, neighbours of each of `width` columns]."""
+
+    isa: Isa
+    dtype: DType  # type of A, as it is multiplied
+    width: int  # columns of a panel
+
+    @property
+    def unit(self) -> int:
+        """Neighbours of a group."""
+        return unit_of(self.isa, self.dtype)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What the layout depends on."""
+        return ("panels", self.width, self.unit)
+
+    def packed(self, matrix: np.ndarray) -> np.ndarray:
+        """Return a matrix [depth, columns] as panels."""
+        return pack(matrix, self.width, self.unit)
+
+    def panel(self, k: WorkgroupBuilder, w: ir.Value, number: Index) -> Panel:
+        """Return one panel of `packed`."""
+        size, multiply = self.unit * self.isa.lanes, products(k, self.isa, self.dtype)
+        return Panel(k, w, (number,), size, self.width // self.isa.lanes, multiply)
+
+
+def pack(weights: np.ndarray, width: int, unit: int = 1) -> np.ndarray:
+    """Weights [K, N] in the order in which they are read, [panel, K, width], filled up with 0.
+
+    unit: neighbours along the depth that are read together, [panel, K / unit, width * unit]; the
+    depth is filled up with 0 as well.
+    """
+    (depth, columns), whole = weights.shape, weights.shape[0] // unit
+    count, units = -(-columns // width), -(-depth // unit)
+    found = packed_empty((count, units, width * unit), weights.dtype)
+    # panel by panel: the weights may take most of the memory, and are held but once more
+    for panel, start in zip(found.reshape(count, units, width, unit), range(0, columns, width),
+                            strict=True):  # fmt: skip
+        block = weights[:, start : start + width]
+        n = block.shape[1]
+        panel[:whole, :n] = block[: whole * unit].reshape(whole, unit, n).transpose(0, 2, 1)
+        panel[:, n:] = 0
+        if whole < units:
+            panel[whole] = 0
+            panel[whole, :n, : depth - whole * unit] = block[whole * unit :].T
+    return found
