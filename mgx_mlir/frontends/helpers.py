@@ -226,6 +226,32 @@ def known_extent(b: Builder, x: Value, axis: int, wanted: int, what: str) -> Val
     return b.reshape(require_extent(b, x, axis, wanted, told), dims=dims)
 
 
+def fitted(b: Builder, x: Value, v: Value, what: str) -> tuple[Value, Value]:
+    """Return `x` and an operand that broadcasts to its dims, never the other way round.
+
+    A dynamic dim of `x` is that of the operand where it is known and not 1. The run ends with an
+    error where dims do not fit. what: the operand, for messages. Errors: ShapeError for known dims.
+    """
+    rank, own = len(b.dims(x)), b.dims(v)
+    told = f"{what} that broadcasts to the input"
+    for axis in range(-len(own), 0):
+        have = b.dims(x)[axis] if rank >= -axis else 1
+        if own[axis] == 1 or (own[axis] == have and have != DYN):
+            continue
+        if DYN not in (own[axis], have):
+            got = f"{show_dims(own)} and {show_dims(b.dims(x))}"
+            raise ShapeError(f"expected {told}, got dims {got}")
+        if own[axis] != DYN:
+            x = known_extent(b, x, rank + axis, own[axis], f"an input that fits {what}:")
+        elif have == 1:
+            v = require_extent(b, v, len(own) + axis, 1, told)
+        elif not b.probe.same(v, len(own) + axis, x, rank + axis):
+            size = extent(b, v, len(own) + axis)
+            same = compare(b, "equal", size, extent(b, x, rank + axis))
+            v = require(b, v, b.logical_or(same, compare(b, "equal", size, 1)), told)
+    return x, v
+
+
 def same_extent(b: Builder, v: Value, axis: int, x: Value, other: int, told: str) -> Value:
     """Return `v`, whose extent along `axis` is that of `x` along `other`; the run ends with an
     error where it is not.

@@ -8,7 +8,14 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN, broadcast_dims
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.extents import Extent, extents, product, reshaped, spread, zeros_of
-from mgx_mlir.frontends.helpers import axis_range, compare, squeeze, transpose, unsqueeze
+from mgx_mlir.frontends.helpers import (
+    axis_range,
+    compare,
+    same_extent,
+    squeeze,
+    transpose,
+    unsqueeze,
+)
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
@@ -149,6 +156,7 @@ def _diagonals(b: Builder, x: Value, labels: list[str]) -> tuple[Value, list[str
         dims = b.dims(x)
         if DYN not in (dims[i], dims[j]) and dims[i] != dims[j]:
             raise ModelError(f"label '{labels[j]}' stands for extents {dims[i]} and {dims[j]}")
+        x = same_extent(b, x, i, x, j, f"one extent for label '{labels[j]}'")
         if DYN not in (dims[i], dims[j]):
             limits.table((dims[i], dims[j]), "a diagonal")
         places = [axis_range(b, x, axis) for axis in (i, j)]

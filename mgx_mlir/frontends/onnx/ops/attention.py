@@ -43,6 +43,13 @@ from mgx_mlir.programs.build import Builder
 _FAR = 2**63 - 1  # a slice's bound behind every element
 
 
+def of_heads(b: Builder, x: Value, heads: int, what: str) -> Value:
+    """Return `x` {batch, heads, length, size}, which has that many heads."""
+    if b.dims(x)[1] not in (DYN, heads):
+        raise ModelError(f"{what} of {b.dims(x)[1]} heads, expected {heads}")
+    return known_extent(b, x, 1, heads, what)
+
+
 def split_heads(b: Builder, x: Value, heads: int) -> Value:
     """{batch, length, heads * size} -> {batch, heads, length, size}."""
     split = divided(b, x, heads, "heads", "the hidden size")
@@ -134,6 +141,7 @@ def attention(
         q = split_heads(b, q, q_num_heads)
         k, v = split_heads(b, k, kv_num_heads), split_heads(b, v, kv_num_heads)
     k, v = (same_extent(b, t, 0, q, 0, "keys and values of the queries' batch") for t in (k, v))
+    v = same_extent(b, v, 1, k, 1, "as many heads of values as of keys")
     if past_key is not None:
         k = b.concat([past_key, k], axis=2)
         v = b.concat([past_value, v], axis=2)

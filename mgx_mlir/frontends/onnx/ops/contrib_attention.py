@@ -13,7 +13,7 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import INT32, INT64
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN, show_dims
+from mgx_mlir.core.shapes import DYN, product, show_dims
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.bounds import Dim, Sum, within
 from mgx_mlir.frontends.helpers import (
@@ -32,7 +32,7 @@ from mgx_mlir.frontends.helpers import (
     wide,
 )
 from mgx_mlir.frontends.onnx.node import Node
-from mgx_mlir.frontends.onnx.ops.attention import join_heads, split_heads
+from mgx_mlir.frontends.onnx.ops.attention import join_heads, of_heads, split_heads
 from mgx_mlir.frontends.onnx.ops.linear import matmul
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
@@ -391,10 +391,14 @@ def heads_of(
             raise ModelError("expected a value with the key")
         else:
             cached = rank == 4
-            k = key if cached else split_heads(b, key, heads)
-            v = value if len(b.dims(value)) == 4 else split_heads(b, value, heads)
+            k, v = (
+                of_heads(b, t, heads, "keys and values")
+                if len(b.dims(t)) == 4
+                else split_heads(b, t, heads)
+                for t in (key, value)
+            )
     if bias is not None:
-        columns = [b.dims(t)[1] * b.dims(t)[3] for t in (q, k, v)]
+        columns = [product(b.dims(t)[1::2]) for t in (q, k, v)]
         parts = cut_bias(b, bias, columns)
         q = _plus(b, q, parts[0])
         if not cached:

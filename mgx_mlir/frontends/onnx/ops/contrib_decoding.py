@@ -194,6 +194,8 @@ def packed_multi_head_attention(
     """Import PackedMultiHeadAttention: attend over packed tokens that are projected already."""
     if token_offset is None or ends is None:
         raise ModelError("expected token_offset and cumulative_sequence_length")
+    if any(DYN in b.dims(t) for t in (query, key, value) if t is not None):
+        raise NotSupported("dynamic dims")
     if len(b.dims(query)) == 4:  # {tokens, heads, 3, size}
         count, heads, _, size = b.dims(query)
         pieces = [slice_(b, query, [2], [i], [i + 1]) for i in range(3)]

@@ -24,6 +24,7 @@ from mgx_mlir.frontends.helpers import (
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.attention import (
     join_heads,
+    of_heads,
     repeat_heads,
     rotary_embedding,
     split_heads,
@@ -60,7 +61,8 @@ def packed_heads(
     if value is None:
         raise ModelError("key and value come together")
     if len(b.dims(key)) == 4:
-        parts = [split_heads(b, query, heads), key, value]
+        given = (of_heads(b, t, kv_heads, "keys and values") for t in (key, value))
+        parts = [split_heads(b, query, heads), *given]
     else:
         parts = [
             split_heads(b, t, n) for t, n in ((query, heads), (key, kv_heads), (value, kv_heads))

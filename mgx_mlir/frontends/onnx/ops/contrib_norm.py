@@ -14,6 +14,7 @@ from mgx_mlir.frontends.helpers import (
     along,
     axis_in,
     convert,
+    fitted,
     reshape,
     same_extent,
     slice_,
@@ -39,6 +40,9 @@ def layer_norm(
 ) -> tuple[Value, Value, Value]:
     """Over the last axis; the result, the mean and 1 / deviation."""
     dtype, kind, last = b.dtype(x), wide(b.dtype(x)), len(b.dims(x)) - 1
+    x, scale = fitted(b, x, scale, "a scale")
+    if bias is not None:
+        x, bias = fitted(b, x, bias, "a bias")
     y, mean, inverse = standardized(b, convert(b, x, kind), [last], epsilon)
     y = b.mul(y, convert(b, scale, kind))
     y = y if bias is None else b.add(y, convert(b, bias, kind))
@@ -51,7 +55,7 @@ def rms_norm(b: Builder, x: Value, scale: Value, axis: int, epsilon: float) -> t
     The result has the type of the scale.
     """
     rank, kind = len(b.dims(x)), wide(b.dtype(x))
-    x = convert(b, x, kind)
+    x, scale = fitted(b, convert(b, x, kind), scale, "a scale")
     square = b.reduce_mean(b.mul(x, x), axes=list(range(axis_in(axis, rank), rank)))
     inverse = b.rsqrt(b.add(square, epsilon))
     y = b.mul(b.mul(x, inverse), convert(b, scale, kind))

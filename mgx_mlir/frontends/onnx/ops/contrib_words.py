@@ -11,6 +11,7 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.bounds import Dim, within
+from mgx_mlir.frontends.extents import divided
 from mgx_mlir.frontends.helpers import (
     arange,
     compare,
@@ -25,6 +26,8 @@ from mgx_mlir.frontends.helpers import (
     unsqueeze,
 )
 from mgx_mlir.frontends.onnx.node import Node
+from mgx_mlir.frontends.onnx.ops.attention import split_heads
+from mgx_mlir.frontends.onnx.ops.contrib_fused import of_columns
 from mgx_mlir.frontends.onnx.ops.elementwise import bitwise_xor
 from mgx_mlir.frontends.onnx.ops.linear import matmul
 from mgx_mlir.frontends.onnx.registry import onnx_op
@@ -190,15 +193,10 @@ def gated_relative_position_bias(
     """(u (r a - 1) + 2) positions, with the gates u and r of each query."""
     if token_offset is not None:
         raise NotSupported("token_offset")
-    hidden = b.dims(query)[2]
-    if hidden == DYN or hidden % num_heads:
-        raise ModelError(f"{num_heads} heads do not divide {hidden}")
-    total = b.add(query, query_bias)
-    heads = b.reshape(total, dims=[0, 0, num_heads, hidden // num_heads])
-    heads = transpose(b, heads, [0, 2, 1, 3])
+    total = b.add(query, of_columns(b, query_bias, query))
+    heads = split_heads(b, total, num_heads)
     both = b.add(matmul(b, heads, weight), bias)
-    width = b.dims(weight)[1]
-    both = b.reshape(both, dims=[0, 0, 0, 2, width // 2])
+    both = divided(b, both, 2, "gates", "the columns of the weight")
     gates = b.sigmoid(b.reduce_sum(both, axes=[4]))  # {batch, heads, length, 2, 1}
     u, r = (squeeze(b, slice_(b, gates, [3], [i], [i + 1]), [4]) for i in (0, 1))
     factor = b.add(b.mul(u, b.sub(b.mul(r, eco_a), 1)), 2)

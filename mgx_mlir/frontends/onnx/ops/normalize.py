@@ -16,6 +16,7 @@ from mgx_mlir.frontends.helpers import (
     compare,
     convert,
     extent,
+    fitted,
     require,
     require_extent,
     reshape,
@@ -182,6 +183,9 @@ def layer_normalization(
     dtype, rank = b.dtype(x), len(b.dims(x))
     axis = axis_in(axis, rank)
     kind = _stash(dtype, stash_type)
+    x, scale = fitted(b, x, scale, "a scale")
+    if bias is not None:
+        x, bias = fitted(b, x, bias, "a bias")
     y, mean, inverse = standardized(b, convert(b, x, kind), range(axis, rank), epsilon)
     y = b.mul(y, convert(b, scale, kind))
     if bias is not None:
@@ -214,6 +218,7 @@ def rms_normalization(
     """Import RMSNormalization, computed in f32 unless `stash_type` says otherwise."""
     dtype, rank = b.dtype(x), len(b.dims(x))
     axis = axis_in(axis, rank)
+    x, scale = fitted(b, x, scale, "a scale")
     y = rms(b, convert(b, x, _stash(dtype, stash_type)), range(axis, rank), epsilon)
     return convert(b, b.mul(y, convert(b, scale, b.dtype(y))), dtype)
 

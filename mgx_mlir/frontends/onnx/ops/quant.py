@@ -15,10 +15,12 @@ from mgx_mlir.frontends.helpers import (
     channel_dims,
     compare,
     convert,
+    extent,
     number,
     require,
     reshape,
     same_extent,
+    single,
     slice_,
     unsqueeze,
 )
@@ -131,6 +133,24 @@ def _target(b: Builder, node: Node, zero: Value | None, output_dtype: int) -> DT
     return cast_number(output_dtype) if output_dtype else dtypes.UINT8
 
 
+def _as_scale(b: Builder, zero: Value, scale: Value) -> Value:
+    """Return a zero point, one for each scale; one of all may have another rank."""
+    own, dims = b.dims(zero), b.dims(scale)
+    if len(own) == len(dims):
+        for i in range(len(own)):
+            zero = same_extent(b, zero, i, scale, i, "a zero point for each scale")
+        return zero
+    if any(d not in (1, DYN) for d in (*own, *dims)):
+        raise ModelError(
+            f"a zero point of dims {show_dims(own)} for a scale of dims {show_dims(dims)}"
+        )
+    for i, d in enumerate(dims):
+        if d == DYN:
+            one = compare(b, "equal", extent(b, scale, i), 1)
+            zero = require(b, zero, one, "one scale for one zero point")
+    return single(b, zero, "zero point") if DYN in own else zero
+
+
 def _like(b: Builder, v: Value, x: Value) -> Value:
     """Return a scale or zero point at the dims of `x`, which may be run-time ones."""
     dims = b.dims(x)
@@ -153,6 +173,7 @@ def quantize_linear(
 ) -> Value:
     """Import QuantizeLinear, by tensor, axis or block."""
     target = _target(b, node, zero, output_dtype)
+    zero = None if zero is None else _as_scale(b, zero, scale)
     by = cast_number(precision) if precision else None
     s = spread(b, scale, x, axis, block_size)
     z = None if zero is None else spread(b, zero, x, axis, block_size)
@@ -180,6 +201,7 @@ def dequantize_linear(
     output_dtype: int = 0,
 ) -> Value:
     """Import DequantizeLinear, by tensor, axis or block."""
+    zero = None if zero is None else _as_scale(b, zero, scale)
     s = spread(b, scale, x, axis, block_size)
     z = None if zero is None else spread(b, zero, x, axis, block_size)
     kind = b.dtype(scale)
