@@ -1,6 +1,7 @@
 """Runs the checks: static ones, lit, pytest. `python tests/run.py [static] [lit] [pytest]`.
 
-`python tests/run.py torch` runs those that need PyTorch, where it is installed.
+`python tests/run.py torch` runs those that need PyTorch, where it is installed. `--times`: the
+tests and files that take most CPU seconds are listed.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ STEPS: dict[str, list[list[str]]] = {
     "torch": [[PYTHON, "-m", "pytest", "tests/integrations/torch", "-m", "slow or not slow"]],
 }  # fmt: skip
 DEFAULT = ("static", "lit", "pytest")  # what needs no more than the `dev` extra
+TIMES = "--times"
 
 
 def step(
@@ -55,9 +57,14 @@ def step(
 
 def main(wanted: list[str]) -> int:
     """Run the named steps (DEFAULT without names), every one of them, and say which failed."""
+    if TIMES in wanted:
+        wanted = [name for name in wanted if name != TIMES]
+        for name in ("pytest", "torch"):
+            STEPS[name][0] += ["-p", "tests.support.cpu_times"]
     unknown = [w for w in wanted if w not in STEPS]
     if unknown:
-        print(f"unknown step '{unknown[0]}', expected: {', '.join(STEPS)}", file=sys.stderr)
+        known = ", ".join((*STEPS, TIMES))
+        print(f"unknown step '{unknown[0]}', expected: {known}", file=sys.stderr)
         return 2
     environment = dict(os.environ, PYTHONPATH=str(ROOT))
     # hundreds of processes start: without bytecode each takes a second more

@@ -255,10 +255,9 @@ def execute(lowered: Lowered, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Compile for the host and run once, on inputs that are used in place and must stay."""
     from mgx_mlir.runtime import prepared_calls
     from mgx_mlir.runtime.iree_runtime import LoadedModule
-    from mgx_mlir.targets.child import IreeCompiler
+    from mgx_mlir.targets.child import shared_compiler
 
-    compiler = IreeCompiler(use_worker=False)
-    vmfb = compiler.compile(lowered.bytecode, compile_flags(), timeout=300)
+    vmfb = shared_compiler().run(lowered.bytecode, compile_flags(), timeout=300).vmfb
     module = LoadedModule(
         vmfb,
         lowered.params,

@@ -104,11 +104,11 @@ class Programs:
         return lower_to_linalg(program, LowerOptions(**options))
 
 
-def lowered_model(model: bytes, *, fast_math: bool = True) -> Lowered:
-    """An ONNX model after the pipeline of the CPU, lowered."""
+def lowered_model(model: bytes, *, fast_math: bool = True, arch: str = "host") -> Lowered:
+    """An ONNX model after the pipeline of the CPU, lowered for a processor."""
     program = read_model(model)
     run_pipeline(program.module, pipeline("cpu", fast_math=fast_math), store=program.store)
-    return lower_to_linalg(program, LowerOptions("cpu", fast_math=fast_math))
+    return lower_to_linalg(program, LowerOptions("cpu", arch=arch, fast_math=fast_math))
 
 
 def text_of(lowered: Lowered) -> str:

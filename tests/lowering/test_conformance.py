@@ -7,8 +7,10 @@ python -m pytest tests/lowering/test_conformance.py -k slice         # the same
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mgx_mlir.core.op import OPS, Op, Pointwise
@@ -30,7 +32,7 @@ NOT_DYNAMIC = {
 # What a fusion may put into a kernel besides pointwise ops and reductions.
 IN_KERNELS = ("slice", "concat", "pad", "reverse", "step", "gather", "softmax", "reduce_sum")
 CASES = 24  # examples of one operator in one run
-CHUNK = 160  # cases in one compile
+CHUNK = 160  # cases in one test
 
 
 def lowered(cls: type[Op]) -> bool:
@@ -68,8 +70,28 @@ def chunks() -> Iterator[tuple[str, list[Case]]]:
 
 
 def own_cases(name: str) -> list[Case]:
-    """Examples of one operator."""
-    return spread(harness.examples_of(OPS[name]), CASES)
+    """Examples of one operator; those of a pointwise one that differ in values alone are joined."""
+    found = harness.examples_of(OPS[name])
+    return spread(joined(found) if issubclass(OPS[name], Pointwise) else found, CASES)
+
+
+def joined(cases: list[Case]) -> list[Case]:
+    """Cases of a pointwise operator, one for all elements of equal types and attributes.
+
+    A kernel for each is what a case costs. Scalars and operands of several dims stay as they are.
+    """
+    groups: dict[object, list[Case]] = {}
+    for case in cases:
+        arrays = case.arrays()
+        alone = len({a.shape for a in arrays}) > 1 or not arrays[0].ndim
+        types = tuple(a.dtype for a in arrays)
+        groups.setdefault(case if alone else (types, repr(case.attributes)), []).append(case)
+    found = []
+    for first, *others in groups.values():
+        columns = zip(*(case.arrays() for case in (first, *others)), strict=True)
+        flat = tuple(np.concatenate([a.ravel() for a in column]) for column in columns)
+        found.append(replace(first, operands=flat) if others else first)
+    return found
 
 
 def dynamic_cases(name: str) -> list[Case]:
@@ -127,16 +149,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def test_examples(examples: list[Case]) -> None:
-    harness.check_cases(examples, batch=CHUNK * 2)
+    harness.check_cases(examples)
 
 
 def test_dynamic(operators: list[str]) -> None:
     """All operand dims dynamic: some examples of each operator that can be built so."""
-    harness.check_cases([c for n in operators for c in dynamic_cases(n)], batch=CHUNK * 2)
+    harness.check_cases([c for n in operators for c in dynamic_cases(n)])
 
 
 def test_inside_kernels(inside: list[str]) -> None:
-    harness.check_cases([c for n in inside for c in kernel_cases(n)], batch=CHUNK)
+    harness.check_cases([c for n in inside for c in kernel_cases(n)])
 
 
 @pytest.mark.parametrize(

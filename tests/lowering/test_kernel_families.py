@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 import mgx_mlir
 from mgx_mlir.compiler import environment
-from tests.lowering.kernel_families.cases import merged
+from mgx_mlir.programs.lowered import Lowered
+from tests.lowering.kernel_families.boundaries import boundaries
+from tests.lowering.kernel_families.cases import merged, own_names
 from tests.lowering.kernel_families.draws import drawn
+from tests.lowering.kernel_families.run import difference, ordered
+from tests.lowering.programs import execute, lowered_model
 from tests.runtime import guarded
 
 AARCH64 = ("--iree-llvmcpu-target-triple=aarch64-unknown-linux-gnu",)
@@ -47,6 +52,36 @@ def check(library: Path, *options: str, timeout: int = 900) -> None:
 @pytest.mark.parametrize("kind", ["fixed", "dynamic"])
 def test_between_guard_pages(library: Path, kind: str) -> None:
     check(library, "1", "--kinds", kind, "--workers", "1,3,8")
+
+
+def test_boundaries_between_guard_pages(library: Path) -> None:
+    check(library, "--boundaries", "--kinds", "dynamic", "--workers", "1,3")
+
+
+def rules_of(lowered: Lowered) -> Counter[str]:
+    return Counter(choice.rule for choice in lowered.choices)
+
+
+def test_rules_of_boundaries() -> None:
+    """A rule that is switched off, or that declines a form that it took, changes the counts."""
+    lowered = lowered_model(merged(boundaries(), is_dynamic=True))
+    assert rules_of(lowered) == Counter(rule for case in boundaries() for rule in case.rules)
+
+
+@pytest.mark.parametrize(("arch", "part", "left"), [("haswell", 0, 0), ("neoverse-v1", 1, 1)])
+def test_boundaries_with_the_vectors_of_other_processors(arch: str, part: int, left: int) -> None:
+    """The vectors of any processor run on every other one; left: kernels that IREE makes there."""
+    cases = [case for case in boundaries() if {*case.rules} - {"linalg"}][part::2]
+    model = merged(cases, is_dynamic=True)
+    lowered = lowered_model(model, arch=arch)
+    assert rules_of(lowered)["linalg"] == left
+    given = ordered(cases, 0, part, special=True)
+    exact = mgx_mlir.compile(model, "ref", ref_double=True)
+    arrays = [given[name] for name in exact.input_names]
+    wants = exact.run(given)
+    results = execute(lowered, arrays, threads=1 + part)
+    for (_, case, _), got, want in zip(own_names(cases), results, wants, strict=True):
+        assert not difference(case, got, want), case
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -26,7 +26,7 @@ from mgx_mlir.passes.lowering.cpu.windows import convolution as loops
 from mgx_mlir.passes.lowering.cpu.windows import winograd
 from mgx_mlir.passes.lowering.index_builder import IndexBuilder
 from tests.lowering.programs import lowered_model, text_of
-from tests.lowering.vector_kernels import compiled, run
+from tests.lowering.vector_kernels import compiled
 from tests.support.draws import seeds
 from tests.support.oracle import ort_session
 
@@ -205,29 +205,48 @@ def _twice(
 
 
 AFTER = Epilogue((), [dtypes.FLOAT] * 2, _twice)
+Plan = loops.ConvPlan | winograd.WinogradPlan
 
 
-def _packed(w: np.ndarray, shape: loops.ConvShape, cut: loops.ConvPlan, isa: Isa) -> np.ndarray:
+def _loops_agree(
+    cases: Mapping[str, tuple[loops.ConvShape, Plan | None]], isa: Isa, dtype: Any = np.float32
+) -> None:
+    """Loops of one program on one thread and on several, against sums in f64."""
+    numbers = np.random.default_rng(0)
+    arrays, wants = [], []
+    for name, (shape, cut) in cases.items():
+        assert cut is not None, name
+        x = numbers.standard_normal((shape.batch, *shape.size, shape.inputs)).astype(dtype)
+        w = numbers.standard_normal((*shape.kernel, shape.inputs, shape.outputs)).astype(dtype)
+        flat = x.transpose(0, 3, 1, 2) if shape.planar else x
+        arrays += [np.ascontiguousarray(flat).reshape(-1), _packed(w, shape, cut, isa)]
+        wants.append(_reference(x.astype(np.float32), w.astype(np.float32), shape))
+
+    def build(*given: ir.Value) -> list[ir.Value]:
+        found: list[ir.Value] = []
+        for (shape, cut), x, w in zip(cases.values(), given[::2], given[1::2], strict=True):
+            form = winograd if isinstance(cut, winograd.WinogradPlan) else loops
+            found += form.convolution(shape, cut, isa, x, w, AFTER)
+        return found
+
+    code = compiled(build, arrays)
+    for driver in ("local-sync", "local-task"):
+        made = runtime.load_vm_flatbuffer(code, driver=driver).main(*arrays)
+        results = [found.to_host() for found in made]
+        for (name, (_, cut)), want, got, more in zip(
+            cases.items(), wants, results[::2], results[1::2], strict=True
+        ):
+            limit = 2e-6 if isinstance(cut, winograd.WinogradPlan) else 1e-6
+            limits = {"rtol": 1e-5, "atol": limit * np.abs(want).max(), "err_msg": name}
+            np.testing.assert_allclose(got, want, **limits)
+            np.testing.assert_allclose(more, want + 1, **limits)
+
+
+def _packed(w: np.ndarray, shape: loops.ConvShape, cut: Plan, isa: Isa) -> np.ndarray:
+    if isinstance(cut, winograd.WinogradPlan):
+        return winograd.pack(w, cut)
     layout = loops.panels_of(shape, cut.width, isa)
     return layout.packed(loops.matrix_of(w, shape, cut.block))
-
-
-def _loops_agree(shape: loops.ConvShape, isa: Isa, cut: loops.ConvPlan | None = None) -> None:
-    cut = cut or loops.plan(shape, isa)
-    assert cut is not None
-    numbers = np.random.default_rng(0)
-    dims = (shape.batch, *shape.size, shape.inputs)
-    x = numbers.standard_normal(dims).astype(np.float32)
-    w = numbers.standard_normal((*shape.kernel, shape.inputs, shape.outputs)).astype(np.float32)
-    flat = x.transpose(0, 3, 1, 2) if shape.planar else x
-    got = run(
-        lambda x, w: loops.convolution(shape, cut, isa, x, w, AFTER),
-        [np.ascontiguousarray(flat).reshape(-1), _packed(w, shape, cut, isa)],
-    )
-    want = _reference(x, w, shape)
-    scale = np.abs(want).max()
-    np.testing.assert_allclose(got[0], want, rtol=1e-5, atol=1e-6 * scale)
-    np.testing.assert_allclose(got[1], want + 1, rtol=1e-5, atol=1e-6 * scale)
 
 
 SHAPES = {
@@ -251,11 +270,29 @@ SHAPES = {
 }
 
 
+# Winograd's form: batch, image and channels, the lower border, the results
+WINOGRAD = {
+    "even": ((1, 28, 28, 64, 96), (1, 1), (28, 28)),
+    "odd, no border": ((2, 17, 23, 80, 64), (0, 0), (15, 21)),
+    "wide border": ((1, 12, 9, 128, 64), (2, 3), (14, 13)),
+    "ragged rows": ((3, 37, 11, 64, 256), (1, 1), (37, 11)),
+}
+
+
 @pytest.mark.parametrize("isa", [AVX512, AVX2, NEON], ids=["avx512", "avx2", "neon"])
-@pytest.mark.parametrize("name", SHAPES)
-def test_loops(name: str, isa: Isa) -> None:
+def test_loops(isa: Isa) -> None:
     """The code of every processor runs on a wider one, too."""
-    _loops_agree(SHAPES[name], isa)
+    cases: dict[str, tuple[loops.ConvShape, Plan | None]] = {
+        name: (shape, loops.plan(shape, isa)) for name, shape in SHAPES.items()
+    }
+    for name, ((batch, high, wide, ci, co), low, counts) in WINOGRAD.items():
+        one = (1, 1)
+        shape = loops.ConvShape(batch, (high, wide), ci, co, (3, 3), one, one, low, counts)
+        cases[f"Winograd, {name}"] = shape, winograd.plan(shape, isa)
+    if isa is AVX512:
+        cut = loops.ConvPlan(5, 14, panels=1, width=32, pixels=4, block=64)
+        cases["rows and tiles that do not divide what they cut"] = SHAPES["blocks"], cut
+    _loops_agree(cases, isa)
 
 
 @pytest.mark.parametrize("name", [name for name in SHAPES if name.endswith("row to row")])
@@ -323,12 +360,6 @@ def test_dynamic_extents(name: str) -> None:
         np.testing.assert_allclose(more, want + 1, rtol=1e-5, atol=1e-6 * scale)
 
 
-def test_ragged_rows_and_tiles() -> None:
-    """Blocks of rows, panels and pixels that do not divide what they cut."""
-    shape = SHAPES["blocks"]
-    _loops_agree(shape, AVX512, loops.ConvPlan(5, 14, panels=1, width=32, pixels=4, block=64))
-
-
 @pytest.mark.parametrize("isa", [AVX512, AVX2, NEON], ids=["avx512", "avx2", "neon"])
 def test_scratch_is_bounded(isa: Isa) -> None:
     """What a plan puts on the stack fits it, whatever the convolution."""
@@ -361,39 +392,6 @@ def test_scratch_is_bounded(isa: Isa) -> None:
             rows = (cut.rows - 1) * stride[0] + (kernel[0] - 1) * dilation[0] + 1
             assert 4 * rows * shape.span(1, cut.columns) * cut.block <= SCRATCH_BYTES
     assert planned > 300
-
-
-# ---- Winograd ------------------------------------------------------------------------------------
-
-
-WINOGRAD = {
-    "even": ((1, 28, 28, 64, 96), (1, 1), (28, 28)),
-    "odd, no border": ((2, 17, 23, 80, 64), (0, 0), (15, 21)),
-    "wide border": ((1, 12, 9, 128, 64), (2, 3), (14, 13)),
-    "ragged rows": ((3, 37, 11, 64, 256), (1, 1), (37, 11)),
-}
-
-
-@pytest.mark.parametrize("isa", [AVX512, AVX2, NEON], ids=["avx512", "avx2", "neon"])
-@pytest.mark.parametrize("name", WINOGRAD)
-def test_winograd(name: str, isa: Isa) -> None:
-    (batch, high, wide, ci, co), low, counts = WINOGRAD[name]
-    one = (1, 1)
-    shape = loops.ConvShape(batch, (high, wide), ci, co, (3, 3), one, one, low, counts)
-    cut = winograd.plan(shape, isa)
-    assert cut is not None
-    numbers = np.random.default_rng(0)
-    x = numbers.standard_normal((batch, high, wide, ci)).astype(np.float32)
-    w = numbers.standard_normal((3, 3, ci, co)).astype(np.float32)
-    got = run(
-        lambda x, w: winograd.convolution(shape, cut, isa, x, w, AFTER),
-        [x.reshape(-1), winograd.pack(w, cut)],
-        threads=1 + high % 2,
-    )
-    want = _reference(x, w, shape)
-    scale = np.abs(want).max()
-    np.testing.assert_allclose(got[0], want, rtol=1e-5, atol=2e-6 * scale)
-    np.testing.assert_allclose(got[1], want + 1, rtol=1e-5, atol=2e-6 * scale)
 
 
 def test_winograd_is_fast_math() -> None:
@@ -494,25 +492,24 @@ def test_narrow(kind: int, limit: float) -> None:
 
 
 @pytest.mark.skipif(HOST is None or not HOST.bf16_dot, reason="no products of bf16 pairs here")
-@pytest.mark.parametrize("inputs", [2, 6, 3])
-def test_pairs(inputs: int) -> None:
+def test_pairs() -> None:
     """Two channels of bf16 at a time: odd borders, strides, dilations and channels of the result.
 
     An image of planes has any count of channels: the copy fills them up.
     """
     assert HOST is not None
-    for planar in (True, False):
-        if inputs % 2 and not planar:
-            continue
-        size, kernel, stride, dilation = (9, 13), (3, 2), (2, 1), (1, 2)
+    cases: dict[str, tuple[loops.ConvShape, Plan | None]] = {}
+    size, kernel, stride, dilation = (9, 13), (3, 2), (2, 1), (1, 2)
+    for inputs, planar in ((2, True), (2, False), (6, True), (6, False), (3, True)):
         shape = loops.ConvShape(
             2, size, inputs, 19, kernel, stride, dilation, (1, 3), (5, 15), planar, (1, 1),
             narrow=True, unit=2,
         )  # fmt: skip
         whole = replace(shape, kernel=(1, 1), stride=(1, 1), low=(0, 0), high=(0, 0), counts=size)
         assert whole.in_place == (not planar)
-        for each in (shape, whole):
-            _pairs_agree(each, HOST)
+        cases[f"{inputs} channels, planar: {planar}"] = shape, loops.plan(shape, HOST)
+        cases[f"{inputs} channels, planar: {planar}, 1x1"] = whole, loops.plan(whole, HOST)
+    _loops_agree(cases, HOST, dtypes.BF16.np)
 
 
 def test_pairs_take_what_f32_has_no_room_for() -> None:
@@ -522,21 +519,6 @@ def test_pairs_take_what_f32_has_no_room_for() -> None:
     )
     assert loops.plan(shape, AVX512_BF16) is not None
     assert loops.plan(replace(shape, unit=0), AVX512_BF16) is None
-
-
-def _pairs_agree(shape: loops.ConvShape, isa: Isa) -> None:
-    cut = loops.plan(shape, isa)
-    assert cut is not None
-    numbers, bf16 = np.random.default_rng(0), dtypes.BF16.np
-    x = numbers.standard_normal((shape.batch, *shape.size, shape.inputs)).astype(bf16)
-    w = numbers.standard_normal((*shape.kernel, shape.inputs, shape.outputs)).astype(bf16)
-    flat = x.transpose(0, 3, 1, 2) if shape.planar else x
-    got = run(
-        lambda x, w: loops.convolution(shape, cut, isa, x, w, AFTER),
-        [np.ascontiguousarray(flat).reshape(-1), _packed(w, shape, cut, isa)],
-    )
-    want = _reference(x.astype(np.float32), w.astype(np.float32), shape)
-    np.testing.assert_allclose(got[0], want, rtol=1e-5, atol=1e-6 * np.abs(want).max())
 
 
 # ---- what stays with the compiler ----------------------------------------------------------------

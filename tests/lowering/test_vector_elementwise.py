@@ -1,11 +1,13 @@
-"""Pointwise kernels and transposes as vector loops: any broadcast, tails, ones, dynamic dims."""
+"""Pointwise kernels as vector loops: functions to the ends of f32, tails, what surrounds them."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from onnx import TensorProto, helper
 
@@ -24,33 +26,6 @@ def _model(
     graph = helper.make_graph(nodes, "g", infos(inputs), infos(results))
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
     return model.SerializeToString()
-
-
-@pytest.fixture(scope="module", params=[1, 2])
-def threads(request: pytest.FixtureRequest) -> int:
-    return request.param
-
-
-def test_dynamic_broadcasts_and_transpose(threads: int) -> None:
-    """One program for all sizes: rows, columns, a number, and heads that change places."""
-    make = helper.make_node
-    nodes = [
-        make("Add", ["x", "row"], ["a"]),
-        make("Mul", ["a", "column"], ["b"]),
-        make("Sub", ["b", "one"], ["y"]),
-        make("Transpose", ["x"], ["z"], perm=[1, 0, 2]),
-    ]
-    inputs = {"x": ["a", "b", "c"], "row": ["c"], "column": ["b", 1], "one": []}
-    found = {"y": ["a", "b", "c"], "z": ["b", "a", "c"]}
-    program = mgx_mlir.compile(_model(nodes, inputs, found), target="cpu", threads=threads)
-    r = np.random.default_rng(1)
-    for dims in [(2, 3, n) for n in N] + [(1, 1, 1), (7, 1, 40), (0, 2, 5), (40, 70, 64)]:
-        x, row = r.standard_normal(dims, np.float32), r.standard_normal(dims[2:], np.float32)
-        column, one = r.standard_normal((dims[1], 1), np.float32), np.float32(0.5)
-        y, z = program.run({"x": x, "row": row, "column": column, "one": np.asarray(one)})
-        want = (x.astype(np.float64) + row) * column - 0.5
-        np.testing.assert_allclose(y, want, rtol=1e-6, atol=1e-6)
-        np.testing.assert_array_equal(z, x.transpose(1, 0, 2))
 
 
 @pytest.mark.parametrize("dims", [(33,), (5, 33)])
@@ -99,58 +74,6 @@ def test_doubles_in_16_bits() -> None:
     np.testing.assert_array_equal(program.run({"x": x})[0], x.astype(np.float16))
 
 
-SHORT = ((4, 0, 2, 1, 3), (0, 2, 4, 3, 1), (1, 4, 0, 3, 2), (4, 3, 2, 1, 0), (0, 1, 4, 2, 3))
-
-
-@pytest.mark.parametrize("opened", [False, True], ids=["fixed", "dynamic"])
-def test_transposes_to_a_short_last_dim(opened: bool) -> None:
-    """Rows change places before the last dim is turned: phases of pixels, as ConvTranspose has."""
-    dims = (5, 7, 2, 3, 20)
-    names: tuple[int | str, ...] = ("a", "b", 2, 3, "c") if opened else dims
-    nodes = [
-        helper.make_node("Transpose", ["x"], [f"y{i}"], perm=list(p)) for i, p in enumerate(SHORT)
-    ]
-    found = {f"y{i}": [names[j] for j in p] for i, p in enumerate(SHORT)}
-    program = mgx_mlir.compile(_model(nodes, {"x": names}, found), target="cpu", cache=False)
-    r = np.random.default_rng(0)
-    for d in [dims, (1, 1, 2, 3, 1), (3, 33, 2, 3, 17), (2, 0, 2, 3, 4)] if opened else [dims]:
-        x = r.standard_normal(d, np.float32)
-        for y, p in zip(program.run({"x": x}), SHORT, strict=True):
-            np.testing.assert_array_equal(y, x.transpose(p))
-
-
-TURNED = (
-    ((9, 8), (1, 0)),
-    ((130, 70), (1, 0)),
-    ((3, 17, 20), (0, 2, 1)),
-    ((20, 3, 17), (2, 1, 0)),
-    ((17, 3, 4, 33), (3, 1, 2, 0)),
-    ((2, 64, 5, 13), (0, 2, 3, 1)),
-    ((7, 300), (1, 0)),
-    ((1, 8, 1, 8), (3, 2, 1, 0)),
-    ((3, 9, 2, 10), (3, 2, 1, 0)),
-)
-
-
-@pytest.mark.parametrize("kind", [onnx.TensorProto.FLOAT, onnx.TensorProto.INT32])
-def test_transposes_of_squares(kind: int, threads: int) -> None:
-    """Rows become lanes: extents that are no multiple of the lanes, of a tile, or less than one."""
-    nodes = [
-        helper.make_node("Transpose", [f"x{i}"], [f"y{i}"], perm=list(p))
-        for i, (_, p) in enumerate(TURNED)
-    ]
-    inputs = {f"x{i}": d for i, (d, _) in enumerate(TURNED)}
-    found = {f"y{i}": [d[j] for j in p] for i, (d, p) in enumerate(TURNED)}
-    program = mgx_mlir.compile(
-        _model(nodes, inputs, found, kind), target="cpu", threads=threads, cache=False
-    )
-    r = np.random.default_rng(2)
-    dtype = helper.tensor_dtype_to_np_dtype(kind)
-    given = {n: r.integers(-(2**30), 2**30, d).astype(dtype) for n, d in inputs.items()}
-    for y, (n, x), (_, p) in zip(program.run(given), given.items(), TURNED, strict=True):
-        np.testing.assert_array_equal(y, x.transpose(p), n)
-
-
 def test_bounds_that_are_constants() -> None:
     """A NaN stays, on either side; what is at the bound is the bound, 0 for -0."""
     make = helper.make_node
@@ -172,3 +95,23 @@ def test_bounds_that_are_constants() -> None:
     np.testing.assert_array_equal(c, np.maximum(x, 6))
     np.testing.assert_array_equal(d, np.minimum(x, 6))
     assert not np.signbit(a[x == 0]).any()
+
+
+def test_what_surrounds_a_turned_tensor() -> None:
+    """Values of other kernels are turned, NaN and infinities too, and read by further ones."""
+    text = """<ir_version: 8, opset_import: ["": 18]>
+        g (float[a,b,c] x, float[c] w) => (float[a,c,b] y, float[a,b,c] z) <float two = {2.0}> {
+          s = Mul(x, two) y = Transpose <perm = [0, 2, 1]> (s)
+          n = Exp(y) t = Transpose <perm = [0, 2, 1]> (n) z = Add(t, w)
+        }"""
+    program = mgx_mlir.compile(
+        onnx.parser.parse_model(text).SerializeToString(), "cpu", cache=False
+    )
+    rng = np.random.default_rng(0)
+    for a, b, c in itertools.product((1, 3), (1, 9, 40), (2, 17)):
+        x = rng.standard_normal((a, b, c)).astype(np.float32)
+        x.flat[:2] = np.nan, np.inf
+        w = rng.standard_normal(c).astype(np.float32)
+        y, z = program.run({"x": x, "w": w})
+        np.testing.assert_array_equal(y, (2 * x).transpose(0, 2, 1))
+        np.testing.assert_allclose(z, np.exp(2 * x.astype(np.float64)) + w, rtol=1e-5, atol=1e-6)

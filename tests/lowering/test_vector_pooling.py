@@ -19,6 +19,7 @@ from mgx_mlir.passes.lowering.module import lower_to_linalg
 from mgx_mlir.passes.lowering.options import LowerOptions
 from mgx_mlir.passes.pipelines import pipeline
 from mgx_mlir.rewrite.passes import run_pipeline
+from tests.lowering.kernel_families.boundaries import STRIPS
 from tests.lowering.programs import Programs, execute, kernels_of, text_of
 from tests.support.oracle import ort_session
 
@@ -128,40 +129,22 @@ def test_dynamic(last: bool) -> None:
     net.check(net.model(opened=True))
 
 
-STRIPS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("MaxPool", {"kernel_shape": [1, 3], "strides": [1, 2], "pads": [0, 1, 0, 1]}),
-    ("MaxPool", {"kernel_shape": [2, 4], "strides": [1, 3], "dilations": [1, 3],
-                 "pads": [1, 2, 0, 3]}),
-    ("AveragePool", {"kernel_shape": [2, 3], "strides": [1, 1], "pads": [1, 1, 1, 1]}),
-    ("AveragePool", {"kernel_shape": [2, 5], "strides": [1, 4], "pads": [0, 4, 1, 3],
-                     "count_include_pad": 1}),
-    ("AveragePool", {"kernel_shape": [1, 4], "strides": [1, 2], "pads": [0, 3, 0, 2],
-                     "count_include_pad": 1, "ceil_mode": 1}),
-    ("LpPool", {"kernel_shape": [1, 2], "strides": [1, 1], "pads": [0, 1, 0, 1], "p": 2}),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("width", ["w", "13000"], ids=["dynamic", "longer than the scratch"])
-def test_strips(width: str) -> None:
-    """Rows of any length, in strips of which the last one is short."""
+def test_strips_of_rows_longer_than_the_scratch() -> None:
+    """Those of any length are cases of kernel_families/boundaries.py."""
     value = helper.make_tensor_value_info
     nodes = [helper.make_node(kind, ["x"], [f"y{i}"], **given)
              for i, (kind, given) in enumerate(STRIPS)]  # fmt: skip
-    dims = ["n", 2, "h", int(width) if width.isdigit() else width]
     graph = helper.make_graph(
-        nodes, "pools", [value("x", TensorProto.FLOAT, dims)],
+        nodes, "pools", [value("x", TensorProto.FLOAT, ["n", 2, "h", 13000])],
         [value(f"y{i}", TensorProto.FLOAT, None) for i in range(len(STRIPS))],
     )  # fmt: skip
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
     raw = onnx.shape_inference.infer_shapes(model).SerializeToString()
     assert _vector_kernels(raw)[1] >= len(STRIPS)
     program = mgx_mlir.compile(raw, target="cpu", cache=False)
-    session = ort_session(raw)
-    rng = np.random.default_rng(0)
-    for size in [13000] if width.isdigit() else [9, 13, 64, 127, 128, 129, 257, 385, 640]:
-        x = {"x": rng.standard_normal((2, 2, 3, size)).astype(np.float32)}
-        for found, want in zip(program.run(x), session.run(None, x), strict=True):
-            np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-6)
+    x = {"x": np.random.default_rng(0).standard_normal((2, 2, 3, 13000)).astype(np.float32)}
+    for found, want in zip(program.run(x), ort_session(raw).run(None, x), strict=True):
+        np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("channels", [1, 64])

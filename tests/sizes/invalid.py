@@ -28,7 +28,7 @@ TOGETHER = 20  # models of a compile: many more take longer than in parts
 def main(target: str, name: str) -> None:
     groups: dict[object, list[Model]] = {}
     for i, m in enumerate(SETS[name]):  # a compile costs seconds; the interpreter runs all nodes
-        part = (m.opset, 0 if name == "sizes" else i // TOGETHER)
+        part = (m.opset, i // TOGETHER)
         groups.setdefault(part if target == "cpu" else m.name, []).append(m)
     for models in groups.values():
         tell(models, target)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +26,10 @@ class Case:
     run of it, the first is also that of the program of fixed dims. special: whether NaN and
     infinities are put into its inputs. as_onnxruntime: whether they must give what they give there
     (docs/special-values.md). limit: of the error, in parts of the largest element. steps: by how
-    much integers may differ. below: the inputs of integers are less than this.
+    much integers may differ. below: the inputs of integers are less than this. zeros: the share
+    of zeros of either sign in inputs of floats, among which the least number is then.
+    in_onnxruntime: whether it has kernels of these types and forms. rules: those that take its
+    kernels with dynamic dims, where that is stated.
     """
 
     family: str
@@ -40,6 +43,9 @@ class Case:
     limit: float = 1e-5
     steps: int = 0
     below: int = 100
+    zeros: float = 0.0
+    in_onnxruntime: bool = True
+    rules: Sequence[str] = ()
 
     def dims(self, name: str, turn: int) -> tuple[int, ...]:
         """Return the extents of an input in a run."""
@@ -53,10 +59,14 @@ class Case:
         found = {}
         for name, (dtype, _) in self.inputs.items():
             dims = self.dims(name, turn)
-            if dtype != "float32":
+            if np.dtype(dtype).kind in "biu":
                 found[name] = rng.integers(0, self.below, dims).astype(dtype)
                 continue
-            drawn = rng.standard_normal(dims).astype(np.float32)
+            drawn = np.asarray(rng.standard_normal(dims)).astype(dtype)
+            if self.zeros and drawn.size:
+                zeros = rng.choice(np.float32([0.0, -0.0]), dims).astype(dtype)
+                drawn = np.where(rng.random(dims) < self.zeros, zeros, drawn)
+                drawn.flat[0] = np.ones(1, f"u{drawn.itemsize}").view(dtype)[0]
             if special and self.special and drawn.size:
                 for value in (np.nan, np.inf, -np.inf):
                     drawn.flat[rng.integers(0, drawn.size)] = value
@@ -98,10 +108,14 @@ class Draws:
         return np.clip(np.rint(drawn), -127, 127).astype(np.int8)
 
 
-def merged(cases: Sequence[Case], *, is_dynamic: bool) -> bytes:
-    """Return one model of many cases, whose names begin with a case's number."""
+def merged(
+    cases: Sequence[Case], *, is_dynamic: bool, keep: Callable[[Case], bool] = lambda _: True
+) -> bytes:
+    """Return one model of the cases to keep, whose names begin with a case's number."""
     nodes, inputs, outputs, weights = [], [], [], []
     for i, case in enumerate(cases):
+        if not keep(case):
+            continue
 
         def own(name: str, i: int = i) -> str:
             return f"c{i}_{name}" if name else ""

@@ -341,7 +341,7 @@ def places(g: Draws) -> Case:
     dims = g.dims(rank, 20000)
     node: Node = ("NonZero", ["x"], ["y"], {})
     sizes = [{"n": dims[0]}, {"n": dims[0] + 1}, {"n": 0}]
-    return Case("places", [node], {"x": (dtype, ("n", *dims[1:]))}, sizes=sizes, below=2)
+    return Case("places", [node], {"x": (dtype, ("n", *dims[1:]))}, sizes=sizes, below=2, zeros=0.5)
 
 
 def suppression(g: Draws) -> Case:

@@ -1,6 +1,7 @@
 """Runs drawn cases of every kernel family, guard pages around all that is read or written.
 
     LD_PRELOAD=guard.so python -m tests.lowering.kernel_families.run SEED [SEED ...] --workers 1,2,8
+    LD_PRELOAD=guard.so python -m tests.lowering.kernel_families.run --boundaries --kinds dynamic
 
 Inputs and weights end at a page that nobody may touch, and begin behind one in further runs; what
 the runtime allocates, results among it, is guarded by tests/runtime/guarded.py. Results are
@@ -19,6 +20,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tests.lowering.kernel_families.boundaries import boundaries
 from tests.lowering.kernel_families.cases import Case, merged, own_names
 from tests.lowering.kernel_families.draws import drawn
 from tests.runtime import guarded
@@ -82,17 +84,19 @@ def difference(case: Case, got: np.ndarray, want: np.ndarray) -> str:
 
 
 class Program:
-    """The cases of a seed, compiled once, and what they are compared with."""
+    """Cases that are compiled once, and what they are compared with."""
 
-    def __init__(self, seed: int, *, is_dynamic: bool) -> None:
+    def __init__(self, cases: Sequence[Case], seed: int, *, is_dynamic: bool) -> None:
         import mgx_mlir
         from benchmarks.oracle import session
 
-        self.seed, self.is_dynamic, self.cases = seed, is_dynamic, drawn(seed)
+        self.seed, self.is_dynamic, self.cases = seed, is_dynamic, cases
         model = merged(self.cases, is_dynamic=is_dynamic)
         self.compiled = mgx_mlir.compile(model, "cpu", cache=False)
         self.exact = mgx_mlir.compile(model, "ref", ref_double=True)
-        self.session = session(model, exact=True)
+        assert not self.compiled.executable.fallbacks
+        known = merged(self.cases, is_dynamic=is_dynamic, keep=lambda case: case.in_onnxruntime)
+        self.session = session(known, exact=True)
         self.names = list(self.compiled.input_names)
 
     def expected(
@@ -103,12 +107,14 @@ class Program:
         onnxruntime has no windows on nothing: sizes of zero are compared with numpy alone.
         """
         wide = self.exact.run(dict(given))
-        others: Sequence[np.ndarray | None] = [None] * len(wide)
+        others: dict[str, np.ndarray] = {}
         if not zero:
-            others = self.session.run(None, dict(given))
+            names = [o.name for o in self.session.get_outputs()]
+            known = {i.name: given[i.name] for i in self.session.get_inputs()}
+            others = dict(zip(names, self.session.run(names, known), strict=True))
         return [
-            [w, o if o is not None and (case.as_onnxruntime or not special) else None]
-            for (_, case, _), w, o in zip(own_names(self.cases), wide, others, strict=True)
+            [w, others.get(f"c{i}_{name}") if case.as_onnxruntime or not special else None]
+            for (i, case, name), w in zip(own_names(self.cases), wide, strict=True)
         ]
 
     def problems(self, workers: Sequence[int]) -> list[str]:
@@ -119,7 +125,7 @@ class Program:
         # (sizes, special values)
         turns = [(0, False), (0, True)]
         if self.is_dynamic:
-            turns += [(1, False), (2, False)]
+            turns += [(turn, False) for turn in range(1, max(len(c.sizes) for c in self.cases))]
         wanted = []
         for turn, special in turns:
             given = ordered(self.cases, turn, self.seed + turn, special=special)
@@ -176,7 +182,8 @@ class Program:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("seeds", type=int, nargs="+")
+    parser.add_argument("seeds", type=int, nargs="*", help="of the cases to draw")
+    parser.add_argument("--boundaries", action="store_true", help="run the cases of boundaries.py")
     parser.add_argument("--workers", default="1,2,8")
     parser.add_argument("--kinds", default="fixed,dynamic")
     options = parser.parse_args()
@@ -186,9 +193,11 @@ def main() -> int:
     prepared_calls._LARGE = 1  # inputs of any length are read in place
     workers = [int(n) for n in options.workers.split(",")]
     found = []
-    for seed in options.seeds:
+    programs = [(seed, drawn(seed)) for seed in options.seeds]
+    programs += [(0, boundaries())] * options.boundaries
+    for seed, cases in programs:
         for kind in options.kinds.split(","):
-            found += Program(seed, is_dynamic=kind == "dynamic").problems(workers)
+            found += Program(cases, seed, is_dynamic=kind == "dynamic").problems(workers)
     for text in found:
         print(text)
     if guard.guard_refused() or guard.guard_count() < 100:
