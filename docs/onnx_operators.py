@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from mgx_mlir.frontends.onnx import ops
@@ -30,12 +30,25 @@ TITLES = {"": "ai.onnx"}
 
 
 @cache
-def tree(function: Callable[..., Any]) -> ast.AST:
-    return ast.parse(textwrap.dedent(inspect.getsource(function)))
+def _parsed(file: str) -> ast.Module:
+    return ast.parse(Path(file).read_text())
+
+
+@cache
+def tree(function: Callable[..., Any]) -> ast.FunctionDef | ast.Lambda:
+    """The `def` of a function, or the `lambda` of a table."""
+    line = function.__code__.co_firstlineno
+    for node in ast.walk(_parsed(inspect.getsourcefile(function) or "")):
+        if isinstance(node, ast.FunctionDef | ast.Lambda):
+            decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+            if line == min(n.lineno for n in (node, *decorators)):
+                return node
+    raise LookupError(f"no source of {function}")
 
 
 def reached(function: Callable[..., Any], seen: set[Any]) -> Iterator[Callable[..., Any]]:
     """The function, and those of the operators' modules that it names."""
+    function = inspect.unwrap(function)
     if function in seen or not inspect.isfunction(function):
         return
     seen.add(function)

@@ -10,7 +10,6 @@ import ast
 import inspect
 import math
 import re
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,9 +22,11 @@ from mgx_mlir.core.op import Op
 from mgx_mlir.frontends.onnx.registry import OnnxOp
 from mgx_mlir.frontends.signatures import REQUIRED
 from mgx_mlir.rewrite.registry import Pass, PatternPass, rewrites_of
+from tests import written
 
 ROOT = Path(__file__).resolve().parent.parent
 LIT = ROOT / "lit"
+SOURCES = written.script("onnx_operators")  # finds the source of an importer
 # ops whose `infer` states nothing that could be wrong
 NOTHING_STATED = {
     "undefined": "it has any type",
@@ -319,9 +320,9 @@ def ignored_attributes(
 
 def unread_keywords(function: Callable[..., Any]) -> list[str]:
     """The keyword parameters that a function's body does not mention."""
-    [tree] = ast.parse(textwrap.dedent(inspect.getsource(function))).body
-    assert isinstance(tree, ast.FunctionDef), function
-    names = {n.id for b in tree.body for n in ast.walk(b) if isinstance(n, ast.Name)}
+    tree = SOURCES.tree(inspect.unwrap(function))
+    body = tree.body if isinstance(tree.body, list) else [tree.body]  # a lambda has one expression
+    names = {n.id for b in body for n in ast.walk(b) if isinstance(n, ast.Name)}
     if "locals" in names:  # it hands all of them on
         return []
     return [a.arg.rstrip("_") for a in tree.args.kwonlyargs if a.arg not in names]

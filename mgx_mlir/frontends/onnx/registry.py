@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -66,6 +68,38 @@ def onnx_op(
         return function
 
     return register
+
+
+def onnx_table(
+    functions: Mapping[str, Callable[..., Any]],
+    *,
+    since: int = 1,
+    domain: str = "",
+    legacy: Mapping[str, Any] | None = None,
+) -> None:
+    """Register operators of one expression: `{"Elu": lambda b, x, *, alpha=1.0: b.elu(x, alpha)}`.
+
+    Such a function has no `node`. Its attributes have defaults, whose types are the attributes'.
+    """
+    for name, function in functions.items():
+        onnx_op(name, since=since, domain=domain, legacy=legacy)(_with_node(function))
+
+
+def _with_node(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function with a parameter `node` behind the builder, which it does not read."""
+
+    @functools.wraps(function)
+    def importer(b: Any, node: Any, *operands: Any, **attributes: Any) -> Any:
+        return function(b, *operands, **attributes)
+
+    builder, *rest = inspect.signature(function).parameters.values()
+    typed = [
+        p.replace(annotation=type(p.default).__name__) if p.kind is p.KEYWORD_ONLY else p
+        for p in rest
+    ]
+    parameters = [builder, inspect.Parameter("node", builder.kind), *typed]
+    vars(importer)["__signature__"] = inspect.Signature(parameters)
+    return importer
 
 
 def find(domain: str, name: str, opset: int) -> OnnxOp | None:

@@ -23,30 +23,27 @@ from mgx_mlir.frontends.helpers import (
 )
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.random import dropped_in_training
-from mgx_mlir.frontends.onnx.registry import CONSUMED, onnx_op
+from mgx_mlir.frontends.onnx.registry import CONSUMED, onnx_op, onnx_table
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.runtime_axes import longer
 from mgx_mlir.frontends.smooth import expm1, widened
 from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
-
-@onnx_op("Elu", since=6, legacy=CONSUMED)
-def elu(b: Builder, node: Node, x: Value, *, alpha: float = 1.0) -> Value:
-    """Import Elu: alpha (exp(x) - 1) below 0."""
-    return b.elu(x, alpha=alpha)
-
-
-@onnx_op("LeakyRelu", since=6, legacy=CONSUMED)
-def leaky_relu(b: Builder, node: Node, x: Value, *, alpha: float = 0.01) -> Value:
-    """Import LeakyRelu: alpha x below 0."""
-    return b.leaky_relu(x, alpha=alpha)
-
-
-@onnx_op("PRelu", since=7)
-def prelu(b: Builder, node: Node, x: Value, slope: Value) -> Value:
-    """Import PRelu: slope x below 0; the slope broadcasts to x."""
-    return b.prelu(x, slope)
+onnx_table(
+    {
+        "Elu": lambda b, x, *, alpha=1.0: b.elu(x, alpha=alpha),
+        "LeakyRelu": lambda b, x, *, alpha=0.01: b.leaky_relu(x, alpha=alpha),
+    },
+    since=6,
+    legacy=CONSUMED,
+)
+onnx_table({"PRelu": lambda b, x, slope: b.prelu(x, slope)}, since=7)  # the slope broadcasts to x
+onnx_table({"Softplus": lambda b, x: softplus_of(b, x), "Softsign": lambda b, x: softsign_of(b, x)})
+onnx_table({"ThresholdedRelu": lambda b, x, *, alpha=1.0: thresholded(b, x, alpha)}, since=10)
+onnx_table({"HardSwish": lambda b, x: hard_swish_of(b, x)}, since=14)
+onnx_table({"Mish": lambda b, x: widened(b, x, lambda v: smooth.mish(b, v))}, since=18)
+onnx_table({"Swish": lambda b, x, *, alpha=1.0: swish_of(b, x, alpha)}, since=24)
 
 
 @onnx_op("PRelu", since=1)
@@ -125,9 +122,8 @@ def _hard_sigmoid(b: Builder, x: Value, alpha: float, beta: float) -> Value:
     return b.clip(line, number(b, 0, x), number(b, 1, x))
 
 
-@onnx_op("HardSwish", since=14)
-def hard_swish(b: Builder, node: Node, x: Value) -> Value:
-    """Import HardSwish: x times its hard sigmoid of alpha 1/6 and beta 1/2."""
+def hard_swish_of(b: Builder, x: Value) -> Value:
+    """Return x times its hard sigmoid of alpha 1/6 and beta 1/2."""
     return widened(b, x, lambda v: b.mul(v, _hard_sigmoid(b, v, 1 / 6, 0.5)))
 
 
@@ -136,27 +132,9 @@ def softplus_of(b: Builder, x: Value) -> Value:
     return widened(b, x, lambda v: smooth.softplus(b, v))
 
 
-@onnx_op("Softplus", since=1)
-def softplus(b: Builder, node: Node, x: Value) -> Value:
-    """Import Softplus: log(1 + exp(x))."""
-    return softplus_of(b, x)
-
-
-@onnx_op("Softsign", since=1)
-def softsign(b: Builder, node: Node, x: Value) -> Value:
-    """Import Softsign: x / (1 + |x|)."""
-    return softsign_of(b, x)
-
-
 def softsign_of(b: Builder, x: Value) -> Value:
     """Return x / (1 + |x|)."""
     return widened(b, x, lambda v: b.div(v, b.add(b.abs(v), 1)))
-
-
-@onnx_op("ThresholdedRelu", since=10)
-def thresholded_relu(b: Builder, node: Node, x: Value, *, alpha: float = 1.0) -> Value:
-    """Import ThresholdedRelu: x where it is above alpha, else 0."""
-    return thresholded(b, x, alpha)
 
 
 def thresholded(b: Builder, x: Value, alpha: float) -> Value:
@@ -212,18 +190,6 @@ def _gelu_tanh(b: Builder, x: Value) -> Value:
     cube = b.mul(b.mul(b.mul(x, x), x), 0.044715)
     inner = b.mul(b.add(x, cube), math.sqrt(2 / math.pi))
     return b.mul(b.mul(x, 0.5), b.add(b.tanh(inner), 1))
-
-
-@onnx_op("Mish", since=18)
-def mish(b: Builder, node: Node, x: Value) -> Value:
-    """Import Mish: x tanh(softplus(x))."""
-    return widened(b, x, lambda v: smooth.mish(b, v))
-
-
-@onnx_op("Swish", since=24)
-def swish(b: Builder, node: Node, x: Value, *, alpha: float = 1.0) -> Value:
-    """Import Swish: x sigmoid(alpha x)."""
-    return swish_of(b, x, alpha)
 
 
 def swish_of(b: Builder, x: Value, alpha: float = 1.0) -> Value:

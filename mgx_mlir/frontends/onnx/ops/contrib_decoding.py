@@ -33,7 +33,7 @@ from mgx_mlir.frontends.onnx.ops.contrib_attention import (
     written,
 )
 from mgx_mlir.frontends.onnx.ops.linear import matmul
-from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.onnx.registry import onnx_op, onnx_table
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
@@ -118,10 +118,7 @@ def _restored(b: Builder, x: Value, offsets: Value) -> Value:
     return reshape(b, full, [batch, length, size])
 
 
-@onnx_op("RestorePadding", domain=MS)
-def restore_padding(b: Builder, node: Node, x: Value, token_offset: Value) -> Value:
-    """Import RestorePadding: put packed tokens back to their places in a padded batch."""
-    return _restored(b, x, token_offset)
+onnx_table({"RestorePadding": lambda b, x, token_offset: _restored(b, x, token_offset)}, domain=MS)
 
 
 def _packed_attention(

@@ -34,7 +34,7 @@ from mgx_mlir.frontends.onnx.ops.activation import (
 )
 from mgx_mlir.frontends.onnx.ops.conv import ConvAttributes, biased, convolution
 from mgx_mlir.frontends.onnx.ops.linear import gemm_of, matmul
-from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.onnx.registry import onnx_op, onnx_table
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.signatures import Attributes
 from mgx_mlir.frontends.smooth import wide_sum
@@ -66,16 +66,20 @@ def of_columns(b: Builder, bias: Value, x: Value) -> Value:
 # ---- activations -------------------------------------------------------------------------------
 
 
-@onnx_op("Gelu", domain=MS)
-def gelu(b: Builder, node: Node, x: Value) -> Value:
-    """Import com.microsoft's Gelu: the exact one, by erf."""
-    return gelu_erf(b, x)
+onnx_table(
+    {
+        "Gelu": lambda b, x: gelu_erf(b, x),
+        "BiasGelu": lambda b, x, bias: convert(b, gelu_erf(b, _sum(b, x, bias)), b.dtype(x)),
+        "QuickGelu": lambda b, x, *, alpha=1.702: swish_of(b, x, alpha),
+        "BiasAdd": lambda b, x, bias, skip: convert(b, _sum(b, x, bias, skip), b.dtype(x)),
+    },
+    domain=MS,
+)
 
 
-@onnx_op("BiasGelu", domain=MS)
-def bias_gelu(b: Builder, node: Node, x: Value, bias: Value) -> Value:
-    """Import BiasGelu: gelu(x + bias), by erf."""
-    return convert(b, gelu_erf(b, wide_sum(b, [x, of_columns(b, bias, x)])), b.dtype(x))
+def _sum(b: Builder, x: Value, bias: Value, *more: Value) -> Value:
+    """Return x + bias and more in f32, for 16-bit floats."""
+    return wide_sum(b, [x, of_columns(b, bias, x), *more])
 
 
 @onnx_op("FastGelu", domain=MS)
@@ -83,12 +87,6 @@ def fast_gelu(b: Builder, node: Node, x: Value, bias: Value | None = None) -> Va
     """Import FastGelu: gelu(x + bias), by tanh."""
     total = wide_sum(b, [x] if bias is None else [x, of_columns(b, bias, x)])
     return convert(b, gelu_tanh(b, total), b.dtype(x))
-
-
-@onnx_op("QuickGelu", domain=MS)
-def quick_gelu(b: Builder, node: Node, x: Value, *, alpha: float = 1.702) -> Value:
-    """Import QuickGelu: x sigmoid(alpha x)."""
-    return swish_of(b, x, alpha)
 
 
 @dataclass(frozen=True)
@@ -187,12 +185,6 @@ def gated_add(
         )
         gate = convert(b, b.sigmoid(convert(b, product, FLOAT)), kind)
     return b.add(x, b.mul(y, gate))
-
-
-@onnx_op("BiasAdd", domain=MS)
-def bias_add(b: Builder, node: Node, x: Value, bias: Value, skip: Value) -> Value:
-    """Import BiasAdd: x + bias + skip."""
-    return convert(b, wide_sum(b, [x, of_columns(b, bias, x), skip]), b.dtype(x))
 
 
 @onnx_op("BiasSplitGelu", domain=MS)

@@ -28,7 +28,7 @@ from mgx_mlir.frontends.onnx.ops.quant import (
     quantized,
     scalar,
 )
-from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.onnx.registry import onnx_op, onnx_table
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
@@ -372,10 +372,10 @@ def dynamic_quantize_matmul(
     return matmul_integer_to_float(b, node, codes, w, scale, w_scale, zero, w_zero, bias)
 
 
-@onnx_op("MatMulInteger16", domain=MS)
-def matmul_integer_16(b: Builder, node: Node, x: Value, y: Value) -> Value:
-    """Import MatMulInteger16: a product of 16-bit integers in i32."""
-    return matmul(b, convert(b, x, INT32), convert(b, y, INT32))
+onnx_table(
+    {"MatMulInteger16": lambda b, x, y: matmul(b, convert(b, x, INT32), convert(b, y, INT32))},
+    domain=MS,
+)
 
 
 @onnx_op("QGemm", domain=MS)

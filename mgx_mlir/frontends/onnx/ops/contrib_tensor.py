@@ -42,7 +42,7 @@ from mgx_mlir.frontends.onnx.ops.linear import matmul
 from mgx_mlir.frontends.onnx.ops.pad import pad
 from mgx_mlir.frontends.onnx.ops.sampling import grid_sample
 from mgx_mlir.frontends.onnx.ops.shape import unsqueeze_op
-from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.onnx.registry import onnx_op, onnx_table
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.products import squares_apart
 from mgx_mlir.frontends.runtime_axes import element, length
@@ -54,10 +54,14 @@ MS = "com.microsoft"
 # ---- shapes ------------------------------------------------------------------------------------
 
 
-@onnx_op("Trilu", domain=MS)
-def trilu_ms(b: Builder, node: Node, x: Value, k: Value | None = None, *, upper: int = 1) -> Value:
-    """Import com.microsoft's Trilu, which is ai.onnx's."""
-    return trilu(b, node, x, k, upper=upper)
+onnx_op("Trilu", domain=MS)(trilu)
+onnx_table(
+    {
+        "ComplexMul": lambda b, x, y: _complex_product(b, x, y, 1),
+        "ComplexMulConj": lambda b, x, y: _complex_product(b, x, y, -1),
+    },
+    domain=MS,
+)
 
 
 @onnx_op("ExpandDims", domain=MS)
@@ -395,18 +399,6 @@ def _complex_product(b: Builder, x: Value, y: Value, sign: int) -> Value:
     one = b.sub(b.mul(a, d), b.mul(c, e))
     two = b.add(b.mul(a, e), b.mul(c, d))
     return b.concat([one, two], axis=last)
-
-
-@onnx_op("ComplexMul", domain=MS)
-def complex_mul(b: Builder, node: Node, x: Value, y: Value) -> Value:
-    """Of real and imaginary parts in the last axis."""
-    return _complex_product(b, x, y, 1)
-
-
-@onnx_op("ComplexMulConj", domain=MS)
-def complex_mul_conj(b: Builder, node: Node, x: Value, y: Value) -> Value:
-    """x times the conjugate of y."""
-    return _complex_product(b, x, y, -1)
 
 
 @onnx_op("CDist", domain=MS)

@@ -37,7 +37,7 @@ from mgx_mlir.frontends.helpers import (
     zeros,
 )
 from mgx_mlir.frontends.onnx.node import Node
-from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.onnx.registry import onnx_op, onnx_table
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.runtime_axes import element, gather_or
 from mgx_mlir.frontends.signatures import Attributes
@@ -506,22 +506,13 @@ def _spatial_axes(b: Builder, x: Value) -> list[int]:
     return list(range(2, rank))
 
 
-@onnx_op("GlobalAveragePool", since=1)
-def global_average_pool(b: Builder, node: Node, x: Value) -> Value:
-    """Import GlobalAveragePool: the mean of each channel."""
-    return _global(b, x, "average", {})
-
-
-@onnx_op("GlobalMaxPool", since=1)
-def global_max_pool(b: Builder, node: Node, x: Value) -> Value:
-    """Import GlobalMaxPool: the maximum of each channel."""
-    return _global(b, x, "max", {})
-
-
-@onnx_op("GlobalLpPool", since=2)
-def global_lp_pool(b: Builder, node: Node, x: Value, *, p: int = 2) -> Value:
-    """Import GlobalLpPool: the p-norm of each channel."""
-    return _global(b, x, "lpnorm", {"lp_order": p})
+onnx_table(
+    {
+        "GlobalAveragePool": lambda b, x: _global(b, x, "average", {}),
+        "GlobalMaxPool": lambda b, x: _global(b, x, "max", {}),
+    }
+)
+onnx_table({"GlobalLpPool": lambda b, x, *, p=2: _global(b, x, "lpnorm", {"lp_order": p})}, since=2)
 
 
 def _global(b: Builder, x: Value, mode: str, options: dict[str, Any]) -> Value:

@@ -24,7 +24,7 @@ from mgx_mlir.frontends.helpers import (
 )
 from mgx_mlir.frontends.onnx.casts import cast, to_narrow
 from mgx_mlir.frontends.onnx.node import Node
-from mgx_mlir.frontends.onnx.registry import CONSUMED, onnx_op
+from mgx_mlir.frontends.onnx.registry import CONSUMED, onnx_op, onnx_table
 from mgx_mlir.frontends.onnx.tensors import cast_number
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.smooth import wide_sum
@@ -43,16 +43,16 @@ _UNARY_SINCE_1 = {
 }  # fmt: skip
 
 
-def _register_unary(onnx_name: str, name: str) -> None:
-    old = onnx_name in _UNARY_SINCE_1
-
-    @onnx_op(onnx_name, since=6 if old else 1, legacy=CONSUMED if old else None)
-    def unary(b: Builder, node: Node, x: Value) -> Value:
-        return getattr(b, name)(x)
+def _unary(name: str) -> Callable[[Builder, Value], Value]:
+    return lambda b, x: getattr(b, name)(x)
 
 
-for _onnx_name, _name in {**_UNARY, **_UNARY_SINCE_1}.items():
-    _register_unary(_onnx_name, _name)
+onnx_table({onnx_name: _unary(name) for onnx_name, name in _UNARY.items()})
+onnx_table(
+    {onnx_name: _unary(name) for onnx_name, name in _UNARY_SINCE_1.items()},
+    since=6,
+    legacy=CONSUMED,
+)
 
 
 def legacy_operand(b: Builder, x: Value, y: Value, axis: int | None, broadcast: int) -> Value:
@@ -130,16 +130,15 @@ for _onnx_name, _function in {
     _register_binary(_onnx_name, _function)
 
 
-@onnx_op("GreaterOrEqual", since=12)
-def greater_or_equal(b: Builder, node: Node, x: Value, y: Value) -> Value:
-    """Import GreaterOrEqual, which is false of a NaN."""
-    return greater_equal(b, x, y)
-
-
-@onnx_op("LessOrEqual", since=12)
-def less_or_equal(b: Builder, node: Node, x: Value, y: Value) -> Value:
-    """Import LessOrEqual, which is false of a NaN."""
-    return less_equal(b, x, y)
+onnx_table({"Where": lambda b, cond, x, y: b.where(cond, x, y)}, since=9)
+# both are false of a NaN
+onnx_table(
+    {
+        "GreaterOrEqual": lambda b, x, y: greater_equal(b, x, y),
+        "LessOrEqual": lambda b, x, y: less_equal(b, x, y),
+    },
+    since=12,
+)
 
 
 @onnx_op("Mod", since=10)
@@ -173,12 +172,6 @@ for _onnx_name, _name in {"Max": "max", "Min": "min", "Sum": "add", "Mean": "add
     _register_variadic(_onnx_name, _name)
 
 
-@onnx_op("Where", since=9)
-def where(b: Builder, node: Node, cond: Value, x: Value, y: Value) -> Value:
-    """Import Where."""
-    return b.where(cond, x, y)
-
-
 @onnx_op("IsInf", since=10)
 def is_inf(
     b: Builder, node: Node, x: Value, *, detect_negative: int = 1, detect_positive: int = 1
@@ -195,15 +188,14 @@ def is_inf(
 # ---- bits --------------------------------------------------------------------------------------
 
 
-@onnx_op("BitwiseAnd", since=18)
-def bitwise_and(b: Builder, node: Node, x: Value, y: Value) -> Value:
-    return b.bitwise_and(x, y)
-
-
-@onnx_op("BitwiseOr", since=18)
-def bitwise_or(b: Builder, node: Node, x: Value, y: Value) -> Value:
-    """x | y = (x - (x & y)) + y, which wraps nowhere."""
-    return b.add(b.sub(x, b.bitwise_and(x, y)), y)
+onnx_table(
+    {
+        "BitwiseAnd": lambda b, x, y: b.bitwise_and(x, y),
+        # (x - (x & y)) + y wraps nowhere
+        "BitwiseOr": lambda b, x, y: b.add(b.sub(x, b.bitwise_and(x, y)), y),
+    },
+    since=18,
+)
 
 
 @onnx_op("BitwiseXor", since=18)

@@ -31,7 +31,7 @@ from mgx_mlir.frontends.helpers import (
     unsqueeze,
 )
 from mgx_mlir.frontends.onnx.node import Node
-from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.onnx.registry import onnx_op, onnx_table
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
@@ -247,10 +247,7 @@ def reverse_sequence(
     return b.gathernd(x, b.concat([unsqueeze(b, v, [2]) for v in pair], axis=2))
 
 
-@onnx_op("NonZero", since=9)
-def non_zero(b: Builder, node: Node, x: Value) -> Value:
-    """Import NonZero; only the run knows how many places it finds."""
-    return b.nonzero(x)
+onnx_table({"NonZero": lambda b, x: b.nonzero(x)}, since=9)
 
 
 @onnx_op("Compress", since=9)
@@ -278,7 +275,11 @@ def array_feature_extractor(b: Builder, node: Node, x: Value, indices: Value) ->
     return unsqueeze(b, out, [0]) if len(b.dims(x)) == 1 else out
 
 
-@onnx_op("Binarizer", since=1, domain="ai.onnx.ml")
-def binarizer(b: Builder, node: Node, x: Value, *, threshold: float = 0.0) -> Value:
-    """Import Binarizer: 1 above the threshold, else 0, in the type of x."""
-    return convert(b, compare(b, "greater", x, threshold), b.dtype(x))
+onnx_table(
+    {
+        "Binarizer": lambda b, x, *, threshold=0.0: convert(
+            b, compare(b, "greater", x, threshold), b.dtype(x)
+        )
+    },
+    domain="ai.onnx.ml",
+)

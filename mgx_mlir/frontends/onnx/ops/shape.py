@@ -24,7 +24,7 @@ from mgx_mlir.frontends.helpers import (
     unsqueeze,
 )
 from mgx_mlir.frontends.onnx.node import Node
-from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.onnx.registry import onnx_op, onnx_table
 from mgx_mlir.frontends.runtime_axes import (
     element,
     gather_or,
@@ -133,10 +133,7 @@ def shape_op(b: Builder, node: Node, x: Value, *, start: int = 0, end: int | Non
     return b.shape(x, start, end)
 
 
-@onnx_op("Shape", since=1)
-def shape_1(b: Builder, node: Node, x: Value) -> Value:
-    """Import Shape of opsets 1 to 14."""
-    return b.shape(x)
+onnx_table({"Shape": lambda b, x: b.shape(x)})
 
 
 @onnx_op("Size", since=1)
@@ -366,13 +363,5 @@ def reshape_op(b: Builder, node: Node, x: Value, shape: Value, *, allowzero: int
     return reshape_by(b, x, shape, bool(allowzero))
 
 
-@onnx_op("Expand", since=8)
-def expand_op(b: Builder, node: Node, x: Value, shape: Value) -> Value:
-    """Import Expand, which broadcasts both ways."""
-    return expand(b, x, shape)
-
-
-@onnx_op("Tile", since=6)
-def tile_op(b: Builder, node: Node, x: Value, repeats: Value) -> Value:
-    """Import Tile."""
-    return tile(b, x, repeats)
+onnx_table({"Tile": lambda b, x, repeats: tile(b, x, repeats)}, since=6)
+onnx_table({"Expand": lambda b, x, shape: expand(b, x, shape)}, since=8)
