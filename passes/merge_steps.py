@@ -21,7 +21,7 @@ _MOST = 16  # ops of a step that follow each other
 
 @dataclass(frozen=True)
 class _Steps:
-    """What the steps are of: parts of one extent of `source` along `axis`, as many as there are."""
+    """Source of the steps: parts of one extent of `source` along `axis`, as many as there are."""
 
     source: ir.Value
     axis: int

@@ -29,7 +29,7 @@ class PipelineOptions:
 
     @property
     def loops(self) -> bool:
-        """Whether kernels may become vector loops of our own."""
+        """Return whether kernels may become vector loops of our own."""
         return self.fuse and self.vector_kernels
 
 

@@ -228,7 +228,7 @@ def _network(op: Op, rw: Rewriter, gates: int, functions: int) -> _Network | NoM
 
 
 class _Network:
-    """What the three networks share: projections, states, the loop."""
+    """Shared form of the three networks: projections, states, the loop."""
 
     def __init__(self, op: Op, rw: Rewriter, gates: int, functions: list[Any]) -> None:
         self.op, self.rw, self.gates, self.functions = op, rw, gates, functions

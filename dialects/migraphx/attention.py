@@ -23,7 +23,7 @@ def check_seqlens(t: TensorType, batch: int) -> None:
 
 
 def first_positions(seqlens: np.ndarray, length: int) -> np.ndarray:
-    """Where the new rows of each batch entry begin: behind the ones that are there already."""
+    """Return the first new row of each batch entry: behind the ones that are there already."""
     return np.maximum(seqlens.reshape(-1).astype(np.int64) + 1 - length, 0)
 
 

@@ -365,7 +365,7 @@ class FloatTest(Unary):
 
 
 class IsNan(FloatTest, name="isnan"):
-    """Whether x is NaN.
+    """Return whether x is NaN.
 
     Floats of any dims; the result is bool. MIGraphX `isnan`.
 
@@ -380,7 +380,7 @@ class IsNan(FloatTest, name="isnan"):
 
 
 class IsInf(FloatTest, name="isinf"):
-    """Whether x is an infinity of either sign.
+    """Return whether x is an infinity of either sign.
 
     Floats of any dims; the result is bool. MIGraphX `isinf`.
 

@@ -203,7 +203,7 @@ def _sin_cos(b: ScalarBuilder, r: Scalar) -> tuple[Scalar, Scalar]:
 
 
 def sin(b: ScalarBuilder, x: Scalar) -> Scalar:
-    """By quadrant of |x|, the sign put back; NaN at infinities."""
+    """Compute by the quadrant of |x| and put the sign back; NaN at infinities."""
     r, quadrant = _reduce(b, b.abs(x))
     s, c = _sin_cos(b, r)
     odd_one = b.or_(b.cmp("eq", quadrant, 1.0), b.cmp("eq", quadrant, 3.0))

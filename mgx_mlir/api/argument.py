@@ -52,7 +52,7 @@ class argument:
 
     @property
     def device_tensor(self) -> DeviceTensor | None:
-        """What it is in a device's memory; None for an argument in host memory."""
+        """Buffer in a device's memory; None for an argument in host memory."""
         return self._tensor
 
     @staticmethod

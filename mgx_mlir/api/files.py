@@ -245,7 +245,7 @@ def _written(tree: Tree) -> Tree:
 
 @dataclass(frozen=True)
 class _How:
-    """Where and how loaded code runs."""
+    """Device and options of loaded code."""
 
     emulate: bool
     device_id: int

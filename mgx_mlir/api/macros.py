@@ -27,7 +27,7 @@ Value = Any
 
 @dataclass(frozen=True)
 class Rule:
-    """How a macro expands: its options with defaults, the counts of inputs, the function."""
+    """Expansion of a macro: its options with defaults, the counts of inputs, the function."""
 
     function: Callable[..., Any]
     options: dict[str, Any]
@@ -104,7 +104,7 @@ def expand(
 
 
 class _Node:
-    """What the importer's operator functions ask of a node."""
+    """Node interface that the importer's operator functions use."""
 
     opset = OPSET
     name = "macro"

@@ -14,7 +14,7 @@ TARGETS = ("ref", "cpu", "gpu")
 
 
 class target:
-    """Where a program is compiled for: `ref`, `cpu` or `gpu`, with the options of compile(), and
+    """Target of a compile: `ref`, `cpu` or `gpu`, with the options of compile(), and
     for a gpu `device_id`, which of several devices it runs on."""
 
     def __init__(self, name: str, **options: Any) -> None:

@@ -199,7 +199,7 @@ class Compilation:
 
     @property
     def _best_alone(self) -> bool:
-        """Whether the best flags are tried alone: a refused kernel may have a plainer form."""
+        """Return whether the best flags are tried alone; a refused kernel may get a plainer form."""
         return self.options.boundaries and self.options.target == "cpu"
 
     def _with_plainer_kernels(

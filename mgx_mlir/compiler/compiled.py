@@ -129,7 +129,7 @@ class CompiledProgram:
 
     @property
     def _is_static(self) -> bool:
-        """Whether all inputs and results have known sizes."""
+        """Return whether all inputs and results have known sizes."""
         return all(p.is_static for p in (*self.signature.inputs, *self.signature.outputs))
 
     @property
@@ -403,7 +403,7 @@ class IreeProgram(CompiledProgram):
 
     @property
     def archs(self) -> tuple[str, ...]:
-        """What there is code for: this program's architecture, then those of `alternatives`."""
+        """Return the architectures of the code: this program's, then those of `alternatives`."""
         return tuple(p.executable.arch for p in (self, *self.alternatives))
 
     def for_arch(self, arch: str) -> IreeProgram | None:

@@ -1,4 +1,4 @@
-"""How much memory a compiled program has on a device, by the backend's plan."""
+"""Device memory of a compiled program, by the backend's plan."""
 
 from __future__ import annotations
 

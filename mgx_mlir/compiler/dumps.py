@@ -1,4 +1,4 @@
-"""What MIGRAPHX_ variables show of a compile: lowered modules, kernels, their code, as files.
+"""Dumps that MIGRAPHX_ variables ask for: lowered modules, kernels, their code, as files.
 
 MIGRAPHX_TRACE_MLIR=1                the lowered module on stderr
 MIGRAPHX_MLIR_DUMP=DIR               a .mlir file for each kernel, as the backend gets it

@@ -15,7 +15,7 @@ MOST_HALVES = 8  # compiles that halve the kernels of a crash: one of 256 is fou
 
 
 class PlainerKernels:
-    """Which source locations have a kernel that was refused, and how often.
+    """Source locations of refused kernels, and the count of refusals.
 
     A location's kernels lose their vector loops, on GPUs the tile that we chose, at the first
     refusal and their boundary at the second. All other kernels of the program stay as they are.

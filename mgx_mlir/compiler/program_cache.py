@@ -67,7 +67,7 @@ def program_digest(program: ProgramIR) -> str:
 
 @dataclass(frozen=True)
 class Beside:
-    """Where the files that belong to a model are: its folder, or that of external data."""
+    """Folder of the files that belong to a model: its folder, or that of external data."""
 
     folder: str
     name: str

@@ -91,7 +91,7 @@ class DType:
 
 
 class FloatInfo(Protocol):
-    """What is asked of numpy's and ml_dtypes' descriptions of a float type."""
+    """Interface of numpy's and ml_dtypes' descriptions of a float type."""
 
     nmant: int
     min: np.floating

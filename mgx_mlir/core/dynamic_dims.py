@@ -49,7 +49,7 @@ NAMED: dict[int, int] = {}  # each number in use, as an int that knows what it s
 
 
 class UndecidedError(Exception):
-    """What is asked of an extent has no answer that holds for all sizes."""
+    """A query about an extent has no answer that holds for all sizes."""
 
 
 def named(d: int) -> int:

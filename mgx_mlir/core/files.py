@@ -60,7 +60,7 @@ def _behind_links(name: str) -> str:
 
 
 def _stays(name: str) -> bool:
-    """Whether what is there is an open file, a device or a pipe."""
+    """Return whether what is there is an open file, a device or a pipe."""
     if _dynamic_number(name) is not None:
         return True
     with contextlib.suppress(OSError):
@@ -79,7 +79,7 @@ def _dynamic_number(name: str) -> int | None:
 
 
 def written_in_place(path: str | os.PathLike[str]) -> bool:
-    """Whether `atomic` writes to what is there, and needs no rights in its folder."""
+    """Return whether `atomic` writes to what is there, and needs no rights in its folder."""
     with contextlib.suppress(OSError):
         return _stays(_behind_links(os.fspath(path)))
     return False

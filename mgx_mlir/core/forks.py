@@ -1,4 +1,4 @@
-"""What a forked child must not take over: locks that others held, and what lives in threads."""
+"""State that a forked child must not take over: locks of others, and what lives in threads."""
 
 from __future__ import annotations
 

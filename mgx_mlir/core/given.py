@@ -1,4 +1,4 @@
-"""What a caller gives for an input, as an array of the input's type that means the same."""
+"""Conversion of a caller's value to an array of the input's type."""
 
 from __future__ import annotations
 

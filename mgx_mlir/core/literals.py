@@ -188,7 +188,7 @@ def _below(array: np.ndarray) -> object:
 
 
 def _place(array: np.ndarray) -> tuple[int, int]:
-    """Where the bytes of a contiguous array lie."""
+    """Return the address of a contiguous array's bytes."""
     return array.__array_interface__["data"][0], array.nbytes
 
 

@@ -85,7 +85,7 @@ def check(condition: object, message: str | Callable[[], str]) -> None:
 
 
 class InferView(SimpleNamespace):
-    """What `infer` and `strides` see of an op: types of operands, values of attributes, by name.
+    """View of an op in `infer` and `strides`: types of operands, values of attributes, by name.
 
     `o.x` is the TensorType of operand `x`: None of an absent one, a list of a variadic one.
     `o.axis` is the Python value of attribute `axis`.

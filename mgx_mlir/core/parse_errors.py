@@ -1,4 +1,4 @@
-"""What is wrong with text that MLIR refuses without a diagnostic: where, and what was expected."""
+"""Diagnosis of text that MLIR refuses without one: the place, and what was expected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What inference takes for granted of extents that are known only at run time, and who listens.
+"""Assumptions of inference about run-time extents, and their listeners.
 
 An op's `infer` compares extents with the helpers of core/shapes.py. Where one of them is dynamic,
 the helper says "these fit" and tells whoever listens what has to hold at run time. The lowering

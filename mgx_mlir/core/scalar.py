@@ -97,7 +97,7 @@ class ScalarBuilder(Protocol):
         ...
 
     def log2(self, x: Number) -> Scalar:
-        """As `log`; f32 only."""
+        """Return log2; f32 only."""
         ...
 
     def tanh(self, x: Number) -> Scalar:

@@ -107,8 +107,10 @@ def compatible(a: int, b: int) -> bool:
 
 
 def same_count(a: int, b: int, factors: Iterable[int]) -> bool:
-    """Whether two element counts can be the same, or one of the `factors` that both have is 0;
-    what is dynamic is checked at run time."""
+    """Return whether two element counts can be the same, or one of their common `factors` is 0.
+
+    Dynamic ones are checked at run time.
+    """
     if _differ_at_run_time(a, b):
         state(("eq", a, b), *(("eq", d, 0) for d in factors if d == DYN))
         return True
@@ -142,8 +144,10 @@ def is_multiple(a: int, n: int) -> bool:
 
 
 def has_room(extents: Iterable[int], wanted: Iterable[int]) -> bool:
-    """Whether none of `extents` is 0, or one of `wanted` is, so that nothing is asked of them;
-    what is dynamic is checked at run time."""
+    """Return whether none of `extents` is 0, or one of `wanted` is, so that none is needed.
+
+    Dynamic ones are checked at run time.
+    """
     extents, wanted = list(extents), list(wanted)
     if 0 in wanted or not any(d in (0, DYN) for d in extents):
         return True

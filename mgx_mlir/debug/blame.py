@@ -1,4 +1,4 @@
-"""Where a target goes wrong: the instruction, the kernel or the pass to blame, and a small model.
+"""Search for a target's fault: the instruction, kernel or pass to blame, and a small model.
 
 Three looks, each at what the one before cannot show. Instructions: the model with every result
 given back, so that each is known by the reference's name for it; but such a program is fused
@@ -200,7 +200,7 @@ class Case:
 
 @dataclass
 class Culprit:
-    """What is to blame: an instruction of the model, or a kernel of the compiled program.
+    """Culprit of a wrong result: an instruction of the model, or a kernel of the compiled program.
 
     `examined` are all findings of that level, `finding` the one to blame, None where none is.
     `program` is what positions refer to.

@@ -48,7 +48,7 @@ class Comparison:
 
     @property
     def passed(self) -> bool:
-        """Whether no check failed."""
+        """Return whether no check failed."""
         return not self.problems
 
 

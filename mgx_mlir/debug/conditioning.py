@@ -1,4 +1,4 @@
-"""Whether outputs can be compared at all: how far numbers that are one ulp away move them.
+"""Return whether outputs can be compared at all: how far numbers that are one ulp away move them.
 
 Two correct engines differ by what rounding does on the way. Where the same happens to an output of
 the reference in f64 when each input, each weight and what each operation gives is moved to a

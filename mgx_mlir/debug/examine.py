@@ -1,4 +1,4 @@
-"""Which instructions of a program are wrong on a target, and which only have wrong inputs.
+"""Instructions that are wrong on a target, apart from those with wrong inputs alone.
 
 Two references are evaluated side by side. One follows the model from its inputs. The other gives
 each instruction what the target had computed for its operands: what differs from that is wrong by
@@ -26,7 +26,7 @@ Verdict = Literal["right", "wrong", "inherited", "grown"]
 
 @dataclass
 class Finding:
-    """How an instruction compares.
+    """Comparison of an instruction.
 
     `position` is that of the operation in @main. right: within the limits of the reference. Else
     wrong: given the target's own operands, the reference too gives something else. inherited: it
@@ -50,7 +50,7 @@ class Finding:
 
     @property
     def worst(self) -> Comparison:
-        """Of what fails, the result that is furthest off."""
+        """Failing result that is furthest off."""
         rows = self.own if self.verdict == "wrong" else self.chain
         return max(rows, key=lambda c: (not c.passed, c.rms, c.max_abs))
 
@@ -69,7 +69,7 @@ class Examined:
 
     @property
     def is_right(self) -> bool:
-        """Whether every finding is right."""
+        """Return whether every finding is right."""
         return all(f.verdict == "right" for f in self.findings)
 
 

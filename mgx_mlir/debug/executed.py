@@ -1,4 +1,4 @@
-"""What the kernels of an emulated call executed, and the bound on its time that follows.
+"""Instructions that an emulated call executed, and the bound on its time that follows.
 
 The emulator counts each instruction of each kernel. `targets/kernel_time.cost` says which unit of
 the chip an instruction of one wave keeps busy, and for how many clocks. A launch takes at the

@@ -1,4 +1,4 @@
-"""What a compiled gpu program's kernels are like, from its code: nothing is timed.
+"""Properties of a gpu program's kernels, read from its code: nothing is timed.
 
 Registers, LDS, spills and scratch are the compiler's own notes; shares are of instructions as
 they stand in the code. A bound is the time in which the chip could move a kernel's bytes, or do
@@ -36,8 +36,10 @@ class Row:
 
     @property
     def multiplies_without_matrix(self) -> bool:
-        """Whether it multiplies matrices without matrix instructions. A product with a vector is
-        none: the compiler names it so."""
+        """Return whether it multiplies matrices without matrix instructions.
+
+        A product with a vector is none, by IREE's name of the kernel.
+        """
         named = any(w in self.kernel.name for w in ("matmul", "conv", "attention", "contract"))
         busy = (self.work.operations or 0) > 16 * (self.work.bytes or 1)
         return named and busy and not self.mix.matrix

@@ -1,4 +1,4 @@
-"""What the system says of its AMD GPUs: kernel driver, permissions, agents, HIP's environment."""
+"""System information about AMD GPUs: kernel driver, permissions, agents, HIP's environment."""
 
 from __future__ import annotations
 

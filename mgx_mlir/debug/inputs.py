@@ -49,7 +49,7 @@ _TRUTH = {"equal", "greater", "less", "not", "logical_and", "logical_or", "logic
 
 @dataclass(frozen=True)
 class Draw:
-    """What an input is for. index: values below `bound`; mask: 1 then 0; size: 1; any: all."""
+    """Purpose of an input. index: values below `bound`; mask: 1 then 0; size: 1; any: all."""
 
     purpose: Purpose = "any"
     bound: int = 0

@@ -1,4 +1,4 @@
-"""What this machine can do at most: bytes and operations a second, measured by small kernels."""
+"""Peak rates of this machine: bytes and operations a second, measured by small kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which products of a quantised model are computed in 8 bits, and why its other pairs stay."""
+"""Matmuls of a quantised model that are computed in 8 bits, and why other pairs stay."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ _EXTENTS = (1, 2, 3, 4)
 
 @dataclass(frozen=True)
 class Size:
-    """How much there is of what can be taken out."""
+    """Return the size of all that can be taken out."""
 
     ops: int
     literals: int

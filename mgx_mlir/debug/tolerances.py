@@ -1,4 +1,4 @@
-"""How far two results may lie apart: limits, and those that each output of a program gets."""
+"""Tolerances between two results: limits, and those that each output of a program gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an instruction has to do: the bytes that it reads and writes, and its arithmetic.
+"""Work of an instruction: the bytes that it reads and writes, and its arithmetic.
 
 Bytes are those of the operands and results, each once: less cannot be moved, caches aside. An
 operation is a multiplication, an addition, or one evaluation of a function such as exp; moves,

@@ -1,4 +1,4 @@
-"""What the two regions of an `if` give, as one."""
+"""Joined results of the two regions of an `if`."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Scope:
 
 
 class NodeBase:
-    """What an operator's function knows about the node it imports."""
+    """A node as its operator's function sees it."""
 
     def __init__(self, builder: Builder, op_type: str, name: str) -> None:
         self._builder, self.op_type, self.name = builder, op_type, name

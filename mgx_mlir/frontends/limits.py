@@ -1,4 +1,4 @@
-"""What one node of a model may become: files state extents that nobody can hold."""
+"""Limits of one node of a model: files state extents that nobody can hold."""
 
 from __future__ import annotations
 

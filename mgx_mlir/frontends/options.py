@@ -13,7 +13,7 @@ from mgx_mlir.frontends.dims import Dim, DynamicDim
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How a model is read, whatever its format.
+    """Options of reading a model of any format.
 
     `map_input_dims` and `map_dyn_input_dims` give the dims of whole inputs, `default_dyn_dim_value`
     the range of dims that the file leaves dynamic. `skip_unknown_operators` imports unknown

@@ -1,4 +1,4 @@
-"""What every imported program has: named arguments with their dims, no op that nobody uses."""
+"""Common form of imported programs: named arguments with their dims, no op that nobody uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the signature of an operator's function says: its operands and attributes."""
+"""Signature of an operator's function: its operands and attributes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Attributes:
 
 @dataclass(frozen=True)
 class Signature:
-    """Of `f(b, node, *operands, **attributes)`.
+    """Signature of `f(b, node, *operands, **attributes)`.
 
     `required` operands have no default; there are `most` of them at the most, None where one takes
     the rest. `attributes` are the keyword parameters with their defaults (REQUIRED: none), a `_`

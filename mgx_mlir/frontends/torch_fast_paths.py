@@ -1,4 +1,4 @@
-"""What torch.nn's fast paths of inference compute, of operators that torch.onnx knows.
+"""Fast paths of torch.nn's inference, made of operators that torch.onnx knows.
 
 nn.TransformerEncoderLayer and nn.MultiheadAttention call one operator each where nothing is
 trained (torch 2.13, aten/src/ATen/native/transformers).

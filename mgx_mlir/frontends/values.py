@@ -1,4 +1,4 @@
-"""What an importer holds for the value of a name: a tensor, a value that is none, or a failure."""
+"""Values that an importer holds for a name: a tensor, a value that is none, or a failure."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from mgx_mlir.programs.build import Builder
 
 @dataclass(frozen=True)
 class WindowAxis:
-    """How windows lie along one axis: how many, their taps, and the padding ahead of the first."""
+    """Windows along one axis: their number, their taps, and the padding ahead of the first."""
 
     count: Extent
     taps: int

@@ -36,7 +36,7 @@ class WireSchema:
 
 @dataclass(frozen=True)
 class Extent:
-    """Where a tensor's little-endian bytes lie in the source, and in which field they were."""
+    """Place of a tensor's little-endian bytes in the source, and their field."""
 
     offset: int
     length: int

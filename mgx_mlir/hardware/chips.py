@@ -32,8 +32,10 @@ class Chip:
     arch: str = ""  # gfx name
 
     def matrix_rate(self, kind: str, depth: int) -> float:
-        """Of `matrix`, what an instruction of 16x16 on elements of a kind (as the assembler has
-        it: f16, bf16_1k, i8, fp8_fp8, f32) reaches."""
+        """Return the share of `matrix` that an instruction of 16x16 on elements of a kind reaches.
+
+        kind: as the assembler spells it: f16, bf16_1k, i8, fp8_fp8, f32.
+        """
         if kind in ("f32", "f64", "xf32"):
             return self.single
         byte = kind.startswith(("i8", "iu8", "fp8", "bf8", "f8"))

@@ -1,4 +1,4 @@
-"""What a compiled gpu program's text says of the device's memory: scratch, and weights on it.
+"""Lines about the device's memory in a compiled gpu program's text: scratch, and weights on it.
 
 MIGraphX's instructions for these lead its compiled programs. Here loading does what they say, so
 they are shown in listings alone; how much scratch there is comes from the backend's plan.

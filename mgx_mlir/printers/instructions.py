@@ -41,7 +41,7 @@ class ListedInstruction:
 
     @property
     def is_literal(self) -> bool:
-        """Whether the instruction is a literal."""
+        """Return whether the instruction is a literal."""
         return self.op == "@literal"
 
 

@@ -1,4 +1,4 @@
-"""Which bytes of a program are pairs of 4-bit floats: MIGraphX's fp4x2_type, ui8 in the dialect."""
+"""Bytes of a program that are pairs of 4-bit floats: MIGraphX's fp4x2_type, ui8 in the dialect."""
 
 from __future__ import annotations
 

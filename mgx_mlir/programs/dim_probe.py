@@ -1,4 +1,4 @@
-"""What is known of dynamic dims and of shape arithmetic: expressions in the sizes of the inputs.
+"""Facts about dynamic dims and shape arithmetic: expressions in the sizes of the inputs.
 
 Each dynamic dim of an argument is a size; every value's dims, and the elements of small tensors,
 are expressions in the sizes. Two extents are the same, a number is constant, or lies below

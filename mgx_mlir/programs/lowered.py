@@ -1,4 +1,4 @@
-"""What the lowering hands to a target: MLIR bytecode, its parameters, and its signature."""
+"""Result of the lowering for a target: MLIR bytecode, its parameters, and its signature."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How MIGraphX spells an operator: names, attributes and operand lists, to and from the dialect's.
+"""MIGraphX's spelling of operators: names, attributes and operand lists, to and from the dialect's.
 
 Printers and writers use the way out, readers and the Python API the way in.
 """

@@ -20,7 +20,7 @@ STRIDES = "migraphx.strides"  # argument attribute: strides when they are not ro
 
 @dataclass(frozen=True)
 class DevicePlan:
-    """What the backend plans for a device's memory: the bytes of scratch of a call, None where it
+    """Device memory that the backend plans: the bytes of scratch of a call, None where it
     does not say; and the weights that loading copies there, as (bytes of an element, elements)."""
 
     scratch: int | None
@@ -29,7 +29,7 @@ class DevicePlan:
 
 @dataclass
 class ProgramIR:
-    """What frontends return, passes transform and targets compile.
+    """A program that frontends return, passes transform and targets compile.
 
     `module` holds `func.func @main`; large constants are in `store`; `source` names the file.
     `plan` is there when the program was compiled for a device.

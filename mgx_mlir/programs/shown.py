@@ -1,4 +1,4 @@
-"""What a user sees of a result where its tensor only stands for it: fewer axes, or texts.
+"""Results as a user sees them where a tensor only stands for them: fewer axes, or texts.
 
 A program has tensors of numbers whose ranks are known. Where the extent of an axis decides at run
 time whether it is there at all, the tensor has it; where elements are texts, they are numbers in a

@@ -34,7 +34,7 @@ from mgx_mlir.programs.value_rules import ValueRule, rule_from_json, rules_of
 
 @dataclass(frozen=True)
 class DimRange:
-    """What a dimension may be: `max` None is unbounded; equal `symbol`s have equal sizes."""
+    """Range of a dimension: `max` None is unbounded; equal `symbol`s have equal sizes."""
 
     min: int = 0
     max: int | None = None

@@ -26,7 +26,7 @@ Progress = Callable[[int], None]  # called with the number of samples that are d
 
 @dataclass
 class Calibration:
-    """What samples showed: an observer for each value, and the program's own results."""
+    """Observations of samples: an observer for each value, and the program's own results."""
 
     observers: dict[Place, Observer]
     samples: list[Sample] = field(default_factory=list)

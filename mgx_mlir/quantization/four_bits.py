@@ -24,7 +24,7 @@ Codes = tuple[Grid, np.ndarray]
 
 @dataclass(frozen=True)
 class FourBits:
-    """What was found of weights in 4 bits: by dot, scales and codes that samples chose."""
+    """Choices for weights in 4 bits: by dot, scales and codes that samples chose."""
 
     codes: Mapping[str, Codes] = field(default_factory=dict[str, Codes])
 

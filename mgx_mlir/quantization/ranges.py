@@ -1,4 +1,4 @@
-"""What a calibration saw of a value, and the range that 8 bits are to hold of it."""
+"""Values that a calibration saw, and the range of them that 8 bits are to hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each product loses in smaller types by itself: one run that computes both forms of all."""
+"""Loss of each matmul in smaller types by itself: one run that computes both forms of all."""
 
 from __future__ import annotations
 

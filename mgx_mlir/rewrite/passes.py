@@ -239,7 +239,7 @@ class Timing:
 
 @dataclass
 class Instrumentation:
-    """What to do around each pass.
+    """Actions around each pass.
 
     `verify` looks at the module after the last pass, `verify_each` after every pass that changed
     it (a verifier in Python takes as long as several passes). `print_ir` is called with (when,

@@ -161,7 +161,7 @@ def pattern(*roots: Root, benefit: int = 1) -> Callable[[PatternFunction], Patte
 
 
 class Rewriter(Builder):
-    """What a pattern builds with: the Builder at the root, plus matching helpers.
+    """Rewriter of a pattern: the Builder at the root, plus matching helpers.
 
     `options` is the pass that runs the pattern.
     """

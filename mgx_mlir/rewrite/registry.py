@@ -1,4 +1,4 @@
-"""What a pass is: the base classes, the options, and the table of passes by name.
+"""Definition of a pass: the base classes, the options, and the table of passes by name.
 
 A pass is a frozen dataclass: `name` is MIGraphX's, the fields are its options, `run` changes the
 module in place and says whether it did. `mgx-simplify-algebra` is `simplify_algebra` in a

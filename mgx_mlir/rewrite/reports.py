@@ -1,4 +1,4 @@
-"""What a run of passes took and did, as MLIR prints it: execution times, pass statistics."""
+"""Reports of a run of passes, as MLIR prints them: execution times, pass statistics."""
 
 from __future__ import annotations
 

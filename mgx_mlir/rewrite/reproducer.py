@@ -21,7 +21,7 @@ _ENTRY = re.compile(r'(\w+)\s*:\s*("(?:[^"\\]|\\.)*"|true|false)')
 
 @dataclass(frozen=True)
 class Reproducer:
-    """What stands beside the module in a reproducer.
+    """Data beside the module in a reproducer.
 
     `weights` names the .npz beside the file, empty where the module has none. `disabled_passes`
     and `disabled_patterns` are comma-separated.

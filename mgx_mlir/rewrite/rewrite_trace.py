@@ -35,7 +35,7 @@ class Rule:
 
     @property
     def enabled(self) -> bool:
-        """Whether it may be applied; ask once in a run of the pass, before anything else."""
+        """Return whether it may be applied; ask once in a run of the pass, before anything else."""
         note_tried({self.name: self.summary})
         return is_enabled(self.name)
 

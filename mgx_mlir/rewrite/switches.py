@@ -31,7 +31,7 @@ _MAX_ELEMENTS = 16  # constants of more are printed as '...'
 
 @dataclass(frozen=True)
 class Switches:
-    """What the environment asks for."""
+    """Settings of the environment."""
 
     trace_compile: bool = False
     trace_passes: bool = False
@@ -42,7 +42,7 @@ class Switches:
 
     @property
     def traces(self) -> bool:
-        """Whether running the passes prints something."""
+        """Return whether running the passes prints something."""
         return bool(
             self.trace_compile or self.trace_passes or self.time_passes or self.trace_matches
         )

@@ -45,12 +45,12 @@ class Device:
 
     @property
     def is_local(self) -> bool:
-        """Whether it is this machine's processor."""
+        """Return whether it is this machine's processor."""
         return self.kind != "hip"
 
     @property
     def is_lost(self) -> bool:
-        """Whether this is a forked child and the device, which works in threads, the parent's."""
+        """Return whether this is a forked child, and the device, with its threads, the parent's."""
         return self.fork != forks.count() and self.kind != "local-sync"
 
     def check(self) -> None:

@@ -33,7 +33,7 @@ class Entry:
 
 
 class Choice:
-    """Which entry is called at which shapes of the inputs: the first variant that they fit."""
+    """Return the entry for these input shapes: the first variant that they fit."""
 
     def __init__(self, main: Entry) -> None:
         self._main = main

@@ -30,7 +30,7 @@ _LONGEST = 300  # characters of text: atoms share parts, whose text would double
 
 
 class Atom:
-    """What a polynomial is made of; `number` is the order in which a space made them.
+    """Atom of polynomials; `number` is the order in which a space made them.
 
     `arguments` by kind: floordiv(p, q), pos(p) = max(p, 0), ge(p) = 1 if p >= 0 else 0,
     eq(p) = 1 if p == 0 else 0, function(name, ..), size(name). `low` and `high` bound it (None:
@@ -54,7 +54,7 @@ class Atom:
 
     @property
     def is_truth(self) -> bool:
-        """Whether it is 0 or 1."""
+        """Return whether it is 0 or 1."""
         return self.kind in ("ge", "eq")
 
     def __str__(self) -> str:

@@ -72,7 +72,7 @@ class NamedExtent(NamedDim):
 
     @property
     def is_extent(self) -> bool:  # type: ignore[override]
-        """Whether it is proved that it is never negative."""
+        """Return whether it is proved that it is never negative."""
         return self.naming.prover.is_nonnegative(self.expr)
 
     def inferred(self, cls: Any, o: Any) -> list[TensorType] | None:

@@ -1,4 +1,4 @@
-"""Where expressions are made: each once, in its normal form.
+"""Factory of expressions: each once, in its normal form.
 
 Forms get simpler by what is proved of signs: max(p, 0) is p where p >= 0 is proved.
 """

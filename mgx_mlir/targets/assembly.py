@@ -44,18 +44,18 @@ class Mix:
 
     @property
     def matrix_share(self) -> float | None:
-        """Of the arithmetic on vectors; None without any."""
+        """Share of vector arithmetic; None without any."""
         total = self.matrix + self.vector
         return self.matrix / total if total else None
 
     @property
     def wide_share(self) -> float | None:
-        """Of the accesses to memory."""
+        """Share of memory accesses."""
         return self.wide / self.memory if self.memory else None
 
     @property
     def lds_wide_share(self) -> float | None:
-        """Of the reads of the LDS."""
+        """Share of LDS reads."""
         return self.lds_wide / self.lds_reads if self.lds_reads else None
 
     def count(self, mnemonic: str, times: int = 1) -> None:

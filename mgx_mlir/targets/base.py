@@ -106,7 +106,7 @@ class Target(ABC):
     @property
     @abstractmethod
     def arch(self) -> str:
-        """What the code is for: a gfx name, or the CPU."""
+        """Architecture of the code: a gfx name, or the CPU."""
 
     @abstractmethod
     def ladder(self) -> tuple[FlagSet, ...]:

@@ -156,7 +156,7 @@ def _identity(path: Path) -> list[int]:
 
 @dataclass(frozen=True)
 class EntryRow:
-    """What is known of an entry without reading it; `used` is in seconds since the epoch."""
+    """Facts about an entry without reading it; `used` is in seconds since the epoch."""
 
     kind: Kind
     key: str

@@ -1,4 +1,4 @@
-"""Which AMD devices this machine has, found without touching a GPU from this process."""
+"""AMD devices of this machine, found without touching a GPU from this process."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def kernel_time(
 
 
 class _Figures(NamedTuple):
-    """Of a wave: clocks that it takes alone, and of each unit, and its instructions."""
+    """Cost of a wave: clocks that it takes alone, clocks of each unit, and its instructions."""
 
     alone: float
     busy: dict[str, float]

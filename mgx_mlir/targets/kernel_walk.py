@@ -1,4 +1,4 @@
-"""Which instructions a wave of a compiled kernel runs, and how often, from its assembly alone.
+"""Instructions that a wave of a compiled kernel runs, with counts, from its assembly alone.
 
 Branches of loops hang on scalar registers that hold known numbers: only those are computed.
 Lanes are taken to be all there, and of two ways for different lanes both are gone.

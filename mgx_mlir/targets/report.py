@@ -1,4 +1,4 @@
-"""What a compiled gpu module holds: its code objects, kernels, registers, spills, launches.
+"""Contents of a compiled gpu module: its code objects, kernels, registers, spills, launches.
 
 Everything is read from the module itself: the code objects are ELF files inside the .vmfb, and
 each carries the compiler's own note (msgpack) on every kernel. Nothing here is an estimate.
@@ -51,7 +51,7 @@ class KernelReport:
 
     @property
     def spills(self) -> bool:
-        """Whether it keeps registers in memory."""
+        """Return whether it keeps registers in memory."""
         return bool(self.vgpr_spills or self.sgpr_spills)
 
 
@@ -67,8 +67,10 @@ class Report:
 
     @property
     def called(self) -> tuple[str, ...]:
-        """What one call launches: those of "main", beside which variants of it for some sizes may
-        stand; without it, of all functions but the initializer."""
+        """Return the launches of one call: those of "main", else of all but the initializer.
+
+        Variants of "main" for some sizes may stand beside it.
+        """
         if "main" in self.launches:
             return tuple(self.launches["main"])
         return tuple(n for k, v in self.launches.items() if k != "initializer" for n in v)

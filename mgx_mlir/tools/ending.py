@@ -1,4 +1,4 @@
-"""How a tool ends that is interrupted, or whose output cannot be written: one line and a status."""
+"""End of a tool that is interrupted, or whose output cannot be written: one line and a status."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What several passes ask of a program: constants, index maps, chains of views. No pass is here."""
+"""Queries that several passes share: constants, index maps, chains of views. No pass is here."""

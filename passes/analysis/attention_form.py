@@ -1,4 +1,4 @@
-"""What an attention kernel computes: recognised in its body, for the pass and the lowerings."""
+"""The form of an attention kernel, recognised in its body, for the pass and the lowerings."""
 
 from __future__ import annotations
 

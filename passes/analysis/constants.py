@@ -1,4 +1,4 @@
-"""What patterns ask about constants: is it one, is it one number, along which axes does it vary."""
+"""Queries of patterns about constants: a literal, one number, the axes along which it varies."""
 
 from __future__ import annotations
 

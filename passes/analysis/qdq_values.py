@@ -1,4 +1,4 @@
-"""What rewrites of quantised programs ask: the dequantizelinear behind a value, equal scales."""
+"""Queries of rewrites of quantised programs: the dequantizelinear behind a value, equal scales."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What broadcasts repeat: a value at its dims, and a constant matrix along leading dims."""
+"""Sources of broadcasts: a value at its dims, and a constant matrix along leading dims."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ Values = MutableMapping[ir.Value, ir.Value]
 
 @dataclass(frozen=True)
 class Retyping:
-    """Which ops are to compute in `target` instead of `types`, and how.
+    """Ops that are to compute in `target` instead of `types`, and the way they do.
 
     `ops` holds names, or `all`; `skip` those of `all` that stay. An op that does not take the
     target type stays as it is. With `carry` the results are passed on in the target type, and

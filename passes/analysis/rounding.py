@@ -1,4 +1,4 @@
-"""What rewrites that round at another place ask first: who reads the result, what is lost."""
+"""Queries ahead of rounding elsewhere: readers of the result, and what is lost."""
 
 from __future__ import annotations
 

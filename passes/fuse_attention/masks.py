@@ -176,7 +176,7 @@ def _joined(rw: Rewriter, masks: Sequence[_Mask]) -> ir.Value:
 
 
 def _constant(rw: Rewriter, masks: Sequence[_Mask]) -> ir.Value:
-    """As `_joined`, of constant masks."""
+    """Join constant masks as `_joined` does."""
     total = np.zeros((), np.float32)
     for m in masks:
         array = np.asarray(literals.array_of(m.value.owner))

@@ -1,4 +1,4 @@
-"""What an attention is in a program: two dots, the softmax between them, and scores."""
+"""An attention in a program: two dots, the softmax between them, and scores."""
 
 from __future__ import annotations
 

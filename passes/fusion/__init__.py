@@ -1,1 +1,1 @@
-"""What the fuse passes share: plan decides which ops run as one kernel, build makes the kernels."""
+"""Parts of the fuse passes: plan decides which ops run as one kernel, build makes the kernels."""

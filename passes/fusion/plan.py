@@ -1,4 +1,4 @@
-"""Which ops of a block run as one kernel: the deciding half of the fuse passes.
+"""Choice of the ops of a block that run as one kernel: the deciding half of the fuse passes.
 
 Ops are placed one by one, in order, each into the kernel of an operand, a new one, or none. The
 enabled rules of the calling pass (`Grouping.rules`) decide which fusions are allowed.

@@ -24,7 +24,7 @@ _ALIASES = ("flow.tensor.tie_shape", "tensor.cast", "tensor.collapse_shape", "te
 
 
 class Places:
-    """Where the assertions of a function's branches and loops stand, in the order they are made."""
+    """Insertion points of assertions in a function's branches and loops, in creation order."""
 
     def __init__(self) -> None:
         # ahead of these ops: what is known when a block begins (None), or behind an op of it
@@ -105,8 +105,10 @@ def _done(e: LoweringContext, value: ir.Value, kept: dict[ir.Value, ir.Value]) -
 
 
 def _number(op: ir.Operation, block: ir.Block, at: Mapping[ir.Operation, int]) -> int:
-    """Where in a block the op stands that is or holds `op`; -1 for what only asks for an extent,
-    and for what `wait` made."""
+    """Return the index in a block of the op that is or holds `op`.
+
+    It is -1 for a tensor.dim, and for ops that `wait` made.
+    """
     op = op.operation
     if op.name == "tensor.dim":
         return -1

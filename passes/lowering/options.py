@@ -1,4 +1,4 @@
-"""What a target asks of the lowering."""
+"""Options of a target for the lowering."""
 
 from __future__ import annotations
 

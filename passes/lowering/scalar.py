@@ -285,7 +285,7 @@ class ArithScalars:
         return TypedScalar(arith.SelectOp(condition.value, a.value, b.value).result, a.dtype)
 
     def cast(self, x: TypedScalar, dtype: DType) -> TypedScalar:
-        """As the protocol says; to a 16- or 8-bit float: rounded to it, given back in f32."""
+        """Convert as the protocol says; a 16- or 8-bit float is rounded to and returned in f32."""
         if dtype.is_low_precision:
             wide = self._cast(x, dtypes.FLOAT) if x.dtype is not dtypes.DOUBLE else x
             return self.rounded(wide, dtype)
@@ -363,8 +363,11 @@ class GpuScalars(ArithScalars):
         return self._with_nan("ge", super().min, x, y)
 
     def tanh(self, x: ScalarLike) -> TypedScalar:
-        """By exp: the compiler's is a call, which may not be given what is undefined, as the lanes
-        beyond the edges of a product are. The whole kernel would be taken for unreachable."""
+        """Compute tanh by exp.
+
+        LLVM's is a call, which may not be given undefined lanes, as those beyond a matmul's edges
+        are: the whole kernel would be taken for unreachable.
+        """
         return cast(TypedScalar, scalar_math.tanh_by_exp(cast(ScalarBuilder, self), self._one(x)))
 
     def _with_nan(

@@ -460,7 +460,7 @@ def _expected(left: Sequence[Condition]) -> str:
 
 
 class _Names:
-    """What the runtime replaces by an input's name."""
+    """Return the placeholder that the runtime replaces by an input's name."""
 
     def __getitem__(self, i: int) -> str:
         return f"${i}$"

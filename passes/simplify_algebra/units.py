@@ -51,7 +51,7 @@ def find_unit_ops(op: Op, rw: Rewriter) -> Replacement:
 
 @pattern(Where, benefit=4)
 def find_where_const(op: Where, rw: Rewriter) -> Replacement:
-    """where(true, a, b) -> a, where(false, a, b) -> b"""
+    """select: where(true, a, b) -> a, where(false, a, b) -> b"""
     condition, a, b = op.operands
     found = splat(condition)
     if found is None:

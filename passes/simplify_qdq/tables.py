@@ -47,7 +47,7 @@ def find_byte_table(op: QuantizeLinear | Convert, rw: Rewriter) -> Replacement:
 
 
 class _Cone:
-    """What values of some dims are computed from, by pointwise ops."""
+    """Sources from which pointwise ops compute values of some dims."""
 
     def __init__(self, rw: Rewriter, dims: tuple[int, ...]) -> None:
         self.rw, self.dims = rw, dims

@@ -134,7 +134,7 @@ class _Piece(NamedTuple):
 
 
 class _Window(NamedTuple):
-    """How one axis becomes one axis for each stride."""
+    """Split of one axis into one axis for each stride."""
 
     pieces: Sequence[_Piece]
 

@@ -40,7 +40,7 @@ MARGIN = 0.02  # of the default's time that another choice must save: less is no
 
 @dataclass
 class Found:
-    """What was tried for a product, in microseconds by `judged` ("time" or "bound")."""
+    """Results of a search for a matmul, in microseconds by `judged` ("time" or "bound")."""
 
     product: GemmShape
     tried: dict[GemmConfig, float | None]
@@ -48,7 +48,7 @@ class Found:
 
     @property
     def default(self) -> GemmConfig:
-        """What the compiler chooses without a search."""
+        """Choice without a search."""
         return next(iter(self.tried))
 
     @property
@@ -71,7 +71,7 @@ class Found:
 
 @dataclass
 class ProductSearch:
-    """Which products were searched, and what was known of others."""
+    """Matmuls that were searched, and known results of others."""
 
     arch: str
     found: list[Found] = field(default_factory=list)

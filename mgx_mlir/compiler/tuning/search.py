@@ -37,7 +37,7 @@ Compile = Callable[[Tuning], IreeProgram]
 
 @dataclass
 class Search:
-    """What a search tried: milliseconds of a call by choice, None where it did not compile."""
+    """Results of a search: milliseconds of a call by choice, None where it did not compile."""
 
     problem: Mapping[str, Any]
     tried: list[tuple[Tuning, float | None]] = field(default_factory=list)

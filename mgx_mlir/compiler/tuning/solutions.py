@@ -1,4 +1,4 @@
-"""What can be tuned of a compile, and the file that keeps what a search found.
+"""Tunable choices of a compile, and the file that keeps the results of a search.
 
 The file is MIGraphX's problem cache in form: a JSON array of [{name, problem}, solution]. It is
 named by MIGRAPHX_PROBLEM_CACHE, else it is tuning.json in the cache's folder. It has two kinds of

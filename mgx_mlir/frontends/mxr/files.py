@@ -25,7 +25,7 @@ VERSIONS = (5, 6, 7, FILE_VERSION)
 
 
 class MxrFile:
-    """What a file holds. `own` is the entry that only this project reads.
+    """Contents of a file. `own` is the entry that only this project reads.
 
     `doubt` is why its code may be somebody else's, empty where this user or root wrote it.
     `weights` is memory by digest, for literals whose data stands elsewhere in the file.

@@ -1,4 +1,4 @@
-"""What inputs and outputs are to a user: names, element types and lists, from our entry."""
+"""Inputs and outputs as a user sees them: names, element types and lists, from our entry."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ MAX_EXPANDED = 256 << 20  # bytes of a file's broadcast data beyond those that a
 
 
 class Expansion:
-    """What the broadcast data of one file may still take up: a few bytes can state terabytes."""
+    """Budget of a file's broadcast data: a few bytes can state terabytes."""
 
     def __init__(self) -> None:
         self.left = MAX_EXPANDED

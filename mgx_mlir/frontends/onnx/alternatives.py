@@ -1,4 +1,4 @@
-"""Which branch an `If` takes whose branches differ in rank: the one that the rest can be read with.
+"""The branch of an `If` of two ranks that the rest of the model can be read with.
 
 Exporters write `squeeze` of a dynamic dim so. Where nothing that follows depends on the rank, the
 program has both (ranks.py). Else the model is read with each of the two. Where one of them makes it
@@ -22,7 +22,7 @@ _MOST_READS = 32  # of one model
 
 
 class Choice(Enum):
-    """What is read of an `If` whose branches differ in rank."""
+    """Reading of an `If` whose branches differ in rank."""
 
     BOTH = auto()  # where nothing depends on the rank, else the reading ends
     THEN = auto()

@@ -29,7 +29,7 @@ class Form:
 
     @property
     def name(self) -> str:
-        """How the operator is called in messages."""
+        """Name of the operator in messages."""
         assert self.op is not None
         text = f"{self.domain}::{self.op.name}" if self.domain else self.op.name
         return text if self.domain else f"{text} of opset {self.opset}"

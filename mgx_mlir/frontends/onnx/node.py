@@ -1,4 +1,4 @@
-"""What an operator's function knows about the ONNX node that it imports."""
+"""An ONNX node as its operator's function sees it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Scope(shared.Scope):
 
 
 class Node(shared.NodeBase):
-    """What an operator's function knows about the node it imports."""
+    """A node as its operator's function sees it."""
 
     def __init__(
         self, importer: Importer, proto: onnx.NodeProto, name: str, scope: Scope, opset: int

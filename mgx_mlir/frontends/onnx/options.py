@@ -13,7 +13,7 @@ from mgx_mlir.frontends.options import ReadOptions
 
 @dataclass(frozen=True)
 class OnnxOptions(ReadOptions):
-    """How a model is read.
+    """Options of reading a model.
 
     `default_dim_value` (0: off) is the size of every dim the file leaves dynamic,
     `default_dyn_dim_value` their range; without either such a dim stays dynamic. `dim_params` gives

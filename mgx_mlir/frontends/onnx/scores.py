@@ -1,4 +1,4 @@
-"""What classical models (ai.onnx.ml) do with their scores: transforms, and labels from them."""
+"""Scores of classical models (ai.onnx.ml): transforms, and labels from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs ahead of a program that takes strings, and the inputs that it gives the program."""
+"""Steps ahead of a program that takes strings, and the inputs that they give it."""
 
 from __future__ import annotations
 

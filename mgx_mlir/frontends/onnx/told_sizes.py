@@ -25,7 +25,7 @@ Pairs = Iterator[tuple[Int, Int]]
 
 
 class ToldSizes:
-    """What one reading finds out. `known`: what earlier readings found out."""
+    """Findings of one reading. `known`: findings of earlier readings."""
 
     def __init__(self, options: OnnxOptions, known: Sizes) -> None:
         self._options = options

@@ -55,7 +55,7 @@ class _Frame:
 
 
 class Flow:
-    """What a body's loops and branches are, found when they are first met."""
+    """Loops and branches of a body, found when they are first met."""
 
     def __init__(self, body: Body) -> None:
         self.body = body

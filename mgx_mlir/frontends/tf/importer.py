@@ -53,7 +53,7 @@ class Output:
 
 @dataclass
 class LoadedModel:
-    """What is imported: the graph, its functions, what goes in and out, and the variables."""
+    """Imported model: the graph, its functions, what goes in and out, and the variables."""
 
     name: str
     graph: schema.Graph

@@ -1,4 +1,4 @@
-"""What goes into a program and what comes out, as the file and the options have it."""
+"""Inputs and outputs of a program, by the file and the options."""
 
 from __future__ import annotations
 

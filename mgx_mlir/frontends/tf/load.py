@@ -65,7 +65,7 @@ def load_message(path: str, layout: WireSchema, message: Message) -> TensorReade
 def load_buffer(
     data: bytes | memoryview, name: str, layout: WireSchema, message: Message
 ) -> TensorReader:
-    """As load_message, of bytes in memory."""
+    """Load a message, as load_message does, from bytes in memory."""
     view = memoryview(data).cast("B")
     if not len(view):
         raise FileError("the buffer is empty", location=name)

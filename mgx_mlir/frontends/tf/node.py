@@ -1,4 +1,4 @@
-"""What an operator's function knows about the TensorFlow node that it imports."""
+"""A TensorFlow node as its operator's function sees it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Scope(shared.Scope):
 
 
 class Node(shared.NodeBase):
-    """What an operator's function knows about the node it imports."""
+    """A node as its operator's function sees it."""
 
     def __init__(self, importer: Importer, proto: schema.Node, name: str, scope: Scope) -> None:
         super().__init__(importer.builder, proto.op, name)

@@ -1,4 +1,4 @@
-"""What became of each case: the verdict on a worker's answer, the counts, and their file."""
+"""Results of each case: the verdict on a worker's answer, the counts, and their file."""
 
 from __future__ import annotations
 

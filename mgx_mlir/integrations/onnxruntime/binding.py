@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class IOBinding:
-    """What a session reads and where it writes. Arrays and values that are bound are kept.
+    """Bound inputs and outputs of a session. Arrays and values that are bound are kept.
 
     Errors: BindingError, a RuntimeError, for names that the model does not have, and for a run
     whose inputs or output memory do not fit.

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class GraphOptimizationLevel(IntEnum):
-    """How much of a graph may be rewritten."""
+    """Extent to which a graph may be rewritten."""
 
     ORT_DISABLE_ALL = 0
     ORT_ENABLE_BASIC = 1
@@ -16,7 +16,7 @@ class GraphOptimizationLevel(IntEnum):
 
 
 class ExecutionMode(IntEnum):
-    """Whether branches of a graph run side by side."""
+    """Return whether branches of a graph run side by side."""
 
     ORT_SEQUENTIAL = 0
     ORT_PARALLEL = 1
@@ -72,7 +72,7 @@ class OrtHardwareDeviceType(IntEnum):
 
 
 class OrtExecutionProviderDevicePolicy(IntEnum):
-    """How a provider is chosen, where nobody names one."""
+    """Choice of a provider where nobody names one."""
 
     DEFAULT = 0
     PREFER_CPU = 1

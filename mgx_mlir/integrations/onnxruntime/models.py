@@ -1,4 +1,4 @@
-"""What a session asks of a model besides its code: inputs, outputs, metadata, changed values."""
+"""Facts of a model besides its code: inputs, outputs, metadata, changed values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _INFERRED = 1 << 28  # bytes: shapes of larger models are inferred from what the
 
 @dataclass(frozen=True)
 class ModelMetadata:
-    """What a model's file says about the model."""
+    """Metadata of a model's file."""
 
     producer_name: str = ""
     graph_name: str = ""

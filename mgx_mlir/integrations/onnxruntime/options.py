@@ -23,7 +23,7 @@ HONOURED, MEANS_NOTHING, REFUSED = "honoured", "means nothing here", "refused"
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a name of onnxruntime's means here: one of the three words above, and a sentence."""
+    """Meaning of an onnxruntime name here: one of the three words above, and a sentence."""
 
     status: str
     text: str
@@ -162,7 +162,7 @@ class _Options:
 
 
 class SessionOptions(_Options):
-    """How a session prepares its model. docs/onnxruntime.md has what each option means.
+    """Preparation of a session's model. docs/onnxruntime.md has what each option means.
 
     Errors: AttributeError for an unknown option, TypeError for a value of another type.
     """
@@ -269,12 +269,12 @@ class SessionOptions(_Options):
 
     @property
     def _fast_math(self) -> bool:
-        """Whether rewrites that change rounding may be used."""
+        """Return whether rewrites that change rounding may be used."""
         return self._values["graph_optimization_level"] > _BASIC
 
 
 class RunOptions(_Options):
-    """How one run is made. docs/onnxruntime.md has what each option means."""
+    """Options of one run. docs/onnxruntime.md has what each option means."""
 
     _attributes = RUN_ATTRIBUTES
     __slots__ = ()

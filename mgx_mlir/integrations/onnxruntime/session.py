@@ -41,7 +41,7 @@ Callback = Callable[[list[Any], Any, str], None]
 
 @dataclass(frozen=True)
 class OrtMemoryInfo:
-    """Where an input or output lies: in the host's memory."""
+    """Memory of an input or output: the host's."""
 
     name: str = "Cpu"
     allocator_type: int = 0
@@ -52,7 +52,7 @@ class OrtMemoryInfo:
 
 
 class Session:
-    """What a session answers about its model and its providers; runs of it."""
+    """Session: answers about its model and its providers, and runs."""
 
     _model_path: str | None
     _options: SessionOptions

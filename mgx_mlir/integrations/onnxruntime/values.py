@@ -24,7 +24,7 @@ _VENDORS = {
 
 @dataclass(frozen=True)
 class _Place:
-    """What an OrtDevice says of itself."""
+    """Memory that an OrtDevice names."""
 
     kind: int
     index: int

@@ -1,4 +1,4 @@
-"""What a replica tells Ray's metrics, which Prometheus reads on each node."""
+"""Metrics of a replica for Ray, which Prometheus reads on each node."""
 
 # ray is an extra, and need not be there
 # pyright: reportMissingImports=false

@@ -1,4 +1,4 @@
-"""What the backend did in this process: graphs that were compiled, and calls of them."""
+"""Counters of the backend in this process: compiled graphs, and calls of them."""
 
 from __future__ import annotations
 

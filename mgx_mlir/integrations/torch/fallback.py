@@ -1,4 +1,4 @@
-"""What cannot be compiled: the table that names it, and graphs of which torch runs a part."""
+"""Refused functions: the table that names them, and graphs of which torch runs a part."""
 
 from __future__ import annotations
 

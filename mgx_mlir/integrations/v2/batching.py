@@ -25,7 +25,7 @@ class Call:
 
     @property
     def key(self) -> Any:
-        """What calls must have in common to be joined: the model and all other dims."""
+        """Key that calls must share to be joined: the model and all other dims."""
         if self.model.max_batch_size == 1:
             return id(self)
         shapes = sorted((n, a.shape[1:], a.dtype.str) for n, a in self.inputs.items())

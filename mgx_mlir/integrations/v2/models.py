@@ -41,7 +41,7 @@ class Entry:
 
     @property
     def max_batch_size(self) -> int:
-        """How many rows requests are joined to; 1 where they are not."""
+        """Return the number of rows that requests are joined to; 1 where they are not."""
         return int(self.config.get("max_batch_size", 1))
 
 

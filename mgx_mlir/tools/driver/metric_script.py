@@ -18,7 +18,7 @@ Outputs = list[list[np.ndarray]]
 
 @dataclass(frozen=True)
 class MetricScript:
-    """What a script holds: its metric, whose errors name the script's line, and its samples.
+    """Contents of a script: its metric, whose errors name the script's line, and its samples.
 
     `samples` is None where it has no function `data`.
     """

@@ -148,12 +148,12 @@ class Model:
 
     @property
     def sets_batch(self) -> bool:
-        """Whether --batch states dims as the file is read."""
+        """Return whether --batch states dims as the file is read."""
         return self.is_onnx or self.is_tf
 
     @property
     def is_rated(self) -> bool:
-        """Whether the command counts the batch in a rate."""
+        """Return whether the command counts the batch in a rate."""
         return self.args.command in _RATES
 
     @property
@@ -309,7 +309,7 @@ class Model:
 
     @property
     def is_cut(self) -> bool:
-        """Whether less, or other, than what the file holds is taken: the model is what is left."""
+        """Return whether a part of the file, or other literals than its own, make the model."""
         return "--trim" in self.args or "--replace-literals" in self.args
 
     def _cut(self, found: ProgramIR) -> ProgramIR:
@@ -460,7 +460,7 @@ class Model:
 
     @property
     def is_stripped(self) -> bool:
-        """Whether --strip-context was given."""
+        """Return whether --strip-context was given."""
         return "--strip-context" in self.args
 
 

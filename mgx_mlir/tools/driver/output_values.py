@@ -1,4 +1,4 @@
-"""What a run gave: a line for each output, and a file of them."""
+"""Results of a run: a line for each output, and a file of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What perf says: MIGraphX's lines, a table of kernels, memory, JSON, and a comparison."""
+"""Output of perf: MIGraphX's lines, a table of kernels, memory, JSON, and a comparison."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _share(part: float, whole: float) -> int:
 
 @dataclass(frozen=True)
 class Rates:
-    """What a kernel reaches: 10**9 bytes and operations a second; None where that is unknown."""
+    """Rates that a kernel reaches: 10**9 bytes and operations a second; None: unknown."""
 
     gb_s: float | None = None
     gflop_s: float | None = None
@@ -279,7 +279,7 @@ def _kernel_json(line: Line, peaks: Peaks | None) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class OtherRun:
-    """What is compared with: the total and the kernels' milliseconds by name, in order."""
+    """Baseline of a comparison: the total and the kernels' milliseconds by name, in order."""
 
     total_ms: float
     kernels: tuple[tuple[str, float], ...]
@@ -318,7 +318,7 @@ def _time(value: Any) -> float:
 
 @dataclass(frozen=True)
 class Compared:
-    """How a run compares: the ratio of totals, and (name, ms, other's ms) of each kernel."""
+    """Comparison of a run: the ratio of totals, and (name, ms, other's ms) of each kernel."""
 
     ratio: float
     kernels: tuple[tuple[str, float | None, float | None], ...]

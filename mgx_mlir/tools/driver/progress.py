@@ -27,7 +27,7 @@ _PYTHON = {"error": logging.ERROR, "warn": logging.WARNING, "info": logging.INFO
 
 
 class _State:
-    """How much is said, and the files that it goes to besides stderr."""
+    """Verbosity, and the files that it goes to besides stderr."""
 
     level = _INFO
     files: tuple[IO[str], ...] = ()
@@ -137,7 +137,7 @@ def _opened(path: str) -> Iterator[IO[str]]:
 
 
 class _ToSay(logging.Handler):
-    """What the library logs, as lines of the driver."""
+    """Log records of the library as lines of the driver."""
 
     def emit(self, record: logging.LogRecord) -> None:
         names = {logging.ERROR: "error", logging.WARNING: "warn", logging.INFO: "info"}

@@ -1,4 +1,4 @@
-"""What `quantize --report` says: layers, outputs, size, time and accuracy, as text and as data."""
+"""Report of `quantize --report`: layers, outputs, size, time and accuracy, as text and as data."""
 
 from __future__ import annotations
 

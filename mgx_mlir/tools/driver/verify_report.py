@@ -1,4 +1,4 @@
-"""What verify says of each output: its own lines, MIGraphX's lines, and a JSON object."""
+"""Report of verify on each output: its own lines, MIGraphX's lines, and a JSON object."""
 
 from __future__ import annotations
 

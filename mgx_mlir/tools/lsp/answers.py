@@ -1,4 +1,4 @@
-"""What the server answers, without the protocol: docs of ops, types of values, diagnostics."""
+"""Answers of the server, without the protocol: docs of ops, types of values, diagnostics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _VALUE = re.compile(r"([A-Za-z_]\w*)\s*=\s*\"?(\w*)$")
 
 @dataclass
 class Checked:
-    """What the parser says of a text: diagnostics, and the types of results by place.
+    """Parse of a text: diagnostics, and the types of results by place.
 
     Lines and columns count from 1, columns in bytes, as MLIR's do.
     """

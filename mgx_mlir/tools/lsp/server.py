@@ -20,7 +20,7 @@ _SEVERITIES = {
 
 
 class _Documents:
-    """What is known of each open document, for its last version."""
+    """State of each open document, for its last version."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[str, Source, answers.Checked]] = {}

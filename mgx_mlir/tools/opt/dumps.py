@@ -18,7 +18,7 @@ _UNSAFE = re.compile(r"[^\w\-]+")
 
 
 class Dumps:
-    """Which dumps a command line asks for, and where they go.
+    """Dumps that a command line asks for, and their files.
 
     `text` prints an op; the last argument says whether it is known to be valid.
     """

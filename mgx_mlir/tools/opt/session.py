@@ -48,7 +48,7 @@ MAX_NOTE = 400  # characters of an op with its regions
 
 
 class Session:
-    """What the inputs of one command line share: context, weights, resolved pipeline."""
+    """Shared state of the inputs of one command line: context, weights, resolved pipeline."""
 
     def __init__(self, arguments: Arguments, pipeline: str, name: str) -> None:
         self.arguments, self.name = arguments, name

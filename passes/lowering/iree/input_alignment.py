@@ -1,4 +1,4 @@
-"""What kernels on processors assume of the addresses of their operands, stated in the module."""
+"""Alignment of operand addresses that CPU kernels assume, stated in the module."""
 
 from __future__ import annotations
 

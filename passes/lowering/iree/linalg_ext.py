@@ -319,7 +319,7 @@ def online_attention(
     init: Sequence[ir.Value],
     told: Mapping[str, ir.Attribute] | None = None,
 ) -> list[ir.Value]:
-    """As attention, in f32 and not divided: the sum of weighted rows, for each row the largest
+    """Compute attention in f32, not divided: the sum of weighted rows, for each row the largest
     score as a power of two, and the sum of weights, of what `init` has and these keys."""
     outs = [out, out[:-1], out[:-1]]
     return _attention("online_attention", operands, scale, mask, init, outs, rank, told)

@@ -82,7 +82,7 @@ def quant_dot(op: QuantDot, ins: tuple[Expr, Expr, list[Expr]], e: LoweringConte
 def quant_convolution(
     op: QuantConvolution, ins: tuple[Expr, Expr, list[Expr]], e: LoweringContext
 ) -> ir.Value:
-    """As quant_dot; padding is `pad_value`."""
+    """Convolve as quant_dot multiplies; padding is `pad_value`."""
     out = TensorType.of(op.out)
     rows = rows_of(e, ins[1])
     if rows is not None:

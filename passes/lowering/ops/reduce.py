@@ -360,7 +360,7 @@ def _made(e: LoweringContext, x: ir.Value) -> ir.Value:
 
 
 def _stands_alone(e: LoweringContext) -> bool:
-    """Whether the backend of a GPU chooses what it fuses."""
+    """Return whether the backend of a GPU chooses what it fuses."""
     return e.options.target == "gpu" and not e.in_region
 
 

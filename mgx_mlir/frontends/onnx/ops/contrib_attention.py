@@ -44,7 +44,7 @@ MS = "com.microsoft"
 
 @dataclass
 class Scores:
-    """What happens to q k^T on its way to softmax. `added` and `seen` broadcast to its dims."""
+    """Steps from q k^T to softmax. `added` and `seen` broadcast to its dims."""
 
     scale: float
     softcap: float = 0.0
@@ -285,8 +285,10 @@ def self_attention(
     unidirectional: int,
     share_buffer: int,
 ) -> tuple[Value, Value | None]:
-    """Of heads (made from `x`) with their past {2, batch, heads, length, size}: the result, and
-    the present."""
+    """Attend heads (made from `x`) to their past {2, batch, heads, length, size}.
+
+    Return the result and the present.
+    """
     scores = Scores(default_scale(b, q, scale))
     if past is not None:
         old = [squeeze(b, slice_(b, past, [0], [i], [i + 1]), [0]) for i in (0, 1)]

@@ -30,7 +30,7 @@ _BITS = {INT8: 8, UINT8: 4, dtypes.FP8E4M3FN: 8}  # of a number, by what a cache
 
 @dataclass(frozen=True)
 class Format:
-    """How a cache holds rows: `scale` times i8 or f8E4M3FN numbers, or 4-bit ones, two to a byte.
+    """Storage of a cache's rows: `scale` times i8, f8E4M3FN or 4-bit numbers, two to a byte.
 
     The byte's lower half comes first and is the number + 8.
     """
@@ -142,7 +142,7 @@ class Window:
         return both, transpose(b, rows, [0, 2, 1, 3])
 
     def positions(self) -> tuple[Value, Value]:
-        """Of the rows that queries look at: where they lie in the sequence, and which count."""
+        """Positions in the sequence of the rows that queries read, and which of them count."""
         b = self.b
         row = axis_range(b, self.cache, 2)
         old = b.add(self._column(b.sub(self.before, self.held_before)), row)

@@ -42,7 +42,7 @@ _EPSILON = 1e-6  # of the squares of a head's numbers, where heads are normalise
 
 @dataclass
 class Tokens:
-    """What each token brings in f32, tokens first: {tokens, batch, heads, ..}.
+    """Values of each token in f32, tokens first: {tokens, batch, heads, ..}.
 
     `decay` is a logarithm, of a head {.., 1} or of each of its key's numbers; `rate` is {.., 1}.
     `counts` {tokens, batch, 1, 1, 1}: whether there is such a token.
@@ -132,7 +132,7 @@ def linear_attention(
     state_window: int = 0,
     update_rule: str = "gated_delta",
 ) -> Outputs:
-    """Of heads {batch, tokens, heads x size}; the state has a matrix for each key head."""
+    """Take heads {batch, tokens, heads x size}; the state has a matrix for each key head."""
     if state_window:
         raise NotSupported("a state_window")
     decays, retrieves = _rule(update_rule, decay, beta)
@@ -217,7 +217,7 @@ def gated_delta_net(
     state_update_capacity: int = 0,
     update_rule: str = "gated_delta",
 ) -> Outputs:
-    """Of tokens {tokens, heads, size}, of equal sequences, or of those that `cu_seqlens` bounds.
+    """Take tokens {tokens, heads, size} of equal sequences, or of those that `cu_seqlens` bounds.
 
     The state is {batch, heads, value size, key size}.
     """

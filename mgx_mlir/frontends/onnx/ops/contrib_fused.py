@@ -351,7 +351,7 @@ def _batch_first(b: Builder, v: Value, trans: int, batch: int) -> Value:
 
 @dataclass(frozen=True)
 class MatMulAttributes(Attributes):
-    """How the operands of a product are transposed, and what it is multiplied by."""
+    """Transpositions of a matmul's operands, and its factor."""
 
     alpha: float = 1.0
     transA: int = 0

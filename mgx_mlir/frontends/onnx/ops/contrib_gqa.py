@@ -418,7 +418,7 @@ def sparse_attention(
     scale: float = 0.0,
     sparse_block_size: int,
 ) -> Outputs:
-    """As GroupQueryAttention, and a key is seen only where the query's block sees the key's."""
+    """Import GroupQueryAttention with a mask of blocks: a key is seen where the blocks allow it."""
     if past_key is None or past_value is None or block_row_indices is None:
         raise ModelError("expected past_key, past_value and block_row_indices")
     if block_col_indices is None or key_total_sequence_lengths is None:

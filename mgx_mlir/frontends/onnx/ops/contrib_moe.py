@@ -167,7 +167,7 @@ def _mixture(
 
 @dataclass(frozen=True)
 class MoeAttributes(Attributes):
-    """How tokens choose their experts, and what the experts compute."""
+    """Choice of experts by tokens, and computation of the experts."""
 
     activation_alpha: float = 1.0
     activation_beta: float = 0.0

@@ -268,7 +268,7 @@ def matmul_bnb4(
     training_mode: int = 0,
     transB: int = 1,
 ) -> Value:
-    """Of codes into a table, the first of a byte in its upper half."""
+    """Look codes up in a table; the first code of a byte is in its upper half."""
     if quant_type not in _TABLES:
         raise ModelError(f"attribute 'quant_type' expected 0 or 1, got {quant_type}")
     dtype, kind = b.dtype(x), wide(b.dtype(x))

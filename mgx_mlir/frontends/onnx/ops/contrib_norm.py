@@ -139,7 +139,7 @@ def simplified_layer_normalization(
 def _group_norm(
     b: Builder, x: Value, gamma: Value, beta: Value, activation: int, epsilon: float, groups: int
 ) -> Value:
-    """Of channels first; moments, scale and activation in f32."""
+    """Take channels first; moments, scale and activation in f32."""
     if activation not in (0, 1):
         raise ModelError(f"attribute 'activation' expected 0 or 1, got {activation}")
     dtype, kind = b.dtype(x), wide(b.dtype(x))
@@ -498,7 +498,7 @@ def q_embed_layer_normalization(
     *,
     epsilon: float = 1e-12,
 ) -> Outputs:
-    """Of tables in 8 bits: rows are looked up first, then they get their scale."""
+    """Look up tables in 8 bits: rows are looked up first, then they get their scale."""
 
     present(
         word_embedding_quant=words, position_embedding_quant=positions, gamma_quant=gamma,

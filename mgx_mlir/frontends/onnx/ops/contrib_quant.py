@@ -160,7 +160,7 @@ def qlinear_where(
 def qlinear_concat(
     b: Builder, node: Node, y_scale: Value, y_zero: Value, *inputs: Value, axis: int
 ) -> Value:
-    """Of triples tensor, scale, zero point."""
+    """Take triples of tensor, scale, zero point."""
     if not inputs or len(inputs) % 3:
         raise ModelError(f"expected triples of tensor, scale and zero point, got {len(inputs)}")
     parts = [

@@ -191,7 +191,7 @@ def varlen_causal_conv_with_state(
     group_size: int = 1,
     state_update_capacity: int = 0,
 ) -> Outputs:
-    """Of sequences one behind the other: `ends` says where each begins, and where the last ends.
+    """Take sequences one behind the other: `ends` says where each begins, and where the last ends.
 
     A table holds the tokens and behind them the states; each tap of each token is a row of it.
     """

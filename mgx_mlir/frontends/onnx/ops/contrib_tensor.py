@@ -302,7 +302,7 @@ _MOST_ROWS = 1 << 11  # of a matrix that is inverted: each is a step of 15 opera
 
 @onnx_op("Inverse", domain=MS)
 def inverse(b: Builder, node: Node, x: Value) -> Value:
-    """By Gauss and Jordan, with the largest pivot of each column; n steps for n rows."""
+    """Invert by Gauss and Jordan, with the largest pivot of each column; n steps for n rows."""
     dtype, kind = b.dtype(x), wide(b.dtype(x))
     dims = b.dims(x)
     if DYN in dims[-2:]:

@@ -28,7 +28,7 @@ def const(b: Builder, node: Node, *, dtype: DType | int, value: np.ndarray) -> O
 
 @tf_op("Placeholder", "PlaceholderV2")
 def placeholder(b: Builder, node: Node, *, dtype: DType | int, shape: object = None) -> Outputs:
-    """Those that are inputs have a value already."""
+    """Pass over placeholders: an input has a value already."""
     raise ModelError("this placeholder is not among the inputs")
 
 

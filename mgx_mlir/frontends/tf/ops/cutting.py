@@ -53,7 +53,7 @@ FAR = 2**62  # beyond every extent
 
 @dataclass(frozen=True)
 class _Cut:
-    """What StridedSlice does with one axis of its input; `None`: the axis stays as it is."""
+    """Cut of StridedSlice along one axis of its input; `None`: the axis stays as it is."""
 
     axis: int
     begin: Extent

@@ -62,7 +62,7 @@ def _bounded(b: Builder, place: Value, d: Extent) -> Value:
 
 @dataclass(frozen=True)
 class PlaceAttributes(Attributes):
-    """Where the elements of a resized image lie in the image."""
+    """Positions of a resized image's elements in the image."""
 
     align_corners: bool = False
     half_pixel_centers: bool = False

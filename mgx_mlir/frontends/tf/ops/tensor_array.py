@@ -24,7 +24,7 @@ from mgx_mlir.programs.build import Builder
 
 @dataclass(frozen=True)
 class Array(HostValue):
-    """What a handle refers to: how many elements of which type."""
+    """Array behind a handle: the number of elements and their type."""
 
     dtype: DType
     size: Any

@@ -1,4 +1,4 @@
-"""Which rows of a cache the queries of a group see: what a mask hides from all is not computed.
+"""Range of cache rows that the queries of a group see: what a mask hides from all is not computed.
 
 A mask that makes a score -inf gives its key no weight, whatever the score was. A NaN in a value
 would still be one in the sum: of caches, whose rows behind the last may hold anything, it is not.

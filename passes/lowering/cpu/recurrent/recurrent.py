@@ -1,4 +1,4 @@
-"""Which steps of recurrent networks the CPU runs as one kernel, and what the kernel is given."""
+"""Recurrent steps that the CPU runs as one kernel, and the operands of that kernel."""
 
 from __future__ import annotations
 
