@@ -199,7 +199,7 @@ class Compilation:
 
     @property
     def _best_alone(self) -> bool:
-        """Return whether the best flags are tried alone; a refused kernel may get a plainer form."""
+        """Return whether the best flags are tried alone: refused ones may have a plainer form."""
         return self.options.boundaries and self.options.target == "cpu"
 
     def _with_plainer_kernels(
