@@ -83,3 +83,16 @@ def test_the_tables_of_8_bit_floats(kind: int) -> None:
         want = [0, most, over, over, -over, NAN]
         found = run(cast_model(x, kind, saturate=saturate), x, "ref")
         np.testing.assert_array_equal(found, np.array(want, np.float32))
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_the_lowest_bits_of_large_numbers(kind: type, target: str) -> None:
+    """Also beyond the integers that a conversion passes through, where it would saturate."""
+    sizes = [7, 9, 2**24 - 1, 2**31, 2**31 + 5, 2**40 + 11, 2**53 - 1, 2**63, 2**64 + 4096]
+    x = np.array([*sizes, *(-s for s in sizes), 3e38, np.inf, -np.inf, NAN], kind)
+    whole = [int(v) if np.isfinite(v) else 0 for v in x]
+    for to, bits, low in ((TensorProto.INT4, 4, -8), (TensorProto.UINT4, 4, 0)):
+        want = [(v - low) % 2**bits + low for v in whole]
+        found = run(cast_model(x, to), x, target)
+        np.testing.assert_array_equal(found, np.array(want, np.float32))

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.dtypes import DOUBLE, FLOAT, INT32, UINT32
+from mgx_mlir.core.dtypes import DOUBLE, FLOAT, INT32, INT64, UINT32
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.subbyte_types import BY_ONNX, Narrow
 from mgx_mlir.frontends.helpers import compare, convert, greater_equal, number
@@ -79,8 +79,15 @@ def to_narrow(
 
 
 def _to_integer(b: Builder, x: Value, kind: Narrow) -> Value:
-    """Return the lowest bits of the integer part."""
-    low = b.bitwise_and(convert(b, x, INT32), (1 << kind.bits) - 1)
+    """Return the lowest bits of the integer part; NaN and infinities give 0."""
+    whole = INT32
+    if b.dtype(x).is_float:
+        x = x if b.dtype(x) is DOUBLE else convert(b, x, FLOAT)
+        whole = INT64 if b.dtype(x) is DOUBLE else INT32
+        # beyond these a float is a multiple of 2**8 or more; a conversion would saturate
+        held = compare(b, "less", b.abs(x), -float(whole.lowest()))
+        x = b.where(held, x, number(b, 0, x))
+    low = b.bitwise_and(convert(b, x, whole), (1 << kind.bits) - 1)
     if kind.held.is_signed:
         low = b.where(compare(b, "greater", low, kind.high), b.sub(low, 1 << kind.bits), low)
     return convert(b, low, kind.held)
