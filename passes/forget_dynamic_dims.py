@@ -115,7 +115,7 @@ class _Function:
                 late.remove(op)
             elif is_a(op.parent, Kernel) and _is_named_broadcast(op):
                 beside = self._beside(op, scope)
-                if beside is not None:  # what is read beside it comes first, and has the dims
+                if beside is not None:  # the operand beside it comes first, and has the dims
                     op.move_after(beside)
                     todo.insert(todo.index(beside) + 1, op)
                     late.append(op)

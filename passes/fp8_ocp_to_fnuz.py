@@ -18,7 +18,7 @@ from mgx_mlir.passes.analysis.qdq_values import Dequantised, dequantised
 from mgx_mlir.rewrite.passes import PatternPass
 from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, pattern
 
-MOST = 448.0  # of f8E4M3FN
+MOST = 448.0  # largest f8E4M3FN
 
 
 @pattern(Dot, Convolution)

@@ -29,7 +29,7 @@ AROUND = rule(
     "find_pointwise_concat_pointwise",
     "pointwise(concat(pointwise(x), y)) -> fused_concat of them, the outer ops or none",
 )
-# what takes the pointwise ops that follow it into a kernel of its own
+# anchors that take the pointwise ops behind them into a kernel
 _ANCHORS = (Dot, Convolution, Pooling, Group)
 RUNS = (16, 8)  # elements that are read together; the parts' extents are multiples of one of them
 

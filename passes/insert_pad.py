@@ -16,7 +16,7 @@ from mgx_mlir.passes.lowering import select
 from mgx_mlir.rewrite.passes import PatternPass, option
 from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, pattern
 
-DEPTH = 16  # of a matrix instruction of 8-bit integers, at the least
+DEPTH = 16  # least depth of an 8-bit matrix instruction
 
 
 @pattern(Convolution)

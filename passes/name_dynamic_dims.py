@@ -30,7 +30,7 @@ from mgx_mlir.rewrite.passes import Pass, option
 from mgx_mlir.symbolic.expressions import Atom, Expr, Int, size_of
 from mgx_mlir.symbolic.named_extents import Naming
 
-# of sizes, which nothing replaces
+# ops that make sizes, which nothing replaces
 _MAKERS = (ConcatPastPresent, Loop, NonZero, NonMaxSuppression, Unique)
 
 
@@ -121,7 +121,7 @@ class Names:
         told: list[tuple[ir.Value, TensorType]] = []
         # all of them first: what an op shows of the sizes holds for the ops ahead of it as well
         found = {v: self.probe.dims(v) for v in values if not TensorType.of(v).is_static}
-        for v in _values(self.block):  # those of branches may have run or not
+        for v in _values(self.block):  # branches may have run or not
             for e in found.get(v, ()):
                 self.probe.prover.learn(e)  # no extent is negative where an op has run
         for op in self.block.operations:
@@ -215,7 +215,7 @@ class Names:
             name, operands, attributes = "reshape", x, {"dims": out.dims}
         elif is_a(op, Resize):
             if op.opview.target is None or TensorType.of(op.opview.target).dtype.is_float:
-                return  # of scales the coordinates are not told by the extents
+                return  # extents do not give the coordinates of scales
             name, operands = "resize", x
             attributes = {**attributes_of(op), "sizes": list(out.dims)}
         elif is_a(op, BroadcastOp) and len(op.operands) == 1:
@@ -226,7 +226,7 @@ class Names:
         else:
             tail = out.dims[len(out.dims) - len(own) :]
             if any(d not in (1, w) for d, w in zip(own, tail, strict=True)):
-                return  # which of them is 1 is known in a run
+                return  # only a run knows the dim that is 1
             name, operands, attributes = "multibroadcast", [x], {"out_lens": out.dims}
         with ir.InsertionPoint(op), op.location:
             try:

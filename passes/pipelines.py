@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mgx_mlir.core.errors import PipelineError
 from mgx_mlir.rewrite.passes import pipeline_name
 
-NAMING = ("name_dynamic_dims", "forget_dynamic_dims")  # what stands between them sees names
+NAMING = ("name_dynamic_dims", "forget_dynamic_dims")  # passes between them see names
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
         _step("insert_pad", dense=True, leave="vector" if o.loops else None),
         # a block of queries at a time; below eight the dots alone are faster
         _step("fuse_attention", when=o.loops, fast_math=o.fast_math, min_queries=8),
-        # what the processor cannot multiply; attention widens what it reads by itself
+        # types that the CPU cannot multiply; attention widens what it reads by itself
         _step(
             "eliminate_data_type",
             when=o.loops and bool(o.widened),

@@ -25,7 +25,7 @@ from mgx_mlir.rewrite.switches import flag
 _BROADCASTS = (BroadcastOp, BroadcastWithDims)
 _THROUGH = (Reshape, Contiguous, DequantizeLinear, Transpose, Squeeze, Unsqueeze)
 _UNPACK = (UnpackInt4, UnpackFp4)
-# what may lie between literals and their value: 4-bit weights become f64 before they are scaled
+# growth between literals and their value: 4-bit weights become f64 before they are scaled
 _WIDENED = 16  # times the bytes of the literals
 _SPARE = 4  # times max_growth, for small ones
 _IN_ALL = 16  # times max_growth: what all new literals may be larger than their old ones
@@ -62,7 +62,7 @@ class _Folding:
         self.constant: dict[ir.Value, int] = {}  # value -> bytes of the literals it is made of
         self.order: list[ir.Operation] = []
         self.arrays: dict[ir.Value, np.ndarray] = {}
-        self.large: list[ir.Value] = []  # those in `arrays` that are not to stay
+        self.large: list[ir.Value] = []  # values in `arrays` that are not to stay
         self.run = Interpreter(None, literals.WeightStore())  # type: ignore[arg-type]
 
     def collect(self, block: ir.Block) -> None:

@@ -85,7 +85,7 @@ def _widened(f: Op, rw: Rewriter, cast: ir.Value | None, wide: DType) -> ir.Valu
     operation = f.operation
     name = mnemonic(operation)
     cls = op_class(f)
-    # where an op has steps, an operand that is no longer rounded may fall on another side
+    # an op may have steps: an operand that is no longer rounded may fall on another side
     pointwise = cls is not None and issubclass(cls, Pointwise) and not cls.discontinuous
     continuous = pointwise and not is_a(f, BitCast)
     if not (continuous or is_a(f, NumberReduction)) or len(operation.regions):

@@ -19,7 +19,7 @@ from mgx_mlir.passes.pack_weights import UNIT
 from mgx_mlir.programs.build import Builder
 from mgx_mlir.rewrite.passes import Pass, option
 
-_LEVELS = 15  # of the unsigned 4-bit values 0 .. 15
+_LEVELS = 15  # steps of the unsigned 4-bit values 0 .. 15
 
 
 @dataclass(frozen=True)

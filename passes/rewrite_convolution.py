@@ -54,7 +54,7 @@ def _axes(op: ConvolutionBackwards) -> list[_Phases] | None:
     count = len(kernel)
     if op.padding_mode == "default_":
         pads = both_pads(op.padding, count)
-    else:  # what is beyond stride * extent
+    else:  # rows beyond stride * extent
         pads: list[tuple[int, int]] = []
         for k, s, r in zip(kernel, op.stride, op.dilation, strict=True):
             whole = r * (k - 1) + 1 - s

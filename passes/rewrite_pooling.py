@@ -67,7 +67,7 @@ def replace_dilations_with_gather_pooling(op: Pooling, rw: Rewriter) -> Replacem
     pads = window_pads(
         [t.dims[a] for a in axes], lengths, stride, dilations, op.padding, op.padding_mode
     )
-    # what the last window reads beyond the padding (ceil_mode), and what none reads
+    # reach of the last window beyond the padding (ceil_mode), and rows that none reads
     reach: list[int] = [
         (n - 1) * s + (k - 1) * d + 1 - (t.dims[a] + low)
         for n, s, k, d, a, (low, _) in zip(

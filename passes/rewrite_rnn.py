@@ -234,7 +234,7 @@ class _Network:
         self.op, self.rw, self.gates, self.functions = op, rw, gates, functions
         self.type = TensorType.of(op.input)
         self.steps, self.batch = self.type.dims[:2]
-        self.width = 0  # of the input; static, which the input's own may not be
+        self.width = 0  # width of the input; static, which the input's own may not be
         if not isinstance(op, STEPS):
             self.width = TensorType.of(op.weights).dims[2]
         self.hidden = op.hidden_size

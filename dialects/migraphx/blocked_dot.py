@@ -12,7 +12,7 @@ from mgx_mlir.dialects.migraphx.pointwise_base import check_dtype, sample
 from mgx_mlir.dialects.migraphx.quant import FLOAT8, INT8, unpack
 from mgx_mlir.dialects.migraphx.samples import Example, example, floats, ints
 
-MIDDLE = 8  # what 4-bit codes without zero points stand for 0 by
+MIDDLE = 8  # code of 0 in 4 bits without zero points
 CODES = frozenset({dtypes.INT8}) | FLOAT8
 NUMBERS = frozenset({dtypes.FLOAT, dtypes.HALF})
 INPUTS = NUMBERS | {dtypes.BF16}

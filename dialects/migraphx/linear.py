@@ -302,7 +302,7 @@ class ConvolutionBackwards(Conv, name="convolution_backwards"):
         grouped = x.reshape(n, group, channels // group, math.prod(spatial))
         rows = w.reshape(group, channels // group, w.shape[1], *kernel)
         for at in np.ndindex(*kernel):
-            # what every input element adds at this place of its window
+            # share of every input element at this index of its window
             part = np.matmul(np.swapaxes(rows[(..., *at)], 1, 2), grouped)
             where = tuple(
                 slice(p * r, p * r + (d - 1) * s + 1, s) if d else slice(0, 0)

@@ -110,7 +110,7 @@ class Unary(Pointwise):
     """Base of the pointwise operators of one operand whose result has its type."""
 
     TYPES = FLOAT
-    DOMAIN = (-3.0, 3.0)  # where examples are drawn from
+    DOMAIN = (-3.0, 3.0)  # interval of drawn examples
     input: Operand
     out: Result
 

@@ -13,7 +13,7 @@ from mgx_mlir.dialects.migraphx.axes import check_index_type, check_rank, check_
 from mgx_mlir.dialects.migraphx.samples import Example, example, floats, i64
 
 _FEW = 64  # samples of a bin along an axis that are taken all at once
-MOST_SAMPLES = 1 << 15  # of a bin along an axis: no finite region of an image needs as many
+MOST_SAMPLES = 1 << 15  # samples of a bin along an axis: no finite region of an image needs as many
 
 
 class RoiAlign(Op, name="roialign"):

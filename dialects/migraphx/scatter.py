@@ -16,7 +16,7 @@ from mgx_mlir.dialects.migraphx.samples import Example, example, floats, i64, in
 
 
 def _none(out: np.ndarray, where: Any, updates: np.ndarray) -> None:
-    out[where] = updates  # of several updates of an element the last one stays
+    out[where] = updates  # the last of several updates of an element stays
 
 
 def _add(out: np.ndarray, where: Any, updates: np.ndarray) -> None:

@@ -43,7 +43,7 @@ class CodeAlone(FileError):
 
 
 FORMATS = ("msgpack", "json")
-ARRAYS = "arrays"  # what the calls of a saved program gave, where they are not arguments
+ARRAYS = "arrays"  # results of calls of a saved program that are not arguments
 _REFUSED = "trust_code is off"
 _TRUST = (
     "load(.., trust_code=True) runs it (mgx-driver: --trust-code)",

@@ -504,7 +504,7 @@ class program:
             found = compiled.execute_in_place(given_arrays, caches)
         else:
             found = compiled.execute(given_arrays)
-        dense = found if compiled.target != "ref" else map(in_order, found)  # of views, there
+        dense = found if compiled.target != "ref" else map(in_order, found)  # views, there
         return compiled.signature.grouped(into.take([argument.of_array(a) for a in dense]))
 
     def _device(self) -> Device | None:

@@ -20,7 +20,7 @@ from mgx_mlir.symbolic.expressions import Atom, Expr, Int, size_of
 FUNCTION = "main_alike"
 Place = tuple[int, int]  # an input, and which of its dims
 Specialise = Callable[[ProgramIR, Variant], ProgramIR]
-_READINGS = 3  # of what meets, beside the first one
+_READINGS = 3  # readings of the dims that meet, beside the first one
 
 
 class Alike:
@@ -30,7 +30,7 @@ class Alike:
         self._ports = signature.inputs
         self._above: dict[Place, Place] = {}
         self._sizes: dict[Place, int] = {}
-        self._numbers: set[Place] = set()  # of which two numbers were told
+        self._numbers: set[Place] = set()  # dims with two numbers
 
     def add(self, program: ProgramIR) -> bool:
         """Find out what meets in a program that has these inputs; False where nothing is new."""
@@ -76,7 +76,7 @@ class Alike:
         atoms = [size_of(e) for e in met if not isinstance(e, int)]
         found = [places[a] for a in atoms if a in places]
         numbers = {e for e in met if isinstance(e, int) and e != 1}
-        # what the inputs' sizes decide in another way is no dim of theirs; dims that meet several
+        # a size that the inputs decide in another way is no dim of theirs; dims that meet several
         # numbers have none
         if len(found) < len(atoms) or not found or len(numbers) > 1:
             return
@@ -167,7 +167,7 @@ def alike_dims(program: ProgramIR, specialised: Specialise) -> tuple[Variant, Pr
     variant = found.variant()
     assert variant is not None
     made = specialised(program, variant)
-    for _ in range(_READINGS):  # what is the same now shows what else meets
+    for _ in range(_READINGS):  # equal dims show which others meet
         if not found.add(made):
             break
         variant = found.variant()

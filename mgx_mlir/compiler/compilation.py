@@ -55,7 +55,7 @@ class Compilation:
         self.chosen: tuple[Variant, ...] = ()
         self.variants: dict[str, ProgramIR] = {}
         self.caches: tuple[Pair, ...] = ()
-        self.before_passes: ProgramIR | None = None  # of a program whose dynamic dims get names
+        self.before_passes: ProgramIR | None = None  # program whose dynamic dims get names
 
     def run(self, model: ModelSource) -> IreeProgram:
         """Compile the model, or take the program from the cache. Raises MgxError."""
@@ -144,7 +144,7 @@ class Compilation:
             s.target, regions, arch, s.tuning.vector_kernels, tiles,
             lambda shape, _: matmuls.get(shape), s.fast_math, plainer or {},
         )  # fmt: skip
-        # those of ordinary calls
+        # dispatches of ordinary calls
         listed = FUNCTION if FUNCTION in self.variants else "main"
         lowered = lower_to_linalg(program, how, self.variants, listed)
         self.stats.lowering_s = (self.stats.lowering_s or 0.0) + time.perf_counter() - start

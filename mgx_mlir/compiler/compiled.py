@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 # product of matrices of 200 kB, or a sum of 700 kB, takes twice as long on one.
 _SMALL = 1 << 17
 
-_limiting = forks.lock()  # of programs that start processes for runs with limits
+_limiting = forks.lock()  # programs that start processes for runs with limits
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ class CompiledProgram:
     hip_graph = False
     stream_priority: int | None = None
     can_mark = False
-    threads: int | None = None  # of a run on a CPU, None: by the program's size
-    limits: RunLimits | None = None  # of each run
+    threads: int | None = None  # threads of a run on a CPU, None: by the program's size
+    limits: RunLimits | None = None  # limits of each run
     _limited: LimitedRuns | None = None  # the processes that runs with limits are in
 
     def __init__(
@@ -181,7 +181,7 @@ class CompiledProgram:
         if found is not None:
             return found if self._plain else self.signature.stated(found, call)
         if self.without_names is not None and places is None:
-            # what it knows came here before, and its names disagreed
+            # known sizes came here before, and their names disagreed
             found = self.without_names.run_like_earlier(given)
             if found is not None:
                 return found
@@ -419,7 +419,7 @@ class IreeProgram(CompiledProgram):
         """
         with interrupts.waiting(self._lock):
             if self._loaded is not None and self._loaded.device.is_lost:
-                forks.keep(self._loaded)  # what it holds belongs to the parent's threads
+                forks.keep(self._loaded)  # its contents belong to the parent's threads
                 self._loaded = None
             if self._closed:
                 raise UsageError("the program is closed")
@@ -447,7 +447,7 @@ class IreeProgram(CompiledProgram):
                     in_place=chosen.signature.in_place,
                     device_id=self.device_id,
                     input_alignment=chosen.executable.input_alignment,
-                    # what loading computes, each context would hold
+                    # each context would hold the results of loading
                     lanes=1 if chosen.executable.launches("initializer") else None,
                     **own,
                 )

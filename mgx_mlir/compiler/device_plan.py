@@ -14,7 +14,7 @@ from mgx_mlir.programs.program_ir import DevicePlan, ProgramIR, entry_block
 from mgx_mlir.programs.signature import Signature
 from mgx_mlir.targets.base import Executable
 
-_ALIGNMENT = 64  # of tensors that share a piece of memory
+_ALIGNMENT = 64  # bytes between tensors that share a piece of memory
 
 
 def device_plan(

@@ -34,7 +34,7 @@ CHANGE = (
     f"{_DECODING}ENABLED", f"{_DECODING}NUM_SPLITS", *_DECODING_OPTIONS.values(),
     "MIGRAPHX_GPU_OPTIMIZE", "MIGRAPHX_GPU_DEBUG",
 )  # fmt: skip
-# what is printed or written while a program is compiled: one from the cache would show nothing
+# output while a program is compiled: one from the cache would show nothing
 WATCH = (
     "MIGRAPHX_TRACE_ONNX_PARSER", "MIGRAPHX_TRACE_PROPAGATE_CONSTANT", "MIGRAPHX_TRACE_MLIR",
     "MIGRAPHX_MLIR_DUMP", "MIGRAPHX_MLIR_DUMP_TO_MXR", "MIGRAPHX_GPU_DUMP_ASM",

@@ -55,7 +55,7 @@ def fixed(model: Any, onnx_options: Mapping[str, Any]) -> ModelSource:
     Raises UsageError for what is no model, and what program_of_object raises.
     """
     if isinstance(model, bytearray | memoryview):
-        return bytes(model)  # it may change while it is read
+        return bytes(model)  # a view may change while it is read
     if isinstance(model, str | os.PathLike | bytes | ProgramIR):
         return model
     if is_object(model):

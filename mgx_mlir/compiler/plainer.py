@@ -8,7 +8,7 @@ from mgx_mlir.programs.lowered import KernelInfo
 from mgx_mlir.targets.base import source_of
 from mgx_mlir.targets.diagnostics import CompileFailed
 
-# What the next form is without; a kernel that is refused without any of them is refused.
+# Parts that the next form lacks; a kernel that is refused without any of them is refused.
 LEVELS = {"cpu": ("vector loops", "boundary"), "gpu": ("tile", "boundary")}
 MOST = 6  # compiles for them, each of the whole program
 MOST_HALVES = 8  # compiles that halve the kernels of a crash: one of 256 is found

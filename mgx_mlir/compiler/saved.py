@@ -36,7 +36,7 @@ from mgx_mlir.targets.flags import host_cpu
 
 MOST_ENTRIES = 64
 MOST_DIMS = 64
-_MAPS = ("dispatches", "plan")  # of an Executable; empty ones are written as arrays
+_MAPS = ("dispatches", "plan")  # fields of an Executable; empty ones are written as arrays
 KEPT = 1 << 14  # bytes: literals up to this size stay in the program of a compiled file
 Weights = dict[str, memoryview]
 
@@ -283,7 +283,7 @@ def _stated(tree: Tree, what: str, data: list[tuple[str, memoryview]]) -> dict[s
     """Return what the checksum covers of memory: its digest, and no data."""
     found = dict(as_map(tree, what))
     memory = found.pop("data", None)
-    if isinstance(memory, dict):  # as msgpack has what is aligned: {"pad", "data"}
+    if isinstance(memory, dict):  # msgpack's form of aligned bytes: {"pad", "data"}
         pad = memory.get("pad")
         if isinstance(pad, memoryview) and any(pad):
             raise FileError("the code is damaged: what aligns it is not zeros")

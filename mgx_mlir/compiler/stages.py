@@ -86,7 +86,7 @@ def run_passes(
         try:
             _run(program, options, tried)
             return None
-        except Exception as e:  # of any kind: what takes a name for a number fails in its own way
+        except Exception as e:  # any kind: code that takes a name for a number fails in its own way
             why = f"{type(e).__name__}: {e}".splitlines()[0]
             if tried == steps:
                 log.info("only dims that the inputs' sizes decide have names: %s", why)

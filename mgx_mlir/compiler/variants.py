@@ -101,7 +101,7 @@ def specialised(program: ProgramIR, variant: Variant) -> ProgramIR:
     return copy
 
 
-_ROUNDS = 8  # of following sizes to what is computed from them
+_ROUNDS = 8  # rounds of following sizes to values computed from them
 # sizes are small; weights of few bits stay that for the passes that let products read them
 _STEPS = ("simplify_dyn_ops", "propagate_constant{max-growth=4096}", "dead_code_elimination")
 

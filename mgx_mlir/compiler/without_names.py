@@ -54,7 +54,7 @@ class WithoutNames:
         self._compile, self._judge, self._shared = compile, judge, tuple(shared)
         self._found: CompiledProgram | None = None
         self._names: tuple[str, ...] = ()
-        self._refused: dict[object, RunError] = {}  # by the shapes of a call
+        self._refused: dict[object, RunError] = {}  # errors by the shapes of a call
         self._lock = forks.lock()
 
     @interrupts.held

@@ -6,7 +6,7 @@ from mgx_mlir.core import interrupts, plugins
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Migraphx
 
-# What the lowering and the tools build besides the ops whose text is parsed: the parser and the
+# Dialects that the lowering and the tools build, besides those of parsed text: the parser and the
 # passes load their own. All that the bindings have would take 4 ms of every compile.
 DIALECTS = (
     *("affine", "arith", "cf", "func", "irdl", "linalg", "llvm", "math", "ml_program", "scf"),

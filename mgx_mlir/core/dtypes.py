@@ -155,14 +155,14 @@ _BY_MLIR = {d.mlir: d for d in DTYPES}
 _BY_NAME = {
     **{n: d for d in DTYPES for n in (d.name, d.short, d.mlir)},
     **dict.fromkeys((FP4X2.name, FP4X2.short), FP4X2),
-    **{f"{d.short}_t": d for d in INTEGERS},  # as C spells them, which MIGraphX takes too
+    **{f"{d.short}_t": d for d in INTEGERS},  # C's spelling, which MIGraphX takes too
 }
 _BY_ONNX = {d.onnx: d for d in DTYPES}
 _BY_NUMBER = {d.number: d for d in (*DTYPES, FP4X2)}
 _BY_NUMPY = {d.np: d for d in DTYPES}
 
 
-# by class, and by width and signedness: printing a type takes 3 us, and verifying asks each value
+# types by class, width and signedness: printing a type takes 3 us, and verifying asks each value
 # the bindings' classes by name: they are there only where something uses them
 _BY_CLASS: dict[str, DType] = {
     "F16Type": HALF,

@@ -52,7 +52,7 @@ def atomic(path: str | os.PathLike[str]) -> Generator[IO[Any]]:
 def _behind_links(name: str) -> str:
     """Return the place that a name of links leads to, also if nothing is there. The name of an open
     file, /dev/stdout for one, ends at its number: the system shows it as a link to the file."""
-    for _ in range(40):  # as many as Linux follows
+    for _ in range(40):  # links that Linux follows
         if _dynamic_number(name) is not None or not os.path.islink(name):
             return name
         name = os.path.join(os.path.dirname(name), os.readlink(name))
@@ -133,7 +133,7 @@ def readable_name(path: str | os.PathLike[str]) -> str:
 
 Identity = tuple[int, ...]
 _GRAIN = 50_000_000  # nanoseconds of the clock that file systems stamp files by, and some more
-_COARSE = 2_500_000_000  # of those that stamp whole seconds
+_COARSE = 2_500_000_000  # nanoseconds of file systems that stamp whole seconds
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ def count() -> int:
 _LONGEST_WAIT = 60.0  # seconds that a fork waits for modules that other threads load
 _STEP = 0.05  # seconds that a fork waits for one lock before it lets go of the others
 _gate = threading.Lock()  # held across a fork, and where a load begins or ends
-_loads: dict[int, int] = {}  # by thread: how many loads, one inside another, are under way
+_loads: dict[int, int] = {}  # nested loads under way, by thread
 _cut_short = False  # this process was forked while another thread loaded modules
 
 
@@ -115,7 +115,7 @@ _forking = threading.Lock()  # one fork at a time: `_held` is of one
 
 
 def _before() -> None:
-    with interrupts.later():  # what a hook raises is lost, and so would be what it holds
+    with interrupts.later():  # a hook's exception is lost, and so would be its resources
         _forking.acquire()
         end = time.monotonic() + _LONGEST_WAIT
         while True:
@@ -125,7 +125,7 @@ def _before() -> None:
             if not _others_load() or time.monotonic() > end:
                 return
             _gate.release()
-            _release_held()  # what is loaded may need them
+            _release_held()  # a loaded module may need them
             time.sleep(0.002)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 PAGE = 2 << 20
 _CHUNK = 16 * PAGE  # that small arrays share
-_APART = 64  # what the places of arrays are multiples of
+_APART = 64  # bytes that addresses of arrays are multiples of
 _LEAST = 64 << 10  # bytes of an array for which it is worth the trouble
 
 

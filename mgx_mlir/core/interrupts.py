@@ -27,12 +27,12 @@ Handler = Callable[[int, "FrameType | None"], Any]
 _NUMBERS = tuple(sorted(int(s) for s in signal.valid_signals()))
 _STEP = 0.05  # seconds between two safe points of a wait
 
-_depth = 0  # of calls that hold signals, one inside another
+_depth = 0  # nested calls that hold signals
 _owner = 0  # the thread of these calls
-_open = 0  # of parts of them that are foreign code: handlers run at once
+_open = 0  # nested parts of foreign code: handlers run at once
 _handlers: dict[int, Handler] = {}  # the handlers that `_record` stands for
 _pending: list[int] = []  # signals that came meanwhile
-_raised: BaseException | None = None  # what a handler raised in foreign code
+_raised: BaseException | None = None  # exception of a handler in foreign code
 
 
 class Interrupted(BaseException):

@@ -34,7 +34,7 @@ class _Bindings(ModuleType):
     """A module of the bindings, whose content comes when the first of it is asked for."""
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # what tools ask of any module loads nothing
+        if name.startswith("__"):  # queries of tools about any module load nothing
             raise AttributeError(name)
         _prepare()
         found = importlib.import_module(self.__name__)
@@ -51,7 +51,7 @@ def _prepare() -> None:
     if _prepared:
         return
     try:
-        import torch_mlir  # what this module is for
+        import torch_mlir  # the package that this module is for
 
         load_bindings(Path(torch_mlir.__path__[0], "_mlir_libs"))
         from torch_mlir._mlir_libs import _mlir

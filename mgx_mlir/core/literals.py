@@ -19,7 +19,7 @@ from mgx_mlir.core.shapes import TensorType
 LITERAL = "migraphx.literal"
 INLINE_ELEMENTS = 16  # up to this many elements (or a splat) a constant stays in the IR
 LEFT_OUT = "left-out-"  # begins keys of weights that a file of code does not hold
-ALIGNMENT = 64  # what the runtime needs to use an array in place
+ALIGNMENT = 64  # bytes, by which the runtime uses an array in place
 
 _ACTIVE: contextvars.ContextVar[WeightStore | None] = contextvars.ContextVar(
     "mgx_weight_store", default=None

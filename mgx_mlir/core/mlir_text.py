@@ -66,13 +66,13 @@ class _Nesting:
         self.blocks = 0  # braces among them
         self.chain = 0  # signs and operators since the last comma of this bracket
         self.levels = 0  # brackets and chains of all that is open
-        self.depth: dict[str, int] = {}  # of each alias: levels, those of aliases in it included
+        self.depth: dict[str, int] = {}  # levels of each alias, with those of aliases in it
         self.size: dict[str, int] = {}  # and the characters that it stands for
         self.later: Counter[str] = Counter()  # uses ahead of a definition: of locations
         self.expanded = 0
         # the alias that is being defined, from where; its depth, and the size of others in it
         self.defining, self.start, self.deepest, self.written = "", 0, 0, 0
-        self.complete = False  # whether the last token outside of brackets may end a definition
+        self.complete = False  # flag: the last token outside of brackets may end a definition
         self.before = ""  # that token, where it is an alias, which a `=` may follow
 
     def run(self) -> None:

@@ -97,7 +97,7 @@ def safe_output() -> Generator[None]:
 def natural(name: str) -> list[tuple[int, int, str]]:
     """Return a sort key that puts x2 ahead of x10."""
     parts = (part for part in re.split(r"([0-9]+)", name) if part)
-    # of numbers without leading zeros the longer one is larger
+    # the longer of two numbers without leading zeros is larger
     return [
         (0, len(digits := part.lstrip("0")), digits) if "0" <= part[0] <= "9" else (1, 0, part)
         for part in parts

@@ -92,7 +92,7 @@ class InferView(SimpleNamespace):
     """
 
     regions: Sequence[ir.Region]
-    results: Sequence[TensorType] | None  # as stated, where the op exists: its verification
+    results: Sequence[TensorType] | None  # stated types of an op that exists, for its verification
     operands: dict[str, Sequence[ir.Value]]  # the values, by the name of their operand
     const: Callable[[str], np.ndarray | None]  # the array of an operand that is a small literal
 

@@ -26,7 +26,7 @@ from mgx_mlir.programs.signature import Signature
 DRAWS = 3
 # A sum of n terms is off by up to sqrt(n) / 2 ulps in one order or another, not by one.
 FACTOR = 32.0
-# what these give is exact, and a whole number where others count on it
+# ops with exact results, and whole numbers where others count on them
 _EXACT = frozenset(
     ("floor", "ceil", "round", "nearbyint", "sign", "relu", "abs", "neg", "max", "min", "clip",
      "convert", "reduce_max", "reduce_min", "topk", "mod", "fmod", "isnan")

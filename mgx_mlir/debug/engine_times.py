@@ -107,7 +107,7 @@ class EngineTimes:
         """The rounds that count: by the CPU's clock all, else those of quiet blocks alone."""
         count = min((len(b) for b in self.blocks.values()), default=0)
         rounds = range(count)
-        if self.clock == "cpu":  # it stands still while a thread waits
+        if self.clock == "cpu":  # CPU time stands still while a thread waits
             return list(rounds)
         return [n for n in rounds if all(b[n].quiet for b in self.blocks.values())]
 
@@ -253,7 +253,7 @@ def _timed(call: Call, clock: Clock, seconds: float, batch: int) -> Block:
     return Block(statistics.median(calls), tuple(calls), waited)
 
 
-Waits = Mapping[str, tuple[int, int]]  # by thread: nanoseconds of all waits for a core, and a count
+Waits = Mapping[str, tuple[int, int]]  # nanoseconds and count of waits for a core, by thread
 
 
 def _seconds_waited(before: Waits, after: Waits) -> float:

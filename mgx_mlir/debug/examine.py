@@ -108,8 +108,8 @@ class _Examination:
             each = value_tolerances(self.block, low=low)
             self.last = last_uses(self.block)
         self.limits = {v: limits(t) for v, t in each.items()}
-        self.ours: Env = {}  # what the target computed
-        self.theirs: Env = {}  # what follows from the model's inputs
+        self.ours: Env = {}  # values of the target
+        self.theirs: Env = {}  # values that follow from the model's inputs
         self.suspect: set[ir.Value] = set()  # values beyond their limits, and views of such
 
     def run(self) -> Iterator[Finding]:

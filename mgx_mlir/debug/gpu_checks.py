@@ -27,7 +27,7 @@ from mgx_mlir.runtime.device_memory import DeviceTensor
 from mgx_mlir.targets import emulator
 
 _TIMEOUT = 600  # seconds of all checks: a first compile is among them
-_EMULATED = "gfx942"  # where the environment names no architecture
+_EMULATED = "gfx942"  # architecture if the environment names none
 _STEPS = 32  # products that wait for one another
 
 

@@ -114,7 +114,7 @@ class _Uses:
             return
         bound = _index_bound(name, group, op)
         if bound is not None:
-            # what arithmetic made of the input has its own range: small inputs keep it small
+            # results of arithmetic on the input have their own range: small inputs keep it small
             if exact:
                 self.bounds.append(bound)
             else:
@@ -208,7 +208,7 @@ def make_inputs(
     out = {p.name: read_argument(read[p.name], p) for p in signature.inputs if p.name in read}
     given = {**(dims or {}), **{name: array.shape for name, array in out.items()}}
     sizes: dict[str, int] = {}
-    # what is read says first how large the dims are that inputs share
+    # inputs from files come first: they fix the dims that inputs share
     for p in sorted(signature.inputs, key=lambda p: p.name not in out):
         extents = _extents(p, given.get(p.name), batch, sizes)
         dtype = dtypes.from_name(p.dtype)

@@ -16,7 +16,7 @@ from mgx_mlir.programs.program_ir import ProgramIR, entry_block
 from mgx_mlir.programs.taps import with_results
 
 BUDGET = 1 << 30  # bytes of intermediate results that one build returns
-_UNKNOWN = 64  # what a dynamic dim is taken for where memory is planned
+_UNKNOWN = 64  # assumed size of a dynamic dim where memory is planned
 
 Build = Callable[[ProgramIR], Any]  # a program in, a CompiledProgram out
 

@@ -62,7 +62,7 @@ def _session(onnxruntime: Any, path: str, threads: int | None) -> Any:
     """
     providers = ["CPUExecutionProvider"]
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4  # what it has to say comes as an exception
+    options.log_severity_level = 4  # its messages come as an exception
     if threads is not None:
         options.intra_op_num_threads = threads
         return onnxruntime.InferenceSession(path, options, providers=providers)

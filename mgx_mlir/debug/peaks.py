@@ -21,7 +21,7 @@ from mgx_mlir.targets.cache import default_cache, digest
 from mgx_mlir.targets.child import compiler_version
 from mgx_mlir.targets.flags import host_cpu
 
-_FLOATS = 1 << 24  # of each array that is moved: 64 MiB, more than caches hold
+_FLOATS = 1 << 24  # floats of each array that is moved: 64 MiB, more than caches hold
 _LANES = 1 << 16  # elements that are computed with, which stay in caches
 _CHAINS = 8  # independent sums of one element, so that no addition waits for the one before
 _STEPS = 64  # fused multiplications and additions of each chain
@@ -86,7 +86,7 @@ def _write(path: Path, found: Peaks, rounds: int) -> None:
         with atomic(path) as f:
             f.write(json.dumps({**asdict(found), "rounds": rounds}).encode())
     except OSError:
-        return  # it is measured again
+        return  # the peak is measured again
 
 
 def _measure(threads: int) -> Peaks:

@@ -26,7 +26,7 @@ _WIDENED = "find_blocked_weights"
 _BEHIND = 8  # ops between a dot and the codes of its weights
 _PRODUCTS = ("dot", "convolution")
 _QUANTISED = ("quant_dot", "quant_convolution")
-# what would take a dequantised value as it is, by the reader
+# readers that would take a dequantised value as it is
 _PATTERNS = {
     **dict.fromkeys(_PRODUCTS, ("match_find_mx_quantizable_ops", "match_find_quantizable_ops")),
     "pooling": ("find_pooled",),

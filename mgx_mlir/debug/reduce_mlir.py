@@ -65,7 +65,7 @@ class MlirCandidate:
     text: str
     weights: Mapping[str, np.ndarray] = field(default_factory=dict)
     tail: str = ""
-    weights_name: str = ""  # of the .npz beside the file; empty: the file's own name
+    weights_name: str = ""  # name of the .npz beside the file; empty: the file's own name
     unregistered: bool = False
     locations: bool = False
 

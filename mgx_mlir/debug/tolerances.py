@@ -109,13 +109,13 @@ def _limits(coarse: float) -> Tolerances:
         return FULL_PRECISION
     if coarse == COMPUTED:
         return LOW_PRECISION
-    # What is left out moves every element by up to half a step, an rms of a 25th of a step and
+    # Dropped digits move every element by up to half a step, an rms of a 25th of a step and
     # more. Where both sides round, the few that lay next to the middle between two numbers differ.
     return replace(LOW_PRECISION, rms=max(coarse / 40, 5e-5), few=FEW)
 
 
 FEW = 0.05  # a difference of 1e-5 ahead of it puts 2 % of elements on another number of f16
-COMPUTED = float("inf")  # of what is computed in a type of 16 or 8 bits
+COMPUTED = float("inf")  # limit of results that are computed in 16 or 8 bits
 
 
 def _coarseness(block: ir.Block) -> dict[ir.Value, float]:

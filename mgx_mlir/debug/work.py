@@ -15,7 +15,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Kernel, ViewOp, attributes_of, is_a, mnemonic, op_class
 from mgx_mlir.core.shapes import TensorType
 
-_SOFTMAX = 5  # of each element: compared, subtracted, its exponential, added, divided
+_SOFTMAX = 5  # operations on each element: compared, subtracted, its exponential, added, divided
 _MOVES = {
     "gather", "gathernd", "concat", "pad", "literal", "yield", "slice", "reverse", "onehot",
     "scatter_none", "scatternd_none", "fill", "allocate", "undefined", "dimensions_of", "step",

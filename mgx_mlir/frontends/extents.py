@@ -25,7 +25,7 @@ from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 Extent = int | Value  # or a 0-d i64 tensor
-MOST_ELEMENTS = 4096  # of a vector computed at run time that is taken apart
+MOST_ELEMENTS = 4096  # elements of a run-time vector that is taken apart
 
 
 def extents(b: Builder, x: Value) -> list[Extent]:

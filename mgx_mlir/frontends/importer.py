@@ -103,7 +103,7 @@ class GraphImporter(ABC, Generic[ProtoT, ScopeT]):
     each to `attempt`.
     """
 
-    max_depth: int  # of functions within functions
+    max_depth: int  # depth of functions within functions
 
     def __init__(self, source: str, options: ReadOptions) -> None:
         self.source, self._options = source, options

@@ -12,11 +12,11 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends.problems import NotSupported
 
 MOST_PARTS = 1 << 14  # operations that a node is unrolled to
-MOST_NUMBERS = 1 << 26  # of a table that is computed when the model is read
-MOST_BYTES = 1 << 28  # of such a table
+MOST_NUMBERS = 1 << 26  # elements of a table that is computed when the model is read
+MOST_BYTES = 1 << 28  # bytes of such a table
 MOST_TABLES = 3 << 27  # bytes of all tables of a model
-MOST_ELEMENTS = 1 << 59  # of a tensor: their bytes are a number of 64 bits
-MOST_RANK = 64  # as in files of programs
+MOST_ELEMENTS = 1 << 59  # elements of a tensor: their bytes are a number of 64 bits
+MOST_RANK = 64  # the same limit as in files of programs
 MOST_FILLED = 1 << 28  # elements of a constant that is one number, which is kept once
 
 

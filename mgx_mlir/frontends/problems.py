@@ -20,13 +20,13 @@ class Refused(NotSupported):
     """A node of an operator without importer; `message` says why it has none, or is empty."""
 
 
-# what an importer's function raises where a node is damaged in a way that it does not check
+# exceptions of an importer's function for damage that it does not check
 UNFORESEEN = (
     ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError,
     ValueError, ir.MLIRError,
 )  # fmt: skip
 DIMS = re.compile(r"\bdynamic|run time only")  # in reasons that hold for dynamic dims alone
-UNCHECKED = "it cannot be imported"  # how the messages of those begin
+UNCHECKED = "it cannot be imported"  # start of the messages of such exceptions
 
 
 def unforeseen(e: BaseException) -> ModelError:
@@ -43,7 +43,7 @@ class Problems:
         self.errors: list[MgxError] = []
         self._unsupported: Counter[str] = Counter()
         self._first: dict[str, str] = {}
-        self._advice: dict[str, None] = {}  # what to do about unsupported nodes
+        self._advice: dict[str, None] = {}  # advice on unsupported nodes
 
     def __bool__(self) -> bool:
         return bool(self.errors or self._unsupported)

@@ -204,14 +204,14 @@ def _cut(
     """x[start:end:step] along `axis`, bounds as Python's slices take them but for clamp_start."""
     d = extent(b, x, axis)
     back = compare(b, "less", step, 0)
-    top = b.where(back, b.sub(d, 1), d)  # of a start, and of an end
+    top = b.where(back, b.sub(d, 1), d)  # top of a start, and of an end
     bottom = b.where(back, b.literal(-1, INT64), b.literal(0, INT64))
 
     def bounded(v: Value, low: Value | int) -> Value:
         v = b.where(compare(b, "less", v, 0), b.add(v, d), v)
         return b.min(b.max(v, low), top)
 
-    # of no elements top is -1 backwards: below `low`, and nothing is taken
+    # top of no elements is -1 backwards: below `low`, and nothing is taken
     first, last = bounded(start, 0 if clamp_start else bottom), bounded(end, bottom)
     index = b.dynamic_range(first, last, step)
     return b.gather(x, index, axis=axis)

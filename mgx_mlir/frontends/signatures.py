@@ -89,7 +89,7 @@ def signature_of(function: Importer) -> Signature:
 
 def _group(function: Importer, annotation: object) -> type[Attributes] | None:
     """Return the group of attributes that a parameter is annotated with."""
-    if isinstance(annotation, str):  # as all are under `from __future__ import annotations`
+    if isinstance(annotation, str):  # a string under `from __future__ import annotations`
         annotation = getattr(inspect.unwrap(function), "__globals__", {}).get(annotation)
     if isinstance(annotation, type) and issubclass(annotation, Attributes):
         return annotation

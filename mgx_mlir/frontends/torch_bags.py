@@ -91,7 +91,7 @@ def bags(
     marks = marks.index_add(0, begins, torch.ones_like(begins))
     bag = marks.cumsum(0)[:-1] - 1
     kept = _kept(weight, indices, padding_idx)
-    if kept is not None:  # what does not count goes into one more bag
+    if kept is not None:  # elements that do not count go into one more bag
         bag = torch.where(kept, bag, count)
     rows = torch.nn.functional.embedding(indices, weight)
     if per_sample_weights is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-# of a mask: {queries, keys}, {batch, keys}, {batch, heads, queries, keys}
+# dims of a mask: {queries, keys}, {batch, keys}, {batch, heads, queries, keys}
 _SHAPES = {0: (1, 1, -2, -1), 1: (-2, 1, 1, -1)}
 
 

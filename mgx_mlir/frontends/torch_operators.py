@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-_INT64 = 7  # of ONNX's TensorProto
+_INT64 = 7  # number of ONNX's TensorProto
 
 
 def translations() -> dict[Any, Callable[..., Any]]:
@@ -87,7 +87,7 @@ def _rnn(activation: str) -> Callable[..., Any]:
                 hidden_size=hx.shape[2], activations=[activation] * ways,
             )  # fmt: skip
             ends.append(end)
-            # of (length, ways, batch, width)
+            # dims (length, ways, batch, width)
             x = op.Reshape(op.Transpose(y, perm=[0, 2, 1, 3]), [0, 0, -1])
         return (op.Transpose(x, perm=[1, 0, 2]) if batch_first else x), joined(ends)
 

@@ -190,9 +190,9 @@ def put_where(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = Fa
     flat = x.flatten(first, last - 1) if mask.ndim > 1 else x
     chosen = mask.flatten()
     values = values.to(x.dtype)
-    dim = values.ndim - (x.ndim - last) - 1  # of values, the one of the elements that are chosen
+    dim = values.ndim - (x.ndim - last) - 1  # dim of values for the chosen elements
     if dim >= 0 and not _is(values.shape[dim], 1):
-        number = (chosen.cumsum(0) - 1).clamp(min=0)  # of each element among those that are chosen
+        number = (chosen.cumsum(0) - 1).clamp(min=0)  # number of each element among the chosen ones
         values = values.index_select(dim, number)
     found = torch.where(chosen.reshape(shape), flat + values if accumulate else values, flat)
     return found.reshape(x.shape)

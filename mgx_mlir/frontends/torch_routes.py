@@ -17,7 +17,7 @@ from mgx_mlir.frontends import torch_scan
 
 TABLE = Path(__file__).with_name("torch_routes.json")
 _HARMLESS = "harmless: "
-_UNDECIDED = "refuse"  # of an argument that another release of the library drops
+_UNDECIDED = "refuse"  # route of an argument that another release of the library drops
 
 Row = Mapping[str, Any]
 

@@ -25,7 +25,7 @@ class Failed:
 
 POISON = Failed()
 Held = Value | HostValue | Failed
-# of an operator: one, or a row with None for what is not made
+# results of an operator: one, or a row with None for absent ones
 Outputs = Held | Sequence[Held | None]
 
 

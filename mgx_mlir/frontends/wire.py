@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from mgx_mlir.core.errors import FileError
 
 LARGE = 4096  # payloads below this stay in the message
-MAX_NESTING = 64  # of messages; protobuf itself stops at 100
+MAX_NESTING = 64  # depth of messages; protobuf itself stops at 100
 _VARINT, _I64, _LEN, _I32 = 0, 1, 2, 5
 _FIXED = {_I64: 8, _I32: 4}
 

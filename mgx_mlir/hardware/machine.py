@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mgx_mlir.core.errors import TargetError
 
-# where IREE's hip driver looks for HIP: read each time that a driver is made
+# folder in which IREE's hip driver looks for HIP: read each time that a driver is made
 HIP_VARIABLE = "IREE_HIP_DYLIB_PATH"
 
 

@@ -26,7 +26,7 @@ class TritonPythonModel:
     An error of a request's own (MgxError) is Triton's INVALID_ARG, a 400 over HTTP, with its text.
     """
 
-    folder = ""  # where the artefact is, for auto_complete_config: model.py sets it
+    folder = ""  # folder of the artefact, for auto_complete_config: model.py sets it
 
     @classmethod
     def auto_complete_config(cls, config: Any) -> Any:

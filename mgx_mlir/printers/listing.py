@@ -71,7 +71,9 @@ class _Lister:
         self.symbols = DEBUG_SYMBOLS in operation.attributes if symbols is None else symbols
         self.layout = ModuleShapes(operation, program.store)
         self.packed = packed_values(operation)
-        self.elements: set[ir.Value] = set()  # of pointwise modules, shown as MIGraphX has them
+        self.elements: set[ir.Value] = (
+            set()
+        )  # values of pointwise modules, shown as MIGraphX has them
         self.modules: list[Module] = []
         self.counters: dict[str, int] = {}
         self.lines: dict[ir.Value, ListedInstruction] = {}

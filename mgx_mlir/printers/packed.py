@@ -10,7 +10,7 @@ from mgx_mlir.dialects.migraphx.indexing import Gather
 from mgx_mlir.dialects.migraphx.movement import Concat, Reverse
 from mgx_mlir.dialects.migraphx.quant import PackFp4, UnpackFp4
 
-# what gives its first operand's elements in another place
+# ops that move their first operand's elements
 _MOVES = (ViewOp, Gather, Reverse, Concat)
 
 

@@ -24,7 +24,7 @@ MIGRAPHX_VERSION = "2.16.0"
 OWN_KEY = "mgx_mlir"
 OWN_VERSION = 1
 MAX_BIN = 2**32 - 2  # bytes of one msgpack BIN; longer data is an array of several
-ALIGNMENT = 64  # of Aligned bytes in a file: what the runtime needs to use them in place
+ALIGNMENT = 64  # alignment of Aligned bytes in a file, by which the runtime uses them in place
 Tree = Any
 
 
@@ -195,7 +195,7 @@ def json_number(value: float) -> str:
         # MIGraphX writes null, and reads that as 0; a string it refuses
         return f'"{value}"'
     text = repr(value)
-    if 1e15 <= abs(value) < 1e16:  # where the two forms differ
+    if 1e15 <= abs(value) < 1e16:  # range in which the two forms differ
         digits = f"{value:.0f}".lstrip("-").rstrip("0")
         sign = "-" if value < 0 else ""
         rest = f".{digits[1:]}" if digits[1:] else ""

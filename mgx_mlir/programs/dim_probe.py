@@ -74,7 +74,7 @@ class DimProbe:
 
     def state_dims(self, v: ir.Value, source: ir.Value, first: ir.Value | None = None) -> None:
         """State that `v` has the dims of `source` for every size, behind those that `first` has."""
-        self.known(v)  # what this finds about other results of an op comes before what is stated
+        self.known(v)  # findings about other results of an op come before stated dims
         lead = () if first is None else self.known(first).dims[:1]
         self.seen[v] = Known((*lead, *self.known(source).dims))
 
@@ -257,7 +257,7 @@ class DimProbe:
         try:
             return runs.rows(lambda: infer(runs.extents))
         except (UndecidedError, TypeError, ValueError, ArithmeticError):
-            pass  # it does with them what numbers alone allow
+            pass  # dims that numbers alone do not allow stay
         try:
             return infer(lambda dims: [d if isinstance(d, int) else DYN for d in dims])
         except (UndecidedError, MgxError):

@@ -9,7 +9,7 @@ from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.programs.layout import Dim
 from mgx_mlir.programs.signature import DimRange
 
-UNBOUNDED = 2**64 - 1  # how a missing upper bound reads, as MIGraphX's largest size
+UNBOUNDED = 2**64 - 1  # missing upper bound, as MIGraphX's largest size
 
 
 class dynamic_dimension:

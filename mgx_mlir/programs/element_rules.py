@@ -24,7 +24,7 @@ from mgx_mlir.symbolic.expressions import Atom, Expr, Int, high_of, low_of
 from mgx_mlir.symbolic.space import Space
 
 MOST_ELEMENTS = 64
-MOST_FLOATS = 4  # of a literal: the scales of an image
+MOST_FLOATS = 4  # floats of a literal: the scales of an image
 
 # Ops that only move elements, and which of their operand groups hold those.
 _MOVES: dict[str, tuple[int, ...]] = {
@@ -98,7 +98,7 @@ class ElementRules:
         if name in ("multibroadcast", "broadcast"):
             return [self._spread(name, given[0], attributes, dims[0])]
         if name == "require":
-            return [given[0]]  # where it is run on, its condition holds
+            return [given[0]]  # a run that goes on has its condition
         known = [a for a in given if a is not None]
         if len(known) != len(given) or not known:
             return nothing
@@ -114,7 +114,7 @@ class ElementRules:
             reduced = self._reduced(name, attributes, known[0], kinds[0])
             return nothing if reduced is None else [reduced]
         except (MgxError, ArithmeticError, ValueError, IndexError):
-            return nothing  # what the op refuses is told where it is built or run
+            return nothing  # the op's refusal comes where it is built or run
 
     # ---- numbers alone, and moves ------------------------------------------------------------
 

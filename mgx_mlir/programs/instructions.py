@@ -11,13 +11,13 @@ from mgx_mlir.core.op import Op, mnemonic
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.programs.migraphx_names import is_tuple
 
-# what an instruction stands for: an argument or a result, or an operation seen as a tuple
+# value of an instruction: an argument or a result, or an operation seen as a tuple
 Instruction: TypeAlias = ir.Value | ir.Operation
 
 
 def instruction_of(op: ir.Operation) -> Instruction:
     """Return the instruction of an operation."""
-    op = op.operation  # of an op view, which is another object
+    op = op.operation  # the op of an op view, which is another object
     return op if is_tuple(op) or not len(op.results) else op.results[0]
 
 

@@ -18,7 +18,7 @@ from mgx_mlir.programs.program_ir import argument_names, entry_block, functions,
 
 Env = dict[ir.Value, np.ndarray]
 Trace = Callable[[ir.Operation, list[np.ndarray]], None]
-_MOST_ELEMENTS = 1 << 40  # of a result
+_MOST_ELEMENTS = 1 << 40  # elements of a result
 
 
 class Interpreter:
@@ -176,7 +176,7 @@ class Interpreter:
                 inner[arg] = _as(np.asarray(array), TensorType.of(arg).dtype)
             return self.run_block(block, inner)
 
-        # what a loop that never runs, and select_module, must know
+        # results that a loop that never runs, and select_module, need
         last = list(block.operations)[-1].operation
         call.arguments = [TensorType.of(a) for a in block.arguments]  # type: ignore[attr-defined]
         call.results = [TensorType.of(v) for v in last.operands]  # type: ignore[attr-defined]

@@ -340,7 +340,7 @@ def _packed_like(s: Shape) -> Shape:
 class _RangeProbe(DimProbe):
     """The range of every dynamic dim, from those of the arguments' dims."""
 
-    LIMIT = 1 << 31  # what may exceed it has no upper bound
+    LIMIT = 1 << 31  # a size that may exceed it has no upper bound
 
     def bound(self, value: ir.Value, dims: Sequence[Dim]) -> None:
         """State the ranges of an argument's dims."""

@@ -56,7 +56,7 @@ NAMED_ENUMS = frozenset({("pooling", "mode"), ("roialign", "mode")}) | {
     for op in ("rnn", "gru", "lstm", "rnn_var_sl_last_output", "rnn_var_sl_shift_output",
                "rnn_last_hs_output", "rnn_last_cell_output")
 }  # fmt: skip
-# what the dialect checks as a choice and MIGraphX keeps as a string
+# attributes that are choices in the dialect and strings in MIGraphX
 STRING_CHOICES = frozenset(
     {"nearest_mode", "coordinate_transformation_mode", "output_name", "assign"}
 )

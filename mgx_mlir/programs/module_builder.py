@@ -62,7 +62,7 @@ class ModuleBuilder:
         self.program, self.name, self.block = program, name, block
         self.attached = False
         self.parameters: dict[str, ir.Value] = {}
-        self.attributes: list[dict[str, ir.Attribute]] = []  # of the parameters
+        self.attributes: list[dict[str, ir.Attribute]] = []  # attributes of the parameters
         self._signed = True
 
     # ---- reading -----------------------------------------------------------------------------

@@ -28,7 +28,7 @@ def depth_first(end: ir.Operation, block: ir.Block) -> Sequence[ir.Operation]:
             owner = value.owner
             if isinstance(owner, ir.Block):
                 continue
-            owner = owner.operation  # as the key of a dict an op view is another object
+            owner = owner.operation  # an op view is another object as the key of a dict
             if owner.block == block and owner not in state:
                 stack.append(owner)
     order += [v.operation for v in block.operations if v.operation not in state]

@@ -96,7 +96,7 @@ class Variant:
     alike: tuple[tuple[tuple[int, int], ...], ...] = ()
 
 
-Pair = tuple[int, int]  # of an input and an output
+Pair = tuple[int, int]  # indices of an input and an output
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.programs.layout import Shape
 
-# what numpy's arrays have at most
+# limits of numpy's arrays
 _RANK, _BYTES = 64, 1 << 62
 
 

@@ -21,7 +21,7 @@ from mgx_mlir.core.errors import RunError
 from mgx_mlir.core.ir import ir
 
 STEPS = "migraphx.text_steps"  # function attribute: the steps as JSON
-_MARKS = ("\x02", "\x03")  # what a Tokenizer with `mark` puts at both ends of a row
+_MARKS = ("\x02", "\x03")  # marks that a Tokenizer with `mark` puts at both ends of a row
 _CLASSES = {
     "alnum": "0-9A-Za-z", "alpha": "A-Za-z", "ascii": "\\x00-\\x7f", "blank": "\\t ",
     "cntrl": "\\x00-\\x1f\\x7f", "digit": "0-9", "graph": "!-~", "lower": "a-z", "print": " -~",

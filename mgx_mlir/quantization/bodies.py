@@ -30,7 +30,7 @@ def why_unseen(value: ir.Value, block: ir.Block) -> str | None:
     while inner != block:
         op = inner.owner.operation
         if is_a(op, Loop):
-            if branch:  # of which a trip that does not take it has no element
+            if branch:  # a trip that does not take the branch has no element
                 return "it is in a branch in the body of a Loop"
             if op.opview.padded:
                 return "it is in the body of a Loop that fills its results up with zeros"

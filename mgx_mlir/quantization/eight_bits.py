@@ -142,7 +142,7 @@ class Quantiser:
                     weights = _multiplied(weights, site, factors)
                     op.operands[0] = self._smoothed(x, site, factors)
                 op.operands[1], change = self._weights(op.operands[1], weights, site)
-                if factors is not None:  # of weights that meet activations as they were
+                if factors is not None:  # factors of weights that meet activations as they were
                     change = _multiplied(change, site, 1 / factors)
             return self._corrected(site, change) if self.scheme.bias_correction else op.results[0]
 
@@ -276,9 +276,7 @@ class Quantiser:
         with ir.InsertionPoint.after(site.op):
             less = _like(b, shift.astype(t.dtype.np), out)
             made = b.op("sub", out, less)
-            own = [
-                v.owner.operation for v in (less, made)
-            ]  # of dynamic dims, `less` reads them of it
+            own = [v.owner.operation for v in (less, made)]  # `less` reads dynamic dims of it
             out.replace_all_uses_except(made, own)
         return made
 

@@ -23,7 +23,7 @@ from mgx_mlir.programs.build import Builder
 from mgx_mlir.programs.program_ir import ProgramIR, entry_block
 
 _ROUNDS = 50
-_SETTLED = 1e-3  # of a factor's logarithm, in a round
+_SETTLED = 1e-3  # change of a factor's logarithm in a round
 # ops of one operand that give a multiple of the result for a positive multiple of the operand
 _IN_PROPORTION = ("relu", "leaky_relu", "identity", "abs", "neg")
 # with constants, which are divided as their channel is
@@ -184,7 +184,7 @@ def _through(op: ir.Operation, place: int, axis: int) -> int | None:
         return axis if same_place and all(_constant(v) is not None for v in others) else None
     if name == "pooling" and not op.opview.channels_last:
         return axis if op.opview.mode in ("max", "average") else None
-    if name == "reshape" and len(op.operands) == 1:  # of a map of one pixel to its channels
+    if name == "reshape" and len(op.operands) == 1:  # reshape of a map of one pixel to its channels
         own, out = TensorType.of(op.operands[0]).dims, TensorType.of(op.results[0]).dims
         if axis == 1 and len(out) == 2 and DYN not in own[1:] and own[1:2] == out[1:]:
             return axis if all(d == 1 for d in own[2:]) else None

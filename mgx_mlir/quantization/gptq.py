@@ -15,8 +15,8 @@ import numpy as np
 from mgx_mlir.passes.quantize_int4 import Grid, grid_of
 
 _BLOCK = 128  # inputs whose changes reach those behind them at once
-_DAMPING = 0.01  # of the inputs' mean square: what samples did not show is not relied on
-_PARTS = np.linspace(1, 0.6, 9)  # of the range of weights that a scale may span
+_DAMPING = 0.01  # share of the inputs' mean square: unseen inputs are not relied on
+_PARTS = np.linspace(1, 0.6, 9)  # shares of the range of weights that a scale may span
 
 
 @dataclass

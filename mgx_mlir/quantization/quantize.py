@@ -26,7 +26,7 @@ from mgx_mlir.quantization.switched import Switched
 from mgx_mlir.quantization.twins import in_8_bits, in_floats
 from mgx_mlir.rewrite.passes import run_pipeline
 
-# what is quantised already stays quantised: constants of it are not folded
+# quantised values stay quantised: constants of it are not folded
 OPTIMIZE = "mgx-optimize-module{skip=quantizelinear,dequantizelinear,unpack_int4}"
 _RANKED = 2  # samples by which products are ordered
 _FEW = 4  # samples by which the search for `max_error` goes, which all then prove
@@ -90,7 +90,7 @@ class _Judge:
 
     samples: list[Sample]
     own: Outputs
-    share: float = 1.0  # what the error of all samples is of that of these
+    share: float = 1.0  # error of all samples, relative to that of these
 
     def of(self, options: Options, outputs: Outputs) -> tuple[bool, float]:
         if options.metric is not None:
@@ -274,7 +274,7 @@ class _Search:
         whole = switched.outputs([], self.judge.samples)
         if self.judge.of(self.options, whole)[0]:
             return self._proven(names, [])
-        if self.options.metric is None:  # which may count on all samples
+        if self.options.metric is None:  # a metric may count on all samples
             self.judge, every = self.judge.part(whole, _FEW), self.judge
         else:
             every = self.judge
@@ -285,7 +285,7 @@ class _Search:
             holds = self._judged(switched, order[:middle])[0]
             low, high = (low, middle) if holds else (middle, high)
         chosen = order[:high]
-        for name in order[: high - 1][-_TRIED:]:  # what the last one made superfluous
+        for name in order[: high - 1][-_TRIED:]:  # products that the last one made superfluous
             less = [n for n in chosen if n != name]
             chosen = less if self._judged(switched, less)[0] else chosen
         self.judge = every

@@ -10,10 +10,10 @@ import numpy as np
 from mgx_mlir.core.errors import UsageError
 
 METHODS = ("minmax", "percentile", "entropy", "mse")
-_BINS = 4096  # of a histogram, an even number
+_BINS = 4096  # bins of a histogram, an even number
 _LEVELS = 128  # steps of a sign in 8 bits, by which "entropy" judges a threshold
 _CANDIDATES = 64  # thresholds that "entropy" and "mse" compare
-_LEAST = 0.05  # of the largest magnitude: no threshold is below
+_LEAST = 0.05  # share of the largest magnitude: no threshold is below
 
 Range = tuple[float, float]
 

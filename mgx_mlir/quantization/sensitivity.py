@@ -74,7 +74,7 @@ def _measured(site: Site, power: float, noise: float, product: float) -> Sensiti
     """Return the figures of sums of y y, (q - y)(q - y) and q y."""
     if not math.isfinite(noise):  # the smaller type overflows
         return Sensitivity(site.name, site.kind, -math.inf, 0.0)
-    rounded = noise + 2 * product - power  # of q q
+    rounded = noise + 2 * product - power  # estimate of q q
     sqnr = math.inf if noise <= 0 else 10 * math.log10(max(power, 1e-30) / noise)
     scale = math.sqrt(max(power, 0.0) * max(rounded, 0.0))
     cosine = product / scale if scale else 1.0

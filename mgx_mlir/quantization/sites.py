@@ -32,7 +32,7 @@ class Site:
     name: str
     kind: str
     op: ir.Operation
-    values: tuple[Place, ...]  # of the operands that are computed, in order
+    values: tuple[Place, ...]  # places of the computed operands, in order
     weights: np.ndarray | None
 
     @property

@@ -111,7 +111,7 @@ def _chosen(site: Site, choice: ir.Value, i: int, narrow: Narrow, wide: Narrow |
         result.replace_all_uses_with(made.results[0])
         for region, form in zip(made.regions, (wide, narrow), strict=True):
             with ir.InsertionPoint(region.blocks.append()):
-                # what rounds an operand comes behind it: in the body, too
+                # rounding of an operand comes behind it: in the body, too
                 held = [b.op("identity", v) for v in list(op.operands)[: len(site.values)]]
                 twin = op.clone()
                 for k, v in enumerate(held):

@@ -95,7 +95,7 @@ class HasOperation(Protocol):
         ...
 
 
-# what a pattern returns: values for the root's results, `rw.updated()`, or why it does not match
+# result of a pattern: values for the root's results, `rw.updated()`, or why it does not match
 Replacement: TypeAlias = "ir.Value | Op | Sequence[ir.Value] | _Updated | NoMatch | None"
 PatternFunction = Callable[[Any, "Rewriter"], Replacement]
 
@@ -391,7 +391,7 @@ class _Application:
             rw, location = self.rewriter, op.location
             with driver.ip, location:
                 for p in tried:
-                    # as it is before the pattern changes it
+                    # text before the pattern changes it
                     shown = self.shown(p, op) if self.traces else ""
                     try:
                         found = p.function(op, rw)

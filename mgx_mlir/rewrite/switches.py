@@ -134,7 +134,7 @@ def _level(text: str) -> int:
     return int(text) if text.isdecimal() else int(text.lower() in _TRUE)
 
 
-@functools.lru_cache(maxsize=8)  # what is unknown is logged once
+@functools.lru_cache(maxsize=8)  # unknown names are logged once
 def _passes(text: str) -> frozenset[str]:
     """Return the passes of a comma-separated list, in MIGraphX's spelling; log unknown ones."""
     # start-up: only for the message

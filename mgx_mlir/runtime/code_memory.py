@@ -23,7 +23,7 @@ from mgx_mlir.core.literals import aligned_copy
 
 _LONGEST = 2.0  # seconds; calls that other threads make meanwhile may take any time
 
-# of programs that were closed, each with its fork: a child has none of its parent's workers
+# code of closed programs, each with its fork: a child has none of its parent's workers
 _closed: deque[tuple[weakref.ref[memoryview], int]] = deque()
 _open: weakref.WeakSet[Code] = weakref.WeakSet()
 

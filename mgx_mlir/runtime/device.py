@@ -20,7 +20,7 @@ from mgx_mlir.runtime import hip_library
 
 # Four times the largest stack a compiled dispatch may use.
 WORKER_STACK = 4 << 20
-# what the binding raises for the status codes of the runtime
+# exceptions of the binding for status codes of the runtime
 IREE_ERRORS = (RuntimeError, ValueError, LookupError, MemoryError, OSError)
 _QUEUE_SURVIVES = ("OutOfMemory", "NoBinaryForGpu", "InvalidImage", "hipErrorNotFound")
 KINDS = ("local-sync", "local-task", "hip")
@@ -98,7 +98,7 @@ def vm_instance() -> Any:
     if _instance is None:
         from iree.runtime import _binding  # the runtime takes long to load, and only calls need it
 
-        # what is meant to live for ever is no leak to report when the interpreter ends
+        # objects that live for ever are no leaks to report when the interpreter ends
         _binding.disable_leak_checker()
         _instance = _immortal(_binding.VmInstance())
     return _instance

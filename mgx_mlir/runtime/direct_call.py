@@ -117,7 +117,7 @@ def _checks(count: int, has_check: bool, may_be_lost: bool) -> list[str]:
 def _arguments(ports: Sequence[Port]) -> list[str]:
     """Copy small inputs, and take the arguments for large ones that lie where earlier ones did."""
     count = len(ports)
-    # what is of no plain type is at -1, where nothing is
+    # an array of no plain type is at -1, where nothing is
     at = [f"addressof(char(a{i}))" if p.as_is else "-1" for i, p in enumerate(ports)]
     return [
         f"({_each('own{i}', count)},) = call.own",

@@ -21,7 +21,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-_PARENT_DEATH_SIGNAL = 1  # of prctl(2)
+_PARENT_DEATH_SIGNAL = 1  # option of prctl(2)
 
 
 class _Lines:

@@ -118,7 +118,7 @@ class LoadedModule:
                 context, (lanes or available_cpus()) if self._is_local else 1
             )
         except IREE_ERRORS as e:
-            forget(self.device, e)  # what runs at load may have failed
+            forget(self.device, e)  # a run at load may have failed
             raise self._load_error(e, where) from e
         self._main = self._entry(module, entry, inputs, outputs, where)
         self.inputs, self.outputs = self._main.inputs, self._main.outputs
@@ -129,7 +129,7 @@ class LoadedModule:
                 raise FileError(f"the function '{v.function}' is for other inputs", location=where)
             self._choice.add(v, self._entry(module, v.function, inputs, outputs, where))
         self._caches = dict(in_place)
-        self._views: dict[int, tuple[Any, Any]] = {}  # of the caches of the last call
+        self._views: dict[int, tuple[Any, Any]] = {}  # views of the caches of the last call
         self._updating = self._entry(module, IN_PLACE, inputs, outputs, where) if in_place else None
         self.prepared = self._prepared_calls() if self._is_local and self.inputs else None
         self._closed = False
@@ -138,7 +138,7 @@ class LoadedModule:
         hal, ports, kind, usage = self._hal, self.inputs, self._import_type, self._usage
         choice = self._choice
 
-        # of no `self`: a cycle would keep the weights until the collector comes
+        # a function without `self`: a cycle would keep the weights until the collector comes
         def prepared(shapes: Shapes) -> PreparedCall:
             return PreparedCall(hal, choice.at(shapes)[1], ports, shapes, kind, usage)
 
@@ -184,7 +184,7 @@ class LoadedModule:
             if not is_aligned(data):
                 data = aligned(data)
                 copied += data.nbytes
-            # as bytes: the binding does not know the 8- and 16-bit float types
+            # bytes: the binding does not know the 8- and 16-bit float types
             raw = data.reshape(-1).view(np.uint8)
             self.held.append(raw)
             if self._is_local:
@@ -328,7 +328,7 @@ class LoadedModule:
             if not (port.as_is and a.flags.carray):  # without gaps, and writable
                 return None
             found.append(writable_address(a))
-            if found[-1] % self._input_alignment:  # it is copied
+            if found[-1] % self._input_alignment:  # an unaligned array is copied
                 return None
         places = tuple(found)
         if places != call.places:

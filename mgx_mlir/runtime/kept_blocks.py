@@ -17,10 +17,10 @@ import ctypes
 import platform
 import threading
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # parameters of mallopt
 _KEPT_ALREADY = 32 << 20
 OPEN = 128 << 20  # bytes of a block of a program with dynamic dims, whose sizes a run decides
-_SPARE = 1 << 20  # of malloc and the runtime, beside what was asked for
+_SPARE = 1 << 20  # bytes of malloc and the runtime, beside those asked for
 
 _lock = threading.Lock()
 _largest = _KEPT_ALREADY
@@ -34,6 +34,6 @@ def keep(size: int) -> None:
             return
         _largest = size + _SPARE
         mallopt = ctypes.CDLL(None).mallopt
-        # as glibc does for smaller ones: twice as much may be free at the end of the heap
+        # glibc's rule for smaller ones: twice as much may be free at the end of the heap
         mallopt(_TRIM_THRESHOLD, min(2 * _largest, 2**31 - 1))
         mallopt(_MMAP_THRESHOLD, min(_largest, 2**31 - 1))

@@ -15,7 +15,7 @@ from mgx_mlir.core.errors import FileError
 from mgx_mlir.runtime.device import IREE_ERRORS, short
 from mgx_mlir.runtime.ports import Spec
 
-SCOPE = "model"  # of the parameters, in every module of ours
+SCOPE = "model"  # scope of the parameters, in every module of ours
 
 
 def write_parameters(path: str | os.PathLike[str], params: Mapping[str, np.ndarray]) -> None:
@@ -25,7 +25,7 @@ def write_parameters(path: str | os.PathLike[str], params: Mapping[str, np.ndarr
     index, name = rt.ParameterIndex(), os.fspath(path)
     for key, value in params.items():
         data = np.ascontiguousarray(value)
-        # as bytes: the binding does not know the 8- and 16-bit float types
+        # bytes: the binding does not know the 8- and 16-bit float types
         index.add_buffer(key, data.reshape(-1).view(np.uint8) if data.size else b"")
     folder, base = os.path.split(name)
     temporary = os.path.join(folder, f".{base[:200]}.{secrets.token_hex(4)}")

@@ -36,7 +36,7 @@ class Port:
         self.dtype = dtypes.from_name(spec.dtype if spec else wire)
         self.np = self.dtype.np
         self.itemsize = self.np.itemsize
-        # what the mapping can be read as directly; 8- and 16-bit floats are read as integers
+        # types that the mapping can be read as directly; 8- and 16-bit floats are read as integers
         plain = self.np.isbuiltin == 1 and not self.dtype.is_bool
         self.raw = self.np if plain else np.dtype(f"u{self.itemsize}")
         self.as_is = self.raw == self.np

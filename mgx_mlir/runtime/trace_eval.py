@@ -100,7 +100,7 @@ class EvalTrace:
     def before(self, op: ir.Operation) -> str:
         """Name an instruction; its number and operator are returned."""
         line = self._lines.get(op)
-        if line is None:  # it stands for an absent input
+        if line is None:  # None stands for an absent input
             return ""
         self._say(f"Run instruction: {instruction_text(line)}")
         self._started = time.perf_counter()

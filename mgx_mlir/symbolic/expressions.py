@@ -25,7 +25,7 @@ Int = Union[int, "Expr"]  # a string cannot be an operand of |
 
 SAMPLES = 14
 BIG = 1 << 62  # a coefficient beyond it may overflow 64 bits
-_LARGEST = 1 << 256  # of a trial value: squares of squares grow without end
+_LARGEST = 1 << 256  # bound of a trial value: squares of squares grow without end
 _LONGEST = 300  # characters of text: atoms share parts, whose text would double each time
 
 

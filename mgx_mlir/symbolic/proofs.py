@@ -23,7 +23,7 @@ from mgx_mlir.symbolic.expressions import (
 from mgx_mlir.symbolic.space import Space
 
 _DEPTH = 6  # cases within cases
-_MOST_ROWS = 160  # of an elimination
+_MOST_ROWS = 160  # rows of an elimination
 _MOST_ATOMS = 16
 _MOST_FACTS = 12
 _BUDGET = 400_000  # additions of rows in the life of a prover, some seconds

@@ -15,7 +15,7 @@ from mgx_mlir.targets.kernel_walk import functions
 _MATRIX = ("v_mfma", "v_wmma", "v_smfmac", "v_swmmac")
 _GLOBAL = ("buffer_", "global_", "flat_")
 _WIDE = re.compile(r"(?:x[234]|b(?:64|96|128))(?:_|$)")
-# of the LDS: what moves less than a register at a time
+# LDS instructions that move less than a register at a time
 _NARROW_LDS = re.compile(r"_[ui](?:8|16)(?:_|$)")
 _LDS_READ = re.compile(r"^ds_(?:read|load)")
 

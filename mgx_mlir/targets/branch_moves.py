@@ -158,7 +158,7 @@ def ordered(moves: tuple[Move, ...], scratch: frozenset[Register]) -> tuple[Move
         if ready:
             found += [(left.pop(d), d) for d in ready]
             continue
-        # what one of a circle is about to lose waits in a scratch register
+        # the value that a circle is about to lose waits in a scratch register
         circle = next(iter(left))
         if not spare or not free:
             raise ValueError("the moves of a branch go round in a circle, and no register is free")

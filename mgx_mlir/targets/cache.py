@@ -536,7 +536,7 @@ def _standing(folder: Path) -> Standing:
     try:
         status = folder.stat()
     except OSError:
-        return "own"  # it will be made, or writing to it says why not
+        return "own"  # the folder will be made, or writing to it says why not
     why = writer_of(status)
     if not why and os.name == "posix" and status.st_uid != os.geteuid():
         return "root's"

@@ -20,7 +20,7 @@ from mgx_mlir.core.files import atomic, temporary_folder
 from mgx_mlir.targets.cache import KINDS, Cache
 from mgx_mlir.targets.container import Container
 
-# what others refer to comes first: a program is never without its modules and its pack
+# entries that others refer to come first: a program is never without its modules and its pack
 _ORDER = tuple(reversed(KINDS))
 _MEMBER = re.compile(rf"({'|'.join(KINDS)})/([0-9a-f]{{40}})")
 
@@ -65,7 +65,7 @@ def import_entries(cache: Cache, path: str | os.PathLike[str]) -> tuple[int, int
                     raise FileError(f"'{member.name[:80]}' is no entry of a cache", location=name)
                 kind, key = found[1], found[2]
                 source, at = archive.extractfile(member), Path(folder, "entry")
-                assert source is not None  # of a regular member
+                assert source is not None  # source of a regular member
                 with source, open(at, "wb") as f:
                     shutil.copyfileobj(source, f, 1 << 20)
                 if cache.get(kind, key, check=False) is not None:  # type: ignore[arg-type]

@@ -304,7 +304,7 @@ class IreeCompiler:
                 if w.process.poll() is None:
                     found = w
                 else:
-                    w.close()  # it went idle and left
+                    w.close()  # the worker went idle and left
             count = len(self._starting) + len(self._idle) + self._busy
             if found is None and count < self.max_workers:
                 w = _Worker()

@@ -15,7 +15,7 @@ from mgx_mlir.core.errors import CompileError
 # generation failed; crash, timeout, memory: the process ended.
 Kind = Literal["flags", "input", "compile", "crash", "timeout", "memory"]
 
-# What another flag set can help with. stack: a kernel needs more than the limit; layout: data
+# Causes that another flag set helps with. stack: a kernel needs more than the limit; layout: data
 # tiling cannot pack an operand; kernel: the code generator refuses a kernel's form, or crashes on
 # it; time: it came to the end of the limit that a compile has by itself; moves: those of a branch
 # cannot be put in order. Whatever else fails (constants, memory, scheduling, linking) is not known
@@ -24,7 +24,7 @@ Cause = Literal["stack", "layout", "kernel", "time", "moves", "other", "pointers
 
 _HEAD = r"^(?P<loc>(?:[^\s:]|[^:\n]:(?=\d))[^\n]*?:\d+:\d+|<unknown>:\d+|loc\([^\n]*?\)): "
 _DIAGNOSTIC = re.compile(_HEAD + r"(?P<sev>error|warning): (?P<msg>[^\n]*)", re.M)
-# what the Python bindings print: error: "-":2:23: message, or error: "node"("file":2:0): message
+# messages of the Python bindings: error: "-":2:23: message, or error: "node"("file":2:0): message
 _BINDING = re.compile(
     r'^error: (?P<loc>"[^"\n]*":\d+:\d+|"[^"\n]*"\([^\n]*?\)|unknown): (?P<msg>[^\n]*)', re.M
 )

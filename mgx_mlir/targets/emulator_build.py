@@ -31,7 +31,7 @@ from mgx_mlir.targets.cache import cache_root
 
 SWITCH = "MGX_EMULATOR_BUILD"
 _COMPILERS = ("c++", "g++", "clang++")
-# those of native/CMakeLists.txt: no contraction, as a product and a sum are one rounding only
+# flags of native/CMakeLists.txt: no contraction, as a product and a sum are one rounding only
 # where the instruction says so; and the library's own calls stay its own
 _FLAGS = ("-std=c++17", "-O3", "-fPIC", "-march=native", "-ffp-contract=off", "-fno-math-errno",
           "-fvisibility=hidden", "-w", "-pthread")  # fmt: skip

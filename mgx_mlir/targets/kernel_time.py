@@ -36,7 +36,7 @@ _SIZES = {"x4": 16, "x3": 12, "x2": 8, "b128": 16, "b96": 12, "b64": 8, "b32": 4
 _SLOW = ("v_exp", "v_log", "v_rcp", "v_rsq", "v_sqrt", "v_sin", "v_cos")
 _COUNT = re.compile(r"(vmcnt|lgkmcnt|vscnt|expcnt)\((\d+)\)")
 _NO_WAIT = 99
-_SIDE = 16  # of the matrix instructions that a chip's depth is said of
+_SIDE = 16  # side of the matrix instructions that a chip's depth is for
 _FOLLOWED = 33  # workgroups of a launch in which they differ
 
 

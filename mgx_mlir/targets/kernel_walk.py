@@ -17,11 +17,11 @@ _PAIR = re.compile(r"^(s|ttmp)\[(\d+):(\d+)\]$")
 _WORD = 0xFFFFFFFF
 _DESCRIBED = re.compile(r"^\s*\.amdhsa_(kernel|user_sgpr_count)\s+(\S+)")
 _ARCH = re.compile(r'^\s*\.amdgcn_target\s+"?[\w-]*--(gfx\w+)')
-_GFX12 = "ttmp9"  # where gfx12 has a workgroup's number
+_GFX12 = "ttmp9"  # gfx12's register of a workgroup's number
 _HEAD = 8  # instructions at the most that load arguments
 LONGEST = 1_000_000  # instructions that are followed
 
-# what writes scalar registers besides scalar instructions
+# instructions that write scalar registers besides scalar ones
 _TO_SCALAR = ("v_cmp", "v_readfirstlane", "v_readlane", "v_add_co", "v_sub_co", "v_addc", "v_subb",
               "v_mad_u64", "v_mad_i64", "v_div_scale", "v_mad_co")  # fmt: skip
 _KEEP_SCC = ("s_mov", "s_load", "s_buffer", "s_wait", "s_barrier", "s_mul_i32", "s_mul_hi",

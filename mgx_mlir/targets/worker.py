@@ -187,10 +187,10 @@ def become(parent: int, command: list[str]) -> None:
     parent: the process that started this one. It may be number 1, as in a container.
     """
     if sys.platform == "linux":
-        parent_death_signal = 1  # of prctl(2); execve keeps it
+        parent_death_signal = 1  # option of prctl(2); execve keeps it
         ctypes.CDLL(None).prctl(parent_death_signal, signal.SIGKILL)
         if os.getppid() != parent:
-            sys.exit(1)  # it ended before the call
+            sys.exit(1)  # the parent ended before the call
     os.execv(command[0], command)
 
 

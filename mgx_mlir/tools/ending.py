@@ -10,7 +10,7 @@ from typing import IO
 
 from mgx_mlir.core.errors import MgxError
 
-INTERRUPTED = 130  # what shells show for SIGINT
+INTERRUPTED = 130  # exit code that shells show for SIGINT
 
 
 def ended(tool: str, run: Callable[[], int], *, interrupted: str = "interrupted") -> int:

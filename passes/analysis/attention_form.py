@@ -26,10 +26,10 @@ from mgx_mlir.passes.analysis.access_maps import (
 )
 from mgx_mlir.passes.analysis.constants import splat
 
-_TYPES = (dtypes.FLOAT, dtypes.HALF, dtypes.BF16)  # of the softmax and the dots
+_TYPES = (dtypes.FLOAT, dtypes.HALF, dtypes.BF16)  # types of the softmax and the dots
 CACHED = "kv_cache_attention"
-TAGS = ("attention", CACHED)  # of the groups that hold one
-DECODING = "flash_decoding"  # of one over several parts of the keys
+TAGS = ("attention", CACHED)  # tags of groups that hold an attention
+DECODING = "flash_decoding"  # tag of an attention over several parts of the keys
 OPEN_LANES = 8  # that rows of a dynamic length are read by
 KEY_BLOCK = 8  # keys whose scores are made together
 

@@ -111,7 +111,7 @@ class Retyping:
                 operands.append(known[v])
             attributes = attributes_of(op)
             if general is not None:
-                attributes.pop("pad_value", None)  # of integers only
+                attributes.pop("pad_value", None)  # attribute of integers only
             results = rebuilt(op, operands, attributes, general)
             if results is None:
                 for v in made:

@@ -159,7 +159,7 @@ def may_add(x: ir.Value, a: ir.Value, b: ir.Value) -> bool:
     if left is None or right is None:
         return False
     if not (1 in (left.size, right.size) or (left.size == right.size and _axes(a) == _axes(b))):
-        # which of them meet is not looked at: each with each
+        # pairs that meet are not looked at: each with each
         left, right = left[:, None], right[None, :]
     if left.size * right.size > _LOOKED_AT**2:
         return False

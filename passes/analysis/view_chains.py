@@ -239,7 +239,7 @@ def _with_broadcast(steps: list[Step], dims: Dims, wanted: Dims, lens: Dims) -> 
     if lens != wanted:
         for axis in range(short + 1):
             rest = wanted[:axis] + wanted[axis + len(have) :]
-            # what `broadcast` repeats are whole axes: its own extents stay as they are
+            # `broadcast` repeats whole axes: its own extents stay as they are
             fits = lens[axis : axis + len(have)] == have
             if fits and all(d == 1 for d in rest):
                 return [*steps, Step("broadcast", lens, axis)]

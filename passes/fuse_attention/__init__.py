@@ -325,7 +325,7 @@ def _accepted(group: ir.Operation, rw: Rewriter) -> Replacement:
             refusal = no_match("the scores are more than scaled and masked")
     except Unreadable as e:
         refusal = no_match("{}", e)
-    rw.keep()  # what was built goes with the group, all of it is inside
+    rw.keep()  # the built ops go with the group, inside of it
     group.erase()
     return refusal
 

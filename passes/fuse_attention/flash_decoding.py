@@ -63,7 +63,7 @@ def _joined(
     chain = {*form.scores, first, second, *form.softmax, *behind}
     known: Known = dict(zip(body.arguments, op.operation.operands, strict=True))
     for o in ops[:-1]:
-        # what leads to the dots stands outside; the softmax is made again below
+        # ops that lead to the dots stand outside; the softmax is made again below
         if o not in chain:
             copy_op(o, known)
     q, k = (known[v] for v in first.operands)

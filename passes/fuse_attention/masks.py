@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # from here on a number in place of a score hides it, beside scores of any that are seen; and beside
 # other masks, which may hide all others
 _HIDES, _LOWEST = -1e4, -1e30
-# what is added for a finite one: in f32 a score disappears beside it, and kernels, which compute
+# score added for a finite one: in f32 a score disappears beside it, and kernels, which compute
 # in powers of two, may multiply it by 1.44
 _LOW = -1e38
 
@@ -167,7 +167,7 @@ def _joined(rw: Rewriter, masks: Sequence[_Mask]) -> ir.Value:
             total = rw.op("where", x, *((so_far, low) if m.seen else (low, so_far)))
             continue
         x = _as(rw, x, dtypes.FLOAT)
-        if several:  # what hides beside what hides is a number, too
+        if several:  # a sum of two hiding scores is a number, too
             endless = _as(rw, rw.op("equal", x, number(-np.inf)), dtypes.BOOL)
             x = rw.op("where", endless, x, rw.op("max", x, number(_LOW)))
         total = x if total is None else rw.op("add", total, x)

@@ -28,7 +28,7 @@ class Parts:
     """The ops that an attention consists of."""
 
     softmax: Softmax
-    first: Dot  # of the scores
+    first: Dot  # dot of the scores
     scores: list[ir.Operation]  # pointwise ops between them, in order
     guarded: bool  # NaN rows of the weights are zeros
 

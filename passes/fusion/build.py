@@ -23,7 +23,7 @@ class KernelBuilder:
         """Build every kernel of the grouping, and erase what moved into kernels."""
         for unit in self.ordered():
             self.emit(unit)
-        # what moved into kernels goes last, users first, with the broadcasts and numbers only it
+        # ops that moved into kernels go last, users first, with the broadcasts and numbers only it
         # read
         for i in reversed(range(len(self.ops) - 1)):
             op = self.ops[i]

@@ -82,7 +82,7 @@ MOVERS = (Transpose, Pooling)
 OPAQUE = (BlockedDot, Convolution, Dot, *MOVERS, Gather)
 REDUCTIONS = (NumberReduction, SoftmaxBase)
 HOST_ELEMENTS = 64  # integer tensors up to this size, made of dims and literals, stay on the host
-MAX_OPS = 256  # of a kernel: more would take the compiler long and gain nothing
+MAX_OPS = 256  # ops of a kernel: more would take IREE long and gain nothing
 # run-time extents that a kernel takes: IREE's CPU dispatches have 64 constants, two for an extent
 MAX_EXTENTS = 28
 MAX_BUFFERS = 30  # inputs and results of a kernel: IREE's CPU devices bind 32 buffers at most
@@ -122,7 +122,7 @@ class PlannedKernel:
 
     kind: str
     dims: tuple[int, ...]
-    anchor: type[Op] | None = None  # what a `group` is made around
+    anchor: type[Op] | None = None  # op that a `group` is made around
     axes: tuple[int, ...] | None = None
     members: list[int] = field(default_factory=list[int])  # in order
     inside: set[int] = field(default_factory=set[int])  # the same
@@ -295,7 +295,7 @@ class Grouping:
             return False
         if k.kind == "fused_reduce":
             if dims not in (k.dims, k.row_dims) or not self.after_reduction(k, j):
-                # what does not come after the reduction would be a second loop beside it
+                # an op not behind the reduction would be a second loop beside it
                 join.refused(op, "it does not come after the reduction, or has other dims")
                 return False
             return True

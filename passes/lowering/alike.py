@@ -24,7 +24,7 @@ from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
 from mgx_mlir.dialects.migraphx.pointwise_binary import Add, Mul
 from mgx_mlir.passes.lowering.expr import Expr, Leaf, Splat, View
 
-# of a dispatch: the number of its code, where others may share that. The first in the program has
+# code number of a dispatch, where others may share that. The first in the program has
 # the code, the others have none
 CODE = "mgx.code"
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Body = Callable[..., ir.Value | Sequence[ir.Value]]
-# What computes one element: of as many scalars as there are tensors.
+# Function of one element, given one scalar for each tensor.
 ElementBody = (
     Callable[[ArithScalars, TypedScalar], TypedScalar]
     | Callable[[ArithScalars, TypedScalar, TypedScalar], TypedScalar]
@@ -117,7 +117,7 @@ class LoweringContext(IndexBuilder, ABC):
         self.function = "main"  # that is being made
         self.plan = KernelPlan()
         self.scope = Scope()
-        self.kernels: list[KernelInfo] = []  # of the function, in the order they are made
+        self.kernels: list[KernelInfo] = []  # kernels of the function, in creation order
         self._repacked: dict[Hashable, tuple[np.ndarray, np.ndarray]] = {}
         self._huge_pages = HugePages()
 

@@ -17,7 +17,7 @@ from mgx_mlir.core.shapes import TensorType
 if TYPE_CHECKING:
     from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar
 
-# Where element (i0, i1, ...) of a view is in its source: one entry per source dim, the view's dim
+# Index in the source of element (i0, i1, ...) of a view: one entry per source dim, the view's dim
 # that indexes it, or None for index 0.
 DimMap = tuple[int | None, ...]
 Extent = int | ir.Value

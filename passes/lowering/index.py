@@ -108,7 +108,7 @@ def _misread(source: ir.Value) -> tensor.ExtractSliceOp | None:
         return None
     found, t = op.opview, ir.RankedTensorType(source.type)
     if t.rank != len(found.static_strides):
-        return None  # it leaves out dims
+        return None  # the slice leaves out dims
     refused = not t.has_static_shape or any(step != 1 for step in found.static_strides)
     return found if refused or _misread(found.source) is not None else None
 

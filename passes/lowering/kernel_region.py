@@ -52,7 +52,7 @@ def result_extents(
     if regions.is_two_dots(op):
         return None  # nor two dots: one for a GPU takes minutes to compile
     anchors = [o for o in body.operations if o.operation.name in regions.ANCHORS]
-    # what gathers its windows reads through transposes
+    # a convolution reads through transposes
     anchor = next((o for o in anchors if is_a(o, Convolution)), anchors[0] if anchors else None)
     static = all(TensorType.of(r).is_static for r in op.results)
     windows = _dynamic_windows(e, op, body, anchor)

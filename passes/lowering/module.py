@@ -88,12 +88,12 @@ class ModuleLowering(LoweringContext):
         super().__init__(options)
         self.programs, self.listed, self.readable = programs, listed, readable
         self.params: dict[str, np.ndarray] = {}
-        self._settled: set[ir.Value] = set()  # what kernels read again after they yield it
+        self._settled: set[ir.Value] = set()  # values that kernels read again after they yield them
         self._launching = 0  # ops lowered so far
-        self._choices: list[KernelChoice] = []  # of the function that is being lowered
+        self._choices: list[KernelChoice] = []  # choices in the function that is being lowered
         self._now = ("", "")  # name and location of the op that is being lowered
-        self._globals: dict[str, ir.Value] = {}  # what this function loaded
-        self._loads: dict[str, list[ir.Value]] = {}  # what any function loaded
+        self._globals: dict[str, ir.Value] = {}  # globals that this function loaded
+        self._loads: dict[str, list[ir.Value]] = {}  # loads in any function
         self._codes = alike.Codes()
         self._scalars: set[ir.Value] = set()  # in kernels' bodies, but inputs of them
         self._told: set[ir.Value] = set()  # tensors that the host reads, for sizes
@@ -464,7 +464,7 @@ class ModuleLowering(LoweringContext):
         element = ir.IntegerType.get_signless(8) if dtype.is_bool else signless(dtype)
         kind = ir.RankedTensorType.get(array.shape, element)
         if known is not None:
-            name = known  # of another function
+            name = known  # a name of another function
         else:
             self.params[name] = stored
             with ir.InsertionPoint.at_block_begin(self.module.body):
@@ -514,7 +514,7 @@ class ModuleLowering(LoweringContext):
                 self.literal(inner.operation, own=inner.operation.results[0] in self._scalars)
         self._record_kernel(op, body)
         if is_a(op, FusedReduce):
-            # what is yielded and read again: two loops side by side would not make a dispatch
+            # a value is yielded and read again: two loops side by side would not make a dispatch
             last = list(body.operations)[-1].operation
             self._settled.update(v for v in last.operands if len(list(v.uses)) > 1)
         made = self._kernel_by_rule(op, body)

@@ -76,7 +76,7 @@ class NamedBody:
         for view in list(self.block.operations):
             if is_a(view, Slice) and len(view.operation.operands) > 1:
                 self._state_slice(view.operation)
-        told: list[tuple[int, str, ir.Value, int]] = []  # how often a dim has a size
+        told: list[tuple[int, str, ir.Value, int]] = []  # counts of a size as a dim
         for argument, tensor in self.tensors.items():
             for i, d in enumerate(self._probe.dims(argument)):
                 found = None if isinstance(d, int) else d.multiple()

@@ -37,9 +37,9 @@ from mgx_mlir.symbolic.expressions import Int, sides
 # (predicate, left, right); of several one has to hold.
 Condition = tuple[Predicate, Int, Int]
 
-PREFIX = "mgx: "  # of the messages that the runtime reads
+PREFIX = "mgx: "  # start of the messages that the runtime reads
 _MOST = 2000  # letters of what was expected
-_PREDICATES = {"eq": 0, "ne": 1, "le": 3}  # of arith.cmpi
+_PREDICATES = {"eq": 0, "ne": 1, "le": 3}  # predicates of arith.cmpi
 _WORDS = {"eq": "=", "ne": "!=", "le": "<="}
 _REGIONS = ("flow.dispatch.region", "flow.dispatch.workgroups")
 _UNSEEN = ("multibroadcast", "broadcast", "broadcast_with_dims", "broadcast_for_dot", "reshape",

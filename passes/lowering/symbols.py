@@ -15,7 +15,7 @@ from mgx_mlir.symbolic.expressions import Atom, Expr, Int, low_of, sides, terms_
 from mgx_mlir.symbolic.space import Space
 
 _MOST_CASES = 2  # atoms that a proof of a sign tells apart, as many as a minimum of three has
-_MOST_TERMS = 8  # of an expression whose sign is proved by cases
+_MOST_TERMS = 8  # terms of an expression whose sign is proved by cases
 _MOST_SHOWN = 50  # atoms in a text that somebody reads
 _COMPUTED = "a size that is computed"
 _SIGNS = {"ge": arith.CmpIPredicate.sge, "eq": arith.CmpIPredicate.eq}

@@ -19,7 +19,7 @@ class Trees:
     """
 
     depth: int
-    dtype: DType  # of features
+    dtype: DType  # type of features
     flags: bool  # some nodes take a NaN for a yes
     count: ir.Value
     features: ir.Value

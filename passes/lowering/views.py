@@ -74,7 +74,7 @@ def multibroadcast(e: LoweringContext, op: Multibroadcast) -> Expr:
                     and not (isinstance(d, int) and d == 1)
                 ):
                     extents[i + shift] = d
-        # what all operands have as 1, which their types do not say
+        # dims that all operands have as 1, which their types do not say
         extents = [1 if isinstance(d, int) and d == DYN else d for d in extents]
         t = t.with_dims(e.static_dims(extents))
     # a dynamic extent is read as it is: one that is 1 at run time is not repeated

@@ -149,7 +149,7 @@ def _beside(op: ir.OpView, most_columns: int, any_epilogue: bool) -> list[ir.OpV
             continue
         if any(o.attributes[k] != v for k, v in same.items()):
             continue
-        if _unfit(o.opview, most_columns) is not None:  # what refuses is falsy
+        if _unfit(o.opview, most_columns) is not None:  # a refusal is falsy
             continue
         own, met = _epilogue(o.results[0])
         if not any_epilogue and not _fits(own, met, after, cone):

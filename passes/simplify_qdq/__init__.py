@@ -59,7 +59,7 @@ from mgx_mlir.rewrite.pattern import (
 _DEPTH = 16  # ops between a quantizelinear and its dequantizelinear
 _MOVES = (*VIEWS_AND_SLICE, Pad)
 _PACKS = {"unpack_int4": "pack_int4", "unpack_fp4": "pack_fp4"}
-# what int4 data passes on its way into a quantizelinear
+# ops between int4 data and a quantizelinear
 _TO_INT4 = (*VIEWS, Convert)
 
 

@@ -235,7 +235,7 @@ def _correct_dot(rw: Rewriter, total: ir.Value, a: _Operand, b: _Operand) -> ir.
     if b.zero is not None:
         depth = a.dims[-1]
         if a.zero is not None and (depth == DYN or is_named(depth)):
-            # how many zero points the sums have only the run knows
+            # only the run knows the number of zero points in the sums
             own = rw.multibroadcast(_zero(rw, *a.zero), a.dims)
             less = rw.op("sub", _converted(rw, a.value, dtypes.INT32), own)
             sums = rw.op("reduce_sum", less, axes=[column])

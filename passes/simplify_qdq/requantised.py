@@ -24,7 +24,7 @@ from mgx_mlir.rewrite.pattern import (
     pattern,
 )
 
-SAME = 1e-5  # of scales that differ by how they were rounded
+SAME = 1e-5  # relative gap of scales that were rounded in another way
 BYTES = (dtypes.INT8, dtypes.UINT8)
 
 

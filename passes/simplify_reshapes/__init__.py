@@ -140,7 +140,7 @@ def find_nested_shape_transforms(op: Op, rw: Rewriter) -> Replacement:
     steps = steps_for(TensorType.of(source).dims, m)
     shared = max((i for i, o in enumerate(ops[:-1]) if not has_one_use(o.result)), default=-1)
     if _transposes(steps) > sum(is_a(o, Transpose) for o in ops[shared + 1 :]):
-        # what is used elsewhere too stays, and transposing it twice moves the data twice
+        # a value with other users stays, and transposing it twice moves the data twice
         moved = max((i for i, o in enumerate(ops) if is_a(o, Transpose)), default=-1)
         for begin in sorted({min(moved, shared), shared} - {-1}):
             source, rest = ops[begin].result, ops[begin + 1 :]

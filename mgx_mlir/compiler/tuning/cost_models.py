@@ -17,7 +17,7 @@ from mgx_mlir.targets.kernel_bounds import compile_with_bounds, time_us
 if TYPE_CHECKING:
     from mgx_mlir.runtime.ports import Port
 
-# what the functions of a lowered module take, in microseconds; None where that is not known.
+# microseconds of the functions of a lowered module; None where they are not known.
 # Raises CompileError where the module does not compile.
 CostModel = Callable[[Lowered, Sequence[str]], Mapping[str, float | None]]
 

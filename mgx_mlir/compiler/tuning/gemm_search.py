@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 CHOICES = 12  # that are compared for each product
 TOGETHER = 24  # kernels that are compiled as one module
-MARGIN = 0.02  # of the default's time that another choice must save: less is noise
+MARGIN = 0.02  # share of the default's time that another choice must save: less is noise
 
 
 @dataclass

@@ -18,7 +18,7 @@ from mgx_mlir.core.errors import FileError
 from mgx_mlir.frontends.mxr.checks import shortened
 
 MAX_DEPTH = 200
-MAX_VALUES = 1 << 23  # of one file: a program of 50,000 instructions has 3 million
+MAX_VALUES = 1 << 23  # values of one file: a program of 50,000 instructions has 3 million
 MAX_NESTED = 1 << 21  # arrays and objects of a JSON file, which take 250 bytes each
 Tree = Any
 
@@ -160,7 +160,7 @@ def decode_json(data: bytes | memoryview) -> Tree:
     if raw.count(b"[") + raw.count(b"{") > MAX_NESTED:
         raise FileError(f"there are more than {MAX_NESTED} arrays and objects")
     blobs: dict[str, memoryview] = {}
-    mark = secrets.token_hex(8)  # what no file can have, so that none can name another's data
+    mark = secrets.token_hex(8)  # mark that no file can have, so that none can name another's data
 
     def kept(found: re.Match[bytes]) -> bytes:
         name = f"{mark}:{len(blobs)}"

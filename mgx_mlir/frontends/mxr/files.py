@@ -101,7 +101,7 @@ def check_version(top: Mapping[str, Tree]) -> None:
         )
     targets = [as_map(t, "a target").get("name", "another target")
                for t in as_list(top.get("targets"), "'targets'")]  # fmt: skip
-    if not targets and top.get("target"):  # as version 5 has it
+    if not targets and top.get("target"):  # the form of version 5
         targets = [top["target"]]
     if targets:
         raise FileError(

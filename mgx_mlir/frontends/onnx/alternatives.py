@@ -18,19 +18,19 @@ from mgx_mlir.core.errors import MgxError
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.programs.signature import Signature
 
-_MOST_READS = 32  # of one model
+_MOST_READS = 32  # readings of one model
 
 
 class Choice(Enum):
     """Reading of an `If` whose branches differ in rank."""
 
-    BOTH = auto()  # where nothing depends on the rank, else the reading ends
+    BOTH = auto()  # both branches if nothing depends on the rank, else an error
     THEN = auto()
     ELSE = auto()
     CHECKED = auto()  # both; what depends on the rank reads the larger one, which a run checks
 
 
-Choices = Mapping[str | bytes, Choice]  # by the names of nodes, or by what equal nodes share
+Choices = Mapping[str | bytes, Choice]  # keys: names of nodes, or bytes that equal nodes share
 
 
 class Undecided(Exception):

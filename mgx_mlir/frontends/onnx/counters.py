@@ -16,7 +16,7 @@ import onnx
 import onnx.external_data_helper
 import onnx.numpy_helper
 
-_SAME = ("Identity", "Cast")  # of a counter: the same number
+_SAME = ("Identity", "Cast")  # ops that keep a counter's number
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class _Body:
             return None
         again = self.added(self.source(self.outputs[at - 1]))
         if again != (start, 1):
-            return None  # it does not grow by one
+            return None  # the counter does not grow by one
         return at - 2, number
 
     def added(self, name: str) -> tuple[str, int] | None:

@@ -25,7 +25,7 @@ class Form:
     op: OnnxOp | None
     domain: str
     opset: int
-    stated: bool = True  # what the model's opset says
+    stated: bool = True  # version by the model's opset
 
     @property
     def name(self) -> str:

@@ -117,7 +117,7 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
     """One import of an ONNX model."""
 
     max_depth = 32
-    branches_may_fail = False  # of an If: a run that takes one that is wrong ends with an error
+    branches_may_fail = False  # a run that takes a wrong branch of an If ends with an error
     has_wrong_branch = False
 
     def __init__(

@@ -41,7 +41,7 @@ class LoadedModel:
 
     def __init__(self, name: str, proto: onnx.ModelProto, reader: TensorReader) -> None:
         self.name, self.proto, self.reader = name, proto, reader
-        self.text_plan: TextPlan | None = None  # what was taken out of the graph
+        self.text_plan: TextPlan | None = None  # steps that were taken out of the graph
         self.opsets = {
             "" if o.domain in KNOWN_DOMAINS else o.domain: o.version for o in proto.opset_import
         }

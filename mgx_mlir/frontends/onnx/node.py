@@ -44,7 +44,7 @@ class Node(shared.NodeBase):
     ) -> None:
         super().__init__(importer.builder, proto.op_type, name)
         self.importer, self.proto, self.scope = importer, proto, scope
-        self.opset = opset  # of the node's domain
+        self.opset = opset  # opset of the node's domain
 
     def joined_along(self, output: int) -> int | None:
         """Return the axis that the only reader of an output, a ConcatFromSequence, joins along."""

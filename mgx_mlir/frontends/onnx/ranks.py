@@ -17,7 +17,7 @@ from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 from mgx_mlir.symbolic.expressions import Expr
 
-Axes = tuple[int, ...]  # those that one branch leaves out of a result; none where it does not
+Axes = tuple[int, ...]  # axes that one branch leaves out of a result
 
 
 def axes_left_out(yields: Sequence[Sequence[Value]]) -> tuple[int, list[Axes]] | None:

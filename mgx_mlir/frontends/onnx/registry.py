@@ -25,7 +25,9 @@ class OnnxOp(Operator):
     since: int
 
 
-CONSUMED: Mapping[str, Any] = {"consumed_inputs": None}  # of opset 1, a leave to reuse memory
+CONSUMED: Mapping[str, Any] = {
+    "consumed_inputs": None
+}  # attribute of opset 1, a leave to reuse memory
 # versions, the newest first; a thread may read while another one registers
 _OPS: dict[tuple[str, str], tuple[OnnxOp, ...]] = {}
 

@@ -28,7 +28,7 @@ class _Kind:
 
     number: int
     dims: tuple[DimSource, ...]
-    value: np.ndarray | None = None  # of a constant
+    value: np.ndarray | None = None  # value of a constant
 
 
 @dataclass
@@ -56,7 +56,7 @@ def take_out(model: LoadedModel) -> TextPlan:
 class _Taker:
     def __init__(self, model: LoadedModel) -> None:
         self.reader, self.graph = model.reader, model.proto.graph
-        self.found: dict[str, _Found] = {}  # by the name of each output in steps
+        self.found: dict[str, _Found] = {}  # finds by the name of each output in steps
         self.constants: dict[str, TextStep] = {}
         self.names: set[str] = set()
 
@@ -74,7 +74,7 @@ class _Taker:
         read = {n for f in taken for n in f.step.inputs}
         made.steps = [s for n, s in self.constants.items() if n in read]
         made.steps += [f.step for f in taken]
-        for f in reversed(taken):  # what reads it is gone before, where steps do that too
+        for f in reversed(taken):  # its readers go before, where steps do them too
             self._replace(f, made)
         return made
 
@@ -140,7 +140,7 @@ class _Taker:
             return
         kinds: list[Any] = [known[x] if x else None for x in node.input]
         if all(k is None or k.value is not None for k in kinds):
-            return  # of constants: the importer folds it
+            return  # constants: the importer folds it
         try:
             given = {a.name: value_of(a, self.reader) for a in node.attribute}
             found = rule(kinds, given)

@@ -14,7 +14,9 @@ from mgx_mlir.frontends.onnx.structures import Texts, TextTable
 from mgx_mlir.frontends.values import Held, HostValue, Value
 from mgx_mlir.programs.build import Builder
 
-_READ = frozenset(("Equal", "Shape", "Size"))  # of numbers in one table they say the same
+_READ = frozenset(
+    ("Equal", "Shape", "Size")
+)  # ops whose results are the same for numbers in one table
 _MADE_UP = frozenset(("Pad", "Trilu"))  # put elements between that are in no table
 _SEVERAL = {"Concat": None, "ScatterElements": (0, 2), "ScatterND": (0, 2), "Where": (1, 2)}
 

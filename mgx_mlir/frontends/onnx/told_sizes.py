@@ -20,7 +20,7 @@ from mgx_mlir.frontends.values import Held
 from mgx_mlir.programs.dim_probe import DimProbe, Dims
 from mgx_mlir.symbolic.expressions import Int
 
-Sizes = Mapping[tuple[str, int], int]  # by the name of an input and the dim
+Sizes = Mapping[tuple[str, int], int]  # sizes by the name of an input and the dim
 Pairs = Iterator[tuple[Int, Int]]
 
 

@@ -193,7 +193,7 @@ class _Table:
             raise self._damaged("does not end as one")
         at = len(data) - _FOOTER
         for _ in range(2):
-            _, at = self._number(data, at)  # of the block about blocks
+            _, at = self._number(data, at)  # handle of the block about blocks
         offset, at = self._number(data, at)
         size, _ = self._number(data, at)
         found: dict[bytes, bytes] = {}

@@ -51,7 +51,7 @@ class _Frame:
     name: str
     constants: list[str] = field(default_factory=list)  # Enter nodes of what does not change
     variables: list[_Variable] = field(default_factory=list)
-    condition: Ref | None = None  # what LoopCond reads
+    condition: Ref | None = None  # node that LoopCond reads
 
 
 class Flow:
@@ -106,7 +106,7 @@ class Flow:
             return self._frames
         body = self.body
         frames: dict[str, _Frame] = {}
-        frame_of: dict[str, _Frame] = {}  # of an Enter node
+        frame_of: dict[str, _Frame] = {}  # frames of Enter nodes
         for name, node in body.nodes.items():
             if node.op in _ENTER:
                 key = node.attr["frame_name"].s.decode(errors="replace")

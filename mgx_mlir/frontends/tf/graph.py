@@ -12,13 +12,13 @@ from mgx_mlir.frontends.tf.registry import find
 
 Ref = tuple[str, int]  # a node (or an argument of a function) and the number of its output
 
-# what an inference graph does not compute: its effects are left out
+# ops that an inference graph does not compute: their effects are left out
 IGNORED = {
     "NoOp", "Assert", "Abort", "CheckNumerics", "Print", "PrintV2", "AudioSummary",
     "HistogramSummary", "ImageSummary", "MergeSummary", "ScalarSummary", "TensorSummary",
     "WriteSummary",
 }  # fmt: skip
-# what changes a variable: a program of ours keeps nothing between runs
+# ops that change a variable: a program of ours keeps nothing between runs
 ASSIGNS = {
     "Assign", "AssignAdd", "AssignSub", "AssignVariableOp", "AssignAddVariableOp",
     "AssignSubVariableOp", "ResourceScatterUpdate", "ResourceScatterAdd", "ResourceScatterSub",
@@ -48,7 +48,7 @@ class Body:
         self.function = function
         self.nodes: dict[str, Any] = {}
         self.position: dict[str, int] = {}
-        self._outputs_of = outputs_of  # of operators that are functions of the file
+        self._outputs_of = outputs_of  # outputs of operators that are functions of the file
         self.arguments = [a.name for a in function.signature.input_arg] if function else []
         for i, node in enumerate(nodes):
             if not node.name:

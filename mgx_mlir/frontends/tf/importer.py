@@ -60,8 +60,12 @@ class LoadedModel:
     reader: TensorReader
     inputs: list[Input] = field(default_factory=list)
     outputs: list[Output] = field(default_factory=list)
-    variables: Mapping[str, Callable[[], np.ndarray]] = field(default_factory=dict)  # by node
-    tables: Mapping[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)  # by node
+    variables: Mapping[str, Callable[[], np.ndarray]] = field(
+        default_factory=dict
+    )  # values by node
+    tables: Mapping[str, tuple[np.ndarray, np.ndarray]] = field(
+        default_factory=dict
+    )  # values by node
     body: Body | None = None
 
     def __post_init__(self) -> None:

@@ -49,5 +49,5 @@ def exported(path: str) -> Iterator[str]:
         if found.returncode:
             lines = found.stderr.strip().splitlines() or ["it says nothing"]
             raise ModelError(f"TensorFlow cannot export the model: {lines[-1]}", location=path)
-        with noting_reads():  # of files that are gone afterwards: the Keras file is noted itself
+        with noting_reads():  # files that are gone afterwards: the Keras file is noted itself
             yield target

@@ -192,7 +192,7 @@ class _Loop:
         self.scanned = scanned
         self.carried = [i for i in range(len(initial)) if i not in scanned]
         self.values = tensors([initial[i] for i in self.carried], "loop variable")
-        self.kept = set(range(len(self.values)))  # those whose dims every iteration keeps
+        self.kept = set(range(len(self.values)))  # values whose dims every iteration keeps
 
     def build(self) -> list[Held]:
         """Build the loop; return its results, [POISON] where the body failed."""

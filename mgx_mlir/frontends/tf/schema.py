@@ -53,7 +53,7 @@ _MESSAGES = {
     "ConcreteFunction": "bound_inputs=2 int32[]",
     "ObjectGraph": "nodes=1 SavedObject[], concrete_functions=2 ConcreteFunction{}",
     "SavedModel": "saved_model_schema_version=1 int64, meta_graphs=2 MetaGraph[]",
-    # of a checkpoint
+    # messages of a checkpoint
     "VersionDef": "producer=1 int32, min_consumer=2 int32",
     "SavedTensor": "name=1 string, full_name=2 string, checkpoint_key=3 string",
     "Trackable": "children=1 Child[], attributes=2 SavedTensor[]",

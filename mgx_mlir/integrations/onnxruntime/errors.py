@@ -131,7 +131,7 @@ CLASSES: tuple[type[OrtError], ...] = (
     NotFound, DeviceReset,
 )  # fmt: skip
 for _each in CLASSES:
-    _each.__module__ = MODULE  # where onnxruntime has them: `except` clauses import them from there
+    _each.__module__ = MODULE  # module in onnxruntime: `except` clauses import them from there
 
 
 def refuse(name: str, notes: Iterable[str] = ()) -> OrtError:

@@ -14,7 +14,7 @@ GPUS = ("MIGraphXExecutionProvider", "ROCMExecutionProvider")
 ALL = [*GPUS, CPU]
 Provider = str | tuple[str, Mapping[Any, Any]]
 
-# what onnxruntime's MIGraphX provider is told; True: it is honoured
+# options of onnxruntime's MIGraphX provider; True: honoured
 PROVIDER_OPTIONS = {
     "device_id": True,
     "migraphx_fp16_enable": True,

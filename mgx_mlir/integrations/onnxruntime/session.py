@@ -361,7 +361,7 @@ class InferenceSession(Session):
         def job() -> None:
             try:
                 found, error = self.run(output_names, feed, run_options), ""
-            except Exception as e:  # it is the callback's
+            except Exception as e:  # the callback's exception
                 found, error = list[Any](), str(e) or type(e).__name__
             try:
                 callback(found, user_data, error)

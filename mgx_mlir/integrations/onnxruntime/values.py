@@ -224,7 +224,7 @@ class OrtValue:
         own[...] = source
 
 
-OrtValueVector = list  # what onnxruntime has a class of its own for
+OrtValueVector = list  # a class of its own in onnxruntime
 
 
 def copy_tensors(src: Sequence[OrtValue], dst: Sequence[OrtValue], stream: object = None) -> None:

@@ -101,7 +101,7 @@ class _Connection:
             try:
                 await asyncio.wait_for(self._writer.wait_closed(), self._server.limits.write)
             except (OSError, asyncio.TimeoutError):
-                self._writer.transport.abort()  # what it has not read is dropped
+                self._writer.transport.abort()  # unread bytes are dropped
 
     async def _one(self) -> bool:
         """Answer one request; whether the connection stays."""

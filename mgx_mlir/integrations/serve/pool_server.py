@@ -19,7 +19,7 @@ from mgx_mlir.integrations.v2.models import Models, ServedModel
 from mgx_mlir.integrations.v2.server import Policy, Response, V2Server
 from mgx_mlir.runtime.workers import Workers
 
-_SHARE = 0.8  # of the machine's memory, for all workers
+_SHARE = 0.8  # share of the machine's memory, for all workers
 _LARGE = 1 << 20  # bytes of a body or an answer behind which freed memory goes back to the system
 
 

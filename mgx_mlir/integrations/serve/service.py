@@ -103,7 +103,7 @@ async def serve(
         closing = [asyncio.ensure_future(each.close(_GRACE + 2)) for each in listeners]
         await asyncio.wait(closing, timeout=_GRACE)
         trims.cancel()
-        await pool.close()  # what still runs is answered with 503
+        await pool.close()  # running requests are answered with 503
         await asyncio.gather(*closing)
 
 

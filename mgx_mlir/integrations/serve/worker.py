@@ -18,7 +18,7 @@ from mgx_mlir.runtime.workers import limit_memory, memory_of_this, receive, send
 
 HANDLER = "mgx_mlir.integrations.serve.worker:prepare"
 _KEPT = 24 << 20  # bytes above its begin that a worker may hold while it has nothing to do
-_PRIORITY = 3  # of nice(2), half as much of a busy CPU as the server's own
+_PRIORITY = 3  # value for nice(2), half as much of a busy CPU as the server's own
 
 
 def prepare(setup: Mapping[str, Any]) -> Callable[[socket.socket], None]:

@@ -159,7 +159,7 @@ class Graph:
         except UsageError:
             raise
         except MgxError as e:
-            # what it takes is needed where something is wrong, and not before
+            # its imports are needed where something is wrong, and not before
             from mgx_mlir.integrations.torch.fallback import with_eager
 
             return with_eager(frozen, self._options, self._target, e)

@@ -75,7 +75,7 @@ def refuse_training(made: torch.export.ExportedProgram) -> None:
         if place is not None and len(node.args) > place and node.args[place] is True:
             if name == "dropout" and node.args[1] == 0:
                 continue
-            if "_norm" in name and node.args[3] is None:  # it keeps no others
+            if "_norm" in name and node.args[3] is None:  # the op keeps no others
                 continue
             raise UsageError(f"the graph is of a model in training: it has {name} as in training",
                              notes=[TRAINING])  # fmt: skip

@@ -174,7 +174,7 @@ def runner(made: CompiledProgram) -> Run:
         return _device_runner(made)
     signature = made.signature
     stated = None if signature.gives_plain_arrays else signature.stated
-    # what numpy has types for crosses in one step
+    # types that numpy has cross in one step
     ports = [dtypes.from_name(p.dtype).np for p in (*signature.inputs, *signature.outputs)]
     short = stated is None and not any(crosses_as_integers(kind) for kind in ports)
     to_tensor = torch.from_numpy if short else tensor_of
@@ -189,7 +189,7 @@ def runner(made: CompiledProgram) -> Run:
                 arrays = [
                     t.numpy() if isinstance(t, tensor) else np.asarray(t, int64) for t in given
                 ]
-            except (TypeError, RuntimeError):  # of a gradient, or negated by a flag
+            except (TypeError, RuntimeError):  # a tensor with a gradient, or negated by a flag
                 arrays = arrays_of(given)
         else:
             arrays = arrays_of(given)

@@ -220,7 +220,7 @@ def freeze(
     for i in held:
         made[places[i]] = graph.get_attr(f"weight_{i}")
     size_of = torch.ops.aten.sym_size.int
-    for a, d, b, e in equal:  # what the trace found equal stays so, and is simpler for it
+    for a, d, b, e in equal:  # dims that the trace found equal stay so, and are simpler for it
         same = graph.call_function(
             operator.eq,
             (graph.call_function(size_of, (a, d)), graph.call_function(size_of, (b, e))),

@@ -15,7 +15,7 @@ from mgx_mlir.runtime.device import Device
 from mgx_mlir.runtime.device_memory import DeviceTensor, from_dlpack
 from mgx_mlir.runtime.hip import stream_synchronize
 
-# what numpy lacks crosses as integers of the same size
+# types that numpy lacks cross as integers of the same size
 _AS: dict[torch.dtype, tuple[torch.dtype, np.dtype[Any]]] = {
     torch.bfloat16: (torch.int16, np.dtype(ml_dtypes.bfloat16)),
     torch.float8_e4m3fn: (torch.uint8, np.dtype(ml_dtypes.float8_e4m3fn)),

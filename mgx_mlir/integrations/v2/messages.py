@@ -27,7 +27,7 @@ from mgx_mlir.integrations.v2.errors import V2Error
 
 HEADER = "inference-header-content-length"
 _ZIPPED = {"gzip": 31, "deflate": 15}  # zlib's window sizes
-_MOST_MEMBERS = 16  # of a gzip body: each one copies what follows it
+_MOST_MEMBERS = 16  # members of a gzip body: each one copies what follows it
 
 
 @dataclass(frozen=True)

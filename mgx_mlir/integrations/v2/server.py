@@ -100,7 +100,7 @@ class V2Server:
             if error.status in (429, 503):
                 headers_["retry-after"] = "1"
             if error.status in (408, 413):
-                headers_["connection"] = "close"  # what follows of the body is not read
+                headers_["connection"] = "close"  # the rest of the body is not read
             if error.status == 405:
                 headers_["allow"] = "POST" if path.endswith("/infer") else "GET, HEAD"
             answer = Response(error.status, error_body(error), headers_)

@@ -40,7 +40,7 @@ _REPEATED = (
     "--kernel-boundaries", "--emulate", "--ref-use-double", "--rms-tol", "--atol", "--rtol",
     "--seed",
 )  # fmt: skip
-SECONDS = 600.0  # of --reduce
+SECONDS = 600.0  # seconds of --reduce
 _SAID = {
     "wrong": "wrong by itself",
     "inherited": "wrong because what it reads is",
@@ -125,7 +125,7 @@ def _per_instruction(case: Case, out: _Output, failed: bool) -> int:
         _report(case.program, found, out, "instruction", "")
         if not failed or found.wrong:
             return 0 if found.is_right else 1
-    # what fails in the program as it is compiled does not where every result is kept
+    # a failure of the compiled program may vanish where every result is kept
     with step("Running every kernel ..."):
         culprit = find_kernel(case)
     _report(culprit.program, culprit.examined, out, "kernel", case.target)

@@ -20,7 +20,7 @@ def is_coloured(stream: TextIO) -> bool:
     try:
         return stream.isatty()
     except ValueError:
-        return False  # it is closed
+        return False  # a closed stream
 
 
 def write_in(stream: TextIO, tone: Tone, text: str) -> None:

@@ -97,7 +97,7 @@ class Model:
         and --bf16.
         """
         self.args = args
-        self._code: dict[bool, CompiledProgram | None] = {}  # by whether it is to be emulated
+        self._code: dict[bool, CompiledProgram | None] = {}  # programs by their emulation flag
         self.passes = () if plain else load_passes(args)
         self.precisions = (
             () if plain else tuple(t for f, t in precision.PRECISIONS.items() if f in args)
@@ -109,7 +109,7 @@ class Model:
         self.is_onnx, self.is_tf, self.is_saved = kind == "onnx", kind == "tf", kind in SAVED
         self.input_dims = dims.static_dims("--input-dim", args.get("--input-dim", []))
         self._check_options(kind)
-        self.options: dict[str, Any] = {}  # of the importer
+        self.options: dict[str, Any] = {}  # options of the importer
         if self.is_onnx:
             self.options = self._onnx_options()
         elif self.is_tf:
@@ -187,7 +187,7 @@ class Model:
         if suffix in _OTHERS and not _is_saved(self.path):
             what, note = _OTHERS[suffix]
             raise FileError(f"expected a model, got {what}", location=self.path, notes=[note])
-        return "mxr"  # as MIGraphX does
+        return "mxr"  # MIGraphX's choice
 
     def _onnx_options(self) -> dict[str, Any]:
         args = self.args
@@ -253,7 +253,7 @@ class Model:
         args = self.args
         default = args.get("--default-dyn-dim")
         dynamic = dims.dynamic_dims("--dyn-input-dim", args.get("--dyn-input-dim", []))
-        # where an input is dynamic, its --input-dim is the size to run at
+        # the --input-dim of a dynamic input is the size to run at
         fixed = {k: v for k, v in self.input_dims.items() if k not in dynamic}
         found: dict[str, Any] = {}
         if default is not None:
@@ -442,7 +442,7 @@ class Model:
         assert self.path is not None
         if self.is_stripped:
             compiled = False
-        # what only prints runs no code
+        # a command that only prints runs no code
         trust = True if "--trust-code" in self.args or self.args.command == "read" else None
         try:
             return load_program(

@@ -143,8 +143,8 @@ class _ToSay(logging.Handler):
         names = {logging.ERROR: "error", logging.WARNING: "warn", logging.INFO: "info"}
         at = names.get(record.levelno, "debug")
         text = record.getMessage()
-        # what is progress for the driver's user is said by the driver itself
-        with contextlib.suppress(BrokenPipeError):  # what the library does goes on
+        # the driver itself reports progress to its user
+        with contextlib.suppress(BrokenPipeError):  # the library's work goes on
             say(f"warning: {text}" if at == "warn" else text, "debug" if at == "info" else at)
 
 

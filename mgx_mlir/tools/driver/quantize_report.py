@@ -33,7 +33,7 @@ from mgx_mlir.tools.driver.target_choice import TargetChoice
 from mgx_mlir.tools.driver.timing import middle_mean
 
 _FLOATS = {"half": dtypes.HALF, "bf16": dtypes.BF16}
-_GROUP = 32  # of --int4-weights
+_GROUP = 32  # group of --int4-weights
 Outputs = list[list[np.ndarray]]
 
 
@@ -104,7 +104,7 @@ def collect(
         reached = metrics[1] >= args.get("--least", -math.inf)
         tone = "" if "--least" not in args else "good" if reached else "bad"
         cards.append(["metric", f"{metrics[1]:.6g}", tone])
-    # what is not finite is worst, what is exact is best
+    # an output that is not finite is worst, an exact one is best
     worst = min(outputs, key=lambda o: {"exact": math.inf}.get(o["db"], o["sqnr"] or -math.inf))
     cards.append(["worst output", worst["db"] + " dB" * (worst["sqnr"] is not None), ""])
     target = choice.target
@@ -152,7 +152,7 @@ def _layers(
     why = {o.name: f"stays: {o.why}" for o in others} | kept
     measured = {s.name: s for s in ranked}
     rows = []
-    # those in bodies of If and Loop come last
+    # products in bodies of If and Loop come last
     for name, op in [(s.name, s.kind) for s in (*every, *bodies)]:
         row = measured.get(name)
         rows.append({

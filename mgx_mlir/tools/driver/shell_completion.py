@@ -9,7 +9,7 @@ from typing import Any
 from mgx_mlir.tools.driver.arguments import LEVELS, Option
 
 SHELLS = ("bash", "zsh", "fish", "powershell")
-Commands = Mapping[str, tuple[str, Sequence[Option]]]  # what each command does, and its options
+Commands = Mapping[str, tuple[str, Sequence[Option]]]  # help of each command, and its options
 FILES = ("FILE", "[FILE]", "FILE...", "FILE[,...]", "@NAME FILE", "PREFIX", "PATH")
 _COUNTS = {"greedy": "+", "optional": "?"}
 

@@ -21,7 +21,7 @@ from mgx_mlir.tools.driver.progress import say
 from mgx_mlir.tools.driver.target_choice import TargetChoice, choose_target
 from mgx_mlir.tools.driver.timing import launched_kernels
 
-# what only a page has
+# options that only a page has
 _OF_A_PAGE = ("--fill0", "--fill1", "--load-arg", "--seed", "--iterations", "--rms-tol", "--atol",
               "--rtol", "--ref-use-double", "--no-verify")  # fmt: skip
 

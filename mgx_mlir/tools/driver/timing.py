@@ -34,7 +34,7 @@ _FAMILIES = (
     ),
 )
 _UNNAMED = re.compile(r"_dispatch_\d+$")
-_PART = re.compile(r"_part(\d+)of(\d+)$")  # of a kernel that takes several launches
+_PART = re.compile(r"_part(\d+)of(\d+)$")  # part of a kernel that takes several launches
 _ENCODING = "_encoding_"  # launches that only pack operands for the ones after them
 
 

@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "-h" in arguments or "--help" in arguments:
         print(USAGE)
         return 0
-    # what clients add to say that they use pipes
+    # options that clients add to say that they use pipes
     unknown = [a for a in arguments if a != "--stdio" and not a.startswith(_PLUGIN)]
     if unknown:
         print(f"mgx-lsp-server: error: unknown option '{unknown[0]}'\n{USAGE}", file=sys.stderr)

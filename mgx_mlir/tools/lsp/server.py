@@ -94,7 +94,7 @@ def make_server() -> LanguageServer:
     )
     def completion(params: lsp.CompletionParams) -> lsp.CompletionList:
         document = server.workspace.get_text_document(params.text_document.uri)
-        # what is being typed is not parsed
+        # a text that is being typed is not parsed
         source = Source(document.source)
         offset = document.offset_at_position(params.position)
         items = [

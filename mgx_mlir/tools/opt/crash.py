@@ -14,7 +14,9 @@ from pathlib import Path
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.weight_files import weights_beside
 
-PENDING = "MGX_OPT_PENDING_REPRODUCER"  # where the child keeps what it is about to run
+PENDING = (
+    "MGX_OPT_PENDING_REPRODUCER"  # file in which the child keeps the module that it is about to run
+)
 
 
 def is_child() -> bool:

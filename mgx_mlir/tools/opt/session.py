@@ -257,7 +257,7 @@ class Session:
         else:
             text = self._text(module, valid, debug_info=debug_info, pretty=pretty)
         if debug_info:
-            # what was parsed from memory is located in "-": say the file
+            # locations of text from memory are in "-": say the file
             text = text.replace('loc("-":', f'loc("{self.name}":')
         return text if text.endswith("\n") else text + "\n"
 

@@ -162,7 +162,7 @@ def _types(model: ModelProto) -> dict[str, ValueInfoProto]:
     """Return the type of every value that shape inference knows."""
     try:
         graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
-    except Exception:  # what cannot be inferred is not replaced by inputs
+    except Exception:  # values that cannot be inferred are not replaced by inputs
         graph = model.graph
     found = {v.name: v for v in (*graph.value_info, *graph.output, *graph.input)}
     for w in graph.initializer:

@@ -6,10 +6,10 @@ import io
 
 from mgx_mlir.core.ir import ir
 
-# What every numpy array has, so that none is copied ahead of a call. Sizes are rounded up to cache
+# Alignment of numpy arrays, so that none is copied ahead of a call. Sizes are rounded up to cache
 # lines, so that what a program computes stands on such all the same.
 _OF_ARRAYS = 16
-_LINE = 64  # what the compiler assumes by itself
+_LINE = 64  # alignment that IREE assumes by itself
 _MOST = (1 << 63) - 1  # this and the index bits are the compiler's defaults
 
 

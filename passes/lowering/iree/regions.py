@@ -80,7 +80,7 @@ def pads_some_axes(anchor: ir.OpView) -> bool:
         zip(anchor.lengths, anchor.stride, anchor.dilations, strict=True)
     ):
         reach = (out[first + i] - 1) * s + (k - 1) * d + 1
-        # of padding that is computed from the sizes the sum is what windows reach
+        # padding that is computed from the sizes sums to the reach of the windows
         low = anchor.padding[i] if anchor.padding_mode == "default_" else 0
         borders.append(low > 0 or reach - low > image[first + i])
     return any(borders) and not all(borders)

@@ -78,7 +78,7 @@ def _updated(
 ) -> ir.Value:
     """Build a kernel that writes the new rows into the memory of the cache, a head at a time."""
     dtype = dtypes.from_mlir(ir.RankedTensorType(past.type).element_type)
-    # of a size that only the run knows an element is written at a time
+    # a dynamic size is written an element at a time
     lanes, columns = (own[3], 1) if isinstance(own[3], int) else (1, own[3])
 
     def body(k: WorkgroupBuilder) -> list[ResultTile]:

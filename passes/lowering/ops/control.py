@@ -27,7 +27,7 @@ from mgx_mlir.passes.lowering.scalar import TypedScalar, constant, signless
 # A value that leaves a region: the tensor, or the elements that are followed as scalars.
 Carried: TypeAlias = ir.Value | np.ndarray
 
-_FIRST_ROWS = 16  # of a buffer that grows
+_FIRST_ROWS = 16  # rows of a buffer that grows
 _PREALLOCATED = 1 << 26  # bytes that are set aside at once for the most iterations there may be
 
 
@@ -375,7 +375,7 @@ class _Loop:
             results, count = initial, 0
         elif (
             self.exact and all(t.is_static for t in self.types) and all(s.fixed for s in self.scans)
-        ):  # of an scf.for, IREE takes the carried extents to be the first ones
+        ):  # IREE takes the carried extents of an scf.for to be the first ones
             results, count = self.counted(initial), self.limit
         else:
             results, count = self.conditional(initial, going)

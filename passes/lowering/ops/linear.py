@@ -98,7 +98,7 @@ def matrix_product(
         operands = made_ahead(e, a), made_ahead(e, b)
         found = cast(ir.Value, product(*operands, outs=[e.fill(extents, acc, 0)]))
     else:
-        # of more batches not collapsed to rank 3: a reshape between a dot and what follows it in a
+        # more batches are not collapsed to rank 3: a reshape between a dot and what follows it in a
         # kernel cannot be tiled through
         return contract(e, a, b, extents, acc)
     _give_computed(e, found, a)

@@ -46,7 +46,7 @@ def pooling(op: Pooling, ins: Sequence[ir.Value], e: LoweringContext) -> ir.Valu
     own[first : first + spatial] = windows
     if any(isinstance(d, int) and d == 0 for d in own):
         return e.empty(own, out.dtype)
-    # what the last window reads past the padded input is padded too
+    # elements that the last window reads past the padded input are padded too
     reach = [
         e.sub(
             e.add(e.mul(e.sub(w, 1), s), e.mul(e.sub(k, 1), d)),

@@ -34,7 +34,7 @@ def dynamic_range(
 
         found = index.from_positions(e, [], dtypes.INT64, counted, ins, maps)
         count = index.to_index(index.read(found, []), dtypes.INT64)
-        # of numbers that are equal it is 0, and IREE 3.13 divides by an extent that it knows is 0
+        # equal ends give 0, and IREE 3.13 divides by an extent that it knows is 0
         count = ir.Operation.create(
             "util.optimization_barrier", results=[count.type], operands=[count]
         ).result

@@ -294,7 +294,7 @@ def _along(
     extents = list(own)
     extents[axis] = info.extent
 
-    # as loop inputs they are read once, not element by element
+    # loop inputs are read once, not element by element
     rows = [v for pair in zip(taps.places, taps.weights, strict=True) for v in pair]
 
     def body(where: list[ir.Value], *read: ir.Value) -> ir.Value:

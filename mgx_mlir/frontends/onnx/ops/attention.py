@@ -76,7 +76,7 @@ def repeat_heads(b: Builder, x: Value, times: int) -> Value:
     if DYN in (batch, length):
         shape = concat(b, [b.shape(x, 0, 2), b.ints([times]), b.shape(x, 2, 4)], 0)
         wide = b.broadcast_with_dims(unsqueeze(b, x, [2]), shape)
-        if size != DYN:  # what is known of the dims is told
+        if size != DYN:  # known dims are checked now
             return b.reshape(wide, dims=[0, heads * times, -1, size])
         joined = concat(b, [b.shape(x, 0, 1), b.ints([heads * times]), b.shape(x, 2, 4)], 0)
         return b.reshape(wide, joined, allowzero=True)
@@ -127,7 +127,7 @@ def attention(
         raise UseBody
     if left_window_size >= 0 or right_window_size >= 0:
         raise UseBody
-    del qk_matmul_output_mode  # of an output that is not wanted
+    del qk_matmul_output_mode  # mode of an output that is not wanted
     rank = len(b.dims(q))
     if (past_key is None) != (past_value is None):
         raise ModelError("past_key and past_value come together")
@@ -172,7 +172,7 @@ def attention(
     kind = stated if stated.size > b.dtype(scores).size else b.dtype(scores)
     weights, hidden = _masked_softmax(b, scores, mask, past_key, q, k, is_causal, kind)
     out = matmul(b, convert(b, weights, b.dtype(values)), values)
-    if hidden is not None:  # of the result: between the products it would keep them apart
+    if hidden is not None:  # mask of the result: between the matmuls it would keep them apart
         out = b.where(hidden, number(b, 0, out), out)
     out = convert(b, out, dtype)
     out = join_heads(b, out) if rank == 3 else out

@@ -111,7 +111,7 @@ def _of_tensors(
         choice = node.taken()
         if choice in (Choice.THEN, Choice.ELSE):
             draft.erase()
-            b.forget(mark)  # of values whose memory others will have
+            b.forget(mark)  # forget values whose memory others will have
             holds = choice is Choice.THEN
             return _only(b, node, single(b, cond, "condition"), graphs[0 if holds else 1], holds)
         left_out = axes_left_out(yields)

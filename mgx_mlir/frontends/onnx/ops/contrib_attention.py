@@ -49,7 +49,7 @@ class Scores:
     scale: float
     softcap: float = 0.0
     added: list[Value] = field(default_factory=list)  # in the type that scores are computed in
-    seen: Value | None = None  # where False, the score is the lowest number
+    seen: Value | None = None  # False: the score is the lowest number
     sure: bool = False  # each query sees a key: the score is -inf where `seen` is False
     sink: Value | None = None  # one more score for every row, without a value
 

@@ -25,7 +25,7 @@ from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
-_BITS = {INT8: 8, UINT8: 4, dtypes.FP8E4M3FN: 8}  # of a number, by what a cache is held in
+_BITS = {INT8: 8, UINT8: 4, dtypes.FP8E4M3FN: 8}  # bits of a number, by the type of a cache
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from mgx_mlir.programs.build import Builder
 MS = "com.microsoft"
 _RULES = {"linear": (False, False), "gated": (True, False), "delta": (False, True),
           "gated_delta": (True, True)}  # fmt: skip
-_EPSILON = 1e-6  # of the squares of a head's numbers, where heads are normalised
+_EPSILON = 1e-6  # least sum of squares of a head that is normalised
 
 
 @dataclass

@@ -309,7 +309,7 @@ def _cached(
         if form is None:
             seen, kept = write(cache, x)
         else:
-            # as the cache holds them, so that only the new rows are written
+            # numbers in the cache's form, so that only the new rows are written
             held, kept = write(cache, form.closed(b, form.numbers(b, x)))
             seen = form.floats(b, form.opened(b, held), b.dtype(x))
         rows.append(seen)

@@ -116,7 +116,7 @@ def skip_simplified_layer_normalization(
 
 
 @onnx_op("SimplifiedLayerNormalization")  # ONNX has no such operator: onnxruntime writes it
-@onnx_op("SimplifiedLayerNormalization", domain=MS)  # as some converters write it
+@onnx_op("SimplifiedLayerNormalization", domain=MS)  # spelling of some converters
 def simplified_layer_normalization(
     b: Builder,
     node: Node,

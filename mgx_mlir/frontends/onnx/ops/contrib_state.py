@@ -33,7 +33,7 @@ from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 MS = "com.microsoft"
-_MOST_ROWS = 8  # of a window of states, and of captured rows
+_MOST_ROWS = 8  # rows of a window of states, and captured rows
 
 
 def _in_range(**attributes: int) -> None:
@@ -126,7 +126,7 @@ def causal_conv_with_state(
     own = tail if channels_last else ()
 
     def state_after(elements: int) -> Value:
-        if elements < 1:  # of a window: none of this call
+        if elements < 1:  # none of this call's window
             state = zeros(b, (batch, channels, rows), dtype)
         else:
             state = slice_(b, whole, [2], [elements], [elements + rows])

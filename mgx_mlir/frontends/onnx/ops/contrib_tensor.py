@@ -297,7 +297,7 @@ def crop_and_resize(
 
 # ---- matrices and transforms -------------------------------------------------------------------
 
-_MOST_ROWS = 1 << 11  # of a matrix that is inverted: each is a step of 15 operations
+_MOST_ROWS = 1 << 11  # rows of a matrix that is inverted: each is a step of 15 operations
 
 
 @onnx_op("Inverse", domain=MS)

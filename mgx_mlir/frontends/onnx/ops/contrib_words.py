@@ -113,7 +113,7 @@ def ngram_repeat_block(
         here = slice_(b, ids, [1], [i], [i + starts])
         end = slice_(b, ids, [1], [starts + i], [starts + i + 1])
         same = b.logical_and(same, compare(b, "equal", here, end))
-    token = slice_(b, ids, [1], [ngram_size - 1], [length])  # what followed
+    token = slice_(b, ids, [1], [ngram_size - 1], [length])  # token that followed
     hits = compare(b, "equal", unsqueeze(b, token, [2]), arange(b, vocabulary, b.dtype(ids)))
     hits = b.logical_and(hits, unsqueeze(b, same, [2]))
     blocked = squeeze(b, b.reduce_max(convert(b, hits, INT32), axes=[1]), [1])
@@ -255,4 +255,4 @@ def murmur_hash_3(b: Builder, node: Node, x: Value, *, positive: int = 1, seed: 
         h = mixed(h, shifted(h, bits))
         h = h if factor == 1 else _times(b, h, factor)
     out = convert(b, h, UINT32)
-    return out if positive == 1 else convert(b, out, INT32)  # as onnxruntime reads it
+    return out if positive == 1 else convert(b, out, INT32)  # onnxruntime's reading

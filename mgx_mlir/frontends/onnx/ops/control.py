@@ -192,7 +192,7 @@ def _stacked(
     if len(joined) == len(grown) and all(form_of(v) == TENSOR for v in kept):
         kinds = [TensorType.of(v) for v in found[-len(grown) :]]
         found[-1].owner.erase()
-        b.forget(mark)  # of values whose memory others will have
+        b.forget(mark)  # forget values whose memory others will have
         return _joining(b, node, carried, without(body, grown), joined, kinds, driven,
                          conditional=cond is not None)  # fmt: skip
     states, scans = list(found[: len(kept)]), list(found[len(kept) : len(found) - len(grown)])

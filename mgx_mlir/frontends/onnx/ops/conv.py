@@ -252,7 +252,7 @@ def conv_transpose(
     if output_shape and DYN in dims:
         wanted = _spatial(list(output_shape)[-n:], n, 1, "output_shape")
         starts = _run_time_starts(b, x, wanted, stride, extents, extra, window.auto_pad)
-        end = [e + 1 - s for e, s in zip(extra, stride, strict=True)]  # as far as one may reach
+        end = [e + 1 - s for e, s in zip(extra, stride, strict=True)]  # the reach of an output
     elif output_shape:
         wanted = _spatial(list(output_shape)[-n:], n, 1, "output_shape")
         begin, end = _transposed_pads(
@@ -267,7 +267,7 @@ def conv_transpose(
         x, w, padding=[0] * n, stride=stride, dilation=dilation, group=window.group
     )
     cut_begin = [max(p, 0) for p in begin]
-    # what remains to be cut at the end; below zero it is padding
+    # remaining cut at the end; below zero it is padding
     late = [q - e for q, e in zip(end, extra, strict=True)]
     sizes = b.dims(full)
     out = full
@@ -379,7 +379,7 @@ class _Pool:
         self.dims = dims
         self.at_run_time = self.ceil and DYN in dims[2:]
         self.grown = [0] * self.n  # padding at the end beyond what the node asks for
-        self.counts: list[int] = []  # of windows
+        self.counts: list[int] = []  # numbers of windows
         if self.at_run_time or self.mode != "default_":
             self.counts = [DYN] * self.n
             return

@@ -38,7 +38,7 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
 # ---- pointwise ---------------------------------------------------------------------------------
 
-# by the operand x and the result y
+# derivatives by the operand x and the result y
 _UNARY: dict[str, Callable[[Builder, Value, Value], Value]] = {
     "abs": lambda b, x, y: b.sign(x),
     "cos": lambda b, x, y: b.neg(b.sin(x)),

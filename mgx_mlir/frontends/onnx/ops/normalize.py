@@ -62,7 +62,7 @@ def batch_normalization(
     dims = b.dims(x)
     if not dims:
         raise ModelError("expected rank 1 or more, got 0")
-    if len(dims) == 1:  # of one channel
+    if len(dims) == 1:  # scale of one channel
         found = batch_normalization(
             b,
             node,

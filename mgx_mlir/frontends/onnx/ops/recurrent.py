@@ -126,7 +126,7 @@ def _recurrent(
         **attributes,
     )
     states = list(found) if isinstance(found, tuple) else [found]
-    if b.dims(x)[1] == 0:  # of no sequences there is nothing to compute
+    if b.dims(x)[1] == 0:  # no sequences leave nothing to compute
         states = [zeros(b, b.dims(s), b.dtype(s)) for s in states]
     if lens is None:
         reads = ("rnn_last_hs_output", "rnn_last_cell_output")

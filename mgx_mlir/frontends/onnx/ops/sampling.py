@@ -92,7 +92,7 @@ def _plus(b: Builder, length: Extent, more: float) -> Extent:
 def _reflected(b: Builder, x: Value, low: float, span: Extent) -> Value:
     """x folded back into [low, low + span]."""
     if not isinstance(span, float):
-        turn = b.max(span, 1)  # of one element the span is 0, else whole numbers
+        turn = b.max(span, 1)  # the span of one element is 0, else whole numbers
         away = b.fmod(b.abs(b.sub(x, low)), b.mul(turn, 2))
         folded = b.where(compare(b, "greater", away, span), b.sub(b.mul(turn, 2), away), away)
         return b.add(b.min(folded, span), low)

@@ -45,8 +45,8 @@ from mgx_mlir.frontends.values import Held, HostValue, Outputs, Value, has_faile
 from mgx_mlir.programs.build import Builder
 
 _MOST = 1 << 16  # elements of a sequence that one node makes
-_MOST_BRANCHES = 64  # of a choice among elements that differ in their dims
-_MOST_BRANCHES = 64  # of a choice among elements that differ in their dims
+_MOST_BRANCHES = 64  # branches of a choice among elements that differ in dims
+_MOST_BRANCHES = 64  # branches of a choice among elements that differ in dims
 
 
 # ---- sequences ---------------------------------------------------------------------------------

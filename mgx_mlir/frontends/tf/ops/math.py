@@ -43,7 +43,7 @@ _BINARY: dict[str, Callable[[Builder, Value, Value], Value]] = {
     "Maximum": lambda b, x, y: b.max(x, y),
     "Minimum": lambda b, x, y: b.min(x, y),
     "RealDiv": lambda b, x, y: b.div(x, y),
-    "Div": lambda b, x, y: b.div(x, y),  # of integers: towards zero
+    "Div": lambda b, x, y: b.div(x, y),  # integers are rounded towards zero
     "Pow": lambda b, x, y: b.pow(x, y),
     "SquaredDifference": lambda b, x, y: b.sqdiff(x, y),
     "LogicalAnd": lambda b, x, y: b.logical_and(x, y),

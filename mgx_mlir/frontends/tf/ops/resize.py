@@ -219,7 +219,7 @@ def resize_area(
         scale = b.where(compare(b, "greater", scale, 0), scale, _f32(b, 1))  # one element
         begin, end = (b.mul(at, scale) for at in (_rows(b, out), b.add(_rows(b, out), 1)))
         column = arange(b, d, FLOAT)
-        after = b.add(column, 1)  # what lies behind the last element is the last one's
+        after = b.add(column, 1)  # columns behind the last element are the last one's
         high = b.where(compare(b, "equal", after, _real(b, d)), end, b.min(end, after))
         return b.div(b.max(b.sub(high, b.max(begin, column)), 0), scale)
 
@@ -353,7 +353,7 @@ def crop_and_resize(
         last = b.sub(_real(b, d), 1)
         at, steps = arange(b, count, FLOAT), b.sub(_real(b, count), 1)
         step = b.div(b.mul(b.sub(high, low), last), b.max(steps, 1))
-        middle = b.mul(b.mul(b.add(low, high), 0.5), last)  # of one element
+        middle = b.mul(b.mul(b.add(low, high), 0.5), last)  # middle of one element
         place = b.add(b.mul(low, last), b.mul(step, at))
         place = b.where(compare(b, "greater", steps, 0), place, middle)
         out = b.logical_or(compare(b, "less", place, 0), compare(b, "greater", place, last))

@@ -99,7 +99,7 @@ def data_format_vec_permute(
 ) -> Value:
     """Return a vector, or rows of pairs, with one entry per axis, in the other layout's order."""
     n = b.dims(x)[0] if b.dims(x) else 0
-    if n == len(src_format) - 2:  # of the spatial axes only
+    if n == len(src_format) - 2:  # spatial axes only
         src_format, dst_format = (
             f.replace("N", "").replace("C", "") for f in (src_format, dst_format)
         )

@@ -47,7 +47,7 @@ def in_f64(b: Builder, x: Value, function: Callable[[Value], Value]) -> Value:
 
 
 def _erfc(b: Builder, x: Value) -> Value:
-    a = b.min(b.abs(x), 30)  # where it is 0 long since, and 0 times infinity is far away
+    a = b.min(b.abs(x), 30)  # the result is 0 there long since, and 0 times infinity is far away
     t = b.div(b.sub(a, 3), b.add(a, 3))
     scaled = b.div(polynomial(b, t, _ERFC), b.add(b.mul(a, 2), 1))
     right = b.mul(scaled, b.exp(b.neg(b.mul(a, a))))

@@ -20,7 +20,7 @@ file, and the variables of the environment that change what the driver does."""
 OPTIONS = (Option(("--json",), "print JSON", group="Output"), HELP)
 
 PACKAGES = ("torch-mlir", "iree-base-compiler", "iree-base-runtime", "numpy", "onnx", "ml_dtypes")
-OPTIONAL = ("onnxruntime", "tensorflow")  # what some commands compare with, or read with
+OPTIONAL = ("onnxruntime", "tensorflow")  # packages that some commands compare with, or read with
 
 
 def run(args: Arguments) -> int:

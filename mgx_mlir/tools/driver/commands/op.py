@@ -19,7 +19,7 @@ TARGET::NAME those that a target has a kernel for. A kernel of several operators
 all of them. With a name its attributes are printed with their defaults."""
 OPTIONS = (LIST, HELP)
 
-# what the dialect has no operator class for, with its attributes
+# operators without a class in the dialect, with their attributes
 BUILTINS: dict[str, dict[str, object]] = {
     "@literal": {}, "@param": {"parameter": ""}, "@return": {}, "get_tuple_elem": {"index": 0},
     "unknown:": {"op": ""},

@@ -14,7 +14,7 @@ from mgx_mlir.tools.driver.read_model import read
 USAGE = "[OPTION...] FILE"
 DESCRIPTION = """
 A line per input, then a line per output: name: type, {dimensions}, {strides}."""
-# what changes no shape
+# options that change no shape
 OPTIONS = (
     *(o for o in LOADER if o.key not in ("--debug-symbols", "--strip-context", "--trust-code")),
     HELP,

@@ -38,7 +38,7 @@ def _compiled(model: Model) -> CompiledProgram | None:
         with working(f"Reading {model.name}"):
             saved = model.saved(compiled=True)
     except FileError as e:
-        program = model.program  # where this cannot be read either, that is the error
+        program = model.program  # a failure here is the error
         del program
         warn(f"{e.message}; the program that was compiled is shown")
         return None

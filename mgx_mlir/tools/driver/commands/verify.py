@@ -201,7 +201,7 @@ def _moves(
 ) -> dict[str, Conditioning]:
     """Return how each failing output moves, if all of them are ill-conditioned, else nothing."""
     if "--against" in args or "--compiled-model" in args or choice.target == "ref":
-        return {}  # it is not one model on two sides
+        return {}  # not one model on two sides
     if any(flag in args for flag in ("--rms-tol", "--atol", "--rtol")):
         return {}  # who states a limit wants it held
     case = case_of(args, model, other, choice, _arrays(compiled, inputs))

@@ -23,6 +23,6 @@ def page(data: dict[str, Any], name: str = "page") -> str:
     text = (folder / f"{name}.html").read_text(encoding="utf-8")
     for mark, part in PAGES[name].items():
         text = text.replace(mark, (folder / part).read_text(encoding="utf-8"))
-    # what is data can end no element, whatever a model's names hold
+    # data can end no element, whatever a model's names hold
     held = json.dumps(data, allow_nan=False).replace("<", "\\u003c").replace("\u2028", "\\u2028")
     return text.replace("<!--TITLE-->", html.escape(data["title"])).replace("/*DATA*/", held)

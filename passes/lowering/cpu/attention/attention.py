@@ -107,11 +107,11 @@ class _Block:
         self.width = self.vectors * self.lanes
         # keys, or elements of a value, by the registers of queries
         self.step = isa.attention_tile[0]
-        # what is read along the keys comes in parts that KEY_BLOCK is a multiple of
+        # reads along the keys come in parts that KEY_BLOCK is a multiple of
         turned = any(tile.turned for tile in form.operands.values())
         steps = (n for n in range(self.step, 0, -1) if not turned or KEY_BLOCK % n == 0)
         self.key_step = next(steps)
-        # of a dynamic width and depth as much as a group takes; the last step over it reaches
+        # a dynamic width and depth: as much as a group takes; the last step over it reaches
         # beyond
         room = site.room
         self.query_rows = site.width if isinstance(site.width, int) else room

@@ -18,7 +18,7 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, Workgrou
 from mgx_mlir.passes.lowering.scalar import constant_of
 
 FEWEST = 32  # keys from which on looking for those that are seen costs less than it may save
-ALIGNED = 16  # what the first key is a multiple of
+ALIGNED = 16  # divisor of the first key's index
 
 
 def mask_of(form: AttentionForm) -> ir.Value | None:

@@ -125,7 +125,7 @@ class Spot:
 
     at: Sequence[Index]  # index in the kernel's results
     local: Sequence[Index]  # index in a work-group's tiles of them
-    masked: bool  # it may reach past the end of its row
+    masked: bool  # the vector may reach past the end of its row
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ def _packed(
         def some(at: Index, masked: bool, c: list[ir.Value]) -> list[ir.Value]:
             read = k.read(k.inputs[0], [k.add(start, at)], lanes, masked=0.0 if masked else None)
             mask = _is_set(k, read, dtype, lanes)
-            if masked:  # what lies behind a part is 0 in the last one alone
+            if masked:  # lanes behind a part are 0 in the last part alone
                 inside = compaction.inside(k, k.sub(size, at), lanes)
                 mask = arith.AndIOp(mask, inside).result
             first = arith.IndexCastOp(ir.IntegerType.get_signless(32), k.index(at)).result

@@ -67,7 +67,7 @@ def _thresholded_relu(b: VectorScalars, x: TypedScalar, alpha: float) -> TypedSc
 
 
 _OWN: dict[str, Function] = {"sigmoid": exponential.sigmoid, "tanh": exponential.tanh}
-# those of dialects/migraphx/activations.py that are no operators
+# functions of dialects/migraphx/activations.py that are no operators
 _COMPOSED: dict[str, Callable[..., TypedScalar]] = {
     "affine": _affine,
     "hard_sigmoid": _hard_sigmoid,

@@ -20,7 +20,7 @@ from mgx_mlir.passes.lowering.cpu.matmul.instructions import (
 from mgx_mlir.passes.lowering.scalar import TypedScalar
 
 Vector = ir.Value
-Column = tuple[Index, bool]  # where a register of R's rows begins, and whether it reaches past them
+Column = tuple[Index, bool]  # first row of a register of R, and a flag: it reaches past the rows
 
 
 def pack_bytes(packed: np.ndarray, lanes: int, unit: int) -> np.ndarray:

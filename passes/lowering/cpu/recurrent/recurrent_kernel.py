@@ -36,7 +36,7 @@ from mgx_mlir.passes.lowering.scalar import TypedScalar
 Vector = ir.Value
 Tensors = dict[str, ir.Value]
 
-ROWS = 4  # of a tile and of a work-group: with 4 gates as many sums as a product's tile has
+ROWS = 4  # rows of a tile and of a work-group: 4 gates have as many sums as a GEMM tile
 STREAMS = 4  # registers of hidden units that a tile reads R of: more fall into the same sets
 
 
@@ -156,11 +156,11 @@ class _Body:
         if network.quantized:
             self.rows = batch
         self.count, self.sums = network.registers(isa.lanes), isa.sums
-        # of the last group's rows, where the batch is known
+        # rows of the last group, for a known batch
         self.last = batch % self.most if isinstance(batch, int) else 0
         self.names: list[str] = []
         self.t: Index = 0
-        self.now: Index = 0  # where the states of this step and of the next begin
+        self.now: Index = 0  # first index of the states of this step, and of the next
         self.next: Index = 0
         # few registers hold the states alone, besides the sums, while columns pass
         self.columns_first = isa.registers >= 32
@@ -191,7 +191,7 @@ class _Body:
             if n.directions > 1:
                 first = k.is_equal(self.direction, 0)
                 self.t = arith.SelectOp(first, k.index(i), k.index(back)).result
-            if not n.quantized:  # what the product reads is a copy then
+            if not n.quantized:  # the matmul reads a copy then
                 self.now = k.mul(k.rem(i, 2), self.most)
                 self.next = k.sub(self.most, self.now)
             return self.values(self.step(self.named(carried)))
