@@ -36,7 +36,6 @@ from mgx_mlir.targets.process import HAS_PROC, Watch, exit_poll, kill_group, rea
 
 log = logging.getLogger(__name__)
 
-SINGLE_THREAD = "--mlir-disable-threading"
 # bytes of a module whose first compile waits for a worker (0.1 s): there what all passes made is
 # verified once, in the binary after each pass, a third of a compile
 _LARGE = 50_000
@@ -253,10 +252,10 @@ class IreeCompiler:
         other crashes no stack is printed where several threads crash at once; a stack shows what
         failed. None where it ends in another way.
         """
-        if SINGLE_THREAD in flags or (timeout is not None and timeout <= 0):
+        if worker_file.SINGLE_THREAD in flags or (timeout is not None and timeout <= 0):
             return None
         try:
-            alone = (*flags, SINGLE_THREAD)
+            alone = (*flags, worker_file.SINGLE_THREAD)
             return self._in_binary(source, alone, timeout, memory_limit, statistics)
         except CompileFailed as e:
             return e if e.kind in ("crash", "input") else None
@@ -419,11 +418,12 @@ class IreeCompiler:
             path.write_bytes(source)
             out, table = Path(folder, "module.vmfb"), Path(folder, "statistics.csv")
             asked = [*flags, *_statistics_flags(table)] if statistics else list(flags)
+            options = [o for o in worker_file.process_options() if o not in flags]
             with open(os.path.join(folder, "stderr"), "w+b") as errors:
                 process = subprocess.Popen(
                     [
                         *(sys.executable, worker_file.__file__, "--exec", str(os.getpid())),
-                        *(str(compiler_binary()), *asked, *worker_file.PROCESS_OPTIONS),
+                        *(str(compiler_binary()), *asked, *options),
                         *(str(path), "-o", str(out)),
                     ],
                     stdin=subprocess.DEVNULL,

@@ -39,8 +39,7 @@ UNUSED_PLUGINS = (
     "input_torch", "input_stablehlo", "input_tosa", "hal_target_cuda", "hal_target_metal_spirv",
     "hal_target_vulkan_spirv",
 )  # fmt: skip
-# options of a process: a session does not take them
-PROCESS_OPTIONS = (SKIP_CHECKS, *(f"--iree-plugin=-{name}" for name in UNUSED_PLUGINS))
+SINGLE_THREAD = "--mlir-disable-threading"
 VERIFY = "MGX_COMPILE_VERIFY"  # 1: what each of the compiler's passes made is verified
 
 
@@ -194,17 +193,22 @@ def become(parent: int, command: list[str]) -> None:
     os.execv(command[0], command)
 
 
-def _set_options() -> None:
-    """Give the compiler PROCESS_OPTIONS, and no threads inside passes where that is asked for.
+def process_options() -> list[str]:
+    """Return the options that the compiler has for a process, but none for a session.
 
-    There are many small modules then, one worker for each core, and handing out small work takes a
-    sixth of the time.
+    No threads inside passes where that is asked for: there are many small modules then, one worker
+    for each core, and handing out small work takes a sixth of the time.
     """
+    single = [SINGLE_THREAD] if os.environ.get(SINGLE) == "1" else []
+    return [SKIP_CHECKS, *(f"--iree-plugin=-{name}" for name in UNUSED_PLUGINS), *single]
+
+
+def _set_options() -> None:
+    """Give the compiler the options of this process."""
     # --exec needs no compiler
     from iree.compiler.api import ctypes_dl
 
-    single = ["--mlir-disable-threading"] if os.environ.get(SINGLE) == "1" else []
-    ctypes_dl._initializeGlobalCL("worker", *PROCESS_OPTIONS, *single)
+    ctypes_dl._initializeGlobalCL("worker", *process_options())
 
 
 def serve(lifeline: int, folder: str) -> int:

@@ -18,9 +18,10 @@ import mgx_mlir
 from mgx_mlir.core.errors import CompileError, MgxError
 from mgx_mlir.targets import child
 from mgx_mlir.targets import worker as worker_file
-from mgx_mlir.targets.child import SINGLE_THREAD, IreeCompiler, compiler_binary
+from mgx_mlir.targets.child import IreeCompiler, compiler_binary
 from mgx_mlir.targets.diagnostics import CompileFailed, Failure, read_failure
 from mgx_mlir.targets.flags import cpu_ladder
+from mgx_mlir.targets.worker import SINGLE, SINGLE_THREAD
 from tests.targets.modules import FOREIGN, LOG10, UNKNOWN, add
 
 FLAGS = cpu_ladder()[0].flags
@@ -163,7 +164,15 @@ def test_a_worker_killed_at_work_is_a_crash(
 
 
 @pytest.fixture
-def dying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> IreeCompiler:
+def on_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiles have the threads that a user's have."""
+    monkeypatch.delenv(SINGLE, raising=False)
+
+
+@pytest.fixture
+def dying(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_several_threads: None
+) -> IreeCompiler:
     """A compiler that dies of SIGFPE on several threads; with --die it does on one, too."""
     script = tmp_path / "iree-compile"
     script.write_text(
@@ -208,6 +217,7 @@ STACK = REFUSAL.replace("tile size analysis did", "exceeded stack allocation lim
     [(REFUSAL, 2), (STACK, 1), ("input.mlir:1:1: error: constant is too large\n", 1)],
     ids=["kernel", "stack", "other"],
 )
+@pytest.mark.usefixtures("on_several_threads")
 def test_a_kernel_that_is_refused_is_compiled_again_on_one_thread(
     text: str, runs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
