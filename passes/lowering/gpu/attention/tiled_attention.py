@@ -217,10 +217,27 @@ class _Tiled(TiledOperands):
             found = extract_slice(e, found, [0] * len(cut), cut)
         elif plan.shared is not None:
             found = views.reshape_tensor(e, found, small, cut)
+        if is_named(form.keys) and form.keys != form.queries:  # without keys there may be queries
+            found = self._without_keys(found, cut)
         whole = [*self.own, self.queries, form.depth]
         full = len(self.own)
         order = (*places[:ahead], full, *places[ahead:], full + 1)
         return View(t.with_dims(e.static_dims(whole)), Leaf(small, found), order, whole)
+
+    def _without_keys(self, found: ir.Value, extents: Sequence[Extent]) -> ir.Value:
+        """Return the second matmul, 0 where there is no key: IREE's op divides by a sum of 0."""
+        e, empty = self.e, self._has_no_key()
+
+        def body(x: ir.Value, _: ir.Value) -> ir.Value:
+            return arith.SelectOp(empty, index.zero_of(x.type), x).result
+
+        maps = [e.dim_map(len(extents), tuple(range(len(extents))))] * 2
+        init = e.empty(extents, self.plan.dtype)
+        return e.generic([found], [init], maps, [index.PARALLEL] * len(extents), body)[0]
+
+    def _has_no_key(self) -> ir.Value:
+        e = self.e
+        return arith.CmpIOp(arith.CmpIPredicate.eq, e.index(self.keys), e.index(0)).result
 
     def of_parts(self) -> list[ir.Value]:
         """Build the op over each part of the keys; return weighted rows, their largest score and
@@ -250,7 +267,8 @@ class _Tiled(TiledOperands):
         e, form = self.e, self.form
         whole: list[Extent] = [*self.own, form.queries, form.depth]
         dims = e.static_dims(whole)
-        element = self._sum_by_share(made, out)
+        empty = self._has_no_key() if is_named(form.keys) else None
+        element = self._sum_by_share(made, out, empty)
 
         def build() -> list[ir.Value]:
             found = index.from_positions(e, whole, out, element)
@@ -265,10 +283,13 @@ class _Tiled(TiledOperands):
         return Leaf(TensorType(out, tuple(dims)), index.alone(e, [kind], [whole], build)[0])
 
     def _sum_by_share(
-        self, made: Sequence[ir.Value], out: DType
+        self, made: Sequence[ir.Value], out: DType, empty: ir.Value | None
     ) -> Callable[[list[ir.Value]], ir.Value]:
-        """Return what gives an element of the attention: weighted rows of all parts, each by the
-        exponential of its largest score, divided by the sum of weights."""
+        """Return the body that gives an element of the attention.
+
+        It adds weighted rows of all parts, each by the exponential of its largest score, and
+        divides by the sum of weights. empty: a condition, which holds where there is no key.
+        """
         e, form, full = self.e, self.form, len(self.own)
 
         def read(i: int, where: Sequence[Extent]) -> ir.Value:
@@ -293,6 +314,8 @@ class _Tiled(TiledOperands):
             found = arith.DivFOp(
                 _reduced(arith.AddFOp, weighted), _reduced(arith.AddFOp, weights)
             ).result
+            if empty is not None:
+                found = arith.SelectOp(empty, index.zero_of(found.type), found).result
             return narrow(TypedScalar(found, dtypes.FLOAT), out).value
 
         return element
