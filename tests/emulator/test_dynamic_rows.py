@@ -9,6 +9,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx.parser
 import pytest
@@ -16,6 +17,7 @@ from onnx import ModelProto, numpy_helper
 
 import mgx_mlir
 from mgx_mlir.compiler.dumps import kept_assembly
+from mgx_mlir.core.errors import RunError
 from mgx_mlir.debug.gpu_kernels import gpu_kernels
 from mgx_mlir.passes.lowering.gpu.products.gemm_shape import CONVOLUTION, GemmShape
 from mgx_mlir.passes.lowering.gpu.products.scalar_tiles import thread_windows
@@ -89,6 +91,28 @@ g (float16[n,256] t, float16[784,240] u, float16[784,40] r, float[150,48] v, flo
 { a = MatMul(t, k0)  b = Add(a, c0)  y0 = Relu(b)  d = MatMul(u, k1)  e = Add(d, c1)  y1 = Add(e, r)
   f = MatMul(v, k2)  h = Add(f, c2)  y2 = Relu(h)  i = MatMul(w, k3)  j = Add(i, c3)  y3 = Relu(j)
 }"""
+
+
+def test_a_dynamic_depth(library: Path) -> None:
+    """The weights alone tell the depth; rows of another length are refused."""
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+        g (bfloat16[n,k] x) => (bfloat16[n,5] y)
+        { y = com.microsoft.MatMulBnb4<K = 32, N = 5, block_size = 16, quant_type = 0>(x, w, s) }"""
+    )
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 256, 80).astype(np.uint8)
+    scales = rng.uniform(0.5, 2, 10).astype(ml_dtypes.bfloat16)
+    for name, held in (("w", codes), ("s", scales)):
+        model.graph.initializer.append(numpy_helper.from_array(held, name))
+    data = model.SerializeToString()
+    x = rng.standard_normal((3, 32)).astype(ml_dtypes.bfloat16)
+    program = mgx_mlir.compile(data, "gpu", arch="gfx942", emulate=True)
+    [want] = mgx_mlir.compile(data, "ref").run({"x": x})
+    [got] = program.run({"x": x})
+    assert worst([np.asarray(got)], [np.asarray(want)]) < LIMITS["bf16"]
+    with pytest.raises(RunError, match="= 32, got 31"):
+        program.run({"x": x[:, :31]})
 
 
 @pytest.mark.parametrize("arch", ["gfx1100", pytest.param("gfx1201", marks=pytest.mark.slow)])

@@ -8,10 +8,10 @@ from typing import cast
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir, linalg
-from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.linear import Dot
 from mgx_mlir.passes.lowering.context import PARALLEL, REDUCTION, LoweringContext
-from mgx_mlir.passes.lowering.expr import Expr, Extent, View
+from mgx_mlir.passes.lowering.expr import Expr, Extent, Leaf, View
 from mgx_mlir.passes.lowering.gpu.products import biases, compilation_info, gemm_shape, split_k
 from mgx_mlir.passes.lowering.gpu.products.stored_rows import rows_of
 from mgx_mlir.passes.lowering.iree.packed import made_ahead
@@ -70,6 +70,10 @@ def by_row(e: LoweringContext, op: ir.Operation, x: Expr, rows: ir.Value, acc: D
     if op.results[0] in e.plan.split_k_sums:
         return split_k.total(e, e.plan.split_k_sums[op.results[0]], acc)
     columns, depth = ir.RankedTensorType(rows.type).shape
+    known = TensorType.of(op.operands[1]).dims[-2]
+    if x.type.dims[-1] == DYN and known != DYN:  # the dot checks that they are equal
+        t = x.type.with_dims((*x.type.dims[:-1], known))
+        x = Leaf(t, e.refine(e.tensor(x), t))
     extents = [*e.expr_extents(x)[:-1], columns]
     a = e.plan.padded_inputs.get(op.results[0]) or split_k.deepened(e, x, depth)
     element = TensorType.of(op.operands[0]).dtype
