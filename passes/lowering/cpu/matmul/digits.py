@@ -1,4 +1,4 @@
-"""Products of few rows with 4-bit weights by instructions for bytes, as exact as in f32.
+"""Matmuls of few rows with 4-bit weights by instructions for bytes, as exact as in f32.
 
 Neighbours of a row share a scale, their largest magnitude: by it each is a whole number of 24 bits,
 which is three digits of 8 bits. A digit times a code is what an instruction for 8-bit integers
@@ -220,10 +220,10 @@ def digit_sums(
             for u in range(size // UNIT):
                 at = k.add(k.mul(first, units), u)
                 for half, codes in enumerate(w.halves(panel, at, j * lanes)):
-                    place = k.add(k.mul(at, UNIT), half * _WORD)
+                    depth_at = k.add(k.mul(at, UNIT), half * _WORD)
                     for r, row in enumerate(rows):
                         for d in range(DIGITS):
-                            four = k.read(digits.bytes, [row, d, place], _WORD)
+                            four = k.read(digits.bytes, [row, d, depth_at], _WORD)
                             sums[r][d] = multiply.added(codes, four, sums[r][d])
             for r, row in enumerate(rows):
                 starts = [_start(k, digits, [row, first, d], points, lanes) for d in range(DIGITS)]

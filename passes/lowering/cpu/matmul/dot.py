@@ -51,7 +51,7 @@ from mgx_mlir.passes.lowering.cpu.matmul.panel import (
 GROUPS = 16  # work-groups that a matmul is cut into where it can be: 2 to 8 workers share them
 GROUP_WORK = 1 << 18  # multiply-adds, or weights with few rows, that are worth a work-group
 PACKED_FOR = 192  # rows that a panel is packed for at least, where their number is dynamic
-OPEN_COLUMNS = 128  # what a dynamic number of columns is taken for where a tile is chosen
+DYNAMIC_COLUMNS = 128  # what a dynamic number of columns is taken for where a tile is chosen
 ROW_BYTES = 2 << 20  # of the rows of a work-group, which it reads again for each panel
 
 ALONE = 24  # columns that one row alone reads at a time: fewer leave memory waiting
@@ -74,7 +74,7 @@ class DotShape:
     bits: FewBits | None = None  # form of weights packed in few bits, None for others
 
     @property
-    def turned(self) -> bool:
+    def is_along_depth(self) -> bool:
         """Whether neighbours of the second operand are along the depth."""
         return self.b is not None and self.b[-1] != len(self.lead) + 1
 
@@ -141,7 +141,7 @@ def _packing(shape: DotShape, isa: Isa, cut: DotPlan) -> DotPlan:
     """Return the cut with the depth that is packed at a time, and rows whose sums can be kept."""
     if shape.b is None and shape.bits is None:
         return cut
-    if shape.rows == 1 and not shape.turned and not shape.packs_bytes:
+    if shape.rows == 1 and not shape.is_along_depth and not shape.packs_bytes:
         return cut
     if shape.bits is not None and isinstance(shape.rows, int) and shape.rows <= FEW_ROWS:
         return cut
@@ -165,7 +165,7 @@ def _tile(rows: int | None, columns: int | None, isa: Isa) -> tuple[int, int]:
         high, registers = tile
         width = registers * isa.lanes
         # half a panel is empty on average where the number of columns is dynamic
-        filled = -(-columns // width) * width if columns else OPEN_COLUMNS + width / 2
+        filled = -(-columns // width) * width if columns else DYNAMIC_COLUMNS + width / 2
         if rows == 1:
             return filled / min(1.0, width / ALONE)
         if rows:

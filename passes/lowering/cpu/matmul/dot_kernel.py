@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from mgx_mlir.core import dtypes, literals
-from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Kernel, is_a
 from mgx_mlir.core.shapes import DYN, TensorType
@@ -38,51 +37,50 @@ def refusal(dot: Matmul, isa: Isa) -> str | None:
     a, b, out = (TensorType.of(v) for v in (dot.a, dot.b, dot.out))
     if 0 in a.dims or 0 in b.dims or 0 in out.dims:
         return "it has no elements"
-    first, second = _behind_transposes(dot.a), _behind_transposes(dot.b)
+    first, second = _Operand.of(dot.a), _Operand.of(dot.b)
     if first is None:
         return "its first operand is computed in the kernel"
     weights = constant_matrix(dot) is not None and DYN not in b.dims[-2:]
     if a.dtype is dtypes.BF16:
-        return _refusal_of_pairs(a, first[1], weights, isa)
+        return _refusal_of_pairs(a, first, weights, isa)
     if isinstance(dot, QuantDot):
-        return _refusal_of_bytes(dot, first[1], weights, second, isa)
+        return _refusal_of_bytes(dot, first, weights, second, isa)
     if a.dtype is not dtypes.FLOAT:
         return f"it computes {a.dtype}"
     if weights:
         return None
     if second is None:
         return "its second operand is computed in the kernel"
-    if second[1][-1] < b.rank - 2:
+    if second.order[-1] < b.rank - 2:
         return "neither rows nor columns of its second operand are next to each other"
     return None
 
 
-def _refusal_of_pairs(a: TensorType, order: tuple[int, ...], weights: bool, isa: Isa) -> str | None:
-    """Return why no instruction for pairs of bf16 computes a product, None if one does."""
+def _refusal_of_pairs(a: TensorType, first: _Operand, weights: bool, isa: Isa) -> str | None:
+    """Return why no instruction for pairs of bf16 computes a matmul, None if one does."""
     if not isa.bf16_dot:
         return "the processor has no product of bf16"
     if not weights:
         return "its second operand is no constant matrix"
     if a.dims[-1] % PAIR:
         return "its depth is odd"
-    return None if order == tuple(range(a.rank)) else "its first operand is transposed"
+    return "its first operand is transposed" if first.is_transposed else None
 
 
 def _refusal_of_bytes(
-    dot: QuantDot, order: tuple[int, ...], weights: bool,
-    second: tuple[ir.Value, tuple[int, ...]] | None, isa: Isa,
+    dot: QuantDot, first: _Operand, weights: bool, second: _Operand | None, isa: Isa
 ) -> str | None:  # fmt: skip
-    """Return why no vector kernel computes a product of 8-bit integers, None if one does."""
+    """Return why no vector kernel multiplies 8-bit integers, None if one does."""
     a, b = TensorType.of(dot.a), TensorType.of(dot.b)
     if not a.dtype.is_integer or b.dtype is not dtypes.INT8:
         return f"it multiplies {a.dtype} by {b.dtype}"
     if weights:
-        return None if order == tuple(range(a.rank)) else "its first operand is transposed"
+        return "its first operand is transposed" if first.is_transposed else None
     if not isa.byte_dot:
         return "its second operand is no constant matrix"
-    if second is None or second[1][-1] != b.rank - 1:
+    if second is None or second.order[-1] != b.rank - 1:
         return "columns of its second operand are not next to each other"
-    return None if order[-1] == a.rank - 1 else "its first operand is transposed"
+    return None if first.order[-1] == a.rank - 1 else "its first operand is transposed"
 
 
 def _refusal_of_few_bits(dot: BlockedDot) -> str | None:
@@ -99,21 +97,40 @@ def _refusal_of_few_bits(dot: BlockedDot) -> str | None:
     return None if isinstance(dot.input.owner, ir.Block) else "its input is computed in the kernel"
 
 
-def _behind_transposes(v: ir.Value) -> tuple[ir.Value, tuple[int, ...]] | None:
-    """Return the kernel's operand that a value is a transpose of, and which of the value's dims
-    each of its own is; None where it is something else."""
-    order = tuple(range(TensorType.of(v).rank))
-    while not isinstance(v.owner, ir.Block):
-        if not is_a(v.owner, Transpose):
-            return None
-        permutation = list(v.owner.opview.permutation)
-        order = tuple(order[permutation.index(i)] for i in range(len(order)))
-        v = v.owner.operands[0]
-    return v, order
+@dataclass(frozen=True)
+class _Operand:
+    """A kernel's operand that a matmul reads through transposes."""
+
+    source: ir.Value  # block argument of the kernel
+    order: tuple[int, ...]  # which dim of the matmul's operand each dim of the source is
+    transposes: list[ir.Operation]
+
+    @staticmethod
+    def of(v: ir.Value) -> _Operand | None:
+        """Return what a matmul reads as `v`, None where the kernel computes it."""
+        order, transposes = tuple(range(TensorType.of(v).rank)), list[ir.Operation]()
+        while not isinstance(v.owner, ir.Block):
+            if not is_a(v.owner, Transpose):
+                return None
+            permutation = list(v.owner.opview.permutation)
+            order = tuple(order[permutation.index(i)] for i in range(len(order)))
+            transposes.append(v.owner.operation)
+            v = v.owner.operands[0]
+        return _Operand(v, order, transposes)
+
+    @property
+    def is_transposed(self) -> bool:
+        """Return whether the transposes change the order of dims."""
+        return self.order != tuple(range(len(self.order)))
+
+    def extents(self, e: LoweringContext) -> list[Extent]:
+        """Return the extents of the matmul's operand."""
+        own = e.expr_extents(e.expr(self.source))
+        return [own[self.order.index(i)] for i in range(len(own))]
 
 
 def constant_matrix(dot: Dot | QuantDot) -> ir.Value | None:
-    """Return the literal that a product's second operand repeats over its leading dims, if any."""
+    """Return the literal that a matmul's second operand repeats over its leading dims, if any."""
     v, t = dot.b, TensorType.of(dot.b)
     while not literals.is_literal(v):
         owner = v.owner
@@ -138,6 +155,8 @@ class _Plan:
     """A matmul and the pointwise ops behind it, on the sums."""
 
     dot: Matmul
+    a: _Operand
+    b: _Operand | None  # None: constant weights
     lead: Sequence[Extent]  # the batch dims
     rows: Extent
     depth: Extent
@@ -154,47 +173,43 @@ def match(e: LoweringContext, site: KernelSite, *kinds: type[Matmul]) -> _Plan |
     reason = refusal(dot, site.isa)
     if reason is not None:
         return Refusal(reason)
-    *lead, rows, depth = _extents(e, _first(dot))
-    columns: Extent = TensorType.of(dot.out).dims[-1]
-    read = _transposes(_first(dot))
-    if not isinstance(dot, BlockedDot):
-        read += _transposes(dot.b)
-        columns = TensorType.of(dot.b).dims[-1]
-        if constant_matrix(dot) is None:
-            columns = _extents(e, dot.b)[-1]
+    a, b = _Operand.of(_first(dot)), None
+    assert a is not None
+    if not isinstance(dot, BlockedDot) and constant_matrix(dot) is None:
+        b = _Operand.of(dot.b)
+    *lead, rows, depth = a.extents(e)
+    columns: Extent = TensorType.of(dot.out).dims[-1] if b is None else b.extents(e)[-1]
     # stands for the sums, and has their extents
     sums = dtypes.INT32 if isinstance(dot, QuantDot) else dtypes.FLOAT
     total = Opaque(TensorType.of(dot.out).with_dtype(sums), [*lead, rows, columns])
-    epilogue = epilogue_of(e, site, dot, total, read)
+    read_through = [*a.transposes, *(b.transposes if b else [])]
+    epilogue = epilogue_of(e, site, dot, total, read_through)
     if isinstance(epilogue, Refusal):
         return epilogue
-    return _Plan(dot, lead, rows, depth, columns, epilogue)
+    return _Plan(dot, a, b, lead, rows, depth, columns, epilogue)
 
 
 def build(e: LoweringContext, site: KernelSite, plan: _Plan) -> list[ir.Value]:
     """Build the loops over the tiles of the result; with weights, all leading dims are rows."""
     isa, dot, epilogue, lead, rows = site.isa, plan.dot, plan.epilogue, plan.lead, plan.rows
-    x, order = _operand(e, _first(dot))
-    matrix = None if isinstance(dot, BlockedDot) else constant_matrix(dot)
-    b = None if isinstance(dot, BlockedDot) or matrix is not None else _operand(e, dot.b)
+    x, order, b = e.tensor(plan.a.source), plan.a.order, plan.b
     flattened: list[Extent] = []
-    if b is None and lead and order == tuple(range(len(order))):
+    if b is None and lead and not plan.a.is_transposed:
         flattened = [*lead, rows]
         x, order = views.reshaped(e, x, [e.product(flattened), plan.depth]), (0, 1)
         rows, lead = e.extent(x, 0), ()
         epilogue = epilogue.through(lambda k, at: [*k.coordinates(at[0], flattened), at[1]])
     dtype, bits = TensorType.of(_first(dot)).dtype, _few_bits(dot)
     shape = loops.DotShape(
-        rows, plan.depth, plan.columns, tuple(lead), order, b and b[1], dtype, bits
+        rows, plan.depth, plan.columns, tuple(lead), order, b and b.order, dtype, bits
     )  # fmt: skip
     cut = loops.plan(shape, isa)
     if b is not None:
-        second = [b[0]]
+        second = [e.tensor(b.source)]
     elif isinstance(dot, BlockedDot):
         second = _few_bits_panels(e, dot, cut.width)
     else:
-        assert matrix is not None
-        second = [_panels(e, matrix, isa, dtype, cut.width)]
+        second = [_panels(e, dot, isa, cut.width)]
     made = loops.matmul(shape, cut, isa, (x, *second), e.product(lead), epilogue, flattened)
     return [views.reshaped(e, v, [*plan.lead, plan.rows, plan.columns]) for v in made]
 
@@ -203,13 +218,13 @@ RULE = KernelRule("matmul", (), lambda e, s: match(e, s, Dot, QuantDot), build, 
 FEW_BITS = KernelRule("few_bits_matmul", (), lambda e, s: match(e, s, BlockedDot), build)
 
 
-def _panels(
-    e: LoweringContext, matrix: ir.Value, isa: Isa, dtype: DType, width: int
-) -> ir.Value:  # fmt: skip
-    """Return constant weights as panels beside an operand of type `dtype`."""
+def _panels(e: LoweringContext, dot: Dot | QuantDot, isa: Isa, width: int) -> ir.Value:
+    """Return the constant matrix of a matmul as panels."""
+    matrix = constant_matrix(dot)
+    assert matrix is not None
     array = literals.array_of(matrix)
     flat = array.reshape(array.shape[-2:])
-    layout = loops.panels_of(isa, dtype, width, len(flat))
+    layout = loops.panels_of(isa, TensorType.of(dot.a).dtype, width, len(flat))
     return e.parameter(e.repacked(array, layout.key, lambda: layout.packed(flat)))
 
 
@@ -241,28 +256,3 @@ def _weights(dot: BlockedDot) -> list[ir.Value]:
 
 def _first(dot: Matmul) -> ir.Value:
     return dot.input if isinstance(dot, BlockedDot) else dot.a
-
-
-def _operand(e: LoweringContext, v: ir.Value) -> tuple[ir.Value, tuple[int, ...]]:
-    """Return an operand's tensor as it is stored, and its order."""
-    found = _behind_transposes(v)
-    assert found is not None
-    return e.tensor(found[0]), found[1]
-
-
-def _extents(e: LoweringContext, v: ir.Value) -> list[Extent]:
-    """Return the extents of an operand, read through its transposes."""
-    found = _behind_transposes(v)
-    assert found is not None
-    source, order = found
-    own = e.expr_extents(e.expr(source))
-    return [own[order.index(i)] for i in range(len(own))]
-
-
-def _transposes(v: ir.Value) -> list[ir.Operation]:
-    """Return the transposes that a product reads an operand of its kernel through."""
-    out: list[ir.Operation] = []
-    while not isinstance(v.owner, ir.Block) and is_a(v.owner, Transpose):
-        out.append(v.owner.operation)
-        v = v.owner.operands[0]
-    return out

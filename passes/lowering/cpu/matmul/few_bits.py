@@ -1,8 +1,8 @@
-"""Weights of 4 and 8 bits in the order in which products read them, and how they are widened.
+"""Weights of 4 and 8 bits in the order in which matmuls read them, and how they are widened.
 
 Codes of 4 bits are read eight of a column at a time, as the words of a register. As the last bits
 of the f32 2^n a code is what that number is larger by: a mask makes it one, and one subtraction
-takes off 2^n and the zero point. Without zero points a processor that has an instruction for it
+takes off 2^n and the zero point. Without zero points a CPU that has an instruction for it
 looks them up in a table.
 """
 
@@ -165,11 +165,11 @@ class Widening:
         found = k.read(self.zeros, [panel, block, column], lanes)
         return arith.ExtSIOp(k.vector_type(lanes, dtypes.INT32), found).result
 
-    def _looked_up(self, word: ir.Value, place: int) -> ir.Value:
-        """Return the numbers of the half bytes at a place: the instruction reads the lowest."""
+    def _looked_up(self, word: ir.Value, half_byte: int) -> ir.Value:
+        """Return the numbers of the half bytes at an index: the instruction reads the lowest."""
         k, lanes = self.k, self.lanes
-        if place:
-            word = arith.ShRUIOp(word, k.splat(4 * place, lanes, dtypes.INT32)).result
+        if half_byte:
+            word = arith.ShRUIOp(word, k.splat(4 * half_byte, lanes, dtypes.INT32)).result
         table = k.table([code - MIDDLE for code in range(16)])
         return k.intrinsic(self.isa.table, k.vector_type(lanes), table, word)
 

@@ -34,7 +34,10 @@ class Reader(Protocol):
 
     @property
     def loops(self) -> Sequence[tuple[Index, Index]]:
-        """Loops over the depth: iterations, and how far apart they are in elements of A."""
+        """Loops over the depth, outermost first: (iterations, elements of A between two of them).
+
+        An iteration of the innermost loop is a group.
+        """
         ...
 
     @property
@@ -44,7 +47,7 @@ class Reader(Protocol):
 
     @property
     def start(self) -> Index:
-        """Element of A where the loops start, of each row or for all."""
+        """Element where the loops start: of each row, or of A."""
         ...
 
     def values(self, at: Index, *, masked: bool) -> Iterable[ir.Value]:
@@ -66,17 +69,17 @@ class Panel:
     def columns(self, group: Index) -> list[ir.Value]:
         """Return the registers of a group."""
         at = [*self.at, group]
-        places = range(0, self.vectors * self.size, self.size)
-        return [self.k.read(self.source, [*at, j], self.size) for j in places]
+        registers = range(0, self.vectors * self.size, self.size)
+        return [self.k.read(self.source, [*at, j], self.size) for j in registers]
 
     def begun(self, sums: Tiles) -> Tiles:
-        """Return the sums of some rows with what they have whatever A is."""
+        """Return the sums of some rows with the terms of the panel that do not depend on A."""
         return sums
 
-    def step(self, read: Group, place: Index, group: Index, sums: Tiles, masked: bool) -> Tiles:
-        """Return the sums with one group; place: its number for `read`."""
+    def step(self, read: Group, number: Index, group: Index, sums: Tiles, masked: bool) -> Tiles:
+        """Return the sums with one group; number: the argument of `read` for it."""
         columns, out, n = self.columns(group), Tiles(), self.vectors
-        for i, x in enumerate(read(place, masked)):
+        for i, x in enumerate(read(number, masked)):
             out += self.multiply(x, columns, sums[i * n : (i + 1) * n])
         return out
 
@@ -93,7 +96,8 @@ def multiplied(
 ) -> Tiles:
     """Return the sums of a tile after all loops of its reader.
 
-    sums: by row and register. segment: number of the innermost loop that the first one is.
+    sums: by row and register. segment: number of the first segment, in segments of the innermost
+    loop's groups.
     """
     *outer, (count, apart) = reader.loops
 

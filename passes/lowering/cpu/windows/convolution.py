@@ -80,7 +80,7 @@ def plan(shape: ConvShape, isa: Isa) -> ConvPlan | None:
 
 
 def _tile(shape: ConvShape, isa: Isa) -> tuple[int, int]:
-    """Return pixels and registers of a tile: the first of the processor's that rows of pixels fill.
+    """Return pixels and registers of a tile: the first of the CPU's that rows of pixels fill.
 
     The last register of the last panel may be partly empty, none is wholly.
     """

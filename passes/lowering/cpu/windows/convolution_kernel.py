@@ -63,7 +63,7 @@ def _bytes_refusal(op: AnyConvolution) -> str | None:
 def refusal(op: AnyConvolution, *, planar: bool = False) -> str | None:
     """Return why no vector kernel computes a convolution, None if one does.
 
-    Of the processor nothing is asked: what fits the widest vectors fits all. planar: the input is
+    Nothing depends on the CPU: what fits the widest vectors fits all. planar: the input is
     given as it was before its transpose to channels-last order.
     """
     x, w, out = (_dims(v) for v in (op.input, op.weights, op.out))
@@ -98,11 +98,11 @@ def shape_of(op: AnyConvolution, isa: Isa, *, planar: bool = False) -> ConvShape
     x, w, out = (_dims(v) for v in (op.input, op.weights, op.out))
     rank = len(x) - 2
     padding = list(op.padding)
-    turned = is_column(op)
+    column = is_column(op)
 
     def two(values: Sequence[int], one: int = 1) -> tuple[int, int]:
         first, second = values if rank == 2 else (one, *values)
-        return (second, first) if turned else (first, second)
+        return (second, first) if column else (first, second)
 
     dtype = TensorType.of(op.input).dtype
     border = op.pad_value if isinstance(op, QuantConvolution) else 0
@@ -162,9 +162,9 @@ def plan(e: LoweringContext, body: ir.Block) -> KernelPlan:
         return KernelPlan()
     if asks(anchor) is not None:
         return KernelPlan()
-    turned = _transposed_input(anchor)
-    if turned is not None:
-        e.operation(turned)  # outside of a kernel, so that it is made here
+    transposed = _transposed_input(anchor)
+    if transposed is not None:
+        e.operation(transposed)  # outside of a kernel, so that it is made here
     elif not isinstance(anchor.input.owner, ir.Block):
         return KernelPlan()
     kernel = e.extents(e.tensor(anchor.weights))[:-2]
@@ -194,14 +194,14 @@ def match(e: LoweringContext, site: KernelSite) -> _Plan | Refusal:
     conv, isa = _anchor(site.body), site.isa
     if conv is None:
         return Refusal("it has no convolution")
-    turned = _transposed_input(conv)
-    source = conv.input if turned is None else turned.operands[0]
+    transposed = _transposed_input(conv)
+    source = conv.input if transposed is None else transposed.operands[0]
     weights = literal_of(conv.weights)
     if weights is None:
         return Refusal("its weights are computed")
     if not isinstance(source.owner, ir.Block):
         return Refusal("its input is computed in the kernel")
-    planar = turned is not None
+    planar = transposed is not None
     reason = refusal(conv, planar=planar)
     if reason is not None:
         return Refusal(reason)
@@ -221,7 +221,7 @@ def match(e: LoweringContext, site: KernelSite) -> _Plan | Refusal:
     sums = dtypes.INT32 if shape.is_bytes else dtypes.FLOAT
     own = [extents.batch, *_own_counts(conv, extents), shape.outputs]
     total = Opaque(TensorType.of(conv.out).with_dtype(sums), own)
-    epilogue = epilogue_of(e, site, conv, total, [] if turned is None else [turned])
+    epilogue = epilogue_of(e, site, conv, total, [] if transposed is None else [transposed])
     if isinstance(epilogue, Refusal):
         return epilogue
     return _Plan(conv, source, weights, shape, tiles, extents, epilogue)

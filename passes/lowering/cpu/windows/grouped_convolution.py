@@ -35,7 +35,7 @@ from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvShape, Ex
 from mgx_mlir.passes.lowering.scalar import TypedScalar
 
 GROUP_ELEMENTS = 16384  # of a work-group's result: enough to be worth starting
-OPEN_ROWS = 4  # of a work-group where the width or the height is dynamic
+DYNAMIC_ROWS = 4  # of a work-group where the width or the height is dynamic
 MAX_STEPS = 512  # multiply-adds of a tile that are written out
 SHORTEST = 4  # pixels of a tile, but for those of rows that are shorter yet
 ENDS = 2  # tiles of a known row that are written out, so that columns outside take nothing
@@ -121,7 +121,7 @@ def convolution(
     """
     known = extents or Extents.of(shape)
     high, wide = known.counts
-    rows = OPEN_ROWS
+    rows = DYNAMIC_ROWS
     if isinstance(wide, int) and isinstance(high, int):
         rows = min(max(1, high), max(1, GROUP_ELEMENTS // max(1, wide * shape.outputs)))
 

@@ -36,12 +36,12 @@ MIN_CHANNELS = 64  # fewer do not pay for the transforms
 MIN_TILES = 24  # of an image; fewer do not pay for reading 16/9 of the weights
 WIDTH = 32  # output channels at a time, at most
 GROUPS = 8  # work-groups where they can be had
-OPEN_ROWS = 8  # of tiles of a work-group, where only the run knows how many there are
+DYNAMIC_ROWS = 8  # of tiles of a work-group, where only the run knows how many there are
 
 
 @dataclass(frozen=True)
 class WinogradPlan:
-    """How the products are cut.
+    """The tiling of the matmuls.
 
     A work-group has `rows` rows of tiles and `panels` of `width` channels; `tiles` at a time stand
     in the scratch, `step` of them accumulate in registers.
@@ -74,7 +74,7 @@ def plan(shape: ConvShape, isa: Isa) -> WinogradPlan | None:
     most = widths[width]
     room = SCRATCH_BYTES // 4 // (POINTS * width)
     if DYN in (*shape.size, *shape.counts):
-        return WinogradPlan(OPEN_ROWS, 1, width, most, room // most * most)
+        return WinogradPlan(DYNAMIC_ROWS, 1, width, most, room // most * most)
     high, wide = _tiles(shape.counts)
     if high * wide < MIN_TILES:
         return None
@@ -135,7 +135,7 @@ def convolution(
         [((batch, *extents.counts, shape.outputs), d) for d in epilogue.stored],
         # the groups that read the same tiles run after each other: those of many images are large
         [(batch, 1), (high, cut.rows), (shape.outputs // cut.width, cut.panels)],
-        lambda k: _Products(k, shape, extents, cut, isa, epilogue).build(),
+        lambda k: _Matmuls(k, shape, extents, cut, isa, epilogue).build(),
         known,
     )
 
@@ -218,8 +218,8 @@ def _sub(a: ir.Value, b: ir.Value) -> ir.Value:
     return arith.SubFOp(a, b).result
 
 
-class _Products:
-    """The products of one work-group, and their transform back."""
+class _Matmuls:
+    """The matmuls of one work-group, and their transform back."""
 
     def __init__(
         self, k: WorkgroupBuilder, shape: ConvShape, extents: Extents, cut: WinogradPlan,
@@ -251,7 +251,7 @@ class _Products:
         def panel(p: Index, carried: list[ir.Value]) -> list[ir.Value]:
             def some(q: Index, carried: list[ir.Value]) -> list[ir.Value]:
                 count = k.min(cut.tiles, k.sub(self.count, q))
-                sums = self.products(p, q, count, carried[0])
+                sums = self.points(p, q, count, carried[0])
                 return [sums, *self.pixels_of(p, q, count, sums, carried[1:])]
 
             return k.loop(0, self.count, cut.tiles, carried, some)
@@ -260,7 +260,7 @@ class _Products:
         at = (self.image, self.origin, 0, k.mul(self.panel, cut.width))
         return [ResultTile(t, at, sizes) for t in made[1:]]
 
-    def products(self, p: Index, q: Index, count: Index, scratch: ir.Value) -> ir.Value:
+    def points(self, p: Index, q: Index, count: Index, scratch: ir.Value) -> ir.Value:
         """Return the scratch with the 16 products of `count` tiles from `q` on."""
         k, lanes, step = self.k, self.isa.lanes, self.cut.step
         panel, multiply = k.add(self.panel, p), products(k, self.isa, dtypes.FLOAT)
