@@ -1,4 +1,4 @@
-"""Attention on GPUs: iree_linalg_ext.attention, which the compiler tiles over the keys."""
+"""Attention on GPUs: reading its kernel, and iree_linalg_ext.attention in tiles of IREE's own."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class AttentionKernel:
 
     @property
     def rounded(self) -> ir.Value:
-        """Return what the second matmul of `op` is converted to at once, or that matmul."""
+        """Return the one conversion of the second matmul of `op`, or that matmul."""
         dots = [o for o in self.op.regions[0].blocks[0].operations if is_a(o, Dot)]
         output = dots[-1].operation.results[0]
         readers = [use.owner for use in output.uses]
@@ -71,7 +71,7 @@ class AttentionKernel:
 
     @property
     def rounded_type(self) -> DType:
-        """Return the type of that."""
+        """Return the type of `rounded`."""
         return TensorType.of(self.rounded).dtype
 
     def has_one_type(self) -> bool:
@@ -79,11 +79,11 @@ class AttentionKernel:
         return all(TensorType.of(v).dtype is self.type.dtype for v in self.form.multiplied)
 
     def size(self, e: LoweringContext, d: int) -> Extent:
-        """Return an extent: an int, or a value of the run."""
+        """Return an extent: an int, or an MLIR value where it is dynamic."""
         return d if self.named is None else self.named.index(e, d)
 
     def sizes(self, e: LoweringContext) -> None:
-        """Raise UndecidedError where the run does not tell an extent."""
+        """Raise UndecidedError where no operand gives a dynamic extent."""
         for d in (*self.form.lead, self.form.queries, self.form.keys):
             self.size(e, d)
 
@@ -191,9 +191,9 @@ def _is_repeated(v: ir.Value) -> bool:
 def around(
     e: LoweringContext, k: AttentionKernel, second: Callable[[DType], Expr]
 ) -> list[ir.Value]:
-    """Return a kernel's results: the second matmul that `second` makes, and what follows it.
+    """Return a kernel's results: the second matmul that `second` makes, and its epilogue.
 
-    second: is given the type that the matmul is rounded to. With fixed dims all is one region, with
+    second: takes the type that the matmul is rounded to. With fixed dims all is one region, with
     dynamic ones `second` makes its own.
     """
     ops = [o.operation for o in k.op.regions[0].blocks[0].operations]
@@ -233,7 +233,7 @@ def in_region(
 
 
 def lower_operands(e: LoweringContext, k: AttentionKernel) -> None:
-    """Lower what an attention's matmuls and mask read: what lies between them is one op."""
+    """Lower the operands of an attention's matmuls and its mask; the ops between are one op."""
     first, second = k.form.product.owner, k.form.output.owner
     inner = {first.operation, second.operation, *k.form.scores, *k.form.softmax}
     for view in k.body.operations:
@@ -251,7 +251,7 @@ def lower_operands(e: LoweringContext, k: AttentionKernel) -> None:
 
 @contextmanager
 def drafted(e: LoweringContext, k: AttentionKernel) -> Generator[None]:
-    """Lower a kernel's operands for a look at what they are; all of it is dropped again."""
+    """Lower a kernel's operands for a look at their form; all of it is dropped again."""
     draft = ir.Operation.create("mgx.draft", regions=1)
     inside, e.in_region = e.in_region, True
     try:
@@ -264,12 +264,12 @@ def drafted(e: LoweringContext, k: AttentionKernel) -> Generator[None]:
 
 
 def _plain(e: LoweringContext, form: AttentionForm, scale: float, mask: ir.Value | None) -> Expr:
-    """Return the second product, in tiles of the compiler's."""
+    """Return the second matmul, in tiles of IREE's own."""
     queries, keys, values = map(e.expr, form.multiplied)
     rank = len(form.lead)
     lead = list(range(rank))
     m, k, n, d = rank, rank + 1, rank + 2, rank + 3
-    # the compiler takes the extents from these three
+    # IREE takes the extents from these three
     operands = [
         _operand(e, queries, [*lead, m, k], needed=[*lead, m, k]),
         _operand(e, keys, [*lead, k, n], needed=[n]),
@@ -282,7 +282,7 @@ def _plain(e: LoweringContext, form: AttentionForm, scale: float, mask: ir.Value
 
 
 def _follows(op: ir.Operation, form: AttentionForm) -> bool:
-    """Return whether an op computes with the second product."""
+    """Return whether an op computes with the second matmul."""
     if is_a(op, Yield):
         return False
     seen = [op]
@@ -296,11 +296,11 @@ def _follows(op: ir.Operation, form: AttentionForm) -> bool:
 
 
 def _sliced_view(e: LoweringContext, op: ir.Operation) -> Expr | None:
-    """Return a slice of a transposed tensor as the transposed slice: it is read where it stands.
+    """Return a slice of a transposed tensor as the transposed slice, which is read where it lies.
 
-    The compiler would keep the tensor between the two in scratch memory. So it would where a
-    reshape joins an axis to the sliced one ahead of the slice, which then takes one row of it, or
-    where axes of extent 1 are added to the slice, as of one token.
+    IREE would keep the tensor between the two in scratch memory. The same holds where a reshape
+    joins an axis to the sliced one ahead of the slice, which then takes one row of it, or where
+    axes of extent 1 are added to the slice, as of one token.
     """
     if len(op.operands) > 1:
         return None
@@ -318,10 +318,10 @@ def _sliced_view(e: LoweringContext, op: ir.Operation) -> Expr | None:
         x, at = behind_views(e.expr(ahead))
         offsets[axis : axis + 1] = [row, 0]
         sizes.insert(axis, 1)
-        places.insert(axis, -1)  # nothing says where in the axis of rows: it is one
+        places.insert(axis, -1)  # the axis of rows has no index: it is of extent 1
     if not isinstance(x, Leaf):
         return None
-    # what no dim says where, is read at 0
+    # an axis without a dim is read at 0
     small = x.type.with_dims(1 if i is None else sizes[i] for i in at)
     first = [0 if i is None else offsets[i] for i in at]
     cut = extract_slice(e, x.value, first, list(small.dims))
@@ -332,7 +332,7 @@ def _sliced_view(e: LoweringContext, op: ir.Operation) -> Expr | None:
 
 
 def _adds_ones(small: TensorType, read: Sequence[int | None], t: TensorType) -> bool:
-    """Return whether what is read of a tensor is all of it, in order, with axes of extent 1."""
+    """Return whether a tensor is read whole and in order, with axes of extent 1."""
     order = [i for i in read if i is not None]
     return small.rank != t.rank and order == sorted(order) and prod(small.dims) == prod(t.dims)
 
@@ -340,7 +340,7 @@ def _adds_ones(small: TensorType, read: Sequence[int | None], t: TensorType) -> 
 def _joined(
     v: ir.Value, axes: Sequence[int], offsets: Sequence[int], t: TensorType
 ) -> tuple[ir.Value, int, int] | None:
-    """Return what a reshape joined to `v`, the sliced axis, and the row that a slice takes of it.
+    """Return the tensor that a reshape joined to `v`, the sliced axis, and the row of a slice.
 
     None where `v` is no [.., rows * length, ..] of [.., rows, length, ..], or the slice of type `t`
     takes no whole row.
@@ -360,7 +360,7 @@ def _joined(
 def _operand(
     e: LoweringContext, x: Expr, dims: list[int], needed: Sequence[int] = ()
 ) -> tuple[ir.Value, list[int]]:
-    """Return a tensor, and which of the op's dims each of its own is.
+    """Return a tensor, and the op's dims of its axes.
 
     The dims `needed` are always among the tensor's.
     """

@@ -1,7 +1,7 @@
-"""Matrix instructions of AMD GPUs: which one multiplies elements of a type, by IREE's name.
+"""Matrix instructions of AMD GPUs, by IREE's name, for elements of a type.
 
-All have tiles of 16x16, and sum in f32 or i32. 16 rows or columns fill small products best; those
-of 32x32 reach the same rate.
+All have tiles of 16x16, and sum in f32 or i32. 16 rows or columns fill small matmuls best; those of
+32x32 reach the same rate.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ class MmaIntrinsic:
     paired: bool = False  # two instructions in a row, whose operands lie side by side
 
     def layout(self, *, turned: bool = False) -> str:
-        """Return IREE's attribute. turned: a lane has neighbouring columns of a row of the result
-        in place of rows of a column, which the compiler gets by swapping the operands."""
+        """Return IREE's attribute.
+
+        turned: a lane has neighbouring columns of a row of the result in place of rows of a column,
+        which IREE gets by swapping the operands.
+        """
         kind = "virtual_mma_layout" if self.paired else "mma_layout"
         return f"#iree_gpu.{kind}<{self.name}{', col_major = true' if turned else ''}>"
 
@@ -91,13 +94,14 @@ INTRINSICS: dict[str, dict[DType, MmaIntrinsic]] = {
     "gfx1200": _RDNA4,
     "gfx1201": _RDNA4,
 }
-# two at once, where a depth has whole ones: a lane reads 16 bytes of the LDS in place of 8, and
-# waits half as often. IREE has none for bf16.
+# pairs of instructions, for depths of whole pairs: a lane reads 16 bytes of the LDS in place of 8,
+# and waits half as often; IREE has none for bf16
 _F16_PAIR = MmaIntrinsic("VMFMA_F32_16x16x32_F16", 32, 2, paired=True)
 _PAIRS = {(arch, dtypes.HALF): _F16_PAIR for arch in ("gfx90a", "gfx942")}
 
 
-# of half the rate, where a depth has no whole ones: of a convolution's channels none is cut
+# instructions of half the rate, for depths that the deep ones do not divide: channels of a
+# convolution have no partial step
 _SHALLOW = {"gfx950": _CDNA3}
 
 
@@ -107,12 +111,12 @@ def shallow_intrinsic(arch: str, dtype: DType) -> MmaIntrinsic | None:
 
 
 def intrinsic_of(arch: str, dtype: DType, depth: int) -> MmaIntrinsic | None:
-    """Return what multiplies elements of a type that lie in runs of `depth`, None without one."""
+    """Return the instruction for elements of a type in runs of `depth`, None without one."""
     pair = _PAIRS.get((arch, dtype))
     one = INTRINSICS.get(arch, {}).get(dtype)
     if pair is None or one is None:
         return one
-    # a depth that neither divides is cut in any case
+    # a depth that neither divides has a partial step in any case
     return one if depth % one.depth == 0 and depth % pair.depth else pair
 
 
