@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import onnx.parser
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
+from mgx_mlir.core.errors import RunError
+from tests.support.compare import agrees
 from tests.support.oracle import ort_session
 
 HEAD = '<ir_version: 8, opset_import: ["" : 18]> g '
@@ -91,3 +94,25 @@ def test_parts_of_what_is_counted_at_run_time() -> None:
         "scores": rng.random((1, 2, 9)).astype(np.float32),
     }
     runs(text, feeds, fallbacks=())
+
+
+def test_rows_of_a_table_of_one_number() -> None:
+    """IREE folds the reads, and refuses the vectors of whole results that were left."""
+    nodes = [
+        helper.make_node("Gather", ["table", "places"], ["rows"]),
+        helper.make_node("Mul", ["rows", "x"], ["y"]),
+    ]
+    given = [
+        helper.make_tensor_value_info("places", TensorProto.INT64, [4096]),
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, [16]),
+    ]
+    table = numpy_helper.from_array(np.full((1000, 16), 0.5, np.float32), "table")
+    made = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4096, 16])]
+    graph = helper.make_graph(nodes, "g", given, made, [table])
+    opsets = [helper.make_opsetid("", 18)]
+    data = helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+    places, x = np.arange(4096) % 1000, np.arange(16, dtype=np.float32)
+    program = agrees(data, [{"places": places, "x": x}])
+    assert program.executable.fallbacks == ()
+    with pytest.raises(RunError, match="indices"):
+        program.run({"places": places + 1, "x": x})

@@ -13,7 +13,8 @@ from mgx_mlir.dialects.migraphx.indexing import Gather, GatherND, NonZero, OneHo
 from mgx_mlir.passes.lowering import host
 from mgx_mlir.passes.lowering import index as indices
 from mgx_mlir.passes.lowering.context import LoweringContext
-from mgx_mlir.passes.lowering.expr import Extent
+from mgx_mlir.passes.lowering.cpu.frame.sites import number_of
+from mgx_mlir.passes.lowering.expr import Expr, Extent, Splat
 from mgx_mlir.passes.lowering.iree.linalg_ext import gather_slices, scan, whole
 from mgx_mlir.passes.lowering.ops.movement import extract_slice, one_index
 from mgx_mlir.passes.lowering.ops.reduce import reduce_tensor
@@ -28,11 +29,18 @@ _SLICE_ELEMENTS = 8  # slices of fewer elements are not worth a loop of their ow
 
 
 @lowers(Gather)
-def gather(op: Gather, ins: tuple[ir.Value, ir.Value], e: LoweringContext) -> ir.Value:
-    """Lower to a slice for one known index, whole rows along axis 0, else single elements."""
-    data, index = (whole(e, x) for x in ins)
+def gather(op: Gather, ins: tuple[ir.Value, ir.Value], e: LoweringContext) -> ir.Value | Expr:
+    """Lower to a slice for one known index, whole rows along axis 0, else single elements.
+
+    A table of one number is not read: IREE folds the reads, and vectors of whole results are left.
+    """
     t, it = TensorType.of(op.data), TensorType.of(op.indices)
     axis = axis_of(op.axis, t.rank)
+    number = number_of(op.data)
+    if number is not None:
+        extents = [*t.dims[:axis], *e.extents(ins[1]), *t.dims[axis + 1 :]]
+        return Splat(TensorType.of(op.out), number, extents)
+    data, index = (whole(e, x) for x in ins)
     own, counts = e.extents(data), e.extents(index)
     extents = [*own[:axis], *counts, *own[axis + 1 :]]
     if 0 in extents:

@@ -73,6 +73,16 @@ def literal_of(v: ir.Value) -> ir.Value | None:
     return v if literals.is_literal(v) else None
 
 
+def number_of(v: ir.Value) -> float | int | None:
+    """Return the number that all elements of a literal are, None for other values."""
+    literal = literal_of(v)
+    array = None if literal is None else literals.array_of(literal.owner)
+    if array is None or not array.size or not literals.is_uniform(array):
+        return None
+    first = array.flat[0]
+    return float(first) if TensorType.of(v).dtype.is_float else int(first)
+
+
 def by_form(
     refusal: Callable[[Any], str | None],
 ) -> Callable[[LoweringContext, OpSite], Refusal | None]:

@@ -18,7 +18,13 @@ from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.axis_view import AxisView, line_step
 from mgx_mlir.passes.lowering.cpu.frame.epilogue import STORED
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
-from mgx_mlir.passes.lowering.cpu.frame.sites import ExprSite, KernelSite, OpSite, by_form
+from mgx_mlir.passes.lowering.cpu.frame.sites import (
+    ExprSite,
+    KernelSite,
+    OpSite,
+    by_form,
+    number_of,
+)
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index
 from mgx_mlir.passes.lowering.cpu.nest.nest import Line, Nest, Tile
 from mgx_mlir.passes.lowering.expr import Extent, Leaf, View, behind_views
@@ -48,6 +54,8 @@ def refusal(op: Gather) -> str | None:
 
 def _match_gather(e: LoweringContext, op: Gather) -> Refusal | None:
     reason = refusal(op)
+    if number_of(op.data) is not None:
+        reason = "its rows are one number"
     if TensorType.of(op.indices).elements == 1 and e.elements(op.indices) is not None:
         reason = "one known row is a slice"
     return refused(reason)
