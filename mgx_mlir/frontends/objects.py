@@ -93,7 +93,7 @@ def _of_onnx_program(model: Any, options: Mapping[str, Any]) -> ProgramIR:
 
 
 def _of_exported(model: Any, options: Mapping[str, Any]) -> ProgramIR:
-    return program_of_export(onnx_of_exported(model), options)
+    return program_of_export(stateless_onnx(model), options)
 
 
 def program_of_export(made: Any, options: Mapping[str, Any] | None = None) -> ProgramIR:
@@ -138,7 +138,7 @@ def onnx_of_exported(model: Any) -> Any:
     """Return the ONNXProgram of a torch ExportedProgram. Raises UnsupportedModel, UsageError."""
     torch: Any = importlib.import_module("torch")  # the maker of the object has it
     require_exporter()
-    _refuse_complex(model.graph)
+    _refuse_complex(model)
     with interrupts.at_once(), quiet(), readings_kept(), torch.no_grad():
         try:
             model = routed(model)
@@ -161,13 +161,38 @@ def onnx_of_exported(model: Any) -> Any:
             raise UnsupportedModel(f"torch.onnx cannot export the program: {first_line(e)}") from e
 
 
-def _refuse_complex(graph: Any) -> None:
-    """Raise UnsupportedModel for complex results, which ONNX gives as pairs of reals."""
-    (output,) = (n for n in graph.nodes if n.op == "output")
-    values = [n.meta.get("val") for n in output.all_input_nodes]
-    if any(getattr(getattr(v, "dtype", None), "is_complex", False) for v in values):
-        raise UnsupportedModel("a result of the torch program is complex: return its real "
-                               "and imaginary part, torch.view_as_real(x)")  # fmt: skip
+def stateless_onnx(model: Any) -> Any:
+    """Return the ONNXProgram of an ExportedProgram that writes to nothing; UnsupportedModel.
+
+    torch.onnx leaves out what a program writes to its buffers and arguments.
+    """
+    made = onnx_of_exported(model)
+    written = written_by(made)
+    if written:
+        raise UnsupportedModel(
+            f"the module writes to {', '.join(sorted(written))}: a program has no state",
+            notes=["return the new value, or use torch.compile(module, backend='mgx')"],
+        )
+    return made
+
+
+def written_by(made: Any) -> list[str]:
+    """Return the buffers, parameters and arguments that an ONNXProgram's source writes to."""
+    specs = made.exported_program.graph_signature.output_specs  # functional: it returns them
+    return [s.target for s in specs if s.kind.name.endswith("_MUTATION")]
+
+
+def _refuse_complex(model: Any) -> None:
+    """Raise UnsupportedModel for complex arguments and results, which ONNX has as pairs of reals."""
+    signature = model.graph_signature
+    sides = {
+        "an argument of the torch program is complex: take": signature.user_inputs,
+        "a result of the torch program is complex: return": signature.user_outputs,
+    }
+    values = {n.name: n.meta.get("val") for n in model.graph.nodes}
+    for text, names in sides.items():
+        if any(getattr(getattr(values.get(n), "dtype", None), "is_complex", False) for n in names):
+            raise UnsupportedModel(f"{text} its real and imaginary part, torch.view_as_real(x)")
 
 
 @contextmanager

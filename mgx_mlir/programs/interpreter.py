@@ -55,7 +55,7 @@ class Interpreter:
             try:
                 found = self.run_block(block, env, trace)
                 # an input, a constant, one value given twice, or a view of such
-                return [a.copy(order="K") for a in found]
+                return [a.copy(order="C") for a in found]
             except MemoryError as e:
                 raise RunError(f"too little memory: {str(e).lower()}") from None
 

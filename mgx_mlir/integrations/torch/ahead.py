@@ -26,9 +26,9 @@ from mgx_mlir.core.errors import FileError, RunError, UnsupportedModel, UsageErr
 from mgx_mlir.core.files import atomic
 from mgx_mlir.frontends.objects import (
     first_line,
-    onnx_of_exported,
     program_of_export,
     require_exporter,
+    stateless_onnx,
 )
 from mgx_mlir.integrations.torch.build import TRAINING, compiled, refuse_training
 from mgx_mlir.integrations.torch.calls import runner
@@ -201,15 +201,7 @@ def compile(
     if not isinstance(module, torch.export.ExportedProgram):
         module = _exported(module, example_inputs, example_kwargs, dynamic_shapes)
     refuse_training(module)
-    onnx = onnx_of_exported(module)
-    signature = onnx.exported_program.graph_signature
-    written = {**signature.buffers_to_mutate, **signature.user_inputs_to_mutate}
-    if written:
-        raise UnsupportedModel(
-            f"the module writes to {', '.join(sorted(written.values()))}: a program has no state",
-            notes=["return the new value, or use torch.compile(module, backend='mgx')"],
-        )
-    made = compiled(program_of_export(onnx), options, target or "cpu", **more)
+    made = compiled(program_of_export(stateless_onnx(module)), options, target or "cpu", **more)
     result = CompiledModule(made, Nesting.of(module))
     if options.check:
         _refuse_difference(result, module, fp16 or bf16)

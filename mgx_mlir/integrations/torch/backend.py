@@ -20,7 +20,13 @@ from mgx_mlir.integrations.torch.build import TRAINING, Writes, build
 from mgx_mlir.integrations.torch.calls import Call, Weights, runner
 from mgx_mlir.integrations.torch.check import Checked
 from mgx_mlir.integrations.torch.counters import counters
-from mgx_mlir.integrations.torch.graphs import Frozen, freeze, is_weight, wrapped_floats
+from mgx_mlir.integrations.torch.graphs import (
+    Frozen,
+    freeze,
+    is_weight,
+    value_of,
+    wrapped_floats,
+)
 from mgx_mlir.integrations.torch.options import TorchOptions
 from mgx_mlir.integrations.torch.recurrent import keep_lengths_dynamic
 
@@ -45,17 +51,19 @@ def mgx(
     training; UnsupportedModel that lists the operators which cannot be compiled.
     """
     chosen = TorchOptions.of(options, mode)
-    refuse_gradients(example_inputs)
+    refuse_gradients(gm, example_inputs)
     specialise_floats(gm)
     counters.graphs += 1
     return Graph(gm, example_inputs, chosen).function()
 
 
-def refuse_gradients(examples: Sequence[Any]) -> None:
+def refuse_gradients(gm: fx.GraphModule, examples: Sequence[Any]) -> None:
     """Raise UsageError where a gradient could be asked for."""
-    if not torch.is_grad_enabled():
-        return
-    if any(isinstance(x, torch.Tensor) and x.requires_grad for x in examples):
+    on = torch.is_grad_enabled()
+    asked = on and any(isinstance(x, torch.Tensor) and x.requires_grad for x in examples)
+    (output,) = (n for n in gm.graph.nodes if n.op == "output")
+    results = [n for n in output.all_input_nodes if n.op != "placeholder"]
+    if asked or any(getattr(value_of(n), "requires_grad", False) for n in results):
         raise UsageError(
             "the graph is of a model in training: gradients are on, and are not computed here",
             notes=[TRAINING],

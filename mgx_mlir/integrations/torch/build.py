@@ -20,6 +20,7 @@ from mgx_mlir.frontends.objects import (
     program_of_export,
     quiet,
     require_exporter,
+    written_by,
 )
 from mgx_mlir.integrations.torch.counters import counters
 from mgx_mlir.integrations.torch.graphs import Frozen
@@ -65,7 +66,23 @@ def exported(frozen: Frozen) -> torch.export.ExportedProgram:
     except Exception as e:  # torch raises of many kinds
         raise UnsupportedModel(f"torch.export cannot export the graph: {first_line(e)}") from e
     refuse_training(made)
+    _refuse_other_types(made, frozen)
     return made
+
+
+def _refuse_other_types(made: torch.export.ExportedProgram, frozen: Frozen) -> None:
+    """Raise UnsupportedModel where the export has results of other types than Dynamo's trace."""
+    values = {n.name: n.meta.get("val") for n in made.graph.nodes}
+    names = made.graph_signature.user_outputs
+    problems = [
+        f"result {i} is {value.dtype} in torch.export, {known.dtype} in Dynamo"
+        for i, (name, known) in enumerate(zip(names, frozen.results, strict=False))
+        if isinstance(value := values.get(name), torch.Tensor)
+        and isinstance(known, torch.Tensor)
+        and value.dtype != known.dtype
+    ]
+    if problems:
+        raise UnsupportedModel("; ".join(problems))
 
 
 def refuse_training(made: torch.export.ExportedProgram) -> None:
@@ -90,10 +107,10 @@ def build(frozen: Frozen, options: TorchOptions, target: str) -> CompiledProgram
     refuse_writes(_written(made), frozen, made.graph_signature)
     with alone():
         onnx = onnx_of_exported(made)
-        signature = onnx.exported_program.graph_signature  # functional: what is written is returned
-        left = {**signature.buffers_to_mutate, **signature.user_inputs_to_mutate}
-        weights = {v: k for k, v in signature.inputs_to_buffers.items()}
-        refuse_writes([weights.get(n, n) for n in left.values()], frozen, signature)
+        signature = onnx.exported_program.graph_signature
+        held = {**signature.inputs_to_buffers, **signature.inputs_to_parameters}
+        inputs = {weight: name for name, weight in held.items()}
+        refuse_writes([inputs.get(n, n) for n in written_by(onnx)], frozen, signature)
         read = program_of_export(onnx)
     return compiled(read, options, target)
 

@@ -13,6 +13,7 @@ from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import RunError
 from mgx_mlir.integrations.torch.graphs import (
+    Again,
     Argument,
     Constant,
     Frozen,
@@ -91,7 +92,7 @@ class Call:
     def __call__(self, args: Sequence[Any]) -> list[Any]:
         """Return the results of the graph, in order. Errors: RunError."""
         if self._run is None:
-            return [self._output(o, args, ()) for o in self._outputs]
+            return self._all(args, ())
         given = [args[i] for i in self._inputs]
         if self._plain:
             return self._run(given)
@@ -101,7 +102,7 @@ class Call:
         for i, value in zip(self._written, found[self._results :], strict=True):
             with torch.no_grad():
                 args[i].copy_(value)
-        return [self._output(o, args, found) for o in self._outputs]
+        return self._all(args, found)
 
     def function(self) -> Callable[[Sequence[Any]], list[Any]]:
         """Return what a call does, as a function: a short one where the program does it all."""
@@ -113,6 +114,12 @@ class Call:
             return lambda args: run((args[only],))
         pick = itemgetter(*inputs) if inputs else lambda _: ()
         return lambda args: run(pick(args))
+
+    def _all(self, args: Sequence[Any], found: Sequence[Any]) -> list[Any]:
+        made: list[Any] = []
+        for o in self._outputs:
+            made.append(made[o.position] if isinstance(o, Again) else self._output(o, args, found))
+        return made
 
     def _output(self, o: Output, args: Sequence[Any], found: Sequence[Any]) -> Any:
         if isinstance(o, Result):

@@ -91,7 +91,14 @@ class Result:
     view: bool = False
 
 
-Output = Alias | Argument | Constant | Result
+@dataclass(frozen=True)
+class Again:
+    """A result that is an earlier one."""
+
+    position: int  # index among the graph's results
+
+
+Output = Again | Alias | Argument | Constant | Result
 
 
 @dataclass
@@ -108,6 +115,7 @@ class Frozen:
     outputs: list[Output]
     # symbol -> source of its size: (argument, dim) of a tensor, or (argument, None) of a number
     symbols: dict[Any, tuple[int, int | None]] = field(default_factory=dict)
+    results: tuple[Any, ...] = ()  # what the trace knows of what the program computes
 
     @property
     def computes(self) -> bool:
@@ -241,11 +249,12 @@ def freeze(
     copies = [graph.call_function(torch.clone, (made[places[i]],)) for i in order]
     made.update({places[i]: copy for i, copy in zip(order, copies, strict=True)})
     outputs: list[Output] = []
+    results: tuple[Any, ...] = ()
     for node in gm.graph.nodes:
         if node.op == "placeholder":
             continue
         if node.op == "output":
-            outputs = _finish(graph, node, places, made, symbols, copies)
+            outputs, results = _finish(graph, node, places, made, symbols, copies)
             continue
         if node.op in ("get_attr", "call_module"):
             name = f"own_{str(node.target).replace('.', '_')}"
@@ -264,10 +273,26 @@ def freeze(
             made[node].target = name
             continue
         made[node] = graph.node_copy(node, made.__getitem__)
+        made[node].target = _FOR_REAL.get(node.target, node.target)
     return Frozen(
         fx.GraphModule(root, graph), inputs, held, order, tuple(_example(x) for x in given),
-        tuple(s or None for s in shapes), outputs, symbols,
+        tuple(s or None for s in shapes), outputs, symbols, results,
     )  # fmt: skip
+
+
+def _enter_autocast(*how: Any) -> torch.autocast:
+    """Turn autocast on: torch's function of a graph is only noted down by torch.export."""
+    return torch.autocast(*how).__enter__()
+
+
+def _exit_autocast(mode: torch.autocast) -> None:
+    mode.__exit__(None, None, None)
+
+
+_FOR_REAL: dict[Any, Callable[..., Any]] = {
+    torch.amp.autocast_mode._enter_autocast: _enter_autocast,
+    torch.amp.autocast_mode._exit_autocast: _exit_autocast,
+}
 
 
 def hint_of(size: Any) -> int:
@@ -291,15 +316,23 @@ def _finish(
     made: dict[fx.Node, fx.Node],
     symbols: dict[Any, tuple[int, int | None]],
     copies: Sequence[fx.Node],
-) -> list[Output]:
-    """Make the output node of what a program computes; the results of the whole graph, in order."""
+) -> tuple[list[Output], tuple[Any, ...]]:
+    """Make the output node of what a program computes.
+
+    Returns the results of the whole graph, in order, and the values of what is computed.
+    """
     at = {p: i for i, p in enumerate(places)}
+    # what an operator writes to is its result: nodes of one tensor
+    first: dict[int, fx.Node] = {}
+    for p in places:
+        first.setdefault(id(value_of(p)), p)
     memory: dict[int, int] = {}
     for i, p in enumerate(places):
         storage = _storage(value_of(p))
         if storage is not None:
             memory.setdefault(storage, i)
     computed: dict[fx.Node, int] = {}
+    given: dict[fx.Node, int] = {}
     found: list[Output] = []
     results = node.args[0] if isinstance(node.args[0], tuple | list) else (node.args[0],)
     owners = _owners(node.graph, [r for r in results if isinstance(r, fx.Node)], symbols)
@@ -307,10 +340,16 @@ def _finish(
         if not isinstance(out, fx.Node):
             found.append(Constant(out))
             continue
+        value = value_of(out)
+        if isinstance(value, torch.Tensor):
+            out = first.setdefault(id(value), out)
         if out in at:
             found.append(Argument(at[out]))
             continue
-        value = value_of(out)
+        if out in given:
+            found.append(Again(given[out]))
+            continue
+        given[out] = len(found)
         alias = _alias(value, memory, symbols)
         # a view in another type is computed: as_strided keeps that of the argument
         if alias is not None and value_of(places[alias.position]).dtype == value.dtype:
@@ -326,7 +365,7 @@ def _finish(
         number = not isinstance(value, torch.Tensor)
         found.append(Result(index, number, layout, owner is not None))
     graph.output((*(made[n] for n in computed), *copies))
-    return found
+    return found, tuple(map(value_of, computed))
 
 
 def _storage(value: Any) -> int | None:

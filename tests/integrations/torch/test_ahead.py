@@ -139,6 +139,35 @@ def test_what_is_no_model_ahead_of_time_is_an_error() -> None:
         assert text in str(e.value)
 
 
+class Writes(nn.Module):
+    """A module that writes to one of what it has or is given."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__()
+        self.place = place
+        self.register_buffer("cache", torch.zeros(4, 2))
+        self.weight = nn.Parameter(torch.ones(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.place == "cache":
+            self.cache[1:2].copy_(x[:1])
+        elif self.place == "weight":
+            self.weight.add_(1)
+        else:
+            x.mul_(2)
+        return self.cache.sum(0) + self.weight + x
+
+
+@pytest.mark.parametrize("place", ["cache", "weight", "x"])
+def test_an_exported_program_that_writes_is_refused(place: str) -> None:
+    """torch.onnx leaves writes out of what it exports."""
+    with torch.no_grad():
+        exported = torch.export.export(Writes(place).eval(), (torch.randn(3, 2),))
+        for call in (mgx_mlir.compile, mgx_mlir.torch.compile):
+            with pytest.raises(UnsupportedModel, match=f"writes to {place}: a program has no state"):
+                call(exported, target="ref")
+
+
 def test_numbers_stay_numbers() -> None:
     class Totals(nn.Module):
         def forward(self, x: Tensor) -> tuple[float, int, Tensor]:

@@ -142,6 +142,28 @@ def test_a_module_of_a_short_type(kind: torch.dtype) -> None:
     torch.testing.assert_close(got.float(), model(x).float(), rtol=2e-2, atol=2e-2)
 
 
+def test_autocast_inside_of_a_graph() -> None:
+    """torch.export noted it down, and computed in f32."""
+
+    class Mixed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a = nn.Linear(4, 4)
+
+        def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                y = self.a(x)
+                with torch.autocast("cpu", enabled=False):
+                    z = self.a(x)
+            return y, z, y.float(), self.a(x)
+
+    model, x = Mixed().eval(), torch.randn(3, 4)
+    for got, want in zip(compiled(model)(x), model(x), strict=True):
+        assert got.dtype is want.dtype
+        # two roundings to bf16 of results of about 1: 2 ** -8 of them
+        torch.testing.assert_close(got, want, rtol=1e-2, atol=1e-2)
+
+
 def test_integers_bools_and_numbers_as_inputs() -> None:
     class Mixed(nn.Module):
         def forward(self, i: Tensor, m: Tensor, start: int, scale: float) -> Tensor:
@@ -217,6 +239,25 @@ def test_training_is_an_error_that_says_so() -> None:
     for model in (nn.Dropout(0.5), nn.BatchNorm1d(4)):
         torch._dynamo.reset()
         assert "training" in failure(compiled(model.train()), x).message
+
+
+def test_gradients_inside_of_a_graph_are_training() -> None:
+    """The result came without its gradient."""
+
+    def differentiated(x: Tensor) -> Tensor:
+        with torch.enable_grad():
+            return x * 2
+
+    e = failure(compiled(differentiated), torch.ones(3, requires_grad=True))
+    assert isinstance(e, UsageError)
+    assert "gradients are on" in e.message
+    same(compiled(differentiated)(torch.ones(3)), torch.full((3,), 2.0))
+
+
+def test_a_complex_argument_is_an_error_of_the_compile() -> None:
+    e = failure(compiled(lambda x: x.real + x.imag), torch.ones(3, dtype=torch.complex64))
+    assert isinstance(e, UnsupportedModel)
+    assert "an argument of the torch program is complex" in str(e)
 
 
 def test_an_unknown_option_is_an_error() -> None:

@@ -90,6 +90,36 @@ def test_channels_last() -> None:
     check(lambda x: [model(x), model(x).relu().contiguous()], [(x,)])
 
 
+def test_results_that_are_one_tensor() -> None:
+    """What an operator writes to is what it returns, an argument too."""
+
+    def f(x: Tensor, y: Tensor) -> list[Tensor]:
+        z = x.t() + 1
+        return [z, y.add_(1), z, z.relu_(), y, y.view(-1).mul_(2), z.contiguous(), x.to(x.dtype)]
+
+    run = torch.compile(f, backend="mgx", fullgraph=True, options={"target": "ref"})
+    args = [(torch.randn(4, 6), torch.randn(2, 3)) for _ in range(2)]
+    for x, y in args:
+        theirs = y.clone()
+        want, got = f(x, theirs), run(x, y)
+        torch.testing.assert_close([*got, y], [*want, theirs])
+        assert [t.stride() for t in got] == [t.stride() for t in want]
+        assert got[0] is got[2] is got[3]
+        assert got[1] is got[4] is y
+        assert got[7] is x
+        assert _memory(got[5]) == _memory(y)
+        assert _memory(got[6]) != _memory(got[0])
+
+
+def test_new_results_lie_in_order_on_the_reference() -> None:
+    """numpy's transposed views came out as they were."""
+
+    def f(x: Tensor) -> list[Tensor]:
+        return [x.t().contiguous(), x.expand(2, 4, 6).clone(), x.t().clone().contiguous()]
+
+    check(f, [(torch.randn(4, 6),)])
+
+
 def test_a_write_to_a_result_is_seen_in_its_view() -> None:
     def f(x: Tensor) -> tuple[Tensor, Tensor]:
         y = x * 2
