@@ -25,6 +25,7 @@ from mgx_mlir.frontends.torch_operators import translations
 from mgx_mlir.frontends.torch_registry import readings_kept
 from mgx_mlir.frontends.torch_routes import refuse_dropped, routed
 from mgx_mlir.frontends.torch_scan import OPSET
+from mgx_mlir.frontends.torch_training import refuse_training
 from mgx_mlir.programs.program_ir import ProgramIR, result_types
 
 # an operator that torch.onnx does not know, in the words of torch 2.13
@@ -138,7 +139,8 @@ def onnx_of_exported(model: Any) -> Any:
     """Return the ONNXProgram of a torch ExportedProgram. Raises UnsupportedModel, UsageError."""
     torch: Any = importlib.import_module("torch")  # the maker of the object has it
     require_exporter()
-    _refuse_complex(model)
+    refuse_training(model)
+    _refuse_kinds(model)
     with interrupts.at_once(), quiet(), readings_kept(), torch.no_grad():
         try:
             model = routed(model)
@@ -182,17 +184,29 @@ def written_by(made: Any) -> list[str]:
     return [s.target for s in specs if s.kind.name.endswith("_MUTATION")]
 
 
-def _refuse_complex(model: Any) -> None:
-    """Raise UnsupportedModel for complex arguments and results, which ONNX has as pairs of reals."""
+def _refuse_kinds(model: Any) -> None:
+    """Raise UnsupportedModel for arguments and results that are no tensors of programs.
+
+    ONNX has complex numbers as pairs of reals; a tensor of several is taken apart by torch.
+    """
+    dispatch: Any = importlib.import_module("torch.utils._python_dispatch")
     signature = model.graph_signature
-    sides = {
-        "an argument of the torch program is complex: take": signature.user_inputs,
-        "a result of the torch program is complex: return": signature.user_outputs,
-    }
     values = {n.name: n.meta.get("val") for n in model.graph.nodes}
-    for text, names in sides.items():
-        if any(getattr(getattr(values.get(n), "dtype", None), "is_complex", False) for n in names):
-            raise UnsupportedModel(f"{text} its real and imaginary part, torch.view_as_real(x)")
+    for side, do, names in (
+        ("an argument", "take", signature.user_inputs),
+        ("a result", "return", signature.user_outputs),
+    ):
+        for value in map(values.get, names):
+            if getattr(getattr(value, "dtype", None), "is_complex", False):
+                raise UnsupportedModel(
+                    f"{side} of the torch program is complex: {do} its real and imaginary part, "
+                    "torch.view_as_real(x)"
+                )
+            if dispatch.is_traceable_wrapper_subclass(value):
+                raise UnsupportedModel(
+                    f"{side} of the torch program is a {type(value).__name__}: {do} the tensors "
+                    "that it holds"
+                )
 
 
 @contextmanager

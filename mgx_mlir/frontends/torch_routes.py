@@ -27,18 +27,18 @@ def routed(model: Any) -> Any:
 
     Itself where it has no others. Raises UnsupportedModel for operators that cannot be.
     """
-    if all(_stays(node) for node in _operators(model)):
+    if all(_stays(node) for node in operators(model)):
         return model
     return model.run_decompositions(dict(_decompositions()))
 
 
 def refuse_dropped(model: Any) -> None:
     """Raise UnsupportedModel where a program has arguments that its translation drops."""
-    problems = [p for n in _operators(model) for p in _lost(n.target, n.args, n.kwargs)]
+    problems = [p for n in operators(model) for p in _lost(n.target, n.args, n.kwargs)]
     _refuse(text for text, _ in problems)
 
 
-def _operators(model: Any) -> Iterator[Any]:
+def operators(model: Any) -> Iterator[Any]:
     """List the operator nodes of an ExportedProgram, those of its branches and bodies too."""
     for part in model.graph_module.modules():
         for node in getattr(getattr(part, "graph", None), "nodes", ()):

@@ -30,7 +30,8 @@ from mgx_mlir.frontends.objects import (
     require_exporter,
     stateless_onnx,
 )
-from mgx_mlir.integrations.torch.build import TRAINING, compiled, refuse_training
+from mgx_mlir.frontends.torch_training import TRAINING
+from mgx_mlir.integrations.torch.build import compiled
 from mgx_mlir.integrations.torch.calls import runner
 from mgx_mlir.integrations.torch.check import (
     computes_in_short_floats,
@@ -200,7 +201,6 @@ def compile(
     options = TorchOptions(target, arch, threads, fp16, bf16, exhaustive_tune, check=check)
     if not isinstance(module, torch.export.ExportedProgram):
         module = _exported(module, example_inputs, example_kwargs, dynamic_shapes)
-    refuse_training(module)
     made = compiled(program_of_export(stateless_onnx(module)), options, target or "cpu", **more)
     result = CompiledModule(made, Nesting.of(module))
     if options.check:

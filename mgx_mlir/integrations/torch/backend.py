@@ -15,8 +15,9 @@ import torch
 from torch import fx
 
 from mgx_mlir.core import interrupts
-from mgx_mlir.core.errors import MgxError, UsageError
-from mgx_mlir.integrations.torch.build import TRAINING, Writes, build
+from mgx_mlir.core.errors import MgxError, UnsupportedModel, UsageError
+from mgx_mlir.frontends.torch_training import TRAINING
+from mgx_mlir.integrations.torch.build import Writes, build
 from mgx_mlir.integrations.torch.calls import Call, Weights, runner
 from mgx_mlir.integrations.torch.check import Checked
 from mgx_mlir.integrations.torch.counters import counters
@@ -52,6 +53,7 @@ def mgx(
     """
     chosen = TorchOptions.of(options, mode)
     refuse_gradients(gm, example_inputs)
+    _refuse_devices(example_inputs)
     specialise_floats(gm)
     counters.graphs += 1
     return Graph(gm, example_inputs, chosen).function()
@@ -67,6 +69,16 @@ def refuse_gradients(gm: fx.GraphModule, examples: Sequence[Any]) -> None:
         raise UsageError(
             "the graph is of a model in training: gradients are on, and are not computed here",
             notes=[TRAINING],
+        )
+
+
+def _refuse_devices(examples: Sequence[Any]) -> None:
+    """Raise UnsupportedModel for tensors that lie where no program can read them."""
+    kinds = {x.device.type for x in examples if isinstance(x, torch.Tensor)}
+    strange = sorted(kinds - {"cpu", "cuda"})
+    if strange:
+        raise UnsupportedModel(
+            f"expected tensors on the CPU or a ROCm device, got device {', '.join(strange)}"
         )
 
 
@@ -163,7 +175,8 @@ class Graph:
         if not frozen.computes:
             return Call(frozen, None)
         try:
-            return Call(frozen, runner(build(frozen, self._options, self._target)))
+            made = build(frozen, self._options, self._target)
+            return Call(frozen, None if made is None else runner(made))
         except UsageError:
             raise
         except MgxError as e:

@@ -13,7 +13,7 @@ from mgx_mlir.api.program import program
 from mgx_mlir.api.quantize import quantize_bf16, quantize_fp16
 from mgx_mlir.compiler.compile import CompiledProgram, compile
 from mgx_mlir.core import interrupts
-from mgx_mlir.core.errors import UnsupportedModel, UsageError
+from mgx_mlir.core.errors import UnsupportedModel
 from mgx_mlir.frontends.objects import (
     first_line,
     onnx_of_exported,
@@ -25,24 +25,7 @@ from mgx_mlir.frontends.objects import (
 from mgx_mlir.integrations.torch.counters import counters
 from mgx_mlir.integrations.torch.graphs import Frozen
 from mgx_mlir.integrations.torch.options import TorchOptions
-from mgx_mlir.programs.program_ir import ProgramIR
-
-TRAINING = (
-    "compile the model for inference: call model.eval(), and run it under torch.no_grad() or "
-    "torch.inference_mode()"
-)
-_aten = torch.ops.aten
-# (operator, place of its flag of training)
-_TRAINED = {
-    _aten.dropout.default: (2, "dropout"),
-    _aten.feature_dropout.default: (2, "dropout"),
-    _aten.alpha_dropout.default: (2, "dropout"),
-    _aten.feature_alpha_dropout.default: (2, "dropout"),
-    _aten.native_dropout.default: (2, "dropout"),
-    _aten.batch_norm.default: (5, "batch_norm"),
-    _aten.native_batch_norm.default: (5, "batch_norm"),
-    _aten.instance_norm.default: (5, "instance_norm"),
-}
+from mgx_mlir.programs.program_ir import ProgramIR, result_types
 
 
 @contextmanager
@@ -53,7 +36,7 @@ def alone() -> Iterator[None]:
 
 
 def exported(frozen: Frozen) -> torch.export.ExportedProgram:
-    """Export a graph. Raises UnsupportedModel; UsageError for one that trains."""
+    """Export a graph. Raises UnsupportedModel, UsageError."""
     require_exporter()
     try:
         with alone():
@@ -65,7 +48,6 @@ def exported(frozen: Frozen) -> torch.export.ExportedProgram:
             )
     except Exception as e:  # torch raises of many kinds
         raise UnsupportedModel(f"torch.export cannot export the graph: {first_line(e)}") from e
-    refuse_training(made)
     _refuse_other_types(made, frozen)
     return made
 
@@ -85,21 +67,8 @@ def _refuse_other_types(made: torch.export.ExportedProgram, frozen: Frozen) -> N
         raise UnsupportedModel("; ".join(problems))
 
 
-def refuse_training(made: torch.export.ExportedProgram) -> None:
-    """Raise UsageError for dropout and statistics of batches as in training."""
-    for node in made.graph.nodes:
-        place, name = _TRAINED.get(node.target, (None, ""))
-        if place is not None and len(node.args) > place and node.args[place] is True:
-            if name == "dropout" and node.args[1] == 0:
-                continue
-            if "_norm" in name and node.args[3] is None:  # the op keeps no others
-                continue
-            raise UsageError(f"the graph is of a model in training: it has {name} as in training",
-                             notes=[TRAINING])  # fmt: skip
-
-
-def build(frozen: Frozen, options: TorchOptions, target: str) -> CompiledProgram:
-    """Compile a graph.
+def build(frozen: Frozen, options: TorchOptions, target: str) -> CompiledProgram | None:
+    """Compile a graph; None where it computes nothing, and writes to nothing.
 
     Raises Writes, UnsupportedModel, UsageError, and what `mgx_mlir.compile` raises.
     """
@@ -111,7 +80,14 @@ def build(frozen: Frozen, options: TorchOptions, target: str) -> CompiledProgram
         held = {**signature.inputs_to_buffers, **signature.inputs_to_parameters}
         inputs = {weight: name for name, weight in held.items()}
         refuse_writes([inputs.get(n, n) for n in written_by(onnx)], frozen, signature)
+        if not frozen.results and not frozen.written:
+            return None
         read = program_of_export(onnx)
+    with read.ctx:
+        results = len(result_types(read.main()))
+    expected = len(frozen.results) + len(frozen.written)
+    if results != expected:
+        raise UnsupportedModel(f"torch.onnx gives {results} results, the graph has {expected}")
     return compiled(read, options, target)
 
 

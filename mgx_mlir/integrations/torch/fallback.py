@@ -233,8 +233,8 @@ class _Part(torch.nn.Module):
                 place.meta.update(source.meta)
                 examples.append(_sample(source))
         frozen = freeze(part, examples, weights=lambda n, _: n in weights)
-        run = runner(build(frozen, options, target)) if frozen.computes else None
-        self._call = Call(frozen, run)
+        made = build(frozen, options, target) if frozen.computes else None
+        self._call = Call(frozen, None if made is None else runner(made))
         outputs = next(n for n in part.graph.nodes if n.op == "output").args[0]
         self._several = isinstance(outputs, tuple | list)
 

@@ -119,27 +119,27 @@ class Frozen:
 
     @property
     def computes(self) -> bool:
-        """Return whether there is anything to compute."""
-        return bool(self.written or self._may_write) or any(
-            isinstance(o, Result) for o in self.outputs
-        )
+        """Return whether there may be anything to compute: a result, or what is written."""
+        return bool(self.written or self.results) or any(map(_may_write, self.module.graph.nodes))
 
-    @property
-    def _may_write(self) -> bool:
-        """Return whether a node may write to its operand, as far as names tell."""
-        return any(_may_write(n) for n in self.module.graph.nodes)
+
+# methods and functions that give views, sizes and types, and write to nothing
+_READS = {
+    "_check", "as_strided", "chunk", "detach", "diagonal", "dim", "eq", "expand", "expand_as",
+    "flatten", "getattr", "getitem", "movedim", "narrow", "numel", "permute", "reshape", "select",
+    "size", "split", "squeeze", "stride", "swapaxes", "t", "to", "transpose", "type", "unbind",
+    "unflatten", "unfold", "unsqueeze", "view", "view_as",
+}  # fmt: skip
 
 
 def _may_write(node: fx.Node) -> bool:
-    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-    if node.op not in ("call_method", "call_function"):
+    """Return whether a node may write to an operand, as far as its target tells."""
+    if node.op not in ("call_method", "call_function", "call_module"):
         return False
-    name = str(name).partition(".")[0]
-    return (
-        (name.endswith("_") and not name.endswith("__"))
-        or name == "setitem"
-        or ("out" in node.kwargs)
-    )
+    if hasattr(node.target, "_schema"):
+        return node.target._schema.is_mutable  # type: ignore[union-attr]
+    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    return name not in _READS
 
 
 def value_of(node: fx.Node) -> Any:
@@ -179,7 +179,7 @@ def freeze(
     """
     root, graph = nn.Module(), fx.Graph()
     places = [n for n in gm.graph.nodes if n.op == "placeholder"]
-    made: dict[fx.Node, fx.Node] = {}
+    made: dict[fx.Node, Any] = {}  # a node, or a number that is known
     inputs: list[int] = []
     held: list[int] = []
     shapes: list[Any] = []
@@ -192,6 +192,9 @@ def freeze(
         if not isinstance(value, torch.Tensor):
             numbers.append(i)
             continue
+        if value.layout != torch.strided:
+            raise UnsupportedModel(f"graph input '{node.name}' is a tensor of {value.layout}: "
+                                   "give it as x.to_dense()")  # fmt: skip
         if weights(node, example) and i not in loose and i not in written:
             name = f"weight_{i}"
             if isinstance(example, nn.Parameter):
@@ -272,12 +275,28 @@ def freeze(
             made[node] = graph.node_copy(node, made.__getitem__)
             made[node].target = name
             continue
+        known = [made[n] for n in node.all_input_nodes]
+        if _is_number(value_of(node)) and not any(isinstance(n, fx.Node) for n in known):
+            made[node] = _computed(node, made)  # Dynamo made constants of its operands
+            continue
         made[node] = graph.node_copy(node, made.__getitem__)
         made[node].target = _FOR_REAL.get(node.target, node.target)
     return Frozen(
         fx.GraphModule(root, graph), inputs, held, order, tuple(_example(x) for x in given),
         tuple(s or None for s in shapes), outputs, symbols, results,
     )  # fmt: skip
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool)
+
+
+def _computed(node: fx.Node, made: dict[fx.Node, Any]) -> Any:
+    """Return the number that a node gives for numbers."""
+    args, kwargs = fx.map_arg((node.args, node.kwargs), made.__getitem__)
+    if node.op == "call_method":
+        return getattr(args[0], str(node.target))(*args[1:], **kwargs)
+    return node.target(*args, **kwargs)  # type: ignore[operator]
 
 
 def _enter_autocast(*how: Any) -> torch.autocast:
@@ -289,7 +308,14 @@ def _exit_autocast(mode: torch.autocast) -> None:
     mode.__exit__(None, None, None)
 
 
+def _checkpointed(body: Callable[..., Any], *args: Any, **_: Any) -> Any:
+    """Run what a gradient would run again."""
+    return body(*args)
+
+
+# functions of Dynamo's graphs that torch.export takes in another form
 _FOR_REAL: dict[Any, Callable[..., Any]] = {
+    torch.ops.higher_order.tag_activation_checkpoint: _checkpointed,
     torch.amp.autocast_mode._enter_autocast: _enter_autocast,
     torch.amp.autocast_mode._exit_autocast: _exit_autocast,
 }
@@ -313,7 +339,7 @@ def _finish(
     graph: fx.Graph,
     node: fx.Node,
     places: Sequence[fx.Node],
-    made: dict[fx.Node, fx.Node],
+    made: dict[fx.Node, Any],
     symbols: dict[Any, tuple[int, int | None]],
     copies: Sequence[fx.Node],
 ) -> tuple[list[Output], tuple[Any, ...]]:
@@ -339,6 +365,9 @@ def _finish(
     for out in results:
         if not isinstance(out, fx.Node):
             found.append(Constant(out))
+            continue
+        if not isinstance(made[out], fx.Node):
+            found.append(Constant(made[out]))
             continue
         value = value_of(out)
         if isinstance(value, torch.Tensor):
@@ -371,7 +400,10 @@ def _finish(
 def _storage(value: Any) -> int | None:
     if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
         return None
-    return value.untyped_storage()._cdata
+    try:
+        return value.untyped_storage()._cdata
+    except NotImplementedError:  # inside of torch.vmap and torch.func
+        return None
 
 
 def _alias(

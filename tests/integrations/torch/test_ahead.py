@@ -164,7 +164,9 @@ def test_an_exported_program_that_writes_is_refused(place: str) -> None:
     with torch.no_grad():
         exported = torch.export.export(Writes(place).eval(), (torch.randn(3, 2),))
         for call in (mgx_mlir.compile, mgx_mlir.torch.compile):
-            with pytest.raises(UnsupportedModel, match=f"writes to {place}: a program has no state"):
+            with pytest.raises(
+                UnsupportedModel, match=f"writes to {place}: a program has no state"
+            ):
                 call(exported, target="ref")
 
 

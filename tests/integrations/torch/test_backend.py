@@ -11,7 +11,11 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._higher_order_ops.associative_scan import associative_scan
+from torch.testing._internal.two_tensor import TwoTensor
+from torch.utils.checkpoint import checkpoint
 
+import mgx_mlir
 from mgx_mlir.core.errors import MgxError, RunError, UnsupportedModel, UsageError
 from mgx_mlir.integrations.torch.backend import mgx
 from mgx_mlir.integrations.torch.calls import Call
@@ -164,6 +168,39 @@ def test_autocast_inside_of_a_graph() -> None:
         torch.testing.assert_close(got, want, rtol=1e-2, atol=1e-2)
 
 
+def vectorised(x: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.vmap(lambda row: (row.softmax(0), row.sum() * row))(x)
+
+
+def summed(x: Tensor) -> Tensor:
+    return associative_scan(lambda a, b: a + b, x, 0, combine_mode="generic")
+
+
+def directional(x: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.func.jvp(torch.sin, (x,), (x * 2,))
+
+
+def recomputed(x: Tensor) -> Tensor:
+    return checkpoint(lambda x: x.relu() * 2, x, use_reentrant=False) + 1
+
+
+@pytest.mark.parametrize("f", [vectorised, summed, directional, recomputed])
+def test_functions_of_functions(f: Any) -> None:
+    """Dynamo's tensors inside of vmap and jvp have no memory that a trace can ask for."""
+    x = torch.randn(5, 3)
+    same(compiled(f)(x), f(x))
+
+
+def test_a_number_of_an_earlier_graph_that_became_a_constant() -> None:
+    def f(x: Tensor) -> tuple[Tensor, int]:
+        n = int(x.sum().item())
+        return x.repeat(n, 1), n
+
+    run = compiled(f, fullgraph=False)
+    for rows in (1, 2, 3):
+        same(run(torch.ones(rows, 2)), f(torch.ones(rows, 2)))
+
+
 def test_integers_bools_and_numbers_as_inputs() -> None:
     class Mixed(nn.Module):
         def forward(self, i: Tensor, m: Tensor, start: int, scale: float) -> Tensor:
@@ -236,9 +273,31 @@ def test_training_is_an_error_that_says_so() -> None:
     assert isinstance(e, UsageError)
     assert "training" in e.message
     assert "model.eval()" in str(e)
-    for model in (nn.Dropout(0.5), nn.BatchNorm1d(4)):
+    for model in (nn.Dropout(0.5, inplace=True), nn.BatchNorm1d(4)):
         torch._dynamo.reset()
         assert "training" in failure(compiled(model.train()), x).message
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_dropout_between_layers_is_training(kind: Any) -> None:
+    """It was left out."""
+    model, x = kind(4, 4, num_layers=2, dropout=0.5).train(), torch.randn(3, 2, 4)
+    assert "dropout of" in failure(compiled(model), x).message
+    torch._dynamo.reset()
+    same(compiled(model.eval())(x), model(x))
+
+
+def test_dropout_inside_of_a_branch_is_training() -> None:
+    def f(x: Tensor) -> Tensor:
+        drop = nn.functional.dropout
+        return torch.cond(x.sum() > 0, lambda x: drop(x, 0.5), lambda x: x + 1, (x,))
+
+    assert "dropout" in failure(compiled(f), torch.ones(3)).message
+    with torch.no_grad():
+        module = type("Drops", (nn.Module,), {"forward": lambda _, x: f(x)})()
+        exported = torch.export.export(module, (torch.ones(3),))
+    with pytest.raises(UsageError, match="dropout"):
+        mgx_mlir.compile(exported, "ref")
 
 
 def test_gradients_inside_of_a_graph_are_training() -> None:
@@ -258,6 +317,20 @@ def test_a_complex_argument_is_an_error_of_the_compile() -> None:
     e = failure(compiled(lambda x: x.real + x.imag), torch.ones(3, dtype=torch.complex64))
     assert isinstance(e, UnsupportedModel)
     assert "an argument of the torch program is complex" in str(e)
+
+
+def test_a_tensor_of_no_device_of_ours_is_an_error() -> None:
+    e = failure(compiled(lambda x: x * 2), torch.ones(3, device="meta"))
+    assert "got device meta" in e.message
+
+
+def test_a_result_of_several_tensors_is_an_error() -> None:
+    """It came as one tensor."""
+    model = nn.Linear(2, 2, bias=False).eval()
+    model.weight = nn.Parameter(TwoTensor(torch.randn(2, 2), torch.randn(2, 2)))
+    assert "a result of the torch program is a TwoTensor" in str(
+        failure(compiled(model), torch.ones(3, 2))
+    )
 
 
 def test_an_unknown_option_is_an_error() -> None:

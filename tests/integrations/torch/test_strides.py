@@ -111,6 +111,25 @@ def test_results_that_are_one_tensor() -> None:
         assert _memory(got[6]) != _memory(got[0])
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: nn.functional.relu(x, inplace=True),
+        lambda x: nn.functional.silu(x[1:], inplace=True),
+        lambda x: torch.clamp(x, 0, 1, out=x),
+        lambda x: x.view(-1).__imul__(2),
+    ],
+)
+def test_a_graph_that_only_writes(write: Callable[..., Any]) -> None:
+    """Its result is an argument, and it was not run."""
+    x = torch.randn(3, 4)
+    theirs = x.clone()
+    run = torch.compile(write, backend="mgx", fullgraph=True, options={"target": "ref"})
+    want, got = write(theirs), run(x)
+    torch.testing.assert_close([got, x], [want, theirs])
+    assert _memory(got) == _memory(x)
+
+
 def test_new_results_lie_in_order_on_the_reference() -> None:
     """numpy's transposed views came out as they were."""
 
