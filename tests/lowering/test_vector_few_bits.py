@@ -245,3 +245,25 @@ def test_plain_loops() -> None:
     assert kernels_of(lowered) == 0
     for got, want in zip(execute(lowered, made.inputs), made.want, strict=True):
         check(got, want, 2e-6, "plain")
+
+
+@pytest.mark.parametrize("kind", [dtypes.BF16, dtypes.HALF], ids=["bf16", "f16"])
+def test_inputs_of_16_bits(kind: dtypes.DType) -> None:
+    """Widened where they are read: by one row, by a panel in scratch, and by digits."""
+    made, rng = Programs(), np.random.default_rng(0)
+    for rows, depth, columns in ((1, 64, 48), (9, 64, 50), (2, 512, 520)):
+        codes = rng.integers(0, 256, (depth // 2, columns)).astype(np.uint8)
+        scales = rng.choice([0.5, 0.25], (depth // 32, columns)).astype(np.float16)
+        x = rng.standard_normal((rows, depth)).astype(kind.np)
+        halves = np.stack([codes & 15, codes >> 4], 1).reshape(depth, columns) - 8.0
+
+        def build(b: Any, x: Any, codes: np.ndarray = codes, scales: np.ndarray = scales) -> Any:
+            weights = b.literal(codes), b.literal(scales)
+            return b.op("blocked_dot", x, *weights, block_size=32, bits=4)
+
+        made.add(build, [x], x.astype(np.float64) @ (halves * np.repeat(scales, 32, 0)))
+    lowered = made.lowered("fuse_pointwise_reduce")
+    assert kernels_of(lowered) >= len(made.want)  # digits may be a launch of their own
+    for found, want in zip(execute(lowered, made.inputs), made.want, strict=True):
+        assert found.dtype == kind.np
+        check(found, want, 2.0**-8, str(kind))  # half a unit of bf16, rounded once

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
-from mgx_mlir.core.ir import ir
+from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.passes.lowering.cpu.frame.elements import Elements
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
@@ -36,6 +36,12 @@ def indices(
     """Return the index of an operand's element in its tensor. order: as in DotShape."""
     at = [*lead, row, column]
     return [at[i] for i in order]
+
+
+def widen_scalar(x: ir.Value) -> ir.Value:
+    """Return a float of 16 bits as f32, f32 as it is."""
+    f32 = ir.F32Type.get()
+    return x if x.type == f32 else arith.ExtFOp(f32, x).result
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,7 @@ class Rows:
         for row in self.rows:
             where = indices(self.lead, self.order, row, at)
             if self.is_float:
-                yield k.element(self.source, where)
+                yield widen_scalar(k.element(self.source, where))
             else:
                 yield k.read(self.source, where, self.unit, masked=edge)
 

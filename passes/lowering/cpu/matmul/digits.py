@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, math, vector
+from mgx_mlir.passes.lowering.cpu.frame.elements import widen
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     Index,
@@ -24,6 +25,7 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     dispatch,
 )
 from mgx_mlir.passes.lowering.cpu.matmul.few_bits import MIDDLE, UNIT, FewBits, Widening
+from mgx_mlir.passes.lowering.scalar import TypedScalar
 
 DIGITS = 3
 BITS = 8  # of a digit
@@ -105,7 +107,9 @@ def _apart(
     lanes = numbers.gcd(size, 16)
     start = k.mul(g, group)
     places = [k.add(start, i) for i in range(0, size, lanes)]
-    found = [k.read(x, [row, at], lanes) for at in places]
+    dtype = dtypes.from_mlir(ir.RankedTensorType(x.type).element_type)
+    read = [TypedScalar(k.read(x, [row, at], lanes), dtype) for at in places]
+    found = [widen(k, v, lanes).value for v in read]
     most = math.AbsFOp(found[0]).result
     for v in found[1:]:
         most = arith.MaximumFOp(most, math.AbsFOp(v).result).result

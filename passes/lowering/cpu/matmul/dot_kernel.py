@@ -90,8 +90,6 @@ def _refusal_of_few_bits(dot: BlockedDot) -> str | None:
     x, out = TensorType.of(dot.input), TensorType.of(dot.out)
     if 0 in x.dims or 0 in out.dims:
         return "it has no elements"
-    if x.dtype is not dtypes.FLOAT:
-        return f"it computes {x.dtype}"
     if x.dims[-1] % UNIT or dot.block_size % UNIT:
         return f"depth and blocks are no multiples of {UNIT}"
     return None if isinstance(dot.input.owner, ir.Block) else "its input is computed in the kernel"
@@ -199,7 +197,9 @@ def build(e: LoweringContext, site: KernelSite, plan: _Plan) -> list[ir.Value]:
         x, order = views.reshaped(e, x, [e.product(flattened), plan.depth]), (0, 1)
         rows, lead = e.extent(x, 0), ()
         epilogue = epilogue.through(lambda k, at: [*k.coordinates(at[0], flattened), at[1]])
-    dtype, bits = TensorType.of(_first(dot)).dtype, _few_bits(dot)
+    bits = _few_bits(dot)
+    # elements of 16 bits are widened where they are read beside codes
+    dtype = dtypes.FLOAT if bits is not None else TensorType.of(_first(dot)).dtype
     shape = loops.DotShape(
         rows, plan.depth, plan.columns, tuple(lead), order, b and b.order, dtype, bits
     )  # fmt: skip
