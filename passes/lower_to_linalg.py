@@ -1,4 +1,4 @@
-"""lower_to_linalg: the module as the compiler is given it, for mgx-opt and for reading."""
+"""lower_to_linalg: the module as IREE is given it, for mgx-opt and for reading."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def ref(o: PipelineOptions) -> tuple[str, ...]:
 
 
 def cpu(o: PipelineOptions) -> tuple[str, ...]:
-    """Return the steps for processors, which compute in f32 whatever the type."""
+    """Return the steps for CPUs, which compute in f32 whatever the type."""
     return _steps(
         # one spelling for each op, nothing that does nothing
         "simplify_dyn_ops",
@@ -162,7 +162,7 @@ def gpu(o: PipelineOptions) -> tuple[str, ...]:
         "rewrite_low_precision",
         "propagate_precision",
         # transposed ones as products of all phases, not of windows that are zeros but for one tap;
-        # their order of axes moves to the graph's edges, too, ere it is part of another move
+        # their order of axes moves to the graph's edges, too, before it is part of another move
         "rewrite_convolution",
         "layout_convolution",
         # a 1x1 convolution is a dot of pixels: its tiles then are of pixels, not of lines of them

@@ -66,7 +66,7 @@ class RewriteQuantization(PatternPass):
     """Replace quantizelinear and dequantizelinear by the arithmetic that they stand for.
 
     Both have lowerings of their own, which compute the same. As arithmetic they become parts of the
-    kernels around them, which is how processors have them.
+    kernels around them, which is how CPUs have them.
     """
 
     name: ClassVar[str] = "rewrite_quantization"

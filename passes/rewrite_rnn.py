@@ -578,7 +578,7 @@ class RewriteRnn(PatternPass):
 
     The products of the inputs with W do not depend on the state: one dot of all steps makes them
     ahead of the loop, with the biases. The loop holds a dot of the state with R and pointwise ops.
-    What the ops do with variable lengths is a mask. A processor with vector kernels runs the whole
+    What the ops do with variable lengths is a mask. A CPU with vector kernels runs the whole
     loop as one of them (rnn_steps, gru_steps, lstm_steps).
     """
 

@@ -53,7 +53,7 @@ class RnnSteps(Steps, name="rnn_steps"):
     """h' = f(x_t + h R^T + bias), step by step.
 
     `input` {sequence, batch, directions hidden} holds x W^T of all steps, one direction behind the
-    other; the rest as `rnn`. rewrite_rnn makes it where a processor runs all steps as one kernel.
+    other; the rest as `rnn`. rewrite_rnn makes it where a CPU runs all steps as one kernel.
 
     ```mlir
     %0 = "migraphx.rnn_steps"(%x, %r) {hidden_size = 4 : i64, actv_func = ["tanh"]}

@@ -151,7 +151,7 @@ def placed(name: str, arg: argument, device: Device | None) -> Any:
     """Return an argument's data: a tensor of `device`, or an array in host memory.
 
     A pointer is the device's memory where the device knows the address. `device` None: the program
-    runs on a processor. Errors: RunError for memory that is too short, or that cannot be read.
+    runs on a CPU. Errors: RunError for memory that is too short, or that cannot be read.
     """
     if arg.device_tensor is not None:
         return arg.device_tensor

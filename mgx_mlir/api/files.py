@@ -108,7 +108,7 @@ def load(
     A compiled file holds machine code that will run. `trust_code` None takes it where the file
     belongs to this user or to root, and not everybody may write to it; True takes it from any file,
     False from none. Raises FileError: code that is not trusted, damaged files, other versions, code
-    for another processor or GPU; UsageError: a HIP graph of what is no code for a GPU.
+    for another CPU or GPU; UsageError: a HIP graph of what is no code for a GPU.
     """
     found = read_file(filename, format, huge_pages=huge_pages)
     doubt = found.doubt if trust_code is None else "" if trust_code else _REFUSED

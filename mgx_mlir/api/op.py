@@ -95,7 +95,7 @@ class op:
 
 
 def plain(value: object) -> Any:
-    """Convert an attribute value of the API to what the compiler takes."""
+    """Convert an attribute value of the API to the dialect's."""
     if isinstance(value, shape):
         return value.core
     if isinstance(value, dynamic_dimension):

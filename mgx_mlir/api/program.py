@@ -197,7 +197,7 @@ class program:
     @property
     @interrupts.held
     def program_ir(self) -> ProgramIR:
-        """The program as the compiler sees it, not compiled; it shares its operations."""
+        """The ProgramIR, not compiled; it shares its operations."""
         return self._builder.program(self._source)
 
     def _shown(self) -> ProgramIR:
@@ -508,7 +508,7 @@ class program:
         return compiled.signature.grouped(into.take([argument.of_array(a) for a in dense]))
 
     def _device(self) -> Device | None:
-        """Return the GPU that the program runs on, None for a processor."""
+        """Return the GPU that the program runs on, None for a CPU."""
         on_gpu = self._compiled is not None and self._compiled.target == "gpu"
         return self._on_gpu().load().device if on_gpu else None
 

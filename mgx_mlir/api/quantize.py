@@ -80,7 +80,7 @@ def quantize_int8(
     """Compute dots and convolutions with constant weights in 8-bit integers.
 
     calibration: mappings of arrays by input name, any iterable of samples (torch's DataLoader),
-    or the path of an .npz or a folder; each is run on `t` (a gpu's on this processor) to find the
+    or the path of an .npz or a folder; each is run on `t` (a gpu's on this CPU) to find the
     ranges of activations. Without it each run finds its own, which needs no data and costs a pass
     over each activation. method: "minmax", "percentile", "entropy" or "mse". per_channel: a scale
     for each output channel of a weight. asymmetric: activations have a zero point.

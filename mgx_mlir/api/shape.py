@@ -71,14 +71,14 @@ class shape:
 
     @staticmethod
     def of(found: AnyShape) -> shape:
-        """Wrap the compiler's shape."""
+        """Wrap a shape of the core."""
         made = shape.__new__(shape)
         made._shape = found
         return made
 
     @property
     def core(self) -> Shape:
-        """The compiler's shape; ShapeError for a tuple."""
+        """The shape of the core; ShapeError for a tuple."""
         if isinstance(self._shape, TupleShape):
             raise ShapeError("expected a tensor's shape, got a tuple's")
         return self._shape

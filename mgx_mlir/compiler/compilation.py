@@ -177,7 +177,7 @@ class Compilation:
     def _refused(
         self, program: ProgramIR, lowered: Lowered, failed: CompileFailed
     ) -> tuple[Lowered, Executable]:
-        """Compile again what failed: with less of ours, or on processors with other flags."""
+        """Compile again what failed: with less of ours, or on CPUs with other flags."""
         if not self.options.boundaries:
             failed.notes = (*failed.notes, _NO_BOUNDARIES)
             raise failed

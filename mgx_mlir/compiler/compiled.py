@@ -1,6 +1,6 @@
 """Compiled programs: what they take and give, and how those that hold code run.
 
-Loading and running needs neither the compiler nor the bindings: what does is imported where used.
+Loading and running needs neither IREE nor the bindings: what does is imported where used.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class HasProgram(Protocol):
 
     @property
     def program_ir(self) -> ProgramIR:
-        """The compiler's program."""
+        """The ProgramIR."""
         ...
 
 

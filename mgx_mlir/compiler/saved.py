@@ -298,7 +298,7 @@ def _stated(tree: Tree, what: str, data: list[tuple[str, memoryview]]) -> dict[s
 
 
 def _check_place(kind: str, entries: list[dict[str, Tree]], emulate: bool, device_id: int) -> None:
-    """Raise FileError for code of another compiler, or for a processor other than this one."""
+    """Raise FileError for code of another compiler, or for a CPU other than this one."""
     if kind == "ref":
         return
     for entry in entries:

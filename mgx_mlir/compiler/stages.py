@@ -40,7 +40,7 @@ def backend_of(options: CompileOptions) -> Target:
 
 
 def processor_of(options: CompileOptions) -> str:
-    """Return the processor that kernels are made for."""
+    """Return the CPU that kernels are made for."""
     return (options.one_arch or "host") if options.target == "cpu" else "host"
 
 

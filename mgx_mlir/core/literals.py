@@ -146,7 +146,7 @@ def content_key(array: np.ndarray, digest: bytes | None = None) -> str:
 
 def bytes_digest(array: np.ndarray) -> bytes:
     """Return the digest of an array's elements in row-major order."""
-    # twice as fast as blake2b where the processor has the instructions
+    # twice as fast as blake2b where the CPU has the instructions
     raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     return hashlib.sha256(raw.data).digest()
 

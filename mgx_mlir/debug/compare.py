@@ -79,7 +79,7 @@ def compare(
 
 
 def _compare_strings(found: Comparison, got: np.ndarray, wanted: np.ndarray) -> None:
-    """Note how many strings differ, and the first of them: no limit makes them alike."""
+    """Note how many strings differ, and the first of them: no limit makes them equal."""
     unlike = np.flatnonzero(np.asarray(got != wanted, bool).reshape(-1))
     found.count = len(unlike)
     if not found.count:
@@ -163,7 +163,7 @@ class _Pair:
         self.undefined += int(np.count_nonzero(undefined))
         difference = np.where(finite, np.abs(a - b), 0.0)
         if self.least:
-            # a processor's runtime takes subnormal numbers for 0 (docs/special-values.md)
+            # a CPU's runtime takes subnormal numbers for 0 (docs/special-values.md)
             difference[np.maximum(np.abs(a), np.abs(b)) < self.least] = 0.0
         if not self.is_float and raw_a.dtype.itemsize == 8:
             # f64 does not tell all 64-bit integers apart

@@ -16,7 +16,7 @@ from mgx_mlir.targets.base import BackendOptions, CpuTarget
 class DryRun:
     """Takes arrays as a program does, and gives as many of the same types, without values.
 
-    `outputs` are what the program gave. Errors: those of the compiler and the runtime.
+    `outputs` are what the program gave. Errors: those of IREE and the runtime.
     """
 
     def __init__(

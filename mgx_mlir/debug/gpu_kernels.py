@@ -1,6 +1,6 @@
 """Properties of a gpu program's kernels, read from its code: nothing is timed.
 
-Registers, LDS, spills and scratch are the compiler's own notes; shares are of instructions as
+Registers, LDS, spills and scratch are IREE's own notes; shares are of instructions as
 they stand in the code. A bound is the time in which the chip could move a kernel's bytes, or do
 its operations, at its peaks: no kernel is faster, and real ones are slower. With the counts of an
 emulated call there is a second bound, by what its workgroups really execute.

@@ -58,7 +58,7 @@ class OnnxRuntimeSession:
 def _session(onnxruntime: Any, path: str, threads: int | None) -> Any:
     """Make a session; without `threads` one whose sums of 8-bit products do not saturate.
 
-    x86 processors without VNNI saturate by default: results are then off by a tenth and more.
+    x86 CPUs without VNNI saturate by default: results are then off by a tenth and more.
     """
     providers = ["CPUExecutionProvider"]
     options = onnxruntime.SessionOptions()

@@ -95,7 +95,7 @@ def _measure(threads: int) -> Peaks:
     moved = min(elapsed, used) if threads == 1 else elapsed  # threads share the memory
     a, b = (_filled(_LANES * threads, v) for v in (0.5, 0.25))
     elapsed, used = _best(_fma_kernel(threads), threads, [a, b], inner=32)
-    # beside other load the processor's time says more than the clock
+    # beside other load the CPU's time says more than the clock
     computed = min(elapsed, used / threads)
     operations = 2 * _CHAINS * _STEPS * _LANES * threads
     return Peaks(threads, 3 * 4 * _FLOATS / moved / 1e9, operations / computed / 1e9)
@@ -110,7 +110,7 @@ def _filled(count: int, value: float) -> np.ndarray:
 def _best(
     text: str, threads: int, arrays: Sequence[np.ndarray], inner: int = 1
 ) -> tuple[float, float]:
-    """Return the seconds of a module's fastest call, in wall time and in processor time."""
+    """Return the seconds of a module's fastest call, in wall time and in CPU time."""
     target = CpuTarget(threads=threads)
     made = target.compile_lowered(Lowered(text.encode()), BackendOptions())
     loaded = LoadedModule(made.vmfb, threads=threads)
@@ -133,7 +133,7 @@ def _fma_kernel(threads: int) -> str:
     """Write a kernel of x * y + x, repeated in independent chains that are added at the end."""
     lines = []
     for c in range(_CHAINS):
-        # chains that begin alike would be one
+        # chains that begin the same way would be one
         lines.append(f"%k{c} = arith.constant {c + 1}.0 : f32")
         lines.append(f"%c{c}_0 = arith.mulf %x, %k{c} : f32")
     for s in range(_STEPS):

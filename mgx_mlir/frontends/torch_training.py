@@ -11,7 +11,7 @@ TRAINING = (
     "compile the model for inference: call model.eval(), and run it under torch.no_grad() or "
     "torch.inference_mode()"
 )
-# their operands are named alike in all overloads
+# ops whose operands have the same names in all overloads
 _DROPOUTS = {
     "dropout", "dropout_", "feature_dropout", "feature_dropout_", "alpha_dropout", "alpha_dropout_",
     "feature_alpha_dropout", "feature_alpha_dropout_", "native_dropout",

@@ -1,1 +1,1 @@
-"""Facts about processors and GPUs: data sheets, and the machine that this runs on."""
+"""Facts about CPUs and GPUs: data sheets, and the machine that this runs on."""

@@ -15,7 +15,7 @@ HIP_VARIABLE = "IREE_HIP_DYLIB_PATH"
 
 
 def available_cpus() -> int:
-    """Return the processors this process may run on."""
+    """Return the CPUs this process may run on."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -23,7 +23,7 @@ def available_cpus() -> int:
 
 @functools.cache
 def processor_features() -> frozenset[str]:
-    """Return the features that the system names for its processors; empty where it names none."""
+    """Return the features that the system names for its CPUs; empty where it names none."""
     try:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:
@@ -41,7 +41,7 @@ _SKYLAKE = ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx2", "
             "bmi1", "bmi2", "clflushopt", "clwb", "rdseed", "xsavec", "xsaves")  # fmt: skip
 _ICELAKE = ("avx512_vnni", "avx512ifma", "avx512vbmi", "avx512_vbmi2", "avx512_bitalg",
             "avx512_vpopcntdq", "gfni", "vaes", "vpclmulqdq", "sha_ni", "rdpid")  # fmt: skip
-# names of LLVM's for processors that have 512-bit vectors and no bf16, with what code for them uses
+# names of LLVM's for CPUs that have 512-bit vectors and no bf16, with what code for them uses
 _WITHOUT_BF16 = (
     ("icelake-server", frozenset((*_SKYLAKE, *_ICELAKE))),
     ("cascadelake", frozenset((*_SKYLAKE, "avx512_vnni"))),
@@ -50,9 +50,9 @@ _WITHOUT_BF16 = (
 
 
 def compiled_as(features: frozenset[str]) -> str:
-    """Return the name by which the compiler is told of a processor with these features.
+    """Return the name by which IREE is told of a CPU with these features.
 
-    `host` lets it look for itself. It then takes the name of the processor for what a virtual
+    `host` lets it look for itself. It then takes the name of the CPU for what a virtual
     machine hides of it: for products of bf16 that are not there it has no code.
     """
     if "avx512f" not in features or "avx512_bf16" in features:

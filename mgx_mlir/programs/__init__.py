@@ -1,4 +1,4 @@
-"""A program as the compiler holds it: module, signature, layout, builder, reference interpreter.
+"""A program in the dialect: module, signature, layout, builder, reference interpreter.
 
 No rewrite and no target belongs here.
 """

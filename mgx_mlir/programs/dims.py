@@ -33,7 +33,7 @@ class dynamic_dimension:
         return self.min == self.max
 
     def dim(self) -> Dim:
-        """Return the dim as the compiler holds it."""
+        """Return the dim as types hold it."""
         if self.is_fixed():
             return self.min
         upper = None if self.max >= UNBOUNDED else self.max

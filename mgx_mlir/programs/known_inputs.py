@@ -1,4 +1,4 @@
-"""The check of inputs like those of earlier calls: no more than that they are alike."""
+"""The check of inputs like those of earlier calls: no more than that they are equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program as the compiler sees it: one context, one module, its weights and its source."""
+"""A program in the dialect: one context, one module, its weights and its source."""
 
 from __future__ import annotations
 

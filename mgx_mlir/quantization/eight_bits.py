@@ -55,7 +55,7 @@ class Parameters:
 def span_of(dtype: DType) -> tuple[float, float]:
     """Return the least and the greatest number that quantised values take.
 
-    -128 is left out, so that a value and its opposite are rounded alike.
+    -128 is left out, so that a value and its opposite are rounded the same way.
     """
     if dtype.is_float:
         top = float(dtypes.float_info(dtype.np).max)

@@ -139,7 +139,7 @@ class Observer:
     def _by_squares(self) -> float:
         """Compare the mean square of what rounding and clipping change, for each threshold.
 
-        The zero point lets a one-sided range have twice the steps; magnitudes compare alike.
+        The zero point lets a one-sided range have twice the steps; magnitudes keep their order.
         """
         weights = self._magnitudes()
         values = (np.arange(_BINS // 2) + 0.5) * (self.top * 2 / _BINS)

@@ -45,7 +45,7 @@ class Device:
 
     @property
     def is_local(self) -> bool:
-        """Return whether it is this machine's processor."""
+        """Return whether it is this machine's CPU."""
         return self.kind != "hip"
 
     @property
@@ -108,7 +108,7 @@ def choose(kind: str | None, threads: int | None) -> tuple[str, int]:
     """Return the device kind and thread count that a request means.
 
     One thread runs on the caller's (local-sync), more on a pool (local-task). Without a thread
-    count every processor that the process may use is taken. Errors: UsageError for what cannot be
+    count every CPU that the process may use is taken. Errors: UsageError for what cannot be
     done.
     """
     if kind is not None and kind not in KINDS:

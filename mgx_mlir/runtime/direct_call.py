@@ -2,7 +2,7 @@
 
 It checks, copies, calls and takes results as `LoadedModule.run` does, without a loop, a lookup of
 an attribute or a call of Python's where one can be left out: behind a kernel that leaves nothing of
-theirs in the processor's caches each of them takes three times as long as in a loop of its own.
+theirs in the CPU's caches each of them takes three times as long as in a loop of its own.
 The function is written for the number of inputs and the types and shapes of the outputs.
 """
 
@@ -36,7 +36,7 @@ class DirectCalls:
     """The function, and the shapes that it knows.
 
     names: of the inputs, in order. check: raises RunError for values that the code must not see,
-    None where there are none. The module must run on this machine's processor.
+    None where there are none. The module must run on this machine's CPU.
     """
 
     def __init__(self, module: LoadedModule, names: Sequence[str], check: Check | None) -> None:

@@ -60,7 +60,7 @@ class LoadedModule:
     sizes. in_place: (input, output) of results that `run_in_place` lets stand in inputs' memory.
     input_alignment: of the address of an input that is read in place; others are copied.
 
-    lanes: how many calls run side by side on a CPU, None: one for each processor. records: see
+    lanes: how many calls run side by side on a CPU, None: one for each CPU. records: see
     `open_device`.
 
     `run` may be called from many threads; calls on a GPU take turns.
@@ -316,7 +316,7 @@ class LoadedModule:
         """Return the arguments for large inputs that lie where those of the last call did.
 
         None: they lie elsewhere; the arguments are made at the second call with them. A large
-        kernel leaves nothing of Python's in the processor's caches, and each step costs thrice
+        kernel leaves nothing of Python's in the CPU's caches, and each step costs thrice
         what it costs in a loop, so that making arguments takes longer than a small kernel.
         """
         found: list[int] = []
@@ -372,7 +372,7 @@ class LoadedModule:
     def run_in_place(
         self, args: Sequence[np.ndarray], caches: Mapping[int, np.ndarray]
     ) -> list[np.ndarray]:
-        """Call the function that updates caches where they lie, on this processor.
+        """Call the function that updates caches where they lie, on this CPU.
 
         caches: the memory of a cache by the number of its result, which is that array then.
         Errors: as of `run`; a call that fails may have written rows.

@@ -1,4 +1,4 @@
-"""The instructions of AMD kernels, counted by class in the compiler's assembly text.
+"""The instructions of AMD kernels, counted by class in IREE's assembly text.
 
 The counts are of instructions as they stand in the code, not as they are executed: a loop's body
 counts once. Mnemonics are those of LLVM's assembler for gfx9, gfx11 and gfx12.

@@ -265,7 +265,7 @@ def _endless(e: CompileFailed) -> CompileFailed:
 
 
 def source_of(location: str | None, kernels: Sequence[KernelInfo]) -> str | None:
-    """Return the compiler's `file:line:col` with the source node's name, if a kernel has it."""
+    """Return IREE's `file:line:col` with the source node's name, if a kernel has it."""
     if location is None:
         return None
     for k in kernels:
@@ -310,7 +310,7 @@ def parse_dispatches(statistics: str) -> dict[str, list[str]]:
 
 
 def parse_plan(statistics: str) -> dict[str, int]:
-    """Parse the bytes the compiler planned, from the table of the whole program (CSV)."""
+    """Parse the bytes IREE planned, from the table of the whole program (CSV)."""
     rows = [row for row in csv.reader(statistics.splitlines()) if row]
     for head, row in itertools.pairwise(rows):
         if head[0] == "Constants" and len(head) == len(row):
@@ -379,7 +379,7 @@ class CpuTarget(Target):
 
     @property
     def arch(self) -> str:
-        """The processor's name."""
+        """The CPU's name."""
         return self.cpu
 
     @property

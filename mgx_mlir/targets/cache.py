@@ -87,7 +87,7 @@ def parse_size(text: str) -> int:
 
 def digest(*parts: bytes | str | np.ndarray) -> str:
     """Hash several parts to a key of 40 digits; the boundaries between the parts count."""
-    # twice as fast as blake2b where the processor has the instructions
+    # twice as fast as blake2b where the CPU has the instructions
     h = hashlib.sha256()
     for p in parts:
         if isinstance(p, np.ndarray):

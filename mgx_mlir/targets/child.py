@@ -77,7 +77,7 @@ def compiler_binary() -> Path:
 
 @functools.cache
 def compiler_version() -> str:
-    """Return the compiler's exact version, part of every cache key."""
+    """Return IREE's exact version, part of every cache key."""
     from importlib.metadata import PackageNotFoundError, version  # slow to load
 
     try:
@@ -203,7 +203,7 @@ class IreeCompiler:
     ) -> CompileOutput:
         """Compile, and say how it went.
 
-        timeout: seconds. memory_limit: resident bytes of the compiler's processes.
+        timeout: seconds. memory_limit: resident bytes of IREE's processes.
         A compiler that a signal ended, or that refuses a kernel, is run once more on one thread, in
         what is left of the time: some of both happen on several threads only. Only then is verified
         what each of its passes made, which takes a third of a compile; MGX_COMPILE_VERIFY=1 does it
@@ -211,7 +211,7 @@ class IreeCompiler:
         statistics: also return IREE's table of dispatches as `reports["statistics"]`.
         Errors: CompileFailed (kind: flags, input, compile, crash, timeout, memory), with a
         note that names the reproducer; CompileError when no process or temporary file can be made;
-        TargetError when the compiler is not installed.
+        TargetError when IREE is not installed.
         """
         flags = tuple(flags)
         if memory_limit is not None and not HAS_PROC and memory_limit != DEFAULT_MEMORY_LIMIT:
@@ -456,7 +456,7 @@ class IreeCompiler:
 
     @staticmethod
     def _explain(failure: Failure, path: Path) -> Failure:
-        """Note where a failed module was never valid: the compiler may crash on such input."""
+        """Note where a failed module was never valid: IREE may crash on such input."""
         try:
             with interrupts.at_once():
                 done = subprocess.run(
@@ -504,7 +504,7 @@ class IreeCompiler:
 
 
 def _verifies() -> bool:
-    """Say whether the user asks to verify what each of the compiler's passes made."""
+    """Say whether the user asks to verify what each of IREE's passes made."""
     return os.environ.get(worker_file.VERIFY) == "1"
 
 
@@ -532,7 +532,7 @@ def _statistics_flags(path: Path) -> list[str]:
 
 
 def _read_report(path: Path) -> dict[str, str]:
-    """Read the statistics the compiler wrote, and remove them for the next compile."""
+    """Read the statistics IREE wrote, and remove them for the next compile."""
     try:
         text = path.read_text()
         path.unlink()
@@ -573,7 +573,7 @@ _shared_lock = forks.lock()
 
 
 def shared_compiler() -> IreeCompiler:
-    """Return the compiler of this process; its workers end with the process."""
+    """Return IREE of this process; its workers end with the process."""
     global _shared
     with _shared_lock:
         if _shared is None:

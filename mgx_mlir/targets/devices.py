@@ -83,7 +83,7 @@ def _probed(library: str | None) -> tuple[tuple[HipDevice, ...], str]:
         ended = f"HIP ended its process with status {done.returncode}"
         return (), said[-1] if done.returncode == 1 and said else ended
     archs = topology_archs(Path("/", TOPOLOGY))
-    if len(archs) != len(rows):  # some are hidden: the name is known only if all are alike
+    if len(archs) != len(rows):  # some are hidden: the name is known only if all are equal
         archs = [archs[0] if len(set(archs)) == 1 else ""] * len(rows)
     found = (
         HipDevice(i, name, arch or listed)

@@ -11,7 +11,7 @@ from typing import Literal
 
 from mgx_mlir.core.errors import CompileError
 
-# flags: a flag the compiler does not take; input: a module it cannot read; compile: code
+# flags: a flag IREE does not take; input: a module it cannot read; compile: code
 # generation failed; crash, timeout, memory: the process ended.
 Kind = Literal["flags", "input", "compile", "crash", "timeout", "memory"]
 
@@ -64,7 +64,7 @@ class Failure:
     location: str | None = None
     notes: tuple[str, ...] = ()
     cause: Cause = "other"
-    place: str | None = None  # the location as the compiler printed it
+    place: str | None = None  # the location as IREE printed it
 
 
 class CompileFailed(CompileError):

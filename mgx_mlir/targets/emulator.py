@@ -1,7 +1,7 @@
 """The emulator of AMD GPUs: finding its library, and which devices it plays.
 
 IREE's hip driver loads a `libamdhip64.so`; given the emulator's, the very code that would go to a
-GPU runs on the processor. A process may use the emulator and the system's HIP at once: each is a
+GPU runs on the CPU. A process may use the emulator and the system's HIP at once: each is a
 driver of its own. docs/emulator.md says what emulation shows.
 """
 
@@ -22,7 +22,7 @@ PATH_VARIABLE = "MGX_EMULATOR_PATH"
 ARCH_VARIABLE = "MGX_EMULATE_ARCH"
 ARCHS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1101", "gfx1103", "gfx1150", "gfx1151",
          "gfx1200", "gfx1201")  # fmt: skip
-# builds of the library, best first, and what a processor needs for each (names of /proc/cpuinfo)
+# builds of the library, best first, and what a CPU needs for each (names of /proc/cpuinfo)
 _V3 = ("avx2", "fma", "bmi1", "bmi2", "f16c", "movbe", "abm")
 BUILDS: dict[str, tuple[str, ...]] = {
     "x86-64-v4": ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", *_V3),
@@ -44,7 +44,7 @@ def _places() -> Iterator[Path]:
 
 
 def find_library() -> Path | None:
-    """Return the folder of the emulator's library for this processor, None where none is built."""
+    """Return the folder of the emulator's library for this CPU, None where none is built."""
     for place in _places():
         for build, needs in BUILDS.items():
             if (place / build / LIBRARY).is_file() and processor_features().issuperset(needs):

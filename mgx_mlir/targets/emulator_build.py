@@ -1,7 +1,7 @@
 """Builds the emulator of AMD GPUs where it is asked for and missing: once, into the cache.
 
 A C++17 compiler is all that it takes: `CXX`, else c++, g++ or clang++. The build is for this
-machine's processor, and its key holds the sources, the compiler and the processor, so that another
+machine's CPU, and its key holds the sources, the C++ compiler and the CPU, so that another
 of them gets another build. Processes that ask at once wait for the first. MGX_EMULATOR_BUILD=0
 turns it off. The library runs as code: it is believed only from this user or root.
 """
@@ -70,7 +70,7 @@ def build(library: str) -> Path:
 
 
 def _checked() -> tuple[Path, list[str]]:
-    """Return the sources and the compiler. Errors: TargetError that says what is missing."""
+    """Return the sources and the C++ compiler. Errors: TargetError that says what is missing."""
     if os.environ.get(SWITCH) == "0":
         raise TargetError("the emulator is not built", notes=[f"{SWITCH}=0 says not to build it"])
     if sys.platform != "linux" or platform.machine() not in ("x86_64", "AMD64"):
@@ -103,7 +103,7 @@ def _files(place: Path) -> list[Path]:
 
 
 def _key(place: Path, compiler: list[str]) -> str:
-    """Return what a build depends on: sources, compiler, flags, and the processor."""
+    """Return what a build depends on: sources, compiler, flags, and the CPU."""
     found = hashlib.sha256()
     inputs = [p for s in ("src", "isa") for p in (place / s).rglob("*") if p.is_file()]
     for path in sorted(inputs):

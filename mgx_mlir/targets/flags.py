@@ -1,6 +1,6 @@
 """The flags given to iree-compile: one ladder of flag sets per target, best first.
 
-A ladder is tried from the top. A set below is used only where the compiler fails on the one above
+A ladder is tried from the top. A set below is used only where IREE fails on the one above
 with what the set is there for (`cures`), and the result says which set it was made with. Any
 other failure ends the compile: a module that compiles in spite of it is not to be trusted.
 """
@@ -25,7 +25,7 @@ OPT_LEVELS = ("O0", "O1", "O2", "O3")
 STACK_LIMIT = 262144
 LARGE_STACK_LIMIT = 1 << 20
 
-# writes what the compiler makes of each kernel into a folder: assembly, LLVM's text, code objects
+# writes what IREE makes of each kernel into a folder: assembly, LLVM's text, code objects
 DUMP_FILES = "--iree-hal-dump-executable-files-to"
 _COMMON = (
     "--iree-input-demote-f64-to-f32=false",  # the default computes f64 in f32, silently
@@ -64,7 +64,7 @@ def cpu_ladder(
 ) -> tuple[FlagSet, ...]:
     """Return the flag sets of llvm-cpu, best first.
 
-    `cpu`: `host`, `generic`, or a processor name of LLVM (`znver4`). Errors: an unknown level.
+    `cpu`: `host`, `generic`, or a CPU name of LLVM (`znver4`). Errors: an unknown level.
     """
     level = check_opt_level(opt_level)
     base = (
@@ -105,7 +105,7 @@ def cpu_ladder(
 
 @functools.cache
 def host_cpu() -> str:
-    """Return a short identity of this processor: what `--cpu=host` code depends on.
+    """Return a short identity of this CPU: what `--cpu=host` code depends on.
 
     A cache shared between machines must not hand one machine the code of another.
     """

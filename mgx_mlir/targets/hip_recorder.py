@@ -39,7 +39,7 @@ def build(hip: Path) -> Path:
 
 
 def _checked() -> tuple[Path, list[str]]:
-    """Return the source and the compiler. Errors: TargetError that says what is missing."""
+    """Return the sources and the C++ compiler. Errors: TargetError that says what is missing."""
     if sys.platform != "linux":
         raise TargetError("HIP graphs are recorded on Linux only")
     place = emulator_build.sources()

@@ -1,7 +1,7 @@
 """The kernels of a module with bounds on their times: what `kernel_time` says of each launch.
 
-Compiled with the compiler's own files kept: the assembly, LLVM's text, which says of how many
-workgroups each launch is, and the compiler's own, which says what each kernel reads and writes.
+Compiled with IREE's own files kept: the assembly, LLVM's text, which says of how many
+workgroups each launch is, and IREE's own, which says what each kernel reads and writes.
 Launches of run-time sizes have no bound.
 """
 
@@ -27,7 +27,7 @@ _KERNEL = re.compile(r'^define .*amdgpu_kernel void @"?([\w.$-]+)"?\(')
 _GRID = re.compile(
     r"call (?:noundef )?(range\(i32 0, (\d+)\) )?i32 @llvm\.amdgcn\.workgroup\.id\.([xyz])"
 )
-_SOURCE = re.compile(r"module_.*(?<!_benchmark)\.mlir")  # a kernel as the compiler got it
+_SOURCE = re.compile(r"module_.*(?<!_benchmark)\.mlir")  # a kernel as IREE got it
 _BODY = re.compile(r"^\s*func\.func (?:\w+ )?@\"?([\w.$-]+)\"?\(")
 _READ = re.compile(
     r"(%\w+) = iree_tensor_ext\.dispatch\.tensor\.load (.*) -> tensor<([\dx]*)(\w+)>"
@@ -139,7 +139,7 @@ def workgroups(lines: Iterable[str]) -> dict[str, int | None]:
 
 
 def moved(lines: Iterable[str]) -> dict[str, int]:
-    """Read from the compiler's text the bytes that each kernel reads and writes at the least.
+    """Read from IREE's text the bytes that each kernel reads and writes at the least.
 
     A place that is read twice counts once; an operand that is read in part, or whose size the run
     decides, does not count.

@@ -13,7 +13,7 @@ from mgx_mlir.targets import locks
 from mgx_mlir.targets.private import make_private, open_own
 
 _SHOWN = 10  # lines of a compiler's message
-_TIME = 600  # seconds that one run of the compiler may take
+_TIME = 600  # seconds that one run of the C++ compiler may take
 
 
 def once(
@@ -56,7 +56,7 @@ def is_built(path: Path) -> bool:
 
 
 def compile_with(what: str, command: list[str], folder: str) -> None:
-    """Run the compiler; its temporary files go where the build's go. TargetError."""
+    """Run the C++ compiler; its temporary files go where the build's go. TargetError."""
     environment = {**os.environ, "TMPDIR": folder, "LC_ALL": "C"}
     try:
         with interrupts.at_once():

@@ -1,7 +1,7 @@
 """Contents of a compiled gpu module: its code objects, kernels, registers, spills, launches.
 
 Everything is read from the module itself: the code objects are ELF files inside the .vmfb, and
-each carries the compiler's own note (msgpack) on every kernel. Nothing here is an estimate.
+each carries IREE's own note (msgpack) on every kernel. Nothing here is an estimate.
 """
 
 from __future__ import annotations

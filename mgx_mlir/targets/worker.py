@@ -29,7 +29,7 @@ import time
 from typing import Any, BinaryIO
 
 IDLE_SECONDS = 120.0  # an idle worker gives its memory back
-SINGLE = "MGX_COMPILE_THREADS"  # 1: the compiler's passes use no threads
+SINGLE = "MGX_COMPILE_THREADS"  # 1: IREE's passes use no threads
 # Analyses prepare to print the module, and verify it for that: a tenth of a compile. It is verified
 # as it is read; errors print an op in the generic form, which takes any.
 SKIP_CHECKS = "--mlir-print-assume-verified"
@@ -40,7 +40,7 @@ UNUSED_PLUGINS = (
     "hal_target_vulkan_spirv",
 )  # fmt: skip
 SINGLE_THREAD = "--mlir-disable-threading"
-VERIFY = "MGX_COMPILE_VERIFY"  # 1: what each of the compiler's passes made is verified
+VERIFY = "MGX_COMPILE_VERIFY"  # 1: what each of IREE's passes made is verified
 
 
 def send(stream: BinaryIO, header: dict[str, Any], payload: bytes = b"") -> None:
@@ -86,7 +86,7 @@ def _memory() -> tuple[int, int]:
 
 
 def _bindings() -> ModuleType:
-    """Return the compiler's MLIR bindings, of which the wheel ships no stub."""
+    """Return IREE's MLIR bindings, of which the wheel ships no stub."""
     from iree.compiler import ir  # --exec needs no compiler
 
     return ir
@@ -194,7 +194,7 @@ def become(parent: int, command: list[str]) -> None:
 
 
 def process_options() -> list[str]:
-    """Return the options that the compiler has for a process, but none for a session.
+    """Return the options that IREE has for a process, but none for a session.
 
     No threads inside passes where that is asked for: there are many small modules then, one worker
     for each core, and handing out small work takes a sixth of the time.
@@ -204,7 +204,7 @@ def process_options() -> list[str]:
 
 
 def _set_options() -> None:
-    """Give the compiler the options of this process."""
+    """Give IREE the options of this process."""
     # --exec needs no compiler
     from iree.compiler.api import ctypes_dl
 
@@ -248,7 +248,7 @@ def serve(lifeline: int, folder: str) -> int:
 def main(argv: list[str]) -> int:
     """Run as the module docstring says."""
     if hasattr(signal, "SIGCHLD"):
-        # ignored by a caller, it is so here, and the compiler cannot wait for its linker
+        # ignored by a caller, it is so here, and IREE cannot wait for its linker
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if argv[:1] == ["--validate"]:
         with open(argv[1], "rb") as f:

@@ -56,7 +56,7 @@ def repeated(v: ir.Value, *, converted: bool = False) -> Repeated | None:
 
 
 def shared_heads(form: AttentionForm, *, converted: bool = False) -> Repeated | None:
-    """Return how heads share keys, and values alike; None where they do not."""
+    """Return how heads share keys, and values likewise; None where they do not."""
     operands = (form.product.owner.operands[1], form.output.owner.operands[1])
     found = [repeated(v, converted=converted) for v in operands]
     keys, values = found

@@ -299,7 +299,7 @@ class Grouping:
                 join.refused(op, "it does not come after the reduction, or has other dims")
                 return False
             return True
-        # a gather is a kernel alone: the compiler tiles nothing together with it
+        # a gather is a kernel alone: IREE tiles nothing together with it
         if dims != k.dims or through or k.is_around(Gather):
             join.refused(op, "{} is not the kernel's {}", dims, k.dims)
             return False
@@ -403,7 +403,7 @@ class Grouping:
         inside = {i, *k.members}
         outside = {m for m in k.members if any(u not in inside for u in self.real_users(m))}
         # the reduction's own operand may be a second result, no other value may; over run-time
-        # dims there is no region, and the compiler gets two results wrong
+        # dims there is no region, and IREE gets two results wrong
         allowed: set[int] = set() if DYN in k.dims or MULTI_OUTPUT not in self.rules else {j}
         if outside - allowed:
             POINTWISE_REDUCE.refused(self.ops[i], "other values of the kernel are read elsewhere")

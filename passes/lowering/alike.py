@@ -1,4 +1,4 @@
-"""Kernels that are alike: what tells of one says which code it is, so that its code is built once.
+"""Equal kernels share code: code is built once for each description of a kernel.
 
 Layers of a network differ in their weights and in little else. Of two kernels whose descriptions
 are equal the second launches the code of the first: nothing is built for it, and the backend

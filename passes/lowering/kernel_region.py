@@ -26,7 +26,7 @@ def broadcast_operand(e: LoweringContext, arg: ir.Value, v: ir.Value) -> Expr | 
     """Return an operand that its kernel only broadcasts, without its extents of 1.
 
     Read at a constant index, such an extent makes a map that is no projection, and past it
-    the compiler does not tile the anchor with what follows it.
+    IREE does not tile the anchor with what follows it.
     """
     t = TensorType.of(v)
     kept = [i for i, d in enumerate(t.dims) if d != 1]
@@ -148,7 +148,7 @@ def dispatched(
 ) -> list[ir.Value]:
     """Return a kernel's results, of these extents, which `build` makes in a region of their own.
 
-    A result that only copies what the kernel reads is what it reads: the compiler has no code for
+    A result that only copies what the kernel reads is what it reads: IREE has no code for
     a loop that computes nothing. Where all are, there is no kernel.
     """
     types = [

@@ -275,7 +275,7 @@ class ModuleLowering(LoweringContext):
     def _fence(self, op: ir.Operation) -> None:
         """Compute results of dynamic dims that have several readers apart from all of them.
 
-        Without kernel boundaries the compiler would compute a loop that a strided window is among
+        Without kernel boundaries IREE would compute a loop that a strided window is among
         the readers of where the window reads only (hazard 11).
         """
         for r in op.results:
@@ -382,7 +382,7 @@ class ModuleLowering(LoweringContext):
     def _filled(self, x: Splat) -> Leaf:
         """Return one number in run-time dims as a tensor.
 
-        A loop over nothing else has no extents that the compiler could find.
+        A loop over nothing else has no extents that IREE could find.
         """
         value = self.tensor(x)
         return Leaf(x.type, self.barrier(value, self.extents(value)))
@@ -534,7 +534,7 @@ class ModuleLowering(LoweringContext):
             else:
                 found = self.block(body)
                 if self.options.regions and not nested:
-                    # no region holds it together: fused with a strided reader, the compiler
+                    # no region holds it together: fused with a strided reader, IREE
                     # would compute what that reads only, for all its readers
                     found = [self.barrier(v, self.extents(v)) for v in found]
         self.define(op, found)

@@ -29,7 +29,7 @@ class LowerOptions:
     plainer: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def gemm_config(self, product: GemmShape, function: str = "main") -> GemmConfig:
-        """Return a found choice, else the bound's; the compiler's own without tiles."""
+        """Return a found choice, else the bound's; IREE's own without tiles."""
         if not self.tiles or self.target != "gpu" or product.intrinsic(self.arch) is None:
             return GemmConfig(None)
         found = self.gemm_configs(product, function) if self.gemm_configs is not None else None

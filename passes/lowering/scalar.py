@@ -87,7 +87,7 @@ def _float_attr(value: Number, dtype: DType, t: ir.Type) -> ir.Attribute:
 def _is_same(x: ScalarLike, y: ScalarLike) -> TypeGuard[TypedScalar]:
     """Return whether two scalars are one value, which an idempotent op gives back.
 
-    The compiler would fold that later, too late for equal results of a kernel to become one.
+    IREE would fold that later, too late for equal results of a kernel to become one.
     """
     return isinstance(x, TypedScalar) and isinstance(y, TypedScalar) and x.value == y.value
 

@@ -409,7 +409,7 @@ def assert_(
     of whole inputs.
     """
     name = re.sub(r"[^\x20-\x7e]", "?", str(location))
-    if len(text) > _MOST:  # the compiler takes 65,535 bytes
+    if len(text) > _MOST:  # IREE takes 65,535 bytes
         text = f"{text[:_MOST]}.."
     got = ",".join([*(f"{i}.{axis}" for i, axis in dims), *map(str, values)])
     message = f"{PREFIX}{text}|{got}|{name[:300]}|"

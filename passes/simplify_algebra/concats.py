@@ -1,4 +1,4 @@
-"""Patterns of simplify_algebra on concatenations of values that were made alike."""
+"""Patterns of simplify_algebra on concatenations of values that were made the same way."""
 
 from __future__ import annotations
 

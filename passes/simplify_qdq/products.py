@@ -157,7 +157,7 @@ def match_find_quantizable_ops(op: Dot | Convolution, rw: Rewriter) -> Replaceme
 
 
 def _left_out(op: Op, rw: Rewriter) -> bool:
-    """Say whether a convolution is faster as it is: a processor has loops for most of 8 bits."""
+    """Say whether a convolution is faster as it is: a CPU has loops for most of 8 bits."""
     if not rw.options.vector or not isinstance(op, Convolution):
         return False
     return select.refusal("cpu", "convolution", op, in_bytes=True) is not None

@@ -28,7 +28,7 @@ def find_byte_table(op: QuantizeLinear | Convert, rw: Rewriter) -> Replacement:
     """quantizelinear(f(dq(x, s, z)), t, w) -> byte_table(x), f pointwise ops and numbers
 
     x and the result of 8 bits: there are 256 values, which are computed now, each op as the model
-    has it. Under the option `tables`, for processors that look bytes up.
+    has it. Under the option `tables`, for CPUs that look bytes up.
     """
     if not rw.options.tables:
         return no_match("the option tables is off")

@@ -78,7 +78,7 @@ def find_concat_transpose(op: Concat, rw: Rewriter) -> Replacement:
 
 @pattern(Concat)
 def find_concat_reshape(op: Concat, rw: Rewriter) -> Replacement:
-    """concat(reshape(x), reshape(y)) -> reshape(concat(x, y)), x and y alike but for an axis"""
+    """concat(reshape(x), reshape(y)) -> reshape(concat(x, y)), x and y equal apart from an axis"""
     views = _equal_views(op, Reshape, Squeeze, Unsqueeze, Flatten)
     if isinstance(views, str):
         return no_match(views)

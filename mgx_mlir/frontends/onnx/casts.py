@@ -30,7 +30,7 @@ def cast(
     have, kind = node.kind(x), BY_ONNX.get(to)
     if kind is None:
         out = cast_to(b, x, cast_number(to), saturate)
-        return b.identity(x) if out is x and have else out  # another type, held alike
+        return b.identity(x) if out is x and have else out  # another type, held in the same way
     if have == to:
         return x
     return node.mark(to_narrow(b, x, kind, saturate, round_mode), to)

@@ -58,7 +58,7 @@ class Artefact:
 
     @property
     def key(self) -> str:
-        """The digest of the model's files, the options, the version, and the kind of processor.
+        """The digest of the model's files, the options, the version, and the kind of CPU.
 
         FileError where a file of the model cannot be read.
         """

@@ -96,7 +96,7 @@ def _is_operator(node: fx.Node) -> bool:
 
 
 def _kind(node: fx.Node) -> _Kind:
-    """Return what makes two nodes alike: the operator, types and ranks, and plain arguments."""
+    """Return the key of equal nodes: the operator, types and ranks, and plain arguments."""
 
     def part(value: Any) -> Any:
         if isinstance(value, fx.Node):

@@ -28,7 +28,7 @@ NODES = 4  # nodes of the model that a row of the table names
 class Memory:
     """Bytes. `peak` is what the process held at most while it ran, None where that is unknown.
 
-    `planned` is the compiler's: "transient" is what calls and loading allocate in between.
+    `planned` is IREE's: "transient" is what calls and loading allocate in between.
     """
 
     weights: int = 0

@@ -1,1 +1,1 @@
-"""Kernels of our own vector loops, for processors: IREE compiles them as they are written."""
+"""Kernels of our own vector loops, for CPUs: IREE compiles them as they are written."""

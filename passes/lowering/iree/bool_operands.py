@@ -1,4 +1,4 @@
-"""Bool operands of kernels: read from bytes where the compiler cannot pack bools."""
+"""Bool operands of kernels: read from bytes where IREE cannot pack bools."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def from_bytes(e: LoweringContext, op: ir.Operation, x: Expr) -> Expr:
         return x
     if not any(is_a(o, Dot) for o in op.regions[0].blocks[0].operations):
         return x
-    # made by a dispatch of its own: the compiler would move a mere extension into the kernel
+    # made by a dispatch of its own: IREE would move a mere extension into the kernel
     stored = Leaf(
         source.type.with_dtype(dtypes.INT8),
         index.cast_alone(e, source.value, dtypes.BOOL, dtypes.INT8),

@@ -1,4 +1,4 @@
-"""Results of a dispatch region that the compiler will find equal are made one, ahead of it.
+"""Results of a dispatch region that IREE will find equal are made one, ahead of it.
 
 iree-compile merges equal results of a flow.dispatch.region and then gives the first result in place
 of the merged ones, whichever it is that they are equal to. Lowering makes no two results of one

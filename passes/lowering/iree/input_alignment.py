@@ -10,7 +10,7 @@ from mgx_mlir.core.ir import ir
 # lines, so that what a program computes stands on such all the same.
 _OF_ARRAYS = 16
 _LINE = 64  # alignment that IREE assumes by itself
-_MOST = (1 << 63) - 1  # this and the index bits are the compiler's defaults
+_MOST = (1 << 63) - 1  # this and the index bits are IREE's defaults
 
 
 def written(module: ir.Module, target: str) -> tuple[bytes, int]:

@@ -35,7 +35,7 @@ def _region(op: ir.Operation, kinds: Sequence[ir.Type], body: Body) -> None:
 def _line_by_line(e: LoweringContext, op: ir.Operation, rank: int, axis: int) -> None:
     """On GPUs a workgroup of one lane for each line along `axis`.
 
-    The compiler's own workgroup has many lanes, each of which does the whole op, wave after wave
+    IREE's own workgroup has many lanes, each of which does the whole op, wave after wave
     on what the one before has left: sums and places are then counted twice.
     """
     if e.options.target != "gpu":
@@ -303,7 +303,7 @@ def attention(
     """softmax(scale * q k + mask) v; each tensor with the op's dims that its own are.
 
     `t` is the result's type, `sizes` its extents where some are dynamic. Scores are f32. told: what
-    the compiler is told of tiles.
+    IREE is told of tiles.
     """
     init = [e.empty(list(t.dims) if sizes is None else sizes, t.dtype)]
     return _attention("attention", operands, scale, mask, init, [out], rank, told)[0]

@@ -1,4 +1,4 @@
-"""Operands of matrix products as the compiler can pack them for a CPU's data tiling.
+"""Operands of matrix products as IREE can pack them for a CPU's data tiling.
 
 IREE 3.13 packs an operand in the kernel that computes it, where it may. Of rows of several batches
 that are computed with a reduction it packs others, and elements at computed places it refuses

@@ -1,4 +1,4 @@
-"""Dispatch regions: around which kernels the compiler takes one, and how one is made."""
+"""Dispatch regions: around which kernels IREE takes one, and how one is made."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def is_padded_row(anchor: ir.OpView) -> bool:
 def pads_some_axes(anchor: ir.OpView) -> bool:
     """Return whether a pooling's windows reach a border along some of its axes only.
 
-    In a region the compiler's folding of the border into its tiles may not end.
+    In a region IREE's folding of the border into its tiles may not end.
     """
     if not is_a(anchor, Pooling) or anchor.dyn_global:
         return False

@@ -1,4 +1,4 @@
-"""Loops whose turns are workgroups of a dispatch: the compiler's attribute says so."""
+"""Loops whose iterations are workgroups of a dispatch: IREE's attribute says so."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ _MARK = "mgx.workgroups"
 
 
 def mark(loop: ir.OpView) -> None:
-    """Say of an scf.forall that each of its turns is a workgroup."""
+    """Say of an scf.forall that each of its iterations is a workgroup."""
     loop.operation.attributes[_MARK] = ir.UnitAttr.get()
 
 
 def give(module: ir.Module) -> None:
-    """Put the compiler's attribute on all marked loops.
+    """Put IREE's attribute on all marked loops.
 
     Last of all: the bindings do not know it, and take a module with it for a wrong one.
     """

@@ -1,4 +1,4 @@
-"""The lowering of blocked_dot without vector kernels of a processor.
+"""The lowering of blocked_dot without vector kernels of a CPU.
 
 On a GPU codes are widened inside of the product; else the matrix is made, then the plain product.
 """

@@ -153,7 +153,7 @@ def _bind(e: LoweringContext, argument: ir.Value, value: Carried) -> None:
 
 
 def _opaque(x: Any) -> Any:
-    """Return a scalar that the compiler knows nothing of; tensors, views and known extents stay.
+    """Return a scalar that IREE knows nothing of; tensors, views and known extents stay.
 
     Of one that a loop or a branch changes, IREE 3.13 may take the first value for the only one,
     and set aside too little memory for what has it as an extent.

@@ -215,7 +215,7 @@ def trim_windows(
     """`x` without what a lone window of an axis does not reach.
 
     Loops of one iteration are folded away, and what then indexes the axis is the window's loop
-    alone: the compiler takes its extent from `x`, be that longer than the window.
+    alone: IREE takes its extent from `x`, be that longer than the window.
     """
     sizes = e.extents(x)
     offsets: list[Extent] = [0] * len(sizes)

@@ -52,7 +52,7 @@ def dot(op: Dot, ins: Sequence[Expr], e: LoweringContext) -> ir.Value:
     ea, eb = e.expr_extents(ins[0]), e.expr_extents(ins[1])
     extents = [*ea[:-1], eb[-1]]
     if 0 in (*ea, *eb):
-        # the compiler crashes on a product of nothing
+        # IREE crashes on a product of nothing
         return e.fill(extents, out.dtype, 0)
     rows = rows_of(e, ins[1])
     if rows is not None:

@@ -225,7 +225,7 @@ def _extreme(
 ) -> ir.Value:
     """Return the extreme by integers in the elements' order, NaN beyond all others.
 
-    A GPU's own of floats passes over NaN. Of integers along run-time dims the compiler takes what
+    A GPU's own of floats passes over NaN. Of integers along run-time dims IREE takes what
     is neutral for unsigned ones of 32 bits, and for signed ones of 64 (hazard 42): the keys are
     such integers.
     """

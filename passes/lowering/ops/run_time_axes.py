@@ -149,7 +149,7 @@ def _in_a_loop(
 ) -> ir.Value:
     """Return one result by a loop of its thread.
 
-    The compiler for GPUs distributes no reduction whose extents and places are both known at run
+    IREE for GPUs distributes no reduction whose extents and places are both known at run
     time.
     """
     loop = scf.ForOp(e.index(0), e.index(taps), e.index(1), [start.value])

@@ -142,7 +142,7 @@ def sort_keys(
         return (key if largest else b.not_(key)).value
 
     if e.options.target == "gpu" and largest and dtype is kind:
-        return x, kind  # the compiler cannot translate a copy in a dispatch of its own there
+        return x, kind  # IREE cannot translate a copy in a dispatch of its own there
     extents = e.extents(x)
     rank = len(extents)
     every = tuple(range(rank))

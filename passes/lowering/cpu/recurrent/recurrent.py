@@ -46,7 +46,7 @@ def refusal(op: AnyNetwork) -> str | None:
     for f in (f for row in _functions(op) for f in row):
         if vector_function(f) is None:
             return f"its activation {f.name} is not computed on vectors"
-    # registers of the widest processor leave the least room
+    # registers of the widest CPU leave the least room
     if not _network(op).rows(1, AVX512):
         return f"the states of {op.hidden_size} hidden units do not fit into scratch"
     return None
@@ -80,7 +80,7 @@ RULE = KernelRule(
 
 
 def _is_read(result: ir.Value) -> bool:
-    """Return whether anything reads elements: what is not read the compiler would keep on the
+    """Return whether anything reads elements: what is not read IREE would keep on the
     stack, all of it."""
     return any(not is_a(use.owner.operation, DimensionsOf) for use in result.uses)
 

@@ -134,7 +134,7 @@ def steps_kernel(
         rows = (1, 1)
     given = list(inputs.values())
     found = dispatch(given, made, [(network.directions, 1), rows], body, [steps, batch])
-    for state in found[len(results) :]:  # or the compiler drops it, and has no memory for it
+    for state in found[len(results) :]:  # or IREE drops it, and has no memory for it
         ir.Operation.create("util.optimization_barrier", results=[state.type], operands=[state])
     return found[: len(results)]
 
