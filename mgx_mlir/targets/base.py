@@ -7,6 +7,7 @@ import difflib
 import functools
 import itertools
 import logging
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -19,6 +20,7 @@ from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.programs.lowered import KernelInfo, Lowered
 from mgx_mlir.targets import branch_moves
 from mgx_mlir.targets import flags as flag_sets
+from mgx_mlir.targets.apart import compile_apart
 from mgx_mlir.targets.cache import Cache, CachedModule, default_cache, digest
 from mgx_mlir.targets.child import (
     DEFAULT_MEMORY_LIMIT,
@@ -67,7 +69,7 @@ class Executable:
     seconds: float  # seconds of the compile that made it, also when it came from the cache
     # peak resident bytes of the compile that made it, also when it came from the cache
     peak_memory: int
-    via: str  # process of the compile: "binary" or "worker"
+    via: str  # processes of the compile: "binary", "worker", or "workers": kernels apart
     cached: bool  # module came from the cache
     warnings: tuple[str, ...] = ()
     # kernels launched by each exported function, in order; "initializer" runs once at load
@@ -139,7 +141,7 @@ class Target(ABC):
         key = self.lowered_key(lowered)
         store = (cache or default_cache()) if options.cache else None
         if store is None:
-            return self._compile(lowered, options, compiler, key)
+            return self._compile(lowered, options, compiler, key, None)
         hit = self._from_cache(store, key)
         if hit is not None:
             return hit
@@ -150,7 +152,7 @@ class Target(ABC):
                     return hit
                 if options.timeout is not None:
                     options = replace(options, timeout=max(options.timeout - waited, 0.001))
-                made = self._compile(lowered, options, compiler, key)
+                made = self._compile(lowered, options, compiler, key, store)
                 store.put_module(key, bytes(made.vmfb), _record(made))
                 return made
         except Busy as e:
@@ -166,8 +168,32 @@ class Target(ABC):
             store.remove("module", key)
             return None
 
+    def _run(
+        self,
+        lowered: Lowered,
+        flags: tuple[str, ...],
+        compiler: IreeCompiler,
+        store: Cache | None,
+        limit: float,
+        options: BackendOptions,
+    ) -> CompileOutput:
+        """Compile with one set of flags. Errors: CompileFailed."""
+        return compiler.run(
+            lowered.bytecode,
+            flags,
+            timeout=limit,
+            memory_limit=options.memory_limit,
+            reproducer=False,
+            statistics=True,
+        )
+
     def _compile(
-        self, lowered: Lowered, options: BackendOptions, compiler: IreeCompiler, key: str
+        self,
+        lowered: Lowered,
+        options: BackendOptions,
+        compiler: IreeCompiler,
+        key: str,
+        store: Cache | None,
     ) -> Executable:
         ladder = self.ladder()
         failures = [] if options.after is None else [options.after]
@@ -178,15 +204,7 @@ class Target(ABC):
                 continue
             tried.append(rung)
             try:
-                out = compiler.run(
-                    lowered.bytecode,
-                    rung.flags,
-                    timeout=limit,
-                    memory_limit=options.memory_limit,
-                    reproducer=False,
-                    statistics=True,
-                )
-                out = _mended(out)
+                out = _mended(self._run(lowered, rung.flags, compiler, store, limit, options))
             except CompileFailed as e:
                 failures.append(_endless(e) if options.timeout is None else e)
                 continue
@@ -395,6 +413,27 @@ class CpuTarget(Target):
             stack_limit=self.stack_limit,
             extra=self.extra_flags,
         )
+
+    def _run(
+        self,
+        lowered: Lowered,
+        flags: tuple[str, ...],
+        compiler: IreeCompiler,
+        store: Cache | None,
+        limit: float,
+        options: BackendOptions,
+    ) -> CompileOutput:
+        start = time.monotonic()
+        if not self.extra_flags:  # they may ask for files of the kernels, or another linker
+            host = flag_sets.host_cpu() if self.cpu == "host" else ""
+            made = compile_apart(
+                compiler, lowered.bytecode, flags, cpu=host, cache=store, timeout=limit,
+                memory_limit=options.memory_limit,
+            )  # fmt: skip
+            if made is not None:
+                return made
+            limit = max(limit - (time.monotonic() - start), 0.001)
+        return super()._run(lowered, flags, compiler, store, limit, options)
 
 
 @dataclass

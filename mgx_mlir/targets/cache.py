@@ -1,9 +1,11 @@
 """The compile cache: what was compiled once is not compiled again, in this process or another.
 
-Three kinds of entry, each one file:
+Five kinds of entry, each one file:
     module    lowered bytecode + flags + compiler version -> .vmfb and how it was made
     program   model file + options + versions -> the manifest that names modules and a pack
     pack      the parameters of a program, mapped and used in place; shared between programs
+    kernel    text of a kernel + flags + compiler version -> the library that has it
+    library   compiled kernels, as one ELF file
 Entries are written to a temporary name and renamed, carry checksums, and a damaged one is
 removed and counts as a miss. A lock per key lets concurrent processes compile once.
 
@@ -41,9 +43,9 @@ from mgx_mlir.targets.private import Signer, make_private, read_own, signing_key
 
 log = logging.getLogger(__name__)
 
-Kind = Literal["module", "program", "pack"]
+Kind = Literal["module", "program", "pack", "kernel", "library"]
 Standing = Literal["own", "root's", "foreign"]  # whose the folder is
-KINDS: tuple[Kind, ...] = ("module", "program", "pack")
+KINDS: tuple[Kind, ...] = ("module", "program", "pack", "kernel", "library")
 DEFAULT_LIMIT = 10 * 10**9
 _LAYOUT = "v2"  # a change of the entries' form gets a new folder
 _OLDER = ("v1",)

@@ -8,7 +8,6 @@ started beside it, which saves the start and the validation's import on each com
 from __future__ import annotations
 
 import atexit
-import contextlib
 import functools
 import hashlib
 import importlib.util
@@ -24,7 +23,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, BinaryIO, cast
+from typing import BinaryIO, cast
 
 from mgx_mlir.core import forks, interrupts
 from mgx_mlir.core.errors import CompileError, FileError, TargetError
@@ -33,6 +32,7 @@ from mgx_mlir.targets.cache import cache_root
 from mgx_mlir.targets.diagnostics import CompileFailed, Failure, read_failure, warnings
 from mgx_mlir.targets.private import make_private
 from mgx_mlir.targets.process import HAS_PROC, Watch, exit_poll, kill_group, readable
+from mgx_mlir.targets.worker_process import Worker
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class CompileOutput:
     flags: tuple[str, ...]
     seconds: float
     peak_memory: int  # peak resident bytes of IREE; 0 where the system does not say
-    via: str  # process of the compile: "binary" or "worker"
+    via: str  # processes of the compile: "binary", "worker", or "workers": kernels apart
     warnings: tuple[str, ...] = ()
     # text files that IREE wrote beside the module, by name
     reports: Mapping[str, str] = field(default_factory=dict)
@@ -90,68 +90,6 @@ def compiler_version() -> str:
         ) from e
 
 
-class _Worker:
-    """One worker process with its pipes, temporary folder and stderr file."""
-
-    def __init__(self) -> None:
-        self.folder = tempfile.mkdtemp(prefix="mgx-worker-")
-        try:
-            self._start()
-        except BaseException:
-            shutil.rmtree(self.folder, ignore_errors=True)
-            raise
-        self.uses = 0
-        self.rss = 0
-
-    def _start(self) -> None:
-        self.errors: IO[bytes] = open(os.path.join(self.folder, "stderr"), "w+b")  # noqa: SIM115
-        lifeline_read, self.lifeline = os.pipe()
-        try:
-            self.process = subprocess.Popen(
-                [sys.executable, worker_file.__file__, str(lifeline_read), self.folder],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self.errors,
-                pass_fds=[lifeline_read],
-                start_new_session=True,
-                env={**os.environ, "TMPDIR": self.folder},
-            )
-        except BaseException:
-            os.close(self.lifeline)
-            self.errors.close()
-            raise
-        finally:
-            os.close(lifeline_read)
-
-    def ready(self) -> bool:
-        """Return whether the first frame has come, without blocking."""
-        out = self.process.stdout
-        assert out is not None
-        if not readable(out, 0):
-            return False
-        return worker_file.receive(cast(BinaryIO, out)) is not None
-
-    def take_errors(self) -> str:
-        """Return what the worker has written to stderr since the last call."""
-        self.errors.flush()
-        self.errors.seek(0)
-        text = self.errors.read().decode(errors="replace")
-        # the child appends at its own offset, which it shares with this descriptor
-        self.errors.seek(0)
-        self.errors.truncate()
-        return text
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):
-            os.close(self.lifeline)
-        kill_group(self.process)
-        for stream in (self.process.stdin, self.process.stdout, self.errors):
-            with contextlib.suppress(OSError, ValueError):
-                if stream is not None:
-                    stream.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-
 class IreeCompiler:
     """Compiles MLIR with IREE in child processes; safe to use from many threads.
 
@@ -170,8 +108,9 @@ class IreeCompiler:
         self.max_workers = max_workers or max(1, min(4, os.cpu_count() or 1))
         self.reproducers = reproducers
         self._lock = forks.lock()
-        self._idle: list[_Worker] = []
-        self._starting: list[_Worker] = []
+        self._idle: list[Worker] = []
+        self._starting: list[Worker] = []
+        self._apart: list[Worker] = []  # idle ones that take kernels and host modules apart
         self._busy = 0
         self._compiles = 0
         self._pid = os.getpid()
@@ -266,7 +205,8 @@ class IreeCompiler:
         with self._lock:
             if self._pid != os.getpid():
                 self._forget()
-            workers, self._idle, self._starting = [*self._idle, *self._starting], [], []
+            workers = [*self._idle, *self._starting, *self._apart]
+            self._idle, self._starting, self._apart = [], [], []
         for w in workers:
             w.close()
 
@@ -274,9 +214,34 @@ class IreeCompiler:
 
     def _forget(self) -> None:
         """Drop the workers after a fork, without touching them: they belong to the parent."""
-        self._idle, self._starting, self._busy, self._pid = [], [], 0, os.getpid()
+        self._idle, self._starting, self._apart = [], [], []
+        self._busy, self._pid = 0, os.getpid()
 
-    def _acquire(self, flags: tuple[str, ...], size: int) -> _Worker | None:
+    def lease(self) -> Worker:
+        """Return a worker for kernels and host modules apart, an idle or a new one.
+
+        Give it back with `give`. Errors: CompileError where none starts.
+        """
+        with interrupts.waiting(self._lock):
+            if self._pid != os.getpid():
+                self._forget()
+            while self._apart:
+                found = self._apart.pop()
+                if found.process.poll() is None:
+                    return found
+                found.close()
+        return Worker("apart")
+
+    def give(self, worker: Worker, *, alive: bool) -> None:
+        """Take a leased worker back. alive: it waits for a request."""
+        keep = alive and worker.uses < _WORKER_MAX_USES and worker.rss < _WORKER_MAX_RSS
+        with self._lock:
+            if keep and self._pid == os.getpid():
+                self._apart.append(worker)
+                return
+        worker.close()
+
+    def _acquire(self, flags: tuple[str, ...], size: int) -> Worker | None:
         """Return a ready worker, or None when the binary shall be used.
 
         size: bytes of the module.
@@ -306,7 +271,7 @@ class IreeCompiler:
                     w.close()  # the worker went idle and left
             count = len(self._starting) + len(self._idle) + self._busy
             if found is None and count < self.max_workers:
-                w = _Worker()
+                w = Worker()
                 if awaited:
                     found = self._awaited(w)
                 else:
@@ -315,28 +280,17 @@ class IreeCompiler:
                 self._busy += 1
             return found
 
-    def _awaited(self, w: _Worker) -> _Worker | None:
+    def _awaited(self, w: Worker) -> Worker | None:
         """Return the worker once it is ready; None where it will not be and the binary may do."""
         try:
-            return w if self._await(w) else None
+            w.wait()
         except CompileError:
             if self.use_worker:
                 raise
             return None
+        return w
 
-    @staticmethod
-    def _await(w: _Worker) -> bool:
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline and w.process.poll() is None:
-            out = w.process.stdout
-            if out is not None and readable(out, 0.05) and w.ready():
-                return True
-            interrupts.check()
-        errors = w.take_errors()
-        w.close()
-        raise CompileError(f"the compile worker did not start: {errors[-300:].strip()}")
-
-    def _release(self, w: _Worker, alive: bool) -> None:
+    def _release(self, w: Worker, alive: bool) -> None:
         keep = alive and w.uses < _WORKER_MAX_USES and w.rss < _WORKER_MAX_RSS
         with self._lock:
             self._busy -= 1
@@ -347,7 +301,7 @@ class IreeCompiler:
 
     def _in_worker(
         self,
-        w: _Worker,
+        w: Worker,
         source: bytes,
         flags: tuple[str, ...],
         timeout: float | None,
@@ -358,21 +312,21 @@ class IreeCompiler:
         alive = False
         start = time.perf_counter()
         table = Path(w.folder, "statistics.csv")
-        asked = [*flags, *_statistics_flags(table)] if statistics else list(flags)
+        asked = [*flags, *statistics_flags(table)] if statistics else list(flags)
         try:
             stdin, stdout = w.process.stdin, w.process.stdout
             assert stdin is not None
             assert stdout is not None
             w.uses += 1
             try:
-                request = {"flags": asked, "verify": _verifies()}
+                request = {"flags": asked, "verify": verifies()}
                 worker_file.send(cast(BinaryIO, stdin), request, source)
             except (BrokenPipeError, OSError):
                 return None
             watch = Watch(w.process.pid, timeout, memory_limit)
             outcome = watch.wait(lambda s: readable(stdout, s))
             if outcome != "done":
-                raise CompileFailed(_limit_failure(outcome, timeout, memory_limit))
+                raise CompileFailed(limit_failure(outcome, timeout, memory_limit))
             frame = worker_file.receive(cast(BinaryIO, stdout))
             errors = w.take_errors()
             if frame is None:
@@ -396,7 +350,7 @@ class IreeCompiler:
             seconds = time.perf_counter() - start
             peak = header["peak"] or watch.peak
             return CompileOutput(
-                payload, flags, seconds, peak, "worker", warnings(errors), _read_report(table)
+                payload, flags, seconds, peak, "worker", warnings(errors), read_report(table)
             )
         finally:
             self._release(w, alive)
@@ -417,7 +371,7 @@ class IreeCompiler:
             path = Path(folder, "input.mlirbc" if is_bytecode else "input.mlir")
             path.write_bytes(source)
             out, table = Path(folder, "module.vmfb"), Path(folder, "statistics.csv")
-            asked = [*flags, *_statistics_flags(table)] if statistics else list(flags)
+            asked = [*flags, *statistics_flags(table)] if statistics else list(flags)
             options = [o for o in worker_file.process_options() if o not in flags]
             with open(os.path.join(folder, "stderr"), "w+b") as errors:
                 process = subprocess.Popen(
@@ -442,7 +396,7 @@ class IreeCompiler:
                 errors.seek(0)
                 text = errors.read().decode(errors="replace").replace(folder + os.sep, "")
             if outcome != "done":
-                raise CompileFailed(_limit_failure(outcome, timeout, memory_limit))
+                raise CompileFailed(limit_failure(outcome, timeout, memory_limit))
             if process.returncode != 0 or not out.exists():
                 failure = read_failure(text, process.returncode)
                 if failure.kind in ("crash", "compile"):
@@ -451,7 +405,7 @@ class IreeCompiler:
             seconds = time.perf_counter() - start
             found = warnings(text)
             return CompileOutput(
-                out.read_bytes(), flags, seconds, watch.peak, "binary", found, _read_report(table)
+                out.read_bytes(), flags, seconds, watch.peak, "binary", found, read_report(table)
             )
 
     @staticmethod
@@ -503,7 +457,7 @@ class IreeCompiler:
         return found
 
 
-def _verifies() -> bool:
+def verifies() -> bool:
     """Say whether the user asks to verify what each of IREE's passes made."""
     return os.environ.get(worker_file.VERIFY) == "1"
 
@@ -524,14 +478,15 @@ def _no_child(e: OSError) -> CompileError:
     return CompileError(f"iree-compile cannot be started: {where}{why}", notes=notes)
 
 
-def _statistics_flags(path: Path) -> list[str]:
+def statistics_flags(path: Path) -> list[str]:
+    """Return the flags that write IREE's table of dispatches to a file."""
     return [
         "--iree-scheduling-dump-statistics-format=csv",
         f"--iree-scheduling-dump-statistics-file={path}",
     ]
 
 
-def _read_report(path: Path) -> dict[str, str]:
+def read_report(path: Path) -> dict[str, str]:
     """Read the statistics IREE wrote, and remove them for the next compile."""
     try:
         text = path.read_text()
@@ -541,7 +496,8 @@ def _read_report(path: Path) -> dict[str, str]:
     return {"statistics": text}
 
 
-def _limit_failure(outcome: str, timeout: float | None, memory_limit: int | None) -> Failure:
+def limit_failure(outcome: str, timeout: float | None, memory_limit: int | None) -> Failure:
+    """Return the failure of a compile that has passed a limit: seconds, or resident bytes."""
     if outcome == "timeout":
         return Failure(
             "timeout",

@@ -99,17 +99,24 @@ class Watch:
             if poll(step):
                 return "done"
             interrupts.check()
-            spent = time.monotonic() - self.start
-            if HAS_PROC:
-                now = tree_memory(self.pid)
-                self.peak = max(self.peak, now, peak_memory(self.pid))
-                if self.memory_limit is not None and now > self.memory_limit:
-                    return "memory"
-            if self.timeout is not None and spent > self.timeout:
-                return "timeout"
+            passed = self.passed()
+            if passed is not None:
+                return passed
             step = min(1.3 * step, _LONGEST_STEP)
             if self.timeout is not None:
+                spent = time.monotonic() - self.start
                 step = min(step, max(0.001, self.timeout - spent))
+
+    def passed(self) -> Literal["timeout", "memory"] | None:
+        """Return the limit that the process has passed, if any."""
+        if HAS_PROC:
+            now = tree_memory(self.pid)
+            self.peak = max(self.peak, now, peak_memory(self.pid))
+            if self.memory_limit is not None and now > self.memory_limit:
+                return "memory"
+        if self.timeout is not None and time.monotonic() - self.start > self.timeout:
+            return "timeout"
+        return None
 
 
 @contextlib.contextmanager

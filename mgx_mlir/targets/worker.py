@@ -5,6 +5,8 @@ see the parent's state. Frames on stdin and stdout are an 8-byte length, a JSON 
 bytes whose count the header gives. Diagnostics go to stderr, which the parent reads.
 
     python worker.py                  serve requests until stdin closes
+    python worker.py PIPE FOLDER apart
+                                      serve requests for kernels and their host module apart
     python worker.py --validate FILE  parse FILE strictly; exit 1 with the errors on stderr
     python worker.py --exec PARENT COMMAND..
                                       become the command, which ends with the process PARENT
@@ -13,6 +15,7 @@ bytes whose count the header gives. Diagnostics go to stderr, which the parent r
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import os
 import sys
 from types import ModuleType
@@ -40,6 +43,8 @@ UNUSED_PLUGINS = (
     "hal_target_vulkan_spirv",
 )  # fmt: skip
 SINGLE_THREAD = "--mlir-disable-threading"
+# IREE joins a module's kernels in a pass that looks into executables that have none inside
+NOT_LINKED = "--iree-hal-link-executables=false"
 VERIFY = "MGX_COMPILE_VERIFY"  # 1: what each of IREE's passes made is verified
 
 
@@ -203,18 +208,98 @@ def process_options() -> list[str]:
     return [SKIP_CHECKS, *(f"--iree-plugin=-{name}" for name in UNUSED_PLUGINS), *single]
 
 
-def _set_options() -> None:
+def _set_options(*more: str) -> None:
     """Give IREE the options of this process."""
     # --exec needs no compiler
     from iree.compiler.api import ctypes_dl
 
-    ctypes_dl._initializeGlobalCL("worker", *process_options())
+    ctypes_dl._initializeGlobalCL("worker", *process_options(), *more)
 
 
-def serve(lifeline: int, folder: str) -> int:
+def _kernels() -> ModuleType:
+    """Return the file beside this one, which is no module of a package here."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "worker_kernels.py")
+    spec = importlib.util.spec_from_file_location("worker_kernels", path)
+    assert spec is not None
+    assert spec.loader is not None
+    found = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = found
+    spec.loader.exec_module(found)
+    return found
+
+
+Reply = tuple[dict[str, Any], bytes]
+
+
+class Parts:
+    """Answers requests for kernels and their host module apart, one program at a time."""
+
+    def __init__(self) -> None:
+        self.kernels = _kernels()
+        self.program: Any = None
+        self.host: Any = None
+
+    def answer(self, header: dict[str, Any], payload: bytes) -> Reply:
+        """Answer one request. Its kind: split, library, host or finish."""
+        try:
+            return getattr(self, "_" + header["kind"])(header, payload)
+        except ValueError as e:  # a flag that no session knows
+            return {"status": "flags"}, str(e).encode()
+
+    def _split(self, header: dict[str, Any], payload: bytes) -> Reply:
+        """Take the kernels out of a module, which stays here for `host`."""
+        self._forget()
+        try:
+            self.program = self.kernels.Program(payload)
+        except _bindings().MLIRError as e:
+            return {"status": "input"}, str(e).encode()
+        self.program.split()
+        found = self.program.kernels
+        rows = [[name, k.key, k.layout, len(k.text.encode())] for name, k in found.items()]
+        texts = "".join(k.text for k in found.values()).encode()
+        return {"status": "ok", "kernels": rows, "resources": self.program.resources}, texts
+
+    def _library(self, header: dict[str, Any], payload: bytes) -> Reply:
+        """Compile a module of kernels to one binary."""
+        made = self.kernels.library(payload, header["flags"], verify=header["verify"])
+        if made is None:
+            return {"status": "compile"}, b""
+        return {"status": "ok", "format": made[0]}, made[1]
+
+    def _host(self, header: dict[str, Any], payload: bytes) -> Reply:
+        """Compile the functions of the module that was split, up to the kernels' binaries."""
+        places = {name: tuple(at) for name, at in header["places"].items()}
+        source = self.program.host(places, header["formats"])
+        keys = {name: k.key for name, k in self.program.kernels.items()}
+        resources, self.program = self.program.resources, None
+        self.host = self.kernels.Host(
+            source, header["flags"], verify=header["verify"], resources=resources
+        )
+        ok = self.host.read and self.host.launch(keys)
+        return {"status": "ok" if ok else "compile"}, b""
+
+    def _finish(self, header: dict[str, Any], payload: bytes) -> Reply:
+        """Put the binaries in, in order of their libraries."""
+        libraries, at = [], 0
+        for size in header["sizes"]:
+            libraries.append(payload[at : at + size])
+            at += size
+        made = self.host.finish(libraries)
+        self._forget()
+        return ({"status": "compile"}, b"") if made is None else ({"status": "ok"}, made)
+
+    def _forget(self) -> None:
+        """Free what an earlier program left."""
+        if self.host is not None:
+            self.host.close()
+        self.host = self.program = None
+
+
+def serve(lifeline: int, folder: str, *, apart: bool = False) -> int:
     """Answer requests until stdin closes or nothing came for IDLE_SECONDS.
 
     lifeline: a pipe that the parent holds open, or -1. folder: the process's own, or "".
+    apart: requests are those of `Parts`.
     """
     requests = sys.stdin.buffer
     replies = os.fdopen(os.dup(1), "wb")
@@ -224,9 +309,10 @@ def serve(lifeline: int, folder: str) -> int:
         watch.start()
     import iree.compiler.api  # --exec needs no compiler
 
-    _set_options()
+    _set_options(*((NOT_LINKED,) if apart else ()))
     with _bindings().Context():
         pass  # loads the dialects once, before the first request
+    parts = Parts() if apart else None
     send(replies, {"ready": iree.compiler.api.__name__})
     while select.select([requests], [], [], IDLE_SECONDS)[0]:
         frame = receive(requests)
@@ -235,11 +321,15 @@ def serve(lifeline: int, folder: str) -> int:
         header, source = frame
         _reset_peak()
         start = time.perf_counter()
-        status, payload = compile_one(source, header["flags"], header["verify"])
+        if parts is not None:
+            reply, payload = parts.answer(header, source)
+        else:
+            status, payload = compile_one(source, header["flags"], header["verify"])
+            reply = {"status": status}
         sys.stderr.flush()
         peak, now = _memory()
         seconds = time.perf_counter() - start
-        send(replies, {"status": status, "seconds": seconds, "peak": peak, "rss": now}, payload)
+        send(replies, {**reply, "seconds": seconds, "peak": peak, "rss": now}, payload)
     if folder:
         _remove(folder)
     return 0
@@ -258,7 +348,7 @@ def main(argv: list[str]) -> int:
         return 1 if wrong else 0
     if argv[:1] == ["--exec"]:
         become(int(argv[1]), argv[2:])
-    return serve(int(argv[0]), argv[1]) if argv else serve(-1, "")
+    return serve(int(argv[0]), argv[1], apart=argv[2:] == ["apart"]) if argv else serve(-1, "")
 
 
 if __name__ == "__main__":

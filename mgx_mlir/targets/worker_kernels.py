@@ -1,0 +1,552 @@
+"""Kernels apart from the functions that launch them, inside the compile worker.
+
+A module whose kernels are written out as flow.executable is taken apart: each kernel becomes text
+with a stated interface (a binding for each tensor, two 32-bit constants for each index), equal
+kernels are found by that text, and the host module keeps launches. Libraries of kernels are
+compiled by themselves, anywhere and in any order; the host module takes them in as bytes.
+
+IREE has no form for a CPU executable that is bytes already. Its ROCm back end takes the bytes of
+an external variant as they are, under whatever format the variant names; that is what the host
+module says, and the bytes are put in behind the last pass that looks at them
+(docs/design/36-kernels-apart.md).
+
+This file imports nothing of the package, as the worker that loads it.
+"""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import hashlib
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+# the format of an external variant is its own; this target only makes the back end start
+_EXTERNAL_BACKEND, _EXTERNAL_FLAG = "rocm", "--iree-rocm-target=gfx942"
+_VARIANT = "cpu"
+# joins the kernels of IREE's own into one executable
+_LINK = "iree-llvmcpu-link-executables{target=llvm-cpu}"
+_ALIGNMENT = 16  # bytes, of every binding: offsets inside of allocations are multiples of it
+_MAX_EXTENT = (1 << 56) - 1  # elements of a dim; a bound lets IREE divide unsigned
+_HAS_BLOB = "dense_resource<"  # a constant that stands beside the text of its module
+NAME = "kernel"  # in the text whose digest is the kernel's key
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel with a stated interface."""
+
+    key: str  # digest of the text
+    text: str  # func.func @kernel, without locations
+    layout: str  # hal.pipeline.layout of its bindings and constants
+
+
+class NotApart(Exception):
+    """A module or a kernel has no such form; the reason is the message."""
+
+
+def _bindings() -> Any:
+    """Return IREE's MLIR bindings, of which the wheel ships no stub."""
+    from iree.compiler import ir  # the parent of the worker needs none
+
+    return ir
+
+
+# ------------------------------------------------------------------------------- one kernel
+
+
+def _op(ir: Any, name: str, results: Sequence[Any], operands: Sequence[Any], **attributes: Any):
+    return ir.Operation.create(
+        name, results=list(results), operands=list(operands), attributes=attributes
+    )
+
+
+def _access(t: str) -> str | None:
+    """Return the access of a binding's type, or None for another type."""
+    head = "!iree_tensor_ext.dispatch.tensor<"
+    return t[len(head) :].partition(":")[0] if t.startswith(head) else None
+
+
+def _layout(accesses: Sequence[str], constants: int) -> str:
+    each = (
+        "#hal.pipeline.binding<storage_buffer, "
+        + ('"ReadOnly|Indirect">' if a == "readonly" else "Indirect>")
+        for a in accesses
+    )
+    many = f"constants = {constants}, " if constants else ""
+    return f"#hal.pipeline.layout<{many}bindings = [{', '.join(each)}], flags = Indirect>"
+
+
+def _walk(ir: Any, op: Any, names: Sequence[str]) -> list[Any]:
+    found = []
+
+    def visit(inner: Any) -> Any:
+        if inner.name in names:
+            found.append(inner)
+        return ir.WalkResult.ADVANCE
+
+    op.walk(visit)
+    return found
+
+
+def kernel_of(ir: Any, executable: Any) -> Kernel:
+    """Turn a flow.executable's function into one with a stated interface, in place.
+
+    Errors: NotApart.
+    """
+    module = next(
+        o.operation
+        for o in executable.regions[0].blocks[0].operations
+        if o.operation.name == "builtin.module"
+    )
+    functions = [o.operation for o in module.regions[0].blocks[0].operations]
+    if len(functions) != 1:
+        raise NotApart(f"{len(functions)} functions")
+    function = functions[0]
+    entry = function.regions[0].blocks[0]
+    arguments = list(entry.arguments)
+    types = [str(a.type) for a in arguments]
+    accesses = [a for a in map(_access, types) if a is not None]
+    others = [t for t in types if _access(t) is None and t != "index"]
+    if others:
+        raise NotApart(f"an argument of type {others[0]}")
+    layout = _layout(accesses, 2 * types.count("index"))
+    with executable.context, ir.Location.unknown():
+        _Interface(ir, entry, layout).replace(arguments, types)
+        for op in _walk(ir, function, [f"flow.dispatch.workgroup.{k}" for k in ("id", "count")]):
+            with ir.InsertionPoint(op):
+                name = op.name.replace("flow.dispatch", "hal.interface")
+                made = _op(ir, name, [op.results[0].type], [], dimension=op.attributes["dimension"])
+            op.results[0].replace_all_uses_with(made.results[0])
+            op.erase()
+        for i in reversed(range(len(arguments))):
+            entry.erase_argument(i)
+        function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get([], []))
+        function.attributes["sym_name"] = ir.StringAttr.get(NAME)
+    text = function.get_asm(enable_debug_info=False, use_local_scope=True)
+    if _HAS_BLOB in text:
+        raise NotApart("a constant beside the text")
+    # launches of one export have one count of workgroups
+    export = executable.regions[0].blocks[0].operations[0].operation
+    count = "\n".join(
+        o.get_asm(enable_debug_info=False, use_local_scope=True)
+        for o in export.regions[0].blocks[0].operations
+    )
+    key = hashlib.blake2b("\n".join((layout, count, text)).encode(), digest_size=20).hexdigest()
+    return Kernel(key, text, layout)
+
+
+class _Interface:
+    """Builds what reads a kernel's bindings and constants, at the head of its block."""
+
+    def __init__(self, ir: Any, entry: Any, layout: str) -> None:
+        self.ir, self.entry = ir, entry
+        self.layout = ir.Attribute.parse(layout)
+        self.index = ir.IndexType.get()
+        self.wide = ir.IntegerType.get_signless(64)
+        self.narrow = ir.IntegerType.get_signless(32)
+        with ir.InsertionPoint.at_block_begin(entry):
+            self.zero = self._constant(0, self.index)
+            self.half = self._constant(32, self.wide)
+        # everything else stands ahead of the kernel's own first op
+        self.first = list(entry.operations)[2]
+
+    def _constant(self, n: int, kind: Any) -> Any:
+        value = self.ir.IntegerAttr.get(kind, n)
+        return _op(self.ir, "arith.constant", [kind], [], value=value).results[0]
+
+    def replace(self, arguments: Sequence[Any], types: Sequence[str]) -> None:
+        """Replace each argument by what reads it."""
+        constants = bindings = 0
+        for argument, t in zip(arguments, types, strict=True):
+            access = _access(t)
+            if access is None:
+                is_extent = any(
+                    u.owner.name == "flow.dispatch.tie_shape" for u in argument.uses
+                ) or any(u.owner.name.endswith("workload.ordinal") for u in argument.uses)
+                with self.ir.InsertionPoint(self.first):
+                    argument.replace_all_uses_with(self._scalar(constants, is_extent=is_extent))
+                constants += 2
+            else:
+                self._binding(argument, bindings, access)
+                bindings += 1
+
+    def _scalar(self, at: int, *, is_extent: bool) -> Any:
+        ir = self.ir
+        low, high = (
+            _op(
+                ir, "arith.extui", [self.wide],
+                [_op(ir, "hal.interface.constant.load", [self.narrow], [], layout=self.layout,
+                     ordinal=ir.IntegerAttr.get(self.index, at + i)).results[0]],
+            ).results[0]
+            for i in (0, 1)
+        )  # fmt: skip
+        upper = _op(ir, "arith.shli", [self.wide], [high, self.half]).results[0]
+        whole = _op(ir, "arith.ori", [self.wide], [low, upper]).results[0]
+        value = _op(ir, "arith.index_castui", [self.index], [whole]).results[0]
+        if not is_extent:
+            return value
+        bound = ir.Attribute.parse(f"[[#util.int.assumption<umin = 0, umax = {_MAX_EXTENT}>]]")
+        return _op(ir, "util.assume.int", [self.index], [value], assumptions=bound).results[0]
+
+    def _binding(self, argument: Any, number: int, access: str) -> None:
+        whole = None
+        for use in list(argument.uses):
+            user = use.owner.operation
+            if user.name == "flow.dispatch.tie_shape":
+                with self.ir.InsertionPoint(user):
+                    made = self._subspan(argument.type, number, access, list(user.operands)[1:])
+                user.results[0].replace_all_uses_with(made)
+                user.erase()
+            elif whole is None:
+                with self.ir.InsertionPoint(self.first):
+                    whole = self._subspan(argument.type, number, access, [])
+        if whole is not None:
+            argument.replace_all_uses_with(whole)
+
+    def _subspan(self, kind: Any, number: int, access: str, dims: Sequence[Any]) -> Any:
+        ir = self.ir
+        return _op(
+            ir,
+            "hal.interface.binding.subspan",
+            [kind],
+            [self.zero, *dims],
+            layout=self.layout,
+            binding=ir.IntegerAttr.get(self.index, number),
+            alignment=ir.IntegerAttr.get(self.index, _ALIGNMENT),
+            # 1: read only, 2: behind a table of bindings
+            descriptor_flags=ir.IntegerAttr.get(self.narrow, 3 if access == "readonly" else 2),
+            operandSegmentSizes=ir.DenseI32ArrayAttr.get([1, len(dims)]),
+        ).results[0]
+
+
+# ------------------------------------------------------------------------------ the library
+
+
+def _exported(key: str) -> str:
+    """Return the name of a kernel in its library, by which the runtime finds it."""
+    return f"k{key}"
+
+
+def library_text(kernels: Sequence[Kernel], resources: str) -> str:
+    """Return a module of one executable with all of these kernels, in order.
+
+    resources: the host module's stream.resources, or an empty string.
+    """
+    exports, functions = [], []
+    for i, k in enumerate(kernels):
+        name = _exported(k.key)
+        exports.append(
+            f"hal.executable.export public @{name} ordinal({i}) layout({k.layout}) "
+            "count(%d: !hal.device) -> (index, index, index) {\n"
+            "%c1 = arith.constant 1 : index\nhal.return %c1, %c1, %c1 : index, index, index\n}"
+        )
+        functions.append(k.text.replace(f"func.func @{NAME}(", f"func.func @{name}(", 1))
+    head = f"module attributes {{stream.resources = {resources}}} {{" if resources else "module {"
+    body = "\n".join(exports)
+    return (
+        f"{head}\nhal.executable.source public @kernels {{\n{body}\nbuiltin.module {{\n"
+        + "\n".join(functions)
+        + "\n}\n}\n}\n"
+    )
+
+
+# ---------------------------------------------------------------------------- the host module
+
+
+def _call(name: str, argument: Any, *given: Any) -> Any:
+    """Call a function of IREE's compiler that its bindings lack."""
+    from iree.compiler.api import ctypes_dl
+
+    call = getattr(ctypes_dl._dylib, name)
+    call.argtypes = [ctypes.c_void_p, *(type(g) for g in given)]
+    return call(argument, *given)
+
+
+class Stage:
+    """A compile that stops between phases. Use `close` at its end."""
+
+    def __init__(self, source: bytes, flags: Sequence[str], *, verify: bool) -> None:
+        """Read a module. Errors: ValueError for flags that a session does not know."""
+        from iree.compiler.api import Session, Source
+
+        self.session = Session()
+        self.session.set_flags(*flags)
+        data = source if source[:4] == b"ML\xefR" else source + b"\0"
+        self.source = Source.wrap_buffer(self.session, data, buffer_name="input.mlir")
+        self.invocation = self.session.invocation()
+        self.invocation.enable_console_diagnostics()
+        if not verify:
+            _call("ireeCompilerInvocationSetVerifyIR", self.invocation._inv_p, ctypes.c_bool(False))
+        self.module: Any = None
+        self.read = bool(self.invocation.parse_source(self.source))
+        if self.read:
+            self.module = self.invocation.export_module()
+
+    def run(self, start: str, end: str) -> bool:
+        """Run IREE's phases behind `start`, up to and with `end`; empty: from the first one."""
+        self.invocation.import_module(self.module)
+        pointer = self.invocation._inv_p
+        for which, phase in (("From", start), ("To", end)):
+            if phase:
+                name = f"ireeCompilerInvocationSetCompile{which}Phase"
+                _call(name, pointer, ctypes.c_char_p(phase.encode()))
+        return bool(self.invocation.execute())
+
+    def close(self) -> None:
+        """Free the invocation, then the module, which is this object's, then their context."""
+        self.invocation.close()
+        self.invocation._retained_module_op = None
+        self.module = None
+        self.source.close()
+        self.session.close()
+
+
+class Program:
+    """A module whose kernels are taken out. Read, `split`, then `host` for where they went."""
+
+    def __init__(self, source: bytes) -> None:
+        """Read a module. Errors: what the bindings raise for text that is no valid module."""
+        ir = _bindings()
+
+        self._context = ir.Context()
+        with self._context:
+            self.module = ir.Module.parse(source).operation
+        self.kernels: dict[str, Kernel] = {}
+        self._exports: dict[str, Any] = {}  # flow.executable of each, with its workgroup count
+        self.resources = ""  # stream.resources, which does not read what it prints
+
+    def split(self) -> None:
+        """Take the kernels out of the module."""
+        ir = _bindings()
+
+        kept = ir.Module.create(ir.Location.unknown(self._context))
+        self._kept = kept
+        for view in list(self.module.regions[0].blocks[0].operations):
+            op = view.operation
+            if op.name != "flow.executable":
+                continue
+            with ir.InsertionPoint(kept.body):
+                copy = op.clone()
+            try:
+                found = kernel_of(ir, copy)
+            except NotApart:
+                copy.erase()
+                continue  # compiled with the host module, as every kernel of IREE's own
+            name = ir.StringAttr(op.attributes["sym_name"]).value
+            self.kernels[name], self._exports[name] = found, copy
+            op.erase()
+        attributes = self.module.attributes
+        if "stream.resources" in attributes:
+            text = str(attributes["stream.resources"])
+            for n, word in (("0", "false"), ("1", "true")):
+                text = text.replace(f"mutable_bindings = {n},", f"mutable_bindings = {word},")
+            self.resources = text
+            del attributes["stream.resources"]
+
+    def host(self, places: dict[str, tuple[int, int]], formats: Sequence[str]) -> bytes:
+        """Return the functions alone. places: a kernel's library, and its number in there."""
+        ir = _bindings()
+
+        with self._context, ir.Location.unknown():
+            blocks = self._libraries(ir, formats)
+            for name, (library, ordinal) in places.items():
+                self._export(ir, name, ordinal, blocks[library])
+            for op in _walk(ir, self.module, ["flow.dispatch"]):
+                entry = str(op.attributes["entry_points"]).strip("[]@").partition("::")[0]
+                if entry in places:
+                    self._launch(ir, op, f"@lib{places[entry][0]}::@{_VARIANT}::@{entry}")
+        buffer = io.BytesIO()
+        self.module.write_bytecode(buffer)
+        return buffer.getvalue()
+
+    def _libraries(self, ir: Any, formats: Sequence[str]) -> list[Any]:
+        """Build an executable for each library, and return the blocks for their exports."""
+        found = []
+        private = ir.StringAttr.get("private")
+        with ir.InsertionPoint.at_block_begin(self.module.regions[0].blocks[0]):
+            for i, format_ in enumerate(formats):
+                made = ir.Operation.parse(
+                    f"hal.executable private @lib{i} {{ hal.executable.variant public @{_VARIANT} "
+                    f'target(<"{_EXTERNAL_BACKEND}", "{format_}">) objects([#hal.executable.object<'
+                    '{path = "kernels.so", data = dense<0> : vector<1xi8>}>]) { } }'
+                )
+                ir.InsertionPoint.current.insert(made)
+                made.operation.attributes["sym_visibility"] = private
+                found.append(
+                    made.operation.regions[0].blocks[0].operations[0].operation.regions[0].blocks[0]
+                )
+        return found
+
+    def _export(self, ir: Any, name: str, ordinal: int, block: Any) -> None:
+        """Build the export of a kernel: its interface, and its count of workgroups."""
+        old = next(
+            o.operation
+            for o in self._exports[name].regions[0].blocks[0].operations
+            if o.operation.name == "flow.executable.export"
+        )
+        index = ir.IndexType.get()
+        with ir.InsertionPoint.at_block_begin(block):
+            made = ir.Operation.create(
+                "hal.executable.export",
+                attributes={
+                    "sym_name": ir.StringAttr.get(name),
+                    "sym_visibility": ir.StringAttr.get("public"),
+                    "ordinal": ir.IntegerAttr.get(index, ordinal),
+                    "layout": ir.Attribute.parse(self.kernels[name].layout),
+                },
+                regions=2,
+            )
+        source = old.regions[0].blocks[0]
+        device = ir.Type.parse("!hal.device")
+        count = made.regions[0].blocks.append(device, *[a.type for a in source.arguments])
+        for given, taken in zip(source.arguments, list(count.arguments)[1:], strict=True):
+            given.replace_all_uses_with(taken)
+        for inner in list(source.operations):
+            count.append(inner)
+        end = list(count.operations)[-1].operation
+        with ir.InsertionPoint(end):
+            ir.Operation.create("hal.return", operands=list(end.operands))
+        end.erase()
+
+    def _launch(self, ir: Any, op: Any, target: str) -> None:
+        """Rewrite a launch for an external kernel, which takes indices as two 32-bit numbers."""
+        segments = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+        operands = list(op.operands)
+        first = segments[0]
+        arguments = operands[first : first + segments[1]]
+        index, wide = ir.IndexType.get(), ir.IntegerType.get_signless(64)
+        narrow = ir.IntegerType.get_signless(32)
+        given, shift = [], 0
+        with ir.InsertionPoint(op):
+            for a in arguments:
+                if a.type != index:
+                    given.append(a)
+                    continue
+                shift += 1
+                whole = _op(ir, "arith.index_castui", [wide], [a]).results[0]
+                half = _op(
+                    ir, "arith.constant", [wide], [], value=ir.IntegerAttr.get(wide, 32)
+                ).results[0]
+                upper = _op(ir, "arith.shrui", [wide], [whole, half]).results[0]
+                given += [
+                    _op(ir, "arith.trunci", [narrow], [part]).results[0] for part in (whole, upper)
+                ]
+            attributes = {
+                "entry_points": ir.Attribute.parse(f"[{target}]"),
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get(
+                    [segments[0], len(given), *segments[2:]]
+                ),
+            }
+            if "tied_operands" in op.attributes:
+                # counted from the first argument; -1 is no operand
+                each = [
+                    ir.IntegerAttr(a).value for a in ir.ArrayAttr(op.attributes["tied_operands"])
+                ]
+                attributes["tied_operands"] = ir.ArrayAttr.get(
+                    [ir.IntegerAttr.get(index, e + shift if e >= 0 else e) for e in each]
+                )
+            made = ir.Operation.create(
+                "flow.dispatch",
+                results=[r.type for r in op.results],
+                operands=[*operands[:first], *given, *operands[first + segments[1] :]],
+                attributes=attributes,
+            )
+        for old, new in zip(op.results, made.results, strict=True):
+            old.replace_all_uses_with(new)
+        op.erase()
+
+
+class Host(Stage):
+    """Functions on their way to launches of kernels in libraries."""
+
+    def __init__(
+        self, source: bytes, flags: Sequence[str], *, verify: bool, resources: str = ""
+    ) -> None:
+        """Read the bytes of `Program.host`."""
+        super().__init__(source, [*flags, _EXTERNAL_FLAG], verify=verify)
+        if self.read and resources:
+            ir = _bindings()
+
+            with self.module.context:
+                self.module.attributes["stream.resources"] = ir.Attribute.parse(resources)
+
+    def launch(self, keys: dict[str, str]) -> bool:
+        """Compile up to the point where the libraries are needed. keys: of the kernels' names."""
+        if not self.run("", "executable-targets"):
+            return False
+        self._rename(keys)
+        # the pass of all back ends looks into external variants, where nothing is
+        if not self.invocation.execute_text_pass_pipeline(_LINK):
+            return False
+        return self.run("executable-targets", "hal")
+
+    def _rename(self, keys: dict[str, str]) -> None:
+        """Name exports as their libraries do. Until here reports have the names of the program."""
+        ir = _bindings()
+        seen: set[tuple[str, str]] = set()
+        with self.module.context, ir.Location.unknown():
+            for export in _walk(ir, self.module, ["hal.executable.export"]):
+                name = ir.StringAttr(export.attributes["sym_name"]).value
+                if name not in keys:
+                    continue
+                library = str(export.parent.parent.attributes["sym_name"])
+                if (library, keys[name]) in seen:
+                    export.erase()  # equal code under two names
+                    continue
+                seen.add((library, keys[name]))
+                export.attributes["sym_name"] = ir.StringAttr.get(_exported(keys[name]))
+            for op in _walk(ir, self.module, ["stream.cmd.dispatch"]):
+                head, _, name = str(op.attributes["entry_points"]).strip("[]").rpartition("::@")
+                if name in keys:
+                    target = f"[{head}::@{_exported(keys[name])}]"
+                    op.attributes["entry_points"] = ir.Attribute.parse(target)
+
+    def finish(self, libraries: Sequence[bytes]) -> bytes | None:
+        """Put the libraries in, and return the module as bytecode; None where it is not valid."""
+        ir = _bindings()
+        from iree.compiler.api import Output
+
+        with self.module.context, ir.Location.unknown():
+            byte = ir.IntegerType.get_signless(8)
+            for view in self.module.regions[0].blocks[0].operations:
+                op = view.operation
+                if op.name != "hal.executable":
+                    continue
+                name = ir.StringAttr(op.attributes["sym_name"]).value
+                number = name.removeprefix("lib")
+                if number == name or not number.isdecimal():
+                    continue
+                data = array.array("b", libraries[int(number)])
+                binary = op.regions[0].blocks[0].operations[0].operation
+                binary.attributes["data"] = ir.DenseElementsAttr.get(
+                    data, type=ir.VectorType.get([len(data)], byte)
+                )
+                binary.attributes["mime_type"] = ir.StringAttr.get("application/x-elf")
+        if not self.run("hal", "end") or not self.module.verify():
+            return None
+        output = Output.open_membuffer()
+        with output:
+            self.invocation.output_vm_bytecode(output)
+            return bytes(output.map_memory())
+
+
+def library(source: bytes, flags: Sequence[str], *, verify: bool) -> tuple[str, bytes] | None:
+    """Compile a module of `library_text`: the binary's format and bytes; None where it fails."""
+    ir = _bindings()
+
+    stage = Stage(source, flags, verify=verify)
+    try:
+        if not stage.read or not stage.run("stream", "hal"):
+            return None
+        executable = stage.module.regions[0].blocks[0].operations[0].operation
+        binary = executable.regions[0].blocks[0].operations[0].operation
+        data = ir.DenseElementsAttr(binary.attributes["data"])
+        return ir.StringAttr(binary.attributes["format"]).value, bytes(memoryview(data))
+    finally:
+        stage.close()
+
+
+__all__ = ["Host", "Kernel", "NotApart", "Program", "Stage", "library", "library_text"]
