@@ -32,8 +32,9 @@ from mgx_mlir.passes.analysis.input_values import state_values
 from mgx_mlir.passes.lowering.module import lower_to_linalg
 from mgx_mlir.passes.lowering.options import LowerOptions
 from mgx_mlir.programs.lowered import IN_PLACE, Lowered
-from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.programs.program_ir import ProgramIR, entry_block
 from mgx_mlir.programs.signature import Pair, Signature, Variant
+from mgx_mlir.targets import apart
 from mgx_mlir.targets.base import BackendOptions, Executable
 from mgx_mlir.targets.diagnostics import CompileFailed
 
@@ -70,6 +71,8 @@ class Compilation:
             return found
         with noting_reads() as reads:
             program = self.read(model)
+        if self.options.target == "cpu":
+            apart.prepare(len(entry_block(program.main()).operations))
         self.optimize(program)
         lowered = self.lower(program, regions=self.options.boundaries)
         lowered, executable = self.generate(program, lowered)

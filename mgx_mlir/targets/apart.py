@@ -30,6 +30,7 @@ from mgx_mlir.targets.child import (
     compiler_version,
     limit_failure,
     read_report,
+    shared_compiler,
     statistics_flags,
     verifies,
 )
@@ -45,6 +46,9 @@ log = logging.getLogger(__name__)
 # on the machine, so that neither does the module.
 _LIBRARY_BYTES = 160_000
 _MAX_WORKERS = 16
+# Bytes of a module that compiles faster as one: its workers take longer to start (0.3 s each).
+SMALL = 40_000
+_SMALL_PROGRAM = 30  # ops of a program whose module is small, nearly always
 # format of IREE's loader for code of this machine
 _FORMATS = {"x86_64": "embedded-elf-x86_64", "aarch64": "embedded-elf-arm_64"}
 
@@ -92,7 +96,7 @@ def compile_apart(
     timeout: seconds. memory_limit: resident bytes of a worker.
     Errors: CompileFailed for a limit that is passed.
     """
-    if compiler.use_worker is False or platform.machine() not in _FORMATS:
+    if compiler.use_worker is False or platform.machine() not in _FORMATS or len(source) < SMALL:
         return None
     start = time.perf_counter()
     limits = Limits(timeout, memory_limit, time.monotonic())
@@ -104,6 +108,12 @@ def compile_apart(
         return None
     finally:
         pool.close()
+
+
+def prepare(ops: int) -> None:
+    """Start the workers that a program of so many ops will need, while passes run on it."""
+    if ops >= _SMALL_PROGRAM and platform.machine() in _FORMATS:
+        shared_compiler().prepare(1 + min(available_cpus(), _MAX_WORKERS))
 
 
 class _Compile:
@@ -377,4 +387,4 @@ class _Pool:
         self._taken.clear()
 
 
-__all__ = ["Library", "Limits", "compile_apart"]
+__all__ = ["SMALL", "Library", "Limits", "compile_apart", "prepare"]

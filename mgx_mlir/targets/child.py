@@ -232,6 +232,17 @@ class IreeCompiler:
                 found.close()
         return Worker("apart")
 
+    def prepare(self, count: int) -> None:
+        """Start workers for `lease`, which takes a third of a second, until there are `count`."""
+        if self.use_worker is False:
+            return
+        with self._lock:
+            if self._pid != os.getpid():
+                self._forget()
+            missing = count - len(self._apart)
+        for _ in range(missing):
+            self.give(Worker("apart"), alive=True)
+
     def give(self, worker: Worker, *, alive: bool) -> None:
         """Take a leased worker back. alive: it waits for a request."""
         keep = alive and worker.uses < _WORKER_MAX_USES and worker.rss < _WORKER_MAX_RSS

@@ -1,0 +1,182 @@
+"""Kernels apart from their host module: the same program, found kernels, and what goes wrong."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mgx_mlir import compile as compile_program
+from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.targets import apart, base
+from mgx_mlir.targets.cache import default_cache
+from mgx_mlir.targets.child import IreeCompiler
+from mgx_mlir.targets.diagnostics import CompileFailed
+from zoo.made import Graph
+
+LAYERS = 3
+
+
+@pytest.fixture(autouse=True)
+def any_size(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Take small modules apart too, with a cache of the test's own."""
+    monkeypatch.setenv("MGX_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(apart, "SMALL", 0)
+    caplog.set_level(logging.DEBUG, logger=apart.__name__)
+
+
+@pytest.fixture
+def libraries(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return the number of kernels of each library that is compiled."""
+    seen: list[int] = []
+    compile_them = apart._Compile._libraries
+
+    def noted(self: Any, groups: Any) -> Any:
+        seen.extend(map(len, groups))
+        return compile_them(self, groups)
+
+    monkeypatch.setattr(apart._Compile, "_libraries", noted)
+    return seen
+
+
+def net(batch: int | str = 2, *, layers: int = LAYERS, width: int = 12, head: int = 7) -> bytes:
+    """Return a model of equal convolutions, a pooling and a head."""
+    g = Graph(3)
+    x = g.input("x", [batch, width, 10, 10])
+    for _ in range(layers):
+        x = g.op("Conv", x, g.weight(width, width, 3, 3), g.vector(width), pads=[1, 1, 1, 1])
+        x = g.op("Relu", x)
+    x = g.op("Flatten", g.op("GlobalAveragePool", x))
+    g.output(g.op("Softmax", g.op("MatMul", x, g.weight(width, head))), "y", [batch, head])
+    return g.model().SerializeToString()
+
+
+def compiled(model: bytes, **options: Any) -> IreeProgram:
+    made = compile_program(model, "cpu", **options)
+    assert isinstance(made, IreeProgram)
+    return made
+
+
+def inputs(batch: int = 2, width: int = 12) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(5)
+    return {"x": rng.standard_normal((batch, width, 10, 10)).astype(np.float32)}
+
+
+@pytest.mark.parametrize("batch", [2, "batch"])
+def test_a_program_is_the_same_apart_and_together(
+    batch: int | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = compiled(net(batch), cache=False)
+    monkeypatch.setattr(base, "compile_apart", lambda *a, **k: None)
+    whole = compiled(net(batch), cache=False)
+    assert (made.executable.via, whole.executable.via == "workers") == ("workers", False)
+    assert made.executable.dispatches == whole.executable.dispatches
+    for n in (2, 3) if batch == "batch" else (2,):
+        np.testing.assert_array_equal(made.run(inputs(n))[0], whole.run(inputs(n))[0])
+
+
+def test_equal_kernels_are_compiled_once(libraries: list[int]) -> None:
+    made = compiled(net(), cache=False)
+    names = set(made.executable.kernels)
+    assert sum(libraries) <= len(names)
+    assert len(made.executable.kernels) > LAYERS
+
+
+def test_kernels_of_another_model_are_found(libraries: list[int]) -> None:
+    compiled(net())
+    first = sum(libraries)
+    libraries.clear()
+    deeper = compiled(net(layers=LAYERS + 2))
+    assert deeper.executable.via == "workers"
+    assert not deeper.executable.cached
+    assert (first > 0, libraries) == (True, [])
+    fresh = compiled(net(layers=LAYERS + 2), cache=False)
+    np.testing.assert_array_equal(deeper.run(inputs())[0], fresh.run(inputs())[0])
+
+
+def test_another_head_compiles_its_own_kernels_alone(libraries: list[int]) -> None:
+    compiled(net())
+    first = sum(libraries)
+    libraries.clear()
+    compiled(net(head=9))
+    assert 0 < sum(libraries) < first
+
+
+def test_a_damaged_library_is_compiled_again(libraries: list[int]) -> None:
+    compiled(net())
+    cache = default_cache()
+    assert cache is not None
+    found = [e for e in cache.entries() if e.kind == "library"]
+    assert {e.kind for e in cache.entries()} >= {"kernel", "library"}
+    for entry in found:
+        path = cache.path("library", entry.key)
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 0xFF
+        path.chmod(0o600)
+        path.write_bytes(bytes(data))
+    libraries.clear()
+    again = compiled(net(layers=LAYERS + 1))
+    assert sum(libraries) > 0
+    assert np.isfinite(again.run(inputs())[0]).all()
+
+
+def test_a_killed_worker_leaves_a_compile_as_one_module(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    begin = apart._Pool.begin
+
+    def killed(self: Any, worker: Any, header: Any, payload: bytes = b"") -> None:
+        begin(self, worker, header, payload)
+        if header["kind"] == "library":
+            os.kill(worker.process.pid, signal.SIGKILL)
+
+    monkeypatch.setattr(apart._Pool, "begin", killed)
+    made = compiled(net(), cache=False)
+    assert made.executable.via != "workers"
+    assert "compiled as one: a worker has ended" in caplog.text
+    assert np.isfinite(made.run(inputs())[0]).all()
+
+
+def test_a_refused_library_leaves_a_compile_as_one_module(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(apart._Compile, "_text", lambda self, group: b"module { func.func }")
+    assert compiled(net(), cache=False).executable.via != "workers"
+    assert "compiled as one: compile" in caplog.text
+
+
+@pytest.fixture
+def compiler() -> Iterator[IreeCompiler]:
+    made = IreeCompiler()
+    yield made
+    made.close()
+
+
+def test_a_time_limit_ends_all_workers(compiler: IreeCompiler) -> None:
+    lowered: list[bytes] = []
+    flags: list[tuple[str, ...]] = []
+
+    def kept(made: Any, source: bytes, given: Any, **_: Any) -> None:
+        lowered.append(source)
+        flags.append(tuple(given))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(base, "compile_apart", kept)
+        compiled(net(), cache=False)
+    with pytest.raises(CompileFailed) as caught:
+        apart.compile_apart(compiler, lowered[0], flags[0], timeout=0.001)
+    assert caught.value.kind == "timeout"
+    assert not compiler._apart
+
+
+def test_small_modules_are_compiled_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart, "SMALL", 10**9)
+    assert compiled(net(), cache=False).executable.via != "workers"
+
