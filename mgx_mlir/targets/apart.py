@@ -3,7 +3,7 @@
 A compile of IREE walks all kernels in each of its passes over a module, and gives LLVM all of them
 as one module, on one thread. Here a worker takes the kernels out; libraries of some kernels each
 are compiled by other workers while it compiles the host functions, and are kept in the cache under
-the text of each kernel. docs/design/36-kernels-apart.md has the measurements.
+the text of each kernel. docs/design/37-kernels-apart.md has the measurements.
 
 Whatever does not go through is compiled together, as one module, whose errors name the kernel.
 """
@@ -104,7 +104,7 @@ def compile_apart(
     try:
         return _Compile(pool, source, tuple(flags), cpu, cache, start).run()
     except _Together as e:
-        log.debug("the module is compiled as one: %s", e)
+        log.info("the module is compiled as one: %s", e)
         return None
     finally:
         pool.close()
@@ -132,12 +132,12 @@ class _Compile:
         self.cache, self.start = cache, start
         self.resources = ""
 
-    def run(self) -> CompileOutput:
-        """Compile. Errors: _Together, CompileFailed."""
+    def run(self) -> CompileOutput | None:
+        """Compile; None where IREE makes all kernels. Errors: _Together, CompileFailed."""
         host = self.pool.take()
         header, texts = self.pool.ask(host, {"kind": "split"}, self.source)
         if not header["kernels"]:
-            raise _Together("it has no kernels of its own")
+            return None
         self.resources = header["resources"]
         named, kernels = _kernels(header["kernels"], texts)
         found = self._found(kernels)

@@ -8,7 +8,7 @@ compiled by themselves, anywhere and in any order; the host module takes them in
 IREE has no form for a CPU executable that is bytes already. Its ROCm back end takes the bytes of
 an external variant as they are, under whatever format the variant names; that is what the host
 module says, and the bytes are put in behind the last pass that looks at them
-(docs/design/36-kernels-apart.md).
+(docs/design/37-kernels-apart.md).
 
 This file imports nothing of the package, as the worker that loads it.
 """

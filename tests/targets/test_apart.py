@@ -179,4 +179,3 @@ def test_a_time_limit_ends_all_workers(compiler: IreeCompiler) -> None:
 def test_small_modules_are_compiled_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(apart, "SMALL", 10**9)
     assert compiled(net(), cache=False).executable.via != "workers"
-
