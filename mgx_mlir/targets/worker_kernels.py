@@ -25,7 +25,7 @@ from typing import Any
 
 # the format of an external variant is its own; this target only makes the back end start
 _EXTERNAL_BACKEND, _EXTERNAL_FLAG = "rocm", "--iree-rocm-target=gfx942"
-_VARIANT = "cpu"
+_LIBRARY, _VARIANT = "kernels_of_library_", "cpu"
 # joins the kernels of IREE's own into one executable
 _LINK = "iree-llvmcpu-link-executables{target=llvm-cpu}"
 _ALIGNMENT = 16  # bytes, of every binding: offsets inside of allocations are multiples of it
@@ -357,7 +357,7 @@ class Program:
             for op in _walk(ir, self.module, ["flow.dispatch"]):
                 entry = str(op.attributes["entry_points"]).strip("[]@").partition("::")[0]
                 if entry in places:
-                    self._launch(ir, op, f"@lib{places[entry][0]}::@{_VARIANT}::@{entry}")
+                    self._launch(ir, op, f"@{_LIBRARY}{places[entry][0]}::@{_VARIANT}::@{entry}")
         buffer = io.BytesIO()
         self.module.write_bytecode(buffer)
         return buffer.getvalue()
@@ -368,10 +368,14 @@ class Program:
         private = ir.StringAttr.get("private")
         with ir.InsertionPoint.at_block_begin(self.module.regions[0].blocks[0]):
             for i, format_ in enumerate(formats):
+                name = f"{_LIBRARY}{i}"
+                # IREE joins executables that differ in names alone; the path is no name
                 made = ir.Operation.parse(
-                    f"hal.executable private @lib{i} {{ hal.executable.variant public @{_VARIANT} "
-                    f'target(<"{_EXTERNAL_BACKEND}", "{format_}">) objects([#hal.executable.object<'
-                    '{path = "kernels.so", data = dense<0> : vector<1xi8>}>]) { } }'
+                    f"hal.executable private @{name} {{"
+                    f" hal.executable.variant public @{_VARIANT}"
+                    f' target(<"{_EXTERNAL_BACKEND}", "{format_}">)'
+                    " objects([#hal.executable.object<"
+                    f'{{path = "{name}.so", data = dense<0> : vector<1xi8>}}>]) {{ }} }}'
                 )
                 ir.InsertionPoint.current.insert(made)
                 made.operation.attributes["sym_visibility"] = private
@@ -516,7 +520,7 @@ class Host(Stage):
                 if op.name != "hal.executable":
                     continue
                 name = ir.StringAttr(op.attributes["sym_name"]).value
-                number = name.removeprefix("lib")
+                number = name.removeprefix(_LIBRARY)
                 if number == name or not number.isdecimal():
                     continue
                 data = array.array("b", libraries[int(number)])

@@ -101,6 +101,27 @@ def test_kernels_of_another_model_are_found(libraries: list[int]) -> None:
     np.testing.assert_array_equal(deeper.run(inputs())[0], fresh.run(inputs())[0])
 
 
+def one_op(*ops: str) -> bytes:
+    g = Graph(0)
+    x, y = g.input("x", [7]), g.input("y", [7])
+    for i, op in enumerate(ops):
+        g.output(g.op(op, x, y), f"z{i}", [7])
+    return g.model().SerializeToString()
+
+
+def test_libraries_of_kernels_with_one_interface_are_told_apart(libraries: list[int]) -> None:
+    """IREE joins executables that differ in names alone."""
+    compiled(one_op("Add"))
+    compiled(one_op("Sub"))
+    libraries.clear()
+    both = compiled(one_op("Add", "Sub"))
+    assert (both.executable.via, libraries) == ("workers", [])
+    x, y = np.arange(7, dtype=np.float32), np.full(7, 2, np.float32)
+    added, subtracted = both.run({"x": x, "y": y})
+    np.testing.assert_array_equal(added, x + y)
+    np.testing.assert_array_equal(subtracted, x - y)
+
+
 def test_another_head_compiles_its_own_kernels_alone(libraries: list[int]) -> None:
     compiled(net())
     first = sum(libraries)
