@@ -67,7 +67,7 @@ class Library:
 
 @dataclass
 class Limits:
-    """What is left to a compile."""
+    """Time and memory that are left to a compile."""
 
     timeout: float | None  # seconds, for all of it
     memory: int | None  # resident bytes of a worker
