@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -28,6 +28,10 @@ class Sample:
     def inputs(self) -> list[torch.Tensor]:
         """The tensors, in memory of their own, with their strides."""
         return [_copied(t) for t in self.tensors]
+
+    def larger(self) -> Sample:
+        """The sample with every extent of 2 and more one larger."""
+        return replace(self, tensors=tuple(map(_larger, self.tensors)))
 
 
 def functions() -> dict[str, Any]:
@@ -85,6 +89,18 @@ def _copied(t: torch.Tensor) -> torch.Tensor:
         once = tuple(slice(None) if s else slice(1) for s in t.stride())
         return t[once].clone().expand(t.shape)
     return torch.empty_strided(t.shape, t.stride(), dtype=t.dtype).copy_(t)
+
+
+def _larger(t: torch.Tensor) -> torch.Tensor:
+    """The tensor with every extent of 2 and more one larger.
+
+    Sorted floats stay sorted, and no float is there twice; indices stay in range.
+    """
+    step = 0.125 if t.is_floating_point() else 0
+    for dim, n in enumerate(t.shape):
+        if n > 1:
+            t = torch.cat([t, t.narrow(dim, n - 1, 1) + step], dim)
+    return t
 
 
 def _text(s: Any) -> str:
