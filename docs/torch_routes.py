@@ -27,7 +27,7 @@ def rows() -> dict[str, Any]:
         for target in decompositions()
         if not target._schema.is_mutable and target.namespace in SPACES[:2]
     }
-    own = {target.name() for target in translations()}
+    own = {target.name() for target in translations() if hasattr(target, "_schema")}
     translated = {n for n in torch_scan.translations_of() if n.partition("::")[0] in SPACES}
     found: dict[str, Any] = {}
     for name in sorted(translated | decomposed | own | decided.keys()):

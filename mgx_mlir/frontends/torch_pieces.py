@@ -78,6 +78,20 @@ def diagonal(x: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     return moved.flatten(-2).index_select(-1, places)
 
 
+def rolled(x: Any, shifts: Sequence[Any], dims: Sequence[int] = ()) -> Any:
+    """Return a tensor rolled by shifts that are sizes; torch.onnx takes numbers."""
+    if all(isinstance(s, int) for s in shifts):
+        return NotImplemented
+    if not dims:
+        return rolled(x.reshape(-1), shifts, (0,)).reshape(x.shape)
+    torch = _torch()
+    for shift, dim in zip(shifts, dims, strict=True):
+        size = x.shape[dim]
+        places = torch.arange(size, device=x.device) - shift % size
+        x = x.index_select(dim, torch.where(places < 0, places + size, places))
+    return x
+
+
 def histogram(x: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
     """Return counts of equal bins, of equal limits from the least to the greatest element."""
     torch = _torch()

@@ -48,6 +48,9 @@ def quantile(p: Any) -> Any:
         *((polygamma(n), lambda a, n=n: mpmath.polygamma(n, a),
            torch.cat([spread((0.01, 30), (-20.3, -0.01)), magnitudes(-10, 10)]))
           for n in (1, 2, 3, 6)),
+        (special.erfc, mpmath.erfc, torch.cat([spread((-6, 6), (6, 20)), magnitudes(-20, 0)])),
+        (special.erfcx, lambda a: mpmath.exp(a * a) * mpmath.erfc(a),
+         torch.cat([spread((-20, 6), (6, 30)), magnitudes(-20, 9)])),
         (special.erfinv, mpmath.erfinv,
          torch.cat([spread((-0.9999, 0.9999)), 1 - magnitudes(-15, -2), magnitudes(-300, -1)])),
         (special.ndtri, quantile, torch.cat([spread((1e-4, 0.4999)), magnitudes(-300, -2)])),
@@ -67,7 +70,20 @@ def test_within_1e_12(function: Any, exact: Any, x: torch.Tensor) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["lgamma", "digamma", "erfinv", "ndtri", "i0", "i0e", "i1", "i1e", "polygamma"]
+    "name",
+    [
+        "lgamma",
+        "digamma",
+        "erfc",
+        "erfcx",
+        "erfinv",
+        "ndtri",
+        "i0",
+        "i0e",
+        "i1",
+        "i1e",
+        "polygamma",
+    ],
 )
 def test_special_values_are_those_of_torch(name: str) -> None:
     x = torch.tensor(SPECIAL)
@@ -104,3 +120,20 @@ def test_compiled_like_eager() -> None:
         x = 0.1 + 8 * torch.rand(n, 4)
         for got, want in zip(run(x), Many()(x), strict=True):
             torch.testing.assert_close(got, want, rtol=2e-6, atol=2e-6)
+
+
+def test_tails_keep_their_digits() -> None:
+    """Eager's values in f64: 1 - erf(x) is 0 from 4 on in f32."""
+    x = torch.linspace(-9, 9, 181)
+
+    def tails(x: torch.Tensor) -> list[torch.Tensor]:
+        s = torch.special
+        return [torch.erfc(x), s.erfc(x), s.erfcx(x), s.log_ndtr(-3 * x.abs())]
+
+    class Tails(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+            return tails(x)
+
+    run = mgx_mlir.torch.compile(Tails(), (x,), target="ref")
+    for got, want in zip(run(x), tails(x.double()), strict=True):
+        torch.testing.assert_close(got, want.float(), rtol=2e-6, atol=0)

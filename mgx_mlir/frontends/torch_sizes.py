@@ -1,0 +1,101 @@
+"""Translations to ONNX of arithmetic on sizes, which torch.onnx does not do as Python does."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+_F32, _INT64, _F64 = 1, 7, 11  # of ONNX's TensorProto
+_DEEPEST = 16  # steps back to the shapes that a size is made of
+# results are not negative where no operand is
+_RISING = {"Add", "Cast", "Div", "Identity", "Max", "Min", "Mod", "Mul", "Reshape", "Squeeze"}
+
+
+def size_translations() -> dict[Any, Callable[..., Any]]:
+    """Return how torch.onnx is to write operators on sizes.
+
+    Python's floats are f64: a size times 0.29 is rounded to a size of f64. torch.onnx takes f32.
+    """
+    op: Any = importlib.import_module("onnxscript").opset18  # who exports has it
+    torch: Any = importlib.import_module("torch")  # likewise
+    return {
+        operator.floordiv: _floor_divided(op),
+        operator.truediv: lambda self, other: _narrow(
+            op, op.Div(_wide(op, self), _wide(op, other))
+        ),
+        operator.add: _of_numbers(op, op.Add),
+        operator.sub: _of_numbers(op, op.Sub),
+        operator.mul: _of_numbers(op, op.Mul),
+        operator.neg: _of_numbers(op, op.Neg),
+        torch.sym_float: lambda self: _narrow(op, _wide(op, self)),
+        torch._sym_sqrt: lambda self: _narrow(op, op.Sqrt(_wide(op, self))),
+        math.floor: lambda self: op.Cast(op.Floor(_wide(op, self)), to=_INT64),
+        math.ceil: lambda self: op.Cast(op.Ceil(_wide(op, self)), to=_INT64),
+        math.trunc: lambda self: op.Cast(_wide(op, self), to=_INT64),
+    }
+
+
+def _of_numbers(op: Any, make: Callable[..., Any]) -> Callable[..., Any]:
+    """Return how an operator on sizes and floats is written: in f64 where one is a float."""
+
+    def written(*operands):
+        if not any(isinstance(v, float) or _type(v) in (_F32, _F64) for v in operands):
+            return make(*operands)
+        return _narrow(op, make(*(_wide(op, v) for v in operands)))
+
+    return written
+
+
+def _narrow(op: Any, value: Any) -> Any:
+    """Return a float as tensors are computed with; `_wide` finds what it was."""
+    value.dtype = _ir().DataType.DOUBLE
+    return op.Cast(value, to=_F32)
+
+
+def _wide(op: Any, value: Any) -> Any:
+    """Return a number in f64."""
+    if isinstance(value, int | float):
+        return op.Constant(value=_ir().tensor(float(value), dtype=_ir().DataType.DOUBLE))
+    node = value.producer()
+    if node is not None and node.op_type == "Cast" and _type(node.inputs[0]) == _F64:
+        return node.inputs[0]
+    return op.Cast(value, to=_F64)
+
+
+def _type(value: Any) -> int | None:
+    kind = getattr(value, "dtype", None)
+    return None if kind is None else int(kind)
+
+
+def _ir() -> Any:
+    return importlib.import_module("onnx_ir")  # onnxscript has it
+
+
+def _floor_divided(op: Any) -> Callable[..., Any]:
+    """Return how a quotient is rounded down: ONNX's Div rounds to 0."""
+
+    def floordiv(self, other):
+        if _not_negative(self) and _not_negative(other):
+            return op.Div(self, other)
+        return op.Div(op.Sub(self, op.Mod(self, other)), other)  # Mod has the divisor's sign
+
+    return floordiv
+
+
+def _not_negative(value: Any, depth: int = 0) -> bool:
+    """Return whether a number is known to be 0 or more: a size, or made of such."""
+    if isinstance(value, int):
+        return value >= 0
+    if getattr(value, "const_value", None) is not None:
+        return bool((value.const_value.numpy() >= 0).all())
+    node = value.producer()
+    if node is None or depth == _DEEPEST:
+        return False
+    if node.op_type == "Shape":
+        return True
+    if node.op_type == "Reshape":  # the operand beside it is a shape
+        return _not_negative(node.inputs[0], depth + 1)
+    return node.op_type in _RISING and all(_not_negative(v, depth + 1) for v in node.inputs if v)
