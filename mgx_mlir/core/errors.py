@@ -88,6 +88,10 @@ class NamesDisagree(RunError):
         self.names, self.shapes = tuple(names), dict(shapes)
 
 
+class SizesRefused(RunError):
+    """Inputs of sizes that a program was not made for; nothing else about them is wrong."""
+
+
 class FileError(MgxError):
     """A file that is missing, damaged, or of another kind."""
 

@@ -18,15 +18,18 @@ import numpy as np
 
 from mgx_mlir.core import interrupts
 from mgx_mlir.core.errors import FileError, MgxError, UnsupportedModel, UsageError
+from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import Shared, aligned_empty
 from mgx_mlir.core.names import safe_text
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.frontends.torch_conditions import size_rules
 from mgx_mlir.frontends.torch_operators import translations
 from mgx_mlir.frontends.torch_registry import readings_kept
 from mgx_mlir.frontends.torch_routes import refuse_dropped, routed
 from mgx_mlir.frontends.torch_scan import OPSET
 from mgx_mlir.frontends.torch_training import refuse_training
-from mgx_mlir.programs.program_ir import ProgramIR, result_types
+from mgx_mlir.programs.program_ir import SIZES, ProgramIR, argument_names, result_types
+from mgx_mlir.programs.size_rules import as_text
 
 # an operator that torch.onnx does not know, in the words of torch 2.13
 _MISSING = re.compile(r"No ONNX function found for <OpOverload\(op='([\w.]+)', overload='(\w+)'")
@@ -115,6 +118,10 @@ def program_of_export(made: Any, options: Mapping[str, Any] | None = None) -> Pr
     ]
     if wrong:
         raise UnsupportedModel("; ".join(wrong))
+    rules = size_rules(made.exported_program, argument_names(read.main()))
+    if rules:
+        with read.ctx:
+            read.main().attributes[SIZES] = ir.StringAttr.get(as_text(rules))
     return read
 
 

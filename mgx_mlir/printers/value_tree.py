@@ -34,6 +34,7 @@ from mgx_mlir.programs.layout import AnyShape, Shape, TupleShape, shape_of_parts
 from mgx_mlir.programs.migraphx_names import Enum, NestedOp
 from mgx_mlir.programs.program_ir import ProgramIR, result_names
 from mgx_mlir.programs.signature import DimRange, Signature
+from mgx_mlir.programs.size_rules import as_text as sizes_as_text
 from mgx_mlir.programs.strided import laid_out, shape_of_array
 from mgx_mlir.programs.value_rules import as_named_text
 
@@ -107,6 +108,8 @@ def _interface(program: ProgramIR) -> dict[str, Tree]:
         found["groups"] = {k: [[g.name, g.count] for g in row] for k, row in groups.items()}
     if signature.values:
         found["values"] = as_named_text(signature.values, [p.name for p in signature.inputs])
+    if signature.sizes:
+        found["sizes"] = sizes_as_text(signature.sizes, [p.name for p in signature.inputs])
     strings = _strings(signature)
     if strings:
         found["strings"] = json.dumps(strings)

@@ -17,8 +17,8 @@ class KnownInputs:
     """Remembers shapes that a signature's checks let pass.
 
     The checks depend on types and shapes alone, but for bools (of any byte), types that another
-    one holds, and lists: inputs of such signatures are never known. Indices and divisors are
-    checked in every call.
+    one holds, lists, and numbers that sizes depend on: inputs of such signatures are never known.
+    Indices and divisors are checked in every call.
     """
 
     def __init__(self, signature: Signature) -> None:
@@ -29,6 +29,7 @@ class KnownInputs:
         self._signature = signature
         self._usable = not signature.input_groups and not any(p.element for p in ports)
         self._usable &= not any(d.is_bool for d in kinds)
+        self._usable &= not any(rule.reads_values for rule in signature.sizes)
         self._has_rules = bool(signature.values)
         self._passed: set[Shapes] = set()
 

@@ -14,6 +14,8 @@ from mgx_mlir.core.weight_files import used_keys
 NAME = "migraphx.name"  # argument and result attribute: the name a user knows
 DIMS = "migraphx.dims"  # argument attribute: ranges and symbols of dynamic dims
 VALUES = "migraphx.values"  # function attribute: what the values of integer inputs must be
+# function attribute: conditions on the sizes of inputs
+SIZES = "migraphx.sizes"
 GROUPS = "migraphx.groups"  # function attribute: the lists and optionals of a program's interface
 STRIDES = "migraphx.strides"  # argument attribute: strides when they are not row-major
 

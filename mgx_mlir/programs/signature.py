@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core import dtypes, interrupts
-from mgx_mlir.core.errors import NamesDisagree, RunError
+from mgx_mlir.core.errors import NamesDisagree, RunError, SizesRefused
 from mgx_mlir.core.given import NotOfType, native, plain_array
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import DYN, TensorType
@@ -18,6 +18,7 @@ from mgx_mlir.core.subbyte_types import BY_NAME, ELEMENT, held_array, stated_arr
 from mgx_mlir.programs.groups import TensorGroup, groups_of, split
 from mgx_mlir.programs.program_ir import (
     DIMS,
+    SIZES,
     VALUES,
     argument_attributes,
     argument_names,
@@ -27,6 +28,7 @@ from mgx_mlir.programs.program_ir import (
     result_types,
 )
 from mgx_mlir.programs.shown import Shown, shown_from_json, shown_of
+from mgx_mlir.programs.size_rules import SizeRule, size_rule_of, size_rules_of
 from mgx_mlir.programs.text_steps import TextStep, run_steps, sources, steps_of
 from mgx_mlir.programs.texts import TEXT, CallTexts, shown_table, strings_at, texts_of
 from mgx_mlir.programs.value_rules import ValueRule, rule_from_json, rules_of
@@ -119,6 +121,7 @@ class Signature:
     texts: tuple[str, ...] = ()
     in_place: tuple[Pair, ...] = ()
     steps: tuple[TextStep, ...] = ()
+    sizes: tuple[SizeRule, ...] = ()
 
     @property
     def input_names(self) -> list[str]:
@@ -175,6 +178,10 @@ class Signature:
         rules = ()
         if VALUES in main.attributes:
             rules = rules_of(ir.StringAttr(main.attributes[VALUES]).value)
+        sizes = ()
+        if SIZES in main.attributes:
+            text = ir.StringAttr(main.attributes[SIZES]).value
+            sizes = size_rules_of(text, {i: p.dims for i, p in enumerate(ins)})
         return Signature(
             tuple(ins),
             tuple(outs),
@@ -183,6 +190,7 @@ class Signature:
             rules,
             texts_of(main),
             steps=steps_of(main),
+            sizes=sizes,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -204,6 +212,8 @@ class Signature:
             rows["in_place"] = [list(pair) for pair in self.in_place]
         if self.steps:
             rows["steps"] = [asdict(s) for s in self.steps]
+        if self.sizes:
+            rows["sizes"] = [s.condition for s in self.sizes]
         return rows
 
     @staticmethod
@@ -228,8 +238,10 @@ class Signature:
             found = dict(value.get("alike", ())).get(name, ())
             return tuple(tuple((int(i), int(d)) for i, d in group) for group in found)
 
+        inputs = tuple(port(r) for r in value["inputs"])
+        dims = {i: p.dims for i, p in enumerate(inputs)}
         return Signature(
-            tuple(port(r) for r in value["inputs"]),
+            inputs,
             tuple(port(r) for r in value["outputs"]),
             groups("input_groups"),
             groups("output_groups"),
@@ -243,6 +255,7 @@ class Signature:
             tuple(value.get("texts", ())),
             tuple((int(i), int(k)) for i, k in value.get("in_place", ())),
             tuple(map(TextStep.from_json, value.get("steps", ()))),
+            tuple(size_rule_of(row, dims) for row in value.get("sizes", ())),
         )
 
     def shared_names(self) -> list[str]:
@@ -333,6 +346,20 @@ class Signature:
             if problem:
                 raise RunError(problem, location=rule.where)
 
+    def check_sizes(self, given: Sequence[Any]) -> None:
+        """Errors: SizesRefused for inputs of sizes that the program was not made for.
+
+        given: arrays or tensors of the right ranks, or numbers, in order of the inputs.
+        """
+        if all(rule.holds(given) for rule in self.sizes):
+            return
+        names = [p.name for p in self.inputs]
+        problems = filter(None, (rule.problem(given, names) for rule in self.sizes))
+        raise SizesRefused(
+            f"the program was traced for other sizes: {'; '.join(problems)}",
+            notes=["export the model again with example inputs of such sizes"],
+        )
+
     def value_check(self) -> Callable[[Sequence[np.ndarray]], None] | None:
         """Return `check_values` for arrays of the inputs' types; None: no values are checked."""
         if not self.values:
@@ -383,6 +410,7 @@ class Signature:
             pairs = zip(self.inputs, arrays, strict=True)
             shapes = {p.name: a.shape for p, a in pairs if p.name not in self.made_ahead}
             raise NamesDisagree(text, sizes.disagree, shapes, notes=notes)
+        self.check_sizes(arrays)
         return arrays
 
 

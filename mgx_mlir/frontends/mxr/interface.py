@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mgx_mlir.core.errors import FileError
@@ -12,12 +12,19 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.core.subbyte_types import BY_NAME, ELEMENT
 from mgx_mlir.frontends.mxr.checks import Tree, as_list, as_map, as_text
 from mgx_mlir.programs.groups import TENSOR, TensorGroup, set_groups
-from mgx_mlir.programs.program_ir import NAME, VALUES, argument_attributes, entry_block
+from mgx_mlir.programs.program_ir import NAME, SIZES, VALUES, argument_attributes, entry_block
 from mgx_mlir.programs.shown import SHOWN, shown_from_json
+from mgx_mlir.programs.size_rules import as_text as sizes_as_text
+from mgx_mlir.programs.size_rules import size_rules_of
 from mgx_mlir.programs.text_steps import TextStep, set_steps
 from mgx_mlir.programs.texts import TEXT, TEXTS
 from mgx_mlir.programs.value_rules import as_text as rules_as_text
 from mgx_mlir.programs.value_rules import rules_of_named
+
+# how rules are read from a file, and written to a function's attribute
+_Kind = tuple[Callable[..., Any], Callable[..., str]]
+_VALUE_RULES: _Kind = (rules_of_named, rules_as_text)
+_SIZE_RULES: _Kind = (size_rules_of, sizes_as_text)
 
 
 def state_interface(main: Any, own: Mapping[str, Tree]) -> None:
@@ -48,15 +55,17 @@ def state_interface(main: Any, own: Mapping[str, Tree]) -> None:
 
 
 def _values(main: Any, own: Mapping[str, Tree], names: Sequence[str], block: Any) -> None:
-    """Note what the values of inputs must be."""
-    if "values" not in own:
-        return
+    """Note what the values of inputs must be, and their sizes."""
     dims = {n: TensorType.of(a).dims for n, a in zip(names, block.arguments, strict=True)}
-    try:
-        rules = rules_of_named(as_text(own["values"], "'values'"), dims)
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
-        raise FileError("'values' is not what this program writes") from None
-    main.attributes[VALUES] = ir.StringAttr.get(rules_as_text(rules))
+    for key, attribute, kind in (("values", VALUES, _VALUE_RULES), ("sizes", SIZES, _SIZE_RULES)):
+        if key not in own:
+            continue
+        read, write = kind
+        try:
+            text = write(read(as_text(own[key], f"'{key}'"), dims))
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
+            raise FileError(f"'{key}' is not what this program writes") from None
+        main.attributes[attribute] = ir.StringAttr.get(text)
 
 
 def _strings(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from operator import attrgetter, is_
 from typing import Any
 
@@ -15,7 +16,7 @@ import torch
 from torch import fx
 
 from mgx_mlir.core import interrupts
-from mgx_mlir.core.errors import MgxError, UnsupportedModel, UsageError
+from mgx_mlir.core.errors import MgxError, SizesRefused, UnsupportedModel, UsageError
 from mgx_mlir.frontends.torch_training import TRAINING
 from mgx_mlir.integrations.torch.build import Writes, build
 from mgx_mlir.integrations.torch.calls import Call, Weights, runner
@@ -23,6 +24,7 @@ from mgx_mlir.integrations.torch.check import Checked
 from mgx_mlir.integrations.torch.counters import counters
 from mgx_mlir.integrations.torch.graphs import (
     Frozen,
+    Result,
     freeze,
     is_weight,
     value_of,
@@ -32,6 +34,7 @@ from mgx_mlir.integrations.torch.options import TorchOptions
 from mgx_mlir.integrations.torch.recurrent import keep_lengths_dynamic
 
 log = logging.getLogger(__name__)
+_MOST_NUMBERS = 8  # programs of a graph for different integers, as Dynamo's recompile_limit
 _version = attrgetter("_version")
 
 # without it Dynamo leaves every LSTM, GRU and RNN out of its graphs
@@ -100,7 +103,8 @@ class Graph:
 
     Another module of the same code comes with other weights, and weights may be changed in place:
     then the graph is compiled again, once for each set. A weight that changed twice, and one that
-    the graph writes to, is an input from then on.
+    the graph writes to, is an input from then on. Sizes of inputs for which a trace would take
+    another way are compiled for as well.
     """
 
     def __init__(self, gm: fx.GraphModule, examples: Sequence[Any], options: TorchOptions) -> None:
@@ -125,16 +129,22 @@ class Graph:
             pick, tensors, tracked, version, run = now  # at once: there may be several threads
             # versions only grow, so that their sum says whether one did
             if all(map(is_, pick(args), tensors)) and sum(map(_version, tracked)) == version:
-                return run(args)
-            weights, call = self._other(args)
+                try:
+                    return run(args)
+                except SizesRefused:
+                    pass
+            weights, call, found = self._other(args)
             now = _short(weights, call)
-            return call(args)
+            return found
 
         return mgx_graph
 
-    def _other(self, args: Sequence[Any]) -> tuple[Weights, Call | Checked]:
-        """Return the call for other weights than those of the last one."""
-        for weights, call in self._made:
+    def _other(self, args: Sequence[Any]) -> tuple[Weights, Call | Checked, Sequence[Any]]:
+        """Run with other weights than those of the last call, or sizes that it was not made for.
+
+        Return the weights, the call, and its results.
+        """
+        for weights, call in list(self._made):
             if weights.are(args):
                 changed = weights.changed()
                 if changed:
@@ -147,43 +157,57 @@ class Graph:
                     self._seen |= set(changed)
                     self._made.remove((weights, call))
                     break
-                return weights, call
-        return self._compile(args)
+                try:
+                    return weights, call, call(args)
+                except SizesRefused:
+                    continue
+        weights, call = self._compile(args)
+        return weights, call, call(args)
 
     def _compile(self, args: Sequence[Any]) -> tuple[Weights, Call | Checked]:
-        frozen = self._frozen(args)
         try:
-            call = self._built(frozen)
+            frozen, call = self._built(args)
         except Writes as e:
             self._written |= e.places
-            frozen = self._frozen(args)
-            call = self._built(frozen)
+            frozen, call = self._built(args)
         if self._options.check:
             call = Checked(call, self._gm, self._options.fp16 or self._options.bf16)
         weights = Weights(frozen.held, [args[i] for i in frozen.held])
         self._made.append((weights, call))
         return weights, call
 
-    def _frozen(self, args: Sequence[Any]) -> Frozen:
+    def _frozen(self, args: Sequence[Any], fix_numbers: bool = False) -> Frozen:
         return freeze(
             self._gm, args, weights=lambda n, _: is_weight(n), loose=self._loose,
-            written=self._written,
+            written=self._written, fix_numbers=fix_numbers,
         )  # fmt: skip
 
     @interrupts.held
-    def _built(self, frozen: Frozen) -> Call:
+    def _built(self, args: Sequence[Any]) -> tuple[Frozen, Call]:
+        """Compile for arguments; integers are constants where an operator takes no others."""
+        frozen = self._frozen(args)
         if not frozen.computes:
-            return Call(frozen, None)
+            return frozen, Call(frozen, None)
         try:
-            made = build(frozen, self._options, self._target)
-            return Call(frozen, None if made is None else runner(made))
+            return frozen, self._call(frozen)
         except UsageError:
             raise
         except MgxError as e:
-            # its imports are needed where something is wrong, and not before
-            from mgx_mlir.integrations.torch.fallback import with_eager
+            failed = e
+        if len(self._made) < _MOST_NUMBERS:
+            with suppress(MgxError):
+                again = self._frozen(args, fix_numbers=True)
+                numbers = any(isinstance(o, Result) and o.number for o in again.outputs)
+                if again.fixed and not numbers:
+                    return again, self._call(again)
+        # its imports are needed where something is wrong, and not before
+        from mgx_mlir.integrations.torch.fallback import with_eager
 
-            return with_eager(frozen, self._options, self._target, e)
+        return frozen, with_eager(frozen, self._options, self._target, failed)
+
+    def _call(self, frozen: Frozen) -> Call:
+        made = build(frozen, self._options, self._target)
+        return Call(frozen, None if made is None else runner(made))
 
 
 def _short(weights: Weights, call: Call | Checked) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ import torch
 
 from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.errors import RunError
+from mgx_mlir.core.errors import RunError, SizesRefused
 from mgx_mlir.integrations.torch.graphs import (
     Again,
     Argument,
@@ -80,17 +80,20 @@ class Call:
         self._inputs, self._outputs = tuple(frozen.inputs), tuple(frozen.outputs)
         self._written = tuple(frozen.written)
         self._results = len({o.index for o in self._outputs if isinstance(o, Result)})
-        self._symbols = frozen.symbols
+        self._symbols, self._fixed = frozen.symbols, frozen.fixed
         self._run = run
         results = [o for o in self._outputs if isinstance(o, Result)]
         self._plain = (
             len(results) == len(self._outputs)
             and not self._written
+            and not self._fixed
             and all(o == Result(i) for i, o in enumerate(results))
         )
 
     def __call__(self, args: Sequence[Any]) -> list[Any]:
         """Return the results of the graph, in order. Errors: RunError."""
+        if any(args[i] != n for i, n in self._fixed.items()):
+            raise SizesRefused("the graph was compiled for other numbers")
         if self._run is None:
             return self._all(args, ())
         given = [args[i] for i in self._inputs]
@@ -213,6 +216,7 @@ def _device_runner(made: IreeProgram) -> Run:
     """Return the function for a GPU: tensors there stay there, and follow the caller's stream."""
 
     def run(given: Sequence[Any]) -> list[Any]:
+        made.signature.check_sizes(given)
         module = made.load()
         on_device = [isinstance(t, torch.Tensor) and t.is_cuda for t in given]
         if any(on_device):

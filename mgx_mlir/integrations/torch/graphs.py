@@ -116,6 +116,7 @@ class Frozen:
     # symbol -> source of its size: (argument, dim) of a tensor, or (argument, None) of a number
     symbols: dict[Any, tuple[int, int | None]] = field(default_factory=dict)
     results: tuple[Any, ...] = ()  # what the trace knows of what the program computes
+    fixed: dict[int, int] = field(default_factory=dict)  # index of an argument -> its one value
 
     @property
     def computes(self) -> bool:
@@ -169,13 +170,13 @@ def wrapped_floats(gm: fx.GraphModule) -> list[str]:
 
 def freeze(
     gm: fx.GraphModule, examples: Sequence[Any], *, weights: Callable[[fx.Node, Any], bool],
-    written: Collection[int] = (), loose: Collection[int] = (),
+    written: Collection[int] = (), loose: Collection[int] = (), fix_numbers: bool = False,
 ) -> Frozen:  # fmt: skip
     """Rebuild a graph on its tensor inputs alone.
 
     `weights` says of a placeholder and its example whether it is one; `loose` are places of
     weights that are inputs all the same, and so are those that are `written` to. Sizes come from
-    the inputs' dims.
+    the inputs' dims. With `fix_numbers` integers are constants.
     """
     root, graph = nn.Module(), fx.Graph()
     places = [n for n in gm.graph.nodes if n.op == "placeholder"]
@@ -187,6 +188,7 @@ def freeze(
     equal: list[tuple[fx.Node, int, fx.Node, int]] = []
     sources: dict[Any, tuple[fx.Node, int]] = {}
     numbers: list[int] = []
+    fixed: dict[int, int] = {}
     for i, (node, example) in enumerate(zip(places, examples, strict=True)):
         value = value_of(node)
         if not isinstance(value, torch.Tensor):
@@ -222,6 +224,10 @@ def freeze(
         node, value = places[i], value_of(places[i])
         symbol = value.node.expr if isinstance(value, torch.SymInt) else None
         if symbol is None or symbol in sources:
+            continue
+        if fix_numbers:
+            made[node] = fixed[i] = hint_of(examples[i])
+            symbols[symbol] = (i, None)
             continue
         made[node] = graph.placeholder(node.name)
         inputs.append(i)
@@ -283,7 +289,7 @@ def freeze(
         made[node].target = _FOR_REAL.get(node.target, node.target)
     return Frozen(
         fx.GraphModule(root, graph), inputs, held, order, tuple(_example(x) for x in given),
-        tuple(s or None for s in shapes), outputs, symbols, results,
+        tuple(s or None for s in shapes), outputs, symbols, results, fixed,
     )  # fmt: skip
 
 
