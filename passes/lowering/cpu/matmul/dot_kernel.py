@@ -176,6 +176,9 @@ def match(e: LoweringContext, site: KernelSite, *kinds: type[Matmul]) -> _Plan |
     if not isinstance(dot, BlockedDot) and constant_matrix(dot) is None:
         b = _Operand.of(dot.b)
     *lead, rows, depth = a.extents(e)
+    if b is None and not isinstance(dot, BlockedDot):
+        # weights have static dims, also where the first operand's depth is a dynamic dim
+        depth = TensorType.of(dot.b).dims[-2]
     columns: Extent = TensorType.of(dot.out).dims[-1] if b is None else b.extents(e)[-1]
     # stands for the sums, and has their extents
     sums = dtypes.INT32 if isinstance(dot, QuantDot) else dtypes.FLOAT
