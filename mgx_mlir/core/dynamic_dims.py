@@ -56,7 +56,8 @@ def named(d: int) -> int:
     """Return an extent that was read from a type or an attribute, with what it stands for."""
     if int.__ge__(d, FIRST):
         return NAMED.get(d, d)
-    return DYN if int.__eq__(d, DYN) else d
+    # an int that knows more of its extent (relations.py) stays what it is
+    return DYN if type(d) is int and d == DYN else d
 
 
 def all_named(dims: Iterable[int]) -> tuple[int, ...]:

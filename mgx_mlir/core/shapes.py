@@ -224,7 +224,12 @@ def broadcast_dims(*shapes: Sequence[int]) -> tuple[int, ...]:
 
 def show_dims(dims: Iterable[int]) -> str:
     """Return dims as messages show them: `{2, ?}`."""
-    return "{" + ", ".join(str(named(d)) for d in dims) + "}"
+    # symbolic/extents.py brings others
+    each = (
+        str(named(d) if isinstance(d, int) else d)  # pyright: ignore[reportUnnecessaryIsInstance]
+        for d in dims
+    )
+    return "{" + ", ".join(each) + "}"
 
 
 def product(dims: Iterable[int]) -> int:
