@@ -197,6 +197,27 @@ SIZED = """g (float[n,3,h,w] x, float[a,b,i,j] q) => (
 }"""
 
 
+@pytest.mark.parametrize("names", [None, [1, 1, "n"]])
+def test_nearest_by_sizes_finds_each_element_that_a_position_is_on(names: Any) -> None:
+    """floor(position * input / output) in whole numbers, as PyTorch's interpolate."""
+    for length, extent in [(100, 28), (50, 14), (49, 7), (10, 6), (28, 100), (224, 7)]:
+        y = helper.make_node(
+            "Resize", ["x", "", "", "sizes"], ["y"], mode="nearest", nearest_mode="floor",
+            coordinate_transformation_mode="asymmetric",
+        )  # fmt: skip
+        sizes = numpy_helper.from_array(np.array([1, 1, extent]), "sizes")
+        graph = helper.make_graph(
+            [y], "g", [helper.make_tensor_value_info("x", F32, names or [1, 1, length])],
+            [helper.make_tensor_value_info("y", F32, None)], [sizes],
+        )  # fmt: skip
+        opsets = [helper.make_opsetid("", 19)]
+        data = helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
+        x = np.arange(length, dtype=np.float32).reshape(1, 1, length)
+        (found,) = mgx_mlir.compile(data, "ref").run({"x": x})
+        wanted = [i * length // extent for i in range(extent)]
+        np.testing.assert_array_equal(found.ravel(), wanted)
+
+
 @pytest.mark.parametrize("target", ["ref", "cpu"])
 def test_resize_to_the_sizes_of_another_image(target: str) -> None:
     """One op that keeps batch and channels, as fixed sizes are; also of no elements."""

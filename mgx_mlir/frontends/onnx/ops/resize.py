@@ -79,7 +79,9 @@ def _f64(b: Builder, value: float) -> Value:
 def source_coordinates(b: Builder, a: _Axis, mode: str) -> Value:
     """Return where each output position lies in the input, as a f64 vector.
 
-    The steps are onnxruntime's, in its order: in f32 they round, and a half decides an index.
+    With the model's scale the steps are onnxruntime's, in its order: in f32 they round, and a half
+    decides an index. With sizes the quotient of the extents is not rounded ahead of its use, so
+    that a position on an element is that element.
     """
     kind = FLOAT if a.given or mode == "tf_crop_and_resize" else DOUBLE
 
@@ -88,8 +90,12 @@ def source_coordinates(b: Builder, a: _Axis, mode: str) -> Value:
 
     x = arange(b, convert(b, a.output, INT64), kind)
     scale, length, extent = number(a.scale), number(a.input), number(a.output)
+
+    def over(position: Value) -> Value:
+        return b.div(position, scale) if a.given else b.div(b.mul(position, length), extent)
+
     if mode == "asymmetric":
-        return convert(b, b.div(x, scale), DOUBLE)
+        return convert(b, over(x), DOUBLE)
     single = compare(b, "equal", extent, 1)
     if mode in ("align_corners", "tf_crop_and_resize"):
         last = b.sub(length, 1)
@@ -102,7 +108,7 @@ def source_coordinates(b: Builder, a: _Axis, mode: str) -> Value:
         inside = b.div(b.mul(b.mul(x, b.sub(end, start)), last), steps)
         centre = b.mul(b.mul(b.add(start, end), 0.5), last)
         return convert(b, b.where(single, centre, b.add(b.mul(start, last), inside)), DOUBLE)
-    centre = b.div(b.add(x, 0.5), scale)
+    centre = over(b.add(x, 0.5))
     if mode == "tf_half_pixel_for_nn":
         # an axis of scale 1 is no resized one
         return convert(b, b.where(compare(b, "equal", scale, 1), x, centre), DOUBLE)
