@@ -285,8 +285,8 @@ class _Pool:
         """Return a worker that waits for a request. Errors: _Together where none starts."""
         try:
             found = self.compiler.lease()
-        except CompileError as e:
-            raise _Together(e.message) from None
+        except OSError as e:
+            raise _Together(f"no worker starts: {e}") from None
         self._taken[found] = True
         return found
 

@@ -13,7 +13,7 @@ import pytest
 
 from mgx_mlir import compile as compile_program
 from mgx_mlir.compiler.compiled import IreeProgram
-from mgx_mlir.targets import apart, base
+from mgx_mlir.targets import apart, base, child
 from mgx_mlir.targets.cache import default_cache
 from mgx_mlir.targets.child import IreeCompiler
 from mgx_mlir.targets.diagnostics import CompileFailed
@@ -29,7 +29,7 @@ def any_size(
     """Take small modules apart too, with a cache of the test's own."""
     monkeypatch.setenv("MGX_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(apart, "SMALL", 0)
-    caplog.set_level(logging.DEBUG, logger=apart.__name__)
+    caplog.set_level(logging.INFO, logger="mgx_mlir.targets")
 
 
 @pytest.fixture
@@ -195,6 +195,20 @@ def test_a_time_limit_ends_all_workers(compiler: IreeCompiler) -> None:
         apart.compile_apart(compiler, lowered[0], flags[0], timeout=0.001)
     assert caught.value.kind == "timeout"
     assert not compiler._apart
+
+
+def test_a_system_without_processes_is_said_by_the_compile_as_one(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refused(*_: str) -> None:
+        raise BlockingIOError("no process")
+
+    monkeypatch.setattr(child, "Worker", refused)
+    monkeypatch.setattr(child, "_shared", IreeCompiler())
+    monkeypatch.setattr(apart, "_SMALL_PROGRAM", 0)
+    assert compiled(net(), cache=False).executable.via == "binary"
+    assert "started ahead of its work: no process" in caplog.text
+    assert "compiled as one: no worker starts: no process" in caplog.text
 
 
 def test_small_modules_are_compiled_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
