@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-_F32, _INT64, _F64 = 1, 7, 11  # of ONNX's TensorProto
+_F32, _INT64, _F64 = 1, 7, 11  # data types of ONNX's TensorProto
 _DEEPEST = 16  # steps back to the shapes that a size is made of
 # results are not negative where no operand is
 _RISING = {"Add", "Cast", "Div", "Identity", "Max", "Min", "Mod", "Mul", "Reshape", "Squeeze"}

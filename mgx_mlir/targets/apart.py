@@ -96,7 +96,7 @@ def compile_apart(
     timeout: seconds. memory_limit: resident bytes of a worker.
     Errors: CompileFailed for a limit that is passed.
     """
-    if compiler.use_worker is False or platform.machine() not in _FORMATS or len(source) < SMALL:
+    if not takes(compiler, source):
         return None
     start = time.perf_counter()
     limits = Limits(timeout, memory_limit, time.monotonic())
@@ -108,6 +108,12 @@ def compile_apart(
         return None
     finally:
         pool.close()
+
+
+def takes(compiler: IreeCompiler, source: bytes) -> bool:
+    """Return whether a module is large enough to be taken apart, and the system has workers."""
+    is_known = platform.machine() in _FORMATS
+    return compiler.use_worker is not False and is_known and len(source) >= SMALL
 
 
 def prepare(ops: int) -> None:
@@ -387,4 +393,4 @@ class _Pool:
         self._taken.clear()
 
 
-__all__ = ["SMALL", "Library", "Limits", "compile_apart", "prepare"]
+__all__ = ["SMALL", "Library", "Limits", "compile_apart", "prepare", "takes"]

@@ -20,7 +20,7 @@ from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.programs.lowered import KernelInfo, Lowered
 from mgx_mlir.targets import branch_moves
 from mgx_mlir.targets import flags as flag_sets
-from mgx_mlir.targets.apart import compile_apart
+from mgx_mlir.targets.apart import compile_apart, takes
 from mgx_mlir.targets.cache import Cache, CachedModule, default_cache, digest
 from mgx_mlir.targets.child import (
     DEFAULT_MEMORY_LIMIT,
@@ -424,7 +424,8 @@ class CpuTarget(Target):
         options: BackendOptions,
     ) -> CompileOutput:
         start = time.monotonic()
-        if not self.extra_flags:  # they may ask for files of the kernels, or another linker
+        # flags may ask for files of the kernels, or another linker
+        if not self.extra_flags and takes(compiler, lowered.bytecode):
             host = flag_sets.host_cpu() if self.cpu == "host" else ""
             made = compile_apart(
                 compiler, lowered.bytecode, flags, cpu=host, cache=store, timeout=limit,

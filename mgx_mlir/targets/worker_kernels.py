@@ -30,6 +30,7 @@ _LIBRARY, _VARIANT = "kernels_of_library_", "cpu"
 _LINK = "iree-llvmcpu-link-executables{target=llvm-cpu}"
 _ALIGNMENT = 16  # bytes, of every binding: offsets inside of allocations are multiples of it
 _MAX_EXTENT = (1 << 56) - 1  # elements of a dim; a bound lets IREE divide unsigned
+_SIMPLER = "builtin.module(flow.executable(builtin.module(func.func(canonicalize,cse))))"
 _HAS_BLOB = "dense_resource<"  # a constant that stands beside the text of its module
 NAME = "kernel"  # in the text whose digest is the kernel's key
 
@@ -320,23 +321,28 @@ class Program:
 
     def split(self) -> None:
         """Take the kernels out of the module."""
+        from iree.compiler import passmanager  # the parent of the worker needs none
+
         ir = _bindings()
 
         kept = ir.Module.create(ir.Location.unknown(self._context))
         self._kept = kept
-        for view in list(self.module.regions[0].blocks[0].operations):
-            op = view.operation
-            if op.name != "flow.executable":
-                continue
+        blocks = [op.operation for op in self.module.regions[0].blocks[0].operations]
+        found = {op: None for op in blocks if op.name == "flow.executable"}
+        for op in found:
             with ir.InsertionPoint(kept.body):
-                copy = op.clone()
+                found[op] = op.clone()
+        with self._context:
+            # texts of kernels that differ in form alone are equal behind it
+            passmanager.PassManager.parse(_SIMPLER).run(kept.operation)
+        for op, copy in found.items():
             try:
-                found = kernel_of(ir, copy)
+                kernel = kernel_of(ir, copy)
             except NotApart:
                 copy.erase()
                 continue  # compiled with the host module, as every kernel of IREE's own
             name = ir.StringAttr(op.attributes["sym_name"]).value
-            self.kernels[name], self._exports[name] = found, copy
+            self.kernels[name], self._exports[name] = kernel, copy
             op.erase()
         attributes = self.module.attributes
         if "stream.resources" in attributes:
@@ -352,12 +358,16 @@ class Program:
 
         with self._context, ir.Location.unknown():
             blocks = self._libraries(ir, formats)
+            # one export for equal kernels: IREE joins equal launches of one export alone
+            first: dict[str, str] = {}
             for name, (library, ordinal) in places.items():
-                self._export(ir, name, ordinal, blocks[library])
+                if first.setdefault(self.kernels[name].key, name) == name:
+                    self._export(ir, name, ordinal, blocks[library])
             for op in _walk(ir, self.module, ["flow.dispatch"]):
                 entry = str(op.attributes["entry_points"]).strip("[]@").partition("::")[0]
                 if entry in places:
-                    self._launch(ir, op, f"@{_LIBRARY}{places[entry][0]}::@{_VARIANT}::@{entry}")
+                    name = first[self.kernels[entry].key]
+                    self._launch(ir, op, f"@{_LIBRARY}{places[entry][0]}::@{_VARIANT}::@{name}")
         buffer = io.BytesIO()
         self.module.write_bytecode(buffer)
         return buffer.getvalue()
@@ -490,17 +500,11 @@ class Host(Stage):
     def _rename(self, keys: dict[str, str]) -> None:
         """Name exports as their libraries do. Until here reports have the names of the program."""
         ir = _bindings()
-        seen: set[tuple[str, str]] = set()
         with self.module.context, ir.Location.unknown():
             for export in _walk(ir, self.module, ["hal.executable.export"]):
                 name = ir.StringAttr(export.attributes["sym_name"]).value
                 if name not in keys:
                     continue
-                library = str(export.parent.parent.attributes["sym_name"])
-                if (library, keys[name]) in seen:
-                    export.erase()  # equal code under two names
-                    continue
-                seen.add((library, keys[name]))
                 export.attributes["sym_name"] = ir.StringAttr.get(_exported(keys[name]))
             for op in _walk(ir, self.module, ["stream.cmd.dispatch"]):
                 head, _, name = str(op.attributes["entry_points"]).strip("[]").rpartition("::@")

@@ -21,7 +21,7 @@ from mgx_mlir.programs.texts import TEXT, TEXTS
 from mgx_mlir.programs.value_rules import as_text as rules_as_text
 from mgx_mlir.programs.value_rules import rules_of_named
 
-# how rules are read from a file, and written to a function's attribute
+# rules as a file and a function's attribute have them
 _Kind = tuple[Callable[..., Any], Callable[..., str]]
 _VALUE_RULES: _Kind = (rules_of_named, rules_as_text)
 _SIZE_RULES: _Kind = (size_rules_of, sizes_as_text)
