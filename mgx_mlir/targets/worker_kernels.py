@@ -328,14 +328,13 @@ class Program:
         kept = ir.Module.create(ir.Location.unknown(self._context))
         self._kept = kept
         blocks = [op.operation for op in self.module.regions[0].blocks[0].operations]
-        found = {op: None for op in blocks if op.name == "flow.executable"}
-        for op in found:
-            with ir.InsertionPoint(kept.body):
-                found[op] = op.clone()
+        found: list[tuple[Any, Any]] = []
+        with ir.InsertionPoint(kept.body):
+            found += [(op, op.clone()) for op in blocks if op.name == "flow.executable"]
         with self._context:
             # texts of kernels that differ in form alone are equal behind it
             passmanager.PassManager.parse(_SIMPLER).run(kept.operation)
-        for op, copy in found.items():
+        for op, copy in found:
             try:
                 kernel = kernel_of(ir, copy)
             except NotApart:
