@@ -18,6 +18,7 @@ from __future__ import annotations
 import array
 import ctypes
 import hashlib
+import importlib
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -53,6 +54,12 @@ def _bindings() -> Any:
     from iree.compiler import ir  # the parent of the worker needs none
 
     return ir
+
+
+def _pass_manager() -> Any:
+    """Return the class of IREE's pass managers."""
+    passes: Any = importlib.import_module("iree.compiler.passmanager")
+    return passes.PassManager
 
 
 # ------------------------------------------------------------------------------- one kernel
@@ -321,8 +328,6 @@ class Program:
 
     def split(self) -> None:
         """Take the kernels out of the module."""
-        from iree.compiler import passmanager  # the parent of the worker needs none
-
         ir = _bindings()
 
         kept = ir.Module.create(ir.Location.unknown(self._context))
@@ -333,7 +338,7 @@ class Program:
             found += [(op, op.clone()) for op in blocks if op.name == "flow.executable"]
         with self._context:
             # texts of kernels that differ in form alone are equal behind it
-            passmanager.PassManager.parse(_SIMPLER).run(kept.operation)
+            _pass_manager().parse(_SIMPLER).run(kept.operation)
         for op, copy in found:
             try:
                 kernel = kernel_of(ir, copy)
