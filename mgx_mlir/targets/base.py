@@ -114,6 +114,10 @@ class Target(ABC):
     def ladder(self) -> tuple[FlagSet, ...]:
         """Return the flag sets to compile with, best first."""
 
+    def cpu_of_kernels(self) -> str | None:
+        """Return the identity of the CPU whose kernels compile apart; None where they do not."""
+        return None
+
     def lowered_key(self, lowered: Lowered) -> str:
         """Return the cache key of a lowered program on this target."""
         ladder = self.ladder()
@@ -178,6 +182,16 @@ class Target(ABC):
         options: BackendOptions,
     ) -> CompileOutput:
         """Compile with one set of flags. Errors: CompileFailed."""
+        start = time.monotonic()
+        cpu = self.cpu_of_kernels()
+        if cpu is not None and takes(compiler, lowered.bytecode):
+            made = compile_apart(
+                compiler, lowered.bytecode, flags, cpu=cpu, cache=store, timeout=limit,
+                memory_limit=options.memory_limit,
+            )  # fmt: skip
+            if made is not None:
+                return made
+            limit = max(limit - (time.monotonic() - start), 0.001)
         return compiler.run(
             lowered.bytecode,
             flags,
@@ -414,27 +428,11 @@ class CpuTarget(Target):
             extra=self.extra_flags,
         )
 
-    def _run(
-        self,
-        lowered: Lowered,
-        flags: tuple[str, ...],
-        compiler: IreeCompiler,
-        store: Cache | None,
-        limit: float,
-        options: BackendOptions,
-    ) -> CompileOutput:
-        start = time.monotonic()
+    def cpu_of_kernels(self) -> str | None:
         # flags may ask for files of the kernels, or another linker
-        if not self.extra_flags and takes(compiler, lowered.bytecode):
-            host = flag_sets.host_cpu() if self.cpu == "host" else ""
-            made = compile_apart(
-                compiler, lowered.bytecode, flags, cpu=host, cache=store, timeout=limit,
-                memory_limit=options.memory_limit,
-            )  # fmt: skip
-            if made is not None:
-                return made
-            limit = max(limit - (time.monotonic() - start), 0.001)
-        return super()._run(lowered, flags, compiler, store, limit, options)
+        if self.extra_flags:
+            return None
+        return flag_sets.host_cpu() if self.cpu == "host" else ""
 
 
 @dataclass
