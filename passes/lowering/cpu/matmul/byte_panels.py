@@ -54,7 +54,7 @@ class BytePanels(Panels):
 
     @property
     def shift(self) -> int:
-        """What is added to A."""
+        """Offset that is added to A."""
         return byte_shift(self.isa, signed=self.dtype.is_signed)
 
     @property
@@ -64,12 +64,12 @@ class BytePanels(Panels):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What the layout depends on."""
+        """Facts that the layout depends on."""
         return (*super().key, self.shift, self.by_pairs, self.segment)
 
     @property
     def segments(self) -> int:
-        """How many loops there are."""
+        """Number of loops."""
         return self.groups // self.segment if self.segment else 0
 
     def packed(self, matrix: np.ndarray) -> np.ndarray:

@@ -208,7 +208,7 @@ class Panels:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What the layout depends on."""
+        """Facts that the layout depends on."""
         return ("panels", self.width, self.unit)
 
     def packed(self, matrix: np.ndarray) -> np.ndarray:
