@@ -29,7 +29,7 @@ from mgx_mlir.compiler import compilation
 from mgx_mlir.hardware.chips import CHIPS, Chip
 from mgx_mlir.passes.lowering.gpu.attention import attention_tiles
 from mgx_mlir.passes.lowering.gpu.attention.attention_tiles import AttentionTile
-from mgx_mlir.passes.lowering.gpu.products.mma import SIDE
+from mgx_mlir.passes.lowering.gpu.matmul.mma import SIDE
 from mgx_mlir.passes.lowering.module import lower_to_linalg
 from mgx_mlir.programs.lowered import Lowered
 from mgx_mlir.targets.kernel_bounds import compile_with_bounds

@@ -18,7 +18,7 @@ from mgx_mlir.compiler.limited_runs import RunLimits
 from mgx_mlir.compiler.option_text import option_text
 from mgx_mlir.compiler.tuning.solutions import Tuning
 from mgx_mlir.core.errors import UsageError
-from mgx_mlir.passes.lowering.gpu.products.gemm_shape import GemmConfig, GemmShape
+from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import GemmConfig, GemmShape
 from mgx_mlir.programs.signature import Signature
 from mgx_mlir.rewrite.passes import PASSES, is_upstream, pass_name, pipeline_name
 from mgx_mlir.rewrite.pipeline import did_you_mean

@@ -9,7 +9,7 @@ from mgx_mlir.compiler.dumps import dump_flags
 from mgx_mlir.compiler.options import CompileOptions
 from mgx_mlir.core.errors import CompileError
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
-from mgx_mlir.passes.lowering.gpu.products.mma import multiplies_fnuz
+from mgx_mlir.passes.lowering.gpu.matmul.mma import multiplies_fnuz
 from mgx_mlir.passes.pipelines import FEWER_NAMES, NAMING, pipeline
 from mgx_mlir.programs.program_ir import ProgramIR, has_dynamic_dims
 from mgx_mlir.rewrite.passes import run_pipeline

@@ -29,7 +29,7 @@ from mgx_mlir.passes.lowering.expr import (
     compose,
     identity,
 )
-from mgx_mlir.passes.lowering.gpu.products.gemm_shape import GemmConfig
+from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import GemmConfig
 from mgx_mlir.passes.lowering.index_builder import IndexBuilder
 from mgx_mlir.passes.lowering.options import LowerOptions
 from mgx_mlir.passes.lowering.scalar import (

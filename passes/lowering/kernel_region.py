@@ -14,9 +14,9 @@ from mgx_mlir.dialects.migraphx.views import Transpose
 from mgx_mlir.passes.lowering import views
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Expr, Extent, Leaf, View
-from mgx_mlir.passes.lowering.gpu.products import image_windows
-from mgx_mlir.passes.lowering.gpu.products.gathered_convolution import WindowRows
-from mgx_mlir.passes.lowering.gpu.products.stored_rows import rows_of
+from mgx_mlir.passes.lowering.gpu.matmul import image_windows
+from mgx_mlir.passes.lowering.gpu.matmul.gathered_convolution import WindowRows
+from mgx_mlir.passes.lowering.gpu.matmul.stored_rows import rows_of
 from mgx_mlir.passes.lowering.iree import regions
 from mgx_mlir.passes.lowering.ops.convolution import padding_of, window_counts
 from mgx_mlir.passes.lowering.scalar import signless

@@ -49,9 +49,9 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import launched_for
 from mgx_mlir.passes.lowering.cpu.windows import convolution_kernel
 from mgx_mlir.passes.lowering.expr import Compute, Expr, Leaf, Splat, View
 from mgx_mlir.passes.lowering.gpu import rules as gpu_rules
-from mgx_mlir.passes.lowering.gpu.products import split_k
-from mgx_mlir.passes.lowering.gpu.products.few_bits import stored_by_column, sums_of_parts
-from mgx_mlir.passes.lowering.gpu.products.stored_rows import stored_by_row
+from mgx_mlir.passes.lowering.gpu.matmul import split_k
+from mgx_mlir.passes.lowering.gpu.matmul.few_bits import stored_by_column, sums_of_parts
+from mgx_mlir.passes.lowering.gpu.matmul.stored_rows import stored_by_row
 from mgx_mlir.passes.lowering.gpu.sites import GpuKernelSite
 from mgx_mlir.passes.lowering.iree import packed, read_back, workgroup_loops
 from mgx_mlir.passes.lowering.iree.equal_results import merge_equal_results

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mgx_mlir.passes.lowering.gpu.products.gemm_shape import (
+from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import (
     GemmConfig,
     GemmConfigs,
     GemmShape,

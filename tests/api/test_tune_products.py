@@ -20,14 +20,14 @@ from mgx_mlir.compiler.tuning.cost_models import by_bound, race
 from mgx_mlir.compiler.tuning.gemm_search import Found, product_kernels, search_products
 from mgx_mlir.compiler.tuning.solutions import Tuning, keep, keep_products, kept_products, solutions
 from mgx_mlir.core.errors import CompileError
-from mgx_mlir.passes.lowering.gpu.products.gemm_shape import (
+from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import (
     DOT,
     GemmConfig,
     GemmShape,
     alternatives,
     default,
 )
-from mgx_mlir.passes.lowering.gpu.products.tiles import MmaSchedule
+from mgx_mlir.passes.lowering.gpu.matmul.tiles import MmaSchedule
 from mgx_mlir.passes.pipelines import pipeline
 from mgx_mlir.programs.lowered import Lowered
 from mgx_mlir.programs.program_ir import ProgramIR

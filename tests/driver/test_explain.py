@@ -59,7 +59,7 @@ def test_a_program_stays_as_it_is_and_targets_differ() -> None:
     net, _ = makers.nncf_convolutions()
     program = parse_onnx_buffer(net.model().SerializeToString())
     on_gpu = quantised_pairs(program, CompileOptions("gpu", "gfx942"))
-    assert len(on_gpu.products) == 3
+    assert len(on_gpu.matmul) == 3
     assert all(s.reader != s.node for s in on_gpu.stayed)
 
 

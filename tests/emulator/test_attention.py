@@ -26,7 +26,7 @@ from mgx_mlir.passes.lowering.gpu.attention.attention_tiles import (
     BlockTile,
     choose,
 )
-from mgx_mlir.passes.lowering.gpu.products.mma import SIDE
+from mgx_mlir.passes.lowering.gpu.matmul.mma import SIDE
 from mgx_mlir.targets.report import gpu_report
 from tests.emulator import oracle
 from tests.emulator.models import Case, Graph

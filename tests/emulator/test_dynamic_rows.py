@@ -19,8 +19,8 @@ import mgx_mlir
 from mgx_mlir.compiler.dumps import kept_assembly
 from mgx_mlir.core.errors import RunError
 from mgx_mlir.debug.gpu_kernels import gpu_kernels
-from mgx_mlir.passes.lowering.gpu.products.gemm_shape import CONVOLUTION, GemmShape
-from mgx_mlir.passes.lowering.gpu.products.scalar_tiles import thread_windows
+from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import CONVOLUTION, GemmShape
+from mgx_mlir.passes.lowering.gpu.matmul.scalar_tiles import thread_windows
 from mgx_mlir.targets.report import gpu_report
 from tests.emulator.models import Case
 from tests.emulator.oracle import LIMITS, wanted, worst

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mgx_mlir.dialects.migraphx.blocked_dot import matrix
-from mgx_mlir.passes.lowering.gpu.products.compilation_info import steps_of
+from mgx_mlir.passes.lowering.gpu.matmul.compilation_info import steps_of
 from mgx_mlir.runtime.iree_runtime import LoadedModule
 from mgx_mlir.targets.kernel_bounds import compile_with_bounds
 from mgx_mlir.targets.report import gpu_report

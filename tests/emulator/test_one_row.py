@@ -12,8 +12,8 @@ import pytest
 from onnx import numpy_helper
 
 import mgx_mlir
-from mgx_mlir.passes.lowering.gpu.products.gemm_shape import DOT, GemmShape
-from mgx_mlir.passes.lowering.gpu.products.scalar_tiles import LaneTile, lane_tile
+from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import DOT, GemmShape
+from mgx_mlir.passes.lowering.gpu.matmul.scalar_tiles import LaneTile, lane_tile
 from mgx_mlir.targets.report import gpu_report
 from tests.emulator.models import Case
 from tests.emulator.oracle import LIMITS, wanted, worst

@@ -17,7 +17,7 @@ from mgx_mlir.passes.lowering import module as lowering
 from mgx_mlir.passes.lowering import select
 from mgx_mlir.passes.lowering.cpu import rules as cpu
 from mgx_mlir.passes.lowering.gpu import rules as gpu
-from mgx_mlir.passes.lowering.gpu.products import compilation_info
+from mgx_mlir.passes.lowering.gpu.matmul import compilation_info
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal, rules_of
 
 RULES = [(target, rule.name) for target in ("cpu", "gpu") for rule in rules_of(target)]

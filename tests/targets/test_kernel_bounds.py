@@ -12,8 +12,8 @@ import pytest
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import TargetError
 from mgx_mlir.hardware.chips import CHIPS, LAUNCH_US
-from mgx_mlir.passes.lowering.gpu.products.gemm_shape import DOT, GemmConfig, GemmShape
-from mgx_mlir.passes.lowering.gpu.products.tiles import MmaSchedule
+from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import DOT, GemmConfig, GemmShape
+from mgx_mlir.passes.lowering.gpu.matmul.tiles import MmaSchedule
 from mgx_mlir.targets.kernel_bounds import compile_with_bounds, moved, time_us, workgroups
 from mgx_mlir.targets.kernel_time import FROM_CACHE, cost, kernel_time
 from mgx_mlir.targets.kernel_walk import AsmInstruction, Code, Walk, functions, walk
@@ -276,7 +276,7 @@ def test_a_compiled_product(arch: str) -> None:
 
 def test_kinds_are_what_the_clocks_are_of() -> None:
     """A kind's clocks are those of the instruction that it becomes."""
-    from mgx_mlir.passes.lowering.gpu.products.mma import INTRINSICS
+    from mgx_mlir.passes.lowering.gpu.matmul.mma import INTRINSICS
 
     names = {
         ("gfx942", dtypes.HALF): "v_mfma_f32_16x16x16_f16",

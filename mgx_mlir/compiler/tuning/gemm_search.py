@@ -1,7 +1,7 @@
 """A search of how each matrix product of a GPU program is computed.
 
 Each matmul of a program is compiled with its epilogue under several choices
-(`lowering/gpu/products/gemm_shape.py`), many in one module. A cost model estimates each one: a
+(`lowering/gpu/matmul/gemm_shape.py`), many in one module. A cost model estimates each one: a
 GPU's clock where there is one, else the bound of the compiled code (`targets/kernel_bounds.py`).
 """
 
@@ -20,7 +20,7 @@ from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.op import Kernel, ViewOp, is_a
 from mgx_mlir.hardware.chips import CHIPS
-from mgx_mlir.passes.lowering.gpu.products.gemm_shape import (
+from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import (
     WORTH,
     GemmConfig,
     GemmShape,

@@ -19,7 +19,7 @@ from typing import Any
 
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.files import atomic
-from mgx_mlir.passes.lowering.gpu.products.gemm_shape import (
+from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import (
     GemmConfig,
     GemmShape,
     config_from_json,

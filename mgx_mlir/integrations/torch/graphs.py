@@ -115,7 +115,7 @@ class Frozen:
     outputs: list[Output]
     # symbol -> source of its size: (argument, dim) of a tensor, or (argument, None) of a number
     symbols: dict[Any, tuple[int, int | None]] = field(default_factory=dict)
-    results: tuple[Any, ...] = ()  # what the trace knows of what the program computes
+    results: tuple[Any, ...] = ()  # values that the trace has of the results
     fixed: dict[int, int] = field(default_factory=dict)  # index of an argument -> its one value
 
     @property
@@ -354,7 +354,7 @@ def _finish(
     Returns the results of the whole graph, in order, and the values of what is computed.
     """
     at = {p: i for i, p in enumerate(places)}
-    # what an operator writes to is its result: nodes of one tensor
+    # an operator that writes to a tensor returns it: nodes of one tensor
     first: dict[int, fx.Node] = {}
     for p in places:
         first.setdefault(id(value_of(p)), p)

@@ -8,7 +8,7 @@ from mgx_mlir.passes.lowering.gpu.attention import (
     block_attention,
     tiled_attention,
 )
-from mgx_mlir.passes.lowering.gpu.products import compilation_info, gathered_convolution
+from mgx_mlir.passes.lowering.gpu.matmul import compilation_info, gathered_convolution
 
 ATTENTION = (  # rules of kernels that are one attention
     tiled_attention.PARTS,

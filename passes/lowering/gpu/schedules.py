@@ -44,7 +44,7 @@ class MmaClocks:
     mask_depth: float = 0  # clocks for each vector masked by depth
     few: float = 0  # clocks if LLVM waits for masked vectors ahead of the first matrix instruction
     few_vectors: int = 0  # most masked vectors of an operand for which LLVM waits so
-    kept: tuple[float, ...] = (0, 0, 0)  # by the number of masked operands, in a loop that stays
+    kept: tuple[float, ...] = (0, 0, 0)  # clocks of 0, 1, 2 masked operands, in a loop that stays
     # once for a wave
     piece: float = 0  # clocks for each 16x16 piece of results
     first: float = 0  # clocks for each vector of a lane's first load

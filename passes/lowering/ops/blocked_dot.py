@@ -14,7 +14,7 @@ from mgx_mlir.dialects.migraphx.blocked_dot import MIDDLE, BlockedDot
 from mgx_mlir.passes.lowering import index
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Expr
-from mgx_mlir.passes.lowering.gpu.products import few_bits
+from mgx_mlir.passes.lowering.gpu.matmul import few_bits
 from mgx_mlir.passes.lowering.ops.linear import contract, rounded
 from mgx_mlir.passes.lowering.registry import lowers
 from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar, widen
@@ -30,7 +30,7 @@ def blocked_dot(op: BlockedDot, ins: Sequence[Expr | None], e: LoweringContext) 
     if 0 in (depth, *extents):
         return e.fill(extents, out, 0)
     if isinstance(stored, few_bits.Words | few_bits.Rows):
-        return rounded(e, few_bits.product(e, op, row, stored, parts), dtypes.FLOAT, out)
+        return rounded(e, few_bits.matmul(e, op, row, stored, parts), dtypes.FLOAT, out)
     x, codes, scales, *zeros = (e.tensor(v) for v in (row, stored, *parts))
     kinds = [TensorType.of(v).dtype for v in op.operation.operands]
 

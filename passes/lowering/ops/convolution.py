@@ -12,14 +12,15 @@ from mgx_mlir.dialects.migraphx.pooling import Pooling
 from mgx_mlir.dialects.migraphx.quant import QuantConvolution
 from mgx_mlir.passes.lowering import index
 from mgx_mlir.passes.lowering.context import PARALLEL, REDUCTION, LoweringContext
+from mgx_mlir.passes.lowering.contraction import collapsed, multiply_accumulate, pad_tensor
 from mgx_mlir.passes.lowering.expr import Expr, Extent
-from mgx_mlir.passes.lowering.gpu.products import (
+from mgx_mlir.passes.lowering.gpu.matmul import (
     compilation_info,
     gathered_convolution,
     gemm_shape,
     image_windows,
 )
-from mgx_mlir.passes.lowering.gpu.products.stored_rows import rows_of
+from mgx_mlir.passes.lowering.gpu.matmul.stored_rows import rows_of
 from mgx_mlir.passes.lowering.ops.linear import (
     accumulator,
     contract,
@@ -27,7 +28,6 @@ from mgx_mlir.passes.lowering.ops.linear import (
     store,
 )
 from mgx_mlir.passes.lowering.ops.movement import extract_slice
-from mgx_mlir.passes.lowering.products import collapsed, multiply_accumulate, pad_tensor
 from mgx_mlir.passes.lowering.registry import lowers
 from mgx_mlir.passes.lowering.scalar import Number
 
@@ -113,7 +113,7 @@ def convolved(
         )
         element = TensorType.of(op.weights).dtype
         dims = [*own, *kernel, e.extents(w)[-1], *strides]  # static where the product is asked for
-        compilation_info.give_product(
+        compilation_info.give_matmul(
             e,
             found,
             lambda: gemm_shape.GemmShape(

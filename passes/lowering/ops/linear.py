@@ -11,11 +11,11 @@ from mgx_mlir.core.ir import ir, linalg
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.linear import Dot
 from mgx_mlir.passes.lowering.context import PARALLEL, REDUCTION, LoweringContext
+from mgx_mlir.passes.lowering.contraction import collapsed, multiply_accumulate
 from mgx_mlir.passes.lowering.expr import Expr, Extent, Leaf, View
-from mgx_mlir.passes.lowering.gpu.products import biases, compilation_info, gemm_shape, split_k
-from mgx_mlir.passes.lowering.gpu.products.stored_rows import rows_of
+from mgx_mlir.passes.lowering.gpu.matmul import biases, compilation_info, gemm_shape, split_k
+from mgx_mlir.passes.lowering.gpu.matmul.stored_rows import rows_of
 from mgx_mlir.passes.lowering.iree.packed import made_ahead
-from mgx_mlir.passes.lowering.products import collapsed, multiply_accumulate
 from mgx_mlir.passes.lowering.registry import lowers
 from mgx_mlir.passes.lowering.scalar import computed
 
@@ -62,7 +62,7 @@ def dot(op: Dot, ins: Sequence[Expr], e: LoweringContext) -> ir.Value:
     if matrix is not None:
         return rounded(e, contract(e, a, matrix, extents, acc), acc, out.dtype)
     b = e.tensor(ins[1])
-    return rounded(e, matrix_product(e, a, b, extents, acc), acc, out.dtype)
+    return rounded(e, matmul(e, a, b, extents, acc), acc, out.dtype)
 
 
 def by_row(e: LoweringContext, op: ir.Operation, x: Expr, rows: ir.Value, acc: DType) -> ir.Value:
@@ -81,7 +81,7 @@ def by_row(e: LoweringContext, op: ir.Operation, x: Expr, rows: ir.Value, acc: D
     init = None if row is None else biases.first_sums(e, row, TensorType.of(op.results[0]).dims[0])
     found = contract(e, a, rows, extents, acc, by_row=True, element=element, init=init)
     choice = e.plan.gemm_configs.get(op.results[0])
-    compilation_info.give_product(
+    compilation_info.give_matmul(
         e, found, lambda: gemm_shape.shape_of_dot(op, depth), choice, residual=_has_residual(op)
     )
     return found
@@ -93,7 +93,7 @@ def _has_residual(dot: ir.Operation) -> bool:
     return any(TensorType.of(a).dims == dims for a in dot.block.arguments if a not in dot.operands)
 
 
-def matrix_product(
+def matmul(
     e: LoweringContext, a: ir.Value, b: ir.Value, extents: Sequence[Extent], acc: DType
 ) -> ir.Value:
     """Return the batched product, accumulated in `acc`."""
@@ -118,7 +118,7 @@ def _is_odd(e: LoweringContext, a: ir.Value, columns: Extent) -> bool:
     return one and e.is_odd_row(a, dtypes.from_mlir(ir.RankedTensorType(a.type).element_type))
 
 
-def integer_product(
+def integer_matmul(
     e: LoweringContext, a: ir.Value, b: ir.Value, extents: Sequence[Extent]
 ) -> ir.Value:
     """Make the batched product of i8 tensors in i32, for the matrix instructions of a GPU."""
@@ -139,7 +139,7 @@ def _give_computed(e: LoweringContext, found: ir.Value, a: ir.Value) -> None:
         )
 
     if e.in_region:
-        compilation_info.give_product(e, found, product)
+        compilation_info.give_matmul(e, found, product)
 
 
 def _repeated_matrix(e: LoweringContext, x: Expr) -> ir.Value | None:

@@ -14,7 +14,7 @@ from mgx_mlir.dialects.migraphx.pooling import Pooling
 from mgx_mlir.passes.lowering import index
 from mgx_mlir.passes.lowering.context import PARALLEL, REDUCTION, LoweringContext
 from mgx_mlir.passes.lowering.expr import Extent
-from mgx_mlir.passes.lowering.gpu.products import compilation_info
+from mgx_mlir.passes.lowering.gpu.matmul import compilation_info
 from mgx_mlir.passes.lowering.ops.convolution import pad_spatial, padding_of, trim_windows
 from mgx_mlir.passes.lowering.ops.linear import store
 from mgx_mlir.passes.lowering.ops.reduce import start_value

@@ -21,9 +21,9 @@ from mgx_mlir.dialects.migraphx.reduce import (
 )
 from mgx_mlir.passes.lowering import host
 from mgx_mlir.passes.lowering.context import PARALLEL, REDUCTION, LoweringContext
+from mgx_mlir.passes.lowering.contraction import pad_tensor
 from mgx_mlir.passes.lowering.expr import Expr, Extent, Leaf, View, identity
 from mgx_mlir.passes.lowering.ops.run_time_axes import chosen_dims, reduce_chosen
-from mgx_mlir.passes.lowering.products import pad_tensor
 from mgx_mlir.passes.lowering.registry import Results, lowers
 from mgx_mlir.passes.lowering.scalar import (
     ArithScalars,

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mgx_mlir.core.ir import arith, ir, vector
-from mgx_mlir.passes.lowering.gpu.products.mma import SIDE
+from mgx_mlir.passes.lowering.gpu.matmul.mma import SIDE
 from mgx_mlir.passes.lowering.scalar import constant_of
 
 RUN = 8  # neighbours that a lane reads of an operand

@@ -16,9 +16,9 @@ from mgx_mlir.core.ir import ir, vector
 from mgx_mlir.hardware.chips import CHIPS, Chip
 from mgx_mlir.passes.lowering.gpu import schedules
 from mgx_mlir.passes.lowering.gpu.attention import attention_lanes as lanes
-from mgx_mlir.passes.lowering.gpu.products import mma
-from mgx_mlir.passes.lowering.gpu.products.compilation_info import numbers
-from mgx_mlir.passes.lowering.gpu.products.mma import SIDE, MmaIntrinsic
+from mgx_mlir.passes.lowering.gpu.matmul import mma
+from mgx_mlir.passes.lowering.gpu.matmul.compilation_info import numbers
+from mgx_mlir.passes.lowering.gpu.matmul.mma import SIDE, MmaIntrinsic
 from mgx_mlir.passes.lowering.gpu.schedules import AttentionClocks
 
 
@@ -280,8 +280,8 @@ def attributes(
     config = f"{_promoted([1, 2])}, reduction = {numbers(step)}, workgroup = {numbers(rows)}"
     # the next tile is loaded during an iteration; RDNA has no registers for it
     ahead = _AHEAD.format(2) if chip.lanes == 64 else ""
-    # by its vector registers a SIMD holds two waves of dynamic lengths, three of deep instructions;
-    # LLVM aims at more unless configured, which spills two scalar registers on gfx90a
+    # vector registers hold two waves of dynamic lengths a SIMD, three of deep instructions; LLVM
+    # aims at more unless configured, which spills two scalar registers on gfx90a
     if dims.blocks and chip.lanes == 64 and chip.depth == SIDE:
         ahead += f"llvm_func_attrs = {{{_TWO_WAVES}}}, "
     return {

@@ -37,7 +37,7 @@ from mgx_mlir.passes.lowering.gpu.attention.attention import (
     read_site,
 )
 from mgx_mlir.passes.lowering.gpu.attention.attention_tiles import AttentionShape, BlockTile
-from mgx_mlir.passes.lowering.gpu.products.mma import SIDE, MmaIntrinsic
+from mgx_mlir.passes.lowering.gpu.matmul.mma import SIDE, MmaIntrinsic
 from mgx_mlir.passes.lowering.gpu.sites import GpuKernelSite
 from mgx_mlir.passes.lowering.iree import workgroup_loops
 from mgx_mlir.passes.lowering.iree.linalg_ext import segments

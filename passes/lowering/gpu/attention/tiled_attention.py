@@ -41,8 +41,8 @@ from mgx_mlir.passes.lowering.gpu.attention.tiled_operands import (
     TiledPlan,
     ahead_of_region,
 )
-from mgx_mlir.passes.lowering.gpu.products import compilation_info
-from mgx_mlir.passes.lowering.gpu.products.mma import SIDE
+from mgx_mlir.passes.lowering.gpu.matmul import compilation_info
+from mgx_mlir.passes.lowering.gpu.matmul.mma import SIDE
 from mgx_mlir.passes.lowering.gpu.sites import GpuKernelSite
 from mgx_mlir.passes.lowering.iree.linalg_ext import attention, no_keys, online_attention
 from mgx_mlir.passes.lowering.ops.movement import extract_slice

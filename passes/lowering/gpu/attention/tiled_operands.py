@@ -26,6 +26,7 @@ from mgx_mlir.passes.analysis.access_maps import reader, varies_along
 from mgx_mlir.passes.analysis.shared_heads import Repeated, repeated
 from mgx_mlir.passes.lowering import index, views
 from mgx_mlir.passes.lowering.context import LoweringContext
+from mgx_mlir.passes.lowering.contraction import pad_tensor
 from mgx_mlir.passes.lowering.expr import Compute, DimMap, Expr, Extent, Leaf, behind_views, compose
 from mgx_mlir.passes.lowering.gpu.attention import attention_tiles
 from mgx_mlir.passes.lowering.gpu.attention.attention import AttentionKernel, is_inside
@@ -34,7 +35,6 @@ from mgx_mlir.passes.lowering.gpu.attention.attention_tiles import (
     AttentionTile,
     Parts,
 )
-from mgx_mlir.passes.lowering.products import pad_tensor
 from mgx_mlir.passes.lowering.scalar import constant, narrow
 
 Operand = tuple[ir.Value, list[int]]  # a tensor, and which of the op's dims its own are
@@ -76,7 +76,7 @@ class TiledOperands:
         self.type = k.type.with_dtype(plan.dtype)
         self.own = [k.size(e, d) for d in form.lead]
         self.queries, self.keys = k.size(e, form.queries), k.size(e, form.keys)
-        # by parts: axis of the heads whose queries are rows of one tile, and how many those are
+        # for parts of the keys: axis of the heads whose queries are rows of one tile, their number
         together = shared if parts is not None else None
         self.axis, self.times = (None, 1) if together is None else (together.axis, together.times)
         self.extents: list[Extent] = []
@@ -173,7 +173,7 @@ class TiledOperands:
             return tensor
         lead = [d for dims in names.values() for d in dims if d in self.lead]
         if self.p and self.blocks and are_keys and found is None:
-            # what is one for all heads has no dim of them
+            # an operand that heads share has no dim of theirs
             one = [i for i in self.axes if not varies_along(v, i, self.leaves)]
             lead = [d for d in lead if not any(d in self.axes[i] for i in one)]
         order = [*lead, *order]

@@ -13,20 +13,20 @@ from mgx_mlir.hardware.chips import CHIPS, Chip
 from mgx_mlir.passes.lowering import select
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.gpu import schedules
-from mgx_mlir.passes.lowering.gpu.products.gemm_shape import (
+from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import (
     DOT,
     GemmConfig,
     GemmShape,
     of_dynamic_rows,
 )
-from mgx_mlir.passes.lowering.gpu.products.mma import SIDE, MmaIntrinsic, intrinsic_of
-from mgx_mlir.passes.lowering.gpu.products.scalar_tiles import (
+from mgx_mlir.passes.lowering.gpu.matmul.mma import SIDE, MmaIntrinsic, intrinsic_of
+from mgx_mlir.passes.lowering.gpu.matmul.scalar_tiles import (
     is_short_row,
     lane_tile,
     thread_tile,
     thread_windows,
 )
-from mgx_mlir.passes.lowering.gpu.products.tiles import Extents, MmaSchedule, choose
+from mgx_mlir.passes.lowering.gpu.matmul.tiles import Extents, MmaSchedule, choose
 from mgx_mlir.passes.lowering.gpu.schedules import ThreadTile
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
@@ -40,13 +40,13 @@ class MatmulSite:
     """A matmul or convolution inside of a kernel."""
 
     arch: str  # gfx name
-    product: GemmShape
+    gemm: GemmShape
     config: GemmConfig
     residual: bool = False  # kernel also reads a tensor of the result's dims
 
     def __str__(self) -> str:
-        dims = "x".join(map(str, (*self.product.batch, *self.product.dims)))
-        return f"{self.product.op} {dims} {self.product.dtype}"
+        dims = "x".join(map(str, (*self.gemm.batch, *self.gemm.dims)))
+        return f"{self.gemm.op} {dims} {self.gemm.dtype}"
 
 
 def _attribute_of(e: LoweringContext, site: MatmulSite, info: ir.Attribute) -> list[ir.Attribute]:
@@ -55,13 +55,13 @@ def _attribute_of(e: LoweringContext, site: MatmulSite, info: ir.Attribute) -> l
 
 def _few_rows(e: LoweringContext, site: MatmulSite) -> ir.Attribute | Refusal:
     """Take one row by weights, or few rows that no matrix instruction multiplies."""
-    arch, product = site.arch, site.product
-    tile = lane_tile(arch, product)
+    arch, gemm = site.arch, site.gemm
+    tile = lane_tile(arch, gemm)
     if tile is not None:  # lanes take neighbouring elements along the depth
         sizes, rows = [tile.rows, tile.columns], [1, 1]
         return _lanes(CHIPS[arch], rows, [CHIPS[arch].lanes], [tile.waves], [tile.run], sizes)
-    if is_short_row(arch, product):  # each thread has a column
-        _, columns, depth = product.dims
+    if is_short_row(arch, gemm):  # each thread has a column
+        _, columns, depth = gemm.dims
         step = next(n for n in (8, 4, 2, 1) if depth % n == 0)
         lanes = CHIPS[arch].lanes
         return _threads(CHIPS[arch], lanes, [1, 1], [1, min(columns, lanes)], [step])
@@ -70,10 +70,10 @@ def _few_rows(e: LoweringContext, site: MatmulSite) -> ir.Attribute | Refusal:
 
 def _thread_tiles(e: LoweringContext, site: MatmulSite) -> ir.Attribute | Refusal:
     """Take what no matrix instruction multiplies: each thread has its own sums."""
-    arch, product = site.arch, site.product
-    if product.intrinsic(arch) is not None:
+    arch, gemm = site.arch, site.gemm
+    if gemm.intrinsic(arch) is not None:
         return Refusal("matrix instructions multiply it")
-    return _plain_info(arch, product) or Refusal("it is too small, or neither f32 nor i32")
+    return _plain_info(arch, gemm) or Refusal("it is too small, or neither f32 nor i32")
 
 
 def _matrix_tiles(e: LoweringContext, site: MatmulSite) -> ir.Attribute | Refusal:
@@ -82,20 +82,20 @@ def _matrix_tiles(e: LoweringContext, site: MatmulSite) -> ir.Attribute | Refusa
     A GEMM in parts is [parts, rows, columns, depth of a part], a whole one [batch.., rows,
     columns, depth].
     """
-    arch, product, config = site.arch, site.product, site.config
-    mma, tile = product.intrinsic(arch), config.tile
+    arch, gemm, config = site.arch, site.gemm, site.config
+    mma, tile = gemm.intrinsic(arch), config.tile
     if mma is None:
         return Refusal(f"no matrix instruction of {arch} multiplies it")
     if tile is None:
         return Refusal("its tiles are left to IREE")
-    chip, of = CHIPS[arch], product.extents
+    chip, of = CHIPS[arch], gemm.extents
     own = [n * SIDE for n in tile.tiles[1:]]
     depth = of.depth // config.split
-    if product.op != DOT:  # images one by one
+    if gemm.op != DOT:  # images one by one
         sizes = [1, tile.tiles[0], *own]
         wave = [1, *tile.subgroup]
         return _info(chip, mma, tile, sizes, wave, depth, columns=of.columns, convolution=True)
-    one = [1] * (1 if config.split > 1 else len(product.batch))
+    one = [1] * (1 if config.split > 1 else len(gemm.batch))
     several = tile.workgroups(of.lines, of.along, of.columns) > chip.units
     return _info(
         chip, mma, tile, [*one, *own], [*one, *tile.subgroup[1:]], depth, columns=of.columns,
@@ -166,15 +166,15 @@ def gathered_info(arch: str, dtype: DType, out: Sequence[int], depth: int) -> ir
     return _windows_info(arch, mma, tile, [1] * (len(lead) - 1), of)
 
 
-def windows_info(arch: str, product: GemmShape, ones: int, vectors: int) -> ir.Attribute | None:
+def windows_info(arch: str, gemm: GemmShape, ones: int, vectors: int) -> ir.Attribute | None:
     """Return the info of windows [n, .., ow, depth] of a convolution by its filters.
 
     ones: axes ahead of the lines and their elements. vectors: most that a wave gathers in an
     iteration.
     """
-    mma, of = product.intrinsic(arch), replace(product.extents, gathered=True, vectors=vectors)
+    mma, of = gemm.intrinsic(arch), replace(gemm.extents, gathered=True, vectors=vectors)
     if mma is None:
-        plain = thread_windows(arch, product)
+        plain = thread_windows(arch, gemm)
         if plain is None:
             return None
         tile, along = plain
@@ -186,7 +186,7 @@ def _windows_info(
     arch: str, mma: MmaIntrinsic, tile: MmaSchedule, ones: Sequence[int], of: Extents
 ) -> ir.Attribute:
     """Return the attribute of a tile for [.., lines, along, columns], `ones` ahead of the lines."""
-    # what is gathered in a partial last step would go through memory
+    # elements gathered in a partial last step would go through memory
     steps = next(s for s in range(tile.k_tiles, 0, -1) if of.depth // mma.depth % s == 0)
     sizes = [*ones, tile.tiles[0], *(n * SIDE for n in tile.tiles[1:])]
     tile = replace(tile, k_tiles=steps)
@@ -210,7 +210,7 @@ def words_info(arch: str, rows: Sequence[int], words: Sequence[int]) -> ir.Attri
     known = schedules.lane_tiles(arch)
     deep = blocks * along >= known.word_loads * known.waves * chip.lanes
     waves = known.waves if deep and columns <= chip.units * chip.simds else 1
-    # of several rows and columns IREE distributes none
+    # IREE distributes no tile of several rows and columns
     pairs = prod(rows) == 1 and columns % 2 == 0
     own = 2 if pairs and columns // 2 * waves >= chip.units * chip.simds else 1
     one = [1] * (len(rows) + 1)
@@ -218,10 +218,10 @@ def words_info(arch: str, rows: Sequence[int], words: Sequence[int]) -> ir.Attri
     return _lanes(chip, one, lanes, [waves, 1], [1, run], [*rows, own])
 
 
-def blocks_info(arch: str, product: GemmShape, count: int) -> ir.Attribute | None:
+def blocks_info(arch: str, gemm: GemmShape, count: int) -> ir.Attribute | None:
     """Return the info of rows [.., rows, blocks, count] by what is made of codes [columns, blocks,
-    count], in the tile of `product`."""
-    shape = product.usual() if product.is_dynamic else product
+    count], in the tile of `gemm`."""
+    shape = gemm.usual() if gemm.is_dynamic else gemm
     chip = CHIPS.get(arch)
     if chip is None or shape is None:
         return None
@@ -254,15 +254,15 @@ def steps_of(count: int, blocks: int, depth: int) -> tuple[int, int]:
     return next(n for n in range(max(depth // count, 1), 0, -1) if blocks % n == 0), count
 
 
-def _plain_info(arch: str, product: GemmShape) -> ir.Attribute | None:
-    windows = thread_windows(arch, product)
+def _plain_info(arch: str, gemm: GemmShape) -> ir.Attribute | None:
+    windows = thread_windows(arch, gemm)
     if windows is not None:
         tile, along = windows
         return _plain(arch, tile, [1, tile.size[0] // along], along, [1, 1], convolution=True)
-    tile = thread_tile(arch, product)
+    tile = thread_tile(arch, gemm)
     if tile is None:
         return None
-    one = [1] * len(product.batch)
+    one = [1] * len(gemm.batch)
     return _plain(arch, tile, one, tile.size[0], one)
 
 
@@ -349,10 +349,10 @@ def give(e: LoweringContext, found: ir.Value, info: Callable[[str], ir.Attribute
         put(e, found, info)
 
 
-def give_product(
+def give_matmul(
     e: LoweringContext,
     found: ir.Value,
-    product: Callable[[], GemmShape],
+    gemm: Callable[[], GemmShape],
     config: GemmConfig | None = None,
     *,
     residual: bool = False,
@@ -363,7 +363,7 @@ def give_product(
     """
     if not e.options.tiles:
         return
-    arch, made = e.options.arch, product()
+    arch, made = e.options.arch, gemm()
     if made.is_dynamic:
         usual = made.usual()
         if usual is None or usual.op != DOT:  # IREE takes none for a convolution (hazard 37)
@@ -500,6 +500,6 @@ def numbers(values: Sequence[int]) -> str:
 
 __all__ = [
     "FEW_BITS_TILES", "FEW_BITS_WORDS", "FORMS", "GATHERED_WINDOWS", "IMAGE_WINDOWS", "MATMULS",
-    "FormSite", "MatmulSite", "element_info", "give", "give_form", "give_product", "group_info",
+    "FormSite", "MatmulSite", "element_info", "give", "give_form", "give_matmul", "group_info",
     "numbers", "put", "steps_of", "window_info", "windows_info",
 ]  # fmt: skip

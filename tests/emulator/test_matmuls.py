@@ -17,13 +17,13 @@ import mgx_mlir
 from mgx_mlir.compiler.dumps import kept_assembly
 from mgx_mlir.compiler.tuning.cost_models import by_time
 from mgx_mlir.debug.gpu_kernels import gpu_kernels
-from mgx_mlir.passes.lowering.gpu.products.gemm_shape import (
+from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import (
     GemmConfig,
     GemmShape,
     default,
     padded_depth,
 )
-from mgx_mlir.passes.lowering.gpu.products.tiles import MmaSchedule
+from mgx_mlir.passes.lowering.gpu.matmul.tiles import MmaSchedule
 from mgx_mlir.passes.lowering.module import lower_to_linalg
 from mgx_mlir.passes.lowering.options import LowerOptions
 from mgx_mlir.programs.lowered import Lowered

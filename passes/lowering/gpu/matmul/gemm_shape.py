@@ -16,14 +16,14 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.hardware.chips import CHIPS, LAUNCH_US, Chip
 from mgx_mlir.passes.lowering.gpu import schedules
-from mgx_mlir.passes.lowering.gpu.products.mma import (
+from mgx_mlir.passes.lowering.gpu.matmul.mma import (
     INTRINSICS,
     SIDE,
     MmaIntrinsic,
     intrinsic_of,
     shallow_intrinsic,
 )
-from mgx_mlir.passes.lowering.gpu.products.tiles import (
+from mgx_mlir.passes.lowering.gpu.matmul.tiles import (
     Extents,
     MmaSchedule,
     candidates,
@@ -158,44 +158,44 @@ class GemmConfig:
 GemmConfigs = Callable[[GemmShape, str], GemmConfig | None]
 
 
-def of_dynamic_rows(arch: str, product: GemmShape) -> GemmConfig:
+def of_dynamic_rows(arch: str, gemm: GemmShape) -> GemmConfig:
     """Return the config of the bound for a GEMM of dynamic rows, at their usual number."""
-    mma, of = product.intrinsic(arch), replace(product.extents, vectors=_MASKED)
+    mma, of = gemm.intrinsic(arch), replace(gemm.extents, vectors=_MASKED)
     return GemmConfig(None if mma is None else choose(CHIPS[arch], mma, of))
 
 
-def default(arch: str, product: GemmShape) -> GemmConfig:
+def default(arch: str, gemm: GemmShape) -> GemmConfig:
     """Return the config of the bound."""
-    chip, mma, of = CHIPS[arch], product.intrinsic(arch), product.extents
+    chip, mma, of = CHIPS[arch], gemm.intrinsic(arch), gemm.extents
     if mma is None:
         return GemmConfig(None)
     whole = GemmConfig(choose(chip, mma, of))
-    split = [GemmConfig(choose(chip, mma, part), s) for s, part in _parts(product, mma)]
-    found = min([whole, *split], key=lambda c: bound_us(chip, mma, product, c))
-    less = bound_us(chip, mma, product, found) / bound_us(chip, mma, product, whole)
+    split = [GemmConfig(choose(chip, mma, part), s) for s, part in _parts(gemm, mma)]
+    found = min([whole, *split], key=lambda c: bound_us(chip, mma, gemm, c))
+    less = bound_us(chip, mma, gemm, found) / bound_us(chip, mma, gemm, whole)
     return found if less <= WORTH else whole
 
 
-def alternatives(arch: str, product: GemmShape, count: int) -> list[GemmConfig]:
+def alternatives(arch: str, gemm: GemmShape, count: int) -> list[GemmConfig]:
     """Return the configs that a search compares.
 
     The default comes first, then those with low bounds and IREE's own.
     """
-    chip, mma = CHIPS[arch], product.intrinsic(arch)
-    first = default(arch, product)
+    chip, mma = CHIPS[arch], gemm.intrinsic(arch)
+    first = default(arch, gemm)
     if mma is None:
         return [first]
-    found = [GemmConfig(t) for t in candidates(chip, mma, product.extents, count)]
-    for s, part in _parts(product, mma):
+    found = [GemmConfig(t) for t in candidates(chip, mma, gemm.extents, count)]
+    for s, part in _parts(gemm, mma):
         found += [GemmConfig(t, s) for t in candidates(chip, mma, part, 2)]
-    found.sort(key=lambda c: bound_us(chip, mma, product, c))
+    found.sort(key=lambda c: bound_us(chip, mma, gemm, c))
     return list(dict.fromkeys([first, GemmConfig(None), *found]))[:count]
 
 
-def bound_us(chip: Chip, mma: MmaIntrinsic, product: GemmShape, config: GemmConfig) -> float:
+def bound_us(chip: Chip, mma: MmaIntrinsic, gemm: GemmShape, config: GemmConfig) -> float:
     """Return the bound on the time of a matmul and of its launches beyond one."""
     assert config.tile is not None
-    of, s = product.extents, config.split
+    of, s = gemm.extents, config.split
     read = (of.lines * of.along + of.columns) * of.depth * mma.bytes
     moved = read / (chip.bandwidth * 1e3)
     if s == 1:
@@ -209,7 +209,7 @@ def bound_us(chip: Chip, mma: MmaIntrinsic, product: GemmShape, config: GemmConf
     )  # fmt: skip
 
 
-def padded_depth(arch: str, product: GemmShape) -> int:
+def padded_depth(arch: str, gemm: GemmShape) -> int:
     """Return the depth that a GEMM of constant weights should have.
 
     It is its own, or the next one whose rows lie at multiples of 16 bytes, filled up with zeros,
@@ -218,8 +218,8 @@ def padded_depth(arch: str, product: GemmShape) -> int:
     Rows that lie otherwise are read element by element: in the bounds of compiled code that takes 2
     to 4 times as long for whole tiles on CDNA, else 5 to 15 times.
     """
-    mma, of = product.intrinsic(arch), product.extents
-    stored = product.op == DOT and product.layout == ROWS
+    mma, of = gemm.intrinsic(arch), gemm.extents
+    stored = gemm.op == DOT and gemm.layout == ROWS
     if mma is None or not stored or of.depth * mma.bytes % _ALIGNED == 0:
         return of.depth
     chip = CHIPS[arch]
@@ -234,10 +234,10 @@ def padded_depth(arch: str, product: GemmShape) -> int:
     return -(-of.depth // run) * run if (times - 1) * us > more else of.depth
 
 
-def _parts(product: GemmShape, mma: MmaIntrinsic) -> list[tuple[int, Extents]]:
+def _parts(gemm: GemmShape, mma: MmaIntrinsic) -> list[tuple[int, Extents]]:
     """Return the counts of equal parts of the depth of a GEMM, with a part's extents."""
-    of = product.extents
-    if product.op != DOT or product.layout != ROWS:
+    of = gemm.extents
+    if gemm.op != DOT or gemm.layout != ROWS:
         return []
     return [
         (s, Extents(s, of.along, of.columns, of.depth // s, apart=True))

@@ -14,9 +14,9 @@ from mgx_mlir.dialects.migraphx.quant import QuantConvolution, QuantDot
 from mgx_mlir.passes.lowering import index
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Expr
-from mgx_mlir.passes.lowering.gpu.products.stored_rows import rows_of
+from mgx_mlir.passes.lowering.gpu.matmul.stored_rows import rows_of
 from mgx_mlir.passes.lowering.ops.convolution import convolved
-from mgx_mlir.passes.lowering.ops.linear import by_row, integer_product, matrix_product
+from mgx_mlir.passes.lowering.ops.linear import by_row, integer_matmul, matmul
 from mgx_mlir.passes.lowering.registry import lowers
 from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar
 
@@ -73,9 +73,9 @@ def quant_dot(op: QuantDot, ins: tuple[Expr, Expr, list[Expr]], e: LoweringConte
     if 0 in (*e.extents(a), *e.extents(b)):
         return e.fill(extents, out.dtype, 0)
     if e.options.target == "gpu" and {TensorType.of(v).dtype for v in (op.a, op.b)} == {INT8}:
-        return integer_product(e, a, b, extents)
+        return integer_matmul(e, a, b, extents)
     a, b = _operands(op, (a, b, scales), e, out.dtype)
-    return matrix_product(e, a, b, extents, out.dtype)
+    return matmul(e, a, b, extents, out.dtype)
 
 
 @lowers(QuantConvolution, lazy=True)

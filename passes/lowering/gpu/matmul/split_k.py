@@ -14,11 +14,11 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.lowering import index
 from mgx_mlir.passes.lowering.context import PARALLEL, REDUCTION, KernelPlan, LoweringContext
+from mgx_mlir.passes.lowering.contraction import collapsed, multiply_accumulate, pad_tensor
 from mgx_mlir.passes.lowering.expr import Expr, Leaf
-from mgx_mlir.passes.lowering.gpu.products import compilation_info, gemm_shape
-from mgx_mlir.passes.lowering.gpu.products.biases import bias_of
-from mgx_mlir.passes.lowering.gpu.products.stored_rows import DOTS, rows_of
-from mgx_mlir.passes.lowering.products import collapsed, multiply_accumulate, pad_tensor
+from mgx_mlir.passes.lowering.gpu.matmul import compilation_info, gemm_shape
+from mgx_mlir.passes.lowering.gpu.matmul.biases import bias_of
+from mgx_mlir.passes.lowering.gpu.matmul.stored_rows import DOTS, rows_of
 from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar, computed, signless
 
 
@@ -44,12 +44,12 @@ def plan(e: LoweringContext, kernel: ir.Operation, body: ir.Block) -> KernelPlan
         if depth > x.type.dims[-1]:
             x = Leaf(x.type.with_dims((x.type.dims[0], depth)), deepened(e, x, depth))
             padded[op.results[0]] = x.value
-        product = gemm_shape.shape_of_dot(op, depth)
-        choice = configs[op.results[0]] = e.options.gemm_config(product, e.function)
+        gemm = gemm_shape.shape_of_dot(op, depth)
+        choice = configs[op.results[0]] = e.options.gemm_config(gemm, e.function)
         if choice.split > 1:
             out = TensorType.of(op.results[0])
-            sums[op.results[0]] = _parts(e, x, rows, product, choice, computed(out.dtype))
-        bias = bias_of(e, kernel, op, product, choice)
+            sums[op.results[0]] = _parts(e, x, rows, gemm, choice, computed(out.dtype))
+        bias = bias_of(e, kernel, op, gemm, choice)
         if bias is not None:
             first[op.results[0]], same[bias.added] = bias.row, op.results[0]
     return KernelPlan(padded, configs, sums, first, same)
@@ -74,12 +74,12 @@ def _parts(
     e: LoweringContext,
     x: Leaf,
     rows: ir.Value,
-    product: gemm_shape.GemmShape,
+    gemm: gemm_shape.GemmShape,
     choice: gemm_shape.GemmConfig,
     acc: DType,
 ) -> ir.Value:
     """Return [parts, rows, columns], each the matmul over a part of the depth."""
-    m, n, k = product.dims
+    m, n, k = gemm.dims
     s = choice.split
     a, b = collapsed(e, x.value, [m, s, k // s]), collapsed(e, rows, [n, s, k // s])
     d = [ir.AffineDimExpr.get(i) for i in range(4)]
@@ -91,7 +91,7 @@ def _parts(
         found = multiply_accumulate(
             e, a, b, e.fill([s, m, n], acc, 0), maps, [PARALLEL] * 3 + [REDUCTION], element, acc
         )
-        compilation_info.give_product(e, found, lambda: product, choice)
+        compilation_info.give_matmul(e, found, lambda: gemm, choice)
         return [found]
 
     kind = ir.RankedTensorType.get([s, m, n], signless(acc))

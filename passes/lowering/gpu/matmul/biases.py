@@ -16,8 +16,8 @@ from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.hardware.chips import CHIPS
 from mgx_mlir.passes.lowering.context import PARALLEL, LoweringContext
-from mgx_mlir.passes.lowering.gpu.products.gemm_shape import GemmConfig, GemmShape
-from mgx_mlir.passes.lowering.gpu.products.mma import SIDE
+from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import GemmConfig, GemmShape
+from mgx_mlir.passes.lowering.gpu.matmul.mma import SIDE
 from mgx_mlir.passes.lowering.scalar import computed, signless
 
 
@@ -32,12 +32,12 @@ def bias_of(
     e: LoweringContext,
     kernel: ir.Operation,
     dot: ir.Operation,
-    product: GemmShape,
+    gemm: GemmShape,
     config: GemmConfig,
 ) -> Bias | None:
     """Return the constant row that a kernel adds to a matmul of whole tiles of columns, and to
     nothing else; None without one, and where the sums are in parts."""
-    if not _takes_sums(e.options.arch, product, config):
+    if not _takes_sums(e.options.arch, gemm, config):
         return None
     out, uses = TensorType.of(dot.results[0]), list(dot.results[0].uses)
     if len(uses) != 1 or uses[0].owner.name != "migraphx.add":
@@ -52,17 +52,17 @@ def bias_of(
     return Bias(add.results[0], e.parameter(wide))
 
 
-def _takes_sums(arch: str, product: GemmShape, config: GemmConfig) -> bool:
+def _takes_sums(arch: str, gemm: GemmShape, config: GemmConfig) -> bool:
     """Return whether a tile takes sums that are not zeros."""
-    chip, tile, mma = CHIPS.get(arch), config.tile, product.intrinsic(arch)
+    chip, tile, mma = CHIPS.get(arch), config.tile, gemm.intrinsic(arch)
     if chip is None or chip.lanes == 32 or tile is None or mma is None or config.split > 1:
         return False
     rows, columns = (n * SIDE for n in tile.tiles[1:])
-    if product.dims[1] % columns:
+    if gemm.dims[1] % columns:
         return False
     # IREE moves sums of several instructions of partial rows by way of the LDS, in more than there
     # is, or does not end; in f32 it refuses such a kernel
-    return product.dims[0] % rows == 0 or (mma.bytes < 4 and tile.subgroup[1:] == (1, 1))
+    return gemm.dims[0] % rows == 0 or (mma.bytes < 4 and tile.subgroup[1:] == (1, 1))
 
 
 def _row(kernel: ir.Operation, value: ir.Value, columns: int) -> np.ndarray | None:

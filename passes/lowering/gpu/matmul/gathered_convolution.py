@@ -22,7 +22,7 @@ from mgx_mlir.dialects.migraphx.linear import Convolution
 from mgx_mlir.passes.lowering import elements, index
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Expr, Extent, Leaf
-from mgx_mlir.passes.lowering.gpu.products.mma import INTRINSICS
+from mgx_mlir.passes.lowering.gpu.matmul.mma import INTRINSICS
 from mgx_mlir.passes.lowering.scalar import narrow
 
 MAX_CHANNELS = 8
@@ -137,8 +137,9 @@ def _place(
     rows: WindowRows,
     where: Sequence[ir.Value],
 ) -> tuple[list[Extent], list[ir.Value]]:
-    """Where a row's element is in the image, and what has to hold for it to be there; where it
-    is not, the place is that of some other element."""
+    """Return the index of a row's element in the image, and the conditions under which it is there.
+
+    Elsewhere the index is that of some other element."""
     inside: list[ir.Value] = []
     found: dict[int, Extent] = {}
     rest: Extent = where[-1]

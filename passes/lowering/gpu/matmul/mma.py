@@ -68,7 +68,7 @@ _RDNA4 = {
     dtypes.FP8E4M3FN: MmaIntrinsic("WMMAR4_F32_16x16x16_F8E4M3FN", 16, 1),
     dtypes.FP8E5M2: MmaIntrinsic("WMMAR4_F32_16x16x16_F8E5M2", 16, 1),
 }
-# by gfx name and the type of both operands
+# gfx name -> type of both operands -> instruction
 INTRINSICS: dict[str, dict[DType, MmaIntrinsic]] = {
     "gfx90a": {
         **_kinds("MFMA_F32_16x16x16_F16", 16, bf16="MFMA_F32_16x16x8_BF16", bf16_depth=8),

@@ -18,11 +18,11 @@ from math import prod
 
 from mgx_mlir.hardware.chips import Chip
 from mgx_mlir.passes.lowering.gpu import schedules
-from mgx_mlir.passes.lowering.gpu.products.mma import SIDE, MmaIntrinsic
+from mgx_mlir.passes.lowering.gpu.matmul.mma import SIDE, MmaIntrinsic
 from mgx_mlir.passes.lowering.gpu.schedules import MmaClocks
 
 # registers of a lane that a tile may take, by lanes and copies of an operand: with more, kernels
-# with a partial last tile spill (test_gpu_drawn_products)
+# with a partial last tile spill (test_gpu_drawn_matmuls)
 _REGISTERS = {(64, 1): 160, (32, 2): 80, (32, 1): 64}
 # k-steps per iteration whose operands are live in registers (GEMM on CDNA)
 _READ_STEPS = 4

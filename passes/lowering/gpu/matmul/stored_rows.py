@@ -16,8 +16,8 @@ from mgx_mlir.dialects.migraphx.linear import Convolution
 from mgx_mlir.dialects.migraphx.quant import QuantConvolution
 from mgx_mlir.passes.lowering.context import PARAMETER_ELEMENTS, LoweringContext
 from mgx_mlir.passes.lowering.expr import Expr, Leaf, View
-from mgx_mlir.passes.lowering.gpu.products import gemm_shape
-from mgx_mlir.passes.lowering.gpu.products.gathered_convolution import window_rows
+from mgx_mlir.passes.lowering.gpu.matmul import gemm_shape
+from mgx_mlir.passes.lowering.gpu.matmul.gathered_convolution import window_rows
 
 DOTS = ("migraphx.dot", "migraphx.quant_dot")
 _LITERAL = "migraphx.literal"
@@ -27,7 +27,7 @@ class StoredRows(View):
     """Weights as a view of the parameter that holds them row by row."""
 
 
-# how the stored array's axes lie in the weights of a dot and of channels-last convolutions
+# axes of the stored array in the weights of a dot and of channels-last convolutions
 _DOT, _CONVOLUTION, _ROW_CONVOLUTION = (1, 0), (3, 0, 1, 2), (2, 0, 1)
 
 
@@ -84,11 +84,11 @@ def _depth(e: LoweringContext, dot: ir.Operation) -> int:
     be copied so too.
     """
     x = dot.operands[0]
-    product = gemm_shape.shape_of_dot(dot)
+    gemm = gemm_shape.shape_of_dot(dot)
     outside = isinstance(x.owner, ir.Block) and TensorType.of(x).is_static
     if not e.options.tiles or not outside:
-        return product.dims[2]
-    return gemm_shape.padded_depth(e.options.arch, product)
+        return gemm.dims[2]
+    return gemm_shape.padded_depth(e.options.arch, gemm)
 
 
 def _turned(

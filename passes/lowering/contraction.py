@@ -1,4 +1,4 @@
-"""Forms that products and windows share: pads, other dims, sums of products."""
+"""Parts of contractions: pads, collapsed dims, sums of multiplied elements."""
 
 from __future__ import annotations
 

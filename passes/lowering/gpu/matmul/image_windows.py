@@ -18,12 +18,12 @@ from mgx_mlir.dialects.migraphx.linear import Convolution
 from mgx_mlir.dialects.migraphx.quant import QuantConvolution
 from mgx_mlir.passes.lowering import index
 from mgx_mlir.passes.lowering.context import LoweringContext
+from mgx_mlir.passes.lowering.contraction import collapsed
 from mgx_mlir.passes.lowering.expr import Extent
-from mgx_mlir.passes.lowering.gpu.products import compilation_info
-from mgx_mlir.passes.lowering.gpu.products.gemm_shape import CONVOLUTION, GemmShape
-from mgx_mlir.passes.lowering.gpu.products.scalar_tiles import thread_windows
+from mgx_mlir.passes.lowering.gpu.matmul import compilation_info
+from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import CONVOLUTION, GemmShape
+from mgx_mlir.passes.lowering.gpu.matmul.scalar_tiles import thread_windows
 from mgx_mlir.passes.lowering.ops.linear import contract
-from mgx_mlir.passes.lowering.products import collapsed
 from mgx_mlir.passes.lowering.scalar import constant, signless
 
 _IM2COL = "iree_linalg_ext.im2col"

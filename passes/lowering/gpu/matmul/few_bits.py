@@ -27,12 +27,12 @@ from mgx_mlir.passes.lowering.context import (
     REDUCTION,
     LoweringContext,
 )
+from mgx_mlir.passes.lowering.contraction import collapsed, multiply_accumulate
 from mgx_mlir.passes.lowering.expr import Expr, Leaf
-from mgx_mlir.passes.lowering.gpu.products import compilation_info, split_k
-from mgx_mlir.passes.lowering.gpu.products.gemm_shape import DOT, GemmShape
-from mgx_mlir.passes.lowering.gpu.products.mma import SIDE
-from mgx_mlir.passes.lowering.gpu.products.tiles import choose
-from mgx_mlir.passes.lowering.products import collapsed, multiply_accumulate
+from mgx_mlir.passes.lowering.gpu.matmul import compilation_info, split_k
+from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import DOT, GemmShape
+from mgx_mlir.passes.lowering.gpu.matmul.mma import SIDE
+from mgx_mlir.passes.lowering.gpu.matmul.tiles import choose
 from mgx_mlir.passes.lowering.scalar import constant, signless
 from mgx_mlir.passes.pack_weights import GPU_UNIT
 
@@ -131,7 +131,7 @@ def _as_halves(value: ir.Value, dims: Sequence[int]) -> ir.Value:
     ).result
 
 
-def product(
+def matmul(
     e: LoweringContext, op: BlockedDot, x: Expr, codes: Leaf, parts: Sequence[Expr]
 ) -> ir.Value:
     """Return the matmul in f32; `parts`: scales, and zero points where it has them."""
@@ -330,14 +330,14 @@ def sums_of_parts(e: LoweringContext, body: ir.Block) -> dict[ir.Value, ir.Value
     return found
 
 
-def _split(arch: str, product: GemmShape, blocks: int) -> int:
+def _split(arch: str, gemm: GemmShape, blocks: int) -> int:
     """Return the parts of the depth by which a matmul takes least, with the launch that adds them
     up; 1 for the whole."""
-    chip, mma = CHIPS.get(arch), product.intrinsic(arch)
+    chip, mma = CHIPS.get(arch), gemm.intrinsic(arch)
     if chip is None or mma is None:
         return 1
-    tile = choose(chip, mma, product.extents)
-    rows, columns, depth = product.dims
+    tile = choose(chip, mma, gemm.extents)
+    rows, columns, depth = gemm.dims
     count = tile.workgroups(1, rows, columns)
     waves = prod(tile.subgroups)
     # instructions of one wave, over the whole depth
@@ -404,4 +404,4 @@ def _in_parts(codes: ir.Value, dims: Sequence[int]) -> ir.Value:
     return tensor.ExpandShapeOp(kind, codes, groups, [], list(dims)).result
 
 
-__all__ = ["Rows", "Turned", "Words", "product", "stored_by_column", "sums_of_parts", "takes"]
+__all__ = ["Rows", "Turned", "Words", "matmul", "stored_by_column", "sums_of_parts", "takes"]

@@ -15,7 +15,7 @@ from math import prod
 from mgx_mlir.core import dtypes
 from mgx_mlir.hardware.chips import CHIPS, Chip
 from mgx_mlir.passes.lowering.gpu import schedules
-from mgx_mlir.passes.lowering.gpu.products.gemm_shape import CONVOLUTION, DOT, ROWS, GemmShape
+from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import CONVOLUTION, DOT, ROWS, GemmShape
 from mgx_mlir.passes.lowering.gpu.schedules import ThreadTile
 
 _LEAST = (16, 16)  # rows and columns: fewer are read once, by IREE's reductions
@@ -26,31 +26,31 @@ _LOADED = 16  # bytes that a lane loads at once
 _MOST_ROWS = 15  # most rows of a wave, each a sum in each lane
 
 
-def thread_tile(arch: str, product: GemmShape) -> ThreadTile | None:
+def thread_tile(arch: str, gemm: GemmShape) -> ThreadTile | None:
     """Return the tile of a GEMM that no matrix instruction multiplies; None: IREE chooses."""
-    chip = _chip(arch, product)
-    if chip is None or product.op != DOT:
+    chip = _chip(arch, gemm)
+    if chip is None or gemm.op != DOT:
         return None
-    rows, columns, depth = product.dims
+    rows, columns, depth = gemm.dims
     if rows < 2 or (columns < _LEAST[1] and (rows >= _LEAST[0] or depth >= _SHALLOW)):
         return None
     known = schedules.thread_tiles(arch)
     if rows < _LEAST[0]:
         return next(t for n, t in known.few if rows <= n)
-    count = prod(product.batch)
+    count = prod(gemm.batch)
     return next(t for n, t in known.gemm if count * t.workgroups(rows, columns) >= n * chip.units)
 
 
-def thread_windows(arch: str, product: GemmShape) -> tuple[ThreadTile, int] | None:
+def thread_windows(arch: str, gemm: GemmShape) -> tuple[ThreadTile, int] | None:
     """Return the tile of a convolution as `thread_tile`, and how many of its pixels lie on a line.
 
     Lines of a tile divide those of an image: a thread has one, and IREE lets threads write whose
     line lies beyond the last one. A large tile is better from half of the units with work on.
     """
-    chip = _chip(arch, product)
-    if chip is None or product.op != CONVOLUTION:
+    chip = _chip(arch, gemm)
+    if chip is None or gemm.op != CONVOLUTION:
         return None
-    images, lines, along, filters = product.dims[:4]
+    images, lines, along, filters = gemm.dims[:4]
     found = None
     for tile in schedules.thread_tiles(arch).windows:
         shapes = [(n, a) for n in _LINES if lines % n == 0 for a in _ALONG if n * a <= tile.size[0]]
@@ -62,12 +62,12 @@ def thread_windows(arch: str, product: GemmShape) -> tuple[ThreadTile, int] | No
     return found
 
 
-def _chip(arch: str, product: GemmShape) -> Chip | None:
+def _chip(arch: str, gemm: GemmShape) -> Chip | None:
     """Return the chip that multiplies a GEMM without matrix instructions, else None."""
     chip = CHIPS.get(arch)
-    if chip is None or product.dtype == dtypes.INT32.name:
+    if chip is None or gemm.dtype == dtypes.INT32.name:
         return chip
-    return None if chip.single or product.dtype != dtypes.FLOAT.name else chip
+    return None if chip.single or gemm.dtype != dtypes.FLOAT.name else chip
 
 
 @dataclass(frozen=True)
@@ -80,39 +80,39 @@ class LaneTile:
     run: int  # elements that a lane loads at once
 
 
-def lane_tile(arch: str, product: GemmShape) -> LaneTile | None:
+def lane_tile(arch: str, gemm: GemmShape) -> LaneTile | None:
     """Return the tile of few rows of floats by weights; None leaves the choice to IREE."""
     chip = CHIPS.get(arch)
-    if chip is None or not _is_few(arch, product) or product.dims[2] < _SHALLOW:
+    if chip is None or not _is_few(arch, gemm) or gemm.dims[2] < _SHALLOW:
         return None
-    dtype, (rows, columns, depth) = dtypes.from_name(product.dtype), product.dims
+    dtype, (rows, columns, depth) = dtypes.from_name(gemm.dtype), gemm.dims
     run = _LOADED // dtype.size
     while run > 1 and chip.lanes * run > depth:
         run //= 2
     # a partial last step is read element by element
     run = next((n for n in (8, 4, 2) if n <= run and depth % (chip.lanes * n) == 0), run)
-    # of several rows and columns IREE distributes none
+    # IREE distributes no tile of several rows and columns
     pairs = rows == 1 and columns % 2 == 0 and columns // 2 >= chip.units * chip.simds
     known = schedules.lane_tiles(arch)
     several = columns <= chip.units and depth >= known.loads * known.waves * chip.lanes * run
     return LaneTile(rows, 2 if pairs else 1, known.waves if several else 1, run)
 
 
-def is_short_row(arch: str, product: GemmShape) -> bool:
+def is_short_row(arch: str, gemm: GemmShape) -> bool:
     """Return whether a GEMM is a row of so few floats that each lane sums a column whole: IREE's
     own kernel is a matrix tile in scratch memory."""
-    one = product.dims[0] == 1
-    return arch in CHIPS and one and _is_few(arch, product) and product.dims[2] < _SHALLOW
+    one = gemm.dims[0] == 1
+    return arch in CHIPS and one and _is_few(arch, gemm) and gemm.dims[2] < _SHALLOW
 
 
-def _is_few(arch: str, product: GemmShape) -> bool:
+def _is_few(arch: str, gemm: GemmShape) -> bool:
     """Return whether a GEMM is one row of floats, by weights, or few of them that no matrix
     instruction multiplies."""
-    dtype, rows = dtypes.from_name(product.dtype), product.dims[0]
-    one = product.op == DOT and product.layout == ROWS and not product.batch
+    dtype, rows = dtypes.from_name(gemm.dtype), gemm.dims[0]
+    one = gemm.op == DOT and gemm.layout == ROWS and not gemm.batch
     if not one or not dtype.is_float or dtype.size not in (2, 4):
         return False
-    return rows == 1 or (1 < rows <= _MOST_ROWS and product.intrinsic(arch) is None)
+    return rows == 1 or (1 < rows <= _MOST_ROWS and gemm.intrinsic(arch) is None)
 
 
 __all__ = ["LaneTile", "is_short_row", "lane_tile", "thread_tile", "thread_windows"]

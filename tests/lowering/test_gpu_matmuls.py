@@ -17,13 +17,13 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.ir import ir
 from mgx_mlir.hardware.chips import CHIPS
-from mgx_mlir.passes.lowering.gpu.products.compilation_info import (
+from mgx_mlir.passes.lowering.gpu.matmul.compilation_info import (
     MATMULS,
     MatmulSite,
     window_info,
     windows_info,
 )
-from mgx_mlir.passes.lowering.gpu.products.gemm_shape import (
+from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import (
     CONVOLUTION,
     DOT,
     GemmConfig,
@@ -34,9 +34,9 @@ from mgx_mlir.passes.lowering.gpu.products.gemm_shape import (
     padded_depth,
     shape_from_json,
 )
-from mgx_mlir.passes.lowering.gpu.products.mma import INTRINSICS, intrinsic_of
-from mgx_mlir.passes.lowering.gpu.products.scalar_tiles import thread_tile
-from mgx_mlir.passes.lowering.gpu.products.tiles import Extents, MmaSchedule, choose
+from mgx_mlir.passes.lowering.gpu.matmul.mma import INTRINSICS, intrinsic_of
+from mgx_mlir.passes.lowering.gpu.matmul.scalar_tiles import thread_tile
+from mgx_mlir.passes.lowering.gpu.matmul.tiles import Extents, MmaSchedule, choose
 from mgx_mlir.passes.lowering.options import LowerOptions
 from mgx_mlir.passes.lowering.select import Refusal
 from mgx_mlir.targets.child import shared_compiler
