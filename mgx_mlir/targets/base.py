@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from mgx_mlir.core.errors import TargetError
+from mgx_mlir.hardware.architectures import ARCHITECTURES, check_arch
 from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.programs.lowered import KernelInfo, Lowered
 from mgx_mlir.targets import branch_moves
@@ -60,7 +61,7 @@ class Executable:
 
     vmfb: bytes | np.ndarray  # bytes of the module, 64-byte aligned when it came from the cache
     target: TargetKind
-    arch: str  # gfx name, or name of the CPU
+    arch: str  # gfx or sm_ name, or name of the CPU
     key: str  # key in the compile cache
     flags: tuple[str, ...]  # flags of iree-compile
     flag_set: str  # name of the flag set that worked
@@ -108,7 +109,7 @@ class Target(ABC):
     @property
     @abstractmethod
     def arch(self) -> str:
-        """Architecture of the code: a gfx name, or the CPU."""
+        """Architecture of the code: a gfx or sm_ name, or the CPU."""
 
     @abstractmethod
     def ladder(self) -> tuple[FlagSet, ...]:
@@ -437,10 +438,13 @@ class CpuTarget(Target):
 
 @dataclass
 class GpuTarget(Target):
-    """An AMD GPU, through ROCm; no device is needed to compile. Errors: TargetError."""
+    """A GPU, AMD's through ROCm and NVIDIA's through CUDA; no device is needed to compile.
+
+    Errors: TargetError.
+    """
 
     kind: ClassVar[TargetKind] = "gpu"
-    # gfx or product name; None: the first device's, else gfx942 with a warning
+    # gfx, sm_ or product name; None: the first device's, else gfx942 with a warning
     architecture: str | None = None
     opt_level: str = "O2"  # optimization level of IREE
     extra_flags: tuple[str, ...] = ()  # flags to append for iree-compile
@@ -451,11 +455,14 @@ class GpuTarget(Target):
         if self.architecture is None:
             present = [d.arch for d in hip_devices() if d.arch]
             self.architecture = present[0] if present else _assumed_arch()
-        self.architecture = flag_sets.check_arch(self.architecture)
+        self.architecture = check_arch(self.architecture)
+        compiled_as = ARCHITECTURES[self.architecture].compiled_as
+        if compiled_as != self.architecture:
+            _say_nearest(self.architecture, compiled_as)
 
     @property
     def arch(self) -> str:
-        """The gfx name."""
+        """The gfx or sm_ name."""
         assert self.architecture is not None
         return self.architecture
 
@@ -467,9 +474,18 @@ class GpuTarget(Target):
 def _assumed_arch() -> str:
     """Return the architecture of no device and no name; say so, once in a process."""
     log.warning(
-        "no AMD GPU is found and no architecture is named: compiling for %s", flag_sets.DEFAULT_ARCH
+        "no GPU is found and no architecture is named: compiling for %s", flag_sets.DEFAULT_ARCH
     )
     return flag_sets.DEFAULT_ARCH
+
+
+@functools.cache
+def _say_nearest(arch: str, compiled_as: str) -> None:
+    """Say that IREE has no such target, once in a process."""
+    log.warning(
+        "IREE has no target %s: compiling for %s, whose PTX the driver compiles for %s",
+        arch, compiled_as, arch,
+    )  # fmt: skip
 
 
 register_target("cpu", CpuTarget)

@@ -7,7 +7,6 @@ other failure ends the compile: a module that compiles in spite of it is not to 
 
 from __future__ import annotations
 
-import difflib
 import functools
 import hashlib
 import platform
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mgx_mlir.core.errors import TargetError
+from mgx_mlir.hardware.architectures import ARCHITECTURES, check_arch
 from mgx_mlir.hardware.machine import compiled_as, processor_features
 from mgx_mlir.targets.diagnostics import Cause
 
@@ -125,58 +125,29 @@ def host_cpu() -> str:
 
 # --------------------------------------------------------------------------------------- gpu
 
-# Architectures the pinned compiler knows, with the products that carry them.
-AMD_ARCHS: dict[str, tuple[str, ...]] = {
-    "gfx908": ("mi100",),
-    "gfx90a": ("mi210", "mi250", "mi250x"),
-    "gfx942": ("mi300a", "mi300x", "mi308x", "mi325x"),
-    "gfx950": ("mi350x", "mi355x"),
-    "gfx1100": ("rx7900xtx", "rx7900xt", "w7900", "w7800"),
-    "gfx1101": ("rx7800xt", "rx7700xt", "w7700", "v710"),
-    "gfx1103": (),
-    "gfx1150": (),
-    "gfx1151": (),
-    "gfx1200": ("rx9060xt",),
-    "gfx1201": ("rx9070xt", "rx9070", "r9700"),
-    "gfx1250": (),
-}
 DEFAULT_ARCH = "gfx942"
-_ARCH_OF = {name: arch for arch, names in AMD_ARCHS.items() for name in (arch, *names)}
-
-
-def check_arch(name: str) -> str:
-    """Return the gfx name of an AMD architecture or product: `mi300x` -> `gfx942`.
-
-    A feature suffix (`gfx942:sramecc+:xnack-`, as devices report it) is dropped.
-    Errors: TargetError with the nearest names.
-    """
-    key = name.strip().lower().split(":")[0].replace(" ", "").replace("_", "")
-    found = _ARCH_OF.get(key)
-    if found is not None:
-        return found
-    near = difflib.get_close_matches(key, _ARCH_OF, n=3, cutoff=0.6)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(AMD_ARCHS)}"
-    raise TargetError(f"unknown AMD architecture '{name}'", notes=[hint])
 
 
 def gpu_ladder(
     arch: str = DEFAULT_ARCH, *, opt_level: str = "O2", extra: Iterable[str] = ()
 ) -> tuple[FlagSet, ...]:
-    """Return the flag sets of the ROCm backend for one architecture, best first.
+    """Return the flag sets of a GPU architecture, best first: ROCm's of AMD, CUDA's of NVIDIA.
 
-    The second set emulates the 8-bit floats that the architecture does not have, the third keeps
-    LLVM from loops that its lowering of buffer pointers does not end on.
+    The second set emulates the 8-bit floats that the architecture does not have. The third, of AMD,
+    keeps LLVM from loops that its lowering of buffer pointers does not end on.
     """
+    known = ARCHITECTURES[check_arch(arch)]
+    device, backend = ("hip", "rocm") if known.vendor == "amd" else ("cuda", "cuda")
     base = (
-        "--iree-hal-target-device=hip",
-        f"--iree-rocm-target={check_arch(arch)}",
+        f"--iree-hal-target-device={device}",
+        f"--iree-{backend}-target={known.compiled_as}",
         # the default drops the tile of a product whose rows are a multiple of a number
         "--iree-codegen-block-dynamic-dimensions-of-contractions=false",
         *_COMMON,
         f"--iree-opt-level={check_opt_level(opt_level)}",
     )
     tail = tuple(extra)
-    return (
+    sets = [
         FlagSet("best", base + tail),
         FlagSet(
             "small-float-emulation",
@@ -184,14 +155,17 @@ def gpu_ladder(
             "8-bit floats that the architecture lacks are computed by conversion",
             frozenset({"kernel"}),
         ),
-        FlagSet(
-            "loops-as-they-are",
-            (*base, "--vectorize-loops=false", *tail),
-            "LLVM does not vectorize loops of kernels",
-            frozenset({"pointers"}),
-        ),
-        _other_registers((*base, *tail)),
-    )
+    ]
+    if known.vendor == "amd":
+        sets.append(
+            FlagSet(
+                "loops-as-they-are",
+                (*base, "--vectorize-loops=false", *tail),
+                "LLVM does not vectorize loops of kernels",
+                frozenset({"pointers"}),
+            )
+        )
+    return (*sets, _other_registers((*base, *tail)))
 
 
 def check_opt_level(level: str) -> str:

@@ -1,7 +1,8 @@
 """Contents of a compiled gpu module: its code objects, kernels, registers, spills, launches.
 
-Everything is read from the module itself: the code objects are ELF files inside the .vmfb, and
-each carries IREE's own note (msgpack) on every kernel. Nothing here is an estimate.
+Everything is read from the module itself. AMD's code objects are ELF files inside the .vmfb, and
+each carries IREE's own note (msgpack) on every kernel. NVIDIA's are PTX (ptx.py), whose registers
+and spills the driver decides: they are 0 here. Nothing here is an estimate.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import msgpack
 import numpy as np
 
 from mgx_mlir.core.errors import FileError
+from mgx_mlir.targets.ptx import PtxKernel, ptx_executables
 
 _EM_AMDGPU = 224
 _MACHINES = {62: "x86_64", 183: "aarch64", 243: "riscv", 40: "arm", 3: "i386"}
@@ -27,6 +29,7 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 _SHT_DYNSYM = 11
 _RSRC1 = 48  # in a kernel descriptor; its lowest 6 bits count vector registers by these, less one
 _GRANULE = 8
+_PTX_LANES = 32  # lanes of a warp
 
 
 @dataclass(frozen=True)
@@ -50,17 +53,27 @@ class KernelReport:
     given: int
 
     @property
+    def is_ptx(self) -> bool:
+        """Return whether the driver assigns its registers, when it is loaded."""
+        return self.arch.startswith("sm_")
+
+    @property
+    def spilled(self) -> int:
+        """Number of registers that it keeps in memory."""
+        return self.vgpr_spills + self.sgpr_spills
+
+    @property
     def spills(self) -> bool:
         """Return whether it keeps registers in memory."""
-        return bool(self.vgpr_spills or self.sgpr_spills)
+        return self.spilled > 0
 
 
 @dataclass(frozen=True)
 class Report:
     """A module's code objects and launches."""
 
-    kernels: tuple[KernelReport, ...]  # kernels of every AMD code object, in file order
-    objects: int  # number of AMD code objects
+    kernels: tuple[KernelReport, ...]  # kernels of every GPU code object, in file order
+    objects: int  # number of GPU code objects
     foreign: tuple[str, ...]  # machine of every other code object, such as "x86_64"
     # kernels that each exported function launches, in order; "initializer" runs once at load
     launches: Mapping[str, tuple[str, ...]]
@@ -82,7 +95,7 @@ class Report:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Launched kernels that no AMD code object holds: they would run elsewhere."""
+        """Launched kernels that no GPU code object holds: they would run elsewhere."""
         have = {k.name for k in self.kernels}
         names = dict.fromkeys(n for v in self.launches.values() for n in v)
         return tuple(n for n in names if n not in have)
@@ -96,8 +109,8 @@ class Report:
         """Return the report as printed: a line per kernel, then the sums."""
         head = ("vgprs", "agprs", "sgprs", "spills", "lds", "scratch", "workgroup", "kernel")
         rows = [
-            (k.vgprs, k.agprs, k.sgprs, k.vgpr_spills + k.sgpr_spills, k.lds, k.scratch,
-             "x".join(map(str, k.workgroup)), k.name)
+            (*(("-",) * 4 if k.is_ptx else (k.vgprs, k.agprs, k.sgprs, k.spilled)), k.lds,
+             k.scratch, "x".join(map(str, k.workgroup)), k.name)
             for k in self.kernels
         ]  # fmt: skip
         table = [tuple(map(str, r)) for r in (head, *rows)]
@@ -211,6 +224,13 @@ def _kernels(elf: bytes) -> list[KernelReport]:
     return found
 
 
+def _ptx_report(k: PtxKernel) -> KernelReport:
+    return KernelReport(
+        name=k.name, arch=k.arch, vgprs=0, agprs=0, sgprs=0, vgpr_spills=0, sgpr_spills=0,
+        lds=k.shared, scratch=k.local, workgroup=k.workgroup, wavefront=_PTX_LANES, given=0,
+    )  # fmt: skip
+
+
 def gpu_report(
     vmfb: bytes | np.ndarray, dispatches: Mapping[str, Iterable[str]] | None = None
 ) -> Report:
@@ -227,5 +247,8 @@ def gpu_report(
             kernels += _kernels(elf)
         else:
             foreign.append(_MACHINES.get(machine, f"machine {machine}"))
+    for executable in ptx_executables(vmfb):
+        objects += 1
+        kernels += map(_ptx_report, executable)
     launches = {k: tuple(v) for k, v in (dispatches or {}).items()}
     return Report(tuple(kernels), objects, tuple(foreign), launches)

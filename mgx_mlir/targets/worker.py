@@ -39,7 +39,7 @@ SKIP_CHECKS = "--mlir-print-assume-verified"
 # Readers of other formats and targets of other machines. Every set of patterns is built by a walk
 # over all registered ops, theirs included: a small module takes three quarters of the time without.
 UNUSED_PLUGINS = (
-    "input_torch", "input_stablehlo", "input_tosa", "hal_target_cuda", "hal_target_metal_spirv",
+    "input_torch", "input_stablehlo", "input_tosa", "hal_target_metal_spirv",
     "hal_target_vulkan_spirv",
 )  # fmt: skip
 SINGLE_THREAD = "--mlir-disable-threading"

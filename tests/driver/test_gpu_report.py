@@ -64,7 +64,7 @@ def test_table(driver: Driver, model: Path) -> None:
     ("options", "message"),
     [
         (["--gpu", "--arch", "gfx942", "--seed", "1"], "--seed is for a page"),
-        (["--gpu", "--arch", "gfx000"], "unknown AMD architecture 'gfx000'"),
+        (["--gpu", "--arch", "gfx000"], "unknown GPU architecture 'gfx000'"),
         (["--cpu", "--json"], "--json is for the table of --gpu"),
         (["--gpu", "--arch", "gfx942", "-o", "page.html"], "no HIP device is found"),
     ],

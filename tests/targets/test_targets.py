@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mgx_mlir.core.errors import FileError, TargetError
+from mgx_mlir.hardware.architectures import ARCHITECTURES, check_arch
 from mgx_mlir.programs.lowered import IOSpec, KernelInfo, Lowered, io_specs, kernel_infos
 from mgx_mlir.runtime.iree_runtime import LoadedModule
 from mgx_mlir.targets import base, flags
@@ -32,7 +33,7 @@ def test_registry_and_options() -> None:
         ("cpus", {}, "did you mean cpu"),
         ("cpu", {"thread": 1}, "did you mean threads"),
         ("gpu", {"architecture": "gfx94"}, "did you mean .*gfx942"),
-        ("gpu", {"architecture": "gfx906"}, "unknown AMD architecture"),
+        ("gpu", {"architecture": "gfx906"}, "unknown GPU architecture"),
         ("cpu", {"threads": 0}, "at least 1 thread"),
         ("cpu", {"opt_level": "O7"}, "O0, O1, O2, O3"),
     ):
@@ -44,10 +45,14 @@ def test_registry_and_options() -> None:
     assert base.default_target() == ("gpu" if hip_devices() else "cpu")
 
 
-def test_names_of_amd_products() -> None:
-    for arch, products in flags.AMD_ARCHS.items():
-        assert all(flags.check_arch(n) == arch for n in (arch, *products, arch.upper()))
-    assert flags.check_arch("gfx942:sramecc+:xnack-") == "gfx942"
+def test_names_of_gpu_products() -> None:
+    for arch in ARCHITECTURES.values():
+        assert all(check_arch(n) == arch.name for n in (arch.name, *arch.products))
+        assert check_arch(arch.name.upper()) == arch.name
+    assert check_arch("gfx942:sramecc+:xnack-") == "gfx942"
+    assert [check_arch(n) for n in ("H100", "RTX 4090", "sm90", "RTX-A6000")] == [
+        "sm_90", "sm_89", "sm_90", "sm_86",
+    ]  # fmt: skip
 
 
 def test_a_second_compile_comes_from_the_cache(binary: IreeCompiler, cache: Cache) -> None:
@@ -334,5 +339,5 @@ def test_an_architecture_that_nobody_named_is_told(
     assert base.GpuTarget(architecture="gfx1100").arch == "gfx1100"
     assert base.GpuTarget().arch == DEFAULT_ARCH
     assert [r.message for r in caplog.records] == [
-        "no AMD GPU is found and no architecture is named: compiling for gfx942"
+        "no GPU is found and no architecture is named: compiling for gfx942"
     ]

@@ -50,9 +50,9 @@ def _form(option: Option, words: Mapping[str, Sequence[str]]) -> dict[str, Any]:
 
 def _archs() -> tuple[str, ...]:
     # start-up: only what the command asks for is loaded
-    from mgx_mlir.targets.flags import AMD_ARCHS
+    from mgx_mlir.hardware.architectures import ARCHITECTURES
 
-    return tuple(n for arch, names in AMD_ARCHS.items() for n in (arch, *names))
+    return tuple(n for a in ARCHITECTURES.values() for n in (a.name, *a.products))
 
 
 def _passes() -> tuple[str, ...]:
