@@ -387,12 +387,15 @@ class IreeCompiler:
             out, table = Path(folder, "module.vmfb"), Path(folder, "statistics.csv")
             asked = [*flags, *statistics_flags(table)] if statistics else list(flags)
             options = [o for o in worker_file.process_options() if o not in flags]
+            command = [str(compiler_binary()), *asked, *options, str(path), "-o", str(out)]
+            if worker_file.CUDA in flags:
+                own = [sys.executable, worker_file.__file__, "--compile"]
+                command = [*own, str(path), str(out), *asked]
             with open(os.path.join(folder, "stderr"), "w+b") as errors:
                 process = subprocess.Popen(
                     [
                         *(sys.executable, worker_file.__file__, "--exec", str(os.getpid())),
-                        *(str(compiler_binary()), *asked, *options),
-                        *(str(path), "-o", str(out)),
+                        *command,
                     ],
                     stdin=subprocess.DEVNULL,
                     stdout=errors,

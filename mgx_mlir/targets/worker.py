@@ -8,6 +8,8 @@ bytes whose count the header gives. Diagnostics go to stderr, which the parent r
     python worker.py PIPE FOLDER apart
                                       serve requests for kernels and their host module apart
     python worker.py --validate FILE  parse FILE strictly; exit 1 with the errors on stderr
+    python worker.py --compile FILE OUT FLAG..
+                                      compile FILE as iree-compile does, for CUDA
     python worker.py --exec PARENT COMMAND..
                                       become the command, which ends with the process PARENT
 """
@@ -43,6 +45,8 @@ UNUSED_PLUGINS = (
     "hal_target_vulkan_spirv",
 )  # fmt: skip
 SINGLE_THREAD = "--mlir-disable-threading"
+# target whose programs are changed between IREE's phases: see `_compile_guarded`
+CUDA = "--iree-hal-target-device=cuda"
 # IREE joins a module's kernels in a pass that looks into executables that have none inside
 NOT_LINKED = "--iree-hal-link-executables=false"
 VERIFY = "MGX_COMPILE_VERIFY"  # 1: what each of IREE's passes made is verified
@@ -148,6 +152,8 @@ def compile_one(source: bytes, flags: list[str], verify: bool) -> tuple[str, byt
     wrong = validate(source)
     if wrong:
         return "input", wrong.encode()
+    if CUDA in flags:
+        return _compile_guarded(source, flags, verify)
     with Session() as session:
         try:
             session.set_flags(*flags)
@@ -169,6 +175,46 @@ def compile_one(source: bytes, flags: list[str], verify: bool) -> tuple[str, byt
             with output:
                 invocation.output_vm_bytecode(output)
                 return "ok", bytes(output.map_memory())
+
+
+def _compile_guarded(source: bytes, flags: list[str], verify: bool) -> tuple[str, bytes]:
+    """Compile as `compile_one`, for CUDA, which takes no launch of nothing (worker_empty.py)."""
+    from iree.compiler.api import Output
+
+    kernels, empty = _beside("worker_kernels"), _beside("worker_empty")
+    try:
+        stage = kernels.Stage(source, flags, verify=verify)
+    except ValueError as e:
+        return "flags", str(e).encode()
+    try:
+        if not stage.read or not stage.run("", "hal"):
+            return "compile", b""
+        empty.guard(_bindings(), stage.module)
+        if not stage.run("hal", "end") or not stage.module.verify():
+            return "compile", b""
+        output = Output.open_membuffer()
+        with output:
+            stage.invocation.output_vm_bytecode(output)
+            return "ok", bytes(output.map_memory())
+    finally:
+        stage.close()
+
+
+def compile_file(path: str, out: str, flags: list[str]) -> int:
+    """Compile one file as IREE's binary does, and return the exit status.
+
+    flags: those of the binary, which a session takes from its process.
+    """
+    _set_options(*(f for f in flags if f not in process_options()))
+    with open(path, "rb") as f:
+        source = f.read()
+    status, made = compile_one(source, [CUDA], verify=True)
+    if status != "ok":
+        print(made.decode(errors="replace"), file=sys.stderr)
+        return 1
+    with open(out, "wb") as f:
+        f.write(made)
+    return 0
 
 
 def _remove(folder: str) -> None:
@@ -216,10 +262,12 @@ def _set_options(*more: str) -> None:
     ctypes_dl._initializeGlobalCL("worker", *process_options(), *more)
 
 
-def _kernels() -> ModuleType:
-    """Return the file beside this one, which is no module of a package here."""
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "worker_kernels.py")
-    spec = importlib.util.spec_from_file_location("worker_kernels", path)
+def _beside(name: str) -> ModuleType:
+    """Return a file beside this one, which is no module of a package here."""
+    if name in sys.modules:
+        return sys.modules[name]
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), f"{name}.py")
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     found = importlib.util.module_from_spec(spec)
@@ -235,7 +283,7 @@ class Parts:
     """Answers requests for kernels and their host module apart, one program at a time."""
 
     def __init__(self) -> None:
-        self.kernels = _kernels()
+        self.kernels = _beside("worker_kernels")
         self.program: Any = None
         self.host: Any = None
 
@@ -346,6 +394,8 @@ def main(argv: list[str]) -> int:
         if wrong:
             print(wrong, file=sys.stderr)
         return 1 if wrong else 0
+    if argv[:1] == ["--compile"]:
+        return compile_file(argv[1], argv[2], argv[3:])
     if argv[:1] == ["--exec"]:
         become(int(argv[1]), argv[2:])
     return serve(int(argv[0]), argv[1], apart=argv[2:] == ["apart"]) if argv else serve(-1, "")
