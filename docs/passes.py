@@ -12,7 +12,8 @@ from pathlib import Path
 import mgx_mlir.dialects
 from mgx_mlir.passes import PASSES
 from mgx_mlir.passes.pipelines import PIPELINES, pipeline
-from mgx_mlir.rewrite.registry import Pass, option_docs, pipeline_name, rewrites_of
+from mgx_mlir.rewrite.names import pipeline_name
+from mgx_mlir.rewrite.registry import Pass, option_docs, rewrites_of
 
 WIDTH = 120  # of a line that is no row of a table
 NAMES = Path(__file__).with_name("migraphx-passes.txt")

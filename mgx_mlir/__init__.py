@@ -17,7 +17,8 @@ __version__ = "0.1.0"
 
 _EXPORTS = {
     "mgx_mlir.compiler.bundle": ("load_bundle",),
-    "mgx_mlir.compiler.compile": ("CompiledProgram", "compile", "read_model"),
+    "mgx_mlir.compiler.compile": ("CompiledProgram", "compile"),
+    "mgx_mlir.compiler.models": ("read_model",),
     "mgx_mlir.compiler.options": ("CompileOptions",),
     "mgx_mlir.compiler.parallel": ("ParallelProgram", "data_parallel"),
     "mgx_mlir.api.shape": ("shape", "dynamic_dimension"),
@@ -124,7 +125,8 @@ if TYPE_CHECKING:
     from mgx_mlir.api.shape import dynamic_dimension, shape
     from mgx_mlir.api.target import get_target, target
     from mgx_mlir.compiler.bundle import load_bundle
-    from mgx_mlir.compiler.compile import CompiledProgram, compile, read_model
+    from mgx_mlir.compiler.compile import CompiledProgram, compile
+    from mgx_mlir.compiler.models import read_model
     from mgx_mlir.compiler.options import CompileOptions
     from mgx_mlir.compiler.parallel import ParallelProgram, data_parallel
     from mgx_mlir.core.errors import MgxError

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram, check_graph
-from mgx_mlir.compiler.limited_runs import RunLimits
+from mgx_mlir.compiler.run_limits import RunLimits
 from mgx_mlir.compiler.saved import (
     entry_trees,
     holds_code,

@@ -10,21 +10,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mgx_mlir.compiler.alike import FUNCTION, alike_dims
+from mgx_mlir.compiler.backend import backend_of, processor_of
 from mgx_mlir.compiler.caches_in_place import caches_of, in_place, may_replace
 from mgx_mlir.compiler.compiled import CompileStats, IreeProgram
-from mgx_mlir.compiler.dumps import show_compiled, show_lowered
+from mgx_mlir.compiler.dump_files import show_compiled
+from mgx_mlir.compiler.dumps import show_lowered
 from mgx_mlir.compiler.environment import watched
-from mgx_mlir.compiler.models import ModelSource, program_of
+from mgx_mlir.compiler.models import program_of
 from mgx_mlir.compiler.options import CompileOptions
 from mgx_mlir.compiler.plainer import CrashSearch, PlainerKernels
-from mgx_mlir.compiler.program_cache import find_program, keep_program, program_cache_key
-from mgx_mlir.compiler.stages import (
-    backend_of,
-    names_dynamic_dims,
-    processor_of,
-    run_passes,
-    run_unnamed,
-)
+from mgx_mlir.compiler.program_cache import keep_program
+from mgx_mlir.compiler.sources import ModelSource
+from mgx_mlir.compiler.stages import names_dynamic_dims, run_passes, run_unnamed
 from mgx_mlir.compiler.variants import adopt, share_weights, specialised, variants_of, with_variants
 from mgx_mlir.core import operand_segments
 from mgx_mlir.core.files import noting_reads
@@ -35,8 +32,9 @@ from mgx_mlir.programs.lowered import IN_PLACE, Lowered
 from mgx_mlir.programs.program_ir import ProgramIR, entry_block
 from mgx_mlir.programs.signature import Pair, Signature, Variant
 from mgx_mlir.targets import apart
-from mgx_mlir.targets.base import BackendOptions, Executable
+from mgx_mlir.targets.base import BackendOptions, Target
 from mgx_mlir.targets.diagnostics import CompileFailed
+from mgx_mlir.targets.executable import Executable
 
 log = logging.getLogger(__name__)
 
@@ -50,25 +48,17 @@ _NO_BOUNDARIES = (
 class Compilation:
     """A compile under way. `run` goes through the stages; each notes its time in `stats`."""
 
-    def __init__(self, options: CompileOptions) -> None:
+    def __init__(self, options: CompileOptions, backend: Target | None = None) -> None:
         self.options, self.stats = options, CompileStats()
-        self.backend = backend_of(options)
+        self.backend = backend or backend_of(options)
         self.chosen: tuple[Variant, ...] = ()
         self.variants: dict[str, ProgramIR] = {}
         self.caches: tuple[Pair, ...] = ()
         self.before_passes: ProgramIR | None = None  # program whose dynamic dims get names
 
-    def run(self, model: ModelSource) -> IreeProgram:
-        """Compile the model, or take the program from the cache. Raises MgxError."""
+    def run(self, model: ModelSource, key: str | None = None) -> IreeProgram:
+        """Compile the model, and keep it in the cache under `key`. Raises MgxError."""
         start = time.perf_counter()
-        key = program_cache_key(model, self.options, self.backend)
-        found = find_program(key, self.options, model) if key is not None else None
-        if found is not None:
-            if isinstance(model, ProgramIR):
-                source = model.clone()  # the caller may change its own
-                found.after_passes = lambda: self._after_passes(source)
-            found.stats.total_s = time.perf_counter() - start
-            return found
         with noting_reads() as reads:
             program = self.read(model)
         if self.options.target == "cpu":
@@ -86,7 +76,7 @@ class Compilation:
         self.stats.peak_rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         return compiled
 
-    def _after_passes(self, program: ProgramIR) -> ProgramIR:
+    def after_passes(self, program: ProgramIR) -> ProgramIR:
         """Run the passes for a program that was in the cache, which keeps no weights' values."""
         self.optimize(program)
         return program

@@ -7,21 +7,18 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mgx_mlir.compiler.architectures import named, of_device, together
 from mgx_mlir.compiler.compiled import CompiledProgram, CompileStats, IreeProgram
-from mgx_mlir.compiler.limited_runs import RunLimits
-from mgx_mlir.compiler.models import ModelSource, fixed, program_of, read_model, refuse_unknown
 from mgx_mlir.compiler.options import KEYWORDS, CompileOptions
-from mgx_mlir.compiler.ref_program import RefProgram
+from mgx_mlir.compiler.run_limits import RunLimits
+from mgx_mlir.compiler.sources import ModelSource, fixed
 from mgx_mlir.compiler.tuning.tuned import compile_tuned
 from mgx_mlir.compiler.without_names import WithoutNames, judge
 from mgx_mlir.core import interrupts
-from mgx_mlir.passes.analysis.input_values import state_values
-from mgx_mlir.passes.pipelines import pipeline
-from mgx_mlir.rewrite.passes import run_pipeline
-from mgx_mlir.targets import emulator, get_target
+
+if TYPE_CHECKING:
+    from mgx_mlir.compiler.ref_program import RefProgram
 
 
 @interrupts.held
@@ -88,6 +85,10 @@ def _compile(model: ModelSource, options: CompileOptions) -> CompiledProgram:
 
 def _compile_gpu(model: ModelSource, options: CompileOptions) -> IreeProgram:
     """Compile for each architecture. TargetError where an emulator is asked for and not built."""
+    # start-up: only what the target needs
+    from mgx_mlir.compiler.architectures import named, of_device, together
+    from mgx_mlir.targets import emulator, get_target
+
     here = of_device(options.device_id, emulate=options.emulate)
     made: list[IreeProgram] = []
     for arch in named(options.arch) or (here,):
@@ -100,6 +101,13 @@ def _compile_gpu(model: ModelSource, options: CompileOptions) -> IreeProgram:
 
 def _interpret(model: ModelSource, options: CompileOptions) -> RefProgram:
     """Make the program of the reference interpreter, which computes in f32 or f64."""
+    # start-up: only what the target needs
+    from mgx_mlir.compiler.models import program_of, refuse_unknown
+    from mgx_mlir.compiler.ref_program import RefProgram
+    from mgx_mlir.passes.analysis.input_values import state_values
+    from mgx_mlir.passes.pipelines import pipeline
+    from mgx_mlir.rewrite.passes import run_pipeline
+
     start = time.perf_counter()
     program = program_of(model, options.importer)
     stats = CompileStats(import_s=time.perf_counter() - start)
@@ -114,7 +122,5 @@ def _interpret(model: ModelSource, options: CompileOptions) -> RefProgram:
 __all__ = [
     "CompiledProgram",
     "IreeProgram",
-    "RefProgram",
     "compile",
-    "read_model",
 ]

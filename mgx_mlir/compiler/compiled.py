@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from mgx_mlir.compiler.given_outputs import Places
-from mgx_mlir.compiler.limited_runs import LimitedRuns, RunLimits
+from mgx_mlir.compiler.run_limits import RunLimits
 from mgx_mlir.core import dtypes, forks, interrupts
 from mgx_mlir.core.errors import NamesDisagree, RunLimitError, TargetError, UsageError
 from mgx_mlir.hardware.machine import available_cpus
@@ -25,13 +25,12 @@ from mgx_mlir.programs.signature import Signature
 from mgx_mlir.runtime.device import open_device
 from mgx_mlir.runtime.direct_call import DirectCalls, can_be_direct
 from mgx_mlir.runtime.hip import device_arch
-from mgx_mlir.runtime.workers import WorkersLost
-from mgx_mlir.targets import emulator
-from mgx_mlir.targets.base import Executable
+from mgx_mlir.targets.executable import Executable
 
 Self = TypeVar("Self", bound="CompiledProgram")
 
 if TYPE_CHECKING:
+    from mgx_mlir.compiler.limited_runs import LimitedRuns
     from mgx_mlir.compiler.without_names import WithoutNames
     from mgx_mlir.programs.program_ir import ProgramIR
     from mgx_mlir.runtime.iree_runtime import LoadedModule
@@ -230,6 +229,10 @@ class CompiledProgram:
         """Run on checked arrays in a process of its own."""
         if limits.memory is not None and self.least_bytes(arrays) > limits.memory:
             raise RunLimitError(f"the run needs more than {limits.memory} bytes (max_run_memory)")
+        # start-up: few runs have limits
+        from mgx_mlir.compiler.limited_runs import LimitedRuns
+        from mgx_mlir.runtime.workers import WorkersLost
+
         with _limiting:
             runs = self._limited
             if runs is None or runs.is_lost or runs.memory != limits.memory:
@@ -474,7 +477,12 @@ class IreeProgram(CompiledProgram):
 
     def _library(self) -> str | None:
         """Return the HIP library to run on; None: the machine's own."""
-        return str(emulator.activate()) if self.placement.emulate else None
+        if not self.placement.emulate:
+            return None
+        # start-up: few programs need it
+        from mgx_mlir.targets import emulator
+
+        return str(emulator.activate())
 
     def _recording(self, library: str | None) -> Any:
         """Return what loads a module behind a recorder: as a graph, or with markers."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from mgx_mlir.rewrite.passes import pass_name, pipeline_name
+from mgx_mlir.rewrite.names import pass_name, pipeline_name
 from mgx_mlir.rewrite.switches import flag, integer
 
 # variables, and the rewrites that they switch off

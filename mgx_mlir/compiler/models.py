@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any
 
 import mgx_mlir.dialects  # noqa: F401  (defines the operators)
+from mgx_mlir.compiler.sources import HasProgram, ModelSource, fixed
 from mgx_mlir.core import interrupts
 from mgx_mlir.core.errors import CompileError, FileError, UsageError
 from mgx_mlir.core.ir import ir
@@ -16,7 +17,6 @@ from mgx_mlir.dialects.migraphx.buffers import Unknown
 from mgx_mlir.frontends.dims import with_model_dims
 from mgx_mlir.frontends.mlir_files import read_mlir
 from mgx_mlir.frontends.mxr.files import read_file
-from mgx_mlir.frontends.objects import bytes_of_file, is_module, is_object, program_of_object
 from mgx_mlir.frontends.onnx.options import OnnxOptions
 from mgx_mlir.programs.program_ir import ProgramIR
 
@@ -26,19 +26,6 @@ MODEL_SUFFIXES = {
 }  # fmt: skip
 
 
-@runtime_checkable
-class HasProgram(Protocol):
-    """An API program, or anything else that holds a compiler's program."""
-
-    @property
-    def program_ir(self) -> ProgramIR:
-        """The ProgramIR."""
-        ...
-
-
-ModelSource: TypeAlias = str | os.PathLike[str] | bytes | ProgramIR | HasProgram
-
-
 def program_of(model: ModelSource, onnx_options: Mapping[str, Any]) -> ProgramIR:
     """Return the program of whatever the user gave; never one that the user holds."""
     if isinstance(model, ProgramIR):
@@ -46,31 +33,6 @@ def program_of(model: ModelSource, onnx_options: Mapping[str, Any]) -> ProgramIR
     if isinstance(model, HasProgram):
         return model.program_ir.clone()
     return read_model(model, onnx_options)
-
-
-def fixed(model: Any, onnx_options: Mapping[str, Any]) -> ModelSource:
-    """Return what a user gave as a source that is read as often as wished, and that a cache can
-    name: objects of other libraries as their program, open files as their bytes.
-
-    Raises UsageError for what is no model, and what program_of_object raises.
-    """
-    if isinstance(model, bytearray | memoryview):
-        return bytes(model)  # a view may change while it is read
-    if isinstance(model, str | os.PathLike | bytes | ProgramIR):
-        return model
-    if is_object(model):
-        return program_of_object(model, onnx_options)
-    if is_module(model):
-        raise UsageError(
-            "expected a model, got a torch module, which says nothing about its inputs",
-            notes=[
-                "mgx_mlir.torch.compile(module, example_inputs) compiles it for inputs like those",
-                "torch.compile(module, backend='mgx') compiles it at its first call",
-            ],
-        )
-    if hasattr(model, "read"):
-        return bytes_of_file(model)
-    return model
 
 
 @interrupts.held

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.programs.dims import dynamic_dimension
-
 
 def option_text(value: Any) -> str:
     """Write a value as text without loss. Errors: TypeError for other kinds of values.
@@ -25,10 +23,7 @@ def option_text(value: Any) -> str:
         return f"path {os.fspath(value)!r}"
     if isinstance(value, np.ndarray | np.generic):
         return _array_text(np.asarray(value))
-    if isinstance(value, dynamic_dimension):
-        parts = (value.min, value.max, sorted(value.optimals), value.sym)
-        return f"dim {option_text(parts)}"
-    if hasattr(value, "key_parts"):  # the API's `shape`
+    if hasattr(value, "key_parts"):  # the API's `shape` and `dynamic_dimension`
         return f"{type(value).__name__} {option_text(value.key_parts())}"
     if is_dataclass(value) and not isinstance(value, type):
         held = [(f.name, getattr(value, f.name)) for f in fields(value)]

@@ -8,23 +8,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mgx_mlir.compiler.compiled import Placement, check_graph
 from mgx_mlir.compiler.environment import code_variables, left_out_rewrites
-from mgx_mlir.compiler.limited_runs import RunLimits
 from mgx_mlir.compiler.option_text import option_text
+from mgx_mlir.compiler.run_limits import RunLimits
 from mgx_mlir.compiler.tuning.solutions import Tuning
 from mgx_mlir.core.errors import UsageError
-from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import GemmConfig, GemmShape
 from mgx_mlir.programs.signature import Signature
-from mgx_mlir.rewrite.passes import PASSES, is_upstream, pass_name, pipeline_name
-from mgx_mlir.rewrite.pipeline import did_you_mean
 from mgx_mlir.rewrite.rewrite_trace import disabled_names
 from mgx_mlir.rewrite.switches import switches
-from mgx_mlir.targets import default_target
+from mgx_mlir.targets.devices import default_target
+
+if TYPE_CHECKING:
+    from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import GemmConfig, GemmShape
 
 # options that change nothing of the code that a compile makes
 _NOT_OF_CODE = (
@@ -219,6 +219,12 @@ def _wrong_passes(disable: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]
     if isinstance(disable, str):
         yield f"disable expected a list of passes, got '{disable}'", ()
         return
+    if not disable:
+        return
+    # start-up: the passes are a quarter of the package
+    from mgx_mlir.rewrite.passes import PASSES, is_upstream, pass_name, pipeline_name
+    from mgx_mlir.rewrite.pipeline import did_you_mean
+
     for name in disable:
         if pass_name(name) not in PASSES and not is_upstream(name):
             known = [*PASSES, *map(pipeline_name, PASSES)]

@@ -9,23 +9,24 @@ from __future__ import annotations
 import json
 import logging
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from mgx_mlir.compiler.compiled import CompileStats, IreeProgram
 from mgx_mlir.compiler.environment import watched
-from mgx_mlir.compiler.models import HasProgram, ModelSource
 from mgx_mlir.compiler.options import CompileOptions
+from mgx_mlir.compiler.sources import HasProgram, ModelSource
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.files import ReadFile
-from mgx_mlir.core.operand_segments import asm
-from mgx_mlir.frontends.onnx.registry import has_foreign
 from mgx_mlir.programs.lowered import kernel_infos
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.programs.signature import Signature
 from mgx_mlir.rewrite.switches import switches
-from mgx_mlir.targets.base import Target, executable_of
-from mgx_mlir.targets.cache import default_cache, digest, program_key
+from mgx_mlir.targets.base import Target
+from mgx_mlir.targets.cache import default_cache
+from mgx_mlir.targets.digests import digest
+from mgx_mlir.targets.executable import executable_of
 from mgx_mlir.targets.flags import host_cpu
 
 log = logging.getLogger(__name__)
@@ -38,7 +39,7 @@ def program_cache_key(model: ModelSource, options: CompileOptions, backend: Targ
         return None
     if switches().traces or watched():  # a hit runs no pass: there would be nothing to see
         return None
-    if has_foreign():  # importers of the user's, whose code the key would not hold
+    if _has_foreign():  # importers of the user's, whose code the key would not hold
         return None
     if isinstance(model, bytes):
         files = [digest(model)]
@@ -53,11 +54,20 @@ def program_cache_key(model: ModelSource, options: CompileOptions, backend: Targ
         row = options.key()
     except TypeError:  # an option of a kind that has no text: another one could look the same
         return None
-    return program_key(files, {**row, "flags": flags, "host": host_cpu()})
+    return store.program_key(files, {**row, "flags": flags, "host": host_cpu()})
+
+
+def _has_foreign() -> bool:
+    """Return whether the user has registered an importer of ONNX operators."""
+    registry = sys.modules.get("mgx_mlir.frontends.onnx.registry")  # who registers has loaded it
+    return registry is not None and registry.has_foreign()
 
 
 def program_digest(program: ProgramIR) -> str:
     """Return the digest of a program: its instructions, their source nodes and its weights."""
+    # start-up: models in files need no bindings
+    from mgx_mlir.core.operand_segments import asm
+
     with program.ctx:
         text = asm(program.module.operation, enable_debug_info=True)
     # the file it was read from is in every location

@@ -1,11 +1,11 @@
-"""The target and the passes of a compile, as its options and the environment want them."""
+"""The passes of a compile, as its options and the environment want them."""
 
 from __future__ import annotations
 
 import logging
 
 from mgx_mlir.compiler import environment
-from mgx_mlir.compiler.dumps import dump_flags
+from mgx_mlir.compiler.backend import processor_of
 from mgx_mlir.compiler.options import CompileOptions
 from mgx_mlir.core.errors import CompileError
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
@@ -14,34 +14,8 @@ from mgx_mlir.passes.pipelines import FEWER_NAMES, NAMING, pipeline
 from mgx_mlir.programs.program_ir import ProgramIR, has_dynamic_dims
 from mgx_mlir.rewrite.passes import run_pipeline
 from mgx_mlir.rewrite.rewrite_trace import disabled
-from mgx_mlir.targets.base import Target, get_target
 
 log = logging.getLogger(__name__)
-
-
-def backend_of(options: CompileOptions) -> Target:
-    """Return the target that the options and the environment ask for."""
-    level = environment.level(options.target, options.tuning.opt_level)
-    extra = (*environment.backend_flags(options.target), *dump_flags())
-    if options.target == "gpu":
-        return get_target("gpu", architecture=options.one_arch, opt_level=level, extra_flags=extra)
-    if options.target == "cpu":
-        tiling = options.tuning.data_tiling
-        cpu = options.one_arch or "host"
-        return get_target(
-            "cpu",
-            threads=options.threads,
-            cpu=cpu,
-            opt_level=level,
-            data_tiling=tiling,
-            extra_flags=extra,
-        )
-    return get_target(options.target)
-
-
-def processor_of(options: CompileOptions) -> str:
-    """Return the CPU that kernels are made for."""
-    return (options.one_arch or "host") if options.target == "cpu" else "host"
 
 
 def steps_of(options: CompileOptions) -> tuple[str, ...]:

@@ -98,6 +98,11 @@ def found() -> tuple[Plugin, ...]:
     return (*_installed(), *_given)
 
 
+def given() -> tuple[Plugin, ...]:
+    """List the plugins that `add` named."""
+    return tuple(_given)
+
+
 @functools.cache
 def _installed() -> tuple[Plugin, ...]:
     if os.environ.get(SWITCH) == "0":

@@ -31,8 +31,8 @@ from mgx_mlir.debug.tolerances import Tolerances, output_tolerances
 from mgx_mlir.programs.interpreter import Interpreter
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.programs.signature import Signature
+from mgx_mlir.rewrite.names import pass_name
 from mgx_mlir.rewrite.passes import run_pipeline
-from mgx_mlir.rewrite.registry import pass_name
 from mgx_mlir.rewrite.rewrite_trace import disabled
 
 Level = Literal["instruction", "kernel"]

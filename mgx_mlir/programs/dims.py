@@ -28,6 +28,10 @@ class dynamic_dimension:
             if not self.min <= size <= self.max:
                 raise ShapeError(f"optimal {size} is outside [{self.min}..{self.max}]")
 
+    def key_parts(self) -> tuple[object, ...]:
+        """Return what tells it from others, for keys of the cache."""
+        return self.min, self.max, sorted(self.optimals), self.sym
+
     def is_fixed(self) -> bool:
         """Return whether only one size is allowed."""
         return self.min == self.max

@@ -20,6 +20,7 @@ from mgx_mlir.core.errors import MgxError, PassError, PipelineError
 from mgx_mlir.core.ir import ir, passmanager
 from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.type_cache import remembering
+from mgx_mlir.rewrite.names import PREFIX, pass_name, pipeline_name
 from mgx_mlir.rewrite.pattern import HasOperation, MatchTrace, observing
 from mgx_mlir.rewrite.pipeline import (
     MODULE,
@@ -31,7 +32,6 @@ from mgx_mlir.rewrite.pipeline import (
 )
 from mgx_mlir.rewrite.registry import (
     PASSES,
-    PREFIX,
     UPSTREAM,
     Pass,
     PassTable,
@@ -41,8 +41,6 @@ from mgx_mlir.rewrite.registry import (
     make_pass,
     option,
     option_docs,
-    pass_name,
-    pipeline_name,
     rewrites_of,
 )
 from mgx_mlir.rewrite.switches import Switches, switches

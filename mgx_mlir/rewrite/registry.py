@@ -17,20 +17,9 @@ from typing import Any, ClassVar, cast
 from mgx_mlir.core import defined_again, plugins
 from mgx_mlir.core.errors import PipelineError
 from mgx_mlir.core.ir import ir
+from mgx_mlir.rewrite.names import pass_name, pipeline_name
 from mgx_mlir.rewrite.pattern import PATTERNS, RULES, Pattern, PatternSet, Rule
 from mgx_mlir.rewrite.pipeline import PassSpec, did_you_mean
-
-PREFIX = "mgx-"
-
-
-def pipeline_name(name: str) -> str:
-    """Return a pass's name in pipelines: `simplify_algebra` -> `mgx-simplify-algebra`."""
-    return PREFIX + name.replace("_", "-")
-
-
-def pass_name(text: str) -> str:
-    """Return a pass's name in MIGraphX: `mgx-simplify-algebra` -> `simplify_algebra`."""
-    return text.removeprefix(PREFIX).replace("-", "_")
 
 
 def option(default: Any, doc: str) -> Any:

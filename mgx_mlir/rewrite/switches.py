@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.operand_segments import asm
+from mgx_mlir.rewrite.names import pass_name
 from mgx_mlir.rewrite.rewrite_trace import APPLIED, MatchTrace, described
 
 log = logging.getLogger(__name__)
@@ -68,6 +68,9 @@ class Switches:
     def program(self, module: ir.Operation) -> None:
         """Print a program, as mgx-opt reads it."""
         if self.trace_compile:
+            # start-up: only what is printed needs the bindings
+            from mgx_mlir.core.operand_segments import asm
+
             print(asm(module, large_elements_limit=_MAX_ELEMENTS), file=sys.stderr)
 
 
@@ -139,7 +142,7 @@ def _passes(text: str) -> frozenset[str]:
     """Return the passes of a comma-separated list, in MIGraphX's spelling; log unknown ones."""
     # start-up: only for the message
     from mgx_mlir.rewrite.pipeline import did_you_mean
-    from mgx_mlir.rewrite.registry import PASSES, UPSTREAM, pass_name
+    from mgx_mlir.rewrite.registry import PASSES, UPSTREAM
 
     names = frozenset(pass_name(part.strip()) for part in text.split(",") if part.strip())
     known = {*PASSES, *map(pass_name, UPSTREAM)}

@@ -10,38 +10,30 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Literal
-
-import numpy as np
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mgx_mlir.core.errors import TargetError
 from mgx_mlir.hardware.architectures import ARCHITECTURES, check_arch
 from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.programs.lowered import KernelInfo, Lowered
-from mgx_mlir.targets import branch_moves
 from mgx_mlir.targets import flags as flag_sets
-from mgx_mlir.targets.apart import compile_apart, takes
-from mgx_mlir.targets.cache import Cache, CachedModule, default_cache, digest
-from mgx_mlir.targets.child import (
-    DEFAULT_MEMORY_LIMIT,
-    CompileOutput,
-    IreeCompiler,
-    compiler_version,
-    shared_compiler,
-)
+from mgx_mlir.targets.cache import Cache, default_cache, digest
 from mgx_mlir.targets.devices import hip_devices
 from mgx_mlir.targets.diagnostics import CompileFailed, Failure
+from mgx_mlir.targets.executable import Executable, TargetKind, executable_of, record_of
 from mgx_mlir.targets.flags import FlagSet
 from mgx_mlir.targets.locks import Busy, holder_text
+from mgx_mlir.targets.process import DEFAULT_MEMORY_LIMIT
+
+if TYPE_CHECKING:  # start-up: what a target holds and its flags need no compiler
+    from mgx_mlir.targets.child import CompileOutput, IreeCompiler
 
 log = logging.getLogger(__name__)
 
 # The limit of a compile that has none of the caller's. Kernels take 0.1 to 3 s each; the rest is
 # for busy machines. On some forms of kernels iree-compile never ends (docs/iree-hazards.md).
 BASE_SECONDS, KERNEL_SECONDS = 600.0, 6.0
-
-TargetKind = Literal["ref", "cpu", "gpu"]
 
 
 @dataclass(frozen=True)
@@ -53,46 +45,6 @@ class BackendOptions:
     cache: bool = True  # compile cache is used
     best: bool = False  # best flag set alone is tried
     after: CompileFailed | None = None  # failure of the best flag set: only the others are tried
-
-
-@dataclass(frozen=True)
-class Executable:
-    """A compiled module and how it was made."""
-
-    vmfb: bytes | np.ndarray  # bytes of the module, 64-byte aligned when it came from the cache
-    target: TargetKind
-    arch: str  # gfx or sm_ name, or name of the CPU
-    key: str  # key in the compile cache
-    flags: tuple[str, ...]  # flags of iree-compile
-    flag_set: str  # name of the flag set that worked
-    # failures before this compile, by flag set or kernel form; empty when the first one worked
-    fallbacks: tuple[str, ...]
-    seconds: float  # seconds of the compile that made it, also when it came from the cache
-    # peak resident bytes of the compile that made it, also when it came from the cache
-    peak_memory: int
-    via: str  # processes of the compile: "binary", "worker", or "workers": kernels apart
-    cached: bool  # module came from the cache
-    warnings: tuple[str, ...] = ()
-    # kernels launched by each exported function, in order; "initializer" runs once at load
-    dispatches: dict[str, list[str]] = field(default_factory=dict)
-    # bytes that IREE planned: "constants" in the module, "transient" in a call and while loading
-    plan: dict[str, int] = field(default_factory=dict)
-    # crashes and refusals of IREE before it compiled this on one thread
-    crashes: tuple[str, ...] = ()
-    input_alignment: int = 64  # alignment in bytes of an input that is read in place
-
-    @property
-    def kernels(self) -> list[str]:
-        """The launches of one call of main that are kernels of the program."""
-        return self.launches("main")
-
-    def launches(self, function: str) -> list[str]:
-        """Return the launches of one call of a function that are kernels of the program.
-
-        Data tiling on CPUs adds launches of its own, which pack operands; they are left out.
-        """
-        found = self.dispatches.get(function, [])
-        return [name for name in found if not name.startswith("_encoding_")]
 
 
 @dataclass
@@ -121,6 +73,9 @@ class Target(ABC):
 
     def lowered_key(self, lowered: Lowered) -> str:
         """Return the cache key of a lowered program on this target."""
+        from mgx_mlir.targets import branch_moves
+        from mgx_mlir.targets.child import compiler_version
+
         ladder = self.ladder()
         parts = ["\0".join((s.name, *s.flags)) for s in ladder]
         if any(f.endswith("-cpu=host") for s in ladder for f in s.flags):
@@ -141,6 +96,8 @@ class Target(ABC):
         logged and recorded.
         Errors: CompileFailed with the best set's diagnostics; TargetError.
         """
+        from mgx_mlir.targets.child import shared_compiler
+
         options = options or BackendOptions()
         compiler = compiler or shared_compiler()
         key = self.lowered_key(lowered)
@@ -158,7 +115,7 @@ class Target(ABC):
                 if options.timeout is not None:
                     options = replace(options, timeout=max(options.timeout - waited, 0.001))
                 made = self._compile(lowered, options, compiler, key, store)
-                store.put_module(key, bytes(made.vmfb), _record(made))
+                store.put_module(key, bytes(made.vmfb), record_of(made))
                 return made
         except Busy as e:
             raise CompileFailed(_busy(e, options.timeout)) from None
@@ -183,6 +140,8 @@ class Target(ABC):
         options: BackendOptions,
     ) -> CompileOutput:
         """Compile with one set of flags. Errors: CompileFailed."""
+        from mgx_mlir.targets.apart import compile_apart, takes
+
         start = time.monotonic()
         cpu = self.cpu_of_kernels()
         if cpu is not None and takes(compiler, lowered.bytecode):
@@ -269,6 +228,8 @@ class Target(ABC):
 
 def _mended(out: CompileOutput) -> CompileOutput:
     """Return the module with the register moves of its branches in a right order."""
+    from mgx_mlir.targets import branch_moves
+
     try:
         return replace(out, vmfb=branch_moves.mend(out.vmfb))
     except ValueError as e:
@@ -305,23 +266,6 @@ def source_of(location: str | None, kernels: Sequence[KernelInfo]) -> str | None
         if k.location and location in k.location.replace('"', ""):
             return f"{k.name} ({location})"
     return location
-
-
-def executable_of(key: str, found: CachedModule) -> Executable:
-    """Restore a cached module. Errors: KeyError, TypeError or ValueError for a malformed one."""
-    r = found.record
-    return Executable(
-        found.vmfb, r["target"], r["arch"], key, tuple(r["flags"]), r["flag_set"],
-        tuple(r["fallbacks"]), r["seconds"], r["peak_memory"], r["via"], True,
-        tuple(r["warnings"]), dict(r["dispatches"]), dict(r.get("plan", {})),
-        tuple(r.get("crashes", ())), int(r.get("input_alignment", 64)),
-    )  # fmt: skip
-
-
-def _record(e: Executable) -> dict[str, Any]:
-    return {
-        f.name: getattr(e, f.name) for f in fields(e) if f.name not in ("vmfb", "key", "cached")
-    }
 
 
 def parse_dispatches(statistics: str) -> dict[str, list[str]]:
@@ -385,11 +329,6 @@ def get_target(name: str, **options: Any) -> Target:
             hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(known) or 'none'}"
             raise TargetError(f"target {name} has no option '{option}'", notes=[hint])
     return factory(**options)
-
-
-def default_target() -> str:
-    """Return `gpu` where a HIP device is found, else `cpu`. The caller reports it."""
-    return "gpu" if hip_devices() else "cpu"
 
 
 @dataclass

@@ -18,8 +18,6 @@ Environment: MGX_CACHE=0 turns it off, MGX_CACHE_DIR moves it, MGX_CACHE_LIMIT b
 from __future__ import annotations
 
 import contextlib
-import functools
-import hashlib
 import json
 import logging
 import os
@@ -34,12 +32,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mgx_mlir.core import forks, plugins
+from mgx_mlir.core import forks
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.core.files import Identity, file_sha256, identity, is_young, writer_of
 from mgx_mlir.targets import locks
 from mgx_mlir.targets.container import Container, write_container
+from mgx_mlir.targets.digests import digest
 from mgx_mlir.targets.private import Signer, make_private, read_own, signing_key, write_own
+from mgx_mlir.targets.toolchain import toolchain
 
 log = logging.getLogger(__name__)
 
@@ -87,22 +87,6 @@ def parse_size(text: str) -> int:
 # --------------------------------------------------------------------------------------- keys
 
 
-def digest(*parts: bytes | str | np.ndarray) -> str:
-    """Hash several parts to a key of 40 digits; the boundaries between the parts count."""
-    # twice as fast as blake2b where the CPU has the instructions
-    h = hashlib.sha256()
-    for p in parts:
-        if isinstance(p, np.ndarray):
-            flat = np.ascontiguousarray(p).reshape(-1)
-            view = flat.view(np.uint8).data if flat.size else memoryview(b"")
-        else:
-            # paths need not be text: what is none of it is kept as Python has it
-            view = memoryview(p.encode(errors="surrogatepass") if isinstance(p, str) else p)
-        h.update(view.nbytes.to_bytes(8, "little"))
-        h.update(view)
-    return h.hexdigest()[:40]
-
-
 def _unreadable(path: str | os.PathLike[str], e: OSError) -> FileError:
     why = (e.strerror or str(e)).lower()
     return FileError(f"cannot read the file: {why}", location=str(path))
@@ -116,40 +100,9 @@ def hash_file(path: Path) -> str:
         raise _unreadable(path, e) from e
 
 
-SOURCES = Path(__file__).resolve().parent.parent
-
-
-@functools.cache
-def toolchain() -> str:
-    """Return what made an entry, beside its input: our sources and their packages.
-
-    The sources, and the tables that they read, count by name and content: an edited checkout does
-    not get the programs of the code before the edit, and a rebuilt environment gets those of the
-    one before.
-    """
-    from importlib.metadata import PackageNotFoundError, version  # slow to load
-
-    facts: list[str] = []
-    for package in (
-        *("mgx-mlir", "torch-mlir", "iree-base-compiler", "iree-base-runtime", "onnx", "numpy"),
-        "ml_dtypes",
-    ):
-        try:
-            facts.append(f"{package}={version(package)}")
-        except PackageNotFoundError:
-            facts.append(f"{package}=none")
-    for folder, _, files in os.walk(SOURCES, followlinks=True):
-        for name in files:
-            if name.endswith((".py", ".json")):
-                path = Path(folder, name)
-                where = path.relative_to(SOURCES).as_posix()
-                facts.append(f"{where} {hashlib.blake2b(path.read_bytes()).hexdigest()}")
-    return digest(*sorted(facts), *plugins.facts())
-
-
-def program_key(files: Iterable[str], options: Mapping[str, Any]) -> str:
-    """Return the key of a program: digests of the model's files, and all options as JSON values."""
-    return digest(toolchain(), json.dumps(dict(options), sort_keys=True), *files)
+def program_key(files: Iterable[str], options: Mapping[str, Any], kept: Path | None = None) -> str:
+    """Return the key of a program; `kept` is the folder that may know the toolchain."""
+    return digest(toolchain(kept), json.dumps(dict(options), sort_keys=True), *files)
 
 
 def _identity(path: Path) -> list[int]:
@@ -363,6 +316,11 @@ class Cache:
         self.put("module", key, {"vmfb": vmfb}, record)
 
     # ------------------------------------------------------------------ programs
+
+    def program_key(self, files: Iterable[str], options: Mapping[str, Any]) -> str:
+        """Return the key of a program: digests of the model's files, all options as JSON values."""
+        kept = self.root / "files" if self.standing == "own" else None
+        return program_key(files, options, kept)
 
     def get_program(self, key: str) -> CachedProgram | None:
         """Return a program by its program key; None when any part of it is gone."""

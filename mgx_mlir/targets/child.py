@@ -31,7 +31,14 @@ from mgx_mlir.targets import worker as worker_file
 from mgx_mlir.targets.cache import cache_root
 from mgx_mlir.targets.diagnostics import CompileFailed, Failure, read_failure, warnings
 from mgx_mlir.targets.private import make_private
-from mgx_mlir.targets.process import HAS_PROC, Watch, exit_poll, kill_group, readable
+from mgx_mlir.targets.process import (
+    DEFAULT_MEMORY_LIMIT,
+    HAS_PROC,
+    Watch,
+    exit_poll,
+    kill_group,
+    readable,
+)
 from mgx_mlir.targets.worker_process import Worker
 
 log = logging.getLogger(__name__)
@@ -39,7 +46,6 @@ log = logging.getLogger(__name__)
 # bytes of a module whose first compile waits for a worker (0.1 s): there what all passes made is
 # verified once, in the binary after each pass, a third of a compile
 _LARGE = 50_000
-DEFAULT_MEMORY_LIMIT = 12 << 30
 _WORKER_MAX_RSS = 800 << 20  # a worker that has grown past this is not used again
 _WORKER_MAX_USES = 1000
 _MAX_REPRODUCERS = 50

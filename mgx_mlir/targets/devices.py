@@ -54,6 +54,11 @@ def hip_devices() -> tuple[HipDevice, ...]:
     return _probed(os.environ.get(HIP_VARIABLE))[0]
 
 
+def default_target() -> str:
+    """Return `gpu` where a HIP device is found, else `cpu`. The caller reports it."""
+    return "gpu" if hip_devices() else "cpu"
+
+
 def why_no_device() -> str:
     """Explain why `hip_devices` finds none."""
     return _probed(os.environ.get(HIP_VARIABLE))[1]

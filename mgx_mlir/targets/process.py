@@ -14,6 +14,7 @@ from typing import IO, Any, Literal
 
 from mgx_mlir.core import interrupts
 
+DEFAULT_MEMORY_LIMIT = 12 << 30  # bytes of a compile that has no limit of the caller's
 HAS_PROC = Path("/proc/self/statm").exists()
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 

@@ -22,7 +22,7 @@ from mgx_mlir.compiler.stages import run_passes
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.passes.pipelines import pipeline
 from mgx_mlir.printers.text import program_text
-from mgx_mlir.rewrite.registry import pass_name
+from mgx_mlir.rewrite.names import pass_name
 from mgx_mlir.tools.driver import environment
 from mgx_mlir.tools.driver.environment import PREFIX, VARIABLES
 from tests.driver.conftest import Driver, model_of

@@ -16,7 +16,7 @@ import pytest
 from onnx import ModelProto, numpy_helper
 
 import mgx_mlir
-from mgx_mlir.compiler.dumps import kept_assembly
+from mgx_mlir.compiler.dump_files import kept_assembly
 from mgx_mlir.core.errors import RunError
 from mgx_mlir.debug.gpu_kernels import gpu_kernels
 from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import CONVOLUTION, GemmShape

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import mgx_mlir
-from mgx_mlir.compiler.dumps import kept_assembly
+from mgx_mlir.compiler.dump_files import kept_assembly
 from mgx_mlir.debug.gpu_kernels import gpu_kernels
 from mgx_mlir.targets.report import gpu_report
 

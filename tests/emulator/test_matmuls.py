@@ -14,7 +14,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
-from mgx_mlir.compiler.dumps import kept_assembly
+from mgx_mlir.compiler.dump_files import kept_assembly
 from mgx_mlir.compiler.tuning.cost_models import by_time
 from mgx_mlir.debug.gpu_kernels import gpu_kernels
 from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import (

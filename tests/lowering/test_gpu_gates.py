@@ -15,7 +15,7 @@ import onnx
 import pytest
 
 import mgx_mlir
-from mgx_mlir.compiler.dumps import kept_assembly
+from mgx_mlir.compiler.dump_files import kept_assembly
 from mgx_mlir.debug.gpu_kernels import GpuKernels, gpu_kernels
 from mgx_mlir.targets.assembly import mixes
 from mgx_mlir.targets.report import gpu_report

@@ -126,7 +126,7 @@ def test_every_thread_waits_for_the_plugins(tmp_path: Path) -> None:
     assert done.stdout.strip() == "{True}", done.stderr
 
 
-TOOLCHAIN = "from mgx_mlir.targets.cache import toolchain; print(toolchain())"
+TOOLCHAIN = "from mgx_mlir.targets.toolchain import toolchain; print(toolchain())"
 
 
 def test_cache_keys_hold_versions_and_sources(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from onnx import TensorProto, helper
 
 import mgx_mlir
 import mgx_mlir.onnxruntime as ort
-from mgx_mlir.compiler.limited_runs import RunLimits
+from mgx_mlir.compiler.run_limits import RunLimits
 from mgx_mlir.core.errors import RunError, RunLimitError, UsageError
 from mgx_mlir.onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidArgument
 from mgx_mlir.tools.driver.main import main

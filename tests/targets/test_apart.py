@@ -13,7 +13,7 @@ import pytest
 
 from mgx_mlir import compile as compile_program
 from mgx_mlir.compiler.compiled import IreeProgram
-from mgx_mlir.targets import apart, base, child
+from mgx_mlir.targets import apart, child
 from mgx_mlir.targets.cache import default_cache
 from mgx_mlir.targets.child import IreeCompiler
 from mgx_mlir.targets.diagnostics import CompileFailed
@@ -74,7 +74,7 @@ def test_a_program_is_the_same_apart_and_together(
     batch: int | str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = compiled(net(batch), cache=False)
-    monkeypatch.setattr(base, "compile_apart", lambda *a, **k: None)
+    monkeypatch.setattr(apart, "compile_apart", lambda *a, **k: None)
     whole = compiled(net(batch), cache=False)
     assert (made.executable.via, whole.executable.via == "workers") == ("workers", False)
     assert made.executable.dispatches == whole.executable.dispatches
@@ -189,7 +189,7 @@ def test_a_time_limit_ends_all_workers(compiler: IreeCompiler) -> None:
         flags.append(tuple(given))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(base, "compile_apart", kept)
+        patch.setattr(apart, "compile_apart", kept)
         compiled(net(), cache=False)
     with pytest.raises(CompileFailed) as caught:
         apart.compile_apart(compiler, lowered[0], flags[0], timeout=0.001)

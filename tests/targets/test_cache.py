@@ -18,7 +18,7 @@ from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.core.literals import is_aligned
 from mgx_mlir.targets import cache as cache_file
 from mgx_mlir.targets import locks
-from mgx_mlir.targets.cache import Cache, default_cache, digest, parse_size, program_key, toolchain
+from mgx_mlir.targets.cache import Cache, default_cache, digest, parse_size, program_key
 from mgx_mlir.targets.container import Container, write_container
 from tests.targets.modules import add
 
@@ -245,23 +245,6 @@ def test_digests_keep_parts_apart() -> None:
     assert program_key(["f"], {"a": 1, "b": 2}) == program_key(["f"], {"b": 2, "a": 1})
     assert program_key(["f"], {"a": 1}) != program_key(["f"], {"a": 2})
     assert program_key(["f"], {}) != program_key(["g"], {})
-
-
-@pytest.mark.parametrize("name", ["extra.py", "gfx942.json"])
-def test_an_edited_source_changes_the_program_key(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Code, and tables that code reads: the clocks by which tiles are chosen."""
-    source = tmp_path / name
-    source.write_text("x = 1")
-    monkeypatch.setattr(cache_file, "SOURCES", tmp_path)
-    seen = set()
-    for text in ("x = 1", "x = 22"):
-        source.write_text(text)
-        toolchain.cache_clear()
-        seen.add(toolchain())
-    toolchain.cache_clear()
-    assert len(seen) == 2
 
 
 def test_file_digests_are_remembered_and_never_stale(

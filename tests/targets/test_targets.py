@@ -16,7 +16,7 @@ from mgx_mlir.targets import base, flags
 from mgx_mlir.targets.base import BackendOptions, CpuTarget, GpuTarget, get_target
 from mgx_mlir.targets.cache import Cache
 from mgx_mlir.targets.child import IreeCompiler
-from mgx_mlir.targets.devices import hip_devices
+from mgx_mlir.targets.devices import default_target, hip_devices
 from mgx_mlir.targets.diagnostics import CompileFailed, read_failure
 from mgx_mlir.targets.flags import DEFAULT_ARCH, FlagSet
 from mgx_mlir.targets.report import code_objects, gpu_report
@@ -42,7 +42,7 @@ def test_registry_and_options() -> None:
         import re
 
         assert re.search(said, str(caught.value))
-    assert base.default_target() == ("gpu" if hip_devices() else "cpu")
+    assert default_target() == ("gpu" if hip_devices() else "cpu")
 
 
 def test_names_of_gpu_products() -> None:

@@ -15,20 +15,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.files import atomic
-from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import (
-    GemmConfig,
-    GemmShape,
-    config_from_json,
-    shape_from_json,
-)
 from mgx_mlir.targets import locks
 from mgx_mlir.targets.cache import cache_root
-from mgx_mlir.targets.child import compiler_version
 from mgx_mlir.targets.flags import OPT_LEVELS
+
+if TYPE_CHECKING:
+    from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import GemmConfig, GemmShape
 
 VARIABLE = "MIGRAPHX_PROBLEM_CACHE"
 log = logging.getLogger(__name__)
@@ -214,12 +210,18 @@ def _finite(us: float | None) -> float | None:
 
 
 def _problem(product: GemmShape, arch: str) -> dict[str, Any]:
+    from mgx_mlir.targets.child import compiler_version
+
     return {"name": PRODUCT, "problem": {"arch": arch, "compiler": compiler_version(),
                                          **product.to_json()}}  # fmt: skip
 
 
 def _product(key: object, arch: str) -> GemmShape | None:
     """Return the product of a row, None where the row is for something else."""
+    # start-up: few programs have tuned products
+    from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import shape_from_json
+    from mgx_mlir.targets.child import compiler_version
+
     problem = key.get("problem") if isinstance(key, Mapping) and key.get("name") == PRODUCT else 0
     if not isinstance(problem, Mapping):
         return None
@@ -232,6 +234,8 @@ def _product(key: object, arch: str) -> GemmShape | None:
 def _choice(solution: object) -> GemmConfig | None:
     if not isinstance(solution, Mapping):
         return None
+    from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import config_from_json
+
     return config_from_json({k: v for k, v in solution.items() if k not in ("us", "judged")})
 
 

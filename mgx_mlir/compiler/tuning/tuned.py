@@ -9,14 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from mgx_mlir.compiler import environment
-from mgx_mlir.compiler.compilation import Compilation
+from mgx_mlir.compiler.backend import backend_of
+from mgx_mlir.compiler.compile_once import compile_once
 from mgx_mlir.compiler.compiled import IreeProgram
-from mgx_mlir.compiler.models import HasProgram, ModelSource, program_of
 from mgx_mlir.compiler.options import CompileOptions
-from mgx_mlir.compiler.stages import backend_of, run_passes
-from mgx_mlir.compiler.tuning.cost_models import by_bound, by_time
-from mgx_mlir.compiler.tuning.gemm_search import search_products
-from mgx_mlir.compiler.tuning.search import describe, describe_products, search
+from mgx_mlir.compiler.sources import HasProgram, ModelSource
 from mgx_mlir.compiler.tuning.solutions import Tuning, is_kept, kept_products, lookup
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.hardware.machine import available_cpus
@@ -24,7 +21,6 @@ from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.rewrite.switches import flag
 from mgx_mlir.targets import devices
 from mgx_mlir.targets.cache import digest, hash_file
-from mgx_mlir.targets.child import compiler_version
 from mgx_mlir.targets.flags import host_cpu
 
 
@@ -32,7 +28,10 @@ def compile_tuned(model: ModelSource, options: CompileOptions) -> IreeProgram:
     """Compile with the solution that is kept for the model; search for one where that is asked."""
     searched = options.exhaustive_tune or flag("MIGRAPHX_MLIR_TUNE_EXHAUSTIVE")
     if not searched and not is_kept():
-        return Compilation(options).run(model)
+        return compile_once(model, options)
+    # start-up: most programs are not tuned
+    from mgx_mlir.compiler.tuning.search import describe, describe_products
+
     problem = _problem(model, options)
     lines: list[str] = []
     if options.target == "gpu":
@@ -49,16 +48,17 @@ def compile_tuned(model: ModelSource, options: CompileOptions) -> IreeProgram:
         if known is not None:
             options = replace(options, tuning=known)
             lines.append(describe(known))
-        compiled = Compilation(options).run(model)
+        compiled = compile_once(model, options)
     compiled.stats.tuning = tuple(lines)
     return compiled
 
 
 def _fastest(model: ModelSource, options: CompileOptions, problem: dict[str, Any]) -> IreeProgram:
     """Search, and return the fastest of the programs that it made."""
+    from mgx_mlir.compiler.tuning.search import search
 
     def compile_with(tuning: Tuning) -> IreeProgram:
-        return Compilation(replace(options, tuning=tuning)).run(model)
+        return compile_once(model, replace(options, tuning=tuning))
 
     best, found = search(
         problem, options.target, compile_with,
@@ -75,6 +75,11 @@ def _is_timed(options: CompileOptions) -> bool:
 
 def _tune_products(model: ModelSource, options: CompileOptions) -> list[str]:
     """Search how the products of a program for GPUs are computed; say what was found in lines."""
+    from mgx_mlir.compiler.models import program_of
+    from mgx_mlir.compiler.stages import run_passes
+    from mgx_mlir.compiler.tuning.cost_models import by_bound, by_time
+    from mgx_mlir.compiler.tuning.gemm_search import search_products
+
     backend = backend_of(options)
     program = program_of(model, options.importer)
     run_passes(program, options)
@@ -87,6 +92,8 @@ def _tune_products(model: ModelSource, options: CompileOptions) -> list[str]:
 
 def _problem(model: ModelSource, options: CompileOptions) -> dict[str, Any]:
     """Describe what a solution is for: the program, its compile options and the machine."""
+    from mgx_mlir.targets.child import compiler_version
+
     if isinstance(model, HasProgram):
         model = model.program_ir
     if isinstance(model, ProgramIR):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.compiler.limited_runs import RunLimits
+from mgx_mlir.compiler.run_limits import RunLimits
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.integrations.onnxruntime.enums import (
     ExecutionMode,

@@ -14,7 +14,7 @@ import numpy as np
 
 from mgx_mlir.api.files import load, save
 from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
-from mgx_mlir.compiler.limited_runs import RunLimits
+from mgx_mlir.compiler.run_limits import RunLimits
 from mgx_mlir.core import forks
 from mgx_mlir.core.errors import MgxError, RunError, UsageError
 from mgx_mlir.core.files import atomic

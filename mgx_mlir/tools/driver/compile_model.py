@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
-from mgx_mlir.compiler.limited_runs import RunLimits
+from mgx_mlir.compiler.run_limits import RunLimits
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.programs.signature import Signature, Variant
 from mgx_mlir.tools.driver.arguments import Arguments

@@ -56,7 +56,7 @@ def static_report(args: Arguments, model: Model) -> int:
 
 def _kernels(args: Arguments, model: Model, choice: TargetChoice, arch: str | None) -> GpuKernels:
     # start-up: only what the command asks for is loaded
-    from mgx_mlir.compiler.dumps import kept_assembly
+    from mgx_mlir.compiler.dump_files import kept_assembly
 
     with kept_assembly() as assembly:
         compiled = compile_model(args, model, choice, arch)

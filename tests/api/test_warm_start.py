@@ -1,0 +1,73 @@
+"""A process whose model is in the cache: it compiles and runs without loading a compiler."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+# Roots of modules: bindings of MLIR, IREE's compiler, readers of models, what lowers programs.
+HEAVY = (
+    "torch_mlir", "iree.compiler", "onnx", "google", "rich", "importlib.metadata", "email",
+    "mgx_mlir.passes", "mgx_mlir.dialects", "mgx_mlir.frontends", "mgx_mlir.printers",
+    "mgx_mlir.compiler.compilation", "mgx_mlir.compiler.models", "mgx_mlir.core.op",
+    "mgx_mlir.rewrite.passes", "mgx_mlir.targets.apart", "mgx_mlir.targets.child",
+    "mgx_mlir.runtime.workers",
+)  # fmt: skip
+PROGRAM = """
+import sys
+import numpy
+import mgx_mlir
+given = numpy.load(sys.argv[2])
+model = open(sys.argv[1], "rb").read() if sys.argv[4] == "bytes" else sys.argv[1]
+options = {"default_dim_value": 2} if sys.argv[4] == "options" else {}
+found = mgx_mlir.compile(model, "cpu", **options)
+numpy.save(sys.argv[3], found.run({"x": given})[0])
+print(found.stats.cached)
+print(*sys.modules)
+"""
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> tuple[Path, np.ndarray]:
+    w = np.random.default_rng(0).standard_normal((16, 8)).astype(np.float32)
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 16])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 8])
+    graph = helper.make_graph([node], "g", [x], [y], [numpy_helper.from_array(w, "w")])
+    opsets = [helper.make_opsetid("", 17)]
+    path = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), str(path))
+    return path, w
+
+
+@pytest.mark.parametrize("kind", ["path", "bytes", "options"])
+def test_a_cached_model_needs_no_compiler(
+    kind: str, model: tuple[Path, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, w = model
+    monkeypatch.setenv("MGX_CACHE_DIR", str(tmp_path / "cache"))
+    given = np.random.default_rng(1).random((2 if kind == "options" else 1, 16), np.float32)
+    np.save(tmp_path / "x.npy", given)
+    rows = []
+    for name in ("cold", "warm"):
+        time.sleep(0.1)  # a file that is new has no digest that is kept
+        out = tmp_path / f"{name}.npy"
+        command = [sys.executable, "-c", PROGRAM, str(path), str(tmp_path / "x.npy"), str(out)]
+        done = subprocess.run(
+            [*command, kind], capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        np.testing.assert_allclose(np.load(out), given @ w, rtol=1e-5, atol=1e-5)
+        rows.append(done.stdout.split())
+    (cold, *_), (warm, *modules) = rows
+    assert (cold, warm) == ("False", "True")
+    loaded = [m for m in modules if any(m == h or m.startswith(f"{h}.") for h in HEAVY)]
+    assert not loaded, loaded[:20]
+    assert "iree.runtime" in modules
