@@ -35,6 +35,7 @@ from mgx_mlir.targets import apart
 from mgx_mlir.targets.base import BackendOptions, Target
 from mgx_mlir.targets.diagnostics import CompileFailed
 from mgx_mlir.targets.executable import Executable
+from mgx_mlir.targets.kernel_stream import Stream
 
 log = logging.getLogger(__name__)
 
@@ -64,8 +65,14 @@ class Compilation:
         if self.options.target == "cpu":
             apart.prepare(len(entry_block(program.main()).operations))
         self.optimize(program)
-        lowered = self.lower(program, regions=self.options.boundaries)
-        lowered, executable = self.generate(program, lowered)
+        ops = sum(len(entry_block(p.main()).operations) for p in (program, *self.variants.values()))
+        begun = self.backend.stream(ops, self._backend_options())
+        try:
+            lowered = self.lower(program, regions=self.options.boundaries, begun=begun)
+            lowered, executable = self.generate(program, lowered, begun)
+        finally:
+            if begun is not None:
+                begun.close()
         compiled = self._finish(program, lowered, executable)
         if key is not None:
             keep_program(key, compiled, reads, model, self.options, self.backend)
@@ -124,10 +131,11 @@ class Compilation:
         regions: bool,
         tiles: bool = True,
         plainer: Mapping[str, int] | None = None,
+        begun: Stream | None = None,
     ) -> Lowered:
         """Lower to linalg. regions: our kernel boundaries; tiles: our tiles on GPUs.
 
-        plainer: see LowerOptions.
+        plainer: see LowerOptions. begun: compiles kernels as soon as they are built.
         """
         start = time.perf_counter()
         s = self.options
@@ -136,6 +144,7 @@ class Compilation:
         how = LowerOptions(
             s.target, regions, arch, s.tuning.vector_kernels, tiles,
             lambda shape, _: matmuls.get(shape), s.fast_math, plainer or {},
+            None if begun is None else begun.add,
         )  # fmt: skip
         # dispatches of ordinary calls
         listed = FUNCTION if FUNCTION in self.variants else "main"
@@ -143,14 +152,16 @@ class Compilation:
         self.stats.lowering_s = (self.stats.lowering_s or 0.0) + time.perf_counter() - start
         return lowered
 
-    def generate(self, program: ProgramIR, lowered: Lowered) -> tuple[Lowered, Executable]:
+    def generate(
+        self, program: ProgramIR, lowered: Lowered, begun: Stream | None = None
+    ) -> tuple[Lowered, Executable]:
         """Compile with the backend, again with fewer choices of ours where that may help."""
         start = time.perf_counter()
         lowering = self.stats.lowering_s or 0.0
         show_lowered(lowered, program)
         try:
             executable = self.backend.compile_lowered(
-                lowered, self._backend_options(best=self._best_alone)
+                lowered, replace(self._backend_options(best=self._best_alone), begun=begun)
             )
         except CompileFailed as e:
             lowered, executable = self._refused(program, lowered, e)

@@ -28,6 +28,7 @@ from mgx_mlir.targets.process import DEFAULT_MEMORY_LIMIT
 
 if TYPE_CHECKING:  # start-up: what a target holds and its flags need no compiler
     from mgx_mlir.targets.child import CompileOutput, IreeCompiler
+    from mgx_mlir.targets.kernel_stream import Stream
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +46,7 @@ class BackendOptions:
     cache: bool = True  # compile cache is used
     best: bool = False  # best flag set alone is tried
     after: CompileFailed | None = None  # failure of the best flag set: only the others are tried
+    begun: Stream | None = None  # kernels of the program that compile already
 
 
 @dataclass
@@ -70,6 +72,23 @@ class Target(ABC):
     def cpu_of_kernels(self) -> str | None:
         """Return the identity of the CPU whose kernels compile apart; None where they do not."""
         return None
+
+    def stream(self, ops: int, options: BackendOptions | None = None) -> Stream | None:
+        """Return what compiles kernels while a program of so many ops is lowered.
+
+        None where kernels do not compile apart. Give it to `compile_lowered`, and close it.
+        """
+        options, cpu = options or BackendOptions(), self.cpu_of_kernels()
+        if cpu is None:
+            return None
+        from mgx_mlir.targets import apart
+        from mgx_mlir.targets.child import shared_compiler
+
+        return apart.stream(
+            shared_compiler(), self.ladder()[0].flags, ops=ops, cpu=cpu,
+            cache=default_cache() if options.cache else None, timeout=options.timeout,
+            memory_limit=options.memory_limit,
+        )  # fmt: skip
 
     def lowered_key(self, lowered: Lowered) -> str:
         """Return the cache key of a lowered program on this target."""
@@ -147,7 +166,7 @@ class Target(ABC):
         if cpu is not None and takes(compiler, lowered.bytecode):
             made = compile_apart(
                 compiler, lowered.bytecode, flags, cpu=cpu, cache=store, timeout=limit,
-                memory_limit=options.memory_limit,
+                memory_limit=options.memory_limit, begun=options.begun,
             )  # fmt: skip
             if made is not None:
                 return made

@@ -288,7 +288,7 @@ class Parts:
         self.host: Any = None
 
     def answer(self, header: dict[str, Any], payload: bytes) -> Reply:
-        """Answer one request. Its kind: split, library, host or finish."""
+        """Answer one request. Its kind: split, kernels, library, host or finish."""
         try:
             return getattr(self, "_" + header["kind"])(header, payload)
         except ValueError as e:  # a flag that no session knows
@@ -306,6 +306,19 @@ class Parts:
         rows = [[name, k.key, k.layout, len(k.text.encode())] for name, k in found.items()]
         texts = "".join(k.text for k in found.values()).encode()
         return {"status": "ok", "kernels": rows, "resources": self.program.resources}, texts
+
+    def _kernels(self, header: dict[str, Any], payload: bytes) -> Reply:
+        """Name the kernels of modules, one in each; `host` needs none of them."""
+        rows, texts, resources, at = [], [], "", 0
+        for size in header["sizes"]:
+            program = self.kernels.Program(payload[at : at + size])
+            program.split()
+            at += size
+            rows += [[n, k.key, k.layout, len(k.text.encode())] for n, k in program.kernels.items()]
+            texts += [k.text for k in program.kernels.values()]
+            resources = program.resources
+        reply = {"status": "ok", "kernels": rows, "resources": resources}
+        return reply, "".join(texts).encode()
 
     def _library(self, header: dict[str, Any], payload: bytes) -> Reply:
         """Compile a module of kernels to one binary."""

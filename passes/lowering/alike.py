@@ -7,7 +7,7 @@ compiles one.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Hashable, Mapping
+from collections.abc import Callable, Generator, Hashable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -32,7 +32,9 @@ CODE = "mgx.code"
 class Codes:
     """The code that was built for the dispatches of kernels, by what the kernels are."""
 
-    def __init__(self) -> None:
+    def __init__(self, given: Callable[[ir.Operation], None] | None = None) -> None:
+        """Begin without code. given: called with each dispatch whose code has been built."""
+        self._given = given
         self._built: dict[Hashable, int] = {}
         self._kernel: Hashable | None = None
         self._made = 0  # dispatches of the kernel so far
@@ -59,8 +61,10 @@ class Codes:
         """Return the number of the code of a key, None where none was built."""
         return None if key is None else self._built.get(key)
 
-    def built(self, key: Hashable | None) -> int | None:
-        """Return a number for the code of a key, which has been built."""
+    def built(self, key: Hashable | None, dispatch: ir.Operation) -> int | None:
+        """Return a number for the code of a key, which has been built in a dispatch."""
+        if self._given is not None:
+            self._given(dispatch)
         return None if key is None else self._built.setdefault(key, len(self._built))
 
 

@@ -56,7 +56,7 @@ from mgx_mlir.passes.lowering.gpu.sites import GpuKernelSite
 from mgx_mlir.passes.lowering.iree import packed, read_back, workgroup_loops
 from mgx_mlir.passes.lowering.iree.equal_results import merge_equal_results
 from mgx_mlir.passes.lowering.iree.input_alignment import written
-from mgx_mlir.passes.lowering.iree.outline import outline_kernels
+from mgx_mlir.passes.lowering.iree.outline import outline_alone, outline_kernels
 from mgx_mlir.passes.lowering.iree.regions import is_attention
 from mgx_mlir.passes.lowering.iree.widening import fence_widening_loops
 from mgx_mlir.passes.lowering.options import LowerOptions
@@ -94,7 +94,7 @@ class ModuleLowering(LoweringContext):
         self._now = ("", "")  # name and location of the op that is being lowered
         self._globals: dict[str, ir.Value] = {}  # globals that this function loaded
         self._loads: dict[str, list[ir.Value]] = {}  # loads in any function
-        self._codes = alike.Codes()
+        self._codes = alike.Codes(self._give if options.on_kernel is not None else None)
         self._scalars: set[ir.Value] = set()  # in kernels' bodies, but inputs of them
         self._told: set[ir.Value] = set()  # tensors that the host reads, for sizes
 
@@ -163,6 +163,12 @@ class ModuleLowering(LoweringContext):
             func.ReturnOp(returned)
             assertions.wait(self, self.entry, outermost=True)
             read_back.keep(self.entry)
+
+    def _give(self, dispatch: ir.Operation) -> None:
+        """Give a kernel that has been built to the backend, which compiles it ahead."""
+        if self.options.on_kernel is not None:
+            alone = outline_alone(dispatch)
+            self.options.on_kernel(written(alone, self.options.target)[0])
 
     def _drop_unread(self) -> None:
         """Remove weights that nothing reads: kernels took them in another form."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import (
@@ -27,6 +27,8 @@ class LowerOptions:
     # refusals by the backend for a kernel's source location: from 1 on, no vector loops and no
     # tiles; from 2 on, no region
     plainer: Mapping[str, int] = field(default_factory=dict[str, int])
+    # called with each vector kernel as soon as it is built, a module of one flow.executable
+    on_kernel: Callable[[bytes], None] | None = None
 
     def gemm_config(self, product: GemmShape, function: str = "main") -> GemmConfig:
         """Return a found choice, else the bound's; IREE's own without tiles."""

@@ -13,10 +13,12 @@ import pytest
 
 from mgx_mlir import compile as compile_program
 from mgx_mlir.compiler.compiled import IreeProgram
-from mgx_mlir.targets import apart, child
+from mgx_mlir.targets import apart, child, kernel_stream
 from mgx_mlir.targets.cache import default_cache
 from mgx_mlir.targets.child import IreeCompiler
 from mgx_mlir.targets.diagnostics import CompileFailed
+from mgx_mlir.targets.kernel_libraries import Libraries
+from mgx_mlir.targets.worker_pool import Pool, Together
 from zoo.made import Graph
 
 LAYERS = 3
@@ -36,13 +38,13 @@ def any_size(
 def libraries(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return the number of kernels of each library that is compiled."""
     seen: list[int] = []
-    compile_them = apart._Compile._libraries
+    request = Libraries.request
 
-    def noted(self: Any, groups: Any) -> Any:
-        seen.extend(map(len, groups))
-        return compile_them(self, groups)
+    def noted(self: Libraries, group: Any) -> Any:
+        seen.append(len(group))
+        return request(self, group)
 
-    monkeypatch.setattr(apart._Compile, "_libraries", noted)
+    monkeypatch.setattr(Libraries, "request", noted)
     return seen
 
 
@@ -151,14 +153,14 @@ def test_a_damaged_library_is_compiled_again(libraries: list[int]) -> None:
 def test_a_killed_worker_leaves_a_compile_as_one_module(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    begin = apart._Pool.begin
+    begin = Pool.begin
 
     def killed(self: Any, worker: Any, header: Any, payload: bytes = b"") -> None:
         begin(self, worker, header, payload)
         if header["kind"] == "library":
             os.kill(worker.process.pid, signal.SIGKILL)
 
-    monkeypatch.setattr(apart._Pool, "begin", killed)
+    monkeypatch.setattr(Pool, "begin", killed)
     made = compiled(net(), cache=False)
     assert made.executable.via != "workers"
     assert "compiled as one: a worker has ended" in caplog.text
@@ -168,7 +170,7 @@ def test_a_killed_worker_leaves_a_compile_as_one_module(
 def test_a_refused_library_leaves_a_compile_as_one_module(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(apart._Compile, "_text", lambda self, group: b"module { func.func }")
+    monkeypatch.setattr(Libraries, "_text", lambda self, group: b"module { func.func }")
     assert compiled(net(), cache=False).executable.via != "workers"
     assert "compiled as one: compile" in caplog.text
 
@@ -214,3 +216,111 @@ def test_a_system_without_processes_is_said_by_the_compile_as_one(
 def test_small_modules_are_compiled_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(apart, "SMALL", 10**9)
     assert compiled(net(), cache=False).executable.via != "workers"
+
+
+@pytest.fixture
+def streams(monkeypatch: pytest.MonkeyPatch) -> list[kernel_stream.Stream]:
+    """Return the streams of compiles that give each kernel as a batch of its own."""
+    seen: list[kernel_stream.Stream] = []
+    monkeypatch.setattr(apart, "_SMALL_PROGRAM", 0)
+    monkeypatch.setattr(kernel_stream, "BATCH_BYTES", 1)
+    run = apart._Compile.run
+
+    def noted(self: Any) -> Any:
+        seen.append(self.begun)
+        return run(self)
+
+    monkeypatch.setattr(apart._Compile, "run", noted)
+    return seen
+
+
+def test_kernels_compile_while_the_program_is_lowered(
+    streams: list[kernel_stream.Stream], libraries: list[int]
+) -> None:
+    made = compiled(net(), cache=False)
+    assert made.executable.via == "workers"
+    assert len(streams[0].groups) == len(libraries) > 1, "libraries behind the lowering"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel_stream, "BATCH_BYTES", 10**9)
+        plain = compiled(net(), cache=False)
+    for a, b in zip(made.run(inputs()), plain.run(inputs()), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_streams_of_equal_programs_make_equal_modules(
+    streams: list[kernel_stream.Stream],
+) -> None:
+    first, second = (compiled(net(), cache=False) for _ in range(2))
+    assert len(streams) == 2
+    assert bytes(first.executable.vmfb) == bytes(second.executable.vmfb)
+
+
+def test_a_stream_finds_kernels_in_the_cache(
+    streams: list[kernel_stream.Stream], libraries: list[int]
+) -> None:
+    compiled(net())
+    libraries.clear()
+    compiled(net(layers=LAYERS + 1))
+    assert libraries == []
+    assert not streams[1].groups
+    assert streams[1].found
+
+
+def test_replies_out_of_order_plan_libraries_in_order() -> None:
+    class Noted:
+        def __init__(self) -> None:
+            self.headers: list[Any] = []
+
+        def submit(self, header: Any, payload: bytes, reader: Any) -> None:
+            self.headers.append(header["kind"])
+
+    pool: Any = Noted()
+    begun = kernel_stream.Stream(pool, Libraries((), "", None))
+    reply = {"resources": "", "kernels": [["n", "b", "", 1]]}
+    begun._sent = 2
+    begun._named(1, {**reply, "kernels": [["n", "a", "", 1], ["m", "b", "", 1]]}, b"xy")
+    assert begun.groups == []
+    begun._named(0, reply, b"z")
+    assert [[k.key for k in g] for g in begun.groups] == [["b"], ["a"]]
+
+
+def test_a_stream_that_fails_leaves_a_compile_as_one_module(
+    streams: list[kernel_stream.Stream],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def refused(self: Pool, *_: Any) -> None:
+        raise Together("no request is taken")
+
+    monkeypatch.setattr(Pool, "submit", refused)
+    made = compiled(net(), cache=False)
+    assert made.executable.via != "workers"
+    assert "compiled as one: no request is taken" in caplog.text
+
+
+def test_an_interrupt_of_the_lowering_ends_the_stream(
+    streams: list[kernel_stream.Stream], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[kernel_stream.Stream] = []
+    close = kernel_stream.Stream.close
+
+    def noted(self: kernel_stream.Stream) -> None:
+        closed.append(self)
+        close(self)
+
+    def interrupted(self: kernel_stream.Stream, module: bytes) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kernel_stream.Stream, "close", noted)
+    monkeypatch.setattr(kernel_stream.Stream, "add", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        compiled(net(), cache=False)
+    assert closed
+    assert np.isfinite(self_checked()).all()
+
+
+def self_checked() -> np.ndarray:
+    """Return the result of a compile behind what a test broke off."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel_stream.Stream, "add", lambda self, module: None)
+        return np.asarray(compiled(net(), cache=False).run(inputs())[0])

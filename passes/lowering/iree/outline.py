@@ -46,6 +46,19 @@ def outline_kernels(module: ir.Module) -> None:
         op.erase()
 
 
+def outline_alone(dispatch: ir.Operation) -> ir.Module:
+    """flow.dispatch.workgroups { kernel } -> a module of flow.executable { kernel } alone
+
+    The dispatch stays as it is.
+    """
+    module = ir.Module.create()
+    with ir.InsertionPoint(module.body):
+        copy = dispatch.clone()
+        _executable("kernel_dispatch", copy)
+        copy.erase()
+    return module
+
+
 def _names(dispatches: Sequence[ir.Operation]) -> list[str]:
     """Return `kernel_dispatch_3_dot_add`, or `.._part1of2` where an op of the program has several.
 

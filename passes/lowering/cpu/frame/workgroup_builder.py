@@ -493,7 +493,7 @@ def dispatch(
     number = codes.number(key)
     if number is None:
         _build(made, outer, inputs, results, grid, body, updated=bool(updated))
-        number = codes.built(key)
+        number = codes.built(key, made)
     if number is not None:
         made.attributes[alike.CODE] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
     return list(made.results)

@@ -1,0 +1,124 @@
+"""Libraries of compiled kernels, and the cache that finds a kernel in one by its text."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mgx_mlir.targets.cache import Cache, digest
+from mgx_mlir.targets.child import compiler_version
+from mgx_mlir.targets.worker_kernels import Kernel, library_text
+from mgx_mlir.targets.worker_pool import Together
+
+# Bytes of text of a library's kernels. Each library costs 0.15 s for the C library that IREE
+# compiles into it (docs/design/37-kernels-apart.md), and eight kernels of a convolution net four
+# times that. It does not depend on the machine, so that neither does the module.
+LIBRARY_BYTES = 260_000
+# format of IREE's loader for code of this machine
+FORMATS = {"x86_64": "embedded-elf-x86_64", "aarch64": "embedded-elf-arm_64"}
+
+
+@dataclass(frozen=True)
+class Library:
+    """Compiled kernels: an ELF file for IREE's loader."""
+
+    code: bytes
+    kernels: tuple[str, ...]  # key of each, in the order of their numbers
+
+
+class Libraries:
+    """Requests for libraries of kernels, and kernels that the cache has.
+
+    cpu: identity of the machine that code for `host` is for.
+    """
+
+    def __init__(self, flags: Sequence[str], cpu: str, cache: Cache | None) -> None:
+        self.flags, self.cpu, self.cache = tuple(flags), cpu, cache
+        self.resources = ""  # stream.resources of the program
+
+    def request(self, group: Sequence[Kernel]) -> tuple[dict[str, Any], bytes]:
+        """Return the request for a library of kernels."""
+        return {"kind": "library", "flags": list(self.flags)}, self._text(group)
+
+    def _text(self, group: Sequence[Kernel]) -> bytes:
+        return library_text(group, self.resources).encode()
+
+    @staticmethod
+    def made(group: Sequence[Kernel], header: Mapping[str, Any], code: bytes) -> Library:
+        """Return the library of a reply. Errors: Together for another format."""
+        if header["format"] != FORMATS[platform.machine()]:
+            raise Together(f"a library has the format {header['format']}")
+        return Library(code, tuple(k.key for k in group))
+
+    def _key(self, kernel: str) -> str:
+        return digest(kernel, self.resources, compiler_version(), self.cpu, *self.flags)
+
+    def found(self, kernels: Iterable[str]) -> dict[str, tuple[Library, int]]:
+        """Return the library, and the number in it, of each kernel that the cache has."""
+        if self.cache is None:
+            return {}
+        libraries: dict[str, Library | None] = {}
+        out: dict[str, tuple[Library, int]] = {}
+        for key in sorted(kernels):
+            entry = self.cache.get("kernel", self._key(key))
+            if entry is None:
+                continue
+            name = str(entry.meta["library"])
+            if name not in libraries:
+                libraries[name] = _read(self.cache, name)
+            library = libraries[name]
+            if library is not None and key in library.kernels:
+                out[key] = library, library.kernels.index(key)
+        return out
+
+    def keep(self, libraries: Sequence[Library]) -> None:
+        """Put libraries into the cache."""
+        if self.cache is None:
+            return
+        for library in libraries:
+            name = digest(*map(self._key, library.kernels))
+            self.cache.put(
+                "library", name, {"code": library.code}, {"kernels": list(library.kernels)}
+            )
+            for key in library.kernels:
+                self.cache.put("kernel", self._key(key), {}, {"library": name})
+
+
+def _read(cache: Cache, name: str) -> Library | None:
+    entry = cache.get("library", name)
+    if entry is None:
+        return None
+    kernels = tuple(map(str, entry.meta["kernels"]))
+    return Library(bytes(entry.blob("code")), kernels)
+
+
+def kernels_of(
+    rows: Sequence[Sequence[Any]], texts: bytes
+) -> tuple[dict[str, str], dict[str, Kernel]]:
+    """Return the key of each name, and the kernel of each key, in a worker's reply."""
+    named: dict[str, str] = {}
+    kernels: dict[str, Kernel] = {}
+    at = 0
+    for name, key, layout, size in rows:
+        named[name] = key
+        kernels.setdefault(key, Kernel(key, texts[at : at + size].decode(), layout))
+        at += size
+    return named, kernels
+
+
+def groups_of(kernels: Sequence[Kernel]) -> list[list[Kernel]]:
+    """Spread kernels over libraries of about equal text, by what they are alone."""
+    total = sum(len(k.text) for k in kernels)
+    count = min(max(round(total / LIBRARY_BYTES), 1), len(kernels))
+    groups: list[list[Kernel]] = [[] for _ in range(count)]
+    sizes = [0] * count
+    for k in sorted(kernels, key=lambda k: (-len(k.text), k.key)):
+        least = sizes.index(min(sizes))
+        groups[least].append(k)
+        sizes[least] += len(k.text)
+    return [g for g in groups if g]
+
+
+__all__ = ["FORMATS", "LIBRARY_BYTES", "Libraries", "Library", "groups_of", "kernels_of"]

@@ -1,0 +1,203 @@
+"""The compile workers of one program: requests wait for a free worker, replies find their reader.
+
+Requests that any worker can answer are submitted, and answered side by side; a conversation with
+one worker takes it for itself. Nothing here runs on a thread of its own: replies are read where
+the caller pumps or waits.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, BinaryIO, cast
+
+from mgx_mlir.core import interrupts
+from mgx_mlir.core.errors import CompileError
+from mgx_mlir.hardware.machine import available_cpus
+from mgx_mlir.targets import worker as worker_file
+from mgx_mlir.targets.child import IreeCompiler, limit_failure, verifies
+from mgx_mlir.targets.diagnostics import CompileFailed
+from mgx_mlir.targets.process import Watch, readable
+from mgx_mlir.targets.worker_process import Worker
+
+MAX_WORKERS = 16
+
+Header = dict[str, Any]
+Reader = Callable[[Header, bytes], None]
+
+
+class Together(Exception):
+    """The module is to be compiled as one; the reason is the message."""
+
+
+@dataclass
+class Limits:
+    """Time and memory that are left to a compile."""
+
+    timeout: float | None  # seconds, for all of it
+    memory: int | None  # resident bytes of a worker
+    start: float  # time.monotonic() at its start
+
+    def left(self) -> float | None:
+        """Return the seconds that are left."""
+        if self.timeout is None:
+            return None
+        return max(self.timeout - (time.monotonic() - self.start), 0.001)
+
+
+class Pool:
+    """The workers of one compile."""
+
+    def __init__(self, compiler: IreeCompiler, limits: Limits) -> None:
+        self.compiler, self.limits = compiler, limits
+        self.peak, self.errors = 0, ""
+        self._taken: dict[Worker, bool] = {}  # worker -> it waits for a request
+        self._watches: dict[Worker, Watch] = {}
+        self._todo: deque[tuple[Mapping[str, Any], bytes, Reader]] = deque()
+        self._readers: dict[Worker, Reader] = {}  # workers with a submitted request
+        self._free: list[Worker] = []  # workers for submitted requests that have none
+
+    # ------------------------------------------------------------------ one worker
+
+    def take(self) -> Worker:
+        """Return a worker that waits for a request. Errors: Together where none starts."""
+        try:
+            found = self.compiler.lease()
+        except OSError as e:
+            raise Together(f"no worker starts: {e}") from None
+        self._taken[found] = True
+        return found
+
+    def begin(self, worker: Worker, header: Mapping[str, Any], payload: bytes = b"") -> None:
+        """Send a request. Errors: Together."""
+        stdin = worker.process.stdin
+        assert stdin is not None
+        try:
+            worker.wait()
+        except CompileError as e:
+            raise Together(e.message) from None
+        self._taken[worker] = False
+        self._watches[worker] = Watch(worker.process.pid, self.limits.left(), self.limits.memory)
+        worker.uses += 1
+        try:
+            request = {**header, "verify": verifies()}
+            worker_file.send(cast(BinaryIO, stdin), request, payload)
+        except OSError as e:
+            raise Together(f"a worker has ended: {e}") from None
+
+    def end(self, worker: Worker) -> tuple[Header, bytes]:
+        """Wait for the reply to a request. Errors: Together, CompileFailed."""
+        watch, out = self._watches.pop(worker), worker.process.stdout
+        assert out is not None
+        outcome = watch.wait(lambda s: readable(out, s))
+        if outcome != "done":
+            raise CompileFailed(limit_failure(outcome, self.limits.timeout, self.limits.memory))
+        frame = worker_file.receive(cast(BinaryIO, out))
+        errors = worker.take_errors()
+        self.errors += errors
+        if frame is None:
+            raise Together(f"a worker has ended: {errors[-300:].strip()}")
+        self._taken[worker] = True
+        header, payload = frame
+        self.peak = max(self.peak, header["peak"] or watch.peak)
+        worker.rss = header["rss"]
+        if header["status"] != "ok":
+            why = payload.decode(errors="replace") or errors
+            raise Together(f"{header['status']}: {why[:300].strip()}")
+        return header, payload
+
+    def ask(
+        self, worker: Worker, header: Mapping[str, Any], payload: bytes = b""
+    ) -> tuple[Header, bytes]:
+        """Send a request and wait for its reply."""
+        self.begin(worker, header, payload)
+        return self.end(worker)
+
+    # ------------------------------------------------------------------ any worker
+
+    def submit(self, header: Mapping[str, Any], payload: bytes, reader: Reader) -> None:
+        """Queue a request for any worker; `reader` gets its reply in `pump` or `drain`."""
+        self._todo.append((header, payload, reader))
+
+    def pump(self) -> None:
+        """Send queued requests to workers that are ready, and read the replies that are there.
+
+        Nothing is waited for. Errors: Together, CompileFailed.
+        """
+        for worker in self._replied(0):
+            self._read(worker)
+        self._send(ready=True)
+
+    def wait(self) -> None:
+        """Wait until at least one submitted request is answered. Errors as `pump`."""
+        self._send(ready=False)
+        for worker in self._replied(50) if self._readers else ():
+            self._read(worker)
+        self._send(ready=False)
+
+    def drain(self) -> None:
+        """Wait until all submitted requests are answered. Errors as `pump`."""
+        while self._readers or self._todo:
+            self.wait()
+        for worker in self._free:
+            if self._taken.pop(worker):
+                self.compiler.give(worker, alive=True)
+        self._free.clear()
+
+    def _send(self, *, ready: bool) -> None:
+        """Send queued requests. ready: to workers alone that have started already."""
+        most = max(1, min(available_cpus(), MAX_WORKERS))
+        while self._todo:
+            if not self._free:
+                if len(self._readers) >= most:
+                    return
+                self._free.append(self.take())
+            worker = self._free[-1]
+            if ready and not (worker.is_ready or worker.ready()):
+                return
+            header, payload, reader = self._todo.popleft()
+            self.begin(worker, header, payload)
+            self._free.pop()
+            self._readers[worker] = reader
+
+    def _read(self, worker: Worker) -> None:
+        reader = self._readers.pop(worker)
+        header, payload = self.end(worker)
+        self._free.append(worker)
+        reader(header, payload)
+
+    def _replied(self, milliseconds: int) -> list[Worker]:
+        """Return the workers that have replied, or have used up a limit, or have ended.
+
+        milliseconds: of waiting in one step, until there is one; 0 waits for none.
+        """
+        poll = select.poll()
+        by_number: dict[int, Worker] = {}
+        for worker in self._readers:
+            out = worker.process.stdout
+            assert out is not None
+            by_number[out.fileno()] = worker
+            poll.register(out, select.POLLIN | select.POLLHUP)
+        while True:
+            found = [by_number[number] for number, _ in poll.poll(milliseconds)]
+            if found or not milliseconds:
+                return found
+            interrupts.check()
+            passed = [w for w in self._readers if self._watches[w].passed() is not None]
+            if passed:
+                return passed  # `end` says which limit
+
+    def close(self) -> None:
+        """Give the workers back; one that still works is ended."""
+        for worker, waits in self._taken.items():
+            self.compiler.give(worker, alive=waits)
+        self._taken.clear()
+        self._free.clear()
+        self._readers.clear()
+        self._todo.clear()
+
+
+__all__ = ["MAX_WORKERS", "Limits", "Pool", "Together"]
