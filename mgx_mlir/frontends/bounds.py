@@ -65,7 +65,7 @@ def within(
     b: Builder,
     x: Value,
     what: str,
-    low: int,
+    low: int | None,
     below: int | Dim | Sum | None = None,
     *,
     besides: int | None = None,
@@ -74,9 +74,9 @@ def within(
 ) -> Value:
     """Return `x`, whose elements lie in [low, below); the run ends with an error where not.
 
-    what: the operand, for messages. below: None is no limit. besides: a value that is allowed as
-    well. column: only these elements of the last axis. computed: check values that the model
-    computes too, which costs a kernel and a wait. Errors: ModelError for a constant.
+    what: the operand, for messages. low: None is -below. below: None is no limit. besides: a value
+    that is allowed as well. column: only these elements of the last axis. computed: check values
+    that the model computes too, which costs a kernel and a wait. Errors: ModelError for a constant.
     """
     limit = _settled(b, below)
     known = b.const(x)
@@ -153,8 +153,11 @@ def all_true(b: Builder, condition: Value) -> Value:
 
 
 def _check_constant(
-    known: np.ndarray, what: str, low: int, n: int | None, besides: int | None, column: int | None
-) -> None:
+    known: np.ndarray, what: str, low: int | None, n: int | None, besides: int | None,
+    column: int | None,
+) -> None:  # fmt: skip
+    low = low if low is not None or n is None else -n
+    assert low is not None
     values = known if column is None else known[..., column]
     fits = (values >= low) & (True if n is None else values < n)
     if besides is not None:
@@ -172,7 +175,7 @@ def _stated(
     b: Builder,
     source: Value,
     what: str,
-    low: int,
+    low: int | None,
     limit: Limit | None,
     besides: int | None,
     column: int | None,
@@ -214,21 +217,31 @@ def _required(
     b: Builder,
     x: Value,
     what: str,
-    low: int,
+    low: int | None,
     limit: Limit | None,
     besides: int | None,
     column: int | None,
 ) -> Value:
     rank = len(b.dims(x))
     values = x if column is None else slice_(b, x, [rank - 1], [column], [column + 1])
-    fits = greater_equal(b, values, low)
-    told = f"{what} from {low} on"
-    if isinstance(limit, Sum):
-        fits = b.logical_and(fits, compare(b, "less", values, limit.value(b, b.dtype(x))))
-        told = f"{what} from {low} to less than {limit.name}"
-    elif limit is not None:
-        fits = b.logical_and(fits, compare(b, "less", values, limit))
-        told = f"{what} in [{low}, {limit})"
+    if limit is None:
+        assert low is not None
+        fits, told = greater_equal(b, values, low), f"{what} from {low} on"
+    else:
+        fits, told = _inside(b, values, what, low, limit)
     if besides is not None:
         fits = b.logical_or(fits, compare(b, "equal", values, besides))
     return require(b, x, all_true(b, fits), told)
+
+
+def _inside(
+    b: Builder, values: Value, what: str, low: int | None, limit: Limit
+) -> tuple[Value, str]:
+    """Return whether each value lies in [low, limit), and what is expected, for messages."""
+    n = limit.value(b, b.dtype(values)) if isinstance(limit, Sum) else limit
+    least = low if low is not None else b.neg(n) if isinstance(limit, Sum) else -limit
+    fits = b.logical_and(greater_equal(b, values, least), compare(b, "less", values, n))
+    if isinstance(limit, Sum):
+        begin = low if low is not None else f"-({limit.name})"
+        return fits, f"{what} from {begin} to less than {limit.name}"
+    return fits, f"{what} in [{least}, {limit})"

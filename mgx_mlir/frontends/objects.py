@@ -22,6 +22,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import Shared, aligned_empty
 from mgx_mlir.core.names import safe_text
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.frontends.torch_checks import with_assertions, with_index_checks
 from mgx_mlir.frontends.torch_conditions import size_rules
 from mgx_mlir.frontends.torch_operators import translations
 from mgx_mlir.frontends.torch_registry import readings_kept
@@ -150,7 +151,7 @@ def onnx_of_exported(model: Any) -> Any:
     _refuse_kinds(model)
     with interrupts.at_once(), quiet(), readings_kept(), torch.no_grad():
         try:
-            model = routed(model)
+            model = with_assertions(routed(with_index_checks(model)))
         except MgxError:
             raise
         except Exception as e:  # torch raises of many kinds

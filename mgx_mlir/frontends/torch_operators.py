@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from mgx_mlir.frontends.torch_check_operators import check_translations
 from mgx_mlir.frontends.torch_sizes import size_translations
 
 _INT64 = 7  # number of ONNX's TensorProto
@@ -21,6 +22,7 @@ def translations() -> dict[Any, Callable[..., Any]]:
         aten.rnn_relu.input: _rnn("Relu"),
         aten._upsample_bilinear2d_aa.default: _antialiased("linear", -0.75),
         aten._upsample_bicubic2d_aa.default: _antialiased("cubic", -0.5),
+        **check_translations(),
         **size_translations(),
     }
 

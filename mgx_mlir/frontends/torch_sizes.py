@@ -1,4 +1,4 @@
-"""Translations to ONNX of arithmetic on sizes, which torch.onnx does not do as Python does."""
+"""Translations to ONNX of arithmetic on sizes, and of ranges, which torch.onnx computes in f32."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 _F32, _INT64, _F64 = 1, 7, 11  # data types of ONNX's TensorProto
+_NO_TYPE = -1  # onnxscript's type where none is given
+_INTEGERS = {2, 3, 4, 5, 6, 7, 12, 13}  # data types of integers
 _DEEPEST = 16  # steps back to the shapes that a size is made of
 # results are not negative where no operand is
 _RISING = {"Add", "Cast", "Div", "Identity", "Max", "Min", "Mod", "Mul", "Reshape", "Squeeze"}
@@ -35,7 +37,43 @@ def size_translations() -> dict[Any, Callable[..., Any]]:
         math.floor: lambda self: op.Cast(op.Floor(_wide(op, self)), to=_INT64),
         math.ceil: lambda self: op.Cast(op.Ceil(_wide(op, self)), to=_INT64),
         math.trunc: lambda self: op.Cast(_wide(op, self), to=_INT64),
+        **_ranges(op, torch),
     }
+
+
+def _ranges(op: Any, torch: Any) -> dict[Any, Callable[..., Any]]:
+    """Return how aten's three aranges are written: length and floats in f64, as torch does."""
+
+    def arange(start, end, step, dtype):
+        given = (start, end, step)
+        floats = any(isinstance(v, float) or _type(v) in (_F32, _F64) for v in given)
+        if dtype is None or dtype == _NO_TYPE:
+            dtype = _F32 if floats else _INT64
+        if not floats and dtype in _INTEGERS:
+            made = op.Range(*(op.Cast(_number(op, v), to=_INT64) for v in given))
+            return made if dtype == _INT64 else op.Cast(made, to=dtype)
+        first, last, by = (_wide(op, v) for v in given)
+        length = op.Cast(op.Ceil(op.Div(op.Sub(last, first), by)), to=_INT64)
+        numbers = op.Range(_number(op, 0), length, _number(op, 1))
+        if dtype in _INTEGERS:
+            first, by = (op.Cast(v, to=_INT64) for v in (first, by))
+        else:
+            numbers = op.Cast(numbers, to=_F64)
+        return op.Cast(op.Add(first, op.Mul(numbers, by)), to=dtype)
+
+    aten = torch.ops.aten.arange
+    return {
+        aten.default: lambda end, dtype=None, **_: arange(0, end, 1, dtype),
+        aten.start: lambda start, end, dtype=None, **_: arange(start, end, 1, dtype),
+        aten.start_step: lambda start, end, step=1, dtype=None, **_: arange(
+            start, end, step, dtype
+        ),
+    }
+
+
+def _number(op: Any, value: Any) -> Any:
+    """Return an integer as a tensor of no dims."""
+    return op.Constant(value_int=value) if isinstance(value, int) else value
 
 
 def _of_numbers(op: Any, make: Callable[..., Any]) -> Callable[..., Any]:

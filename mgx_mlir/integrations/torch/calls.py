@@ -102,7 +102,8 @@ class Call:
         if self._written:
             self._refuse_overlap(given)
         found = self._run(given)
-        for i, value in zip(self._written, found[self._results :], strict=True):
+        written = found[self._results :] if self._written else ()
+        for i, value in zip(self._written, written, strict=True):
             with torch.no_grad():
                 args[i].copy_(value)
         return self._all(args, found)

@@ -399,8 +399,26 @@ def _finish(
         index = computed.setdefault(out if owner is None else owner, len(computed))
         number = not isinstance(value, torch.Tensor)
         found.append(Result(index, number, layout, owner is not None))
+    if not computed and not copies and any(map(_asserts, node.graph.nodes)):
+        # a program has a result: that of an assertion waits for it
+        waits = graph.call_function(torch.ones, (1,))
+        graph.output((waits,))
+        return found, (torch.ones(1),)
     graph.output((*(made[n] for n in computed), *copies))
     return found, tuple(map(value_of, computed))
+
+
+def _asserts(node: fx.Node) -> bool:
+    """Return whether a node asserts something about values; of sizes torch has guards."""
+    name = getattr(node.target, "__name__", "").partition(".")[0]
+    if name in ("_assert_async", "_assert_scalar"):
+        return True
+    if name != "_check" or not node.args or not isinstance(node.args[0], fx.Node):
+        return False
+    value = value_of(node.args[0])
+    return isinstance(value, torch.SymBool) and any(
+        str(s).startswith("u") for s in value.node.expr.free_symbols
+    )
 
 
 def _storage(value: Any) -> int | None:

@@ -91,3 +91,19 @@ def test_rolls_by_sizes(of: Callable[[Tensor], Tensor]) -> None:
     for shape in ((4, 7), (5, 8), (9, 3)):
         x = torch.randn(shape)
         assert torch.equal(run(x), of(x))
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: torch.arange(0, x.shape[0], x.shape[0] / 7),
+    lambda x: torch.arange(0, x.shape[0] * 0.1, 0.1),
+    lambda x: torch.arange(0.5, x.shape[0], 0.7, dtype=torch.float16),
+    lambda x: torch.arange(0.1, x.shape[0], 0.7, dtype=torch.float64),
+    lambda x: torch.arange(x.shape[0], dtype=torch.int32),
+    lambda x: torch.arange(x.shape[0], x.shape[0] + 2**24 + 5, dtype=torch.float32)[-3:],
+])  # fmt: skip
+def test_ranges_have_lengths_of_f64(function: Callable[..., Any]) -> None:
+    """torch.onnx computes lengths and elements in f32; eager rounds by its width of vectors."""
+    run = ahead(function, torch.zeros(5))
+    for n in (5, 6, 11, 28, 49, 97, 490):
+        x = torch.zeros(n)
+        torch.testing.assert_close(run(x), function(x))

@@ -1,0 +1,90 @@
+"""Operators for checks of values in torch's graphs, and how torch.onnx writes them.
+
+They stand in a domain of this package, which `onnx/ops/torch_checks.py` imports.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+DOMAIN = "mgx_mlir.torch"  # domain in ONNX
+NO_LIMIT = -1  # number of values where none is stated
+_SPACE = "mgx_mlir"  # namespace in torch
+_HELD: list[Any] = []  # libraries: torch forgets operators with them
+
+
+@dataclass(frozen=True)
+class CheckOperators:
+    """The operators of torch that stand for checks."""
+
+    within: Any
+    require: Any
+    require_number: Any
+
+
+@cache
+def check_operators() -> CheckOperators:
+    """Return the operators, defined at the first call; they live as long as the process."""
+    torch: Any = importlib.import_module("torch")  # the maker of the program has it
+    library = torch.library.Library(_SPACE, "FRAGMENT")
+    library.define(
+        "within(Tensor x, Tensor? of, int dim, int low, SymInt below, bool wraps, str what, "
+        "str operator) -> Tensor"
+    )
+    library.define("require(Tensor x, Tensor condition, str expected) -> Tensor")
+    library.define("require.number(Tensor x, Scalar condition, str expected) -> Tensor")
+    for name in ("within", "require", "require.number"):
+        library.impl(name, lambda x, *_: x.clone(), "CompositeExplicitAutograd")
+    _HELD.append(library)
+    made = getattr(torch.ops, _SPACE)
+    return CheckOperators(made.within.default, made.require.default, made.require.number)
+
+
+def check_translations() -> dict[Any, Callable[..., Any]]:
+    """Return how torch.onnx is to write the operators."""
+    kinds = check_operators()
+
+    def within(x, of, dim, low, below, wraps, what, operator):
+        n = None if isinstance(below, int) and below == NO_LIMIT else below
+        named = {"dim": dim, "low": low, "wraps": int(wraps), "what": what, "operator": operator}
+        return _onnx("Within")(x, of, n, **named)
+
+    def require(x, condition, expected):
+        return _onnx("Require")(x, condition, expected=expected)
+
+    return {kinds.within: within, kinds.require: require, kinds.require_number: require}
+
+
+@cache
+def _onnx(name: str) -> Any:
+    """Return an operator of the domain, as onnxscript calls it."""
+    defs: Any = importlib.import_module("onnx").defs  # who exports has it
+    values: Any = importlib.import_module("onnxscript").values  # likewise
+    schema = defs.OpSchema
+    kinds = defs.get_schema("Identity").type_constraints[0].allowed_type_strs  # any
+    if name == "Within":
+        operands, attributes = ("x", "of", "below"), ("dim", "low", "wraps", "what", "operator")
+    else:
+        operands, attributes = ("x", "condition"), ("expected",)
+    texts = ("what", "operator", "expected")
+    optional = schema.FormalParameterOption.Optional
+    made = schema(
+        name, DOMAIN, 1,
+        inputs=[
+            schema.FormalParameter(o, f"T{i}", param_option=optional)
+            if o in ("of", "below")
+            else schema.FormalParameter(o, f"T{i}")
+            for i, o in enumerate(operands)
+        ],
+        outputs=[schema.FormalParameter("y", "T0")],
+        type_constraints=[(f"T{i}", kinds, "") for i in range(len(operands))],
+        attributes=[
+            schema.Attribute(a, schema.AttrType.STRING if a in texts else schema.AttrType.INT)
+            for a in attributes
+        ],
+    )  # fmt: skip
+    return values.Op(values.Opset(DOMAIN, 1), name, made)

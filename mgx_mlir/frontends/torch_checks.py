@@ -1,0 +1,279 @@
+"""Checks of values in exported torch programs: assertions of a model, and limits of indices.
+
+torch.onnx leaves assertions out, and its Gather reads a negative index from the end. Each check
+becomes an operator of this package, which its importer of ONNX reads.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mgx_mlir.core.errors import UnsupportedModel
+from mgx_mlir.frontends.torch_check_operators import NO_LIMIT, check_operators
+
+_ANY = NO_LIMIT  # also: position of what a check does not have
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of an integer operand: [low, n) with n from a dim of another operand."""
+
+    index: int  # position of the operand
+    of: int = 0  # position of the operand that has the dim
+    dim: int | None = None  # the dim; None: argument 1 tells it
+    low: int = 0
+    wraps: bool = False  # negative ones count from the end
+    number: int = _ANY  # position of an argument that is n itself
+    open: bool = False  # no n
+    what: str = "indices"
+
+
+_ALONG = Limits(2)
+_WRAPPING = Limits(2, wraps=True)
+# names without overload, and without the `_` of those that write in place
+_LIMITS: Mapping[str, Limits] = {
+    "aten::embedding": Limits(1, dim=0),
+    "aten::embedding_bag": Limits(1, dim=0),
+    "aten::gather": _ALONG,
+    "aten::index_select": _ALONG,
+    "aten::index_add": _ALONG,
+    "aten::index_copy": _ALONG,
+    "aten::index_reduce": _ALONG,
+    "aten::index_fill": _WRAPPING,
+    "aten::scatter": _ALONG,
+    "aten::scatter_add": _ALONG,
+    "aten::scatter_reduce": _ALONG,
+    "aten::one_hot": Limits(0, number=1, what="classes"),
+    "aten::multi_margin_loss": Limits(1, dim=-1, what="classes"),
+    "aten::multilabel_margin_loss": Limits(1, dim=-1, low=-1, what="classes"),
+    "aten::bincount": Limits(0, open=True, what="numbers to count"),
+}
+_REPEATS = Limits(1, open=True, what="repeats")
+_OVERLOADS: Mapping[str, Limits] = {
+    "aten::repeat_interleave.self_Tensor": _REPEATS,
+    "aten::repeat_interleave.Tensor": Limits(0, open=True, what="repeats"),
+}
+_INDEXED = {"aten::index", "aten::index_put"}  # with a list of indices, some None or bool
+_ASSERTIONS = {
+    "aten::_assert_async", "aten::_assert_async.msg", "aten::_assert_scalar",
+}  # fmt: skip
+# text of an assertion that a trace makes
+_OF_TRACE = re.compile(r"Runtime assertion failed for expression (.*) on node ")
+# operators that give sizes: 0 or more
+_SIZES = {"aten::sym_size.int", "aten::sym_numel"}
+
+
+def with_index_checks(model: Any) -> Any:
+    """Return an ExportedProgram whose indices are checked; itself where none is to be."""
+    if not any(_indices(n) for g in _graphs(model.graph_module) for n in g.nodes):
+        return model
+    model = _copied(model)
+    for graph in _graphs(model.graph_module):
+        for node in list(graph.nodes):
+            for limits, path in _indices(node):
+                _check(graph, node, limits, path)
+        graph.owning_module.recompile()
+    return model
+
+
+def with_assertions(model: Any) -> Any:
+    """Return an ExportedProgram whose results wait for its assertions; itself without any.
+
+    Raises UnsupportedModel for an assertion in a graph without tensors as results.
+    """
+    if not any(_assertions(g) for g in _graphs(model.graph_module)):
+        return model
+    model = _copied(model)
+    renamed: dict[str, str] = {}
+    for graph in _graphs(model.graph_module):
+        conditions = _assertions(graph)
+        if conditions:
+            before, after = _require(graph, conditions)
+            if graph is model.graph:
+                renamed[before.name] = after.name
+        graph.owning_module.recompile()
+    for spec in model.graph_signature.output_specs:
+        if getattr(spec.arg, "name", None) in renamed:
+            spec.arg.name = renamed[spec.arg.name]
+    return model
+
+
+def asserts(graph: Any) -> bool:
+    """Return whether a graph of torch.export has assertions about values."""
+    return bool(_assertions(graph))
+
+
+def _graphs(module: Any) -> Iterator[Any]:
+    """List the graphs of a module, those of its branches and bodies too."""
+    for part in module.modules():
+        if hasattr(part, "graph"):
+            yield part.graph
+
+
+def _copied(model: Any) -> Any:
+    """Return an ExportedProgram with graphs of its own: others may hold the one that is given."""
+    copy = importlib.import_module("copy")
+    signature = copy.deepcopy(model.graph_signature)
+    return model._update(_copied_module(model.graph_module), signature)
+
+
+def _copied_module(module: Any) -> Any:
+    fx: Any = importlib.import_module("torch.fx")  # the maker of the program has it
+    graph = fx.Graph()
+    (output,) = (n for n in module.graph.nodes if n.op == "output")
+    made: dict[Any, Any] = {}
+    results = graph.graph_copy(module.graph, made)
+    graph.output(results).meta = dict(output.meta)
+    for before, after in made.items():
+        after.name = before.name  # signatures go by names, which a copy may change ('input')
+    graph.set_codegen(module.graph._codegen)
+    copy = fx.GraphModule(module, graph)
+    copy.meta = dict(module.meta)
+    for name, child in list(copy.named_children()):
+        if hasattr(child, "graph"):
+            setattr(copy, name, _copied_module(child))
+    return copy
+
+
+def _indices(node: Any) -> Iterator[tuple[Limits, int | None]]:
+    """List the checks of a node's operands: limits, and the index in a list of indices."""
+    if node.op != "call_function" or not hasattr(node.target, "_schema"):
+        return
+    full = node.target.name()
+    name = full.partition(".")[0]
+    name = name.removesuffix("_") if node.target._schema.is_mutable else name
+    if name in _INDEXED and len(node.args) > 1:
+        data = _rank(node.args[0])
+        dim = 0
+        for i, index in enumerate(node.args[1] or ()):
+            kind = _value(index)
+            if hasattr(kind, "dtype") and str(kind.dtype) in ("torch.bool", "torch.uint8"):
+                dim += kind.ndim
+                continue
+            if hasattr(kind, "dtype") and dim < data:
+                yield Limits(1, dim=dim, wraps=True), i
+            dim += 1
+        return
+    limits = _OVERLOADS.get(full) or _LIMITS.get(name)
+    if limits is None or limits.index >= len(node.args):
+        return
+    if not hasattr(_value(node.args[limits.index]), "dtype"):
+        return
+    if limits.number != _ANY and node.args[limits.number] == _ANY:
+        return  # number of classes is that of the values
+    if not limits.open and limits.number == _ANY and not _rank(node.args[limits.of]):
+        return
+    yield limits, None
+
+
+def _value(node: Any) -> Any:
+    return getattr(node, "meta", {}).get("val")
+
+
+def _of_value(node: Any) -> dict[str, Any]:
+    """Return what the trace knows of a node's value; the node alone makes its sizes."""
+    return {k: v for k, v in node.meta.items() if k != "unbacked_bindings"}
+
+
+def _rank(node: Any) -> int:
+    return getattr(_value(node), "ndim", 0)
+
+
+def _check(graph: Any, node: Any, limits: Limits, part: int | None) -> None:
+    """Have a node read an operand behind its check."""
+    operand = node.args[limits.index]
+    index = operand if part is None else operand[part]
+    of, dim, below = None, 0, _ANY
+    if limits.number != _ANY:
+        below = node.args[limits.number]
+    elif not limits.open:
+        of = node.args[limits.of]
+        dim = node.args[1] if limits.dim is None else limits.dim
+        dim %= _rank(of)
+    named = (limits.what, node.target.name().partition(".")[0].replace("::", "."))
+    with graph.inserting_before(node):
+        made = graph.call_function(
+            check_operators().within, (index, of, dim, limits.low, below, limits.wraps, *named)
+        )
+    made.meta = _of_value(index)
+    if part is not None:
+        made = [made if i == part else v for i, v in enumerate(operand)]
+    args = list(node.args)
+    args[limits.index] = made
+    node.args = tuple(args)
+
+
+def _assertions(graph: Any) -> list[tuple[Any, str]]:
+    """Return what a graph asserts of values: conditions, and what they say."""
+    found: list[tuple[Any, str]] = []
+    for node in graph.nodes:
+        if node.op != "call_function" or not hasattr(node.target, "_schema"):
+            continue
+        if node.target.name() not in _ASSERTIONS or not hasattr(node.args[0], "op"):
+            continue
+        condition = node.args[0]
+        if not _of_sizes(condition):
+            told = str(node.args[1]) if len(node.args) > 1 and node.args[1] else str(condition)
+            short = _OF_TRACE.match(told)
+            found.append((condition, " ".join((short[1] if short else told).split())[:200]))
+    return found
+
+
+def _of_sizes(condition: Any) -> bool:
+    """Return whether a condition is about sizes of inputs, or that a size is 0 or more.
+
+    Conditions on sizes of inputs are rules of the program (torch_conditions.py).
+    """
+    if hasattr(_value(condition), "dtype"):
+        return False
+    sizes = [n for n in _numbers(condition) if not _made_of_numbers(n)]
+    if all(_is_size(n) and n.args[0].op == "placeholder" for n in sizes):
+        return True
+    least = getattr(condition.target, "__name__", "") == "ge" and condition.args[1:] == (0,)
+    return least and _is_size(condition.args[0])
+
+
+def _numbers(node: Any) -> set[Any]:
+    """Return the numbers that a number is made of, itself too; a trace knows no values of them."""
+    found, left = set[Any](), [node]
+    while left:
+        n = left.pop()
+        if n not in found:
+            found.add(n)
+            left += n.all_input_nodes if _made_of_numbers(n) else ()
+    return found
+
+
+def _made_of_numbers(node: Any) -> bool:
+    tensors = any(hasattr(_value(n), "dtype") for n in node.all_input_nodes)
+    return node.op == "call_function" and bool(node.all_input_nodes) and not tensors
+
+
+def _is_size(node: Any) -> bool:
+    return getattr(getattr(node, "target", None), "name", str)() in _SIZES
+
+
+def _require(graph: Any, conditions: Sequence[tuple[Any, str]]) -> tuple[Any, Any]:
+    """Have a result wait for conditions; return what it was, and what it is."""
+    (output,) = (n for n in graph.nodes if n.op == "output")
+    flat = output.args[0] if isinstance(output.args[0], tuple | list) else (output.args[0],)
+    tensors = [n for n in flat if hasattr(_value(n), "dtype")]
+    if not tensors:
+        raise UnsupportedModel(
+            f"the torch program asserts '{conditions[0][1]}', and no result of it is a tensor: "
+            "return one, or leave the assertion out"
+        )
+    before = made = tensors[0]
+    for condition, told in conditions:
+        kinds = check_operators()
+        target = kinds.require if hasattr(_value(condition), "dtype") else kinds.require_number
+        with graph.inserting_before(output):
+            made = graph.call_function(target, (made, condition, told))
+        made.meta = _of_value(before)
+    results = tuple(made if n is before else n for n in flat)
+    output.args = (results if isinstance(output.args[0], tuple | list) else results[0],)
+    return before, made
