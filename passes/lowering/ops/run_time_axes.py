@@ -106,11 +106,6 @@ def _reduce_dim(
     acc: DType,
     start: Number,
 ) -> ir.Value:
-    rank = len(extents)
-    d = [ir.AffineDimExpr.get(i) for i in range(rank + 1)]
-    out = ir.AffineMap.get(rank + 1, 0, d[:rank])
-    window = ir.AffineMap.get(rank + 1, 0, [d[rank]])
-
     def step(where: Sequence[ir.Value], tap: ir.Value, total: ir.Value) -> ir.Value:
         source = list(where)
         source[dim] = e.index(index.select(e, mine, tap, where[dim]))
@@ -120,24 +115,10 @@ def _reduce_dim(
             value = b.cast(value, acc)
         return combine(b, TypedScalar(total, acc), value).value
 
-    if e.options.target == "gpu":
+    def one_result(where: list[ir.Value]) -> ir.Value:
+        return _in_a_loop(e, taps, constant(start, acc), where, step)
 
-        def one_result(where: list[ir.Value]) -> ir.Value:
-            return _in_a_loop(e, taps, constant(start, acc), where, step)
-
-        found = index.from_positions(e, extents, acc, one_result)
-        return e.barrier(found, extents)
-    init = e.fill(extents, acc, start)
-    # gives the loop over the elements of one result its extent; never read
-    span = e.empty([taps], acc)
-
-    def body(_: ir.Value, total: ir.Value) -> ir.Value:
-        where = [linalg.IndexOp(i).result for i in range(rank + 1)]
-        return step(where[:rank], where[rank], total)
-
-    iterators = [PARALLEL] * rank + [REDUCTION]
-    found = e.generic([span], [init], [window, out], iterators, body)[0]
-    return e.barrier(found, extents)
+    return e.barrier(index.from_positions(e, extents, acc, one_result), extents)
 
 
 def _in_a_loop(
@@ -147,10 +128,11 @@ def _in_a_loop(
     where: Sequence[ir.Value],
     step: Callable[[Sequence[ir.Value], ir.Value, ir.Value], ir.Value],
 ) -> ir.Value:
-    """Return one result by a loop of its thread.
+    """Return one result by a loop of its own.
 
-    IREE for GPUs distributes no reduction whose extents and places are both known at run
-    time.
+    IREE for GPUs distributes no reduction whose extents and indices are both known at run time.
+    IREE for CPUs makes vectors of masked reads of it, in 3.9 s of a compile for 2x3x4 by two axes.
+    The loop takes 0.4 s, and its code is as fast.
     """
     loop = scf.ForOp(e.index(0), e.index(taps), e.index(1), [start.value])
     with ir.InsertionPoint(loop.body):
