@@ -72,15 +72,16 @@ def main(wanted: list[str]) -> int:
     names = list(wanted or DEFAULT)
     steps: list[tuple[list[str], str]] = []
     with ThreadPoolExecutor(1) as pool, tempfile.TemporaryFile("w+") as out:
-        if {"static", "lit"} <= set(names):
-            # pyright has work for one core: beside lit, and shown behind it
+        beside = None
+        if "static" in names and len(names) > 1:
+            # pyright has work for one core, for longer than lit: shown behind the others
+            names.remove("static")
             beside = pool.submit(step, "static", environment, out)
-            steps.append(step("lit", environment))
+        steps += [step(name, environment) for name in names]
+        if beside is not None:
             steps.append(beside.result())
             out.seek(0)
             print(out.read(), flush=True)
-            names = [n for n in names if n not in ("static", "lit")]
-        steps += [step(name, environment) for name in names]
     failed = [command for commands, _ in steps for command in commands]
     print("\n" + ", ".join(row for _, row in steps))
     print(f"FAILED: {'; '.join(failed)}" if failed else "all checks passed")

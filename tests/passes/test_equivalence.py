@@ -15,7 +15,7 @@ from mgx_mlir.passes import PASSES
 from mgx_mlir.passes.pipelines import pipeline
 from mgx_mlir.programs.build import Builder
 from mgx_mlir.rewrite.passes import pipeline_name
-from mgx_mlir.rewrite.pattern import PATTERNS, observing
+from mgx_mlir.rewrite.pattern import observing
 
 LIT = Path(__file__).parent.parent.parent / "lit"
 # passes that move elements but compute nothing, or compute the same in the same order
@@ -56,17 +56,9 @@ def test_the_lit_cases_keep_their_values(name, flags, text):
     assert_same(before, after, 0 if name in EXACT else 1e-5)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_pattern_is_applied_by_the_lit_file_of_its_name(name):
-    assert list((LIT / name).glob("*.mlir")), f"no lit file of pass {name}"
-    for p in getattr(PASSES[name], "patterns", ()):
-        file = LIT / name / f"{p.name}.mlir"
-        store = WeightStore()
-        with store.active(), observing() as seen, np.errstate(all="ignore"):
-            for chunk in file.read_text().split("// -----"):
-                before_and_after(parse_module(chunk, CONTEXT), store, flags_of(file), seed=1)
-        assert seen.counts[p.name], f"{p.name} is never applied in its own file"
-        assert PATTERNS[p.name] is p
+def test_every_pass_has_a_lit_file():
+    """That a pattern is applied by the file of its name is shown in test_switched_off.py."""
+    assert [name for name in NAMES if not list((LIT / name).glob("*.mlir"))] == []
 
 
 # ---- random graphs -------------------------------------------------------------------------------

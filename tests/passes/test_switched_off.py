@@ -1,4 +1,7 @@
-"""Each pattern and rule is needed: without it, the lit file of its name fails, and only so."""
+"""Each pattern and rule is needed: without it, the lit file of its name fails.
+
+That it passes as it is says lit, which runs the same lines.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,6 @@ def test_the_lit_file_of_a_rewrite_fails_without_it(name: str, rewrite: str) -> 
     file = LIT / name / f"{rewrite}.mlir"
     assert file.exists(), f"no lit/{name}/{rewrite}.mlir"
     assert run_lines(file), f"no `RUN: mgx-opt ... | filecheck ...` in lit/{name}/{rewrite}.mlir"
-    for outcome in run(file):
-        assert outcome.matches, f"it fails as it is:\n{outcome.errors}"
     off = run(file, [f"--disable-pattern={rewrite}"])
     for outcome in off:
         assert outcome.status == 0, f"mgx-opt fails without the pattern:\n{outcome.errors}"
