@@ -127,7 +127,7 @@ def own_scalars(block: ir.Block) -> set[ir.Value]:
 
 
 def _without_scalars(op: ir.Operation) -> tuple[Hashable, list[ir.Value]]:
-    """Describe a kernel of a product but for the scalars in it, which are returned as well."""
+    """Describe a kernel of a matmul, without the scalars in it, which are returned as well."""
     known = _Numbers()
     scalars: list[ir.Value] = []
     body = op.regions[0].blocks[0]

@@ -31,7 +31,7 @@ class Places:
         self._ends: dict[tuple[ir.Block, ir.Operation | None], ir.Operation] = {}
 
     def first(self, block: ir.Block, values: Iterable[ir.Value]) -> ir.InsertionPoint:
-        """Return the first place in a block where all of `values` are known.
+        """Return the first insertion point of a block at which all of `values` are known.
 
         Scalars are moved there.
         """
@@ -46,7 +46,7 @@ class Places:
         return self._ends[block, behind]
 
     def _last(self, block: ir.Block, values: Iterable[ir.Value]) -> ir.Operation | None:
-        """Return the last op of a block, but for scalars, that `values` come from."""
+        """Return the last op of a block, scalars left out, that `values` come from."""
         found: ir.Operation | None = None
         for value in values:
             owner = value.owner

@@ -26,18 +26,17 @@ from mgx_mlir.passes.lowering.expr import (
     Opaque,
     Splat,
     View,
-    compose,
     identity,
 )
 from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import GemmConfig
 from mgx_mlir.passes.lowering.index_builder import IndexBuilder
+from mgx_mlir.passes.lowering.iree import iree_ops
 from mgx_mlir.passes.lowering.options import LowerOptions
 from mgx_mlir.passes.lowering.scalar import (
     ArithScalars,
     GpuScalars,
     Number,
     TypedScalar,
-    computed,
     constant,
     constant_of,
     narrow,
@@ -329,7 +328,7 @@ class LoweringContext(IndexBuilder, ABC):
         return self.map_elements([value], [source], t, body)
 
     def reader(self, x: ir.Value, dtype: DType) -> Callable[[TypedScalar], TypedScalar]:
-        """Return how elements of `x` are read or written: as they are, but for rows of f16 of
+        """Return how elements of `x` are read or written: as they are, except rows of f16 of
         hazard 44.
 
         Their bits are changed by a number that is 0 in every run, and that no compiler knows.
@@ -356,22 +355,14 @@ class LoweringContext(IndexBuilder, ABC):
 
         `extents` are its own, from what it was made of: nothing is seen through the barrier.
         """
-        kept = ir.Operation.create(
-            "util.optimization_barrier", results=[value.type], operands=[value]
-        ).result
-        dynamic = self.dynamic_values(extents)
-        if not dynamic:
-            return kept
-        return ir.Operation.create(
-            "flow.tensor.tie_shape", results=[value.type], operands=[kept, *dynamic]
-        ).result
+        return iree_ops.tied(iree_ops.barrier(value), self.dynamic_values(extents))
 
     def hidden(self, value: ir.Value) -> ir.Value:
         """`value`, behind a barrier where all its elements may be one known number.
 
         Outside of regions IREE 3.13 puts the number into the loops that read it: a sum then has
         one iteration, whatever the extents, and a running sum takes a stack without end. A loop
-        over integers may fold to a number (x = x), in more ways than can be told here.
+        over integers may fold to a number (x = x), in more ways than are recognised here.
         """
         if self.in_region or not (_is_uniform(value) or _is_integer_loop(value)):
             return value
@@ -406,113 +397,6 @@ class LoweringContext(IndexBuilder, ABC):
                 if isinstance(out[i], int) and out[i] == DYN:
                     out[i] = have
         return out
-
-    def _materialize(self, xs: Sequence[Expr], *, joined: bool = False) -> list[ir.Value]:
-        """Make tensors of expressions of the same dims, the computed ones by one generic.
-
-        `joined`: views too are made by that generic (a dispatch region takes no two loops side
-        by side).
-        """
-        made: dict[int, ir.Value] = {}
-        together: list[Expr] = []
-        for x in dict.fromkeys(xs):
-            if isinstance(x, Leaf):
-                made[id(x)] = x.value
-            elif isinstance(x, Compute) and x.made:
-                made[id(x)] = x.made.value
-            elif isinstance(x, Compute) or joined:
-                together.append(x)
-            elif isinstance(x, Splat):
-                made[id(x)] = self.fill(x.extents, x.type.dtype, x.number)
-            else:
-                assert isinstance(x, View)
-                made[id(x)] = x.make() if x.make else self._generic_of([x])[0]
-        if together:
-            for x, value in zip(together, self._generic_of(together), strict=True):
-                made[id(x)] = value
-                if isinstance(x, Compute):
-                    x.made = Leaf(x.type, value)
-        return [made[id(x)] for x in xs]
-
-    def _generic_of(self, xs: Sequence[Expr]) -> list[ir.Value]:
-        rank = xs[0].type.rank
-        table: dict[tuple[ir.Value, DimMap], tuple[Leaf, DimMap]] = {}
-
-        def gather(x: Expr, m: DimMap, seen: set[tuple[int, DimMap]]) -> None:
-            if (id(x), m) in seen:
-                return
-            seen.add((id(x), m))
-            if isinstance(x, Compute) and x.made is not None:
-                x = x.made
-            if isinstance(x, Leaf):
-                table.setdefault((x.value, m), (x, m))
-            elif isinstance(x, View):
-                gather(x.source, compose(m, x.map), seen)
-            elif isinstance(x, Compute):
-                for a in x.args:
-                    gather(a, m, seen)
-
-        seen: set[tuple[int, DimMap]] = set()
-        for x in xs:
-            gather(x, identity(rank), seen)
-        order = list(table)
-        inputs = [table[k][0].value for k in order]
-        maps = [self.dim_map(rank, table[k][1]) for k in order]
-        inits = [self.empty(self.expr_extents(x), x.type.dtype) for x in xs]
-        yielded: list[ir.Value] = []
-        readers = [self.reader(table[k][0].value, table[k][0].type.dtype) for k in order]
-        # rounded rows of f32 are stored as they are read
-        wide = any(table[k][0].type.dtype is dtypes.FLOAT for k in order)
-        writers = [
-            self.reader(v, x.type.dtype if wide else dtypes.FLOAT)
-            for v, x in zip(inits, xs, strict=True)
-        ]
-
-        def region(*args: ir.Value) -> list[ir.Value]:
-            scalars = {
-                k: widen(read(TypedScalar(a, table[k][0].type.dtype)))
-                for k, a, read in zip(order, args, readers, strict=False)
-            }
-            memo: dict[tuple[int, DimMap], TypedScalar] = {}
-
-            def value(x: Expr, m: DimMap) -> TypedScalar:
-                key = (id(x), m)
-                if key in memo:
-                    return memo[key]
-                if isinstance(x, Compute) and x.made is not None:
-                    found = scalars[(x.made.value, m)]
-                elif isinstance(x, Leaf):
-                    found = scalars[(x.value, m)]
-                elif isinstance(x, Splat):
-                    found = constant(x.number, computed(x.type.dtype))
-                elif isinstance(x, View):
-                    found = value(x.source, compose(m, x.map))
-                else:
-                    assert isinstance(x, Compute)
-                    found = self.scalar_of(x, [value(a, m) for a in x.args])
-                memo[key] = found
-                return found
-
-            made = (narrow(value(x, identity(rank)), x.type.dtype) for x in xs)
-            yielded.extend(write(v).value for write, v in zip(writers, made, strict=True))
-            return yielded
-
-        results = self.generic(
-            inputs,
-            inits,
-            [*maps, *([self.dim_map(rank, identity(rank))] * len(xs))],
-            [PARALLEL] * rank,
-            region,
-        )
-        first = {v: i for i, v in reversed(list(enumerate(yielded)))}
-        if len(first) == len(xs):
-            return results
-        # equal results are one: beside its anchor's, a region with two of them is wrong
-        wanted = [first[v] for v in yielded]
-        results[0].owner.erase()
-        kept = sorted(set(wanted))
-        again = self._generic_of([xs[i] for i in kept])
-        return [again[kept.index(i)] for i in wanted]
 
     def scalar_of(self, x: Compute, args: Sequence[TypedScalar]) -> TypedScalar:
         """Build one pointwise op on scalars, computed in f32 for 16- and 8-bit floats."""

@@ -47,6 +47,28 @@ def collapsed(e: LoweringContext, value: ir.Value, dims: Sequence[Extent]) -> ir
     return reshape_tensor(e, value, TensorType(source, tuple(e.static_dims(dims))), dims)
 
 
+def split_axis(e: LoweringContext, value: ir.Value, own: Sequence[Extent], axis: int) -> ir.Value:
+    """Return a tensor of extents `own`, in which two dims from `axis` on were one."""
+    kind = ir.RankedTensorType(value.type)
+    result = ir.RankedTensorType.get(e.static_dims(own), kind.element_type)
+    groups = _pair(axis, kind.rank)
+    dynamic = e.dynamic_values(own)
+    return tensor.ExpandShapeOp(result, value, groups, dynamic, e.static_dims(own)).result
+
+
+def joined_axes(value: ir.Value, dims: Sequence[int], axis: int) -> ir.Value:
+    """Return a tensor of type dims `dims`, in which two dims from `axis` on become one."""
+    kind = ir.RankedTensorType(value.type)
+    result = ir.RankedTensorType.get(list(dims), kind.element_type)
+    return tensor.CollapseShapeOp(result, value, _pair(axis, len(dims))).result
+
+
+def _pair(axis: int, rank: int) -> list[list[int]]:
+    """Return the reassociation of `rank` dims that has two dims for `axis`."""
+    behind = [[i + 1] for i in range(axis + 1, rank)]
+    return [*([i] for i in range(axis)), [axis, axis + 1], *behind]
+
+
 def multiply_accumulate(
     e: LoweringContext,
     a: ir.Value,

@@ -11,7 +11,7 @@ from mgx_mlir.passes.lowering.scalar import TypedScalar, computed, constant, wid
 
 
 def element(e: LoweringContext, x: Expr, at: Sequence[Extent]) -> TypedScalar:
-    """Return the element at a place, as it is computed with.
+    """Return the element at an index, as it is computed with.
 
     No view is made a tensor: on GPUs a lane would keep all of it in scratch memory.
     """

@@ -15,6 +15,7 @@ from mgx_mlir.core.op import Op, Pointwise, attributes_of
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Extent
+from mgx_mlir.passes.lowering.iree import iree_ops
 from mgx_mlir.passes.lowering.ops.require import require_elements
 from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar, constant, signless
 
@@ -230,7 +231,7 @@ def read_elements(e: LoweringContext, v: ir.Value) -> ElementArray:
 def tensor_of(e: LoweringContext, v: ir.Value, elements: ElementArray) -> ir.Value:
     """Return the tensor of followed elements: a vector first, and a bool as a fill.
 
-    IREE stores elements of more axes at wrong places, and refuses one bool
+    IREE stores elements of more axes at wrong indices, and refuses one bool
     (docs/iree-hazards.md, hazard 28).
     """
     t = TensorType.of(v).with_dims(elements.shape)
@@ -251,12 +252,7 @@ def tensor_of(e: LoweringContext, v: ir.Value, elements: ElementArray) -> ir.Val
     if elements.ndim == 1:
         return made
     # not tensor.expand_shape, which is folded into what it reads
-    return ir.Operation.create(
-        "flow.tensor.reshape",
-        results=[kind],
-        operands=[made],
-        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0])},
-    ).result
+    return iree_ops.reshaped(made, kind, [], [])
 
 
 def extents_of(e: LoweringContext, v: ir.Value) -> list[Extent]:

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, linalg, scf, tensor
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.passes.lowering.context import PARALLEL, LoweringContext
+from mgx_mlir.passes.lowering.context import PARALLEL, REDUCTION, LoweringContext
 from mgx_mlir.passes.lowering.expr import Extent, identity
 from mgx_mlir.passes.lowering.index_builder import IndexBuilder
-from mgx_mlir.passes.lowering.scalar import constant_of, signless
+from mgx_mlir.passes.lowering.iree import iree_ops
+from mgx_mlir.passes.lowering.scalar import Number, constant_of, signless
 
 EQ, NE, SLT, SLE, SGT, SGE = range(6)  # arith.cmpi predicates
 
@@ -76,6 +77,24 @@ def wrap(e: IndexBuilder, x: ir.Value, extent: Extent, dtype: DType) -> ir.Value
 def last_of(e: IndexBuilder, extent: Extent) -> Extent:
     """extent - 1."""
     return e.sub(extent, 1)
+
+
+def unraveled(e: IndexBuilder, number: Extent, extents: Sequence[Extent]) -> list[Extent]:
+    """Return the indices of element `number` of a tensor of these extents, in row-major order."""
+    parts: list[Extent] = []
+    for d in reversed(extents):
+        safe = e.max(d, 1)
+        parts.append(e.rem(number, safe))
+        number = e.div(number, safe)
+    return parts[::-1]
+
+
+def picked(e: IndexBuilder, at: ir.Value, choices: Sequence[Extent]) -> Extent:
+    """Return the choice of number `at`, which lies inside."""
+    found = choices[0]
+    for i, choice in enumerate(choices[1:], 1):
+        found = select(e, compare(e, EQ, at, i), choice, found)
+    return found
 
 
 def in_range(e: LoweringContext, x: ir.Value, extent: Extent) -> ir.Value:
@@ -192,6 +211,33 @@ def from_positions(
     )[0]
 
 
+def reduced(
+    e: LoweringContext,
+    extents: Sequence[Extent],
+    length: Extent,
+    dtype: DType,
+    start: Number,
+    step: Callable[[Sequence[ir.Value], ir.Value, ir.Value], ir.Value],
+) -> ir.Value:
+    """Return a tensor, each element of which is the last total of `step(where, i, total)`.
+
+    i: each index below `length`, in no order. The totals begin with `start`.
+    """
+    rank = len(extents)
+    d = [ir.AffineDimExpr.get(i) for i in range(rank + 1)]
+    maps = [ir.AffineMap.get(rank + 1, 0, [d[rank]]), ir.AffineMap.get(rank + 1, 0, d[:rank])]
+    # never read: it gives the loop over i its extent
+    span = e.empty([length], dtype)
+    init = e.fill(extents, dtype, start)
+
+    def body(_: ir.Value, total: ir.Value) -> ir.Value:
+        where = [linalg.IndexOp(i).result for i in range(rank + 1)]
+        return step(where[:rank], where[rank], total)
+
+    iterators = [PARALLEL] * rank + [REDUCTION]
+    return e.barrier(e.generic([span], [init], maps, iterators, body)[0], extents)
+
+
 def alone(
     e: LoweringContext,
     kinds: Sequence[ir.Type],
@@ -207,16 +253,10 @@ def alone(
     if e.in_region:
         return list(build())
     sizes = [v for own in extents for v in e.dynamic_values(own)]
-    region = ir.Operation.create(
-        "flow.dispatch.region",
-        results=list(kinds),
-        operands=sizes,
-        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(sizes), 0])},
-        regions=2,
-    )
+    region = iree_ops.dispatch_region(kinds, sizes)
     try:
         with ir.InsertionPoint(region.regions[0].blocks.append()):
-            ir.Operation.create("flow.return", operands=list(build()))
+            iree_ops.flow_return(build())
     except Exception:
         region.erase()  # who asked may try another form
         raise

@@ -17,8 +17,8 @@ from mgx_mlir.passes.lowering.expr import Expr, Extent, Leaf, View
 from mgx_mlir.passes.lowering.gpu.matmul import image_windows
 from mgx_mlir.passes.lowering.gpu.matmul.gathered_convolution import WindowRows
 from mgx_mlir.passes.lowering.gpu.matmul.stored_rows import rows_of
-from mgx_mlir.passes.lowering.iree import regions
-from mgx_mlir.passes.lowering.ops.convolution import padding_of, window_counts
+from mgx_mlir.passes.lowering.iree import iree_ops, regions
+from mgx_mlir.passes.lowering.ops.windows import axes_of
 from mgx_mlir.passes.lowering.scalar import signless
 
 
@@ -84,7 +84,7 @@ def result_extents(
 def _dynamic_windows(
     e: LoweringContext, op: ir.Operation, body: ir.Block, anchor: ir.OpView | None
 ) -> list[Extent]:
-    """Return the extents of a convolution's result [n, oh, ow], where it becomes a product of
+    """Return the extents of a convolution's result [n, oh, ow], where it becomes a matmul of
     windows of an operand whose sizes the run decides; empty for others."""
     if not isinstance(anchor, Convolution | QuantConvolution):
         return []
@@ -97,8 +97,7 @@ def _dynamic_windows(
         return []
     n, *size = e.extents(e.tensor(image))[:-1]
     kernel = ir.RankedTensorType(weights.type).shape[1:-1]
-    border = padding_of(e, anchor, size, kernel)
-    return [n, *window_counts(e, anchor, size, kernel, border)]
+    return [n, *(a.count(e) for a in axes_of(e, anchor, size, kernel))]
 
 
 def _batch_of(e: LoweringContext, v: ir.Value) -> Extent | None:
@@ -156,7 +155,7 @@ def dispatched(
         for r, own in zip(op.results, extents, strict=True)
     ]
     # built in a region of no results, whose block then moves: equal results are one
-    draft = regions.dispatch_region([], [])
+    draft = iree_ops.dispatch_region([], [])
     inner = draft.regions[0].blocks.append()
     with ir.InsertionPoint(inner):
         e.in_region = True
@@ -170,14 +169,14 @@ def dispatched(
             for r, t in zip(results, types, strict=True)
         ]
         unique = [r for r in dict.fromkeys(results) if _is_of(r, inner)]
-        ir.Operation.create("flow.return", operands=unique)
+        iree_ops.flow_return(unique)
     if not unique:
         draft.erase()
         e.kernels.pop()
         return [_cast(r, t) for r, t in zip(results, types, strict=True)]
     dims = [d for r in unique for d in e.dynamic_values(extents[results.index(r)])]
     with ir.InsertionPoint(draft):
-        region = regions.dispatch_region([r.type for r in unique], dims)
+        region = iree_ops.dispatch_region([r.type for r in unique], dims)
     inner.append_to(region.regions[0])
     draft.erase()
     return [

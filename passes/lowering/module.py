@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from mgx_mlir.core import dtypes, interrupts, literals
+from mgx_mlir.core import interrupts, literals
 from mgx_mlir.core.errors import CompileError, MgxError
-from mgx_mlir.core.ir import arith, func, ir, ml_program
+from mgx_mlir.core.ir import arith, func, ir
 from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.op import (
     OPS,
@@ -59,10 +59,12 @@ from mgx_mlir.passes.lowering.iree.input_alignment import written
 from mgx_mlir.passes.lowering.iree.outline import outline_alone, outline_kernels
 from mgx_mlir.passes.lowering.iree.regions import is_attention
 from mgx_mlir.passes.lowering.iree.widening import fence_widening_loops
+from mgx_mlir.passes.lowering.materialize import materialized
 from mgx_mlir.passes.lowering.options import LowerOptions
 from mgx_mlir.passes.lowering.registry import LAZY, LOWERINGS, Results
 from mgx_mlir.passes.lowering.scalar import computed, signless
 from mgx_mlir.passes.lowering.sizes import Sizes, has_relations
+from mgx_mlir.passes.lowering.weights import Weights
 from mgx_mlir.programs.lowered import IN_PLACE, IOSpec, KernelChoice, KernelInfo, Lowered
 from mgx_mlir.programs.program_ir import (
     ProgramIR,
@@ -87,16 +89,13 @@ class ModuleLowering(LoweringContext):
     ) -> None:
         super().__init__(options)
         self.programs, self.listed, self.readable = programs, listed, readable
-        self.params: dict[str, np.ndarray] = {}
         self._settled: set[ir.Value] = set()  # values that kernels read again after they yield them
         self._launching = 0  # ops lowered so far
         self._choices: list[KernelChoice] = []  # choices in the function that is being lowered
         self._now = ("", "")  # name and location of the op that is being lowered
-        self._globals: dict[str, ir.Value] = {}  # globals that this function loaded
-        self._loads: dict[str, list[ir.Value]] = {}  # loads in any function
         self._codes = alike.Codes(self._give if options.on_kernel is not None else None)
         self._scalars: set[ir.Value] = set()  # in kernels' bodies, but inputs of them
-        self._told: set[ir.Value] = set()  # tensors that the host reads, for sizes
+        self._host_read: set[ir.Value] = set()  # tensors that the host reads, for sizes
 
     # ---- the module --------------------------------------------------------------------------
 
@@ -111,13 +110,14 @@ class ModuleLowering(LoweringContext):
         choices: list[KernelChoice] = []
         with context, ir.Location.unknown():
             self.module = ir.Module.create()
+            self.weights = Weights(self.module)
             for name, program in self.programs.items():
                 with program.store.active():
                     self._function(name, program.main())
                 if name == self.listed:
                     kernels, choices = self.kernels, self._choices
                 self.kernels, self._choices = [], []
-            self._drop_unread()
+            self.weights.drop_unread()
             fence_widening_loops(self.module)
             outline_kernels(self.module)
             merge_equal_results(self.module)
@@ -130,7 +130,7 @@ class ModuleLowering(LoweringContext):
         outputs = zip(result_names(main), result_types(main), strict=True)
         return Lowered(
             bytecode=bytecode,
-            params=self.params,
+            params=self.weights.arrays,
             inputs=[IOSpec.of(n, t) for n, t in inputs],
             outputs=[IOSpec.of(n, t) for n, t in outputs],
             kernels=kernels,
@@ -141,7 +141,7 @@ class ModuleLowering(LoweringContext):
     def _function(self, name: str, main: ir.OpView) -> None:
         """Lower a program's entry function as the function `name`."""
         ins, outs = argument_types(main), result_types(main)
-        self.scope, self._globals, self.function = Scope(), {}, name
+        self.scope, self.function = Scope(), name
         loops = self.options.target == "cpu" and self.options.vector_kernels
         self._scalars = alike.own_scalars(entry_block(main)) if loops else set[ir.Value]()
         with ir.InsertionPoint(self.module.body):
@@ -150,14 +150,15 @@ class ModuleLowering(LoweringContext):
         self.entry = f.add_entry_block()
         with ir.InsertionPoint(self.entry):
             # parameters are loaded ahead of everything that may capture them
-            self._head = arith.ConstantOp(ir.IndexType.get(), 0).operation
+            head = arith.ConstantOp(ir.IndexType.get(), 0).operation
+            self.weights.enter(head)
             arguments = entry_block(main).arguments
-            self.sizes = Sizes(self, main, self.entry, self._head)
+            self.sizes = Sizes(self, main, self.entry, head)
             for old, new, t in zip(arguments, self.entry.arguments, ins, strict=True):
                 self.bind(old, Leaf(t, new))
-            self._told = host_sizes(entry_block(main))
+            self._host_read = host_sizes(entry_block(main))
             for old in arguments:
-                self._tell(old)
+                self._read_back(old)
             results = self.block(entry_block(main))
             returned = [self.refine(r, t) for r, t in zip(results, outs, strict=True)]
             func.ReturnOp(returned)
@@ -169,21 +170,6 @@ class ModuleLowering(LoweringContext):
         if self.options.on_kernel is not None:
             alone = outline_alone(dispatch)
             self.options.on_kernel(written(alone, self.options.target)[0])
-
-    def _drop_unread(self) -> None:
-        """Remove weights that nothing reads: kernels took them in another form."""
-        for op in list(self.module.body.operations):
-            name = ir.StringAttr(op.attributes["sym_name"]).value
-            kept: list[ir.Value] = []
-            for loaded in self._loads.get(name, []):
-                plain = loaded.owner.name == "ml_program.global_load_const"
-                if any(True for _ in loaded.uses) or not plain:
-                    kept.append(loaded)
-                else:
-                    loaded.owner.erase()
-            if name in self._loads and not kept:
-                op.operation.erase()
-                del self.params[name]
 
     def _verify(self, module: ir.Module) -> None:
         try:
@@ -242,11 +228,11 @@ class ModuleLowering(LoweringContext):
         with launched_for(f"{self._launching} {name}"):
             self._lowered(op)
             for r in op.results:
-                self._tell(r)
+                self._read_back(r)
 
-    def _tell(self, v: ir.Value) -> None:
+    def _read_back(self, v: ir.Value) -> None:
         """Read the elements of a tensor that sizes come from; it stays a tensor as well."""
-        if v in self._told and self.elements(v) is None:
+        if v in self._host_read and self.elements(v) is None:
             self.bind(v, host.read_elements(self, v))
 
     def _lowered(self, op: ir.Operation) -> None:
@@ -343,7 +329,7 @@ class ModuleLowering(LoweringContext):
         """Build the tensor of a view, as vector loops where there are some for it."""
         inside = self.in_kernel or self.in_region
         made = None if inside else self._expr_by_rule(cpu_rules.VIEWS, x)
-        return self._generic_of([x])[0] if made is None else made
+        return materialized(self, [x], joined=True)[0] if made is None else made
 
     # ---- kernel rules ------------------------------------------------------------------------
 
@@ -408,7 +394,7 @@ class ModuleLowering(LoweringContext):
 
     def tensor(self, x: ir.Value | Expr) -> ir.Value:
         """Build the tensor of a value or an expression."""
-        return self._materialize([x])[0] if isinstance(x, Expr) else self._tensor_of(x)
+        return materialized(self, [x])[0] if isinstance(x, Expr) else self._tensor_of(x)
 
     def _tensor_of(self, v: ir.Value) -> ir.Value:
         x = self.expr(v)
@@ -434,7 +420,7 @@ class ModuleLowering(LoweringContext):
             # run-time extents of one kernel's pointwise results are equal: the ops are connected
             same = TensorType.of(group[0]).is_static or self.in_region
             if self.in_kernel and same and len(lazy) > 1:
-                made = self._materialize([self.expr(v) for v in lazy], joined=True)
+                made = materialized(self, [self.expr(v) for v in lazy], joined=True)
                 found.update(zip(lazy, made, strict=True))
             for v in group:
                 if v not in found:
@@ -461,32 +447,7 @@ class ModuleLowering(LoweringContext):
 
     def parameter(self, array: np.ndarray) -> ir.Value:
         """Return a weight that the runtime supplies."""
-        dtype = dtypes.from_numpy(array.dtype)
-        name = f"w{len(self.params)}"
-        known = next((k for k, a in self.params.items() if a is array), None)
-        if known is not None and known in self._globals:
-            return self._globals[known]
-        stored = array.view(np.int8) if dtype.is_bool else array
-        element = ir.IntegerType.get_signless(8) if dtype.is_bool else signless(dtype)
-        kind = ir.RankedTensorType.get(array.shape, element)
-        if known is not None:
-            name = known  # a name of another function
-        else:
-            self.params[name] = stored
-            with ir.InsertionPoint.at_block_begin(self.module.body):
-                ml_program.GlobalOp(
-                    name,
-                    ir.TypeAttr.get(kind),
-                    value=ir.Attribute.parse(f'#flow.parameter.named<"model"::"{name}"> : {kind}'),
-                    sym_visibility=ir.StringAttr.get("private"),
-                )
-        with ir.InsertionPoint(self._head), ir.Location.unknown():
-            loaded = ml_program.GlobalLoadConstOp(kind, ir.FlatSymbolRefAttr.get(name)).result
-            if dtype.is_bool:
-                loaded = self.cast_tensor(loaded, dtypes.INT8, dtypes.BOOL)
-        self._globals[name] = loaded
-        self._loads.setdefault(name, []).append(loaded)
-        return loaded
+        return self.weights.loaded(self, array)
 
     # ---- kernels -----------------------------------------------------------------------------
 

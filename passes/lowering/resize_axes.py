@@ -1,4 +1,4 @@
-"""The axes of a resize: extents, scales, and where a place of the result lies in the input."""
+"""Axes of a resize: extents, scales, and coordinates in the input of indices of the result."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def coordinate(
     number: Callable[[Extent], TypedScalar],
     scale: TypedScalar | None = None,
 ) -> TypedScalar:
-    """Return where a place of the result lies in the input, in f32.
+    """Return the coordinate in the input of an index of the result, in f32.
 
     number: what makes an f32 of an index; scale: the one that comes at run time.
     """

@@ -20,7 +20,7 @@ from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.lowering.assertions import Places
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Compute, Expr, Extent, Leaf, Opaque, Splat, View
-from mgx_mlir.passes.lowering.iree import dispatches
+from mgx_mlir.passes.lowering.iree import dispatches, iree_ops
 from mgx_mlir.passes.lowering.symbols import (
     Symbols,
     Values,
@@ -413,13 +413,11 @@ def assert_(
         text = f"{text[:_MOST]}.."
     got = ",".join([*(f"{i}.{axis}" for i, axis in dims), *map(str, values)])
     message = f"{PREFIX}{text}|{got}|{name[:300]}|"
-    ir.Operation.create(
-        "cf.assert", operands=[condition], attributes={"msg": ir.StringAttr.get(message)}
-    )
+    iree_ops.build("cf.assert", [condition], attributes={"msg": ir.StringAttr.get(message)})
 
 
 def has_relations(op: ir.Operation, cls: type[Op]) -> bool:
-    """Return whether an op's inference may take something for granted that a run tells."""
+    """Return whether an op's inference may take something for granted that only a run decides."""
     if cls.mnemonic in _UNSEEN or len(op.regions):
         return False
     return any(DYN in TensorType.of(v).dims for v in op.operands)
@@ -430,11 +428,11 @@ def _number_of(value: ir.Value) -> int:
 
 
 def _segments(op: ir.Operation) -> list[int]:
-    return list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+    return iree_ops.segments_of(op)
 
 
 def _on_host(place: ir.InsertionPoint) -> ir.InsertionPoint:
-    """Return the insertion point, or the place ahead of the dispatch region that it lies in."""
+    """Return the insertion point, or the one ahead of the dispatch region that it lies in."""
     block, found = place.block, place
     while True:
         owner = block.owner.operation

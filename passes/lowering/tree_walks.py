@@ -76,7 +76,7 @@ def _stepped(trees: Trees, b: ArithScalars, row: ir.Value, at: ir.Value) -> ir.V
 
 
 def _within(at: ir.Value, count: ir.Value) -> ir.Value:
-    """Return a place below `count`, the last one for what lies outside."""
+    """Return an index below `count`, the last one for what lies outside."""
     last = arith.SubIOp(count, _number(1)).result
     return arith.MinUIOp(at, last).result
 

@@ -21,6 +21,7 @@ from mgx_mlir.passes.lowering.expr import (
     View,
     broadcast_map,
 )
+from mgx_mlir.passes.lowering.iree import iree_ops
 
 ViewLowering = Callable[..., Expr]
 VIEWS: dict[str, ViewLowering] = {}
@@ -434,10 +435,4 @@ def _flow_reshape(
     kind = ir.RankedTensorType.get(dims, ir.RankedTensorType(value.type).element_type)
     if kind == value.type and kind.has_static_shape:
         return value
-    op = ir.Operation.create(
-        "flow.tensor.reshape",
-        results=[kind],
-        operands=[value, *source, *target],
-        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, len(source), len(target)])},
-    )
-    return e.refine(op.result, t)
+    return e.refine(iree_ops.reshaped(value, kind, source, target), t)

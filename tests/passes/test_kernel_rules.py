@@ -75,14 +75,14 @@ class Counting:
 
     def watched(self, rule: KernelRule) -> KernelRule:
         def match(e: lowering.ModuleLowering, site: Any) -> Any:
-            before, weights = Counter(every_op(e.entry)), len(e.params)
+            before, weights = Counter(every_op(e.entry)), len(e.weights.arrays)
             plan = rule.match(e, site)
             if isinstance(plan, Refusal):
                 assert plan.reason, f"{rule.name} refuses without a reason"
                 self.refused[rule.name] += 1
                 new = Counter(every_op(e.entry)) - before
                 built = [n for n in new if not n.startswith(SCALARS)]
-                if built or len(e.params) > weights:
+                if built or len(e.weights.arrays) > weights:
                     self.left.append(f"{rule.name}: {built}, {plan.reason}")
             return plan
 

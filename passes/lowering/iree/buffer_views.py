@@ -20,6 +20,7 @@ from mgx_mlir.core.shapes import DYN
 from mgx_mlir.passes.lowering import index as indices
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Extent
+from mgx_mlir.passes.lowering.iree.iree_ops import barrier, build, index_attribute
 
 
 def leave(e: LoweringContext, value: ir.Value, *, shared: bool = False) -> ir.Value:
@@ -34,12 +35,11 @@ def leave(e: LoweringContext, value: ir.Value, *, shared: bool = False) -> ir.Va
     # one view twice in a list is null the second time; a constant's is made when the program is
     # loaded, and is null too
     value = e.barrier(value, extents)
-    return ir.Operation.create(
-        "hal.tensor.export",
-        results=[ir.Type.parse("!hal.buffer_view")],
-        operands=[value, *e.dynamic_values(extents)],
+    return build(
+        "hal.tensor.export", [value, *e.dynamic_values(extents)],
+        [ir.Type.parse("!hal.buffer_view")],
         attributes={"source_encoding": ir.TypeAttr.get(value.type)},
-    ).result
+    ).result  # fmt: skip
 
 
 def copied(e: LoweringContext, value: ir.Value, extents: Sequence[Extent]) -> ir.Value:
@@ -49,9 +49,7 @@ def copied(e: LoweringContext, value: ir.Value, extents: Sequence[Extent]) -> ir
     one number apart.
     """
     value = e.barrier(value, extents)
-    zero = ir.Operation.create(
-        "util.optimization_barrier", results=[ir.IndexType.get()], operands=[e.index(0)]
-    ).result
+    zero = barrier(e.index(0))
     element = ir.RankedTensorType(value.type).element_type
 
     def body(where: list[ir.Value]) -> ir.Value:
@@ -68,26 +66,16 @@ def _element(value: ir.Value) -> DType:
 def enter(e: LoweringContext, view: ir.Value, kind: ir.Type) -> ir.Value:
     """Return the tensor of a view; its run-time extents are what the view has."""
     t = ir.RankedTensorType(kind)
-    index = ir.IndexType.get()
-    extents = [
-        ir.Operation.create(
-            "hal.buffer_view.dim",
-            results=[index],
-            operands=[view],
-            attributes={"index": ir.IntegerAttr.get(index, axis)},
-        ).result
-        for axis, d in enumerate(t.shape)
-        if d == DYN
-    ]
-    return ir.Operation.create(
-        "hal.tensor.import",
-        results=[t],
-        operands=[view, *extents],
-        attributes={
-            "target_encoding": ir.TypeAttr.get(t),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, len(extents), 0, 0]),
-        },
-    ).result
+    extents = [_dim(view, axis) for axis, d in enumerate(t.shape) if d == DYN]
+    return build(
+        "hal.tensor.import", [view, *extents], [t], segments=(1, len(extents), 0, 0),
+        attributes={"target_encoding": ir.TypeAttr.get(t)},
+    ).result  # fmt: skip
+
+
+def _dim(view: ir.Value, axis: int) -> ir.Value:
+    at = {"index": index_attribute(axis)}
+    return build("hal.buffer_view.dim", [view], [ir.IndexType.get()], attributes=at).result
 
 
 def settled(e: LoweringContext, value: ir.Value) -> ir.Value:
@@ -96,8 +84,4 @@ def settled(e: LoweringContext, value: ir.Value) -> ir.Value:
     Of a region that reads such a tensor, and another that was computed from it, IREE 3.13 waits
     for the first alone, and drops the computation of the second.
     """
-    view = leave(e, value)
-    kept = ir.Operation.create(
-        "util.optimization_barrier", results=[view.type], operands=[view]
-    ).result
-    return enter(e, kept, value.type)
+    return enter(e, barrier(leave(e, value)), value.type)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mgx_mlir.core.ir import ir
+from mgx_mlir.passes.lowering.iree.iree_ops import segments_of
 
 # the segment of the operands that holds the extents of all results
 _SEGMENT = {"flow.dispatch.region": 0, "flow.dispatch.workgroups": 3, "flow.dispatch": 3}
@@ -14,7 +15,7 @@ def extent(op: ir.Operation, result: ir.Value, axis: int) -> ir.Value | None:
     part = _SEGMENT.get(op.name)
     if part is None:
         return None
-    at = sum(list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))[:part])
+    at = sum(segments_of(op)[:part])
     for r in op.results:
         kind = ir.ShapedType(r.type)
         if r == result:

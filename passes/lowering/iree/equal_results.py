@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterator
 
 from mgx_mlir.core.ir import ir, passmanager
 from mgx_mlir.passes.lowering.iree import dispatches
-from mgx_mlir.passes.lowering.iree.regions import dispatch_region
+from mgx_mlir.passes.lowering.iree.iree_ops import dispatch_region, flow_return
 
 _MARK = "mgx.region"  # numbers the regions, which a copy keeps
 _FOLD = "builtin.module(canonicalize,cse)"
@@ -145,7 +145,7 @@ def _rebuild(region: ir.Operation, same: list[int]) -> None:
     returned = [end.operands[i] for i in kept]
     end.erase()
     with ir.InsertionPoint(block), region.location:
-        ir.Operation.create("flow.return", operands=returned)
+        flow_return(returned)
     with ir.InsertionPoint(region), region.location:
         new = dispatch_region(
             [region.results[i].type for i in kept], [d for i in kept for d in dims[i]]

@@ -11,43 +11,77 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Extent
 from mgx_mlir.passes.lowering.index import alone
+from mgx_mlir.passes.lowering.iree import iree_ops
 from mgx_mlir.passes.lowering.iree.buffer_views import copied
 from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar, signless
 
 Body = Callable[..., ir.Value]
 
 
-def segments(*sizes: int) -> ir.Attribute:
-    """Return the attribute of an op that has several variadic operands: how many each has."""
-    return ir.DenseI32ArrayAttr.get(list(sizes))
-
-
 def _i64(value: int) -> ir.Attribute:
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
 
 
-def _region(op: ir.Operation, kinds: Sequence[ir.Type], body: Body) -> None:
-    block = op.regions[0].blocks.append(*kinds, arg_locs=None)
-    with ir.InsertionPoint(block):
-        ir.Operation.create("iree_linalg_ext.yield", operands=[body(*block.arguments)])
+def _built(
+    name: str,
+    operands: Sequence[ir.Value],
+    inits: Sequence[ir.Value],
+    attributes: Mapping[str, ir.Attribute],
+    kinds: Sequence[ir.Type] = (),
+    body: Body | None = None,
+    segments: Sequence[int] | None = None,
+) -> list[ir.Value]:
+    """Build an op of iree_linalg_ext; `body` gives what a region with arguments of `kinds` yields.
+
+    segments: of the operands, without those that are written to.
+    """
+    op = iree_ops.build(
+        f"iree_linalg_ext.{name}", [*operands, *inits], [v.type for v in inits],
+        segments=segments, regions=0 if body is None else 1, attributes=attributes,
+    )  # fmt: skip
+    if body is not None:
+        block = op.regions[0].blocks.append(*kinds, arg_locs=None)
+        with ir.InsertionPoint(block):
+            iree_ops.build("iree_linalg_ext.yield", [body(*block.arguments)])
+    return list(op.results)
 
 
-def _line_by_line(e: LoweringContext, op: ir.Operation, rank: int, axis: int) -> None:
-    """On GPUs a workgroup of one lane for each line along `axis`.
+def _alone(
+    e: LoweringContext,
+    name: str,
+    operands: Sequence[ir.Value],
+    inits: Sequence[ir.Value],
+    extents: Sequence[Sequence[Extent]],
+    attributes: Mapping[str, ir.Attribute],
+    kinds: Sequence[ir.Type] = (),
+    body: Body | None = None,
+) -> list[ir.Value]:
+    """Build an op in a dispatch of its own; extents: of its results."""
+    segments = (len(operands), len(inits)) if len(inits) > 1 else None
+
+    def build() -> list[ir.Value]:
+        return _built(name, operands, inits, attributes, kinds, body, segments)
+
+    return alone(e, [v.type for v in inits], extents, build)
+
+
+def _line_by_line(e: LoweringContext, rank: int, axis: int) -> dict[str, ir.Attribute]:
+    """Return attributes for GPUs: a workgroup of one lane for each line along `axis`.
 
     IREE's own workgroup has many lanes, each of which does the whole op, wave after wave
-    on what the one before has left: sums and places are then counted twice.
+    on what the one before has left: sums and indices are then counted twice.
     """
     if e.options.target != "gpu":
-        return
+        return {}
     lanes = 64 if e.options.arch.startswith("gfx9") else 32
     sizes = ", ".join("0" if i == axis else "1" for i in range(rank))
-    op.attributes["compilation_info"] = ir.Attribute.parse(
+    info = ir.Attribute.parse(
         "#iree_codegen.compilation_info<"
         f"lowering_config = #iree_codegen.lowering_config<tile_sizes = [[{sizes}]]>, "
         "translation_info = <pipeline = #iree_gpu.pipeline<Distribute> "
         f"workgroup_size = [1, 1, 1] subgroup_size = {lanes}>>"
     )
+    return {"compilation_info": info}
 
 
 def gather_slices(
@@ -64,15 +98,8 @@ def gather_slices(
     """
     init = e.empty(extents, dtype)
 
-    def build() -> Sequence[ir.Value]:
-        return ir.Operation.create(
-            "iree_linalg_ext.gather",
-            results=[init.type],
-            operands=[data, where, init],
-            attributes={"dimension_map": ir.DenseI64ArrayAttr.get(list(axes))},
-        ).results
-
-    return alone(e, [init.type], [extents], build)[0]
+    at = {"dimension_map": ir.DenseI64ArrayAttr.get(list(axes))}
+    return _alone(e, "gather", [data, where], [init], [extents], at)[0]
 
 
 _RENAMING = (
@@ -197,21 +224,13 @@ def scatter(
     if _is_fill(updates):  # would be copied into the dispatch, onto its stack, whatever its size
         updates = e.barrier(updates, e.extents(updates))
 
-    def build() -> Sequence[ir.Value]:
-        op = ir.Operation.create(
-            "iree_linalg_ext.scatter",
-            results=[into.type],
-            operands=[updates, where, *([] if mask is None else [mask]), into],
-            attributes={
-                "dimension_map": ir.DenseI64ArrayAttr.get(list(axes)),
-                "unique_indices": ir.BoolAttr.get(False),
-            },
-            regions=1,
-        )
-        _region(op, [element, element], body)
-        return op.results
-
-    return alone(e, [into.type], [e.extents(into)], build)[0]
+    at = {
+        "dimension_map": ir.DenseI64ArrayAttr.get(list(axes)),
+        "unique_indices": ir.BoolAttr.get(False),
+    }
+    operands = [updates, where, *([] if mask is None else [mask])]
+    kinds = [element, element]
+    return _alone(e, "scatter", operands, [into], [e.extents(into)], at, kinds, body)[0]
 
 
 def scan(
@@ -235,23 +254,10 @@ def scan(
     def add(a: ir.Value, b: ir.Value) -> ir.Value:
         return ArithScalars(dtype, dtype).add(TypedScalar(a, dtype), TypedScalar(b, dtype)).value
 
-    def build() -> Sequence[ir.Value]:
-        op = ir.Operation.create(
-            "iree_linalg_ext.scan",
-            results=[out.type, totals.type],
-            operands=[x, out, totals],
-            attributes={
-                "dimension": _i64(axis),
-                "inclusive": ir.BoolAttr.get(inclusive),
-                "operandSegmentSizes": segments(1, 2),
-            },
-            regions=1,
-        )
-        _region(op, [element, element], add)
-        _line_by_line(e, op, len(extents), axis)
-        return op.results
-
-    return alone(e, [out.type, totals.type], [extents, kept], build)[0]
+    at = {"dimension": _i64(axis), "inclusive": ir.BoolAttr.get(inclusive)}
+    at |= _line_by_line(e, len(extents), axis)
+    kinds = [element, element]
+    return _alone(e, "scan", [x], [out, totals], [extents, kept], at, kinds, add)[0]
 
 
 def topk(
@@ -261,12 +267,12 @@ def topk(
     axis: int,
     extents: Sequence[Extent],
 ) -> ir.Value:
-    """Return the places (i32) of the largest of `keys` along `axis`, best first, of `extents`.
+    """Return the indices (i32) of the largest of `keys` along `axis`, best first, of `extents`.
 
-    `keys` are signed integers of a total order. Of equal keys the lower place comes first.
+    `keys` are signed integers of a total order. Of equal keys the lower index comes first.
     """
     values = e.fill(extents, dtype, dtype.lowest())
-    # an unused place is behind every other one, so that equal keys replace it
+    # an unused index is behind every other one, so that equal keys replace it
     places = e.fill(extents, dtypes.INT32, dtypes.INT32.highest())
     element = signless(dtype)
 
@@ -274,19 +280,9 @@ def topk(
         scalars = ArithScalars(dtype, dtypes.BOOL)
         return scalars.cmp("gt", TypedScalar(a, dtype), TypedScalar(b, dtype)).value
 
-    def build() -> Sequence[ir.Value]:
-        op = ir.Operation.create(
-            "iree_linalg_ext.topk",
-            results=[values.type, places.type],
-            operands=[keys, values, places],
-            attributes={"dimension": _i64(axis), "operandSegmentSizes": segments(1, 2)},
-            regions=1,
-        )
-        _region(op, [element, element], above)
-        _line_by_line(e, op, len(extents), axis)
-        return op.results
-
-    return alone(e, [values.type, places.type], [extents, extents], build)[1]
+    at = {"dimension": _i64(axis), **_line_by_line(e, len(extents), axis)}
+    kinds, inits = [element, element], [values, places]
+    return _alone(e, "topk", [keys], inits, [extents, extents], at, kinds, above)[1]
 
 
 def attention(
@@ -297,16 +293,16 @@ def attention(
     out: Sequence[int],
     rank: int,
     t: TensorType,
-    told: Mapping[str, ir.Attribute] | None = None,
+    config: Mapping[str, ir.Attribute] | None = None,
     sizes: Sequence[Extent] | None = None,
 ) -> ir.Value:
     """softmax(scale * q k + mask) v; each tensor with the op's dims that its own are.
 
-    `t` is the result's type, `sizes` its extents where some are dynamic. Scores are f32. told: what
-    IREE is told of tiles.
+    `t` is the result's type, `sizes` its extents where some are dynamic. Scores are f32. config:
+    attributes with the tiles that IREE takes.
     """
     init = [e.empty(list(t.dims) if sizes is None else sizes, t.dtype)]
-    return _attention("attention", operands, scale, mask, init, [out], rank, told)[0]
+    return _attention("attention", operands, scale, mask, init, [out], rank, config)[0]
 
 
 def online_attention(
@@ -317,12 +313,12 @@ def online_attention(
     out: Sequence[int],
     rank: int,
     init: Sequence[ir.Value],
-    told: Mapping[str, ir.Attribute] | None = None,
+    config: Mapping[str, ir.Attribute] | None = None,
 ) -> list[ir.Value]:
     """Compute attention in f32, not divided: the sum of weighted rows, for each row the largest
     score as a power of two, and the sum of weights, of what `init` has and these keys."""
     outs = [out, out[:-1], out[:-1]]
-    return _attention("online_attention", operands, scale, mask, init, outs, rank, told)
+    return _attention("online_attention", operands, scale, mask, init, outs, rank, config)
 
 
 def no_keys(e: LoweringContext, dims: Sequence[Extent]) -> list[ir.Value]:
@@ -344,7 +340,7 @@ def _attention(
     init: Sequence[ir.Value],
     outs: Sequence[Sequence[int]],
     rank: int,
-    told: Mapping[str, ir.Attribute] | None,
+    config: Mapping[str, ir.Attribute] | None,
 ) -> list[ir.Value]:
     """Build an op of the kind; `outs`: the op's dims that each result has."""
     none: Sequence[int] = []
@@ -356,20 +352,11 @@ def _attention(
             ir.AffineMap.get(rank, 0, [ir.AffineDimExpr.get(d) for d in dims])
         )
 
-    op = ir.Operation.create(
-        f"iree_linalg_ext.{name}",
-        results=[v.type for v in init],
-        operands=[*(v for v, _ in read), *init],
-        attributes={
-            "indexing_maps": ir.ArrayAttr.get([indexing(d) for d in maps]),
-            "operandSegmentSizes": segments(1, 1, 1, 1, len(mask), *([1] * len(init))),
-            **(told or {}),
-        },
-        regions=1,
-    )
+    attributes = {"indexing_maps": ir.ArrayAttr.get([indexing(d) for d in maps]), **(config or {})}
+    segments = 1, 1, 1, 1, len(mask), *([1] * len(init))
 
     def same(score: ir.Value) -> ir.Value:
         return score
 
-    _region(op, [signless(dtypes.FLOAT)], same)
-    return list(op.results)
+    values, kinds = [v for v, _ in read], [signless(dtypes.FLOAT)]
+    return _built(name, values, init, attributes, kinds, same, segments)

@@ -12,8 +12,8 @@ from collections.abc import Hashable, Sequence
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.lowering.alike import CODE
-from mgx_mlir.passes.lowering.cpu.frame.flow_ops import TIED
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import LAUNCH
+from mgx_mlir.passes.lowering.iree.iree_ops import SEGMENTS, TIED, build
 
 
 def outline_kernels(module: ir.Module) -> None:
@@ -78,45 +78,30 @@ def _names(dispatches: Sequence[ir.Operation]) -> list[str]:
 def _executable(name: str, op: ir.Operation) -> None:
     """Build an executable of a dispatch's kernel and of its count of work-groups."""
     symbol = ir.StringAttr.get(name)
-    made = ir.Operation.create(
-        "flow.executable",
-        attributes={"sym_name": symbol, "sym_visibility": ir.StringAttr.get("private")},
-        regions=1,
-    )
+    named = {"sym_name": symbol}
+    private = {**named, "sym_visibility": ir.StringAttr.get("private")}
+    made = build("flow.executable", attributes=private, regions=1)
     with ir.InsertionPoint(made.regions[0].blocks.append()):
-        export = ir.Operation.create(
-            "flow.executable.export",
-            attributes={"sym_name": symbol, "function_ref": ir.FlatSymbolRefAttr.get(name)},
-            regions=1,
-        )
-        module = ir.Operation.create("builtin.module", regions=1)
-        ir.Operation.create("flow.executable_end")
+        reference = {**named, "function_ref": ir.FlatSymbolRefAttr.get(name)}
+        export = build("flow.executable.export", attributes=reference, regions=1)
+        module = build("builtin.module", regions=1)
+        build("flow.executable_end")
     kernel, count = (region.blocks[0] for region in op.regions)
     count.append_to(export.regions[0])
     with ir.InsertionPoint(module.regions[0].blocks.append()):
         kind = ir.FunctionType.get([a.type for a in kernel.arguments], [])
-        function = ir.Operation.create(
-            "func.func",
-            attributes={"sym_name": symbol, "function_type": ir.TypeAttr.get(kind)},
-            regions=1,
-        )
+        typed = {**named, "function_type": ir.TypeAttr.get(kind)}
+        function = build("func.func", attributes=typed, regions=1)
     kernel.append_to(function.regions[0])
     end = kernel.operations[len(kernel.operations) - 1].operation
     with ir.InsertionPoint(end):
-        ir.Operation.create("func.return")
+        build("func.return")
     end.erase()
 
 
 def _launch(name: str, op: ir.Operation) -> ir.Operation:
     """Build the launch of an executable with the operands and extents of a dispatch."""
-    tied = {TIED: op.attributes[TIED]} if TIED in op.attributes else {}
-    return ir.Operation.create(
-        "flow.dispatch",
-        results=[r.type for r in op.results],
-        operands=list(op.operands),
-        attributes={
-            "entry_points": ir.Attribute.parse(f"[@{name}::@{name}]"),
-            "operandSegmentSizes": op.attributes["operandSegmentSizes"],
-            **tied,
-        },
-    )
+    kept = {key: op.attributes[key] for key in (SEGMENTS, TIED) if key in op.attributes}
+    entry = ir.Attribute.parse(f"[@{name}::@{name}]")
+    types = [r.type for r in op.results]
+    return build("flow.dispatch", op.operands, types, attributes={"entry_points": entry, **kept})

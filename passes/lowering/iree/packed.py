@@ -1,7 +1,7 @@
-"""Operands of matrix products as IREE can pack them for a CPU's data tiling.
+"""Operands of matmuls as IREE can pack them for a CPU's data tiling.
 
 IREE 3.13 packs an operand in the kernel that computes it, where it may. Of rows of several batches
-that are computed with a reduction it packs others, and elements at computed places it refuses
+that are computed with a reduction it packs others, and elements at computed indices it refuses
 (docs/iree-hazards.md, hazard 30). Behind a barrier an operand is packed by a kernel of its own.
 """
 
@@ -34,7 +34,7 @@ def operand(e: LoweringContext, op: ir.Operation, x: Expr) -> Expr:
 
 
 def made_ahead(e: LoweringContext, x: ir.Value) -> ir.Value:
-    """Return an operand of a product that is in no region.
+    """Return an operand of a matmul that is in no region.
 
     Behind a barrier where regions are off.
     """

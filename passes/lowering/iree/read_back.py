@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mgx_mlir.core.ir import ir
+from mgx_mlir.passes.lowering.iree.iree_ops import barrier, segments_of
 
 _SIZED = ("flow.dispatch.region", "flow.dispatch.workgroups", "tensor.empty", "tensor.pad")
 _SLICES = ("tensor.extract_slice", "tensor.insert_slice")
@@ -29,9 +30,7 @@ def keep(block: ir.Block) -> None:
     for value in found:
         uses = list(value.uses)
         with ir.InsertionPoint.after(value.owner.operation), value.owner.operation.location:
-            kept = ir.Operation.create(
-                "util.optimization_barrier", results=[value.type], operands=[value]
-            ).result
+            kept = barrier(value)
         for use in uses:
             use.owner.operands[use.operand_number] = kept
 
@@ -50,7 +49,7 @@ def _sizes(op: ir.Operation) -> list[ir.Value]:
     if op.name in _SIZED:
         found = list(op.operands)
     elif op.name in _SLICES:
-        parts = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+        parts = segments_of(op)
         offsets, sizes = parts[-3], parts[-2]
         first = sum(parts[:-3]) + offsets
         found = list(op.operands)[first : first + sizes]

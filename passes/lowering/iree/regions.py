@@ -1,8 +1,6 @@
-"""Dispatch regions: around which kernels IREE takes one, and how one is made."""
+"""Dispatch regions: the kernels around which IREE takes one."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_a
@@ -15,17 +13,6 @@ from mgx_mlir.passes.analysis.attention_form import DECODING, TAGS
 ANCHORS = tuple(
     f"migraphx.{n}" for n in ("dot", "quant_dot", "convolution", "pooling", "transpose", "gather")
 )
-
-
-def dispatch_region(types: Sequence[ir.Type], dims: Sequence[ir.Value]) -> ir.Operation:
-    """Return a flow.dispatch.region with run-time extents of its results, and no block yet."""
-    return ir.Operation.create(
-        "flow.dispatch.region",
-        results=types,
-        operands=dims,
-        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(dims), 0])},
-        regions=2,
-    )
 
 
 def is_attention(op: ir.Operation) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mgx_mlir.core.ir import arith, ir, tensor
+from mgx_mlir.passes.lowering.iree.iree_ops import barrier, tied
 
 _RENAMING = (
     "tensor.cast",
@@ -18,7 +19,6 @@ _RENAMING = (
     "tensor.reshape",
     "flow.tensor.tie_shape",
 )
-_BARRIER = "util.optimization_barrier"
 
 
 def fence_widening_loops(module: ir.Module) -> None:
@@ -73,14 +73,8 @@ def _fence(op: ir.Operation) -> None:
     value, init = op.results[0], op.operands[len(op.operands) - 1]
     kind = ir.RankedTensorType(value.type)
     with ir.InsertionPoint.after(op), op.location:
-        kept = ir.Operation.create(_BARRIER, results=[kind], operands=[value])
-        made, new = kept.result, [kept]
+        kept = barrier(value)
         dynamic = [i for i in range(kind.rank) if kind.is_dynamic_dim(i)]
-        if dynamic:
-            at = [arith.ConstantOp(ir.IndexType.get(), i).result for i in dynamic]
-            sizes = [tensor.DimOp(init, i).result for i in at]
-            tied = ir.Operation.create(
-                "flow.tensor.tie_shape", results=[kind], operands=[made, *sizes]
-            )
-            made, new = tied.result, [kept, tied]
-    value.replace_all_uses_except(made, new)
+        at = [arith.ConstantOp(ir.IndexType.get(), i).result for i in dynamic]
+        made = tied(kept, [tensor.DimOp(init, i).result for i in at])
+    value.replace_all_uses_except(made, [kept.owner.operation, made.owner.operation])

@@ -1,6 +1,6 @@
 """The lowering of blocked_dot without vector kernels of a CPU.
 
-On a GPU codes are widened inside of the product; else the matrix is made, then the plain product.
+On a GPU codes are widened inside of the matmul; else the matrix is made, then the plain matmul.
 """
 
 from __future__ import annotations

@@ -1,18 +1,23 @@
-"""Lowerings of the convolutions, and what windows have in common."""
+"""Lowerings of the convolutions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, linalg, tensor
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.linear import Convolution, ConvolutionBackwards
-from mgx_mlir.dialects.migraphx.pooling import Pooling
 from mgx_mlir.dialects.migraphx.quant import QuantConvolution
 from mgx_mlir.passes.lowering import index
 from mgx_mlir.passes.lowering.context import PARALLEL, REDUCTION, LoweringContext
-from mgx_mlir.passes.lowering.contraction import collapsed, multiply_accumulate, pad_tensor
+from mgx_mlir.passes.lowering.contraction import (
+    collapsed,
+    joined_axes,
+    multiply_accumulate,
+    split_axis,
+)
 from mgx_mlir.passes.lowering.expr import Expr, Extent
 from mgx_mlir.passes.lowering.gpu.matmul import (
     compilation_info,
@@ -27,9 +32,14 @@ from mgx_mlir.passes.lowering.ops.linear import (
     rounded,
     store,
 )
-from mgx_mlir.passes.lowering.ops.movement import extract_slice
+from mgx_mlir.passes.lowering.ops.windows import (
+    WindowAxis,
+    axes_of,
+    pad_spatial,
+    tap_indices,
+    trim_windows,
+)
 from mgx_mlir.passes.lowering.registry import lowers
-from mgx_mlir.passes.lowering.scalar import Number
 
 
 @lowers(Convolution, lazy=True)
@@ -86,50 +96,17 @@ def convolved(
     by_row: the weights of channels-last images are [f, kh, kw, c].
     """
     spatial = out.rank - 2
-    strides, dilations = list(op.stride), list(op.dilation)
-    first = 1 if op.channels_last else 2
-    kernel = _kernel(e, w, spatial, op.channels_last, by_row)
+    first, taps = (1 if op.channels_last else 2), (1 if by_row else 0 if op.channels_last else 2)
+    kernel = e.extents(w)[taps : taps + spatial]
     if by_row and e.options.regions and image_windows.takes(e, op):
-        size = e.extents(x)[first : first + spatial]
-        border = padding_of(e, op, size, kernel)
-        counts = window_counts(e, op, size, kernel, border)
-        return image_windows.lower(e, op, x, w, counts, border, acc)
+        axes = axes_of(e, op, e.extents(x)[first : first + spatial], kernel)
+        border = [a.low for a in axes], [a.high for a in axes]
+        return image_windows.lower(e, op, x, w, [a.count(e) for a in axes], border, acc)
     x = padded_input(e, op, x, kernel)
     size = e.extents(x)[first : first + spatial]
-    windows = [
-        window_count(e, i, k, s, d)
-        for i, k, s, d in zip(size, kernel, strides, dilations, strict=True)
-    ]
-    if by_row:
-        x = trim_windows(e, x, first, windows, kernel, dilations)
-        row = spatial == 1  # an image of height 1
-        if row:
-            x, w = _with_height(e, x, 1), _with_height(e, w, 1)
-            windows, kernel = [1, *windows], [1, *kernel]
-            strides, dilations = [1, *strides], [1, *dilations]
-        own = [e.extents(x)[0], *windows, e.extents(w)[0]]
-        found = linalg.conv_2d_nhwc_fhwc(
-            x, w, outs=[e.fill(own, acc, 0)], strides=strides, dilations=dilations
-        )
-        element = TensorType.of(op.weights).dtype
-        dims = [*own, *kernel, e.extents(w)[-1], *strides]  # static where the product is asked for
-        compilation_info.give_matmul(
-            e,
-            found,
-            lambda: gemm_shape.GemmShape(
-                gemm_shape.CONVOLUTION, element.name, tuple(e.static_dims(dims))
-            ),
-        )
-        return _without_height(e, found) if row else found
-    return _convolve(e, x, w, windows, strides, dilations, op.group, op.channels_last, out, acc)
-
-
-def _kernel(
-    e: LoweringContext, w: ir.Value, spatial: int, channels_last: bool, by_row: bool
-) -> Sequence[Extent]:
-    """Return the extents of the window in the weights."""
-    first = 1 if by_row else 0 if channels_last else 2
-    return e.extents(w)[first : first + spatial]
+    axes = list(map(WindowAxis, size, kernel, op.stride, op.dilation))
+    form = _Form(axes, [a.count(e) for a in axes], op.group, op.channels_last, out, acc)
+    return _by_row(e, op, x, w, form) if by_row else _convolve(e, x, w, form)
 
 
 def padded_input(
@@ -142,121 +119,64 @@ def padded_input(
     if op.out in e.plan.padded_inputs:
         return e.plan.padded_inputs[op.out]
     first = 1 if op.channels_last else 2
-    low, high = padding_of(e, op, e.extents(x)[first : first + len(kernel)], kernel)
+    axes = axes_of(e, op, e.extents(x)[first : first + len(kernel)], kernel)
     number = op.pad_value if isinstance(op, QuantConvolution) else 0
-    return pad_spatial(e, x, low, high, first, number)
+    return pad_spatial(e, x, [a.low for a in axes], [a.high for a in axes], first, number)
 
 
-def padding_of(
-    e: LoweringContext,
-    op: Convolution | QuantConvolution | Pooling,
-    size: Sequence[Extent],
-    kernel: Sequence[Extent],
-) -> tuple[list[Extent], list[Extent]]:
-    """Begin and end padding per spatial axis; `same` modes are computed, at run time if need be."""
-    spatial = len(size)
-    if op.padding_mode == "default_":
-        padding = list(op.padding)
-        if len(padding) == spatial:
-            padding = padding * 2
-        return list(padding[:spatial]), list(padding[spatial:])
-    low: list[Extent] = []
-    high: list[Extent] = []
-    dilation = getattr(op, "dilation", None) or getattr(op, "dilations", (1,) * spatial)
-    for i, k, s, d in zip(size, kernel, op.stride, dilation, strict=True):
-        if isinstance(i, int) and isinstance(k, int):
-            most = max((-(-i // s) - 1) * s + (k - 1) * d + 1 - i, 0)
-            total: Extent = most
-            half: Extent = most // 2
-        else:
-            count = e.div(e.add(i, s - 1), s)
-            reach = e.add(e.mul(e.sub(k, 1), d), 1)
-            need = e.add(e.mul(e.sub(count, 1), s), reach)
-            raw = e.sub(need, i)
-            total = arith.MaxSIOp(e.index(raw), e.index(0)).result
-            half = e.div(total, 2)
-        rest = e.sub(total, half)
-        low.append(rest if op.padding_mode == "same_lower" else half)
-        high.append(half if op.padding_mode == "same_lower" else rest)
-    return low, high
+@dataclass(frozen=True)
+class _Form:
+    """A convolution of an input with its border."""
+
+    axes: Sequence[WindowAxis]
+    windows: Sequence[Extent]  # number of windows along each axis
+    group: int
+    channels_last: bool
+    out: TensorType
+    acc: DType
+
+    @property
+    def steps(self) -> dict[str, list[int]]:
+        """Return strides and dilations as linalg's convolutions take them."""
+        strides, dilations = ([getattr(a, n) for a in self.axes] for n in ("stride", "dilation"))
+        return {"strides": strides, "dilations": dilations}
+
+    def with_height(self) -> _Form:
+        """Return the form of an image of height 1."""
+        axes, windows = [WindowAxis(1, 1, 1, 1), *self.axes], [1, *self.windows]
+        return replace(self, axes=axes, windows=windows)
 
 
-def pad_spatial(
-    e: LoweringContext,
-    x: ir.Value,
-    low: Sequence[Extent],
-    high: Sequence[Extent],
-    first: int,
-    number: Number,
-) -> ir.Value:
-    """`x` with constant padding on the axes from `first` on."""
-    if all(isinstance(p, int) and p == 0 for p in [*low, *high]):
-        return x
-    kind = ir.RankedTensorType(x.type)
-    lows: list[Extent] = [0] * kind.rank
-    highs: list[Extent] = [0] * kind.rank
-    lows[first : first + len(low)] = low
-    highs[first : first + len(high)] = high
-    dims = [
-        d + a + b if d != DYN and isinstance(a, int) and isinstance(b, int) else DYN
-        for d, a, b in zip(kind.shape, lows, highs, strict=True)
-    ]
-    return pad_tensor(e, x, lows, highs, dims, number)
-
-
-def trim_windows(
-    e: LoweringContext,
-    x: ir.Value,
-    first: int,
-    windows: Sequence[Extent],
-    kernel: Sequence[Extent],
-    dilations: Sequence[int],
-) -> ir.Value:
-    """`x` without what a lone window of an axis does not reach.
-
-    Loops of one iteration are folded away, and what then indexes the axis is the window's loop
-    alone: IREE takes its extent from `x`, be that longer than the window.
-    """
-    sizes = e.extents(x)
-    offsets: list[Extent] = [0] * len(sizes)
-    have = list(sizes)
-    for i, (n, k, d) in enumerate(zip(windows, kernel, dilations, strict=True)):
-        if isinstance(n, int) and n == 1:
-            sizes[first + i] = e.add(e.mul(e.sub(k, 1), d), 1)
-    if sizes == have:
-        return x
-    return extract_slice(e, x, offsets, sizes, [1] * len(sizes))
-
-
-def window_counts(
+def _by_row(
     e: LoweringContext,
     op: Convolution | QuantConvolution,
-    size: Sequence[Extent],
-    kernel: Sequence[Extent],
-    border: tuple[Sequence[Extent], Sequence[Extent]],
-) -> list[Extent]:
-    """Return how many windows fit along each axis of an image with its border."""
-    ends = [e.add(a, b) for a, b in zip(*border, strict=True)]
-    return [
-        window_count(e, e.add(i, n), k, s, d)
-        for i, n, k, s, d in zip(size, ends, kernel, op.stride, op.dilation, strict=True)
+    x: ir.Value,
+    w: ir.Value,
+    form: _Form,
+) -> ir.Value:
+    """Return the convolution of channels-last images with weights [f, kh, kw, c]."""
+    x = trim_windows(e, x, 1, form.windows, form.axes)
+    row = len(form.axes) == 1  # an image of height 1
+    if row:
+        x, w, form = _with_height(e, x, 1), _with_height(e, w, 1), form.with_height()
+    own = [e.extents(x)[0], *form.windows, e.extents(w)[0]]
+    found = linalg.conv_2d_nhwc_fhwc(x, w, outs=[e.fill(own, form.acc, 0)], **form.steps)
+    element = TensorType.of(op.weights).dtype
+    taps = [a.length for a in form.axes]
+    dims = [
+        *own,
+        *taps,
+        e.extents(w)[-1],
+        *form.steps["strides"],
     ]
-
-
-def window_count(
-    e: LoweringContext, size: Extent, kernel: Extent, stride: int, dilation: int
-) -> Extent:
-    """Return how many windows fit.
-
-    (size - dilation * (kernel - 1) - 1) // stride + 1, at least 0.
-    """
-    reach = e.add(e.mul(e.sub(kernel, 1), dilation), 1)
-    rest = e.sub(size, reach)
-    if isinstance(rest, int):
-        return max(rest // stride + 1, 0)
-    # floor division, so that an input smaller than the kernel gives no window
-    count = arith.FloorDivSIOp(rest, e.index(stride)).result
-    return arith.MaxSIOp(arith.AddIOp(count, e.index(1)).result, e.index(0)).result
+    compilation_info.give_matmul(
+        e,
+        found,
+        lambda: gemm_shape.GemmShape(
+            gemm_shape.CONVOLUTION, element.name, tuple(e.static_dims(dims))
+        ),
+    )
+    return _without_height(e, found) if row else found
 
 
 _NAMED: dict[tuple[int, bool], str] = {
@@ -265,169 +185,90 @@ _NAMED: dict[tuple[int, bool], str] = {
 }
 
 
-def _convolve(
-    e: LoweringContext,
-    x: ir.Value,
-    w: ir.Value,
-    windows: Sequence[Extent],
-    strides: list[int],
-    dilations: list[int],
-    group: int,
-    channels_last: bool,
-    out: TensorType,
-    acc: DType,
-) -> ir.Value:
+def _convolve(e: LoweringContext, x: ir.Value, w: ir.Value, form: _Form) -> ir.Value:
     """Return the convolution of an already padded input."""
-    spatial = len(windows)
+    channels_last, group, out, acc = form.channels_last, form.group, form.out, form.acc
+    spatial = len(form.axes)
     ew = e.extents(w)
-    kernel, first = (ew[:spatial], 1) if channels_last else (ew[2:], 2)
-    x = trim_windows(e, x, first, windows, kernel, dilations)
+    x = trim_windows(e, x, 1 if channels_last else 2, form.windows, form.axes)
     ex = e.extents(x)
-    batch = ex[0]
-    outputs = ew[-1] if channels_last else ew[0]
-    inputs = ex[-1] if channels_last else ex[1]
-    own = [batch, *windows, outputs] if channels_last else [batch, outputs, *windows]
+    outputs, inputs = (ew[-1], ex[-1]) if channels_last else (ew[0], ex[1])
+    own = [ex[0], *form.windows, outputs] if channels_last else [ex[0], outputs, *form.windows]
     if out.elements == 0:
         return e.empty(own, acc)
     wide = out.dtype.is_float
     if group == 1 and wide and (spatial, channels_last) in _NAMED:
         named = getattr(linalg, _NAMED[(spatial, channels_last)])
-        return named(x, w, outs=[e.fill(own, acc, 0)], strides=strides, dilations=dilations)
+        return named(x, w, outs=[e.fill(own, acc, 0)], **form.steps)
     if group == 1 and wide and channels_last and spatial == 1:
         # conv_1d_nwc_wcf is some 50 times slower than the same rows as a 2-D image of height 1
-        tall = linalg.conv_2d_nhwc_hwcf(
-            _with_height(e, x, 1),
-            _with_height(e, w, 0),
-            outs=[e.fill([batch, 1, windows[0], outputs], acc, 0)],
-            strides=[1, *strides],
-            dilations=[1, *dilations],
-        )
+        high, taps = _with_height(e, x, 1), _with_height(e, w, 0)
+        init = e.fill([ex[0], 1, form.windows[0], outputs], acc, 0)
+        tall = linalg.conv_2d_nhwc_hwcf(high, taps, outs=[init], **form.with_height().steps)
         return _without_height(e, tall)
     if wide and channels_last and spatial == 2 and inputs == group == outputs:
         # one filter per channel; weights are [kh, kw, 1, C]
         flat = collapsed(e, w, [ew[0], ew[1], group])
-        found = linalg.depthwise_conv_2d_nhwc_hwc(
-            x, flat, outs=[e.fill(own, acc, 0)], strides=strides, dilations=dilations
-        )
+        init = e.fill(own, acc, 0)
+        found = linalg.depthwise_conv_2d_nhwc_hwc(x, flat, outs=[init], **form.steps)
         compilation_info.put(
             e, found, lambda arch: compilation_info.window_info(arch, own, spatial)
         )
         return found
     if wide and channels_last and e.options.target == "gpu" and inputs == group == outputs:
-        return _depthwise(e, x, w, own, strides, dilations, out, acc)
+        return _depthwise(e, x, w, own, form)
     if group == 1:
-        return _conv_generic(e, x, w, own, strides, dilations, channels_last, False, out, acc)
-    return _conv_grouped(e, x, w, own, strides, dilations, group, channels_last, out, acc)
+        return _conv_generic(e, x, w, own, form)
+    return _conv_grouped(e, x, w, own, form)
 
 
 def _with_height(e: LoweringContext, value: ir.Value, axis: int) -> ir.Value:
     """Return a rank-3 tensor with an extent of 1 inserted before `axis`."""
-    kind = ir.RankedTensorType(value.type)
     own: list[Extent] = e.extents(value)
     own.insert(axis, 1)
-    first = [[0, 1], [2], [3]] if axis < 2 else [[0], [1, 2], [3]]
-    return tensor.ExpandShapeOp(
-        ir.RankedTensorType.get(e.static_dims(own), kind.element_type),
-        value,
-        first,
-        e.dynamic_values(own),
-        e.static_dims(own),
-    ).result
+    return split_axis(e, value, own, 0 if axis < 2 else 1)
 
 
 def _without_height(e: LoweringContext, value: ir.Value) -> ir.Value:
     """Return the rows of an image [n, 1, w, c]."""
-    kind = ir.RankedTensorType(value.type)
-    images, _, *rest = kind.shape
-    flat = ir.RankedTensorType.get([images, *rest], kind.element_type)
-    return tensor.CollapseShapeOp(flat, value, [[0, 1], [2], [3]]).result
+    images, _, *rest = ir.RankedTensorType(value.type).shape
+    return joined_axes(value, [images, *rest], 0)
 
 
-def _split(e: LoweringContext, value: ir.Value, axis: int, group: int, dtype: DType) -> ir.Value:
+def _grouped(e: LoweringContext, value: ir.Value, axis: int, group: int) -> ir.Value:
     """`axis` as two dims, the first of them `group`."""
-    kind = ir.RankedTensorType(value.type)
     extents = e.extents(value)
     each = e.div(extents[axis], group)
-    dims = e.static_dims([*extents[:axis], group, each, *extents[axis + 1 :]])
-    own = [*extents[:axis], group, each, *extents[axis + 1 :]]
-    groups = [[i] for i in range(axis)]
-    groups.append([axis, axis + 1])
-    groups += [[i + 1] for i in range(axis + 1, kind.rank)]
-    return tensor.ExpandShapeOp(
-        ir.RankedTensorType.get(dims, kind.element_type),
-        value,
-        groups,
-        e.dynamic_values(own),
-        e.static_dims(own),
-    ).result
+    return split_axis(e, value, [*extents[:axis], group, each, *extents[axis + 1 :]], axis)
 
 
 def _conv_grouped(
-    e: LoweringContext,
-    x: ir.Value,
-    w: ir.Value,
-    own: Sequence[Extent],
-    strides: list[int],
-    dilations: list[int],
-    group: int,
-    channels_last: bool,
-    out: TensorType,
-    acc: DType,
+    e: LoweringContext, x: ir.Value, w: ir.Value, own: Sequence[Extent], form: _Form
 ) -> ir.Value:
     """Channels of both sides split into [group, each]."""
-    c = len(own) - 1 if channels_last else 1
-    xs = _split(e, x, c, group, out.dtype)
-    ws = _split(e, w, len(own) - 1 if channels_last else 0, group, out.dtype)
-    outputs = own[c]
-    grouped = [*own[:c], group, e.div(outputs, group), *own[c + 1 :]]
-    found = _conv_generic(e, xs, ws, grouped, strides, dilations, channels_last, True, out, acc)
-    each, sums = e.div(e.extents(x)[c], group), 1 + len(strides)
+    group, dtype = form.group, form.out.dtype
+    c = len(own) - 1 if form.channels_last else 1
+    xs, ws = _grouped(e, x, c, group), _grouped(e, w, c if form.channels_last else 0, group)
+    grouped = [*own[:c], group, e.div(own[c], group), *own[c + 1 :]]
+    found = _conv_generic(e, xs, ws, grouped, form, grouped=True)
+    each, sums = e.div(e.extents(x)[c], group), 1 + len(form.axes)
     compilation_info.put(
-        e, found, lambda arch: compilation_info.group_info(arch, out.dtype, grouped, each, sums)
+        e, found, lambda arch: compilation_info.group_info(arch, dtype, grouped, each, sums)
     )
-    kind = ir.RankedTensorType(found.type)
-    dims = e.static_dims(own)
-    groups = [[i] for i in range(c)] + [[c, c + 1]] + [[i + 1] for i in range(c + 1, len(own))]
-    return tensor.CollapseShapeOp(
-        ir.RankedTensorType.get(dims, kind.element_type), found, groups
-    ).result
-
-
-def _read_places(
-    windows: Sequence[ir.AffineExpr], taps: Sequence[ir.AffineExpr],
-    strides: Sequence[int], dilations: Sequence[int],
-) -> list[ir.AffineExpr]:  # fmt: skip
-    """Return where a window's taps are: window * stride + tap * dilation, by axis."""
-    return [
-        a * ir.AffineConstantExpr.get(st) + b * ir.AffineConstantExpr.get(di)
-        for a, b, st, di in zip(windows, taps, strides, dilations, strict=True)
-    ]
+    return joined_axes(found, e.static_dims(own), c)
 
 
 def _depthwise(
-    e: LoweringContext,
-    x: ir.Value,
-    w: ir.Value,
-    own: Sequence[Extent],
-    strides: list[int],
-    dilations: list[int],
-    out: TensorType,
-    acc: DType,
+    e: LoweringContext, x: ir.Value, w: ir.Value, own: Sequence[Extent], form: _Form
 ) -> ir.Value:
     """out[n, s.., c] += x[n, s*stride + k*dilation .., c] * w[k.., c], of other images than those
     of two axes, in tiles of windows: as a grouped one it lies in scratch memory on GPUs."""
-    spatial, rank = len(strides), len(own)
+    spatial, rank = len(form.axes), len(own)
     d = [ir.AffineDimExpr.get(i) for i in range(rank + spatial)]
     s, k, c = d[1 : rank - 1], d[rank:], d[rank - 1]
-    where = _read_places(s, k, strides, dilations)
-    maps = [
-        ir.AffineMap.get(rank + spatial, 0, [d[0], *where, c]),
-        ir.AffineMap.get(rank + spatial, 0, [*k, c]),
-        ir.AffineMap.get(rank + spatial, 0, d[:rank]),
-    ]
+    maps = [[d[0], *tap_indices(s, k, form.axes), c], [*k, c], d[:rank]]
     flat = collapsed(e, w, [*e.extents(w)[:spatial], own[-1]])
-    iterators = [PARALLEL] * rank + [REDUCTION] * spatial
-    found = multiply_accumulate(e, x, flat, e.fill(own, acc, 0), maps, iterators, out.dtype, acc)
+    found = _accumulated(e, x, flat, own, form, maps, spatial)
     compilation_info.put(e, found, lambda arch: compilation_info.window_info(arch, own, spatial))
     return found
 
@@ -437,40 +278,46 @@ def _conv_generic(
     x: ir.Value,
     w: ir.Value,
     own: Sequence[Extent],
-    strides: list[int],
-    dilations: list[int],
-    channels_last: bool,
-    grouped: bool,
-    out: TensorType,
-    acc: DType,
+    form: _Form,
+    *,
+    grouped: bool = False,
 ) -> ir.Value:
     """out[n, (g), o, s..] += x[n, (g), c, s*stride + k*dilation ..] * w[(g), o, c, k..]."""
-    spatial = len(strides)
-    parallel = len(own)
-    total = parallel + 1 + spatial
-    d = [ir.AffineDimExpr.get(i) for i in range(total)]
+    spatial, parallel = len(form.axes), len(own)
+    d = [ir.AffineDimExpr.get(i) for i in range(parallel + 1 + spatial)]
     n, c, k = d[0], d[parallel], d[parallel + 1 :]
     g = 1 if grouped else 0
-    if channels_last:
+    if form.channels_last:
         s, channel_dims = d[1 : 1 + spatial], d[1 + spatial : parallel]
     else:
         channel_dims, s = d[1 : 2 + g], d[2 + g : parallel]
-    where = _read_places(s, k, strides, dilations)
+    where = tap_indices(s, k, form.axes)
     lead, o = channel_dims[:g], channel_dims[g]
-    if channels_last:
-        in_map = [n, *where, *lead, c]
-        w_map = [*k, c, *lead, o]
+    if form.channels_last:
+        maps = [[n, *where, *lead, c], [*k, c, *lead, o], d[:parallel]]
     else:
-        in_map = [n, *lead, c, *where]
-        w_map = [*lead, o, c, *k]
-    maps = [
-        ir.AffineMap.get(total, 0, in_map),
-        ir.AffineMap.get(total, 0, w_map),
-        ir.AffineMap.get(total, 0, d[:parallel]),
-    ]
-    iterators = [PARALLEL] * parallel + [REDUCTION] * (1 + spatial)
-    init = e.fill(own, acc, 0)
-    return multiply_accumulate(e, x, w, init, maps, iterators, out.dtype, acc)
+        maps = [[n, *lead, c, *where], [*lead, o, c, *k], d[:parallel]]
+    return _accumulated(e, x, w, own, form, maps, 1 + spatial)
+
+
+def _accumulated(
+    e: LoweringContext,
+    x: ir.Value,
+    w: ir.Value,
+    own: Sequence[Extent],
+    form: _Form,
+    maps: Sequence[Sequence[ir.AffineExpr]],
+    sums: int,
+) -> ir.Value:
+    """Sum x * w over `sums` dims behind those of the result.
+
+    maps: indices of x, w and the result.
+    """
+    total = len(own) + sums
+    affine = [ir.AffineMap.get(total, 0, list(m)) for m in maps]
+    iterators = [PARALLEL] * len(own) + [REDUCTION] * sums
+    init = e.fill(own, form.acc, 0)
+    return multiply_accumulate(e, x, w, init, affine, iterators, form.out.dtype, form.acc)
 
 
 # ---- transposed convolution ----------------------------------------------------------------------
@@ -497,14 +344,9 @@ def convolution_backwards(
     else:
         spread = _spread(e, x, out.dtype, wide, low, high, op.stride)
     mirrored = _mirror(e, w, group, out.dtype)
-    windows = [
-        window_count(e, i, k, 1, d)
-        for i, k, d in zip(e.extents(spread)[2:], kernel, op.dilation, strict=True)
-    ]
-    found = _convolve(
-        e, spread, mirrored, windows, [1] * spatial, list(op.dilation), group, False, out, acc
-    )
-    return store(e, found, acc, out.dtype)
+    axes = list(map(WindowAxis, e.extents(spread)[2:], kernel, [1] * spatial, op.dilation))
+    form = _Form(axes, [a.count(e) for a in axes], group, False, out, acc)
+    return store(e, _convolve(e, spread, mirrored, form), acc, out.dtype)
 
 
 def _backward_padding(

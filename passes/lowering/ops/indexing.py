@@ -101,14 +101,10 @@ def _normalized_indices(
     extents: Sequence[Extent],
 ) -> ir.Value:
     """Index tuples (the last axis where there are several `ends`) inside of [0, end), as i64."""
-    i64 = ir.IntegerType.get_signless(64)
 
     def body(where: list[ir.Value], value: ir.Value) -> ir.Value:
-        end: Extent = ends[0]
-        for i, other in enumerate(ends[1:], 1):
-            end = indices.select(e, indices.compare(e, indices.EQ, where[-1], i), other, end)
-        at = indices.normalized(e, value, end, t.dtype)
-        return arith.IndexCastOp(i64, at).result
+        end = ends[0] if len(ends) == 1 else indices.picked(e, where[-1], ends)
+        return indices.as_i64(e, indices.normalized(e, value, end, t.dtype))
 
     rank = len(extents)
     return indices.from_positions(e, extents, dtypes.INT64, body, [index], [tuple(range(rank))])
@@ -132,7 +128,7 @@ def gathernd(op: GatherND, ins: tuple[ir.Value, ir.Value], e: LoweringContext) -
         return gather_slices(e, data, where, list(range(k)), extents, t.dtype)
 
     # the first number of each index is an input of the loop, as in gather: the loop keeps its dims
-    # then, and no element divides its place into them
+    # then, and no element divides its number into them
     def body(where: list[ir.Value], *first: ir.Value) -> ir.Value:
         source = list(where[:b])
         for i in range(k):
@@ -153,7 +149,7 @@ def gathernd(op: GatherND, ins: tuple[ir.Value, ir.Value], e: LoweringContext) -
 def onehot(
     op: OneHot, ins: tuple[ir.Value, ir.Value | None, ir.Value], e: LoweringContext
 ) -> ir.Value:
-    """Each element compares its place on the new axis with the index."""
+    """Each element compares its index on the new axis with the index."""
     index, _, values = ins
     it, out = TensorType.of(op.indices), TensorType.of(op.out)
     axis = axis_of(op.axis, it.rank + 1)
@@ -182,7 +178,7 @@ def onehot(
 
 @lowers(NonZero)
 def nonzero(op: NonZero, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
-    """Lower to a running count of non-zero elements, and bisection for each count's place."""
+    """Lower to a running count of non-zero elements, and bisection for the index of each count."""
     x, t = ins[0], TensorType.of(op.input)
     own = e.extents(x)
     total = e.product(own)
@@ -200,31 +196,20 @@ def nonzero(op: NonZero, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
     wanted: Extent = total if op.padded else count
     if t.rank == 0:
         return e.empty([0, wanted], dtypes.INT64)
-    i64 = ir.IntegerType.get_signless(64)
 
     def place(where: list[ir.Value]) -> ir.Value:
-        number = arith.IndexCastOp(i64, where[0]).result
-        at = first_above(e, counts, number, total)
-        return arith.IndexCastOp(i64, at).result
+        number = indices.as_i64(e, where[0])
+        return indices.as_i64(e, first_above(e, counts, number, total))
 
     places = indices.from_positions(e, [wanted], dtypes.INT64, place)
 
     def coordinate(where: list[ir.Value], value: ir.Value) -> ir.Value:
-        rest: Extent = indices.to_index(value, dtypes.INT64)
-        parts: list[Extent] = []
-        for d in reversed(own):
-            safe = e.max(d, 1)
-            parts.append(e.rem(rest, safe))
-            rest = e.div(rest, safe)
-        parts.reverse()
-        chosen = e.index(parts[-1])
-        for i in reversed(range(t.rank - 1)):
-            mine = indices.compare(e, indices.EQ, where[0], i)
-            chosen = indices.select(e, mine, parts[i], chosen)
+        parts = indices.unraveled(e, indices.to_index(value, dtypes.INT64), own)
+        chosen = indices.picked(e, where[0], parts)
         if op.padded:
             inside = indices.compare(e, indices.SLT, where[1], count)
             chosen = indices.select(e, inside, chosen, 0)
-        return arith.IndexCastOp(i64, chosen).result
+        return indices.as_i64(e, chosen)
 
     return indices.from_positions(e, [t.rank, wanted], dtypes.INT64, coordinate, [places], [(1,)])
 
@@ -241,7 +226,7 @@ def _flags(e: LoweringContext, flat: ir.Value, dtype: DType, extents: Sequence[E
 
 
 def first_above(e: LoweringContext, counts: ir.Value, number: ir.Value, total: Extent) -> ir.Value:
-    """Return the first place whose running count is above `number`.
+    """Return the first index whose running count is above `number`.
 
     Bisection of a fixed step count.
     """

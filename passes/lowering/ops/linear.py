@@ -52,7 +52,7 @@ def dot(op: Dot, ins: Sequence[Expr], e: LoweringContext) -> ir.Value:
     ea, eb = e.expr_extents(ins[0]), e.expr_extents(ins[1])
     extents = [*ea[:-1], eb[-1]]
     if 0 in (*ea, *eb):
-        # IREE crashes on a product of nothing
+        # IREE crashes on a matmul without elements
         return e.fill(extents, out.dtype, 0)
     rows = rows_of(e, ins[1])
     if rows is not None:
@@ -66,7 +66,7 @@ def dot(op: Dot, ins: Sequence[Expr], e: LoweringContext) -> ir.Value:
 
 
 def by_row(e: LoweringContext, op: ir.Operation, x: Expr, rows: ir.Value, acc: DType) -> ir.Value:
-    """Return the product with weights that are stored by row, accumulated in `acc`."""
+    """Return the matmul with weights that are stored by row, accumulated in `acc`."""
     if op.results[0] in e.plan.split_k_sums:
         return split_k.total(e, e.plan.split_k_sums[op.results[0]], acc)
     columns, depth = ir.RankedTensorType(rows.type).shape
@@ -96,7 +96,7 @@ def _has_residual(dot: ir.Operation) -> bool:
 def matmul(
     e: LoweringContext, a: ir.Value, b: ir.Value, extents: Sequence[Extent], acc: DType
 ) -> ir.Value:
-    """Return the batched product, accumulated in `acc`."""
+    """Return the batched matmul, accumulated in `acc`."""
     if len(extents) in (2, 3) and not _is_odd(e, a, extents[-1]):
         product = linalg.matmul if len(extents) == 2 else linalg.batch_matmul
         operands = made_ahead(e, a), made_ahead(e, b)
@@ -121,14 +121,14 @@ def _is_odd(e: LoweringContext, a: ir.Value, columns: Extent) -> bool:
 def integer_matmul(
     e: LoweringContext, a: ir.Value, b: ir.Value, extents: Sequence[Extent]
 ) -> ir.Value:
-    """Make the batched product of i8 tensors in i32, for the matrix instructions of a GPU."""
+    """Make the batched matmul of i8 tensors in i32, for the matrix instructions of a GPU."""
     found = contract(e, a, b, extents, dtypes.INT32)
     _give_computed(e, found, a)
     return found
 
 
 def _give_computed(e: LoweringContext, found: ir.Value, a: ir.Value) -> None:
-    """Say how a product of `a` with what is computed, too, is made."""
+    """Annotate the matmul of `a` by a computed operand."""
     element = dtypes.from_mlir(ir.RankedTensorType(a.type).element_type)
 
     def product() -> gemm_shape.GemmShape:

@@ -359,7 +359,7 @@ def flip(e: LoweringContext, x: ir.Value, dtype: DType, axes: set[int]) -> ir.Va
 def _run_time_broadcast(
     e: LoweringContext, op: Op, x: ir.Value, t: TensorType, out: TensorType, extents: list[Extent]
 ) -> Expr:
-    """Right-aligned broadcast where a dynamic extent is 1 or the result's, told at run time."""
+    """Right-aligned broadcast whose dynamic extents are 1, or the result's: the run decides."""
     shift = out.rank - t.rank
     have = e.extents(x)
     kind = TensorType(t.dtype, tuple(e.static_dims(have)))

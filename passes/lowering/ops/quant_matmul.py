@@ -1,6 +1,6 @@
-"""Lowerings of quant_dot and quant_convolution: 8-bit operands widened, then the plain products.
+"""Lowerings of quant_dot and quant_convolution: 8-bit operands widened, then the plain ops.
 
-IREE fuses the widening into the product and multiplies the 8-bit values themselves.
+IREE fuses the widening into the matmul and multiplies the 8-bit values themselves.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _widened(
     values, kinds = [x, *(v for v, _ in scales)], [dtype, *(d for _, d in scales)]
     if t.is_static or not dtype.is_float:
         return e.map_elements(values, kinds, t, body)
-    # fused with a product over run-time dims, the widening of an f8 type does not compile
+    # fused with a matmul of dynamic dims, the widening of an f8 type does not compile
     return index.alone(
         e, [e.mlir_type(t)], [e.extents(x)], lambda: [e.map_elements(values, kinds, t, body)]
     )[0]

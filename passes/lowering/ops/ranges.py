@@ -11,6 +11,7 @@ from mgx_mlir.dialects.migraphx.random import DynamicRange
 from mgx_mlir.passes.lowering import index
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Extent
+from mgx_mlir.passes.lowering.iree import iree_ops
 from mgx_mlir.passes.lowering.registry import lowers
 from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar, narrow, widen
 
@@ -35,9 +36,7 @@ def dynamic_range(
         found = index.from_positions(e, [], dtypes.INT64, counted, ins, maps)
         count = index.to_index(index.read(found, []), dtypes.INT64)
         # equal ends give 0, and IREE 3.13 divides by an extent that it knows is 0
-        count = ir.Operation.create(
-            "util.optimization_barrier", results=[count.type], operands=[count]
-        ).result
+        count = iree_ops.barrier(count)
         length = e.sizes.of(count)
         e.sizes.check((("le", 0, length),), "numbers, and a delta other than 0")
         most = op.max_output

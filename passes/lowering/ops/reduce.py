@@ -177,28 +177,33 @@ def _axes(e: LoweringContext, op: Op, t: TensorType) -> list[int] | None:
     return known or list(range(t.rank))
 
 
-def _reduction(
-    how: str, op: Op, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext, mean: bool = False
-) -> Results:
-    x = ins[0]
+# combination of elements, by op
+_HOW: dict[type[Op], str] = {
+    ReduceSum: "add", ReduceMean: "add", ReduceMax: "max", ReduceMin: "min", ReduceProd: "mul",
+    ReduceAll: "and", ReduceAny: "or",
+}  # fmt: skip
+
+
+@lowers(*_HOW)
+def reduction(op: Op, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext) -> Results:
+    """Combine the elements along the reduced axes; those of a logical reduction as truths."""
+    x, how, is_mean = ins[0], _HOW[type(op)], isinstance(op, ReduceMean)
     t, out = TensorType.of(op.operation.operands[0]), TensorType.of(op.out)
-    axes = _axes(e, op, t)
-    acc = computed(t.dtype)
-    if mean and t.dtype.is_integer:  # the sum of narrow integers would wrap
-        acc = dtypes.UINT64 if t.dtype.is_unsigned else dtypes.INT64
+    axes, dtype = _axes(e, op, t), t.dtype
+    if how in ("and", "or"):
+        truth = TensorType(dtypes.BOOL, tuple(ir.RankedTensorType(x.type).shape))
+        x = e.map_elements([x], [dtype], truth, lambda b, v: b.cast(v, dtypes.BOOL))
+        dtype = dtypes.BOOL
+    acc = computed(dtype)
+    if is_mean and dtype.is_integer:  # the sum of narrow integers would wrap
+        acc = dtypes.UINT64 if dtype.is_unsigned else dtypes.INT64
     if axes is None:
-        chosen = chosen_dims(e, op.axes_tensor, t.rank)
-        found, count = reduce_chosen(
-            e, x, t.dtype, chosen, _COMBINE[how], acc, start_value(how, acc)
-        )
-        if mean:
-            found = _divide_by_count(e, found, acc, [count])
-        return _stored(e, found, acc, out)
-    if e.options.target == "gpu":
-        found = _on_gpu(e, x, t.dtype, axes, how, acc)
-    else:
-        found = reduce_tensor(e, x, t.dtype, axes, how, acc)
-    if mean:
+        chosen, start = chosen_dims(e, op.axes_tensor, t.rank), start_value(how, acc)
+        found, count = reduce_chosen(e, x, dtype, chosen, _COMBINE[how], acc, start)
+        return _stored(e, _divide_by_count(e, found, acc, [count]) if is_mean else found, acc, out)
+    reduce = _on_gpu if e.options.target == "gpu" else reduce_tensor
+    found = reduce(e, x, dtype, axes, how, acc)
+    if is_mean:
         found = _divide_by_count(e, found, acc, [e.extent(x, a) for a in axes])
     return _kept(e, found, acc, out, axes)
 
@@ -284,64 +289,6 @@ def _divide_by_count(
         return b.div(x, divisor) if factor is None else b.mul(x, factor)
 
     return e.map_elements([total], [acc], shape, body)
-
-
-@lowers(ReduceSum)
-def reduce_sum(op: ReduceSum, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext) -> Results:
-    return _reduction("add", op, ins, e)
-
-
-@lowers(ReduceMean)
-def reduce_mean(
-    op: ReduceMean, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext
-) -> Results:
-    return _reduction("add", op, ins, e, mean=True)
-
-
-@lowers(ReduceMax)
-def reduce_max(op: ReduceMax, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext) -> Results:
-    return _reduction("max", op, ins, e)
-
-
-@lowers(ReduceMin)
-def reduce_min(op: ReduceMin, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext) -> Results:
-    return _reduction("min", op, ins, e)
-
-
-@lowers(ReduceProd)
-def reduce_prod(
-    op: ReduceProd, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext
-) -> Results:
-    return _reduction("mul", op, ins, e)
-
-
-def _logical(
-    how: str, op: ReduceAll | ReduceAny, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext
-) -> Results:
-    """Truth of the elements combined; the result is 0 or 1 in the result's type."""
-    x = ins[0]
-    t, out = TensorType.of(op.operation.operands[0]), TensorType.of(op.out)
-    axes = _axes(e, op, t)
-    truth = TensorType(dtypes.BOOL, tuple(ir.RankedTensorType(x.type).shape))
-    as_bool = e.map_elements([x], [t.dtype], truth, lambda b, v: b.cast(v, dtypes.BOOL))
-    if axes is None:
-        assert op.axes_tensor is not None
-        chosen = chosen_dims(e, op.axes_tensor, t.rank)
-        start = start_value(how, dtypes.BOOL)
-        found, _ = reduce_chosen(e, as_bool, dtypes.BOOL, chosen, _COMBINE[how], dtypes.BOOL, start)
-        return _stored(e, found, dtypes.BOOL, out)
-    found = reduce_tensor(e, as_bool, dtypes.BOOL, axes, how, dtypes.BOOL)
-    return _kept(e, found, dtypes.BOOL, out, axes)
-
-
-@lowers(ReduceAll)
-def reduce_all(op: ReduceAll, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext) -> Results:
-    return _logical("and", op, ins, e)
-
-
-@lowers(ReduceAny)
-def reduce_any(op: ReduceAny, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext) -> Results:
-    return _logical("or", op, ins, e)
 
 
 # ---- softmax -------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Lowering of resize: small tables per axis (places, weights), then one loop over each axis.
+"""Lowering of resize: small tables per axis (indices, weights), then one loop over each axis.
 
 The tables are made by loops of their own, so that static and run-time extents share one form.
 """
@@ -39,7 +39,7 @@ _FLOAT, _DOUBLE, _INT = dtypes.FLOAT, dtypes.DOUBLE, dtypes.INT64
 
 @lowers(Resize)
 def resize(op: Resize, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext) -> ir.Value:
-    """Nearest reads one place; linear and cubic weigh some, one axis after the other."""
+    """Nearest reads one element; linear and cubic weigh some, one axis after the other."""
     x, t = ins[0], TensorType.of(op.input)
     axes = axes_of(op, ins, e)
     extents = [a.extent for a in axes]
@@ -65,7 +65,7 @@ def resize(op: Resize, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext
 
 
 def _coordinates(e: LoweringContext, op: Resize, axis: Axis, index: int) -> ir.Value:
-    """Return the place in the input (f32) of each place of the result along one axis."""
+    """Return the coordinate in the input (f32) of each index of the result along one axis."""
 
     def number(x: Extent) -> TypedScalar:
         b = ArithScalars(_FLOAT, _FLOAT)
@@ -136,7 +136,7 @@ def _rounded(e: LoweringContext, mode: str, places: ir.Value, axis: Axis) -> ir.
 def _repeated(
     e: LoweringContext, op: Resize, x: ir.Value, t: TensorType, axes: list[Axis]
 ) -> ir.Value | None:
-    """Whole-number enlargement as a broadcast, where every place just repeats; else None."""
+    """Whole-number enlargement as a broadcast, where every element just repeats; else None."""
     mode, rounding = op.coordinate_transformation_mode, op.nearest_mode
     centred = mode in ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel")
     if not (
@@ -205,7 +205,7 @@ def _to_integers(e: LoweringContext, x: ir.Value, kind: DType, dtype: DType) -> 
 
 @dataclass
 class _Taps:
-    """Per place of the result the places (i64) and weights of its taps: a row for each tap."""
+    """Indices (i64) and weights of the taps of each index of the result: a row for each tap."""
 
     places: list[ir.Value]
     weights: list[ir.Value]
@@ -227,7 +227,7 @@ def _taps(e: LoweringContext, op: Resize, at: ir.Value, axis: Axis, work: DType)
     length = axis.length
 
     def tap(value: ir.Value, number: ScalarLike) -> tuple[TypedScalar, TypedScalar]:
-        """Return the place of a tap, and its weight before scaling."""
+        """Return the index of a tap, and its weight before scaling."""
         exact = b.cast(TypedScalar(value, _FLOAT), _DOUBLE)
         first = b.add(b.floor(b.sub(exact, reach)), 1.0)
         place = b.add(first, number)
@@ -254,7 +254,7 @@ def _taps(e: LoweringContext, op: Resize, at: ir.Value, axis: Axis, work: DType)
         return b.cast(weight, work).value
 
     def made(dtype: DType, of: Callable[[ScalarLike, ir.Value], ir.Value]) -> list[ir.Value]:
-        """Return what each tap has for every place of the result."""
+        """Return what each tap has for every index of the result."""
 
         def row(number: float) -> ir.Value:
             def body(_: list[ir.Value], value: ir.Value) -> ir.Value:
@@ -332,7 +332,7 @@ def _cropped(
     places: list[ir.Value | None],
 ) -> ir.Value:
     """Return the extrapolation value where a coordinate lies outside of the input."""
-    inputs = [x, *(at for at in places if at is not None)]  # every axis has places here
+    inputs = [x, *(at for at in places if at is not None)]  # every axis has coordinates here
     rank = t.rank
     maps = [tuple(range(rank)), *((i,) for i in range(rank))]
     work = computed(t.dtype)

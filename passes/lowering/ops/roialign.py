@@ -18,7 +18,7 @@ from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar, computed,
 
 @dataclass
 class _Corner:
-    """Neighbours of a coordinate: places, the weight of the high one, whether it is inside."""
+    """Neighbours of a coordinate: indices, the weight of the high one, whether it is inside."""
 
     low: ir.Value
     high: ir.Value

@@ -1,4 +1,4 @@
-"""Reductions whose axes are an operand: each dim in turn is reduced, or not, at run time."""
+"""Reductions whose axes are an operand: each dim is reduced, or not, at run time."""
 
 from __future__ import annotations
 

@@ -78,35 +78,26 @@ def _elements(
     if 0 in counts or 0 in own:
         return data
     total = e.product(counts)
-    i64 = ir.IntegerType.get_signless(64)
 
     def position(number: ir.Value, value: ir.Value) -> list[Extent]:
         """Return the element that update `number` goes to."""
-        rest: Extent = number
-        parts: list[Extent] = []
-        for d in reversed(counts):
-            parts.append(e.rem(rest, d))
-            rest = e.div(rest, d)
-        parts.reverse()
+        parts = indices.unraveled(e, number, counts)
         parts[axis] = indices.wrap(e, indices.to_index(value, it.dtype), own[axis], it.dtype)
         return parts
 
     flat = _flat(e, index, it.dtype, [total])
 
     def coordinate(at: list[ir.Value], value: ir.Value) -> ir.Value:
-        parts = position(at[0], value)
-        chosen: Extent = 0
-        for i, part in enumerate(parts):
-            inside = e.index(indices.clamp(e, part, 0, indices.last_of(e, own[i])))
-            chosen = indices.select(e, indices.compare(e, indices.EQ, at[1], i), inside, chosen)
-        return arith.IndexCastOp(i64, e.index(chosen)).result
+        parts = zip(position(at[0], value), own, strict=True)
+        inside = [indices.clamp(e, part, 0, indices.last_of(e, d)) for part, d in parts]
+        return indices.as_i64(e, indices.picked(e, at[1], inside))
 
     where = indices.from_positions_alone(
         e, [total, t.rank], dtypes.INT64, coordinate, [flat], [(0,)]
     )
 
     def allowed(at: list[ir.Value], value: ir.Value) -> ir.Value:
-        # an update is dropped where it has no place: out of range if the op says so, or beside
+        # an update is dropped where it lies outside: out of range if the op says so, or beside
         # the axis where run-time extents do not fit
         found = indices.true()
         for i, part in enumerate(position(at[0], value)):
@@ -139,22 +130,19 @@ def _slices(
     if 0 in counts or 0 in own:
         return data
     if k == 0:
-        # one place that all updates go to: an axis of one element in front
+        # one element that all updates go to: an axis of one element in front
         own = [1, *own]
         data = _flat(e, data, t.dtype, own)
     total, tail = e.product(counts), own[max(k, 1) :]
-    i64 = ir.IntegerType.get_signless(64)
     depth = max(k, 1)
     flat = _flat(e, index, it.dtype, [total, k]) if k else None
 
     def coordinate(at: list[ir.Value]) -> ir.Value:
         if flat is None:
-            return arith.ConstantOp(i64, 0).result
-        end: Extent = own[0]
-        for i in range(1, k):
-            end = indices.select(e, indices.compare(e, indices.EQ, at[1], i), own[i], end)
+            return indices.as_i64(e, 0)
+        end = indices.picked(e, at[1], own[:k])
         value = indices.read(flat, at)
-        return arith.IndexCastOp(i64, indices.normalized(e, value, end, it.dtype)).result
+        return indices.as_i64(e, indices.normalized(e, value, end, it.dtype))
 
     where = indices.from_positions_alone(e, [total, depth], dtypes.INT64, coordinate)
 

@@ -43,7 +43,7 @@ def arg_extreme_of(
     largest: bool,
     last: bool,
 ) -> list[ir.Value]:
-    """Return the extremes along `axis` (dropped), and their places as i64."""
+    """Return the extremes along `axis` (dropped), and their indices as i64."""
     work = computed(dtype)
     worst = work.lowest() if largest else work.highest()
     # an index that every other one replaces
@@ -82,7 +82,7 @@ def arg_extreme_of(
 def topk(
     op: TopK, ins: tuple[ir.Value, ir.Value | None, ir.Value | None], e: LoweringContext
 ) -> list[ir.Value]:
-    """Return the best places of integer keys, then the elements at these places."""
+    """Return the indices of the best integer keys, then the elements there."""
     x, names, _ = ins
     t = TensorType.of(op.input)
     axis, own = axis_of(op.axis, t.rank), e.extents(x)

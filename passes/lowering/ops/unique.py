@@ -5,16 +5,16 @@ The work grows with the square of their number, all of it parallel.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.ir import arith, ir, linalg, scf
+from mgx_mlir.core.ir import arith, ir, scf
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.axes import axis_of
 from mgx_mlir.dialects.migraphx.selection import Unique
 from mgx_mlir.passes.lowering import index
-from mgx_mlir.passes.lowering.context import PARALLEL, REDUCTION, LoweringContext
+from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Extent
 from mgx_mlir.passes.lowering.ops.reduce import reduce_tensor
 from mgx_mlir.passes.lowering.ops.sort import sort_keys
@@ -148,22 +148,18 @@ def _rows(
 
 
 def _reduce(
-    e: LoweringContext, outer: list[Extent], n: Extent, start: int, step: Callable[..., TypedScalar]
+    e: LoweringContext,
+    count: Extent,
+    n: Extent,
+    start: int,
+    step: Callable[[TypedScalar, ir.Value, ir.Value], TypedScalar],
 ) -> ir.Value:
-    """`step(total, outer places.., j)` over j in [0, n), for each outer place."""
-    rank = len(outer)
-    d = [ir.AffineDimExpr.get(i) for i in range(rank + 1)]
-    maps = [ir.AffineMap.get(rank + 1, 0, [d[rank]]), ir.AffineMap.get(rank + 1, 0, d[:rank])]
-    # gives the inner loop its extent; never read
-    span = e.empty([n], _INT)
-    init = e.fill(outer, _INT, start)
+    """`step(total, i, j)` over j in [0, n), for each i in [0, count)."""
 
-    def body(_: ir.Value, total: ir.Value) -> ir.Value:
-        where = [linalg.IndexOp(i).result for i in range(rank + 1)]
-        return step(TypedScalar(total, _INT), *where).value
+    def one(where: Sequence[ir.Value], j: ir.Value, total: ir.Value) -> ir.Value:
+        return step(TypedScalar(total, _INT), where[0], j).value
 
-    iterators = [PARALLEL] * rank + [REDUCTION]
-    return e.barrier(e.generic([span], [init], maps, iterators, body)[0], outer)
+    return index.reduced(e, [count], n, _INT, start, one)
 
 
 def _count(
@@ -174,7 +170,7 @@ def _count(
     def step(total: TypedScalar, i: ir.Value, j: ir.Value) -> TypedScalar:
         return _b.add(total, _b.cast(holds(i, j), _INT))
 
-    return _reduce(e, [n], n, 0, step)
+    return _reduce(e, n, n, 0, step)
 
 
 def _first_equal(e: LoweringContext, n: Extent, rows: _Rows) -> ir.Value:
@@ -184,7 +180,7 @@ def _first_equal(e: LoweringContext, n: Extent, rows: _Rows) -> ir.Value:
         place = TypedScalar(index.as_i64(e, j), _INT)
         return _b.select(rows.compare(e, i, j, "eq"), _b.min(total, place), total)
 
-    return _reduce(e, [n], n, int(_INT.highest()), step)
+    return _reduce(e, n, n, int(_INT.highest()), step)
 
 
 def _total(e: LoweringContext, n: Extent, is_first: Callable[[ir.Value], TypedScalar]) -> ir.Value:
@@ -202,7 +198,7 @@ def _places(
     number: ir.Value,
     is_first: Callable[[ir.Value], TypedScalar],
 ) -> ir.Value:
-    """Return where the first occurrence of each number is."""
+    """Return the index of the first occurrence of each number."""
 
     def step(found: TypedScalar, g: ir.Value, j: ir.Value) -> TypedScalar:
         mine = index.to_index(index.read(number, [j]), _INT)
@@ -210,4 +206,4 @@ def _places(
         place = TypedScalar(index.as_i64(e, j), _INT)
         return _b.select(_b.and_(hit, is_first(j)), place, found)
 
-    return _reduce(e, [total], n, 0, step)
+    return _reduce(e, total, n, 0, step)

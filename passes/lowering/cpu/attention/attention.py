@@ -306,7 +306,7 @@ class _Block:
         v: int,
         at: Index,
     ) -> list[ir.Value]:
-        """Pointwise ops on vectors along the queries, at places `at`, `at` + 1, ... of dim -1."""
+        """Pointwise ops on vectors along the queries, at indices `at`, `at` + 1, ... of dim -1."""
         if source == wanted:
             return column
         n = len(column)

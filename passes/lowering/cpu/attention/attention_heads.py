@@ -1,8 +1,8 @@
 """Attention of one query for heads that share keys and values: these are read once for all.
 
 A group has several such heads. As many keys as a vector has lanes are multiplied with the query of
-each head in turn, while they are in the first cache, and so are some values' rows. What a head has
-by then, its maximum, total, sums and weights, stands in scratch memory.
+each head, one after the other, while they are in the first cache, and so are some values' rows. A
+head's maximum, total, sums and weights stand in scratch memory.
 """
 
 from __future__ import annotations

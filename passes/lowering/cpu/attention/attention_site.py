@@ -85,6 +85,6 @@ class AttentionSite:
         return arith.DivFOp(one, total).result
 
     def result(self, tile: ir.Value) -> ResultTile:
-        """Return the tile with its place in the result."""
+        """Return the tile with its index in the result."""
         offsets = self.form.place(self.elements, [*self.lead, self.first, self.first_depth])
         return ResultTile(tile, offsets, self.sizes)

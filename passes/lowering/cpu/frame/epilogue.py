@@ -94,7 +94,7 @@ class Reads:
 
 @dataclass(frozen=True)
 class Epilogue:
-    """What a kernel computes of its sums: one vector of sums gives one vector of each result.
+    """Ops that follow the sums of a kernel: one vector of sums gives one vector of each result.
 
     `emit(k, tensors, sums, at, reads, masked=)` returns those for the vector `sums` that stands at
     an index of the kernel's result. tensors: `inputs` inside of the kernel. reads: a dict of what
@@ -121,7 +121,7 @@ class Epilogue:
 
 @dataclass(frozen=True)
 class Spot:
-    """Where one register of sums is stored."""
+    """The index at which one register of sums is stored."""
 
     at: Sequence[Index]  # index in the kernel's results
     local: Sequence[Index]  # index in a work-group's tiles of them

@@ -21,6 +21,7 @@ from collections.abc import Callable, Generator, Hashable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -30,9 +31,9 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, math, scf, tensor, vector
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.passes.lowering import alike
-from mgx_mlir.passes.lowering.cpu.frame import flow_ops
 from mgx_mlir.passes.lowering.cpu.frame.dispatch_operands import DispatchOperands, index_constant
 from mgx_mlir.passes.lowering.index_builder import Index, IndexBuilder
+from mgx_mlir.passes.lowering.iree import iree_ops
 from mgx_mlir.passes.lowering.scalar import Number, constant, constant_of, element_attr, signless
 
 SCRATCH_BYTES = 48 << 10
@@ -213,7 +214,7 @@ class WorkgroupBuilder(IndexBuilder):
 
     def store(self, tile: ResultTile, result: int) -> None:
         """Write part of a result where it stands: of one that is updated, in loops too."""
-        flow_ops.store(tile.value, tile.offsets, tile.sizes, *self.results[result])
+        iree_ops.store(tile.value, tile.offsets, tile.sizes, *self.results[result])
 
     def collapse(self, source: ir.Value, groups: Sequence[Sequence[int]]) -> ir.Value:
         """Return a tensor with neighbouring dims as one."""
@@ -277,17 +278,12 @@ class WorkgroupBuilder(IndexBuilder):
 
     def intrinsic(self, name: str, kind: ir.Type, *operands: ir.Value) -> ir.Value:
         """Return the result of an LLVM intrinsic: an instruction of the CPU, as a rule."""
-        return ir.Operation.create(
-            "llvm.call_intrinsic",
-            results=[kind],
-            operands=list(operands),
-            attributes={
-                "intrin": ir.StringAttr.get(name),
-                # operands, those of bundles
-                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
-                "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-            },
-        ).result
+        none = ir.DenseI32ArrayAttr.get([])
+        return iree_ops.build(
+            "llvm.call_intrinsic", operands, [kind],
+            segments=(len(operands), 0),  # operands, those of bundles
+            attributes={"intrin": ir.StringAttr.get(name), "op_bundle_sizes": none},
+        ).result  # fmt: skip
 
     # ---- control -----------------------------------------------------------------------------
 
@@ -459,35 +455,17 @@ def dispatch(
     compiler copies it first.
     """
     outer = DispatchOperands(inputs, results, [*extents, *[extent for extent, _ in grid]])
-    types = [ir.RankedTensorType.get(flow_ops.static(dims), signless(d)) for dims, d in results]
+    types = [ir.RankedTensorType.get(iree_ops.static(dims), signless(d)) for dims, d in results]
     known = outer.values
-    made = ir.Operation.create(
-        "flow.dispatch.workgroups",
-        results=types,
-        operands=[
-            *known,
-            *known,
-            *inputs,
-            *updated,
-            *outer.input_dims,
-            *(outer.result_dims if updated else ()),
-            *outer.result_dims,
-        ],
-        attributes={
-            # workload, arguments, dims of the arguments, dims of the results
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get(
-                [
-                    len(known),
-                    len(known) + len(inputs) + len(updated),
-                    len(outer.input_dims) + (len(outer.result_dims) if updated else 0),
-                    len(outer.result_dims),
-                ]
-            ),
-            LAUNCH: ir.StringAttr.get(_FOR.get()),
-            **flow_ops.tied_operands([len(known) + len(inputs) + i for i in range(len(updated))]),
-        },
-        regions=2,
-    )
+    arguments = [*known, *inputs, *updated]
+    dims = [*outer.input_dims, *(outer.result_dims if updated else ())]
+    # workload, arguments, dims of the arguments, dims of the results
+    groups = known, arguments, dims, outer.result_dims
+    tied = iree_ops.tied_operands(range(len(arguments) - len(updated), len(arguments)))
+    made = iree_ops.build(
+        "flow.dispatch.workgroups", list(chain(*groups)), types, segments=list(map(len, groups)),
+        attributes={LAUNCH: ir.StringAttr.get(_FOR.get()), **tied}, regions=2,
+    )  # fmt: skip
     codes = alike.codes()
     key = codes.key((outer.described(results, grid, types), bool(updated)))
     number = codes.number(key)
@@ -514,30 +492,31 @@ def _build(
     index = ir.IndexType.get()
     block = made.regions[0].blocks.append(
         *[index] * len(known),
-        *[flow_ops.binding("readonly", v.type) for v in inputs],
-        *[flow_ops.binding("readwrite" if updated else "writeonly", r.type) for r in made.results],
+        *[iree_ops.binding("readonly", v.type) for v in inputs],
+        *[iree_ops.binding("readwrite" if updated else "writeonly", r.type) for r in made.results],
     )
     k = WorkgroupBuilder(block)
     with ir.InsertionPoint(block):
         for i, value in enumerate(known):
-            k.known[value] = flow_ops.ordinal(block.arguments[i], i)
+            k.known[value] = iree_ops.ordinal(block.arguments[i], i)
         bindings = list(block.arguments)[len(known) :]
         ties = [outer.dims_of(v) for v in inputs] + [list(dims) for dims, _ in results]
         tied = [
-            flow_ops.tie(b, [k.inner(d) for d in t]) for b, t in zip(bindings, ties, strict=True)
+            iree_ops.tied_binding(b, [k.inner(d) for d in t])
+            for b, t in zip(bindings, ties, strict=True)
         ]
         for i, (extent, step) in enumerate(grid):
             many = not isinstance(extent, int) or step < extent
-            k.at.append(k.mul(flow_ops.group_id(len(grid) - 1 - i), step) if many else 0)
+            k.at.append(k.mul(iree_ops.group_id(len(grid) - 1 - i), step) if many else 0)
         for binding, v in zip(tied, inputs, strict=False):
             dims = [k.inner(d) for d in outer.dims_of(v)]
-            k.inputs.append(flow_ops.load(binding, v.type, dims))
+            k.inputs.append(iree_ops.load(binding, v.type, dims))
             k.dims.append(dims)
         shapes = [[k.inner(d) for d in dims] for dims, _ in results]
         k.results = list(zip(tied[len(inputs) :], shapes, strict=True))
         for i, tile in enumerate(body(k)):
             k.store(tile, i)
-        ir.Operation.create("flow.return")
+        iree_ops.flow_return()
     count = made.regions[1].blocks.append(*[index] * len(known))
     with ir.InsertionPoint(count):
         workload = dict(zip(known, count.arguments, strict=True))
@@ -546,7 +525,7 @@ def _build(
             for extent, step in reversed(grid)
         ]
         counts += [index_constant(1) for _ in range(3 - len(counts))]
-        ir.Operation.create("flow.return", operands=counts)
+        iree_ops.flow_return(counts)
 
 
 def _as_value(n: Index) -> ir.Value:

@@ -1,7 +1,7 @@
 """nonmaxsuppression as CPU kernels: a heap of candidates, each compared with the boxes kept so far.
 
 Candidates are 64 bits: their score in the order of integers, below it the complement of their
-place, so that one comparison also puts the lower place first. Only as many leave the heap as it
+index, so that one comparison also puts the lower index first. Only as many leave the heap as it
 takes to find the boxes that are wanted. Kept boxes stand side by side as corners and area, and a
 vector of them is compared with a candidate at once.
 """
@@ -262,7 +262,7 @@ class _Pair:
         return arith.CmpFOp(_GREATER, x.value, least).result
 
     def keys(self, x: TypedScalar, at: Index, lanes: int) -> ir.Value:
-        """Return scores with their places, as i64 of which greater ones come first; NaN last."""
+        """Return scores with their indices, as i64 of which greater ones come first; NaN last."""
         k = self.k
         b = StoredScalars(k, lanes, dtypes.FLOAT, dtypes.INT32)
         bits = b.bitcast(b.add(x, b.const(0.0, dtypes.FLOAT)), dtypes.INT32)  # -0 + 0 is 0
@@ -279,7 +279,7 @@ class _Pair:
         return arith.OrIOp(high, arith.SubIOp(ahead, first).result).result
 
     def place(self, key: ir.Value) -> ir.Value:
-        """Return the place in a key, as an index inside of the boxes."""
+        """Return the index in a key, inside of the boxes."""
         i32 = ir.IntegerType.get_signless(32)
         low = arith.TruncIOp(i32, key).result
         place = arith.XOrIOp(low, self.k.number(-1, dtypes.INT32)).result

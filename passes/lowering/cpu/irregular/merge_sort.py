@@ -1,7 +1,7 @@
 """Places of elements in the order of integer keys, as one CPU kernel: runs of a row are merged.
 
-Runs of 1, 2, 4, .. places become runs twice as long, until one is left; of equal keys the lower
-place stays first. The work of n elements grows with n log n, whatever is wanted of them.
+Runs of 1, 2, 4, .. indices become runs twice as long, until one is left; of equal keys the lower
+index stays first. The work of n elements grows with n log n, whatever is wanted of them.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from mgx_mlir.passes.lowering.expr import Extent
 def best_places(
     e: LoweringContext, keys: ir.Value, kind: DType, axis: int, extents: Sequence[Extent]
 ) -> ir.Value:
-    """Return the places (i32) of the largest of `keys` along `axis`, best first, of `extents`.
+    """Return the indices (i32) of the largest of `keys` along `axis`, best first, of `extents`.
 
-    `keys` are signed integers. Of equal keys the lower place comes first.
+    `keys` are signed integers. Of equal keys the lower index comes first.
     """
     own = e.extents(keys)
     view = AxisView.of(e, keys, TensorType(kind, tuple(e.static_dims(own))), axis)
@@ -68,7 +68,7 @@ def best_places(
 
 
 class _Sort:
-    """Sorts the places of one line, from one of two rows into the other and back."""
+    """Sorts the indices of one line, from one of two rows into the other and back."""
 
     def __init__(self, k: WorkgroupBuilder, row: Index, column: Index, count: Index) -> None:
         self.k, self.row, self.column, self.count = k, row, column, count
@@ -83,7 +83,7 @@ class _Sort:
         return self.k.sub(64, arith.IndexCastOp(ir.IndexType.get(), zeros).result)
 
     def merged(self, number: ir.Value, rows: ir.Value) -> ir.Value:
-        """Return the rows with runs of 2**(number + 1) places in the one that was written last."""
+        """Return the rows with runs of 2**(number + 1) indices in the one that was written last."""
         k = self.k
         width = arith.ShLIOp(k.index(1), number).result
         source = k.rem(number, 2)
@@ -101,7 +101,7 @@ class _Sort:
     def one(
         self, i: ir.Value, middle: Index, end: Index, source: Index, state: list[ir.Value]
     ) -> list[ir.Value]:
-        """Put the better of the next places of two runs, which begin at `state`, at `i`."""
+        """Put the better of the next indices of two runs, which begin at `state`, at `i`."""
         k, (a, b, rows) = self.k, state
         top = k.sub(self.count, 1)
         left, right = (k.element(rows, [0, source, k.min(at, top)]) for at in (a, b))

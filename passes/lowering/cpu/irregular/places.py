@@ -1,4 +1,4 @@
-"""nonzero as CPU kernels: places are packed side by side, part by part; coordinates follow."""
+"""nonzero as CPU kernels: indices are packed side by side, part by part; coordinates follow."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ RULE = KernelRule(
 def _packed(
     e: LoweringContext, x: ir.Value, dtype: DType, n: Extent, isa: Isa
 ) -> tuple[ir.Value, ir.Value]:
-    """Return the places within each part (i32) and how many it has.
+    """Return the indices within each part (i32) and how many it has.
 
     Of one part alone: where those begin, and end.
     """
@@ -121,9 +121,9 @@ def _coordinates(
     total: Extent,
     isa: Isa,
 ) -> ir.Value:
-    """Return the coordinates of the places of all parts, a row for each axis.
+    """Return the coordinates of the elements of all parts, a row for each axis.
 
-    (place + 1/2) / extent is further from a whole number than f64 rounds.
+    (index + 1/2) / extent is further from a whole number than f64 rounds.
     """
     n = e.product(own)
     rank, lanes = len(own), max(isa.lanes // 2, 2)

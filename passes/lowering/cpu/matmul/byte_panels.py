@@ -34,7 +34,7 @@ from mgx_mlir.passes.lowering.cpu.matmul.instructions import (
 )
 from mgx_mlir.passes.lowering.cpu.matmul.panel import Group, Panel, Panels, Tiles
 
-# what the weights of a pair and of one sign may sum to: 255 times that is in 16 bits
+# largest sum of the weights of a pair and of one sign: 255 times that is in 16 bits
 MOST = 128
 NUMBER = 4  # bytes of what stands behind a panel
 
@@ -59,7 +59,7 @@ class BytePanels(Panels):
 
     @property
     def by_pairs(self) -> bool:
-        """Whether groups are told apart."""
+        """Return whether groups of small weights stand first, for the instruction of byte pairs."""
         return bool(self.isa.byte_pairs) and not self.isa.byte_dot
 
     @property

@@ -25,9 +25,9 @@ class Part:
 
     number: Index  # index of the panel among all
     column: Index  # its first column
-    masked: bool  # it may reach past the last column
-    start: Index  # of the depth
-    count: Index  # how much of the depth
+    masked: bool  # panel may reach past the last column
+    start: Index  # first element along the depth
+    count: Index  # elements along the depth
 
 
 def indices(
@@ -53,7 +53,7 @@ class Rows:
     order: Sequence[int]  # dims of the tensor by their index in (lead.., row, depth)
     lead: Sequence[Index]
     rows: Sequence[Index]
-    start: Index  # of the depth
+    start: Index  # first element along the depth
     count: Index
     unit: int  # neighbours of a group
     is_float: bool  # elements are read, no vectors

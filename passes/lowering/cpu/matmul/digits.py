@@ -28,13 +28,13 @@ from mgx_mlir.passes.lowering.cpu.matmul.few_bits import MIDDLE, UNIT, FewBits, 
 from mgx_mlir.passes.lowering.scalar import TypedScalar
 
 DIGITS = 3
-BITS = 8  # of a digit
+BITS = 8  # bits of a digit
 TENSORS = 3  # digits, sums and scales
 _WORD = 4  # codes of a column that are multiplied at once
 _SHARED = 32  # elements of a row that share a scale, where a block is a multiple of that
-# what the largest magnitude becomes: less than 127, 127 and 127 as digits, since it is rounded
+# value of the largest magnitude: less than 127, 127 and 127 as digits, since it is rounded
 _TOP = 127 * (1 << 16) + 127 * (1 << 8) + 64
-_LEAST = 1e-30  # of a largest magnitude: the scale of less would not be a normal number
+_LEAST = 1e-30  # least largest magnitude: the scale of less would not be a normal number
 WORK = 1 << 18  # weights that are worth a dispatch more
 
 
@@ -54,7 +54,7 @@ def group_of(form: FewBits) -> int:
 
 @dataclass(frozen=True)
 class Digits:
-    """What a row is taken apart to, as tensors: bytes [row, digit, depth], the sums of each digit
+    """Rows split into digits, as tensors: bytes [row, digit, depth], the sums of each digit
     and group [row, group, digit], less than 0 and times the code of 0 where there is one for all,
     and the scales [row, group]."""
 
@@ -145,7 +145,7 @@ def _apart(
 
 @dataclass(frozen=True)
 class _Multiply:
-    """How codes are multiplied: four to a lane of i32, or two to a lane of i16.
+    """Multiplication of codes: four to a lane of i32, or two to a lane of i16.
 
     Codes are 15 at most: 8 sums of two products by digits fit into 16 bits, which is a group.
     """

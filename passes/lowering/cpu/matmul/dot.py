@@ -51,8 +51,8 @@ from mgx_mlir.passes.lowering.cpu.matmul.panel import (
 GROUPS = 16  # work-groups that a matmul is cut into where it can be: 2 to 8 workers share them
 GROUP_WORK = 1 << 18  # multiply-adds, or weights with few rows, that are worth a work-group
 PACKED_FOR = 192  # rows that a panel is packed for at least, where their number is dynamic
-DYNAMIC_COLUMNS = 128  # what a dynamic number of columns is taken for where a tile is chosen
-ROW_BYTES = 2 << 20  # of the rows of a work-group, which it reads again for each panel
+DYNAMIC_COLUMNS = 128  # assumed columns where their number is dynamic, to choose a tile
+ROW_BYTES = 2 << 20  # bytes of the rows of a work-group, which it reads again for each panel
 
 ALONE = 24  # columns that one row alone reads at a time: fewer leave memory waiting
 
@@ -75,12 +75,12 @@ class DotShape:
 
     @property
     def is_along_depth(self) -> bool:
-        """Whether neighbours of the second operand are along the depth."""
+        """Return whether neighbours of the second operand are along the depth."""
         return self.b is not None and self.b[-1] != len(self.lead) + 1
 
     @property
     def packs_bytes(self) -> bool:
-        """Whether the second operand is of computed 8-bit integers."""
+        """Return whether the second operand is of computed 8-bit integers."""
         return self.b is not None and self.dtype.is_integer
 
     @property
@@ -109,7 +109,7 @@ def plan(shape: DotShape, isa: Isa) -> DotPlan:
         batch *= d if isinstance(d, int) else 1
     tile, registers = _tile(high, columns, isa)
     width = registers * isa.lanes
-    wanted = max(1, GROUPS // batch)  # of each matmul of a batch
+    wanted = max(1, GROUPS // batch)  # work-groups of each matmul of a batch
     # a dynamic extent is taken for a large one
     count = wanted if columns is None else -(-columns // width)
     panel = (depth or 512) * width

@@ -100,7 +100,7 @@ class _Operand:
     """A kernel's operand that a matmul reads through transposes."""
 
     source: ir.Value  # block argument of the kernel
-    order: tuple[int, ...]  # which dim of the matmul's operand each dim of the source is
+    order: tuple[int, ...]  # dim of the matmul's operand that each dim of the source is
     transposes: list[ir.Operation]
 
     @staticmethod

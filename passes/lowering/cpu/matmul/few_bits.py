@@ -31,7 +31,7 @@ FEW_ROWS = 3  # for which codes are widened in registers; for more, once to scra
 _ROWS = (0, 4, 1, 5, 2, 6, 3, 7)
 _PLACES = tuple(_ROWS.index(i) for i in range(UNIT))  # the half byte of each row
 _MANTISSA = 23  # bits of an f32 below its exponent
-_SHIFT = 12  # by which the half bytes that reach into the exponent go down
+_SHIFT = 12  # bits by which the half bytes that reach into the exponent are shifted down
 # the lowest bit of each half byte, some after the shift
 _BITS = tuple(4 * i if 4 * i + 4 < _MANTISSA else 4 * i - _SHIFT for i in range(UNIT))
 

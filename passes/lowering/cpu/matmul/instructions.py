@@ -20,7 +20,7 @@ from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import WorkgroupBuilder
 
 PAIR = 2  # neighbours along the depth that an instruction for bf16 multiplies together
-SIGN = 0x80808080 - (1 << 32)  # what i8 and u8 less 128 differ by, in each byte of a word
+SIGN = 0x80808080 - (1 << 32)  # difference of i8 and u8 less 128, in each byte of a word
 
 # multiply(x, columns, sums): the sums with the products of one row's neighbours with registers of B
 Multiply = Callable[[ir.Value, Sequence[ir.Value], Sequence[ir.Value]], list[ir.Value]]

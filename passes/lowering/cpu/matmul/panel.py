@@ -177,7 +177,7 @@ def walk(
     size = most
     if isinstance(count, int) and even:
         number = -(-count // most)
-        size = -(-count // max(1, number))  # of tall tiles; others have a row less
+        size = -(-count // max(1, number))  # rows of tall tiles; others have a row less
         tall = number - (number * size - count)
         tiles = k.each(0, tall * size, size, tiles, lambda r, c, n=size: tile(r, n, c))
         at, size = tall * size, size - 1

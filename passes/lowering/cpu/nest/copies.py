@@ -267,7 +267,7 @@ def _repeated(e: LoweringContext, site: ExprSite, plan: _Repeat) -> list[ir.Valu
 REPEAT = KernelRule("repeat", (), _match_repeat, _repeated)
 
 
-# ---- a broadcast: the run tells which extents are 1 ------------------------------------------
+# ---- a broadcast: the run decides which extents are 1 ------------------------------------------
 
 
 def broadcast(

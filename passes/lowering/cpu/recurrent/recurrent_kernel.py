@@ -31,6 +31,7 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
 )
 from mgx_mlir.passes.lowering.cpu.recurrent.activations import Function
 from mgx_mlir.passes.lowering.cpu.recurrent.recurrent_codes import Column, StateCodes
+from mgx_mlir.passes.lowering.iree import iree_ops
 from mgx_mlir.passes.lowering.scalar import TypedScalar
 
 Vector = ir.Value
@@ -135,7 +136,7 @@ def steps_kernel(
     given = list(inputs.values())
     found = dispatch(given, made, [(network.directions, 1), rows], body, [steps, batch])
     for state in found[len(results) :]:  # or IREE drops it, and has no memory for it
-        ir.Operation.create("util.optimization_barrier", results=[state.type], operands=[state])
+        iree_ops.barrier(state)
     return found[: len(results)]
 
 
@@ -452,7 +453,7 @@ class _Spot:
     # ---- networks ----------------------------------------------------------------------------
 
     def gates(self, sums: list[Vector]) -> Tensors:
-        """Keep the gate z and the reset state for the candidate's product."""
+        """Keep the gate z and the reset state for the candidate's matmul."""
         z, reset = (self.gated(x) for x in sums)
         self.keep("z", z)
         self.keep("reset", arith.MulFOp(reset, self.scratch("h")).result)

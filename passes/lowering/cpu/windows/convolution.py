@@ -32,10 +32,10 @@ from mgx_mlir.passes.lowering.cpu.windows.convolution_loops import ConvolutionLo
 from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvPlan, ConvShape, Extents
 from mgx_mlir.passes.lowering.index_builder import IndexBuilder
 
-FILLED = 0.75  # of the rows of a tile
+FILLED = 0.75  # least share of the rows of a tile that are used
 ROW_PIXELS = 448  # output pixels of a work-group
 STRIP = 48  # columns of a work-group, where the whole width is dynamic or too much
-ACROSS = 0.95  # of the time of tiles of rows, for which tiles go on from row to row
+ACROSS = 0.95  # share of the time of tiles of rows below which tiles go on from row to row
 FEW_ROWS = 8
 MANY = 32  # registers, with which tiles are wide enough at any number of pixels
 QUAD = 4  # channels that are copied at a time, at least

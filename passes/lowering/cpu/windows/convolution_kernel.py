@@ -27,7 +27,8 @@ from mgx_mlir.passes.lowering.cpu.windows import grouped_convolution as grouped
 from mgx_mlir.passes.lowering.cpu.windows import winograd
 from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvPlan, ConvShape, Extents
 from mgx_mlir.passes.lowering.expr import Extent, Opaque
-from mgx_mlir.passes.lowering.ops.convolution import padded_input, window_count
+from mgx_mlir.passes.lowering.ops.convolution import padded_input
+from mgx_mlir.passes.lowering.ops.windows import WindowAxis
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
 NARROW = (dtypes.HALF, dtypes.BF16)  # computed as f32
@@ -148,7 +149,8 @@ def _extents(e: LoweringContext, op: AnyConvolution, image: Sequence[Extent]) ->
     counts: list[Extent] = []
     for i, size in enumerate(own):
         padded = e.add(size, shape.low[i] + shape.high[i])
-        counts.append(window_count(e, padded, shape.kernel[i], shape.stride[i], shape.dilation[i]))
+        axis = WindowAxis(padded, shape.kernel[i], shape.stride[i], shape.dilation[i])
+        counts.append(axis.count(e))
     return Extents(image[0], (own[0], own[1]), (counts[0], counts[1]))
 
 

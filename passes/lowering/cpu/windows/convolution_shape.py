@@ -46,7 +46,7 @@ class ConvShape:
 
     @property
     def is_bytes(self) -> bool:
-        """Whether it multiplies 8-bit integers."""
+        """Return whether the convolution multiplies 8-bit integers."""
         return self.unit > 0 and not self.narrow
 
     @property
@@ -60,7 +60,7 @@ class ConvShape:
 
     @property
     def room(self) -> int:
-        """How many elements of the image the scratch holds."""
+        """Return the elements of the image that the scratch holds."""
         if self.is_bytes:
             return SCRATCH_BYTES
         return SCRATCH_BYTES // (2 if self.unit else 4)
@@ -71,7 +71,7 @@ class ConvShape:
 
     @property
     def reach(self) -> tuple[int, int]:
-        """How much of the padded image the windows span, where it is known."""
+        """Return the elements of the padded image that the windows span, of known sizes."""
         return self.span(0, self.counts[0]), self.span(1, self.counts[1])
 
     @property

@@ -34,8 +34,8 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
 from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvShape, Extents
 from mgx_mlir.passes.lowering.scalar import TypedScalar
 
-GROUP_ELEMENTS = 16384  # of a work-group's result: enough to be worth starting
-DYNAMIC_ROWS = 4  # of a work-group where the width or the height is dynamic
+GROUP_ELEMENTS = 16384  # results of a work-group: enough to be worth starting
+DYNAMIC_ROWS = 4  # rows of a work-group where the width or the height is dynamic
 MAX_STEPS = 512  # multiply-adds of a tile that are written out
 SHORTEST = 4  # pixels of a tile, but for those of rows that are shorter yet
 ENDS = 2  # tiles of a known row that are written out, so that columns outside take nothing
@@ -180,7 +180,7 @@ class _Loops:
         if s.low[0] or s.high[0]:
             last = k.min(k.div(k.add(k.max(k.sub(size, start), 0), d - 1), d), taps)
         if s.low[1] or s.high[1]:
-            last = k.min(last, k.mul(width, taps))  # of an empty row nothing is read
+            last = k.min(last, k.mul(width, taps))  # nothing of an empty row is read
         return start, k.min(first, last), last
 
     def along_row(
@@ -258,7 +258,7 @@ class _Loops:
         def group(g: Index, carried: Carried) -> Carried:
             def panel(p: Index, carried: Carried) -> Carried:
                 sums = self.broadcast_sums(g, k.add(k.mul(g, panels), p), pixels, columns, taps)
-                # what is stored beyond a group's end is overwritten by the group that follows
+                # results stored beyond a group's end are overwritten by the group that follows
                 c = k.add(k.mul(g, cut.outputs), k.mul(p, cut.width))
                 ragged = cut.outputs % cut.width != 0
                 return self.store(sums, r, q, c, pixels, ragged, carried)
@@ -293,7 +293,7 @@ class _Loops:
                 elif isinstance(at, int) and at < 0:
                     continue
                 elif s.low[1] <= apart <= last - s.high[1]:
-                    found[apart] = at, None  # of pixels that there are
+                    found[apart] = at, None  # pixels inside of the image
                 else:
                     inside = k.is_below(at, width)
                     found[apart] = arith.SelectOp(inside, k.index(at), k.index(0)).result, inside

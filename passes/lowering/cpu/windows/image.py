@@ -46,18 +46,18 @@ class Image:
     column: Index  # first column of the result
     rows: Index  # rows of the result
     columns: Index  # columns of the result
-    pitch: Index  # how far apart rows are, in elements
-    shift: int  # what is added to 8-bit integers in scratch
+    pitch: Index  # distance of rows, in elements
+    shift: int  # number added to 8-bit integers in scratch
 
     @property
     def line(self) -> int:
-        """How far apart channels of planes are in scratch; 0 where pixels have their channels."""
+        """Distance of the planes of channels in scratch; 0 where pixels have their channels."""
         shape = self.shape
         return shape.span(1, self.cut.columns) if shape.planar and not shape.unit else 0
 
     @property
     def step(self) -> int:
-        """How far apart neighbouring pixels of a row are, in elements."""
+        """Return the distance of neighbouring pixels of a row, in elements."""
         if self.line:
             return 1
         return self.shape.inputs if self.shape.in_place else self.cut.block
@@ -72,7 +72,7 @@ class Image:
         k, s = self.k, self.shape
         base, apart = self.start_of(*places[0]), s.stride[1] * self.step
         offsets: list[Index] = [i * apart for i in range(len(places))]
-        # where rows have nothing between them, pixels that follow a row's last are the next row's
+        # in rows with nothing between them, a row's last pixel is followed by the next row's first
         whole = s.in_place and s.size[1] == s.counts[1] == self.cut.columns
         is_line = whole and s.kernel == s.stride == (1, 1)
         if self.cut.across and not is_line:
@@ -112,7 +112,7 @@ class Image:
         high, wide = self.extents.size
         first = k.sub(k.mul(self.row, s.stride[0]), s.low[0])
         count = k.add(k.mul(k.sub(self.rows, 1), s.stride[0]), s.span(0, 1))
-        # of the columns [start, start + span) of the image: its border, and what is inside
+        # columns [start, start + span) of the image: border, and those inside
         start = k.sub(k.mul(self.column, s.stride[1]), s.low[1])
         span = k.add(k.mul(k.sub(self.columns, 1), s.stride[1]), s.span(1, 1))
         left = k.min(span, k.max(0, k.sub(0, start)))

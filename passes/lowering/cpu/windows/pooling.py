@@ -28,9 +28,9 @@ from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import Extents
 from mgx_mlir.passes.lowering.index_builder import IndexBuilder
 from mgx_mlir.passes.lowering.scalar import TypedScalar
 
-GROUP_ELEMENTS = 8192  # of a work-group: enough to be worth starting
-MAX_STRIDE = 4  # of a line's columns, which are read together with those in between
-MAX_COLUMNS = 16  # of a window of a line, which are written out one by one
+GROUP_ELEMENTS = 8192  # results of a work-group: enough to be worth starting
+MAX_STRIDE = 4  # stride along a line up to which the columns in between are read as well
+MAX_COLUMNS = 16  # columns of a window of a line, unrolled
 STRIP = 128  # columns of the result, of which more are not worth a longer border
 F32 = dtypes.FLOAT
 
@@ -361,7 +361,7 @@ class _Lines(_Pools):
 
         def row(r: Index, carried: list[ir.Value]) -> list[ir.Value]:
             # a line is read when the next one has been written: what was written just now cannot
-            # be read at another place before it is in the cache
+            # be read at another index before it is in the cache
             made = self.line(strip, at, k.min(k.add(r, 1), k.sub(high, 1)), r, carried[0])
             scratch = [made, *carried[1:own]]
             divisors = scratch[-1] if own > 1 else self.divisors

@@ -19,6 +19,7 @@ from mgx_mlir.passes.lowering.cpu.windows import pooling as loops
 from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import Extents
 from mgx_mlir.passes.lowering.expr import Extent, Opaque
 from mgx_mlir.passes.lowering.ops.pooling import counted_taps, window_counts
+from mgx_mlir.passes.lowering.ops.windows import WindowAxis
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
 BYTES = (dtypes.INT8, dtypes.UINT8)
@@ -103,10 +104,11 @@ def build(e: LoweringContext, site: KernelSite, plan: _Plan) -> list[ir.Value]:
         width, count = size[1], found[1]
         assert isinstance(width, int)
         assert isinstance(count, int)
-        columns = counted_taps(
-            count, windows.lengths[1], windows.stride[1], windows.dilation[1], windows.low[1],
-            windows.high[1], width, windows.include,
+        row = WindowAxis(
+            width, windows.lengths[1], windows.stride[1], windows.dilation[1], windows.low[1],
+            windows.high[1],
         )  # fmt: skip
+        columns = counted_taps(count, row, include=windows.include)
         divisors = e.constant(np.maximum(columns, 1).astype(np.float32))
     flat = views.reshaped(e, x, [e.mul(batch, channels), *size])
     made = loops.planes(windows, images, isa, flat, divisors, epilogue, line)

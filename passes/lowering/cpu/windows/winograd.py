@@ -31,12 +31,12 @@ from mgx_mlir.passes.lowering.cpu.matmul.panel import Panel, multiplied
 from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvShape, Extents
 from mgx_mlir.passes.lowering.index_builder import IndexBuilder
 
-POINTS = 16  # of a tile of 4x4
+POINTS = 16  # points of a tile of 4x4
 MIN_CHANNELS = 64  # fewer do not pay for the transforms
-MIN_TILES = 24  # of an image; fewer do not pay for reading 16/9 of the weights
+MIN_TILES = 24  # tiles of an image; fewer do not pay for reading 16/9 of the weights
 WIDTH = 32  # output channels at a time, at most
 GROUPS = 8  # work-groups where they can be had
-DYNAMIC_ROWS = 8  # of tiles of a work-group, where only the run knows how many there are
+DYNAMIC_ROWS = 8  # rows of tiles of a work-group, where their number is dynamic
 
 
 @dataclass(frozen=True)

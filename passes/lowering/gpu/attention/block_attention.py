@@ -18,7 +18,7 @@ import numpy as np
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.ir import arith, ir, math, scf, vector
 from mgx_mlir.core.op import is_a
-from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.broadcasts import Multibroadcast
 from mgx_mlir.hardware.chips import CHIPS
 from mgx_mlir.passes.analysis.attention_form import AttentionForm
@@ -39,8 +39,7 @@ from mgx_mlir.passes.lowering.gpu.attention.attention import (
 from mgx_mlir.passes.lowering.gpu.attention.attention_tiles import AttentionShape, BlockTile
 from mgx_mlir.passes.lowering.gpu.matmul.mma import SIDE, MmaIntrinsic
 from mgx_mlir.passes.lowering.gpu.sites import GpuKernelSite
-from mgx_mlir.passes.lowering.iree import workgroup_loops
-from mgx_mlir.passes.lowering.iree.linalg_ext import segments
+from mgx_mlir.passes.lowering.iree import iree_ops, workgroup_loops
 from mgx_mlir.passes.lowering.scalar import constant, constant_of, signless
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
@@ -436,21 +435,11 @@ class _Blocks:
         return found
 
 
-def _places(sizes: Sequence[int]) -> dict[str, ir.Attribute]:
-    rank = len(sizes)
-    return {
-        "static_offsets": ir.DenseI64ArrayAttr.get([DYN] * rank),
-        "static_sizes": ir.DenseI64ArrayAttr.get(list(sizes)),
-        "static_strides": ir.DenseI64ArrayAttr.get([1] * rank),
-    }
-
-
 def _insert(x: ir.Value, into: ir.Value, at: Sequence[ir.Value], sizes: Sequence[int]) -> None:
-    ir.Operation.create(
-        "tensor.parallel_insert_slice",
-        operands=[x, into, *at],
-        attributes={"operandSegmentSizes": segments(1, 1, len(at), 0, 0), **_places(sizes)},
-    )
+    segments = 1, 1, len(at), 0, 0
+    slice_ = iree_ops.slice_attributes(at, sizes)
+    name = "tensor.parallel_insert_slice"
+    iree_ops.build(name, [x, into, *at], segments=segments, attributes=slice_)
 
 
 __all__ = ["RULE", "first_hidden"]
