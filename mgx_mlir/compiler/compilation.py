@@ -19,7 +19,7 @@ from mgx_mlir.compiler.environment import watched
 from mgx_mlir.compiler.models import program_of
 from mgx_mlir.compiler.options import CompileOptions
 from mgx_mlir.compiler.plainer import CrashSearch, PlainerKernels
-from mgx_mlir.compiler.program_cache import keep_program
+from mgx_mlir.compiler.program_cache import Keeping
 from mgx_mlir.compiler.sources import ModelSource
 from mgx_mlir.compiler.stages import names_dynamic_dims, run_passes, run_unnamed
 from mgx_mlir.compiler.variants import adopt, share_weights, specialised, variants_of, with_variants
@@ -67,15 +67,21 @@ class Compilation:
         self.optimize(program)
         ops = sum(len(entry_block(p.main()).operations) for p in (program, *self.variants.values()))
         begun = self.backend.stream(ops, self._backend_options())
+        kept = None
         try:
             lowered = self.lower(program, regions=self.options.boundaries, begun=begun)
+            kept = Keeping.of(key, lowered.params)
             lowered, executable = self.generate(program, lowered, begun)
+            compiled = self._finish(program, lowered, executable)
+        except BaseException:
+            if kept is not None:
+                kept.cancel()
+            raise
         finally:
             if begun is not None:
                 begun.close()
-        compiled = self._finish(program, lowered, executable)
-        if key is not None:
-            keep_program(key, compiled, reads, model, self.options, self.backend)
+        if kept is not None:
+            kept.finish(compiled, reads, model, self.options, self.backend)
         if sum(a.nbytes for a in compiled.params.values()) >= _LARGE:
             # the lowering's objects name each other, and would keep the weights for long
             gc.collect()

@@ -12,19 +12,23 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
 
 from mgx_mlir.compiler.compiled import CompileStats, IreeProgram
 from mgx_mlir.compiler.environment import watched
 from mgx_mlir.compiler.options import CompileOptions
 from mgx_mlir.compiler.sources import HasProgram, ModelSource
 from mgx_mlir.core.errors import FileError
-from mgx_mlir.core.files import ReadFile
+from mgx_mlir.core.files import ReadFile, identity, is_young
 from mgx_mlir.programs.lowered import kernel_infos
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.programs.signature import Signature
 from mgx_mlir.rewrite.switches import switches
+from mgx_mlir.targets import background
 from mgx_mlir.targets.base import Target
-from mgx_mlir.targets.cache import default_cache
+from mgx_mlir.targets.cache import Cache, default_cache
 from mgx_mlir.targets.digests import digest
 from mgx_mlir.targets.executable import executable_of
 from mgx_mlir.targets.flags import host_cpu
@@ -41,20 +45,28 @@ def program_cache_key(model: ModelSource, options: CompileOptions, backend: Targ
         return None
     if _has_foreign():  # importers of the user's, whose code the key would not hold
         return None
-    if isinstance(model, bytes):
-        files = [digest(model)]
-    elif isinstance(model, str | os.PathLike) and os.path.isfile(model):
-        files = [store.file_digest(model), os.path.splitext(os.fspath(model))[1].lower()]
-    elif isinstance(model, ProgramIR | HasProgram):
-        files = [program_digest(model if isinstance(model, ProgramIR) else model.program_ir)]
-    else:
-        return None
-    flags = [list(s.flags) for s in backend.ladder()]
     try:
-        row = options.key()
+        files, row = _model_files(store, model), _row(options, backend)
     except TypeError:  # an option of a kind that has no text: another one could look the same
         return None
-    return store.program_key(files, {**row, "flags": flags, "host": host_cpu()})
+    return None if files is None else store.program_key(files, row)
+
+
+def _model_files(store: Cache, model: ModelSource) -> list[str] | None:
+    """Return what names a model's content, None for a model that cannot be cached."""
+    if isinstance(model, bytes):
+        return [digest(model)]
+    if isinstance(model, str | os.PathLike) and os.path.isfile(model):
+        return [store.file_digest(model), os.path.splitext(os.fspath(model))[1].lower()]
+    if isinstance(model, ProgramIR | HasProgram):
+        return [program_digest(model if isinstance(model, ProgramIR) else model.program_ir)]
+    return None
+
+
+def _row(options: CompileOptions, backend: Target) -> dict[str, Any]:
+    """Return what else is in a key. Errors: TypeError for an option that has no text."""
+    flags = [list(s.flags) for s in backend.ladder()]
+    return {**options.key(), "flags": flags, "host": host_cpu()}
 
 
 def _has_foreign() -> bool:
@@ -148,45 +160,99 @@ def _with_files(key: str, rows: Sequence[tuple[list[str], str]]) -> str:
     return digest(key, json.dumps(rows))
 
 
-def keep_program(
-    key: str,
-    compiled: IreeProgram,
-    reads: Mapping[str, ReadFile],
-    model: ModelSource,
-    options: CompileOptions,
-    backend: Target,
-) -> None:
-    """Store a program under its key, with what was read: the model's file, external data.
+class Keeping:
+    """A program on its way into the cache, behind the calls that compile it.
 
-    Nothing is stored where a file is not known to have the bytes that were read, or the model
-    changed between the key and the reading.
+    Its parameters are written from the end of lowering on, beside IREE.
     """
-    store = default_cache()
-    if store is None:
-        return
-    place, rows = Beside.of(model, options), list[tuple[list[str], str]]()
-    of_model = os.path.realpath(model) if isinstance(model, str | os.PathLike) else None
-    for read in reads.values():
-        try:
-            now, identity = store.dated_digest(read.path)
-        except FileError:
-            identity = None
-        if identity is None or identity != read.identity:
-            log.info("%s: not cached, the file is new or changed meanwhile", read.path)
+
+    def __init__(self, store: Cache, key: str, params: Mapping[str, np.ndarray]) -> None:
+        self._store, self._name, self._key = store, (store.root, key), key
+        self._params, self._pack = params, ""
+        self._job = background.submit(background.Job(self._name, self._write_params))
+
+    @staticmethod
+    def of(key: str | None, params: Mapping[str, np.ndarray]) -> Keeping | None:
+        """Begin to keep a program of these parameters; None without a cache."""
+        store = default_cache() if key is not None else None
+        return None if store is None or key is None else Keeping(store, key, params)
+
+    def _write_params(self, job: background.Job) -> None:
+        self._pack = self._store.put_pack(self._params, job.check)
+
+    def cancel(self) -> None:
+        """Leave the program out of the cache: it was not compiled."""
+        self._job.cancel()
+
+    def finish(
+        self,
+        compiled: IreeProgram,
+        reads: Mapping[str, ReadFile],
+        model: ModelSource,
+        options: CompileOptions,
+        backend: Target,
+    ) -> None:
+        """Store the program with what was read: the model's file, external data.
+
+        Nothing is stored where a file is not known to have the bytes that were read, or the model
+        changed between the key and the reading.
+        """
+        if compiled.params is not self._params:  # lowered once more, in another way
+            self._job.cancel()
+            self._params = compiled.params
+            self._job = background.submit(background.Job(self._name, self._write_params))
+        manifest = {
+            "signature": compiled.signature.to_json(),
+            "kernels": [asdict(k) for k in compiled.kernels],
+            "text": compiled.module_text,
+            "module": compiled.executable.key,
+        }
+        path = os.path.realpath(model) if isinstance(model, str | os.PathLike) else ""
+        for read in reads.values():
+            if not _is_as_read(read):
+                log.info("%s: not cached, the file is new or changed meanwhile", read.path)
+                self._job.cancel()
+                return
+        if path and program_cache_key(model, options, backend) != self._key:
+            log.info("not cached, the model changed meanwhile")
+            self._job.cancel()
             return
-        if read.path != of_model:
+        beside = [read for read in reads.values() if read.path != path]
+        place, modules = Beside.of(model, options), {"main": compiled.executable.key}
+
+        def work(_: background.Job) -> None:
+            files = self._digests(beside, place)
+            key = self._key
+            if files is None:
+                return
+            if files:
+                self._store.put_program(key, {"beside": [name for name, _ in files]}, {}, {})
+                key = _with_files(key, files)
+            self._store.put_program_of(key, manifest, modules, self._pack)
+
+        background.submit(background.Job(self._name, work))
+
+    def _digests(
+        self, files: Sequence[ReadFile], place: Beside
+    ) -> list[tuple[list[str], str]] | None:
+        """Return the names and digests of files that were read; None where one has changed."""
+        rows: list[tuple[list[str], str]] = []
+        for read in files:
+            try:
+                now, found = self._store.dated_digest(read.path)
+            except FileError:
+                now, found = "", None
+            if found is None or found != read.identity:
+                log.info("%s: not cached, the file changed meanwhile", read.path)
+                return None
             rows.append((place.named(read.path), now))
-    if of_model is not None and program_cache_key(model, options, backend) != key:
-        log.info("not cached, the model changed meanwhile")
-        return
-    rows.sort()
-    manifest = {
-        "signature": compiled.signature.to_json(),
-        "kernels": [asdict(k) for k in compiled.kernels],
-        "text": compiled.module_text,
-        "module": compiled.executable.key,
-    }
-    if rows:
-        store.put_program(key, {"beside": [name for name, _ in rows]}, {}, {})
-        key = _with_files(key, rows)
-    store.put_program(key, manifest, {"main": compiled.executable.key}, compiled.params)
+        return sorted(rows)
+
+
+def _is_as_read(read: ReadFile) -> bool:
+    """Say whether a file is known to have the bytes that were read."""
+    try:
+        status = os.stat(read.path)
+    except OSError:
+        return False
+    return read.identity is not None and not is_young(status) and identity(status) == read.identity

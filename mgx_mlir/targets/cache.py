@@ -25,7 +25,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -35,8 +35,8 @@ import numpy as np
 from mgx_mlir.core import forks
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.core.files import Identity, file_sha256, identity, is_young, writer_of
-from mgx_mlir.targets import locks
-from mgx_mlir.targets.container import Container, write_container
+from mgx_mlir.targets import background, locks
+from mgx_mlir.targets.container import Container, blob_sum, write_container
 from mgx_mlir.targets.digests import digest
 from mgx_mlir.targets.private import Signer, make_private, read_own, signing_key, write_own
 from mgx_mlir.targets.toolchain import toolchain
@@ -47,8 +47,8 @@ Kind = Literal["module", "program", "pack", "kernel", "library"]
 Standing = Literal["own", "root's", "foreign"]  # whose the folder is
 KINDS: tuple[Kind, ...] = ("module", "program", "pack", "kernel", "library")
 DEFAULT_LIMIT = 10 * 10**9
-_LAYOUT = "v2"  # a change of the entries' form gets a new folder
-_OLDER = ("v1",)
+_LAYOUT = "v3"  # a change of the entries' form gets a new folder
+_OLDER = ("v1", "v2")
 _PACK_WAIT = 60.0  # seconds: who waited longer writes a pack of his own
 _OFF = ("0", "off", "false", "no")
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -189,16 +189,21 @@ class Cache:
         key: str,
         blobs: Mapping[str, bytes | np.ndarray],
         meta: Mapping[str, Any] | None = None,
+        *,
+        sums: Mapping[str, str] | None = None,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
-        """Write an entry. A full disk or a read-only folder is logged, not raised."""
+        """Write an entry. A full disk or a read-only folder is logged, not raised.
+
+        sums, check: see `write_container`.
+        """
         path = self.path(kind, key)
         signer = self._signer(kind, key)
         if self.standing != "own" or signer is None:
             return
-        # weights are no code, and hashing them takes a while: their headers are signed alone
-        is_pack = kind == "pack"
+        is_pack = kind == "pack"  # which is not checked at each load
         try:
-            write_container(path, blobs, meta, sync=is_pack, signer=signer, strong=not is_pack)
+            write_container(path, blobs, meta, sync=is_pack, signer=signer, sums=sums, check=check)
             self._seal(path)
             self._written += path.stat().st_size
         except OSError as e:
@@ -324,6 +329,7 @@ class Cache:
 
     def get_program(self, key: str) -> CachedProgram | None:
         """Return a program by its program key; None when any part of it is gone."""
+        background.settle((self.root, key))
         entry = self.get("program", key)
         if entry is None:
             return None
@@ -355,24 +361,37 @@ class Cache:
         modules: Mapping[str, str],
         params: Mapping[str, np.ndarray],
     ) -> None:
-        """Store a program: its manifest (JSON), the keys of its modules, its parameters.
+        """Store a program: its manifest (JSON), the keys of its modules, its parameters."""
+        self.put_program_of(key, manifest, modules, self.put_pack(params))
 
-        The parameters go into a pack named by their content; one that exists is reused.
-        """
-        pack_key = ""
-        if params:
-            pack_key = digest(
-                *(
-                    part
-                    for name, a in sorted(params.items())
-                    for part in (name, f"{a.dtype}{a.shape}", a)
-                )
-            )
-            with contextlib.suppress(locks.Busy), self.lock("pack", pack_key, _PACK_WAIT):
-                if self.get("pack", pack_key, check=False) is None:
-                    self.put("pack", pack_key, params)
-        meta = {"manifest": dict(manifest), "modules": dict(modules), "pack": pack_key}
+    def put_program_of(
+        self, key: str, manifest: Mapping[str, Any], modules: Mapping[str, str], pack: str
+    ) -> None:
+        """Store a program whose parameters are in the pack of this key, empty for none."""
+        meta = {"manifest": dict(manifest), "modules": dict(modules), "pack": pack}
         self.put("program", key, {}, meta)
+
+    def put_pack(
+        self, params: Mapping[str, np.ndarray], check: Callable[[], None] = lambda: None
+    ) -> str:
+        """Store parameters in a pack named by their content, and return its key; empty for none.
+
+        A pack that exists is reused. check: called each few milliseconds, and may raise.
+        """
+        if not params:
+            return ""
+        sums = {name: blob_sum(a, check) for name, a in sorted(params.items())}
+        key = digest(
+            *(
+                part
+                for n, s in sums.items()
+                for part in (n, f"{params[n].dtype}{params[n].shape}", s)
+            )
+        )
+        with contextlib.suppress(locks.Busy), self.lock("pack", key, _PACK_WAIT):
+            if self.get("pack", key, check=False) is None:
+                self.put("pack", key, params, sums=sums, check=check)
+        return key
 
     # ------------------------------------------------------------------ model files
 
@@ -410,10 +429,12 @@ class Cache:
 
     def size(self) -> int:
         """Return the bytes held by all entries."""
+        background.settle()
         return sum(size for _, size, _ in self._entries())
 
     def entries(self) -> list[EntryRow]:
         """Return every entry: its kind, key, bytes, and when it was used last."""
+        background.settle()
         return [
             EntryRow(path.parent.parent.name, path.name, size, used)  # type: ignore[arg-type]
             for used, size, path in self._entries()
@@ -453,6 +474,7 @@ class Cache:
 
     def clear(self) -> None:
         """Remove every entry."""
+        background.settle()
         for _, _, path in self._entries():
             self.remove(path.parent.parent.name, path.name)  # type: ignore[arg-type]
 

@@ -2,8 +2,7 @@
 
 Layout: magic, header length, crc of what follows, signature of the header, header (JSON), padding,
 blobs. The first blob starts on a page, every other on 64 bytes, which is what zero-copy parameters
-need. Each blob has a digest in the header, checked by `Container.verify`: SHA-256 where the header
-is signed and the blobs may be code, else a crc.
+need. Each blob has a SHA-256 in the header, checked by `Container.verify`.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import os
 import struct
 import tempfile
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -32,6 +31,7 @@ _ALIGN = 64
 _PAGE = 4096
 _MAX_HEADER = 1 << 28
 _MAP_FROM = 4 << 20
+_PART = 8 << 20  # bytes
 
 
 def _up(n: int, to: int) -> int:
@@ -45,6 +45,21 @@ def _bytes_of(value: bytes | np.ndarray) -> memoryview:
     return memoryview(value)
 
 
+def _parts(view: memoryview) -> Iterator[memoryview]:
+    """Cut bytes into parts that are hashed or written in some milliseconds each."""
+    for at in range(0, view.nbytes, _PART):
+        yield view[at : at + _PART]
+
+
+def blob_sum(value: bytes | np.ndarray, check: Callable[[], None] = lambda: None) -> str:
+    """Return the SHA-256 of a blob; `check` is called each few milliseconds, and may raise."""
+    found = hashlib.sha256()
+    for part in _parts(_bytes_of(value)):
+        found.update(part)
+        check()
+    return found.hexdigest()
+
+
 def write_container(
     path: Path,
     blobs: Mapping[str, bytes | np.ndarray],
@@ -52,12 +67,14 @@ def write_container(
     *,
     sync: bool = False,
     signer: Signer | None = None,
-    strong: bool = False,
+    sums: Mapping[str, str] | None = None,
+    check: Callable[[], None] = lambda: None,
 ) -> None:
     """Write the file under a temporary name and rename it into place, for this user alone.
 
     sync: force the data to the disk before the rename, for files whose blobs are not checked
-    on every load. signer: signs the header. strong: the blobs' digests are SHA-256.
+    on every load. signer: signs the header. sums: SHA-256 of the blobs where it is known. check:
+    called each few milliseconds; what it raises ends the writing, and no file is left.
     """
     rows, offset = [], 0
     views = [(name, value, _bytes_of(value)) for name, value in blobs.items()]
@@ -66,10 +83,8 @@ def write_container(
             "name": name,
             "offset": offset,
             "size": view.nbytes,
-            "crc": zlib.crc32(view),
+            "sha256": sums[name] if sums is not None else blob_sum(value, check),
         }
-        if strong:
-            row["sha256"] = hashlib.sha256(view).hexdigest()
         if isinstance(value, np.ndarray):
             row["dtype"] = dtypes.from_numpy(value.dtype).name
             row["dims"] = list(value.shape)
@@ -87,7 +102,9 @@ def write_container(
             f.write(_HEAD.pack(MAGIC, len(header), crc, signature) + header)
             for row, (_, _, view) in zip(rows, views, strict=True):
                 f.seek(start + row["offset"])
-                f.write(view)
+                for part in _parts(view):
+                    f.write(part)
+                    check()
             f.truncate(start + offset)
             f.flush()
             if sync:
@@ -157,7 +174,7 @@ class Container:
             self.label = str(parsed["label"])
             self._rows: dict[str, dict[str, Any]] = {str(r["name"]): r for r in rows}
             self._start = _up(_HEAD.size + length, _PAGE)
-            numbers = [r[k] for r in rows for k in ("offset", "size", "crc")]
+            numbers = [r[k] for r in rows for k in ("offset", "size")]
             if not all(type(n) is int and 0 <= n < 1 << 63 for n in numbers):
                 raise ValueError("an extent is not a number, or is negative")
             ends = [self._start + r["offset"] + r["size"] for r in rows]
@@ -197,9 +214,5 @@ class Container:
         """Compare the digests of the blobs. Errors: FileError naming the first that differs."""
         for name in self._rows if names is None else names:
             row, data = self._rows[name], self.blob(name).data
-            if "sha256" in row:
-                same = hashlib.sha256(data).hexdigest() == row["sha256"]
-            else:
-                same = zlib.crc32(data) == row["crc"]
-            if not same:
+            if hashlib.sha256(data).hexdigest() != row.get("sha256"):
                 raise FileError(f"blob '{name}' is damaged", location=str(self.path))

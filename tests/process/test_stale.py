@@ -14,7 +14,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir as mgx
-from mgx_mlir.compiler import compilation
+from mgx_mlir.compiler import compilation, program_cache
 
 SIZE = 64
 
@@ -87,7 +87,7 @@ def test_changed_between_compiles(
         ("read", overwrite, False),
         ("optimize", replace, False),
         ("optimize", overwrite, True),
-        ("keep_program", replace, True),
+        ("finish", replace, True),
     ],
 )
 def test_changed_during_a_compile(
@@ -95,7 +95,8 @@ def test_changed_during_a_compile(
 ) -> None:
     model = tmp_path / "m.onnx"
     model.write_bytes(make(tmp_path, 1, external))
-    holder: Any = compilation if hasattr(compilation, when) else compilation.Compilation
+    holders = (compilation.Compilation, program_cache.Keeping)
+    holder: Any = next(h for h in holders if hasattr(h, when))
     plain = getattr(holder, when)
 
     def hooked(*args: Any) -> Any:

@@ -69,6 +69,7 @@ def _guarded(argv: Sequence[str] | None) -> int:
         drop_stdout()  # whoever read our output is gone
         return 2
     except KeyboardInterrupt:
+        _cancel_jobs()
         return _failed("interrupted", INTERRUPTED)
     except MemoryError:
         return _failed("error: out of memory", 2)
@@ -84,6 +85,13 @@ def _guarded(argv: Sequence[str] | None) -> int:
             "note: this is a bug; MGX_TRACEBACK=1 prints where",
             2,
         )
+
+
+def _cancel_jobs() -> None:
+    """Leave out of the cache what is not written yet: whoever interrupts does not wait for it."""
+    background: Any = sys.modules.get("mgx_mlir.targets.background")
+    if background is not None:
+        background.cancel()
 
 
 def _failed(text: str, status: int) -> int:
