@@ -12,7 +12,7 @@ from dataclasses import replace
 from mgx_mlir.compiler.alike import FUNCTION, alike_dims
 from mgx_mlir.compiler.backend import backend_of, processor_of
 from mgx_mlir.compiler.caches_in_place import caches_of, in_place, may_replace
-from mgx_mlir.compiler.compiled import CompileStats, IreeProgram
+from mgx_mlir.compiler.compiled import IreeProgram
 from mgx_mlir.compiler.dump_files import show_compiled
 from mgx_mlir.compiler.dumps import show_lowered
 from mgx_mlir.compiler.environment import watched
@@ -22,8 +22,9 @@ from mgx_mlir.compiler.plainer import CrashSearch, PlainerKernels
 from mgx_mlir.compiler.program_cache import Keeping
 from mgx_mlir.compiler.sources import ModelSource
 from mgx_mlir.compiler.stages import names_dynamic_dims, run_passes, run_unnamed
+from mgx_mlir.compiler.stats import CompileStats
 from mgx_mlir.compiler.variants import adopt, share_weights, specialised, variants_of, with_variants
-from mgx_mlir.core import operand_segments
+from mgx_mlir.core import operand_segments, progress
 from mgx_mlir.core.files import noting_reads
 from mgx_mlir.passes.analysis.input_values import state_values
 from mgx_mlir.passes.lowering.module import lower_to_linalg
@@ -59,6 +60,14 @@ class Compilation:
 
     def run(self, model: ModelSource, key: str | None = None) -> IreeProgram:
         """Compile the model, and keep it in the cache under `key`. Raises MgxError."""
+        with progress.watched(self._note):
+            return self._run(model, key)
+
+    def _note(self, now: progress.Progress) -> None:
+        if now.total:
+            self.stats.kernels, self.stats.kernels_found = now.total, now.found
+
+    def _run(self, model: ModelSource, key: str | None) -> IreeProgram:
         start = time.perf_counter()
         with noting_reads() as reads:
             program = self.read(model)
@@ -96,6 +105,7 @@ class Compilation:
 
     def read(self, model: ModelSource) -> ProgramIR:
         """Import the model."""
+        progress.stage("reading")
         start = time.perf_counter()
         program = program_of(model, self.options.importer)
         self.stats.import_s = time.perf_counter() - start
@@ -103,6 +113,7 @@ class Compilation:
 
     def optimize(self, program: ProgramIR) -> None:
         """Run the target's passes on the program and on its variants for optimal sizes."""
+        progress.stage("passes")
         start = time.perf_counter()
         state_values(program)
         self.chosen = variants_of(Signature.of(program.main()))
@@ -143,6 +154,7 @@ class Compilation:
 
         plainer: see LowerOptions. begun: compiles kernels as soon as they are built.
         """
+        progress.stage("lowering")
         start = time.perf_counter()
         s = self.options
         matmuls = dict(s.matmuls)
@@ -162,6 +174,7 @@ class Compilation:
         self, program: ProgramIR, lowered: Lowered, begun: Stream | None = None
     ) -> tuple[Lowered, Executable]:
         """Compile with the backend, again with fewer choices of ours where that may help."""
+        progress.stage("IREE")
         start = time.perf_counter()
         lowering = self.stats.lowering_s or 0.0
         show_lowered(lowered, program)

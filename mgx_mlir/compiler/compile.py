@@ -9,10 +9,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mgx_mlir.compiler.compiled import CompiledProgram, CompileStats, IreeProgram
+from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
 from mgx_mlir.compiler.options import KEYWORDS, CompileOptions
 from mgx_mlir.compiler.run_limits import RunLimits
 from mgx_mlir.compiler.sources import ModelSource, fixed
+from mgx_mlir.compiler.stats import CompileStats
 from mgx_mlir.compiler.tuning.tuned import compile_tuned
 from mgx_mlir.compiler.without_names import WithoutNames, judge
 from mgx_mlir.core import interrupts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 
 from mgx_mlir.compiler.backend import backend_of
@@ -9,7 +10,10 @@ from mgx_mlir.compiler.compiled import IreeProgram
 from mgx_mlir.compiler.options import CompileOptions
 from mgx_mlir.compiler.program_cache import find_program, program_cache_key
 from mgx_mlir.compiler.sources import ModelSource
+from mgx_mlir.compiler.stats import summary
 from mgx_mlir.programs.program_ir import ProgramIR
+
+log = logging.getLogger(__name__)
 
 
 def compile_once(model: ModelSource, options: CompileOptions) -> IreeProgram:
@@ -24,6 +28,7 @@ def compile_once(model: ModelSource, options: CompileOptions) -> IreeProgram:
 
         made = Compilation(options, backend).run(model, key)
         made.stats.total_s = time.perf_counter() - start
+        log.info("%s", summary(made.stats))
         return made
     if isinstance(model, ProgramIR):
         source = model.clone()  # the caller may change its own
@@ -35,4 +40,5 @@ def compile_once(model: ModelSource, options: CompileOptions) -> IreeProgram:
 
         found.after_passes = after_passes
     found.stats.total_s = time.perf_counter() - start
+    log.info("%s", summary(found.stats))
     return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from mgx_mlir.compiler.given_outputs import Places
 from mgx_mlir.compiler.run_limits import RunLimits
+from mgx_mlir.compiler.stats import CompileStats
 from mgx_mlir.core import dtypes, forks, interrupts
 from mgx_mlir.core.errors import NamesDisagree, RunLimitError, TargetError, UsageError
 from mgx_mlir.hardware.machine import available_cpus
@@ -48,29 +49,6 @@ class Placement:
 
     target: str
     emulate: bool = False  # gpu programs run on the emulator
-
-
-@dataclass
-class CompileStats:
-    """Costs of a compile: seconds of each stage, peak memory; None for what did not happen."""
-
-    cached: bool = False  # program came from the cache
-    import_s: float | None = None
-    passes_s: float | None = None
-    lowering_s: float | None = None
-    iree_s: float | None = None
-    total_s: float | None = None
-    load_s: float | None = None
-    iree_peak_memory: int | None = None  # peak resident bytes of IREE
-    iree_crashes: int = 0  # IREE compiles that failed and were repeated on one thread
-    peak_rss: int | None = None  # peak resident bytes of this process
-    tuning: tuple[str, ...] = ()  # lines of the report on tuning
-    # reason why passes saw dynamic dims without names, although names were tried
-    unnamed_dynamic_dims: str | None = None
-
-    def known(self) -> dict[str, Any]:
-        """Return what is known, by name."""
-        return {k: v for k, v in asdict(self).items() if v is not None}
 
 
 def check_graph(target: str, hip_graph: bool, stream_priority: int | None) -> None:

@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.compiler.compiled import CompileStats, IreeProgram
+from mgx_mlir.compiler.compiled import IreeProgram
 from mgx_mlir.compiler.environment import watched
 from mgx_mlir.compiler.options import CompileOptions
 from mgx_mlir.compiler.sources import HasProgram, ModelSource
+from mgx_mlir.compiler.stats import CompileStats
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.files import ReadFile, identity, is_young
 from mgx_mlir.programs.lowered import kernel_infos

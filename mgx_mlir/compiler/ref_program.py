@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.compiler.compiled import CompiledProgram, CompileStats, Placement
+from mgx_mlir.compiler.compiled import CompiledProgram, Placement
+from mgx_mlir.compiler.stats import CompileStats
 from mgx_mlir.core import interrupts, operand_segments
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.errors import RunError, ShapeError, UsageError

@@ -17,6 +17,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from mgx_mlir.core import progress
 from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.targets.cache import Cache
 from mgx_mlir.targets.child import (
@@ -136,6 +137,7 @@ class _Compile:
         found = dict(self.begun.found)
         rest = {key: k for key, k in kernels.items() if key not in begun and key not in found}
         found.update(self.libraries.found(rest))
+        progress.kernels(len(kernels), sum(key in found for key in kernels))
         groups = groups_of([k for key, k in sorted(rest.items()) if key not in found])
         known = list(dict.fromkeys(found[key][0] for key in sorted(kernels) if key in found))
         # numbers of libraries: those of the stream, those of the rest, those of the cache

@@ -201,7 +201,7 @@ class Cache:
         signer = self._signer(kind, key)
         if self.standing != "own" or signer is None:
             return
-        is_pack = kind == "pack"  # which is not checked at each load
+        is_pack = kind == "pack"  # loads do not check it each time
         try:
             write_container(path, blobs, meta, sync=is_pack, signer=signer, sums=sums, check=check)
             self._seal(path)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mgx_mlir.core import progress
 from mgx_mlir.targets.cache import Cache, digest
 from mgx_mlir.targets.child import compiler_version
 from mgx_mlir.targets.worker_kernels import Kernel, library_text
@@ -50,6 +51,7 @@ class Libraries:
         """Return the library of a reply. Errors: Together for another format."""
         if header["format"] != FORMATS[platform.machine()]:
             raise Together(f"a library has the format {header['format']}")
+        progress.compiled(len(group))
         return Library(code, tuple(k.key for k in group))
 
     def _key(self, kernel: str) -> str:

@@ -107,7 +107,7 @@ def test_a_spinner_only_on_a_terminal_and_only_after_a_while(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "DELAY", 0.05)
-    monkeypatch.delenv("MGX_NO_PROGRESS", raising=False)
+    monkeypatch.delenv("MGX_PROGRESS", raising=False)
     with progress.step("Working ..."):
         time.sleep(0.2)
     assert capsys.readouterr().err == "Working ...\n"
@@ -123,7 +123,7 @@ def test_a_spinner_only_on_a_terminal_and_only_after_a_while(
             shown += capsys.readouterr().err
     assert "Working" in shown
     capsys.readouterr()
-    monkeypatch.setenv("MGX_NO_PROGRESS", "1")
+    monkeypatch.setenv("MGX_PROGRESS", "0")
     with progress.working("Working ..."):
         time.sleep(0.2)
     assert capsys.readouterr().err == ""

@@ -35,11 +35,15 @@ class Option:
 
 @dataclass
 class Arguments:
-    """A parsed command line: values by long flag, and the positional file."""
+    """A parsed command line: values by long flag, and the positional file.
+
+    `compiled` gets the programs that the command compiles.
+    """
 
     command: str
     values: dict[str, Any] = field(default_factory=dict)
     file: str | None = None
+    compiled: list[Any] = field(default_factory=list)
 
     def __contains__(self, flag: str) -> bool:
         return flag in self.values

@@ -8,6 +8,7 @@ import numpy as np
 
 from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
 from mgx_mlir.compiler.run_limits import RunLimits
+from mgx_mlir.compiler.stats import summary, time_json, time_table
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.programs.signature import Signature, Variant
 from mgx_mlir.tools.driver.arguments import Arguments
@@ -33,9 +34,20 @@ def compile_model(
     Its runs have the limits of the command line.
     """
     compiled = _compiled(args, model, choice, arch, quiet=quiet)
+    args.compiled.append(compiled)
     seconds, memory = args.get("--max-run-seconds"), args.get("--max-run-memory")
     compiled.limits = RunLimits.of(seconds, None if memory is None else memory << 20)
     return compiled
+
+
+def report_times(args: Arguments) -> None:
+    """Print the phases of the compiles of a command, where --time-report asks for them."""
+    form = args.get("--time-report")
+    for compiled in args.compiled if form else ():
+        if form == "json":
+            say(time_json(compiled.stats, compiled.target))
+        else:
+            say(f"Time of compiling for {compiled.target}:\n{time_table(compiled.stats)}")
 
 
 def run_ahead(compiled: CompiledProgram, arrays: Sequence[np.ndarray]) -> None:
@@ -115,20 +127,7 @@ def _held(args: Arguments, model: Model, choice: TargetChoice) -> CompiledProgra
 
 def report_compile(compiled: CompiledProgram) -> None:
     """Print on stderr what a compile took, and what it had to give up."""
-    stats = compiled.stats.known()
-    if compiled.stats.cached:
-        say(f"Compiled: found in the cache in {stats['total_s']:.2f} s")
-    else:
-        stages = [("import", "import_s"), ("passes", "passes_s"), ("lowering", "lowering_s"),
-                  ("iree", "iree_s")]  # fmt: skip
-        parts = [f"{name} {stats[key]:.2f} s" for name, key in stages if key in stats]
-        line = f"Compiled in {stats['total_s']:.2f} s: {', '.join(parts)}"
-        memory = [
-            f"{name} {stats[key] / 1e6:.0f} MB"
-            for name, key in (("here", "peak_rss"), ("in the compiler", "iree_peak_memory"))
-            if stats.get(key)
-        ]
-        say(line + (f"; peak memory {', '.join(memory)}" if memory else ""))
+    say(summary(compiled.stats))
     for line in compiled.stats.tuning:
         say(line)
     if compiled.signature.variants:

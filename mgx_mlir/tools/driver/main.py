@@ -143,6 +143,11 @@ def _main(argv: list[str]) -> int:
         say(f"Running [ {__version__} ]: {line}", "debug")
         try:
             status = command.run(arguments)
+            if "--time-report" in arguments:
+                # start-up: only what the command asks for is loaded
+                from mgx_mlir.tools.driver.compile_model import report_times
+
+                report_times(arguments)
         except RunError as e:
             if "--dynamic-dims" in arguments and not {"--batch", "--input-dim"} & set(tokens):
                 e.notes += (

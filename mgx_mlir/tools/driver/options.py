@@ -252,7 +252,12 @@ RUN_LIMITS = (
 LIST = Option(("-l", "--list"), "list all operators", group="Operators")
 
 LOADERS = (*LOADER, *EMIT)
-COMPILERS = (*LOADER, *EMIT, *TARGET, *QUANTIZE)
+TIME_REPORT = Option(
+    ("--time-report",), "print the seconds of each phase of the compile to stderr, as a table "
+    "(default) or as one line of JSON", "table|json", "optional", parse=choice("table", "json"),
+    group="Output",
+)  # fmt: skip
+COMPILERS = (*LOADER, *EMIT, *TARGET, *QUANTIZE, TIME_REPORT)
 RUNNERS = (*COMPILERS, *DATA, *RUN_LIMITS)
 # perf and verify: their reports are what --json prints
 REPORTERS = (

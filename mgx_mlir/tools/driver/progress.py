@@ -14,6 +14,7 @@ from typing import IO, Any
 
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.core.names import safe_text
+from mgx_mlir.core.progress import watched
 from mgx_mlir.tools.driver.arguments import LEVELS, Arguments, level
 from mgx_mlir.tools.driver.colour import write_in
 from mgx_mlir.tools.ending import drop
@@ -158,16 +159,20 @@ def step(text: str) -> Iterator[None]:
 
 @contextmanager
 def working(text: str) -> Iterator[_Spinner | None]:
-    """Show a spinner on a terminal after two seconds; MGX_NO_PROGRESS=1 turns it off."""
-    if os.environ.get("MGX_NO_PROGRESS") or _State.level < _INFO or not sys.stderr.isatty():
+    """Show one line on a terminal after two seconds: the step, the stage of a compile and its
+    kernels, and the seconds. MGX_PROGRESS=0 turns it off."""
+    is_off = os.environ.get("MGX_PROGRESS", "").strip() == "0"
+    if is_off or _State.level < _INFO or not sys.stderr.isatty():
         yield None
         return
-    spinner = _Spinner(text.rstrip(". "))
+    text = text.rstrip(". ")
+    spinner = _Spinner(text)
     timer = threading.Timer(DELAY, spinner.start)
     timer.daemon = True
     timer.start()
     try:
-        yield spinner
+        with watched(lambda now: spinner.tell(f"{text}, {now}")):
+            yield spinner
     finally:
         timer.cancel()
         spinner.stop()
@@ -199,13 +204,18 @@ class _Spinner:
         # slow to load, and only a terminal sees it
         from rich.console import Console
         from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.table import Column
 
         with self._lock:
             if self._ended:
                 return
             self._shown = Progress(
                 SpinnerColumn(),
-                TextColumn("{task.description}"),
+                TextColumn(
+                    "{task.description}",
+                    markup=False,
+                    table_column=Column(no_wrap=True, overflow="ellipsis"),
+                ),
                 TimeElapsedColumn(),
                 console=Console(file=getattr(sys.stderr, "stream", sys.stderr)),
                 transient=True,
