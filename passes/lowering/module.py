@@ -343,7 +343,7 @@ class ModuleLowering(LoweringContext):
     ) -> Sequence[ir.Value] | None:
         """Return what a kernel rule builds of an op outside of kernels, None without one."""
         isa = isa_of(self.options.arch) if self.has_vector_kernels(op) else None
-        if isa is None or not ins or not isinstance(ins[0], ir.Value):
+        if isa is None or not ins or not isinstance(ins[0], ir.Value | list):
             return None
         return select.lower(self, cpu_rules.OPS, OpSite(op.opview, ins, isa), op.opview)
 

@@ -13,6 +13,7 @@ from mgx_mlir.passes.lowering.cpu.nest import (
     concat,
     copies,
     elementwise,
+    parts,
     resize,
     rotary,
 )
@@ -56,6 +57,8 @@ OPS = (
     trees.RULE,
     topk.RULE,
     recurrent.RULE,
+    parts.SLICE,
+    parts.CONCAT,
 )
-VIEWS = (copies.REPEAT,)  # rules of views that become tensors
+VIEWS = (copies.REPEAT, copies.SPREAD)  # rules of views that become tensors
 EXPRESSIONS = (elementwise.BYTE_OP,)  # rules of pointwise ops outside of kernels

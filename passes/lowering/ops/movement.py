@@ -115,14 +115,20 @@ def slice_(
     e: LoweringContext,
 ) -> ir.Value:
     """Attributes, run-time operands, or both."""
-    x = ins[0]
-    own = e.extents(x)
+    offsets, sizes = slice_bounds(e, op, e.extents(ins[0]))
+    return extract_slice(e, ins[0], offsets, sizes)
+
+
+def slice_bounds(
+    e: LoweringContext, op: Slice, own: Sequence[Extent]
+) -> tuple[list[Extent], list[Extent]]:
+    """Return offsets and sizes of a slice of a tensor of these extents."""
     starts = list(op.starts) if op.input_starts is None else host.extents_of(e, op.input_starts)
     ends = list(op.ends) if op.input_ends is None else host.extents_of(e, op.input_ends)
     if op.input_axes is not None:
         axes = host.extents_of(e, op.input_axes)
         if not all(isinstance(a, int) for a in axes):
-            return _slice_any_axes(e, x, own, axes, starts, ends)
+            return _bounds_of_any_axes(e, own, axes, starts, ends)
         axes = [int(a) for a in axes]  # type: ignore[arg-type]
     else:
         axes = list(op.axes)
@@ -130,18 +136,17 @@ def slice_(
     sizes = list(own)
     for axis, start, end in zip(normalize_axes(axes, len(own)), starts, ends, strict=True):
         offsets[axis], sizes[axis] = _bounds(e, start, end, own[axis])
-    return extract_slice(e, x, offsets, sizes)
+    return offsets, sizes
 
 
-def _slice_any_axes(
+def _bounds_of_any_axes(
     e: LoweringContext,
-    x: ir.Value,
-    own: list[Extent],
+    own: Sequence[Extent],
     axes: Sequence[Extent],
     starts: Sequence[Extent],
     ends: Sequence[Extent],
-) -> ir.Value:
-    """Slice along run-time axes: each dim looks for itself among them."""
+) -> tuple[list[Extent], list[Extent]]:
+    """Return offsets and sizes along run-time axes: each dim looks for itself among them."""
     offsets: list[Extent] = [0] * len(own)
     sizes = list(own)
     for dim, extent in enumerate(own):
@@ -153,7 +158,7 @@ def _slice_any_axes(
             ).result
             offsets[dim] = indices.select(e, mine, low, offsets[dim])
             sizes[dim] = indices.select(e, mine, size, sizes[dim])
-    return extract_slice(e, x, offsets, sizes)
+    return offsets, sizes
 
 
 @lowers(Step)
@@ -197,24 +202,34 @@ def one_index(e: LoweringContext, v: ir.Value) -> Extent:
 # ---- joining -------------------------------------------------------------------------------------
 
 
-@lowers(Concat)
-def concat(op: Concat, ins: tuple[list[ir.Value]], e: LoweringContext) -> ir.Value:
-    """Return a chain of insert_slice: tensor.concat is several times slower."""
+def concat_extents(
+    e: LoweringContext, op: Concat, parts: Sequence[Sequence[Extent]]
+) -> tuple[list[Extent], list[Extent]]:
+    """Return the extents of a concatenation of parts of these extents, and where each begins."""
     out = TensorType.of(op.out)
     axis = axis_of(op.axis, out.rank)
-    parts = [(x, e.extents(x)) for x in ins[0]]
-    extents = list(parts[0][1])
-    for _, have in parts[1:]:
+    extents = list(parts[0])
+    for have in parts[1:]:
         extents = [a if isinstance(a, int) else b for a, b in zip(extents, have, strict=True)]
     total: Extent = 0
     offsets: list[Extent] = []
-    for _, have in parts:
+    for have in parts:
         offsets.append(total)
         total = e.add(total, have[axis])
     extents[axis] = total
     if out.dims[axis] != DYN:
         e.sizes.equal(total, out.dims[axis])
         extents[axis] = out.dims[axis]
+    return extents, offsets
+
+
+@lowers(Concat)
+def concat(op: Concat, ins: tuple[list[ir.Value]], e: LoweringContext) -> ir.Value:
+    """Return a chain of insert_slice: tensor.concat is several times slower."""
+    out = TensorType.of(op.out)
+    axis = axis_of(op.axis, out.rank)
+    parts = [(x, e.extents(x)) for x in ins[0]]
+    extents, offsets = concat_extents(e, op, [have for _, have in parts])
     if len(parts) == 1 and 0 not in parts[0][1]:
         return parts[0][0]
     result = e.empty(extents, out.dtype)

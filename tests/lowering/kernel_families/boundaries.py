@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tests.lowering.kernel_families.cases import Case, Node
+from tests.lowering.kernel_families.cases import Case, Dim, Node
 
 # the extents of four dims, of which a case takes the first ones
 EXTENTS = (
@@ -80,7 +80,24 @@ PLACE_TYPES = (
     np.float32, np.float16, ml_dtypes.bfloat16, np.float64, np.bool_, np.int8, np.uint8, np.int16,
     np.uint16, np.int32, np.uint32, np.int64, np.uint64,
 )  # fmt: skip
-LANES = (17, 1, 2, 15, 16, 33)  # around the lanes of processors
+LANES = (17, 1, 2, 15, 16, 33)  # around the lanes of CPUs
+# slices: type, dims behind the batch, axis, start, end; runs of one vector, of a part, of several
+SLICED: tuple[tuple[str, tuple[Dim, ...], int, int, int], ...] = (
+    ("float32", (3, 40), 2, 5, 40), ("float32", (3, 40), 2, -9, 1 << 40),
+    ("float32", ("c", 16), 1, 1, 3),
+    ("float16", (70,), 1, 1, 70), ("int8", (5, 3, 21), 2, 1, 2), ("int64", (2, 9), 2, 0, 8),
+    ("float32", ("c", 4, 5), 1, -3, 1 << 40),
+)  # fmt: skip
+# tensors joined: type, axis, dims of each behind the batch
+JOINED: tuple[tuple[str, int, tuple[tuple[Dim, ...], ...]], ...] = (
+    ("float32", 2, ((3, 17), (3, 8), (3, 64))), ("float16", 1, ((9,), (33,))),
+    ("int8", 1, ((2, 5), ("c", 5), (3, 5))), ("int64", 2, ((2, 8), (2, 15))),
+)  # fmt: skip
+# rows repeated: type, dims behind the batch, times of each
+SPREAD: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...] = (
+    ("float32", (1, 40), (3, 1)), ("float32", (2, 1, 17), (1, 2, 1)), ("int8", (1, 65), (5, 1)),
+    ("float16", (1, 2, 1, 8), (2, 1, 3, 1)),
+)  # fmt: skip
 
 
 def transposes() -> Iterator[Case]:
@@ -134,6 +151,34 @@ def places() -> Iterator[Case]:
                        in_onnxruntime=False, rules=("nonzero",))  # fmt: skip
 
 
+def slices() -> Iterator[Case]:
+    for dtype, dims, axis, start, end in SLICED:
+        node: Node = ("Slice", ["x", "start", "end", "axis"], ["y"], {})
+        bounds = {"start": start, "end": end, "axis": axis}
+        weights = {name: np.int64([n]) for name, n in bounds.items()}
+        sizes = [{"n": n, "c": c} for n, c in ((2, 7), (1, 4), (3, 3), (0, 5), (40, 90))]
+        yield Case("slice", [node], {"x": (dtype, ("n", *dims))}, weights, sizes, limit=0.0,
+                   in_onnxruntime=dtype != "float16", rules=("slice",))  # fmt: skip
+
+
+def joins() -> Iterator[Case]:
+    for dtype, axis, parts in JOINED:
+        names = [f"x{i}" for i in range(len(parts))]
+        given = {x: (dtype, ("n", *dims)) for x, dims in zip(names, parts, strict=True)}
+        sizes = [{"n": n, "c": c} for n, c in ((2, 7), (1, 4), (3, 0), (0, 5), (40, 90))]
+        yield Case("join", [("Concat", names, ["y"], {"axis": axis})], given, sizes=sizes,
+                   limit=0.0, rules=("join",))  # fmt: skip
+
+
+def spreads() -> Iterator[Case]:
+    sizes = [{"n": n} for n in (2, 1, 3, 0, 40)]
+    for dtype, dims, times in SPREAD:
+        weights = {"times": np.int64([1, *times])}
+        yield Case("spread", [("Tile", ["x", "times"], ["y"], {})], {"x": (dtype, ("n", *dims))},
+                   weights, sizes, limit=0.0, in_onnxruntime=dtype != "float16",
+                   rules=("spread",))  # fmt: skip
+
+
 def pointwise() -> Iterator[Case]:
     """Operands that are rows, columns and one number; heads that change places beside them."""
     nodes: list[Node] = [
@@ -150,5 +195,5 @@ def pointwise() -> Iterator[Case]:
 
 def boundaries() -> list[Case]:
     """Return the cases at boundaries of every family that has some."""
-    drawers = (transposes, repeats, poolings, places, pointwise)
+    drawers = (transposes, repeats, poolings, places, slices, joins, spreads, pointwise)
     return [case for draw in drawers for case in draw()]

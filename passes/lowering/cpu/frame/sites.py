@@ -57,6 +57,13 @@ class OpSite:
         """The operands that are one tensor each."""
         return [v for v in self.operands if isinstance(v, ir.Value)]
 
+    @property
+    def parts(self) -> list[ir.Value]:
+        """The tensors of a variadic first operand."""
+        group = self.operands[0]
+        assert isinstance(group, Sequence)
+        return [v for v in group if isinstance(v, ir.Value)]
+
 
 @dataclass(frozen=True)
 class ExprSite:

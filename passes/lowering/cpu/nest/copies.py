@@ -25,9 +25,9 @@ from mgx_mlir.passes.lowering.cpu.frame.sites import (
     by_form,
     number_of,
 )
-from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index
+from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
 from mgx_mlir.passes.lowering.cpu.nest.nest import Line, Nest, Tile
-from mgx_mlir.passes.lowering.expr import Extent, Leaf, View, behind_views
+from mgx_mlir.passes.lowering.expr import Expr, Extent, Leaf, View, behind_views
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal, refused
 
 _LEAST_ROW = 8  # elements of a gathered row: shorter rows are copied one element at a time
@@ -199,17 +199,40 @@ def _bordered(e: LoweringContext, site: OpSite, _: None) -> list[ir.Value]:
 BORDER = KernelRule("border", (Pad,), by_form(_refused_pad), _bordered)
 
 
-# ---- repeat: a view whose last dim reads one element several times ---------------------------
+# ---- repeat: a view that reads elements, or rows of them, several times -----------------------
 
 
 @dataclass(frozen=True)
 class _Repeat:
-    """A view whose last dim repeats its source `times` times."""
+    """A view whose dims are its source's, in their order, or repeat what the others read."""
 
     x: View
     source: Leaf
-    times: int
     kept: list[tuple[Extent, int]]  # extents of the source, and the view's dims that index them
+
+    def line(self, k: WorkgroupBuilder, at: Sequence[Index]) -> Index:
+        """Return the number of the source's line that an index of the view's reads."""
+        where: Index = 0
+        for d, i in self.kept[:-1]:
+            where = k.add(k.mul(where, k.inner(d)), at[i])
+        return where
+
+    def flat(self, e: LoweringContext) -> ir.Value:
+        """Return the source as lines."""
+        dims = [d for d, _ in self.kept]
+        return views.reshaped(e, self.source.value, [e.product(dims[:-1]), dims[-1]])
+
+    def nest(self, e: LoweringContext, columns: Extent, lanes: int) -> Nest:
+        """Return the loops over lines of so many elements, the view's dims but its last ones."""
+        rows = e.product(self.lead)
+        others = [*self.x.extents, *(d for d, _ in self.kept)]
+        steps = (line_step(rows, columns),)
+        return Nest([self.flat(e)], [rows, columns], [self.source.type.dtype], steps, lanes, others)
+
+    @property
+    def lead(self) -> list[Extent]:
+        """Extents of the view ahead of the dim that holds the source's lines."""
+        return list(self.x.extents[: self.kept[-1][1]])
 
 
 def _match_repeat(e: LoweringContext, site: ExprSite) -> _Repeat | Refusal:
@@ -217,38 +240,57 @@ def _match_repeat(e: LoweringContext, site: ExprSite) -> _Repeat | Refusal:
 
     Dims ahead of these two are the source's, in its order, or repeat as well.
     """
-    x = site.x
+    found = _repeat_of(e, site.x)
+    if isinstance(found, Refusal):
+        return found
+    times = found.x.extents[-1]
+    if not isinstance(times, int) or not 2 <= times <= _MOST_REPEATS:
+        return Refusal(f"its last dim repeats nothing 2 to {_MOST_REPEATS} times")
+    if found.kept[-1][1] != found.x.type.rank - 2:
+        return Refusal("its last dim repeats no elements side by side")
+    return found
+
+
+def _match_spread(e: LoweringContext, site: ExprSite) -> _Repeat | Refusal:
+    """Take a view that repeats rows: its last dim is the source's."""
+    found = _repeat_of(e, site.x)
+    if isinstance(found, Refusal):
+        return found
+    row, at = found.kept[-1]
+    if at != found.x.type.rank - 1:
+        return Refusal("its last dim repeats elements")
+    if len(found.kept) == found.x.type.rank:
+        return Refusal("it repeats nothing")
+    if isinstance(row, int) and row < _LEAST_ROW:
+        return Refusal("its rows are short")
+    return found
+
+
+def _repeat_of(e: LoweringContext, x: Expr) -> _Repeat | Refusal:
     if not isinstance(x, View):
         return Refusal("it is no view")
     (source, reads), rank = behind_views(x), x.type.rank
-    times = x.extents[-1] if x.extents else 1
     if not isinstance(source, Leaf) or source.type.dtype not in STORED or rank < 2:
         return Refusal(f"it is computed, or {x.type} is not held by vectors")
-    if not isinstance(times, int) or not 2 <= times <= _MOST_REPEATS:
-        return Refusal(f"its last dim repeats nothing 2 to {_MOST_REPEATS} times")
     kept = [(d, i) for d, i in zip(e.extents(source.value), reads, strict=True) if i is not None]
     at = [i for _, i in kept]
-    if at != sorted(set(at)) or not at or at[-1] != rank - 2 or 0 in x.extents:
+    if at != sorted(set(at)) or not at or 0 in x.extents:
         return Refusal("it is a transpose, or has no elements")
-    return _Repeat(x, source, times, kept)
+    return _Repeat(x, source, kept)
 
 
 def _repeated(e: LoweringContext, site: ExprSite, plan: _Repeat) -> list[ir.Value]:
     """Build a shuffle of each vector that is read."""
-    x, source, times, kept, lanes = plan.x, plan.source, plan.times, plan.kept, site.isa.lanes
-    lead, count = list(x.extents[:-2]), x.extents[-2]
-    rows, columns = e.product(lead), e.mul(count, times)
-    flat = views.reshaped(e, source.value, [e.product([d for d, _ in kept[:-1]]), count])
+    x, lanes, times = plan.x, site.isa.lanes, plan.x.extents[-1]
+    assert isinstance(times, int)
+    lead, count = plan.lead, x.extents[-2]
     order = [i // times for i in range(lanes * times)]
 
     def body(tile: Tile) -> list[ir.Value]:
         k = tile.k
 
         def line(row: Line) -> list[ir.Value]:
-            at = k.coordinates(row.at[0], lead)
-            where: Index = 0
-            for d, i in kept[:-1]:
-                where = k.add(k.mul(where, k.inner(d)), at[i])
+            where = plan.line(k, k.coordinates(row.at[0], lead))
 
             def some(j: Index, masked: bool, c: list[ir.Value]) -> list[ir.Value]:
                 v = k.read(k.inputs[0], [where, j], lanes, masked=masked)
@@ -259,12 +301,29 @@ def _repeated(e: LoweringContext, site: ExprSite, plan: _Repeat) -> list[ir.Valu
 
         return tile.lines(line)
 
-    steps, others = (line_step(rows, columns),), [*x.extents, *(d for d, _ in kept)]
-    nest = Nest([flat], [rows, columns], [source.type.dtype], steps, lanes, others)
-    return [e.refine(views.reshaped(e, nest.run(body)[0], x.extents), x.type)]
+    made = plan.nest(e, e.mul(count, times), lanes).run(body)[0]
+    return [e.refine(views.reshaped(e, made, x.extents), x.type)]
+
+
+def _spread(e: LoweringContext, site: ExprSite, plan: _Repeat) -> list[ir.Value]:
+    """Build copies of the rows."""
+    lanes, lead = site.isa.lanes_of(plan.source.type.dtype), plan.lead
+
+    def body(tile: Tile) -> list[ir.Value]:
+        k = tile.k
+
+        def line(row: Line) -> list[ir.Value]:
+            where = [plan.line(k, k.coordinates(row.at[0], lead))]
+            return row.copied(k.inputs[0], where, registers=_ROW_REGISTERS)
+
+        return tile.lines(line)
+
+    made = plan.nest(e, plan.x.extents[-1], lanes).run(body)[0]
+    return [e.refine(views.reshaped(e, made, plan.x.extents), plan.x.type)]
 
 
 REPEAT = KernelRule("repeat", (), _match_repeat, _repeated)
+SPREAD = KernelRule("spread", (), _match_spread, _spread)
 
 
 # ---- a broadcast: the run decides which extents are 1 ------------------------------------------
