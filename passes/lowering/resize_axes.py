@@ -32,6 +32,7 @@ class Axis:
     scale: np.float32 | None  # None: extent / length, at run time
     given: ir.Value | None = None  # the run-time scales, read at `index`
     index: int = 0
+    at: ir.Value | None = None  # coordinates in the input; None: those of an axis that stays
 
     def unchanged(self) -> bool:
         return self.scale == 1 and same_extent(self.length, self.extent)

@@ -20,7 +20,7 @@ from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.lowering.assertions import Places
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Compute, Expr, Extent, Leaf, Opaque, Splat, View
-from mgx_mlir.passes.lowering.iree import dispatches, iree_ops
+from mgx_mlir.passes.lowering.iree import iree_ops
 from mgx_mlir.passes.lowering.symbols import (
     Symbols,
     Values,
@@ -142,7 +142,7 @@ class Sizes:
             return product(self.of_dim(op.operands[0], i) for i in group)
         if name == "tensor.pad":
             return self.of_dim(op.operands[0], axis) + self._pad(op, axis)
-        extent = dispatches.extent(op, value, axis)
+        extent = iree_ops.dispatch_extent(op, value, axis)
         if extent is not None:
             return self.of(extent)
         return self.symbols.size(value, axis)

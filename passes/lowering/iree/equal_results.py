@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 
 from mgx_mlir.core.ir import ir, passmanager
-from mgx_mlir.passes.lowering.iree import dispatches
-from mgx_mlir.passes.lowering.iree.iree_ops import dispatch_region, flow_return
+from mgx_mlir.passes.lowering.iree.iree_ops import dispatch_extent, dispatch_region, flow_return
 
 _MARK = "mgx.region"  # numbers the regions, which a copy keeps
 _FOLD = "builtin.module(canonicalize,cse)"
@@ -112,7 +111,7 @@ def _extent(dim: ir.Operation) -> ir.Value | None:
     if isinstance(owner, ir.Block) or isinstance(at, ir.Block) or at.name != "arith.constant":
         return None
     axis = ir.IntegerAttr(at.attributes["value"]).value
-    return dispatches.extent(owner.operation, source, axis)
+    return dispatch_extent(owner.operation, source, axis)
 
 
 def _firsts(region: ir.Operation) -> list[int]:

@@ -10,6 +10,8 @@ from mgx_mlir.passes.lowering.index_builder import Index
 
 SEGMENTS = "operandSegmentSizes"
 TIED = "tied_operands"
+# the segment of the operands that holds the extents of all results
+_SEGMENT = {"flow.dispatch.region": 0, "flow.dispatch.workgroups": 3, "flow.dispatch": 3}
 
 
 def build(
@@ -145,3 +147,20 @@ def static(indices: Sequence[Index]) -> list[int]:
 def dynamic(indices: Sequence[Index]) -> list[ir.Value]:
     """Return those indices that are values."""
     return [i for i in indices if not isinstance(i, int)]
+
+
+def dispatch_extent(op: ir.Operation, result: ir.Value, axis: int) -> ir.Value | None:
+    """Return the operand that is a result's run-time extent; None where it is fixed, or `op` is no
+    dispatch."""
+    part = _SEGMENT.get(op.name)
+    if part is None:
+        return None
+    at = sum(segments_of(op)[:part])
+    for r in op.results:
+        kind = ir.ShapedType(r.type)
+        if r == result:
+            if not kind.is_dynamic_dim(axis):
+                return None
+            return op.operands[at + sum(kind.is_dynamic_dim(i) for i in range(axis))]
+        at += sum(kind.is_dynamic_dim(i) for i in range(kind.rank))
+    return None

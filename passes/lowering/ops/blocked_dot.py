@@ -16,6 +16,7 @@ from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Expr
 from mgx_mlir.passes.lowering.gpu.matmul import few_bits
 from mgx_mlir.passes.lowering.ops.linear import contract, rounded
+from mgx_mlir.passes.lowering.ops.quant import half_byte
 from mgx_mlir.passes.lowering.registry import lowers
 from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar, widen
 
@@ -59,8 +60,5 @@ def blocked_dot(op: BlockedDot, ins: Sequence[Expr | None], e: LoweringContext) 
 def _half(e: LoweringContext, codes: ir.Value, row: ir.Value, column: ir.Value) -> TypedScalar:
     """Return a 4-bit code as f32."""
     byte = index.read(codes, [e.index(e.div(row, 2)), column])
-    half = index.as_i64(e, e.rem(row, 2))
-    b = ArithScalars(dtypes.UINT8, dtypes.UINT8)
-    shift = b.mul(b.cast(TypedScalar(half, dtypes.INT64), dtypes.UINT8), 4)
-    code = b.and_(b.shr(TypedScalar(byte, dtypes.UINT8), shift), 15)
-    return ArithScalars(dtypes.UINT8, dtypes.FLOAT).cast(code, dtypes.FLOAT)
+    b = ArithScalars(dtypes.UINT8, dtypes.FLOAT)
+    return b.cast(half_byte(e, byte, row), dtypes.FLOAT)

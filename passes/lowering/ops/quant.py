@@ -62,6 +62,14 @@ def _fp4_code(x: TypedScalar) -> TypedScalar:
     return b.or_(code, b.select(sign, b.const(8, dtypes.UINT8), b.const(0, dtypes.UINT8)))
 
 
+def half_byte(e: LoweringContext, byte: ir.Value, number: ir.Value) -> TypedScalar:
+    """Return the low half of a byte for an even number, the high half for an odd one."""
+    half = indices.as_i64(e, e.rem(number, 2))
+    b = ArithScalars(dtypes.UINT8, dtypes.UINT8)
+    shift = b.mul(b.cast(TypedScalar(half, dtypes.INT64), dtypes.UINT8), 4)
+    return b.and_(b.shr(TypedScalar(byte, dtypes.UINT8), shift), 15)
+
+
 @lowers(UnpackInt4, UnpackFp4)
 def unpack(op: UnpackFp4 | UnpackInt4, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
     """Each byte gives two neighbours along the axis, the low half first."""
@@ -75,10 +83,7 @@ def unpack(op: UnpackFp4 | UnpackInt4, ins: tuple[ir.Value], e: LoweringContext)
     def body(where: list[ir.Value]) -> ir.Value:
         at = e.index(e.div(where[axis], 2))
         byte = indices.read(x, [*where[:axis], at, *where[axis + 1 :]])
-        half = indices.as_i64(e, e.rem(where[axis], 2))
-        b = ArithScalars(dtypes.UINT8, dtypes.UINT8)
-        shift = b.mul(b.cast(TypedScalar(half, dtypes.INT64), dtypes.UINT8), 4)
-        code = b.and_(b.shr(TypedScalar(byte, dtypes.UINT8), shift), 15)
+        b, code = ArithScalars(dtypes.UINT8, dtypes.UINT8), half_byte(e, byte, where[axis])
         if isinstance(op, UnpackFp4):
             return narrow(_fp4_value(b, code), out.dtype).value
         if not t.dtype.is_unsigned:

@@ -361,46 +361,28 @@ def _shifted_exp(
     return peak, powers, e.barrier(total, [extents[i] for i in rows])
 
 
-@lowers(Softmax)
-def softmax(op: Softmax, ins: Sequence[ir.Value], e: LoweringContext) -> ir.Value:
-    """exp(x - max) / sum, 16- and 8-bit floats through f32."""
-    x, t = ins[0], TensorType.of(op.out)
+@lowers(Softmax, LogSoftmax)
+def softmax(op: Softmax | LogSoftmax, ins: Sequence[ir.Value], e: LoweringContext) -> ir.Value:
+    """exp(x - max) / sum, or x - max - log(sum); 16- and 8-bit floats through f32."""
+    x, t, is_log = ins[0], TensorType.of(op.out), isinstance(op, LogSoftmax)
     if t.rank == 0:
-        return e.fill([], t.dtype, 1)
-    axis = op.axis % t.rank
-    _, powers, total = _shifted_exp(e, x, t, axis)
-    acc = computed(t.dtype)
+        return e.fill([], t.dtype, 0 if is_log else 1)
+    axis, acc = op.axis % t.rank, computed(t.dtype)
     rows = tuple(i for i in range(t.rank) if i != axis)
+    peak, powers, total = _shifted_exp(e, x, t, axis)
     # a division is ten instructions of a GPU: one for a row, not for each element
     once = e.options.target == "gpu"
-    return e.map_elements(
-        [powers, total],
-        [acc, acc],
-        t,
-        lambda b, v, s: b.mul(v, b.div(1, s)) if once else b.div(v, s),
-        maps=[identity(t.rank), rows],
-        extents=e.extents(x),
-    )
 
+    def divided(b: ArithScalars, v: TypedScalar, s: TypedScalar) -> TypedScalar:
+        return b.mul(v, b.div(1, s)) if once else b.div(v, s)
 
-@lowers(LogSoftmax)
-def logsoftmax(op: LogSoftmax, ins: Sequence[ir.Value], e: LoweringContext) -> ir.Value:
-    """x - max - log(sum(exp(x - max)))."""
-    x, t = ins[0], TensorType.of(op.out)
-    if t.rank == 0:
-        return e.fill([], t.dtype, 0)
-    axis = op.axis % t.rank
-    peak, _, total = _shifted_exp(e, x, t, axis)
-    acc = computed(t.dtype)
-    rows = tuple(i for i in range(t.rank) if i != axis)
-    return e.map_elements(
-        [x, peak, total],
-        [t.dtype, acc, acc],
-        t,
-        lambda b, v, m, s: b.sub(b.sub(v, m), b.log(s)),
-        maps=[identity(t.rank), rows, rows],
-        extents=e.extents(x),
-    )
+    def less(b: ArithScalars, v: TypedScalar, m: TypedScalar, s: TypedScalar) -> TypedScalar:
+        return b.sub(b.sub(v, m), b.log(s))
+
+    values, body = ([x, peak, total], less) if is_log else ([powers, total], divided)
+    kinds = [t.dtype if is_log else acc, *[acc] * (len(values) - 1)]
+    maps = [identity(t.rank), *[rows] * (len(values) - 1)]
+    return e.map_elements(values, kinds, t, body, maps=maps, extents=e.extents(x))
 
 
 @lowers(Lrn)

@@ -48,17 +48,15 @@ def resize(op: Resize, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext
     if any(isinstance(a.length, int) and a.length == 0 for a in axes):
         return e.fill(extents, t.dtype, 0)
     crop = op.coordinate_transformation_mode == "tf_crop_and_resize"
-    places = [None if a.unchanged() and not crop else _coordinates(e, op, a, i)
-              for i, a in enumerate(axes)]  # fmt: skip
+    for i, a in enumerate(axes):
+        a.at = None if a.unchanged() and not crop else _coordinates(e, op, a, i)
     if op.mode == "nearest":
-        found = _repeated(e, op, x, t, axes)
+        found = _repeated(e, op, x, axes)
         if found is None:
-            found = _nearest(e, op, x, t, axes, places)
+            found = _nearest(e, op, x, axes)
     else:
-        found = _weighed(e, op, x, t, axes, places)
-    if crop:
-        found = _cropped(e, op, found, t, axes, places)
-    return found
+        found = _weighed(e, op, x, axes)
+    return _cropped(e, op, found, axes) if crop else found
 
 
 # ---- coordinates ---------------------------------------------------------------------------------
@@ -90,18 +88,8 @@ def _clamped(e: LoweringContext, b: ArithScalars, x: TypedScalar, length: Extent
 # ---- nearest -------------------------------------------------------------------------------------
 
 
-def _nearest(
-    e: LoweringContext,
-    op: Resize,
-    x: ir.Value,
-    t: TensorType,
-    axes: list[Axis],
-    places: list[ir.Value | None],
-) -> ir.Value:
-    tables = [
-        None if p is None else _rounded(e, op.nearest_mode, p, a)
-        for p, a in zip(places, axes, strict=True)
-    ]
+def _nearest(e: LoweringContext, op: Resize, x: ir.Value, axes: list[Axis]) -> ir.Value:
+    tables = [None if a.at is None else _rounded(e, op.nearest_mode, a.at, a) for a in axes]
     inputs = [table for table in tables if table is not None]
     maps = [(i,) for i, table in enumerate(tables) if table is not None]
 
@@ -113,10 +101,11 @@ def _nearest(
         ]
         return indices.read_safely(e, x, source, [a.length for a in axes])
 
-    return indices.from_positions(e, [a.extent for a in axes], t.dtype, body, inputs, maps)
+    dtype = TensorType.of(op.input).dtype
+    return indices.from_positions(e, [a.extent for a in axes], dtype, body, inputs, maps)
 
 
-def _rounded(e: LoweringContext, mode: str, places: ir.Value, axis: Axis) -> ir.Value:
+def _rounded(e: LoweringContext, mode: str, coordinates: ir.Value, axis: Axis) -> ir.Value:
     def body(where: list[ir.Value], value: ir.Value) -> ir.Value:
         b = ArithScalars(_FLOAT, _FLOAT)
         at = TypedScalar(value, _FLOAT)
@@ -130,12 +119,10 @@ def _rounded(e: LoweringContext, mode: str, places: ir.Value, axis: Axis) -> ir.
             found = b.floor(b.add(at, 0.5))
         return indices.as_i64(e, _clamped(e, b, found, axis.length))
 
-    return indices.from_positions(e, [axis.extent], _INT, body, [places], [(0,)])
+    return indices.from_positions(e, [axis.extent], _INT, body, [coordinates], [(0,)])
 
 
-def _repeated(
-    e: LoweringContext, op: Resize, x: ir.Value, t: TensorType, axes: list[Axis]
-) -> ir.Value | None:
+def _repeated(e: LoweringContext, op: Resize, x: ir.Value, axes: list[Axis]) -> ir.Value | None:
     """Whole-number enlargement as a broadcast, where every element just repeats; else None."""
     mode, rounding = op.coordinate_transformation_mode, op.nearest_mode
     centred = mode in ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel")
@@ -161,6 +148,7 @@ def _repeated(
     for n, f in zip(lengths, factors, strict=True):
         entries.append(len(parts))
         parts += [n] if f == 1 else [n, f]
+    t = TensorType.of(op.input)
     kind = TensorType(t.dtype, tuple(e.static_dims(parts)))
     wide = e.tensor(View(kind, Leaf(t, x), tuple(entries), list(parts)))
     extents = [a.extent for a in axes]
@@ -170,20 +158,14 @@ def _repeated(
 # ---- linear and cubic ----------------------------------------------------------------------------
 
 
-def _weighed(
-    e: LoweringContext,
-    op: Resize,
-    x: ir.Value,
-    t: TensorType,
-    axes: list[Axis],
-    places: list[ir.Value | None],
-) -> ir.Value:
+def _weighed(e: LoweringContext, op: Resize, x: ir.Value, axes: list[Axis]) -> ir.Value:
+    t = TensorType.of(op.input)
     wide_integer = t.dtype.is_integer and t.dtype.bits >= 32
     work = _DOUBLE if wide_integer or t.dtype is _DOUBLE else _FLOAT
     found, kind = x, t.dtype
-    for i, (axis, at) in enumerate(zip(axes, places, strict=True)):
-        if at is not None:
-            table = _taps(e, op, at, axis, work)
+    for i, axis in enumerate(axes):
+        if axis.at is not None:
+            table = _taps(e, op, axis.at, axis, work)
             found, kind = _along(e, found, kind, i, axis, table, work), work
     if kind is t.dtype and kind is work:
         return found
@@ -323,17 +305,10 @@ def _row(
 # ---- cropping ------------------------------------------------------------------------------------
 
 
-def _cropped(
-    e: LoweringContext,
-    op: Resize,
-    x: ir.Value,
-    t: TensorType,
-    axes: list[Axis],
-    places: list[ir.Value | None],
-) -> ir.Value:
+def _cropped(e: LoweringContext, op: Resize, x: ir.Value, axes: list[Axis]) -> ir.Value:
     """Return the extrapolation value where a coordinate lies outside of the input."""
-    inputs = [x, *(at for at in places if at is not None)]  # every axis has coordinates here
-    rank = t.rank
+    inputs = [x, *(a.at for a in axes if a.at is not None)]  # every axis has coordinates here
+    t, rank = TensorType.of(op.input), len(axes)
     maps = [tuple(range(rank)), *((i,) for i in range(rank))]
     work = computed(t.dtype)
     number = op.extrapolation_value if t.dtype.is_float else int(op.extrapolation_value)
