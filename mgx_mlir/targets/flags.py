@@ -126,6 +126,8 @@ def host_cpu() -> str:
 # --------------------------------------------------------------------------------------- gpu
 
 DEFAULT_ARCH = "gfx942"
+# square roots are rounded: the default is `sqrt.approx`, whose last bits are wrong
+_CUDA = ("--nvvm-reflect-add=__CUDA_PREC_SQRT=1",)
 
 
 def gpu_ladder(
@@ -133,8 +135,8 @@ def gpu_ladder(
 ) -> tuple[FlagSet, ...]:
     """Return the flag sets of a GPU architecture, best first: ROCm's of AMD, CUDA's of NVIDIA.
 
-    The second set emulates the 8-bit floats that the architecture does not have. The third, of AMD,
-    keeps LLVM from loops that its lowering of buffer pointers does not end on.
+    Of AMD, the second set emulates the 8-bit floats that the architecture does not have, and the
+    third keeps LLVM from loops that its lowering of buffer pointers does not end on.
     """
     known = ARCHITECTURES[check_arch(arch)]
     device, backend = ("hip", "rocm") if known.vendor == "amd" else ("cuda", "cuda")
@@ -144,27 +146,26 @@ def gpu_ladder(
         # the default drops the tile of a product whose rows are a multiple of a number
         "--iree-codegen-block-dynamic-dimensions-of-contractions=false",
         *_COMMON,
+        *(_CUDA if known.vendor == "nvidia" else ()),
         f"--iree-opt-level={check_opt_level(opt_level)}",
     )
     tail = tuple(extra)
-    sets = [
-        FlagSet("best", base + tail),
-        FlagSet(
-            "small-float-emulation",
-            (*base, "--iree-llvmgpu-enable-small-float-emulation", *tail),
-            "8-bit floats that the architecture lacks are computed by conversion",
-            frozenset({"kernel"}),
-        ),
-    ]
+    sets = [FlagSet("best", base + tail)]
     if known.vendor == "amd":
-        sets.append(
+        sets += [
+            FlagSet(
+                "small-float-emulation",
+                (*base, "--iree-llvmgpu-enable-small-float-emulation", *tail),
+                "8-bit floats that the architecture lacks are computed by conversion",
+                frozenset({"kernel"}),
+            ),
             FlagSet(
                 "loops-as-they-are",
                 (*base, "--vectorize-loops=false", *tail),
                 "LLVM does not vectorize loops of kernels",
                 frozenset({"pointers"}),
-            )
-        )
+            ),
+        ]
     return (*sets, _other_registers((*base, *tail)))
 
 

@@ -25,6 +25,7 @@ from mgx_mlir.core.op import (
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.broadcasts import DimensionsOf
 from mgx_mlir.dialects.migraphx.fused import FusedReduce
+from mgx_mlir.hardware.architectures import vendor_of
 from mgx_mlir.passes.analysis.host_sizes import host_sizes
 from mgx_mlir.passes.lowering import (
     alike,
@@ -53,6 +54,7 @@ from mgx_mlir.passes.lowering.gpu.matmul import split_k
 from mgx_mlir.passes.lowering.gpu.matmul.few_bits import stored_by_column, sums_of_parts
 from mgx_mlir.passes.lowering.gpu.matmul.stored_rows import stored_by_row
 from mgx_mlir.passes.lowering.gpu.sites import GpuKernelSite
+from mgx_mlir.passes.lowering.gpu.small_floats import expand_small_floats
 from mgx_mlir.passes.lowering.iree import packed, read_back, workgroup_loops
 from mgx_mlir.passes.lowering.iree.equal_results import merge_equal_results
 from mgx_mlir.passes.lowering.iree.input_alignment import written
@@ -119,6 +121,8 @@ class ModuleLowering(LoweringContext):
                 self.kernels, self._choices = [], []
             self.weights.drop_unread()
             fence_widening_loops(self.module)
+            if vendor_of(self.options.arch) == "nvidia":
+                expand_small_floats(self.module)
             outline_kernels(self.module)
             merge_equal_results(self.module)
             self._verify(self.module)

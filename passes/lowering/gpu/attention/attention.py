@@ -21,6 +21,7 @@ from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.dialects.migraphx.linear import Dot
 from mgx_mlir.dialects.migraphx.movement import Slice, slice_bounds
 from mgx_mlir.dialects.migraphx.views import Reshape, Transpose
+from mgx_mlir.hardware.architectures import vendor_of
 from mgx_mlir.passes.analysis.access_maps import Unreadable
 from mgx_mlir.passes.analysis.attention_form import AttentionForm, attention_form, scale_and_mask
 from mgx_mlir.passes.lowering import kernel_region, views
@@ -32,10 +33,11 @@ from mgx_mlir.passes.lowering.gpu.sites import GpuKernelSite
 from mgx_mlir.passes.lowering.iree.linalg_ext import attention
 from mgx_mlir.passes.lowering.named_body import NamedBody
 from mgx_mlir.passes.lowering.ops.movement import extract_slice
-from mgx_mlir.passes.lowering.scalar import constant
+from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar, constant
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
 T = TypeVar("T")
+_HIDES = -1e38  # lowest finite number of a mask: times log2(e) it is one, and far below any score
 
 
 @dataclass(frozen=True)
@@ -277,8 +279,26 @@ def _plain(e: LoweringContext, form: AttentionForm, scale: float, mask: ir.Value
     ]
     t = TensorType.of(form.output)
     number = constant(scale, t.dtype).value
-    extra = [] if mask is None else [_operand(e, e.expr(mask), [*lead, m, n])]
+    extra = []
+    if mask is not None:
+        hides, places = _operand(e, e.expr(mask), [*lead, m, n])
+        extra = [(_bounded(e, hides, TensorType.of(mask).dtype), places)]
     return Leaf(t, attention(e, operands, number, extra, [*lead, m, d], rank + 4, t))
+
+
+def _bounded(e: LoweringContext, mask: ir.Value, dtype: DType) -> ir.Value:
+    """Return a mask whose finite numbers stay finite in IREE's kernels, on NVIDIA.
+
+    They multiply masks by log2(e): the lowest number of f32 would be infinite, and a row that sees
+    no key NaN in place of equal weights.
+    """
+    if vendor_of(e.options.arch) != "nvidia" or dtype not in (dtypes.FLOAT, dtypes.BF16):
+        return mask
+
+    def bounded(b: ArithScalars, x: TypedScalar) -> TypedScalar:
+        return b.select(b.cmp("gt", x, b.const(float("-inf"))), b.max(x, _HIDES), x)
+
+    return e.map_elements([mask], [dtype], TensorType.of(mask), bounded)
 
 
 def _follows(op: ir.Operation, form: AttentionForm) -> bool:
