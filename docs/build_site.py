@@ -54,7 +54,8 @@ REFERENCE = {
     "formats.md", "quantization.md", "special-values.md", "tensorflow.md", "onnx.md",
 }  # fmt: skip
 INSIDE = {
-    "architecture.md", "life-of-a-model.md", "kernels.md", "gpu-kernels.md", "iree-hazards.md",
+    "architecture.md", "life-of-a-model.md", "kernels.md", "gpu-kernels.md",
+    "nvidia-kernels.md", "iree-hazards.md",
     "contributing.md", "changelog.md", "benchmarks.md", "families.md",
 }  # fmt: skip
 

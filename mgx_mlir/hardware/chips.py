@@ -1,17 +1,25 @@
-"""AMD GPUs by gfx name: what bounds a kernel on them, from AMD's data sheets and ISA guides.
+"""GPUs by architecture: what bounds a kernel on them, from the vendors' data sheets and guides.
 
-Sources: the CDNA 2, CDNA 3 and CDNA 4 white papers, the data sheets of MI210, MI300X, MI355X, and
-of the Radeon RX 7000 and 9000 series, the RDNA 3 and RDNA 4 ISA guides.
+Sources of AMD's: the CDNA 2, CDNA 3 and CDNA 4 white papers, the data sheets of MI210, MI300X,
+MI355X, and of the Radeon RX 7000 and 9000 series, the RDNA 3 and RDNA 4 ISA guides.
+
+Sources of NVIDIA's: units, clocks, bandwidth and dense 16-bit FLOPs of the data sheets of A100
+(SXM, 80 GB), A40, L40S and H200 (SXM); FLOPs are per unit and clock. Warps, registers and shared
+memory of the CUDA programming guide's table of compute capabilities. AMD's terms stand for
+NVIDIA's: a compute unit is a multiprocessor, a wave a warp, the LDS shared memory, a SIMD one of
+four partitions.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from mgx_mlir.hardware.architectures import vendor_of
+
 
 @dataclass(frozen=True)
 class Chip:
-    """One GPU, the largest of its gfx name."""
+    """One GPU, the largest of its architecture."""
 
     units: int  # compute units
     ghz: float  # peak clock in GHz
@@ -29,7 +37,14 @@ class Chip:
     byte: float = 1.0  # rate of 8-bit matrix instructions as a multiple of `matrix`
     depth: int = 16  # least depth of a 16-bit 16x16 matrix instruction at the full rate
     lds_read: int = 128  # bytes per clock that a compute unit reads from the LDS
-    arch: str = ""  # gfx name
+    cache: int = 64  # bytes per clock that a compute unit reads from the cache behind its own
+    workgroup_lds: int = 0  # most LDS bytes of a workgroup, 0: all
+    arch: str = ""  # gfx or sm_ name
+
+    @property
+    def is_nvidia(self) -> bool:
+        """Return whether it is one of NVIDIA's."""
+        return vendor_of(self.arch) == "nvidia"
 
     def matrix_rate(self, kind: str, depth: int) -> float:
         """Return the share of `matrix` that an instruction of 16x16 on elements of a kind reaches.
@@ -92,5 +107,24 @@ _CHIPS = {
     "gfx1151": Chip(40, 2.9, 256, 512, 256, 64 * _KB, 2, 1536, 24, 16, 32, copies=2),
     "gfx1200": Chip(32, 3.13, 320, 1024, 256, 64 * _KB, 2, 1536, 24, 16, 32, byte=2),
     "gfx1201": Chip(64, 2.97, 640, 1024, 256, 64 * _KB, 2, 1536, 24, 16, 32, byte=2),
-}
+    "sm_80": Chip(
+        108, 1.41, 2039, 2048, 128, 164 * _KB, 4, 512, 8, 16, 32, workgroup_lds=163 * _KB
+    ),
+    "sm_86": Chip(84, 1.74, 696, 1024, 256, 100 * _KB, 4, 512, 8, 12, 32, workgroup_lds=99 * _KB),
+    "sm_89": Chip(
+        142, 2.52, 864, 1024, 256, 100 * _KB, 4, 512, 8, 12, 32, byte=2, workgroup_lds=99 * _KB
+    ),
+    # measured on an H200 (driver 580, 2026-11-29): mma.sync 2650 of the 4096 FLOPs that wgmma has,
+    # the cache with all units at once; code is sm_89's
+    "sm_90": Chip(
+        132, 1.98, 4800, 2650, 256, 228 * _KB, 4, 512, 8, 16, 32, byte=2, cache=39,
+        workgroup_lds=99 * _KB,
+    ),
+}  # fmt: skip
 CHIPS = {arch: replace(chip, arch=arch) for arch, chip in _CHIPS.items()}
+
+
+def amd_chip(arch: str) -> Chip | None:
+    """Return the figures of an AMD architecture, None of another or where they are not known."""
+    chip = CHIPS.get(arch)
+    return None if chip is None or chip.is_nvidia else chip

@@ -12,7 +12,7 @@ from mgx_mlir.passes.lowering.gpu import schedules
 from mgx_mlir.passes.lowering.gpu.attention.attention_tiles import AttentionShape, choose
 
 
-@pytest.mark.parametrize("arch", sorted(CHIPS))
+@pytest.mark.parametrize("arch", gpu_tiles.ARCHS)
 def test_a_file_has_what_judged_it_and_when(arch: str) -> None:
     whole = json.loads((gpu_tiles.CONFIGS / f"{arch}.json").read_text())
     stored = whole.pop("attention")

@@ -28,6 +28,7 @@ from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import (
 )
 from mgx_mlir.passes.lowering.module import lower_to_linalg
 from mgx_mlir.passes.lowering.options import LowerOptions
+from mgx_mlir.programs.lowered import Lowered
 from mgx_mlir.programs.program_ir import ProgramIR, entry_block
 from mgx_mlir.rewrite.switches import integer
 
@@ -162,14 +163,13 @@ def _multiplies(op: ir.Operation) -> bool:
     return static and any(v.operation.name.endswith(words) for v in body.operations)
 
 
-def _costs(
+def lowered_choices(
     program: ProgramIR,
     kernels: Mapping[GemmShape, ir.Operation],
     work: Sequence[tuple[GemmShape, GemmConfig]],
     arch: str,
-    cost_model: CostModel,
-) -> dict[tuple[GemmShape, GemmConfig], float | None]:
-    """Return the cost of each choice. One that does not compile leaves the others their cost."""
+) -> tuple[Lowered, list[str]]:
+    """Lower the choices of `work` to functions of one module; return it and their names."""
     with program.ctx, ir.Location.unknown(), program.store.active():
         names = ["main", *(f"choice{i}" for i in range(1, len(work)))]
         rows = dict(zip(names, work, strict=True))
@@ -180,12 +180,22 @@ def _costs(
 
         programs = {n: _alone(program, kernels[p]) for n, (p, _) in rows.items()}
         first = programs.pop("main")
-        lowered = lower_to_linalg(
-            first, LowerOptions("gpu", arch=arch, gemm_configs=choose), programs
-        )
+        options = LowerOptions("gpu", arch=arch, gemm_configs=choose)
+        return lower_to_linalg(first, options, programs), names
+
+
+def _costs(
+    program: ProgramIR,
+    kernels: Mapping[GemmShape, ir.Operation],
+    work: Sequence[tuple[GemmShape, GemmConfig]],
+    arch: str,
+    cost_model: CostModel,
+) -> dict[tuple[GemmShape, GemmConfig], float | None]:
+    """Return the cost of each choice. One that does not compile leaves the others their cost."""
+    lowered, names = lowered_choices(program, kernels, work, arch)
     try:
         found = cost_model(lowered, names)
-        return {row: found.get(n) for n, row in rows.items()}
+        return {row: found.get(n) for n, row in zip(names, work, strict=True)}
     except CompileError as e:
         if len(work) == 1:
             log.info("tuning: %s, %s does not compile: %s", *work[0], e.message)
@@ -233,4 +243,6 @@ def _is_constant(v: ir.Value) -> bool:
     return is_literal(v) or (is_view and all(map(_is_constant, v.owner.operands)))
 
 
-__all__ = ["Found", "ProductSearch", "product_kernels", "search_products"]
+__all__ = [
+    "TOGETHER", "Found", "ProductSearch", "lowered_choices", "product_kernels", "search_products",
+]  # fmt: skip

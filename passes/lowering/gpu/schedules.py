@@ -1,6 +1,7 @@
 """Tiles, and clocks of what kernels do, by architecture: data of `configs/<arch>.json`.
 
-`benchmarks/gpu_tiles.py` writes the files, and says in each what judged it, and when.
+`benchmarks/gpu_tiles.py` writes the files of AMD, `benchmarks/gpu_schedules.py` those of NVIDIA.
+Each says what judged it, and when.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+# tile in matrix instructions, waves along its axes, matrix instructions of a k-iteration
+MmaTile = tuple[tuple[int, int, int], tuple[int, int, int], int]
 Key = tuple[int, int, int]  # waves of a workgroup, keys of a tile, lines of query rows per wave
 
 
@@ -58,6 +61,14 @@ class MmaClocks:
     two_of_one: float = 0
     # once for a unit, whatever bounds it
     late: float = 0  # clocks for tiles of partial rows or columns with two k-iterations
+
+
+@dataclass(frozen=True)
+class TimedTiles:
+    """Tiles of GEMMs by matrix instructions that a device's clock judged."""
+
+    tiles: tuple[MmaTile, ...]  # all that were timed
+    best: Mapping[tuple[int, ...], MmaTile]  # rows, columns and depth of a GEMM -> its tile
 
 
 @dataclass(frozen=True)
@@ -117,6 +128,21 @@ def mma(arch: str, *, gemm: bool = False) -> MmaClocks:
 
 
 @cache
+def timed(arch: str) -> TimedTiles | None:
+    """Return the tiles of GEMMs that were timed on a device, None of an architecture without."""
+    found = _file(arch).get("timed")
+    if found is None:
+        return None
+    rows = {tuple(dims): _mma_tile(*tile) for dims, *tile, _ in found["best"]}
+    return TimedTiles(tuple(_mma_tile(*row) for row in found["tiles"]), rows)
+
+
+def _mma_tile(size: Sequence[int], waves: Sequence[int], steps: int) -> MmaTile:
+    lines, along, columns = size
+    return (lines, along, columns), (waves[0], waves[1], waves[2]), steps
+
+
+@cache
 def gemm_costs(arch: str) -> GemmCosts:
     """Return the costs of GEMMs beside their tiles."""
     return GemmCosts(**_file(arch)["gemm_costs"]["costs"])
@@ -166,5 +192,5 @@ def attention(arch: str, width: int, depth: int) -> Mapping[Key, AttentionClocks
 
 __all__ = [
     "AttentionClocks", "GemmCosts", "LaneTiles", "MmaClocks", "ThreadTile", "ThreadTiles",
-    "attention", "gemm_costs", "lane_tiles", "mma", "thread_tiles",
+    "TimedTiles", "attention", "gemm_costs", "lane_tiles", "mma", "thread_tiles", "timed",
 ]  # fmt: skip

@@ -79,10 +79,14 @@ def by_row(e: LoweringContext, op: ir.Operation, x: Expr, rows: ir.Value, acc: D
     element = TensorType.of(op.operands[0]).dtype
     row = e.plan.first_sums.get(op.results[0])
     init = None if row is None else biases.first_sums(e, row, TensorType.of(op.results[0]).dims[0])
-    found = contract(e, a, rows, extents, acc, by_row=True, element=element, init=init)
     choice = e.plan.gemm_configs.get(op.results[0])
+    shape = gemm_shape.shape_of_dot(op, depth)
+    block = compilation_info.depth_block(e, shape, choice)
+    found = contract(
+        e, a, rows, extents, acc, by_row=True, element=element, init=init, block=block
+    )  # fmt: skip
     compilation_info.give_matmul(
-        e, found, lambda: gemm_shape.shape_of_dot(op, depth), choice, residual=_has_residual(op)
+        e, found, lambda: shape, choice, residual=_has_residual(op), block=block
     )
     return found
 
@@ -153,6 +157,33 @@ def _repeated_matrix(e: LoweringContext, x: Expr) -> ir.Value | None:
     return source if not lead else collapsed(e, source, x.source.type.dims[-2:])
 
 
+def _contract_blocks(
+    e: LoweringContext,
+    a: ir.Value,
+    rows: ir.Value,
+    extents: Sequence[Extent],
+    acc: DType,
+    block: int,
+    init: ir.Value | None,
+) -> ir.Value:
+    """Contract [rows.., depth] by [columns, depth] with the depth as [blocks, block]."""
+    columns, depth = ir.RankedTensorType(rows.type).shape
+    blocks = [depth // block, block]
+    a = collapsed(e, a, [*extents[:-1], *blocks])
+    rows = collapsed(e, rows, [columns, *blocks])
+    rank = len(extents)
+    *lead, n, outer, inner = [ir.AffineDimExpr.get(i) for i in range(rank + 2)]
+    maps = [
+        ir.AffineMap.get(rank + 2, 0, each)
+        for each in ([*lead, outer, inner], [n, outer, inner], [*lead, n])
+    ]
+    element = dtypes.from_mlir(ir.RankedTensorType(a.type).element_type)
+    iterators = [PARALLEL] * rank + [REDUCTION] * 2
+    return multiply_accumulate(
+        e, a, rows, init or e.fill(extents, acc, 0), maps, iterators, element, acc
+    )
+
+
 def contract(
     e: LoweringContext,
     a: ir.Value,
@@ -162,15 +193,19 @@ def contract(
     by_row: bool = False,
     element: DType | None = None,
     init: ir.Value | None = None,
+    block: int = 0,
 ) -> ir.Value:
     """Any number of batch dims, dynamic ones included; a `b` of rank 2 serves all of them.
 
     by_row: `b` has its last two axes changed over. element: the type of both operands, where
-    their tensors do not say it. init: what the sums begin with, in place of zeros.
+    their tensors do not say it. init: what the sums begin with, in place of zeros. block: extent of
+    the blocks that a static depth is divided in, with a dim of their number; 0: one dim.
     """
     a, b = made_ahead(e, a), made_ahead(e, b)
     rank = len(extents)
     shared = ir.RankedTensorType(b.type).rank == 2
+    if block:
+        return _contract_blocks(e, a, b, extents, acc, block, init)
     d = [ir.AffineDimExpr.get(i) for i in range(rank + 1)]
     lead, m, n, k = d[: rank - 2], d[rank - 2], d[rank - 1], d[rank]
     maps = [

@@ -13,7 +13,7 @@ from operator import mul
 
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir, vector
-from mgx_mlir.hardware.chips import CHIPS, Chip
+from mgx_mlir.hardware.chips import CHIPS, Chip, amd_chip
 from mgx_mlir.passes.lowering.gpu import schedules
 from mgx_mlir.passes.lowering.gpu.attention import attention_lanes as lanes
 from mgx_mlir.passes.lowering.gpu.matmul import mma
@@ -121,7 +121,7 @@ class AttentionShape:
 
 def intrinsics_of(arch: str, dtype: DType, width: int, depth: int) -> AttentionIntrinsics | None:
     """Return the matrix instructions for an attention; None where IREE is to choose."""
-    chip, wide = CHIPS.get(arch), mma.intrinsic_of(arch, dtype, 2 * SIDE)
+    chip, wide = amd_chip(arch), mma.intrinsic_of(arch, dtype, 2 * SIDE)
     plain = mma.shallow_intrinsic(arch, dtype) or mma.INTRINSICS.get(arch, {}).get(dtype)
     if chip is None or plain is None or wide is None or width % SIDE or depth % SIDE:
         return None

@@ -9,7 +9,7 @@ from math import gcd, prod
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
-from mgx_mlir.hardware.chips import CHIPS, Chip
+from mgx_mlir.hardware.chips import CHIPS, Chip, amd_chip
 from mgx_mlir.passes.lowering import select
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.gpu import schedules
@@ -30,6 +30,7 @@ from mgx_mlir.passes.lowering.gpu.matmul.tiles import Extents, MmaSchedule, choo
 from mgx_mlir.passes.lowering.gpu.schedules import ThreadTile
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
+_BLOCKS = 2  # blocks of the depth in a k-iteration, where the depth is two dims
 # operations that LLVM may make of a loop between barriers by unrolling it whole, where a lane has
 # few registers; with its usual 300 it moves all loads ahead, and spills up to 64 registers
 _KEPT_LOOP = {"amdgpu-unroll-threshold": "50"}
@@ -43,6 +44,7 @@ class MatmulSite:
     gemm: GemmShape
     config: GemmConfig
     residual: bool = False  # kernel also reads a tensor of the result's dims
+    block: int = 0  # extent of the blocks of the depth, which is two dims; 0: it is one
 
     def __str__(self) -> str:
         dims = "x".join(map(str, (*self.gemm.batch, *self.gemm.dims)))
@@ -89,17 +91,18 @@ def _matrix_tiles(e: LoweringContext, site: MatmulSite) -> ir.Attribute | Refusa
     if tile is None:
         return Refusal("its tiles are left to IREE")
     chip, of = CHIPS[arch], gemm.extents
-    own = [n * SIDE for n in tile.tiles[1:]]
+    own = _sizes(mma, tile)
     depth = of.depth // config.split
     if gemm.op != DOT:  # images one by one
         sizes = [1, tile.tiles[0], *own]
         wave = [1, *tile.subgroup]
         return _info(chip, mma, tile, sizes, wave, depth, columns=of.columns, convolution=True)
     one = [1] * (1 if config.split > 1 else len(gemm.batch))
-    several = tile.workgroups(of.lines, of.along, of.columns) > chip.units
+    pair = [_BLOCKS, site.block // mma.depth] if site.block else []
+    several = tile.workgroups(mma, of) > chip.units
     return _info(
         chip, mma, tile, [*one, *own], [*one, *tile.subgroup[1:]], depth, columns=of.columns,
-        several=site.residual and several, cut=tile.is_cut(mma, of),
+        several=site.residual and several, cut=tile.is_cut(mma, of), steps=pair,
     )  # fmt: skip
 
 
@@ -158,7 +161,7 @@ def gathered_info(arch: str, dtype: DType, out: Sequence[int], depth: int) -> ir
     The result is [n, .., ow, f].
     """
     mma = intrinsic_of(arch, dtype, depth)
-    if mma is None or arch not in CHIPS:
+    if mma is None or amd_chip(arch) is None:
         return None
     *lead, along, columns = out
     of = Extents(prod(lead), along, columns, depth, gathered=True)
@@ -172,6 +175,8 @@ def windows_info(arch: str, gemm: GemmShape, ones: int, vectors: int) -> ir.Attr
     ones: axes ahead of the lines and their elements. vectors: most that a wave gathers in an
     iteration.
     """
+    if amd_chip(arch) is None:
+        return None
     mma, of = gemm.intrinsic(arch), replace(gemm.extents, gathered=True, vectors=vectors)
     if mma is None:
         plain = thread_windows(arch, gemm)
@@ -182,13 +187,18 @@ def windows_info(arch: str, gemm: GemmShape, ones: int, vectors: int) -> ir.Attr
     return _windows_info(arch, mma, choose(CHIPS[arch], mma, of), [1] * ones, of)
 
 
+def _sizes(mma: MmaIntrinsic, tile: MmaSchedule) -> list[int]:
+    """Return the rows along a line and the columns of a workgroup."""
+    return [tile.tiles[1] * mma.rows, tile.tiles[2] * mma.columns]
+
+
 def _windows_info(
     arch: str, mma: MmaIntrinsic, tile: MmaSchedule, ones: Sequence[int], of: Extents
 ) -> ir.Attribute:
     """Return the attribute of a tile for [.., lines, along, columns], `ones` ahead of the lines."""
     # elements gathered in a partial last step would go through memory
     steps = next(s for s in range(tile.k_tiles, 0, -1) if of.depth // mma.depth % s == 0)
-    sizes = [*ones, tile.tiles[0], *(n * SIDE for n in tile.tiles[1:])]
+    sizes = [*ones, tile.tiles[0], *_sizes(mma, tile)]
     tile = replace(tile, k_tiles=steps)
     wave = [*ones, *tile.subgroup]
     return _info(CHIPS[arch], mma, tile, sizes, wave, of.depth, columns=of.columns, gathered=True)
@@ -201,7 +211,7 @@ def words_info(arch: str, rows: Sequence[int], words: Sequence[int]) -> ir.Attri
     A lane loads neighbouring words of one block, of two columns where those are many and a row is
     alone.
     """
-    chip = CHIPS.get(arch)
+    chip = amd_chip(arch)
     if chip is None:
         return None
     columns, blocks, count = words
@@ -222,7 +232,7 @@ def blocks_info(arch: str, gemm: GemmShape, count: int) -> ir.Attribute | None:
     """Return the info of rows [.., rows, blocks, count] by what is made of codes [columns, blocks,
     count], in the tile of `gemm`."""
     shape = gemm.usual() if gemm.is_dynamic else gemm
-    chip = CHIPS.get(arch)
+    chip = amd_chip(arch)
     if chip is None or shape is None:
         return None
     lead = [1] * len(shape.batch)
@@ -237,7 +247,7 @@ def blocks_info(arch: str, gemm: GemmShape, count: int) -> ir.Attribute | None:
         return _plain(arch, plain, lead, plain.size[0], lead, [blocks, codes])
     tile = choose(chip, mma, shape.extents)
     blocks, codes = steps_of(count, shape.dims[2] // count, tile.k_tiles * mma.depth)
-    own = [*lead, *(n * SIDE for n in tile.tiles[1:])]
+    own = [*lead, *_sizes(mma, tile)]
     return _info(
         chip, mma, tile, own, [*lead, *tile.subgroup[1:]], shape.dims[2], columns=shape.dims[1],
         steps=[blocks, codes // mma.depth],
@@ -301,7 +311,7 @@ def window_info(arch: str, out: Sequence[int | ir.Value], spatial: int) -> ir.At
     A thread takes neighbouring channels and one element of the window at a time: otherwise windows
     at the border lie in scratch memory.
     """
-    chip = CHIPS.get(arch)
+    chip = amd_chip(arch)
     along, channels = out[-2:]
     if not isinstance(along, int) or not isinstance(channels, int):
         return None
@@ -324,7 +334,7 @@ def group_info(
     that a matrix instruction divides, IREE's own kernels are taken on CDNA alone: on RDNA they are
     unrolled whole, with up to 26 registers and 156 bytes in memory.
     """
-    chip = CHIPS.get(arch)
+    chip = amd_chip(arch)
     if chip is None or not isinstance(channels, int) or not dtype.is_float:
         return None
     mma = intrinsic_of(arch, dtype, channels)
@@ -335,7 +345,7 @@ def group_info(
 
 def element_info(arch: str, out: Sequence[int]) -> ir.Attribute | None:
     """Return the info of a loop that computes much for each element: a thread has one of a row."""
-    chip = CHIPS.get(arch)
+    chip = amd_chip(arch)
     if chip is None:
         return None
     across = max(n for n in range(1, chip.lanes + 1) if out[-1] % n == 0)
@@ -349,6 +359,23 @@ def give(e: LoweringContext, found: ir.Value, info: Callable[[str], ir.Attribute
         put(e, found, info)
 
 
+def depth_block(e: LoweringContext, gemm: GemmShape, config: GemmConfig | None) -> int:
+    """Return the extent of the blocks in which a kernel reads the depth, 0 for a depth of one dim.
+
+    On NVIDIA lanes read 4 bytes of eight rows at once. IREE pads rows in shared memory by 8 bytes,
+    with which rows meet in banks. Two padded blocks lie 16 bytes further apart, and do not.
+    """
+    chip = CHIPS.get(e.options.arch)
+    if chip is None or not chip.is_nvidia or not e.options.tiles or gemm.is_dynamic:
+        return 0
+    mma = gemm.intrinsic(e.options.arch)
+    tile = (config or e.options.gemm_config(gemm, e.function)).tile
+    if mma is None or tile is None or tile.k_tiles % _BLOCKS:
+        return 0
+    block = tile.k_tiles // _BLOCKS * mma.depth
+    return 0 if gemm.dims[2] % (_BLOCKS * block) else block
+
+
 def give_matmul(
     e: LoweringContext,
     found: ir.Value,
@@ -356,8 +383,11 @@ def give_matmul(
     config: GemmConfig | None = None,
     *,
     residual: bool = False,
+    block: int = 0,
 ) -> None:
-    """Annotate the op of a matmul by a config, or that of the options; residual: as for MatmulSite.
+    """Annotate the op of a matmul by a config, or that of the options.
+
+    residual, block: as for MatmulSite.
 
     A GEMM of dynamic rows has the tile of a usual number of them.
     """
@@ -370,7 +400,7 @@ def give_matmul(
             return
         made, config = usual, of_dynamic_rows(arch, usual)
     config = config or e.options.gemm_config(made, e.function)
-    site = MatmulSite(arch, made, config, residual)
+    site = MatmulSite(arch, made, config, residual, block)
     _put_first(e, found, MATMULS, site, str(site))
 
 
@@ -408,7 +438,7 @@ def _info(
     # a wave of one instruction's columns would take partial neighbouring ones by branches
     turned = chip.lanes == 64 and (columns % sizes[-1] == 0 or tile.subgroup[2] > 1)
     keeps = chip.lanes == 32 or tile.keeps_loop(mma, depth, several=several)
-    attributes = dict(_KEPT_LOOP) if keeps else {}
+    attributes = dict(_KEPT_LOOP) if keeps and not chip.is_nvidia else {}
     # the second strategy takes all registers, also for the epilogue of many results; beside masks
     # scalar registers spill, and it gains a fiftieth at most
     few = prod(tile.subgroups) <= chip.simds
@@ -500,6 +530,6 @@ def numbers(values: Sequence[int]) -> str:
 
 __all__ = [
     "FEW_BITS_TILES", "FEW_BITS_WORDS", "FORMS", "GATHERED_WINDOWS", "IMAGE_WINDOWS", "MATMULS",
-    "FormSite", "MatmulSite", "element_info", "give", "give_form", "give_matmul", "group_info",
-    "numbers", "put", "steps_of", "window_info", "windows_info",
+    "FormSite", "MatmulSite", "depth_block", "element_info", "give", "give_form", "give_matmul",
+    "group_info", "numbers", "put", "steps_of", "window_info", "windows_info",
 ]  # fmt: skip

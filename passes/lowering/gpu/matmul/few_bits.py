@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -19,7 +20,7 @@ from mgx_mlir.core.ir import arith, ir, math, tensor
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.blocked_dot import MIDDLE, BlockedDot
 from mgx_mlir.dialects.migraphx.quant import pack, unpack
-from mgx_mlir.hardware.chips import CHIPS, LAUNCH_US
+from mgx_mlir.hardware.chips import LAUNCH_US, amd_chip
 from mgx_mlir.passes.lowering import index
 from mgx_mlir.passes.lowering.context import (
     PARALLEL,
@@ -31,7 +32,6 @@ from mgx_mlir.passes.lowering.contraction import collapsed, multiply_accumulate
 from mgx_mlir.passes.lowering.expr import Expr, Leaf
 from mgx_mlir.passes.lowering.gpu.matmul import compilation_info, split_k
 from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import DOT, GemmShape
-from mgx_mlir.passes.lowering.gpu.matmul.mma import SIDE
 from mgx_mlir.passes.lowering.gpu.matmul.tiles import choose
 from mgx_mlir.passes.lowering.scalar import constant, signless
 from mgx_mlir.passes.pack_weights import GPU_UNIT
@@ -333,15 +333,17 @@ def sums_of_parts(e: LoweringContext, body: ir.Block) -> dict[ir.Value, ir.Value
 def _split(arch: str, gemm: GemmShape, blocks: int) -> int:
     """Return the parts of the depth by which a matmul takes least, with the launch that adds them
     up; 1 for the whole."""
-    chip, mma = CHIPS.get(arch), gemm.intrinsic(arch)
+    chip, mma = amd_chip(arch), gemm.intrinsic(arch)
     if chip is None or mma is None:
         return 1
     tile = choose(chip, mma, gemm.extents)
     rows, columns, depth = gemm.dims
-    count = tile.workgroups(1, rows, columns)
+    count = tile.workgroups(mma, replace(gemm.extents, lines=1))
     waves = prod(tile.subgroups)
     # instructions of one wave, over the whole depth
-    own = _WIDEN * columns * depth * -(-rows // (tile.rows * SIDE)) / (count * waves * chip.lanes)
+    own = (
+        _WIDEN * columns * depth * -(-rows // (tile.rows * mma.rows)) / (count * waves * chip.lanes)
+    )
     clocks = own * (4 if chip.lanes == 64 else 1)
 
     def us(parts: int) -> float:

@@ -225,7 +225,7 @@ def padded_depth(arch: str, gemm: GemmShape) -> int:
     chip = CHIPS[arch]
     tile = choose(chip, mma, of)
     us = clocks(chip, mma, tile, of) / chip.ghz / 1e3
-    cut = of.along % (tile.tiles[1] * SIDE) or of.columns % (tile.tiles[2] * SIDE)
+    cut = of.along % (tile.tiles[1] * mma.rows) or of.columns % (tile.tiles[2] * mma.columns)
     known = schedules.gemm_costs(arch)
     times = known.unaligned_partial if cut or chip.copies > 1 else known.unaligned
     moved = 2 * of.along * of.depth * mma.bytes / (chip.bandwidth * 1e3)

@@ -1,7 +1,7 @@
-"""Matrix instructions of AMD GPUs, by IREE's name, for elements of a type.
+"""Matrix instructions of GPUs, by IREE's name, for elements of a type.
 
-All have tiles of 16x16, and sum in f32 or i32. 16 rows or columns fill small matmuls best; those of
-32x32 reach the same rate.
+Those of AMD have tiles of 16x16, those of NVIDIA of 16x8. All sum in f32 or i32. 16 rows or columns
+fill small matmuls best; those of 32x32 reach the same rate.
 """
 
 from __future__ import annotations
@@ -12,17 +12,29 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.hardware.chips import Chip
 
-SIDE = 16  # rows and columns of a matrix instruction
+SIDE = 16  # rows and columns of a matrix instruction of AMD
 
 
 @dataclass(frozen=True)
 class MmaIntrinsic:
-    """A matrix instruction with a tile of 16x16."""
+    """A matrix instruction."""
 
     name: str  # IREE's name
     depth: int  # elements along the depth
     bytes: int  # bytes of an operand's element
     paired: bool = False  # two instructions in a row, whose operands lie side by side
+    rows: int = SIDE  # rows of its result
+    columns: int = SIDE  # columns of its result
+
+    @property
+    def rows_bytes(self) -> int:
+        """Bytes of its rows, one operand."""
+        return self.rows * self.depth * self.bytes
+
+    @property
+    def columns_bytes(self) -> int:
+        """Bytes of its columns, the other operand."""
+        return self.columns * self.depth * self.bytes
 
     def layout(self, *, turned: bool = False) -> str:
         """Return IREE's attribute.
@@ -36,7 +48,7 @@ class MmaIntrinsic:
     def clocks(self, chip: Chip) -> float:
         """Return the clocks that it takes on the SIMD of its wave."""
         rate = chip.matrix * chip.matrix_rate(self._element, self.depth) / chip.simds
-        return 2 * SIDE * SIDE * self.depth / rate
+        return 2 * self.rows * self.columns * self.depth / rate
 
     @property
     def _element(self) -> str:
@@ -68,7 +80,20 @@ _RDNA4 = {
     dtypes.FP8E4M3FN: MmaIntrinsic("WMMAR4_F32_16x16x16_F8E4M3FN", 16, 1),
     dtypes.FP8E5M2: MmaIntrinsic("WMMAR4_F32_16x16x16_F8E5M2", 16, 1),
 }
-# gfx name -> type of both operands -> instruction
+
+
+def _sync(name: str, depth: int, size: int) -> MmaIntrinsic:
+    """Return an instruction of a warp; IREE 3.13 has no layout for NV_WMMA, and none for int8."""
+    return MmaIntrinsic(f"NV_MMA_SYNC_F32_16x8x{name}", depth, size, columns=8)
+
+
+_AMPERE = {dtypes.HALF: _sync("16_F16", 16, 2), dtypes.BF16: _sync("16_BF16", 16, 2)}
+_ADA = {
+    **_AMPERE,
+    dtypes.FP8E4M3FN: _sync("32_F8E4M3FN", 32, 1),
+    dtypes.FP8E5M2: _sync("32_F8E5M2", 32, 1),
+}
+# architecture -> type of both operands -> instruction
 INTRINSICS: dict[str, dict[DType, MmaIntrinsic]] = {
     "gfx90a": {
         **_kinds("MFMA_F32_16x16x16_F16", 16, bf16="MFMA_F32_16x16x8_BF16", bf16_depth=8),
@@ -93,6 +118,10 @@ INTRINSICS: dict[str, dict[DType, MmaIntrinsic]] = {
     "gfx1151": _RDNA3,
     "gfx1200": _RDNA4,
     "gfx1201": _RDNA4,
+    "sm_80": _AMPERE,
+    "sm_86": _AMPERE,
+    "sm_89": _ADA,
+    "sm_90": _ADA,
 }
 # pairs of instructions, for depths of whole pairs: a lane reads 16 bytes of the LDS in place of 8,
 # and waits half as often; IREE has none for bf16

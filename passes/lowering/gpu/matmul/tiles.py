@@ -1,4 +1,4 @@
-"""Tiles of matmuls by matrix instructions on AMD GPUs, by a bound on the time that they allow.
+"""Tiles of matmuls by matrix instructions on GPUs, by a bound on the time that they allow.
 
 IREE's own tiles are made for large matmuls: at batch 1 most of a chip has no work. Here each matmul
 gets the tile of the least bound: matrix cycles, LDS cycles and bytes from the cache of the
@@ -26,6 +26,8 @@ from mgx_mlir.passes.lowering.gpu.schedules import MmaClocks
 _REGISTERS = {(64, 1): 160, (32, 2): 80, (32, 1): 64}
 # k-steps per iteration whose operands are live in registers (GEMM on CDNA)
 _READ_STEPS = 4
+# registers of a thread of NVIDIA, which has 255 at most
+_REGISTERS_OF_NVIDIA = 208
 _REGISTERS_OF_MORE = 136  # for more than `_WAVES` waves, where a lane has 256 registers at most
 _SIZES = (1, 2, 4, 8)  # extents of a tile's axes, in matrix instructions
 # extents for GEMMs on CDNA, where all lanes load as much and more than `_WAVES` waves share a tile;
@@ -41,7 +43,6 @@ _FITS, _STAYS, _STAYS_OF_LINES = 12, 64, 65
 _DEEP = 32  # most steps between two barriers, where a matrix instruction is shallow
 _WAVES = 4  # most waves of a workgroup: one for each SIMD of a unit
 _MORE_WAVES = 8  # most waves of a workgroup of a GEMM on CDNA: two for each SIMD
-_CACHE = 64  # bytes that a unit gets from the cache a clock
 _LDS = 128  # bytes that a unit gives to the LDS a clock
 # fewest matrix instructions of a wave in a k-iteration for which LDS reads are put ahead of them,
 # where a lane reads as much at once as it can
@@ -76,24 +77,26 @@ class MmaSchedule:
         or the cache."""
         columns, count = self.tiles[2], prod(self.subgroups)
         wave_rows, wave_columns = prod(self.subgroup[:2]), self.subgroup[2]
-        piece = SIDE * mma.depth * mma.bytes
         matrix = wave_rows * wave_columns * mma.clocks(chip) * -(-count * each // chip.simds)
-        read = count * (wave_rows + wave_columns) * piece
-        loaded = (self.rows + columns) * piece
+        read = count * (wave_rows * mma.rows_bytes + wave_columns * mma.columns_bytes)
+        loaded = self.rows * mma.rows_bytes + columns * mma.columns_bytes
         lds = each * (read / chip.lds_read + loaded / _LDS)
-        step = max(matrix, lds, each * loaded / _CACHE)
+        step = max(matrix, lds, each * loaded / chip.cache)
         return -(-depth // (mma.depth * self.k_tiles)) * self.k_tiles * step
 
     def resident(self, chip: Chip, mma: MmaIntrinsic) -> int:
         """Return the workgroups that a unit holds."""
-        waves = chip.occupancy(self.registers(chip, mma) + 32, self.held(mma),
-                               prod(self.subgroups) * chip.lanes)  # fmt: skip
+        # NVIDIA's operands of one step are live at once, within a tenth of what ptxas gives
+        given = (
+            self.registers(chip, mma, 1) + 8 if chip.is_nvidia else self.registers(chip, mma) + 32
+        )
+        waves = chip.occupancy(given, self.held(mma), prod(self.subgroups) * chip.lanes)
         return max(1, waves * chip.simds // prod(self.subgroups))
 
     def held(self, mma: MmaIntrinsic) -> int:
         """Return the bytes of the LDS; IREE pads rows, so that columns lie in different banks."""
         row = mma.depth * self.k_tiles * mma.bytes + _PADDED
-        return (self.rows + self.tiles[2]) * SIDE * row
+        return (self.rows * mma.rows + self.tiles[2] * mma.columns) * row
 
     def stages(self, chip: Chip, mma: MmaIntrinsic, depth: int, *, cut: bool = False) -> int:
         """Return how many k-iterations are under way at once.
@@ -122,7 +125,7 @@ class MmaSchedule:
         LLVM takes such a read to last 5 clocks, and leaves most of them where they are needed.
         """
         own = prod(self.subgroup) * self.k_tiles
-        wide = SIDE * mma.depth * mma.bytes >= _VECTOR * chip.lanes
+        wide = mma.rows_bytes >= _VECTOR * chip.lanes
         trips = -(-depth // (mma.depth * self.k_tiles))
         if self.is_large and chip.depth == SIDE:
             return False
@@ -143,31 +146,32 @@ class MmaSchedule:
         Otherwise, or where they load the same ones three times, a lane's share lies in memory:
         three stages hand it from iteration to iteration (hazard 40).
         """
-        row = mma.depth * self.k_tiles * mma.bytes * SIDE
         once = prod(self.subgroups) * chip.lanes * _VECTOR
-        sizes = (self.rows * row, self.tiles[2] * row)
+        steps = self.k_tiles
+        sizes = (self.rows * mma.rows_bytes * steps, self.tiles[2] * mma.columns_bytes * steps)
         return all(n % once == 0 or (once % n == 0 and once // n % 3) for n in sizes)
 
     def registers(self, chip: Chip, mma: MmaIntrinsic, steps: int = 0) -> int:
         """Return the registers of a lane: operands of all steps, or of so many, sums, and loads
         under way."""
         wave_rows, wave_columns = prod(self.subgroup[:2]), self.subgroup[2]
-        piece = SIDE * mma.depth * mma.bytes // 4
-        operand = -(-piece // chip.lanes) * chip.copies
-        sums = wave_rows * wave_columns * SIDE * SIDE // chip.lanes
-        pieces = (self.rows + self.tiles[2]) * self.k_tiles
-        loaded = pieces * piece // (prod(self.subgroups) * chip.lanes)
-        return (steps or self.k_tiles) * (wave_rows + wave_columns) * operand + sums + loaded
+        pieces = (mma.rows_bytes // 4, mma.columns_bytes // 4)
+        rows, columns = (-(-n // chip.lanes) * chip.copies for n in pieces)
+        sums = wave_rows * wave_columns * mma.rows * mma.columns // chip.lanes
+        words = (self.rows * pieces[0] + self.tiles[2] * pieces[1]) * self.k_tiles
+        loaded = words // (prod(self.subgroups) * chip.lanes)
+        held = wave_rows * rows + wave_columns * columns
+        return (steps or self.k_tiles) * held + sums + loaded
 
     def is_cut(self, mma: MmaIntrinsic, of: Extents) -> bool:
         """Return whether some tiles of a matmul are partial, so their loads are masked."""
-        own = (self.tiles[1] * SIDE, self.tiles[2] * SIDE, self.k_tiles * mma.depth)
+        own = (self.tiles[1] * mma.rows, self.tiles[2] * mma.columns, self.k_tiles * mma.depth)
         return any(n % t for n, t in zip((of.along, of.columns, of.depth), own, strict=True))
 
-    def workgroups(self, lines: int, along: int, columns: int) -> int:
+    def workgroups(self, mma: MmaIntrinsic, of: Extents) -> int:
         """Return how many workgroups cover a result."""
-        own = (self.tiles[0], self.tiles[1] * SIDE, self.tiles[2] * SIDE)
-        return prod(-(-n // t) for n, t in zip((lines, along, columns), own, strict=True))
+        own = (self.tiles[0], self.tiles[1] * mma.rows, self.tiles[2] * mma.columns)
+        return prod(-(-n // t) for n, t in zip((of.lines, of.along, of.columns), own, strict=True))
 
 
 @dataclass(frozen=True)
@@ -199,8 +203,8 @@ def choose(chip: Chip, mma: MmaIntrinsic, of: Extents) -> MmaSchedule:
     # a wave has columns rather than rows where they are partial: it takes neighbours at once; it
     # has rows where only rows of a GEMM on CDNA are partial
     def wide(t: MmaSchedule) -> int:
-        whole = of.columns % (t.tiles[2] * SIDE) == 0
-        rows = _is_rows(chip, of) and whole and of.along % (t.tiles[1] * SIDE) != 0
+        whole = of.columns % (t.tiles[2] * mma.columns) == 0
+        rows = _is_rows(chip, of) and whole and of.along % (t.tiles[1] * mma.rows) != 0
         return t.subgroup[2] if rows else -t.subgroup[2]
 
     order = {t: (tiles[t], t.busy(chip, mma, of.depth), wide(t)) for t in tiles}
@@ -208,8 +212,8 @@ def choose(chip: Chip, mma: MmaIntrinsic, of: Extents) -> MmaSchedule:
         fastest.setdefault((t.tiles, t.k_tiles), t)
 
     def rank(tile: MmaSchedule) -> tuple[float, tuple[int, int]]:
-        busy = tile.busy(chip, mma, of.depth, _each(chip, tile, of))
-        return 0 if of.gathered else busy, _read(tile, of)
+        busy = tile.busy(chip, mma, of.depth, _each(chip, mma, tile, of))
+        return 0 if of.gathered else busy, _read(mma, tile, of)
 
     near = schedules.mma(chip.arch, gemm=_is_rows(chip, of)).near
     return min((t for t in fastest.values() if tiles[t] <= near * least), key=rank)
@@ -222,7 +226,7 @@ def candidates(chip: Chip, mma: MmaIntrinsic, of: Extents, count: int) -> list[M
     waves alone come last.
     """
     tiles = bounds(chip, mma, of)
-    ranked = sorted(tiles, key=lambda t: (tiles[t], _read(t, of)))
+    ranked = sorted(tiles, key=lambda t: (tiles[t], _read(mma, t, of)))
     first: dict[tuple[object, int], MmaSchedule] = {}
     for t in [choose(chip, mma, of), *ranked]:
         first.setdefault((t.tiles, t.k_tiles), t)
@@ -231,11 +235,14 @@ def candidates(chip: Chip, mma: MmaIntrinsic, of: Extents, count: int) -> list[M
 
 def bounds(chip: Chip, mma: MmaIntrinsic, of: Extents) -> dict[MmaSchedule, float]:
     """Return the tiles that a matmul may have, with the least clocks that each needs."""
+    timed = _timed(chip, mma, of)
+    if timed:
+        return {t: clocks(chip, mma, t, of) for t in timed}
     rows = _is_rows(chip, of)
     axes = (
         (1,) if of.apart else _fitting(of.lines, 1, range(1, 9)),
-        _fitting(of.along, SIDE),
-        _fitting(of.columns, SIDE),
+        _fitting(of.along, mma.rows),
+        _fitting(of.columns, mma.columns, _column_sizes(mma)),
     )
     if rows:
         covered = tuple(axes[1]) == _SIZES[-1:]
@@ -251,13 +258,41 @@ def bounds(chip: Chip, mma: MmaIntrinsic, of: Extents) -> dict[MmaSchedule, floa
     # a depth of a GEMM that is not whole steps may be one iteration, filled up: no loop is left
     depth = _covering(mma, of.depth) if of.apart and not of.gathered else of.depth
     found = list(_tiles(chip, mma, axes, depth, rows=rows))
-    found = found or list(_tiles(chip, mma, ((1,), _SIZES, _SIZES), depth, rows=rows))
+    found = found or list(_tiles(chip, mma, ((1,), _SIZES, _column_sizes(mma)), depth, rows=rows))
     kept = [t for t in found if not _is_unrolled(chip, mma, t, of)]
     if rows:
         kept = [t for t in kept if not _stores_in_loop(t, of)] or kept
     if of.vectors:
         kept = [t for t in kept if _masks(mma, t, of) <= of.vectors] or kept
     return {t: clocks(chip, mma, t, of) for t in kept or found}
+
+
+def _timed(chip: Chip, mma: MmaIntrinsic, of: Extents) -> list[MmaSchedule]:
+    """Return the tiles for a GEMM among those that a device timed, none where none was.
+
+    The best of its own sizes stands alone where it was timed. Others are those that do not reach
+    beyond what covers the result, and divide the depth, if any does.
+    """
+    known = schedules.timed(chip.arch) if chip.is_nvidia and of.apart and not of.gathered else None
+    if known is None:
+        return []
+    best = known.best.get((of.along, of.columns, of.depth))
+    if best is not None and of.lines == 1:
+        return [MmaSchedule(*best)]
+    found = [MmaSchedule(*row) for row in known.tiles]
+    held = [t for t in found if t.held(mma) <= chip.workgroup_lds]
+    near = [
+        t
+        for t in held
+        if t.rows * mma.rows < 2 * of.along + mma.rows and t.tiles[2] * mma.columns < 2 * of.columns
+    ]
+    whole = [t for t in near if of.depth % (mma.depth * t.k_tiles) == 0]
+    return whole or near
+
+
+def _column_sizes(mma: MmaIntrinsic) -> Sequence[int]:
+    """Return the extents of a tile along the columns, in matrix instructions."""
+    return tuple(n * SIDE // mma.columns for n in _SIZES)
 
 
 def _covering(mma: MmaIntrinsic, depth: int) -> int:
@@ -271,7 +306,7 @@ def _is_unrolled(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) 
     registers: on gfx11 and gfx12, by the matrix instructions of a wave."""
     instructions = prod(tile.subgroup) * -(-of.depth // mma.depth)
     stays = _STAYS if of.lines == 1 else _STAYS_OF_LINES
-    return chip.lanes == 32 and _FITS < instructions < stays
+    return chip.lanes == 32 and not chip.is_nvidia and _FITS < instructions < stays
 
 
 def _stores_in_loop(tile: MmaSchedule, of: Extents) -> bool:
@@ -285,17 +320,16 @@ def _masks(mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> float:
     a GEMM's rows those of a depth that is not whole iterations."""
     if of.apart and of.depth % (mma.depth * tile.k_tiles) == 0:
         return 0
-    piece = SIDE * mma.depth * mma.bytes / _VECTOR
-    return tile.rows * tile.k_tiles * piece / prod(tile.subgroups)
+    return tile.rows * tile.k_tiles * mma.rows_bytes / _VECTOR / prod(tile.subgroups)
 
 
 def clocks(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> float:
     """Return what bounds the time of a matmul with a tile."""
     known = schedules.mma(chip.arch, gemm=_is_rows(chip, of))
-    each = _each(chip, tile, of)
+    each = _each(chip, mma, tile, of)
     rounds = -(-each // tile.resident(chip, mma))
     alone = rounds * _alone(chip, mma, tile, of, known)
-    partial = of.along % (tile.tiles[1] * SIDE) or of.columns % (tile.tiles[2] * SIDE)
+    partial = of.along % (tile.tiles[1] * mma.rows) or of.columns % (tile.tiles[2] * mma.columns)
     two = -(-of.depth // (mma.depth * tile.k_tiles)) == 2
     late = known.late if partial and two and not _reads_narrowly(chip, mma) else 0
     return max(tile.busy(chip, mma, of.depth, each), alone) + late
@@ -312,22 +346,24 @@ def _alone(
     """Return the clocks of a workgroup that has a compute unit for itself."""
     wave_rows, wave_columns = prod(tile.subgroup[:2]), tile.subgroup[2]
     pieces, waves = wave_rows * wave_columns, prod(tile.subgroups)
-    piece = SIDE * mma.depth * mma.bytes
     narrow = _reads_narrowly(chip, mma)
     # on CDNA two reads of 8 bytes are one of 16
     own = tile.k_tiles * (pieces * mma.clocks(chip) + known.step / (2 if narrow else 1))
-    reads = tile.k_tiles * (wave_rows + wave_columns) * max(1, piece / (chip.lanes * _VECTOR))
+    at_once = chip.lanes * _VECTOR
+    reads = tile.k_tiles * (
+        wave_rows * max(1, mma.rows_bytes / at_once)
+        + wave_columns * max(1, mma.columns_bytes / at_once)
+    )
     alone = waves == 1
     iteration = max(known.least, known.meet - known.alone * alone + own + known.read * reads)
-    vectors = [
-        n * tile.k_tiles * piece / (waves * chip.lanes * _VECTOR)
-        for n in (tile.rows, tile.tiles[2])
-    ]
+    loaded = (tile.rows * mma.rows_bytes, tile.tiles[2] * mma.columns_bytes)
+    vectors = [n * tile.k_tiles / (waves * at_once) for n in loaded]
     trips = -(-of.depth // (mma.depth * tile.k_tiles))
     ends = known.ends + known.piece * pieces + known.first * sum(vectors)
     ends -= known.one * (trips == 1) + known.alone_ends * alone
     extents = (of.along, of.columns)
-    cut = [n % (t * SIDE) != 0 for n, t in zip(extents, tile.tiles[1:], strict=True)]
+    own_sizes = (tile.tiles[1] * mma.rows, tile.tiles[2] * mma.columns)
+    cut = [n % t != 0 for n, t in zip(extents, own_sizes, strict=True)]
     masked = [n for n, is_cut in zip(vectors, cut, strict=True) if is_cut]
     is_deep = of.depth % (mma.depth * tile.k_tiles) != 0
     iteration += known.mask_depth * sum(vectors) if is_deep else known.mask * sum(masked)
@@ -348,21 +384,21 @@ def _reads_narrowly(chip: Chip, mma: MmaIntrinsic) -> bool:
     return chip.lanes == 64 and mma.bytes == 2 and mma.depth == SIDE
 
 
-def _each(chip: Chip, tile: MmaSchedule, of: Extents) -> int:
+def _each(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> int:
     """Return the workgroups that the busiest unit gets."""
-    return -(-tile.workgroups(of.lines, of.along, of.columns) // chip.units)
+    return -(-tile.workgroups(mma, of) // chip.units)
 
 
-def _read(tile: MmaSchedule, of: Extents) -> tuple[int, int]:
-    count = tile.workgroups(of.lines, of.along, of.columns)
-    return count * (tile.rows + tile.tiles[2]), -prod(tile.subgroups)
+def _read(mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> tuple[int, int]:
+    loaded = tile.rows * mma.rows + tile.tiles[2] * mma.columns
+    return tile.workgroups(mma, of) * loaded, -prod(tile.subgroups)
 
 
 def _tiles(
     chip: Chip, mma: MmaIntrinsic, axes: Sequence[Sequence[int]], depth: int, *, rows: bool
 ) -> Iterator[MmaSchedule]:
     """Make the tiles that a chip holds; rows: of a GEMM on CDNA."""
-    most = _MORE_WAVES if rows else _WAVES
+    most = _MORE_WAVES if rows or chip.is_nvidia else _WAVES
     least = max(1, SIDE // mma.depth)  # steps: as deep as a 16-bit instruction
     for size in product(axes[0], axes[1], axes[2]):
         lines_by, along_by, columns_by = (
@@ -380,6 +416,9 @@ def _tiles(
 
 
 def _fits(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, *, rows: bool) -> bool:
+    if chip.is_nvidia:
+        held = tile.held(mma) <= chip.workgroup_lds
+        return held and tile.registers(chip, mma, 1) <= _REGISTERS_OF_NVIDIA
     limit = _REGISTERS[chip.lanes, chip.copies]
     few = prod(tile.subgroups) <= _WAVES
     if not few:
