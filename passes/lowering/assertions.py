@@ -23,7 +23,7 @@ _READY = ("arith.constant", "flow.tensor.alloca", "hal.tensor.import", "linalg.f
 _ALIASES = ("flow.tensor.tie_shape", "tensor.cast", "tensor.collapse_shape", "tensor.expand_shape")
 
 
-class Places:
+class InsertionPoints:
     """Insertion points of assertions in a function's branches and loops, in creation order."""
 
     def __init__(self) -> None:

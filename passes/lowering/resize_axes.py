@@ -133,7 +133,7 @@ def coordinate(
     op: Resize,
     axis: Axis,
     index: int,
-    place: Extent,
+    position: Extent,
     number: Callable[[Extent], TypedScalar],
     scale: TypedScalar | None = None,
 ) -> TypedScalar:
@@ -143,7 +143,7 @@ def coordinate(
     """
     mode = op.coordinate_transformation_mode
     b = ArithScalars(_FLOAT, _FLOAT)
-    at, length, extent = number(place), number(axis.length), number(axis.extent)
+    at, length, extent = number(position), number(axis.length), number(axis.extent)
     if scale is None and axis.scale is not None:
         scale = b.const(float(axis.scale), _FLOAT)
     elif scale is None:

@@ -17,7 +17,7 @@ from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.core.op import Op
 from mgx_mlir.core.relations import Predicate, Relation, Size, heard
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.passes.lowering.assertions import Places
+from mgx_mlir.passes.lowering.assertions import InsertionPoints
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Compute, Expr, Extent, Leaf, Opaque, Splat, View
 from mgx_mlir.passes.lowering.iree import iree_ops
@@ -62,7 +62,7 @@ class Sizes:
         self._memo: dict[tuple[ir.Value, int], Int] = {}
         self._proved: list[set[frozenset[Int]]] = [set()]
         self._same: dict[str, Int] = {}
-        self._places = Places()
+        self._points = InsertionPoints()
         self._read: Sequence[int] = ()  # inputs whose values an assertion's message shows
         ports = Signature.of(main).inputs
         for i, (argument, port) in enumerate(zip(entry.arguments, ports, strict=True)):
@@ -382,10 +382,10 @@ class Sizes:
 
     def _place(self, values: Sequence[ir.Value], *, early: bool = False) -> ir.InsertionPoint:
         """Return where an assertion of `values` stands; early: those are the inputs' dims alone."""
-        place = _on_host(ir.InsertionPoint.current)
-        if place.block != self.entry:
-            return self._places.first(place.block, values)
-        return ir.InsertionPoint(self.head) if early else place
+        point = _on_host(ir.InsertionPoint.current)
+        if point.block != self.entry:
+            return self._points.first(point.block, values)
+        return ir.InsertionPoint(self.head) if early else point
 
 
 _AS_CONDITION: dict[int, Callable[[Int, Int], Condition]] = {
@@ -431,9 +431,9 @@ def _segments(op: ir.Operation) -> list[int]:
     return iree_ops.segments_of(op)
 
 
-def _on_host(place: ir.InsertionPoint) -> ir.InsertionPoint:
+def _on_host(point: ir.InsertionPoint) -> ir.InsertionPoint:
     """Return the insertion point, or the one ahead of the dispatch region that it lies in."""
-    block, found = place.block, place
+    block, found = point.block, point
     while True:
         owner = block.owner.operation
         if owner.name == "func.func" or owner.name == "builtin.module":

@@ -48,11 +48,11 @@ def walked(trees: Trees, row: ir.Value, at: Sequence[ir.Value]) -> list[ir.Value
         scf.ConditionOp(arith.AndIOp(moved, more).result, list(before.arguments))
     after = loop.after.blocks.append(*kinds)
     with ir.InsertionPoint(after):
-        *places, step, _ = after.arguments
-        found = [_stepped(trees, b, row, place) for place in places]
+        *positions, step, _ = after.arguments
+        found = [_stepped(trees, b, row, position) for position in positions]
         changed = [
             arith.CmpIOp(arith.CmpIPredicate.ne, old, new).result
-            for old, new in zip(places, found, strict=True)
+            for old, new in zip(positions, found, strict=True)
         ]
         moved = changed[0]
         for other in changed[1:]:

@@ -7,7 +7,7 @@ from mgx_mlir.dialects.migraphx.fused import FusedReduce
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.attention import attention_kernel
 from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite
-from mgx_mlir.passes.lowering.cpu.irregular import box_suppression, places, trees
+from mgx_mlir.passes.lowering.cpu.irregular import box_suppression, nonzero, trees
 from mgx_mlir.passes.lowering.cpu.matmul import dot_kernel
 from mgx_mlir.passes.lowering.cpu.nest import (
     concat,
@@ -53,7 +53,7 @@ OPS = (
     box_suppression.RULE,
     copies.GATHER,
     copies.BORDER,
-    places.RULE,
+    nonzero.RULE,
     trees.RULE,
     topk.RULE,
     recurrent.RULE,

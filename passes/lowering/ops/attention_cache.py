@@ -122,8 +122,8 @@ def gqa_rotary_embedding(
 
     def body(where: list[ir.Value], element: ir.Value) -> ir.Value:
         batch, head, row, column = where
-        place = e.add(index.first_new_row(e, seqlens, counts, batch, own[2]), row)
-        place = e.index(index.clamp(e, place, 0, index.last_of(e, positions)))
+        row_at = e.add(index.first_new_row(e, seqlens, counts, batch, own[2]), row)
+        row_at = e.index(index.clamp(e, row_at, 0, index.last_of(e, positions)))
         if op.interleaved:
             pair = e.div(column, 2)
             rest = e.rem(column, 2)
@@ -141,8 +141,8 @@ def gqa_rotary_embedding(
         def read(source: ir.Value, at: list[ir.Value], extents: Sequence[Extent]) -> TypedScalar:
             return widen(TypedScalar(index.read_safely(e, source, at, extents), t.dtype))
 
-        c = read(cos, [place, pair], [positions, half])
-        s = read(sin, [place, pair], [positions, half])
+        c = read(cos, [row_at, pair], [positions, half])
+        s = read(sin, [row_at, pair], [positions, half])
         value = widen(TypedScalar(element, t.dtype))
         other = read(x, [batch, head, row, partner], own[3:])
         cross = b.mul(other, s)

@@ -390,9 +390,9 @@ def _spread(
     def body(where: list[ir.Value]) -> ir.Value:
         source, inside = list(where[:2]), index.true()
         for i, at in enumerate(where[2:]):
-            place = e.max(e.sub(at, low[i]), -1)
-            fits = index.in_range(e, e.index(place), wide[i])
-            safe = index.clamp(e, place, 0, index.last_of(e, wide[i]))
+            position = e.max(e.sub(at, low[i]), -1)
+            fits = index.in_range(e, e.index(position), wide[i])
+            safe = index.clamp(e, position, 0, index.last_of(e, wide[i]))
             rest = e.rem(safe, strides[i])
             hit = arith.AndIOp(fits, index.compare(e, index.EQ, rest, 0)).result
             inside = arith.AndIOp(inside, hit).result

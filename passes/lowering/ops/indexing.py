@@ -197,11 +197,11 @@ def nonzero(op: NonZero, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
     if t.rank == 0:
         return e.empty([0, wanted], dtypes.INT64)
 
-    def place(where: list[ir.Value]) -> ir.Value:
+    def position(where: list[ir.Value]) -> ir.Value:
         number = indices.as_i64(e, where[0])
         return indices.as_i64(e, first_above(e, counts, number, total))
 
-    places = indices.from_positions(e, [wanted], dtypes.INT64, place)
+    positions = indices.from_positions(e, [wanted], dtypes.INT64, position)
 
     def coordinate(where: list[ir.Value], value: ir.Value) -> ir.Value:
         parts = indices.unraveled(e, indices.to_index(value, dtypes.INT64), own)
@@ -211,7 +211,9 @@ def nonzero(op: NonZero, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
             chosen = indices.select(e, inside, chosen, 0)
         return indices.as_i64(e, chosen)
 
-    return indices.from_positions(e, [t.rank, wanted], dtypes.INT64, coordinate, [places], [(1,)])
+    return indices.from_positions(
+        e, [t.rank, wanted], dtypes.INT64, coordinate, [positions], [(1,)]
+    )
 
 
 def _flags(e: LoweringContext, flat: ir.Value, dtype: DType, extents: Sequence[Extent]) -> ir.Value:

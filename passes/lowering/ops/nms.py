@@ -108,7 +108,7 @@ def _round(
     counts: ir.Value,
 ) -> list[ir.Value]:
     pairs = list(own[:2])
-    best, place = arg_extreme_of(e, keys, kind, 2, pairs, True, False)
+    best, position = arg_extreme_of(e, keys, kind, 2, pairs, True, False)
     dead = int(kind.lowest())
     b = ArithScalars(kind, kind)
 
@@ -139,9 +139,11 @@ def _round(
     three, two = (0, 1, 2), (0, 1)
     extents = [*pairs, limit]
     return [
-        index.from_positions_alone(e, own, kind, suppress, [keys, best, place], [three, two, two]),
         index.from_positions_alone(
-            e, extents, _INT, choose, [chosen, best, place], [three, two, two]
+            e, own, kind, suppress, [keys, best, position], [three, two, two]
+        ),
+        index.from_positions_alone(
+            e, extents, _INT, choose, [chosen, best, position], [three, two, two]
         ),
         index.from_positions_alone(e, pairs, _INT, count, [counts, best], [two, two]),
     ]

@@ -45,8 +45,8 @@ def dynamic_range(
 
     def element(where: list[ir.Value], *numbers: ir.Value) -> ir.Value:
         start, delta = (widen(TypedScalar(n, dtype)) for n in numbers)
-        place = arith.IndexCastOp(ir.IntegerType.get_signless(64), where[0]).result
-        i = b.cast(TypedScalar(place, dtypes.INT64), start.dtype)
+        position = arith.IndexCastOp(ir.IntegerType.get_signless(64), where[0]).result
+        i = b.cast(TypedScalar(position, dtypes.INT64), start.dtype)
         return narrow(b.add(start, b.mul(i, delta)), dtype).value
 
     ends = [0, 2]

@@ -26,8 +26,8 @@ def require(op: Require, ins: tuple[ir.Value, ir.Value], e: LoweringContext) -> 
         return ins[0]
     condition, dims = ins[1], TensorType.of(op.condition).dims
     with e.sizes.showing(_inputs_behind(op.operation)):
-        for place in np.ndindex(dims):
-            held = index.read(condition, [e.index(i) for i in place])
+        for position in np.ndindex(dims):
+            held = index.read(condition, [e.index(i) for i in position])
             e.sizes.truth(held, op.expected)
     return ins[0]
 

@@ -189,7 +189,7 @@ def _to_integers(e: LoweringContext, x: ir.Value, kind: DType, dtype: DType) -> 
 class _Taps:
     """Indices (i64) and weights of the taps of each index of the result: a row for each tap."""
 
-    places: list[ir.Value]
+    positions: list[ir.Value]
     weights: list[ir.Value]
 
 
@@ -212,18 +212,18 @@ def _taps(e: LoweringContext, op: Resize, at: ir.Value, axis: Axis, work: DType)
         """Return the index of a tap, and its weight before scaling."""
         exact = b.cast(TypedScalar(value, _FLOAT), _DOUBLE)
         first = b.add(b.floor(b.sub(exact, reach)), 1.0)
-        place = b.add(first, number)
-        distance = b.abs(b.mul(b.sub(place, exact), shrink))
+        position = b.add(first, number)
+        distance = b.abs(b.mul(b.sub(position, exact), shrink))
         weight = _cubic(b, distance, op.cubic_coeff_a) if support == 2 else _linear(b, distance)
         if op.exclude_outside:
             last = b.cast(TypedScalar(indices.as_i64(e, indices.last_of(e, length)), _INT), _DOUBLE)
-            inside = b.and_(b.cmp("ge", place, 0.0), b.cmp("le", place, last))
+            inside = b.and_(b.cmp("ge", position, 0.0), b.cmp("le", position, last))
             weight = b.select(inside, weight, 0.0)
-        return place, weight
+        return position, weight
 
     def place_of(number: ScalarLike, value: ir.Value) -> ir.Value:
-        place, _ = tap(value, number)
-        return indices.as_i64(e, _clamped(e, b, place, length))
+        position, _ = tap(value, number)
+        return indices.as_i64(e, _clamped(e, b, position, length))
 
     def weight_of(number: ScalarLike, value: ir.Value) -> ir.Value:
         _, weight = tap(value, number)
@@ -277,13 +277,13 @@ def _along(
     extents[axis] = info.extent
 
     # loop inputs are read once, not element by element
-    rows = [v for pair in zip(taps.places, taps.weights, strict=True) for v in pair]
+    rows = [v for pair in zip(taps.positions, taps.weights, strict=True) for v in pair]
 
     def body(where: list[ir.Value], *read: ir.Value) -> ir.Value:
         b = ArithScalars(work, work)
         total: TypedScalar | None = None
-        for place, weight in zip(read[::2], read[1::2], strict=True):
-            source = [*where[:axis], indices.to_index(place, _INT), *where[axis + 1 :]]
+        for position, weight in zip(read[::2], read[1::2], strict=True):
+            source = [*where[:axis], indices.to_index(position, _INT), *where[axis + 1 :]]
             value = indices.read_safely(e, x, source, own[axis : axis + 1])
             element = b.cast(widen(TypedScalar(value, dtype)), work)
             part = b.mul(element, TypedScalar(weight, work))
@@ -316,8 +316,8 @@ def _cropped(e: LoweringContext, op: Resize, x: ir.Value, axes: list[Axis]) -> i
     def body(where: list[ir.Value], value: ir.Value, *at: ir.Value) -> ir.Value:
         b = ArithScalars(_FLOAT, work)
         outside = b.const(0, dtypes.BOOL)
-        for place, axis in zip(at, axes, strict=True):
-            p = TypedScalar(place, _FLOAT)
+        for position, axis in zip(at, axes, strict=True):
+            p = TypedScalar(position, _FLOAT)
             last = indices.as_i64(e, indices.last_of(e, axis.length))
             limit = b.cast(TypedScalar(last, _INT), _FLOAT)
             outside = b.or_(outside, b.or_(b.cmp("lt", p, 0.0), b.cmp("gt", p, limit)))

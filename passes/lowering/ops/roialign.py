@@ -102,11 +102,11 @@ def _samples(
     b: ArithScalars,
     op: RoiAlign,
     edges: tuple[TypedScalar, TypedScalar],
-    place: ir.Value,
+    position: ir.Value,
     bins: int,
     extent: Extent,
 ) -> _Samples:
-    """Return the samples of bin `place`: a box of any size is walked where it meets the image."""
+    """Return the samples of bin `position`: a box is walked where it meets the image."""
     begin, end = edges
     size = b.sub(end, begin)
     if op.coordinate_transformation_mode != "half_pixel":
@@ -121,7 +121,7 @@ def _samples(
     def number(x: Extent) -> TypedScalar:
         return b.cast(TypedScalar(index.as_i64(e, x), dtypes.INT64), begin.dtype)
 
-    start = b.add(begin, b.mul(number(place), step))
+    start = b.add(begin, b.mul(number(position), step))
     several = number(e.max(count, 1))
 
     def at(i: ir.Value) -> TypedScalar:

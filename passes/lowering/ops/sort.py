@@ -55,12 +55,12 @@ def arg_extreme_of(
     i64 = ir.IntegerType.get_signless(64)
     better, sooner = ("gt" if largest else "lt"), ("gt" if last else "lt")
 
-    def body(element: ir.Value, best: ir.Value, place: ir.Value) -> list[ir.Value]:
+    def body(element: ir.Value, best: ir.Value, position: ir.Value) -> list[ir.Value]:
         b = ArithScalars(work, work)
         value, old = widen(TypedScalar(element, dtype)), TypedScalar(best, work)
         at = linalg.IndexOp(axis).result
         here = TypedScalar(arith.IndexCastOp(i64, at).result, dtypes.INT64)
-        before = TypedScalar(place, dtypes.INT64)
+        before = TypedScalar(position, dtypes.INT64)
         wins, ties = b.cmp(better, value, old), b.cmp("eq", value, old)
         if work.is_float:
             # NaN is the extreme of both
@@ -94,28 +94,28 @@ def topk(
         return [e.empty(extents, t.dtype), e.empty(extents, dtypes.INT64)]
     keys, kind = sort_keys(e, x, t.dtype, op.largest)
     merges = e.options.target == "cpu" and e.options.vector_kernels
-    best = merge_sort.best_places if merges else linalg_ext.topk
-    places = best(e, keys, kind, axis, extents)
+    best = merge_sort.best_indices if merges else linalg_ext.topk
+    positions = best(e, keys, kind, axis, extents)
 
-    def source(where: list[ir.Value], place: ir.Value) -> list[ir.Value]:
-        at = index.normalized(e, place, own[axis], dtypes.INT32)
+    def source(where: list[ir.Value], position: ir.Value) -> list[ir.Value]:
+        at = index.normalized(e, position, own[axis], dtypes.INT32)
         return [*where[:axis], at, *where[axis + 1 :]]
 
-    def element(where: list[ir.Value], place: ir.Value) -> ir.Value:
-        return index.read_safely(e, x, source(where, place), own[axis : axis + 1])
+    def element(where: list[ir.Value], position: ir.Value) -> ir.Value:
+        return index.read_safely(e, x, source(where, position), own[axis : axis + 1])
 
-    def name(where: list[ir.Value], place: ir.Value) -> ir.Value:
+    def name(where: list[ir.Value], position: ir.Value) -> ir.Value:
         if names is None or op.indices is None:
-            return arith.ExtSIOp(i64, place).result
-        found = index.read_safely(e, names, source(where, place), own[axis : axis + 1])
+            return arith.ExtSIOp(i64, position).result
+        found = index.read_safely(e, names, source(where, position), own[axis : axis + 1])
         b, kind = ArithScalars(dtypes.INT64, dtypes.INT64), TensorType.of(op.indices).dtype
         return b.cast(TypedScalar(found, kind), dtypes.INT64).value
 
     i64 = ir.IntegerType.get_signless(64)
     every = tuple(range(t.rank))
     return [
-        index.from_positions(e, extents, t.dtype, element, [places], [every]),
-        index.from_positions(e, extents, dtypes.INT64, name, [places], [every]),
+        index.from_positions(e, extents, t.dtype, element, [positions], [every]),
+        index.from_positions(e, extents, dtypes.INT64, name, [positions], [every]),
     ]
 
 

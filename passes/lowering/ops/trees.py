@@ -46,8 +46,8 @@ def tree_sums(op: TreeSums, ins: tuple[ir.Value, ...], e: LoweringContext) -> ir
         return widen(TypedScalar(index.read_safely(e, weights, [leaf, output], [nodes]), dtype))
 
     def body(where: list[ir.Value]) -> ir.Value:
-        row, place = where
-        group, output = (e.index(f(place, outputs)) for f in (e.div, e.rem))
+        row, position = where
+        group, output = (e.index(f(position, outputs)) for f in (e.div, e.rem))
         zero = b.const(0, work).value
         loop = scf.ForOp(e.index(0), e.index(count), e.index(1), [zero])
         with ir.InsertionPoint(loop.body):

@@ -63,10 +63,10 @@ def unique(op: Unique, ins: tuple[ir.Value], e: LoweringContext) -> list[ir.Valu
 
         number = _count(e, n, sooner)
     total = index.to_index(index.read(_total(e, n, is_first), []), _INT)
-    first = _places(e, n, total, number, is_first)
+    first = _first_indices(e, n, total, number, is_first)
 
-    def count(where: list[ir.Value], place: ir.Value) -> ir.Value:
-        at = index.normalized(e, place, n, _INT)
+    def count(where: list[ir.Value], position: ir.Value) -> ir.Value:
+        at = index.normalized(e, position, n, _INT)
         return index.read_safely(e, counts, [at], [n])
 
     times = index.from_positions(e, [total], _INT, count, [first], [(0,)])
@@ -79,8 +79,8 @@ def unique(op: Unique, ins: tuple[ir.Value], e: LoweringContext) -> list[ir.Valu
         kind = TensorType(t.dtype, (n if isinstance(n, int) else DYN,))
         x = reshape_tensor(e, x, kind, [n])
 
-    def value(where: list[ir.Value], place: ir.Value) -> ir.Value:
-        at = index.normalized(e, place, n, _INT)
+    def value(where: list[ir.Value], position: ir.Value) -> ir.Value:
+        at = index.normalized(e, position, n, _INT)
         source = [*where[:at_axis], at, *where[at_axis + 1 :]]
         return index.read_safely(e, x, source, [n])
 
@@ -177,8 +177,8 @@ def _first_equal(e: LoweringContext, n: Extent, rows: _Rows) -> ir.Value:
     """For each i the first j that equals it."""
 
     def step(total: TypedScalar, i: ir.Value, j: ir.Value) -> TypedScalar:
-        place = TypedScalar(index.as_i64(e, j), _INT)
-        return _b.select(rows.compare(e, i, j, "eq"), _b.min(total, place), total)
+        position = TypedScalar(index.as_i64(e, j), _INT)
+        return _b.select(rows.compare(e, i, j, "eq"), _b.min(total, position), total)
 
     return _reduce(e, n, n, int(_INT.highest()), step)
 
@@ -191,7 +191,7 @@ def _total(e: LoweringContext, n: Extent, is_first: Callable[[ir.Value], TypedSc
     return reduce_tensor(e, flags, _INT, [0], "add", _INT)
 
 
-def _places(
+def _first_indices(
     e: LoweringContext,
     n: Extent,
     total: Extent,
@@ -203,7 +203,7 @@ def _places(
     def step(found: TypedScalar, g: ir.Value, j: ir.Value) -> TypedScalar:
         mine = index.to_index(index.read(number, [j]), _INT)
         hit = TypedScalar(index.compare(e, index.EQ, mine, g), dtypes.BOOL)
-        place = TypedScalar(index.as_i64(e, j), _INT)
-        return _b.select(_b.and_(hit, is_first(j)), place, found)
+        position = TypedScalar(index.as_i64(e, j), _INT)
+        return _b.select(_b.and_(hit, is_first(j)), position, found)
 
     return _reduce(e, total, n, 0, step)

@@ -230,10 +230,10 @@ class _Block:
             into, maxima = carried[0], carried[1:]
             key = k.add(start, at)
             # past the last key it is read again, and its scores are no scores
-            places = [k.add(key, i) for i in range(n)]
+            positions = [k.add(key, i) for i in range(n)]
             if ragged:
-                places = [k.min(i, k.sub(self.keys_count, 1)) for i in places]
-            tile = self.products(queries, places)
+                positions = [k.min(i, k.sub(self.keys_count, 1)) for i in positions]
+            tile = self.products(queries, positions)
             for v in range(self.vectors):
                 self.elements.masked = ragged
                 column = self.applied(
@@ -387,10 +387,10 @@ class _Block:
 
         def some(depth: Index, n: int, ragged: bool, carried: list[ir.Value]) -> list[ir.Value]:
             # past the last element it is read again, and its sums are not stored
-            places = [k.add(depth, i) for i in range(n)]
+            positions = [k.add(depth, i) for i in range(n)]
             if ragged:
-                places = [k.min(i, k.sub(self.site.depth, 1)) for i in places]
-            places = [k.add(self.site.first_depth, i) for i in places]
+                positions = [k.min(i, k.sub(self.site.depth, 1)) for i in positions]
+            positions = [k.add(self.site.first_depth, i) for i in positions]
             begin = [k.splat(0.0, self.lanes)] * (n * self.vectors)
             if shrink is not None:
                 begin = [
@@ -407,7 +407,7 @@ class _Block:
                 ]
                 out: list[ir.Value] = []
                 for i in range(n):
-                    at = [*self.lead, k.add(start, key), places[i]]
+                    at = [*self.lead, k.add(start, key), positions[i]]
                     x = k.broadcast(form.v(self.elements, at, 0).value, self.lanes)
                     out += [k.fma(x, w[v], acc[i * self.vectors + v]) for v in range(self.vectors)]
                 return out

@@ -145,8 +145,8 @@ class SharedHeads:
                 for i in range(n):
                     w = k.broadcast(k.element(weights, [h, k.add(at, i)]), lanes)
                     for j, d in enumerate(self.starts):
-                        place = [*site.lead, k.add(start, at, i), k.add(site.first_depth, d)]
-                        held[j] = k.fma(row.part(self.readers.v, place), w, held[j])
+                        position = [*site.lead, k.add(start, at, i), k.add(site.first_depth, d)]
+                        held[j] = k.fma(row.part(self.readers.v, position), w, held[j])
                 for i, v in zip(self.starts, held, strict=True):
                     into = k.write(v, into, [h, i])
                 return [into]

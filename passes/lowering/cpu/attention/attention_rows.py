@@ -136,10 +136,10 @@ class Row:
     def scores(self, key: Index, last: bool) -> ir.Value:
         """Return the scores of as many keys as there are lanes; last: not all of them are keys."""
         k = self.k
-        places = [k.add(key, i) for i in range(self.lanes)]
+        positions = [k.add(key, i) for i in range(self.lanes)]
         if last:
-            places = [k.min(place, k.sub(self.site.keys, 1)) for place in places]
-        sums = self.products(places)
+            positions = [k.min(position, k.sub(self.site.keys, 1)) for position in positions]
+        sums = self.products(positions)
         self.elements.masked = last
         found = self.applied(
             self.form.scores, self.form.product, self.form.weights, across(sums), key
@@ -147,16 +147,16 @@ class Row:
         self.elements.masked = False
         return found
 
-    def products(self, places: Sequence[Index]) -> list[ir.Value]:
+    def products(self, positions: Sequence[Index]) -> list[ir.Value]:
         """Return the query times each of some keys, to be summed across the lanes."""
         k, lanes, read = self.k, self.lanes, self.readers.k
         zero, lead, width = k.splat(0.0, lanes), self.site.lead, self.site.width
         if self.query is not None:
             sums: list[ir.Value] = []
-            for place in places:
+            for position in positions:
                 total = zero
                 for j, q in enumerate(self.query):
-                    total = k.fma(self.part(read, [*lead, j * lanes, place]), q, total)
+                    total = k.fma(self.part(read, [*lead, j * lanes, position]), q, total)
                 sums.append(total)
             return sums
 
@@ -164,12 +164,12 @@ class Row:
             left = k.sub(width, d)
             q = self.part(self.readers.q, [*self.at, d], left, ragged=ragged)
             out: list[ir.Value] = []
-            for place, total in zip(places, carried, strict=True):
-                x = self.part(read, [*lead, d, place], left, ragged=ragged)
+            for position, total in zip(positions, carried, strict=True):
+                x = self.part(read, [*lead, d, position], left, ragged=ragged)
                 out.append(k.fma(x, q, total))
             return out
 
-        return k.along(width, lanes, [zero] * len(places), some)
+        return k.along(width, lanes, [zero] * len(positions), some)
 
     def weighted(
         self,
@@ -186,10 +186,10 @@ class Row:
             return self.over_keys(weights, start, count, sums, 0)
 
         def some(depth: Index, parts: int, ragged: bool, into: ir.Value) -> list[ir.Value]:
-            places = [k.add(depth, j * lanes) for j in range(parts)]
-            held = [arith.MulFOp(k.read(into, [i], lanes), shrink).result for i in places]
+            positions = [k.add(depth, j * lanes) for j in range(parts)]
+            held = [arith.MulFOp(k.read(into, [i], lanes), shrink).result for i in positions]
             held = self.over_keys(weights, start, count, held, depth, ragged=ragged)
-            for i, x in zip(places, held, strict=True):
+            for i, x in zip(positions, held, strict=True):
                 into = k.write(x, into, [i])
             return [into]
 
@@ -219,8 +219,8 @@ class Row:
             w = k.broadcast(k.element(weights, [at]), lanes)
             out: list[ir.Value] = []
             for j, total in enumerate(held):
-                place = [*self.site.lead, k.add(start, at), k.add(depth, j * lanes)]
-                x = self.part(self.readers.v, place, ragged=ragged)
+                position = [*self.site.lead, k.add(start, at), k.add(depth, j * lanes)]
+                x = self.part(self.readers.v, position, ragged=ragged)
                 out.append(k.fma(x, w, total))
             return out
 
@@ -270,8 +270,8 @@ class Row:
         def stored(x: ir.Value, depth: Index, ragged: bool, tile: ir.Value) -> ir.Value:
             x = arith.MulFOp(x, inverse).result
             self.elements.masked = ragged
-            place = k.add(self.site.first_depth, depth)
-            x = self.applied(form.epilogue, form.output, form.final, x, place)
+            position = k.add(self.site.first_depth, depth)
+            x = self.applied(form.epilogue, form.output, form.final, x, position)
             self.elements.masked = False
             at: list[Index] = [0] * self.site.out.rank
             at[form.query_dim], at[form.depth_dim] = self.row, depth

@@ -108,12 +108,12 @@ class _Search:
             own = k.inner(per)
             first = k.mul(k.at[0], own)
             mine = k.min(own, k.sub(k.inner(pairs), first))
-            places, ends = k.inner(room), k.add(mine, int(alone))
+            positions, ends = k.inner(room), k.add(mine, int(alone))
             counts = k.empty([ends], dtypes.INT64)
             if alone:
                 counts = k.put(k.number(0, dtypes.INT64), counts, [0])
             start = [
-                k.empty([mine, places], dtypes.INT32), counts,
+                k.empty([mine, positions], dtypes.INT32), counts,
                 k.empty([1, *(k.inner(x) for x in heaps[1:])], dtypes.INT64),
                 k.empty([1, *(k.inner(x) for x in kept[1:])], dtypes.FLOAT), k.index(0),
             ]  # fmt: skip
@@ -130,7 +130,7 @@ class _Search:
 
             made = k.loop(0, mine, 1, start, one)
             at = [[first, 0], [first], [k.at[0], 0], [k.at[0], 0, 0]]
-            sizes = [[mine, places], [ends], [1, k.inner(heaps[1])]]
+            sizes = [[mine, positions], [ends], [1, k.inner(heaps[1])]]
             sizes.append([1, _SIDES + 1, k.inner(kept[2])])
             return [
                 ResultTile(v, where, many) for v, where, many in zip(made, at, sizes, strict=False)
@@ -186,12 +186,12 @@ class _Pair:
 
         def round_(c: list[ir.Value]) -> list[ir.Value]:
             n, many, chosen, heap, kept = c
-            place = self.place(k.element(heap, [0, 0]))
-            sides, area = self.corners(batch, place)
+            position = self.position(k.element(heap, [0, 0]))
+            sides, area = self.corners(batch, position)
             hit = self.overlaps(sides, area, many, kept)
 
             def add() -> list[ir.Value]:
-                number = arith.IndexCastOp(ir.IntegerType.get_signless(32), place).result
+                number = arith.IndexCastOp(ir.IntegerType.get_signless(32), position).result
                 return [
                     k.index(k.add(many, 1)),
                     k.put(number, chosen, [i, many]),
@@ -278,12 +278,12 @@ class _Pair:
         first = k.broadcast(index.as_i64(k, at), lanes)
         return arith.OrIOp(high, arith.SubIOp(ahead, first).result).result
 
-    def place(self, key: ir.Value) -> ir.Value:
+    def position(self, key: ir.Value) -> ir.Value:
         """Return the index in a key, inside of the boxes."""
         i32 = ir.IntegerType.get_signless(32)
         low = arith.TruncIOp(i32, key).result
-        place = arith.XOrIOp(low, self.k.number(-1, dtypes.INT32)).result
-        return arith.IndexCastUIOp(ir.IndexType.get(), place).result
+        position = arith.XOrIOp(low, self.k.number(-1, dtypes.INT32)).result
+        return arith.IndexCastUIOp(ir.IndexType.get(), position).result
 
     def sifted(self, heap: ir.Value, at: Index, n: Index, value: ir.Value) -> ir.Value:
         """Return the heap with a value in place of the one at `at`; behind its end is the last."""
@@ -310,9 +310,9 @@ class _Pair:
 
     # ---- boxes -------------------------------------------------------------------------------
 
-    def corners(self, batch: Index, place: ir.Value) -> tuple[list[ir.Value], ir.Value]:
+    def corners(self, batch: Index, position: ir.Value) -> tuple[list[ir.Value], ir.Value]:
         """Return the low and the high sides of a box, and its area: NaN where that is none."""
-        k, numbers = self.k, [self.scalar(self.boxes, [batch, place, i]) for i in range(_SIDES)]
+        k, numbers = self.k, [self.scalar(self.boxes, [batch, position, i]) for i in range(_SIDES)]
         first, second = numbers[:2], numbers[2:]
         if self.center:
             half = k.number(0.5)

@@ -1,4 +1,4 @@
-"""Places of elements in the order of integer keys, as one CPU kernel: runs of a row are merged.
+"""Indices of elements in the order of integer keys, as one CPU kernel: runs of a row are merged.
 
 Runs of 1, 2, 4, .. indices become runs twice as long, until one is left; of equal keys the lower
 index stays first. The work of n elements grows with n log n, whatever is wanted of them.
@@ -23,7 +23,7 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
 from mgx_mlir.passes.lowering.expr import Extent
 
 
-def best_places(
+def best_indices(
     e: LoweringContext, keys: ir.Value, kind: DType, axis: int, extents: Sequence[Extent]
 ) -> ir.Value:
     """Return the indices (i32) of the largest of `keys` along `axis`, best first, of `extents`.
@@ -57,7 +57,7 @@ def best_places(
             ResultTile(best, [row, 0, column], [1, most, 1]),
         ]
 
-    # the rows are a result, though they are of no use: room of a dynamic size must have a place
+    # the rows are a result, though they are of no use: memory of a dynamic size has to be a result
     results = [([lines, 2, n], dtypes.INT32), ([outer, wanted, inner], dtypes.INT32)]
     rows, found = dispatch(
         [view.tensor], results, [(outer, 1), (inner, 1)], body, [*view.dims, wanted]
@@ -108,16 +108,16 @@ class _Sort:
         not_worse = arith.CmpIOp(arith.CmpIPredicate.sge, self.key(left), self.key(right)).result
         alone = arith.CmpIOp(arith.CmpIPredicate.sge, b, k.index(end)).result
         takes = arith.AndIOp(k.is_less(a, middle), arith.OrIOp(alone, not_worse).result).result
-        place = arith.SelectOp(takes, left, right).result
+        position = arith.SelectOp(takes, left, right).result
         step = arith.IndexCastUIOp(ir.IndexType.get(), takes).result
         return [
             k.index(k.add(a, step)),
             k.index(k.sub(k.add(b, 1), step)),
-            k.put(place, rows, [0, k.sub(1, source), i]),
+            k.put(position, rows, [0, k.sub(1, source), i]),
         ]
 
-    def key(self, place: ir.Value) -> ir.Value:
-        at = arith.IndexCastOp(ir.IndexType.get(), place).result
+    def key(self, position: ir.Value) -> ir.Value:
+        at = arith.IndexCastOp(ir.IndexType.get(), position).result
         return self.k.element(self.k.inputs[0], [self.row, at, self.column])
 
 

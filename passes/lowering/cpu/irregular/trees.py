@@ -126,16 +126,16 @@ class _Sums:
         start = k.mul(group, self.outputs)
 
         def row(i: ir.Value, into: ir.Value) -> ir.Value:
-            places = [[i, k.add(start, at)] for at, _ in self.parts]
+            positions = [[i, k.add(start, at)] for at, _ in self.parts]
             sums = [
-                k.read(into, place, lanes)
-                for place, (_, lanes) in zip(places, self.parts, strict=True)
+                k.read(into, position, lanes)
+                for position, (_, lanes) in zip(positions, self.parts, strict=True)
             ]
             for leaf in walked(self.trees, k.index(k.add(k.at[0], i)), roots):
                 for n, (at, lanes) in enumerate(self.parts):
                     sums[n] = arith.AddFOp(sums[n], k.read(self.weights, [leaf, at], lanes)).result
-            for place, total in zip(places, sums, strict=True):
-                into = k.write(total, into, place)
+            for position, total in zip(positions, sums, strict=True):
+                into = k.write(total, into, position)
             return into
 
         return k.loop(0, self.rows, 1, [into], lambda i, c: [row(i, c[0])])[0]

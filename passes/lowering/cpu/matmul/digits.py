@@ -106,9 +106,9 @@ def _apart(
     group, size = sizes
     lanes = numbers.gcd(size, 16)
     start = k.mul(g, group)
-    places = [k.add(start, i) for i in range(0, size, lanes)]
+    positions = [k.add(start, i) for i in range(0, size, lanes)]
     dtype = dtypes.from_mlir(ir.RankedTensorType(x.type).element_type)
-    read = [TypedScalar(k.read(x, [row, at], lanes), dtype) for at in places]
+    read = [TypedScalar(k.read(x, [row, at], lanes), dtype) for at in positions]
     found = [widen(k, v, lanes).value for v in read]
     most = math.AbsFOp(found[0]).result
     for v in found[1:]:
@@ -121,7 +121,7 @@ def _apart(
     scales = k.put(scale, scales, [0, g])
     words, octets = k.vector_type(lanes, dtypes.INT32), k.vector_type(lanes, dtypes.INT8)
     totals: list[ir.Value | None] = [None] * DIGITS
-    for at, v in zip(places, found, strict=True):
+    for at, v in zip(positions, found, strict=True):
         near = math.RoundEvenOp(arith.MulFOp(v, inverse).result).result
         # beside an infinity the others are 0; what is no number has a scale that is none
         is_none = arith.CmpFOp(14, near, near).result  # uno

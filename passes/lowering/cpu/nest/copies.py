@@ -88,7 +88,7 @@ def _gathered(
     axis = axis_of(op.axis, t.rank)
     view, own, counts = AxisView.of(e, data, t, axis), e.extents(data), e.extents(indices)
     (outer, extent, inner), count = view.dims, e.product(counts)
-    places = views.reshaped(e, indices, [count])
+    positions = views.reshaped(e, indices, [count])
 
     def body(tile: Tile) -> list[ir.Value]:
         k, length = tile.k, tile.k.inner(extent)
@@ -102,7 +102,7 @@ def _gathered(
         return tile.lines(line)
 
     dims, steps = [outer, count, inner], (1, line_step(count, inner))
-    nest = Nest([view.tensor, places], dims, [t.dtype], steps, isa.lanes_of(t.dtype), [extent])
+    nest = Nest([view.tensor, positions], dims, [t.dtype], steps, isa.lanes_of(t.dtype), [extent])
     found = views.reshaped(e, nest.run(body)[0], [*own[:axis], *counts, *own[axis + 1 :]])
     return [e.refine(found, TensorType.of(op.out))]
 
@@ -158,17 +158,17 @@ def _bordered(e: LoweringContext, site: OpSite, _: None) -> list[ir.Value]:
         k = tile.k
         height, width, each, length = map(k.inner, (rows, own[last], inner, source_dims[2]))
 
-        def place(at: Index, extent: Index) -> Index:
+        def position(at: Index, extent: Index) -> Index:
             edge = index.last_of(k, extent)
             at = index.mirrored(k, at, edge) if op.mode == "reflect" else at
             return index.clamp(k, at, 0, edge)
 
         def line(row: Line) -> list[ir.Value]:
             image, at = row.at
-            where = [image, at if first == last else place(k.sub(at, above), height)]
+            where = [image, at if first == last else position(k.sub(at, above), height)]
 
             def column(number: Index, to: Index, c: list[ir.Value]) -> list[ir.Value]:
-                begin = k.mul(place(number, width), each)
+                begin = k.mul(position(number, width), each)
                 if isinstance(each, int) and each == 1:
                     value = k.element(k.inputs[0], [*where, begin])
                     return [k.put(value, c[0], [*row.local, to])]

@@ -137,10 +137,10 @@ class _Rows:
         whole = arith.IndexCastOp(wide, self.k.index(x)).result
         return self.b.cast(TypedScalar(whole, _INT64), _FLOAT)
 
-    def pair(self, axis: Axis, dim: int, place: Index) -> _Pair:
+    def pair(self, axis: Axis, dim: int, position: Index) -> _Pair:
         """Return the two elements that an index of the result is made of along an axis."""
         k, b = self.k, self.b
-        at = coordinate(self.form.op, axis, dim, place, self.number)
+        at = coordinate(self.form.op, axis, dim, position, self.number)
         below = b.floor(at)
         second = b.sub(at, below)
         low = arith.IndexCastOp(ir.IndexType.get(), b.cast(below, _INT64).value).result
@@ -174,7 +174,7 @@ class _Planes(_Rows):
         """Return the tile with `count` columns from `start` on."""
         k = self.k
 
-        def place(i: Index, carried: list[ir.Value]) -> list[ir.Value]:
+        def position(i: Index, carried: list[ir.Value]) -> list[ir.Value]:
             low, high, first, second = carried
             p = self.pair(self.columns, self.form.along, k.add(start, i))
             return [
@@ -188,7 +188,7 @@ class _Planes(_Rows):
         room = -(-count // self.lanes) * self.lanes if isinstance(count, int) else STRIP
         whole = k.mul(k.div(k.add(count, self.lanes - 1), self.lanes), self.lanes)
         kinds = (_INT32, _INT32, _FLOAT, _FLOAT)
-        table = k.loop(0, whole, 1, [k.empty((room,), d) for d in kinds], place)
+        table = k.loop(0, whole, 1, [k.empty((room,), d) for d in kinds], position)
         if self.form.above is None:
             return k.loop(
                 0, self.height, 1, [tile],
@@ -252,12 +252,12 @@ class _Planes(_Rows):
         low, high, first, second = table
         final = into.type == self.tile.type
 
-        def gathered(places: ir.Value, j: Index) -> ir.Value:
+        def gathered(positions: ir.Value, j: Index) -> ir.Value:
             found: list[ir.Value] = []
             for n in range(lanes):
-                place = k.element(places, [k.add(j, n)])
-                place = arith.IndexCastOp(ir.IndexType.get(), place).result
-                one = k.element(self.source, [k.at[0], row, place])
+                position = k.element(positions, [k.add(j, n)])
+                position = arith.IndexCastOp(ir.IndexType.get(), position).result
+                one = k.element(self.source, [k.at[0], row, position])
                 found.append(widen_scalar(TypedScalar(one, self.dtype)).value)
             return vector.FromElementsOp(k.vector_type(lanes), found).result
 

@@ -101,14 +101,14 @@ class StateCodes:
         return over([codes], coded)[0]
 
     def products(
-        self, codes: ir.Value, rows: Sequence[list[Index]], place: tuple[Index, int],
+        self, codes: ir.Value, rows: Sequence[list[Index]], position: tuple[Index, int],
         columns: Sequence[Column],
     ) -> list[Vector]:  # fmt: skip
         """Return the products of some rows of codes with i8 R: by row, register and gate.
 
-        place: the first register of hidden units and how many. columns: of each sum of a row.
+        position: the first register of hidden units and how many. columns: of each sum of a row.
         """
-        k, lanes, unit, (p, count) = self.k, self.lanes, byte_unit(self.isa), place
+        k, lanes, unit, (p, count) = self.k, self.lanes, byte_unit(self.isa), position
         multiply, wide = byte_products(k, self.isa, signed=False), unit * lanes
         gates, number = len(columns) // count, len(columns)
 

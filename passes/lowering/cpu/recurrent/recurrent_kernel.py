@@ -224,7 +224,7 @@ class _Body:
                         if name in self.inputs:
                             at = [self.direction, k.add(self.row, i), p * self.lanes]
                             first = self.read(name, at, masked=self.is_tail(p))
-                        own[name] = k.write(first, own[name], self.place(i, p * self.lanes))
+                        own[name] = k.write(first, own[name], self.position(i, p * self.lanes))
             return self.values(own)
 
         return self.named(k.loop(0, self.rows, 1, self.values(made), row))
@@ -279,7 +279,7 @@ class _Body:
     ) -> Tensors:
         """Cut the registers of the hidden units into tiles of `wide`; the last ones by themselves.
 
-        Only the last register may be masked, so it is in a tile whose place is a number.
+        Only the last register may be masked, so it is in a tile whose position is a number.
         """
         whole = self.n.hidden // self.lanes
         main = whole - whole % wide
@@ -296,26 +296,26 @@ class _Body:
     # ---- a tile ------------------------------------------------------------------------------
 
     def tile(
-        self, which: int, rows: tuple[Index, int], place: tuple[Index, int], made: Tensors
+        self, which: int, rows: tuple[Index, int], position: tuple[Index, int], made: Tensors
     ) -> Tensors:
-        """One group of gates of some rows, `place`: the first register and how many."""
+        """One group of gates of some rows, `position`: the first register and how many."""
         k, group = self.k, self.n.groups[which]
-        (row, high), (p, count) = rows, place
+        (row, high), (p, count) = rows, position
         spots = [(i, j) for i in range(high) for j in range(count)]
         shares = [self.share(g, k.add(row, i), k.add(p, j)) for i, j in spots for g in group]
         if not self.n.quantized:
             name, first = ("h", self.now) if which == 0 else ("reset", 0)
-            places = [self.place(k.add(row, first, i), 0) for i in range(high)]
-            sums = self.products(f"r{which}", made[name], places, place, shares)
+            positions = [self.position(k.add(row, first, i), 0) for i in range(high)]
+            sums = self.products(f"r{which}", made[name], positions, position, shares)
         else:
             # sums of whole numbers are exact where they begin with 0
             zero = [k.splat(0.0, self.lanes) for _ in shares]
-            places = [self.place(k.add(row, i), 0) for i in range(high)]
+            positions = [self.position(k.add(row, i), 0) for i in range(high)]
             columns = [self.row_of_r(g, k.add(p, j)) for j in range(count) for g in group]
             if self.n.bytes:
-                sums = self.codes.products(made["codes"], places, place, columns)
+                sums = self.codes.products(made["codes"], positions, position, columns)
             else:
-                sums = self.products("r0", made["codes"], places, place, zero)
+                sums = self.products("r0", made["codes"], positions, position, zero)
             sums = self.codes.scaled(sums, columns, shares)
         for at, (i, j) in enumerate(spots):
             own = sums[at * len(group) : (at + 1) * len(group)]
@@ -325,10 +325,10 @@ class _Body:
 
     def products(
         self, weights: str, source: ir.Value, rows: Sequence[list[Index]],
-        place: tuple[Index, int], init: list[Vector],
+        position: tuple[Index, int], init: list[Vector],
     ) -> list[Vector]:  # fmt: skip
         """Add the products of some rows of states with R to `init`: by row, register and gate."""
-        k, (p, count) = self.k, place
+        k, (p, count) = self.k, position
         gates = len(init) // (len(rows) * count)
 
         spots = [(j, g) for j in range(count) for g in range(gates)]
@@ -337,8 +337,8 @@ class _Body:
             at = [self.direction, k.add(p, j), d, g * self.lanes]
             return k.read(self.inputs[weights], at, self.lanes)
 
-        def state(d: Index, place: list[Index]) -> ir.Value:
-            *outer, first = place
+        def state(d: Index, position: list[Index]) -> ir.Value:
+            *outer, first = position
             return k.broadcast(k.element(source, [*outer, k.add(first, d)]), self.lanes)
 
         def depth(d: Index, sums: list[ir.Value]) -> list[ir.Value]:
@@ -396,7 +396,7 @@ class _Body:
             total = own if part == parts[0] else arith.AddFOp(total, own).result
         return total
 
-    def place(self, row: Index, column: Index) -> list[Index]:
+    def position(self, row: Index, column: Index) -> list[Index]:
         """Return where an element of a state stands."""
         return [0, row, column] if self.n.quantized else [row, column]
 
@@ -436,7 +436,7 @@ class _Spot:
 
     def scratch(self, name: str) -> Vector:
         row = self.k.add(self.row, self.b.now) if name == "h" else self.row
-        return self.k.read(self.made[name], self.b.place(row, self.column), self.b.lanes)
+        return self.k.read(self.made[name], self.b.position(row, self.column), self.b.lanes)
 
     def keep(self, name: str, x: Vector) -> None:
         if name == "h" and self.n.quantized and self.b.is_tail(self.p):
@@ -445,7 +445,7 @@ class _Spot:
             mask = vector.CreateMaskOp(kind, [self.k.index(live)]).result
             x = arith.SelectOp(mask, x, self.k.splat(0.0, self.b.lanes)).result
         row = self.k.add(self.row, self.b.next) if name == "h" else self.row
-        self.made[name] = self.k.write(x, self.made[name], self.b.place(row, self.column))
+        self.made[name] = self.k.write(x, self.made[name], self.b.position(row, self.column))
 
     def gated(self, x: Vector, function: int = 0) -> Vector:
         return self.n.functions[function](self.k, self.b.limited(x))

@@ -132,7 +132,7 @@ class Accumulator:
         return b.select(lost, nan, TypedScalar(held[0], self.dtype))
 
 
-class Places(Accumulator):
+class ArgAccumulator(Accumulator):
     """The best element of each lane and its index; how: max or min. NaN is better than a number.
 
     last: of equal elements the last one, not the first. The total is the index, an i64.
@@ -167,15 +167,15 @@ class Places(Accumulator):
             take = b.or_(take, nan if self.last else b.and_(nan, b.not_(had)))
         chosen = take.value if mask is None else arith.AndIOp(take.value, mask).result
         i32 = ir.IntegerType.get_signless(32)
-        places = self.k.broadcast(arith.IndexCastOp(i32, self.k.index(at)).result, lanes)
+        positions = self.k.broadcast(arith.IndexCastOp(i32, self.k.index(at)).result, lanes)
         if across:
             kind = self.k.vector_type(lanes, dtypes.INT32)
             numbers: Any = np.arange(lanes, dtype=np.int32)
             lane = constant_of(kind, ir.DenseElementsAttr.get(numbers, type=kind))
-            places = arith.AddIOp(places, lane).result
+            positions = arith.AddIOp(positions, lane).result
         return [
             arith.SelectOp(chosen, x, held[0]).result,
-            arith.SelectOp(chosen, places, held[1]).result,
+            arith.SelectOp(chosen, positions, held[1]).result,
         ]
 
     def _joined(self, a: list[ir.Value], b: list[ir.Value], lanes: int) -> list[ir.Value]:
@@ -197,15 +197,15 @@ class Places(Accumulator):
 
     def _ended(self, held: Sequence[ir.Value], lanes: int) -> TypedScalar:
         """Return the index; 0 where no element was better than the worst there can be."""
-        k, place = self.k, held[1]
+        k, position = self.k, held[1]
         none, first = (
             k.splat(n, lanes, dtypes.INT32) if lanes else k.number(n, dtypes.INT32)
             for n in (self.nowhere, 0)
         )
-        lost = arith.CmpIOp(arith.CmpIPredicate.eq, place, none).result
-        place = arith.SelectOp(lost, first, place).result
+        lost = arith.CmpIOp(arith.CmpIPredicate.eq, position, none).result
+        position = arith.SelectOp(lost, first, position).result
         wide = k.vector_type(lanes, dtypes.INT64) if lanes else ir.IntegerType.get_signless(64)
-        return TypedScalar(arith.ExtSIOp(wide, place).result, dtypes.INT64)
+        return TypedScalar(arith.ExtSIOp(wide, position).result, dtypes.INT64)
 
 
 def _part(v: ir.Value, at: int, lanes: int) -> ir.Value:

@@ -10,7 +10,7 @@ from mgx_mlir.dialects.migraphx.axes import axis_of
 from mgx_mlir.dialects.migraphx.reduce import ArgMax, ArgMin
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.sites import OpSite, by_form
-from mgx_mlir.passes.lowering.cpu.rows.row_form import Place, RowForm, gather, row_extents
+from mgx_mlir.passes.lowering.cpu.rows.row_form import ArgExtreme, RowForm, gather, row_extents
 from mgx_mlir.passes.lowering.cpu.rows.row_kernel import Plan
 from mgx_mlir.passes.lowering.expr import Leaf
 from mgx_mlir.passes.lowering.select import KernelRule
@@ -32,8 +32,10 @@ def build(e: LoweringContext, site: OpSite, _: None) -> list[ir.Value]:
     t, out = TensorType.of(op.input), TensorType.of(op.out)
     axes = frozenset((axis_of(op.axis, t.rank),))
     how = "max" if is_a(op.operation, ArgMax) else "min"
-    place = Place(out, row_extents(own, axes), how, Leaf(t, site.first), op.select_last_index)
-    form = RowForm(own, axes, [(place, out, False)])
+    position = ArgExtreme(
+        out, row_extents(own, axes), how, Leaf(t, site.first), op.select_last_index
+    )
+    form = RowForm(own, axes, [(position, out, False)])
     gather(e, form)
     return Plan(e, form, site.isa).run()
 

@@ -80,7 +80,7 @@ class Total(Opaque):
 
 
 @dataclass(eq=False)
-class Place(Total):
+class ArgExtreme(Total):
     """The i64 index of the largest (`how` is max) or smallest (min) element."""
 
     last: bool = False  # last of equal elements is taken, not the first
@@ -331,7 +331,7 @@ def gather(e: LoweringContext, form: RowForm) -> None:
         if (id(x), m) in seen:
             return
         seen.add((id(x), m))
-        if x.type.dtype not in TYPES and not isinstance(x, Place):
+        if x.type.dtype not in TYPES and not isinstance(x, ArgExtreme):
             raise Refused(f"{x.type.dtype} is not computed on vectors")
         if isinstance(x, Leaf):
             used = [i for i in m if i is not None]

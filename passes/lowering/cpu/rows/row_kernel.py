@@ -30,10 +30,10 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
 )
 from mgx_mlir.passes.lowering.cpu.nest.nest import Nest, Tile
 from mgx_mlir.passes.lowering.cpu.rows import row_form
-from mgx_mlir.passes.lowering.cpu.rows.accumulators import Accumulator, Places
+from mgx_mlir.passes.lowering.cpu.rows.accumulators import Accumulator, ArgAccumulator
 from mgx_mlir.passes.lowering.cpu.rows.row_form import (
+    ArgExtreme,
     AxisGroup,
-    Place,
     Refused,
     RowForm,
     Step,
@@ -96,7 +96,7 @@ class Plan:
         only = not self.across and len(form.levels) == 1
         only = only and not any(full for _, _, full in form.results)
         # an extreme's index takes as many registers again
-        only = only and not any(isinstance(x, Place) for x in form.levels[0])
+        only = only and not any(isinstance(x, ArgExtreme) for x in form.levels[0])
         self.wide = isa.lanes * (8 if only else 4)
         extent = self.groups[self.lane].extent
         if isinstance(extent, int):
@@ -451,13 +451,13 @@ class Rows:
         if key not in site.memo or (id(kept), ()) in site.memo:
             return tiles
         site.memo[(id(kept), ())] = site.memo[key]  # once at a site
-        i, where = self.kept_place(site)
+        i, where = self.kept_index(site)
         tiles = list(tiles)
         tiles[i] = self.k.write(site.memo[key].value, tiles[i], where, masked=site.masked)
         self.tiles = tiles
         return tiles
 
-    def kept_place(self, site: Site) -> tuple[int, list[Index]]:
+    def kept_index(self, site: Site) -> tuple[int, list[Index]]:
         kept, plan = self.plan.kept, self.plan
         assert kept is not None
         if kept.tile is not None:
@@ -512,7 +512,7 @@ class Rows:
         if site is not self.row and self.form.is_row(m):
             return self.spread(self.row_value(x, m), site.lanes)
         if kept is not None and x is kept.value and self.made_kept and site is not self.row:
-            i, where = self.kept_place(site)
+            i, where = self.kept_index(site)
             held = k.read(self.tiles[i], where, site.lanes, masked=site.masked)
             return TypedScalar(held, dtypes.FLOAT)
         if isinstance(x, Leaf):
@@ -555,6 +555,6 @@ class Rows:
 def _accumulator(k: WorkgroupBuilder, total: Total) -> Accumulator:
     """Return the combiner of a reduction."""
     dtype = computed(total.source.type.dtype)
-    if isinstance(total, Place):
-        return Places(k, total.how, dtype, last=total.last)
+    if isinstance(total, ArgExtreme):
+        return ArgAccumulator(k, total.how, dtype, last=total.last)
     return Accumulator(k, total.how, dtype)

@@ -57,13 +57,13 @@ def build(e: LoweringContext, op: TopK, x: ir.Value, isa: Isa) -> list[ir.Value]
     def body(tile: Tile) -> list[ir.Value]:
         k, row = tile.k, tile.start[0]
         source = k.collapse(k.inputs[0], [[0], [1, 2]])
-        places = _Listing(k, t, op, isa.lanes, k.inner(count)).searched(source, row)[1]
+        positions = _Listing(k, t, op, isa.lanes, k.inner(count)).searched(source, row)[1]
 
         def store(i: ir.Value, c: Lists) -> Lists:
-            place = k.element(places, [k.add(i, 1)])
-            where = arith.IndexCastOp(ir.IndexType.get(), place).result
+            position = k.element(positions, [k.add(i, 1)])
+            where = arith.IndexCastOp(ir.IndexType.get(), position).result
             value = k.element(source, [row, where])
-            wide = arith.ExtSIOp(ir.IntegerType.get_signless(64), place).result
+            wide = arith.ExtSIOp(ir.IntegerType.get_signless(64), position).result
             return [k.put(value, c[0], [0, i]), k.put(wide, c[1], [0, i])]
 
         return k.loop(0, op.k, 1, tile.made, store)
@@ -120,14 +120,14 @@ class _Listing:
         lists = [k.put(above, lists[0], [0]), k.put(k.number(0, dtypes.INT32), lists[1], [0])]
 
         def some(j: Index, masked: bool, c: Lists) -> Lists:
-            keys, found, places = self.keys(source, row, j, masked=masked), *c[:2]
+            keys, found, positions = self.keys(source, row, j, masked=masked), *c[:2]
             least = k.broadcast(k.element(found, [self.size]), lanes)
             better = arith.CmpIOp(arith.CmpIPredicate.sgt, keys, least).result
             kind = k.reduce(better, "or")
             spare = c[2]
             return k.when(
                 kind,
-                lambda: self.sorted_in(keys, j, [found, places, spare]),
+                lambda: self.sorted_in(keys, j, [found, positions, spare]),
                 lambda: list(c),
                 [v.type for v in c],
             )
@@ -144,18 +144,18 @@ class _Listing:
             key = k.element(spare, [lane])
             last = k.element(c[0], [self.size])
             better = arith.CmpIOp(arith.CmpIPredicate.sgt, key, last).result
-            place = arith.IndexCastOp(i32, self.k.index(k.add(j, lane))).result
+            position = arith.IndexCastOp(i32, self.k.index(k.add(j, lane))).result
             return k.when(
-                better, lambda: self.placed(key, place, c), lambda: list(c), [v.type for v in c]
+                better, lambda: self.placed(key, position, c), lambda: list(c), [v.type for v in c]
             )
 
         made = k.loop(0, self.lanes, 1, lists[:2], one)
         return [*made, spare]
 
-    def placed(self, key: ir.Value, place: ir.Value, lists: Lists) -> Lists:
+    def placed(self, key: ir.Value, position: ir.Value, lists: Lists) -> Lists:
         """Return the lists with one more, from their ends on: what is worse moves up by one."""
         k, lanes = self.k, self.lanes
-        new, here = k.broadcast(key, lanes), k.broadcast(place, lanes)
+        new, here = k.broadcast(key, lanes), k.broadcast(position, lanes)
 
         def moved(at: Index, c: Lists) -> Lists:
             own, before = k.read(c[0], [k.add(at, 1)], lanes), k.read(c[0], [at], lanes)

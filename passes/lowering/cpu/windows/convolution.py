@@ -219,9 +219,9 @@ def convolution(
     high, wide = known.counts
     layout = panels_of(shape, cut.width, isa)
     strips: Index = ceil_div(wide, cut.columns)
-    places: tuple[Index, int] = (high, cut.rows)
+    positions: tuple[Index, int] = (high, cut.rows)
     if strips != 1:  # rows and columns are one dim of the grid, of which there are three
-        places = (IndexBuilder().mul(ceil_div(high, cut.rows), strips), 1)
+        positions = (IndexBuilder().mul(ceil_div(high, cut.rows), strips), 1)
 
     def body(k: WorkgroupBuilder) -> list[ResultTile]:
         at = list(k.at)
@@ -237,7 +237,7 @@ def convolution(
         [x, packed, *epilogue.inputs],
         [((known.batch, high, wide, shape.outputs), d) for d in epilogue.stored],
         # the groups that read the same weights run after each other
-        [(-(-shape.outputs // cut.width), cut.panels), (known.batch, 1), places],
+        [(-(-shape.outputs // cut.width), cut.panels), (known.batch, 1), positions],
         body,
         [*known.all, strips],
     )

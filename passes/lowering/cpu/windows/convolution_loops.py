@@ -96,12 +96,12 @@ class ConvolutionLoops:
         return self.layout.panel(k, k.inputs[1], number)
 
     def tile(
-        self, source: ir.Value, b: Index, p: Index, places: Sequence[tuple[Index, Index]],
+        self, source: ir.Value, b: Index, p: Index, positions: Sequence[tuple[Index, Index]],
         tiles: Tiles,
     ) -> Tiles:  # fmt: skip
         """Make some pixels (row, column) of panel `p`: sums, and what follows them."""
         k, s, lanes = self.k, self.shape, self.isa.lanes
-        panel, window = self.weights(p), self.image.window(source, places)
+        panel, window = self.weights(p), self.image.window(source, positions)
         image, row, column, channel = self.at
         left = k.mul(p, self.cut.width)
         columns = [k.add(left, j) for j in range(0, self.cut.width, lanes)]
@@ -111,7 +111,7 @@ class ConvolutionLoops:
                 [0, r, q, c],
                 s.outputs % lanes != 0 and c is columns[-1],
             )
-            for r, q in places
+            for r, q in positions
             for c in columns
         ]
         sums = dtypes.INT32 if s.is_bytes else dtypes.FLOAT

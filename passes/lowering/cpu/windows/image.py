@@ -67,16 +67,16 @@ class Image:
         k, s = self.k, self.shape
         return k.add(k.mul(k.mul(r, s.stride[0]), self.pitch), k.mul(q, s.stride[1] * self.step))
 
-    def window(self, source: ir.Value, places: Sequence[tuple[Index, Index]]) -> Window:
+    def window(self, source: ir.Value, positions: Sequence[tuple[Index, Index]]) -> Window:
         """Return the windows of some pixels (row, column) in scratch, or in the image itself."""
         k, s = self.k, self.shape
-        base, apart = self.start_of(*places[0]), s.stride[1] * self.step
-        offsets: list[Index] = [i * apart for i in range(len(places))]
+        base, apart = self.start_of(*positions[0]), s.stride[1] * self.step
+        offsets: list[Index] = [i * apart for i in range(len(positions))]
         # in rows with nothing between them, a row's last pixel is followed by the next row's first
         whole = s.in_place and s.size[1] == s.counts[1] == self.cut.columns
         is_line = whole and s.kernel == s.stride == (1, 1)
         if self.cut.across and not is_line:
-            offsets = [k.sub(self.start_of(*at), base) for at in places]
+            offsets = [k.sub(self.start_of(*at), base) for at in positions]
         if s.in_place:
             top = k.add(k.mul(self.number, self.extents.size[0]), k.mul(self.row, s.stride[0]))
             base = k.add(base, k.mul(top, self.pitch), k.mul(self.column, apart))
@@ -301,8 +301,8 @@ class Window:
     def values(self, at: Index, *, masked: bool) -> Iterator[ir.Value]:
         """Yield the element, or the neighbouring channels, of each pixel."""
         for n in self.offsets:
-            place = [self.k.add(at, n)]
+            position = [self.k.add(at, n)]
             if self.unit:
-                yield self.k.read(self.source, place, self.unit)
+                yield self.k.read(self.source, position, self.unit)
             else:
-                yield self.k.element(self.source, place)
+                yield self.k.element(self.source, position)

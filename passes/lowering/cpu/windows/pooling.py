@@ -366,8 +366,8 @@ class _Lines(_Pools):
             scratch = [made, *carried[1:own]]
             divisors = scratch[-1] if own > 1 else self.divisors
             rows = self.counted(0, *self.taps(0, r)) if self.average else None
-            place = (at, p, r)
-            return [*scratch, *self.columns(strip, made, place, rows, divisors, carried[own:])]
+            position = (at, p, r)
+            return [*scratch, *self.columns(strip, made, position, rows, divisors, carried[own:])]
 
         carried = [self.line(strip, at, 0, 1, carried[0]), *carried[1:]]
         return k.loop(0, high, 1, carried, row)
@@ -386,8 +386,8 @@ class _Lines(_Pools):
 
         def some(at: Index, masked: bool, into: list[ir.Value]) -> list[ir.Value]:
             def tap(i: Index, acc: list[ir.Value]) -> list[ir.Value]:
-                place = [plane, k.add(y, k.mul(i, w.dilation[0])), k.add(strip.begin, at)]
-                v = k.read(self.x, place, lanes, masked=w.neutral if masked else None)
+                position = [plane, k.add(y, k.mul(i, w.dilation[0])), k.add(strip.begin, at)]
+                v = k.read(self.x, position, lanes, masked=w.neutral if masked else None)
                 return [self.combined(acc[0], self.prepared(v, lanes), lanes)]
 
             def written_out() -> list[ir.Value]:
@@ -424,12 +424,12 @@ class _Lines(_Pools):
         return total
 
     def columns(
-        self, strip: _Strip, line: ir.Value, place: tuple[Index, Index, Index],
+        self, strip: _Strip, line: ir.Value, position: tuple[Index, Index, Index],
         rows: ir.Value | None, divisors: ir.Value | None, tiles: list[ir.Value],
     ) -> list[ir.Value]:  # fmt: skip
-        """Make a row of a strip; `place`: the plane, that of the tile, and the row."""
+        """Make a row of a strip; `position`: the plane, that of the tile, and the row."""
         k, lanes = self.k, self.isa.lanes
-        plane, p, r = place
+        plane, p, r = position
 
         def some(q: Index, masked: bool, into: list[ir.Value]) -> list[ir.Value]:
             def divisor() -> ir.Value:

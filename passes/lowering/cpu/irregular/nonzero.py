@@ -87,8 +87,8 @@ def _packed(
                 inside = compaction.inside(k, k.sub(size, at), lanes)
                 mask = arith.AndIOp(mask, inside).result
             first = arith.IndexCastOp(ir.IntegerType.get_signless(32), k.index(at)).result
-            places = arith.AddIOp(lane, k.broadcast(first, lanes)).result
-            packed, many = compaction.kept(k, places, mask)
+            positions = arith.AddIOp(lane, k.broadcast(first, lanes)).result
+            packed, many = compaction.kept(k, positions, mask)
             made = k.write(packed, c[1], [c[0]], masked=masked)
             return [k.index(k.add(c[0], many)), made]
 
@@ -142,10 +142,10 @@ def _coordinates(
 
         def some(at: Index, masked: bool, c: list[ir.Value]) -> list[ir.Value]:
             read = k.read(k.inputs[0], [k.add(base, at)], lanes, masked=0.0 if masked else None)
-            place = arith.AddIOp(arith.ExtSIOp(i64, read).result, ahead).result
+            position = arith.AddIOp(arith.ExtSIOp(i64, read).result, ahead).result
             if rank == 1:
-                return [k.write(place, c[0], [0, at], masked=masked)]
-            rest, made = arith.SIToFPOp(f64, place).result, c[0]
+                return [k.write(position, c[0], [0, at], masked=masked)]
+            rest, made = arith.SIToFPOp(f64, position).result, c[0]
             for axis in reversed(range(rank)):
                 number = rest
                 if axis:
