@@ -169,7 +169,7 @@ class argument:
         if self._parts is not None:
             return "[" + ", ".join(map(repr, self._parts)) + "]"
         if self._tensor is not None:
-            return f"<{self.get_shape()} on hip device {self._tensor.device.index}>"
+            return f"<{self.get_shape()} on {self._tensor.device}>"
         return "{" + ", ".join(element_texts(self._array)) + "}"
 
 

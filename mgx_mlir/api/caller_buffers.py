@@ -7,18 +7,19 @@ result, as MIGraphX's have. Here they may be left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from mgx_mlir.api.argument import argument, array_of
+from mgx_mlir.api.device import is_on_gpu, shared
 from mgx_mlir.api.shape import shape
 from mgx_mlir.compiler.given_outputs import caches_of, is_same
 from mgx_mlir.core.errors import MgxError, RunError
 from mgx_mlir.programs.layout import AnyShape, Shape
 from mgx_mlir.programs.signature import Port, Signature
-from mgx_mlir.runtime import hip
+from mgx_mlir.runtime import gpu_calls
 from mgx_mlir.runtime.device import Device
 from mgx_mlir.runtime.device_memory import DeviceTensor, at_address
 
@@ -31,11 +32,12 @@ def output_parameters(signature: Signature) -> list[str]:
 
 
 def parted(
-    given: Mapping[str, Any], signature: Signature
+    given: Mapping[str, Any], signature: Signature, device: Callable[[], Device | None]
 ) -> tuple[dict[str, Any], dict[int, argument]]:
     """Part what a run is given into inputs, and buffers by the number of their result.
 
-    Errors: RunError for a buffer of no result or without memory.
+    device: the GPU of the run, None for a CPU. Errors: RunError for a buffer of no result or
+    without memory.
     """
     inputs: dict[str, Any] = {}
     buffers: dict[int, argument] = {}
@@ -51,6 +53,10 @@ def parted(
                 f"{name}: expected a number below {len(signature.outputs)}, "
                 f"the program has no such result"
             )
+        if is_on_gpu(value):
+            here = device()
+            if here is not None:
+                value = argument.on_device(shared(here, value))
         buffers[number] = _buffer(name, value, signature.outputs[number])
     return inputs, buffers
 
@@ -105,7 +111,10 @@ def plain(value: object) -> object:
 
 
 def values_of(params: Mapping[str, Any], device: Device | None) -> dict[str, Any]:
-    """Return inputs as arrays and tensors of a device; Python's numbers and lists as they are."""
+    """Return inputs as arrays and tensors of a device; Python's numbers and lists as they are.
+
+    A tensor of another library that is in the device's memory is taken without a copy.
+    """
     return {name: _value(name, value, device) for name, value in params.items()}
 
 
@@ -114,6 +123,8 @@ def _value(name: str, value: Any, device: Device | None) -> Any:
         return placed(name, value, device)
     if isinstance(value, bool | int | float | list | tuple):
         return value
+    if device is not None and is_on_gpu(value):
+        return shared(device, value)
     try:
         return array_of(value)
     except MgxError:
@@ -158,7 +169,7 @@ def placed(name: str, arg: argument, device: Device | None) -> Any:
     if arg.pointer is None:
         return arg.array
     address, s = arg.pointer
-    room = 0 if device is None or not address else hip.room_at(device, address)
+    room = 0 if device is None or not address else gpu_calls.room_at(device, address)
     if device is None or not room:
         try:
             return arg.array
@@ -217,12 +228,12 @@ class Destinations:
             if isinstance(place, DeviceTensor):
                 tensor = result.device_tensor
                 assert tensor is not None
-                hip.copy(place.device, place.address(), tensor.address(), tensor.nbytes)
+                gpu_calls.copy(place.device, place.address(), tensor.address(), tensor.nbytes)
             elif not is_same(place, result.array):
                 np.copyto(place, result.array.reshape(place.shape))
             found[number] = self._given[number]
         if self._device is not None and self._places:
-            hip.device_synchronize(self._device)
+            gpu_calls.device_synchronize(self._device)
         return found
 
 

@@ -14,11 +14,13 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import ShapeError, TargetError, UsageError
 from mgx_mlir.hardware.machine import HIP_VARIABLE
 from mgx_mlir.programs.layout import Shape
-from mgx_mlir.runtime import hip
+from mgx_mlir.runtime import gpu_calls
 from mgx_mlir.runtime.device import Device, is_open, open_device
-from mgx_mlir.runtime.device_memory import ROCM, DeviceTensor, from_dlpack
-from mgx_mlir.runtime.hip_streams import Event, Stream, priorities
+from mgx_mlir.runtime.device_memory import DeviceTensor, from_dlpack
+from mgx_mlir.runtime.gpu_api import APIS
+from mgx_mlir.runtime.gpu_streams import Event, Stream, priorities
 from mgx_mlir.targets import emulator
+from mgx_mlir.targets.devices import gpu_kind
 
 
 def gpu_device(device_id: int = 0, emulate: bool | None = None) -> Device:
@@ -29,12 +31,13 @@ def gpu_device(device_id: int = 0, emulate: bool | None = None) -> Device:
     """
     if emulate is None:
         emulate = emulator.active() and not _uses_gpu()
-    library = str(emulator.activate()) if emulate else None
-    return open_device("hip", index=device_id, library=library)
+    if emulate:
+        return open_device("hip", index=device_id, library=str(emulator.activate()))
+    return open_device("cuda" if is_open("cuda") else gpu_kind(), index=device_id)
 
 
 def _uses_gpu() -> bool:
-    return is_open("hip", os.environ.get(HIP_VARIABLE, ""))
+    return is_open("cuda") or is_open("hip", os.environ.get(HIP_VARIABLE, ""))
 
 
 def to_gpu(
@@ -42,9 +45,9 @@ def to_gpu(
 ) -> argument:
     """Copy an argument, or anything that makes one, to the memory of a GPU.
 
-    A tensor of another library that is in that GPU's memory already (DLPack, as torch for ROCm
-    gives it) is taken without a copy. `host` is MIGraphX's pinned host memory: the runtime pins
-    what it copies by itself, so it changes nothing. `emulate`: see `gpu_device`. Errors:
+    A tensor of another library that is in that GPU's memory already (DLPack, as torch for ROCm or
+    CUDA gives it) is taken without a copy. `host` is MIGraphX's pinned host memory: the runtime
+    pins what it copies by itself, so it changes nothing. `emulate`: see `gpu_device`. Errors:
     TargetError without a GPU.
     """
     device = gpu_device(device_id, emulate)
@@ -53,11 +56,8 @@ def to_gpu(
         if held.device is device:
             return arg
         arg = from_gpu(arg)
-    kind = getattr(arg, "__dlpack_device__", None)
-    if not isinstance(arg, argument) and kind is not None and kind()[0] == ROCM:
-        dtype = _dtype_of(arg)
-        hip.device_synchronize(device)  # the library may still be computing it
-        return argument.on_device(from_dlpack(device, arg, dtype))
+    if is_on_gpu(arg):
+        return argument.on_device(shared(device, arg))
     return argument.on_device(DeviceTensor.of(device, argument(arg).array))
 
 
@@ -87,8 +87,8 @@ def allocate_gpu(
 def gpu_sync(*, device_id: int = 0, emulate: bool | None = None) -> None:
     """Wait until all that was asked of the GPU is done; `emulate` as in `to_gpu`.
 
-    On a machine without HIP nothing can have been asked, and there is nothing to wait for. Errors:
-    TargetError where a GPU is named that is not there.
+    On a machine without a GPU nothing can have been asked, and there is nothing to wait for.
+    Errors: TargetError where a GPU is named that is not there.
     """
     try:
         device = gpu_device(device_id, emulate)
@@ -96,7 +96,7 @@ def gpu_sync(*, device_id: int = 0, emulate: bool | None = None) -> None:
         if device_id or emulate:
             raise
         return
-    hip.device_synchronize(device)
+    gpu_calls.device_synchronize(device)
 
 
 class context:
@@ -126,11 +126,12 @@ class context:
 
     def finish(self) -> None:
         """Wait for the device."""
-        hip.device_synchronize(self.device)
+        gpu_calls.device_synchronize(self.device)
 
     def wait_for(self, stream: int) -> None:
-        """Wait until all that was asked of a stream (an address of an ihipStream_t) is done."""
-        hip.stream_synchronize(self.device, stream)
+        """Wait until all that was asked of a stream is done: an address of an ihipStream_t, or of a
+        CUstream_st."""
+        gpu_calls.stream_synchronize(self.device, stream)
 
     def create_stream(self, priority: int | None = None) -> Stream:
         """Create a stream; `program.run_async(params, stream.address)` runs on it in order.
@@ -154,13 +155,32 @@ class context:
         stream.wait(done)
 
 
-STREAM_TYPE = "ihipStream_t"
+STREAM_TYPE = "ihipStream_t"  # MIGraphX's name; on CUDA it stands for the device's own type
+_STREAM_TYPES = tuple(api.stream_type for api in APIS.values())
 
 
 def check_stream(stream_name: str) -> None:
-    """Raise UsageError unless a stream is of HIP's type."""
-    if stream_name != STREAM_TYPE:
-        raise UsageError(f"expected a stream of type {STREAM_TYPE}, got {stream_name}")
+    """Raise UsageError unless a stream is of HIP's or CUDA's type."""
+    if stream_name not in _STREAM_TYPES:
+        expected = " or ".join(_STREAM_TYPES)
+        raise UsageError(f"expected a stream of type {expected}, got {stream_name}")
+
+
+def is_on_gpu(value: object) -> bool:
+    """Return whether a value is another library's tensor in a GPU's memory (DLPack)."""
+    if isinstance(value, argument | np.ndarray):
+        return False
+    kind = getattr(value, "__dlpack_device__", None)
+    return kind is not None and kind()[0] in {api.dlpack for api in APIS.values()}
+
+
+def shared(device: Device, tensor: Any) -> DeviceTensor:
+    """Take another library's tensor in the device's memory, without a copy.
+
+    What its library was asked to do on its current stream is done when this returns. Errors:
+    TargetError for another device, RunError.
+    """
+    return from_dlpack(device, tensor, _dtype_of(tensor), wait=True)
 
 
 def _dtype_of(source: Any) -> dtypes.DType:

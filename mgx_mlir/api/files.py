@@ -88,6 +88,7 @@ def load(
     compiled: bool = True,
     emulate: bool = False,
     device_id: int = 0,
+    graph: bool = False,
     hip_graph: bool = False,
     stream_priority: int | None = None,
     trust_code: bool | None = None,
@@ -99,11 +100,11 @@ def load(
 
     `format` None tells msgpack from JSON. A compiled program comes back compiled, without
     compiling again; `compiled=False` gives the program it was compiled from. Code for a GPU runs
-    on the one of `device_id`, or with `emulate` on the emulator; `hip_graph` and `stream_priority`
-    are those of compile. Weights are used where they lie in the file, whose memory processes share;
-    with `huge_pages` they are read to large pages of this process, which one row at a time reads
-    faster. `max_run_seconds` and `max_run_memory` are those of compile. Without torch-mlir, code of
-    a `program` comes as a CompiledProgram too.
+    on the one of `device_id`, or with `emulate` on the emulator; `graph`, by its older name
+    `hip_graph`, and `stream_priority` are those of compile. Weights are used where they lie in the
+    file, whose memory processes share; with `huge_pages` they are read to large pages of this
+    process, which one row at a time reads faster. `max_run_seconds` and `max_run_memory` are those
+    of compile. Without torch-mlir, code of a `program` comes as a CompiledProgram too.
 
     A compiled file holds machine code that will run. `trust_code` None takes it where the file
     belongs to this user or to root, and not everybody may write to it; True takes it from any file,
@@ -112,7 +113,7 @@ def load(
     """
     found = read_file(filename, format, huge_pages=huge_pages)
     doubt = found.doubt if trust_code is None else "" if trust_code else _REFUSED
-    how = _How(emulate, device_id, hip_graph, stream_priority)
+    how = _How(emulate, device_id, graph or hip_graph, stream_priority)
     limits = RunLimits.of(max_run_seconds, max_run_memory)
     made = _loaded(found, compiled, how, doubt)
     if limits is not None:
@@ -131,6 +132,7 @@ def load_buffer(
     compiled: bool = True,
     emulate: bool = False,
     device_id: int = 0,
+    graph: bool = False,
     hip_graph: bool = False,
     stream_priority: int | None = None,
     trust_code: bool = True,
@@ -141,7 +143,7 @@ def load_buffer(
     """
     held = b if isinstance(b, bytes) else bytes(b)
     doubt = "" if trust_code else _REFUSED
-    how = _How(emulate, device_id, hip_graph, stream_priority)
+    how = _How(emulate, device_id, graph or hip_graph, stream_priority)
     return _loaded(read_data(held, format), compiled, how, doubt)
 
 
@@ -249,7 +251,7 @@ class _How:
 
     emulate: bool
     device_id: int
-    hip_graph: bool
+    graph: bool
     stream_priority: int | None
 
 
@@ -267,10 +269,10 @@ def _loaded(found: MxrFile, compiled: bool, how: _How, doubt: str) -> Any:
             "the file holds code alone, and no program that it was compiled from",
             location=found.name,
         )
-    if how.hip_graph or how.stream_priority is not None:
+    if how.graph or how.stream_priority is not None:
         raise UsageError(
-            "hip_graph is for compiled code, and none is taken from the file",
-            notes=["compile the program with it: get_target('gpu', hip_graph=True)"],
+            "graph is for compiled code, and none is taken from the file",
+            notes=["compile the program with it: get_target('gpu', graph=True)"],
         )
     from mgx_mlir.api.program import program  # the bindings: running code needs none
 
@@ -281,7 +283,7 @@ def _compiled(found: MxrFile, entries: list[Tree], how: _How) -> Any:
     c, options, found.weights = restored(
         entries, found.modules, hint=_HINT, emulate=how.emulate, device_id=how.device_id
     )
-    check_graph("ref" if c is None else c.target, how.hip_graph, how.stream_priority)
+    check_graph("ref" if c is None else c.target, how.graph, how.stream_priority)
     gives_arrays = found.own.get("gives") == ARRAYS
     if c is None:
         # the bindings: the reference interprets the program
@@ -292,7 +294,7 @@ def _compiled(found: MxrFile, entries: list[Tree], how: _How) -> Any:
         stated = ("fast_math", "offload_copy")
         made.compile(get_target("ref"), **{k: v for k, v in options.items() if k in stated})
         return made.compiled if gives_arrays else made
-    c.hip_graph, c.stream_priority = how.hip_graph, how.stream_priority
+    c.graph, c.stream_priority = how.graph, how.stream_priority
     if gives_arrays or not _has_bindings():
         return c
     from mgx_mlir.api.program import program  # the bindings: running code needs none

@@ -444,7 +444,7 @@ class program:
                 return compiled.signature.grouped(wrapped) if groups else wrapped
         buffers: dict[int, argument] = {}
         if not self._offload_copy:
-            params, buffers = parted(params, self.compiled.signature)
+            params, buffers = parted(params, self.compiled.signature, self._device)
         given = values_of(params, self._device())
         if self._compiled is None:
             found = self.program_ir
@@ -549,7 +549,7 @@ class program:
     def run_async(
         self, params: Mapping[str, Any], stream: int, stream_name: str = STREAM_TYPE
     ) -> list[argument]:
-        """Run after all that was asked of a HIP stream, given by its address.
+        """Run after all that was asked of a stream of HIP's or CUDA's, given by its address.
 
         It returns when the results are there, so that whatever the caller puts on the stream next
         comes after them. A program of another target takes the null stream, 0, and runs at once.

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from mgx_mlir.compiler.compiled import IreeProgram
 from mgx_mlir.core.errors import FileError, UsageError
+from mgx_mlir.hardware.architectures import best_of
 from mgx_mlir.targets import devices, emulator, get_target
 
 
 def named(arch: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Parse `gfx942,mi300x`, or a list of names, to distinct gfx names.
+    """Parse `gfx942,mi300x`, or a list of names, to distinct architectures.
 
     Errors: TargetError for unknown names.
     """
@@ -31,7 +32,7 @@ def device_archs(*, emulate: bool) -> tuple[str, ...]:
     if emulate:
         stated = emulator.emulated_arch()
         return (stated,) if stated else ()
-    return tuple(d.arch for d in devices.hip_devices())
+    return tuple(d.arch for d in devices.gpu_devices())
 
 
 def of_device(device_id: int, *, emulate: bool) -> str | None:
@@ -45,11 +46,12 @@ def of_device(device_id: int, *, emulate: bool) -> str | None:
 def together(programs: Sequence[IreeProgram], here: str | None) -> IreeProgram:
     """Join programs for different architectures to one with alternatives.
 
-    The first in the result is the one for `here`, else the first given.
+    The first in the result is the one that fits `here` best, else the first given.
     """
     archs = [p.executable.arch for p in programs]
     if len(set(archs)) != len(archs):
         raise FileError(f"expected code for one architecture each, got {', '.join(archs)}")
-    first = next((p for p in programs if p.executable.arch == here), programs[0])
+    best = None if here is None else best_of(archs, here)
+    first = next((p for p in programs if p.executable.arch == best), programs[0])
     first.alternatives = tuple(p for p in programs if p is not first)
     return first

@@ -35,7 +35,7 @@ def compile(
     model: a path (.onnx, .pb, .mlir, .mxr, .json, a SavedModel's folder), the bytes of an ONNX
     file or a file that is open for bytes, an onnx ModelProto, an onnx_ir Model, a torch
     ExportedProgram or ONNXProgram, a ProgramIR, or an API program.
-    target: "ref", "cpu" or "gpu"; by default gpu where a HIP device is found, else cpu.
+    target: "ref", "cpu" or "gpu"; by default gpu where a GPU is found, else cpu.
     keywords: the fields of CompileOptions, in the place of those of `options`, and options of
     parse_onnx or the fields of TfOptions for the importer.
 
@@ -79,7 +79,7 @@ def _compile(model: ModelSource, options: CompileOptions) -> CompiledProgram:
         made.device_id = options.device_id
     else:
         made = compile_tuned(model, options)
-    made.hip_graph, made.stream_priority = options.hip_graph, options.stream_priority
+    made.graph, made.stream_priority = options.graph, options.stream_priority
     made.limits = RunLimits.of(options.max_run_seconds, options.max_run_memory)
     return made
 

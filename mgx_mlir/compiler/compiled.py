@@ -19,13 +19,14 @@ from mgx_mlir.compiler.run_limits import RunLimits
 from mgx_mlir.compiler.stats import CompileStats
 from mgx_mlir.core import dtypes, forks, interrupts
 from mgx_mlir.core.errors import NamesDisagree, RunLimitError, TargetError, UsageError
+from mgx_mlir.hardware.architectures import best_of, driver_of
 from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.programs.known_inputs import KnownInputs
 from mgx_mlir.programs.lowered import KernelInfo
 from mgx_mlir.programs.signature import Signature
 from mgx_mlir.runtime.device import open_device
 from mgx_mlir.runtime.direct_call import DirectCalls, can_be_direct
-from mgx_mlir.runtime.hip import device_arch
+from mgx_mlir.runtime.gpu_calls import device_arch
 from mgx_mlir.targets.executable import Executable
 
 Self = TypeVar("Self", bound="CompiledProgram")
@@ -51,12 +52,12 @@ class Placement:
     emulate: bool = False  # gpu programs run on the emulator
 
 
-def check_graph(target: str, hip_graph: bool, stream_priority: int | None) -> None:
-    """UsageError where calls of the target's programs cannot be one launch of a HIP graph."""
-    if (hip_graph or stream_priority is not None) and target != "gpu":
-        raise UsageError(f"only gpu programs are HIP graphs, the target is {target}")
-    if stream_priority is not None and not hip_graph:
-        raise UsageError("stream_priority is for hip_graph=True: the runtime's stream has none")
+def check_graph(target: str, graph: bool, stream_priority: int | None) -> None:
+    """UsageError where calls of the target's programs cannot be one launch of a graph."""
+    if (graph or stream_priority is not None) and target != "gpu":
+        raise UsageError(f"only gpu programs are graphs of a GPU, the target is {target}")
+    if stream_priority is not None and not graph:
+        raise UsageError("stream_priority is for graph=True: the runtime's stream has none")
 
 
 class CompiledProgram:
@@ -65,12 +66,12 @@ class CompiledProgram:
     `signature` names inputs and outputs; `kernels` are what the fusion made; `stats` holds the
     seconds of each stage and the peak memory; `executable` is what the backend made. `program` is
     the program after the passes. Runs may come from many threads. `device_id` is which of several
-    GPUs it is loaded on. `hip_graph`: calls are one launch of a HIP graph, on a stream of
+    GPUs it is loaded on. `graph`: calls are one launch of a HIP or CUDA graph, on a stream of
     `stream_priority`. `can_mark`: `runtime.graphs.mark` works on the module that is loaded.
     """
 
     device_id = 0
-    hip_graph = False
+    graph = False
     stream_priority: int | None = None
     can_mark = False
     threads: int | None = None  # threads of a run on a CPU, None: by the program's size
@@ -392,12 +393,15 @@ class IreeProgram(CompiledProgram):
         found = (p for p in (self, *self.alternatives) if p.executable.arch == arch)
         return next(found, None)
 
-    @interrupts.held
     def load(self) -> LoadedModule:
         """Load the module on its device, once, and return it.
 
         Errors: TargetError where the device is missing, or of an architecture without code here.
         """
+        return self._module()
+
+    @interrupts.held
+    def _load(self) -> LoadedModule:
         with interrupts.waiting(self._lock):
             if self._loaded is not None and self._loaded.device.is_lost:
                 forks.keep(self._loaded)  # its contents belong to the parent's threads
@@ -411,18 +415,21 @@ class IreeProgram(CompiledProgram):
 
                 start = time.perf_counter()
                 gpu = self.target == "gpu"
+                kind = self.driver if gpu else None
                 library = self._library() if gpu else None
                 chosen = self._of_device(library) if gpu else self
                 make: Any = LoadedModule
                 own: dict[str, Any] = {"library": library}
-                if gpu and (self.hip_graph or self.can_mark):
+                if kind == "cuda" and (self.graph or self.can_mark):
+                    own = self._cuda_graphs()
+                elif gpu and (self.graph or self.can_mark):
                     make, own = self._recording(library), {}
                 self._loaded = make(
                     chosen.executable.vmfb,
                     chosen.params,
                     inputs=list(chosen.signature.inputs),
                     outputs=list(chosen.signature.outputs),
-                    device="hip" if gpu else None,
+                    device=kind,
                     threads=None if gpu else self.thread_count,
                     variants=chosen.signature.variants,
                     in_place=chosen.signature.in_place,
@@ -453,6 +460,30 @@ class IreeProgram(CompiledProgram):
         size += self.executable.plan.get("transient", 0)
         return 1 if size <= _SMALL else available_cpus()
 
+    @property
+    def driver(self) -> str:
+        """The driver of the GPU that the code is for: hip or cuda.
+
+        Of code for both vendors it is the one of the machine.
+        """
+        kinds = {driver_of(arch) for arch in self.archs}
+        if self.placement.emulate or len(kinds) == 1:
+            return "hip" if self.placement.emulate else kinds.pop()
+        # start-up: few programs need it
+        from mgx_mlir.targets.devices import gpu_kind
+
+        return gpu_kind()
+
+    def _cuda_graphs(self) -> dict[str, Any]:
+        """Return what loads a program whose calls are CUDA graphs. UsageError for markers."""
+        if self.can_mark:
+            raise UsageError(
+                "markers are for AMD GPUs", notes=["NVIDIA's profilers show kernels by their names"]
+            )
+        if self.stream_priority is not None:
+            raise UsageError("stream_priority is for AMD GPUs: CUDA graphs run on IREE's stream")
+        return {"graphs": True}
+
     def _library(self) -> str | None:
         """Return the HIP library to run on; None: the machine's own."""
         if not self.placement.emulate:
@@ -465,21 +496,23 @@ class IreeProgram(CompiledProgram):
     def _recording(self, library: str | None) -> Any:
         """Return what loads a module behind a recorder: as a graph, or with markers."""
         # start-up: few programs need them
+        from mgx_mlir.runtime.gpu_calls import library_file
         from mgx_mlir.runtime.graphs import GraphModule, markable
-        from mgx_mlir.runtime.hip import library_file
         from mgx_mlir.targets import hip_recorder
 
         home = open_device("hip", index=self.device_id, library=library)
         recorder = str(hip_recorder.build(library_file(home)))
-        if self.hip_graph:
+        if self.graph:
             return partial(GraphModule, home, recorder, self.stream_priority)
         return partial(markable, recorder)
 
     def _of_device(self, library: str | None) -> IreeProgram:
         """Return the program whose code is for the device."""
 
-        arch = device_arch(open_device("hip", index=self.device_id, library=library))
-        found = self.for_arch(arch) if arch else self
+        device = open_device(self.driver, index=self.device_id, library=library)
+        arch = device_arch(device)
+        name = best_of(self.archs, arch) if arch else self.executable.arch
+        found = None if name is None else self.for_arch(name)
         if found is None:
             raise TargetError(
                 f"the code is for {', '.join(self.archs)}, device {self.device_id} is {arch}",
@@ -568,7 +601,7 @@ class IreeProgram(CompiledProgram):
         """Return the loaded module; a forked child loads its own where it must."""
         loaded = self._loaded
         if loaded is None or (loaded.may_be_lost and loaded.device.is_lost):
-            return self.load()
+            return self._load()
         return loaded
 
     def function_for(self, arrays: Sequence[np.ndarray]) -> str:

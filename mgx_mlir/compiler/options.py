@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # options that change nothing of the code that a compile makes
 _NOT_OF_CODE = (
     "cache", "timeout", "emulate", "threads", "exhaustive_tune", "tuning_inputs", "ref_double",
-    "device_id", "hip_graph", "stream_priority", "max_run_seconds", "max_run_memory",
+    "device_id", "graph", "hip_graph", "stream_priority", "max_run_seconds", "max_run_memory",
 )  # fmt: skip
 _SEARCHED = ("importer", "tuning", "matmuls")  # no keywords of `compile`
 
@@ -42,11 +42,11 @@ class CompileOptions:
     """
 
     target: str = field(default_factory=default_target)
-    """"ref", "cpu" or "gpu"; by default gpu where a HIP device is found, else cpu."""
+    """"ref", "cpu" or "gpu"; by default gpu where a GPU is found, else cpu."""
 
     arch: str | Sequence[str] | None = None
-    """A gfx or product name for gpu, the name of a CPU for cpu. Of several gfx names, as
-    "gfx942,gfx1100" or a list, the one that fits the device runs."""
+    """An architecture or product for gpu (gfx942, mi300x, sm_90, h100), the name of a CPU for cpu.
+    Of several, as "gfx942,sm_90" or a list, the one that fits the device runs."""
 
     fast_math: bool = True
     """Rewrites may change rounding."""
@@ -88,9 +88,12 @@ class CompileOptions:
     device_id: int = 0
     """Number of the GPU that the program runs on."""
 
+    graph: bool = False
+    """Make each run of a gpu program one launch of a graph: on AMD of a HIP graph that the first
+    run records, of fixed sizes alone; on NVIDIA of a CUDA graph that IREE makes for each run."""
+
     hip_graph: bool = False
-    """Make each run of a gpu program of fixed sizes one launch of a HIP graph, which the first run
-    records."""
+    """The same as `graph`, by its older name."""
 
     stream_priority: int | None = None
     """Priority of the stream of a HIP graph."""
@@ -120,6 +123,9 @@ class CompileOptions:
             text = "; ".join([first, *(message for message, _ in more)])
             raise UsageError(text, notes=[*notes, *(n for _, given in more for n in given)])
         object.__setattr__(self, "disable", tuple(self.disable))
+        graph = self.graph or self.hip_graph
+        object.__setattr__(self, "graph", graph)
+        object.__setattr__(self, "hip_graph", graph)
 
     def _wrong(self) -> Iterator[tuple[str, Sequence[str]]]:
         """Yield what is wrong with each option, and notes on it."""
@@ -136,7 +142,7 @@ class CompileOptions:
         if self.tuning_inputs is not None and not self.exhaustive_tune:
             yield "tuning_inputs is for exhaustive_tune=True: nothing is timed without", ()
         try:
-            check_graph(self.target, self.hip_graph, self.stream_priority)
+            check_graph(self.target, self.graph or self.hip_graph, self.stream_priority)
         except UsageError as e:
             yield e.message, e.notes
         try:

@@ -28,6 +28,7 @@ from mgx_mlir.frontends.mxr.checks import (
     member,
     shortened,
 )
+from mgx_mlir.hardware.architectures import best_of
 from mgx_mlir.printers.tree_files import Aligned, Binary, Tree, write_msgpack
 from mgx_mlir.programs.lowered import kernel_infos
 from mgx_mlir.programs.signature import Signature
@@ -316,7 +317,7 @@ def _check_place(kind: str, entries: list[dict[str, Tree]], emulate: bool, devic
     archs = [as_text(member(e, "arch", "'compiled'"), "'arch'") for e in entries]
     wanted = of_device(device_id, emulate=emulate)
     here = {wanted} if wanted else set(device_archs(emulate=emulate)) - {""}
-    if here and here.isdisjoint(archs):
+    if here and all(best_of(archs, device) is None for device in here):
         has = "the emulated device is" if emulate else "this machine has"
         names = ", ".join(map(shortened, archs)).replace("'", "")
         raise FileError(f"the code is for {names}, {has} {', '.join(sorted(here))}")

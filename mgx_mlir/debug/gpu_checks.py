@@ -1,4 +1,4 @@
-"""Checks that run on a GPU: HIP, copies, a kernel, products, bandwidth, the latency of a launch.
+"""Checks that run on a GPU: the driver, copies, a kernel, products, bandwidth, launches.
 
 They run in a process of their own, since a driver that fails can take its process down. Each check
 is a line of JSON as soon as it is known, so that the last line names what came before the end.
@@ -20,11 +20,13 @@ import numpy as np
 
 import mgx_mlir
 from mgx_mlir.core.errors import MgxError
-from mgx_mlir.debug.gpu_system import BAD, OK, SKIPPED, Check
-from mgx_mlir.runtime import hip, hip_library
+from mgx_mlir.debug.system_check import BAD, OK, SKIPPED, Check
+from mgx_mlir.hardware.architectures import driver_of
+from mgx_mlir.runtime import gpu_api, gpu_calls
 from mgx_mlir.runtime.device import Device, open_device
 from mgx_mlir.runtime.device_memory import DeviceTensor
 from mgx_mlir.targets import emulator
+from mgx_mlir.targets.devices import gpu_kind
 
 _TIMEOUT = 600  # seconds of all checks: a first compile is among them
 _EMULATED = "gfx942"  # architecture if the environment names none
@@ -85,11 +87,12 @@ def main(device_id: int, emulate: bool) -> None:
 
 
 def _checks(device_id: int, emulate: bool) -> Iterator[Check]:
+    kind = "hip" if emulate else gpu_kind()
     try:
         library = str(emulator.activate()) if emulate else None
-        device = open_device("hip", index=device_id, library=library)
+        device = open_device(kind, index=device_id, library=library)
     except MgxError as e:
-        yield Check("HIP", BAD, e.message, tuple(e.notes))
+        yield Check(gpu_api.APIS[kind].name, BAD, e.message, tuple(e.notes))
         return
     sizes = Sizes.of(emulate)
     yield _versions(device)
@@ -97,7 +100,7 @@ def _checks(device_id: int, emulate: bool) -> Iterator[Check]:
     yield arch
     if arch.status == BAD:
         return
-    name = hip.device_arch(device)
+    name = gpu_calls.device_arch(device)
     rest: list[tuple[str, Callable[[], Check]]] = [
         ("copies", lambda: _copies(device, sizes)),
         ("a kernel", lambda: _kernel(device, name, emulate)),
@@ -114,16 +117,17 @@ def _checks(device_id: int, emulate: bool) -> Iterator[Check]:
 
 
 def _versions(device: Device) -> Check:
-    with hip.current(device) as library:
+    with gpu_calls.current(device) as library:
         calls = ("hipRuntimeGetVersion", "hipDriverGetVersion")
-        known = [v for v in (hip_library.version(library, c) for c in calls) if v is not None]
-        found = [".".join(map(str, v)) for v in known]
-    text = f"runtime {found[0]}, driver {found[-1]}" if found else "it does not say its version"
-    return Check("HIP", OK, text)
+        found = (gpu_api.version(device.api, library, c) for c in calls)
+        known = [v for v in found if v is not None]
+        shown = [".".join(map(str, v)) for v in known]
+    text = f"runtime {shown[0]}, driver {shown[-1]}" if shown else "it does not say its version"
+    return Check(device.api.name, OK, text)
 
 
 def _architecture(device: Device) -> Check:
-    arch = hip.device_arch(device)
+    arch = gpu_calls.device_arch(device)
     try:
         named = mgx_mlir.targets.get_target("gpu", architecture=arch).arch
     except MgxError as e:
@@ -136,7 +140,7 @@ def _copies(device: Device, sizes: Sizes) -> Check:
     DeviceTensor.of(device, data).to_host()  # pinned memory and queues are made once
     start = time.perf_counter()
     there = DeviceTensor.of(device, data)
-    hip.device_synchronize(device)
+    gpu_calls.device_synchronize(device)
     half = time.perf_counter()
     back = there.to_host()
     end = time.perf_counter()
@@ -192,7 +196,7 @@ def _seconds(made: Any, device: Device, inputs: dict[str, np.ndarray], repeats: 
     for _ in range(repeats + 1):
         start = time.perf_counter()
         loaded.run_on_device(given)
-        hip.device_synchronize(device)
+        gpu_calls.device_synchronize(device)
         taken.append(time.perf_counter() - start)
     return statistics.median(taken[1:])
 
@@ -215,6 +219,8 @@ def _beside_emulator(arch: str, emulate: bool, device_id: int) -> Check:
     name = "beside the emulator"
     if emulate:
         return Check(name, SKIPPED, "this is the emulator")
+    if driver_of(arch) != "hip":
+        return Check(name, SKIPPED, "the emulator is of AMD GPUs")
     if emulator.find_library() is None:
         return Check(name, SKIPPED, "the emulator is not built",
                      ("'mgx-driver run --gpu --emulate MODEL' builds it",))  # fmt: skip
@@ -236,8 +242,8 @@ def _bandwidth(device: Device, sizes: Sizes) -> Check:
     taken = []
     for _ in range(sizes.repeats + 1):
         start = time.perf_counter()
-        hip.copy(device, target.address(), source.address(), sizes.copied)
-        hip.device_synchronize(device)
+        gpu_calls.copy(device, target.address(), source.address(), sizes.copied)
+        gpu_calls.device_synchronize(device)
         taken.append(time.perf_counter() - start)
     if not target.to_host().all():
         return Check("memory bandwidth", BAD, "a copy within the device left bytes out")

@@ -1,13 +1,13 @@
-"""System information about AMD GPUs: kernel driver, permissions, agents, HIP's environment."""
+"""System information about GPUs: kernel driver, permissions, agents, the environment."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
+from mgx_mlir.debug import nvidia_system
+from mgx_mlir.debug.system_check import BAD, OK, WARNED, Check
 from mgx_mlir.targets.devices import TOPOLOGY, agents
 
 # each hides devices, or changes what a device says it is
@@ -15,21 +15,6 @@ VARIABLES = ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICE
              "GPU_DEVICE_ORDINAL", "HSA_OVERRIDE_GFX_VERSION", "HSA_XNACK",
              "IREE_HIP_DYLIB_PATH")  # fmt: skip
 _AMD = "0x1002"  # the vendor's number on PCI
-OK, BAD, WARNED, SKIPPED = "ok", "failed", "warning", "skipped"
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing that was looked at: how it stands, what was found, and how to mend it."""
-
-    name: str
-    status: str
-    found: str
-    notes: tuple[str, ...] = ()
-
-    def row(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        return asdict(self)
 
 
 def system_checks(
@@ -39,9 +24,13 @@ def system_checks(
 ) -> list[Check]:
     """Check the system of this machine, without touching a GPU.
 
+    They are of NVIDIA's driver where that is there alone, else of AMD's.
     `root`: where its files lie. `access`: whether this user may read and write a file.
     """
     may = access or (lambda path: os.access(path, os.R_OK | os.W_OK))
+    has_amd = (root / "dev/kfd").exists() or (root / "sys/module/amdgpu").is_dir()
+    if nvidia_system.present(root) and not has_amd:
+        return [*nvidia_system.nvidia_checks(root, may), _variables(environment)]
     found = [_driver(root), _kfd(root, may), _render_nodes(root, may), _agents(root)]
     return [*found, _variables(environment)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -103,4 +104,21 @@ def runs_on(code: str, device: str) -> bool:
     return ARCHITECTURES[made.compiled_as].capability <= int(device.removeprefix("sm_"))
 
 
-__all__ = ["ARCHITECTURES", "Architecture", "Vendor", "check_arch", "runs_on", "vendor_of"]
+def best_of(codes: Sequence[str], device: str) -> str | None:
+    """Return the architecture among those of compiled code whose code a device runs best.
+
+    It is the device's own, else the newest that runs there; None where none does.
+    """
+    if device in codes:
+        return device
+    fit = [code for code in codes if runs_on(code, device)]
+    return max(fit, key=lambda code: ARCHITECTURES[code].capability, default=None)
+
+
+def driver_of(arch: str) -> Literal["hip", "cuda"]:
+    """Return the name of IREE's driver that code for an architecture runs on."""
+    return "cuda" if arch.startswith("sm_") else "hip"
+
+
+__all__ = ["ARCHITECTURES", "Architecture", "Vendor", "best_of", "check_arch", "driver_of",
+           "runs_on", "vendor_of"]  # fmt: skip

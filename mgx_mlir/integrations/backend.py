@@ -22,7 +22,7 @@ import mgx_mlir
 from mgx_mlir.compiler.compiled import CompiledProgram
 from mgx_mlir.core.errors import MgxError, RunError, TargetError, UnsupportedModel, UsageError
 from mgx_mlir.frontends.onnx.inputs import graph_inputs
-from mgx_mlir.targets.devices import hip_devices
+from mgx_mlir.targets.devices import gpu_devices
 
 TARGETS = {"CPU": "cpu", "GPU": "gpu"}
 PROTOBUF_LIMIT = 2**31 - 1  # a larger message cannot be serialised, only written with its weights
@@ -257,7 +257,7 @@ def target_of(device: str) -> str:
 
 def gpu_present() -> bool:
     """Return whether the gpu target finds a device to run on."""
-    return bool(hip_devices())
+    return bool(gpu_devices())
 
 
 def model_of_node(

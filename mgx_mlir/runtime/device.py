@@ -16,20 +16,29 @@ from typing import Any
 from mgx_mlir.core import forks
 from mgx_mlir.core.errors import TargetError, UsageError
 from mgx_mlir.hardware.machine import HIP_VARIABLE, available_cpus
-from mgx_mlir.runtime import hip_library
+from mgx_mlir.runtime import gpu_api
+from mgx_mlir.runtime.gpu_api import APIS, HIP, Api
 
 # Four times the largest stack a compiled dispatch may use.
 WORKER_STACK = 4 << 20
 # exceptions of the binding for status codes of the runtime
 IREE_ERRORS = (RuntimeError, ValueError, LookupError, MemoryError, OSError)
-_QUEUE_SURVIVES = ("OutOfMemory", "NoBinaryForGpu", "InvalidImage", "hipErrorNotFound")
-KINDS = ("local-sync", "local-task", "hip")
+_QUEUE_SURVIVES = (
+    "OutOfMemory", "NoBinaryForGpu", "InvalidImage", "hipErrorNotFound",
+    "CUDA_ERROR_OUT_OF_MEMORY", "CUDA_ERROR_NO_BINARY_FOR_GPU", "CUDA_ERROR_INVALID_IMAGE",
+    "CUDA_ERROR_INVALID_PTX", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "CUDA_ERROR_NOT_FOUND",
+)  # fmt: skip
+KINDS = ("local-sync", "local-task", *gpu_api.KINDS)
+# memory that a stream allocates has no address that could be shared (DLPack)
+_CUDA_ALLOCATORS: list[str] | None = ["caching"]
+_CUDA_FLAGS = ("--cuda_async_allocations=false",)
 
 
 @dataclass(frozen=True)
 class Device:
     """A HAL device. `is_local`: it computes in host memory, so buffers can be mapped. `index`
-    counts the hip devices of `library`, the folder or file of a HIP library ("": the system's)."""
+    counts the GPUs of `library`, the folder or file of a HIP library ("": the system's).
+    `graphs`: IREE's CUDA driver makes a graph of what a call submits."""
 
     kind: str
     threads: int
@@ -37,16 +46,22 @@ class Device:
     index: int = 0
     library: str = ""
     fork: int = 0  # the process that made it: `forks.count()`
+    graphs: bool = False
 
     def __str__(self) -> str:
         if self.is_local:
             return self.kind
-        return f"hip device {self.index}" + (f" of {self.library}" if self.library else "")
+        return f"{self.kind} device {self.index}" + (f" of {self.library}" if self.library else "")
 
     @property
     def is_local(self) -> bool:
         """Return whether it is this machine's CPU."""
-        return self.kind != "hip"
+        return self.kind not in APIS
+
+    @property
+    def api(self) -> Api:
+        """The driver library of a GPU."""
+        return APIS[self.kind]
 
     @property
     def is_lost(self) -> bool:
@@ -63,7 +78,7 @@ class Device:
 
 
 _lock = forks.lock()
-_devices: dict[tuple[str, int, int, str], Device] = {}
+_devices: dict[tuple[str, int, int, str, bool], Device] = {}
 _instance: Any = None
 
 
@@ -115,9 +130,9 @@ def choose(kind: str | None, threads: int | None) -> tuple[str, int]:
         raise UsageError(f"unknown device '{kind}', expected one of {', '.join(KINDS)}")
     if threads is not None and threads < 1:
         raise UsageError(f"expected at least 1 thread, got {threads}")
-    if kind == "hip":
+    if kind in APIS:
         if threads not in (None, 1):
-            raise UsageError("a hip device takes no thread count")
+            raise UsageError(f"a {kind} device takes no thread count")
         return kind, 1
     if kind == "local-sync":
         if threads not in (None, 1):
@@ -129,19 +144,19 @@ def choose(kind: str | None, threads: int | None) -> tuple[str, int]:
 
 def open_device(
     kind: str | None = None, threads: int | None = None, index: int = 0, library: str | None = None,
-    *, records: bool = False,
+    *, records: bool = False, graphs: bool = False,
 ) -> Device:  # fmt: skip
-    """Return a device, opened once; `index` selects one of several hip devices.
+    """Return a device, opened once; `index` selects one of several GPUs.
 
     `library`: the folder or file of a HIP library, in place of what the environment names or the
     system has; a process may use several. records: it is a recorder (runtime/graphs.py), and
-    memory that a call gives back goes to it, not to a list of the driver's. Errors: TargetError
-    where there is no such device; UsageError.
+    memory that a call gives back goes to it, not to a list of the driver's. graphs: of a cuda
+    device, see `Device`. Errors: TargetError where there is no such device; UsageError.
     """
     kind, count = choose(kind, threads)
     if kind == "hip":
         library = os.environ.get(HIP_VARIABLE, "") if library is None else library
-    key = (kind, count, index, library or "")
+    key = (kind, count, index, library or "", graphs)
     with _lock:
         found = _devices.get(key)
         if found is not None and found.is_lost:
@@ -155,17 +170,18 @@ def open_device(
 
 
 def forget(device: Device, e: Exception) -> None:
-    """Do not give this hip device to programs that are loaded from now on, if its queue has failed.
+    """Do not give this GPU to programs that are loaded from now on, if its queue has failed.
 
     Such a queue answers every later call with that failure. A call that was wrong, wanted more
-    memory than there is, or code that is not for the device, leaves it as it was.
+    memory than there is, or code that is not for the device, leaves it as it was. On CUDA a kernel
+    that faults takes the whole process's context: no later device of this process works.
     """
     if isinstance(e, ValueError | MemoryError | LookupError):
         return
     if any(name in str(e) for name in _QUEUE_SURVIVES):
         return
     with _lock:
-        for key in [k for k, d in _devices.items() if d is device and d.kind == "hip"]:
+        for key in [k for k, d in _devices.items() if d is device and not d.is_local]:
             del _devices[key]
 
 
@@ -178,33 +194,39 @@ def has_failed(device: Device) -> bool:
 def is_open(kind: str, library: str = "") -> bool:
     """Return whether a device of the kind (and of this HIP library) was opened in this process."""
     with _lock:
-        return any((k, at) == (kind, library) for k, _, _, at in _devices)
+        return any((k, at) == (kind, library) for k, _, _, at, _ in _devices)
 
 
-def _create(kind: str, threads: int, index: int, library: str, records: bool) -> Device:
+def _create(
+    kind: str, threads: int, index: int, library: str, graphs: bool, records: bool
+) -> Device:
     import iree.runtime as rt  # the runtime takes long to load, and only calls need it
 
     if kind == "local-task":
         rt.flags.parse_flags(  # read when the driver is made
             f"--task_topology_group_count={threads}", f"--task_worker_stack_size={WORKER_STACK}"
         )
-    try:
-        if kind == "hip":
-            driver = _immortal(_hip_driver(library, records))
-            rows = driver.query_available_devices()
-            if not 0 <= index < len(rows):
-                raise TargetError(_no_device(index, len(rows)))
-            hip_library.check_version(library)
-            hal = driver.create_device(rows[index]["device_id"])
-        else:
+    if kind not in APIS:
+        try:
             driver = _immortal(_create_driver(kind))
             # without it every large result pays for page faults
             hal = driver.create_default_device(allocators=["caching"])
-    except IREE_ERRORS as e:
-        if kind != "hip":
+        except IREE_ERRORS as e:
             raise TargetError(f"cannot open the {kind} device: {short(e)}") from e
-        raise _no_hip(library, e) from e
-    return Device(kind, threads, _immortal(hal), index, library, forks.count())
+        return Device(kind, threads, _immortal(hal), index, library, forks.count())
+    api = APIS[kind]
+    try:
+        driver = _immortal(_hip_driver(library, records) if api is HIP else _cuda_driver(graphs))
+        rows = driver.query_available_devices()
+        if not 0 <= index < len(rows):
+            raise TargetError(_no_device(api, index, len(rows)))
+        gpu_api.check_version(api, library)
+        # the driver's own allocations of a stream cannot be shared by their addresses
+        kept = None if api is HIP else _CUDA_ALLOCATORS
+        hal = driver.create_device(rows[index]["device_id"], allocators=kept)
+    except IREE_ERRORS as e:
+        raise _no_gpu(api, library, e) from e
+    return Device(kind, threads, _immortal(hal), index, library, forks.count(), graphs)
 
 
 def _create_driver(kind: str) -> Any:
@@ -234,27 +256,49 @@ def _hip_driver(library: str, records: bool) -> Any:
             os.environ[HIP_VARIABLE] = before
 
 
-def _no_hip(library: str, e: Exception) -> TargetError:
+def _cuda_driver(graphs: bool) -> Any:
+    """Create a cuda driver. graphs: what a call submits becomes a CUDA graph of one launch."""
+    import iree.runtime as rt  # the runtime takes long to load, and only calls need it
+
+    # read when the driver is made
+    rt.flags.parse_flags(f"--cuda_use_streams={str(not graphs).lower()}", *_CUDA_FLAGS)
+    return _create_driver("cuda")
+
+
+# CUDA's errors that a kernel made, after which the process has no device
+_FAULTS = ("ILLEGAL_ADDRESS", "LAUNCH_FAILED", "MISALIGNED_ADDRESS", "ILLEGAL_INSTRUCTION",
+           "HARDWARE_STACK_ERROR", "INVALID_PC", "LAUNCH_TIMEOUT", "ASSERT")  # fmt: skip
+
+
+def _no_gpu(api: Api, library: str, e: Exception) -> TargetError:
+    if any(f"CUDA_ERROR_{name}" in str(e) for name in _FAULTS):
+        return TargetError(
+            "a kernel failed in this process: its NVIDIA GPU cannot be used in it any more",
+            notes=[short(e), "start a new process"],
+        )
     if library:
         return TargetError(
-            f"no AMD GPU can be used through the HIP library in {library}", notes=[short(e)]
+            f"no {api.vendor} GPU can be used through the {api.name} library in {library}",
+            notes=[short(e)],
         )
+    notes = [short(e)]
+    if api is not HIP and "libcuda" in notes[0]:
+        notes.append("libcuda.so is part of NVIDIA's driver; a container needs '--gpus all'")
+    emulated = ", or with --emulate (in Python emulate=True)" if api is HIP else ""
+    notes.append(
+        f"a program for the gpu target compiles here; it runs where {api.name} is{emulated}"
+    )
     return TargetError(
-        "there is no AMD GPU that HIP can use on this machine",
-        notes=[
-            short(e),
-            "a program for the gpu target compiles here; it runs where HIP is, or with --emulate "
-            "(in Python emulate=True)",
-        ],
+        f"there is no {api.vendor} GPU that {api.name} can use on this machine", notes=notes
     )
 
 
-def _no_device(index: int, count: int) -> str:
-    """Explain why there is no HIP device of an index."""
+def _no_device(api: Api, index: int, count: int) -> str:
+    """Explain why there is no GPU of an index."""
     if count == 0:
-        return "there is no AMD GPU: HIP finds no device"
+        return f"there is no {api.vendor} GPU: {api.name} finds no device"
     numbers = "0" if count == 1 else f"0 to {count - 1}"
-    return f"there is no HIP device {index}, expected {numbers}"
+    return f"there is no {api.name} device {index}, expected {numbers}"
 
 
 def details(e: Exception) -> list[str]:

@@ -19,15 +19,14 @@ import numpy as np
 from mgx_mlir.core import forks, interrupts
 from mgx_mlir.core.errors import RunError, UsageError
 from mgx_mlir.core.given import native
-from mgx_mlir.runtime import hip
+from mgx_mlir.runtime import gpu_calls
 from mgx_mlir.runtime.buffers import address
 from mgx_mlir.runtime.device import Device, forget, open_device
 from mgx_mlir.runtime.device_memory import DeviceTensor
-from mgx_mlir.runtime.hip_streams import Stream
+from mgx_mlir.runtime.gpu_streams import Stream
 from mgx_mlir.runtime.iree_runtime import LoadedModule
 from mgx_mlir.runtime.ports import Port
 
-_TO_DEVICE, _TO_HOST, _WITHIN = 1, 2, 3  # hipMemcpyKind
 # a recording takes all that its device is asked for: what else uses such devices waits
 _turn = forks.lock(waits=True)
 
@@ -45,12 +44,12 @@ def mark(module: LoadedModule, begin: Any, end: Any) -> Iterator[None]:
     begin, end: C functions as rocTX's roctxRangePushA and roctxRangePop. Launches of other modules
     that were loaded so, on the same library, have ranges, too.
     """
-    with hip.current(module.device) as library:
+    with gpu_calls.current(module.device) as library:
         library.mgxMarkers(begin, end)
     try:
         yield
     finally:
-        with hip.current(module.device) as library:
+        with gpu_calls.current(module.device) as library:
             library.mgxMarkers(None, None)
 
 
@@ -81,7 +80,7 @@ class GraphModule:
             self._inner.close()
             raise UsageError(
                 f"a HIP graph is for a program of fixed sizes, {dynamic_ones[0]} has dynamic dims",
-                notes=["state the sizes, or leave hip_graph (--hip-graph) out"],
+                notes=["state the sizes, or leave graph (--graph) out"],
             )
 
     def run(
@@ -172,7 +171,7 @@ class GraphModule:
             raise UsageError(
                 "the program cannot be one HIP graph: it reads values on the host, as loops and "
                 "branches do",
-                notes=["leave hip_graph (--hip-graph) out"],
+                notes=["leave graph (--graph) out"],
             )
         return recorded
 
@@ -197,19 +196,19 @@ class _Recorded:
         self.results: list[DeviceTensor] = []
         self._handle, self.executable = ctypes.c_void_p(), ctypes.c_void_p()
         self.nodes, self.on_host = 0, False
-        with hip.current(device) as library:
-            hip.check(library, "hipGraphCreate", library.mgxRecordBegin())
+        with gpu_calls.current(device) as library:
+            device.api.check(library, "hipGraphCreate", library.mgxRecordBegin())
 
     def end(self) -> None:
         """Let it be launched. RunError where HIP refuses."""
         nodes, on_host = ctypes.c_uint64(), ctypes.c_int()
-        with hip.current(self.device) as library:
-            hip.check(library, "hipDeviceSynchronize", library.hipDeviceSynchronize())
+        gpu_calls.device_synchronize(self.device)
+        with gpu_calls.current(self.device) as library:
             status = library.mgxRecordEnd(
                 ctypes.byref(self._handle), ctypes.byref(self.executable), ctypes.byref(nodes),
                 ctypes.byref(on_host),
             )  # fmt: skip
-            hip.check(library, "hipGraphInstantiate", status)
+            self.device.api.check(library, "hipGraphInstantiate", status)
         self.nodes, self.on_host = nodes.value, bool(on_host.value)
 
     def give_up(self) -> None:
@@ -220,7 +219,7 @@ class _Recorded:
 
     def drop(self) -> None:
         """Give back the graph; then the memory."""
-        with hip.current(self.device) as library:
+        with gpu_calls.current(self.device) as library:
             if self._handle:
                 library.mgxRecordDrop(self._handle)
         self.inputs, self.results = [], []
@@ -239,27 +238,28 @@ class _Queue:
     def put(self, place: DeviceTensor, source: np.ndarray | DeviceTensor) -> None:
         """Copy an array, or another tensor of the device, to a tensor."""
         if isinstance(source, DeviceTensor):
-            self._copy(place.address(), source.address(), place.nbytes, _WITHIN)
+            self._copy(place.address(), source.address(), place.nbytes, "copy_within_async")
         else:
-            self._copy(place.address(), address(source), place.nbytes, _TO_DEVICE)
+            self._copy(place.address(), address(source), place.nbytes, "copy_to_device_async")
 
     def get(self, source: DeviceTensor, to: np.ndarray) -> None:
         """Copy a tensor to an array."""
-        self._copy(address(to), source.address(), source.nbytes, _TO_HOST)
+        self._copy(address(to), source.address(), source.nbytes, "copy_to_host_async")
 
-    def _copy(self, to: int, source: int, nbytes: int, kind: int) -> None:
+    def _copy(self, to: int, source: int, nbytes: int, name: str) -> None:
         if nbytes:
             places = ctypes.c_void_p(to), ctypes.c_void_p(source)
-            self._todo.append(("hipMemcpyAsync", (*places, ctypes.c_size_t(nbytes), kind)))
+            self._todo.append((name, (*places, ctypes.c_size_t(nbytes))))
 
     def launch(self, executable: ctypes.c_void_p) -> None:
         """Launch a graph."""
-        self._todo.append(("hipGraphLaunch", (executable,)))
+        self._todo.append(("graph_launch", (executable,)))
 
     def finish(self) -> None:
-        """Hand all of it to HIP, and wait."""
+        """Hand all of it to the driver library, and wait."""
         todo, self._todo = self._todo, []
-        with hip.current(self._device) as library:
+        api = self._device.api
+        with gpu_calls.current(self._device) as library:
             for name, args in todo:
-                hip.check(library, name, getattr(library, name)(*args, self._stream))
-            hip.check(library, "hipStreamSynchronize", library.hipStreamSynchronize(self._stream))
+                api.call(library, name, *args, self._stream)
+            api.call(library, "stream_synchronize", self._stream)

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from mgx_mlir.core import interrupts
-from mgx_mlir.core.errors import FileError, RunError, TargetError
+from mgx_mlir.core.errors import FileError, RunError
 from mgx_mlir.core.given import native
 from mgx_mlir.core.literals import ALIGNMENT, aligned, aligned_copy, is_aligned
 from mgx_mlir.hardware.machine import available_cpus
@@ -33,8 +33,11 @@ from mgx_mlir.runtime.device import (
 )
 from mgx_mlir.runtime.device_memory import DeviceTensor, read_back
 from mgx_mlir.runtime.entries import Choice, Entry, ForSizes
+from mgx_mlir.runtime.gpu_api import CUDA
+from mgx_mlir.runtime.gpu_calls import entered
 from mgx_mlir.runtime.host_memory import add_parameter, drop_old, keep_after_failure
 from mgx_mlir.runtime.lanes import Lanes
+from mgx_mlir.runtime.load_errors import load_error
 from mgx_mlir.runtime.ports import Port, Spec
 from mgx_mlir.runtime.prepared_calls import (
     COPY_BELOW,
@@ -54,14 +57,14 @@ class LoadedModule:
     vmfb: bytes, an array of them, or a path (mapped). params: values of the module's parameters
     by key; 64-byte aligned ones are used in place, others are copied once. inputs, outputs: the
     signature, for names in errors and for unsigned types; without it types are as the module
-    declares them. device: "local-sync", "local-task", "hip" or None; threads: see
-    `device.choose`; device_id: of several hip devices; library: the HIP library that they are of.
+    declares them. device: "local-sync", "local-task", "hip", "cuda" or None; threads:
+    see `device.choose`; device_id: of several GPUs; library: the HIP library that they are of.
     entry: the exported function; variants: functions that take its place for inputs of their
     sizes. in_place: (input, output) of results that `run_in_place` lets stand in inputs' memory.
     input_alignment: of the address of an input that is read in place; others are copied.
 
-    lanes: how many calls run side by side on a CPU, None: one for each CPU. records: see
-    `open_device`.
+    lanes: how many calls run side by side on a CPU, None: one for each CPU. records, graphs:
+    see `open_device`.
 
     `run` may be called from many threads; calls on a GPU take turns.
     Errors: FileError for a damaged module or missing parameter, TargetError for a module of
@@ -88,11 +91,14 @@ class LoadedModule:
         input_alignment: int = ALIGNMENT,
         lanes: int | None = None,
         records: bool = False,
+        graphs: bool = False,
     ) -> None:
         import iree.runtime as rt  # the runtime takes long to load, and only calls need it
 
         self._rt = rt
-        self.device: Device = open_device(device, threads, device_id, library, records=records)
+        self.device: Device = open_device(
+            device, threads, device_id, library, records=records, graphs=graphs
+        )
         self._hal = self.device.hal
         self._is_local = self.device.is_local
         self.may_be_lost = self.device.kind != "local-sync"
@@ -114,12 +120,13 @@ class LoadedModule:
             return rt.VmContext(instance, [parameters, rt.create_hal_module(instance, hal), module])
 
         try:
-            self.lanes: Lanes | None = Lanes(
-                context, (lanes or available_cpus()) if self._is_local else 1
-            )
+            with entered(self.device):
+                self.lanes: Lanes | None = Lanes(
+                    context, (lanes or available_cpus()) if self._is_local else 1
+                )
         except IREE_ERRORS as e:
             forget(self.device, e)  # a run at load may have failed
-            raise self._load_error(e, where) from e
+            raise load_error(self.device, e, where) from e
         self._main = self._entry(module, entry, inputs, outputs, where)
         self.inputs, self.outputs = self._main.inputs, self._main.outputs
         self._choice = Choice(self._main)
@@ -193,25 +200,6 @@ class LoadedModule:
                 index.add_buffer(key, raw if data.size else b"")
         self._spans = sorted(span(a) for a in self.held) if self._is_local else []
         return index.create_provider(scope=scope), copied
-
-    def _load_error(self, e: Exception, where: str | None) -> Exception:
-        text = str(e)
-        wrong_kind = "device" in text and ("NOT_FOUND" in text or "INCOMPATIBLE" in text)
-        if "not emulated" in text:
-            return TargetError(
-                "the module has instructions that the emulator does not know",
-                location=where,
-                notes=details(e),
-            )
-        if wrong_kind or "mismatched target chip" in text:
-            return TargetError(
-                f"the module was not compiled for a {self.device.kind} device",
-                location=where,
-                notes=[short(e)],
-            )
-        if "parameter" in text:
-            return FileError(f"the module's parameters are missing: {short(e)}", location=where)
-        return FileError(f"the compiled module cannot be loaded: {short(e)}", location=where)
 
     def _signature(
         self,
@@ -441,6 +429,14 @@ class LoadedModule:
         self.device.check()
         if len(args) != len(self.inputs):
             raise RunError(f"expected {len(self.inputs)} inputs, got {len(args)}")
+        with entered(self.device):
+            return self._invoked(args, imported)
+
+    def _invoked(
+        self,
+        args: Sequence[np.ndarray | DeviceTensor],
+        imported: list[tuple[np.ndarray, int]] | None,
+    ) -> tuple[Entry, Any]:
         entry = self._chosen(args)[1] if self._choice.variants else self._main
         ports = entry.inputs
         rt = self._rt
@@ -537,6 +533,8 @@ class LoadedModule:
                 buffer = self._allocator.import_host_allocation(raw, self._import_type, self._usage)
                 imported.append((a, begin))
                 return rt.HalBufferView(buffer, a.shape, port.element_type)
+        if self.device.kind == CUDA.kind:
+            return DeviceTensor.of(self.device, a, port.dtype).view
         return self._allocator.allocate_buffer_copy(
             self._copy_type,
             self._usage,

@@ -14,12 +14,12 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mgx_mlir.core.errors import TargetError
-from mgx_mlir.hardware.architectures import ARCHITECTURES, check_arch
+from mgx_mlir.hardware.architectures import ARCHITECTURES, best_of, check_arch
 from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.programs.lowered import KernelInfo, Lowered
 from mgx_mlir.targets import flags as flag_sets
 from mgx_mlir.targets.cache import Cache, default_cache, digest
-from mgx_mlir.targets.devices import hip_devices
+from mgx_mlir.targets.devices import gpu_devices
 from mgx_mlir.targets.diagnostics import CompileFailed, Failure
 from mgx_mlir.targets.executable import Executable, TargetKind, executable_of, record_of
 from mgx_mlir.targets.flags import FlagSet
@@ -411,8 +411,8 @@ class GpuTarget(Target):
         self.opt_level = flag_sets.check_opt_level(self.opt_level)
         self.extra_flags = tuple(self.extra_flags)
         if self.architecture is None:
-            present = [d.arch for d in hip_devices() if d.arch]
-            self.architecture = present[0] if present else _assumed_arch()
+            present = [d.arch for d in gpu_devices() if d.arch]
+            self.architecture = _compiled_for(present[0]) if present else _assumed_arch()
         self.architecture = check_arch(self.architecture)
         compiled_as = ARCHITECTURES[self.architecture].compiled_as
         if compiled_as != self.architecture:
@@ -426,6 +426,11 @@ class GpuTarget(Target):
 
     def ladder(self) -> tuple[FlagSet, ...]:
         return flag_sets.gpu_ladder(self.arch, opt_level=self.opt_level, extra=self.extra_flags)
+
+
+def _compiled_for(device: str) -> str:
+    """Return the architecture to compile for on a device: its own, else the newest that runs."""
+    return device if device in ARCHITECTURES else best_of(tuple(ARCHITECTURES), device) or device
 
 
 @functools.cache

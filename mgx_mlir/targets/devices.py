@@ -1,4 +1,4 @@
-"""AMD devices of this machine, found without touching a GPU from this process."""
+"""GPUs of this machine, AMD's and NVIDIA's, found without touching one from this process."""
 
 from __future__ import annotations
 
@@ -14,25 +14,29 @@ from mgx_mlir.core import interrupts
 from mgx_mlir.hardware.machine import HIP_VARIABLE
 
 TOPOLOGY = "sys/class/kfd/kfd/topology/nodes"
+# character devices of NVIDIA's drivers: of Linux, of WSL, of Jetson
+NVIDIA_NODES = ("/dev/nvidiactl", "/dev/dxg", "/dev/nvhost-gpu")
 # in a child: a driver that fails can take its process down, and starting HIP costs memory
 _PROBE = """
 import sys
 from mgx_mlir.core.errors import MgxError
-from mgx_mlir.runtime.hip import print_devices
+from mgx_mlir.runtime.gpu_calls import print_devices
 try:
-    print_devices()
+    print_devices(sys.argv[1])
 except MgxError as e:
     sys.exit("; ".join([e.message, *e.notes[:1]]))
 """
 
 
 @dataclass(frozen=True)
-class HipDevice:
-    """A device of the HIP driver; `arch` is its gfx name, empty where the system does not say."""
+class GpuDevice:
+    """A GPU. `arch`: its gfx name, or sm_ and its compute capability; empty where the system does
+    not say. `kind`: IREE's driver, hip or cuda, whose devices `index` counts."""
 
     index: int
     name: str
     arch: str
+    kind: str = "hip"
 
 
 @dataclass(frozen=True)
@@ -45,34 +49,65 @@ class Agent:
     memory: int
 
 
-def hip_devices() -> tuple[HipDevice, ...]:
-    """Return the HIP devices, or none; never raises.
+def gpu_devices() -> tuple[GpuDevice, ...]:
+    """Return the GPUs, or none; never raises. On a machine of both vendors they are AMD's.
 
     On Linux nothing is started unless the kernel's AMD compute device exists or IREE_HIP_DYLIB_PATH
-    names a HIP library.
+    names a HIP library; for NVIDIA's, unless a device of its driver exists.
     """
-    return _probed(os.environ.get(HIP_VARIABLE))[0]
+    return _probed(os.environ.get(HIP_VARIABLE))[0] or _probed_cuda()[0]
+
+
+def gpu_kind() -> str:
+    """Return the driver of this machine's GPUs, hip or cuda; hip where there are none."""
+    found = gpu_devices()
+    return found[0].kind if found else "hip"
 
 
 def default_target() -> str:
-    """Return `gpu` where a HIP device is found, else `cpu`. The caller reports it."""
-    return "gpu" if hip_devices() else "cpu"
+    """Return `gpu` where a GPU is found, else `cpu`. The caller reports it."""
+    return "gpu" if gpu_devices() else "cpu"
 
 
 def why_no_device() -> str:
-    """Explain why `hip_devices` finds none."""
-    return _probed(os.environ.get(HIP_VARIABLE))[1]
+    """Explain why `gpu_devices` finds none."""
+    reasons = _probed(os.environ.get(HIP_VARIABLE))[1], _probed_cuda()[1]
+    return "; ".join(filter(None, reasons))
 
 
 @functools.cache
-def _probed(library: str | None) -> tuple[tuple[HipDevice, ...], str]:
+def _probed_cuda() -> tuple[tuple[GpuDevice, ...], str]:
+    """Return the devices of the CUDA library, and why there are none."""
+    on_linux = sys.platform.startswith("linux")
+    if on_linux and not any(Path(node).exists() for node in NVIDIA_NODES):
+        return (), f"no device of NVIDIA's driver, {NVIDIA_NODES[0]}"
+    rows, why = _asked("cuda")
+    return tuple(GpuDevice(i, name, arch, "cuda") for i, (name, arch) in enumerate(rows)), why
+
+
+@functools.cache
+def _probed(library: str | None) -> tuple[tuple[GpuDevice, ...], str]:
     """Return the devices of a HIP library (None: the system's), and why there are none."""
     if sys.platform.startswith("linux") and not Path("/dev/kfd").exists() and not library:
         return (), "the kernel has no AMD compute device, /dev/kfd"
+    rows, why = _asked("hip")
+    archs = topology_archs(Path("/", TOPOLOGY))
+    if len(archs) != len(rows):  # some are hidden: the name is known only if all are equal
+        archs = [archs[0] if len(set(archs)) == 1 else ""] * len(rows)
+    found = (
+        GpuDevice(i, name, arch or listed)
+        for i, ((name, arch), listed) in enumerate(zip(rows, archs, strict=True))
+    )
+    return tuple(found), why
+
+
+def _asked(kind: str) -> tuple[list[tuple[str, str]], str]:
+    """Return the names and architectures of a driver's GPUs, and why there are none."""
+    said = kind.upper()
     try:
         with interrupts.at_once():
             done = subprocess.run(
-                [sys.executable, "-c", _PROBE],
+                [sys.executable, "-c", _PROBE, kind],
                 capture_output=True,
                 text=True,
                 timeout=60,
@@ -80,21 +115,14 @@ def _probed(library: str | None) -> tuple[tuple[HipDevice, ...], str]:
             )
         rows = json.loads(done.stdout.strip().splitlines()[-1]) if done.returncode == 0 else []
     except subprocess.TimeoutExpired:
-        return (), "HIP does not answer"
+        return [], f"{said} does not answer"
     except (OSError, ValueError, IndexError) as e:
-        return (), f"HIP's answer cannot be read: {type(e).__name__}"
+        return [], f"{said}'s answer cannot be read: {type(e).__name__}"
     if done.returncode != 0:
-        said = done.stderr.strip().splitlines()
-        ended = f"HIP ended its process with status {done.returncode}"
-        return (), said[-1] if done.returncode == 1 and said else ended
-    archs = topology_archs(Path("/", TOPOLOGY))
-    if len(archs) != len(rows):  # some are hidden: the name is known only if all are equal
-        archs = [archs[0] if len(set(archs)) == 1 else ""] * len(rows)
-    found = (
-        HipDevice(i, name, arch or listed)
-        for i, ((name, arch), listed) in enumerate(zip(rows, archs, strict=True))
-    )
-    return tuple(found), ""
+        lines = done.stderr.strip().splitlines()
+        ended = f"{said} ended its process with status {done.returncode}"
+        return [], lines[-1] if done.returncode == 1 and lines else ended
+    return [(name, arch) for name, arch in rows], ""
 
 
 def topology_archs(nodes: Path) -> list[str]:

@@ -50,7 +50,7 @@ def _checked() -> tuple[Path, list[str]]:
     if shutil.which(compiler[0]) is None:
         raise TargetError(
             "a program as one HIP graph needs a C++17 compiler, once",
-            notes=["install the package g++ (dnf: gcc-c++), or leave hip_graph (--hip-graph) out"],
+            notes=["install the package g++ (dnf: gcc-c++), or leave graph (--graph) out"],
         )
     return source, compiler
 

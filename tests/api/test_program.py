@@ -260,7 +260,7 @@ def test_import_is_light() -> None:
         ("ref", {"threads": "2", "timeout": "1"}, "threads expected .*; timeout expected seconds"),
         ("ref", {"arch": "gfx942"}, "arch is for cpu and gpu"),
         ("cpu", {"tuning_inputs": lambda s: {}}, "tuning_inputs is for exhaustive_tune"),
-        ("cpu", {"hip_graph": True}, "only gpu programs are HIP graphs"),
+        ("cpu", {"hip_graph": True}, "only gpu programs are graphs of a GPU"),
         ("ref", {"map_input_dims": {"x": [2.5, 1, 8, 8]}}, "a size for each dim, got 2.5"),
         ("ref", {"map_input_dims": {"x": "4188"}}, "a size for each dim, got '4'"),
     ],

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from mgx_mlir.debug.gpu_checks import device_checks
-from mgx_mlir.debug.gpu_system import BAD, OK, WARNED, system_checks
+from mgx_mlir.debug.gpu_system import system_checks
+from mgx_mlir.debug.nvidia_system import nvidia_checks
+from mgx_mlir.debug.system_check import BAD, OK, WARNED
 from mgx_mlir.hardware.machine import HIP_VARIABLE
 from mgx_mlir.targets.devices import TOPOLOGY, Agent, agents
 from tests.driver.conftest import Driver
@@ -59,6 +61,48 @@ def test_an_empty_machine(tmp_path: Path) -> None:
         "kernel driver", "/dev/kfd", "render nodes", "agents",
     ]  # fmt: skip
     assert all(c.notes for c in found[:3])
+
+
+def nvidia_machine(root: Path) -> Path:
+    """Write the files of a machine with one NVIDIA GPU."""
+    driver = root / "proc/driver/nvidia"
+    (driver / "gpus/0000:01:00.0").mkdir(parents=True)
+    text = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04\nGCC version: 13\n"
+    (driver / "version").write_text(text)
+    (driver / "gpus/0000:01:00.0/information").write_text("Model: \t NVIDIA H200\nIRQ: 11\n")
+    (root / "dev/nvidia-caps").mkdir(parents=True)
+    for name in ("nvidia0", "nvidiactl", "nvidia-uvm"):
+        (root / "dev" / name).touch()
+    return root
+
+
+def test_a_machine_of_nvidia_s(tmp_path: Path) -> None:
+    root = nvidia_machine(tmp_path)
+    rows = nvidia_checks(root, lambda path: True, lambda name: True)
+    found = {c.name: c for c in rows}
+    assert {c.status for c in rows} == {OK}
+    assert found["kernel driver"].found.endswith("580.159.04")
+    assert found["cards"].found == "NVIDIA H200"
+    assert found["device files"].found.startswith("nvidia-uvm, nvidia0, nvidiactl may")
+    assert [c.name for c in system_checks(root, {}, lambda p: True)][:3] == [
+        "kernel driver", "device files", "cards",
+    ]  # fmt: skip
+    machine(root)  # AMD's come first where both are
+    assert "render nodes" in {c.name for c in system_checks(root, {}, lambda p: True)}
+
+
+def test_what_nvidia_s_machines_lack(tmp_path: Path) -> None:
+    root = nvidia_machine(tmp_path)
+    found = {c.name: c for c in nvidia_checks(root, lambda p: p.name != "nvidia0", lambda n: False)}
+    assert found["device files"].found == "this user may not read and write nvidia0"
+    assert found["CUDA library"].found == "libcuda.so, libcuda.so.1 cannot be loaded"
+    last = nvidia_checks(root, lambda p: True, lambda n: n != "libcuda.so")[-1]
+    assert (last.status, "a link to libcuda.so.1" in last.notes[0]) == (BAD, True)
+    (root / "dev/nvidia-uvm").unlink()
+    (root / "proc/driver/nvidia/version").unlink()
+    found = {c.name: c for c in nvidia_checks(root, lambda p: True, lambda n: True)}
+    assert found["device files"].found == "no /dev/nvidia-uvm"
+    assert found["kernel driver"].status == BAD
 
 
 def test_permissions(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_table(driver: Driver, model: Path) -> None:
         (["--gpu", "--arch", "gfx942", "--seed", "1"], "--seed is for a page"),
         (["--gpu", "--arch", "gfx000"], "unknown GPU architecture 'gfx000'"),
         (["--cpu", "--json"], "--json is for the table of --gpu"),
-        (["--gpu", "--arch", "gfx942", "-o", "page.html"], "no HIP device is found"),
+        (["--gpu", "--arch", "gfx942", "-o", "page.html"], "no GPU is found"),
     ],
 )
 def test_what_is_refused(driver: Driver, model: Path, options: list[str], message: str) -> None:

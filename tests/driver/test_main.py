@@ -89,9 +89,9 @@ def test_failures_have_no_traceback(
 
 
 def test_gpu_without_a_device(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mgx_mlir.targets.devices.hip_devices", lambda: ())
+    monkeypatch.setattr("mgx_mlir.targets.devices.gpu_devices", lambda: ())
     for command in ("run", "perf", "verify"):
         ran = driver(command, "--gpu", "--test", "--arch", "gfx942")
         assert ran.status == 2
         assert ran.errors[0] == "Target: gpu, gfx942"
-        assert ran.errors[1].startswith("error: no HIP device is found")
+        assert ran.errors[1].startswith("error: no GPU is found")

@@ -202,8 +202,8 @@ def test_compile_says_what_it_took(driver: Driver) -> None:
 
 def test_the_default_target_is_named(driver: Driver) -> None:
     assert re.match(
-        r"Target: (cpu, \d+ threads?, by default: no HIP device is found"
-        r"|gpu, gfx\w+, by default: a HIP device is present)",
+        r"Target: (cpu, \d+ threads?, by default: no GPU is found"
+        r"|gpu, gfx\w+, by default: a GPU is present)",
         driver("compile", "--test").errors[0],
     )
 

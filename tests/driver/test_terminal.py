@@ -230,7 +230,7 @@ def test_perf_names_nodes_and_sorts_by_share(driver: Driver, models: Path) -> No
     [
         (("--gpu",), "Target: gpu, gfx942 by default"),
         (("--gpu", "--arch", "gfx1100"), "Target: gpu, gfx1100"),
-        ((), "by default: no HIP device is found"),
+        ((), "by default: no GPU is found"),
     ],
     ids=["architecture", "stated", "target"],
 )
@@ -238,7 +238,7 @@ def test_defaults_are_told(
     driver: Driver, models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     options: tuple[str, ...], said: str,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr("mgx_mlir.tools.driver.target_choice.hip_devices", lambda: ())
+    monkeypatch.setattr("mgx_mlir.tools.driver.target_choice.gpu_devices", lambda: ())
     if not options:
         monkeypatch.setattr("mgx_mlir.tools.driver.target_choice.default_target", lambda: "cpu")
     ran = driver("compile", models / "wider.onnx", *options, "-o", tmp_path / "m.mxr")

@@ -36,7 +36,7 @@ def on_device() -> bool:
 
 def device_arch() -> str:
     """The architecture of the first GPU. UsageError where there is none."""
-    found = devices.hip_devices()
+    found = devices.gpu_devices()
     if not found or not found[0].arch:
         why = devices.why_no_device() or "HIP does not say its architecture"
         raise pytest.UsageError(f"{TESTED}=device needs a GPU that HIP can use: {why}")

@@ -16,8 +16,8 @@ import pytest
 import mgx_mlir as migraphx
 from mgx_mlir.core.errors import MgxError, RunError, ShapeError, TargetError, UsageError
 from mgx_mlir.runtime.device import open_device
-from mgx_mlir.runtime.device_memory import ROCM
-from mgx_mlir.runtime.hip import device_arch
+from mgx_mlir.runtime.gpu_api import HIP
+from mgx_mlir.runtime.gpu_calls import device_arch
 from mgx_mlir.targets import emulator
 
 RNG = np.random.default_rng(7)
@@ -91,7 +91,9 @@ def test_streams(staying: Any, target: Any, given: dict[str, Any]) -> None:
     stream.wait(end)
     stream.synchronize()
     assert end.elapsed_ms(begin) > 0
-    with pytest.raises(UsageError, match="expected a stream of type ihipStream_t, got cuda"):
+    with pytest.raises(
+        UsageError, match="expected a stream of type ihipStream_t or CUstream_st, got cuda"
+    ):
         staying.run_async(given, 0, "cudaStream_t")
 
 
@@ -172,7 +174,9 @@ class Foreign:
 
     dtype = "torch.float32"
 
-    def __init__(self, capsule: Callable[[], Any], device: tuple[int, int] = (ROCM, 0)) -> None:
+    def __init__(
+        self, capsule: Callable[[], Any], device: tuple[int, int] = (HIP.dlpack, 0)
+    ) -> None:
         self.capsule, self.device = capsule, device
 
     def __dlpack__(self, **options: Any) -> Any:
@@ -184,10 +188,10 @@ class Foreign:
 
 def test_dlpack(staying: Any, given: dict[str, Any]) -> None:
     (found,) = staying.run(given)
-    assert found.__dlpack_device__() == (ROCM, 0)
+    assert found.__dlpack_device__() == (HIP.dlpack, 0)
     capsule = found.__dlpack__(stream=0, max_version=(1, 0))
     t = tensor_in(capsule)
-    assert (t.device_type, t.device_id, t.ndim) == (ROCM, 0, 2)
+    assert (t.device_type, t.device_id, t.ndim) == (HIP.dlpack, 0, 2)
     assert (t.code, t.bits, t.lanes) == (2, 32, 1)  # a float
     assert t.shape[:2] == [64, 64]
     assert (t.data or 0) + t.byte_offset == found.data_ptr()
@@ -205,7 +209,7 @@ def foreign(dims: list[int], strides: list[int] | None, pointer: int) -> tuple[A
     sizes = (ctypes.c_int64 * len(dims))(*dims)
     steps = None if strides is None else (ctypes.c_int64 * len(dims))(*strides)
     own = Managed()
-    own.tensor = Tensor(pointer, ROCM, 0, len(dims), 2, 32, 1, sizes, steps, 0)
+    own.tensor = Tensor(pointer, HIP.dlpack, 0, len(dims), 2, 32, 1, sizes, steps, 0)
     new = ctypes.pythonapi.PyCapsule_New
     new.restype = ctypes.py_object
     new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
@@ -220,8 +224,8 @@ def test_another_library_s_tensors(staying: Any, given: dict[str, Any]) -> None:
     capsule, more = foreign([128, 64], [1, 128], pointer)  # transposed
     with pytest.raises(RunError, match="the tensor cannot be taken"):
         migraphx.to_gpu(Foreign(lambda: capsule), emulate=True)
-    with pytest.raises(TargetError, match=r"expected memory of ROCm device 0, got .* \(10, 1\)"):
-        migraphx.to_gpu(Foreign(lambda: capsule, (ROCM, 1)), emulate=True)
+    with pytest.raises(TargetError, match=r"expected memory of HIP device 0, got .* \(10, 1\)"):
+        migraphx.to_gpu(Foreign(lambda: capsule, (HIP.dlpack, 1)), emulate=True)
     del taken
     assert len(kept) == len(more) == 3
 

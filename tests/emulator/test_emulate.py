@@ -180,14 +180,14 @@ def test_the_machine_s_device_decides(library: Path, tmp_path: Path) -> None:
     place = {"IREE_HIP_DYLIB_PATH": str(library), "MGX_EMULATE_ARCH": "gfx1101"}
     done = run([*DRIVER, "run", "--test"], tmp_path, **place)
     assert done.returncode == 0, done.stderr
-    assert "Target: gpu, gfx1101, by default: a HIP device is present" in done.stderr
+    assert "Target: gpu, gfx1101, by default: a GPU is present" in done.stderr
     done = run([*DRIVER, "run", "--test", "--gpu", "--arch", "gfx942"], tmp_path, **place)
     assert done.returncode == 2
     assert "error: the code is for gfx942, device 0 is gfx1101" in done.stderr
     for broken in ({"MGX_EMULATE_DEVICES": "0"}, {"IREE_HIP_DYLIB_PATH": str(tmp_path)}):
         done = run([*DRIVER, "run", "--test", "--gpu"], tmp_path, **{**place, **broken})
         assert done.returncode == 2
-        assert "error: no HIP device is found, the program cannot run on gpu" in done.stderr
+        assert "error: no GPU is found, the program cannot run on gpu" in done.stderr
         assert "note: no AMD GPU can be used through the HIP library in " in done.stderr
 
 

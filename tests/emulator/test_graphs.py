@@ -14,7 +14,7 @@ import pytest
 import mgx_mlir as migraphx
 from benchmarks.emulator.outside.code_objects import wrap
 from mgx_mlir.core.errors import RunError, UsageError
-from mgx_mlir.runtime import graphs, hip_streams
+from mgx_mlir.runtime import gpu_streams, graphs
 from mgx_mlir.runtime.device import open_device
 from mgx_mlir.targets import emulator
 from mgx_mlir.tools.driver.main import main
@@ -284,7 +284,7 @@ def test_a_capture_forks_and_joins(hip: Hip) -> None:
 
 def test_streams_keep_their_priority(library: Path) -> None:
     device = open_device("hip", library=str(library))
-    least, greatest = hip_streams.priorities(device)
+    least, greatest = gpu_streams.priorities(device)
     assert greatest < 0 < least
     context = migraphx.get_target("gpu", emulate=True).get_context()
     assert context.stream_priorities() == (least, greatest)
@@ -326,7 +326,7 @@ def close(found: Any, x: np.ndarray) -> None:
 
 
 def compiled(hip_graph: bool = True, offload_copy: bool = True, **options: Any) -> Any:
-    p, own = layers(), {"hip_graph": hip_graph, **options}
+    p, own = layers(), {"graph": hip_graph, **options}
     p.compile(
         migraphx.get_target("gpu", arch="gfx942", emulate=True, **own), offload_copy=offload_copy
     )
@@ -413,9 +413,9 @@ def test_what_cannot_be_one_graph(library: Path) -> None:
         made.run(given)
     plain = migraphx.compile(model, "gpu", arch="gfx942", emulate=True)
     np.testing.assert_array_equal(plain.run(given)[0], np.full(4, 32, np.float32))
-    with pytest.raises(UsageError, match="only gpu programs are HIP graphs, the target is cpu"):
+    with pytest.raises(UsageError, match="only gpu programs are graphs of a GPU, the target is"):
         migraphx.compile(model, "cpu", hip_graph=True)
-    with pytest.raises(UsageError, match="stream_priority is for hip_graph=True"):
+    with pytest.raises(UsageError, match="stream_priority is for graph=True"):
         migraphx.compile(model, "gpu", arch="gfx942", emulate=True, stream_priority=-1)
     relu = helper.make_graph(
         [helper.make_node("Relu", ["x"], ["y"])], "r",
@@ -454,22 +454,22 @@ def test_saved_code_is_one_launch(
     assert main(["run", str(path), "--gpu", "--emulate", "--hip-graph"]) == 0
     said = capfd.readouterr().err
     assert "the file holds code for gpu, gfx942" in said
-    assert "one HIP graph a call" in said
+    assert "one graph a call" in said
 
 
 @pytest.mark.emulator
 def test_saved_code_that_cannot_be_a_graph(library: Path, tmp_path: Path) -> None:
     p = layers()
     migraphx.save(p, tmp_path / "plain.mxr")
-    with pytest.raises(UsageError, match="hip_graph is for compiled code, and none is taken"):
+    with pytest.raises(UsageError, match="graph is for compiled code, and none is taken"):
         migraphx.load(tmp_path / "plain.mxr", hip_graph=True)
     p.compile(migraphx.get_target("cpu"))
-    with pytest.raises(UsageError, match="only gpu programs are HIP graphs, the target is cpu"):
+    with pytest.raises(UsageError, match="only gpu programs are graphs of a GPU, the target is"):
         migraphx.load_buffer(migraphx.save_buffer(p), hip_graph=True)
-    with pytest.raises(UsageError, match="hip_graph is for compiled code, and none is taken"):
+    with pytest.raises(UsageError, match="graph is for compiled code, and none is taken"):
         migraphx.load_buffer(migraphx.save_buffer(p, source=True), compiled=False, hip_graph=True)
     made = compiled(False)
-    with pytest.raises(UsageError, match="stream_priority is for hip_graph=True"):
+    with pytest.raises(UsageError, match="stream_priority is for graph=True"):
         migraphx.load_buffer(migraphx.save_buffer(made), emulate=True, stream_priority=-1)
 
 

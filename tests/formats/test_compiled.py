@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 
 import mgx_mlir as migraphx
 from mgx_mlir.compiler.saved import tree_digest
-from mgx_mlir.core.errors import FileError
+from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.frontends.mxr.decode import decode_msgpack
 from mgx_mlir.printers.tree_files import Binary, json_text, msgpack_bytes
 from tests.formats.programs import PROGRAMS, feed_of
@@ -79,18 +80,18 @@ def test_ref() -> None:
 
 
 def test_code_for_a_gpu_is_loaded_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mgx_mlir.targets.devices import HipDevice, hip_devices
+    from mgx_mlir.targets.devices import GpuDevice, gpu_devices
 
     p = PROGRAMS["worked_example"]()
     p.compile(migraphx.get_target("gpu"), arch="gfx942")
     data = migraphx.save_buffer(p)
     q = migraphx.load_buffer(data)
     assert repr(q) == repr(p)
-    if not hip_devices():
+    if not gpu_devices():
         with pytest.raises(migraphx.MgxError, match="no AMD GPU"):
             q.run({"x": np.zeros(2, "f4")})
-    here = (HipDevice(0, "Radeon", "gfx1100"),)
-    monkeypatch.setattr("mgx_mlir.targets.devices.hip_devices", lambda: here)
+    here = (GpuDevice(0, "Radeon", "gfx1100"),)
+    monkeypatch.setattr("mgx_mlir.targets.devices.gpu_devices", lambda: here)
     with pytest.raises(FileError, match="for gfx942, this machine has gfx1100"):
         migraphx.load_buffer(data)
 
@@ -217,7 +218,7 @@ def both(*archs: str) -> bytes:
 
 def test_several_architectures(monkeypatch: pytest.MonkeyPatch) -> None:
     """The one of the device that is there comes first; weights are in the file once."""
-    from mgx_mlir.targets.devices import HipDevice
+    from mgx_mlir.targets.devices import GpuDevice
 
     one, data = both("gfx942"), both("gfx942", "gfx1100")
     entries = decode_msgpack(data)["mgx_mlir"]["compiled"]
@@ -227,17 +228,51 @@ def test_several_architectures(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(data) < len(one) + len(entries[1]["vmfb"]["data"]["data"]) + 20_000
     assert migraphx.load_buffer(data).compiled.archs == ("gfx942", "gfx1100")
     for arch, archs in (("gfx942", ("gfx942", "gfx1100")), ("gfx1100", ("gfx1100", "gfx942"))):
-        here = (HipDevice(0, "Radeon", arch),)
-        monkeypatch.setattr("mgx_mlir.targets.devices.hip_devices", lambda here=here: here)
+        here = (GpuDevice(0, "Radeon", arch),)
+        monkeypatch.setattr("mgx_mlir.targets.devices.gpu_devices", lambda here=here: here)
         q = migraphx.load_buffer(data)
         assert q.compiled.archs == archs
         assert q.compiled.for_arch("gfx942") is not None
         again = migraphx.load_buffer(migraphx.save_buffer(q))
         assert again.compiled.archs == archs
-    other = (HipDevice(0, "Radeon", "gfx1201"),)
-    monkeypatch.setattr("mgx_mlir.targets.devices.hip_devices", lambda: other)
+    other = (GpuDevice(0, "Radeon", "gfx1201"),)
+    monkeypatch.setattr("mgx_mlir.targets.devices.gpu_devices", lambda: other)
     with pytest.raises(FileError, match="for gfx942, gfx1100, this machine has gfx1201"):
         migraphx.load_buffer(data)
+
+
+def test_code_for_gpus_of_two_vendors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine's GPU decides; a newer NVIDIA device takes the newest code that runs there."""
+    from mgx_mlir.targets.devices import GpuDevice
+
+    data = both("gfx942", "sm_80", "sm_86")
+    assert migraphx.load_buffer(data).compiled.archs == ("gfx942", "sm_80", "sm_86")
+    for arch, kind, first in (
+        ("gfx942", "hip", "gfx942"), ("sm_80", "cuda", "sm_80"), ("sm_90", "cuda", "sm_86"),
+        ("sm_87", "cuda", "sm_86"),
+    ):  # fmt: skip
+        here = (GpuDevice(0, "a card", arch, kind),)
+        monkeypatch.setattr("mgx_mlir.targets.devices.gpu_devices", lambda here=here: here)
+        compiled = migraphx.load_buffer(data).compiled
+        assert (compiled.archs[0], compiled.driver) == (first, kind)
+        compiled.placement = replace(compiled.placement, emulate=True)
+        assert compiled.driver == "hip"
+    for arch, kind in (("sm_75", "cuda"), ("gfx1100", "hip")):
+        here = (GpuDevice(0, "a card", arch, kind),)
+        monkeypatch.setattr("mgx_mlir.targets.devices.gpu_devices", lambda here=here: here)
+        with pytest.raises(FileError, match=f"gfx942, sm_80, sm_86, this machine has {arch}"):
+            migraphx.load_buffer(data)
+
+
+def test_what_cuda_graphs_refuse() -> None:
+    compiled = migraphx.load_buffer(both("sm_80"), graph=True, stream_priority=-1).compiled
+    with pytest.raises(UsageError, match="stream_priority is for AMD GPUs"):
+        compiled._cuda_graphs()
+    compiled.stream_priority, compiled.can_mark = None, True
+    with pytest.raises(UsageError, match="markers are for AMD GPUs"):
+        compiled._cuda_graphs()
+    older = migraphx.load_buffer(both("sm_80"), hip_graph=True).compiled
+    assert older.graph
 
 
 def test_wrong_entries() -> None:

@@ -21,7 +21,7 @@ from mgx_mlir.programs.lowered import IOSpec
 from mgx_mlir.runtime.buffers import address
 from mgx_mlir.runtime.device import choose
 from mgx_mlir.runtime.iree_runtime import LoadedModule
-from mgx_mlir.targets.devices import hip_devices
+from mgx_mlir.targets.devices import gpu_devices
 from tests.runtime.conftest import Compile
 
 WIRE = {d: d.mlir.removeprefix("u") for d in dtypes.DTYPES}
@@ -318,7 +318,7 @@ def test_choice_of_device() -> None:
     assert choose(None, 3) == ("local-task", 3)
     assert choose("local-task", 1) == ("local-task", 1)
     assert choose(None, None)[1] >= 1
-    for kind, threads in (("local-sync", 2), ("hip", 2), ("cuda", None), (None, 0)):
+    for kind, threads in (("local-sync", 2), ("hip", 2), ("vulkan", None), ("cuda", 2), (None, 0)):
         with pytest.raises(UsageError):
             choose(kind, threads)
 
@@ -340,7 +340,7 @@ def test_the_pool_has_the_threads_asked_for() -> None:
     assert 3 <= workers <= 3 + own
 
 
-@pytest.mark.skipif(bool(hip_devices()), reason="there is a HIP device here")
+@pytest.mark.skipif(bool(gpu_devices()), reason="there is a HIP device here")
 def test_a_missing_hip_device_is_said_plainly(build: Compile, tmp_path: Path) -> None:
     """In a process of its own: other tests may have made the emulator this one's HIP."""
     (tmp_path / "m.vmfb").write_bytes(bytes(build(SCALE).vmfb))

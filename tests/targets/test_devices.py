@@ -32,15 +32,15 @@ def test_a_library_that_is_no_driver_means_no_devices(
 ) -> None:
     monkeypatch.setenv("IREE_HIP_DYLIB_PATH", str(tmp_path))
     devices._probed.cache_clear()
-    assert devices.hip_devices() == ()
+    assert devices.gpu_devices() == ()
     why = f"no AMD GPU can be used through the HIP library in {tmp_path}; UNAVAILABLE; "
     assert devices.why_no_device().startswith(why)
     monkeypatch.setattr(devices, "_PROBE", "import os; os.abort()")
     devices._probed.cache_clear()
-    assert devices.hip_devices() == ()
-    assert devices.why_no_device().endswith("HIP ended its process with status -6")
+    assert devices.gpu_devices() == ()
+    assert "HIP ended its process with status -6" in devices.why_no_device()
     monkeypatch.setattr(devices, "_PROBE", 'print(\'[["a", "gfx90a"], ["b", ""]]\')')
     devices._probed.cache_clear()
-    found = [(d.index, d.name, d.arch) for d in devices.hip_devices()]
+    found = [(d.index, d.name, d.arch) for d in devices.gpu_devices()]
     assert found == [(0, "a", "gfx90a"), (1, "b", "")]
     devices._probed.cache_clear()

@@ -16,7 +16,7 @@ from mgx_mlir.targets import base, flags
 from mgx_mlir.targets.base import BackendOptions, CpuTarget, GpuTarget, get_target
 from mgx_mlir.targets.cache import Cache
 from mgx_mlir.targets.child import IreeCompiler
-from mgx_mlir.targets.devices import default_target, hip_devices
+from mgx_mlir.targets.devices import default_target, gpu_devices
 from mgx_mlir.targets.diagnostics import CompileFailed, read_failure
 from mgx_mlir.targets.flags import DEFAULT_ARCH, FlagSet
 from mgx_mlir.targets.report import code_objects, gpu_report
@@ -42,7 +42,7 @@ def test_registry_and_options() -> None:
         import re
 
         assert re.search(said, str(caught.value))
-    assert default_target() == ("gpu" if hip_devices() else "cpu")
+    assert default_target() == ("gpu" if gpu_devices() else "cpu")
 
 
 def test_names_of_gpu_products() -> None:
@@ -333,7 +333,7 @@ def test_what_the_compiler_planned() -> None:
 def test_an_architecture_that_nobody_named_is_told(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(base, "hip_devices", lambda: ())
+    monkeypatch.setattr(base, "gpu_devices", lambda: ())
     base._assumed_arch.cache_clear()
     assert base.GpuTarget().arch == DEFAULT_ARCH
     assert base.GpuTarget(architecture="gfx1100").arch == "gfx1100"

@@ -70,7 +70,7 @@ def _fastest(model: ModelSource, options: CompileOptions, problem: dict[str, Any
 
 def _is_timed(options: CompileOptions) -> bool:
     """Return whether there is a GPU to time programs on."""
-    return not options.emulate and bool(devices.hip_devices())
+    return not options.emulate and bool(devices.gpu_devices())
 
 
 def _tune_products(model: ModelSource, options: CompileOptions) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mgx_mlir.targets.devices import hip_devices
+from mgx_mlir.targets.devices import gpu_devices
 
 CPU = "CPUExecutionProvider"
 GPUS = ("MIGraphXExecutionProvider", "ROCMExecutionProvider")
@@ -60,12 +60,12 @@ class Chosen:
 
 def available() -> list[str]:
     """Return the providers that can be used here: those of AMD GPUs where one is found."""
-    return list(ALL) if hip_devices() else [CPU]
+    return list(ALL) if gpu_devices() else [CPU]
 
 
 def device() -> str:
     """Return "GPU" where an AMD GPU is found, else "CPU"."""
-    return "GPU" if hip_devices() else "CPU"
+    return "GPU" if gpu_devices() else "CPU"
 
 
 def chosen(

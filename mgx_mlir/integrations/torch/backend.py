@@ -81,7 +81,7 @@ def _refuse_devices(examples: Sequence[Any]) -> None:
     strange = sorted(kinds - {"cpu", "cuda"})
     if strange:
         raise UnsupportedModel(
-            f"expected tensors on the CPU or a ROCm device, got device {', '.join(strange)}"
+            f"expected tensors on the CPU or a CUDA or ROCm device, got device {', '.join(strange)}"
         )
 
 

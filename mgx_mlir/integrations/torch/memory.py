@@ -13,7 +13,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import RunError
 from mgx_mlir.runtime.device import Device
 from mgx_mlir.runtime.device_memory import DeviceTensor, from_dlpack
-from mgx_mlir.runtime.hip import stream_synchronize
+from mgx_mlir.runtime.gpu_calls import stream_synchronize
 
 # types that numpy lacks cross as integers of the same size
 _AS: dict[torch.dtype, tuple[torch.dtype, np.dtype[Any]]] = {

@@ -16,7 +16,7 @@ FALLBACKS = ("error", "eager")
 class TorchOptions:
     """Options of compiling graphs of torch."""
 
-    # target of `mgx_mlir.compile`; None: "gpu" for tensors on a ROCm device, "cpu" for others
+    # target of `mgx_mlir.compile`; None: "gpu" for tensors on a GPU, "cpu" for others
     target: str | None = None
     arch: str | None = None  # architecture, as for `mgx_mlir.compile`
     threads: int | None = None  # CPU threads, as for `mgx_mlir.compile`

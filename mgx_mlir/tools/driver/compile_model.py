@@ -120,7 +120,7 @@ def _held(args: Arguments, model: Model, choice: TargetChoice) -> CompiledProgra
         why = given[0] if given else f"the target is {wanted}"
         say(f"The file's code for {has} is not used: {why}")
         return None
-    found.threads, found.hip_graph = choice.threads, choice.hip_graph
+    found.threads, found.graph = choice.threads, choice.graph
     say(f"Compiled: the file holds code for {has}")
     return found
 

@@ -10,7 +10,7 @@ from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
 from mgx_mlir.core.errors import TargetError, UsageError
 from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.targets import default_target, emulator, get_target
-from mgx_mlir.targets.devices import hip_devices, why_no_device
+from mgx_mlir.targets.devices import gpu_devices, why_no_device
 from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.model import Model
 from mgx_mlir.tools.driver.progress import say
@@ -26,7 +26,7 @@ _TARGETS = {
     ),
     "--enable-offload-copy": ("gpu",),
     "--emulate": ("gpu",),
-    "--hip-graph": ("gpu",),
+    "--graph": ("gpu",),
 }  # fmt: skip
 
 
@@ -44,7 +44,7 @@ class TargetChoice:
     timeout: float | None
     tune: bool
     emulate: bool = False
-    hip_graph: bool = False
+    graph: bool = False
     assumed: bool = False  # no option, device or code at hand states the architecture
 
     @property
@@ -64,7 +64,7 @@ class TargetChoice:
             "timeout": self.timeout,
             "exhaustive_tune": self.tune,
             "emulate": self.emulate,
-            "hip_graph": self.hip_graph,
+            "graph": self.graph,
         }
 
     def named(self, *, by_default: bool) -> str:
@@ -77,10 +77,10 @@ class TargetChoice:
             parts.append("1 thread" if count == 1 else f"{count} threads")
         if self.emulate:
             parts.append("emulated")
-        if self.hip_graph:
-            parts.append("one HIP graph a call")
+        if self.graph:
+            parts.append("one graph a call")
         if by_default:
-            found = "a HIP device is present" if self.target == "gpu" else "no HIP device is found"
+            found = "a GPU is present" if self.target == "gpu" else "no GPU is found"
             parts.append(f"by default: {found}")
         return ", ".join(parts)
 
@@ -139,8 +139,8 @@ def _check_options(args: Arguments, target: str, *, can_emulate: bool, runs: boo
             raise UsageError(f"option '{option}' is for {names}, the target is {target}")
     if "--emulate" in args and not can_emulate:
         raise UsageError("option '--emulate' is for commands that run the program")
-    if "--hip-graph" in args and not runs:
-        raise UsageError("option '--hip-graph' is for commands that run the program")
+    if "--graph" in args and not runs:
+        raise UsageError("option '--graph' is for commands that run the program")
 
 
 def _choice_of(args: Arguments, target: str) -> TargetChoice:
@@ -156,14 +156,14 @@ def _choice_of(args: Arguments, target: str) -> TargetChoice:
         args.get("--timeout"),
         "--exhaustive-tune" in args,
         "--emulate" in args,
-        "--hip-graph" in args,
+        "--graph" in args,
     )
 
 
 def _with_archs(
     choice: TargetChoice, held: CompiledProgram | None, model: Model | None
 ) -> TargetChoice:
-    """Name each architecture by its gfx name; none stated: that of the code at hand, else here.
+    """Name each architecture as the table has it; none stated: that of the code at hand, else here.
 
     Of several in the code it is the one that fits the device. Errors: TargetError for unknown ones.
     """
@@ -174,7 +174,7 @@ def _with_archs(
             archs = (code.executable.arch,)
         else:
             archs = (of_device(0, emulate=choice.emulate),)
-            choice = replace(choice, assumed=choice.emulate or not hip_devices())
+            choice = replace(choice, assumed=choice.emulate or not gpu_devices())
     names = [get_target("gpu", architecture=a).arch for a in archs]
     return replace(choice, archs=tuple(dict.fromkeys(names)))
 
@@ -195,10 +195,10 @@ def _check_emulation(choice: TargetChoice) -> None:
 
 
 def _check_device() -> None:
-    """Raise TargetError without a HIP device."""
-    if not hip_devices():
+    """Raise TargetError without a GPU."""
+    if not gpu_devices():
         raise TargetError(
-            "no HIP device is found, the program cannot run on gpu",
+            "no GPU is found, the program cannot run on gpu",
             notes=[
                 *filter(None, [why_no_device()]),
                 "mgx-driver compile --gpu needs no device",

@@ -39,7 +39,7 @@ _REFUSED = (
     "--strip-context",
     "--trust-code",
     "--emulate",
-    "--hip-graph",
+    "--graph",
     "--enable-offload-copy",
 )
 OPTIONS = (

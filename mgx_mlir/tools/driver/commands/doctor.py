@@ -6,7 +6,8 @@ import json
 import sys
 
 from mgx_mlir.core.errors import UsageError
-from mgx_mlir.debug.gpu_system import BAD, OK, WARNED, Check, system_checks
+from mgx_mlir.debug.gpu_system import system_checks
+from mgx_mlir.debug.system_check import BAD, OK, WARNED, Check
 from mgx_mlir.tools.driver.arguments import Arguments, Option, number
 from mgx_mlir.tools.driver.colour import Tone, write_in
 from mgx_mlir.tools.driver.options import HELP
@@ -15,11 +16,11 @@ from mgx_mlir.tools.driver.target_choice import EMULATED
 
 USAGE = "[--gpu] [--device N] [--emulate] [--json]"
 DESCRIPTION = """
-Looks at the kernel driver, the permissions of /dev/kfd and the render nodes, the GPUs that the
-kernel lists, and the variables that hide or rename them. Then, in a process of its own: HIP's
-version, the architecture, copies, a kernel, a product in f16 against numpy and the emulator,
-bandwidth and the latency of a launch. A line a check, and below it how to mend what failed. Exit
-status 1: a check failed."""
+Looks at the kernel driver, the permissions of /dev/kfd and the render nodes (of NVIDIA's: its
+device files and libcuda), the GPUs that the driver lists, and the variables that hide or rename
+them. Then, in a process of its own: the version of HIP or CUDA, the architecture, copies, a kernel,
+a product in f16 against numpy and the emulator, bandwidth and the latency of a launch. A line a
+check, and below it how to mend what failed. Exit status 1: a check failed."""
 OPTIONS = (
     Option(("--gpu",), "check a GPU (the default)", group="Target"),
     Option(("--device",), "which of several GPUs (default: 0)", "N", parse=number(0),

@@ -72,7 +72,6 @@ def _versions() -> dict[str, str]:
 def _processor() -> dict[str, Any]:
     # start-up: only what the command asks for is loaded
     from mgx_mlir.hardware.machine import available_cpus, processor_features
-    from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
 
     shown = ("avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512_bf16", "avx512_fp16",
              "avx512_vnni", "amx_tile", "amx_int8", "amx_bf16", "asimd", "sve", "sve2", "i8mm",
@@ -83,8 +82,17 @@ def _processor() -> dict[str, Any]:
         "machine": platform.machine(),
         "threads": available_cpus(),
         "features": [f for f in shown if f in features],
-        "vector kernels": isa_of("host") is not None,
+        "vector kernels": _has_vector_kernels(),
     }
+
+
+def _has_vector_kernels() -> bool | None:
+    """Return whether the CPU has them; None where no bindings are installed to say it."""
+    try:
+        from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
+    except MgxError:
+        return None
+    return isa_of("host") is not None
 
 
 def _processor_name() -> str:
@@ -100,9 +108,9 @@ def _processor_name() -> str:
 
 def _gpus() -> list[str]:
     # start-up: only what the command asks for is loaded
-    from mgx_mlir.targets.devices import hip_devices
+    from mgx_mlir.targets.devices import gpu_devices
 
-    return [f"{d.name} {d.arch}".strip() for d in hip_devices()]
+    return [f"{d.name} {d.arch}".strip() for d in gpu_devices()]
 
 
 def _cache() -> dict[str, Any]:

@@ -33,7 +33,7 @@ gives, else on those of --calibrate, else on inputs that are drawn. Exit status 
 reached."""
 _NOT_HERE = ("--enable-offload-copy", "--exhaustive-tune")
 _NEED_REPORT = ("--iterations", "--gpu", "--threads", "--arch", "--disable-fast-math",
-                "--remove-qdq-pairs", "--kernel-boundaries", "--emulate", "--hip-graph",
+                "--remove-qdq-pairs", "--kernel-boundaries", "--emulate", "--graph",
                 "--no-cache", "--timeout")  # fmt: skip
 _IN_8_BITS = (
     *("--keep", "--max-error", "--kept-type", "--ranges", "--save-ranges", "--save-table"),
