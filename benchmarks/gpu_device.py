@@ -1,12 +1,15 @@
-"""Times models on an AMD GPU, per call and per kernel beside the bounds: a file to send us.
+"""Runs all that is asked of a GPU in one command, and writes one file to send.
 
-    python benchmarks/gpu_device.py MODEL.onnx... [--fp16] [--calls 50] [-o gpu.json]
-    python benchmarks/gpu_device.py MODEL.onnx --emulate gfx942      # here: no time is a GPU's
+    python -m benchmarks.gpu_device                      # compile, run, write gpu-device.json
+    python -m benchmarks.gpu_device --prepare FOLDER --arch sm_90,gfx942      # anywhere
+    python -m benchmarks.gpu_device --folder FOLDER      # on the machine with the GPU, no compiler
 
-Each kernel runs by itself in a loop (IREE's benchmarks of executables), so no profiler is needed;
-those of run-time sizes have none. `bound` is of the compiled code (`targets/kernel_time.py`), and
-`--emulate` says that all times are a processor's. Exit code 0: all models were timed; 1: one was
-not; 2: there is no device.
+Parts: edges, programs and families (right or wrong), memory, torch, compiler (torch.compile and the
+APIs, where the compiler is installed), launches, models (times beside torch), sanitizer (NVIDIA's
+compute-sanitizer over kernel families), faults, doctor. Each is a process of its own with a limit,
+and its lines are in the file as they come: a device that is lost takes no result along. 8 minutes
+at most, without the compile. Exit code 0: all is right; 1: something is wrong, and the file says
+what; 2: there is no device.
 """
 
 from __future__ import annotations
@@ -14,145 +17,202 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from math import isfinite
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import onnx
+from mgx_mlir.hardware.machine import available_cpus
+from mgx_mlir.targets.devices import gpu_devices, why_no_device
 
-import mgx_mlir
-from benchmarks.gpu_bounds import narrowed
-from benchmarks.oracle import inputs_for
-from mgx_mlir.core.errors import MgxError
-from mgx_mlir.hardware.machine import HIP_VARIABLE
-from mgx_mlir.targets import emulator
-from mgx_mlir.targets.child import CompileOutput, shared_compiler
-from mgx_mlir.targets.devices import hip_devices, why_no_device
-from mgx_mlir.targets.kernel_bounds import compile_with_bounds
-
-DUMPED = "--iree-hal-dump-executable-benchmarks-to"
-TOOLS = Path(sys.executable).parent
-LOOP = 20  # launches of a kernel between two readings of the clock
+# seconds of each part at most; together with the models, which run beside one another, 8 minutes
+LIMITS = {
+    "memory": 60, "torch": 60, "compiler": 90, "edges": 90, "programs": 60, "families": 60,
+    "sanitizer": 90, "launches": 40, "models": 240, "doctor": 60, "faults": 30,
+}  # fmt: skip
+MOST = 480.0  # seconds of all parts
+_LAST = 25.0  # seconds of them for what comes last
+CHECKS = ("memory", "torch", "compiler", "edges", "programs", "families", "launches")
+SANITIZED = ("gemm-f16-0", "softmax-f32-0", "layernorm-f16-0", "convolution-f16-0",
+             "attention-f16-0", "bert-bf16-0")  # fmt: skip
+_ROOT = Path(__file__).resolve().parents[1]
 
 
-def compiled(path: Path, arch: str, options: argparse.Namespace, folder: Path) -> tuple[Any, bytes]:
-    """Compile a model; leave a benchmark of each kernel in a folder. The module, as IREE got it."""
-    compiler, sources = shared_compiler(), list[bytes]()
-    plain = compiler.run
+class Report:
+    """The file: rows of each part, written anew after each."""
 
-    def run(source: bytes, flags: Sequence[str], **given: Any) -> CompileOutput:
-        sources.append(source)
-        return plain(source, (*flags, f"{DUMPED}={folder}"), **given)
+    def __init__(self, path: Path, arch: str) -> None:
+        self._path = path
+        self.parts: dict[str, list[dict[str, Any]]] = {}
+        self.head: dict[str, Any] = {
+            "arch": arch, "date": time.strftime("%Y-%m-%d"), "python": platform.python_version(),
+            "cpus": available_cpus(), **card(),
+        }  # fmt: skip
 
-    compiler.run = run
+    def add(self, part: str, rows: list[dict[str, Any]]) -> None:
+        """Keep the rows of a part."""
+        self.parts.setdefault(part, []).extend(rows)
+        self._path.write_text(json.dumps({**self.head, "parts": self.parts}, indent=0))
+
+
+def card() -> dict[str, str]:
+    """Return what the vendor's tool says of card and driver."""
+    ask = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    for command in (ask, ["rocm-smi", "--showproductname", "--showdriverversion", "--csv"]):
+        if shutil.which(command[0]):
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+            return {"card": done.stdout.strip()[:400]}
+    return {"card": ", ".join(d.name for d in gpu_devices())}
+
+
+def ran(command: list[str], seconds: float) -> list[dict[str, Any]]:
+    """Run a part; its rows, and how it ended where that was not well."""
+    start, ended = time.monotonic(), ""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        try:
+            done = subprocess.run(command, stdout=out, stderr=err, timeout=seconds, cwd=_ROOT)
+            ended = f"status {done.returncode}" if done.returncode else ""
+        except subprocess.TimeoutExpired:
+            ended = f"not done in {seconds:.0f} s"
+        out.seek(0)
+        err.seek(0)
+        rows = [json.loads(line) for line in out if line.startswith("{")]
+        said = err.read().strip().splitlines()
+    if ended:
+        rows.append({"ended": ended, "said": said[-3:]})
+    rows.append({"part_s": round(time.monotonic() - start, 1)})
+    return rows
+
+
+def sanitized(folder: Path, tool: str, seconds: float) -> list[dict[str, Any]]:
+    """Run programs under compute-sanitizer, where there is one."""
+    found = shutil.which("compute-sanitizer")
+    if found is None:
+        return [{"sanitizer": "not installed"}]
+    files = [folder / "programs" / f"{name}.mxr" for name in SANITIZED]
+    own = [sys.executable, "-m", "benchmarks.gpu_parts", "check", str(folder)]
+    command = [found, "--tool", tool, "--error-exitcode", "9", *own,
+               *(str(f) for f in files if f.is_file())]  # fmt: skip
     try:
-        made = mgx_mlir.compile(
-            narrowed(onnx.load(path)) if options.fp16 else str(path),
-            target="gpu", arch=arch, emulate=bool(options.emulate), cache=False,
-        )  # fmt: skip
-    finally:
-        del compiler.run
-    return made, sources[-1]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, cwd=_ROOT)
+    except subprocess.TimeoutExpired as e:
+        text = (e.stdout or b"").decode(errors="replace")
+        return [{"sanitizer": tool, "ended": f"not done in {seconds:.0f} s", "said": text[-400:]}]
+    lines = [line for line in done.stdout.splitlines() if line.startswith("=====")]
+    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return [{"sanitizer": tool, "status": done.returncode, "said": lines[-6:], "ran": len(rows),
+             "wrong": [r for r in rows if r.get("wrong") or r.get("error")]}]  # fmt: skip
 
 
-def call_us(made: Any, inputs: dict[str, np.ndarray], calls: int) -> list[float]:
-    """Quartiles of the time of a call, from arrays to arrays; the first one is not counted."""
-    made.run(inputs)
-    times: list[float] = []
-    for _ in range(calls):
-        start = time.perf_counter()
-        made.run(inputs)
-        times.append((time.perf_counter() - start) * 1e6)
-    return [float(n) for n in np.percentile(times, (25, 50, 75))]
+def run(
+    folder: Path, arch: str, output: Path, parts: list[str], models: list[str], most: float
+) -> int:
+    """Run the parts, the models' compilers beside them, and write the file."""
+    report, start = Report(output, arch), time.monotonic()
+    part = [sys.executable, "-m", "benchmarks.gpu_parts"]
+
+    def left(name: str) -> float:
+        return max(min(LIMITS[name], most - (time.monotonic() - start)), 5.0)
+
+    with ThreadPoolExecutor(3) as pool:  # tools that slow programs down, beside checks
+        tools = ("memcheck", "racecheck", "initcheck") if "sanitizer" in parts else ()
+        slow = [pool.submit(sanitized, folder, t, left("sanitizer")) for t in tools]
+        for name in [p for p in parts if p in CHECKS]:
+            limit = left(name)
+            report.add(name, ran([*part, name, str(folder), str(limit - 3)], limit + 5))
+            print(f"{name}: {summary(report.parts[name])}", flush=True)
+        for tool in slow:
+            report.add("sanitizer", tool.result())
+    if "models" in parts:
+        limit = max(left("models") - _LAST, 5.0)
+        with ThreadPoolExecutor(max(len(models), 1)) as pool:
+            for stage in folder.glob("compiled-*"):
+                shutil.rmtree(stage)
+            each = [[*part, "models", str(folder), name, str(len(models))] for name in models]
+            for rows in pool.map(lambda command: ran(command, limit), each):
+                report.add("models", rows)
+        print(f"models: {summary(report.parts['models'])}", flush=True)
+    if "doctor" in parts:
+        report.add("doctor", doctor(left("doctor")))
+    if "faults" in parts:  # last: on some drivers it takes the device along
+        report.add("faults", ran([*part, "faults", str(folder)], left("faults")))
+    report.add("all", [{"s": round(time.monotonic() - start, 1)}])
+    rows = [row for each in report.parts.values() for row in each]
+    return int(any(row.get("wrong") or row.get("error") for row in rows))
 
 
-def kernel_us(folder: Path, arch: str, library: str, calls: int) -> dict[str, float]:
-    """The time of each kernel that has a benchmark, by its name."""
-    found: dict[str, float] = {}
-    env = {**os.environ, **({HIP_VARIABLE: library} if library else {})}
-    for source in sorted(folder.glob("*.mlir")):
-        module = source.with_suffix(".vmfb")
-        target = ["--iree-hal-target-device=hip", f"--iree-rocm-target={arch}"]
-        compiling = [TOOLS / "iree-compile", source, *target, "-o", module]
-        timing = [TOOLS / "iree-benchmark-module", f"--module={module}", "--device=hip",
-                  f"--batch_size={LOOP}", f"--benchmark_min_time={calls}x",
-                  "--benchmark_format=json"]  # fmt: skip
-        if subprocess.run(compiling, capture_output=True, env=env).returncode:
-            continue
-        ran = subprocess.run(timing, capture_output=True, text=True, env=env)
-        start = ran.stdout.find("{")
-        for row in json.loads(ran.stdout[start:])["benchmarks"] if start >= 0 else ():
-            found[row["name"].split("/")[0]] = float(row["real_time"])
-    return found
+def doctor(seconds: float) -> list[dict[str, Any]]:
+    """Run mgx-driver doctor; its checks."""
+    command = [sys.executable, "-m", "mgx_mlir.tools.driver.main", "doctor", "--json"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, cwd=_ROOT)
+        return list(json.loads(done.stdout)["checks"])
+    except subprocess.TimeoutExpired:
+        return [{"ended": f"not done in {seconds:.0f} s"}]
+    except ValueError:
+        return [{"ended": f"status {done.returncode}", "said": done.stderr[-600:]}]
 
 
-def timed(path: Path, arch: str, options: argparse.Namespace, library: str) -> dict[str, Any]:
-    """The figures of one model."""
-    with tempfile.TemporaryDirectory(prefix="mgx-gpu-") as name:
-        folder = Path(name)
-        made, source = compiled(path, arch, options, folder)
-        inputs = inputs_for(path)
-        if options.fp16:
-            floats = {n: a for n, a in inputs.items() if a.dtype == np.float32}
-            inputs |= {n: a.astype(np.float16) for n, a in floats.items()}
-        quartiles = call_us(made, inputs, options.calls)
-        by_kernel = kernel_us(folder, arch, library, options.calls)
-    _, launches = compile_with_bounds(source, arch)
-    kernels = [
-        {
-            "name": one.kernel.name, "workgroups": one.workgroups,
-            # of a kernel that spills there is none
-            "bound_us": one.time.us if one.time and isfinite(one.time.us) else None,
-            "bound_by": one.time and one.time.bound_by,
-            "us": next((us for n, us in by_kernel.items() if n.endswith(one.kernel.name)), None),
-        }
-        for one in launches.get("main$async") or next(iter(launches.values()), [])
-    ]  # fmt: skip
-    return {"model": path.stem, "arch": arch, "call_us": quartiles, "kernels": kernels,
-            "fallbacks": list(made.executable.fallbacks)}  # fmt: skip
+def summary(rows: list[dict[str, Any]]) -> str:
+    """Return the counts of a part in words."""
+    of = Counter(
+        "error" if row.get("error") else "wrong" if row.get("wrong") else "right"
+        for row in rows
+        if "wrong" in row or "error" in row
+    )
+    ended = next((row["ended"] for row in rows if "ended" in row), "")
+    seconds = next((row["part_s"] for row in rows if "part_s" in row), 0)
+    counts = ", ".join(f"{n} {what}" for what, n in sorted(of.items(), reverse=True))
+    return f"{counts or 'no checks'} in {seconds} s{f'; {ended}' if ended else ''}"
 
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("models", nargs="+", type=Path)
-    parser.add_argument("--fp16", action="store_true", help="in f16")
-    parser.add_argument("--calls", type=int, default=50, help="of each model and kernel")
-    parser.add_argument("--emulate", metavar="GFX", help="on the emulator, as this GPU")
-    parser.add_argument("-o", "--output", type=Path, default=Path("gpu.json"))
+    parser.add_argument("--prepare", type=Path, metavar="FOLDER", help="compile into it, and end")
+    parser.add_argument("--arch", help="what to compile for; by default the device's")
+    parser.add_argument("--folder", type=Path, help="what was compiled ahead")
+    parser.add_argument("--jobs", type=int, default=available_cpus(), help="compiles at once")
+    parser.add_argument("--part", default=",".join(LIMITS), help="parts to run, with commas")
+    parser.add_argument("--most", type=float, default=MOST, help="seconds of all parts together")
+    parser.add_argument("--model", help="networks to time, with commas; by default all")
+    parser.add_argument("-o", "--output", type=Path, default=Path("gpu-device.json"))
     options = parser.parse_args(argv)
-    devices, library = hip_devices(), ""
-    if options.emulate:
-        arch, library = options.emulate, str(emulator.activate())
-    elif not devices:
-        print(f"error: no AMD GPU: {why_no_device()}; --emulate GFX runs here", file=sys.stderr)
+    devices = gpu_devices()
+    arch = options.arch or (devices[0].arch if devices else "")
+    if options.prepare:
+        return prepare(options.prepare, arch, options.jobs)
+    if not devices:
+        print(f"error: no GPU: {why_no_device()}", file=sys.stderr)
         return 2
-    else:
-        arch = devices[0].arch
-    rows: list[dict[str, Any]] = []
-    status = 0
-    for path in options.models:
-        try:
-            row = timed(path, arch, options, library)
-        except (MgxError, OSError) as e:
-            print(f"{path.stem}: {e}", file=sys.stderr)
-            rows.append({"model": path.stem, "arch": arch, "error": str(e)})
-            status = 1
-            continue
-        rows.append(row)
-        known = [k for k in row["kernels"] if k["us"] is not None]
-        bound = sum(k["bound_us"] or 0.0 for k in row["kernels"])
-        print(f"{path.stem:<24} {arch:<8} call {row['call_us'][1]:10.1f} us, kernels "
-              f"{sum(k['us'] for k in known):10.1f} us ({len(known)} of {len(row['kernels'])} "
-              f"timed), bound {bound:8.1f} us", flush=True)  # fmt: skip
-    report = {"emulated": bool(options.emulate), "version": mgx_mlir.__version__, "models": rows}
-    options.output.write_text(json.dumps(report, indent=1))
-    return status
+    folder = options.folder
+    if folder is None:
+        folder = Path(tempfile.mkdtemp(prefix="mgx-gpu-"))
+        prepare(folder, arch, options.jobs)
+    names = options.model.split(",") if options.model else None
+    if names is None:
+        stored = sorted(f.stem for f in (folder / "models").glob("*.mxr"))
+        names = [name for name in stored if not name.startswith("chain")]
+    os.environ.setdefault("PYTHONUNBUFFERED", "1")
+    parts = options.part.split(",")
+    return run(folder, arch, options.output, parts, names, options.most)
+
+
+def prepare(folder: Path, arch: str, jobs: int) -> int:
+    """Compile all programs: each network in a process, and the others `jobs` at once."""
+    folder.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "benchmarks.gpu_suite", str(folder), "--arch", arch]
+    shares = [("models", i, 8) for i in range(8)]
+    shares += [("families,programs,edges", i, jobs) for i in range(jobs)]
+    each = [[*command, "--part", part, "--share", f"{i}/{n}"] for part, i, n in shares]
+    with ThreadPoolExecutor(jobs) as pool:
+        done = list(pool.map(lambda c: subprocess.run(c, cwd=_ROOT).returncode, each))
+    return int(any(done))
 
 
 if __name__ == "__main__":
