@@ -58,7 +58,11 @@ from mgx_mlir.passes.lowering.gpu.small_floats import expand_small_floats
 from mgx_mlir.passes.lowering.iree import packed, read_back, workgroup_loops
 from mgx_mlir.passes.lowering.iree.equal_results import merge_equal_results
 from mgx_mlir.passes.lowering.iree.input_alignment import written
-from mgx_mlir.passes.lowering.iree.outline import outline_alone, outline_kernels
+from mgx_mlir.passes.lowering.iree.outline import (
+    drop_unread_kernels,
+    outline_alone,
+    outline_kernels,
+)
 from mgx_mlir.passes.lowering.iree.regions import is_attention
 from mgx_mlir.passes.lowering.iree.widening import fence_widening_loops
 from mgx_mlir.passes.lowering.materialize import materialized
@@ -119,6 +123,7 @@ class ModuleLowering(LoweringContext):
                 if name == self.listed:
                     kernels, choices = self.kernels, self._choices
                 self.kernels, self._choices = [], []
+            drop_unread_kernels(self.module)
             self.weights.drop_unread()
             fence_widening_loops(self.module)
             if vendor_of(self.options.arch) == "nvidia":

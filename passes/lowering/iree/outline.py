@@ -21,15 +21,7 @@ def outline_kernels(module: ir.Module) -> None:
 
     Dispatches that share code (alike.CODE) launch the executable of the first.
     """
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name != "flow.dispatch.workgroups":
-            return ir.WalkResult.ADVANCE
-        found.append(op)
-        return ir.WalkResult.SKIP
-
-    module.operation.walk(visit)
+    found = _dispatches(module)
     codes = [op.attributes.get(CODE, i) for i, op in enumerate(found)]
     built = {c: op for c, op in zip(codes, found, strict=True) if len(op.regions[0].blocks)}
     shared: dict[Hashable, str] = {}
@@ -44,6 +36,57 @@ def outline_kernels(module: ir.Module) -> None:
         for old, new in zip(op.results, launched.results, strict=True):
             old.replace_all_uses_with(new)
         op.erase()
+
+
+def drop_unread_kernels(module: ir.Module) -> None:
+    """Erase dispatches whose results nothing reads, views of them apart.
+
+    An operand is made a tensor ahead of its kernel, which may read what that was made of. Code
+    that other dispatches share moves to the first of these.
+    """
+    live: dict[Hashable, ir.Operation] = {}  # code -> its first dispatch, of those met so far
+    for op in reversed(_dispatches(module)):
+        code = op.attributes.get(CODE)
+        if any(map(_is_read, op.results)):
+            live[code] = op
+            continue
+        for r in op.results:
+            _erase_readers(r)
+        blocks = [region.blocks[0] for region in op.regions if len(region.blocks)]
+        heir = None if code is None else live.get(code)
+        if heir is not None and blocks:
+            for block, region in zip(blocks, heir.regions, strict=True):
+                block.append_to(region)
+        op.erase()
+
+
+_VIEWS = frozenset({"tensor.expand_shape", "tensor.collapse_shape", "tensor.cast"})
+
+
+def _is_read(value: ir.Value) -> bool:
+    """Return whether an op reads a value, or a view of it."""
+    readers = [use.owner.operation for use in value.uses]
+    return any(o.name not in _VIEWS or _is_read(o.results[0]) for o in readers)
+
+
+def _erase_readers(value: ir.Value) -> None:
+    for use in list(value.uses):
+        reader = use.owner.operation
+        _erase_readers(reader.results[0])
+        reader.erase()
+
+
+def _dispatches(module: ir.Module) -> list[ir.Operation]:
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name != "flow.dispatch.workgroups":
+            return ir.WalkResult.ADVANCE
+        found.append(op)
+        return ir.WalkResult.SKIP
+
+    module.operation.walk(visit)
+    return found
 
 
 def outline_alone(dispatch: ir.Operation) -> ir.Module:

@@ -45,6 +45,11 @@ COMPUTED = frozenset(
     )
 )
 STORED = COMPUTED - {dtypes.BOOL}
+# functions that are polynomials, or calls of the C library
+_LONG = frozenset(
+    {"sigmoid", "exp", "tanh", "erf", "log", "log2", "pow", "sin", "cos", "sinh", "cosh"}
+)
+_LEAST_ROWS = 3  # rows of registers for which a loop is less code than its rows are
 
 
 class Reads:
@@ -57,6 +62,7 @@ class Reads:
     def __init__(self, results: Sequence[Expr], source: Expr | None = None) -> None:
         self.leaves: dict[tuple[ir.Value, DimMap], Leaf] = {}
         self.refusal: str | None = None
+        self.is_long = False
         self._source, self._seen = source, set[tuple[int, DimMap]]()
         for x in results:
             self._visit(x, identity(x.type.rank))
@@ -82,6 +88,7 @@ class Reads:
             self._visit(x.source, compose(m, x.map))
         elif isinstance(x, Compute):
             name = x.cls.OPERATION_NAME
+            self.is_long = self.is_long or x.cls.mnemonic in _LONG
             if x.cls.raw or getattr(x.cls, "scalar", None) is None:
                 self._refuse(f"'{name}' is not computed on vectors")
             if dtype.is_low_precision and any(a.type.dtype is dtypes.DOUBLE for a in x.args):
@@ -104,6 +111,7 @@ class Epilogue:
     inputs: Sequence[ir.Value]  # tensors that it reads
     stored: Sequence[DType]  # element types of the results
     emit: Callable[..., list[ir.Value]]
+    is_long: bool = False  # one vector takes tens of instructions
 
     def through(
         self, index: Callable[[WorkgroupBuilder, Sequence[Index]], Sequence[Index]]
@@ -150,6 +158,35 @@ class Stores:
                 for v, into in zip(found, tiles, strict=True)
             ]
         return tiles
+
+    def rows(
+        self, sums: Sequence[ir.Value], count: int, row: Callable[[Index], Sequence[Spot]],
+        tiles: list[ir.Value],
+    ) -> list[ir.Value]:  # fmt: skip
+        """Return the tiles with what follows the sums of `count` rows; row(i): spots of a row.
+
+        Code of a long epilogue for each register was most of a kernel's compile. It is a loop over
+        rows then, which reads the sums where its results are written.
+        """
+        k, epilogue = self.k, self.epilogue
+        spots = [spot for i in range(count) for spot in row(i)]
+        kind = ir.VectorType(sums[0].type)
+        is_kept = epilogue.stored[0] is dtypes.FLOAT and isinstance(kind.element_type, ir.F32Type)
+        if not epilogue.is_long or not is_kept or count < _LEAST_ROWS:
+            return self.stored(sums, spots, tiles)
+        first = tiles[0]
+        for total, spot in zip(sums, spots, strict=True):
+            first = k.write(total, first, spot.local, masked=spot.masked)
+
+        def one(i: ir.Value, c: list[ir.Value]) -> list[ir.Value]:
+            own = list(row(i))
+            kept = [
+                k.read(c[0], spot.local, kind.shape[0], masked=0.0 if spot.masked else None)
+                for spot in own
+            ]
+            return self.stored(kept, own, c)
+
+        return k.loop(0, count, 1, [first, *tiles[1:]], one)
 
 
 def epilogue_of(
@@ -203,7 +240,7 @@ def epilogue_of(
         given = {id(total): sums}
         return computed_vectors(k, lanes, results, site.stored, read, given, rank)
 
-    return Epilogue(inputs, site.stored, emit)
+    return Epilogue(inputs, site.stored, emit, reads.is_long)
 
 
 def _follows(o: ir.Operation) -> bool:

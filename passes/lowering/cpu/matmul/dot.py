@@ -331,7 +331,7 @@ class _Loops:
         part = self.part_of(p, masked=self.columns % self.cut.width != 0)
         n = len(carried) - len(self.stores.epilogue.stored)
         sums = self.widened.sums(self.reader(part, 0, high), part)
-        made = self.stores.stored(sums, self.spots(part, p, 0, high), carried[n:])
+        made = self.stores.rows(sums, high, self.spots(part, p, 0), carried[n:])
         return [*carried[:n], *made]
 
     def reader(self, part: Part, r: Index, high: int) -> Rows:
@@ -342,33 +342,37 @@ class _Loops:
             is_float=self.shape.dtype is dtypes.FLOAT,
         )  # fmt: skip
 
-    def spots(self, part: Part, p: Index, r: Index, high: int) -> list[Spot]:
+    def spots(self, part: Part, p: Index, r: Index) -> Callable[[Index], list[Spot]]:
+        """Return the spots of a row, by its number from `r` on."""
         k, lanes, left = self.k, self.isa.lanes, self.k.mul(p, self.cut.width)
-        return [
-            Spot(
-                [*self.lead, k.add(self.row, r, i), k.add(part.column, j * lanes)],
-                [*self.prefix, k.add(r, i), k.add(left, j * lanes)],
-                part.masked,
-            )
-            for i in range(high)
-            for j in range(self.vectors)
-        ]
+
+        def row(i: Index) -> list[Spot]:
+            return [
+                Spot(
+                    [*self.lead, k.add(self.row, r, i), k.add(part.column, j * lanes)],
+                    [*self.prefix, k.add(r, i), k.add(left, j * lanes)],
+                    part.masked,
+                )
+                for j in range(self.vectors)
+            ]
+
+        return row
 
     def tile(
         self, panel: Panel, part: Part, p: Index, r: Index, high: int, tiles: Tiles
     ) -> Tiles:  # fmt: skip
         """Make `high` rows from `r` on: sums, and what follows them."""
         k, lanes = self.k, self.isa.lanes
-        reader, spots = self.reader(part, r, high), self.spots(part, p, r, high)
-        zero = [k.splat(0, lanes, self.shape.sums)] * len(spots)
+        reader, spots = self.reader(part, r, high), self.spots(part, p, r)
+        zero = [k.splat(0, lanes, self.shape.sums)] * (high * self.vectors)
 
         def make(sums: Tiles) -> Tiles:
             return multiplied(k, panel, reader, sums)
 
         if not self.parts:
-            return self.stores.stored(make(zero), spots, tiles)
+            return self.stores.rows(make(zero), high, spots, tiles)
         kept = [((k.add(r, i), j * lanes), False) for i in range(high) for j in range(self.vectors)]
         return Parts(part.start, self.cut.block, self.depth).over(
             k, zero, kept, tiles, make,
-            lambda sums, c: [c[0], *self.stores.stored(sums, spots, c[1:])],
+            lambda sums, c: [c[0], *self.stores.rows(sums, high, spots, c[1:])],
         )  # fmt: skip

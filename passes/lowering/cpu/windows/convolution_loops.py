@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
@@ -69,14 +69,17 @@ class ConvolutionLoops:
 
         def panel(p: Index, carried: Tiles) -> Tiles:
             def across(n: Index, size: int, c: Tiles) -> Tiles:
-                flat = [k.add(n, i) for i in range(size)]
-                return self.tile(source, b, p, [(k.div(m, wide), k.rem(m, wide)) for m in flat], c)
+                def at(i: Index) -> tuple[Index, Index]:
+                    m = k.add(n, i)
+                    return k.div(m, wide), k.rem(m, wide)
+
+                return self.tile(source, b, p, size, at, c)
 
             def row(r: Index, c: Tiles) -> Tiles:
                 return walk(
                     k, wide, cut.pixels, c,
                     lambda q, size, c: self.tile(
-                        source, b, p, [(r, k.add(q, i)) for i in range(size)], c
+                        source, b, p, size, lambda i: (r, k.add(q, i)), c
                     ),
                     even=False,
                 )  # fmt: skip
@@ -96,34 +99,37 @@ class ConvolutionLoops:
         return self.layout.panel(k, k.inputs[1], number)
 
     def tile(
-        self, source: ir.Value, b: Index, p: Index, positions: Sequence[tuple[Index, Index]],
-        tiles: Tiles,
+        self, source: ir.Value, b: Index, p: Index, size: int,
+        pixel: Callable[[Index], tuple[Index, Index]], tiles: Tiles,
     ) -> Tiles:  # fmt: skip
-        """Make some pixels (row, column) of panel `p`: sums, and what follows them."""
+        """Make some pixels of panel `p`, (row, column) each: sums, and what follows them."""
         k, s, lanes = self.k, self.shape, self.isa.lanes
-        panel, window = self.weights(p), self.image.window(source, positions)
+        panel, window = self.weights(p), self.image.window(source, list(map(pixel, range(size))))
         image, row, column, channel = self.at
         left = k.mul(p, self.cut.width)
         columns = [k.add(left, j) for j in range(0, self.cut.width, lanes)]
-        spots = [
-            Spot(
-                [image, k.add(row, r), k.add(column, q), k.add(channel, c)],
-                [0, r, q, c],
-                s.outputs % lanes != 0 and c is columns[-1],
-            )
-            for r, q in positions
-            for c in columns
-        ]
+
+        def spots(i: Index) -> list[Spot]:
+            r, q = pixel(i)
+            return [
+                Spot(
+                    [image, k.add(row, r), k.add(column, q), k.add(channel, c)],
+                    [0, r, q, c],
+                    s.outputs % lanes != 0 and c is columns[-1],
+                )
+                for c in columns
+            ]
+
         sums = dtypes.INT32 if s.is_bytes else dtypes.FLOAT
-        zero = [k.splat(0, lanes, sums)] * len(spots)
+        zero = [k.splat(0, lanes, sums)] * (size * len(columns))
 
         def make(sums: Tiles) -> Tiles:
             return multiplied(k, panel, window, sums, b)
 
         def finish(sums: Tiles, tiles: Tiles) -> Tiles:
-            return self.stores.stored(sums, spots, tiles)
+            return self.stores.rows(sums, size, spots, tiles)
 
         if self.blocks == 1:
             return finish(make(zero), tiles)
-        kept = [(spot.local, spot.masked) for spot in spots]
+        kept = [(spot.local, spot.masked) for i in range(size) for spot in spots(i)]
         return Parts(b, 1, self.blocks).over(k, zero, kept, tiles, make, finish)

@@ -422,13 +422,15 @@ class _Loops:
         if self.shape.unit:
             words = k.vector_type(lanes, dtypes.INT32)
             sums = [arith.FPToSIOp(words, total).result for total in sums]
-        spots = [
-            Spot(
-                [self.image, k.add(self.row, r), k.add(q, p), k.add(c, v * lanes)],
-                [0, r, k.add(q, p), k.add(c, v * lanes)],
-                masked and v == vectors - 1,
-            )
-            for p in range(pixels)
-            for v in range(vectors)
-        ]
-        return self.stores.stored(sums, spots, tiles)
+
+        def spots(p: Index) -> list[Spot]:
+            return [
+                Spot(
+                    [self.image, k.add(self.row, r), k.add(q, p), k.add(c, v * lanes)],
+                    [0, r, k.add(q, p), k.add(c, v * lanes)],
+                    masked and v == vectors - 1,
+                )
+                for v in range(vectors)
+            ]
+
+        return self.stores.rows(sums, pixels, spots, tiles)
