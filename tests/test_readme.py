@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+
+from tests.support.models import model_of, node
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text()
@@ -36,24 +37,16 @@ def stand_in(path: Path) -> None:
     r = np.random.default_rng(0)
     held = {"w": r.standard_normal((8, 3, 3, 3)), "f": r.standard_normal((8, 1000))}
     nodes = [
-        helper.make_node("Conv", ["gpu_0/data_0", "w"], ["c"], name="conv1", strides=[4, 4]),
-        helper.make_node("Relu", ["c"], ["r"], name="relu1"),
-        helper.make_node("GlobalAveragePool", ["r"], ["p"], name="pool5"),
-        helper.make_node("Flatten", ["p"], ["q"], name="flat"),
-        helper.make_node("MatMul", ["q", "f"], ["m"], name="fc"),
-        helper.make_node("Softmax", ["m"], ["gpu_0/softmax_1"], name="prob"),
+        node("Conv", "gpu_0/data_0 w", "c", name="conv1", strides=[4, 4]),
+        node("Relu", "c", "r", name="relu1"),
+        node("GlobalAveragePool", "r", "p", name="pool5"),
+        node("Flatten", "p", "q", name="flat"),
+        node("MatMul", "q f", "m", name="fc"),
+        node("Softmax", "m", "gpu_0/softmax_1", name="prob"),
     ]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("gpu_0/data_0", TensorProto.FLOAT, [1, 3, 224, 224])],
-        [helper.make_tensor_value_info("gpu_0/softmax_1", TensorProto.FLOAT, [1, 1000])],
-        [numpy_helper.from_array(v.astype(np.float32), k) for k, v in held.items()],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
-    model.ir_version = 9
+    ends = {"gpu_0/data_0": [1, 3, 224, 224]}, {"gpu_0/softmax_1": [1, 1000]}
     path.parent.mkdir(exist_ok=True)
-    onnx.save(model, path)
+    onnx.save(model_of(nodes, *ends, held), path)
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:

@@ -22,7 +22,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+
+from tests.support.models import parsed
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -59,21 +60,13 @@ def stand_in(path: Path) -> None:
     """The tutorial's model."""
     r = np.random.default_rng(0)
     held = {"w1": r.standard_normal((64, 128)) / 8, "w2": r.standard_normal((128, 10)) / 11}
-    nodes = [
-        helper.make_node("MatMul", ["x", "w1"], ["a"], name="dense1"),
-        helper.make_node("Relu", ["a"], ["b"], name="relu1"),
-        helper.make_node("MatMul", ["b", "w2"], ["c"], name="dense2"),
-        helper.make_node("Softmax", ["c"], ["scores"], name="softmax"),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 64])],
-        [helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["batch", 10])],
-        [numpy_helper.from_array(v.astype(np.float32), k) for k, v in held.items()],
+    model = parsed(
+        """(float[batch,64] x) => (float[batch,10] scores) {
+        [dense1] a = MatMul (x, w1) [relu1] b = Relu (a) [dense2] c = MatMul (b, w2)
+        [softmax] scores = Softmax (c) }""",
+        held,
     )
-    opsets = [helper.make_opsetid("", 17)]
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), str(path))
+    onnx.save(model, str(path))
 
 
 def environment(home: Path) -> dict[str, str]:

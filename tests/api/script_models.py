@@ -8,51 +8,29 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto
+
+from tests.support.models import Nodes
 
 TYPES = {"float": TensorProto.FLOAT, "int64": TensorProto.INT64, "int32": TensorProto.INT32}
 Spec = tuple[str, str, Sequence[Any]]
 
 
-class Net:
+class Net(Nodes):
     """Nodes in order; weights are drawn from one seed."""
-
-    def __init__(self, seed: int = 0) -> None:
-        self.random = np.random.default_rng(seed)
-        self.nodes: list[onnx.NodeProto] = []
-        self.weights: list[onnx.TensorProto] = []
-
-    def op(self, kind: str, *inputs: str, to: Sequence[str] = (), **attributes: Any) -> str:
-        """Add a node; the name of its first result."""
-        results = list(to) or [f"v{len(self.nodes)}"]
-        self.nodes.append(helper.make_node(kind, list(inputs), results, **attributes))
-        return results[0]
 
     def cast(self, x: str) -> str:
         """Add a cast to f32."""
-        name = f"v{len(self.nodes)}"
-        self.nodes.append(helper.make_node("Cast", [x], [name], to=TensorProto.FLOAT))
-        return name
+        return self.op("Cast", x, to=TensorProto.FLOAT)
 
     def weight(self, *dims: int) -> str:
-        drawn = self.random.standard_normal(dims) / np.sqrt(max(np.prod(dims[1:]), 1))
-        return self.constant(drawn.astype(np.float32))
-
-    def constant(self, value: Any, dtype: Any = None) -> str:
-        name = f"w{len(self.weights)}"
-        self.weights.append(numpy_helper.from_array(np.asarray(value, dtype), name))
-        return name
+        return self.const(self.rng.standard_normal(dims) / np.sqrt(max(np.prod(dims[1:]), 1)))
 
     def save(self, path: Path, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Path:
         """Write the model."""
-        ports = [
-            [helper.make_tensor_value_info(n, TYPES[t], list(d)) for n, t, d in each]
-            for each in (inputs, outputs)
-        ]
-        graph = helper.make_graph(self.nodes, "g", *ports, self.weights)
-        opsets = [helper.make_opsetid("", 17)]
+        ends = [{n: (TYPES[t], list(d)) for n, t, d in each} for each in (inputs, outputs)]
         path.parent.mkdir(parents=True, exist_ok=True)
-        onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), str(path))
+        onnx.save(self.model(*ends), str(path))
         return path
 
 
@@ -61,8 +39,8 @@ def text_encoder(path: Path) -> Path:
     n = Net(1)
     x = n.op("Gather", n.weight(50, 16), "input_ids")
     x = n.op("MatMul", x, n.weight(16, 16))
-    n.op("LayerNormalization", x, n.constant(np.ones(16), np.float32), to=["last_hidden_state"])
-    n.op("ReduceMean", "last_hidden_state", axes=[1], keepdims=0, to=["pooler_output"])
+    n.op("LayerNormalization", x, n.const(np.ones(16), np.float32), into=["last_hidden_state"])
+    n.op("ReduceMean", "last_hidden_state", axes=[1], keepdims=0, into=["pooler_output"])
     results = [
         ("last_hidden_state", "float", ["b", "s", 16]),
         ("pooler_output", "float", ["b", 16]),
@@ -75,12 +53,12 @@ def unet(path: Path) -> Path:
     n = Net(2)
     text = n.op("ReduceMean", "encoder_hidden_states", axes=[1], keepdims=0)
     text = n.op("MatMul", text, n.weight(16, 4))
-    text = n.op("Unsqueeze", text, n.constant([2, 3], np.int64))
+    text = n.op("Unsqueeze", text, n.const([2, 3], np.int64))
     x = n.op("Conv", "sample", n.weight(4, 4, 3, 3), pads=[1, 1, 1, 1])
     x = n.op("Add", x, text)
-    time = n.op("Mul", "timestep", n.constant(0.01, np.float32))
+    time = n.op("Mul", "timestep", n.const(0.01, np.float32))
     x = n.op("Add", x, time)
-    n.op("Conv", n.op("Relu", x), n.weight(4, 4, 1, 1), to=["out_sample"])
+    n.op("Conv", n.op("Relu", x), n.weight(4, 4, 1, 1), into=["out_sample"])
     inputs = [
         ("sample", "float", ["b", 4, "h", "w"]),
         ("encoder_hidden_states", "float", ["b", "s", 16]),
@@ -92,9 +70,9 @@ def unet(path: Path) -> Path:
 def vae_decoder(path: Path) -> Path:
     """Of stable-diffusion: latents to an image of twice the size."""
     n = Net(3)
-    scales = n.constant([1, 1, 2, 2], np.float32)
+    scales = n.const([1, 1, 2, 2], np.float32)
     x = n.op("Resize", "latent_sample", "", scales, mode="nearest")
-    n.op("Conv", x, n.weight(3, 4, 3, 3), pads=[1, 1, 1, 1], to=["sample"])
+    n.op("Conv", x, n.weight(3, 4, 3, 3), pads=[1, 1, 1, 1], into=["sample"])
     latents = ("latent_sample", "float", ["b", 4, "h", "w"])
     return n.save(path, [latents], [("sample", "float", ["b", 3, "h2", "w2"])])
 
@@ -104,8 +82,8 @@ def rnnt(folder: Path) -> None:
     n = Net(4)
     w, r = n.weight(1, 32, 6), n.weight(1, 32, 8)
     x = n.op("LSTM", "input", w, r, hidden_size=8)
-    n.op("Squeeze", x, n.constant([1], np.int64), to=["output"])
-    n.op("Add", "feature_length", n.constant([0], np.int64), to=["output_lengths"])
+    n.op("Squeeze", x, n.const([1], np.int64), into=["output"])
+    n.op("Add", "feature_length", n.const([0], np.int64), into=["output_lengths"])
     n.save(
         folder / "rnnt_encoder" / "model.onnx",
         [("input", "float", ["t", "b", 6]), ("feature_length", "int64", ["b"])],
@@ -116,9 +94,9 @@ def rnnt(folder: Path) -> None:
     x = n.op("Transpose", x, perm=[1, 0, 2])
     w, r, bias = n.weight(1, 20, 4), n.weight(1, 20, 5), n.weight(1, 40)
     n.op("LSTM", x, w, r, bias, "", "hidden_in_1", "hidden_in_2", hidden_size=5,
-         to=["steps", "hidden_out_1", "hidden_out_2"])  # fmt: skip
-    flat = n.op("Squeeze", "steps", n.constant([1], np.int64))
-    n.op("Transpose", flat, perm=[1, 0, 2], to=["g"])
+         into=["steps", "hidden_out_1", "hidden_out_2"])  # fmt: skip
+    flat = n.op("Squeeze", "steps", n.const([1], np.int64))
+    n.op("Transpose", flat, perm=[1, 0, 2], into=["g"])
     hidden = ["hidden_in_1", "hidden_in_2", "hidden_out_1", "hidden_out_2"]
     states: list[Spec] = [(h, "float", [1, "b", 5]) for h in hidden]
     n.save(
@@ -130,7 +108,7 @@ def rnnt(folder: Path) -> None:
     x = n.op("Concat", "onnx::Shape_0", "onnx::Shape_1", axis=2)
     x = n.op("Relu", n.op("MatMul", x, n.weight(13, 16)))
     x = n.op("MatMul", x, n.weight(16, 6))
-    n.op("Unsqueeze", x, n.constant([1], np.int64), to=["logits"])
+    n.op("Unsqueeze", x, n.const([1], np.int64), into=["logits"])
     n.save(
         folder / "rnnt_joint" / "model.onnx",
         [("onnx::Shape_0", "float", ["b", 1, 8]), ("onnx::Shape_1", "float", ["b", 1, 5])],
@@ -143,12 +121,12 @@ def transformer(path: Path) -> Path:
     n = Net(7)
     text = n.op("MatMul", "encoder_hidden_states", n.weight(12, 16))
     x = n.op("Concat", n.op("MatMul", "hidden_states", n.weight(8, 16)), text, axis=1)
-    t = n.op("Unsqueeze", "timestep", n.constant([1, 2], np.int64))
+    t = n.op("Unsqueeze", "timestep", n.const([1, 2], np.int64))
     x = n.op("Add", x, n.op("Sin", t))
     scores = n.op("Softmax", n.op("MatMul", x, n.op("Transpose", x, perm=[0, 2, 1])), axis=-1)
     x = n.op("MatMul", n.op("MatMul", scores, x), n.weight(16, 8))
-    first = n.op("Slice", x, *(n.constant([v], np.int64) for v in (0, 4, 1)))
-    n.op("Identity", first, to=["latent"])
+    first = n.op("Slice", x, *(n.const([v], np.int64) for v in (0, 4, 1)))
+    n.op("Identity", first, into=["latent"])
     inputs = [
         ("hidden_states", "float", ["b", "s", 8]),
         ("encoder_hidden_states", "float", ["b", "t", 12]),
@@ -162,7 +140,7 @@ def classifier(path: Path, name: str = "data", size: int = 16) -> Path:
     n = Net(8)
     x = n.op("Relu", n.op("Conv", name, n.weight(8, 3, 3, 3), strides=[2, 2]))
     x = n.op("Flatten", n.op("GlobalAveragePool", x))
-    n.op("Gemm", x, n.weight(8, 10), n.weight(10), to=["scores"])
+    n.op("Gemm", x, n.weight(8, 10), n.weight(10), into=["scores"])
     return n.save(path, [(name, "float", [1, 3, size, size])], [("scores", "float", [1, 10])])
 
 
@@ -172,7 +150,7 @@ def segmenter(path: Path, name: str, dims: Sequence[int]) -> Path:
     kernel = [3] * (len(dims) - 2)
     pads = [1] * 2 * len(kernel)
     x = n.op("Relu", n.op("Conv", name, n.weight(4, dims[1], *kernel), pads=pads))
-    n.op("Conv", x, n.weight(dims[1], 4, *kernel), pads=pads, to=["mask"])
+    n.op("Conv", x, n.weight(dims[1], 4, *kernel), pads=pads, into=["mask"])
     return n.save(path, [(name, "float", dims)], [("mask", "float", dims)])
 
 
@@ -181,13 +159,13 @@ def bert_squad(path: Path) -> Path:
     n = Net(10)
     x = n.op("Gather", n.weight(30, 8), "input_ids:0")
     x = n.op("Add", x, n.op("Gather", n.weight(2, 8), "segment_ids:0"))
-    mask = n.op("Unsqueeze", n.cast("input_mask:0"), n.constant([2], np.int64))
+    mask = n.op("Unsqueeze", n.cast("input_mask:0"), n.const([2], np.int64))
     x = n.op("Mul", x, mask)
     both = n.op("MatMul", x, n.weight(8, 2))
-    n.op("Split", n.op("Transpose", both, perm=[2, 0, 1]), axis=0, to=["e", "s"])
-    n.op("Squeeze", "e", n.constant([0], np.int64), to=["unstack:1"])
-    n.op("Squeeze", "s", n.constant([0], np.int64), to=["unstack:0"])
-    n.op("Identity", "unique_ids_raw_output___9:0", to=["unique_ids:0"])
+    n.op("Split", n.op("Transpose", both, perm=[2, 0, 1]), axis=0, into=["e", "s"])
+    n.op("Squeeze", "e", n.const([0], np.int64), into=["unstack:1"])
+    n.op("Squeeze", "s", n.const([0], np.int64), into=["unstack:0"])
+    n.op("Identity", "unique_ids_raw_output___9:0", into=["unique_ids:0"])
     ids: list[Spec] = [
         (f"{k}:0", "int64", ["b", 12]) for k in ("input_ids", "input_mask", "segment_ids")
     ]
@@ -201,15 +179,15 @@ def decoder(path: Path, *, states: bool) -> Path:
     n = Net(11)
     x = n.op("Gather", n.weight(40, 8), "input_ids")
     mask = n.cast("attention_mask")
-    x = n.op("Mul", x, n.op("Unsqueeze", mask, n.constant([2], np.int64)))
+    x = n.op("Mul", x, n.op("Unsqueeze", mask, n.const([2], np.int64)))
     more: list[Spec] = [("position_ids", "int64", ["b", "s"])]
     if states:
         more = [("encoder_hidden_states", "float", ["b", "t", 8])]
         other = n.op("ReduceMean", "encoder_hidden_states", axes=[1], keepdims=1)
     else:
         other = n.op("Gather", n.weight(64, 8), "position_ids")
-    x = n.op("CumSum", n.op("Add", x, other), n.constant(1, np.int64))
-    n.op("MatMul", x, n.weight(8, 40), to=["logits"])
+    x = n.op("CumSum", n.op("Add", x, other), n.const(1, np.int64))
+    n.op("MatMul", x, n.weight(8, 40), into=["logits"])
     ids: list[Spec] = [(k, "int64", ["b", "s"]) for k in ("input_ids", "attention_mask")]
     return n.save(path, [*ids, *more], [("logits", "float", ["b", "s", 40])])
 
@@ -218,7 +196,7 @@ def encoder(path: Path) -> Path:
     """Of Whisper: the features of sound to states."""
     n = Net(12)
     x = n.op("Conv", "input_features", n.weight(8, 4, 3), pads=[1, 1], strides=[2])
-    n.op("Transpose", n.op("Relu", x), perm=[0, 2, 1], to=["last_hidden_state"])
+    n.op("Transpose", n.op("Relu", x), perm=[0, 2, 1], into=["last_hidden_state"])
     features = ("input_features", "float", ["b", 4, "t"])
     return n.save(path, [features], [("last_hidden_state", "float", ["b", "t2", 8])])
 
@@ -227,6 +205,6 @@ def detector(path: Path) -> Path:
     """Of YOLO: an image to boxes, scores and classes in one tensor."""
     n = Net(13)
     x = n.op("Conv", "images", n.weight(6, 3, 4, 4), strides=[4, 4])
-    x = n.op("Sigmoid", n.op("Reshape", x, n.constant([1, 6, 64], np.int64)))
-    n.op("Transpose", x, perm=[0, 2, 1], to=["output0"])
+    x = n.op("Sigmoid", n.op("Reshape", x, n.const([1, 6, 64], np.int64)))
+    n.op("Transpose", x, perm=[0, 2, 1], into=["output0"])
     return n.save(path, [("images", "float", [1, 3, 32, 32])], [("output0", "float", [1, 64, 6])])

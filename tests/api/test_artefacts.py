@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
 
 import mgx_mlir as mgx
 from mgx_mlir.api.files import CodeAlone
@@ -20,6 +19,7 @@ from mgx_mlir.core.errors import UsageError
 from mgx_mlir.frontends.mxr.decode import decode_msgpack
 from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.runtime.buffers import address
+from tests.support.models import parsed
 
 SIDE = 1152  # of whole panels on every processor: packed weights are not padded
 WEIGHTS = SIDE * SIDE * 4
@@ -31,19 +31,10 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two matrices of 5.3 MB, of which the passes change one."""
     a, b = (RNG.standard_normal((SIDE, SIDE), np.float32) for _ in range(2))
     scale = RNG.random(SIDE, np.float32) + 1
-    graph = helper.make_graph(
-        [
-            helper.make_node("MatMul", ["x", "a"], ["h"]),
-            helper.make_node("Mul", ["b", "scale"], ["scaled"]),
-            helper.make_node("MatMul", ["h", "scaled"], ["y"]),
-        ],
-        "two",
-        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2, SIDE])],
-        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [2, SIDE])],
-        [numpy_helper.from_array(v, n) for n, v in (("a", a), ("b", b), ("scale", scale))],
-    )
+    text = f"""(float[2,{SIDE}] x) => (float[2,{SIDE}] y)
+        {{ h = MatMul (x, a) scaled = Mul (b, scale) y = MatMul (h, scaled) }}"""
     path = tmp_path_factory.mktemp("two") / "two.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    onnx.save(parsed(text, {"a": a, "b": b, "scale": scale}), path)
     return path
 
 

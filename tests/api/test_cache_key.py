@@ -17,6 +17,7 @@ from mgx_mlir.compiler.option_text import option_text
 from mgx_mlir.compiler.options import CompileOptions
 from mgx_mlir.compiler.program_cache import program_cache_key
 from mgx_mlir.targets import get_target
+from tests.support.models import parsed_bytes
 
 dim = mgx_mlir.shape.dynamic_dimension
 
@@ -117,10 +118,7 @@ def test_a_folder_of_external_data_counts_by_what_is_in_it(
 def test_optimals_make_another_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cached program without variants is not the one with them."""
     monkeypatch.setenv("MGX_CACHE_DIR", str(tmp_path))
-    values = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["n", 4]) for n in "xy"]
-    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", values[:1], values[1:])
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
-    data = made.SerializeToString()
+    data = parsed_bytes("(float[n,4] x) => (float[n,4] y) { y = Relu (x) }")
 
     def compiled(*optimals: int) -> Any:
         dims = {"x": [dim(1, 8, optimals), dim(4, 4)]}
@@ -133,14 +131,8 @@ def test_optimals_make_another_program(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def dense(weight: np.ndarray) -> bytes:
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 32])
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 32])
-    graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "w"], ["y"])], "g", [x], [y],
-        [helper.make_tensor("w", TensorProto.FLOAT, weight.shape, weight.tobytes(), raw=True)],
-    )  # fmt: skip
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
-    return made.SerializeToString()
+    held = helper.make_tensor("w", TensorProto.FLOAT, weight.shape, weight.tobytes(), raw=True)
+    return parsed_bytes("(float[2,32] x) => (float[2,32] y) { y = MatMul (x, w) }", [held])
 
 
 WEIGHT = np.random.default_rng(0).standard_normal((32, 32)).astype(np.float32)

@@ -11,7 +11,7 @@ import pytest
 import mgx_mlir as migraphx
 from mgx_mlir.api.macros import macros
 from mgx_mlir.core.errors import ShapeError
-from tests.support.oracle import ort_session
+from tests.support.oracle import run_node
 
 RNG = np.random.default_rng(0)
 
@@ -93,8 +93,6 @@ def test_macros(case: Case) -> None:
 
 
 def test_convolution() -> None:
-    from onnx import TensorProto, helper
-
     w, bias = normal(5, 3, 3, 2), normal(5)
     for options, attributes in (
         ({"paddings": [1, 0], "strides": [2, 1]}, {"pads": [1, 0, 1, 0], "strides": [2, 1]}),
@@ -103,13 +101,7 @@ def test_convolution() -> None:
         ({"dilations": [1, 2], "paddings": [0, 1, 2, 3]},
          {"dilations": [1, 2], "pads": [0, 1, 2, 3]}),
     ):  # fmt: skip
-        node = helper.make_node("Conv", ["x", "w", "b"], ["y"], **attributes)
-        infos = [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in "xwb"]
-        out = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
-        graph = helper.make_graph([node], "g", infos, out)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
-        session = ort_session(model)
-        want = session.run(None, {"x": X, "w": w, "b": bias})[0]
+        want = run_node("Conv", X, w, bias, **attributes)
         got = run("convolution", X, w, bias, **options)[0]
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 

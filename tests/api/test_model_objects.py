@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, numpy_helper
 
 import mgx_mlir
 from mgx_mlir.core.errors import ModelError, UsageError
 from mgx_mlir.core.literals import Shared, WeightStore
 from mgx_mlir.frontends.onnx.held import load_held
 from mgx_mlir.frontends.onnx.importer import import_model
+from tests.support.models import parsed
 
 WEIGHT = np.arange(64 * 32, dtype=np.float32).reshape(64, 32) / 100
 X = np.ones((3, 64), np.float32)
@@ -22,13 +23,8 @@ X = np.ones((3, 64), np.float32)
 
 def model(weight: TensorProto | None = None) -> onnx.ModelProto:
     """x @ w."""
-    graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "w"], ["y"])], "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 64])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 32])],
-        [weight or numpy_helper.from_array(WEIGHT, "w")],
-    )  # fmt: skip
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    held = [weight or numpy_helper.from_array(WEIGHT, "w")]
+    return parsed("(float[n,64] x) => (float[n,32] y) { y = MatMul (x, w) }", held, opset=18)
 
 
 def outside() -> TensorProto:

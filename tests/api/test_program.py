@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir as migraphx
 from mgx_mlir.core.errors import RunError, ShapeError, TargetError, UsageError
+from tests.support.models import parsed
 from tests.support.oracle import ort_session
 
 RNG = np.random.default_rng(7)
@@ -25,25 +25,16 @@ RNG = np.random.default_rng(7)
 def model(tmp_path_factory) -> str:
     """A small convolutional classifier with a free batch dimension."""
     weights = {
-        "w": RNG.standard_normal((4, 1, 3, 3)).astype("f4"),
-        "b": RNG.standard_normal(4).astype("f4"),
-        "v": RNG.standard_normal((4, 3)).astype("f4"),
-    }
-    graph = helper.make_graph(
-        [
-            helper.make_node("Conv", ["x", "w", "b"], ["c"], name="conv", pads=[1, 1, 1, 1]),
-            helper.make_node("Relu", ["c"], ["r"], name="relu"),
-            helper.make_node("GlobalAveragePool", ["r"], ["p"], name="pool"),
-            helper.make_node("Flatten", ["p"], ["f"], name="flat"),
-            helper.make_node("MatMul", ["f", "v"], ["m"], name="matmul"),
-            helper.make_node("Softmax", ["m"], ["y"], name="softmax", axis=1),
-        ],
-        "net",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 1, 8, 8])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 3])],
-        [numpy_helper.from_array(a, n) for n, a in weights.items()],
+        "w": RNG.standard_normal((4, 1, 3, 3)), "b": RNG.standard_normal(4),
+        "v": RNG.standard_normal((4, 3)),
+    }  # fmt: skip
+    made = parsed(
+        """(float[batch,1,8,8] x) => (float[batch,3] y) {
+        [conv] c = Conv <pads = [1,1,1,1]> (x, w, b) [relu] r = Relu (c)
+        [pool] p = GlobalAveragePool (r) [flat] f = Flatten (p) [matmul] m = MatMul (f, v)
+        [softmax] y = Softmax <axis = 1> (m) }""",
+        weights,
     )
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     path = tmp_path_factory.mktemp("model") / "net.onnx"
     onnx.save(made, path)
     return str(path)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir as migraphx
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import UsageError
+from tests.support.models import parsed_bytes
 from tests.support.oracle import ort_session
 
 RNG = np.random.default_rng(3)
@@ -19,30 +19,17 @@ RNG = np.random.default_rng(3)
 def model() -> bytes:
     """A convolution, a pooling, a normalisation and a classifier, in f32."""
     weights = {
-        "w": RNG.standard_normal((4, 2, 3, 3)),
-        "b": RNG.standard_normal(4),
-        "v": RNG.standard_normal((4, 8)) / 2,
-        "g": RNG.uniform(0.5, 1.5, 8),
+        "w": RNG.standard_normal((4, 2, 3, 3)), "b": RNG.standard_normal(4),
+        "v": RNG.standard_normal((4, 8)) / 2, "g": RNG.uniform(0.5, 1.5, 8),
         "o": RNG.standard_normal(8),
-    }
-    nodes = [
-        helper.make_node("Conv", ["x", "w", "b"], ["c"], pads=[1, 1, 1, 1]),
-        helper.make_node("Relu", ["c"], ["r"]),
-        helper.make_node("GlobalAveragePool", ["r"], ["p"]),
-        helper.make_node("Flatten", ["p"], ["f"]),
-        helper.make_node("MatMul", ["f", "v"], ["m"]),
-        helper.make_node("LayerNormalization", ["m", "g", "o"], ["n"]),
-        helper.make_node("Softmax", ["n"], ["y"], axis=1),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "net",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3, 2, 8, 8])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [3, 8])],
-        [numpy_helper.from_array(a.astype("f4"), n) for n, a in weights.items()],
+    }  # fmt: skip
+    return parsed_bytes(
+        """(float[3,2,8,8] x) => (float[3,8] y) {
+        c = Conv <pads = [1,1,1,1]> (x, w, b) r = Relu (c) p = GlobalAveragePool (r)
+        f = Flatten (p) m = MatMul (f, v) n = LayerNormalization (m, g, o)
+        y = Softmax <axis = 1> (n) }""",
+        weights,
     )
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
-    return made.SerializeToString()
 
 
 def types_of(p: migraphx.program, name: str) -> set[str]:

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir as mgx
+from tests.support.models import parsed
 
 # what pyproject.toml's core needs to load and run; docs/deploy.md names the same
 NEEDED = ("iree-base-runtime", "numpy", "msgpack", "ml_dtypes")
@@ -54,12 +54,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def bundle(folder: Path, w: np.ndarray) -> Path:
     """A bundle of the same product, for two batches."""
     model = folder / "m.onnx"
-    node = helper.make_node("MatMul", ["x", "w"], ["y"])
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 300])
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 200])
-    graph = helper.make_graph([node], "g", [x], [y], [numpy_helper.from_array(w, "w")])
-    opsets = [helper.make_opsetid("", 17)]
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), str(model))
+    text = "(float[batch,300] x) => (float[batch,200] y) { y = MatMul (x, w) }"
+    onnx.save(parsed(text, {"w": w}), str(model))
     command = [sys.executable, "-m", "mgx_mlir.tools.driver", "bundle", str(model), "--cpu"]
     done = subprocess.run(
         [*command, "--batch", "1,4", "-o", str(folder / "out")], capture_output=True, text=True,

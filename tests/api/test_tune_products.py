@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto
 
 import mgx_mlir
 from mgx_mlir.compiler.models import read_model
@@ -33,6 +33,7 @@ from mgx_mlir.programs.lowered import Lowered
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.rewrite.passes import run_pipeline
 from tests.lowering.programs import text_of
+from tests.support.models import bytes_of, node
 
 ARCH = "gfx942"
 
@@ -47,20 +48,13 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def model(*layers: int, rows: int = 32) -> bytes:
     """Dots of these widths with activations between them, f16."""
     rng = np.random.default_rng(0)
-    nodes, weights, value = [], [], "x"
+    nodes, weights, value, kind = [], {}, "x", TensorProto.FLOAT16
     for i, (k, n) in enumerate(pairwise(layers)):
-        w = (rng.standard_normal((k, n)) / k**0.5).astype(np.float16)
-        weights.append(numpy_helper.from_array(w, f"w{i}"))
-        nodes.append(helper.make_node("MatMul", [value, f"w{i}"], [f"m{i}"]))
-        nodes.append(helper.make_node("Relu", [f"m{i}"], [f"r{i}"]))
+        weights[f"w{i}"] = (rng.standard_normal((k, n)) / k**0.5).astype(np.float16)
+        nodes += [node("MatMul", f"{value} w{i}", f"m{i}"), node("Relu", f"m{i}", f"r{i}")]
         value = f"r{i}"
-    kind = TensorProto.FLOAT16
-    graph = helper.make_graph(
-        nodes, "g", [helper.make_tensor_value_info("x", kind, [rows, layers[0]])],
-        [helper.make_tensor_value_info(value, kind, [rows, layers[-1]])], weights,
-    )  # fmt: skip
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
-    return made.SerializeToString()
+    ends = {"x": (kind, [rows, layers[0]])}, {value: (kind, [rows, layers[-1]])}
+    return bytes_of(nodes, *ends, weights)
 
 
 def fused(data: bytes) -> ProgramIR:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 from mgx_mlir.compiler.compile import compile as compile_program
 from mgx_mlir.compiler.models import read_model
@@ -18,6 +18,7 @@ from mgx_mlir.debug.extract import alone, save_inputs, save_program, upto
 from mgx_mlir.debug.intermediates import SteppedRun, computed_positions, with_intermediates
 from mgx_mlir.programs.program_ir import ProgramIR, entry_block
 from mgx_mlir.programs.signature import Signature
+from tests.support.models import bytes_of
 
 F32, I64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 RNG = np.random.default_rng(3)
@@ -31,11 +32,7 @@ def value(name: str, kind: int = F32, dims: list | None = None) -> onnx.ValueInf
 def program(
     nodes: list, inputs: list, outputs: list, held: dict[str, np.ndarray] | None = None
 ) -> ProgramIR:
-    weights = [numpy_helper.from_array(v, k) for k, v in (held or {}).items()]
-    graph = helper.make_graph(nodes, "g", inputs, outputs, weights)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
-    model.ir_version = 9
-    return read_model(model.SerializeToString())
+    return read_model(bytes_of(nodes, inputs, outputs, held or {}))
 
 
 def chain() -> ProgramIR:

@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir.passes  # noqa: F401  (declares the passes)
 from mgx_mlir.core.literals import WeightStore
@@ -28,6 +27,7 @@ from mgx_mlir.rewrite.passes import run_pipeline
 from mgx_mlir.rewrite.pattern import observing
 from mgx_mlir.tools.opt import main as opt
 from mgx_mlir.tools.reduce import main as reduce
+from tests.support.models import model_of, node, parsed
 
 T = "tensor<4x8xf32>"
 
@@ -310,26 +310,21 @@ def test_errors(
 def chain(length: int, at: int, bug: str) -> onnx.ModelProto:
     """MatMul, Add, Relu over and over, one of them `bug`, with weights and two outputs."""
     rng = np.random.default_rng(0)
-    nodes, held, last = [], [], "x"
+    nodes, held, last = [], {}, "x"
     for i in range(length):
         out = f"v{i}"
         if i == at:
-            nodes.append(helper.make_node(bug, [last], [out], name="bug"))
+            nodes.append(node(bug, last, out, name="bug"))
         elif i % 3 == 0:
-            held.append(numpy_helper.from_array(rng.random((16, 16), np.float32), f"w{i}"))
-            nodes.append(helper.make_node("MatMul", [last, f"w{i}"], [out]))
+            held[f"w{i}"] = rng.random((16, 16), np.float32)
+            nodes.append(node("MatMul", f"{last} w{i}", out))
         elif i % 3 == 1:
-            held.append(numpy_helper.from_array(rng.random(16, np.float32), f"b{i}"))
-            nodes.append(helper.make_node("Add", [last, f"b{i}"], [out]))
+            held[f"b{i}"] = rng.random(16, np.float32)
+            nodes.append(node("Add", f"{last} b{i}", out))
         else:
-            nodes.append(helper.make_node("Relu", [last], [out]))
+            nodes.append(node("Relu", last, out))
         last = out
-    types = [
-        helper.make_tensor_value_info(n, TensorProto.FLOAT, [4, 16]) for n in ("x", last, "v2")
-    ]
-    graph = helper.make_graph(nodes, "g", types[:1], types[1:], held)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
-    model.ir_version = 9
+    model = model_of(nodes, {"x": [4, 16]}, {last: [4, 16], "v2": [4, 16]}, held)
     onnx.checker.check_model(model, full_check=True)
     return model
 
@@ -361,32 +356,11 @@ def test_a_model_under_the_driver(tmp_path: Path) -> None:
 
 
 def test_branches_take_the_place_of_their_if(tmp_path: Path) -> None:
-    f32 = TensorProto.FLOAT
-
-    def body(op: str, name: str) -> onnx.GraphProto:
-        out = helper.make_tensor_value_info(name, f32, [2, 3])
-        nodes = [
-            helper.make_node("Neg", ["x"], [f"{name}_a"]),
-            helper.make_node(op, [f"{name}_a"], [name]),
-        ]
-        return helper.make_graph(nodes, name, [], [out])
-
-    nodes = [
-        helper.make_node(
-            "If", ["c"], ["y"], then_branch=body("Erf", "t"), else_branch=body("Exp", "e")
-        )
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [
-            helper.make_tensor_value_info("c", TensorProto.BOOL, []),
-            helper.make_tensor_value_info("x", f32, [2, 3]),
-        ],
-        [helper.make_tensor_value_info("y", f32, [2, 3])],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
-    model.ir_version = 9
+    model = parsed("""(bool c, float[2,3] x) => (float[2,3] y) {
+        y = If <
+            then_branch = t () => (float[2,3] t) { t_a = Neg (x) t = Erf (t_a) },
+            else_branch = e () => (float[2,3] e) { e_a = Neg (x) e = Exp (e_a) }
+        > (c) }""")
     file = tmp_path / "in.onnx"
     onnx.save(model, file)
     out = onnx.load(run(file, "grep -q Erf {}"))

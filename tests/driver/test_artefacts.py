@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
 
 import mgx_mlir as migraphx
 from mgx_mlir.tools.opt import main as opt
 from tests.driver.conftest import Driver
+from tests.support.models import parsed
 
 SHIFT = np.arange(60000, dtype=np.float32).reshape(3000, 20) / 1000
 
@@ -23,17 +23,9 @@ SHIFT = np.arange(60000, dtype=np.float32).reshape(3000, 20) / 1000
 def shifted(tmp_path: Path) -> Path:
     """A model with a weight that the IR does not hold."""
     path = tmp_path / "m.onnx"
-    graph = helper.make_graph(
-        [
-            helper.make_node("Add", ["x", "a"], ["sum"]),
-            helper.make_node("ReduceMax", ["sum"], ["y"], axes=[0], keepdims=0),
-        ],
-        "shifted",
-        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1])],
-        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [20])],
-        [numpy_helper.from_array(SHIFT, "a")],
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    text = """(float[1] x) => (float[20] y)
+        { sum = Add (x, a) y = ReduceMax <axes = [0], keepdims = 0> (sum) }"""
+    onnx.save(parsed(text, {"a": SHIFT}), path)
     return path
 
 

@@ -9,26 +9,19 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
 
 import mgx_mlir
 from mgx_mlir.core.errors import FileError, UsageError
 from tests.driver.conftest import Driver
+from tests.support.models import parsed
 
 W = np.random.default_rng(3).standard_normal((512, 256)).astype(np.float32)
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    graph = helper.make_graph(
-        [helper.make_node("Gather", ["w", "x"], ["y"])],
-        "rows",
-        [helper.make_tensor_value_info("x", onnx.TensorProto.INT64, ["n"])],
-        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["n", 256])],
-        [numpy_helper.from_array(W, "w")],
-    )
     path = tmp_path_factory.mktemp("rows") / "rows.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    onnx.save(parsed("(int64[n] x) => (float[n,256] y) { y = Gather (w, x) }", {"w": W}), path)
     return path
 
 

@@ -18,7 +18,8 @@ from mgx_mlir.debug.tolerances import FULL_PRECISION, output_tolerances
 from mgx_mlir.passes import pipelines
 from mgx_mlir.passes.lowering.module import ModuleLowering
 from mgx_mlir.rewrite.registry import PASSES
-from tests.driver.conftest import Driver, model_of
+from tests.driver.conftest import Driver
+from tests.support.models import model_of
 
 N = 6000
 

@@ -25,7 +25,8 @@ from mgx_mlir.printers.text import program_text
 from mgx_mlir.rewrite.names import pass_name
 from mgx_mlir.tools.driver import environment
 from mgx_mlir.tools.driver.environment import PREFIX, VARIABLES
-from tests.driver.conftest import Driver, model_of
+from tests.driver.conftest import Driver
+from tests.support.models import model_of
 
 CPU, GPU = (pipeline(target, fast_math=False) for target in ("cpu", "gpu"))
 

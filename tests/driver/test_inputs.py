@@ -15,7 +15,7 @@ from mgx_mlir.core.errors import UsageError
 from mgx_mlir.debug.inputs import Draw, draws, make_inputs, name_hash
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.programs.signature import Signature
-from tests.driver.conftest import model_of
+from tests.support.models import model_of
 
 F32, I64, I32, U8, BOOL = (
     TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32, TensorProto.UINT8, TensorProto.BOOL

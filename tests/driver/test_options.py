@@ -14,8 +14,9 @@ import pytest
 from onnx import TensorProto, helper
 
 from examples import mnist
-from tests.driver.conftest import Driver, model_of
+from tests.driver.conftest import Driver
 from tests.driver.test_tf_sessions import convolution_file
+from tests.support.models import model_of
 
 F32 = TensorProto.FLOAT
 

@@ -18,7 +18,8 @@ from mgx_mlir.debug.tolerances import Tolerances
 from mgx_mlir.tools.driver.colour import write_in
 from mgx_mlir.tools.driver.main import COMMANDS
 from mgx_mlir.tools.driver.output_values import summary
-from tests.driver.conftest import Driver, model_of
+from tests.driver.conftest import Driver
+from tests.support.models import model_of
 
 F32 = TensorProto.FLOAT
 

@@ -21,7 +21,8 @@ from mgx_mlir.debug.tolerances import (
     output_tolerances,
 )
 from mgx_mlir.tools.driver.verify_report import failure_lines, output_json
-from tests.driver.conftest import Driver, model_of
+from tests.driver.conftest import Driver
+from tests.support.models import model_of
 
 F32, F16 = TensorProto.FLOAT, TensorProto.FLOAT16
 SIDES = ("cpu", "ref")

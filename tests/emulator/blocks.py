@@ -20,12 +20,6 @@ LARGEST = {np.float32: -3.4028235e38, np.float16: -65504.0}  # what masks add; b
 class Block(Graph):
     """Pieces that several families share."""
 
-    def number(self, value: float) -> str:
-        return self.weight(array=np.asarray(value, self.np))
-
-    def ints(self, *values: int) -> str:
-        return self.weight(array=np.asarray(values, np.int64))
-
     def dense(self, x: str, into: int, out: int, bias: bool = True) -> str:
         y = self.op("MatMul", x, self.weight(into, out, scale=1 / math.sqrt(into)))
         return self.op("Add", y, self.weight(out, scale=0.1)) if bias else y

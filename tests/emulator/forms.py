@@ -46,12 +46,6 @@ class Forms(Graph):
     def x(self, *dims: int, scale: float = 1.0) -> str:
         return self.input(f"x{len(self.arrays)}", *dims, scale=scale)
 
-    def number(self, value: float) -> str:
-        return self.weight(array=np.asarray(value, self.np))
-
-    def ints(self, *values: int) -> str:
-        return self.weight(array=np.asarray(values, np.int64))
-
     def result(self, value: str, *dims: int, kind: int | None = None) -> None:
         self.output(value, *dims, kind=kind)
 
@@ -60,9 +54,6 @@ class Forms(Graph):
             "Add", self.op("Erf", self.op("Mul", x, self.number(math.sqrt(0.5)))), self.number(1)
         )
         return self.op("Mul", self.op("Mul", x, self.number(0.5)), y)
-
-    def case_of(self) -> Case:
-        return Case(self.model(), self.arrays, None)
 
 
 def pointwise(g: Forms) -> None:
@@ -139,7 +130,7 @@ def dots(g: Forms) -> None:
 
 def convolutions(g: Forms) -> None:
     def conv(x: str, w: str, **how: object) -> str:
-        return g.op("Conv", x, w, g.weight(g.values[w].shape[0], scale=0.3), **how)
+        return g.op("Conv", x, w, g.weight(g.weights[w].shape[0], scale=0.3), **how)
 
     x = g.x(1, 32, 14, 14)
     y = conv(x, g.weight(48, 32, 3, 3, scale=0.06), pads=[1] * 4)

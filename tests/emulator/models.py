@@ -13,8 +13,9 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import onnx
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, TensorProto
+
+from tests.support.models import Nodes
 
 KINDS = {
     "f32": (TensorProto.FLOAT, np.float32),
@@ -33,18 +34,14 @@ class Case:
     wanted: list[np.ndarray] | None = None
 
 
-class Graph:
+class Graph(Nodes):
     """Nodes, weights and inputs of a model under construction; values are names."""
 
     def __init__(self, seed: int, dtype: str) -> None:
-        self.rng = np.random.default_rng(seed)
+        super().__init__(seed)
         self.kind, self.np = KINDS[dtype]
-        self.nodes: list[onnx.NodeProto] = []
-        self.weights: list[onnx.TensorProto] = []
-        self.ports: list[onnx.ValueInfoProto] = []
         self.arrays: dict[str, np.ndarray] = {}
-        self.values: dict[str, np.ndarray] = {}
-        self.outputs: list[onnx.ValueInfoProto] = []
+        self.outputs: list[tuple[str, int, tuple[int, ...]]] = []
 
     def draw(self, *dims: int, scale: float = 1.0) -> np.ndarray:
         if self.np is np.int8:
@@ -57,46 +54,33 @@ class Graph:
     def given(self, name: str, array: np.ndarray) -> str:
         """An input whose array is not drawn from the normal distribution."""
         self.arrays[name] = array
-        kind = helper.np_dtype_to_tensor_dtype(array.dtype)
-        self.ports.append(helper.make_tensor_value_info(name, kind, array.shape))
         return name
 
     def weight(self, *dims: int, scale: float = 1.0, array: Any = None) -> str:
-        value = self.draw(*dims, scale=scale) if array is None else np.asarray(array)
-        name = f"w{len(self.weights)}"
-        self.values[name] = value
-        if value.dtype == ml_dtypes.bfloat16:
-            proto = helper.make_tensor(
-                name, TensorProto.BFLOAT16, value.shape, value.tobytes(), raw=True
-            )
-        else:
-            proto = numpy_helper.from_array(value, name)
-        self.weights.append(proto)
-        return name
+        return self.const(self.draw(*dims, scale=scale) if array is None else array)
 
-    def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        name = f"v{len(self.nodes)}"
-        self.nodes.append(helper.make_node(kind, list(inputs), [name], **attributes))
-        return name
+    def number(self, value: float) -> str:
+        return self.const(value, self.np)
+
+    def ints(self, *values: int) -> str:
+        return self.const(values, np.int64)
 
     def several(self, kind: str, count: int, *inputs: str, **attributes: Any) -> list[str]:
         """A node with `count` outputs."""
         names = [f"v{len(self.nodes)}_{i}" for i in range(count)]
-        self.nodes.append(helper.make_node(kind, list(inputs), names, **attributes))
+        self.op(kind, *inputs, into=names, **attributes)
         return names
 
     def output(self, name: str, *dims: int, kind: int | None = None) -> None:
         """One more output, in order."""
-        self.outputs.append(helper.make_tensor_value_info(name, kind or self.kind, dims))
-
-    def model(self) -> ModelProto:
-        graph = helper.make_graph(self.nodes, "g", self.ports, self.outputs, self.weights)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+        self.outputs.append((name, kind or self.kind, dims))
 
     def case(self, output: str, *dims: int, kind: int | None = None, wanted: Any = None) -> Case:
         self.output(output, *dims, kind=kind)
-        values = None if wanted is None else [np.asarray(wanted)]
-        return Case(self.model(), self.arrays, values)
+        return self.case_of(None if wanted is None else [np.asarray(wanted)])
+
+    def case_of(self, wanted: list[np.ndarray] | None = None) -> Case:
+        return Case(self.model(self.arrays, self.outputs), self.arrays, wanted)
 
 
 def wide(a: np.ndarray) -> np.ndarray:
@@ -111,11 +95,11 @@ def gemm(dtype: str, seed: int) -> Case:
     if dtype == "i8":
         w = g.weight(128, 96)
         y = g.op("MatMulInteger", x, w)
-        want = wide(g.arrays["x"]) @ wide(g.values[w])
+        want = wide(g.arrays["x"]) @ wide(g.weights[w])
         return g.case(y, 64, 96, kind=TensorProto.INT32, wanted=want)
     w, b = g.weight(128, 96, scale=0.1), g.weight(96)
     y = g.op("Relu", g.op("Add", g.op("MatMul", x, w), b))
-    want = np.maximum(wide(g.arrays["x"]) @ wide(g.values[w]) + wide(g.values[b]), 0)
+    want = np.maximum(wide(g.arrays["x"]) @ wide(g.weights[w]) + wide(g.weights[b]), 0)
     return g.case(y, 64, 96, wanted=want)
 
 
@@ -124,7 +108,7 @@ def long_gemm(dtype: str, seed: int) -> Case:
     g = Graph(seed, dtype)
     x, w = g.input("x", 128, 768), g.weight(768, 3072, scale=0.05)
     y = g.op("MatMul", x, w)
-    return g.case(y, 128, 3072, wanted=wide(g.arrays["x"]) @ wide(g.values[w]))
+    return g.case(y, 128, 3072, wanted=wide(g.arrays["x"]) @ wide(g.weights[w]))
 
 
 def softmax(dtype: str, seed: int) -> Case:
@@ -141,7 +125,7 @@ def layernorm(dtype: str, seed: int) -> Case:
     y = g.op("LayerNormalization", x, s, b, axis=-1, epsilon=1e-5)
     v = wide(g.arrays["x"])
     v = (v - v.mean(-1, keepdims=True)) / np.sqrt(v.var(-1, keepdims=True) + 1e-5)
-    return g.case(y, 40, 96, wanted=v * wide(g.values[s]) + wide(g.values[b]))
+    return g.case(y, 40, 96, wanted=v * wide(g.weights[s]) + wide(g.weights[b]))
 
 
 def convolution(dtype: str, seed: int) -> Case:
@@ -154,7 +138,7 @@ def convolution(dtype: str, seed: int) -> Case:
     for i in range(3):
         for j in range(3):
             part = padded[:, :, i : i + 17 : 2, j : j + 17 : 2]
-            want += np.einsum("nchw,oc->nohw", part, wide(g.values[w])[:, :, i, j])
+            want += np.einsum("nchw,oc->nohw", part, wide(g.weights[w])[:, :, i, j])
     return g.case(y, 1, 48, 9, 9, wanted=want)
 
 

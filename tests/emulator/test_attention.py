@@ -31,6 +31,7 @@ from mgx_mlir.targets.report import gpu_report
 from tests.emulator import oracle
 from tests.emulator.models import Case, Graph
 from tests.emulator.oracle import LIMITS, worst
+from tests.support.models import model_of, node
 
 KINDS = {
     "f16": (TensorProto.FLOAT16, np.float16),
@@ -60,29 +61,22 @@ def model(form: Form) -> onnx.ModelProto:
     dims = {"q": [queries, heads, width], "k": [keys, heads, width], "v": [keys, heads, depth]}
     if mask is not None:
         dims["mask"] = list(mask)
-    ports = [helper.make_tensor_value_info(n, kind, [1, *d]) for n, d in dims.items()]
-    node = helper.make_node
-    scores = "masked" if mask is not None else "scaled"
     nodes = [
-        node("Transpose", ["q"], ["qt"], perm=[0, 2, 1, 3]),
-        node("Transpose", ["k"], ["kt"], perm=[0, 2, 3, 1]),
-        node("Transpose", ["v"], ["vt"], perm=[0, 2, 1, 3]),
-        node("MatMul", ["qt", "kt"], ["scores"]),
-        node("Mul", ["scores", "by"], ["scaled"]),
-        *([node("Add", ["scaled", "mask"], ["masked"])] if mask is not None else []),
-        node("Softmax", [scores], ["p"], axis=-1),
-        node("MatMul", ["p", "vt"], ["o"]),
-        node("Transpose", ["o"], ["ot"], perm=[0, 2, 1, 3]),
-        node("Reshape", ["ot", "dims"], ["y"]),
+        node("Transpose", "q", "qt", perm=[0, 2, 1, 3]),
+        node("Transpose", "k", "kt", perm=[0, 2, 3, 1]),
+        node("Transpose", "v", "vt", perm=[0, 2, 1, 3]),
+        node("MatMul", "qt kt", "scores"),
+        node("Mul", "scores by", "scaled"),
+        *([node("Add", "scaled mask", "masked")] if mask is not None else []),
+        node("Softmax", "masked" if mask is not None else "scaled", "p", axis=-1),
+        node("MatMul", "p vt", "o"),
+        node("Transpose", "o", "ot", perm=[0, 2, 1, 3]),
+        node("Reshape", "ot dims", "y"),
     ]
     rows = [queries, heads * depth]
-    weights = [
-        helper.make_tensor("by", kind, [], [width**-0.5]),
-        numpy_helper.from_array(np.array(rows), "dims"),
-    ]
-    out = helper.make_tensor_value_info("y", kind, rows)
-    graph = helper.make_graph(nodes, "attention", ports, [out], weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    weights = {"by": helper.make_tensor("by", kind, [], [width**-0.5]), "dims": np.array(rows)}
+    inputs = {n: (kind, [1, *d]) for n, d in dims.items()}
+    return model_of(nodes, inputs, {"y": (kind, rows)}, weights)
 
 
 def draw(form: Form, seed: int) -> dict[str, np.ndarray]:

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import onnx.parser
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 import mgx_mlir
 from mgx_mlir.targets.report import gpu_report
 from tests.emulator.oracle import LIMITS, error
+from tests.support.models import MS, bytes_of, node
 
 pytestmark = pytest.mark.emulator
 KINDS = {"f16": ("float16", np.float16), "f32": ("float", np.float32)}
@@ -113,22 +114,15 @@ def test_chosen_masks(form: Form, library: Path) -> None:
 
 def grouped(batch: Any, new: Any, past: Any, heads: int, shared: int, kind: str) -> bytes:
     """GroupQueryAttention over a cache of each sample's own length."""
-    onnx_kind = helper.np_dtype_to_tensor_dtype(np.dtype(KINDS[kind][1]))
-    value = helper.make_tensor_value_info
+    number = np.dtype(KINDS[kind][1])
     rows = {"q": heads, "k": shared, "v": shared}
-    inputs = [value(n, onnx_kind, [batch, new, h * SIZE]) for n, h in rows.items()]
-    inputs += [value(n, onnx_kind, [batch, shared, past, SIZE]) for n in ("pk", "pv")]
-    inputs += [value("last", TensorProto.INT32, [batch])]
-    known = [onnx.numpy_helper.from_array(np.array(past, np.int32), "total")]
-    node = helper.make_node(
-        "GroupQueryAttention", ["q", "k", "v", "pk", "pv", "last", "total"], ["y", "nk", "nv"],
-        domain="com.microsoft", num_heads=heads, kv_num_heads=shared,
-    )  # fmt: skip
-    outputs = [value(n, onnx_kind, None) for n in ("y", "nk", "nv")]
-    graph = helper.make_graph([node], "g", inputs, outputs, known)
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-    found = helper.make_model(graph, opset_imports=opsets, ir_version=9)
-    return found.SerializeToString()
+    inputs: dict[str, Any] = {n: (number, [batch, new, h * SIZE]) for n, h in rows.items()}
+    inputs |= {n: (number, [batch, shared, past, SIZE]) for n in ("pk", "pv")}
+    inputs["last"] = (TensorProto.INT32, [batch])
+    attend = node("GroupQueryAttention", "q k v pk pv last total", "y nk nv", domain=MS,
+                  num_heads=heads, kv_num_heads=shared)  # fmt: skip
+    outputs = dict.fromkeys(("y", "nk", "nv"), (number, None))
+    return bytes_of([attend], inputs, outputs, {"total": np.array(past, np.int32)}, ms=1)
 
 
 def cached(x: dict[str, np.ndarray], heads: int, shared: int) -> np.ndarray:

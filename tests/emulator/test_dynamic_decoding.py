@@ -14,6 +14,7 @@ from onnx import TensorProto, helper
 import mgx_mlir
 from mgx_mlir.targets.report import gpu_report
 from tests.emulator.oracle import LIMITS, error
+from tests.support.models import MS, bytes_of, node
 
 pytestmark = pytest.mark.emulator
 KINDS: dict[str, Any] = {
@@ -91,19 +92,13 @@ def test_dynamic_decoding(
 
 def grouped(new: Any) -> bytes:
     """GroupQueryAttention of f16 whose cache grows: the number of keys is an input."""
-    value, kind = helper.make_tensor_value_info, TensorProto.FLOAT16
-    rows = {"q": 4, "k": 2, "v": 2}
-    inputs = [value(n, kind, ["b", new, h * SIZE]) for n, h in rows.items()]
-    inputs += [value(n, kind, ["b", 2, "p", SIZE]) for n in ("pk", "pv")]
-    inputs += [value("last", TensorProto.INT32, ["b"]), value("total", TensorProto.INT32, [])]
-    node = helper.make_node(
-        "GroupQueryAttention", ["q", "k", "v", "pk", "pv", "last", "total"], ["y", "nk", "nv"],
-        domain="com.microsoft", num_heads=4, kv_num_heads=2,
-    )  # fmt: skip
-    outputs = [value(n, kind, None) for n in ("y", "nk", "nv")]
-    graph = helper.make_graph([node], "g", inputs, outputs)
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
+    kind = TensorProto.FLOAT16
+    inputs = {n: (kind, ["b", new, h * SIZE]) for n, h in (("q", 4), ("k", 2), ("v", 2))}
+    inputs |= {n: (kind, ["b", 2, "p", SIZE]) for n in ("pk", "pv")}
+    inputs |= {"last": (TensorProto.INT32, ["b"]), "total": (TensorProto.INT32, [])}
+    attend = node("GroupQueryAttention", "q k v pk pv last total", "y nk nv", domain=MS,
+                  num_heads=4, kv_num_heads=2)  # fmt: skip
+    return bytes_of([attend], inputs, dict.fromkeys(("y", "nk", "nv"), (kind, None)), ms=1)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import mgx_mlir
 from mgx_mlir.compiler.dump_files import kept_assembly
 from mgx_mlir.debug.gpu_kernels import gpu_kernels
 from mgx_mlir.targets.report import gpu_report
+from tests.support.models import bytes_of
 
 pytestmark = pytest.mark.emulator
 
@@ -38,22 +39,15 @@ def conv_integer(
     x = rng.integers(low, high, (1, into, 9, 9)).astype(kind)
     w = rng.integers(-128, 128, (out, into, size, size)).astype(np.int8)
     weights = {"w": w} if zero is None else {"w": w, "p": np.array(zero, kind)}
-    node = helper.make_node(
+    convolve = helper.make_node(
         "ConvInteger", ["x", *weights], ["y"], pads=[padding] * 4, strides=[stride] * 2
     )
-    graph = helper.make_graph(
-        [node], "g",
-        [helper.make_tensor_value_info("x", helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)],
-        [helper.make_empty_tensor_value_info("y")],
-        [numpy_helper.from_array(v, k) for k, v in weights.items()],
-    )  # fmt: skip
-    graph.output[0].type.tensor_type.elem_type = TensorProto.INT32
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model = bytes_of([convolve], {"x": x}, {"y": (TensorProto.INT32, None)}, weights)
     p = zero or 0
     padded = np.pad(x.astype(np.int64) - p, [(0, 0), (0, 0), (padding,) * 2, (padding,) * 2])
     windows = np.lib.stride_tricks.sliding_window_view(padded, (size, size), (2, 3))
     want = np.einsum("nchwij,fcij->nfhw", windows[:, :, ::stride, ::stride], w.astype(np.int64))
-    return model.SerializeToString(), {"x": x}, want
+    return model, {"x": x}, want
 
 
 def products(made: Any, assembly: Any, arch: str) -> list[Any]:

@@ -18,6 +18,7 @@ from mgx_mlir.runtime import gpu_streams, graphs
 from mgx_mlir.runtime.device import open_device
 from mgx_mlir.targets import emulator
 from mgx_mlir.tools.driver.main import main
+from tests.support.models import parsed
 
 INVALID, NO_FUNCTION, NO_CONFIGURATION, UNJOINED, UPDATE_FAILED = 1, 98, 9, 904, 910
 TOPOLOGY, KIND = 2, 3  # hipGraphExecUpdateResult
@@ -394,35 +395,22 @@ def test_buffers_of_the_caller(library: Path) -> None:
 
 
 def test_what_cannot_be_one_graph(library: Path) -> None:
-    onnx, helper = pytest.importorskip("onnx"), pytest.importorskip("onnx.helper")
-    T = onnx.TensorProto.FLOAT
-    info = helper.make_tensor_value_info
-    body = helper.make_graph(
-        [helper.make_node("Add", ["a", "a"], ["b"]), helper.make_node("Identity", ["g"], ["go"])],
-        "body", [info("i", 7, []), info("g", 9, []), info("a", T, [4])],
-        [info("go", 9, []), info("b", T, [4])],
-    )  # fmt: skip
-    loop = helper.make_node("Loop", ["n", "", "x"], ["y"], body=body)
-    graph = helper.make_graph(
-        [loop], "g", [info("n", 7, []), info("x", T, [4])], [info("y", T, [4])]
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    loop = parsed("""(int64 n, float[4] x) => (float[4] y) { y = Loop <
+        body = b (int64 i, bool g, float[4] a) => (bool go, float[4] b)
+            { b = Add (a, a) go = Identity (g) }
+        > (n, , x) }""")
     given = {"n": np.int64(5), "x": np.ones(4, np.float32)}
-    made = migraphx.compile(model, "gpu", arch="gfx942", emulate=True, hip_graph=True)
+    made = migraphx.compile(loop, "gpu", arch="gfx942", emulate=True, hip_graph=True)
     with pytest.raises(UsageError, match="cannot be one HIP graph: it reads values on the host"):
         made.run(given)
-    plain = migraphx.compile(model, "gpu", arch="gfx942", emulate=True)
+    plain = migraphx.compile(loop, "gpu", arch="gfx942", emulate=True)
     np.testing.assert_array_equal(plain.run(given)[0], np.full(4, 32, np.float32))
     with pytest.raises(UsageError, match="only gpu programs are graphs of a GPU, the target is"):
-        migraphx.compile(model, "cpu", hip_graph=True)
+        migraphx.compile(loop, "cpu", hip_graph=True)
     with pytest.raises(UsageError, match="stream_priority is for graph=True"):
-        migraphx.compile(model, "gpu", arch="gfx942", emulate=True, stream_priority=-1)
-    relu = helper.make_graph(
-        [helper.make_node("Relu", ["x"], ["y"])], "r",
-        [info("x", T, ["rows", 4])], [info("y", T, ["rows", 4])],
-    )  # fmt: skip
-    model = helper.make_model(relu, opset_imports=[helper.make_opsetid("", 17)])
-    made = migraphx.compile(model, "gpu", arch="gfx942", emulate=True, hip_graph=True)
+        migraphx.compile(loop, "gpu", arch="gfx942", emulate=True, stream_priority=-1)
+    relu = parsed("(float[rows,4] x) => (float[rows,4] y) { y = Relu (x) }")
+    made = migraphx.compile(relu, "gpu", arch="gfx942", emulate=True, hip_graph=True)
     with pytest.raises(UsageError, match="of fixed sizes, input 'x' has dynamic dims"):
         made.run({"x": np.ones((3, 4), np.float32)})
 

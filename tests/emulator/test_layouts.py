@@ -49,7 +49,9 @@ def pyramid(dtype: str) -> Forms:
 
 
 def test_only_the_input_is_turned() -> None:
-    program = mgx_mlir.parse_onnx_buffer(pyramid("f16").model().SerializeToString()).program_ir
+    program = mgx_mlir.parse_onnx_buffer(
+        pyramid("f16").case_of().model.SerializeToString()
+    ).program_ir
     run_pipeline(program.module, pipeline("gpu"), store=program.store)
     ops = program.main().regions[0].blocks[0].operations
     tags = [op.tag for op in ops if is_a(op, Group)]

@@ -11,7 +11,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 import mgx_mlir
 from mgx_mlir.compiler.dump_files import kept_assembly
@@ -34,6 +34,7 @@ from mgx_mlir.targets.kernel_bounds import Launch, compile_with_bounds
 from mgx_mlir.targets.report import gpu_report
 from tests.emulator.oracle import LIMITS, error
 from tests.lowering.programs import Programs
+from tests.support.models import bytes_of
 
 pytestmark = pytest.mark.emulator
 OTHERS = ("gfx90a", "gfx950", "gfx1201")
@@ -300,19 +301,11 @@ def matmul_integer(rng: np.random.Generator, unsigned: bool, zero: int | None, c
     b = rng.integers(-128, 128, (k, n)).astype(np.int8)
     p = np.array(0 if zero is None else zero, kind)
     q = rng.integers(-9, 9, n).astype(np.int8) if columns else np.array(0, np.int8)
-    names = ["a", "b"] if zero is None and not columns else ["a", "b", "p", "q"]
-    graph = helper.make_graph(
-        [helper.make_node("MatMulInteger", names, ["y"])], "g",
-        [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
-         for name, x in (("a", a), *([("b", b)] if computed else []))],
-        [helper.make_tensor_value_info("y", TensorProto.INT32, [m, n])],
-        [numpy_helper.from_array(x, name)
-         for name, x in (("b", b), ("p", p), ("q", q)) if name in names[2:] or
-         (name == "b" and not computed)],
-    )  # fmt: skip
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
-    want = (a.astype(np.int64) - p) @ (b.astype(np.int64) - q)
-    return model.SerializeToString(), {"a": a, **({"b": b} if computed else {})}, want
+    points = {} if zero is None and not columns else {"p": p, "q": q}
+    inputs, weights = ({"a": a, "b": b}, points) if computed else ({"a": a}, {"b": b, **points})
+    multiply = helper.make_node("MatMulInteger", ["a", "b", *points], ["y"])
+    model = bytes_of([multiply], inputs, {"y": (TensorProto.INT32, [m, n])}, weights)
+    return model, inputs, (a.astype(np.int64) - p) @ (b.astype(np.int64) - q)
 
 
 @pytest.mark.parametrize("arch", ["gfx942", "gfx1100"])

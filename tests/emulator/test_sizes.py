@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto
 
 import mgx_mlir
 from mgx_mlir.core.errors import RunError
 from tests.sizes.test_branches import checks, choice, named
-from tests.support.oracle import ort_session
+from tests.support.compare import agrees
+from tests.support.models import parsed
 from tests.targets.test_branch_moves import branches_of_convolutions
 
 
@@ -22,12 +23,9 @@ def test_a_branch_checks_its_sizes(library: Path, gpu_arch: str) -> None:
 
 def test_kernels_beside_assertions(library: Path, gpu_arch: str) -> None:
     model = branches_of_convolutions(8).SerializeToString()
-    compiled = mgx_mlir.compile(model, "gpu", arch=gpu_arch, emulate=True, cache=False)
-    session = ort_session(model)
     x = np.random.default_rng(0).standard_normal((2, 2, 9)).astype(np.float32)
-    for k in (np.array(True), np.array(False)):
-        (got,), (want,) = compiled.run(k=k, x=x), session.run(None, {"k": k, "x": x})
-        np.testing.assert_allclose(got, want, atol=2e-5)
+    calls = [{"k": np.array(k), "x": x} for k in (True, False)]
+    compiled = agrees(model, calls, "gpu", rtol=1e-7, atol=2e-5, arch=gpu_arch, emulate=True)
     with pytest.raises(RunError, match="If_0/Conv_0"):
         compiled.run(k=np.array(True), x=x[:, :, :0])
 
@@ -39,23 +37,15 @@ def halves_of_rows(table: np.ndarray) -> ModelProto:
                "from": np.array([2]), "to": np.array([4]), "last": np.array([2]),
                "beside": np.array([3]), "twice": np.array([1, 1, 1, 2]),
                "joined": np.array([0, 0, 4]), "table": table}  # fmt: skip
-    node = helper.make_node
-    nodes = [
-        node("Shape", ["x"], ["dims"]),
-        node("Gather", ["dims", "one"], ["n"]),
-        node("Range", ["zero", "n", "one"], ["places"]),
-        node("Unsqueeze", ["places", "first"], ["at"]),
-        node("Gather", ["table", "at"], ["rows"]),
-        node("Slice", ["rows", "from", "to", "last"], ["half"]),
-        node("Unsqueeze", ["half", "beside"], ["apart"]),
-        node("Tile", ["apart", "twice"], ["tiled"]),
-        node("Reshape", ["tiled", "joined"], ["repeated"]),
-        node("Mul", ["x", "repeated"], ["y"]),
-    ]
-    x, y = (helper.make_tensor_value_info(k, TensorProto.FLOAT, ["b", "n", 4]) for k in "xy")
-    weights = [numpy_helper.from_array(np.asarray(v), k) for k, v in numbers.items()]
-    graph = helper.make_graph(nodes, "g", [x], [y], weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    return parsed(
+        """(float[b,n,4] x) => (float[b,n,4] y) {
+        dims = Shape (x) n = Gather (dims, one) places = Range (zero, n, one)
+        at = Unsqueeze (places, first) rows = Gather (table, at)
+        half = Slice (rows, from, to, last) apart = Unsqueeze (half, beside)
+        tiled = Tile (apart, twice) repeated = Reshape (tiled, joined) y = Mul (x, repeated) }""",
+        numbers,
+        opset=18,
+    )
 
 
 def test_a_slice_of_rows_of_run_time_number(library: Path, gpu_arch: str) -> None:

@@ -9,6 +9,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from tests.support.models import MS, bytes_of
+
 I64, F32 = TensorProto.INT64, TensorProto.FLOAT
 
 
@@ -22,16 +24,11 @@ def model(
 ) -> bytes:
     """A model of `nodes`, the last of which gives the output."""
     tensors = [numpy_helper.from_array(np.asarray(v), k) for k, v in constants.items()]
-    graph = helper.make_graph(
-        list(nodes), "g",
-        [helper.make_tensor_value_info(*i) for i in inputs],
+    ends = (
+        {n: (kind, dims) for n, kind, dims in inputs},
         [onnx.ValueInfoProto(name=nodes[-1].output[0])],
-        tensors,
-    )  # fmt: skip
-    opsets = [helper.make_opsetid("", opset)]
-    if ms:
-        opsets.append(helper.make_opsetid("com.microsoft", 1))
-    return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+    )
+    return bytes_of(nodes, *ends, tensors, opset=opset, ir_version=8, **({MS: 1} if ms else {}))
 
 
 def n(op: str, inputs: str, output: str = "y", **attributes: Any) -> onnx.NodeProto:

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 
 from tests.support.compare import agrees
+from tests.support.models import bytes_of
 
 WEIGHTS = np.random.default_rng(1).standard_normal((3, 4, 3, 2)).astype(np.float32)
 
@@ -47,18 +48,9 @@ CASES: dict[str, tuple[str, dict[str, Any], list[tuple[int, int]]]] = {
 
 
 def model(kind: str, attributes: dict[str, Any]) -> bytes:
-    info = helper.make_tensor_value_info
-    weights = [numpy_helper.from_array(WEIGHTS, "w")] if kind == "Conv" else []
-    node = helper.make_node(kind, ["x", *(w.name for w in weights)], ["y"], **attributes)
-    graph = helper.make_graph(
-        [node],
-        "g",
-        [info("x", TensorProto.FLOAT, ["n", 4, "h", "w0"])],
-        [info("y", TensorProto.FLOAT, [None] * 4)],
-        weights,
-    )
-    opset = helper.make_opsetid("", 17)
-    return helper.make_model(graph, opset_imports=[opset], ir_version=8).SerializeToString()
+    weights = {"w": WEIGHTS} if kind == "Conv" else {}
+    made = helper.make_node(kind, ["x", *weights], ["y"], **attributes)
+    return bytes_of([made], {"x": ["n", 4, "h", "w0"]}, {"y": [None] * 4}, weights)
 
 
 ON_CPU = ("depth_to_space", "max_pool_ceil", "average_pool_same_lower", "conv_same_upper")

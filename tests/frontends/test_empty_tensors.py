@@ -15,9 +15,10 @@ import pytest
 from contrib_cases import Case, check
 from onnx_draws import REFERENCE, case
 
-import mgx_mlir
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer
+from tests.support.compare import agrees
+from tests.support.models import parsed_bytes
 from tests.support.oracle import ort_session
 
 
@@ -207,15 +208,7 @@ def test_dynamic_dims(family) -> None:
 )  # fmt: skip
 def test_dynamic_dims_that_are_0(target: str, opset: int, text: str) -> None:
     """An extent that was computed, and is 0, is no 0 that copies the input's extent."""
-    graph = onnx.parser.parse_graph("g " + text)
-    opsets = [onnx.helper.make_opsetid("", opset)]
-    data = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=7).SerializeToString()
-    session = ort_session(data)
-    program = mgx_mlir.compile(data, target=target)
-    dims = session.get_inputs()[0].shape
-    for n in (0, 1, 3):
-        x = f(*[d if isinstance(d, int) else n for d in dims])
-        (want,) = session.run(None, {"x": x})
-        (found,) = program.run({"x": x})
-        assert found.shape == want.shape
-        np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-6)
+    data = parsed_bytes(text, opset=opset, ir_version=7)
+    dims = ort_session(data).get_inputs()[0].shape
+    calls = [{"x": f(*[d if isinstance(d, int) else n for d in dims])} for n in (0, 1, 3)]
+    agrees(data, calls, target, atol=1e-6)

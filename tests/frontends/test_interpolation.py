@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper, parser
+from onnx import TensorProto, helper
 
 import mgx_mlir
 from tests.support.compare import agrees
-from tests.support.oracle import ort_session
+from tests.support.models import bytes_of, node, parsed_bytes
 
 F32 = TensorProto.FLOAT
 # for 20 to 102 of the lengths up to 512 the product is a whole number in f32, and just below in f64
@@ -20,14 +20,9 @@ SCALES = (0.7, 0.9, 1.3, 1.4, 1.8, 1.9, 2.1, 2.3, 2.6, 2.8, 3.1, 3.3, 3.6, 3.8)
 def model_of(
     nodes: list[Any], feeds: dict[str, np.ndarray], held: dict[str, Any], opset: int, names: Any
 ) -> bytes:
-    graph = helper.make_graph(
-        nodes, "g",
-        [helper.make_tensor_value_info(k, F32, names or v.shape) for k, v in feeds.items()],
-        [helper.make_tensor_value_info(n.output[0], F32, None) for n in nodes],
-        [numpy_helper.from_array(np.array(v, np.float32), k) for k, v in held.items()],
-    )  # fmt: skip
-    opsets = [helper.make_opsetid("", opset)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
+    inputs = {k: names or v for k, v in feeds.items()}
+    weights = {k: np.array(v, np.float32) for k, v in held.items()}
+    return bytes_of(nodes, inputs, " ".join(n.output[0] for n in nodes), weights, opset=opset)
 
 
 def agree(
@@ -42,19 +37,14 @@ def agree(
 def test_an_infinity_reaches_what_weighs_it(value: float, target: str) -> None:
     """Not the image next to it, whose batch is dynamic, nor pixels that lie elsewhere."""
     parts = [
-        helper.make_node("Shape", ["x"], ["lead"], end=2),
-        helper.make_node("Concat", ["lead", "space"], ["sizes"], axis=0),
-        helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode="linear",
-                         coordinate_transformation_mode="half_pixel"),
+        node("Shape", "x", "lead", end=2),
+        node("Concat", "lead space", "sizes", axis=0),
+        node("Resize", "x _ _ sizes", "y", mode="linear",
+             coordinate_transformation_mode="half_pixel"),
     ]  # fmt: skip
     x = np.arange(40, dtype=np.float32).reshape(2, 2, 2, 5)
-    space = numpy_helper.from_array(np.array([4, 7]), "space")
-    for names in (("N", 2, 2, 5), ("N", "C", "H", "W")):
-        value_info = helper.make_tensor_value_info("x", F32, names)
-        y = helper.make_tensor_value_info("y", F32, None)
-        graph = helper.make_graph(parts, "g", [value_info], [y], [space])
-        opsets = [helper.make_opsetid("", 19)]
-        data = helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
+    for names in (["N", 2, 2, 5], ["N", "C", "H", "W"]):
+        data = bytes_of(parts, {"x": names}, "y", {"space": np.array([4, 7])}, opset=19)
         compiled = mgx_mlir.compile(data, target, cache=False)
 
         def of(v: float, compiled: Any = compiled) -> np.ndarray:
@@ -201,17 +191,10 @@ SIZED = """g (float[n,3,h,w] x, float[a,b,i,j] q) => (
 def test_nearest_by_sizes_finds_each_element_that_a_position_is_on(names: Any) -> None:
     """floor(position * input / output) in whole numbers, as PyTorch's interpolate."""
     for length, extent in [(100, 28), (50, 14), (49, 7), (10, 6), (28, 100), (224, 7)]:
-        y = helper.make_node(
-            "Resize", ["x", "", "", "sizes"], ["y"], mode="nearest", nearest_mode="floor",
-            coordinate_transformation_mode="asymmetric",
-        )  # fmt: skip
-        sizes = numpy_helper.from_array(np.array([1, 1, extent]), "sizes")
-        graph = helper.make_graph(
-            [y], "g", [helper.make_tensor_value_info("x", F32, names or [1, 1, length])],
-            [helper.make_tensor_value_info("y", F32, None)], [sizes],
-        )  # fmt: skip
-        opsets = [helper.make_opsetid("", 19)]
-        data = helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
+        resize = node("Resize", "x _ _ sizes", "y", mode="nearest", nearest_mode="floor",
+                      coordinate_transformation_mode="asymmetric")  # fmt: skip
+        sizes = {"sizes": np.array([1, 1, extent])}
+        data = bytes_of([resize], {"x": names or [1, 1, length]}, "y", sizes, opset=19)
         x = np.arange(length, dtype=np.float32).reshape(1, 1, length)
         (found,) = mgx_mlir.compile(data, "ref").run({"x": x})
         wanted = [i * length // extent for i in range(extent)]
@@ -221,26 +204,22 @@ def test_nearest_by_sizes_finds_each_element_that_a_position_is_on(names: Any) -
 @pytest.mark.parametrize("target", ["ref", "cpu"])
 def test_resize_to_the_sizes_of_another_image(target: str) -> None:
     """One op that keeps batch and channels, as fixed sizes are; also of no elements."""
-    opsets = [helper.make_opsetid("", 19)]
-    model = helper.make_model(parser.parse_graph(SIZED), opset_imports=opsets, ir_version=9)
-    data = model.SerializeToString()
+    data = parsed_bytes(SIZED, opset=19)
     module = mgx_mlir.read_model(data).module
     names = [op.operation.name for op in module.body.operations[0].regions[0].blocks[0].operations]
     assert names.count("migraphx.resize") == 5
     assert "migraphx.gather" not in names
-    program = mgx_mlir.compile(data, target)
-    session = ort_session(data)
     rng = np.random.default_rng(3)
     sizes = [(1, 5, 6, 10, 12), (2, 7, 5, 3, 9), (1, 4, 4, 4, 7), (3, 2, 9, 1, 1), (1, 1, 1, 4, 3)]
-    for n, h, w, i, j in sizes:
-        x = rng.standard_normal((n, 3, h, w)).astype(np.float32)
-        feeds = {"x": x, "q": np.zeros((1, 2, i, j), np.float32)}
-        for got, want in zip(program.run(feeds), session.run(None, feeds), strict=True):
-            assert got.shape == want.shape
-            np.testing.assert_allclose(got, want, rtol=1e-5, atol=2e-5)
+    calls = [
+        {"x": rng.standard_normal((n, 3, h, w)).astype(np.float32),
+         "q": np.zeros((1, 2, i, j), np.float32)}
+        for n, h, w, i, j in sizes
+    ]  # fmt: skip
+    program = agrees(data, calls, target, atol=2e-5)
     x = np.ones((2, 3, 4, 5), np.float32)
     got = program.run({"x": x, "q": np.zeros((1, 2, 0, 7), np.float32)})
-    assert [a.shape for a in got] == [(2, 3, 0, 7)] * 4 + [(2, 3, 4, 12)]
+    assert [np.asarray(a).shape for a in got] == [(2, 3, 0, 7)] * 4 + [(2, 3, 4, 12)]
 
 
 def test_cubic_samples_beyond_the_border() -> None:

@@ -19,22 +19,15 @@ from mgx_mlir.frontends.onnx.importer import parse_onnx, parse_onnx_buffer
 from mgx_mlir.frontends.onnx.load import load_bytes, load_file
 from mgx_mlir.frontends.onnx.options import OnnxOptions
 from mgx_mlir.programs.interpreter import Interpreter
+from tests.support.models import model_of, node
 
 
 def model(weight: np.ndarray | TensorProto, *, opset: int = 17) -> onnx.ModelProto:
     """y = x + w."""
     tensor = weight if isinstance(weight, TensorProto) else numpy_helper.from_array(weight, "w")
-    dims = list(tensor.dims)
-    graph = helper.make_graph(
-        [helper.make_node("Add", ["x", "w"], ["y"], name="add")],
-        "g",
-        [helper.make_tensor_value_info("x", tensor.data_type, dims)],
-        [helper.make_tensor_value_info("y", tensor.data_type, dims)],
-        [tensor],
-    )
-    found = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
-    found.ir_version = 8
-    return found
+    like = (tensor.data_type, list(tensor.dims))
+    nodes = [node("Add", "x w", "y", name="add")]
+    return model_of(nodes, {"x": like}, {"y": like}, [tensor], opset=opset, ir_version=8)
 
 
 def ran(program, x: np.ndarray) -> np.ndarray:
@@ -217,15 +210,8 @@ def _varint(n: int) -> bytes:
 @pytest.mark.parametrize("dims", [(0, 1 << 62), ((1 << 63) - 1, 0), (1 << 40, 1 << 40)])
 def test_dims_that_no_array_has(dims: tuple[int, ...]) -> None:
     weight = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=dims, raw_data=b"")
-    value = helper.make_tensor_value_info
-    node = helper.make_node("Relu", ["x"], ["y"])
-    for given, weights in (("x", []), ("z", [weight])):
-        made = node if given == "x" else helper.make_node("Add", ["z", "w"], ["y"])
-        graph = helper.make_graph(
-            [made], "g", [value(given, TensorProto.FLOAT, dims if given == "x" else [1])],
-            [value("y", TensorProto.FLOAT, None)], weights,
-        )  # fmt: skip
-        _says(helper.make_model(graph), "of dims")
+    _says(model_of([node("Relu", "x", "y")], {"x": list(dims)}, "y"), "of dims")
+    _says(model_of([node("Add", "z w", "y")], {"z": [1]}, "y", [weight]), "of dims")
 
 
 def test_two_values_of_one_initializer() -> None:
@@ -385,7 +371,7 @@ print(peak_bytes() // 1024)
 
 
 def test_weights_exist_once(tmp_path: Path) -> None:
-    big = np.random.default_rng(1).standard_normal((64, 1 << 20)).astype(np.float32)  # 256 MB
+    big = np.random.default_rng(1).standard_normal((32, 1 << 20)).astype(np.float32)  # 128 MB
     path = tmp_path / "m.onnx"
     onnx.save(model(big), path)
     small = tmp_path / "s.onnx"

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper, parser
+from onnx import helper, numpy_helper, parser
 
 import mgx_mlir
-from tests.frontends.loop_models import Model, info
+from tests.frontends.loop_models import Model
+from tests.support.compare import agrees
+from tests.support.models import model_of, node, parsed_bytes
 from tests.support.oracle import ort_session
 
 HEAD = '<ir_version: 9, opset_import: ["": 17]>\n'
@@ -25,25 +27,16 @@ def parsed(text: str) -> onnx.ModelProto:
 
 def check(model: onnx.ModelProto, *runs: dict[str, np.ndarray], **options: Any) -> None:
     """Every run that onnxruntime makes; it refuses a Scan over no elements."""
-    data = model.SerializeToString()
-    session = ort_session(data)
-    compiled = mgx_mlir.compile(data, target="cpu", cache=False, **options)
     over_nothing = any(n.op_type == "Scan" for n in nodes(model.graph))
-    for feeds in runs:
-        if over_nothing and any(0 in v.shape for v in feeds.values()):
-            continue
-        want = session.run(None, feeds)
-        got = [np.asarray(v) for v in compiled.run(feeds)]
-        for i, (a, b) in enumerate(zip(got, want, strict=True)):
-            dims = {k: v.shape for k, v in feeds.items()}
-            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5, err_msg=f"{i} of {dims}")
+    calls = [r for r in runs if not over_nothing or all(v.size for v in r.values())]
+    agrees(model.SerializeToString(), calls, rtol=1e-4, **options)
 
 
 def nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
     """The nodes of a graph, at any depth."""
-    for node in graph.node:
-        yield node
-        for a in node.attribute:
+    for each in graph.node:
+        yield each
+        for a in each.attribute:
             if a.type == onnx.AttributeProto.GRAPH:
                 yield from nodes(a.g)
 
@@ -186,36 +179,20 @@ def test_branches_of_several_tensors_laid_out_apart() -> None:
 def network(kind: str, gates: int) -> onnx.ModelProto:
     """Three bidirectional layers over dynamic steps and a dynamic batch."""
     rng, hidden, width = np.random.default_rng(3), 4, 5
-    nodes, stored, x = [], [], "x"
+    nodes, x = [], "x"
+    stored: dict[str, Any] = {"dims": np.array([0, 0, -1])}
     for i in range(3):
         dims = ((2, gates * hidden, width), (2, gates * hidden, hidden), (2, 2 * gates * hidden))
-        names = [f"{n}{i}" for n in "wrb"]
-        stored += [
-            numpy_helper.from_array(rng.uniform(-0.5, 0.5, d).astype(np.float32), n)
-            for n, d in zip(names, dims, strict=True)
-        ]
+        stored |= {f"{n}{i}": rng.uniform(-0.5, 0.5, d) for n, d in zip("wrb", dims, strict=True)}
         nodes += [
-            helper.make_node(kind, [x, *names], [f"y{i}", f"h{i}"], hidden_size=hidden,
-                             direction="bidirectional"),
-            helper.make_node("Transpose", [f"y{i}"], [f"t{i}"], perm=[0, 2, 1, 3]),
-            helper.make_node("Reshape", [f"t{i}", "dims"], [f"x{i}"]),
+            node(kind, f"{x} w{i} r{i} b{i}", f"y{i} h{i}", hidden_size=hidden,
+                 direction="bidirectional"),
+            node("Transpose", f"y{i}", f"t{i}", perm=[0, 2, 1, 3]),
+            node("Reshape", f"t{i} dims", f"x{i}"),
         ]  # fmt: skip
         x, width = f"x{i}", 2 * hidden
-    stored.append(numpy_helper.from_array(np.array([0, 0, -1]), "dims"))
-    graph = helper.make_graph(
-        nodes,
-        "stacked",
-        [info("x", ["T", "B", 5])],
-        [
-            info(x, ["T", "B", 2 * hidden]),
-            info("h2", [2, "B", hidden]),
-            info("h0", [2, "B", hidden]),
-        ],
-        stored,
-    )
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8)
-    assert made.graph.input[0].type.tensor_type.elem_type == TensorProto.FLOAT
-    return made
+    outputs = {x: ["T", "B", 2 * hidden], "h2": [2, "B", hidden], "h0": [2, "B", hidden]}
+    return model_of(nodes, {"x": ["T", "B", 5]}, outputs, stored, opset=14, ir_version=8)
 
 
 @pytest.mark.parametrize(("kind", "gates"), [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
@@ -249,57 +226,29 @@ def test_a_condition_handed_back_leaves_the_count_known() -> None:
 def test_what_loops_start_from_is_not_written() -> None:
     """Two loops start from one tensor of a dynamic batch, and update rows of it in place: from an
     input, from zeros, and from what a branch passes on; all of it is read afterwards."""
-    i64, f32 = TensorProto.INT64, TensorProto.FLOAT
-    node, value = helper.make_node, helper.make_tensor_value_info
 
-    def body(name: str, factor: float) -> onnx.GraphProto:
-        nodes = [
-            node("Constant", [], ["row"], value=_tensor([[0, 0, 0]], i64)),
-            node("Constant", [], ["f"], value=_tensor([factor], f32)),
-            node("Add", ["i", "one"], ["j"]),
-            node("Cast", ["j"], ["jf"], to=f32),
-            node("Mul", ["f", "jf"], ["step"]),
-            node("Expand", ["step", "shape"], ["update"]),
-            node("ScatterElements", ["h", "row", "update"], ["next"], axis=0),
-            node("Identity", ["go"], ["again"]),
-        ]
-        return helper.make_graph(
-            nodes, name,
-            [value("i", i64, []), value("go", TensorProto.BOOL, []), value("h", f32, ["N", 3])],
-            [value("again", TensorProto.BOOL, []), value("next", f32, ["N", 3])],
-        )  # fmt: skip
+    def loop(start: str, factor: float, result: str) -> str:
+        return f"""{result} = Loop <body = b (int64 i, bool go, float[N,3] h)
+                => (bool again, float[N,3] next) <int64[1,3] row = {{0,0,0}}> {{
+            f = Constant <value_floats = [{factor}]> () j = Add (i, one) jf = Cast <to = 1> (j)
+            step = Mul (f, jf) update = Expand (step, shape) again = Identity (go)
+            next = ScatterElements <axis = 0> (h, row, update) }}> (trips, true, {start})"""
 
-    passed = [
-        helper.make_graph([node("Identity", ["x"], [n])], n, [], [value(n, f32, ["N", 3])])
-        for n in ("same", "also")
-    ]
-    nodes = [
-        node("Constant", [], ["trips"], value=_tensor(2, i64)),
-        node("Constant", [], ["one"], value=_tensor(1, i64)),
-        node("Constant", [], ["shape"], value=_tensor([1, 3], i64)),
-        node("Constant", [], ["true"], value=_tensor(True, TensorProto.BOOL)),
-        node("Shape", ["x"], ["dims"]),
-        node("ConstantOfShape", ["dims"], ["zeros"], value=_tensor([0.0], f32)),
-        node("ReduceSum", ["x"], ["sum"], keepdims=0),
-        node("Constant", [], ["limit"], value=_tensor(0.0, f32)),
-        node("Greater", ["sum", "limit"], ["positive"]),
-        node("If", ["positive"], ["chosen"], then_branch=passed[0], else_branch=passed[1]),
-    ]
-    outputs = ["x_out", "zeros_out", "chosen_out"]
-    for k, start in enumerate(("x", "zeros", "chosen")):
-        for m in range(2):
-            outputs.append(f"y{k}{m}")
-            loop = node(
-                "Loop", ["trips", "true", start], [outputs[-1]], body=body("b", k - m + 0.5)
-            )
-            nodes.append(loop)
-        nodes.append(node("Add", [start, "limit"], [outputs[k]]))
-    graph = helper.make_graph(
-        nodes, "g", [value("x", f32, ["N", 3])], [value(n, f32, ["N", 3]) for n in outputs]
-    )
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
-    made.ir_version = 9
-    data = made.SerializeToString()
+    starts = {"x": "x_out", "zeros": "zeros_out", "chosen": "chosen_out"}
+    loops = {f"y{k}{m}": (s, k - m + 0.5) for k, s in enumerate(starts) for m in range(2)}
+    outputs = ", ".join(f"float[N,3] {n}" for n in (*starts.values(), *loops))
+    data = parsed_bytes(
+        f"""(float[N,3] x) => ({outputs}) {{
+        dims = Shape (x) zeros = ConstantOfShape <value = float[1] {{0.0}}> (dims)
+        sum = ReduceSum <keepdims = 0> (x) positive = Greater (sum, limit)
+        chosen = If <then_branch = a () => (float[N,3] same) {{ same = Identity (x) }},
+                     else_branch = c () => (float[N,3] also) {{ also = Identity (x) }}> (positive)
+        {" ".join(loop(*row, out) for out, row in loops.items())}
+        {" ".join(f"{out} = Add ({start}, limit)" for start, out in starts.items())} }}""",
+        {"trips": np.int64(2), "one": np.int64(1), "shape": np.array([1, 3]), "true": np.True_,
+         "limit": np.float32(0)},
+        opset=20,
+    )  # fmt: skip
     session = ort_session(data)
     program = mgx_mlir.compile(data, "cpu", default_dim_value=0)
     for n in (4, 1, 6):
@@ -339,19 +288,16 @@ def test_the_last_state_alone() -> None:
     """The product of all steps is computed ahead of the loop, and read in it."""
     rng = np.random.default_rng(6)
     gates = {"RNN": 1, "GRU": 3, "LSTM": 4}
-    weights: list[onnx.TensorProto] = []
+    weights: dict[str, np.ndarray] = {}
     made: list[onnx.NodeProto] = []
     for kind, direction in zip(gates, ("forward", "bidirectional", "reverse"), strict=True):
         count = 2 if direction == "bidirectional" else 1
         for name, width in (("W", 3), ("R", 4)):
-            array = rng.standard_normal((count, gates[kind] * 4, width)).astype(np.float32)
-            weights.append(numpy_helper.from_array(array, kind + name))
-        inputs, outputs = ["x", f"{kind}W", f"{kind}R"], ["", f"{kind}h"]
-        made.append(helper.make_node(kind, inputs, outputs, direction=direction, hidden_size=4))
-    x = info("x", ["steps", 2, 3])
-    ends = [info(node.output[1], None) for node in made]
-    graph = helper.make_graph(made, "last", [x], ends, weights)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+            weights[kind + name] = rng.standard_normal((count, gates[kind] * 4, width))
+        made.append(node(kind, f"x {kind}W {kind}R", f"_ {kind}h", direction=direction,
+                         hidden_size=4))  # fmt: skip
+    outputs = " ".join(n.output[1] for n in made)
+    model = model_of(made, {"x": ["steps", 2, 3]}, outputs, weights)
     check(model, *({"x": rng.standard_normal((n, 2, 3)).astype(np.float32)} for n in (1, 3, 9)))
 
 

@@ -10,6 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import mgx_mlir
+from tests.support.models import bytes_of
 from tests.support.oracle import ort_session
 
 LEAST, MOST = 2.0**-127, 2.0**127
@@ -22,12 +23,7 @@ def cast_model(x: np.ndarray, to: int, **attributes: object) -> bytes:
         helper.make_node("Cast", ["x"], ["narrow"], to=to, **attributes),
         helper.make_node("Cast", ["narrow"], ["y"], to=TensorProto.FLOAT),
     ]
-    kind = helper.np_dtype_to_tensor_dtype(x.dtype)
-    given = [helper.make_tensor_value_info("x", kind, x.shape)]
-    result = [helper.make_tensor_value_info("y", TensorProto.FLOAT, x.shape)]
-    opsets = [helper.make_opsetid("", 24)]
-    graph = helper.make_graph(nodes, "g", given, result)
-    return helper.make_model(graph, opset_imports=opsets, ir_version=11).SerializeToString()
+    return bytes_of(nodes, {"x": x}, {"y": list(x.shape)}, opset=24, ir_version=11)
 
 
 def run(data: bytes, x: np.ndarray, target: str) -> np.ndarray:

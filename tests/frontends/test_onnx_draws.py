@@ -15,10 +15,10 @@ import onnx.parser
 import onnx_draws
 import pytest
 from contrib_cases import Case, Draws, check
-from onnx import TensorProto, helper
 
 import mgx_mlir
 from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer
+from tests.support.models import bytes_of, node
 from tests.support.oracle import ort_session
 
 DRAWS = pytest.mark.parametrize("draw", onnx_draws.DRAWS, ids=lambda d: d.__name__.strip("_"))
@@ -129,15 +129,10 @@ def test_pools_of_windows_that_do_not_fit() -> None:
 
 @pytest.mark.parametrize("p", [1, 2, 3])
 def test_global_pool_of_dynamic_dims(p: int) -> None:
-    node = helper.make_node("GlobalLpPool", ["x"], ["y"], p=p)
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 2, "h", "w"])
-    y = helper.make_empty_tensor_value_info("y")
-    proto = helper.make_model(
-        helper.make_graph([node], "g", [x], [y]), opset_imports=[helper.make_opsetid("", 22)]
-    )
+    data = bytes_of([node("GlobalLpPool", "x", "y", p=p)], {"x": ["n", 2, "h", "w"]}, "y", opset=22)
     for dims in ((1, 2, 3, 5), (2, 2, 1, 4)):
         array = Draws(p).floats(*dims)
-        (got,) = contrib_cases.run(proto.SerializeToString(), {"x": array}, "ref")
+        (got,) = contrib_cases.run(data, {"x": array}, "ref")
         want = (np.abs(array.astype(np.float64)) ** p).sum((2, 3), keepdims=True) ** (1 / p)
         np.testing.assert_allclose(got, want, rtol=1e-6)
 
@@ -152,17 +147,9 @@ def test_grid_sample_of_dynamic_dims(target: str) -> None:
         for corners in (0, 1)
         if (mode, padding) != ("cubic", "border")  # as in onnx_draws.grid_sample
     ]
-    nodes = [
-        helper.make_node("GridSample", ["x", "g"], [f"y{i}"], **a) for i, a in enumerate(forms)
-    ]
-    values = [
-        helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 2, "h", "w"]),
-        helper.make_tensor_value_info("g", TensorProto.FLOAT, ["n", "oh", "ow", 2]),
-    ]
-    outputs = [helper.make_empty_tensor_value_info(n.output[0]) for n in nodes]
-    graph = helper.make_graph(nodes, "g", values, outputs)
-    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
-    data = proto.SerializeToString()
+    nodes = [node("GridSample", "x g", f"y{i}", **a) for i, a in enumerate(forms)]
+    inputs = {"x": ["n", 2, "h", "w"], "g": ["n", "oh", "ow", 2]}
+    data = bytes_of(nodes, inputs, " ".join(n.output[0] for n in nodes), opset=20)
     session = ort_session(data)
     program = parse_onnx_buffer(data)
     compiled = mgx_mlir.compile(program, target=target, cache=False)

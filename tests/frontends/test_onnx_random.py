@@ -7,16 +7,15 @@ from onnx import TensorProto as T
 from onnx import helper
 
 import mgx_mlir
+from tests.support.models import model_of
 
 N = 1 << 17  # more than are drawn when the model is read
 
 
 def run(nodes, outputs, feeds):
-    info = [helper.make_tensor_value_info(n, T.FLOAT, a.shape) for n, a in feeds.items()]
-    out = [helper.make_tensor_value_info(n, kind, None) for n, kind in outputs]
-    graph = helper.make_graph(nodes, "g", info, out)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10)
-    return mgx_mlir.compile(model.SerializeToString(), "cpu").run(feeds)
+    results = {n: (kind, None) for n, kind in outputs}
+    model = model_of(nodes, {n: list(a.shape) for n, a in feeds.items()}, results, opset=22)
+    return mgx_mlir.compile(model, "cpu").run(feeds)
 
 
 def test_distributions():

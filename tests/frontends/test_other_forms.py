@@ -17,6 +17,7 @@ from onnx.reference import ReferenceEvaluator
 
 import mgx_mlir as migraphx
 from mgx_mlir.core.errors import ModelError, UnsupportedModel
+from tests.support.models import bytes_of
 from tests.support.oracle import ort_session
 
 RNG = np.random.default_rng(3)
@@ -41,27 +42,15 @@ def model(
 ) -> bytes:
     """A model of one node: the first `dynamic_inputs` are inputs, the others initializers, None is
     one that is left out."""
+    given = {f"x{i}": np.asarray(a) for i, a in enumerate(inputs) if a is not None}
     names = ["" if a is None else f"x{i}" for i, a in enumerate(inputs)]
-    kinds = [0 if a is None else helper.np_dtype_to_tensor_dtype(a.dtype) for a in inputs]
-    node = helper.make_node(
+    made = helper.make_node(
         op, names, [f"y{i}" for i in range(outputs)], domain=domain, **attributes
     )
-    graph = helper.make_graph(
-        [node],
-        "g",
-        [
-            helper.make_tensor_value_info(n, k, a.shape)
-            for n, k, a in zip(names[:dynamic_inputs], kinds, inputs, strict=False)
-        ],
-        [helper.make_empty_tensor_value_info(o) for o in node.output],
-        [
-            numpy_helper.from_array(np.asarray(a), n)
-            for n, a in zip(names[dynamic_inputs:], inputs[dynamic_inputs:], strict=True)
-            if a is not None
-        ],
-    )
-    opsets = [helper.make_opsetid("", opset), helper.make_opsetid(MS, 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+    ports = {n: given[n] for n in names[:dynamic_inputs]}
+    held = {n: numpy_helper.from_array(a, n) for n, a in given.items() if n not in ports}
+    empty = [helper.make_empty_tensor_value_info(o) for o in made.output]
+    return bytes_of([made], ports, empty, held, opset=opset, ir_version=8, ms=1)
 
 
 def ours(data: bytes, *inputs: np.ndarray) -> list[np.ndarray]:

@@ -17,6 +17,7 @@ from onnx import TensorProto, helper
 
 import mgx_mlir
 from tests.support.draws import seeds
+from tests.support.models import bytes_of
 from tests.support.oracle import ort_session
 
 NUMBERS = (1, 2, 3, 5, 8)
@@ -132,17 +133,9 @@ class Graph:
             self.tensor()
         outputs = [self.node("Identity", t) for t in self.tensors[-3:]]
         counts = [self.node("Identity", e) for e in self.extents[-2:]]
-        info = helper.make_tensor_value_info
-        graph = helper.make_graph(
-            self.nodes,
-            "g",
-            [info("x", TensorProto.FLOAT, ["n", "m"])],
-            [info(o, TensorProto.FLOAT, [None, None]) for o in outputs]
-            + [info(c, TensorProto.INT64, [1]) for c in counts],
-            self.constants,
-        )
-        opset = helper.make_opsetid("", 17)
-        return helper.make_model(graph, opset_imports=[opset], ir_version=8).SerializeToString()
+        results: dict[str, Any] = {o: [None, None] for o in outputs}
+        results |= {c: (TensorProto.INT64, [1]) for c in counts}
+        return bytes_of(self.nodes, {"x": ["n", "m"]}, results, self.constants)
 
 
 def oracle(data: bytes) -> dict[tuple[int, int], tuple[np.ndarray, list[np.ndarray]]]:

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import helper, parser
+from onnx import parser
 
 import mgx_mlir
 from mgx_mlir.core.errors import ModelError, RunError, UnsupportedModel
 from mgx_mlir.frontends.onnx.alternatives import Alternatives, Choices
 from tests.support.compare import agrees
+from tests.support.models import parsed_bytes
 
 SQUEEZE = """
   s = Shape(x) last = Constant<value_ints = [-1]>() one = Constant<value_ints = [1]>()
@@ -181,18 +182,15 @@ def test_ranks_that_nothing_joins() -> None:
 @pytest.mark.parametrize("target", ["ref", "cpu"])
 def test_a_branch_that_does_not_fit_the_sizes(target: str) -> None:
     """With fixed dims a branch for other sizes is no model; the run that takes it has an error."""
-    then, other = (
-        parser.parse_graph(t)
-        for t in (
-            "t () => (float[1, 4] y) { a = Constant <value_ints = [0]> () s = Squeeze (x, a) "
-            "y = Unsqueeze (s, a) }",
-            "e () => (float[1, 4] z) { b = Constant <value_ints = [0]> () z = ReduceSum (x, b) }",
-        )
+    data = parsed_bytes(
+        """(float[N,4] x, bool c) => (float[M,4] r) { k = Identity (c) r = If <
+        then_branch = t () => (float[1,4] y)
+            { a = Constant <value_ints = [0]> () s = Squeeze (x, a) y = Unsqueeze (s, a) },
+        else_branch = e () => (float[1,4] z)
+            { b = Constant <value_ints = [0]> () z = ReduceSum (x, b) }
+        > (k) }""",
+        opset=18,
     )
-    graph = parser.parse_graph("g (float[N, 4] x, bool c) => (float[M, 4] r) { k = Identity (c) }")
-    graph.node.append(helper.make_node("If", ["k"], ["r"], then_branch=then, else_branch=other))
-    opsets = [helper.make_opsetid("", 18)]
-    data = helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
     program = mgx_mlir.compile(data, target, map_input_dims={"x": [2, 4]}, cache=False)
     x = np.arange(8, dtype=np.float32).reshape(2, 4)
     (got,) = program.run({"x": x, "c": np.array(False)})

@@ -6,12 +6,12 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import onnx
 import pytest
 from contrib_cases import Case, Draws, check
 
 import mgx_mlir
 from mgx_mlir.core.errors import MgxError
+from tests.support.models import parsed
 
 ML = "ai.onnx.ml"
 
@@ -50,13 +50,13 @@ def test_thresholds_of_16_bit_floats() -> None:
     x = np.array([*near, 0.27832, *-near, -0.27832, 0, 1, -1], np.float16)
     limit = 0.27829072  # rounded to f16 it is 0.27832, which is above it
     wide = x.astype(np.float64)
-    g = onnx.parser.parse_graph(
-        "t (float16[9] x) => (float16[9] s, float16[9] r) {"
-        f" s = Shrink <bias = 0.25, lambd = {limit}> (x)"
-        f" r = ThresholdedRelu <alpha = {limit}> (x) }}"
+    model = parsed(
+        f"""(float16[9] x) => (float16[9] s, float16[9] r) {{
+        s = Shrink <bias = 0.25, lambd = {limit}> (x)
+        r = ThresholdedRelu <alpha = {limit}> (x) }}""",
+        opset=22,
     )
-    model = onnx.helper.make_model(g, opset_imports=[onnx.helper.make_opsetid("", 22)])
-    shrunk, kept = mgx_mlir.compile(model.SerializeToString(), target="ref").run({"x": x})
+    shrunk, kept = mgx_mlir.compile(model, target="ref").run({"x": x})
     wanted = np.where(wide > limit, wide - 0.25, np.where(wide < -limit, wide + 0.25, 0))
     np.testing.assert_allclose(shrunk, wanted, rtol=1e-3)
     np.testing.assert_array_equal(kept, np.where(wide > limit, wide, 0))

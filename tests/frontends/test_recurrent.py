@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper, parser
+from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
 from mgx_mlir.core.errors import RunError
+from tests.support.compare import agrees, compare
+from tests.support.models import model_of, parsed_bytes
 from tests.support.oracle import ort_session
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
@@ -23,16 +27,12 @@ BETA = {"ScaledTanh": 0.9, "HardSigmoid": 0.4}
 def agree(model, *runs):
     """Every run of the model within rounding of onnxruntime."""
     data = model.SerializeToString()
-    session = ort_session(data)
+    oracle = ort_session(data)
     program = mgx_mlir.parse_onnx_buffer(
         data, default_dyn_dim_value=mgx_mlir.dynamic_dimension(1, 64)
     )
     program.compile("cpu")
-    for feeds in runs:
-        want = session.run(None, feeds)
-        got = [np.asarray(v) for v in program.run(feeds)]
-        for a, b in zip(got, want, strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-5, atol=2e-6)
+    compare(program, oracle, runs, atol=2e-6)
 
 
 def network(
@@ -41,41 +41,31 @@ def network(
     """A model of one node with every operand, and inputs of some sizes."""
     rng = np.random.default_rng(7)
     d, g, width, hidden = 2 if direction == "bidirectional" else 1, GATES[kind], 4, 6
-
-    def weights(name, *dims):
-        return numpy_helper.from_array(rng.uniform(-0.5, 0.5, dims).astype(np.float32), name)
-
     steps, batch = ("T", "B") if dynamic else (5, 3)
-    stored = [
-        weights("w", d, g * hidden, width), weights("r", d, g * hidden, hidden),
-        weights("b", d, 2 * g * hidden),
-    ]  # fmt: skip
-    inputs = [("x", (steps, batch, width))]
+    dims = {"w": (d, g * hidden, width), "r": (d, g * hidden, hidden), "b": (d, 2 * g * hidden)}
+    stored = {n: rng.uniform(-0.5, 0.5, of) for n, of in dims.items()}
+    inputs: dict[str, Any] = {"x": [steps, batch, width]}
     names = ["x", "w", "r", "b", "lens" if lens else ""]
     if initial:
-        inputs.append(("h", (d, batch, hidden)))
+        inputs["h"] = [d, batch, hidden]
         names.append("h")
     if kind == "LSTM" and initial:
-        inputs.append(("c", (d, batch, hidden)))
+        inputs["c"] = [d, batch, hidden]
         names += ["c", "p" if peepholes else ""]
         if peepholes:
-            stored.append(weights("p", d, 3 * hidden))
+            stored["p"] = rng.uniform(-0.5, 0.5, (d, 3 * hidden))
     outputs = ["y", "yh", "yc"][: 3 if kind == "LSTM" else 2]
-    stated = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in inputs]
-    if lens:
-        stated.append(helper.make_tensor_value_info("lens", TensorProto.INT32, [batch]))
-    node = helper.make_node(
+    layer = helper.make_node(
         kind, names, outputs, hidden_size=hidden, direction=direction, **attributes
     )
-    made = [helper.make_tensor_value_info(o, TensorProto.FLOAT, None) for o in outputs]
-    graph = helper.make_graph([node], "g", stated, made, stored)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8)
+    lengths = {"lens": (TensorProto.INT32, [batch])} if lens else {}
+    model = model_of([layer], inputs | lengths, " ".join(outputs), stored, opset=14, ir_version=8)
     runs = []
     for t, b in ((5, 3), (1, 1), (7, 2)) if dynamic else ((5, 3),):
         sizes = {"T": t, "B": b}
         feeds = {
             n: rng.uniform(-1, 1, [sizes.get(x, x) for x in s]).astype(np.float32)
-            for n, s in inputs
+            for n, s in inputs.items()
         }
         if lens:
             feeds["lens"] = np.array([t, 1, max(t - 2, 1)][:b], np.int32)
@@ -133,8 +123,7 @@ def info(name, kind, dims):
 
 
 def one_node(node, inputs, outputs, stored=()):
-    graph = helper.make_graph([node], "g", inputs, outputs, list(stored))
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 16)], ir_version=8)
+    return model_of([node], inputs, outputs, stored, opset=16)
 
 
 def test_loop_that_grows_and_ends_early():
@@ -195,26 +184,20 @@ def test_if_of_other_dims_and_a_reversed_scan():
 
 def test_a_dynamic_batch_is_that_of_the_first_state() -> None:
     """What squeezes every dim of 1 then knows it."""
-    text = """<ir_version: 8, opset_import: ["":12]>
-    g (float[t,b,2] x, float[1,1,3] h) => (float[m] y) {
-      y0, last = GRU <hidden_size: int = 3> (x, w, r, , , h)
-      y = Squeeze(last)
-    }"""
-    model = parser.parse_model(text)
     rng = np.random.default_rng(0)
-    for name, k in (("w", 2), ("r", 3)):
-        weight = rng.standard_normal((1, 9, k)).astype(np.float32)
-        model.graph.initializer.append(numpy_helper.from_array(weight, name))
-    data = model.SerializeToString()
-    session = ort_session(data)
+    weights = {n: rng.standard_normal((1, 9, k)) for n, k in (("w", 2), ("r", 3))}
+    data = parsed_bytes(
+        """(float[t,b,2] x, float[1,1,3] h) => (float[m] y)
+        { y0, last = GRU <hidden_size = 3> (x, w, r, , , h) y = Squeeze (last) }""",
+        weights,
+        opset=12,
+    )
     for target in ("cpu", "ref"):
-        program = mgx_mlir.compile(data, target, cache=False)
-        for length in (1, 5):
-            given = {
-                "x": rng.standard_normal((length, 1, 2)).astype(np.float32),
-                "h": rng.standard_normal((1, 1, 3)).astype(np.float32),
-            }
-            (got,), (want,) = program.run(given), session.run(None, given)
-            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+        calls = [
+            {"x": rng.standard_normal((length, 1, 2)).astype(np.float32),
+             "h": rng.standard_normal((1, 1, 3)).astype(np.float32)}
+            for length in (1, 5)
+        ]  # fmt: skip
+        program = agrees(data, calls, target, atol=1e-6)
         with pytest.raises(RunError):
-            program.run(x=np.zeros((5, 2, 2), np.float32), h=given["h"])
+            program.run(x=np.zeros((5, 2, 2), np.float32), h=calls[0]["h"])

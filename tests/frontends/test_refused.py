@@ -9,18 +9,15 @@ import mgx_mlir
 from mgx_mlir.core.errors import CompileError, UnsupportedModel
 from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer
 from mgx_mlir.frontends.onnx.options import OnnxOptions
+from tests.support.models import bytes_of
 
 DOMAIN = "org.example"
 
 
 def model(nodes: list, inputs: dict[str, int], outputs: list[str]) -> bytes:
-    values = [helper.make_tensor_value_info(n, kind, [2, 3]) for n, kind in inputs.items()]
-    graph = helper.make_graph(
-        [helper.make_node(*node, **more) for *node, more in nodes], "g", values,
-        [helper.make_tensor_value_info(o, TensorProto.FLOAT, [2, 3]) for o in outputs],
-    )  # fmt: skip
-    opsets = [helper.make_opsetid("", 20), helper.make_opsetid(DOMAIN, 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
+    made = [helper.make_node(*node, **more) for *node, more in nodes]
+    ends = {n: (kind, [2, 3]) for n, kind in inputs.items()}, {o: [2, 3] for o in outputs}
+    return bytes_of(made, *ends, opset=20, **{DOMAIN: 1})
 
 
 def test_all_problems_at_once() -> None:

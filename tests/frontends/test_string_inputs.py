@@ -12,6 +12,7 @@ from onnx import NodeProto, TensorProto, helper
 
 import mgx_mlir
 from mgx_mlir.core.errors import MgxError, RunError
+from tests.support.models import bytes_of
 from tests.support.oracle import ort_session
 
 KINDS = {"s": TensorProto.STRING, "f": TensorProto.FLOAT, "i": TensorProto.INT64,
@@ -25,18 +26,12 @@ def node(op: str, inputs: str, output: str, **attributes: Any) -> NodeProto:
 
 def model(nodes: Sequence[NodeProto], outputs: Sequence[str], ml: int = 3) -> bytes:
     """Return a model of two inputs of strings, x and z; an output's first letter is its type."""
-    inputs = [helper.make_tensor_value_info(n, TensorProto.STRING, ["N", 2]) for n in "xz"]
-    made = [helper.make_tensor_value_info(o, KINDS[o[0]], None) for o in outputs]
-    words = ["red", "green", "red", "café"]
-    initial = [
-        helper.make_tensor("word", TensorProto.STRING, [], ["red"]),
-        helper.make_tensor("words", TensorProto.STRING, [2, 2], [w.encode() for w in words]),
-        helper.make_tensor("second", TensorProto.INT64, [1], [1]),
-        helper.make_tensor("flat", TensorProto.INT64, [1], [-1]),
-    ]
-    graph = helper.make_graph(list(nodes), "g", inputs, made, initial)
-    opsets = [helper.make_opsetid("", 19), helper.make_opsetid("ai.onnx.ml", ml)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
+    inputs = {n: (TensorProto.STRING, ["N", 2]) for n in "xz"}
+    words = np.array([["red", "green"], ["red", "café"]], object)
+    weights = {"word": np.array("red", object), "words": words, "second": np.array([1]),
+               "flat": np.array([-1])}  # fmt: skip
+    made = {o: (KINDS[o[0]], None) for o in outputs}
+    return bytes_of(nodes, inputs, made, weights, opset=19, ml=ml)
 
 
 COLOURS = ["red", "blue", "café"]

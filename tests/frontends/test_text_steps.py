@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper, parser
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, parser
 
 import mgx_mlir
 from mgx_mlir.core.errors import ModelError, RunError
+from tests.support.models import bytes_of
 from tests.support.oracle import ort_session
 
 KINDS = {"s": TensorProto.STRING, "f": TensorProto.FLOAT, "i": TensorProto.INT64,
@@ -39,19 +40,11 @@ def model(
     nodes: Sequence[NodeProto], inputs: Mapping[str, Sequence[Any]], outputs: Sequence[str]
 ) -> bytes:
     """Return a model; the first letter of an input's or output's name is its type."""
-    ints = {"minus": [-1], "one": [1], "first": [0], "both": [0, 1]}
-    initial = [helper.make_tensor(n, TensorProto.INT64, [len(v)], v) for n, v in ints.items()]
-    initial.append(numpy_helper.from_array(np.array(["-"], object), "word"))
-    graph = helper.make_graph(
-        list(nodes),
-        "g",
-        [helper.make_tensor_value_info(n, KINDS[n[0]], d) for n, d in inputs.items()],
-        [helper.make_tensor_value_info(o, KINDS[o[0]], None) for o in outputs],
-        initial,
-    )
-    opsets = [("", 20), ("ai.onnx.ml", 3), ("com.microsoft", 1)]
-    made = [helper.make_opsetid(*o) for o in opsets]
-    return helper.make_model(graph, opset_imports=made, ir_version=9).SerializeToString()
+    weights = {"minus": np.array([-1]), "one": np.array([1]), "first": np.array([0]),
+               "both": np.array([0, 1]), "word": np.array(["-"], object)}  # fmt: skip
+    ends = ({n: (KINDS[n[0]], d) for n, d in inputs.items()},
+            {o: (KINDS[o[0]], None) for o in outputs})  # fmt: skip
+    return bytes_of(nodes, *ends, weights, opset=20, ml=3, ms=1)
 
 
 def check(data: bytes, calls: Sequence[Mapping[str, np.ndarray]], target: str = "ref") -> Any:

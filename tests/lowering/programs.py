@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from hypothesis import HealthCheck, Phase, settings
 
 from mgx_mlir.compiler.models import read_model
 from mgx_mlir.core import dtypes, literals
@@ -19,6 +21,8 @@ from mgx_mlir.programs.build import Builder
 from mgx_mlir.programs.lowered import Lowered
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.rewrite.passes import run_pipeline
+from mgx_mlir.targets.child import shared_compiler
+from mgx_mlir.targets.flags import cpu_ladder
 from tests.lowering.harness import compile_flags, load_dialect
 
 
@@ -48,6 +52,7 @@ class Programs:
         self.b = Builder()
         self.inputs: list[np.ndarray] = []
         self.want: list[np.ndarray] = []
+        self.limits: list[tuple[str, float]] = []  # name and tolerance of each result
         with self.ctx, ir.Location.unknown():
             self.module = ir.Module.create()
             with ir.InsertionPoint(self.module.body):
@@ -64,11 +69,13 @@ class Programs:
         *,
         types: Sequence[str] = (),
         fixed: bool = True,
+        name: object = "",
+        tolerance: float = 0.0,
     ) -> None:
         """The value that `build(builder, *arguments)` gives; it should be `want` (f64).
 
         types: of the arguments, where a run is to choose some of their dims; not `fixed`: it
-        chooses all.
+        chooses all. tolerance: in parts of the largest element.
         """
         with self.ctx, ir.Location.unknown(), self.store.active():
             arguments = []
@@ -82,6 +89,7 @@ class Programs:
             with ir.InsertionPoint(self._block):
                 self._results.append(build(self.b, *arguments))
         self.want.append(want)
+        self.limits.append((str(name), tolerance))
 
     def finish(self) -> None:
         """No more results."""
@@ -103,6 +111,27 @@ class Programs:
         program = ProgramIR(self.ctx, self.module, self.store, "programs")
         return lower_to_linalg(program, LowerOptions(**options))
 
+    def agree(
+        self,
+        *steps: str,
+        threads: Sequence[int] = (1,),
+        kernels: int | None = None,
+        **options: Any,
+    ) -> Lowered:
+        """Lower to as many vector kernels as results, or `kernels`, compile once, and compare."""
+        lowered = self.lowered(*steps, **options)
+        count = len(self.want) if kernels is None else kernels
+        assert kernels_of(lowered) == count, "some are no vector kernels"
+        self.compare(lowered, threads)
+        return lowered
+
+    def compare(self, lowered: Lowered, threads: Sequence[int] = (1,), factor: float = 1.0) -> None:
+        """Run on each number of threads; factor: of the tolerances."""
+        for count in threads:
+            found = execute(lowered, self.inputs, count)
+            for got, want, (name, tolerance) in zip(found, self.want, self.limits, strict=True):
+                check(got, want, tolerance * factor, f"{name} on {count} threads")
+
 
 def lowered_model(model: bytes, *, fast_math: bool = True, arch: str = "host") -> Lowered:
     """An ONNX model after the pipeline of the CPU, lowered for a processor."""
@@ -123,17 +152,43 @@ def kernels_of(lowered: Lowered) -> int:
     return text_of(lowered).count('"flow.dispatch"(')
 
 
+@functools.lru_cache(maxsize=1)
+def _compiled(bytecode: bytes) -> bytes:
+    """A module for the host; the last one is kept, for a run on another number of threads."""
+    return shared_compiler().run(bytecode, compile_flags()).vmfb
+
+
 def execute(lowered: Lowered, inputs: Sequence[np.ndarray], threads: int = 1) -> list[np.ndarray]:
     """Compile for the host and run once."""
     from mgx_mlir.runtime.iree_runtime import LoadedModule
-    from mgx_mlir.targets.child import shared_compiler
 
-    vmfb = shared_compiler().run(lowered.bytecode, compile_flags()).vmfb
     module = LoadedModule(
-        vmfb, lowered.params, inputs=lowered.inputs, outputs=lowered.outputs,
+        _compiled(lowered.bytecode), lowered.params, inputs=lowered.inputs, outputs=lowered.outputs,
         device="local-sync" if threads == 1 else "local-task",
     )  # fmt: skip
     return module.run(inputs)
+
+
+# of drawn programs: each example is a compile, and smaller ones of a failure are not looked for
+COMPILES = settings(
+    max_examples=1,
+    deadline=None,
+    derandomize=True,
+    phases=(Phase.explicit, Phase.generate),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+AARCH64 = ("--iree-llvmcpu-target-triple=aarch64-unknown-linux-gnu",)
+# processors that the host may not be, with flags
+ELSEWHERE = {
+    "a64fx": AARCH64, "neoverse-v1": AARCH64, "skylake-avx512": (), "icelake-server": (),
+    "alderlake": (),
+}  # fmt: skip
+
+
+def compiles_for(lowered: Lowered, cpu: str) -> bytes:
+    """Compile for a processor of ELSEWHERE."""
+    flags = cpu_ladder(cpu=cpu, extra=ELSEWHERE[cpu])[0].flags
+    return shared_compiler().run(lowered.bytecode, flags).vmfb
 
 
 def check(got: np.ndarray, want: np.ndarray, tolerance: float, what: str) -> None:

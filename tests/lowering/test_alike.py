@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
-import mgx_mlir
 from mgx_mlir.compiler.models import read_model
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.ir import ir
@@ -21,41 +17,22 @@ from mgx_mlir.passes.lowering.module import lower_to_linalg
 from mgx_mlir.passes.lowering.options import LowerOptions
 from mgx_mlir.passes.pipelines import pipeline
 from mgx_mlir.rewrite.passes import run_pipeline
-from tests.support.oracle import ort_session
+from tests.support.compare import agrees
+from tests.support.models import Nodes
 
 
-class Net:
+class Net(Nodes):
     """A model of one input `x` and one output."""
 
     def __init__(self, seed: int, *dims: int | str) -> None:
-        self.numbers, self.dims = np.random.default_rng(seed), dims
-        self.nodes: list[onnx.NodeProto] = []
-        self.weights: list[onnx.TensorProto] = []
-
-    def op(self, kind: str, *operands: str | np.ndarray | float, **attributes: Any) -> str:
-        names = [o if isinstance(o, str) else self.const(o) for o in operands]
-        name = f"n{len(self.nodes)}"
-        self.nodes.append(helper.make_node(kind, names, [name], **attributes))
-        return name
-
-    def const(self, value: np.ndarray | float) -> str:
-        array = np.asarray(value)
-        array = array.astype(np.float32) if array.dtype == np.float64 else array
-        self.weights.append(numpy_helper.from_array(array, f"w{len(self.weights)}"))
-        return self.weights[-1].name
+        super().__init__(seed)
+        self.dims = list(dims)
 
     def weight(self, *dims: int) -> np.ndarray:
-        return (self.numbers.normal(size=dims) / np.sqrt(dims[0])).astype(np.float32)
+        return (self.rng.normal(size=dims) / np.sqrt(dims[0])).astype(np.float32)
 
-    def model(self, y: str) -> bytes:
-        kind = TensorProto.FLOAT
-        graph = helper.make_graph(
-            self.nodes, "g", [helper.make_tensor_value_info("x", kind, self.dims)],
-            [helper.make_tensor_value_info(y, kind, None)], self.weights,
-        )  # fmt: skip
-        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
-        made.ir_version = 9
-        return made.SerializeToString()
+    def of(self, y: str) -> bytes:
+        return self.model({"x": self.dims}, y, opset=18).SerializeToString()
 
 
 def attention(net: Net, x: str, width: int = 32, heads: int = 2) -> str:
@@ -78,7 +55,7 @@ def layers(*dims: int | str) -> bytes:
         h = net.op("Relu", net.op("MatMul", x, net.weight(32, 64)))
         x = net.op("Add", x, net.op("MatMul", h, net.weight(64, 32)))
         x = net.op("LayerNormalization", x, net.weight(32), net.weight(32), axis=-1)
-    return net.model(x)
+    return net.of(x)
 
 
 def convolutions() -> bytes:
@@ -96,7 +73,7 @@ def convolutions() -> bytes:
     w = net.weight(16, 16, 1, 1)
     a, b = list(last.values())[-2:]
     found = [net.op("Add", net.op("Conv", v, w), u) for v, u in [(a, b), (b, a), (a, a)]]
-    return net.model(net.op("Concat", *found, axis=1))
+    return net.of(net.op("Concat", *found, axis=1))
 
 
 def scalars() -> bytes:
@@ -115,7 +92,7 @@ def scalars() -> bytes:
         y = net.op("MatMul", x, net.weight(8, 8))
         x = net.op("Sub", *((x, y) if turned else (y, x)))
         found.append(x)
-    return net.model(net.op("Concat", *found, axis=0))
+    return net.of(net.op("Concat", *found, axis=0))
 
 
 def affine(count: int) -> bytes:
@@ -126,7 +103,7 @@ def affine(count: int) -> bytes:
         y = net.op("Add", net.op("Mul", y, [0.3 + i]), 0.1 + i)
         y = net.op("Mul", net.op("Relu", y), 0.5)
         x = net.op("Add", net.op("Mul", net.op("MatMul", y, net.weight(8, 8)), [0.7 + i]), x)
-    return net.model(x)
+    return net.of(x)
 
 
 MODELS = {
@@ -162,10 +139,7 @@ def test_results(name: str) -> None:
     """What shares code computes what onnxruntime does."""
     model, dims = MODELS[name]
     x = np.random.default_rng(7).normal(size=dims).astype(np.float32)
-    session = ort_session(model)
-    [want] = session.run(None, {"x": x})
-    [got] = mgx_mlir.compile(model, target="cpu", threads=1, cache=False).run({"x": x})
-    np.testing.assert_allclose(got, np.asarray(want), rtol=2e-5, atol=2e-5)
+    agrees(model, [{"x": x}], rtol=2e-5, atol=2e-5, threads=1)
 
 
 def test_layers_share() -> None:

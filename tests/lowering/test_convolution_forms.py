@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
-import mgx_mlir
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
-from tests.support.oracle import ort_session
+from tests.support.compare import agrees
+from tests.support.models import model_of, node
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
 
@@ -35,52 +34,33 @@ def _model(opened: bool) -> onnx.ModelProto:
     """The cases beside each other, each with a bias and a relu."""
     numbers = np.random.default_rng(0)
     nodes: list[onnx.NodeProto] = []
-    weights: list[onnx.TensorProto] = []
-    for i, (op, _, dims, attributes) in enumerate(CASES):
+    weights: dict[str, np.ndarray] = {}
+    inputs: dict[str, Any] = {}
+    for i, (op, x, dims, attributes) in enumerate(CASES):
         w = numbers.standard_normal(dims) / np.sqrt(np.prod(dims[1:]))
         outputs = dims[0] if op == "Conv" else dims[1] * attributes.get("group", 1)
-        weights += [
-            numpy_helper.from_array(w.astype(np.float32), f"w{i}"),
-            numpy_helper.from_array(numbers.standard_normal(outputs).astype(np.float32), f"b{i}"),
-        ]
-        nodes += [
-            helper.make_node(op, [f"x{i}", f"w{i}", f"b{i}"], [f"c{i}"], **attributes),
-            helper.make_node("Relu", [f"c{i}"], [f"y{i}"]),
-        ]
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        nodes, "forms",
-        [
-            value(
-                f"x{i}",
-                TensorProto.FLOAT,
-                [f"n{i}", x[1], *(f"d{i}{a}" for a in range(2, len(x)))] if opened else x,
-            )
-            for i, (_, x, _, _) in enumerate(CASES)
-        ],
-        [value(f"y{i}", TensorProto.FLOAT, [None] * len(c[1])) for i, c in enumerate(CASES)],
-        weights,
-    )  # fmt: skip
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+        weights |= {f"w{i}": w, f"b{i}": numbers.standard_normal(outputs)}
+        nodes += [node(op, f"x{i} w{i} b{i}", f"c{i}", **attributes),
+                  node("Relu", f"c{i}", f"y{i}")]  # fmt: skip
+        dynamic = [f"n{i}", x[1], *(f"d{i}{a}" for a in range(2, len(x)))]
+        inputs[f"x{i}"] = dynamic if opened else list(x)
+    results = {f"y{i}": [None] * len(x) for i, (_, x, _, _) in enumerate(CASES)}
+    return model_of(nodes, inputs, results, weights, opset=18)
 
 
 @pytest.mark.parametrize(
     "opened", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["fixed", "dynamic"]
 )
 def test_forms(opened: bool) -> None:
-    model = _model(opened).SerializeToString()
-    program = mgx_mlir.compile(model, target="cpu", threads=2, cache=False)
-    assert not program.executable.fallbacks
-    session = ort_session(model)
     numbers = np.random.default_rng(1)
-    for more in (0, 1, 6) if opened else (0,):
-        inputs = {
+    calls = [
+        {
             f"x{i}": numbers.standard_normal(
                 (x[0] + more, x[1], *(d + more for d in x[2:]))
             ).astype(np.float32)
             for i, (_, x, _, _) in enumerate(CASES)
         }
-        want: Sequence[Any] = session.run(None, inputs)
-        for got, expected in zip(program.run(inputs), want, strict=True):
-            scale = float(np.abs(expected).max())
-            np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5 * scale)
+        for more in ((0, 1, 6) if opened else (0,))
+    ]
+    data = _model(opened).SerializeToString()
+    assert not agrees(data, calls, scaled=True, threads=2).executable.fallbacks

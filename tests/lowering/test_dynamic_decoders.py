@@ -7,44 +7,24 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto
 
 import mgx_mlir
 from mgx_mlir.core.errors import MgxError
+from tests.support.models import Nodes, bytes_of, node
 from tests.support.oracle import ort_session
 
 HEADS, SHARED, SIZE = 4, 2, 16
 FLOAT, INT32, INT64 = TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64
 
 
-class Graph:
+class Graph(Nodes):
     """A model that is written node by node."""
 
-    def __init__(self) -> None:
-        self.nodes: list[onnx.NodeProto] = []
-        self.constants: list[onnx.TensorProto] = []
-
-    def __call__(
-        self, kind: str, *operands: Any, into: Sequence[str] = (), **attributes: Any
-    ) -> str:
-        names = [o if isinstance(o, str) else self.constant(o) for o in operands]
-        out = list(into) or [f"n{len(self.nodes)}"]
-        self.nodes.append(helper.make_node(kind, names, out, **attributes))
-        return out[0]
-
-    def constant(self, value: Any) -> str:
-        name = f"c{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(np.asarray(value), name))
-        return name
-
-    def model(self, inputs: dict[str, tuple[int, list[Any]]], outputs: Sequence[str]) -> bytes:
-        values = [helper.make_tensor_value_info(n, k, d) for n, (k, d) in inputs.items()]
-        results = [helper.make_tensor_value_info(n, FLOAT, None) for n in outputs]
-        graph = helper.make_graph(self.nodes, "g", values, results, self.constants)
-        opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
-        return helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
+    def of(self, inputs: dict[str, tuple[int, list[Any]]], outputs: Sequence[str]) -> bytes:
+        made = self.model(inputs, " ".join(outputs), opset=21, ir_version=10, ms=1)
+        return made.SerializeToString()
 
 
 def _inputs(**more: tuple[int, list[Any]]) -> dict[str, tuple[int, list[Any]]]:
@@ -57,17 +37,17 @@ def grouped(*, told: bool) -> bytes:
     """GroupQueryAttention with its lengths from a mask, as decoders are shipped, or as inputs."""
     g = Graph()
     if told:
-        counts = g("Sub", g("ReduceSum", "mask", [1], keepdims=0), np.int64(1))
-        g("Cast", counts, into=["lengths"], to=INT32)
-        g("Cast", g("Gather", g("Shape", "mask"), np.int64(1)), into=["total"], to=INT32)
+        counts = g.op("Sub", g.op("ReduceSum", "mask", [1], keepdims=0), np.int64(1))
+        g.op("Cast", counts, into=["lengths"], to=INT32)
+        g.op("Cast", g.op("Gather", g.op("Shape", "mask"), np.int64(1)), into=["total"], to=INT32)
         more = {"mask": (INT64, ["B", "T"])}
         rotary = [np.cos(_angles()), np.sin(_angles())]
     else:
         more, rotary = {"lengths": (INT32, ["B"]), "total": (INT32, [1])}, []
-    g("GroupQueryAttention", "q", "k", "v", "pk", "pv", "lengths", "total", *rotary,
+    g.op("GroupQueryAttention", "q", "k", "v", "pk", "pv", "lengths", "total", *rotary,
       into=["y", "nk", "nv"], domain="com.microsoft", num_heads=HEADS, kv_num_heads=SHARED,
       do_rotary=int(told))  # fmt: skip
-    return g.model(_inputs(**more), ["y", "nk", "nv"])
+    return g.of(_inputs(**more), ["y", "nk", "nv"])
 
 
 def _angles() -> np.ndarray:
@@ -78,31 +58,33 @@ def written_out() -> bytes:
     """Concat caches, repeated heads and a mask of its own length, as PyTorch's exporter writes."""
     g = Graph()
     q, k, v = (
-        g("Transpose", g("Reshape", x, [0, 0, n, SIZE]), perm=[0, 2, 1, 3])
+        g.op("Transpose", g.op("Reshape", x, [0, 0, n, SIZE]), perm=[0, 2, 1, 3])
         for x, n in (("q", HEADS), ("k", SHARED), ("v", SHARED))
     )
-    g("Concat", "pk", k, into=["nk"], axis=2)
-    g("Concat", "pv", v, into=["nv"], axis=2)
-    shape = g("Shape", "nk")
-    batch, total = (g("Unsqueeze", g("Gather", shape, np.int64(i)), [0]) for i in (0, 2))
-    many = g("Concat", batch, [SHARED, HEADS // SHARED], total, [SIZE], axis=0)
-    flat = g("Concat", batch, [HEADS], total, [SIZE], axis=0)
+    g.op("Concat", "pk", k, into=["nk"], axis=2)
+    g.op("Concat", "pv", v, into=["nv"], axis=2)
+    shape = g.op("Shape", "nk")
+    batch, total = (g.op("Unsqueeze", g.op("Gather", shape, np.int64(i)), [0]) for i in (0, 2))
+    many = g.op("Concat", batch, [SHARED, HEADS // SHARED], total, [SIZE], axis=0)
+    flat = g.op("Concat", batch, [HEADS], total, [SIZE], axis=0)
     keys, values = (
-        g("Reshape", g("Expand", g("Unsqueeze", x, [2]), many), flat) for x in ("nk", "nv")
+        g.op("Reshape", g.op("Expand", g.op("Unsqueeze", x, [2]), many), flat) for x in ("nk", "nv")
     )
-    scores = g("MatMul", q, g("Transpose", keys, perm=[0, 1, 3, 2]))
-    scores = g("Mul", scores, np.float32(SIZE**-0.5))
-    given = g("Equal", g("Unsqueeze", "mask", [1, 2]), np.int64(1))
-    new = g("Gather", g("Shape", "q"), np.int64(1))
-    rows = g("Squeeze", total, [0])
-    place = g("Add", g("Range", np.int64(0), new, np.int64(1)), g("Sub", rows, new))
-    late = g("LessOrEqual", g("Range", np.int64(0), rows, np.int64(1)), g("Unsqueeze", place, [1]))
+    scores = g.op("MatMul", q, g.op("Transpose", keys, perm=[0, 1, 3, 2]))
+    scores = g.op("Mul", scores, np.float32(SIZE**-0.5))
+    given = g.op("Equal", g.op("Unsqueeze", "mask", [1, 2]), np.int64(1))
+    new = g.op("Gather", g.op("Shape", "q"), np.int64(1))
+    rows = g.op("Squeeze", total, [0])
+    place = g.op("Add", g.op("Range", np.int64(0), new, np.int64(1)), g.op("Sub", rows, new))
+    late = g.op(
+        "LessOrEqual", g.op("Range", np.int64(0), rows, np.int64(1)), g.op("Unsqueeze", place, [1])
+    )
     lowest = np.float32(np.finfo(np.float32).min)
-    bias = g("Where", g("And", late, given), np.float32(0), lowest)
-    weights = g("Softmax", g("Add", scores, bias), axis=-1)
-    joined = g("Transpose", g("MatMul", weights, values), perm=[0, 2, 1, 3])
-    g("Reshape", joined, [0, 0, HEADS * SIZE], into=["y"])
-    return g.model(_inputs(mask=(INT64, ["B", "T"])), ["y", "nk", "nv"])
+    bias = g.op("Where", g.op("And", late, given), np.float32(0), lowest)
+    weights = g.op("Softmax", g.op("Add", scores, bias), axis=-1)
+    joined = g.op("Transpose", g.op("MatMul", weights, values), perm=[0, 2, 1, 3])
+    g.op("Reshape", joined, [0, 0, HEADS * SIZE], into=["y"])
+    return g.of(_inputs(mask=(INT64, ["B", "T"])), ["y", "nk", "nv"])
 
 
 def _arrays(batch: int, new: int, past: int, **more: np.ndarray) -> dict[str, np.ndarray]:
@@ -179,13 +161,9 @@ def test_a_mask_with_a_length_of_its_own() -> None:
 
 def test_attention_of_shared_heads_compiles() -> None:
     """Dynamic lengths do not hide how many heads there are."""
-    node = helper.make_node("Attention", ["q", "k", "v", "", "pk", "pv"], ["y", "nk", "nv"],
-                            q_num_heads=HEADS, kv_num_heads=SHARED, is_causal=1)  # fmt: skip
-    values = [helper.make_tensor_value_info(n, k, d) for n, (k, d) in _inputs().items()]
-    results = [helper.make_tensor_value_info(n, FLOAT, None) for n in ("y", "nk", "nv")]
-    graph = helper.make_graph([node], "g", values, results)
-    opsets = [helper.make_opsetid("", 23)]
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=11).SerializeToString()
+    attend = node("Attention", "q k v _ pk pv", "y nk nv", q_num_heads=HEADS, kv_num_heads=SHARED,
+                  is_causal=1)  # fmt: skip
+    model = bytes_of([attend], _inputs(), "y nk nv", opset=23, ir_version=11)
     program = mgx_mlir.compile(model, target="cpu", cache=False)
     assert _is_one_kernel(program)
     for batch, new, past in ((1, 1, 7), (2, 3, 5)):

@@ -13,7 +13,7 @@ from mgx_mlir.rewrite.passes import run_pipeline
 from mgx_mlir.targets.child import shared_compiler
 from mgx_mlir.targets.flags import gpu_ladder
 from mgx_mlir.targets.report import gpu_report
-from tests.lowering.programs import Programs, check, execute, text_of
+from tests.lowering.programs import Programs, text_of
 
 GATHERED = "mgx-fuse-layout{gathered=true}"
 # image, window, result channels, then attributes; the image in f32 and planar, or as it is read
@@ -42,7 +42,7 @@ def convolutions() -> Programs:
             return b.relu(b.op("convolution", v, b.literal(w), channels_last=True, **own))
 
         given = x.transpose(0, 3, 1, 2) if planar else x.astype(np.float16)
-        net.add(build, [given], want)
+        net.add(build, [given], want, tolerance=2e-3)
     return net
 
 
@@ -71,8 +71,7 @@ def test_numbers() -> None:
     text = text_of(found)
     assert text.count('"flow.dispatch.region"') == len(FORMS)
     assert "tensor.pad" not in text
-    for got, want in zip(execute(found, net.inputs), net.want, strict=True):
-        check(got, want, 2e-3, "gathered")
+    net.compare(found)
 
 
 @pytest.mark.parametrize("arch", ["gfx942", "gfx1100"])

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
 
 import mgx_mlir as mgx
+from tests.support.models import parsed
 
 
 @pytest.mark.parametrize("columns", [1, 2])
 def test_slices_of_dynamic_dims(columns: int) -> None:
-    value, node = helper.make_tensor_value_info, helper.make_node
-    graph = helper.make_graph(
-        [node("GatherND", ["x", "i"], ["y"], batch_dims=1)],
-        "g",
-        [value("x", TensorProto.FLOAT, ["n", "h", "w", "c"]),
-         value("i", TensorProto.INT64, ["n", "p", "q", columns])],
-        [value("y", TensorProto.FLOAT, None)],
-    )  # fmt: skip
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    program = mgx.compile(model.SerializeToString(), target="cpu")
+    model = parsed(
+        f"""(float[n,h,w,c] x, int64[n,p,q,{columns}] i) => (float[] y)
+        {{ y = GatherND <batch_dims = 1> (x, i) }}"""
+    )
+    program = mgx.compile(model, target="cpu")
     r = np.random.default_rng(0)
     for n, h, w, c, p, q in ((3, 4, 5, 6, 7, 2), (1, 2, 9, 33, 1, 5)):
         x = r.standard_normal((n, h, w, c)).astype(np.float32)

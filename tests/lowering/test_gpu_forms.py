@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mgx_mlir.programs.lowered import Lowered
-from tests.lowering.programs import check, execute
-from tests.lowering.test_vector_attention import TOLERANCE, Attentions
+from tests.lowering.test_vector_attention import Attentions
 from tests.lowering.test_vector_rows import Concats
 
 FLASH = "mgx-fuse-attention{flash=true fast-math=true}"
@@ -30,18 +28,11 @@ def concats() -> Concats:
     return net
 
 
-def ran(net: Attentions, lowered: Lowered) -> None:
-    got = execute(lowered, net.inputs)
-    for found, want, (dtype, name) in zip(got, net.want, net.names, strict=True):
-        # weights and parts are rounded to 16 bits between the dots
-        check(found, want, TOLERANCE[dtype] * 2, name)
-
-
 def test_flash_attention() -> None:
     net = attentions()
     lowered = net.lowered(FLASH, target="gpu")
     assert [k.name.count("softmax") for k in lowered.kernels] == [1, 1, 1]
-    ran(net, lowered)
+    net.compare(lowered, factor=2)  # weights and parts are rounded to 16 bits between the dots
 
 
 @pytest.mark.parametrize("target", ["gpu", pytest.param("cpu", marks=pytest.mark.slow)])
@@ -52,7 +43,7 @@ def test_parts_of_the_keys(target: str) -> None:
     net.attention(3, 8, 8, 4, mask="add-row inf")
     lowered = net.lowered(PARTS, target=target)
     assert sum(k.name.count("reduce_max") for k in lowered.kernels) == len(net.want)
-    ran(net, lowered)
+    net.compare(lowered, factor=2)  # weights and parts are rounded to 16 bits between the dots
 
 
 def test_concatenations() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
 from mgx_mlir.hardware.machine import compiled_as, processor_features
 from mgx_mlir.passes.lowering.cpu.frame.isa import AVX2, AVX512, AVX512_BF16, AVX512_VNNI, isa_of
 from mgx_mlir.passes.pipelines import pipeline
+from tests.support.models import model_of, node
 
 SKYLAKE = frozenset(
     (
@@ -36,33 +36,19 @@ def net(kind: str) -> tuple[onnx.ModelProto, dict[str, np.ndarray], np.ndarray]:
 
     if kind == "window":
         x, w, m = draw(2, 8, 9, 7), draw(16, 8, 3, 3), draw(7, 5)
-        nodes = [
-            helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]),
-            helper.make_node("MatMul", ["c", "m"], ["y"]),
-        ]
+        first = node("Conv", "x w", "c", pads=[1, 1, 1, 1])
         padded = np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)]).astype(np.float64)
         windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
-        made = np.einsum("nchwij,fcij->nfhw", windows, w.astype(np.float64))
+        middle = np.einsum("nchwij,fcij->nfhw", windows, w.astype(np.float64))
         inputs, weights = {"x": x}, {"w": w, "m": m}
-        middle, last = made, m
     else:
         x, z, m = draw(3, 17, 24), draw(3, 24, 19), draw(19, 33)
-        nodes = [
-            helper.make_node("MatMul", ["x", "z"], ["c"]),
-            helper.make_node("MatMul", ["c", "m"], ["y"]),
-        ]
-        middle, last = x.astype(np.float64) @ z.astype(np.float64), m
+        first = node("MatMul", "x z", "c")
+        middle = x.astype(np.float64) @ z.astype(np.float64)
         inputs, weights = {"x": x, "z": z}, {"m": m}
-    result = middle @ last.astype(np.float64)
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info(n, TensorProto.FLOAT, a.shape) for n, a in inputs.items()],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, result.shape)],
-        [numpy_helper.from_array(a, n) for n, a in weights.items()],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
-    return model, inputs, result
+    result = middle @ m.astype(np.float64)
+    nodes = [first, node("MatMul", "c m", "y")]
+    return model_of(nodes, inputs, {"y": list(result.shape)}, weights, opset=18), inputs, result
 
 
 @pytest.mark.parametrize("arch", [None, "x86-64-v3"])

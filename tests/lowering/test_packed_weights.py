@@ -9,11 +9,11 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
 from mgx_mlir.core.huge_pages import is_placed
 from mgx_mlir.passes.lowering.cpu.matmul.panel import pack
+from tests.support.models import parsed_bytes
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.int8, ml_dtypes.bfloat16])
@@ -44,15 +44,8 @@ def test_large_weights_are_packed_where_they_stay() -> None:
 
 def large_model(size: int) -> bytes:
     """x times a matrix of ones."""
-    graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "w"], ["y"])],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, size])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, size])],
-        [numpy_helper.from_array(np.ones((size, size), np.float32), "w")],
-    )
-    imports = [helper.make_opsetid("", 17)]
-    return helper.make_model(graph, opset_imports=imports, ir_version=8).SerializeToString()
+    text = f"(float[2,{size}] x) => (float[2,{size}] y) {{ y = MatMul (x, w) }}"
+    return parsed_bytes(text, {"w": np.ones((size, size))})
 
 
 def own_bytes() -> int:

@@ -6,9 +6,10 @@ import time
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 import mgx_mlir as migraphx
+from tests.support.models import bytes_of, node
 from tests.support.oracle import ort_session
 
 BOXES = np.float32([
@@ -23,20 +24,12 @@ HUGE = np.float32([
 
 
 def model(mode: str, ratio: int, half: bool, count: int) -> bytes:
-    node = helper.make_node(
-        "RoiAlign", ["x", "r", "i"], ["y"], mode=mode, sampling_ratio=ratio, output_height=3,
-        output_width=2,
+    align = node(
+        "RoiAlign", "x r i", "y", mode=mode, sampling_ratio=ratio, output_height=3, output_width=2,
         coordinate_transformation_mode="half_pixel" if half else "output_half_pixel",
     )  # fmt: skip
-    graph = helper.make_graph(
-        [node], "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3, 9, 12]),
-         helper.make_tensor_value_info("r", TensorProto.FLOAT, [count, 4]),
-         helper.make_tensor_value_info("i", TensorProto.INT64, [count])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [count, 3, 3, 2])],
-    )  # fmt: skip
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 16)], ir_version=8)
-    return made.SerializeToString()
+    inputs = {"x": [2, 3, 9, 12], "r": [count, 4], "i": (TensorProto.INT64, [count])}
+    return bytes_of([align], inputs, {"y": [count, 3, 3, 2]}, opset=16)
 
 
 def run(data: bytes, target: str, inputs: dict[str, np.ndarray]) -> np.ndarray:

@@ -11,6 +11,7 @@ from onnx import TensorProto, helper
 import mgx_mlir
 from mgx_mlir.passes.lowering.cpu.attention import attention_heads
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
+from tests.support.models import bytes_of
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
 
@@ -24,11 +25,8 @@ def model(kind: int, keys: Any, *, masked: bool) -> bytes:
               "v": (kind, ["B", SHARED, keys, DEPTH])}  # fmt: skip
     if masked:  # each head sees other keys
         inputs["mask"] = (TensorProto.BOOL, ["B", SHARED * TIMES, 1, keys])
-    node = helper.make_node("Attention", list(inputs), ["y"], scale=0.4)
-    values = [helper.make_tensor_value_info(n, k, d) for n, (k, d) in inputs.items()]
-    graph = helper.make_graph([node], "g", values, [helper.make_tensor_value_info("y", kind, None)])
-    opsets = [helper.make_opsetid("", 23)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=11).SerializeToString()
+    attend = helper.make_node("Attention", list(inputs), ["y"], scale=0.4)
+    return bytes_of([attend], inputs, {"y": (kind, None)}, opset=23, ir_version=11)
 
 
 def expected(feeds: dict[str, np.ndarray]) -> np.ndarray:

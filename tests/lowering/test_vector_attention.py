@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
-from tests.lowering.programs import Programs, check, execute, kernels_of
+from tests.lowering.programs import Programs
 from tests.support.draws import seeds
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
@@ -33,7 +33,6 @@ class Attentions(Programs):
     def __init__(self, seed: int) -> None:
         super().__init__()
         self.random, self.numbers = random.Random(seed), np.random.default_rng(seed)
-        self.names: list[tuple[str, str]] = []
 
     def draw(self, dtype: str, *dims: int) -> np.ndarray:
         return self.numbers.standard_normal(dims).astype(TYPES[dtype])
@@ -128,11 +127,9 @@ class Attentions(Programs):
                 y = b.op("reshape", b.op("transpose", y, permutation=order), dims=joined)
             return y
 
-        self.add(build, arrays, want)
-        self.names.append(
-            (dtype, f"{lead} {m}x{n} width {width} depth {depth} {dtype} mask {mask} guard {guard}"
-             f" {layout} merge {merge} spoil '{spoil}' large {large} wide {wide}")
-        )  # fmt: skip
+        name = (f"{lead} {m}x{n} width {width} depth {depth} {dtype} mask {mask} guard {guard}"
+                f" {layout} merge {merge} spoil '{spoil}' large {large} wide {wide}")  # fmt: skip
+        self.add(build, arrays, want, name=name, tolerance=TOLERANCE[dtype])
 
     def masked(
         self, mask: str, m: int, n: int, lead: tuple[int, ...], dtype: str
@@ -185,13 +182,6 @@ class Attentions(Programs):
             return b.op("slice", x, axes=[-1], starts=[0], ends=[dims[-1]])
         return x
 
-    def check(self, threads: int = 1) -> None:
-        lowered = self.lowered(FUSE)
-        assert kernels_of(lowered) == len(self.want), "some are no vector kernels"
-        got = execute(lowered, self.inputs, threads)
-        for found, want, (dtype, name) in zip(got, self.want, self.names, strict=True):
-            check(found, want, TOLERANCE[dtype], name)
-
 
 MASKS = (
     "none", "none", "add-keys", "add-rows inf", "add-heads inf", "add-full inf", "add-batch inf",
@@ -218,7 +208,7 @@ def test_random(seed: int) -> None:
             merge=r.random() < 0.5, epilogue=r.random() < 0.2,
             wide=dtype != "f32" and r.random() < 0.5,
         )  # fmt: skip
-    net.check(threads=1 + seed % 2)
+    net.agree(FUSE, threads=(1 + seed % 2,))
 
 
 def test_queries() -> None:
@@ -226,7 +216,7 @@ def test_queries() -> None:
     net = Attentions(7)
     for m in (1, 15, 16, 17, 31, 33, 48, 70):
         net.attention(m, 19, 8, 4, mask="bias-rows")
-    net.check()
+    net.agree(FUSE)
 
 
 def test_many_keys() -> None:
@@ -238,7 +228,7 @@ def test_many_keys() -> None:
     net.attention(40, 300, 80, 128, dtype="bf16", large=20.0)
     net.attention(17, 450, 64, 64, mask="add-rows all", spoil="nan", large=5.0)
     net.attention(20, 599, 64, 32, mask="where-rows all", guard=True)
-    net.check(threads=2)
+    net.agree(FUSE, threads=(2,))
 
 
 def test_wide_heads() -> None:
@@ -246,7 +236,7 @@ def test_wide_heads() -> None:
     net = Attentions(9)
     net.attention(33, 70, 512, 512, lead=(1,))
     net.attention(16, 40, 256, 320, lead=(2,), mask="add-keys")
-    net.check()
+    net.agree(FUSE)
 
 
 def test_special_numbers() -> None:
@@ -259,4 +249,4 @@ def test_special_numbers() -> None:
     net.attention(20, 33, 16, 16, dtype="f16", mask="where-rows all", guard=True, wide=True)
     net.attention(20, 33, 16, 16, large=3e3, scale=1.0)  # scores of 1e4
     net.attention(20, 33, 16, 16, large=1e-20)
-    net.check()
+    net.agree(FUSE)

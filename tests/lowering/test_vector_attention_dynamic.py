@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import onnx.parser
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 import mgx_mlir
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
 from tests.lowering.programs import check
+from tests.support.models import model_of
 from tests.support.oracle import ort_session
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
@@ -61,17 +62,9 @@ def model() -> onnx.ModelProto:
     scores, v = attend(split, shared, shared, "scale")
     joined = op("Transpose", op("MatMul", op("Softmax", scores, axis=-1), v), perm=[0, 2, 1, 3])
     third = op("Add", op("Reshape", joined, ints(0, 0, 6 * 24)), "column")
-    inputs = [
-        helper.make_tensor_value_info(
-            name, TensorProto.BOOL if name == "keep" else TensorProto.FLOAT, dims
-        )
-        for name, dims in DIMS.items()
-    ]
-    outputs = [helper.make_tensor_value_info(x, TensorProto.FLOAT, None)
-               for x in (first, second, third)]  # fmt: skip
-    held = [numpy_helper.from_array(a, n) for n, a in numbers.items()]
-    graph = helper.make_graph(nodes, "attentions", inputs, outputs, held)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    inputs = {n: (TensorProto.BOOL if n == "keep" else TensorProto.FLOAT, list(d))
+              for n, d in DIMS.items()}  # fmt: skip
+    return model_of(nodes, inputs, f"{first} {second} {third}", numbers, opset=18, ir_version=10)
 
 
 def softmax(x: np.ndarray) -> np.ndarray:

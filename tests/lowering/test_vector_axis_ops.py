@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
-from tests.lowering.programs import Programs, check, execute, kernels_of
+from tests.lowering.programs import Programs
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
 
@@ -30,7 +30,6 @@ class AxisOps(Programs):
         super().__init__()
         self.random, self.fixed = random.Random(seed), fixed
         self.numbers = np.random.default_rng(seed)
-        self.names: list[tuple[str, float]] = []
 
     def draw(self, dtype: str, dims: Sequence[int], *, ties: bool) -> np.ndarray:
         """Numbers with many equal ones, or with NaN and infinities among them."""
@@ -61,8 +60,8 @@ class AxisOps(Programs):
         self.add(
             lambda b, x: b.op(name, x, axis=axis, select_last_index=last),
             [x], want.astype(np.float64), fixed=self.fixed,
+            name=f"{name} {axis} of {dims} in {dtype}, last: {last}",
         )  # fmt: skip
-        self.names.append((f"{name} {axis} of {dims} in {dtype}, last: {last}", 0.0))
 
     def scan(self, dtype: str, dims: Sequence[int]) -> None:
         axis = self.random.randrange(len(dims))
@@ -77,10 +76,9 @@ class AxisOps(Programs):
                 "prefix_scan_sum", x, axis=axis, exclusive=exclusive, reverse=reverse
             ),
             [x], want, fixed=self.fixed,
+            name=f"scan {axis} of {dims} in {dtype}, exclusive {exclusive}, reverse {reverse}",
+            tolerance={"f32": 1e-6, "f16": 2e-3, "bf16": 1e-2}.get(dtype, 0.0),
         )  # fmt: skip
-        tolerance = {"f32": 1e-6, "f16": 2e-3, "bf16": 1e-2}.get(dtype, 0.0)
-        text = f"scan {axis} of {dims} in {dtype}, exclusive {exclusive}, reverse {reverse}"
-        self.names.append((text, tolerance))
 
     def best(self, dtype: str, dims: Sequence[int], k: int, *, ties: bool) -> None:
         """NaN is the largest; equals stand in the order of their places."""
@@ -96,15 +94,8 @@ class AxisOps(Programs):
             self.add(
                 lambda b, x, i=i: b.op("topk", x, k=k, axis=rank - 1, largest=largest)[i],
                 [x], want, fixed=self.fixed,
+                name=f"topk {k} of {dims} in {dtype}, largest {largest}: {i}",
             )  # fmt: skip
-            self.names.append((f"topk {k} of {dims} in {dtype}, largest {largest}: {i}", 0.0))
-
-    def check(self, threads: int = 1, *, arch: str = "host") -> None:
-        lowered = self.lowered(STEP, arch=arch)
-        assert kernels_of(lowered) == len(self.want), "some are no vector kernels"
-        got = execute(lowered, self.inputs, threads)
-        for found, want, (name, tolerance) in zip(got, self.want, self.names, strict=True):
-            check(found, want, tolerance, name)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +111,7 @@ def test_extremes_and_sums(seed: int, threads: int, fixed: bool, arch: str) -> N
             ops.scan(dtype, ops.dims(rank))
     for dtype in ("f64", "i64", "u32", "u64"):
         ops.scan(dtype, ops.dims(3))
-    ops.check(threads, arch=arch)
+    ops.agree(STEP, threads=(threads,), arch=arch)
 
 
 @pytest.mark.parametrize(("seed", "threads", "arch"), [(3, 1, "neoverse-v1"), (4, 2, "host")])
@@ -132,4 +123,4 @@ def test_topk(seed: int, threads: int, arch: str) -> None:
     ):  # fmt: skip
         for dtype, ties in (("f32", False), ("f32", True), ("f16", False)):
             ops.best(dtype, dims, k, ties=ties)
-    ops.check(threads, arch=arch)
+    ops.agree(STEP, threads=(threads,), arch=arch)

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto
 
 import mgx_mlir
 from mgx_mlir.compiler.compiled import IreeProgram
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
+from tests.support.models import bytes_of, node
 
 # dims with None for those that are open, pads of the beginnings and ends
 CASES = {
@@ -25,22 +26,15 @@ CASES = {
 
 def model() -> bytes:
     """Each case by each mode, one input each."""
-    inputs, outputs, nodes, held = [], [], [], []
+    inputs, outputs, nodes, held = {}, {}, [], {}
     for name, (dims, pads) in CASES.items():
-        at = [f"{name}{i}" if d is None else d for i, d in enumerate(dims)]
         kind = TensorProto.INT8 if name == "rows" else TensorProto.FLOAT
-        inputs.append(helper.make_tensor_value_info(name, kind, at))
-        held.append(numpy_helper.from_array(np.asarray(pads, np.int64), f"{name}_pads"))
+        inputs[name] = (kind, [f"{name}{i}" if d is None else d for i, d in enumerate(dims)])
+        held[f"{name}_pads"] = np.asarray(pads, np.int64)
         for mode in ("reflect", "edge"):
-            nodes.append(
-                helper.make_node("Pad", [name, f"{name}_pads"], [f"{name}_{mode}"], mode=mode)
-            )
-            outputs.append(
-                helper.make_tensor_value_info(f"{name}_{mode}", kind, [None] * len(dims))
-            )
-    graph = helper.make_graph(nodes, "g", inputs, outputs, held)
-    opsets = [helper.make_opsetid("", 18)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
+            nodes.append(node("Pad", f"{name} {name}_pads", f"{name}_{mode}", mode=mode))
+            outputs[f"{name}_{mode}"] = (kind, [None] * len(dims))
+    return bytes_of(nodes, inputs, outputs, held, opset=18)
 
 
 @pytest.mark.parametrize("target", ["cpu", "ref"])

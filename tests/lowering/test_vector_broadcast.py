@@ -13,6 +13,7 @@ import pytest
 import mgx_mlir
 from mgx_mlir.core.errors import RunError
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
+from tests.support.models import parsed
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
 
@@ -74,10 +75,8 @@ NAMED = {
 def test_dynamic_dims_keep_their_names(name: str) -> None:
     """Where any of some dynamic dims may be 1, what they broadcast to is one extent for all
     passes."""
-    graph = onnx.parser.parse_graph(NAMED[name])
-    opsets = [onnx.helper.make_opsetid("", 17)]
-    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
-    program = mgx_mlir.compile(model.SerializeToString(), "cpu", cache=False)
+    model = parsed(NAMED[name])
+    program = mgx_mlir.compile(model, "cpu", cache=False)
     assert program.stats.unnamed_dynamic_dims is None
     assert len(program.kernels) == 1
     oracle = onnx.reference.ReferenceEvaluator(model)
@@ -85,7 +84,7 @@ def test_dynamic_dims_keep_their_names(name: str) -> None:
     for rows, columns in itertools.product(itertools.product((1, 3), repeat=2), repeat=2):
         wide = itertools.cycle((8, 1)) if max(columns) == 3 else itertools.repeat(8)
         arrays = {}
-        for i, v in enumerate(graph.input):
+        for i, v in enumerate(model.graph.input):
             dims = (rows[i % 2], next(wide))[-len(v.type.tensor_type.shape.dim) :]
             drawn = rng.standard_normal(dims).astype(np.float32)
             arrays[v.name] = drawn > 0 if v.name == "c" else drawn

@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 import pytest
 from iree import runtime
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 import mgx_mlir
 from mgx_mlir.core import dtypes
@@ -28,6 +28,7 @@ from mgx_mlir.passes.lowering.index_builder import IndexBuilder
 from tests.lowering.programs import lowered_model, text_of
 from tests.lowering.vector_kernels import compiled
 from tests.support.draws import seeds
+from tests.support.models import Nodes, bytes_of
 from tests.support.oracle import ort_session
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
@@ -36,58 +37,34 @@ PER_MODEL = 8
 HOST = isa_of("host")
 
 
-class _Net:
+class _Net(Nodes):
     """An ONNX model of convolutions beside each other, each with inputs of its own."""
 
     def __init__(self, seed: int) -> None:
+        super().__init__(seed)
         self.random = random.Random(seed)
-        self.numbers = np.random.default_rng(seed)
-        self.nodes: list[Any] = []
-        self.weights: list[Any] = []
         self.inputs: dict[str, np.ndarray] = {}
         self.outputs: list[str] = []
         self.vector_kernels = 0
 
     def draw(self, *dims: int) -> np.ndarray:
-        return self.numbers.standard_normal(dims).astype(np.float32)
-
-    def constant(self, array: np.ndarray) -> str:
-        name = f"w{len(self.weights)}"
-        self.weights.append(numpy_helper.from_array(array, name))
-        return name
+        return self.rng.standard_normal(dims).astype(np.float32)
 
     def argument(self, *dims: int) -> str:
         name = f"x{len(self.inputs)}"
         self.inputs[name] = self.draw(*dims)
         return name
 
-    def node(self, op: str, *inputs: str, **attributes: Any) -> str:
-        name = f"v{len(self.nodes)}"
-        self.nodes.append(helper.make_node(op, list(inputs), [name], **attributes))
-        return name
-
     def output(self, name: str) -> None:
         self.outputs.append(name)
 
-    def model(self) -> bytes:
-        value = helper.make_tensor_value_info
-        graph = helper.make_graph(
-            self.nodes,
-            "convolutions",
-            [
-                value(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
-                for n, a in self.inputs.items()
-            ],
-            [value(n, TensorProto.FLOAT, None) for n in self.outputs],
-            self.weights,
-        )
-        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
-        made.ir_version = 9
+    def inferred(self) -> bytes:
+        made = self.model(self.inputs, " ".join(self.outputs), opset=20)
         return onnx.shape_inference.infer_shapes(made).SerializeToString()
 
     def check(self, threads: int = 1) -> None:
         """As many vector kernels as there should be, each its own dispatch, with right numbers."""
-        model = self.model()
+        model = self.inferred()
         assert _vector_kernels(model) == self.vector_kernels
         program = mgx_mlir.compile(model, target="cpu", threads=threads, cache=False)
         assert not program.executable.fallbacks
@@ -110,24 +87,24 @@ def _vector_kernels(model: bytes, *, fast_math: bool = True) -> int:
 
 
 def _scaled(net: _Net, y: str, dims: tuple[int, ...]) -> str:
-    return net.node("Mul", y, net.argument(dims[0], dims[1], 1, 1))
+    return net.op("Mul", y, net.argument(dims[0], dims[1], 1, 1))
 
 
 def _residual(net: _Net, y: str, dims: tuple[int, ...]) -> str:
-    return net.node("Relu", net.node("Add", net.argument(*dims), y))
+    return net.op("Relu", net.op("Add", net.argument(*dims), y))
 
 
 def _clip(net: _Net, y: str, dims: tuple[int, ...]) -> str:
-    low, high = (net.constant(np.array(v, np.float32)) for v in (-0.5, 0.75))
-    return net.node("Clip", y, low, high)
+    low, high = (net.const(np.array(v, np.float32)) for v in (-0.5, 0.75))
+    return net.op("Clip", y, low, high)
 
 
 EPILOGUES: tuple[Callable[[_Net, str, tuple[int, ...]], str], ...] = (
     lambda net, y, dims: y,
-    lambda net, y, dims: net.node("Relu", y),
-    lambda net, y, dims: net.node("Gelu", y),
-    lambda net, y, dims: net.node("Mul", y, net.node("Sigmoid", y)),
-    lambda net, y, dims: net.node("HardSwish", y),
+    lambda net, y, dims: net.op("Relu", y),
+    lambda net, y, dims: net.op("Gelu", y),
+    lambda net, y, dims: net.op("Mul", y, net.op("Sigmoid", y)),
+    lambda net, y, dims: net.op("HardSwish", y),
     _clip,
     _residual,
     _scaled,
@@ -152,10 +129,10 @@ def _convolution(net: _Net, epilogue: Callable[[_Net, str, tuple[int, ...]], str
     batch, ci = r.randint(1, 3), r.choice((1, 3, 7, 16, 32, 48, 96))
     co = r.choice((16, 16, 32, 48, 64, 80, 96, 24, 5))
     w = net.draw(co, ci, *kernel) / np.float32(np.sqrt(ci * kernel[0] * kernel[1]))
-    inputs = [net.argument(batch, ci, *size), net.constant(w)]
+    inputs = [net.argument(batch, ci, *size), net.const(w)]
     if r.random() < 0.7:
-        inputs.append(net.constant(net.draw(co)))
-    y = net.node(
+        inputs.append(net.const(net.draw(co)))
+    y = net.op(
         "Conv", *inputs, pads=[*low, *high], strides=stride, dilations=dilation,
         kernel_shape=kernel,
     )  # fmt: skip
@@ -398,11 +375,11 @@ def test_winograd_is_fast_math() -> None:
     """Two dispatches of a 3x3 convolution by default, the direct form without fast math."""
     net = _Net(0)
     w = net.draw(64, 64, 3, 3) / np.float32(24)
-    y = net.node("Conv", net.argument(2, 64, 14, 13), net.constant(w), pads=[1] * 4)
+    y = net.op("Conv", net.argument(2, 64, 14, 13), net.const(w), pads=[1] * 4)
     net.output(_residual(net, y, (2, 64, 14, 13)))
     net.vector_kernels = 2
     net.check()
-    assert _vector_kernels(net.model(), fast_math=False) == 1
+    assert _vector_kernels(net.inferred(), fast_math=False) == 1
 
 
 # ---- as part of a model --------------------------------------------------------------------------
@@ -417,8 +394,8 @@ def test_one_axis() -> None:
         ((1, 1, 1500, 1), (33, 1, 80, 1), {"strides": [10, 1]}),
         ((1, 16, 600), (16, 16, 5), {"dilations": [3]}),
     ):
-        y = net.node("Conv", net.argument(*x), net.constant(net.draw(*w)), **more)
-        net.output(net.node("Relu", y))
+        y = net.op("Conv", net.argument(*x), net.const(net.draw(*w)), **more)
+        net.output(net.op("Relu", y))
         net.vector_kernels += 1
     net.check()
 
@@ -428,11 +405,11 @@ def test_dynamic_model(opened: str) -> None:
     """A model of dynamic batch, or of other dynamic dims as well, takes images of any."""
     net = _Net(0)
     x = net.argument(1, 3, 20, 30)
-    y = net.node("Conv", x, net.constant(net.draw(20, 3, 5, 5)), pads=[2] * 4, strides=[2, 2])
-    y = net.node("Conv", y, net.constant(net.draw(64, 20, 1, 1)), net.constant(net.draw(64)))
-    y = net.node("Conv", net.node("Relu", y), net.constant(net.draw(64, 64, 3, 3)), pads=[1] * 4)
+    y = net.op("Conv", x, net.const(net.draw(20, 3, 5, 5)), pads=[2] * 4, strides=[2, 2])
+    y = net.op("Conv", y, net.const(net.draw(64, 20, 1, 1)), net.const(net.draw(64)))
+    y = net.op("Conv", net.op("Relu", y), net.const(net.draw(64, 64, 3, 3)), pads=[1] * 4)
     net.output(y)
-    proto = onnx.load_from_string(net.model())
+    proto = onnx.load_from_string(net.inferred())
     for axis, symbol in zip((0, 2, 3, 1), opened, strict=False):
         proto.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = symbol
     proto.graph.output[0].type.tensor_type.ClearField("shape")
@@ -464,25 +441,18 @@ def test_narrow(kind: int, limit: float) -> None:
         ((1, 3, 20, 21), (32, 3, 5, 5), {"pads": [2] * 4, "strides": [2, 2]}),
         ((1, 64, 7, 8), (48, 64, 1, 1), {}),
     ):
-        y = net.node("Conv", net.argument(*x), net.constant(net.draw(*w)), **more)
-        net.output(net.node("Relu", y))
+        y = net.op("Conv", net.argument(*x), net.const(net.draw(*w)), **more)
+        net.output(net.op("Relu", y))
     narrow = helper.tensor_dtype_to_np_dtype(kind)
-    inputs = {n: a.astype(narrow) for n, a in net.inputs.items()}
-    wide = onnx.load_from_string(net.model())
-    for i, v in enumerate(wide.graph.initializer):
-        rounded = numpy_helper.to_array(v).astype(narrow)
-        net.weights[i] = numpy_helper.from_array(rounded, v.name)
-        v.CopyFrom(numpy_helper.from_array(rounded.astype(np.float32), v.name))
-    session = ort_session(wide)
-    want = session.run(None, {n: a.astype(np.float32) for n, a in inputs.items()})
-    own = onnx.ModelProto()
-    own.CopyFrom(wide)
-    own.opset_import[0].version, own.ir_version = 22, 10
-    del own.graph.initializer[:], own.graph.value_info[:]
-    own.graph.initializer.extend(net.weights)
-    for port in (*own.graph.input, *own.graph.output):
-        port.type.tensor_type.elem_type = kind
-    model = own.SerializeToString()
+    inputs, weights = (
+        {n: a.astype(narrow) for n, a in arrays.items()} for arrays in (net.inputs, net.weights)
+    )
+    net.weights = {n: a.astype(np.float32) for n, a in weights.items()}
+    want = ort_session(net.inferred()).run(
+        None, {n: a.astype(np.float32) for n, a in inputs.items()}
+    )
+    outputs = dict.fromkeys(net.outputs, (kind, None))
+    model = bytes_of(net.nodes, inputs, outputs, weights, opset=22, ir_version=10)
     assert _vector_kernels(model) == 3
     program = mgx_mlir.compile(model, target="cpu", cache=False)
     for found, expected in zip(program.run(inputs), want, strict=True):
@@ -525,8 +495,8 @@ def test_pairs_take_what_f32_has_no_room_for() -> None:
 
 
 def _one(net: _Net, ci: int = 8, co: int = 16, group: int = 1, weights: str = "") -> str:
-    w = weights or net.constant(net.draw(co, ci // group, 3, 3))
-    return net.node("Conv", net.argument(1, ci, 8, 8), w, pads=[1, 1, 1, 1], group=group)
+    w = weights or net.const(net.draw(co, ci // group, 3, 3))
+    return net.op("Conv", net.argument(1, ci, 8, 8), w, pads=[1, 1, 1, 1], group=group)
 
 
 def test_weights_as_arguments() -> None:
@@ -552,9 +522,9 @@ def test_operand_that_is_not_read_as_vectors() -> None:
     dims = (1, 16, 8, 8)
     mask, other = net.argument(1, 16, 1, 1), net.argument(1, 16, 1, 1)
     net.inputs[mask] = net.inputs[mask] > 0
-    net.output(net.node("Where", mask, _one(net), other))
-    positive = net.node("Greater", _one(net), net.argument(*dims))
-    net.output(net.node("Where", positive, net.argument(*dims), net.argument(*dims)))
+    net.output(net.op("Where", mask, _one(net), other))
+    positive = net.op("Greater", _one(net), net.argument(*dims))
+    net.output(net.op("Where", positive, net.argument(*dims), net.argument(*dims)))
     net.vector_kernels = 1
     net.check()
 
@@ -562,14 +532,14 @@ def test_operand_that_is_not_read_as_vectors() -> None:
 def test_image_is_read_as_it_is() -> None:
     """No transposed copy of a model's image: convolution and mean are all that runs."""
     net = _Net(0)
-    y = net.node(
-        "Conv", net.argument(1, 3, 40, 40), net.constant(net.draw(32, 3, 7, 7)),
+    y = net.op(
+        "Conv", net.argument(1, 3, 40, 40), net.const(net.draw(32, 3, 7, 7)),
         pads=[3, 3, 3, 3], strides=[2, 2],
     )  # fmt: skip
-    net.output(net.node("GlobalAveragePool", net.node("Relu", y)))
+    net.output(net.op("GlobalAveragePool", net.op("Relu", y)))
     net.vector_kernels = 2  # the mean is one too
     net.check()
-    program = mgx_mlir.compile(net.model(), target="cpu", cache=False)
+    program = mgx_mlir.compile(net.inferred(), target="cpu", cache=False)
     assert len(program.executable.kernels) == 2
     # the weights are there once, as the loops read them
     assert [a.size for a in program.params.values()] == [32 * 3 * 7 * 7]

@@ -12,9 +12,9 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 
 import mgx_mlir
 from mgx_mlir.compiler.models import read_model
@@ -27,20 +27,14 @@ from mgx_mlir.passes.lowering.cpu.matmul import dot as loops
 from mgx_mlir.passes.lowering.cpu.matmul.panel import pack
 from mgx_mlir.passes.lowering.module import lower_to_linalg
 from mgx_mlir.passes.lowering.options import LowerOptions
-from tests.lowering.programs import Programs, check, execute, kernels_of
+from tests.lowering.programs import COMPILES, Programs, check, execute, kernels_of
 from tests.lowering.vector_kernels import run
+from tests.support.models import model_of
 from tests.support.oracle import ort_session
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
 
 ARCHS = {"znver4": AVX512, "haswell": AVX2, "neoverse-v1": NEON}
-COMPILES = settings(
-    max_examples=3,
-    deadline=None,
-    derandomize=True,
-    phases=(Phase.explicit, Phase.generate),  # each example is a compile
-    suppress_health_check=[HealthCheck.too_slow],
-)
 
 
 # ---- how a product is cut ------------------------------------------------------------------------
@@ -165,25 +159,21 @@ class Products(Programs):
             "gelu": lambda: _erf(y) * other,
             "two": lambda: np.tanh(y) + y * other,
         }[after]()
-        self.add(build, arrays, want, types=types)
+        self.add(build, arrays, want, types=types, name=p, tolerance=1e-5)
 
 
 def _erf(x: np.ndarray) -> np.ndarray:
     return np.vectorize(math.erf)(x)
 
 
-@COMPILES
+@settings(COMPILES, max_examples=2)
 @given(st.lists(products, min_size=6, max_size=9), st.sampled_from(sorted(ARCHS)), st.booleans())
 def test_products(drawn: Sequence[Product], arch: str, both: bool) -> None:
     """Every one is a dispatch of its own, its numbers those of f64."""
     made = Products(len(drawn))
     for p in drawn:
         made.product(p)
-    lowered = made.lowered("fuse_ops", arch=arch)
-    assert kernels_of(lowered) == len(drawn)
-    got = execute(lowered, made.inputs, threads=1 + both)
-    for p, found, want in zip(drawn, got, made.want, strict=True):
-        check(found, want, 1e-5, str(p))
+    made.agree("fuse_ops", threads=(1 + both,), arch=arch)
 
 
 @dataclass(frozen=True)
@@ -258,7 +248,7 @@ batches = st.builds(
 )
 
 
-@COMPILES
+@settings(COMPILES, max_examples=2)
 @given(st.lists(batches, min_size=6, max_size=8), st.booleans())
 @example([Batch((2,), 0, 9, 5, False, True, True, AVX512),
           Batch((), 3, 0, 5, False, False, True, AVX512),
@@ -308,10 +298,8 @@ def test_special_values() -> None:
     with np.errstate(invalid="ignore"):
         want = np.matmul(x.astype(np.float64), w.astype(np.float64))
     made = Products()
-    made.add(lambda b, x: b.op("dot", x, b.literal(w)), [x], want)
-    lowered = made.lowered("fuse_ops")
-    assert kernels_of(lowered) == 1
-    check(execute(lowered, made.inputs)[0], want, 1e-6, "special values")
+    made.add(lambda b, x: b.op("dot", x, b.literal(w)), [x], want, tolerance=1e-6)
+    made.agree("fuse_ops")
 
 
 @pytest.mark.skipif(not _has_pairs(), reason="this host has no product of bf16")
@@ -338,11 +326,9 @@ def test_bf16(drawn: Sequence[Product]) -> None:
         lead = "x".join("?" if p.open and len(p.rows) == 1 else str(d) for d in p.rows)
         types = [f"tensor<{lead}x{n}xbf16>" for n in (2 * p.depth, p.columns)]
         want = y if p.after == "nothing" else y + other.astype(np.float64)
-        made.add(build, [x, other], want, types=types)
-    lowered = made.lowered("fuse_ops")
-    assert kernels_of(lowered) == len(drawn)
-    for p, found, want in zip(drawn, execute(lowered, made.inputs), made.want, strict=True):
-        check(found, want, 1e-5 if p.after == "nothing" else 2**-8, str(p))
+        limit = 1e-5 if p.after == "nothing" else 2**-8
+        made.add(build, [x, other], want, types=types, name=p, tolerance=limit)
+    made.agree("fuse_ops")
 
 
 TRANSPOSED = """
@@ -378,21 +364,17 @@ def test_transposed_matrices_by_weights(tmp_path: Path) -> None:
 
 def _model(build: Callable[[list[Any], Callable[..., str]], None], dims: Sequence[Any]) -> bytes:
     nodes: list[Any] = []
-    weights: list[Any] = []
+    weights: dict[str, np.ndarray] = {}
 
     def constant(*shape: int) -> str:
-        numbers = np.random.default_rng(len(weights)).standard_normal(shape)
-        weights.append(numpy_helper.from_array(numbers.astype(np.float32), f"w{len(weights)}"))
-        return weights[-1].name
+        weights[name := f"w{len(weights)}"] = np.random.default_rng(len(weights)).standard_normal(
+            shape
+        )
+        return name
 
     build(nodes, constant)
-    value = helper.make_tensor_value_info
-    outputs = [value(n.output[0], TensorProto.FLOAT, None) for n in nodes]
-    graph = helper.make_graph(
-        nodes, "products", [value("x", TensorProto.FLOAT, list(dims))], outputs, weights
-    )
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
-    made.ir_version = 9
+    made = model_of(nodes, {"x": list(dims)}, " ".join(n.output[0] for n in nodes), weights,
+                    opset=20)  # fmt: skip
     return onnx.shape_inference.infer_shapes(made).SerializeToString()
 
 

@@ -12,6 +12,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import mgx_mlir
+from tests.support.models import bytes_of
 
 N = (1, 2, 15, 16, 17, 33)  # around the lanes of processors
 
@@ -20,12 +21,8 @@ def _model(
     nodes: Sequence[onnx.NodeProto], inputs: Mapping[str, Sequence[int | str]],
     results: Mapping[str, Sequence[int | str]], kind: int = TensorProto.FLOAT,
 ) -> bytes:  # fmt: skip
-    def infos(given: Mapping[str, Sequence[int | str]]) -> list[onnx.ValueInfoProto]:
-        return [helper.make_tensor_value_info(n, kind, list(d)) for n, d in given.items()]
-
-    graph = helper.make_graph(nodes, "g", infos(inputs), infos(results))
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
-    return model.SerializeToString()
+    ends = [{n: (kind, list(d)) for n, d in given.items()} for given in (inputs, results)]
+    return bytes_of(nodes, *ends, opset=20)
 
 
 @pytest.mark.parametrize("dims", [(33,), (5, 33)])

@@ -8,25 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.hardware.machine import processor_features
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
-from mgx_mlir.targets.child import shared_compiler
-from mgx_mlir.targets.flags import cpu_ladder
-from tests.lowering.programs import Programs, check, execute, kernels_of
+from tests.lowering.programs import COMPILES, Programs, check, compiles_for, execute, kernels_of
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
 
-COMPILES = settings(
-    max_examples=1,
-    deadline=None,
-    derandomize=True,
-    phases=(Phase.explicit, Phase.generate),  # each example is a compile
-    suppress_health_check=[HealthCheck.too_slow],
-)
 STEPS = ("pack_weights", "fuse_pointwise_reduce")
 # of codes: 4 bits of either sign, bytes of either, two f8 types
 KINDS = ("i4", "u4", "i8", "u8", "f8e4m3", "f8e5m2")
@@ -88,6 +79,7 @@ def _add(
     p: Product,
     rng: np.random.Generator,
     spoil: Callable[[np.ndarray], None] = lambda x: None,
+    tolerance: float = 2e-6,
 ) -> None:
     """Add a product to the programs; `spoil` changes its input."""
     depth = 8 * p.units
@@ -129,7 +121,8 @@ def _add(
     weights = (codes.astype(np.float64) - spread(zeros)) * spread(scales)
     with np.errstate(invalid="ignore"):
         want = x.astype(np.float64) @ weights
-    made.add(build, [x], np.maximum(want + bias, 0) if p.after else want)
+    want = np.maximum(want + bias, 0) if p.after else want
+    made.add(build, [x], want, name=p, tolerance=tolerance)
 
 
 @pytest.mark.parametrize("arch", ["host", "haswell", "neoverse-v1"])
@@ -145,12 +138,8 @@ def test_products(arch: str, drawn: Sequence[Product]) -> None:
     assert kernels_of(lowered) == len(drawn)
     wide = sum(w.size for w in lowered.params.values() if w.dtype == np.float32)
     assert 3 * wide < sum(8 * p.units * p.columns for p in drawn)
-    if arch != "host":
-        return
-    for threads in (1, 2):
-        found = execute(lowered, made.inputs, threads)
-        for p, got, want in zip(drawn, found, made.want, strict=True):
-            check(got, want, 2e-6, str(p))
+    if arch == "host":
+        made.compare(lowered, threads=(1, 2))
 
 
 # one row to the most that are taken apart, blocks that share a scale of the row and that have
@@ -190,30 +179,23 @@ def test_rows_taken_apart(arch: str) -> None:
     """Digits of 8 bits times codes: as exact as f32, beside outliers, NaN and infinities, too."""
     made, rng = Programs(), np.random.default_rng(5)
     for p, spoil in zip(TAKEN_APART, SPOILED, strict=True):
-        _add(made, p, rng, spoil)
+        _add(made, p, rng, spoil, 4e-7)
     lowered = made.lowered(*STEPS, arch=arch)
     isa = isa_of(arch)
     assert isa is not None
     assert kernels_of(lowered) == len(TAKEN_APART) * (2 if isa.byte_dot or isa.byte_pairs else 1)
     if arch == "host" or (arch == "haswell" and "avx2" in processor_features()):
-        found = execute(lowered, made.inputs)
-        for p, got, want in zip(TAKEN_APART, found, made.want, strict=True):
-            check(got, want, 4e-7, str(p))
+        made.compare(lowered)
 
 
-@pytest.mark.parametrize(
-    ("cpu", "extra"),
-    [("neoverse-v1", ("--iree-llvmcpu-target-triple=aarch64-unknown-linux-gnu",)),
-     ("skylake-avx512", ())],
-)  # fmt: skip
-def test_rows_taken_apart_elsewhere(cpu: str, extra: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("cpu", ["neoverse-v1", "skylake-avx512"])
+def test_rows_taken_apart_elsewhere(cpu: str) -> None:
     """The loops compile for processors that this host may not be."""
     made = Programs()
     _add(made, TAKEN_APART[1], np.random.default_rng(0))
     lowered = made.lowered(*STEPS, arch=cpu)
     assert kernels_of(lowered) == 2
-    flags = cpu_ladder(cpu=cpu, extra=extra)[0].flags
-    assert shared_compiler().run(lowered.bytecode, flags).vmfb
+    assert compiles_for(lowered, cpu)
 
 
 def test_rows_that_the_run_knows() -> None:
@@ -229,11 +211,9 @@ def test_rows_that_the_run_knows() -> None:
             return b.op("blocked_dot", x, *w, block_size=32)
 
         flat = np.stack([codes & 15, codes >> 4], 1).reshape(64, 80).astype(np.float64) - 8
-        made = Programs()
-        made.add(build, [x], x @ (flat * np.repeat(scales, 32, 0)), types=["tensor<?x64xf32>"])
-        lowered = made.lowered("fuse_pointwise_reduce")
-        assert kernels_of(lowered) == 1
-        check(execute(lowered, made.inputs)[0], made.want[0], 2e-6, str(rows))
+        made, want = Programs(), x @ (flat * np.repeat(scales, 32, 0))
+        made.add(build, [x], want, types=["tensor<?x64xf32>"], name=rows, tolerance=2e-6)
+        made.agree("fuse_pointwise_reduce")
 
 
 def test_plain_loops() -> None:
@@ -241,10 +221,7 @@ def test_plain_loops() -> None:
     made, rng = Programs(), np.random.default_rng(3)
     for p in (Product((3,), 16, 40, zeros="whole"), Product((2, 2), 16, 33, kind="i8")):
         _add(made, p, rng)
-    lowered = made.lowered("pack_weights", vector_kernels=False)
-    assert kernels_of(lowered) == 0
-    for got, want in zip(execute(lowered, made.inputs), made.want, strict=True):
-        check(got, want, 2e-6, "plain")
+    made.agree("pack_weights", kernels=0, vector_kernels=False)
 
 
 @pytest.mark.parametrize("kind", [dtypes.BF16, dtypes.HALF], ids=["bf16", "f16"])

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from iree import runtime
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 import mgx_mlir
 from mgx_mlir.core import dtypes
@@ -24,13 +24,13 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import WorkgroupBuilde
 from mgx_mlir.passes.lowering.cpu.windows import grouped_convolution as loops
 from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvShape, Extents
 from mgx_mlir.passes.lowering.index_builder import IndexBuilder
+from tests.lowering.programs import COMPILES
 from tests.lowering.vector_kernels import compiled, run
+from tests.support.models import model_of, node
 from tests.support.oracle import ort_session
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
 
-# each example is compiled: smaller ones of a failure are not looked for
-COMPILES = settings(max_examples=2, deadline=None, derandomize=True, phases=[Phase.generate])
 # groups, inputs and outputs of one
 CHANNELS = (
     (1, 1, 1), (3, 1, 1), (17, 1, 1), (19, 1, 1), (32, 1, 1), (5, 1, 4), (6, 2, 1), (9, 4, 4),
@@ -108,7 +108,7 @@ def _close(got: np.ndarray, want: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("isa", [AVX512, AVX2, NEON], ids=["avx512", "avx2", "neon"])
-@COMPILES
+@settings(COMPILES, max_examples=2)
 @given(cases=st.lists(_shapes(), min_size=3, max_size=3))
 def test_loops(isa: Isa, cases: list[tuple[ConvShape, int]]) -> None:
     """Fixed extents. The code of every processor runs on a wider one, too."""
@@ -134,7 +134,7 @@ def test_loops(isa: Isa, cases: list[tuple[ConvShape, int]]) -> None:
 SIZES = ((1, 9, 9), (2, 23, 61), (1, 30, 2), (1, 1, 16), (0, 9, 9), (1, 0, 9), (1, 9, 0))
 
 
-@COMPILES
+@settings(COMPILES, max_examples=2)
 @given(case=_shapes(), threads=st.integers(1, 2))
 def test_dynamic_extents(case: tuple[ConvShape, int], threads: int) -> None:
     """One program for every batch, height and width, none of which need be there."""
@@ -183,30 +183,19 @@ def _model(opened: bool, kind: int) -> onnx.ModelProto:
         "w1": (19, 1, 3, 3), "b1": (19,), "w2": (24, 2, 5, 5), "r": (1, 24, 1, 1), "w3": (20, 1, 7),
     }  # fmt: skip
     nodes = [
-        helper.make_node("Conv", ["x", "w1", "b1"], ["c"], pads=[1] * 4, group=19),
-        helper.make_node("HardSwish", ["c"], ["y0"]),
-        helper.make_node("Conv", ["z", "w2"], ["d"], pads=[2] * 4, strides=[2, 2], group=6),
-        helper.make_node("Mul", ["d", "r"], ["e"]),
-        helper.make_node("Relu", ["e"], ["y1"]),
-        helper.make_node("Conv", ["s", "w3"], ["y2"], pads=[6, 0], group=20),
+        node("Conv", "x w1 b1", "c", pads=[1] * 4, group=19),
+        node("HardSwish", "c", "y0"),
+        node("Conv", "z w2", "d", pads=[2] * 4, strides=[2, 2], group=6),
+        node("Mul", "d r", "e"),
+        node("Relu", "e", "y1"),
+        node("Conv", "s w3", "y2", pads=[6, 0], group=20),
     ]
     dims = {"x": ["n", 19, "h", "w"], "z": ["n", 12, "h", "w"], "s": ["n", 20, "w"]}
-    own = {"n": 2, "h": 11, "w": 21}
-    graph = helper.make_graph(
-        nodes, "grouped",
-        [
-            helper.make_tensor_value_info(
-                n, kind, d if opened else [v if isinstance(v, int) else own[v] for v in d]
-            )
-            for n, d in dims.items()
-        ],
-        [helper.make_tensor_value_info(f"y{i}", kind, [None] * r) for i, r in enumerate((4, 4, 3))],
-        [
-            numpy_helper.from_array(numbers.standard_normal(d).astype(element), n)
-            for n, d in weights.items()
-        ],
-    )  # fmt: skip
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10)
+    own: dict[Any, int] = {} if opened else {"n": 2, "h": 11, "w": 21}
+    inputs = {n: (kind, [own.get(v, v) for v in d]) for n, d in dims.items()}
+    outputs = {f"y{i}": (kind, [None] * rank) for i, rank in enumerate((4, 4, 3))}
+    held = {n: numbers.standard_normal(d).astype(element) for n, d in weights.items()}
+    return model_of(nodes, inputs, outputs, held, opset=22, ir_version=10)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from numpy.lib.stride_tricks import sliding_window_view
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 import mgx_mlir
 from mgx_mlir.compiler.models import read_model
@@ -20,7 +20,9 @@ from mgx_mlir.passes.lowering.options import LowerOptions
 from mgx_mlir.passes.pipelines import pipeline
 from mgx_mlir.rewrite.passes import run_pipeline
 from tests.lowering.kernel_families.boundaries import STRIPS
-from tests.lowering.programs import Programs, execute, kernels_of, text_of
+from tests.lowering.programs import Programs, text_of
+from tests.support.compare import agrees
+from tests.support.models import model_of, node
 from tests.support.oracle import ort_session
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
@@ -76,17 +78,12 @@ class _Net:
         self.nodes += [pool, helper.make_node("Neg", [f"p{i}"], [f"y{i}"])]
 
     def model(self, *, opened: bool = False) -> bytes:
-        value = helper.make_tensor_value_info
-        inputs = []
-        for n, a in self.inputs.items():
-            dims: list[Any] = list(a.shape)
-            if opened:
-                dims = [f"{n}d{i}" if i != 1 else d for i, d in enumerate(dims)]
-            inputs.append(value(n, TensorProto.FLOAT, dims))
-        results = [value(f"y{i}", TensorProto.FLOAT, None) for i in range(len(self.inputs))]
-        graph = helper.make_graph(self.nodes, "pools", inputs, results, self.weights)
-        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
-        made.ir_version = 9
+        inputs: dict[str, Any] = {
+            n: [f"{n}d{i}" if opened and i != 1 else d for i, d in enumerate(a.shape)]
+            for n, a in self.inputs.items()
+        }
+        results = " ".join(f"y{i}" for i in range(len(inputs)))
+        made = model_of(self.nodes, inputs, results, self.weights, opset=20)
         return onnx.shape_inference.infer_shapes(made).SerializeToString()
 
     def check(self, model: bytes, threads: int = 1) -> None:
@@ -131,20 +128,13 @@ def test_dynamic(last: bool) -> None:
 
 def test_strips_of_rows_longer_than_the_scratch() -> None:
     """Those of any length are cases of kernel_families/boundaries.py."""
-    value = helper.make_tensor_value_info
-    nodes = [helper.make_node(kind, ["x"], [f"y{i}"], **given)
-             for i, (kind, given) in enumerate(STRIPS)]  # fmt: skip
-    graph = helper.make_graph(
-        nodes, "pools", [value("x", TensorProto.FLOAT, ["n", 2, "h", 13000])],
-        [value(f"y{i}", TensorProto.FLOAT, None) for i in range(len(STRIPS))],
-    )  # fmt: skip
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    nodes = [node(kind, "x", f"y{i}", **given) for i, (kind, given) in enumerate(STRIPS)]
+    outputs = " ".join(n.output[0] for n in nodes)
+    model = model_of(nodes, {"x": ["n", 2, "h", 13000]}, outputs, opset=20)
     raw = onnx.shape_inference.infer_shapes(model).SerializeToString()
     assert _vector_kernels(raw)[1] >= len(STRIPS)
-    program = mgx_mlir.compile(raw, target="cpu", cache=False)
-    x = {"x": np.random.default_rng(0).standard_normal((2, 2, 3, 13000)).astype(np.float32)}
-    for found, want in zip(program.run(x), ort_session(raw).run(None, x), strict=True):
-        np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-6)
+    x = np.random.default_rng(0).standard_normal((2, 2, 3, 13000)).astype(np.float32)
+    agrees(raw, [{"x": x}], atol=1e-6)
 
 
 @pytest.mark.parametrize("channels", [1, 64])
@@ -152,14 +142,9 @@ def test_infinities(channels: int) -> None:
     """A border never wins, infinities do; onnxruntime answers the largest finite number."""
     x = np.full((1, channels, 7, 20), -np.inf, np.float32)
     x[..., 2, 3], x[..., 3, 12] = np.inf, 1
-    value = helper.make_tensor_value_info
-    node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[3, 3], pads=[1] * 4)
-    graph = helper.make_graph(
-        [node], "pool", [value("x", TensorProto.FLOAT, x.shape)],
-        [value("y", TensorProto.FLOAT, None)],
-    )  # fmt: skip
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
-    (got,) = mgx_mlir.compile(model.SerializeToString(), target="cpu", cache=False).run({"x": x})
+    pool = node("MaxPool", "x", "y", kernel_shape=[3, 3], pads=[1] * 4)
+    model = model_of([pool], {"x": x}, "y", opset=20)
+    (got,) = mgx_mlir.compile(model, target="cpu", cache=False).run({"x": x})
     padded = np.pad(x, [(0, 0)] * 2 + [(1, 1)] * 2, constant_values=-np.inf)
     want = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3)).max((-1, -2))
     np.testing.assert_array_equal(got, want)
@@ -188,7 +173,4 @@ def test_bytes(last: bool) -> None:
 
         order = (0, 2, 3, 1) if last else (0, 1, 2, 3)
         made.add(build, [x.transpose(order)], want.transpose(order))
-    lowered = made.lowered("fuse_pointwise_reduce")
-    assert kernels_of(lowered) == len(made.want)
-    for got, want in zip(execute(lowered, made.inputs), made.want, strict=True):
-        np.testing.assert_array_equal(got, want)
+    made.agree("fuse_pointwise_reduce")

@@ -10,14 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
-from mgx_mlir.targets.child import shared_compiler
-from mgx_mlir.targets.flags import cpu_ladder
-from tests.lowering.programs import Programs, execute, kernels_of
+from tests.lowering.programs import COMPILES, Programs, compiles_for, kernels_of
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
 
@@ -158,7 +156,7 @@ def _add(made: Programs, c: Window, rng: np.random.Generator) -> None:
         value = b.add(value, b.op("convert", others[0], target_type=dtypes.FLOAT))
         return b.op("convert", b.op("nearbyint", value), target_type=dtypes.UINT8)
 
-    made.add(build, arrays, want, types=kinds)
+    made.add(build, arrays, want, types=kinds, name=c)
 
 
 @pytest.mark.parametrize("arch", ARCHS)
@@ -167,20 +165,10 @@ def test_instructions(arch: str) -> None:
     made, rng = Programs(), np.random.default_rng(0)
     for c in KNOWN[::2]:
         _add(made, c, rng)
-    lowered = made.lowered(*STEPS, arch=arch)
-    assert kernels_of(lowered) == len(made.want)
-    found = execute(lowered, made.inputs)
-    for c, got, want in zip(KNOWN[::2], found, made.want, strict=True):
-        np.testing.assert_array_equal(got, want, err_msg=str(c))
+    made.agree(*STEPS, arch=arch)
 
 
-@settings(
-    max_examples=1,
-    deadline=None,
-    derandomize=True,
-    phases=(Phase.explicit, Phase.generate),  # each example is a compile
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
+@COMPILES
 @given(st.lists(windows, min_size=6, max_size=6))
 @example(KNOWN)
 def test_sums(drawn: Sequence[Window]) -> None:
@@ -188,12 +176,7 @@ def test_sums(drawn: Sequence[Window]) -> None:
     made, rng = Programs(), np.random.default_rng(len(drawn))
     for c in drawn:
         _add(made, c, rng)
-    lowered = made.lowered(*STEPS, arch="host")
-    assert kernels_of(lowered) == len(drawn)
-    for threads in (1, 2):
-        found = execute(lowered, made.inputs, threads)
-        for c, got, want in zip(drawn, found, made.want, strict=True):
-            np.testing.assert_array_equal(got, want, err_msg=str(c))
+    made.agree(*STEPS, threads=(1, 2), arch="host")
 
 
 def test_compiles_elsewhere() -> None:
@@ -203,6 +186,4 @@ def test_compiles_elsewhere() -> None:
         _add(made, c, np.random.default_rng(0))
     lowered = made.lowered(*STEPS, arch="a64fx")
     assert kernels_of(lowered) == 3
-    extra = ("--iree-llvmcpu-target-triple=aarch64-unknown-linux-gnu",)
-    flags = cpu_ladder(cpu="a64fx", extra=extra)[0].flags
-    assert shared_compiler().run(lowered.bytecode, flags).vmfb
+    assert compiles_for(lowered, "a64fx")

@@ -7,29 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import onnx.helper
-import onnx.numpy_helper
-import onnx.parser
 import pytest
-from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import mgx_mlir
 from mgx_mlir.core import dtypes
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
-from mgx_mlir.targets.child import shared_compiler
-from mgx_mlir.targets.flags import cpu_ladder
-from tests.lowering.programs import Programs, execute, kernels_of
+from tests.lowering.programs import COMPILES, ELSEWHERE, Programs, compiles_for, kernels_of
+from tests.support.models import parsed
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
 
-COMPILES = settings(
-    max_examples=2,
-    deadline=None,
-    derandomize=True,
-    phases=(Phase.explicit, Phase.generate),  # each example is a compile
-    suppress_health_check=[HealthCheck.too_slow],
-)
 STEP = "fuse_pointwise_reduce{weighted=true}"
 # the one at hand; one with an instruction for pairs, and one for none, whose code runs here too
 ARCHS = ("host", "haswell", "a64fx")
@@ -120,11 +109,11 @@ def _add(made: Programs, p: Product, rng: np.random.Generator) -> None:
         moved = b.add(b.op("nearbyint", value), 7.0)
         return b.op("convert", moved, target_type=dtypes.UINT8)
 
-    made.add(build, [x], want, types=[kind])
+    made.add(build, [x], want, types=[kind], name=p)
 
 
 @pytest.mark.parametrize("arch", ARCHS)
-@settings(COMPILES, max_examples=1)
+@COMPILES
 @given(st.lists(products, min_size=6, max_size=8))
 @example(KNOWN)
 def test_products(arch: str, drawn: Sequence[Product]) -> None:
@@ -132,12 +121,7 @@ def test_products(arch: str, drawn: Sequence[Product]) -> None:
     made, rng = Programs(), np.random.default_rng(len(drawn))
     for p in drawn:
         _add(made, p, rng)
-    lowered = made.lowered(STEP, arch=arch)
-    assert kernels_of(lowered) == len(drawn)
-    for threads in (1, 2) if arch == "host" else (1,):
-        found = execute(lowered, made.inputs, threads)
-        for p, got, want in zip(drawn, found, made.want, strict=True):
-            np.testing.assert_array_equal(got, want, err_msg=str(p))
+    made.agree(STEP, threads=(1, 2) if arch == "host" else (1,), arch=arch)
 
 
 @dataclass(frozen=True)
@@ -185,7 +169,7 @@ def _add_pair(made: Programs, p: Computed, rng: np.random.Generator) -> None:
         total = b.op("convert", b.op("quant_dot", x, y), target_type=dtypes.FLOAT)
         return b.op("neg", total)
 
-    made.add(build, [x, y], -sums.astype(np.float32), types=types)
+    made.add(build, [x, y], -sums.astype(np.float32), types=types, name=p)
 
 
 def test_computed_operands() -> None:
@@ -195,12 +179,7 @@ def test_computed_operands() -> None:
     made, rng = Programs(), np.random.default_rng(0)
     for p in PAIRS:
         _add_pair(made, p, rng)
-    lowered = made.lowered("fuse_pointwise_reduce{weighted=true computed=true}")
-    assert kernels_of(lowered) == len(PAIRS)
-    for threads in (1, 2):
-        found = execute(lowered, made.inputs, threads)
-        for p, got, want in zip(PAIRS, found, made.want, strict=True):
-            np.testing.assert_array_equal(got, want, err_msg=str(p))
+    made.agree("fuse_pointwise_reduce{weighted=true computed=true}", threads=(1, 2))
 
 
 @pytest.mark.parametrize("cpu", ["neoverse-v1", "icelake-server", "alderlake"])
@@ -210,44 +189,28 @@ def test_computed_operands_compile_elsewhere(cpu: str) -> None:
     _add_pair(made, PAIRS[0], np.random.default_rng(0))
     lowered = made.lowered("fuse_pointwise_reduce{weighted=true computed=true}", arch=cpu)
     assert kernels_of(lowered) == 1
-    flags = cpu_ladder(cpu=cpu, extra=FLAGS[cpu])[0].flags
-    assert shared_compiler().run(lowered.bytecode, flags).vmfb
+    assert compiles_for(lowered, cpu)
 
 
-FLAGS = {
-    "a64fx": ("--iree-llvmcpu-target-triple=aarch64-unknown-linux-gnu",),
-    "neoverse-v1": ("--iree-llvmcpu-target-triple=aarch64-unknown-linux-gnu",),
-    "skylake-avx512": (),
-    "icelake-server": (),
-    "alderlake": (),
-}
-
-
-@pytest.mark.parametrize("cpu", FLAGS)
+@pytest.mark.parametrize("cpu", ELSEWHERE)
 def test_compiles_elsewhere(cpu: str) -> None:
     """The loops compile for processors that this host may not be."""
     made = Programs()
     _add(made, Product((9,), 30, 70, signed=True), np.random.default_rng(0))
     lowered = made.lowered(STEP, arch=cpu)
     assert kernels_of(lowered) == 1
-    flags = cpu_ladder(cpu=cpu, extra=FLAGS[cpu])[0].flags
-    assert shared_compiler().run(lowered.bytecode, flags).vmfb
+    assert compiles_for(lowered, cpu)
 
 
 @pytest.mark.parametrize("zeros", [False, True])
 def test_dynamic_batches_share_one_weight(zeros: bool) -> None:
     """A weight of rank 2 is not repeated over a batch that only the run knows."""
-    graph = onnx.parser.parse_graph("""g (uint8[b,t,c,33] x) => (int32[b,t,c,40] y)
-        { y = MatMulInteger(x,w,p,q) }""")
     rng = np.random.default_rng(0)
     w = rng.integers(-128, 128, (33, 40)).astype(np.int8)
     p = np.uint8(131)
     q = rng.integers(-9, 9, 40).astype(np.int8) if zeros else np.int8(0)
-    for name, array in {"w": w, "p": p, "q": q}.items():
-        graph.initializer.append(onnx.numpy_helper.from_array(np.asarray(array), name))
-    opsets = [onnx.helper.make_opsetid("", 17)]
-    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
-    program = mgx_mlir.compile(model.SerializeToString(), "cpu", cache=False)
+    text = "(uint8[b,t,c,33] x) => (int32[b,t,c,40] y) { y = MatMulInteger (x, w, p, q) }"
+    program = mgx_mlir.compile(parsed(text, {"w": w, "p": p, "q": q}), "cpu", cache=False)
     assert program.stats.unnamed_dynamic_dims is None
     assert zeros or len(program.kernels) == 1  # else the sums of rows are one of their own
     for lead in ((2, 3, 4), (1, 1, 1), (5, 1, 7), (1, 0, 3)):

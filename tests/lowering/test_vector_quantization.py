@@ -8,22 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
-from tests.lowering.programs import Programs, execute, kernels_of
+from tests.lowering.programs import COMPILES, Programs
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
 
-COMPILES = settings(
-    max_examples=1,
-    deadline=None,
-    derandomize=True,
-    phases=(Phase.explicit, Phase.generate),  # each example is a compile
-    suppress_health_check=[HealthCheck.too_slow],
-)
 STEPS = ("rewrite_quantization", "eliminate_convert", "fuse_pointwise_reduce")
 
 
@@ -90,7 +83,7 @@ def _add(made: Programs, site: Site, rng: np.random.Generator) -> None:
     table = rng.permutation(256) + info.min
     if site.kind == "table":
         want = table[q.view(np.uint8)].astype(kind)
-        made.add(lambda b, x: b.op("byte_table", x, table=table, out_type=to), [q], want)
+        made.add(lambda b, x: b.op("byte_table", x, table=table, out_type=to), [q], want, name=site)
         return
 
     def build(b: Any, x: Any) -> Any:
@@ -106,12 +99,12 @@ def _add(made: Programs, site: Site, rng: np.random.Generator) -> None:
 
     if site.kind in ("quantise", "turned"):
         given = np.ascontiguousarray(x.transpose(np.argsort(turn))) if turn else x
-        made.add(build, [given], _quantised(x, scale, zero))
+        made.add(build, [given], _quantised(x, scale, zero), name=site)
         return
     value = _dequantised(q, scale, zero)
     if site.kind == "again":
         value = _quantised(np.maximum(value, 0), scale, zero)
-    made.add(build, [q], value)
+    made.add(build, [q], value, name=site)
 
 
 @pytest.mark.parametrize("arch", ["host", "haswell", "neoverse-v1"])
@@ -123,12 +116,7 @@ def test_sites(arch: str, drawn: Sequence[Site]) -> None:
     made, rng = Programs(), np.random.default_rng(len(drawn))
     for site in drawn:
         _add(made, site, rng)
-    lowered = made.lowered(*STEPS, arch=arch)
-    assert kernels_of(lowered) == len(drawn)
-    for threads in (1, 2) if arch == "host" else (1,):
-        found = execute(lowered, made.inputs, threads)
-        for site, got, want in zip(drawn, found, made.want, strict=True):
-            np.testing.assert_array_equal(got, want, err_msg=str(site))
+    made.agree(*STEPS, threads=(1, 2) if arch == "host" else (1,), arch=arch)
 
 
 @pytest.mark.parametrize("arch", ["host", "haswell"])
@@ -150,8 +138,7 @@ def test_every_byte_is_looked_up(arch: str, signed: bool) -> None:
     assert isa is not None
     if isa.looks_up:
         assert (isa.byte_table or isa.byte_row).encode() in lowered.bytecode
-    for got, want in zip(execute(lowered, made.inputs), made.want, strict=True):
-        np.testing.assert_array_equal(got, want)
+    made.compare(lowered)
 
 
 def test_dynamic_extents() -> None:
@@ -166,7 +153,4 @@ def test_dynamic_extents() -> None:
         made.add(
             build, [x], _quantised(x, np.ones(1, np.float32), np.zeros(1, np.int8)), fixed=False
         )
-    lowered = made.lowered(*STEPS)
-    assert kernels_of(lowered) == 3
-    for got, want in zip(execute(lowered, made.inputs), made.want, strict=True):
-        np.testing.assert_array_equal(got, want)
+    made.agree(*STEPS)

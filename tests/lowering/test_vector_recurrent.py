@@ -9,7 +9,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
 from mgx_mlir.core import dtypes
@@ -22,8 +21,9 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     WorkgroupBuilder,
     dispatch,
 )
-from tests.lowering.programs import Programs, check, execute, kernels_of
+from tests.lowering.programs import Programs, check
 from tests.lowering.vector_kernels import run
+from tests.support.models import bytes_of, node
 from tests.support.oracle import ort_session
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
@@ -45,7 +45,6 @@ class Networks(Programs):
     def __init__(self, seed: int) -> None:
         super().__init__()
         self.random, self.numbers = random.Random(seed), np.random.default_rng(seed)
-        self.names: list[tuple[str, float]] = []
 
     def draw(
         self, cell: str, steps: int, batch: int, hidden: int, kind: str = "f32", **given: Any
@@ -110,17 +109,12 @@ class Networks(Programs):
             made = b.op(f"{cell}_steps", first, matrix, *given, **attributes)
             return made[i] if isinstance(made, tuple) else made
 
-        self.add(build, arrays, np.asarray(wants[i]), types=types)
-        self.names.append((f"{cell} {x.shape} {kind} {attributes}, result {i}", TOLERANCE[kind]))
-
-    def check(self, threads: int = 1, *, arch: str = "host") -> None:
-        lowered = self.lowered("dead_code_elimination", arch=arch)
-        assert kernels_of(lowered) == len(self.want), "some are no vector kernels"
-        got = execute(lowered, self.inputs, threads)
-        for found, want, (name, tolerance) in zip(got, self.want, self.names, strict=True):
-            check(found, want, tolerance, name)
+        name = f"{cell} {x.shape} {kind} {attributes}, result {i}"
+        want = np.asarray(wants[i])
+        self.add(build, arrays, want, types=types, name=name, tolerance=TOLERANCE[kind])
 
 
+STEP = "dead_code_elimination"
 # of the largest; 16-bit results are rounded once
 TOLERANCE = {"f32": 2e-6, "f16": 1e-3, "bf16": 8e-3}
 
@@ -137,7 +131,7 @@ def test_all_steps(seed: int, threads: int, fixed: bool, arch: str) -> None:
         steps, batch = nets.random.choice([1, 2, 7]), nets.random.choice([1, 2, 3, 5, 9])
         hidden = nets.random.choice(HIDDEN)
         nets.draw(cell, steps, batch, hidden, kind, fixed=fixed, constant=fixed)
-    nets.check(threads, arch=arch)
+    nets.agree(STEP, threads=(threads,), arch=arch)
 
 
 @pytest.mark.parametrize(
@@ -160,8 +154,8 @@ def test_states_in_8_bits(threads: int, fixed: bool, arch: str) -> None:
             "actv_func": USUAL["lstm"], "clip": 0.0,
         }  # fmt: skip
         nets.steps_of("lstm", x, r, [*[None] * 5, scale], attributes, "f32", fixed=fixed)
-    nets.names = [(name, 5e-6) for name, _ in nets.names]  # states as they are: 3e-4 and more
-    nets.check(threads, arch=arch)
+    nets.limits = [(name, 5e-6) for name, _ in nets.limits]  # states as they are: 3e-4 and more
+    nets.agree(STEP, threads=(threads,), arch=arch)
 
 
 @pytest.mark.slow
@@ -177,7 +171,8 @@ def test_more_networks(seed: int) -> None:
                 cell, pick([1, 2, 3, 20]), pick([1, 2, 3, 4, 5, 6, 7, 8, 9, 13]), hidden, kind,
                 fixed=fixed, constant=pick([True, False]),
             )  # fmt: skip
-    nets.check(pick([1, 2]), arch=pick(["host", "haswell", "a64fx"]))
+    threads = (pick([1, 2]),)
+    nets.agree(STEP, threads=threads, arch=pick(["host", "haswell", "a64fx"]))
 
 
 def test_special_values_are_those_of_onnxruntime() -> None:
@@ -193,14 +188,8 @@ def test_special_values_are_those_of_onnxruntime() -> None:
         dims = (1, gates * hidden)
         weights[f"w_{cell}"] = numbers.uniform(0.5, 1, (*dims, 1)).astype(np.float32)
         weights[f"r_{cell}"] = numbers.uniform(-0.3, 0.3, (*dims, hidden)).astype(np.float32)
-        names = ["x", f"w_{cell}", f"r_{cell}"]
-        nodes.append(helper.make_node(cell.upper(), names, [cell], hidden_size=hidden))
-    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, list(x.shape))
-    made = [helper.make_tensor_value_info(cell, TensorProto.FLOAT, None) for cell in CELLS]
-    stored = [numpy_helper.from_array(w, n) for n, w in weights.items()]
-    graph = helper.make_graph(nodes, "g", [given], made, stored)
-    opsets = [helper.make_opsetid("", 14)]
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+        nodes.append(node(cell.upper(), f"x w_{cell} r_{cell}", cell, hidden_size=hidden))
+    model = bytes_of(nodes, {"x": x}, " ".join(CELLS), weights, opset=14, ir_version=8)
     wants = ort_session(model).run(None, {"x": x})
     program: Any = mgx_mlir.parse_onnx_buffer(model)
     program.compile("cpu")

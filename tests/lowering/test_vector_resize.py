@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import onnx.helper
 import onnx.numpy_helper
@@ -13,6 +11,8 @@ import mgx_mlir
 from mgx_mlir.dialects.migraphx.resize import Resize
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
 from tests.lowering.programs import check
+from tests.support.compare import agrees
+from tests.support.models import bytes_of, node
 from tests.support.oracle import ort_session
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
@@ -34,18 +34,15 @@ SIZES = [(1, 1, 1, 1), (2, 3, 7, 5), (1, 2, 33, 17), (3, 1, 2, 600), (1, 2, 300,
 
 
 def _program(kind: str) -> tuple[mgx_mlir.IreeProgram, bytes]:
-    make, code = onnx.helper, getattr(onnx.TensorProto, kind)
-    nodes, held, outputs = [], [], []
+    code = getattr(onnx.TensorProto, kind)
+    nodes, held, outputs = [], {}, {}
     for i, (scales, mode) in enumerate(CASES):
-        held.append(onnx.numpy_helper.from_array(np.float32(scales), f"s{i}"))
-        attributes: dict[str, Any] = {"mode": "linear", "coordinate_transformation_mode": mode}
-        nodes.append(make.make_node("Resize", ["x", "", f"s{i}"], [f"y{i}"], **attributes))
-        outputs.append(make.make_tensor_value_info(f"y{i}", code, [f"{d}{i}" for d in "nchw"]))
-    x = make.make_tensor_value_info("x", code, list("nchw"))
-    graph = make.make_graph(nodes, "g", [x], outputs, held)
-    model = make.make_model(graph, opset_imports=[make.make_opsetid("", 18)], ir_version=8)
-    made = mgx_mlir.compile(model.SerializeToString(), "cpu", cache=False, threads=2)
-    return made, model.SerializeToString()
+        held[f"s{i}"] = np.float32(scales)
+        nodes.append(node("Resize", f"x _ s{i}", f"y{i}", mode="linear",
+                          coordinate_transformation_mode=mode))  # fmt: skip
+        outputs[f"y{i}"] = (code, [f"{d}{i}" for d in "nchw"])
+    model = bytes_of(nodes, {"x": (code, list("nchw"))}, outputs, held, opset=18)
+    return mgx_mlir.compile(model, "cpu", cache=False, threads=2), model
 
 
 @pytest.fixture(scope="module")
@@ -100,26 +97,19 @@ def test_narrow() -> None:
 
 def test_fixed_dims() -> None:
     """By scales and to sizes: a kernel each, and what onnxruntime gives."""
-    make, nodes, held, outputs = onnx.helper, [], [], []
+    nodes, held = [], {}
     for i, mode in enumerate(["half_pixel", "asymmetric", "pytorch_half_pixel", "align_corners"]):
         for kind, numbers in (
             ("s", np.float32([1, 1, 2, 3])), ("w", np.int64([2, 3, 13, 40])),
             ("v", np.int64([2, 3, 20, 1])),
         ):  # fmt: skip
-            held.append(onnx.numpy_helper.from_array(numbers, f"{kind}{i}"))
-            operands = ["x", "", held[-1].name] if kind == "s" else ["x", "", "", held[-1].name]
-            attributes: dict[str, Any] = {"mode": "linear", "coordinate_transformation_mode": mode}
-            nodes.append(make.make_node("Resize", operands, [f"y{kind}{i}"], **attributes))
-            result = make.make_tensor_value_info(f"y{kind}{i}", onnx.TensorProto.FLOAT, [None] * 4)
-            outputs.append(result)
-    x = make.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2, 3, 7, 13])
-    graph = make.make_graph(nodes, "g", [x], outputs, held)
-    opsets = [make.make_opsetid("", 18)]
-    model = make.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
-    made = mgx_mlir.compile(model, "cpu", cache=False)
+            held[f"{kind}{i}"] = numbers
+            operands = f"x _ s{i}" if kind == "s" else f"x _ _ {kind}{i}"
+            nodes.append(node("Resize", operands, f"y{kind}{i}", mode="linear",
+                              coordinate_transformation_mode=mode))  # fmt: skip
+    outputs = {n.output[0]: [None] * 4 for n in nodes}
+    model = bytes_of(nodes, {"x": [2, 3, 7, 13]}, outputs, held, opset=18)
+    x = np.random.default_rng(3).standard_normal((2, 3, 7, 13)).astype(np.float32)
+    made = agrees(model, [{"x": x}], rtol=0, atol=1e-6, scaled=True)
     kernels = [n for n in made.executable.dispatches["main"] if n.endswith("_resize")]
     assert len(kernels) == len(nodes) - 2  # half_pixel is the other one where lengths are above 1
-    given = {"x": np.random.default_rng(3).standard_normal((2, 3, 7, 13)).astype(np.float32)}
-    theirs = ort_session(model).run(None, given)
-    for got, want, node in zip(made.run(given), theirs, nodes, strict=True):
-        check(got, want.astype(np.float64), 1e-6, str(node))

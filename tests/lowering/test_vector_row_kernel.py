@@ -9,13 +9,13 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
-import mgx_mlir
 from mgx_mlir.core import dtypes
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
-from tests.lowering.programs import Programs, check, execute, text_of
-from tests.support.oracle import ort_session
+from tests.lowering.programs import Programs, execute, text_of
+from tests.support.compare import agrees
+from tests.support.models import bytes_of, node
+from tests.support.oracle import run_node
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
 
@@ -39,7 +39,6 @@ class Rows(Programs):
             np.random.default_rng(seed),
             fixed,
         )
-        self.names: list[tuple[str, str]] = []
 
     def draw(self, dtype: str, *dims: int, low: float = -3.0, high: float = 3.0) -> np.ndarray:
         if dtype == "i32":
@@ -71,17 +70,14 @@ class Rows(Programs):
         """Add a kernel; `want` is given its arguments as f64."""
         with np.errstate(all="ignore"):
             found = want(*(a.astype(np.float64) for a in arrays))
-        self.add(build, arrays, found, fixed=self.fixed)
-        shapes = " ".join("x".join(map(str, a.shape)) for a in arrays)
-        self.names.append((dtype, f"{name} of {shapes} in {dtype}"))
+        name = f"{name} of {' '.join('x'.join(map(str, a.shape)) for a in arrays)} in {dtype}"
+        self.add(build, arrays, found, fixed=self.fixed, name=name, tolerance=TOLERANCE[dtype])
 
     def check(self, threads: int = 1, *, terms: int = 1, arch: str = "host") -> None:
         """Compile, run and compare; terms: thousands that an f32 total sums one by one."""
         lowered = self.lowered(FUSE, arch=arch)
         assert '"reduction"' not in text_of(lowered), "a reduction is left to the compiler"
-        got = execute(lowered, self.inputs, threads)
-        for found, want, (dtype, name) in zip(got, self.want, self.names, strict=True):
-            check(found, want, TOLERANCE[dtype] * terms, name)
+        self.compare(lowered, (threads,), terms)
 
     # ---- kinds -------------------------------------------------------------------------------
 
@@ -265,8 +261,8 @@ def test_bytes(fixed: bool, arch: str) -> None:
     lowered = rows.lowered(FUSE, arch=arch)
     assert '"reduction"' not in text_of(lowered), "a reduction is left to the compiler"
     found = execute(lowered, rows.inputs, 1)
-    for got, want, (dtype, name) in zip(found, rows.want, rows.names, strict=True):
-        assert got.dtype == TYPES[dtype]
+    for got, want, (name, _) in zip(found, rows.want, rows.limits, strict=True):
+        assert got.dtype == TYPES[name.split()[-1]]
         off = np.abs(got.astype(np.float64) - want)
         assert off.max() <= 1, name  # nearly half way between two steps
         assert (off > 0).mean() < 0.01, name
@@ -325,69 +321,38 @@ def test_nan_and_infinity() -> None:
 
 def _by_onnxruntime(kind: str, x: np.ndarray, axis: int) -> np.ndarray:
     name = {"softmax": "Softmax", "logsoftmax": "LogSoftmax"}[kind]
-    nodes = [helper.make_node(name, ["x"], ["y"], axis=axis)]
-    values = [helper.make_tensor_value_info(n, TensorProto.FLOAT, x.shape) for n in "xy"]
-    graph = helper.make_graph(nodes, "g", values[:1], values[1:])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
-    session = ort_session(model)
-    return np.asarray(session.run(None, {"x": x.astype(np.float32)})[0]).astype(np.float64)
+    return run_node(name, x.astype(np.float32), axis=axis).astype(np.float64)
 
 
 @pytest.mark.parametrize("dims", [("n", 8, 3), (4, 5, 40), ("n", 3, 100)])
 def test_a_costly_value_that_three_passes_read(dims: tuple[int | str, ...]) -> None:
     """It is kept from the first pass on, also where rows are several loops."""
-    values = [helper.make_tensor_value_info(n, TensorProto.FLOAT, dims) for n in ("x", "t", "y")]
     inner = [int(d) for d in dims[1:]]
-    weights = [
-        numpy_helper.from_array(np.linspace(0.5, 2, int(np.prod(inner)), dtype=np.float32)
-                                .reshape(inner), name)
-        for name in ("scale", "bias")
-    ]  # fmt: skip
-    nodes = [
-        helper.make_node("Tanh", ["x"], ["t"]),
-        helper.make_node("LayerNormalization", ["t", "scale", "bias"], ["y"], axis=-2),
-    ]
-    graph = helper.make_graph(nodes, "g", values[:1], values[1:], weights)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
-    data = model.SerializeToString()
-    program = mgx_mlir.compile(data, "cpu", cache=False)
-    assert not program.executable.fallbacks
+    weight = np.linspace(0.5, 2, int(np.prod(inner)), dtype=np.float32).reshape(inner)
+    nodes = [node("Tanh", "x", "t"), node("LayerNormalization", "t scale bias", "y", axis=-2)]
+    data = bytes_of(nodes, {"x": list(dims)}, {key: list(dims) for key in "ty"},
+                    {"scale": weight, "bias": weight}, opset=18)  # fmt: skip
     x = np.random.default_rng(0).standard_normal((4, *inner)).astype(np.float32)
-    wants = ort_session(data).run(None, {"x": x})
-    for got, want in zip(program.run({"x": x}), wants, strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-5, atol=3e-6)
+    assert not agrees(data, [{"x": x}], atol=3e-6).executable.fallbacks
 
 
 def test_group_norms_between_convolutions_are_one_kernel_each() -> None:
     """With their activation, and without a copy of an image; all dims dynamic."""
     draw = np.random.default_rng(1).standard_normal
     weights: dict[str, np.ndarray] = {"w0": draw((24, 3, 3, 3))}
-    nodes = [helper.make_node("Conv", ["x", "w0"], ["c0"], pads=[1] * 4)]
+    nodes = [node("Conv", "x w0", "c0", pads=[1] * 4)]
     for i, groups in enumerate((8, 1, 24)):
         weights |= {f"s{i}": draw(24), f"b{i}": draw(24), f"w{i + 1}": draw((24, 24, 3, 3)) / 9}
         nodes += [
-            helper.make_node("GroupNormalization", [f"c{i}", f"s{i}", f"b{i}"], [f"n{i}"],
-                             num_groups=groups),
-            helper.make_node("Sigmoid", [f"n{i}"], [f"g{i}"]),
-            helper.make_node("Mul", [f"n{i}", f"g{i}"], [f"a{i}"]),
-            helper.make_node("Conv", [f"a{i}", f"w{i + 1}"], [f"c{i + 1}"], pads=[1] * 4),
-        ]  # fmt: skip
-    ends = [
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", channels, "h", "w"])
-        for name, channels in (("x", 3), ("c3", 24))
-    ]
-    held = [numpy_helper.from_array(v.astype(np.float32), k) for k, v in weights.items()]
-    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], held)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
-    data = model.SerializeToString()
-    program = mgx_mlir.compile(data, "cpu", cache=False)
-    names = [k.name for k in program.kernels]
+            node("GroupNormalization", f"c{i} s{i} b{i}", f"n{i}", num_groups=groups),
+            node("Sigmoid", f"n{i}", f"g{i}"),
+            node("Mul", f"n{i} g{i}", f"a{i}"),
+            node("Conv", f"a{i} w{i + 1}", f"c{i + 1}", pads=[1] * 4),
+        ]
+    ends = {"x": ["n", 3, "h", "w"]}, {"c3": ["n", 24, "h", "w"]}
+    data = bytes_of(nodes, *ends, weights, opset=21, ir_version=10)
+    sizes = ((1, 1, 1), (2, 7, 5), (1, 20, 33))
+    calls = [{"x": (draw((n, 3, h, w)) * 3 + 5).astype(np.float32)} for n, h, w in sizes]
+    names = [k.name for k in agrees(data, calls, rtol=0, scaled=True).kernels]
     assert sum("reduce_mean" in name and "sigmoid" in name for name in names) == 3
     assert len(names) == 3 + 4 + 1, names  # the last result is copied into the order asked for
-    session = ort_session(data)
-    for n, h, w in ((1, 1, 1), (2, 7, 5), (1, 20, 33)):
-        x = (draw((n, 3, h, w)) * 3 + 5).astype(np.float32)
-        want = np.asarray(session.run(None, {"x": x})[0])
-        np.testing.assert_allclose(
-            program.run({"x": x})[0], want, rtol=0, atol=1e-5 * abs(want).max()
-        )

@@ -6,8 +6,6 @@ from functools import cache
 
 import ml_dtypes
 import numpy as np
-import onnx.helper
-import onnx.parser
 import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
@@ -16,7 +14,8 @@ import mgx_mlir
 from benchmarks.oracle import session
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
-from tests.lowering.programs import Programs, execute
+from tests.lowering.programs import Programs
+from tests.support.models import parsed_bytes
 
 STEP = "fuse_pointwise_reduce"
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
@@ -30,10 +29,7 @@ TEXT = """g (float[b,n,4] x, float[b,c,n] s, int64 m, float[1] i, float t)
 
 @cache
 def model(center: int) -> bytes:
-    graph = onnx.parser.parse_graph(TEXT.replace("CENTER", str(center)))
-    opsets = [onnx.helper.make_opsetid("", 18)]
-    made = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
-    return made.SerializeToString()
+    return parsed_bytes(TEXT.replace("CENTER", str(center)), opset=18)
 
 
 @cache
@@ -153,6 +149,4 @@ def test_short_floats(dtype: type) -> None:
             [boxes, scores],
             np.array(plainly(*wide, 20, 0.5, 0.1, 0)),
         )
-    got = execute(programs.lowered(STEP), programs.inputs, 1)
-    for found, want in zip(got, programs.want, strict=True):
-        np.testing.assert_array_equal(found, want)
+    programs.compare(programs.lowered(STEP))

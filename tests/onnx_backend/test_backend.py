@@ -5,22 +5,20 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import helper
 
 import mgx_mlir.backend
 from mgx_mlir.core.errors import MgxError, RunError, TargetError, UsageError
 from mgx_mlir.integrations import backend
 from mgx_mlir.integrations.backend import Backend
+from tests.support.models import model_of, node
 
 
 @pytest.fixture(scope="module")
 def model() -> onnx.ModelProto:
     """sub = a - b, and a named output that is no Python identifier."""
-    nodes = [helper.make_node("Sub", ["a", "b"], ["sub"]), helper.make_node("Neg", ["sub"], ["1"])]
-    values = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [2, 3]) for n in "ab"]
-    outputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [2, 3]) for n in ("sub", "1")]
-    graph = helper.make_graph(nodes, "g", values, outputs)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    nodes = [node("Sub", "a b", "sub"), node("Neg", "sub", "1")]
+    return model_of(nodes, {"a": [2, 3], "b": [2, 3]}, {"sub": [2, 3], "1": [2, 3]}, opset=18)
 
 
 A = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -9,12 +9,12 @@ from types import ModuleType
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper
 
 import mgx_mlir
 import mgx_mlir.onnxruntime as ours
 from mgx_mlir.onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument, NotImplemented
-from tests.onnxruntime_api.conftest import K, W, X, model, tensor, two_outputs
+from tests.onnxruntime_api.conftest import K, W, X, two_outputs
+from tests.support.models import parsed
 
 FEED = {"x": X, "k": K}
 
@@ -56,13 +56,11 @@ def test_free_dims_get_sizes(ort: ModuleType) -> None:
 
 
 def test_free_dims_by_denotation(ort: ModuleType) -> None:
-    x = tensor("x", TensorProto.FLOAT, ["n", 3])
-    x.type.tensor_type.shape.dim[0].denotation = "DATA_BATCH"
-    data = model([helper.make_node("Neg", ["x"], ["y"])], [x],
-                 [tensor("y", TensorProto.FLOAT, None)])  # fmt: skip
+    made = parsed("(float[n,3] x) => (float[] y) { y = Neg (x) }")
+    made.graph.input[0].type.tensor_type.shape.dim[0].denotation = "DATA_BATCH"
     o = ort.SessionOptions()
     o.add_free_dimension_override_by_denotation("DATA_BATCH", 2)
-    made = ort.InferenceSession(data, o)
+    made = ort.InferenceSession(made.SerializeToString(), o)
     assert made.get_inputs()[0].shape == [2, 3]
     assert np.array_equal(made.run(None, {"x": X})[0], -X)
 

@@ -14,7 +14,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from tests.onnxruntime_api.conftest import K, W, X, model, tensor, two_outputs
+from tests.onnxruntime_api.conftest import K, W, X, sum_of_two, two_outputs
+from tests.support.models import ML, bytes_of, node, parsed_bytes
 
 FEED = {"x": X, "k": K}
 
@@ -145,12 +146,7 @@ def test_asynchronous_runs(session: Any) -> None:
 
 def test_initializers_that_a_run_may_override(ort: ModuleType) -> None:
     made = ort.InferenceSession(
-        model(
-            [helper.make_node("Add", ["x", "w"], ["y"])],
-            [tensor("x", TensorProto.FLOAT, [3]), tensor("w", TensorProto.FLOAT, [3])],
-            [tensor("y", TensorProto.FLOAT, [3])],
-            [helper.make_tensor("w", TensorProto.FLOAT, [3], W)],
-        )
+        parsed_bytes("(float[3] x, float[3] w) => (float[3] y) { y = Add (x, w) }", {"w": W})
     )
     assert [a.name for a in made.get_inputs()] == ["x"]
     assert [a.name for a in made.get_overridable_initializers()] == ["w"]
@@ -161,11 +157,8 @@ def test_initializers_that_a_run_may_override(ort: ModuleType) -> None:
 
 def test_sequences_maps_optionals_and_strings(ort: ModuleType) -> None:
     f = TensorProto.FLOAT
-    sequence = helper.make_tensor_sequence_value_info("s", f, [None, 2])
-    made = ort.InferenceSession(
-        model([helper.make_node("ConcatFromSequence", ["s"], ["c"], axis=0)],
-              [sequence], [tensor("c", f, [None, 2])])
-    )  # fmt: skip
+    text = "(seq(float[m,2]) s) => (float[n,2] c) { c = ConcatFromSequence <axis = 0> (s) }"
+    made = ort.InferenceSession(parsed_bytes(text))
     assert [(a.type, a.shape) for a in made.get_inputs()] == [("seq(tensor(float))", [])]
     for count in (1, 3):
         parts = [np.full((i + 1, 2), i, np.float32) for i in range(count)]
@@ -173,10 +166,8 @@ def test_sequences_maps_optionals_and_strings(ort: ModuleType) -> None:
     with pytest.raises(error(ort, "InvalidArgument")):
         made.run(None, {"s": np.ones((1, 2), np.float32)})
 
-    made = ort.InferenceSession(
-        model([helper.make_node("SplitToSequence", ["x"], ["s"], axis=0)],
-              [tensor("x", f, ["n", 2])], [helper.make_tensor_sequence_value_info("s", f, None)])
-    )  # fmt: skip
+    text = "(float[n,2] x) => (seq(float[]) s) { s = SplitToSequence <axis = 0> (x) }"
+    made = ort.InferenceSession(parsed_bytes(text))
     [rows] = made.run(None, {"x": np.ones((2, 2), np.float32)})
     assert [r.shape for r in rows] == [(1, 2), (1, 2)]
     value = ort.OrtValue.ortvalue_from_numpy(np.ones((2, 2), np.float32))
@@ -191,32 +182,25 @@ def test_sequences_maps_optionals_and_strings(ort: ModuleType) -> None:
     kind.sequence_type.elem_type.map_type.key_type = TensorProto.STRING
     value_type = kind.sequence_type.elem_type.map_type.value_type
     value_type.tensor_type.elem_type = f
-    labels = helper.make_node("ZipMap", ["x"], ["m"], domain="ai.onnx.ml",
-                              classlabels_strings=["a", "b"])  # fmt: skip
-    made = ort.InferenceSession(
-        model([labels], [tensor("x", f, ["n", 2])], [onnx.ValueInfoProto(name="m", type=kind)])
-    )
+    labels = node("ZipMap", "x", "m", domain=ML, classlabels_strings=["a", "b"])
+    maps = onnx.ValueInfoProto(name="m", type=kind)
+    made = ort.InferenceSession(bytes_of([labels], {"x": ["n", 2]}, [maps], ml=3))
     assert made.get_outputs()[0].type == "seq(map(string,tensor(float)))"
     [maps] = made.run(None, {"x": np.array([[1, 2]], np.float32)})
     assert maps == [{"a": 1.0, "b": 2.0}]
 
     optional = helper.make_optional_type_proto(helper.make_tensor_type_proto(f, [2]))
-    made = ort.InferenceSession(
-        model([helper.make_node("OptionalHasElement", ["o"], ["c"])],
-              [onnx.ValueInfoProto(name="o", type=optional)],
-              [tensor("c", TensorProto.BOOL, [])])
-    )  # fmt: skip
+    given = onnx.ValueInfoProto(name="o", type=optional)
+    result = {"c": (TensorProto.BOOL, [])}
+    has = node("OptionalHasElement", "o", "c")
+    made = ort.InferenceSession(bytes_of([has], [given], result, opset=18))
     assert made.get_inputs()[0].type == "optional(tensor(float))"
     assert [bool(made.run(None, feed)[0]) for feed in ({}, {"o": None}, {"o": X[0, :2]})] == [
         False, False, True,
     ]  # fmt: skip
 
-    text = TensorProto.STRING
-    made = ort.InferenceSession(
-        model([helper.make_node("Equal", ["a", "b"], ["c"])],
-              [tensor("a", text, [None]), tensor("b", text, [1])],
-              [tensor("c", TensorProto.BOOL, None)], opset=19)
-    )  # fmt: skip
+    text = "(string[n] a, string[1] b) => (bool[n] c) { c = Equal (a, b) }"
+    made = ort.InferenceSession(parsed_bytes(text, opset=19))
     assert made.get_inputs()[0].type == "tensor(string)"
     feed = {"a": np.array(["x", "y"]), "b": np.array(["x"], object)}
     assert made.run(None, feed)[0].tolist() == [True, False]
@@ -225,30 +209,20 @@ def test_sequences_maps_optionals_and_strings(ort: ModuleType) -> None:
 
 
 def test_an_input_without_a_rank(ort: ModuleType) -> None:
-    made = ort.InferenceSession(
-        model([helper.make_node("Neg", ["x"], ["y"])], [tensor("x", TensorProto.FLOAT, None)],
-              [tensor("y", TensorProto.FLOAT, None)])
-    )  # fmt: skip
+    made = ort.InferenceSession(parsed_bytes("(float[] x) => (float[] y) { y = Neg (x) }"))
     assert made.get_inputs()[0].shape == []
     for x in (X, K, X[None]):
         assert np.array_equal(made.run(None, {"x": x})[0], -x)
 
 
 def test_outputs_beside_an_input_without_a_rank(ort: ModuleType) -> None:
-    nodes = [helper.make_node("Neg", ["x"], ["y"]), helper.make_node("Relu", ["v"], ["z"])]
-    inputs = [tensor("x", TensorProto.FLOAT, None), tensor("v", TensorProto.FLOAT, [2, "n"])]
-    made = ort.InferenceSession(
-        model(nodes, inputs, [tensor(n, TensorProto.FLOAT, None) for n in "yz"])
-    )
+    text = "(float[] x, float[2,n] v) => (float[] y, float[] z) { y = Neg (x) z = Relu (v) }"
+    made = ort.InferenceSession(parsed_bytes(text))
     assert [o.shape for o in made.get_outputs()] == [[], [2, "n"]]
 
 
 def test_sizes_that_share_a_name_may_differ(ort: ModuleType) -> None:
-    made = ort.InferenceSession(
-        model([helper.make_node("Add", ["x", "z"], ["y"])],
-              [tensor("x", TensorProto.FLOAT, ["n"]), tensor("z", TensorProto.FLOAT, ["n"])],
-              [tensor("y", TensorProto.FLOAT, ["n"])])
-    )  # fmt: skip
+    made = ort.InferenceSession(sum_of_two())
     assert np.array_equal(made.run(None, {"x": K, "z": K})[0], K + K)
     with (
         pytest.warns(UserWarning, match="compiled again")
@@ -261,10 +235,8 @@ def test_sizes_that_share_a_name_may_differ(ort: ModuleType) -> None:
 def test_types_that_numpy_has_not() -> None:
     import mgx_mlir.onnxruntime as ort
 
-    made = ort.InferenceSession(
-        model([helper.make_node("Neg", ["x"], ["y"])], [tensor("x", TensorProto.BFLOAT16, [2])],
-              [tensor("y", TensorProto.BFLOAT16, [2])])
-    )  # fmt: skip
+    text = "(bfloat16[2] x) => (bfloat16[2] y) { y = Neg (x) }"
+    made = ort.InferenceSession(parsed_bytes(text))
     assert made.get_inputs()[0].type == "tensor(bfloat16)"
     x = np.array([1, -2], ml_dtypes.bfloat16)
     assert np.array_equal(made.run(None, {"x": x})[0], -x)

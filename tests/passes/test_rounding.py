@@ -7,6 +7,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
+from tests.support.models import bytes_of
 from tests.support.oracle import ort_session
 
 F32, I64 = TensorProto.FLOAT, TensorProto.INT64
@@ -50,14 +51,9 @@ def test_quotients_ahead_of_steps_and_differences_of_large_numbers(fast_math: bo
     nodes, held, feeds = scaled_times()
     outs = [o for n in nodes for o in n.output if o.startswith(("floor", "int"))]
     outs += ["by_mul", "by_div", "features", "small"]
-    graph = helper.make_graph(
-        nodes, "g",
-        [helper.make_tensor_value_info(k, F32, v.shape) for k, v in feeds.items()],
-        [helper.make_tensor_value_info(o, I64 if o.startswith("int") else F32, None) for o in outs],
-        [numpy_helper.from_array(v, k) for k, v in held.items()],
-    )  # fmt: skip
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
-    data = model.SerializeToString()
+    inputs = {k: list(v.shape) for k, v in feeds.items()}
+    data = bytes_of(nodes, inputs, {o: (I64 if o.startswith("int") else F32, None) for o in outs},
+                    {k: numpy_helper.from_array(v, k) for k, v in held.items()})  # fmt: skip
     want = ort_session(data).run(None, feeds)
     got = mgx_mlir.compile(data, "cpu", threads=1, cache=False, fast_math=fast_math).run(feeds)
     fits = np.abs(feeds["x"]) < 2**62

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 
 import mgx_mlir
@@ -17,14 +16,13 @@ from mgx_mlir.passes.pipelines import FEWER_NAMES
 from mgx_mlir.rewrite.passes import run_pipeline
 from mgx_mlir.targets.child import IreeCompiler
 from mgx_mlir.targets.diagnostics import CompileFailed, Failure
+from tests.support.models import model_of, node, parsed, parsed_bytes
 
 TEXT = "g (float[N,4] x) => (float[N,4] y) { a = Relu (x) y = Softmax (a) }"
 
 
 def _model() -> bytes:
-    graph = onnx.parser.parse_graph(TEXT)
-    opsets = [onnx.helper.make_opsetid("", 18)]
-    return onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+    return parsed_bytes(TEXT, opset=18)
 
 
 def _named(module: ir.Module) -> bool:
@@ -64,14 +62,11 @@ def test_names_are_used() -> None:
 def test_lookups_side_by_side_keep_names() -> None:
     """Gathers of rows that only names count are not made one with repeated numbers."""
     tables = np.random.default_rng(1).standard_normal((4, 6, 3)).astype(np.float32)
-    lines = [f"g{i} = Gather <axis=0> (t{i}, i{i})" for i in range(4)]
-    inputs = ", ".join(f"int64[N] i{i}" for i in range(4))
-    outputs = ", ".join(f"float[N,3] g{i}" for i in range(4))
-    graph = onnx.parser.parse_graph(f"g ({inputs}) => ({outputs}) {{ {' '.join(lines)} }}")
-    graph.initializer.extend(onnx.numpy_helper.from_array(t, f"t{i}") for i, t in enumerate(tables))
-    opsets = [onnx.helper.make_opsetid("", 18)]
-    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
-    program = mgx_mlir.compile(model.SerializeToString(), target="cpu", cache=False)
+    nodes = [node("Gather", f"t{i} i{i}", f"g{i}", axis=0) for i in range(4)]
+    inputs = {f"i{i}": (np.int64, ["N"]) for i in range(4)}
+    outputs: dict[str, Any] = {f"g{i}": ["N", 3] for i in range(4)}
+    model = model_of(nodes, inputs, outputs, {f"t{i}": t for i, t in enumerate(tables)}, opset=18)
+    program = mgx_mlir.compile(model, target="cpu", cache=False)
     assert program.stats.unnamed_dynamic_dims is None
     at = {f"i{i}": np.array([i, 5, 0]) for i in range(4)}
     for got, table, where in zip(program.run(at), tables, at.values(), strict=True):
@@ -80,15 +75,14 @@ def test_lookups_side_by_side_keep_names() -> None:
 
 def test_a_broadcast_to_a_named_and_a_fixed_dim() -> None:
     """What has the dynamic dim does not have the fixed one too."""
-    graph = onnx.parser.parse_graph(
-        "g (float[N,3] x, int64[M,1] i) => (float[N,3] y) {"
-        " s = Shape <start = 0, end = 1> (i) t = Constant <value_ints = [3]> ()"
-        " d = Concat <axis = 0> (s, t) one = Constant <value = float[1,1] {1}> ()"
-        " o = Expand (one, d) y = ScatterND (x, i, o) }"
+    model = parsed(
+        """(float[N,3] x, int64[M,1] i) => (float[N,3] y) {
+        s = Shape <start = 0, end = 1> (i) t = Constant <value_ints = [3]> ()
+        d = Concat <axis = 0> (s, t) one = Constant <value = float[1,1] {1}> ()
+        o = Expand (one, d) y = ScatterND (x, i, o) }""",
+        opset=18,
     )
-    opsets = [onnx.helper.make_opsetid("", 18)]
-    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
-    program = mgx_mlir.compile(model.SerializeToString(), target="cpu", cache=False)
+    program = mgx_mlir.compile(model, target="cpu", cache=False)
     assert program.stats.unnamed_dynamic_dims is None
     x = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
     (got,) = program.run({"x": x, "i": np.array([[2], [0]])})
@@ -117,15 +111,14 @@ def test_names_are_given_up_before_other_flags_are_tried(monkeypatch: pytest.Mon
 
 def test_a_broadcast_to_a_number_out_of_a_table() -> None:
     """The table is among the program's weights, where one that asks for its numbers finds it."""
-    graph = onnx.parser.parse_graph(
-        "g (float[N,1] x, float[M,1] z, int64[1] k) => (float[A,B] y) {"
-        " s = Shape <start = 0, end = 1> (z) w = Gather <axis = 0> (table, k)"
-        " d = Concat <axis = 0> (s, w) y = Expand (x, d) }"
+    model = parsed(
+        """(float[N,1] x, float[M,1] z, int64[1] k) => (float[A,B] y) {
+        s = Shape <start = 0, end = 1> (z) w = Gather <axis = 0> (table, k)
+        d = Concat <axis = 0> (s, w) y = Expand (x, d) }""",
+        {"table": np.arange(3, 43)},
+        opset=18,
     )
-    graph.initializer.append(onnx.numpy_helper.from_array(np.arange(3, 43), "table"))
-    opsets = [onnx.helper.make_opsetid("", 18)]
-    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
-    program = mgx_mlir.compile(model.SerializeToString(), target="cpu", cache=False)
+    program = mgx_mlir.compile(model, target="cpu", cache=False)
     x = np.arange(3, dtype=np.float32)[:, None]
     for m in (3, 1):
         given = {"x": x, "z": np.zeros((m, 1), np.float32), "k": np.array([2])}

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import helper
 
 import mgx_mlir as migraphx
 from mgx_mlir.core.errors import ModelError
@@ -22,18 +22,15 @@ from mgx_mlir.printers.dot import print_dot
 from mgx_mlir.printers.netron import netron_model
 from mgx_mlir.printers.python import python_text
 from mgx_mlir.tools.driver.main import main
+from tests.support.models import bytes_of
 
 ESCAPES = "\x1b]0;title\x07", "a\x1b[31mb", "c\x9b2Jd", "e\rf", "g\x08h", "i\u202ej", "k\nl"
 
 
 def model(first: str, second: str, output: str = "y") -> bytes:
-    graph = helper.make_graph(
-        [helper.make_node("Sub", [first, second], [output], name=f"node {first}")], "g",
-        [helper.make_tensor_value_info(n, TensorProto.FLOAT, [2]) for n in (first, second)],
-        [helper.make_tensor_value_info(output, TensorProto.FLOAT, [2])],
-    )  # fmt: skip
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
-    return made.SerializeToString()
+    subtract = helper.make_node("Sub", [first, second], [output], name=f"node {first}")
+    inputs = [(n, np.float32, [2]) for n in (first, second)]  # may be one name
+    return bytes_of([subtract], inputs, {output: [2]}, opset=18)
 
 
 def results(p: migraphx.program, names: tuple[str, str]) -> np.ndarray:

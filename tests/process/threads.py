@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir as mgx
+from tests.support.models import parsed_bytes
 
 DIM = 8
 
@@ -32,18 +32,11 @@ def weights(seed: int) -> np.ndarray:
 
 def model(seed: int) -> bytes:
     """relu(x @ w) + mean, as the bytes of an ONNX file."""
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, DIM])
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, DIM])
-    nodes = [
-        helper.make_node("MatMul", ["x", "w"], ["a"]),
-        helper.make_node("Relu", ["a"], ["b"]),
-        helper.make_node("ReduceMean", ["b"], ["m"], axes=[1]),
-        helper.make_node("Add", ["b", "m"], ["y"]),
-    ]
-    held = [numpy_helper.from_array(weights(seed), "w")]
-    graph = helper.make_graph(nodes, f"g{seed}", [x], [y], held)
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-    return made.SerializeToString()
+    return parsed_bytes(
+        f"""(float[4,{DIM}] x) => (float[4,{DIM}] y)
+        {{ a = MatMul (x, w) b = Relu (a) m = ReduceMean <axes = [1]> (b) y = Add (b, m) }}""",
+        {"w": weights(seed)}, opset=13, ir_version=8,
+    )  # fmt: skip
 
 
 def checked(run: Callable[..., Any], seed: int, shift: float = 0.0) -> None:

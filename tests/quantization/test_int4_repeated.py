@@ -5,27 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir as migraphx
+from tests.support.models import bytes_of, node
 
 RNG = np.random.default_rng(5)
 
 
 def model(dims: Sequence[int | str], weights: np.ndarray) -> bytes:
     out = [*dims[:-1], weights.shape[-1]]
-    graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "w"], ["y"])],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, dims)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, out)],
-        [numpy_helper.from_array(weights, "w")],
-    )
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
-    onnx.checker.check_model(made)
-    return made.SerializeToString()
+    multiply = node("MatMul", "x w", "y")
+    return bytes_of([multiply], {"x": list(dims)}, {"y": out}, {"w": weights}, opset=18)
 
 
 @pytest.mark.parametrize("sampled", [False, True])

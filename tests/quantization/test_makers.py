@@ -9,10 +9,10 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import mgx_mlir as migraphx
+from tests.support.models import Nodes, bytes_of
 from tests.support.oracle import ort_session
 
 FP8, FP4 = ml_dtypes.float8_e4m3fn, ml_dtypes.float4_e2m1fn
@@ -21,32 +21,22 @@ MS = "com.microsoft"
 BATCH = 2
 
 
-class Net:
+class Net(Nodes):
     """A graph under construction; `exact`: onnxruntime computes it as ONNX says."""
 
     def __init__(self, opset: int = 21, *, exact: bool = True) -> None:
-        self.rng, self.opset, self.exact = np.random.default_rng(0), opset, exact
-        self.nodes: list[onnx.NodeProto] = []
-        self.constants: list[onnx.TensorProto] = []
-        self.inputs: list[onnx.ValueInfoProto] = []
+        super().__init__()
+        self.opset, self.exact = opset, exact
         self.feeds: dict[str, np.ndarray] = {}
         self.result = ""
 
-    def const(self, array: Any, dtype: Any = np.float32) -> str:
-        name = f"c{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(np.asarray(array).astype(dtype), name))
-        return name
+    def const(self, value: Any, dtype: Any = np.float32) -> str:
+        return super().const(value, dtype)
 
     def drawn(self, *dims: int, fan_in: int = 1) -> np.ndarray:
         return (self.rng.standard_normal(dims) / np.sqrt(fan_in)).astype(np.float32)
 
-    def op(self, kind: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
-        name = f"v{len(self.nodes)}"
-        self.nodes.append(helper.make_node(kind, inputs, [name], domain=domain, **attributes))
-        return name
-
     def input(self, *dims: int) -> str:
-        self.inputs.append(helper.make_tensor_value_info("x", TensorProto.FLOAT, [BATCH, *dims]))
         self.feeds["x"] = self.drawn(BATCH, *dims)
         return "x"
 
@@ -78,11 +68,8 @@ class Net:
         scale = np.abs(w).max(tuple(i for i in range(w.ndim) if i != axis)) / 127
         return self.qdq(self.const(w), scale, np.zeros_like(scale), np.int8, axis=axis)
 
-    def model(self) -> onnx.ModelProto:
-        outputs = [helper.make_tensor_value_info(self.result, TensorProto.FLOAT, None)]
-        graph = helper.make_graph(self.nodes, "g", self.inputs, outputs, self.constants)
-        opsets = [helper.make_opsetid("", self.opset), helper.make_opsetid(MS, 1)]
-        return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    def proto(self) -> onnx.ModelProto:
+        return self.model(self.feeds, self.result, opset=self.opset, ir_version=10, ms=1)
 
 
 def torch_pt2e_convolutions() -> tuple[Net, float]:
@@ -156,7 +143,7 @@ def neural_compressor_convolution() -> tuple[Net, float]:
     g = Net(13)
     x = g.qdq(g.input(3, 10, 10), 0.02, 128)
     w = g.weight(8, 3, 3, 3, fan_in=27)
-    scales = 0.02 * numpy_helper.to_array(g.constants[-2])
+    scales = 0.02 * list(g.weights.values())[-2]
     bias = g.const(g.rng.integers(-2000, 2000, 8), np.int32)
     zeros = g.const(np.zeros(8), np.int32)
     bias = g.op("DequantizeLinear", bias, g.const(scales), zeros, axis=0)
@@ -286,7 +273,7 @@ FORMS: Sequence[Callable[[], tuple[Net, float]]] = (
 def test_forms_of_makers(form: Callable[[], tuple[Net, float]], target: str) -> None:
     """Within a step of the last scale, and hardly an element off by one."""
     net, step = form()
-    model = net.model()
+    model = net.proto()
     if net.exact:
         session = ort_session(model)
         [want] = session.run(None, net.feeds)
@@ -301,17 +288,10 @@ def test_forms_of_makers(form: Callable[[], tuple[Net, float]], target: str) -> 
 def test_computed_operands_of_dynamic_depth() -> None:
     """How many zero points a sum has only the run knows: scores times values, as in attention."""
     net = Net()
-    net.inputs = [
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["b", "n", columns])
-        for name, columns in (("p", "n"), ("x", 33))
-    ]
     left, right = net.qdq("p", 1 / 255, -128, np.int8), net.qdq("x", 0.03, -8, np.int8)
     y = net.qdq(net.op("MatMul", left, right), 0.04, 2, np.int8)
-    result = helper.make_tensor_value_info(y, TensorProto.FLOAT, ["b", "n", 33])
-    graph = helper.make_graph(net.nodes, "g", net.inputs, [result], net.constants)
-    model = helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10
-    ).SerializeToString()
+    inputs = {"p": ["b", "n", "n"], "x": ["b", "n", 33]}
+    model = bytes_of(net.nodes, inputs, {y: ["b", "n", 33]}, net.weights, opset=21, ir_version=10)
     session = ort_session(model)
     program = migraphx.compile(model, target="cpu")
     for batch, length in ((1, 1), (2, 5), (1, 40)):

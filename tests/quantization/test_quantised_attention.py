@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto
 
 import mgx_mlir
 from mgx_mlir.compiler.compiled import IreeProgram
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
+from tests.support.models import Nodes
 from tests.support.oracle import ort_session
 
 
@@ -29,25 +30,14 @@ class Net:
     is_dynamic: bool = True
 
 
-class _Graph:
+class _Graph(Nodes):
     """Nodes of a QDQ model: each value is quantised by a range that fits it."""
 
     def __init__(self, net: Net, seed: int) -> None:
-        self.net, self.rng = net, np.random.default_rng(seed)
-        self.nodes: list[Any] = []
-        self.held: dict[str, np.ndarray] = {}
+        super().__init__(seed)
+        self.net = net
         # of each range: sums of values whose scales are in simple ratios would be ties
         self.factors: dict[tuple[float, float], float] = {}
-
-    def const(self, array: Any) -> str:
-        name = f"c{len(self.held)}"
-        self.held[name] = np.asarray(array)
-        return name
-
-    def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        name = f"v{len(self.nodes)}"
-        self.nodes.append(helper.make_node(kind, list(inputs), [name], **attributes))
-        return name
 
     def quantised(self, x: str, low: float, high: float) -> str:
         """Quantise and dequantise a value of [low, high]."""
@@ -113,17 +103,11 @@ def _model(net: Net, seed: int) -> tuple[bytes, float]:
     y = g.op("Mul", y, g.op("Mul", e, g.const(np.float32(0.5))))
     y = g.quantised(y, -1, 4)
     dims: list[Any] = ["b", "s"] if net.is_dynamic else [2, 9]
-    g.nodes.append(helper.make_node("Identity", [y], ["out"]))
+    g.op("Identity", y, into=["out"])
     kind = TensorProto.BOOL if net.chosen else TensorProto.FLOAT
-    ends = [
-        helper.make_tensor_value_info("x", TensorProto.FLOAT, [*dims, width]),
-        helper.make_tensor_value_info("mask", kind, [dims[0], 1, 1, dims[1]]),
-        helper.make_tensor_value_info("out", TensorProto.FLOAT, [*dims, 2 * width]),
-    ]
-    held = [numpy_helper.from_array(a, name) for name, a in g.held.items()]
-    graph = helper.make_graph(g.nodes, "g", ends[:2], ends[2:], held)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    return model.SerializeToString(), float(g.held[g.nodes[-2].input[1]])
+    inputs = {"x": [*dims, width], "mask": (kind, [dims[0], 1, 1, dims[1]])}
+    model = g.model(inputs, {"out": [*dims, 2 * width]})
+    return model.SerializeToString(), float(g.weights[g.nodes[-2].input[1]])
 
 
 NETS = [

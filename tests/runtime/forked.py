@@ -10,11 +10,10 @@ import threading
 from collections.abc import Callable
 
 import numpy as np
-import onnx
 from numpy.testing import assert_array_equal
-from onnx import TensorProto, helper
 
 import mgx_mlir
+from tests.support.models import parsed
 
 # a process that hangs is ended by a signal; a child does not inherit the alarm
 SECONDS = 100
@@ -24,11 +23,8 @@ _program: mgx_mlir.compiler.compiled.CompiledProgram
 
 def program(op: str, threads: int) -> mgx_mlir.compiler.compiled.CompiledProgram:
     """x op x on the CPU."""
-    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, ["n"]) for n in "xy")
-    graph = helper.make_graph([helper.make_node(op, ["x", "x"], ["y"])], "g", [x], [y])
-    opsets = [helper.make_opsetid("", 18)]
-    model: onnx.ModelProto = helper.make_model(graph, opset_imports=opsets, ir_version=9)
-    return mgx_mlir.compile(model.SerializeToString(), "cpu", threads=threads)
+    model = parsed(f"(float[n] x) => (float[n] y) {{ y = {op} (x, x) }}")
+    return mgx_mlir.compile(model, "cpu", threads=threads)
 
 
 def check(found: mgx_mlir.compiler.compiled.CompiledProgram, want: np.ndarray) -> None:

@@ -7,15 +7,15 @@ import itertools
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 import mgx_mlir
 from mgx_mlir.api.parse import parse_onnx_buffer
 from mgx_mlir.core.errors import MgxError, RunError
+from tests.support.models import bytes_of, node
 
 # what lies in place from 64 KiB on, and what is copied
 EXTENTS = ((3, 5), (64, 256), (130, 127), (1, 20000))
@@ -28,17 +28,13 @@ FORMS = (
 
 def model(dtype: str) -> bytes:
     """d = a - b (a xor b of bools), s = a, t = a: a result that is no input, and two that are."""
-    kind = DTYPES[dtype]
-    values = {n: helper.make_tensor_value_info(n, kind, ["m", "n"]) for n in "abdst"}
     nodes = [
-        helper.make_node("Xor" if dtype == "bool" else "Sub", ["a", "b"], ["d"]),
-        helper.make_node("Identity", ["a"], ["s"]),
-        helper.make_node("Identity", ["a"], ["t"]),
+        node("Xor" if dtype == "bool" else "Sub", "a b", "d"),
+        node("Identity", "a", "s"),
+        node("Identity", "a", "t"),
     ]
-    graph = helper.make_graph(nodes, "g", [values[n] for n in "ab"], [values[n] for n in "dst"])
-    opsets = [helper.make_opsetid("", 18)]
-    made: onnx.ModelProto = helper.make_model(graph, opset_imports=opsets, ir_version=9)
-    return made.SerializeToString()
+    like = (DTYPES[dtype], ["m", "n"])
+    return bytes_of(nodes, dict.fromkeys("ab", like), dict.fromkeys("dst", like), opset=18)
 
 
 @functools.cache

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 import mgx_mlir as migraphx
 from mgx_mlir.core.errors import MgxError
+from tests.support.models import MS, bytes_of, node
 from tests.support.oracle import ort_session
 
 HEADS, SHARED, SIZE, ROWS, BATCH = 4, 2, 16, 12, 2
@@ -31,37 +31,24 @@ def model(rows: int | str) -> bytes:
 
     `rows`: of the caches, a number or a name.
     """
-    nodes, inputs, outputs, constants = [], [], [], []
-
-    def value(name: str, kind: int, *dims: Any) -> Any:
-        return helper.make_tensor_value_info(name, kind, list(dims))
-
-    for name, count in (("q", HEADS), ("k", SHARED), ("v", SHARED)):
-        inputs.append(value(name, FLOAT, BATCH, 1, count * SIZE))
-    inputs += [value("last", INT32, BATCH), value("total", INT32, 1)]
-    constants.append(onnx.numpy_helper.from_array(np.full(1, 0.05, np.float32), "scale"))
+    nodes: list[Any] = []
+    outputs: dict[str, Any] = {}
+    heads = {"q": HEADS, "k": SHARED, "v": SHARED}
+    inputs: dict[str, Any] = {n: [BATCH, 1, count * SIZE] for n, count in heads.items()}
+    inputs |= {"last": (INT32, [BATCH]), "total": (INT32, [1])}
     for i, (kind, _, width, more) in enumerate(CACHES):
         past, present = [f"pk{i}", f"pv{i}"], [f"nk{i}", f"nv{i}"]
-        inputs += [value(p, kind, BATCH, SHARED, rows, width) for p in past]
-        outputs.append(value(f"y{i}", FLOAT, BATCH, 1, HEADS * SIZE))
-        outputs += [value(p, kind, BATCH, SHARED, "total_rows", width) for p in present]
+        inputs |= {p: (kind, [BATCH, SHARED, rows, width]) for p in past}
+        outputs[f"y{i}"] = [BATCH, 1, HEADS * SIZE]
+        outputs |= {p: (kind, [BATCH, SHARED, "total_rows", width]) for p in present}
         if more:
             more = {**more, "k_quant_type": "PER_TENSOR", "v_quant_type": "PER_TENSOR"}
-        scales = ["", "", "", "", "", "scale", "scale"] if more else []
+        scales = " _ _ _ _ _ scale scale" if more else ""
         nodes.append(
-            helper.make_node(
-                "GroupQueryAttention",
-                ["q", "k", "v", *past, "last", "total", *scales],
-                [f"y{i}", *present],
-                domain="com.microsoft",
-                num_heads=HEADS,
-                kv_num_heads=SHARED,
-                **more,
-            )
-        )
-    graph = helper.make_graph(nodes, "step", inputs, outputs, constants)
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
+            node("GroupQueryAttention", f"q k v pk{i} pv{i} last total{scales}",
+                 f"y{i} nk{i} nv{i}", domain=MS, num_heads=HEADS, kv_num_heads=SHARED, **more)
+        )  # fmt: skip
+    return bytes_of(nodes, inputs, outputs, {"scale": np.full(1, 0.05)}, ms=1)
 
 
 def empty_caches() -> dict[str, np.ndarray]:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.runtime import host_memory
+from tests.support.models import model_of, node
 
 WIDTH = 512
 
@@ -32,19 +32,11 @@ def resident() -> int:
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A net with 3 MB of weights, on two threads."""
     rng = np.random.default_rng(0)
-    weights = [rng.standard_normal((WIDTH, WIDTH)).astype(np.float32) / 23 for _ in range(3)]
-    nodes = [helper.make_node("MatMul", [f"x{i}", f"w{i}"], [f"x{i + 1}"]) for i in range(3)]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x0", TensorProto.FLOAT, [4, WIDTH])],
-        [helper.make_tensor_value_info("x3", TensorProto.FLOAT, [4, WIDTH])],
-        [numpy_helper.from_array(w, f"w{i}") for i, w in enumerate(weights)],
-    )
-    opsets = [helper.make_opsetid("", 18)]
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    weights = {f"w{i}": rng.standard_normal((WIDTH, WIDTH)) / 23 for i in range(3)}
+    nodes = [node("MatMul", f"x{i} w{i}", f"x{i + 1}") for i in range(3)]
+    model = model_of(nodes, {"x0": [4, WIDTH]}, {"x3": [4, WIDTH]}, weights)
     path = tmp_path_factory.mktemp("close") / "m.mxr"
-    mgx_mlir.save(mgx_mlir.compile(model.SerializeToString(), "cpu", threads=2), path)
+    mgx_mlir.save(mgx_mlir.compile(model, "cpu", threads=2), path)
     return path
 
 

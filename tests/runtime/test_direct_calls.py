@@ -10,13 +10,13 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto as T
 from onnx import helper
 
 import mgx_mlir
 from mgx_mlir.core.errors import RunError, UsageError
 from mgx_mlir.runtime.direct_call import DirectCalls
 from tests.runtime.test_calls import added, compiled
+from tests.support.models import model_of
 
 
 @pytest.fixture
@@ -159,13 +159,9 @@ def test_a_run_that_fails(made: list[bool]) -> None:
 def test_names_of_inputs_are_only_names(made: list[bool]) -> None:
     names = ["a'b", "}{ x\n", "given", "raise SystemExit"]
     nodes = [helper.make_node("Sum", names, ["out"])]
-    ports = [helper.make_tensor_value_info(n, T.FLOAT, [3]) for n in (*names, "out")]
-    model = helper.make_model(
-        helper.make_graph(nodes, "g", ports[:-1], ports[-1:]),
-        opset_imports=[helper.make_opsetid("", 18)], ir_version=9,
-    )  # fmt: skip
+    model = model_of(nodes, {n: [3] for n in names}, {"out": [3]}, opset=18)
     onnx.checker.check_model(model)
-    program = mgx_mlir.compile(model.SerializeToString(), "cpu", threads=1)
+    program = mgx_mlir.compile(model, "cpu", threads=1)
     given = {n: np.full(3, 10**i, np.float32) for i, n in enumerate(names)}
     for _ in range(4):
         np.testing.assert_array_equal(program.run(given)[0], np.full(3, 1111))

@@ -10,27 +10,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
 from mgx_mlir.runtime import code_memory
+from tests.support.models import parsed
 
 WIDE = 512  # two threads work
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    info = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "w"], ["y"])],
-        "g",
-        [info("x", TensorProto.FLOAT, [WIDE, WIDE])],
-        [info("y", TensorProto.FLOAT, [WIDE, WIDE])],
-        [numpy_helper.from_array(2 * np.eye(WIDE, dtype=np.float32), "w")],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    text = f"(float[{WIDE},{WIDE}] x) => (float[{WIDE},{WIDE}] y) {{ y = MatMul (x, w) }}"
+    model = parsed(text, {"w": 2 * np.eye(WIDE)})
     path = tmp_path_factory.mktemp("ending") / "m.mxr"
-    mgx_mlir.save(mgx_mlir.compile(model.SerializeToString(), "cpu", threads=2), path)
+    mgx_mlir.save(mgx_mlir.compile(model, "cpu", threads=2), path)
     return path
 
 

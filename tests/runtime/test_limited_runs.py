@@ -23,6 +23,7 @@ from mgx_mlir.onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidAr
 from mgx_mlir.tools.driver.main import main
 from tests.serving.conftest import texts_bytes
 from tests.serving.service import endless_bytes
+from tests.support.models import bytes_of
 
 ONE = np.ones((1, 1), np.float32)
 
@@ -32,9 +33,7 @@ def dims(elements: int) -> np.ndarray:
 
 
 def graph_bytes(nodes: list[Any], inputs: list[Any], outputs: list[Any]) -> bytes:
-    graph = helper.make_graph(nodes, "g", inputs, outputs)
-    imports = [helper.make_opsetid("", 18)]
-    return helper.make_model(graph, opset_imports=imports, ir_version=9).SerializeToString()
+    return bytes_of(nodes, inputs, outputs, opset=18)
 
 
 def expand_bytes() -> bytes:

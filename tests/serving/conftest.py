@@ -8,36 +8,23 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+
+from tests.support.models import parsed_bytes
 
 WEIGHTS = np.random.default_rng(0).standard_normal((16, 4)).astype(np.float32)
 
 
 def model_bytes(version: int = 1, rows: int | str = "n") -> bytes:
     """y = x W + version; `rows` is the first dim."""
-    graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Add", ["p", "b"], ["y"])],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [rows, 16])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [rows, 4])],
-        [numpy_helper.from_array(WEIGHTS, "w"),
-         numpy_helper.from_array(np.array(version, np.float32), "b")],
-    )  # fmt: skip
-    imports = [helper.make_opsetid("", 17)]
-    return helper.make_model(graph, opset_imports=imports, ir_version=9).SerializeToString()
+    return parsed_bytes(
+        f"(float[{rows},16] x) => (float[{rows},4] y) {{ p = MatMul (x, w) y = Add (p, b) }}",
+        {"w": WEIGHTS, "b": float(version)},
+    )
 
 
 def texts_bytes() -> bytes:
     """Which strings equal one."""
-    graph = helper.make_graph(
-        [helper.make_node("Equal", ["a", "b"], ["c"])],
-        "g",
-        [helper.make_tensor_value_info("a", TensorProto.STRING, ["n"]),
-         helper.make_tensor_value_info("b", TensorProto.STRING, [1])],
-        [helper.make_tensor_value_info("c", TensorProto.BOOL, ["n"])],
-    )  # fmt: skip
-    imports = [helper.make_opsetid("", 19)]
-    return helper.make_model(graph, opset_imports=imports, ir_version=9).SerializeToString()
+    return parsed_bytes("(string[n] a, string[1] b) => (bool[n] c) { c = Equal (a, b) }", opset=19)
 
 
 def write_models(folder: Path) -> Path:

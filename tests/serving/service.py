@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto, helper
 
 from tests.serving.conftest import model_bytes
+from tests.support.models import parsed_bytes
 
 ROOT = Path(__file__).resolve().parents[2]
 JSON = {"content-type": "application/json"}
@@ -27,16 +27,11 @@ JSON = {"content-type": "application/json"}
 
 def endless_bytes() -> bytes:
     """The sum of sin(x) over two dims that an input states: 2^33 elements take about a second."""
-    graph = helper.make_graph(
-        [helper.make_node("Expand", ["x", "dims"], ["e"]), helper.make_node("Sin", ["e"], ["s"]),
-         helper.make_node("ReduceSum", ["s"], ["y"], keepdims=0)],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1]),
-         helper.make_tensor_value_info("dims", TensorProto.INT64, [2])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [])],
-    )  # fmt: skip
-    imports = [helper.make_opsetid("", 18)]
-    return helper.make_model(graph, opset_imports=imports, ir_version=9).SerializeToString()
+    return parsed_bytes(
+        """(float[1,1] x, int64[2] dims) => (float y)
+        { e = Expand (x, dims) s = Sin (e) y = ReduceSum <keepdims = 0> (s) }""",
+        opset=18,
+    )
 
 
 def write_all(folder: Path) -> Path:

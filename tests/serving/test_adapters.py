@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
 from mgx_mlir.core.errors import UsageError
@@ -29,6 +28,7 @@ from tests.driver.conftest import Driver
 from tests.driver.conftest import driver as driver
 from tests.serving.conftest import expected, model_bytes, texts_bytes
 from tests.serving.service import endless_bytes
+from tests.support.models import parsed_bytes
 
 RUNTIME = "mgx_mlir.integrations.mlserver_runtime.MgxRuntime"
 TABLE = np.random.default_rng(9).standard_normal((5, 4)).astype(np.float32)
@@ -37,15 +37,7 @@ X = np.random.default_rng(1).standard_normal((3, 16)).astype(np.float32)
 
 def rows_of_a_table() -> bytes:
     """y = TABLE[i]: an index can be wrong, and Triton does not see it."""
-    graph = helper.make_graph(
-        [helper.make_node("Gather", ["t", "i"], ["y"])],
-        "g",
-        [helper.make_tensor_value_info("i", TensorProto.INT64, ["n"])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 4])],
-        [numpy_helper.from_array(TABLE, "t")],
-    )
-    imports = [helper.make_opsetid("", 17)]
-    return helper.make_model(graph, opset_imports=imports, ir_version=9).SerializeToString()
+    return parsed_bytes("(int64[n] i) => (float[n,4] y) { y = Gather (t, i) }", {"t": TABLE})
 
 
 @pytest.fixture(scope="module")

@@ -23,6 +23,7 @@ import pytest
 
 import mgx_mlir
 from tests.serving.conftest import expected, model_bytes, write_models
+from tests.support.models import parsed_bytes
 
 pytestmark = pytest.mark.slow
 ray = pytest.importorskip("ray")
@@ -51,25 +52,15 @@ def compiles() -> int:
 
 
 def test_ten_thousand_images_on_two_actors(cluster: None) -> None:
-    import onnx
-    from onnx import TensorProto, helper, numpy_helper
-
     from mgx_mlir.integrations.ray import MgxPredictor
 
     rng = np.random.default_rng(2)
-    graph = helper.make_graph(
-        [helper.make_node("Conv", ["image", "w"], ["c"], kernel_shape=[3, 3], strides=[2, 2]),
-         helper.make_node("Relu", ["c"], ["r"]),
-         helper.make_node("GlobalAveragePool", ["r"], ["g"]),
-         helper.make_node("Flatten", ["g"], ["y"])],
-        "g",
-        [helper.make_tensor_value_info("image", TensorProto.FLOAT, ["n", 3, 16, 16])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 8])],
-        [numpy_helper.from_array(rng.standard_normal((8, 3, 3, 3)).astype(np.float32), "w")],
-    )  # fmt: skip
-    data = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
-    assert isinstance(data, onnx.ModelProto)
-    model = data.SerializeToString()
+    model = parsed_bytes(
+        """(float[n,3,16,16] image) => (float[n,8] y) {
+        c = Conv <kernel_shape = [3,3], strides = [2,2]> (image, w) r = Relu (c)
+        g = GlobalAveragePool (r) y = Flatten (g) }""",
+        {"w": rng.standard_normal((8, 3, 3, 3))},
+    )
     images = rng.standard_normal((10_000, 3, 16, 16)).astype(np.float32)
     [alone] = mgx_mlir.compile(model, "cpu", threads=1).run({"image": images})
     before = compiles()

@@ -10,6 +10,8 @@ import ml_dtypes
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
+from tests.support.models import bytes_of
+
 TYPES = {
     "f32": (np.dtype(np.float32), TensorProto.FLOAT),
     "f64": (np.dtype(np.float64), TensorProto.DOUBLE),
@@ -167,18 +169,11 @@ def model_of(cases: list[Case], arrays: dict[str, np.ndarray], kind: str) -> byt
     """One model of all cases, result i of case i; inputs of the type `kind`."""
     nodes, held = [], {}
     for i, c in enumerate(cases):
-        held |= {f"{k}.{i}": v for k, v in c.held.items()}
+        held |= {f"{k}.{i}": numpy_helper.from_array(v, f"{k}.{i}") for k, v in c.held.items()}
         names = [f"{n}.{i}" if n in c.held else n for n in c.inputs]
         outs = [f"y{i}"] if c.op != "TopK" else [f"y{i}", f"at{i}"]
         nodes.append(helper.make_node(c.op, names, outs, **c.attributes))
     used = {n for c in cases for n in c.inputs}
-    graph = helper.make_graph(
-        nodes, "g",
-        [helper.make_tensor_value_info(n, TYPES[kind][1], a.shape)
-         for n, a in arrays.items() if n in used],
-        [helper.make_tensor_value_info(f"y{i}", TYPES[c.out][1], None)
-         for i, c in enumerate(cases)],
-        [numpy_helper.from_array(v, k) for k, v in held.items()],
-    )  # fmt: skip
-    opsets = [helper.make_opsetid("", 23)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
+    inputs = {n: (TYPES[kind][1], list(a.shape)) for n, a in arrays.items() if n in used}
+    outputs = {f"y{i}": (TYPES[c.out][1], None) for i, c in enumerate(cases)}
+    return bytes_of(nodes, inputs, outputs, held, opset=23, ir_version=10)

@@ -7,10 +7,11 @@ import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 from mgx_mlir import compile as compile_model
 from mgx_mlir.targets.branch_moves import Move, Register, ordered
+from tests.support.models import model_of, node, ports, tensors
 from tests.support.oracle import ort_session
 
 Moves = tuple[Move, ...]
@@ -96,28 +97,18 @@ def branches_of_convolutions(channels: int) -> onnx.ModelProto:
     rng = np.random.default_rng(0)
 
     def branch(name: str, inputs: int) -> onnx.GraphProto:
-        x, nodes, weights = "x", [], []
+        x, nodes, weights = "x", [], {}
         if inputs > 2:
-            nodes.append(helper.make_node("Concat", ["x", "x"], [x := f"{name}c"], axis=1))
+            nodes.append(node("Concat", "x x", x := f"{name}c", axis=1))
         for i, c in enumerate((inputs, channels)):
-            w = (0.3 * rng.standard_normal((channels, c, 3))).astype(np.float32)
-            weights.append(numpy_helper.from_array(w, f"{name}w{i}"))
-            conv = helper.make_node("Conv", [x, f"{name}w{i}"], [f"{name}v{i}"], strides=[2],
-                                    pads=[1, 1])  # fmt: skip
-            nodes += [conv, helper.make_node("Relu", [f"{name}v{i}"], [x := f"{name}r{i}"])]
-        out = helper.make_tensor_value_info(x, TensorProto.FLOAT, None)
-        return helper.make_graph(nodes, name, [], [out], weights)
+            weights[f"{name}w{i}"] = 0.3 * rng.standard_normal((channels, c, 3))
+            nodes.append(node("Conv", f"{x} {name}w{i}", f"{name}v{i}", strides=[2], pads=[1, 1]))
+            nodes.append(node("Relu", f"{name}v{i}", x := f"{name}r{i}"))
+        return helper.make_graph(nodes, name, [], ports(x), tensors(weights))
 
-    choice = helper.make_node(
-        "If", ["k"], ["o"], then_branch=branch("t", 2), else_branch=branch("e", 4)
-    )
-    inputs = [
-        helper.make_tensor_value_info("k", TensorProto.BOOL, []),
-        helper.make_tensor_value_info("x", TensorProto.FLOAT, ["b", 2, "n"]),
-    ]
-    out = helper.make_tensor_value_info("o", TensorProto.FLOAT, None)
-    graph = helper.make_graph([choice], "g", inputs, [out])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    choice = node("If", "k", "o", then_branch=branch("t", 2), else_branch=branch("e", 4))
+    inputs = {"k": (TensorProto.BOOL, []), "x": ["b", 2, "n"]}
+    return model_of([choice], inputs, "o", opset=18)
 
 
 def test_branches_over_a_dynamic_length() -> None:

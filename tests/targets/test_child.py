@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from onnx import TensorProto, helper
 
 import mgx_mlir
 from mgx_mlir.core.errors import CompileError, MgxError
@@ -22,6 +21,7 @@ from mgx_mlir.targets.child import IreeCompiler, compiler_binary
 from mgx_mlir.targets.diagnostics import CompileFailed, Failure, read_failure
 from mgx_mlir.targets.flags import cpu_ladder
 from mgx_mlir.targets.worker import SINGLE, SINGLE_THREAD
+from tests.support.models import parsed_bytes
 from tests.targets.modules import FOREIGN, LOG10, UNKNOWN, add
 
 FLAGS = cpu_ladder()[0].flags
@@ -277,12 +277,7 @@ def test_a_program_counts_the_crashes_of_its_compile(
 
 def subtraction() -> bytes:
     """A small ONNX model."""
-    values = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [3]) for n in "abc"]
-    graph = helper.make_graph(
-        [helper.make_node("Sub", ["a", "b"], ["c"])], "g", values[:2], values[2:]
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
-    return model.SerializeToString()
+    return parsed_bytes("(float[3] a, float[3] b) => (float[3] c) { c = Sub (a, b) }")
 
 
 def test_code_generation_failure_names_the_node_and_leaves_a_reproducer(
