@@ -33,8 +33,8 @@ SWITCH = "MGX_EMULATOR_BUILD"
 _COMPILERS = ("c++", "g++", "clang++")
 # flags of native/CMakeLists.txt: no contraction, as a product and a sum are one rounding only
 # where the instruction says so; and the library's own calls stay its own
-_FLAGS = ("-std=c++17", "-O3", "-fPIC", "-march=native", "-ffp-contract=off", "-fno-math-errno",
-          "-fvisibility=hidden", "-w", "-pthread")  # fmt: skip
+_FLAGS = ("-std=c++17", "-O2", "-ftree-vectorize", "-fPIC", "-march=native", "-ffp-contract=off",
+          "-fno-math-errno", "-fvisibility=hidden", "-w", "-pthread")  # fmt: skip
 _LINK = ("-shared", "-pthread", "-Wl,-Bsymbolic")
 _WAIT = 1800.0  # seconds that another process may build for
 
