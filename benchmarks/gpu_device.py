@@ -105,8 +105,10 @@ def sanitized(folder: Path, tool: str, seconds: float) -> list[dict[str, Any]]:
         text = (e.stdout or b"").decode(errors="replace")
         return [{"sanitizer": tool, "ended": f"not done in {seconds:.0f} s", "said": text[-400:]}]
     lines = [line for line in done.stdout.splitlines() if line.startswith("=====")]
+    kinds = Counter(line for line in lines if "rogram hit" in line or "========= Invalid" in line)
     rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    return [{"sanitizer": tool, "status": done.returncode, "said": lines[-6:], "ran": len(rows),
+    said = [f"{n} x {line}" for line, n in kinds.most_common(8)] + lines[-1:]
+    return [{"sanitizer": tool, "status": done.returncode, "said": said, "ran": len(rows),
              "wrong": [r for r in rows if r.get("wrong") or r.get("error")]}]  # fmt: skip
 
 
