@@ -211,7 +211,7 @@ def words_info(arch: str, rows: Sequence[int], words: Sequence[int]) -> ir.Attri
     A lane loads neighbouring words of one block, of two columns where those are many and a row is
     alone.
     """
-    chip = amd_chip(arch)
+    chip = CHIPS.get(arch)
     if chip is None:
         return None
     columns, blocks, count = words
@@ -293,6 +293,7 @@ def _plain(
     """
     size = [*lead, rows, tile.size[1]]
     depth = list(steps) or [tile.depth]
+    kept = CHIPS[arch].lanes == 32 and not CHIPS[arch].is_nvidia
     whole = f"padding_conv = {numbers([*size, 0, 0, 0])}, " if convolution else ""
     return _attribute(
         f"padding = {numbers([*size, *depth])}, {whole}promote_operands = [0, 1], "
@@ -301,7 +302,7 @@ def _plain(
         f"workgroup = {numbers([*size, *[0] * len(depth)])}",
         tile.threads,
         CHIPS[arch],
-        _options(0, _KEPT_LOOP if CHIPS[arch].lanes == 32 else {}, convolution=convolution),
+        _options(0, _KEPT_LOOP if kept else {}, convolution=convolution),
     )
 
 

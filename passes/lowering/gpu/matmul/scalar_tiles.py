@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.hardware.chips import Chip, amd_chip
+from mgx_mlir.hardware.chips import CHIPS, Chip
 from mgx_mlir.passes.lowering.gpu import schedules
 from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import CONVOLUTION, DOT, ROWS, GemmShape
 from mgx_mlir.passes.lowering.gpu.schedules import ThreadTile
@@ -64,7 +64,7 @@ def thread_windows(arch: str, gemm: GemmShape) -> tuple[ThreadTile, int] | None:
 
 def _chip(arch: str, gemm: GemmShape) -> Chip | None:
     """Return the chip that multiplies a GEMM without matrix instructions, else None."""
-    chip = amd_chip(arch)
+    chip = CHIPS.get(arch)
     if chip is None or gemm.dtype == dtypes.INT32.name:
         return chip
     return None if chip.single or gemm.dtype != dtypes.FLOAT.name else chip
@@ -82,7 +82,7 @@ class LaneTile:
 
 def lane_tile(arch: str, gemm: GemmShape) -> LaneTile | None:
     """Return the tile of few rows of floats by weights; None leaves the choice to IREE."""
-    chip = amd_chip(arch)
+    chip = CHIPS.get(arch)
     if chip is None or not _is_few(arch, gemm) or gemm.dims[2] < _SHALLOW:
         return None
     dtype, (rows, columns, depth) = dtypes.from_name(gemm.dtype), gemm.dims
@@ -102,7 +102,7 @@ def is_short_row(arch: str, gemm: GemmShape) -> bool:
     """Return whether a GEMM is a row of so few floats that each lane sums a column whole: IREE's
     own kernel is a matrix tile in scratch memory."""
     one = gemm.dims[0] == 1
-    return amd_chip(arch) is not None and one and _is_few(arch, gemm) and gemm.dims[2] < _SHALLOW
+    return arch in CHIPS and one and _is_few(arch, gemm) and gemm.dims[2] < _SHALLOW
 
 
 def _is_few(arch: str, gemm: GemmShape) -> bool:
