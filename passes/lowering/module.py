@@ -64,6 +64,7 @@ from mgx_mlir.passes.lowering.iree.outline import (
     outline_kernels,
 )
 from mgx_mlir.passes.lowering.iree.regions import is_attention
+from mgx_mlir.passes.lowering.iree.weight_table import make_tables
 from mgx_mlir.passes.lowering.iree.widening import fence_widening_loops
 from mgx_mlir.passes.lowering.materialize import materialized
 from mgx_mlir.passes.lowering.options import LowerOptions
@@ -130,6 +131,8 @@ class ModuleLowering(LoweringContext):
                 expand_small_floats(self.module)
             outline_kernels(self.module)
             merge_equal_results(self.module)
+            if self.options.target == "cpu" and not self.readable:
+                make_tables(self.module, self.weights)
             self._verify(self.module)
             if not self.readable:
                 workgroup_loops.give(self.module)

@@ -16,6 +16,8 @@ class Weights:
     def __init__(self, module: ir.Module) -> None:
         self._module = module
         self.arrays: dict[str, np.ndarray] = {}
+        self._names: dict[int, str] = {}  # names by the identity of the array given
+        self._given: list[np.ndarray] = []  # arrays whose identities these are
         self._here: dict[str, ir.Value] = {}  # weights that the current function has loaded
         self._loads: dict[str, list[ir.Value]] = {}  # loads in any function
 
@@ -26,14 +28,16 @@ class Weights:
     def loaded(self, e: LoweringContext, array: np.ndarray) -> ir.Value:
         """Return a weight in the current function; one object has one name."""
         dtype = dtypes.from_numpy(array.dtype)
-        name = next((k for k, a in self.arrays.items() if a is array), None)
+        name = self._names.get(id(array))
         if name is not None and name in self._here:
             return self._here[name]
         element = ir.IntegerType.get_signless(8) if dtype.is_bool else signless(dtype)
         kind = ir.RankedTensorType.get(array.shape, element)
         if name is None:
-            name = f"w{len(self.arrays)}"
+            name = f"w{len(self._given)}"
             self.arrays[name] = array.view(np.int8) if dtype.is_bool else array
+            self._names[id(array)] = name
+            self._given.append(array)
             with ir.InsertionPoint.at_block_begin(self._module.body):
                 ml_program.GlobalOp(
                     name,
