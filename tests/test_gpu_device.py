@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from benchmarks import gpu_device, gpu_page, gpu_stored
-from benchmarks.gpu_networks import NETWORKS, moved_bytes
 from benchmarks.gpu_stored import Stored, error_of, judge
 from benchmarks.gpu_suite import repeated
 from mgx_mlir.targets.devices import gpu_devices
@@ -63,6 +62,9 @@ def test_repeated_weights_keep_their_spread() -> None:
 
 
 def test_bytes_of_a_network() -> None:
+    pytest.importorskip("torch")
+    from benchmarks.gpu_networks import NETWORKS, moved_bytes  # of torch's modules
+
     network = NETWORKS["chain-1"]
     assert moved_bytes(network, network.built()) == 64 * 64 * 2
 
