@@ -17,9 +17,12 @@ from onnx import TensorProto, helper, numpy_helper
 import mgx_mlir
 from benchmarks import gpu_schedules
 from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.compiler.tuning import tuned
 from mgx_mlir.core import dtypes
+from mgx_mlir.core.errors import UsageError
 from mgx_mlir.hardware.chips import CHIPS
 from mgx_mlir.passes.lowering.gpu import schedules
+from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import DOT, GemmShape, alternatives, default
 from mgx_mlir.passes.lowering.gpu.matmul.mma import INTRINSICS
 from mgx_mlir.passes.lowering.gpu.matmul.tiles import Extents, MmaSchedule, bounds, choose
 from mgx_mlir.targets.ptx import PtxKernel, ptx_executables
@@ -180,3 +183,24 @@ def test_the_judge_orders_schedules(tmp_path: Path) -> None:
     text = gpu_schedules.page(timed, gpu_schedules.judged(found, timed), {(1,): (0.5, 2.0)})
     assert "| 128 x 768 x 768 | 5.0 | 30.0 |" in text
     assert "clock of an card, driver 1.2, f16, 2 GEMMs" in gpu_schedules.config(timed, {}, "sm_90")
+
+
+def test_a_search_compares_timed_tiles_and_needs_the_device(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shape = GemmShape(DOT, dtypes.HALF.name, (128, 768, 768))
+    found = alternatives("sm_90", shape, 12)
+    assert len(found) == 12
+    assert found[0] == default("sm_90", shape)
+    known = schedules.timed("sm_90")
+    assert known is not None
+    for config in found:
+        t = config.tile
+        assert t is None or (t.tiles, t.subgroups, t.k_tiles) in known.tiles
+    monkeypatch.setattr(tuned, "_is_timed", lambda _: False)
+    node = helper.make_node("Relu", ["x"], ["y"])
+    port = [helper.make_tensor_value_info(n, FLOAT, [4]) for n in "xy"]
+    graph = helper.make_graph([node], "g", port[:1], port[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    with pytest.raises(UsageError, match="needs the device"):
+        mgx_mlir.compile(model.SerializeToString(), "gpu", arch="sm_90", exhaustive_tune=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mgx_mlir.hardware.architectures import driver_of
 from mgx_mlir.programs.lowered import Lowered
 from mgx_mlir.targets.child import shared_compiler
 from mgx_mlir.targets.flags import gpu_ladder
@@ -59,7 +60,7 @@ def by_time(
         calls = []
         for name in names:
             module = LoadedModule(
-                made.vmfb, lowered.params, device="hip", entry=name, library=library
+                made.vmfb, lowered.params, device=driver_of(arch), entry=name, library=library
             )
             drawn = [DeviceTensor.of(module.device, _drawn(rng, p)) for p in module.inputs]
             calls.append(lambda module=module, drawn=drawn: module.run_on_device(drawn))

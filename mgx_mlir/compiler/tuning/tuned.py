@@ -16,6 +16,7 @@ from mgx_mlir.compiler.options import CompileOptions
 from mgx_mlir.compiler.sources import HasProgram, ModelSource
 from mgx_mlir.compiler.tuning.solutions import Tuning, is_kept, kept_products, lookup
 from mgx_mlir.core.errors import UsageError
+from mgx_mlir.hardware.architectures import vendor_of
 from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.rewrite.switches import flag
@@ -84,6 +85,11 @@ def _tune_products(model: ModelSource, options: CompileOptions) -> list[str]:
     program = program_of(model, options.importer)
     run_passes(program, options)
     timed = _is_timed(options)
+    if not timed and vendor_of(backend.arch) == "nvidia":
+        raise UsageError(
+            f"a search for {backend.arch} needs the device: its code has no bound to judge by",
+            notes=["compile without a search, or search on a machine with such a GPU"],
+        )
     level = environment.level(options.target, options.tuning.opt_level)
     cost_model = (by_time if timed else by_bound)(backend.arch, level, options.timeout)
     found = search_products(program, backend.arch, cost_model, "time" if timed else "bound")

@@ -225,7 +225,7 @@ def candidates(chip: Chip, mma: MmaIntrinsic, of: Extents, count: int) -> list[M
     The chosen one comes first, then the lowest bounds; tiles that differ from one of these in their
     waves alone come last.
     """
-    tiles = bounds(chip, mma, of)
+    tiles = bounds(chip, mma, of, every=True)
     ranked = sorted(tiles, key=lambda t: (tiles[t], _read(mma, t, of)))
     first: dict[tuple[object, int], MmaSchedule] = {}
     for t in [choose(chip, mma, of), *ranked]:
@@ -233,9 +233,14 @@ def candidates(chip: Chip, mma: MmaIntrinsic, of: Extents, count: int) -> list[M
     return list(dict.fromkeys([*first.values(), *ranked]))[:count]
 
 
-def bounds(chip: Chip, mma: MmaIntrinsic, of: Extents) -> dict[MmaSchedule, float]:
-    """Return the tiles that a matmul may have, with the least clocks that each needs."""
-    timed = _timed(chip, mma, of)
+def bounds(
+    chip: Chip, mma: MmaIntrinsic, of: Extents, *, every: bool = False
+) -> dict[MmaSchedule, float]:
+    """Return the tiles that a matmul may have, with the least clocks that each needs.
+
+    every: others too where one was the best by a clock.
+    """
+    timed = _timed(chip, mma, of, every=every)
     if timed:
         return {t: clocks(chip, mma, t, of) for t in timed}
     rows = _is_rows(chip, of)
@@ -267,7 +272,7 @@ def bounds(chip: Chip, mma: MmaIntrinsic, of: Extents) -> dict[MmaSchedule, floa
     return {t: clocks(chip, mma, t, of) for t in kept or found}
 
 
-def _timed(chip: Chip, mma: MmaIntrinsic, of: Extents) -> list[MmaSchedule]:
+def _timed(chip: Chip, mma: MmaIntrinsic, of: Extents, *, every: bool) -> list[MmaSchedule]:
     """Return the tiles for a GEMM among those that a device timed, none where none was.
 
     The best of its own sizes stands alone where it was timed. Others are those that do not reach
@@ -277,7 +282,7 @@ def _timed(chip: Chip, mma: MmaIntrinsic, of: Extents) -> list[MmaSchedule]:
     if known is None:
         return []
     best = known.best.get((of.along, of.columns, of.depth))
-    if best is not None and of.lines == 1:
+    if best is not None and of.lines == 1 and not every:
         return [MmaSchedule(*best)]
     found = [MmaSchedule(*row) for row in known.tiles]
     held = [t for t in found if t.held(mma) <= chip.workgroup_lds]
