@@ -68,8 +68,8 @@ HEAD = """\
 `mgx-driver COMMAND [OPTION...] FILE`. Commands, options and output are MIGraphX's; the tables below say what differs.
 `mgx-driver COMMAND --help` explains a command; `source <(mgx-driver completion bash)` completes it (zsh,
 fish and powershell too).
-Programs and reports go to stdout, progress to stderr: on a terminal one line with the stage of a compile, its kernels and
-the seconds, unless `MGX_PROGRESS=0`. Errors are one line and their notes.
+Programs and reports go to stdout, progress to stderr: on a terminal one line with the stage of a compile, its kernels
+and the seconds, unless `MGX_PROGRESS=0`. Errors are one line and their notes.
 
 | exit status | meaning |
 |---|---|

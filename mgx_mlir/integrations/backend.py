@@ -156,7 +156,7 @@ def has_structures(model: ModelProto) -> bool:
 
 
 class Backend(base.Backend):
-    """Compiles for the CPU ("CPU") or an AMD GPU ("GPU")."""
+    """Compiles for the CPU ("CPU") or a GPU ("GPU")."""
 
     device = "CPU"
 

@@ -64,7 +64,7 @@ def available() -> list[str]:
 
 
 def device() -> str:
-    """Return "GPU" where an AMD GPU is found, else "CPU"."""
+    """Return "GPU" where a GPU is found, else "CPU"."""
     return "GPU" if gpu_devices() else "CPU"
 
 

@@ -88,7 +88,7 @@ DATA = (
 )  # fmt: skip
 
 TARGET = (
-    Option(("--gpu",), "compile for an AMD GPU (default where one is found)", group="Target"),
+    Option(("--gpu",), "compile for a GPU (default where one is found)", group="Target"),
     Option(("--cpu",), "compile for this machine's processor (default otherwise)", group="Target"),
     Option(("--ref",), "interpret each operator by its reference", group="Target"),
     Option(
