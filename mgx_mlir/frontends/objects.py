@@ -22,7 +22,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import Shared, aligned_empty
 from mgx_mlir.core.names import safe_text
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.frontends.torch_checks import with_assertions, with_index_checks
+from mgx_mlir.frontends.torch_checks import stated_bounds, with_assertions, with_index_checks
 from mgx_mlir.frontends.torch_conditions import size_rules
 from mgx_mlir.frontends.torch_operators import translations
 from mgx_mlir.frontends.torch_registry import readings_kept
@@ -149,9 +149,11 @@ def onnx_of_exported(model: Any) -> Any:
     require_exporter()
     refuse_training(model)
     _refuse_kinds(model)
+    _refuse_graphs(model)
     with interrupts.at_once(), quiet(), readings_kept(), torch.no_grad():
         try:
-            model = with_assertions(routed(with_index_checks(model)))
+            bounds = stated_bounds(model)
+            model = with_assertions(routed(with_index_checks(model)), bounds)
         except MgxError:
             raise
         except Exception as e:  # torch raises of many kinds
@@ -215,6 +217,18 @@ def _refuse_kinds(model: Any) -> None:
                     f"{side} of the torch program is a {type(value).__name__}: {do} the tensors "
                     "that it holds"
                 )
+
+
+def _refuse_graphs(model: Any) -> None:
+    """Raise UnsupportedModel for a program without tensors, and one that takes gradients."""
+    if not any(hasattr(n.meta.get("val"), "dtype") for n in model.graph.nodes):
+        raise UnsupportedModel("the torch program has no tensors, so that nothing is to compute")
+    # torch.export takes the tensors of a gradient for constants
+    if any(getattr(n.target, "__name__", "") == "_unwrap_for_grad" for n in model.graph.nodes):
+        raise UnsupportedModel(
+            "the torch program takes a gradient (torch.func.grad): compute it outside of what is "
+            "compiled, or write it as a formula"
+        )
 
 
 @contextmanager

@@ -7,6 +7,7 @@ becomes an operator of this package, which its importer of ONNX reads.
 from __future__ import annotations
 
 import importlib
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -80,17 +81,32 @@ def with_index_checks(model: Any) -> Any:
     return model
 
 
-def with_assertions(model: Any) -> Any:
+def stated_bounds(model: Any) -> frozenset[int]:
+    """Return the numbers that a program states as bounds of sizes that a run tells.
+
+    Without those that are no less than the number of elements that the operator reads: torch states
+    these itself, and states the mask's number where masked_select broadcasts.
+    """
+    return frozenset(
+        n.args[1]
+        for graph in _graphs(model.graph_module)
+        for n in graph.nodes
+        if _bounds_size(n) and n.args[1] < _most_elements(n.args[0].args[0])
+    )
+
+
+def with_assertions(model: Any, bounds: frozenset[int]) -> Any:
     """Return an ExportedProgram whose results wait for its assertions; itself without any.
 
-    Raises UnsupportedModel for an assertion in a graph without tensors as results.
+    bounds: `stated_bounds` of the program before torch decomposed it. Raises UnsupportedModel for
+    an assertion in a graph without tensors as results.
     """
-    if not any(_assertions(g) for g in _graphs(model.graph_module)):
+    if not any(_assertions(g, bounds) for g in _graphs(model.graph_module)):
         return model
     model = _copied(model)
     renamed: dict[str, str] = {}
     for graph in _graphs(model.graph_module):
-        conditions = _assertions(graph)
+        conditions = _assertions(graph, bounds)
         if conditions:
             before, after = _require(graph, conditions)
             if graph is model.graph:
@@ -100,11 +116,6 @@ def with_assertions(model: Any) -> Any:
         if getattr(spec.arg, "name", None) in renamed:
             spec.arg.name = renamed[spec.arg.name]
     return model
-
-
-def asserts(graph: Any) -> bool:
-    """Return whether a graph of torch.export has assertions about values."""
-    return bool(_assertions(graph))
 
 
 def _graphs(module: Any) -> Iterator[Any]:
@@ -207,7 +218,7 @@ def _check(graph: Any, node: Any, limits: Limits, part: int | None) -> None:
     node.args = tuple(args)
 
 
-def _assertions(graph: Any) -> list[tuple[Any, str]]:
+def _assertions(graph: Any, bounds: frozenset[int]) -> list[tuple[Any, str]]:
     """Return what a graph asserts of values: conditions, and what they say."""
     found: list[tuple[Any, str]] = []
     for node in graph.nodes:
@@ -216,15 +227,15 @@ def _assertions(graph: Any) -> list[tuple[Any, str]]:
         if node.target.name() not in _ASSERTIONS or not hasattr(node.args[0], "op"):
             continue
         condition = node.args[0]
-        if not _of_sizes(condition):
+        if not _of_sizes(condition, bounds):
             told = str(node.args[1]) if len(node.args) > 1 and node.args[1] else str(condition)
             short = _OF_TRACE.match(told)
             found.append((condition, " ".join((short[1] if short else told).split())[:200]))
     return found
 
 
-def _of_sizes(condition: Any) -> bool:
-    """Return whether a condition is about sizes of inputs, or that a size is 0 or more.
+def _of_sizes(condition: Any, bounds: frozenset[int]) -> bool:
+    """Return whether a condition is about sizes of inputs, or no more than an operator gives.
 
     Conditions on sizes of inputs are rules of the program (torch_conditions.py).
     """
@@ -233,8 +244,23 @@ def _of_sizes(condition: Any) -> bool:
     sizes = [n for n in _numbers(condition) if not _made_of_numbers(n)]
     if all(_is_size(n) and n.args[0].op == "placeholder" for n in sizes):
         return True
+    if _bounds_size(condition):
+        return condition.args[1] not in bounds
     least = getattr(condition.target, "__name__", "") == "ge" and condition.args[1:] == (0,)
     return least and _is_size(condition.args[0])
+
+
+def _bounds_size(node: Any) -> bool:
+    """Return whether a node says that a size is at most a known number."""
+    if getattr(node.target, "__name__", "") != "le" or len(node.args) != 2:
+        return False
+    return isinstance(node.args[1], int) and _is_size(node.args[0])
+
+
+def _most_elements(node: Any) -> float:
+    """Return the number of elements of the largest operand of known dims; infinity without."""
+    shapes = (_value(n).shape for n in node.all_input_nodes if hasattr(_value(n), "dtype"))
+    return max((math.prod(s) for s in shapes if all(type(d) is int for d in s)), default=math.inf)
 
 
 def _numbers(node: Any) -> set[Any]:

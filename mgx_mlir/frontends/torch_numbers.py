@@ -156,6 +156,13 @@ def angle(x: Any) -> Any:
     return torch.where(x.isnan(), x, torch.where(x < 0, math.pi, 0.0).to(x.dtype))
 
 
+def magnitude(x: Any) -> Any:
+    """Return |x| in its own type: torch.onnx leaves floats of 16 bits in f32."""
+    if not x.is_floating_point() or x.element_size() > 2:
+        return NotImplemented
+    return x.float().abs().to(x.dtype)
+
+
 def sign(x: Any) -> Any:
     """Return -1, 0 or 1, and 0 of NaN."""
     torch = _torch()

@@ -18,6 +18,7 @@ def translations() -> dict[Any, Callable[..., Any]]:
     aten = torch.ops.aten
     return {
         aten.cat.default: _joined(),
+        aten._int_mm.default: _integer_matmul(),
         aten.rnn_tanh.input: _rnn("Tanh"),
         aten.rnn_relu.input: _rnn("Relu"),
         aten._upsample_bilinear2d_aa.default: _antialiased("linear", -0.75),
@@ -39,6 +40,12 @@ def _joined() -> Callable[..., Any]:
         return op.Identity(kept[0]) if len(kept) == 1 else op.Concat(*kept, axis=dim)
 
     return cat
+
+
+def _integer_matmul() -> Callable[..., Any]:
+    """Return how a matmul of int8 with results of int32 is written."""
+    op: Any = importlib.import_module("onnxscript").opset18  # who exports has it
+    return lambda self, mat2: op.MatMulInteger(self, mat2)
 
 
 def _antialiased(mode: str, a: float) -> Callable[..., Any]:

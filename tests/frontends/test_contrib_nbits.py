@@ -370,3 +370,21 @@ def qmoe(x, router, *w, k, expert_weight_bits, activation_alpha, activation_beta
             y = gate / (1 + np.exp(-activation_alpha * gate)) * (line + activation_beta)
             out[t] += weight * (two[expert] @ y + (0 if w[5] is None else w[5][expert]))
     return out
+
+
+@pytest.mark.parametrize("dims", [(0, 1, 8), (8, 0, 8), (7, 1, 8)])
+def test_weights_of_other_dims_are_told_by_theirs(dims: tuple[int, ...]) -> None:
+    node = onnx.helper.make_node(
+        "MatMulNBits", ["x", "w", "s"], ["y"], domain="com.microsoft", K=16, N=8, bits=4,
+        block_size=16,
+    )  # fmt: skip
+    held = [
+        onnx.numpy_helper.from_array(np.zeros(dims, np.uint8), "w"),
+        onnx.numpy_helper.from_array(np.ones(8, np.float32), "s"),
+    ]
+    kind = onnx.TensorProto.FLOAT
+    x, y = (onnx.helper.make_tensor_value_info(n, kind, [2, k]) for n, k in (("x", 16), ("y", 8)))
+    graph = onnx.helper.make_graph([node], "g", [x], [y], held)
+    opsets = [onnx.helper.make_opsetid(d, v) for d, v in (("", 18), ("com.microsoft", 1))]
+    with pytest.raises(MgxError, match=r"8 rows and 16 inputs expected dims \[8, 1, 8\]"):
+        mgx_mlir.compile(onnx.helper.make_model(graph, opset_imports=opsets), target="ref")

@@ -6,11 +6,12 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import onnx
 import pytest
 from contrib_cases import Case, Draws, check
 
 import mgx_mlir
-from mgx_mlir.core.errors import MgxError
+from mgx_mlir.core.errors import MgxError, RunError
 from tests.support.models import parsed
 
 ML = "ai.onnx.ml"
@@ -144,3 +145,19 @@ def test_a_frame_of_the_whole_signal() -> None:
     want = np.fft.rfft(x[..., 0])
     parts = np.stack([want.real, want.imag], -1)[:, None]
     check([Case("STFT", [x, np.array(4)], domain="", constants={1}, want=lambda *_: [parts])])
+
+
+@pytest.mark.parametrize("op", ["Squeeze", "Unsqueeze"])
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_run_time_axes_that_repeat_are_named(op: str, target: str) -> None:
+    dims = "1, 1, 3" if op == "Squeeze" else "3"
+    text = f"""<ir_version: 8, opset_import: ["" : 18]>
+        f (float[{dims}] x, int64[2] axes) => (float[a, b, c] y) {{ y = {op} (x, axes) }}"""
+    if op == "Squeeze":
+        text = text.replace("float[a, b, c] y", "float[n] y")
+    program: Any = mgx_mlir.compile(onnx.parser.parse_model(text), target=target)
+    x = np.arange(3, dtype=np.float32).reshape([int(d) for d in dims.split(", ")])
+    assert program.run([x, np.array([0, 1])])[0].size == 3
+    for axes in ([0, 0], [1, 1]):
+        with pytest.raises(RunError, match="expected axes that differ"):
+            program.run([x, np.array(axes)])

@@ -200,3 +200,14 @@ def test_compiled() -> None:
         torch.testing.assert_close(
             got, want, rtol=1e-5, atol=atol, equal_nan=True, msg=lambda t, k=k: f"result {k}: {t}"
         )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_magnitudes_keep_their_type(kind: torch.dtype) -> None:
+    class Magnitude(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x.abs()
+
+    x = torch.tensor([-2.5, -0.0, 3.0, -math.inf, math.nan], dtype=kind)
+    same(mgx_mlir.torch.compile(Magnitude(), (x,), target="ref")(x), x.abs())

@@ -151,3 +151,16 @@ def test_a_result_of_another_type_is_refused() -> None:
 
     with pytest.raises(UnsupportedModel, match="result of the torch program is complex"):
         mgx_mlir.torch.compile(Spectrum(), (torch.randn(1, 40),), target="ref")
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_a_matmul_of_8_bits(target: str) -> None:
+    class Matmul(nn.Module):
+        def forward(self, x: Tensor, w: Tensor) -> Tensor:
+            return torch._int_mm(x, w)
+
+    x, w = (torch.randint(-128, 128, (24, 16 * n), dtype=torch.int8) for n in (1, 2))
+    given = (x, w[:16].contiguous())
+    found = mgx_mlir.torch.compile(Matmul(), given, target=target)(*given)
+    assert found.dtype == torch.int32
+    assert torch.equal(found, x.int() @ given[1].int())

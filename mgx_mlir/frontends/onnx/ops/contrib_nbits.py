@@ -8,7 +8,7 @@ from onnx import TensorProto
 from mgx_mlir.core import literals
 from mgx_mlir.core.dtypes import FLOAT, INT32, INT64, UINT8, DType
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN
+from mgx_mlir.core.shapes import DYN, product, show_dims
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
     axis_in,
@@ -91,7 +91,11 @@ def weights(
     blocks = -(-k // block_size) if block_size > 0 else 0
     if blocks < 1 or block_size * bits % 8:
         raise ModelError(f"blocks of {block_size} do not fit {k} inputs of {bits} bits")
-    codes = unpacked(b, reshape(b, packed, [n, blocks, block_size * bits // 8]), bits)
+    form = [n, blocks, block_size * bits // 8]
+    if DYN not in b.dims(packed) and product(b.dims(packed)) != product(form):
+        got = show_dims(b.dims(packed))
+        raise ModelError(f"weights of {n} rows and {k} inputs expected dims {form}, got {got}")
+    codes = unpacked(b, reshape(b, packed, form), bits)
     scales = reshape(b, scales, [n, blocks])
     points = _zeros(b, zeros, n, blocks, bits)
     if groups is not None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN, show_dims
+from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.bounds import within
 from mgx_mlir.frontends.extents import exact_quotient, extents, reshaped, times
 from mgx_mlir.frontends.helpers import (
@@ -26,10 +27,12 @@ from mgx_mlir.frontends.helpers import (
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op, onnx_table
 from mgx_mlir.frontends.runtime_axes import (
+    distinct,
     element,
     gather_or,
     inserted_dims,
     kept_dims,
+    length,
     strided_slice,
 )
 from mgx_mlir.frontends.shaping import (
@@ -78,6 +81,7 @@ def squeeze_op(b: Builder, node: Node, x: Value, axes: Value | None = None) -> V
     known = b.const(axes)
     if known is not None:
         return squeeze_1(b, node, x, axes=[int(a) for a in known.reshape(-1)])
+    axes = distinct(b, axes, len(b.dims(x)), "axes that differ")
     return reshape_by(b, x, kept_dims(b, x, axes), True)
 
 
@@ -104,6 +108,8 @@ def unsqueeze_op(b: Builder, node: Node, x: Value, axes: Value) -> Value:
     known = b.const(axes)
     if known is not None:
         return unsqueeze_1(b, node, x, axes=[int(a) for a in known.reshape(-1)])
+    rank = limits.rank(len(b.dims(x)) + length(b, axes, "axes"))
+    axes = distinct(b, axes, rank, "axes that differ")
     return reshape_by(b, x, inserted_dims(b, x, axes), True)
 
 
