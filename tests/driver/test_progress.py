@@ -38,7 +38,7 @@ sys.exit(status)
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Kernels enough to be compiled apart, for seconds."""
-    return convolutions(tmp_path_factory.mktemp("progress") / "m.onnx", 16)
+    return convolutions(tmp_path_factory.mktemp("progress") / "m.onnx", 28)
 
 
 def convolutions(path: Path, count: int) -> Path:

@@ -143,7 +143,7 @@ COUNTED = """
 import sys
 from pathlib import Path
 import mgx_mlir
-from tests.emulator.test_products import counted
+from tests.emulator.test_matmuls import counted
 counted(Path(sys.argv[1]))
 """
 

@@ -114,7 +114,9 @@ def test_windows_do_not_lie_in_memory(arch: str, dtype: str) -> None:
         g.output(g.op("Conv", pool, g.weight(16, channels, 1, 1)), 1, 16, 7, 7)
     row = g.op("Conv", g.input("row", 1, 32, 60), g.weight(48, 32, 3), pads=[1, 1], strides=[2])
     g.output(g.op("Relu", row), 1, 48, 30)
-    compiled = mgx_mlir.compile(g.model().SerializeToString(), target="gpu", arch=arch, cache=False)
+    compiled = mgx_mlir.compile(
+        g.model(g.arrays, g.outputs).SerializeToString(), target="gpu", arch=arch, cache=False
+    )
     report = gpu_report(compiled.executable.vmfb)
     assert sum("depthwise" in k.name for k in report.kernels) == 2
     rows = ("conv_2d_nhwc_fhwc", "matmul_like_1x30x48x96")  # the second: a product of windows
@@ -137,7 +139,7 @@ def products(dtype: str, shapes: Sequence[tuple[int, int, int]], constant: bool)
             g.output(g.op("MatMulInteger", x, w), m, columns, kind=onnx.TensorProto.INT32)
         else:
             g.output(g.op("MatMul", x, w), m, columns)
-    return g.model()
+    return g.model(g.arrays, g.outputs)
 
 
 @pytest.mark.parametrize(
