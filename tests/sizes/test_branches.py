@@ -117,7 +117,7 @@ def test_what_is_computed_ahead_of_an_assertion_is_waited_for(
     def here(self: Any, block: ir.Block, values: Sequence[ir.Value]) -> ir.InsertionPoint:
         return ir.InsertionPoint.current
 
-    monkeypatch.setattr(assertions.Places, "first", here)
+    monkeypatch.setattr(assertions.InsertionPoints, "first", here)
     # with names in branches, what follows a convolution is one kernel with it
     monkeypatch.setattr(Names, "_blocks", lambda self, block: iter([block]))
     compiled = mgx_mlir.compile(model, "cpu", threads=1, cache=False)
@@ -202,7 +202,7 @@ def test_views_of_what_is_waited_for_stand_behind_it(monkeypatch: pytest.MonkeyP
     def here(self: Any, block: ir.Block, values: Sequence[ir.Value]) -> ir.InsertionPoint:
         return ir.InsertionPoint.current
 
-    monkeypatch.setattr(assertions.Places, "first", here)
+    monkeypatch.setattr(assertions.InsertionPoints, "first", here)
     compiled, session = mgx_mlir.compile(data, "cpu", cache=False), ort_session(data)
     for n in (1, 3):
         a, s = (rng.standard_normal(dims).astype(np.float32) for dims in ((n, 8), (2, n, 8)))
