@@ -15,7 +15,8 @@ from mgx_mlir.core.errors import RunError, TargetError
 from mgx_mlir.runtime.buffers import address
 from mgx_mlir.runtime.device import IREE_ERRORS, Device, forget, short
 from mgx_mlir.runtime.gpu_api import CUDA
-from mgx_mlir.runtime.gpu_calls import copy_in, copy_out, entered
+from mgx_mlir.runtime.gpu_calls import entered
+from mgx_mlir.runtime.gpu_streams import copy_in, copy_out
 
 _LEAST = 64  # bytes of the buffer of an empty tensor
 _HOST = 1  # DLPack's number of host memory

@@ -55,27 +55,6 @@ def copy(device: Device, to: int, source: int, nbytes: int) -> None:
     call(device, "copy_within", *places, ctypes.c_size_t(nbytes))
 
 
-def copy_in(device: Device, to: int, source: int, nbytes: int) -> None:
-    """Copy bytes of host memory to a device's memory; it is done on return. Errors: RunError."""
-    _copy_on(device, "copy_to_device_async", to, source, nbytes)
-
-
-def copy_out(device: Device, to: int, source: int, nbytes: int) -> None:
-    """Copy bytes of a device's memory to host memory; it is done on return. Errors: RunError."""
-    _copy_on(device, "copy_to_host_async", to, source, nbytes)
-
-
-def _copy_on(device: Device, name: str, to: int, source: int, nbytes: int) -> None:
-    # gpu_streams calls this module's functions
-    from mgx_mlir.runtime.gpu_streams import own_stream
-
-    stream = ctypes.c_void_p(own_stream(device).address)
-    places = ctypes.c_void_p(to), ctypes.c_void_p(source)
-    with current(device) as library:
-        device.api.call(library, name, *places, ctypes.c_size_t(nbytes), stream)
-        device.api.call(library, "stream_synchronize", stream)
-
-
 def call(device: Device, name: str, *args: Any) -> None:
     """Call a function of gpu_api's table on a device. Errors: RunError, TargetError."""
     with current(device) as library:

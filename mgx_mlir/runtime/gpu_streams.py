@@ -29,6 +29,24 @@ def own_stream(device: Device) -> Stream:
     return Stream(device)
 
 
+def copy_in(device: Device, to: int, source: int, nbytes: int) -> None:
+    """Copy bytes of host memory to a device's memory; it is done on return. Errors: RunError."""
+    _copy_on(device, "copy_to_device_async", to, source, nbytes)
+
+
+def copy_out(device: Device, to: int, source: int, nbytes: int) -> None:
+    """Copy bytes of a device's memory to host memory; it is done on return. Errors: RunError."""
+    _copy_on(device, "copy_to_host_async", to, source, nbytes)
+
+
+def _copy_on(device: Device, name: str, to: int, source: int, nbytes: int) -> None:
+    stream = ctypes.c_void_p(own_stream(device).address)
+    places = ctypes.c_void_p(to), ctypes.c_void_p(source)
+    with current(device) as library:
+        device.api.call(library, name, *places, ctypes.c_size_t(nbytes), stream)
+        device.api.call(library, "stream_synchronize", stream)
+
+
 class _Held:
     """An object of the driver library, destroyed with its last reference."""
 
