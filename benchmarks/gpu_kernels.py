@@ -107,7 +107,7 @@ def timed(path: Path, arch: str, options: argparse.Namespace, library: str) -> d
     kernels = [
         {
             "name": one.kernel.name, "workgroups": one.workgroups,
-            # of a kernel that spills there is none
+            # a kernel that spills has no such figure
             "bound_us": one.time.us if one.time and isfinite(one.time.us) else None,
             "bound_by": one.time and one.time.bound_by,
             "us": next((us for n, us in by_kernel.items() if n.endswith(one.kernel.name)), None),

@@ -314,7 +314,7 @@ def with_torch(folder: Path) -> None:
 
 
 def with_compiler(folder: Path) -> None:
-    """What needs the compiler: torch.compile, MIGraphX's API on tensors, onnxruntime's, devices."""
+    """Checks that need the compiler: torch.compile, MIGraphX's API on tensors, onnxruntime's, devices."""
     import torch
 
     if importlib.util.find_spec("torch_mlir") is None:
@@ -410,7 +410,7 @@ def with_compiler(folder: Path) -> None:
 
 
 def faults(folder: Path) -> None:
-    """What a process says once a kernel faulted: a later program fails with a clear error."""
+    """The error of a process once a kernel faulted: a later program fails with a clear error."""
     file = next(gpu_stored.files(folder, "programs"))
     case = gpu_stored.read(file)
     made = mgx_mlir.load(file)
@@ -460,7 +460,7 @@ def us(times: list[float]) -> float:
 
 
 def launches(folder: Path) -> None:
-    """What a call and a launch cost on the host and the device, by streams and by a graph."""
+    """The cost of a call and of a launch on the host and the device, by streams and by a graph."""
     for graph in (False, True):
         figures: dict[int, float] = {}
         for count in (1, 33):

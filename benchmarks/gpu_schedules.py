@@ -227,7 +227,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CONFIGS = ROOT / "passes" / "lowering" / "gpu" / "configs"
 FITTED = ("least", "meet", "ends", "step", "piece")  # clocks that are fitted
 TRIALS, STARTS = 1200, 4
-# of tiles without matrix instructions, f32 and f16, and int4 by a row of f16
+# GEMMs without matrix instructions: f32, f16, and int4 by a row of f16
 PLAIN = "9 kernels on an H200 take 0.04 to 0.95 of what IREE's own take"
 NEAR = 1.0  # the lowest bound is taken
 COSTS = {"sum": 1500, "unaligned": 3, "unaligned_partial": 8}  # those of AMD: not timed

@@ -15,7 +15,7 @@ import ml_dtypes
 import numpy as np
 
 Arrays = dict[str, np.ndarray]
-# of the norm of the wanted values; tests/emulator/oracle.py has the same figures
+# shares of the norm of the wanted values; tests/emulator/oracle.py has the same figures
 LIMITS = {"f32": 1e-5, "f64": 1e-9, "f16": 2e-3, "bf16": 1e-2}
 
 

@@ -137,7 +137,7 @@ def families() -> Iterator[Source]:
                 given = {k: a.astype(dtype) if dtype and k in floats else a
                          for k, a in inputs.items()}  # fmt: skip
                 runs.append((given, []))
-            # what rounding of weights and inputs gives is no error of the program
+            # rounding of weights and inputs is no error of the program
             limit = check.limit_of(name) if kind == "f32" else 4 * LIMITS[kind]
             case = Stored("families", f"{name}-{kind}", runs, limit, True)
 

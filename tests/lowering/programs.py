@@ -169,7 +169,7 @@ def execute(lowered: Lowered, inputs: Sequence[np.ndarray], threads: int = 1) ->
     return module.run(inputs)
 
 
-# of drawn programs: each example is a compile, and smaller ones of a failure are not looked for
+# drawn programs: each example is a compile, and failures are not made smaller
 COMPILES = settings(
     max_examples=1,
     deadline=None,

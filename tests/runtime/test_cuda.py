@@ -80,7 +80,7 @@ class Fake:
         self.device = Device("cuda", 1, None, 0, str(folder))
 
     def said(self) -> list[str]:
-        """What it was asked since the last time."""
+        """The requests since the last time."""
         found = self.library.fake_said().decode().rstrip(";").split(";")
         self.library.fake_clear()
         return found
