@@ -314,7 +314,7 @@ def with_torch(folder: Path) -> None:
 
 
 def with_compiler(folder: Path) -> None:
-    """Checks that need the compiler: torch.compile, MIGraphX's API on tensors, onnxruntime's, devices."""
+    """Check torch.compile, MIGraphX's and onnxruntime's API, devices: all need the compiler."""
     import torch
 
     if importlib.util.find_spec("torch_mlir") is None:
