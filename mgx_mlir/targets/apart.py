@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import platform
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from mgx_mlir.core import progress
@@ -28,16 +28,9 @@ from mgx_mlir.targets.child import (
     statistics_flags,
 )
 from mgx_mlir.targets.diagnostics import warnings
-from mgx_mlir.targets.kernel_libraries import (
-    FORMATS,
-    Libraries,
-    Library,
-    groups_of,
-    kernels_of,
-)
+from mgx_mlir.targets.kernel_libraries import FORMATS, Libraries, groups_of, kernels_of
 from mgx_mlir.targets.kernel_stream import Stream
-from mgx_mlir.targets.worker_kernels import Kernel
-from mgx_mlir.targets.worker_pool import MAX_WORKERS, Header, Limits, Pool, Together
+from mgx_mlir.targets.worker_pool import MAX_WORKERS, Limits, Pool, Together
 
 log = logging.getLogger(__name__)
 
@@ -131,20 +124,17 @@ class _Compile:
         self.begun.planned()
         self.libraries.resources = header["resources"]
         named, kernels = kernels_of(header["kernels"], texts)
-        begun = {
-            k.key: (i, n) for i, group in enumerate(self.begun.groups) for n, k in enumerate(group)
-        }
-        found = dict(self.begun.found)
-        rest = {key: k for key, k in kernels.items() if key not in begun and key not in found}
+        begun, found = self.begun, self.begun.found
+        planned = {k.key for group in begun.groups for k in group}
+        rest = {key: k for key, k in kernels.items() if key not in planned and key not in found}
         found.update(self.libraries.found(rest))
         progress.kernels(len(kernels), sum(key in found for key in kernels))
-        groups = groups_of([k for key, k in sorted(rest.items()) if key not in found])
+        for group in groups_of([k for key, k in sorted(rest.items()) if key not in found]):
+            begun.compile(group)
         known = list(dict.fromkeys(found[key][0] for key in sorted(kernels) if key in found))
-        # numbers of libraries: those of the stream, those of the rest, those of the cache
-        at = {**begun}
-        for i, group in enumerate(groups, len(self.begun.groups)):
-            at.update({k.key: (i, n) for n, k in enumerate(group)})
-        count = len(self.begun.groups) + len(groups)
+        # numbers of libraries: those that compile, in their order, then those of the cache
+        at = {k.key: (i, n) for i, group in enumerate(begun.groups) for n, k in enumerate(group)}
+        count = len(begun.groups)
         for key in kernels:
             if key in found:
                 library, number = found[key]
@@ -157,11 +147,10 @@ class _Compile:
             "flags": [*self.libraries.flags, *statistics_flags(table)],
         }
         self.pool.begin(host, request)
-        rest_made = self._compile(groups)
+        self.pool.pump()
         self.pool.drain()
         self.pool.end(host)
-        made = [self.begun.made[i] for i in range(len(self.begun.groups))]
-        made += [rest_made[i] for i in range(len(groups))]
+        made = [begun.made[i] for i in range(count)]
         every = [lib.code for lib in (*made, *known)]
         ask = {"kind": "finish", "sizes": list(map(len, every))}
         _, vmfb = self.pool.ask(host, ask, b"".join(every))
@@ -175,21 +164,6 @@ class _Compile:
             warnings(self.pool.errors),
             read_report(table),
         )
-
-    def _compile(self, groups: Sequence[Sequence[Kernel]]) -> Mapping[int, Library]:
-        """Submit the libraries of these groups; by number once the pool has been drained."""
-        made: dict[int, Library] = {}
-
-        def reader(number: int, group: Sequence[Kernel]) -> None:
-            def read(header: Header, code: bytes) -> None:
-                made[number] = self.libraries.made(group, header, code)
-
-            self.pool.submit(*self.libraries.request(group), read)
-
-        for number, group in enumerate(groups):
-            reader(number, group)
-        self.pool.pump()
-        return made
 
 
 __all__ = ["SMALL", "compile_apart", "prepare", "stream", "takes"]

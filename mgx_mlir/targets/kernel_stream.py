@@ -72,9 +72,10 @@ class Stream:
             self.found.update(self.libraries.found(new))
             missing = [k for key, k in sorted(new.items()) if key not in self.found]
             if missing:
-                self._compile(missing)
+                self.compile(missing)
 
-    def _compile(self, group: Sequence[Kernel]) -> None:
+    def compile(self, group: Sequence[Kernel]) -> None:
+        """Queue a library of these kernels; `made` has it once the pool has been drained."""
         number = len(self.groups)
         self.groups.append(list(group))
 
