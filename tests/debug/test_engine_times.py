@@ -48,7 +48,7 @@ def test_an_engine_never_runs_beside_the_others_threads() -> None:
 
     def other() -> None:
         beside.append(spinning.thread.is_alive())
-        hashlib.pbkdf2_hmac("sha256", b"", b"", 1500)
+        hashlib.pbkdf2_hmac("sha256", b"", b"", 6000)  # longer than a batch: no call joins others
 
     spinning()
     other()  # in turns of single calls it does
@@ -73,11 +73,14 @@ def test_the_ratio_of_engines_with_known_work() -> None:
 
 
 def test_short_calls_are_timed_many_at_a_time() -> None:
+    """The calls that choose the batch are tried again where one of them is held up."""
     count = 0
 
     def short() -> None:
         nonlocal count
         count += 1
+        if count in {1, 2}:
+            time.sleep(1e-4)
 
     times = time_engines({"a": short}, block=0.01, rounds=1)
     [block] = times.blocks["a"]
