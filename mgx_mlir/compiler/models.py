@@ -18,6 +18,7 @@ from mgx_mlir.frontends.dims import with_model_dims
 from mgx_mlir.frontends.mlir_files import read_mlir
 from mgx_mlir.frontends.mxr.files import read_file
 from mgx_mlir.frontends.onnx.options import OnnxOptions
+from mgx_mlir.frontends.other_files import refuse_other
 from mgx_mlir.programs.program_ir import ProgramIR
 
 MODEL_SUFFIXES = {
@@ -51,6 +52,8 @@ def read_model(model: Any, onnx_options: Mapping[str, Any] | None = None) -> Pro
         )
     path = Path(os.fspath(model))
     kind = MODEL_SUFFIXES.get(path.suffix.lower())
+    if kind is None or not os.path.exists(path):
+        refuse_other(model, by_name=True)
     if kind == "tf" or (kind is None and os.path.isdir(path)):
         return _tf(path, options)
     if kind == "mlir":
@@ -59,8 +62,7 @@ def read_model(model: Any, onnx_options: Mapping[str, Any] | None = None) -> Pro
         return read_file(path, "json" if kind == "json" else "msgpack").program
     if kind is None and path.suffix.lower() != ".ort":  # whose refusal says more
         known = ", ".join(MODEL_SUFFIXES)
-        raise FileError(f"unknown model type '{path.suffix}'", location=str(path),
-                        notes=[f"expected a file that ends in {known}"])  # fmt: skip
+        raise FileError(f"expected a name that ends in {known}", location=os.fspath(model))
     return _onnx(path, options)
 
 

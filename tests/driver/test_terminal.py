@@ -76,25 +76,6 @@ def test_colours_are_for_terminals(
 # ---- files ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "what"),
-    [
-        ("m.pt", b"PK\x03\x04", "torch.onnx.export"),
-        ("m.safetensors", b"\x10\x00\x00\x00\x00\x00\x00\x00{}", "weights without a graph"),
-        ("m.tflite", b"\x1c\x00\x00\x00TFL3", "another tool"),
-    ],
-)
-def test_files_of_other_tools(
-    driver: Driver, tmp_path: Path, name: str, data: bytes, what: str
-) -> None:
-    (tmp_path / name).write_bytes(data)
-    ran = driver("read", tmp_path / name)
-    assert ran.status == 2
-    assert "expected a model, got" in ran.errors[0]
-    assert what in ran.err
-    assert "strip-context" not in ran.err
-
-
 @pytest.mark.parametrize("data", [None, b"", b"\x83 cut"], ids=["missing", "empty", "damaged"])
 def test_no_advice_to_leave_out_code_of_what_is_no_program(
     driver: Driver, tmp_path: Path, data: bytes | None

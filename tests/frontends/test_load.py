@@ -107,7 +107,7 @@ def refused(path: str | Path, text: str, kind: type[MgxError] = FileError) -> No
 
 def test_missing_directory_empty(tmp_path: Path) -> None:
     refused(tmp_path / "none.onnx", "no such file")
-    refused(tmp_path, "expected an ONNX file, got a directory")
+    refused(tmp_path, "expected a model, got a folder")
     (tmp_path / "empty.onnx").write_bytes(b"")
     refused(tmp_path / "empty.onnx", "empty")
 
@@ -132,8 +132,8 @@ def test_no_permission(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"hello, this is text\n" * 100, b"\x00" * 64, b"\xff" * 64, b"PK\x03\x04" + b"\0" * 60],
-    ids=["text", "zeros", "ones", "zip"],
+    [b"hello, this is text\n" * 100, b"\x00" * 64, b"\xff" * 64],
+    ids=["text", "zeros", "ones"],
 )
 def test_other_files(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "m.onnx"

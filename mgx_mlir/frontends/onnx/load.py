@@ -14,6 +14,7 @@ from mgx_mlir.core.files import readable_name
 from mgx_mlir.frontends.files import open_regular
 from mgx_mlir.frontends.onnx.tensors import TensorReader
 from mgx_mlir.frontends.onnx.text_plan import TextPlan
+from mgx_mlir.frontends.other_files import refuse_other
 from mgx_mlir.frontends.wire import Source, WireSchema, strip
 
 MAX_PROTO = 2**31 - 1  # protobuf's own limit on one message
@@ -67,6 +68,7 @@ def load_file(
     versions are missing or newer than supported.
     """
     name = os.fspath(path)
+    refuse_other(name)
     fd = open_regular(name)
     try:
         if os.fstat(fd).st_size == 0:

@@ -10,6 +10,7 @@ from google.protobuf.message import DecodeError, Message
 
 from mgx_mlir.core.errors import FileError, ModelError
 from mgx_mlir.frontends.files import open_regular
+from mgx_mlir.frontends.other_files import refuse_other
 from mgx_mlir.frontends.tf import schema
 from mgx_mlir.frontends.tf.tensors import TensorReader
 from mgx_mlir.frontends.wire import Source, Stripped, WireSchema, strip
@@ -100,6 +101,7 @@ def parse(data: bytes, message: Message, name: str, what: str) -> None:
 
 def load_graph(path: str) -> tuple[schema.Graph, TensorReader]:
     """Return the GraphDef at `path`; .pbtxt is its text form. ModelError where it has no nodes."""
+    refuse_other(path)
     graph = schema.Graph()
     if path.lower().endswith(".pbtxt"):
         reader = load_text(path, graph)

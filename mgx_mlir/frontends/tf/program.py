@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mgx_mlir import dialects
 from mgx_mlir.core.errors import ModelError
+from mgx_mlir.frontends.other_files import refuse_other
 from mgx_mlir.frontends.tf import ops, schema
 from mgx_mlir.frontends.tf.graph import PLACEHOLDERS
 from mgx_mlir.frontends.tf.importer import Importer, LoadedModel
@@ -36,6 +37,7 @@ def parse_tf(path: str | os.PathLike[str], options: TfOptions | None = None) -> 
         with exported(name) as folder:
             return _saved(folder, name, options)
     if os.path.isdir(name):
+        refuse_other(name)
         return _saved(name, name, options)
     graph, reader = load_graph(name)
     try:

@@ -14,6 +14,7 @@ from onnx.external_data_helper import uses_external_data
 
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.frontends.onnx.inputs import graph_inputs
+from mgx_mlir.frontends.other_files import missing_notes, refuse_other
 from mgx_mlir.integrations.onnxruntime.errors import InvalidArgument, NoSuchFile
 from mgx_mlir.integrations.onnxruntime.options import SessionOptions
 from mgx_mlir.integrations.onnxruntime.types import NodeArg, node_arg
@@ -181,9 +182,14 @@ def _read(source: str | bytes) -> onnx.ModelProto:
         if isinstance(source, bytes):
             proto = onnx.load_model_from_string(source)
         else:
+            if os.path.exists(source):
+                refuse_other(source)
             proto = onnx.load_model(source, load_external_data=False)
     except FileNotFoundError:
-        raise NoSuchFile("no such file", location=str(source)) from None
+        notes = missing_notes(str(source))
+        raise NoSuchFile("no such file", location=str(source), notes=notes) from None
+    except FileError:
+        raise
     except OSError as e:
         why = (e.strerror or str(e)).lower()
         raise FileError(f"the file cannot be read: {why}", location=str(source)) from None

@@ -14,6 +14,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import FileError, ModelError, ShapeError, UsageError
 from mgx_mlir.frontends.dims import Dim, DynamicDim
 from mgx_mlir.frontends.onnx.options import OnnxOptions
+from mgx_mlir.frontends.other_files import refuse_other
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.tools.driver import dims, precision
 from mgx_mlir.tools.driver.arguments import Arguments
@@ -64,23 +65,6 @@ _RUNS = (
     "quantize",
 )  # commands that make inputs
 _RATES = ("perf", "report")  # commands that print a rate
-# files of other tools, which have no reader here: what they are, and the way out
-_OTHERS = {
-    **dict.fromkeys(
-        (".pt", ".pth", ".pt2"),
-        ("a PyTorch file", "torch.onnx.export(model, inputs, 'model.onnx') writes what is read"),
-    ),
-    **dict.fromkeys(
-        (".safetensors", ".bin", ".ckpt", ".gguf", ".npz", ".npy"),
-        ("a file of weights without a graph", "export the whole model as ONNX: torch.onnx.export, "
-         "or optimum-cli export onnx"),
-    ),
-    **dict.fromkeys(
-        (".h5", ".tflite", ".caffemodel", ".engine", ".plan", ".mlmodel", ".xml"),
-        ("a model of another tool", "export it as ONNX or as a TensorFlow SavedModel"),
-    ),
-    ".vmfb": ("code of IREE without a program", "iree-run-module runs it; FILE.mxr holds both"),
-}  # fmt: skip
 _FLAGS = {"--onnx": "onnx", "--tf": "tf", "--migraphx": "mxr", "--migraphx-json": "json"}
 
 
@@ -174,19 +158,9 @@ class Model:
         suffix = Path(self.path).suffix.lower()
         if suffix in kinds:
             return kinds[suffix]
-        if not os.path.exists(self.path):
-            raise FileError("no such file", location=self.path)
+        refuse_other(self.path, by_name=not _is_saved(self.path))
         if os.path.isdir(self.path):
-            # start-up: only what the command asks for is loaded
-            from mgx_mlir.frontends.tf.load import is_saved_model
-
-            if is_saved_model(self.path):
-                return "tf"
-            raise FileError("expected a model file or a SavedModel, got another directory",
-                            location=self.path)  # fmt: skip
-        if suffix in _OTHERS and not _is_saved(self.path):
-            what, note = _OTHERS[suffix]
-            raise FileError(f"expected a model, got {what}", location=self.path, notes=[note])
+            return "tf"
         return "mxr"  # MIGraphX's choice
 
     def _onnx_options(self) -> dict[str, Any]:
