@@ -105,7 +105,7 @@ def _has_workers(compiler: IreeCompiler) -> bool:
 def prepare(ops: int) -> None:
     """Start the workers that a program of so many ops will need, while passes run on it."""
     if ops >= _SMALL_PROGRAM and platform.machine() in FORMATS:
-        shared_compiler().prepare(1 + min(available_cpus(), MAX_WORKERS))
+        shared_compiler().prepare(min(available_cpus(), MAX_WORKERS))
 
 
 class _Compile:
@@ -146,10 +146,8 @@ class _Compile:
             "formats": [FORMATS[platform.machine()]] * (count + len(known)),
             "flags": [*self.libraries.flags, *statistics_flags(table)],
         }
-        self.pool.begin(host, request)
-        self.pool.pump()
-        self.pool.drain()
-        self.pool.end(host)
+        self.pool.tell(host, request)
+        self.pool.drain(host)
         made = [begun.made[i] for i in range(count)]
         every = [lib.code for lib in (*made, *known)]
         ask = {"kind": "finish", "sizes": list(map(len, every))}

@@ -315,12 +315,12 @@ class Stage:
 class Program:
     """A module whose kernels are taken out. Read, `split`, then `host` for where they went."""
 
-    def __init__(self, source: bytes) -> None:
+    def __init__(self, source: bytes, context: Any) -> None:
         """Read a module. Errors: what the bindings raise for text that is no valid module."""
         ir = _bindings()
 
-        self._context = ir.Context()
-        with self._context:
+        self._context = context
+        with context:
             self.module = ir.Module.parse(source).operation
         self.kernels: dict[str, Kernel] = {}
         self._exports: dict[str, Any] = {}  # flow.executable of each, with its workgroup count

@@ -63,7 +63,16 @@ class Pool:
     # ------------------------------------------------------------------ one worker
 
     def take(self) -> Worker:
-        """Return a worker that waits for a request. Errors: Together where none starts."""
+        """Return a worker for a conversation, ahead of requests in the queue.
+
+        Errors: Together where none starts, CompileFailed.
+        """
+        while not self._free and len(self._readers) >= _most():
+            for worker in self._replied(50):
+                self._read(worker)
+        return self._free.pop() if self._free else self._lease()
+
+    def _lease(self) -> Worker:
         try:
             found = self.compiler.lease()
         except OSError as e:
@@ -116,6 +125,14 @@ class Pool:
         self.begin(worker, header, payload)
         return self.end(worker)
 
+    def tell(self, worker: Worker, header: Mapping[str, Any]) -> None:
+        """Send a request whose reply is read by `drain`; then the worker is one of those of all.
+
+        Its conversation goes on behind that: `drain` keeps it. Errors: Together.
+        """
+        self.begin(worker, header)
+        self._readers[worker] = lambda _, __: None
+
     # ------------------------------------------------------------------ any worker
 
     def submit(self, header: Mapping[str, Any], payload: bytes, reader: Reader) -> None:
@@ -138,23 +155,25 @@ class Pool:
             self._read(worker)
         self._send(ready=False)
 
-    def drain(self) -> None:
-        """Wait until all submitted requests are answered. Errors as `pump`."""
+    def drain(self, kept: Worker) -> None:
+        """Wait until all requests are answered, and give back all workers but one.
+
+        Errors as `pump`.
+        """
         while self._readers or self._todo:
             self.wait()
         for worker in self._free:
-            if self._taken.pop(worker):
+            if worker is not kept and self._taken.pop(worker):
                 self.compiler.give(worker, alive=True)
         self._free.clear()
 
     def _send(self, *, ready: bool) -> None:
         """Send queued requests. ready: to workers alone that have started already."""
-        most = max(1, min(available_cpus(), MAX_WORKERS))
         while self._todo:
             if not self._free:
-                if len(self._readers) >= most:
+                if len(self._readers) >= _most():
                     return
-                self._free.append(self.take())
+                self._free.append(self._lease())
             worker = self._free[-1]
             if ready and not (worker.is_ready or worker.ready()):
                 return
@@ -198,6 +217,11 @@ class Pool:
         self._free.clear()
         self._readers.clear()
         self._todo.clear()
+
+
+def _most() -> int:
+    """Return the number of workers that work at once."""
+    return max(1, min(available_cpus(), MAX_WORKERS))
 
 
 __all__ = ["MAX_WORKERS", "Limits", "Pool", "Together"]
