@@ -89,6 +89,7 @@ class Compilation:
         finally:
             if begun is not None:
                 begun.close()
+        self.stats.total_s = time.perf_counter() - start  # up to here: the cache keeps it
         if kept is not None:
             kept.finish(compiled, reads, model, self.options, self.backend)
         if sum(a.nbytes for a in compiled.params.values()) >= _LARGE:

@@ -132,6 +132,7 @@ def find_program(key: str, options: CompileOptions, model: ModelSource) -> IreeP
         manifest = found.manifest
         signature = Signature.from_json(manifest["signature"])
         kernels = kernel_infos(manifest["kernels"])
+        seconds = None if manifest.get("seconds") is None else float(manifest["seconds"])
         executable = executable_of(manifest["module"], found.modules["main"])
     except (KeyError, TypeError, ValueError, FileError):
         return None
@@ -141,6 +142,7 @@ def find_program(key: str, options: CompileOptions, model: ModelSource) -> IreeP
         passes_s=0.0,
         lowering_s=0.0,
         iree_s=0.0,
+        first_s=seconds,
         iree_peak_memory=executable.peak_memory,
         iree_crashes=len(executable.crashes),
     )
@@ -207,6 +209,7 @@ class Keeping:
             "kernels": [asdict(k) for k in compiled.kernels],
             "text": compiled.module_text,
             "module": compiled.executable.key,
+            "seconds": compiled.stats.total_s,
         }
         path = os.path.realpath(model) if isinstance(model, str | os.PathLike) else ""
         for read in reads.values():

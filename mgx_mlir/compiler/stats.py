@@ -24,6 +24,7 @@ class CompileStats:
     lowering_s: float | None = None
     iree_s: float | None = None
     total_s: float | None = None
+    first_s: float | None = None  # total_s of the compile that the cache kept
     load_s: float | None = None
     kernels: int | None = None  # kernels that were compiled apart from the host's functions
     kernels_found: int | None = None  # kernels among them that the cache had
@@ -43,7 +44,8 @@ def summary(stats: CompileStats) -> str:
     """Return one line: the seconds of each phase, kernels, peak memory."""
     known = stats.known()
     if stats.cached:
-        return f"Compiled: found in the cache in {known['total_s']:.2f} s"
+        first = "" if stats.first_s is None else f", compiled in {stats.first_s:.2f} s before"
+        return f"Compiled: found in the cache in {known['total_s']:.2f} s{first}"
     parts = [f"{name} {known[key]:.2f} s" for key, name in PHASES.items() if key in known]
     line = f"Compiled in {known['total_s']:.2f} s: {', '.join(parts)}"
     if stats.kernels:

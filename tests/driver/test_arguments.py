@@ -50,7 +50,7 @@ def test_arch_takes_one_token() -> None:
         (["--fill1", "a", "--not-known"], "unknown option '--not-known'"),
         (["-x"], "unknown option '-x'"),
         (["a", "b"], "expected one input file, got 'a' and 'b'"),
-        (["--iterations", "3"], "option '--iterations' is not an option of this command"),
+        (["--iterations", "3"], "'--iterations' is not an option of this command, perf takes it"),
         (["--kernel-boundaries", "maybe"], "expected on or off, got 'maybe'"),
         (["--int8=1"], "option '--int8' takes no value, got '1'"),
     ],

@@ -25,6 +25,9 @@ def test_means_and_percentiles() -> None:
     calls = Calls(tuple(float(i) for i in range(100)))
     assert calls.total == 49.5
     assert [calls.percentile(p) for p in (0.9, 0.95, 0.99)] == [89, 94, 98]
+    few = Calls(tuple(float(i) for i in range(1, 21)))
+    assert [few.percentile(p) for p in (0.5, 0.9, 0.95, 0.99)] == [10, 18, 19, 20]
+    assert Calls((7.0,)).percentile(0.9) == 7
 
 
 def test_kernels_that_share_code_match_in_order() -> None:
@@ -80,7 +83,8 @@ def test_overhead_is_what_kernels_leave() -> None:
     assert "Total instructions time: 3ms" in lines
     assert lines[-2:] == ["Overhead time: 1ms", "Overhead: 25%"]
     dry = report_lines(Calls((4.0,)), found, 1, dry_ms=0.5)
-    assert dry[-2:] == ["Overhead time: 0.5ms, 1ms", "Overhead: 12%, 25%"]
+    assert dry[-3:-1] == ["Overhead time: 0.5ms, 1ms", "Overhead: 12%, 25%"]
+    assert dry[-1] == "(a call that computes nothing; the time that kernels leave)"
     assert not any("instructions" in line for line in report_lines(Calls((2.0,)), None, 1))
 
 

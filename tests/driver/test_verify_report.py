@@ -133,7 +133,8 @@ def test_a_type_that_is_only_passed_through_has_a_limit_that_tells() -> None:
 def test_a_shape_mismatch_fails(driver: Driver, models: Path, tmp_path: Path) -> None:
     nodes = [helper.make_node("Transpose", ["x"], ["t"]), helper.make_node("Relu", ["t"], ["y"])]
     onnx.save(model_of(nodes, [("x", F32, [2, 4])], [("y", F32, [4, 2])]), tmp_path / "other.onnx")
-    ran = driver("verify", "--cpu", models / "wider.onnx", "--against", tmp_path / "other.onnx")
+    ran = driver("verify", "--cpu", models / "wider.onnx", "--against", tmp_path / "other.onnx",
+                 "--migraphx-lines")  # fmt: skip
     assert ran.status == 1
     at = ran.lines.index(f"FAILED: {models / 'wider.onnx'}")
     assert ran.lines[at + 1] == "Shape mismatch {float_type, {4, 2}} != {float_type, {2, 4}}"
@@ -141,13 +142,43 @@ def test_a_shape_mismatch_fails(driver: Driver, models: Path, tmp_path: Path) ->
 
 
 def test_migraphx_lines_of_a_run(driver: Driver, models: Path) -> None:
-    ran = driver("verify", "--cpu", models / "mnist.onnx", "--against", models / "flipped.onnx")
+    both = ("--against", models / "flipped.onnx")
+    ran = driver("verify", "--cpu", models / "mnist.onnx", *both, "--migraphx-lines")
     at = ran.lines.index(f"FAILED: {models / 'mnist.onnx'}")
     assert [line.split(":")[0].split(" at ")[0] for line in ran.lines[at + 1 : -1]] == [
         "RMS Error", "ref", "target", "Max diff", "Mismatch",
     ]  # fmt: skip
-    ran = driver("verify", "--cpu", models / "mnist.onnx")
+    ran = driver("verify", "--cpu", models / "mnist.onnx", "--migraphx-lines")
     assert "MIGraphX verification passed successfully." in ran.errors
+    assert "cpu::" in ran.out
+
+
+def test_a_screen_holds_the_verdict(driver: Driver, models: Path) -> None:
+    ran = driver("verify", "--cpu", models / "mnist.onnx")
+    row, verdict = ran.lines
+    assert row.startswith("y: max abs diff ")
+    assert verdict.startswith("verification passed: cpu and ref agree in 1 output (rms-tol 1e-05")
+    assert "MIGraphX" not in ran.err
+    ran = driver("verify", "--cpu", models / "logs.onnx")
+    assert ran.status == 1
+    assert ran.lines[-1].startswith("FAILED: ")
+    assert "--bisect names the first wrong instruction" in ran.errors[-1]
+    assert "ref::" in driver("verify", "--cpu", models / "logs.onnx", "--verbose").out
+
+
+def test_of_many_outputs_those_that_fail_are_listed(driver: Driver, tmp_path: Path) -> None:
+    outputs = [(f"y{i}", F32, [2]) for i in range(10)]
+    nodes = [helper.make_node("Abs", ["x"], [name]) for name, *_ in outputs[1:]]
+    for op in ("Abs", "Neg"):
+        first = helper.make_node(op, ["x"], ["y0"])
+        onnx.save(model_of([first, *nodes], [("x", F32, [2])], outputs), tmp_path / f"{op}.onnx")
+    ran = driver("verify", "--cpu", tmp_path / "Abs.onnx")
+    assert ran.lines[0] == "10 outputs pass; --verbose lists them"
+    assert len(ran.lines) == 2
+    ran = driver("verify", "--cpu", tmp_path / "Neg.onnx", "--against", tmp_path / "Abs.onnx")
+    assert ran.lines[0].endswith(": FAIL")
+    assert ran.lines[-2] == "9 other outputs pass; --verbose lists them"
+    assert "differ in y0 (" in ran.lines[-1]
 
 
 def test_json(driver: Driver, models: Path, tmp_path: Path) -> None:
@@ -188,7 +219,7 @@ def test_in_smaller_types(driver: Driver, models: Path, flag: str) -> None:
     (y,) = json.loads(ran.out)["outputs"]
     assert y["limits"]["rms"] == 0.08
     assert y["max_abs"] > 1e-6  # not what f32 gives
-    ran = driver("verify", "--cpu", models / "mnist.onnx", flag)
+    ran = driver("verify", "--cpu", models / "mnist.onnx", flag, "--verbose")
     kind = "half_type" if flag == "--fp16" else "bf16_type"
     loaded, reference, target = ran.out.split("\n\n")[:3]
     assert kind not in loaded + reference
@@ -201,7 +232,7 @@ def test_in_smaller_types(driver: Driver, models: Path, flag: str) -> None:
 @pytest.mark.parametrize("flag", ["--int8", "--fp8", "--int4-weights"])
 def test_8_and_4_bits(driver: Driver, models: Path, flag: str) -> None:
     """The target's side is quantised, the reference is the model as it stands."""
-    ran = driver("verify", "--cpu", models / "mnist.onnx", flag)
+    ran = driver("verify", "--cpu", models / "mnist.onnx", flag, "--verbose")
     assert ran.status == 0, ran.out
     reference, target = ran.out.split("\n\n")[1:3]
     assert "quantizelinear" not in reference

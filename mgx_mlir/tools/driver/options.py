@@ -196,6 +196,14 @@ PERF = (
 
 VERIFY = (
     Option(
+        ("--verbose",), "also print the loaded program, those of both sides, and a line for each "
+        "output", group="Output",
+    ),
+    Option(
+        ("--migraphx-lines",), "print what scripts for migraphx-driver verify read: --verbose, "
+        "MIGraphX's lines of outputs that fail, and its closing line", group="Output",
+    ),
+    Option(
         ("--rms-tol",), "limit of the rms error, relative to the largest magnitude", "X",
         parse=tolerance, group="Verification",
     ),
@@ -286,7 +294,10 @@ def options_of(command: ModuleType) -> tuple[Option, ...]:
 def refused_by(options: tuple[Option, ...], every: tuple[Option, ...]) -> dict[str, str]:
     """Return the flags a command refuses, those of other commands, each with the reason."""
     taken = {f for o in options for f in o.flags}
-    others = {f: "is not an option of this command" for o in every for f in o.flags}
+    no = "is not an option of this command"
+    others = {f: no for o in every for f in o.flags}
+    for command, of_command in (("perf", PERF), ("verify", VERIFY)):
+        others |= {f: f"{no}, {command} takes it" for o in of_command for f in o.flags}
     return {f: why for f, why in others.items() if f not in taken}
 
 

@@ -97,6 +97,8 @@ def report_lines(
         over = [*([] if dry_ms is None else [dry_ms]), calls.total - kernels.total]
         out.append(f"Overhead time: {', '.join(f'{o:g}ms' for o in over)}")
         out.append(f"Overhead: {', '.join(f'{o / calls.total * 100:.0f}%' for o in over)}")
+        if dry_ms is not None:
+            out.append("(a call that computes nothing; the time that kernels leave)")
     return out
 
 

@@ -57,8 +57,9 @@ class Calls:
         return middle_mean(self.times)
 
     def percentile(self, share: float) -> float:
-        """Return the time that a share of the calls did not exceed."""
-        return self.times[math.floor(share * (len(self.times) - 1))]
+        """Return the least time that at least a share of the calls did not exceed."""
+        rank = math.ceil(share * len(self.times) - 1e-9)  # 0.95 * 20 is 19, whatever it rounds to
+        return self.times[max(rank, 1) - 1]
 
 
 def time_calls(

@@ -22,7 +22,7 @@ from mgx_mlir.tools.driver.blame import blame, case_of
 from mgx_mlir.tools.driver.colour import Tone, write_in
 from mgx_mlir.tools.driver.compile_model import compile_model
 from mgx_mlir.tools.driver.conditioning import ill_conditioned
-from mgx_mlir.tools.driver.emit import emit, form_of, show
+from mgx_mlir.tools.driver.emit import FORMS, emit, form_of, show
 from mgx_mlir.tools.driver.input_data import allocate, check_files
 from mgx_mlir.tools.driver.limits import limits_of
 from mgx_mlir.tools.driver.model import Model, load_passes
@@ -64,12 +64,17 @@ lists what is wrong by itself (given the target's own operands), and what only f
 --bisect finds the first that is wrong, and --reduce takes out of the program whatever is not
 needed for it to fail; both leave a small model on disk that fails.
 
-The loaded program is printed, then those of the reference and the target. With --json the report
-is printed, or written to --output, as JSON instead."""
+An output's line has its errors; of more than eight, only those that fail are listed. --verbose
+lists all, and prints the loaded program and those of both sides, as options of the output form
+do. With --json the report is printed, or written to --output, as JSON instead."""
 OPTIONS = (*REPORTERS, *VERIFY, HELP)
 
+LISTED = 8  # outputs that have a line each without --verbose
 UNTOLD = 2  # could not: the outputs that differ cannot tell a fault from rounding
 MODES = ("--per-instruction", "--bisect", "--reduce")
+# options that ask for programs to be printed
+_LISTINGS = ("--verbose", "--migraphx-lines", "--output", "--text-version", "--brief",
+             "--enable-offload-copy", "--debug-symbols", *FORMS)  # fmt: skip
 
 
 @dataclass
@@ -85,6 +90,7 @@ def run(args: Arguments) -> int:
     """Compare the model with a reference; return 1 where an output fails."""
     model = Model(args)
     report = "--json" in args
+    lists = _lists(args)
     if not report:
         form_of(args)
     # the reference is the model as it stands in its file: passes are verified too
@@ -97,12 +103,12 @@ def run(args: Arguments) -> int:
     _check(args, other, choice)
     check_files(args)
     program = read(model)
-    if not report:
+    if lists:
         emit(args, program)
         sys.stdout.write("\n")
     reference = _reference(args, other)
     compiled = held or compile_model(args, model, choice)
-    if not report:
+    if lists:
         show(args, compiled.program, kernel_prefix=choice.target)
         sys.stdout.write("\n")
     inputs = compiled.signature.strings_for(allocate(args, model, compiled.signature, program))
@@ -122,7 +128,7 @@ def run(args: Arguments) -> int:
     moves = _moves(args, model, other, choice, compiled, inputs, found, wanted) if failed else {}
     result["ill_conditioned"] = [conditioning_json(c) for c in moves.values()] or None
     if not report:
-        _print_outputs(model.name, found, got, wanted, reference, sides, moves)
+        _print_outputs(args, model.name, found, got, wanted, reference, sides, moves)
     status = UNTOLD if moves else 1 if failed else 0
     mode = args.only_one(*MODES)
     if mode is not None:
@@ -144,14 +150,17 @@ def run(args: Arguments) -> int:
     if failed:
         differ = f": {model.name}: {between} differ in {', '.join(failed)} ({limits})"
         _verdict("bad", "FAILED", differ)
+        if mode is None:
+            say(f"note: {_where_to_look(args)}")
         return 1
     if status:
         _verdict(
             "bad", "FAILED", f": {model.name}: the outputs agree, instructions differ ({limits})"
         )
         return status
-    count = "1 output" if len(found) == 1 else f"{len(found)} outputs"
-    say("MIGraphX verification passed successfully.")
+    count = "1 output" if len(found) == 1 else f"{len(found)} outputs{_worst(found)}"
+    if "--migraphx-lines" in args:
+        say("MIGraphX verification passed successfully.")
     _verdict("good", "verification passed", f": {between} agree in {count} ({limits})")
     return 0
 
@@ -169,7 +178,33 @@ def _verdict(tone: Tone, word: str, text: str) -> None:
     print(text)
 
 
+def _lists(args: Arguments) -> bool:
+    """Return whether the programs are printed."""
+    return "--json" not in args and any(flag in args for flag in _LISTINGS)
+
+
+def _worst(found: Sequence[Comparison]) -> str:
+    """Write which of several outputs comes nearest to its limit, and its error."""
+    by_limit = {c.name: c.rms / c.limits.rms for c in found if c.limits and c.limits.rms}
+    if not any(by_limit.values()):
+        return ""
+    name = max(by_limit, key=lambda n: by_limit[n])
+    return f", worst {name} with rms {next(c.rms for c in found if c.name == name):.3g}"
+
+
+def _where_to_look(args: Arguments) -> str:
+    if "--against" in args or "--compiled-model" in args:
+        return "--per-instruction, --bisect and --reduce look for the cause in one model's file"
+    if "--ort" in args:
+        return "without --ort the target is compared with ref: it tells the importer from a kernel"
+    return (
+        "--bisect names the first wrong instruction, or the pass, and leaves a small model that "
+        "fails (docs/howto/wrong-result.md)"
+    )
+
+
 def _print_outputs(
+    args: Arguments,
     model: str,
     found: Sequence[Comparison],
     got: Sequence[Any],
@@ -178,15 +213,22 @@ def _print_outputs(
     sides: tuple[str, str],
     moves: Mapping[str, Conditioning],
 ) -> None:
-    """Print a row for each output, and MIGraphX's lines of those that fail."""
+    """Print a row for each output that fails, and for the others where they are few."""
+    every = len(found) <= LISTED or "--verbose" in args
+    quiet = {c.name for c in found if not every and c.passed and not c.warnings}
     by_name = dict(zip(reference.output_names, wanted, strict=True))
     for i, c in enumerate(found):
+        if c.name in quiet:
+            continue
         print(row(c, sides, moves.get(c.name)))
-        if not c.passed and c.name not in moves:
+        if "--migraphx-lines" in args and not c.passed and c.name not in moves:
             a = got[i] if i < len(got) else None
             b = by_name.get(c.name, wanted[i] if i < len(wanted) else None)
             arrays = (None if v is None or isinstance(v, list) else np.asarray(v) for v in (a, b))
             print("\n".join(failure_lines(c, model, *arrays)))
+    if quiet:
+        other = "other " if len(quiet) < len(found) else ""
+        print(f"{len(quiet)} {other}outputs pass; --verbose lists them")
 
 
 def _moves(
@@ -285,7 +327,7 @@ def _reference(args: Arguments, model: Model) -> Reference:
         read(model)
     with step("Compiling for ref ..."):
         compiled = compile_program(model.program, "ref", ref_double="--ref-use-double" in args)
-    if "--json" not in args:
+    if _lists(args):
         show(args, compiled.program, kernel_prefix="ref")
         sys.stdout.write("\n")
     return Reference(f"ref{where}", compiled.output_names, compiled.run)
