@@ -30,11 +30,12 @@ from mgx_mlir.hardware.chips import CHIPS, Chip
 from mgx_mlir.passes.lowering.gpu.attention import attention_tiles
 from mgx_mlir.passes.lowering.gpu.attention.attention_tiles import AttentionTile
 from mgx_mlir.passes.lowering.gpu.matmul.mma import SIDE
+from mgx_mlir.passes.lowering.gpu.schedules import LIKE
 from mgx_mlir.passes.lowering.module import lower_to_linalg
 from mgx_mlir.programs.lowered import Lowered
 from mgx_mlir.targets.kernel_bounds import compile_with_bounds
 
-ARCHS = sorted(arch for arch, chip in CHIPS.items() if not chip.is_nvidia)
+ARCHS = sorted(arch for arch, chip in CHIPS.items() if not chip.is_nvidia and arch not in LIKE)
 CONFIGS = Path(__file__).resolve().parent.parent / "passes" / "lowering" / "gpu" / "configs"
 ROWS = (16, 32, 48, 64, 96, 128, 192, 256)  # elements of rows of keys and of values
 JUDGES = {

@@ -67,7 +67,7 @@ def _model_files(store: Cache, model: ModelSource) -> list[str] | None:
 def _row(options: CompileOptions, backend: Target) -> dict[str, Any]:
     """Return what else is in a key. Errors: TypeError for an option that has no text."""
     flags = [list(s.flags) for s in backend.ladder()]
-    return {**options.key(), "flags": flags, "host": host_cpu()}
+    return {**options.key(), "arch": backend.arch, "flags": flags, "host": host_cpu()}
 
 
 def _has_foreign() -> bool:

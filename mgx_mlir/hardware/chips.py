@@ -1,7 +1,11 @@
 """GPUs by architecture: what bounds a kernel on them, from the vendors' data sheets and guides.
 
 Sources of AMD's: the CDNA 2, CDNA 3 and CDNA 4 white papers, the data sheets of MI210, MI300X,
-MI355X, and of the Radeon RX 7000 and 9000 series, the RDNA 3 and RDNA 4 ISA guides.
+MI355X, and of the Radeon RX 6000, 7000 and 9000 series, the RDNA 2, 3 and 4 ISA guides. Of APUs,
+the product pages of Ryzen 6000 to AI 300, with the fastest memory that they take. Registers and
+granules: LLVM's AMDGPUUsage ("VGPR" of the kernel descriptor) and its processor definitions, by
+which gfx1100, gfx1101 and gfx1151 have 1536 registers of a SIMD, other RDNA 1024. Of the Instinct
+MI60 and Radeon VII: their data sheets and the Vega 7nm ISA guide.
 
 Sources of NVIDIA's: units, clocks, bandwidth and dense 16-bit FLOPs of the data sheets of A100
 (SXM, 80 GB), A40, L40S and H200 (SXM); FLOPs are per unit and clock. Warps, registers and shared
@@ -24,7 +28,7 @@ class Chip:
     units: int  # compute units
     ghz: float  # peak clock in GHz
     bandwidth: float  # memory bandwidth in GB/s
-    matrix: int  # FLOPs of 16-bit matrix instructions per compute unit and clock
+    matrix: int  # FLOPs of 16-bit matrix instructions per compute unit and clock; 0 without them
     vector: int  # FLOPs of f32 vector instructions per compute unit and clock
     lds: int  # LDS bytes per compute unit
     simds: int  # SIMDs per compute unit
@@ -83,6 +87,7 @@ class Chip:
 LAUNCH_US = 3.0  # that one launch more costs: "a few us" on these chips; it was not measured here
 _KB = 1024
 _CHIPS = {
+    "gfx906": Chip(64, 1.8, 1024, 0, 128, 64 * _KB, 4, 256, 4, 10, 64),
     "gfx90a": Chip(104, 1.7, 1638, 1024, 256, 64 * _KB, 4, 512, 8, 8, 64, single=1 / 4),
     "gfx942": Chip(304, 2.1, 5300, 2048, 256, 64 * _KB, 4, 512, 8, 8, 64, single=1 / 8, byte=2),
     "gfx950": Chip(
@@ -102,9 +107,21 @@ _CHIPS = {
         depth=32,
         lds_read=256,
     ),
+    "gfx1030": Chip(80, 2.31, 576, 0, 128, 64 * _KB, 2, 1024, 16, 16, 32),
+    "gfx1031": Chip(40, 2.6, 432, 0, 128, 64 * _KB, 2, 1024, 16, 16, 32),
+    "gfx1032": Chip(32, 2.635, 280, 0, 128, 64 * _KB, 2, 1024, 16, 16, 32),
+    "gfx1033": Chip(8, 1.6, 88, 0, 128, 64 * _KB, 2, 1024, 16, 16, 32),
+    "gfx1034": Chip(16, 2.815, 144, 0, 128, 64 * _KB, 2, 1024, 16, 16, 32),
+    "gfx1035": Chip(12, 2.4, 102, 0, 128, 64 * _KB, 2, 1024, 16, 16, 32),
+    "gfx1036": Chip(2, 2.2, 83, 0, 128, 64 * _KB, 2, 1024, 16, 16, 32),
     "gfx1100": Chip(96, 2.5, 960, 512, 256, 64 * _KB, 2, 1536, 24, 16, 32, copies=2),
     "gfx1101": Chip(60, 2.43, 624, 512, 256, 64 * _KB, 2, 1536, 24, 16, 32, copies=2),
+    "gfx1102": Chip(32, 2.755, 288, 512, 256, 64 * _KB, 2, 1024, 16, 16, 32, copies=2),
+    "gfx1103": Chip(12, 2.8, 120, 512, 256, 64 * _KB, 2, 1024, 16, 16, 32, copies=2),
+    "gfx1150": Chip(16, 2.9, 128, 512, 256, 64 * _KB, 2, 1024, 16, 16, 32, copies=2),
     "gfx1151": Chip(40, 2.9, 256, 512, 256, 64 * _KB, 2, 1536, 24, 16, 32, copies=2),
+    "gfx1152": Chip(8, 3.0, 128, 512, 256, 64 * _KB, 2, 1024, 16, 16, 32, copies=2),
+    "gfx1153": Chip(2, 2.8, 128, 512, 256, 64 * _KB, 2, 1024, 16, 16, 32, copies=2),
     "gfx1200": Chip(32, 3.13, 320, 1024, 256, 64 * _KB, 2, 1536, 24, 16, 32, byte=2),
     "gfx1201": Chip(64, 2.97, 640, 1024, 256, 64 * _KB, 2, 1536, 24, 16, 32, byte=2),
     "sm_80": Chip(

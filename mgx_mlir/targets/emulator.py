@@ -20,8 +20,11 @@ LIBRARY = "libamdhip64.so"
 PATH_VARIABLE = "MGX_EMULATOR_PATH"
 # the emulated devices: an architecture for each, or one for all
 ARCH_VARIABLE = "MGX_EMULATE_ARCH"
-ARCHS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1101", "gfx1103", "gfx1150", "gfx1151",
-         "gfx1200", "gfx1201")  # fmt: skip
+ARCHS = (
+    "gfx90a", "gfx942", "gfx950", *(f"gfx103{n}" for n in range(7)),
+    "gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx1150", "gfx1151", "gfx1152", "gfx1153",
+    "gfx1200", "gfx1201",
+)  # fmt: skip
 # builds of the library, best first, and what a CPU needs for each (names of /proc/cpuinfo)
 _V3 = ("avx2", "fma", "bmi1", "bmi2", "f16c", "movbe", "abm")
 BUILDS: dict[str, tuple[str, ...]] = {

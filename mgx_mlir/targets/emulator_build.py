@@ -17,7 +17,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -117,23 +116,31 @@ def _key(place: Path, compiler: list[str]) -> str:
 
 
 def _build(place: Path, compiler: list[str], folder: Path, library: str) -> None:
+    """Build the library in its folder, which one process does at a time.
+
+    Objects of a build that was cut off are taken: the folder is named by all that they depend on.
+    """
     files, run = _files(place), functools.partial(native_library.compile_with, "emulator")
-    with tempfile.TemporaryDirectory(prefix="build-", dir=folder) as made, _progress(
-        len(files)
-    ) as done:  # fmt: skip
+    made = folder / "objects"
+    made.mkdir(exist_ok=True)
+    with _progress(len(files)) as done:
 
         def one(path: Path) -> str:
-            out = str(Path(made, f"{path.parent.name}-{path.stem}.o"))
-            run([*compiler, *_FLAGS, f"-I{place / 'src'}", f"-I{place}", "-c", str(path),
-                 "-o", out], made)  # fmt: skip
+            out = made / f"{path.parent.name}-{path.stem}.o"
+            if not out.exists():
+                part = out.with_suffix(".part")
+                run([*compiler, *_FLAGS, f"-I{place / 'src'}", f"-I{place}", "-c", str(path),
+                     "-o", str(part)], str(made))  # fmt: skip
+                part.replace(out)
             done()
-            return out
+            return str(out)
 
         with interrupts.at_once(), ThreadPoolExecutor(max(available_cpus(), 1)) as pool:
             objects = list(pool.map(one, files))
-        whole = Path(made, library)
-        run([*compiler, *objects, *_LINK, "-o", str(whole)], made)
+        whole = made / library
+        run([*compiler, *objects, *_LINK, "-o", str(whole)], str(made))
         native_library.publish(whole, folder / library)
+    shutil.rmtree(made, ignore_errors=True)
 
 
 @contextlib.contextmanager

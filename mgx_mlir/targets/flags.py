@@ -16,6 +16,7 @@ from pathlib import Path
 
 from mgx_mlir.core.errors import TargetError
 from mgx_mlir.hardware.architectures import ARCHITECTURES, check_arch
+from mgx_mlir.hardware.iree_targets import stated_target
 from mgx_mlir.hardware.machine import compiled_as, processor_features
 from mgx_mlir.targets.diagnostics import Cause
 
@@ -142,7 +143,8 @@ def gpu_ladder(
     device, backend = ("hip", "rocm") if known.vendor == "amd" else ("cuda", "cuda")
     base = (
         f"--iree-hal-target-device={device}",
-        f"--iree-{backend}-target={known.compiled_as}",
+        # the module itself states a target that IREE has no name for
+        *(() if stated_target(known.name) else (f"--iree-{backend}-target={known.compiled_as}",)),
         # the default drops the tile of a product whose rows are a multiple of a number
         "--iree-codegen-block-dynamic-dimensions-of-contractions=false",
         *_COMMON,

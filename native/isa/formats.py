@@ -153,6 +153,54 @@ _VOPD = [
     Format("VOPDY", 0xFC000000, 0xC8000000, 2, (17, 5), _VOPD_Y),
 ]
 
+GFX10 = [
+    *_scalar(),
+    Format(
+        "SMEM",
+        0xFC000000,
+        0xF4000000,
+        2,
+        (18, 8),
+        {"d": ("s", 6, 7), "b": ("b", 0, 6), "o": ("s", 57, 7)},
+        {"dlc": (14, 1), "glc": (16, 1), "offset": (32, 21)},
+    ),
+    *_vector(),
+    *_vop3((0xFF800000, 0xCC000000), 0xD4000000),
+    Format("DS", 0xFC000000, 0xD8000000, 2, (18, 8), _DS, {**_OFFSETS, "gds": (17, 1)}),
+    *_flat(
+        0xFC00C000,
+        (0xDC000000, 0xDC004000, 0xDC008000),
+        words=2,
+        opcode=(18, 7),
+        fields=_FLAT,
+        modifiers={
+            "offset": (0, 12),
+            "dlc": (12, 1),
+            "lds": (13, 1),
+            "glc": (16, 1),
+            "slc": (17, 1),
+        },
+    ),
+    Format(
+        "MUBUF",
+        0xFC000000,
+        0xE0000000,
+        2,
+        (18, 7),
+        _MUBUF,
+        {
+            "offset": (0, 12),
+            "offen": (12, 1),
+            "idxen": (13, 1),
+            "glc": (14, 1),
+            "dlc": (15, 1),
+            "lds": (16, 1),
+            "slc": (54, 1),
+            "tfe": (55, 1),
+        },
+    ),
+]
+
 GFX11 = [
     *_scalar(),
     Format(
@@ -238,6 +286,7 @@ GFX12 = [
 
 GENERATIONS = {
     "gfx9": (GFX9, ("gfx90a", "gfx942", "gfx950")),
+    "gfx10": (GFX10, ("gfx1030",)),
     "gfx11": (GFX11, ("gfx1100", "gfx1151")),
     "gfx12": (GFX12, ("gfx1201",)),
 }

@@ -1,6 +1,7 @@
 """Writes the decoder's tables: every opcode of every format, as LLVM's disassembler names it.
 
-usage: python native/isa/make_tables.py --llvm-mc PATH      (LLVM 22 or newer)
+usage: python native/isa/make_tables.py --llvm-mc PATH [GENERATION...]
+LLVM 22 or newer; for gfx10 14 or newer.
 
 Each opcode number of each format is probed with a word whose operand fields hold registers of
 known numbers. The printed operands say which fields the instruction has, in which order, and how
@@ -29,6 +30,12 @@ UNPROBED = {
         ("SMEM", 36): ("s_memtime", "d2"),
         ("SMEM", 37): ("s_memrealtime", "d2"),
     },
+    "gfx10": {
+        ("VOP1", 0): ("v_nop", ""),
+        ("VOP3", 384): ("v_nop", ""),
+        ("SMEM", 36): ("s_memtime", "d2"),
+        ("SMEM", 37): ("s_memrealtime", "d2"),
+    },
     **{
         generation: {
             ("VOP1", 0): ("v_nop", ""),
@@ -50,7 +57,7 @@ def disassemble(tool: str, arch: str, form: Format, probes: list[list[int]]) -> 
     for words in (w for p in probes for w in (p, marker)):
         lines.append(",".join(f"0x{b:02x}" for w in words for b in w.to_bytes(4, "little")))
     command = [tool, "--disassemble", "--triple=amdgcn", f"-mcpu={arch}", "--show-encoding"]
-    if arch.startswith("gfx1"):
+    if arch.startswith(("gfx11", "gfx12")):
         command.append("-mattr=+real-true16")  # what the compiler's code objects hold
     done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True)
     found: list[str | None] = []
@@ -124,10 +131,10 @@ def probe(form: Format, opcode: int, variant: str) -> list[int]:
     if form.name in ("FLAT", "GLOBAL", "SCRATCH"):
         bit, width = form.fields["s"][1:]
         words[bit // 32] &= ~(((1 << width) - 1) << bit % 32) & 0xFFFFFFFF
-        off = 0x7F if "acc" in form.modifiers else 0x7C
+        off = 0x7F if "acc" in form.modifiers else 0x7C if "sve" in form.modifiers else 0x7D
         if not (form.name == "FLAT" and "acc" in form.modifiers):
             place(words, bit, width, off)
-        if form.name == "SCRATCH" and variant != "zero":
+        if form.name == "SCRATCH" and variant != "zero" and "sve" in form.modifiers:
             place(words, *form.modifiers["sve"], 1)
     if form.name == "VOP3P" and variant != "zero":
         place(words, *form.modifiers["opselhi"], 3)
@@ -221,7 +228,10 @@ def rows_of(tool: str, form: Format, arch: str, before: list[Format]) -> dict[in
     if form.name == "DS":
         variants = ("", *UNUSED)
     if form.name == "VOP3":  # most have op_sel and abs where few have a scalar result
-        variants = ("-s", *VARIANTS)
+        # before LLVM 22 bits of a source that an instruction lacks make it another one
+        variants = ("-s", "-sc", "-sbc", *VARIANTS, "-c")
+    if form.name == "VOP3P":
+        variants = (*VARIANTS, "-c")
     for variant in variants:
         missing = [
             op
@@ -247,7 +257,7 @@ def rows_of(tool: str, form: Format, arch: str, before: list[Format]) -> dict[in
                 sig = "a1 k"
             if form.name == "SCRATCH" and "_load_" in stem and sig[0] != "d" and "lds" not in stem:
                 continue
-            if sig is None and variant == "-s":
+            if sig is None and variant.startswith("-s"):
                 continue
             if sig is None:
                 print("cannot read", arch, form.name, op, text)
@@ -294,8 +304,11 @@ def pack(items: Iterable[str]) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--llvm-mc", default="llvm-mc")
-    tool = parser.parse_args().llvm_mc
-    for generation, (forms, archs) in GENERATIONS.items():
+    parser.add_argument("generations", nargs="*", metavar="GENERATION", default=list(GENERATIONS))
+    options = parser.parse_args()
+    tool = options.llvm_mc
+    for generation in options.generations:
+        forms, archs = GENERATIONS[generation]
         rows: dict[tuple[str, int, str, str], int] = {}
         for j, form in enumerate(forms):
             for i, arch in enumerate(archs):

@@ -38,7 +38,8 @@ inline int result() {
 
 // A code object of one function that holds these words and an s_endpgm.
 inline CodeObject code_of(const std::string& arch, std::vector<u32> words, bool wave32) {
-  words.push_back(arch.compare(0, 4, "gfx1") == 0 ? 0xbfb00000 : 0xbf810000);
+  const bool moved = arch.compare(0, 5, "gfx11") == 0 || arch.compare(0, 5, "gfx12") == 0;
+  words.push_back(moved ? 0xbfb00000 : 0xbf810000);
   CodeObject object;
   object.arch = arch;
   object.image_size = 4 * words.size();

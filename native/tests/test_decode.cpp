@@ -12,7 +12,7 @@ int main() {
     state ^= state << 17;
     return static_cast<u32>(state);
   };
-  for (const char* name : {"gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1151", "gfx1201"}) {
+  for (const char* name : {"gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1151", "gfx1201"}) {
     const Architecture arch = find_architecture(name);
     int known = 0;
     for (int round = 0; round < 200000; ++round) {

@@ -136,7 +136,7 @@ std::vector<Variant> variants(const Architecture& arch, const Format& f, const O
     out.push_back({name, words});
   };
   const int sources = sources_of(op);
-  const bool gfx9 = arch.generation == Generation::Gfx9;
+  const bool before_gfx11 = arch.generation <= Generation::Gfx10;
   if (f.id == VOP3 || f.id == VOP3P) {
     with("clamp", 15, 1, 1);
     if (f.id == VOP3) with("omod", 59, 2, 1);
@@ -150,14 +150,14 @@ std::vector<Variant> variants(const Architecture& arch, const Format& f, const O
     }
   }
   const Field* a = f.field('a');
-  const bool extra_word = a != nullptr && a->kind == FieldKind::Source && (f.id == VOP1 || f.id == VOP2 || f.id == VOPC || (!gfx9 && (f.id == VOP3 || f.id == VOP3P)));
+  const bool extra_word = a != nullptr && a->kind == FieldKind::Source && (f.id == VOP1 || f.id == VOP2 || f.id == VOPC || (!before_gfx11 && (f.id == VOP3 || f.id == VOP3P)));
   if (extra_word) {
     const u32 reg = base[a->bit / 32] >> a->bit % 32 & 255;
     std::vector<u32> dpp = base;
     set_bits(dpp, a->bit, a->width, kDppCode);
     dpp.push_back(reg | 0x150u << 8 | 0x3u << 8 | 0xffu << 24);  // row_newbcast:3, or row_share:3
     out.push_back({"dpp", dpp});
-    if (gfx9) {
+    if (before_gfx11) {
       std::vector<u32> sdwa = base;
       set_bits(sdwa, a->bit, a->width, kSdwaCode);
       // as it is with whole operands, then with a part of the result and of each source
@@ -230,7 +230,7 @@ void check_all(const char* name, int& loaded, int& refused) {
 
 int main() {
   int loaded = 0, refused = 0;
-  for (const char* name : {"gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"}) check_all(name, loaded, refused);
+  for (const char* name : {"gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1201"}) check_all(name, loaded, refused);
   test::check(loaded > 3000 && refused > 1000, std::to_string(loaded) + " forms ran, " + std::to_string(refused) + " were refused");
   return test::result();
 }

@@ -26,6 +26,7 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.broadcasts import DimensionsOf
 from mgx_mlir.dialects.migraphx.fused import FusedReduce
 from mgx_mlir.hardware.architectures import vendor_of
+from mgx_mlir.hardware.iree_targets import stated_target
 from mgx_mlir.passes.analysis.host_sizes import host_sizes
 from mgx_mlir.passes.lowering import (
     alike,
@@ -137,6 +138,9 @@ class ModuleLowering(LoweringContext):
             if not self.readable:
                 workgroup_loops.give(self.module)
             select.noted(choices)
+            stated = stated_target(self.options.arch)
+            if stated is not None:
+                self.module.operation.attributes["hal.device.targets"] = ir.Attribute.parse(stated)
             bytecode, alignment = written(self.module, self.options.target)
         inputs = zip(argument_names(main), argument_types(main), strict=True)
         outputs = zip(result_names(main), result_types(main), strict=True)

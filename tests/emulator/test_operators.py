@@ -38,7 +38,7 @@ def programs_of(part: int, arch: str) -> list[Programs]:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("arch", [*ARCHS, "gfx1030"])
 def test_examples(arch: str, part: int, seed: int, library: Path) -> None:
     drawn = operators.part_of(part, PARTS, seed)
     for programs, cases in zip(programs_of(part, arch), drawn, strict=True):

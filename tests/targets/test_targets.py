@@ -33,7 +33,7 @@ def test_registry_and_options() -> None:
         ("cpus", {}, "did you mean cpu"),
         ("cpu", {"thread": 1}, "did you mean threads"),
         ("gpu", {"architecture": "gfx94"}, "did you mean .*gfx942"),
-        ("gpu", {"architecture": "gfx906"}, "unknown GPU architecture"),
+        ("gpu", {"architecture": "gfx900"}, "unknown GPU architecture"),
         ("cpu", {"threads": 0}, "at least 1 thread"),
         ("cpu", {"opt_level": "O7"}, "O0, O1, O2, O3"),
     ):

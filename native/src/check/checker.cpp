@@ -57,7 +57,7 @@ void Checker::start_group() {
 void Checker::start_wave(Wave& w) {
   Registers& r = waves_[w.number];
   std::fill(std::begin(r.written), std::end(r.written), 0);
-  r.written[0] = ~u64{0};
+  for (u32 v = 0; v < w.given_vectors; ++v) r.written[v] = ~u64{0};
   for (u32 s = 0; s < kScalars; ++s) {
     const bool given = s < w.given_scalars || (s >= w.user_scalars && s < w.initial_scalars);
     r.scalars[s] = given || (s >= kTtmp && s != kM0 && s != kM0 + 1);
@@ -368,9 +368,9 @@ void Checker::wait(Wave& w, const Instruction& i) {
   };
   const auto scalars = [](Generation, Counter c) { return c == Counter::Scalar; };
   if (n == "s_waitcnt") {
-    const bool gfx9 = g == Generation::Gfx9;
-    retire(r, loads, g, gfx9 ? (k & 15) | (k >> 14 & 3) << 4 : k >> 10 & 63);
-    retire(r, shared, g, gfx9 ? k >> 8 & 15 : k >> 4 & 63);
+    const bool split = g <= Generation::Gfx10;
+    retire(r, loads, g, split ? (k & 15) | (k >> 14 & 3) << 4 : k >> 10 & 63);
+    retire(r, shared, g, split ? k >> 8 & (g == Generation::Gfx9 ? 15 : 63) : k >> 4 & 63);
   } else if (n == "s_waitcnt_vscnt" || n == "s_wait_storecnt") {
     retire(r, stores, g, k & 63);
   } else if (n == "s_waitcnt_vmcnt" || n == "s_wait_loadcnt") {

@@ -54,7 +54,7 @@ struct Buffer {
     const u64 off = u64{(vector == ~0u ? 0 : w.v[vector][lane]) + static_cast<u32>(offset)} + part;
     if (scratch) {
       // swizzled: what all lanes share counts bytes of the wave, what a lane adds is its own
-      const u64 place = (base - kScratchWindow + scalar_offset) / kLanes + off;
+      const u64 place = (base - kScratchWindow + scalar_offset) / (w.wave32 ? 32 : 64) + off;
       if (place + bytes > w.scratch_size) throw Fault("lane " + std::to_string(lane) + ": a scratch access is outside of the lane's scratch");
       return w.scratch + u64{w.scratch_size} * static_cast<u32>(lane) + place;
     }

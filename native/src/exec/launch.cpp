@@ -34,6 +34,7 @@ class Group {
       : p_(program), memory_(memory), l_(launch), k_(*launch.kernel), all_executed_(executed) {
     const u64 threads = u64{l_.threads.x} * l_.threads.y * l_.threads.z;
     lanes_ = k_.wave32 ? 32 : 64;
+    packs_ = p_.arch.generation != Generation::Gfx10;
     const u64 count = (threads + lanes_ - 1) / lanes_;
     threads_ = static_cast<u32>(threads);
     for (u64 n = 0; n < count; ++n) {
@@ -111,10 +112,17 @@ class Group {
     const u32 first = number * lanes_, left = threads_ - first;
     w.exec = left >= lanes_ ? (lanes_ == 64 ? ~u64{0} : 0xffffffff) : (u64{1} << left) - 1;
     scalars(w, x, y, z);
+    // places in the workgroup: one register for all dims, or before GFX11 one for each that is asked for
+    w.given_vectors = packs_ ? 1 : 1 + std::min(k_.rsrc2 >> 11 & 3, 2u);
     for (u32 l = 0; l < lanes_; ++l) {
       const u32 t = first + l;
       const u32 tx = t % l_.threads.x, ty = t / l_.threads.x % l_.threads.y, tz = t / (l_.threads.x * l_.threads.y);
-      w.v[0][l] = tx | ty << 10 | tz << 20;
+      if (packs_) {
+        w.v[0][l] = tx | ty << 10 | tz << 20;
+      } else {
+        const u32 t3[] = {tx, ty, tz};
+        for (u32 n = 0; n < w.given_vectors; ++n) w.v[n][l] = t3[n];
+      }
     }
     w.pc = static_cast<u32>(p_.index_of(entry_));
     w.checker = checker_.get();
@@ -169,7 +177,8 @@ class Group {
     if (k_.rsrc2 >> 8 & 1) w.s[s++] = y;
     if (k_.rsrc2 >> 9 & 1) w.s[s++] = z;
     if (k_.rsrc2 >> 10 & 1) ++s;
-    if ((k_.rsrc2 & 1) && p_.arch.name == "gfx90a") w.s[s++] = 0;  // the wave's place in scratch
+    const bool places_scratch = p_.arch.name == "gfx90a" || p_.arch.generation == Generation::Gfx10;
+    if ((k_.rsrc2 & 1) && places_scratch) w.s[s++] = 0;  // the wave's place in scratch
     w.initial_scalars = s;
   }
 
@@ -219,6 +228,7 @@ class Group {
   const Launch& l_;
   const KernelInfo& k_;
   std::atomic<u64>& all_executed_;
+  bool packs_ = true;  // a lane's place is one register
   u32 lanes_ = 64, threads_ = 0, scratch_size_ = 0;
   u64 entry_ = 0;
   std::vector<std::unique_ptr<Wave, void (*)(void*)>> waves_;

@@ -42,7 +42,7 @@ class Memory {
   std::map<u64, Range> mapped_;             // by base, the pages that hold it
 };
 
-// Where gfx90a's scratch buffers point: no memory, the wave's own scratch.
+// Where scratch buffers of gfx90a and GFX10 point: no memory, the wave's own scratch.
 constexpr u64 kScratchWindow = u64{0x7a50} << 32;
 
 // The memory at an address, for a lane; kNoLane: for all of a wave. Fault: outside of every

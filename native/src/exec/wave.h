@@ -58,6 +58,7 @@ struct Wave {
   // The registers that hold something from the start are those below `given_scalars`, and from
   // `user_scalars` to `initial_scalars`: between them lies what is counted and not asked for.
   u32 given_scalars = 0, user_scalars = 0, initial_scalars = 0;
+  u32 given_vectors = 1;  // vector registers with a lane's place in its workgroup
   u32 number = 0;          // in its workgroup
   u32 group[3] = {};       // the workgroup's place in the grid
   u64 executed = 0;

@@ -26,7 +26,7 @@ constexpr std::size_t kPropertiesSize = 1472, kTotalMemory = 288, kSharedMemory 
 
 // Compute units as the products have them; of an architecture that is not named, some.
 int units_of(const std::string& arch) {
-  static const std::pair<const char*, int> known[] = {{"gfx90a", 104}, {"gfx942", 304}, {"gfx950", 256}, {"gfx1100", 96},
+  static const std::pair<const char*, int> known[] = {{"gfx90a", 104}, {"gfx942", 304}, {"gfx950", 256}, {"gfx1030", 80}, {"gfx1100", 96}, {"gfx1102", 32},
                                                       {"gfx1200", 32}, {"gfx1201", 64}};
   for (const auto& [name, units] : known) {
     if (arch == name) return units;

@@ -125,6 +125,8 @@ class Decoder {
       const u32 raw = bits(offset.bit, offset.width);
       const bool is_signed = format_->id != MUBUF;
       i_.offset = is_signed || offset.width == 24 ? sign_extend(raw, offset.width) : static_cast<i32>(raw);
+      // gfx10's flat addresses have none: a bug of the hardware
+      if (format_->id == FLAT && generation_ == Generation::Gfx10 && raw != 0) fail("an offset of a flat address");
       if (format_->id == FLAT && generation_ != Generation::Gfx12) i_.offset = static_cast<i32>(raw & 0xfff);
     }
     i_.offset0 = static_cast<u8>(modifier(Modifier::offset0));
@@ -160,14 +162,12 @@ class Decoder {
     if (!is_vop() || !contains_letter('a')) return;
     const u32 src0 = field('a');
     const bool vop12c = format_->id == VOP1 || format_->id == VOP2 || format_->id == VOPC;
-    if (generation_ == Generation::Gfx9) {
+    if (generation_ <= Generation::Gfx10) {
       if (!vop12c) return;
       if (src0 == kSdwa) sdwa(extra_word("its SDWA word"));
-      if (src0 == kDpp) dpp(extra_word("its DPP word"));
-      return;
     }
     if (src0 == kDpp) dpp(extra_word("its DPP word"));
-    if (src0 == kDpp8 || src0 == kDpp8Fi) {
+    if (generation_ != Generation::Gfx9 && (src0 == kDpp8 || src0 == kDpp8Fi)) {
       const u32 w = extra_word("its DPP8 word");
       i_.dpp8 = true;
       i_.fetch_inactive = src0 == kDpp8Fi;
@@ -267,11 +267,9 @@ class Decoder {
 
   Operand scalar(u32 code, u8 size) {
     if (generation_ != Generation::Gfx9) {
-      if (code == 124) {
-        Operand o = scalar_register(kNull, size);
-        return o;
-      }
-      if (code == 125) return scalar_register(kM0, size);
+      const bool gfx10 = generation_ == Generation::Gfx10;
+      if (code == (gfx10 ? 125u : 124u)) return scalar_register(kNull, size);
+      if (code == (gfx10 ? 124u : 125u)) return scalar_register(kM0, size);
     }
     if (code <= 124 || code == 126 || code == 127) return scalar_register(code, size);
     if (code >= 128 && code <= 192) return constant(code - 128);
@@ -326,7 +324,7 @@ class Decoder {
       o.letter = letter;
       i_.o[i_.count++] = o;
     }
-    if (i_.sdwa && format_->id == VOPC) i_.o[0].index = static_cast<u16>(sdwa_result_);
+    if (i_.sdwa && format_->id == VOPC && i_.o[0].letter == 'C') i_.o[0].index = static_cast<u16>(sdwa_result_);
   }
 
   // Elements of 6 and 4 bits take fewer registers than those of 8.
@@ -497,7 +495,8 @@ class Decoder {
       if (atomic && !i_.returns) drop('d');
       if (atomic && i_.returns) returned();
       const u32 saddr = field('s');
-      const bool off = saddr == (gfx9 ? 0x7f : 0x7c);
+      const bool gfx10 = generation_ == Generation::Gfx10;
+      const bool off = gfx10 ? saddr == 0x7d || saddr == 0x7f : saddr == (gfx9 ? 0x7f : 0x7c);
       Operand* a = find('a');
       Operand* s = find('s');
       if (format_->id == GLOBAL && s != nullptr && !off) {
@@ -506,7 +505,9 @@ class Decoder {
         if (a != nullptr) a->size = 1;
       }
       if (format_->id == SCRATCH && s != nullptr) {
-        const bool has_vector = arch_.name == "gfx90a" ? off : modifier(Modifier::sve) != 0;
+        bool has_vector = modifier(Modifier::sve) != 0;
+        if (arch_.name == "gfx90a") has_vector = off;
+        if (gfx10) has_vector = saddr == 0x7d;  // 0x7f: neither register
         if (!off) *s = scalar(saddr, 1);
         s->letter = 's';
         if (a != nullptr && !has_vector) *a = {};

@@ -15,7 +15,7 @@ constexpr u16 kVcc = 106, kTtmp = 108, kM0 = 124, kExec = 126, kNull = 130, kScc
 constexpr u16 kSharedBase = 235, kSharedLimit = 236, kPrivateBase = 237, kPrivateLimit = 238;
 constexpr u16 kAccBase = 256;  // the number of AGPR 0 among the vector registers
 
-enum class Generation : u8 { Gfx9, Gfx11, Gfx12 };
+enum class Generation : u8 { Gfx9, Gfx10, Gfx11, Gfx12 };
 
 struct Operand {
   enum class Kind : u8 { None, Vector, Scalar, Constant };

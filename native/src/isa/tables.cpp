@@ -46,6 +46,9 @@ struct Collector {
 void gfx9(Collector& c) {
 #include "../isa/gfx9.inc"
 }
+void gfx10(Collector& c) {
+#include "../isa/gfx10.inc"
+}
 void gfx11(Collector& c) {
 #include "../isa/gfx11.inc"
 }
@@ -63,6 +66,7 @@ const Collector& table(Generation generation) {
   static const std::map<Generation, Collector>& all = *[] {
     auto* m = new std::map<Generation, Collector>;
     gfx9((*m)[Generation::Gfx9]);
+    gfx10((*m)[Generation::Gfx10]);
     gfx11((*m)[Generation::Gfx11]);
     gfx12((*m)[Generation::Gfx12]);
     return m;
@@ -82,9 +86,12 @@ const Field* Format::field(char letter) const {
 Architecture find_architecture(const std::string& name) {
   static const Architecture known[] = {
       {"gfx90a", Generation::Gfx9, 1},  {"gfx942", Generation::Gfx9, 2},  {"gfx950", Generation::Gfx9, 4},
+      {"gfx1030", Generation::Gfx10, 1}, {"gfx1031", Generation::Gfx10, 1}, {"gfx1032", Generation::Gfx10, 1},
+      {"gfx1033", Generation::Gfx10, 1}, {"gfx1034", Generation::Gfx10, 1}, {"gfx1035", Generation::Gfx10, 1},
+      {"gfx1036", Generation::Gfx10, 1},
       {"gfx1100", Generation::Gfx11, 1}, {"gfx1101", Generation::Gfx11, 1}, {"gfx1102", Generation::Gfx11, 1},
       {"gfx1103", Generation::Gfx11, 1}, {"gfx1150", Generation::Gfx11, 2}, {"gfx1151", Generation::Gfx11, 2},
-      {"gfx1152", Generation::Gfx11, 2}, {"gfx1200", Generation::Gfx12, 1}, {"gfx1201", Generation::Gfx12, 1},
+      {"gfx1152", Generation::Gfx11, 2}, {"gfx1153", Generation::Gfx11, 2}, {"gfx1200", Generation::Gfx12, 1}, {"gfx1201", Generation::Gfx12, 1},
   };
   for (const Architecture& a : known) {
     if (a.name == name) return a;

@@ -24,6 +24,13 @@ std::string arch_of_flags(u32 flags) {
     case 0x03f: return "gfx90a";
     case 0x04c: return "gfx942";
     case 0x04f: return "gfx950";
+    case 0x036: return "gfx1030";
+    case 0x037: return "gfx1031";
+    case 0x038: return "gfx1032";
+    case 0x039: return "gfx1033";
+    case 0x03e: return "gfx1034";
+    case 0x03d: return "gfx1035";
+    case 0x045: return "gfx1036";
     case 0x041: return "gfx1100";
     case 0x046: return "gfx1101";
     case 0x047: return "gfx1102";
@@ -31,6 +38,7 @@ std::string arch_of_flags(u32 flags) {
     case 0x043: return "gfx1150";
     case 0x04a: return "gfx1151";
     case 0x055: return "gfx1152";
+    case 0x058: return "gfx1153";
     case 0x048: return "gfx1200";
     case 0x04e: return "gfx1201";
     default: return "AMD machine " + std::to_string(flags & 0xff);

@@ -1,5 +1,7 @@
 """Tiles, and clocks of what kernels do, by architecture: data of `configs/<arch>.json`.
 
+Architectures of one family share a file (`LIKE`).
+
 `benchmarks/gpu_tiles.py` writes the files of AMD, `benchmarks/gpu_schedules.py` those of NVIDIA.
 Each says what judged it, and when.
 """
@@ -116,8 +118,18 @@ class LaneTiles:
     word_loads: int  # fewest loads of a lane of words of codes for which waves share the depth
 
 
+# architectures whose schedules are another's: their units do the same in a clock
+LIKE = {
+    **dict.fromkeys(("gfx1101", "gfx1102", "gfx1103"), "gfx1100"),
+    **dict.fromkeys(("gfx1150", "gfx1151", "gfx1152", "gfx1153"), "gfx1100"),
+    **dict.fromkeys(("gfx906", *(f"gfx103{n}" for n in range(7))), "gfx1100"),
+    "gfx1200": "gfx1201",
+}
+
+
 @cache
 def _file(arch: str) -> Mapping[str, Any]:
+    arch = LIKE.get(arch, arch)
     return json.loads((Path(__file__).parent / "configs" / f"{arch}.json").read_text())
 
 
@@ -191,6 +203,6 @@ def attention(arch: str, width: int, depth: int) -> Mapping[Key, AttentionClocks
 
 
 __all__ = [
-    "AttentionClocks", "GemmCosts", "LaneTiles", "MmaClocks", "ThreadTile", "ThreadTiles",
+    "LIKE", "AttentionClocks", "GemmCosts", "LaneTiles", "MmaClocks", "ThreadTile", "ThreadTiles",
     "TimedTiles", "attention", "gemm_costs", "lane_tiles", "mma", "thread_tiles", "timed",
 ]  # fmt: skip
