@@ -1,0 +1,23 @@
+"""Text generation: from a checkpoint to tokens.
+
+Needs `pip install 'mgx-mlir[text]'`; nothing else of mgx_mlir imports it but its commands.
+"""
+
+from __future__ import annotations
+
+from mgx_mlir.text.engine import Decoder, Engine
+from mgx_mlir.text.model import TextModel, load
+from mgx_mlir.text.requests import Constraint, Handle, Piece, Request
+from mgx_mlir.text.sampling import Sampling
+
+__all__ = [
+    "Constraint",
+    "Decoder",
+    "Engine",
+    "Handle",
+    "Piece",
+    "Request",
+    "Sampling",
+    "TextModel",
+    "load",
+]

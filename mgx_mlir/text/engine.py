@@ -1,0 +1,358 @@
+"""Continuous batching: requests join and leave between steps of one batch.
+
+Sequences have slots of one cache. Slots 0 to n - 1 are those that decode together; a slot that an
+answer left keeps its rows, so that the next turn of a chat computes new tokens alone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mgx_mlir.core.errors import UsageError
+from mgx_mlir.text.requests import Handle, Piece, Request
+from mgx_mlir.text.sampling import choose, likeliest, log_softmax
+from mgx_mlir.text.stops import Stops
+
+
+class Decoder(Protocol):
+    """A model with a cache of `slots` sequences, `rows` tokens each."""
+
+    slots: int
+    rows: int
+
+    def prefill(self, slot: int, tokens: Sequence[int], start: int) -> NDArray[Any]:
+        """Write tokens at rows from `start` on, and return the logits {vocabulary} behind them."""
+        ...
+
+    def decode(self, tokens: Sequence[int], starts: Sequence[int]) -> NDArray[Any]:
+        """Write a token for each of the first slots; return logits {sequences, vocabulary}."""
+        ...
+
+    def swap(self, a: int, b: int, rows: int) -> None:
+        """Exchange the first rows of two slots."""
+        ...
+
+    def copy(self, source: int, target: int, rows: int) -> None:
+        """Copy the first rows of a slot to another."""
+        ...
+
+
+@dataclass
+class Slot:
+    """The tokens whose keys and values stand in a slot, and the answer that uses it."""
+
+    tokens: list[int] = field(default_factory=list)
+    running: Running | None = None
+    used: int = 0  # the engine's clock at the last use
+
+
+class Running:
+    """A request under way: all of its tokens, and what turns them into text."""
+
+    def __init__(self, handle: Handle, stream: Callable[[int], str], rest: Callable[[], str]):
+        self.handle, self.request = handle, handle.request
+        self.tokens = list(handle.request.tokens)
+        self.stream, self.rest = stream, rest
+        self.stops = Stops(handle.request.stop)
+
+
+class Text(Protocol):
+    """Text from tokens as they come."""
+
+    def add(self, token: int) -> str:
+        """Return the text that a token completes."""
+        ...
+
+    def rest(self) -> str:
+        """Return what is left at the end."""
+        ...
+
+
+class Engine:
+    """Answer requests in one batch. Each call may come from any thread.
+
+    `stop_tokens` end an answer and are not shown; `text` gives a fresh Text for each answer.
+    `start` drives it by a thread; else iterating a handle, or `step`, does. Each step computes one
+    chunk of `chunk` tokens of a prompt at most, so that a long prompt does not hold up answers.
+    """
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        text: Callable[[], Text],
+        *,
+        stop_tokens: frozenset[int] = frozenset(),
+        chunk: int = 128,
+        max_waiting: int | None = None,
+    ) -> None:
+        self.decoder, self.stop_tokens, self.chunk = decoder, stop_tokens, chunk
+        self.max_waiting = max_waiting
+        self._text = text
+        self._slots = [Slot() for _ in range(decoder.slots)]
+        self._decoding = 0  # slots from the first on that decode together
+        self._filling: deque[Running] = deque()  # in slots behind those, first come first
+        self._waiting: deque[Handle] = deque()
+        self._clock = 0
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        self.steps = 0  # decode steps
+        self.decoded_tokens = 0
+        self.prompt_tokens = 0  # computed
+        self.cached_tokens = 0  # of prompts, found in the cache
+
+    # ---- from outside ----------------------------------------------------------------------
+
+    def submit(self, request: Request) -> Handle:
+        """Queue a request. Raises UsageError for a prompt too long, or too many that wait."""
+        if len(request.tokens) >= self.decoder.rows:
+            raise UsageError(
+                f"the prompt has {len(request.tokens)} tokens, and the model is loaded for "
+                f"{self.decoder.rows} with the answer",
+                notes=["load it with a larger max_length"],
+            )
+        handle = Handle(self, request)
+        with self._changed:
+            if self._closed:
+                raise UsageError("the engine is closed")
+            if self.max_waiting is not None and len(self._waiting) >= self.max_waiting:
+                raise UsageError(f"{len(self._waiting)} requests wait already")
+            self._waiting.append(handle)
+            self._changed.notify_all()
+        return handle
+
+    @property
+    def active(self) -> int:
+        """Return the requests that have a slot."""
+        return self._decoding + len(self._filling)
+
+    @property
+    def waiting(self) -> int:
+        """Return the requests that wait for a slot."""
+        return len(self._waiting)
+
+    def start(self) -> Engine:
+        """Drive the engine by a thread of its own, until `close`."""
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._drive, name="text", daemon=True)
+                self._thread.start()
+        return self
+
+    def close(self) -> None:
+        """End all answers as cancelled, and the thread."""
+        with self._changed:
+            self._closed = True
+            for handle in self._waiting:
+                handle.cancelled = True
+            for slot in self._slots:
+                if slot.running is not None:
+                    slot.running.handle.cancelled = True
+            thread, self._thread = self._thread, None
+            self._changed.notify_all()
+        if thread is not None:
+            thread.join()
+        self._leave_cancelled()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def wake(self) -> None:
+        """Have the thread look at what changed."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def advance(self, handle: Handle) -> None:
+        """Wait for a piece of an answer, or make one where no thread does."""
+        with self._changed:
+            if handle.pieces or handle.done:
+                return
+            if self._thread is None:
+                self.step()
+            else:
+                self._changed.wait()
+
+    def _drive(self) -> None:
+        while True:
+            with self._changed:
+                if self._closed:
+                    return
+                if not self.step():
+                    self._changed.wait()
+
+    # ---- a step ----------------------------------------------------------------------------
+
+    def step(self) -> bool:
+        """Do one piece of work; return whether there was any."""
+        with self._changed:
+            self._clock += 1
+            left = self._leave_cancelled()
+            self._admit()
+            worked = False
+            if self._filling:
+                self._guarded(self._fill, [self._filling[0]])
+                worked = True
+            if self._decoding:
+                running = [self._slots[i].running for i in range(self._decoding)]
+                self._guarded(self._decode, [r for r in running if r is not None])
+                worked = True
+            self._changed.notify_all()
+            return worked or left
+
+    def _guarded(self, work: Callable[[], None], concerned: list[Running]) -> None:
+        """Give a failure to the answers that it ends, and to them alone."""
+        try:
+            work()
+        except Exception as e:
+            for running in concerned:
+                if not running.handle.done:
+                    running.handle.error = e
+                    self._leave(running, "error")
+
+    def _leave_cancelled(self) -> bool:
+        with self._lock:
+            gone = [h for h in self._waiting if h.cancelled]
+            for handle in gone:
+                self._waiting.remove(handle)
+                handle.finish_reason = "cancelled"
+            running = [s.running for s in self._slots if s.running is not None]
+            over = [r for r in running if r.handle.cancelled]
+            for r in over:
+                self._leave(r, "cancelled")
+            if gone or over:
+                self._changed.notify_all()
+            return bool(gone or over)
+
+    def _admit(self) -> None:
+        while self._waiting and self.active < len(self._slots):
+            handle = self._waiting.popleft()
+            text = self._text()
+            running = Running(handle, text.add, text.rest)
+            handle.cached_tokens = self._place(running)
+            self.cached_tokens += handle.cached_tokens
+            self._filling.append(running)
+
+    def _place(self, running: Running) -> int:
+        """Give a request a free slot; return how many rows of its prompt stand there already."""
+        prompt = running.tokens[:-1]  # the last is computed always: its logits are wanted
+        common = [_common(slot.tokens, prompt) for slot in self._slots]
+        free = [i for i, slot in enumerate(self._slots) if slot.running is None]
+        best = max(range(len(common)), key=common.__getitem__)
+        own = max(free, key=lambda i: (common[i], -self._slots[i].used))
+        if common[own] < common[best] or len(self._slots[own].tokens) > 2 * common[own]:
+            # the rows of another, or of a chat that may go on, are copied
+            own = min(free, key=lambda i: (bool(self._slots[i].tokens), self._slots[i].used))
+            if own != best:
+                self.decoder.copy(best, own, common[best])
+        slot = self._slots[own]
+        slot.tokens, slot.running, slot.used = prompt[: common[best]], running, self._clock
+        return common[best]
+
+    def _slot_of(self, running: Running) -> int:
+        return next(i for i, slot in enumerate(self._slots) if slot.running is running)
+
+    def _swap(self, a: int, b: int) -> None:
+        if a != b:
+            rows = max(len(self._slots[a].tokens), len(self._slots[b].tokens))
+            self.decoder.swap(a, b, rows)
+            self._slots[a], self._slots[b] = self._slots[b], self._slots[a]
+
+    def _fill(self) -> None:
+        """Compute a chunk of the prompt that came first."""
+        running = self._filling[0]
+        at = self._slot_of(running)
+        slot = self._slots[at]
+        done = len(slot.tokens)
+        chunk = running.tokens[done : done + self.chunk]
+        logits = self.decoder.prefill(at, chunk, done)
+        slot.tokens += chunk
+        self.prompt_tokens += len(chunk)
+        if len(slot.tokens) < len(running.tokens):
+            return
+        self._filling.popleft()
+        self._swap(at, self._decoding)
+        self._decoding += 1
+        self._take(running, logits)
+
+    def _decode(self) -> None:
+        """Compute a token of all answers."""
+        slots = self._slots[: self._decoding]
+        running = [slot.running for slot in slots if slot.running is not None]
+        tokens = [r.tokens[-1] for r in running]
+        logits = self.decoder.decode(tokens, [len(slot.tokens) for slot in slots])
+        self.steps += 1
+        self.decoded_tokens += len(tokens)
+        for slot, token in zip(slots, tokens, strict=True):
+            slot.tokens.append(token)
+            slot.used = self._clock
+        for r, row in zip(running, logits, strict=True):
+            self._guarded(lambda r=r, row=row: self._take(r, row), [r])
+
+    def _take(self, running: Running, logits: NDArray[Any]) -> None:
+        """Choose a token from logits, and give it out."""
+        request, handle = running.request, running.handle
+        grammar = request.constraint
+        allowed = grammar.allowed() if grammar is not None else None
+        place = len(handle.tokens)
+        token = choose(logits, request.sampling, place, running.tokens, allowed)
+        if grammar is not None:
+            grammar.accept(token)
+        logprob, top = None, ()
+        if request.logprobs is not None:
+            scores = log_softmax(logits)
+            logprob, top = float(scores[token]), tuple(likeliest(scores, request.logprobs))
+        handle.tokens.append(token)
+        ends = self.stop_tokens if request.stop_tokens is None else request.stop_tokens
+        reason = None
+        if token in ends:
+            text, reason = running.stops.add(running.rest())[0], "stop"
+        else:
+            text, stopped = running.stops.add(running.stream(token))
+            full = len(running.tokens) + 1 >= self.decoder.rows
+            if stopped:
+                reason = "stop"
+            elif len(handle.tokens) >= request.max_new_tokens or full:
+                reason = "length"
+                more, stopped = running.stops.add(running.rest())
+                text += more
+        if reason is not None:
+            text += running.stops.rest()
+        running.tokens.append(token)
+        handle.pieces.append(Piece(token, text, logprob, top, reason))
+        if reason is not None:
+            self._leave(running, reason)
+
+    def _leave(self, running: Running, reason: str) -> None:
+        """End an answer; its rows stay in the cache."""
+        at = self._slot_of(running)
+        if at < self._decoding:
+            self._swap(at, self._decoding - 1)
+            at = self._decoding - 1
+            self._decoding -= 1
+        else:
+            self._filling.remove(running)
+        slot = self._slots[at]
+        slot.running, slot.used = None, self._clock
+        if reason == "error":
+            slot.tokens = []  # what a failed run wrote is not known
+        running.handle.finish_reason = reason
+
+
+def _common(a: Sequence[int], b: Sequence[int]) -> int:
+    """Return the length of the common beginning of two lists of tokens."""
+    if not a or not b or a[0] != b[0]:
+        return 0
+    size = min(len(a), len(b))
+    different = np.flatnonzero(np.asarray(a[:size]) != np.asarray(b[:size]))
+    return int(different[0]) if len(different) else size

@@ -1,0 +1,197 @@
+"""The graph of a decoder: transformers' own model, traced with caches that are updated in place.
+
+Attention is replaced by a node that reads and writes caches (GroupQueryAttention), linear layers
+with weights in blocks by MatMulNBits. All else is the model of transformers as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from mgx_mlir.core.errors import UnsupportedModel
+from mgx_mlir.frontends.objects import first_line, onnx_of_exported
+from mgx_mlir.text.blocks import BlockWeights, rounded
+from mgx_mlir.text.tokens import imported
+
+_NAME = "mgx_cached"
+_EXAMPLE = {"batch": 2, "length": 3, "rows": 16, "kept": 2}  # unequal to other dims of a model
+_MOST = 1 << 20  # of a dynamic dim
+
+
+class Caches:
+    """Caches of a trace: those that come in, and those that go out, by layer."""
+
+    def __init__(self) -> None:
+        self.past: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self.present: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self.last: Any = None  # i32 {batch}: rows that count, less one
+        self.total: Any = None  # i32 {1}: the most rows of a sequence
+
+
+class CachedModel(nn.Module):
+    """A causal language model whose caches are arguments and results."""
+
+    def __init__(self, inner: nn.Module, caches: Caches) -> None:
+        super().__init__()
+        self.inner, self._caches = inner, caches
+
+    def forward(
+        self,
+        ids: torch.Tensor,
+        positions: torch.Tensor,
+        last: torch.Tensor,
+        total: torch.Tensor,
+        keep: torch.Tensor,
+        past: list[torch.Tensor],
+    ) -> tuple[torch.Tensor, ...]:
+        """Return logits {batch, kept, vocabulary} of the places `keep`, and the caches."""
+        c = self._caches
+        c.past = list(zip(past[0::2], past[1::2], strict=True))
+        c.last, c.total, c.present = last, total, {}
+        found = self.inner(
+            input_ids=ids, position_ids=positions, use_cache=False, logits_to_keep=keep
+        )
+        if sorted(c.present) != list(range(len(c.past))):
+            raise UnsupportedModel("some layers of the model have no attention over a cache")
+        present = [cache for layer in sorted(c.present) for cache in c.present[layer]]
+        return (found.logits, *present)
+
+
+class BlockLinear(nn.Module):
+    """A linear layer with weights in blocks."""
+
+    def __init__(self, weights: BlockWeights, bias: torch.Tensor | None) -> None:
+        super().__init__()
+        self._form = {
+            "K": weights.columns, "N": weights.rows, "bits": weights.bits,
+            "block_size": weights.block, "accuracy_level": 0,
+        }  # fmt: skip
+        zeros = weights.zeros
+        self.register_buffer("codes", torch.from_numpy(weights.codes))
+        self.register_buffer("scales", torch.from_numpy(weights.scales.reshape(-1)))
+        self.register_buffer(
+            "zeros", None if zeros is None else torch.from_numpy(zeros.reshape(-1))
+        )
+        self.bias = bias
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Multiply x {.., columns} by the weights, and add the bias."""
+        y = torch.onnx.ops.symbolic(
+            "com.microsoft::MatMulNBits", (x, self.codes, self.scales, self.zeros), self._form,
+            dtype=x.dtype, shape=(*x.shape[:-1], self._form["N"]), version=1,
+        )  # fmt: skip
+        return y if self.bias is None else y + self.bias
+
+
+def _attention(caches: Caches) -> Any:
+    """Return an attention of transformers' interface that writes to caches."""
+
+    def attend(
+        module: nn.Module,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        attention_mask: Any,
+        scaling: float | None = None,
+        sliding_window: int | None = None,
+        softcap: float | None = None,
+        s_aux: torch.Tensor | None = None,
+        **_: Any,
+    ) -> tuple[torch.Tensor, None]:
+        layer: Any = getattr(module, "layer_idx", None)
+        if layer is None or layer in caches.present:
+            raise UnsupportedModel("an attention of the model has no layer of its own")
+        batch, heads, length, size = query.shape
+        shared, width = key.shape[1], value.shape[-1]
+        if width != size:
+            raise UnsupportedModel(f"keys of {size} and values of {width} elements")
+        past_key, past_value = caches.past[layer]
+        rows = [x.transpose(1, 2).reshape(batch, length, -1) for x in (query, key, value)]
+        form: dict[str, Any] = {"num_heads": heads, "kv_num_heads": shared}
+        form["scale"] = float(size**-0.5 if scaling is None else scaling)
+        if sliding_window:
+            form["local_window_size"] = int(sliding_window)
+        if softcap:
+            form["softcap"] = float(softcap)
+        inputs = [*rows, past_key, past_value, caches.last, caches.total]
+        if s_aux is not None:
+            inputs += [None, None, None, None, s_aux]
+        out, *present = torch.onnx.ops.symbolic_multi_out(
+            "com.microsoft::GroupQueryAttention", inputs, form, dtypes=(query.dtype,) * 3,
+            shapes=((batch, length, heads * size), past_key.shape, past_value.shape), version=1,
+        )  # fmt: skip
+        caches.present[layer] = (present[0], present[1])
+        return out.reshape(batch, length, heads, size), None
+
+    return attend
+
+
+def cache_shape(model: Any) -> tuple[int, int, int]:
+    """Return layers, heads of keys and values, and elements of a head of a model."""
+    config = model.config.get_text_config()
+    heads = int(config.num_attention_heads)
+    shared = getattr(config, "num_key_value_heads", None) or heads
+    size = getattr(config, "head_dim", None) or config.hidden_size // heads
+    return int(config.num_hidden_layers), int(shared), int(size)
+
+
+def with_blocks(model: nn.Module, blocks: Mapping[str, BlockWeights]) -> None:
+    """Replace linear layers, by their names, by those with weights in blocks."""
+    for name, weights in blocks.items():
+        parent, _, leaf = name.rpartition(".")
+        owner = model.get_submodule(parent)
+        old = getattr(owner, leaf)
+        setattr(owner, leaf, BlockLinear(weights, getattr(old, "bias", None)))
+
+
+def onnx_of_model(model: Any, blocks: Mapping[str, BlockWeights]) -> Any:
+    """Return an onnx ModelProto of a step: ids, positions, last, total, keep, caches.
+
+    Raises UnsupportedModel.
+    """
+    transformers = imported("transformers")
+    layers, shared, size = cache_shape(model)
+    caches = Caches()
+    transformers.AttentionInterface.register(_NAME, _attention(caches))
+    transformers.AttentionMaskInterface.register(_NAME, lambda *_, **__: None)
+    model.config.get_text_config()._attn_implementation = _NAME
+    model.config._attn_implementation = _NAME
+    with_blocks(model, blocks)
+    batch, length, rows = _EXAMPLE["batch"], _EXAMPLE["length"], _EXAMPLE["rows"]
+    past = [torch.zeros(batch, shared, rows, size) for _ in range(2 * layers)]
+    ids, positions = (torch.zeros(batch, length, dtype=torch.int64) for _ in range(2))
+    counts = torch.zeros(batch, dtype=torch.int32), torch.zeros(1, dtype=torch.int32)
+    keep = torch.zeros(_EXAMPLE["kept"], dtype=torch.int64)
+    b, t, r, k = (torch.export.Dim(name, min=1, max=_MOST) for name in _EXAMPLE)
+    shapes = ({0: b, 1: t}, {0: b, 1: t}, {0: b}, None, {0: k}, [{0: b, 2: r}] * len(past))
+    try:
+        with torch.no_grad():
+            exported = torch.export.export(
+                CachedModel(model, caches).eval(), (ids, positions, *counts, keep, past),
+                dynamic_shapes=shapes, strict=False,
+            )  # fmt: skip
+    except UnsupportedModel:
+        raise
+    except Exception as e:  # torch and transformers raise of many kinds
+        raise UnsupportedModel(f"torch.export cannot export the model: {first_line(e)}") from e
+    return onnx_of_exported(exported)
+
+
+def rounded_blocks(
+    model: Any, held: Mapping[str, BlockWeights], bits: Literal[4, 8]
+) -> dict[str, BlockWeights]:
+    """Return the weights of all linear layers in blocks: those held already, the others rounded.
+
+    The layer that gives logits has 8 bits at least: rounding it costs most for what it saves.
+    """
+    head = model.get_output_embeddings()
+    found = dict(held)
+    for name, layer in model.named_modules():
+        if isinstance(layer, nn.Linear) and name not in found:
+            array = layer.weight.detach().float().numpy()
+            found[name] = rounded(array, 8 if layer is head else bits)
+    return found

@@ -1,0 +1,214 @@
+"""A language model that is loaded: texts in, texts out."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Literal, overload
+
+from mgx_mlir.core.errors import UsageError
+from mgx_mlir.text.checkpoint import Checkpoint, checkpoint_of
+from mgx_mlir.text.engine import Decoder, Engine
+from mgx_mlir.text.program import CacheShape, ProgramDecoder, cached, keep
+from mgx_mlir.text.requests import Constraint, Handle, Request
+from mgx_mlir.text.sampling import Sampling
+from mgx_mlir.text.tokens import Message, Tokenizer
+
+_LENGTH = 4096  # tokens of a sequence by default, where the model takes as many
+_BITS: Mapping[str, Literal[4, 8]] = {"int4": 4, "int8": 8}
+Prompt = str | Sequence[Message] | Sequence[int]
+
+
+class TextModel:
+    """A tokenizer and a decoder, which `generate` and engines use."""
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        decoder: Decoder,
+        config: Mapping[str, Any] | None = None,
+        stop_tokens: frozenset[int] = frozenset(),
+    ) -> None:
+        self.tokenizer, self.decoder = tokenizer, decoder
+        self.config, self.stop_tokens = dict(config or {}), stop_tokens
+        self._engine: Engine | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def max_length(self) -> int:
+        """Return the most tokens of a sequence, prompt and answer."""
+        return self.decoder.rows
+
+    def engine(self) -> Engine:
+        """Return the model's engine, which all callers share; its cache is the model's."""
+        with self._lock:
+            if self._engine is None:
+                self._engine = Engine(
+                    self.decoder, self.tokenizer.stream, stop_tokens=self.stop_tokens
+                )
+            return self._engine
+
+    def request(
+        self,
+        prompt: Prompt,
+        *,
+        max_new_tokens: int = 256,
+        temperature: float = 0.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        min_p: float = 0.0,
+        repetition_penalty: float = 1.0,
+        stop: str | Sequence[str] = (),
+        seed: int = 0,
+        logprobs: int | None = None,
+        constraint: Constraint | None = None,
+    ) -> Request:
+        """Return the request of a prompt (a text, tokens, or messages of a chat).
+
+        Temperature 0 takes the likeliest token. Raises UsageError for wrong values.
+        """
+        sampling = Sampling(temperature, top_k, top_p, min_p, repetition_penalty, seed)
+        stops = (stop,) if isinstance(stop, str) else tuple(stop)
+        return Request(
+            self.tokens(prompt), max_new_tokens, sampling, stops, logprobs=logprobs,
+            constraint=constraint,
+        )  # fmt: skip
+
+    def tokens(self, prompt: Prompt) -> list[int]:
+        """Return the tokens of a text, of messages ({"role": .., "content": ..}), or as given."""
+        if isinstance(prompt, str):
+            return self.tokenizer.encode(prompt)
+        if all(isinstance(x, int) for x in prompt):
+            return [int(x) for x in prompt if isinstance(x, int)]
+        messages = [x for x in prompt if isinstance(x, Mapping)]
+        if len(messages) != len(prompt):
+            raise UsageError("expected a text, a list of messages, or a list of tokens")
+        return self.tokenizer.chat(messages)
+
+    @overload
+    def generate(self, prompt: Prompt, *, stream: Literal[False] = False, **how: Any) -> str: ...
+    @overload
+    def generate(self, prompt: Prompt, *, stream: Literal[True], **how: Any) -> Iterator[str]: ...
+    def generate(self, prompt: Prompt, *, stream: bool = False, **how: Any) -> str | Iterator[str]:
+        """Continue a prompt: a text, or the answer to messages of a chat.
+
+        stream: return an iterator of pieces of the text as they come. The other keywords are those
+        of `request`. Raises UsageError.
+        """
+        handle = self.engine().submit(self.request(prompt, **how))
+        return _texts(handle) if stream else handle.text()
+
+
+def _texts(handle: Handle) -> Iterator[str]:
+    try:
+        for piece in handle:
+            if piece.text:
+                yield piece.text
+    finally:
+        handle.cancel()  # whoever stops iterating wants no more
+
+
+def load(
+    path: str | os.PathLike[str] | Checkpoint,
+    target: str = "cpu",
+    *,
+    weights: Literal["int4", "int8"] | None = None,
+    max_length: int | None = None,
+    slots: int = 8,
+    **options: Any,
+) -> TextModel:
+    """Load a checkpoint: a folder as transformers keeps it, or a Checkpoint.
+
+    weights: round linear layers to "int4" or "int8", a scale for 32 weights; None keeps what the
+    files have. max_length: tokens of a sequence, by default what the model takes, at most 4096.
+    slots: sequences at once. options: of `mgx_mlir.compile`. The first load exports and compiles,
+    later ones find the program in the compile cache. Raises FileError, UsageError,
+    UnsupportedModel.
+    """
+    if weights is not None and weights not in _BITS:
+        raise UsageError(f"unknown weights '{weights}', expected {' or '.join(_BITS)} or None")
+    made = checkpoint_of(Path(path)) if isinstance(path, str | os.PathLike) else path
+    rows = _rows(made.config, max_length)
+    if slots < 1:
+        raise UsageError(f"slots is {slots}, and at least 1 is needed")
+    tokenizer = made.tokenizer()
+    how = {"target": target, **options}
+    key = _key(made, weights, how)
+    program, shape = cached(key, how) or _compiled(made, weights, how, key)
+    decoder = ProgramDecoder(program, shape, slots, rows)
+    return TextModel(tokenizer, decoder, made.config, _stop_tokens(made, tokenizer))
+
+
+def _rows(config: Mapping[str, Any], asked: int | None) -> int:
+    most = config.get("max_position_embeddings")
+    if asked is None:
+        return min(int(most or _LENGTH), _LENGTH)
+    if asked < 2:
+        raise UsageError(f"max_length is {asked}, and at least 2 is needed")
+    if most is not None and asked > most:
+        raise UsageError(f"max_length is {asked}, and the model takes {most} tokens")
+    return asked
+
+
+def _stop_tokens(made: Checkpoint, tokenizer: Tokenizer) -> frozenset[int]:
+    """Return the tokens that end an answer, by the generation's configuration, else the model's."""
+    for place in (made.generation, made.config):
+        found = place.get("eos_token_id")
+        if found is not None:
+            return frozenset(found if isinstance(found, list) else [int(found)])
+    end = tokenizer.token(tokenizer.special.get("eos_token", ""))
+    return frozenset() if end is None else frozenset([end])
+
+
+def _key(made: Checkpoint, weights: str | None, how: Mapping[str, Any]) -> str | None:
+    """Return the key of what a checkpoint is compiled to; None without a cache."""
+    from mgx_mlir.targets.cache import default_cache
+    from mgx_mlir.targets.flags import host_cpu
+
+    store = default_cache() if how.get("cache", True) else None
+    if store is None:
+        return None
+    versions = [f"{name} {_version(name)}" for name in ("torch", "transformers", "onnxscript")]
+    files = [store.file_digest(f) for f in made.files()] + versions
+    row = {"weights": weights, "host": host_cpu(), **{k: repr(v) for k, v in how.items()}}
+    return store.program_key(files, row)
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "-"
+
+
+def _compiled(
+    made: Checkpoint, weights: str | None, how: Mapping[str, Any], key: str | None
+) -> tuple[Any, CacheShape]:
+    """Export and compile a checkpoint, and name it in the cache."""
+    # only the first load of a model needs torch, transformers and the compiler
+    from mgx_mlir.compiler.backend import backend_of
+    from mgx_mlir.compiler.compile import compile
+    from mgx_mlir.compiler.options import CompileOptions
+    from mgx_mlir.compiler.program_cache import program_cache_key
+    from mgx_mlir.compiler.sources import fixed
+    from mgx_mlir.text.tokens import imported
+
+    for name in ("torch", "transformers"):
+        imported(name)
+    from mgx_mlir.text.graph import cache_shape, onnx_of_model, rounded_blocks
+
+    model = made.model()
+    blocks = dict(made.blocks())
+    if weights is not None:
+        blocks = rounded_blocks(model, blocks, _BITS[weights])
+    shape = CacheShape(*cache_shape(model))
+    step = fixed(onnx_of_model(model, blocks), {})
+    del model, blocks
+    options = CompileOptions.of(None, None, how)
+    program_key = program_cache_key(step, options, backend_of(options))
+    found = compile(step, options=options)
+    keep(key, program_key, shape)
+    return found, shape

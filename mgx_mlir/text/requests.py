@@ -1,0 +1,108 @@
+"""A request to an engine, the pieces that it is answered with, and the handle that gives them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mgx_mlir.core.errors import UsageError
+from mgx_mlir.text.sampling import Sampling
+
+if TYPE_CHECKING:
+    from mgx_mlir.text.engine import Engine
+
+
+class Constraint(Protocol):
+    """A grammar that tokens follow; one object serves one request."""
+
+    def allowed(self) -> NDArray[np.bool_] | None:
+        """Return the tokens {vocabulary} that may come next; None allows all."""
+        ...
+
+    def accept(self, token: int) -> None:
+        """Go on behind a token that was chosen."""
+        ...
+
+
+@dataclass(frozen=True)
+class Request:
+    """A prompt in tokens, and how it is continued. Raises UsageError for wrong values."""
+
+    tokens: Sequence[int]
+    max_new_tokens: int = 256
+    sampling: Sampling = field(default_factory=Sampling)
+    stop: tuple[str, ...] = ()  # strings; the text ends before the first that comes
+    stop_tokens: frozenset[int] | None = None  # None: those of the model
+    logprobs: int | None = None  # likeliest tokens to list for each place; None: no scores
+    constraint: Constraint | None = None
+
+    def __post_init__(self) -> None:
+        problems = []
+        if not len(self.tokens):
+            problems.append("the prompt has no token")
+        if self.max_new_tokens < 1:
+            problems.append(f"max_new_tokens is {self.max_new_tokens}, and at least 1 is needed")
+        if self.logprobs is not None and self.logprobs < 0:
+            problems.append(f"logprobs is {self.logprobs}, and at least 0 is needed")
+        if problems:
+            raise UsageError("; ".join(problems))
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One token of an answer.
+
+    Text may be empty (part of a character, or of a stop string), and come with a later piece.
+    """
+
+    token: int
+    text: str
+    logprob: float | None = None  # of the model's own distribution, natural logarithm
+    top: tuple[tuple[int, float], ...] = ()
+    finish_reason: str | None = None  # of the last piece: "stop", "length"
+
+
+class Handle(Iterator[Piece]):
+    """An answer under way: iterate for its pieces.
+
+    Where no thread drives the engine, iterating does.
+    """
+
+    def __init__(self, engine: Engine, request: Request) -> None:
+        self.request = request
+        self.prompt_tokens = len(request.tokens)
+        self.cached_tokens = 0  # of the prompt, found in the cache
+        self.tokens: list[int] = []
+        self.finish_reason: str | None = None  # "stop", "length", "cancelled", "error"
+        self.error: BaseException | None = None
+        self.pieces: deque[Piece] = deque()
+        self.cancelled = False
+        self._engine = engine
+
+    @property
+    def done(self) -> bool:
+        """Whether no further piece is made."""
+        return self.finish_reason is not None
+
+    def cancel(self) -> None:
+        """End the answer; iterating ends behind the pieces that are there."""
+        self.cancelled = True
+        self._engine.wake()
+
+    def __next__(self) -> Piece:
+        while not self.pieces:
+            if self.done:
+                if self.error is not None:
+                    raise self.error
+                raise StopIteration
+            self._engine.advance(self)
+        return self.pieces.popleft()
+
+    def text(self) -> str:
+        """Return the text of all pieces that were not taken yet, to the end."""
+        return "".join(piece.text for piece in self)

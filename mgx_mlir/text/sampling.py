@@ -1,0 +1,131 @@
+"""The choice of a token from logits, repeatable: numbers are drawn by seed and place alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mgx_mlir.core.errors import UsageError
+
+Floats = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Settings of a choice; `temperature` 0 takes the likeliest token.
+
+    Logits are changed in the order of transformers: repetition penalty, temperature, top k, top p,
+    min p. Raises UsageError with all settings that are out of range.
+    """
+
+    temperature: float = 0.0
+    top_k: int = 0  # 0: all
+    top_p: float = 1.0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        rules = (
+            (0 <= self.temperature < math.inf, "temperature is 0 or more"),
+            (self.top_k >= 0, "top_k is 0 (all) or more"),
+            (0 < self.top_p <= 1, "top_p is above 0 and at most 1"),
+            (0 <= self.min_p <= 1, "min_p is 0 to 1"),
+            (0 < self.repetition_penalty < math.inf, "repetition_penalty is above 0"),
+            (0 <= self.seed < 1 << 64, "seed is 0 to 2**64 - 1"),
+        )
+        problems = [text for right, text in rules if not right]
+        if problems:
+            raise UsageError(f"wrong settings of sampling in {self}: {'; '.join(problems)}")
+
+    @property
+    def greedy(self) -> bool:
+        """Whether the likeliest token is taken."""
+        return self.temperature == 0 or self.top_k == 1
+
+
+def uniform(seed: int, place: int) -> float:
+    """Return the number in [0, 1) of a place in a sequence; no state, so order does not matter."""
+    bits = np.random.Philox(key=seed, counter=[place, 0, 0, 0])
+    return float(np.random.Generator(bits).random())
+
+
+def penalised(logits: Floats, seen: Sequence[int], penalty: float) -> Floats:
+    """Return logits {vocabulary} with tokens that occurred made less likely.
+
+    Keskar et al., CTRL, 2019: positive logits are divided by the penalty, others multiplied.
+    """
+    if penalty == 1 or not len(seen):
+        return logits
+    places = np.unique(np.asarray(seen, np.int64))
+    found = logits.copy()
+    values = found[places]
+    found[places] = np.where(values > 0, values / penalty, values * penalty)
+    return found
+
+
+def log_softmax(logits: Floats) -> NDArray[np.float64]:
+    """Return log-probabilities {vocabulary} in f64."""
+    wide = logits.astype(np.float64)
+    wide -= wide.max()
+    return wide - np.log(np.exp(wide).sum())
+
+
+def kept(logits: Floats, s: Sampling) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the tokens that may be drawn, ascending, and their probabilities in f64."""
+    wide = logits.astype(np.float64) / s.temperature
+    tokens = np.arange(len(wide))
+    if 0 < s.top_k < len(wide):
+        least = np.partition(wide, -s.top_k)[-s.top_k]
+        tokens = np.flatnonzero(wide >= least)  # ties stay, as in transformers
+        wide = wide[tokens]
+    p = np.exp(wide - wide.max())
+    p /= p.sum()
+    if s.top_p < 1:
+        order = np.argsort(-p, kind="stable")
+        before = np.cumsum(p[order]) - p[order]
+        stay = np.sort(order[before < s.top_p])
+        tokens, p = tokens[stay], p[stay] / p[stay].sum()
+    if s.min_p > 0:
+        stay = np.flatnonzero(p >= s.min_p * p.max())
+        tokens, p = tokens[stay], p[stay] / p[stay].sum()
+    return tokens, p
+
+
+def choose(
+    logits: Floats,
+    s: Sampling,
+    place: int,
+    seen: Sequence[int] = (),
+    allowed: NDArray[np.bool_] | None = None,
+) -> int:
+    """Return the token for a place of a sequence.
+
+    `logits` are {vocabulary}, `seen` the tokens before, `allowed` a mask of a grammar. Raises
+    UsageError where it allows none.
+    """
+    logits = penalised(logits, seen, s.repetition_penalty)
+    if allowed is not None:
+        if not allowed.any():
+            raise UsageError("the grammar allows no token here")
+        logits = np.where(allowed, logits, -np.inf)
+    if s.greedy:
+        return int(np.argmax(logits))
+    tokens, p = kept(logits, s)
+    ends = np.cumsum(p)
+    found = np.searchsorted(ends, uniform(s.seed, place) * ends[-1], side="right")
+    return int(tokens[min(int(found), len(tokens) - 1)])
+
+
+def likeliest(scores: NDArray[np.float64], count: int) -> list[tuple[int, float]]:
+    """Return the `count` likeliest tokens and their log-probabilities, best first."""
+    if count <= 0:
+        return []
+    count = min(count, len(scores))
+    best = np.argpartition(-scores, count - 1)[:count]
+    best = best[np.lexsort((best, -scores[best]))]
+    return [(int(t), float(scores[t])) for t in best]

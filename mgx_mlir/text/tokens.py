@@ -1,0 +1,166 @@
+"""Text to tokens and back: a tokenizer of `tokenizers`, with the template of a chat."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mgx_mlir.core.errors import FileError, UsageError
+
+Message = Mapping[str, Any]
+
+
+def imported(name: str) -> Any:
+    """Return a module of the extra `text`. Raises UsageError where it is not installed."""
+    import importlib
+
+    try:
+        return importlib.import_module(name)
+    except ImportError as e:
+        raise UsageError(
+            f"text generation needs the package {name.split('.')[0]}: {e}",
+            notes=["pip install 'mgx-mlir[text]'"],
+        ) from e
+
+
+class Tokenizer:
+    """Encode, decode, and write a chat as one prompt.
+
+    `inner`: a tokenizers.Tokenizer. `template`: Jinja, as transformers keeps it in
+    tokenizer_config.json. `special`: the texts by name, such as bos_token.
+    """
+
+    def __init__(
+        self, inner: Any, template: str | None = None, special: Mapping[str, str] | None = None
+    ) -> None:
+        self.inner, self.template, self.special = inner, template, dict(special or {})
+        self._compiled: Any = None
+
+    @staticmethod
+    def of_folder(folder: Path) -> Tokenizer:
+        """Read tokenizer.json and what stands beside it. Raises FileError."""
+        path = folder / "tokenizer.json"
+        if not path.is_file():
+            raise FileError("expected a tokenizer in a file", location=str(path))
+        try:
+            inner = imported("tokenizers").Tokenizer.from_file(str(path))
+        except UsageError:
+            raise
+        except Exception as e:  # tokenizers raises plain Exceptions
+            raise FileError(f"not a tokenizer: {e}", location=str(path)) from e
+        config = read_json(folder / "tokenizer_config.json", missing={})
+        template = config.get("chat_template")
+        beside = folder / "chat_template.jinja"
+        if beside.is_file():
+            template = beside.read_text(encoding="utf-8")
+        if isinstance(template, list):  # several by name
+            named = {t["name"]: t["template"] for t in template}
+            template = named.get("default")
+        special = {}
+        for name, value in config.items():
+            if name.endswith("_token"):
+                text = value.get("content") if isinstance(value, dict) else value
+                if isinstance(text, str):
+                    special[name] = text
+        return Tokenizer(inner, template, special)
+
+    @property
+    def size(self) -> int:
+        """Return the number of tokens."""
+        return int(self.inner.get_vocab_size())
+
+    def encode(self, text: str, *, special: bool = True) -> list[int]:
+        """Return the tokens of a text; `special` adds those that a prompt begins with."""
+        return list(self.inner.encode(text, add_special_tokens=special).ids)
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Return the text of tokens, without special ones."""
+        return str(self.inner.decode(list(tokens), skip_special_tokens=True))
+
+    def token(self, text: str) -> int | None:
+        """Return the number of a token by its text, None where there is none."""
+        return self.inner.token_to_id(text)
+
+    def chat(
+        self, messages: Sequence[Message], *, add_generation_prompt: bool = True, **values: Any
+    ) -> list[int]:
+        """Return the tokens of a chat, written by the template. Raises UsageError."""
+        text = self.chat_text(messages, add_generation_prompt=add_generation_prompt, **values)
+        return self.encode(text, special=False)
+
+    def chat_text(self, messages: Sequence[Message], **values: Any) -> str:
+        """Return a chat as the template writes it. Raises UsageError."""
+        if self.template is None:
+            raise UsageError(
+                "the model has no template of a chat", notes=["give a prompt instead of messages"]
+            )
+        if self._compiled is None:
+            self._compiled = _environment().from_string(self.template)
+        try:
+            return str(self._compiled.render(messages=list(messages), **self.special, **values))
+        except Exception as e:  # whatever the template of the file raises
+            raise UsageError(f"the template refuses the messages: {e}") from e
+
+    def stream(self) -> TextStream:
+        """Return a decoder of tokens as they come."""
+        return TextStream(self)
+
+
+class TextStream:
+    """Text of one answer, given out where characters are complete."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._stream = imported("tokenizers.decoders").DecodeStream(skip_special_tokens=True)
+        self._tokens: list[int] = []
+        self._shown = 0
+
+    def add(self, token: int) -> str:
+        """Return the text that a token completes."""
+        self._tokens.append(token)
+        text = self._stream.step(self._tokenizer.inner, token) or ""
+        self._shown += len(text)
+        return text
+
+    def rest(self) -> str:
+        """Return what is left, such as half of a character."""
+        return self._tokenizer.decode(self._tokens)[self._shown :]
+
+
+def _environment() -> Any:
+    """Return Jinja's environment with the settings that templates of transformers expect."""
+    sandbox = imported("jinja2.sandbox")
+    made = sandbox.ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+    )
+
+    def refuse(message: str) -> None:
+        raise UsageError(message)
+
+    def to_json(value: Any, ensure_ascii: bool = False, **more: Any) -> str:
+        return json.dumps(value, ensure_ascii=ensure_ascii, **more)
+
+    def now(form: str) -> str:
+        from datetime import datetime
+
+        return datetime.now().strftime(form)
+
+    made.filters["tojson"] = to_json
+    made.globals["raise_exception"] = refuse
+    made.globals["strftime_now"] = now
+    return made
+
+
+def read_json(path: Path, missing: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return an object of a JSON file. Raises FileError."""
+    if missing is not None and not path.is_file():
+        return missing
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as e:
+        raise FileError(f"cannot be read as JSON: {e}", location=str(path)) from e
+    if not isinstance(found, dict):
+        raise FileError("expected a JSON object", location=str(path))
+    return found

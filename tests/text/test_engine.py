@@ -1,0 +1,164 @@
+"""The engine over a decoder without a model: what is answered, and what is computed for it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mgx_mlir.core.errors import UsageError
+from mgx_mlir.text import Engine, Request, Sampling
+from mgx_mlir.text.stops import Stops
+from tests.text.fake import WORDS, Fake, Letters
+
+
+def engine(**options: object) -> Engine:
+    return Engine(Fake(), Letters, chunk=4, **options)  # type: ignore[arg-type]
+
+
+def requests(count: int) -> list[Request]:
+    rng = np.random.default_rng(count)
+    return [
+        Request(
+            rng.integers(0, WORDS, 1 + 3 * i).tolist(), int(rng.integers(1, 20)),
+            Sampling(0.9 * (i % 3), seed=i, repetition_penalty=1 + 0.1 * (i % 2)),
+        )
+        for i in range(count)
+    ]  # fmt: skip
+
+
+def alone(request: Request) -> list[int]:
+    """The tokens of a request without an engine."""
+    from mgx_mlir.text.sampling import choose
+
+    tokens, decoder = list(request.tokens), Fake(1)
+    for place in range(request.max_new_tokens):
+        logits = decoder.prefill(0, tokens, 0)
+        tokens.append(choose(logits, request.sampling, place, tokens))
+    return tokens[len(request.tokens) :]
+
+
+@pytest.mark.parametrize("threaded", [False, True])
+def test_in_a_batch_as_alone(threaded: bool) -> None:
+    """Twelve requests over three slots: they wait, join and leave."""
+    with engine() as e:
+        if threaded:
+            e.start()
+        handles = [e.submit(r) for r in requests(12)]
+        for handle in handles:
+            assert [p.token for p in handle] == alone(handle.request)
+            assert handle.finish_reason == "length"
+        kinds = [count for kind, count in e.decoder.computed if kind == "decode"]  # type: ignore[attr-defined]
+        assert max(kinds) == 3
+
+
+def test_a_prompt_is_computed_in_chunks_between_steps() -> None:
+    with engine() as e:
+        first = e.submit(Request([1], 20))
+        next(first)
+        e.submit(Request(list(range(12)), 1))
+        e.decoder.computed.clear()  # type: ignore[attr-defined]
+        for _ in range(3):
+            e.step()
+        assert e.decoder.computed == [("prefill", 4), ("decode", 1)] * 2 + [  # type: ignore[attr-defined]
+            ("prefill", 4), ("decode", 1),
+        ]  # fmt: skip
+
+
+def test_the_next_turn_computes_new_tokens_alone() -> None:
+    with engine() as e:
+        first = e.submit(Request([1, 2, 3, 4, 5], 6))
+        answer = [p.token for p in first]
+        turn = Request([1, 2, 3, 4, 5, *answer, 7, 8], 4)
+        second = e.submit(turn)
+        assert [p.token for p in second] == alone(turn)
+        assert second.cached_tokens == 10  # the last token of an answer has no row yet
+        other = Request([1, 2, 3, 9], 3)  # a chat that shares its beginning only
+        third = e.submit(other)
+        assert [p.token for p in third] == alone(other)
+        assert third.cached_tokens == 3
+        again = e.submit(turn)  # and the first chat is still there
+        assert [p.token for p in again] == alone(turn)
+        assert again.cached_tokens == len(turn.tokens) - 1
+
+
+def test_stops() -> None:
+    tokens = alone(Request([5], 12))
+    text = "".join(chr(ord("A") + t) for t in tokens)
+    with engine() as e:
+        stop = text[4:7]
+        handle = e.submit(Request([5], 12, stop=("zzzz", stop)))
+        assert handle.text() == text[: text.index(stop)]
+        assert handle.finish_reason == "stop"
+    with engine(stop_tokens=frozenset([tokens[3]])) as e:
+        handle = e.submit(Request([5], 12))
+        assert handle.text() == text[: tokens.index(tokens[3])]
+        assert handle.finish_reason == "stop"
+
+
+def test_a_stop_string_across_pieces() -> None:
+    stops = Stops(["end", "now"])
+    assert [stops.add(t) for t in ("an e", "n", "ough e", "nd more")] == [
+        ("an ", False), ("", False), ("enough ", False), ("", True),
+    ]  # fmt: skip
+    assert Stops(["ab"]).rest() == ""
+    held = Stops(["abc"])
+    assert held.add("xab") == ("x", False)
+    assert held.rest() == "ab"
+
+
+def test_scores_are_those_of_the_model() -> None:
+    with engine() as e:
+        piece = next(e.submit(Request([3, 4], 2, Sampling(2.0, seed=1), logprobs=3)))
+        logits = Fake(1).prefill(0, [3, 4], 0).astype(float)
+        want = logits - np.log(np.exp(logits).sum())
+        assert piece.logprob == pytest.approx(want[piece.token])
+        assert [t for t, _ in piece.top] == np.argsort(-want)[:3].tolist()
+
+
+def test_cancelled_answers_leave() -> None:
+    with engine() as e:
+        running, kept = e.submit(Request([1], 30)), e.submit(Request([2], 5))
+        waiting = [e.submit(Request([3], 30)) for _ in range(3)]
+        next(running)
+        for handle in (running, *waiting):
+            handle.cancel()
+        assert [p.token for p in kept] == alone(kept.request)
+        for handle in (running, *waiting):
+            list(handle)
+            assert handle.finish_reason == "cancelled"
+        assert (e.active, e.waiting) == (0, 0)
+
+
+def test_a_failed_run_ends_its_answers() -> None:
+    with engine() as e:
+        handle = e.submit(Request([1, 2], 9))
+        next(handle)
+        e.decoder.decode = lambda *_: 1 / 0  # type: ignore[method-assign, assignment, return-value]
+        with pytest.raises(ZeroDivisionError):
+            list(handle)
+        assert handle.finish_reason == "error"
+        del e.decoder.decode
+        again = e.submit(Request([1, 2], 9))
+        assert [p.token for p in again] == alone(again.request)
+        assert again.cached_tokens == 0
+
+
+def test_a_full_cache_ends_an_answer() -> None:
+    with engine() as e:
+        handle = e.submit(Request(list(range(30)), 100))
+        assert len(list(handle)) == 64 - 30
+        assert handle.finish_reason == "length"
+        with pytest.raises(UsageError, match="64 tokens"):
+            e.submit(Request([1] * 64))
+    with pytest.raises(UsageError, match="closed"):
+        e.submit(Request([1]))
+    with pytest.raises(UsageError, match="no token; max_new_tokens is 0"):
+        Request([], 0)
+
+
+def test_a_queue_has_its_limit() -> None:
+    with engine(max_waiting=2) as e:
+        for _ in range(2):
+            e.submit(Request([1], 2))
+        with pytest.raises(UsageError, match="2 requests wait"):
+            e.submit(Request([1], 2))

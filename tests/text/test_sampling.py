@@ -1,0 +1,71 @@
+"""The choice of tokens, against formulas in other words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mgx_mlir.core.errors import UsageError
+from mgx_mlir.text.sampling import Sampling, choose, kept, likeliest, log_softmax, uniform
+
+LOGITS = np.array([2.0, 1.0, 0.5, 0.0, -1.0], np.float32)
+
+
+def test_greedy_takes_the_first_of_the_largest() -> None:
+    assert choose(np.array([0, 3, 3], np.float32), Sampling(), 0) == 1
+    assert choose(LOGITS, Sampling(temperature=2, top_k=1), 5) == 0
+
+
+def test_what_may_be_drawn() -> None:
+    p = np.exp(LOGITS.astype(float) / 0.7)
+    p /= p.sum()
+    for s, want in (
+        (Sampling(0.7), range(5)),
+        (Sampling(0.7, top_k=2), range(2)),
+        (Sampling(0.7, top_p=float(p[0]) - 1e-9), range(1)),
+        (Sampling(0.7, top_p=float(p[0]) + 1e-9), range(2)),
+        (Sampling(0.7, min_p=float(p[2] / p[0]) - 1e-9), range(3)),
+        (Sampling(0.7, min_p=float(p[2] / p[0]) + 1e-9), range(2)),
+    ):
+        tokens, got = kept(LOGITS, s)
+        assert tokens.tolist() == list(want)
+        np.testing.assert_allclose(got, p[list(want)] / p[list(want)].sum(), rtol=1e-12)
+
+
+def test_draws_have_the_frequencies_of_the_distribution() -> None:
+    s = Sampling(1.0, seed=11)
+    drawn = np.bincount([choose(LOGITS, s, i) for i in range(4000)], minlength=5) / 4000
+    p = np.exp(LOGITS) / np.exp(LOGITS).sum()
+    assert np.abs(drawn - p).max() < 0.03  # four deviations of a frequency
+
+
+def test_a_place_has_its_number() -> None:
+    assert uniform(7, 3) == uniform(7, 3)
+    assert len({uniform(seed, place) for seed in range(9) for place in range(9)}) == 81
+
+
+def test_a_penalty_counts_a_token_once() -> None:
+    s = Sampling(repetition_penalty=3.0)
+    assert choose(LOGITS, s, 0, [0, 0, 4]) == 1
+    assert choose(np.array([-1.0, -2.0], np.float32), s, 0, [0]) == 1
+
+
+def test_a_mask_leaves_what_it_allows() -> None:
+    allowed = np.array([0, 0, 1, 1, 0], bool)
+    assert choose(LOGITS, Sampling(), 0, allowed=allowed) == 2
+    assert {choose(LOGITS, Sampling(1.5), i, allowed=allowed) for i in range(50)} == {2, 3}
+    with pytest.raises(UsageError, match="allows no token"):
+        choose(LOGITS, Sampling(), 0, allowed=np.zeros(5, bool))
+
+
+def test_scores() -> None:
+    scores = log_softmax(LOGITS)
+    assert np.exp(scores).sum() == pytest.approx(1)
+    assert [t for t, _ in likeliest(scores, 3)] == [0, 1, 2]
+    assert likeliest(scores, 0) == []
+
+
+def test_all_wrong_settings_are_told() -> None:
+    with pytest.raises(UsageError) as found:
+        Sampling(temperature=-1, top_k=-1, top_p=0, min_p=2, repetition_penalty=0, seed=-1)
+    assert str(found.value).count(";") == 5
