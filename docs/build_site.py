@@ -38,6 +38,7 @@ MENU: list[tuple[str, list[str]]] = [
         [
             "howto/torch-model.md",
             "howto/onnxruntime-script.md",
+            "howto/no-waiting.md",
             "howto/wrong-result.md",
             "howto/slow-kernel.md",
             "howto/own-operator.md",

@@ -8,6 +8,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mgx_mlir.compiler.background_program import StandIn
 from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram, check_graph
 from mgx_mlir.compiler.run_limits import RunLimits
 from mgx_mlir.compiler.saved import (
@@ -206,6 +207,8 @@ def _code_tree(c: CompiledProgram, source: bool) -> Tree:
             notes=["parse_onnx(..), compile and save a program"],
         )
     options: dict[str, Any] = {}
+    if isinstance(c, StandIn):
+        c = c.alone()
     if isinstance(c, IreeProgram):
         modules: Tree = {}
     else:

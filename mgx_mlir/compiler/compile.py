@@ -43,12 +43,45 @@ def compile(
     """
     chosen = CompileOptions.of(target, options, keywords)
     model = fixed(model, chosen.importer)
+    if chosen.sizes or chosen.background:
+        return _behind(model, chosen)
+    return _named(model, chosen)
+
+
+def _named(model: ModelSource, chosen: CompileOptions) -> CompiledProgram:
+    """Compile a model; a call in which names of dims disagree compiles it again without them."""
     made = _compile(model, chosen)
     is_onnx = isinstance(model, bytes) or str(model).endswith(".onnx")
     shared = made.signature.shared_names() if is_onnx else []
     if shared:
         again = partial(_without_names, model, chosen)
         made.without_names = WithoutNames(again, judge(model, chosen.importer), shared)
+    return made
+
+
+def _behind(model: ModelSource, options: CompileOptions) -> CompiledProgram:
+    """Compile on other threads: for several sizes, or while the reference answers."""
+    # start-up: few programs need them
+    from mgx_mlir.compiler.background_program import BackgroundProgram
+    from mgx_mlir.compiler.behind import Behind
+    from mgx_mlir.targets.child import shared_compiler
+
+    one = replace(options, background=False, sizes=())
+    shared_compiler()  # ended behind the threads that need it
+    if not options.sizes:
+        behind = Behind(lambda: _named(model, one))
+        alone = BackgroundProgram(options.placement, _named(model, options.for_ref()), behind)
+        alone.limits = RunLimits.of(options.max_run_seconds, options.max_run_memory)
+        return alone
+    first = _named(model, options.for_ref()) if options.background else None
+    from mgx_mlir.compiler.models import program_of
+    from mgx_mlir.compiler.sized_program import compile_sizes
+
+    read = program_of(model, options.importer)
+    made = compile_sizes(read, options.sizes, options.placement, lambda p: _compile(p, one), first)
+    made.limits = RunLimits.of(options.max_run_seconds, options.max_run_memory)
+    if not options.background:
+        made.wait()
     return made
 
 

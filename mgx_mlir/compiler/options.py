@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _NOT_OF_CODE = (
     "cache", "timeout", "emulate", "threads", "exhaustive_tune", "tuning_inputs", "ref_double",
     "device_id", "graph", "hip_graph", "stream_priority", "max_run_seconds", "max_run_memory",
+    "background", "sizes",
 )  # fmt: skip
 _SEARCHED = ("importer", "tuning", "matmuls")  # no keywords of `compile`
 
@@ -106,6 +107,15 @@ class CompileOptions:
     """Limit of each run in bytes beside the weights; the run's process ends there
     (RunLimitError)."""
 
+    background: bool = False
+    """Return before the program is compiled: the reference, or a larger one of `sizes`, answers
+    calls until it is there. Where the compile fails, the next call raises its error."""
+
+    sizes: Sequence[int] | Mapping[str, Sequence[int]] = ()
+    """Sizes of a dynamic dim, compiled side by side, each as a program of fixed size. A mapping
+    from its name says which dim. Calls of other sizes run the next larger one on padded inputs,
+    where the rows of the program are proved to be independent."""
+
     importer: Mapping[str, Any] = field(default_factory=dict)
     """Options of `parse_onnx`, or the fields of TfOptions."""
 
@@ -123,6 +133,8 @@ class CompileOptions:
             text = "; ".join([first, *(message for message, _ in more)])
             raise UsageError(text, notes=[*notes, *(n for _, given in more for n in given)])
         object.__setattr__(self, "disable", tuple(self.disable))
+        if not isinstance(self.sizes, Mapping):
+            object.__setattr__(self, "sizes", tuple(self.sizes))
         graph = self.graph or self.hip_graph
         object.__setattr__(self, "graph", graph)
         object.__setattr__(self, "hip_graph", graph)
@@ -130,6 +142,7 @@ class CompileOptions:
     def _wrong(self) -> Iterator[tuple[str, Sequence[str]]]:
         """Yield what is wrong with each option, and notes on it."""
         yield from _wrong_passes(self.disable)
+        yield from _wrong_sizes(self.sizes)
         if self.threads is not None and not isinstance(self.threads, int | np.integer):
             yield f"threads expected an integer, got {self.threads!r}", ()
         if self.timeout is not None and not (isinstance(self.timeout, Real) and self.timeout >= 0):
@@ -165,6 +178,13 @@ class CompileOptions:
         if target is not None:
             given["target"] = target
         return CompileOptions(**given) if options is None else replace(options, **given)
+
+    def for_ref(self) -> CompileOptions:
+        """Return options of the reference that answers while these compile."""
+        return CompileOptions(
+            "ref", importer=self.importer, disable=self.disable,
+            max_run_seconds=self.max_run_seconds, max_run_memory=self.max_run_memory,
+        )  # fmt: skip
 
     @property
     def one_arch(self) -> str | None:
@@ -213,11 +233,24 @@ _FOR_TARGETS: dict[str, tuple[Any, frozenset[str]]] = {
     "ref_double": (False, frozenset({"ref"})),
     "emulate": (False, frozenset({"gpu"})),
     "device_id": (0, frozenset({"gpu"})),
+    "background": (False, frozenset({"cpu", "gpu"})),
+    "sizes": ((), frozenset({"cpu", "gpu"})),
 }
 
 
 def _listed(targets: frozenset[str]) -> str:
     return " and ".join(sorted(targets))
+
+
+def _wrong_sizes(given: object) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield lists that are not of sizes."""
+    for sizes in given.values() if isinstance(given, Mapping) else [given]:
+        is_list = isinstance(sizes, Sequence) and not isinstance(sizes, str)
+        listed = list(sizes) if is_list else []
+        numbers = all(isinstance(n, int | np.integer) and n > 0 for n in listed)
+        empty = isinstance(given, Mapping) and not listed
+        if not is_list or empty or not numbers or len(set(listed)) < len(listed):
+            yield f"sizes expected different sizes of 1 or more, got {sizes!r}", ()
 
 
 def _wrong_passes(disable: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:

@@ -33,6 +33,7 @@ _open = 0  # nested parts of foreign code: handlers run at once
 _handlers: dict[int, Handler] = {}  # the handlers that `_record` stands for
 _pending: list[int] = []  # signals that came meanwhile
 _raised: BaseException | None = None  # exception of a handler in foreign code
+_stopping: set[int] = set()  # threads that are to end
 
 
 class Interrupted(BaseException):
@@ -41,6 +42,10 @@ class Interrupted(BaseException):
     def __init__(self, error: BaseException) -> None:
         super().__init__(error)
         self.error = error
+
+
+class Stopped(BaseException):
+    """Ends the work of a thread that nobody waits for: no `except` of its code is meant."""
 
 
 class _Hold:
@@ -97,9 +102,21 @@ def held(function: F) -> F:
 
 
 def check() -> None:
-    """Run the handlers of signals that came, if any: a safe point. Raises Interrupted."""
+    """Run the handlers of signals that came, if any: a safe point. Raises Interrupted, Stopped."""
     if _pending and _owner == threading.get_ident():
         _answer(_taken(), _frame())
+    if _stopping and threading.get_ident() in _stopping:
+        raise Stopped
+
+
+def stop(thread: int) -> None:
+    """End a thread at its next safe point. It must call `stopped` in its end."""
+    _stopping.add(thread)
+
+
+def stopped() -> None:
+    """Say that this thread ends: its number may be another one's soon."""
+    _stopping.discard(threading.get_ident())
 
 
 class _AtOnce:

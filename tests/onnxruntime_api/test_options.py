@@ -12,6 +12,7 @@ import pytest
 
 import mgx_mlir
 import mgx_mlir.onnxruntime as ours
+from mgx_mlir.compiler.sized_program import SizedProgram
 from mgx_mlir.onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument, NotImplemented
 from tests.onnxruntime_api.conftest import K, W, X, two_outputs
 from tests.support.models import parsed
@@ -188,3 +189,30 @@ def test_a_gpu_provider_compiles_for_the_gpu(monkeypatch: pytest.MonkeyPatch) ->
     assert seen[-1][0] == "gpu"
     half = (X.astype(np.float16) + W.astype(np.float16)).astype(np.float32)
     assert np.array_equal(made.run(["y"], FEED)[0], half)
+
+
+def test_a_session_is_there_before_its_model_is_compiled() -> None:
+    """The entries reach the compile: a call of another size is padded, or the reference answers."""
+    o = ours.SessionOptions()
+    o.add_session_config_entry("mgx.background", "1")
+    o.add_session_config_entry("mgx.sizes", "n=1,4")
+    model = parsed("(float[n,3] x) => (float[n,3] y) { y = Neg (x) }").SerializeToString()
+    made = ours.InferenceSession(model, o)
+    program = made._programs.main
+    assert isinstance(program, SizedProgram)
+    assert np.array_equal(made.run(None, {"x": X})[0], -X)
+    assert program.wait() is program
+    assert program.sizes == [1, 4]
+    assert np.array_equal(made.run(["y"], {"x": X})[0], -X)
+    with pytest.raises(InvalidArgument, match="size 5 of n is not compiled"):
+        made.run(None, {"x": np.ones((5, 3), np.float32)})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("mgx.background", "yes"), ("mgx.sizes", "n=1,x"), ("mgx.sizes", "n=0")]
+)
+def test_wrong_entries_on_the_compile(key: str, value: str) -> None:
+    o = ours.SessionOptions()
+    o.add_session_config_entry(key, value)
+    with pytest.raises(InvalidArgument, match=r"expected"):
+        ours.InferenceSession(two_outputs(), o)

@@ -111,6 +111,13 @@ CONFIG_ENTRIES: dict[str, Meaning] = {
         "a run that takes longer is ended, with Fail: it is in a process of its own"
     ),
     "mgx.max_run_memory": _yes("a run that needs more bytes, beside the weights, ends with Fail"),
+    "mgx.background": _yes(
+        "1: the session is there before its model is compiled, and the reference answers until then"
+    ),
+    "mgx.sizes": _yes(
+        "sizes of a dynamic dim that are compiled side by side, as batch=1,8,32; other sizes are "
+        "padded to the next one where rows are proved to be independent"
+    ),
 }
 
 
@@ -268,6 +275,22 @@ class SessionOptions(_Options):
         return _limits(self._entries, "mgx.max_run_seconds", "mgx.max_run_memory")
 
     @property
+    def _ahead(self) -> dict[str, Any]:
+        """Return what `compile` takes of entries on the time of the compile.
+
+        Errors: InvalidArgument.
+        """
+        found: dict[str, Any] = {}
+        background = self._entries.get("mgx.background", "0")
+        if background not in ("0", "1"):
+            raise InvalidArgument(f"'mgx.background' expected 0 or 1, got '{background}'")
+        if background == "1":
+            found["background"] = True
+        if "mgx.sizes" in self._entries:
+            found["sizes"] = _sizes_of(self._entries["mgx.sizes"])
+        return found
+
+    @property
     def _fast_math(self) -> bool:
         """Return whether rewrites that change rounding may be used."""
         return self._values["graph_optimization_level"] > _BASIC
@@ -309,6 +332,17 @@ def _limits(entries: Mapping[str, str], *keys: str) -> RunLimits | None:
         return RunLimits.of(*found)
     except UsageError as e:
         raise InvalidArgument(e.message) from None
+
+
+def _sizes_of(text: str) -> dict[str, list[int]] | list[int]:
+    """Return sizes written as `batch=1,8` or `1,8`. Errors: InvalidArgument."""
+    name, _, listed = text.rpartition("=")
+    try:
+        sizes = [int(n) for n in listed.split(",")]
+    except ValueError:
+        wanted = "sizes as batch=1,8,32"
+        raise InvalidArgument(f"'mgx.sizes' expected {wanted}, got '{text}'") from None
+    return {name: sizes} if name else sizes
 
 
 def _size(size: object) -> int:

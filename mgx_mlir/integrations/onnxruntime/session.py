@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.api.files import load, save
+from mgx_mlir.compiler.background_program import StandIn
 from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
 from mgx_mlir.compiler.run_limits import RunLimits
 from mgx_mlir.core import forks
@@ -184,7 +185,7 @@ class InferenceSession(Session):
         if own._entries.get("session.load_model_format", "ONNX").upper() == "ORT":
             raise refuse("ORT format", ["convert the ONNX file"])
         assert self._source is not None
-        how: dict[str, Any] = {"fast_math": own._fast_math}
+        how: dict[str, Any] = {"fast_math": own._fast_math, **own._ahead}
         if (limits := own._run_limits) is not None:
             how |= {"max_run_seconds": limits.seconds, "max_run_memory": limits.memory}
         if own.intra_op_num_threads > 0:
@@ -201,6 +202,8 @@ class InferenceSession(Session):
         main = self._programs.main
         if not path:
             return
+        if isinstance(main, StandIn):
+            main = main.alone()
         if not path.endswith((".mxr", ".mlir")) or main is None:
             why = "its name ends in neither .mxr nor .mlir" if main else "it depends on the inputs"
             warnings.warn(f"the optimised model '{path}' is not written: {why}", stacklevel=4)

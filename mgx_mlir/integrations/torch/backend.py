@@ -18,7 +18,7 @@ from torch import fx
 from mgx_mlir.core import interrupts
 from mgx_mlir.core.errors import MgxError, SizesRefused, UnsupportedModel, UsageError
 from mgx_mlir.frontends.torch_training import TRAINING
-from mgx_mlir.integrations.torch.build import Writes, build
+from mgx_mlir.integrations.torch.build import Writes, compiled, read
 from mgx_mlir.integrations.torch.calls import Call, Weights, runner
 from mgx_mlir.integrations.torch.check import Checked
 from mgx_mlir.integrations.torch.counters import counters
@@ -30,10 +30,13 @@ from mgx_mlir.integrations.torch.graphs import (
     value_of,
     wrapped_floats,
 )
+from mgx_mlir.integrations.torch.later import Later
 from mgx_mlir.integrations.torch.options import TorchOptions
 from mgx_mlir.integrations.torch.recurrent import keep_lengths_dynamic
+from mgx_mlir.targets.child import shared_compiler
 
 log = logging.getLogger(__name__)
+AnyCall = Call | Checked | Later
 _MOST_NUMBERS = 8  # programs of a graph for different integers, as Dynamo's recompile_limit
 _version = attrgetter("_version")
 
@@ -113,7 +116,7 @@ class Graph:
         self._loose: set[int] = set()
         self._written: set[int] = set()
         self._seen: set[int] = set()
-        self._made: list[tuple[Weights, Call | Checked]] = []
+        self._made: list[tuple[Weights, AnyCall]] = []
         self._compile(examples)
 
     def function(self) -> Callable[..., Sequence[Any]]:
@@ -139,7 +142,7 @@ class Graph:
 
         return mgx_graph
 
-    def _other(self, args: Sequence[Any]) -> tuple[Weights, Call | Checked, Sequence[Any]]:
+    def _other(self, args: Sequence[Any]) -> tuple[Weights, AnyCall, Sequence[Any]]:
         """Run with other weights than those of the last call, or sizes that it was not made for.
 
         Return the weights, the call, and its results.
@@ -164,17 +167,22 @@ class Graph:
         weights, call = self._compile(args)
         return weights, call, call(args)
 
-    def _compile(self, args: Sequence[Any]) -> tuple[Weights, Call | Checked]:
+    def _compile(self, args: Sequence[Any]) -> tuple[Weights, AnyCall]:
         try:
             frozen, call = self._built(args)
         except Writes as e:
             self._written |= e.places
             frozen, call = self._built(args)
-        if self._options.check:
-            call = Checked(call, self._gm, self._options.fp16 or self._options.bf16)
+        if not isinstance(call, Later):
+            call = self._checked(call)
         weights = Weights(frozen.held, [args[i] for i in frozen.held])
         self._made.append((weights, call))
         return weights, call
+
+    def _checked(self, call: Call) -> Call | Checked:
+        if not self._options.check:
+            return call
+        return Checked(call, self._gm, self._options.fp16 or self._options.bf16)
 
     def _frozen(self, args: Sequence[Any], fix_numbers: bool = False) -> Frozen:
         return freeze(
@@ -183,7 +191,7 @@ class Graph:
         )  # fmt: skip
 
     @interrupts.held
-    def _built(self, args: Sequence[Any]) -> tuple[Frozen, Call]:
+    def _built(self, args: Sequence[Any]) -> tuple[Frozen, Call | Later]:
         """Compile for arguments; integers are constants where an operator takes no others."""
         frozen = self._frozen(args)
         if not frozen.computes:
@@ -205,12 +213,22 @@ class Graph:
 
         return frozen, with_eager(frozen, self._options, self._target, failed)
 
-    def _call(self, frozen: Frozen) -> Call:
-        made = build(frozen, self._options, self._target)
-        return Call(frozen, None if made is None else runner(made))
+    def _call(self, frozen: Frozen) -> Call | Later:
+        """Read a graph, and compile it, in the background where the options say so."""
+        found = read(frozen)  # torch traces in the caller's thread alone
+        if found is None:
+            return Call(frozen, None)
+
+        def work() -> Call:
+            return Call(frozen, runner(compiled(found, self._options, self._target)))
+
+        if not self._options.background:
+            return work()
+        shared_compiler()  # ended behind the threads that need it
+        return Later(self._gm, lambda: self._checked(work()), self._options.fallback == "eager")
 
 
-def _short(weights: Weights, call: Call | Checked) -> tuple[Any, ...]:
+def _short(weights: Weights, call: AnyCall) -> tuple[Any, ...]:
     """Return what a call compares and runs."""
     return weights.given(), weights.tensors, weights.tracked, weights.version, call.function()
 

@@ -70,7 +70,16 @@ def _refuse_other_types(made: torch.export.ExportedProgram, frozen: Frozen) -> N
 def build(frozen: Frozen, options: TorchOptions, target: str) -> CompiledProgram | None:
     """Compile a graph; None where it computes nothing, and writes to nothing.
 
-    Raises Writes, UnsupportedModel, UsageError, and what `mgx_mlir.compile` raises.
+    Raises what `read` raises, and what `mgx_mlir.compile` does.
+    """
+    found = read(frozen)
+    return None if found is None else compiled(found, options, target)
+
+
+def read(frozen: Frozen) -> ProgramIR | None:
+    """Read a graph; None where it computes nothing, and writes to nothing.
+
+    Raises Writes, UnsupportedModel, UsageError.
     """
     made = exported(frozen)
     refuse_writes(_written(made), frozen, made.graph_signature)
@@ -82,13 +91,13 @@ def build(frozen: Frozen, options: TorchOptions, target: str) -> CompiledProgram
         refuse_writes([inputs.get(n, n) for n in written_by(onnx)], frozen, signature)
         if not frozen.results and not frozen.written:
             return None
-        read = program_of_export(onnx)
-    with read.ctx:
-        results = len(result_types(read.main()))
+        found = program_of_export(onnx)
+    with found.ctx:
+        results = len(result_types(found.main()))
     expected = len(frozen.results) + len(frozen.written)
     if results != expected:
         raise UnsupportedModel(f"torch.onnx gives {results} results, the graph has {expected}")
-    return compiled(read, options, target)
+    return found
 
 
 class Writes(Exception):
@@ -132,11 +141,11 @@ def _root(value: Any) -> Any:
     return value if isinstance(value, torch.fx.Node) else None
 
 
-def compiled(read: ProgramIR, options: TorchOptions, target: str, **more: Any) -> CompiledProgram:
+def compiled(found: ProgramIR, options: TorchOptions, target: str, **more: Any) -> CompiledProgram:
     """Compile a program that was read with the options of the backend."""
-    source: Any = read
+    source: Any = found
     if options.fp16 or options.bf16:
-        source = program.of(read)
+        source = program.of(found)
         (quantize_fp16 if options.fp16 else quantize_bf16)(source)
     counters.programs += 1
     return compile(source, target, **options.compile_options(), **more)

@@ -25,6 +25,7 @@ class TorchOptions:
     exhaustive_tune: bool = False  # tuning, as for `mgx_mlir.compile`
     # operators that cannot be compiled: "error" raises, "eager" leaves them to torch and warns
     fallback: str = "error"
+    background: bool = False  # eager answers until the graph's program is compiled
     check: bool = False  # first call of a graph is compared with eager; a difference is an error
 
     @staticmethod
@@ -50,7 +51,7 @@ class TorchOptions:
             raise UsageError(
                 f"fallback expected {' or '.join(map(repr, FALLBACKS))}, got {made.fallback!r}"
             )
-        for name in ("fp16", "bf16", "exhaustive_tune", "check"):
+        for name in ("fp16", "bf16", "exhaustive_tune", "background", "check"):
             if not isinstance(getattr(made, name), bool):
                 raise UsageError(f"{name} expected True or False, got {getattr(made, name)!r}")
         if made.threads is not None and (not isinstance(made.threads, int) or made.threads < 1):
