@@ -11,6 +11,7 @@ from mgx_mlir.compiler.options import CompileOptions
 from mgx_mlir.compiler.program_cache import find_program, program_cache_key
 from mgx_mlir.compiler.sources import ModelSource
 from mgx_mlir.compiler.stats import summary
+from mgx_mlir.core import collector
 from mgx_mlir.programs.program_ir import ProgramIR
 
 log = logging.getLogger(__name__)
@@ -23,10 +24,11 @@ def compile_once(model: ModelSource, options: CompileOptions) -> IreeProgram:
     key = program_cache_key(model, options, backend)
     found = find_program(key, options, model) if key is not None else None
     if found is None:
-        # start-up: what the cache has needs none of it
-        from mgx_mlir.compiler.compilation import Compilation
+        with collector.resting():
+            # start-up: what the cache has needs none of it
+            from mgx_mlir.compiler.compilation import Compilation
 
-        made = Compilation(options, backend).run(model, key)
+            made = Compilation(options, backend).run(model, key)
         made.stats.total_s = time.perf_counter() - start
         log.info("%s", summary(made.stats))
         return made
