@@ -38,7 +38,11 @@ from mgx_mlir.targets.flags import host_cpu
 
 MOST_ENTRIES = 64
 MOST_DIMS = 64
-_MAPS = ("dispatches", "plan")  # fields of an Executable; empty ones are written as arrays
+_MAPS = (
+    "dispatches",
+    "plan",
+    "symbols",
+)  # fields of an Executable; empty ones are written as arrays
 KEPT = 1 << 14  # bytes: literals up to this size stay in the program of a compiled file
 Weights = dict[str, memoryview]
 

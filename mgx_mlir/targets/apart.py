@@ -30,6 +30,7 @@ from mgx_mlir.targets.child import (
 from mgx_mlir.targets.diagnostics import warnings
 from mgx_mlir.targets.kernel_libraries import FORMATS, Libraries, groups_of, kernels_of
 from mgx_mlir.targets.kernel_stream import Stream
+from mgx_mlir.targets.worker_kernels import exported
 from mgx_mlir.targets.worker_pool import MAX_WORKERS, Limits, Pool, Together
 
 log = logging.getLogger(__name__)
@@ -161,6 +162,7 @@ class _Compile:
             "workers",
             warnings(self.pool.errors),
             read_report(table),
+            symbols={name: exported(key) for name, key in named.items()},
         )
 
 

@@ -224,6 +224,7 @@ class Target(ABC):
             out.peak_memory, out.via, False, out.warnings,
             parse_dispatches(out.reports.get("statistics", "")),
             parse_plan(out.reports.get("statistics", "")), out.crashes,
+            symbols=dict(out.symbols),
         )  # fmt: skip
 
     def _failure(

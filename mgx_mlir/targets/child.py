@@ -65,6 +65,8 @@ class CompileOutput:
     reports: Mapping[str, str] = field(default_factory=dict)
     # crashes and refusals of IREE before it compiled this on one thread
     crashes: tuple[str, ...] = ()
+    # names that the runtime has for launches, where they differ: those of kernels apart
+    symbols: Mapping[str, str] = field(default_factory=dict)
 
 
 @functools.cache

@@ -37,6 +37,8 @@ class Executable:
     # crashes and refusals of IREE before it compiled this on one thread
     crashes: tuple[str, ...] = ()
     input_alignment: int = 64  # alignment in bytes of an input that is read in place
+    # names that the runtime has for launches, where they differ: those of kernels apart
+    symbols: dict[str, str] = field(default_factory=dict)
 
     @property
     def kernels(self) -> list[str]:
@@ -60,6 +62,7 @@ def executable_of(key: str, found: CachedModule) -> Executable:
         tuple(r["fallbacks"]), r["seconds"], r["peak_memory"], r["via"], True,
         tuple(r["warnings"]), dict(r["dispatches"]), dict(r.get("plan", {})),
         tuple(r.get("crashes", ())), int(r.get("input_alignment", 64)),
+        dict(r["symbols"]),
     )  # fmt: skip
 
 

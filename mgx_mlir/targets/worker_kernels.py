@@ -233,7 +233,7 @@ class _Interface:
 # ------------------------------------------------------------------------------ the library
 
 
-def _exported(key: str) -> str:
+def exported(key: str) -> str:
     """Return the name of a kernel in its library, by which the runtime finds it."""
     return f"k{key}"
 
@@ -245,7 +245,7 @@ def library_text(kernels: Sequence[Kernel], resources: str) -> str:
     """
     exports, functions = [], []
     for i, k in enumerate(kernels):
-        name = _exported(k.key)
+        name = exported(k.key)
         exports.append(
             f"hal.executable.export public @{name} ordinal({i}) layout({k.layout}) "
             "count(%d: !hal.device) -> (index, index, index) {\n"
@@ -509,11 +509,11 @@ class Host(Stage):
                 name = ir.StringAttr(export.attributes["sym_name"]).value
                 if name not in keys:
                     continue
-                export.attributes["sym_name"] = ir.StringAttr.get(_exported(keys[name]))
+                export.attributes["sym_name"] = ir.StringAttr.get(exported(keys[name]))
             for op in _walk(ir, self.module, ["stream.cmd.dispatch"]):
                 head, _, name = str(op.attributes["entry_points"]).strip("[]").rpartition("::@")
                 if name in keys:
-                    target = f"[{head}::@{_exported(keys[name])}]"
+                    target = f"[{head}::@{exported(keys[name])}]"
                     op.attributes["entry_points"] = ir.Attribute.parse(target)
 
     def finish(self, libraries: Sequence[bytes]) -> bytes | None:

@@ -19,6 +19,7 @@ from mgx_mlir.targets.child import IreeCompiler
 from mgx_mlir.targets.diagnostics import CompileFailed
 from mgx_mlir.targets.kernel_libraries import Libraries
 from mgx_mlir.targets.worker_pool import Pool, Together
+from mgx_mlir.tools.driver.timing import kernel_times
 from zoo.made import Graph
 
 LAYERS = 3
@@ -82,6 +83,16 @@ def test_a_program_is_the_same_apart_and_together(
     assert made.executable.dispatches == whole.executable.dispatches
     for n in (2, 3) if batch == "batch" else (2,):
         np.testing.assert_array_equal(made.run(inputs(n))[0], whole.run(inputs(n))[0])
+
+
+def test_kernels_apart_have_times() -> None:
+    """The runtime's counters call them by their names in the library."""
+    made = compiled(net(), cache=False)
+    assert made.executable.via == "workers"
+    measured = kernel_times(made, list(inputs().values()), 2, 1)
+    timed = [line for line in measured.lines if line.ms is not None]
+    assert {line.label for line in timed} == set(made.executable.kernels)
+    assert all(line.ms for line in timed)
 
 
 def test_equal_kernels_are_compiled_once(libraries: list[int]) -> None:

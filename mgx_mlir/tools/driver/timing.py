@@ -14,6 +14,7 @@ import numpy as np
 
 from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
 from mgx_mlir.compiler.ref_program import RefProgram
+from mgx_mlir.core.errors import RunError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.debug.work import Work, work_of
@@ -256,11 +257,16 @@ def kernel_times(
     measured = profile(
         executable.vmfb, program.params, arrays, threads=threads, calls=count, entry=entry
     )
+    by_symbol = {d.name: d for d in measured.dispatches if d.launches}
+    launches = executable.launches(entry)
+    symbols = {name: executable.symbols.get(name, name) for name in launches}
     each = {
-        d.name: (d.seconds / d.launches * 1e3, d.busy / d.launches * 1e3)
-        for d in measured.dispatches
-        if d.launches
+        name: (d.seconds / d.launches * 1e3, d.busy / d.launches * 1e3)
+        for name, symbol in symbols.items()
+        if (d := by_symbol.get(symbol)) is not None
     }
+    if launches and not each:
+        raise RunError("the runtime's counters name none of the program's kernels")
     where = "" if threads == 1 else f" on {threads} threads"
     found = Kernels(
         f"elapsed times of each kernel by the runtime's counters, means over {count} calls in a "
@@ -268,7 +274,6 @@ def kernel_times(
     )
     listing = list_program(program.program, numbering=version, kernel_prefix=program.target)
     module = next((m for m in listing.modules if m.name == entry), listing.main)
-    launches = executable.launches(entry)
     kernels, launched = launched_kernels(program, module, launches)
     if entry != "main":
         found.note += f"; for these sizes the variant {entry} is called"
@@ -277,7 +282,9 @@ def kernel_times(
     busy = sum(d.busy for d in encodings) * 1e3
     packs = sum(d.launches for d in encodings)
     if launched is None:
-        _by_launch(found, measured.dispatches, len(launches), len(kernels))
+        names = {symbol: name for name, symbol in symbols.items()}
+        named = [replace(d, name=names.get(d.name, d.name)) for d in measured.dispatches]
+        _by_launch(found, named, len(launches), len(kernels))
     else:
         found.note += "; launches that share code share its mean time"
         by_line = {id(k): names for k, names in zip(kernels, launched, strict=True)}
