@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import onnx
 
@@ -26,6 +27,7 @@ from mgx_mlir.tools.driver.commands.env import facts
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH = 80
+ANCHORS = {"Conv", "Gemm", "MatMul"}  # operators that layers are named after
 ERRORS = 12  # lines of a failed command that are shown
 
 
@@ -38,6 +40,7 @@ class Demo:
 
     def __init__(self, model: Path, out: Path, prints: bool) -> None:
         self.model, self.out, self.prints = model, out, prints
+        self.anchors: set[str] = set()
         self.name = model.stem.removeprefix("light_")
 
     def file(self, suffix: str) -> Path:
@@ -88,8 +91,9 @@ class Demo:
         if not self.model.exists():
             redraw = [sys.executable, str(ROOT / "zoo/redraw.py"), "--out", str(self.out)]
             self.run([*redraw, "resnet50"], [*redraw, "resnet50"])
-        nodes = len(onnx.load(self.model, load_external_data=False).graph.node)
-        self.step(1, "model", self.model.name, f"{_bytes(self.model)}, {nodes} nodes")
+        nodes = onnx.load(self.model, load_external_data=False).graph.node
+        self.anchors = {n.name for n in nodes if n.op_type in ANCHORS}
+        self.step(1, "model", self.model.name, f"{_bytes(self.model)}, {len(nodes)} nodes")
 
     def compile(self) -> None:
         start = time.perf_counter()
@@ -119,17 +123,19 @@ class Demo:
             text = f"{theirs:.3g} ms, ours takes {both['ratio']:.2f} of it ({interval})"
         print(f"{'    onnxruntime, same threads':<35}{text}"[:WIDTH])
         slowest = sorted(found["kernels"], key=lambda k: -k["ms"])[:3]
-        names = [
-            f"{(k['nodes'] or [k['name']])[0]} {100 * k['ms'] / found['kernels_ms']:.0f} %"
-            for k in slowest
-        ]
+        names = [f"{self.layer(k)} {100 * k['ms'] / found['kernels_ms']:.0f} %" for k in slowest]
         while names and len(f"    slowest: {', '.join(names)}") > WIDTH:
             names.pop()
         print(f"    slowest: {', '.join(names)}")
 
+    def layer(self, kernel: dict[str, Any]) -> str:
+        """The node that a kernel is named after: its convolution or matmul, else its first."""
+        nodes = kernel["nodes"] or [kernel["name"]]
+        return next((n for n in nodes if n in self.anchors), nodes[0])
+
     def files(self) -> None:
         page = self.file(".html")
-        self.driver("report", "--no-verify", "-n", "5", "-o", str(page))
+        self.driver("report", "-n", "5", "-o", str(page))
         made = f"{self.file('.mxr').name} (code), {page.name} (open it), {self.file('.txt').name}"
         print(f"Files in {os.path.relpath(self.out)}: {made}"[:WIDTH])
         model = os.path.relpath(self.model)

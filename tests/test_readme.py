@@ -108,4 +108,9 @@ def test_the_readme_with_its_own_demo(tmp_path: Path) -> None:
     done = ran([sys.executable, str(ROOT / "benchmarks/demo.py")], tmp_path)
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == 13
+    # one number of kernels: of the demo, the README, and the report's page
+    [kernels] = re.findall(r"(\d+) kernels", done.stdout)
+    assert f"the demo's ResNet-50 is {kernels}" in README
+    assert f'["kernels", "{kernels}", ""]' in (tmp_path / "models/resnet50.html").read_text()
+    assert re.search(r"slowest: block\d+\.conv\d", done.stdout)
     run_readme(tmp_path)

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -102,9 +104,31 @@ def redraw(model: ModelProto, seed: int = SEED) -> ModelProto:
     }
     remove_named(result.graph.initializer, dead)
     remove_named(result.graph.input, dead)
+    name_layers(result)
     scale_logits(result)
     onnx.checker.check_model(result)
     return result
+
+
+def name_layers(model: ModelProto) -> None:
+    """Name nodes by residual block, operator and number: `block3.conv2`, where they have numbers.
+
+    A block ends with the Relu behind an addition; ahead of the first and behind the last, names
+    have no block.
+    """
+    adds = sum(node.op_type in ("Add", "Sum") for node in model.graph.node)
+    block, added, counts = 0, False, Counter[tuple[int, str]]()
+    for node in model.graph.node:
+        op = {"BatchNormalization": "bn"}.get(node.op_type, node.op_type.lower())
+        if block == 0 and adds and op == "maxpool":
+            inside, block = 0, 1  # the stem ends with its pooling
+        else:
+            inside = block if block <= adds else 0
+        counts[inside, op] += 1
+        if re.fullmatch(r"n\d+", node.name):
+            node.name = f"block{inside}." * (inside > 0) + f"{op}{counts[inside, op]}"
+        block += op == "relu" and added
+        added = op in ("add", "sum")
 
 
 def remove_named(field, names: set[str]) -> None:  # a protobuf repeated field of named messages

@@ -49,7 +49,7 @@ def summary(stats: CompileStats) -> str:
     parts = [f"{name} {known[key]:.2f} s" for key, name in PHASES.items() if key in known]
     line = f"Compiled in {known['total_s']:.2f} s: {', '.join(parts)}"
     if stats.kernels:
-        line += f"; {stats.kernels} kernels, {stats.kernels_found} found in the cache"
+        line += f"; {stats.kernels} distinct kernels, {stats.kernels_found} found in the cache"
     memory = [f"{name} {known[k] / 1e6:.0f} MB" for k, name in _MEMORY.items() if known.get(k)]
     return line + (f"; peak memory {', '.join(memory)}" if memory else "")
 

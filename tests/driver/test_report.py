@@ -66,7 +66,41 @@ def test_a_page(driver: Driver, models: Path, tmp_path: Path) -> None:
     assert len(data["calls"]) == 5
     assert data["verify"]["outputs"][0]["passed"] is True
     assert ["--iterations", "5"] in data["versions"]
+    assert ["kernels", "3", ""] in data["cards"]
+    assert [k["rule"] for k in named.values()] == ["matmul", "matmul", "rows"]
+    # each rule that was tried before, with its reason
+    assert ["", "convolution", "it has no convolution"] in first["why"]
     assert "cpu::softmax" in data["text"]
+
+
+def test_two_pages_are_compared(driver: Driver, models: Path, tmp_path: Path) -> None:
+    old, new = tmp_path / "old.html", tmp_path / "new.html"
+    options = ("report", "--cpu", models / "mnist.onnx", "--no-verify", "-n", 2, "--threads", 1)
+    assert driver(*options, "-o", old).status == 0
+    data = json.loads(Page(old.read_text()).data)
+    for kernel in data["kernels"]:
+        kernel["ms"] *= 4
+        kernel["rule"] = "linalg"
+    data["kernels"].pop()
+    old.write_text(page(data))
+    ran = driver(*options, "-o", new, "--against", old)
+    assert ran.status == 0
+    assert re.match(r"Against old.html: [\d.e-]+ ms, [\d.e-]+ ms there, [\d.]+x$", ran.lines[0])
+    assert ran.lines[-1] == "  1 kernels are in one of the two alone"
+    assert all(", linalg -> matmul  " in line for line in ran.lines[1:-1])
+    found = json.loads(Page(new.read_text()).data)["against"]
+    assert [k["before_rule"] for k in found["kernels"]].count("linalg") == 2
+    assert all(k["rule"] for k in found["kernels"])  # from the cache, and so asked again
+    for text in (
+        "",
+        "<html>",
+        page({**data, "calls": []}),
+        page({**data, "kernels": [{"ms": -1}]}),
+    ):
+        old.write_text(text)
+        ran = driver(*options, "-o", new, "--against", old)
+        assert ran.status == 2
+        assert "expected a page that mgx-driver report wrote" in ran.err
 
 
 def test_a_model_that_fails(driver: Driver, models: Path, tmp_path: Path) -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from mgx_mlir.compiler.compile import compile as compile_program
 from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
+from mgx_mlir.compiler.options import CompileOptions
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.debug.compare import compare_all
+from mgx_mlir.passes.lowering.select import watching
 from mgx_mlir.printers.listing import list_program
 from mgx_mlir.printers.text import program_text
+from mgx_mlir.programs.lowered import KernelChoice
 from mgx_mlir.tools.driver.arguments import Arguments, Option
 from mgx_mlir.tools.driver.commands.env import facts
 from mgx_mlir.tools.driver.commands.perf import measure
@@ -23,7 +27,9 @@ from mgx_mlir.tools.driver.limits import limits_of
 from mgx_mlir.tools.driver.model import Model
 from mgx_mlir.tools.driver.options import DATA, HELP, ITERATIONS, LOADER, QUANTIZE, TARGET, VERIFY
 from mgx_mlir.tools.driver.page import page
+from mgx_mlir.tools.driver.page.against import compared, lines, read_page
 from mgx_mlir.tools.driver.page.graph import graph
+from mgx_mlir.tools.driver.page.kernels import kernel_rows, lowered_choices
 from mgx_mlir.tools.driver.perf_report import Performance, bytes_text, performance_json
 from mgx_mlir.tools.driver.precision import tolerances_in
 from mgx_mlir.tools.driver.progress import say, step, working
@@ -35,9 +41,11 @@ from mgx_mlir.tools.driver.verify_report import output_json
 USAGE = "[OPTION...] FILE [-o FILE.html]"
 DESCRIPTION = """
 Writes one HTML file that needs no network and nothing beside it: the compiled program as a graph
-to zoom, move and open (parts of large ones are shown as one), each kernel with its time, bytes and
-operations, the times of calls, memory, what verify says, and all options and versions.
-Numbers are those of perf and verify; the reference is ref, on the same inputs.
+to zoom, move and open (parts of large ones are shown as one), each kernel with its source nodes,
+the rule that took it and the rules that refused it (as compile --explain-kernels prints them), its
+time, bytes, operations and share of the machine's peak, the times of calls, memory, what verify
+says, and all options and versions. Numbers are those of perf and verify; the reference is ref, on
+the same inputs. --against OLD.html compares with a page of another run, and prints what moved.
 
 With --gpu and no .html to write it prints a table instead, which needs no device: each kernel's
 registers, LDS, spills, scratch, waves that a SIMD can hold, shares of matrix instructions, of wide
@@ -54,6 +62,7 @@ OPTIONS = (
     ITERATIONS,
     *(o for o in VERIFY if o.key in _LIMITS),
     Option(("--no-verify",), "leave out the comparison with ref", group="Verification"),
+    Option(("--against",), "compare with the page of another run", "OLD.html", group="Output"),
     Option(("--json",), "print the table of --gpu as JSON", group="Output"),
     Option(("-o", "--output"), "the page to write (default: the model's name .html); with --gpu "
            "also a .json", "FILE", group="Output"),
@@ -69,19 +78,32 @@ def run(args: Arguments) -> int:
         return static_report(args, model)
     if "--json" in args:
         raise UsageError("--json is for the table of --gpu: expected no page with it")
+    old = read_page(args.get("--against")) if "--against" in args else None
     path = args.get("--output") or f"{os.path.splitext(os.path.basename(model.name))[0]}.html"
     if "--no-verify" in args:
         for flag in _LIMITS:
             if flag in args:
                 raise UsageError(f"expected one of --no-verify and {flag}, got both")
     choice = choose_target(args, runs=True, model=model)
-    compiled = compile_model(args, model, choice)
+    with watching() as choices:
+        compiled = compile_model(args, model, choice)
+    if not choices and isinstance(compiled, IreeProgram):  # from the cache, or from a file
+        with step("Asking which rule takes each kernel ..."):
+            choices = lowered_choices(model.program, _compile_options(choice))
     found = measure(args, model, choice, compiled)
     verified = _verified(args, model, choice, compiled)
-    data = collect(args, model, choice, compiled, found, verified)
+    data = collect(args, model, choice, compiled, found, verified, choices)
+    if old is not None:
+        data["against"] = compared(data, old, os.path.basename(args.get("--against")))
+        print(*lines(data["against"]), sep="\n")
     write_file(path, page(data).encode(errors="replace"))
     say(f"Writing: {path}")
     return 0 if all(o["passed"] for o in verified["outputs"]) else 1
+
+
+def _compile_options(choice: TargetChoice) -> CompileOptions:
+    given = {k: v for k, v in choice.options().items() if k != "exhaustive_tune"}
+    return CompileOptions.of(choice.target, None, given)
 
 
 def _verified(
@@ -119,6 +141,7 @@ def collect(
     compiled: CompiledProgram,
     found: Performance,
     verified: dict[str, Any],
+    choices: Sequence[KernelChoice],
 ) -> dict[str, Any]:
     """Collect what the page shows, as JSON values."""
     perf = performance_json(found)
@@ -134,11 +157,15 @@ def collect(
     with program.ctx, program.store.active():
         # a variant, where that is what was timed
         called = (m for m in listing.modules if any(i.lhs in times for i in m.visible()))
-        drawn = graph(list(next(called, listing.main).visible()), times)
+        listed = list(next(called, listing.main).visible())
+        drawn = graph(listed, times)
     ids = {n["text"].partition(" = ")[0]: n["id"] for n in drawn["nodes"]}
     text = program_text(program, kernel_prefix=choice.target)
     if len(text) > SHOWN_TEXT:
         text = text[:SHOWN_TEXT] + "\n... and so on"
+    kernels = kernel_rows(compiled, listed, rows, choices)
+    for kernel, r in zip(kernels, rows, strict=True):
+        kernel["id"] = ids.get(r["line"].partition(" = ")[0])
     passed = all(o["passed"] for o in verified["outputs"])
     verdict = ("pass" if passed else "FAIL") if verified["outputs"] else "not done"
     tone = {"pass": "good", "FAIL": "bad"}.get(verdict, "")
@@ -147,7 +174,7 @@ def collect(
         "title": name,
         "subtitle": _subtitle(choice, compiled),
         "cards": [
-            ["a call", f"{perf['total_ms']:.4g} ms", ""],
+            ["a call", _time(perf["total_ms"]), ""],
             ["rate", f"{_grouped(perf['rate_per_s'])} /s", ""],
             ["verification", verdict, tone],
             ["kernels", str(_kernel_count(compiled, rows)), ""],
@@ -155,23 +182,7 @@ def collect(
             ["compiled in", _compile_time(compiled), ""],
         ],
         **drawn,
-        "kernels": [
-            {
-                "id": ids.get(r["line"].partition(" = ")[0]),
-                "text": r["name"],
-                "nodes": ", ".join(r["nodes"]),
-                "ms": r["ms"],
-                "share": r["share"],
-                "bytes": r["bytes"],
-                "operations": r["operations"],
-                "gb_s": r["gb_s"],
-                "gflop_s": r["gflop_s"],
-                "peak": max(
-                    filter(None, (r["bandwidth_share"], r["operations_share"])), default=None
-                ),
-            }
-            for r in rows
-        ],
+        "kernels": kernels,
         "kernels_note": _kernels_note(perf),
         "calls": list(map(float, np.sort(np.asarray(found.calls.times)))),
         "times": _call_rows(perf),
@@ -181,6 +192,10 @@ def collect(
         "versions": [*_options(args), *_versions()],
         "text": text,
     }
+
+
+def _time(ms: float) -> str:
+    return f"{ms:.4g} ms" if ms >= 0.1 else f"{ms * 1e3:.4g} µs"
 
 
 def _grouped(number: float) -> str:
@@ -210,8 +225,8 @@ def _subtitle(choice: TargetChoice, compiled: CompiledProgram) -> str:
 
 
 def _kernel_count(compiled: CompiledProgram, rows: list[Any]) -> int:
-    executable = getattr(compiled, "executable", None)
-    return len(executable.kernels) if executable is not None else len(rows)
+    """Return the kernels of the program, as it is listed; one may take several launches."""
+    return len(compiled.kernels) if isinstance(compiled, IreeProgram) else len(rows)
 
 
 def _kernels_note(perf: dict[str, Any]) -> str:
@@ -226,8 +241,8 @@ def _kernels_note(perf: dict[str, Any]) -> str:
 
 
 def _call_rows(perf: dict[str, Any]) -> list[list[str]]:
-    rows = [["total (middle half)", f"{perf['total_ms']:.4g} ms"]]
-    rows += [[k.removesuffix("_ms"), f"{v:.4g} ms"] for k, v in perf["calls"].items()]
+    rows = [["total (middle half)", _time(perf["total_ms"])]]
+    rows += [[k.removesuffix("_ms"), _time(v)] for k, v in perf["calls"].items()]
     if perf["load_s"] is not None:
         rows.append(["load", f"{perf['load_s']:.3g} s"])
     return rows
@@ -260,6 +275,7 @@ def _compilation(compiled: CompiledProgram) -> list[list[str]]:
         rows.append(["taken from the cache", "yes"])
     executable = getattr(compiled, "executable", None)
     if executable is not None:
+        rows.append(["launches of a call", str(len(executable.kernels))])
         rows.append(["flag set", executable.flag_set])
         rows += [["run again on one thread", text] for text in executable.crashes]
         rows += [["given up", text] for text in executable.fallbacks]

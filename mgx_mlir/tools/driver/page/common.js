@@ -24,7 +24,12 @@ function scaled(n, units, step = 1000) {
 }
 const bytes = (n) => scaled(n, ["B", "kB", "MB", "GB", "TB"]);
 const operations = (n) => scaled(n, ["", "k", "M", "G", "T"]);
-const ms = (n) => (n === null || n === undefined ? "" : `${Number(n.toPrecision(4))} ms`);
+function ms(n) {
+  if (n === null || n === undefined) return "";
+  return n > 0 && n < 0.1 ? `${Number((n * 1000).toPrecision(4))} µs` : `${Number(n.toPrecision(4))} ms`;
+}
+// A long name may be broken behind its underscores.
+const breakable = (text) => String(text).split(/(?<=_)/).flatMap((part, i) => (i ? [document.createElement("wbr"), part] : [part]));
 
 // ---- figures
 $("title").textContent = data.title;

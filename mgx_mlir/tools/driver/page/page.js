@@ -21,7 +21,8 @@ $("text").textContent = data.text;
 
 // ---- kernels
 const COLUMNS = [
-  ["instruction", "text", "code"], ["nodes of the model", "nodes", "code"], ["time", "ms", "n", ms], ["share", "share", "share"],
+  ["instruction", "text", "code"], ["nodes of the model", "nodes", "code"], ["rule", "rule", "rule"],
+  ["time", "ms", "n", ms], ["share", "share", "share"],
   ["bytes", "bytes", "n", bytes], ["operations", "operations", "n", operations],
   ["GB/s", "gb_s", "n", (v) => (v === null ? "" : v.toPrecision(3))],
   ["GFLOP/s", "gflop_s", "n", (v) => (v === null ? "" : v.toPrecision(3))],
@@ -30,6 +31,7 @@ const COLUMNS = [
 ];
 let sorted = { key: "share", up: false };
 const rows = data.kernels;
+const kernelOf = new Map(rows.map((r) => [r.id, r]));
 function kernels() {
   const t = $("kernels");
   t.replaceChildren();
@@ -47,16 +49,19 @@ function kernels() {
   }
   const most = Math.max(...rows.map((r) => r.share || 0), 1e-9);
   for (const r of order) {
-    const cells = COLUMNS.map(([, key, kind, shown]) => {
+    const cells = COLUMNS.map(([label, key, kind, shown]) => {
       if (kind === "share") {
         const fill = element("div", { style: `width:${(100 * (r.share || 0)) / most}%` });
         const number = element("span", {}, `${((r.share || 0) * 100).toFixed(1)} %`);
-        return element("td", { class: "share" }, number, fill);
+        return element("td", { class: "share", "data-label": label }, number, fill);
       }
-      return element("td", { class: kind }, shown ? shown(r[key]) : String(r[key]));
+      return element("td", { class: kind, "data-label": label }, ...(shown ? [shown(r[key])] : breakable(r[key])));
     });
-    const tr = element("tr", { "data-id": r.id ?? "" }, ...cells);
-    if (r.id !== null) tr.onclick = () => choose(r.id);
+    const tr = element("tr", { "data-id": r.id ?? "", tabindex: r.id === null ? -1 : 0 }, ...cells);
+    if (r.id !== null) {
+      tr.onclick = () => choose(r.id);
+      tr.onkeydown = (e) => { if (e.key === "Enter") choose(r.id); };
+    }
     t.append(tr);
   }
 }
@@ -186,8 +191,9 @@ function legend(nodes) {
   $("colour").textContent = byTime ? "Colour: time" : "Colour: class";
   $("colour").style.display = timed ? "" : "none";
   if (byTime) {
-    for (const [s, t] of [[0, "little time"], [0.08, "some"], [0.4, "much"]]) {
-      box.append(element("span", {}, element("i", { style: `background:${heat(s)}` }), t));
+    const percent = (s) => `${Number((100 * s).toPrecision(2))} % of the time`;
+    for (const s of [0, largestShare / 2, largestShare]) {
+      box.append(element("span", {}, element("i", { style: `background:${heat(s)}` }), percent(s)));
     }
     return;
   }
@@ -215,10 +221,28 @@ function zoom(factor, x, y) {
   view.scale = s;
   move();
 }
+// What is known of the chosen instruction: its text, and of a kernel why it is what it is.
+function detail(n) {
+  const box = $("detail");
+  box.replaceChildren();
+  if (!n) return;
+  box.append(element("p", { class: "text" }, n.text));
+  const k = kernelOf.get(n.id);
+  if (!k) return;
+  const line = (name, value) => { if (value) box.append(element("p", {}, element("b", {}, `${name} `), value)); };
+  line("nodes of the model", k.nodes);
+  line("rule", k.rule);
+  const peak = k.peak === null ? "" : k.peak > 1 ? ", from caches" : `, ${(100 * k.peak).toFixed(0)} % of the machine's peak`;
+  line("time", `${ms(k.ms)}, ${(100 * (k.share || 0)).toFixed(1)} % of all kernels${peak}`);
+  line("work", [bytes(k.bytes), k.operations === null ? "" : `${operations(k.operations)} operations`].filter(Boolean).join(", "));
+  if (!k.why.length) return;
+  box.append(element("p", {}, element("b", {}, "rules that refused, in order")));
+  box.append(element("ul", {}, ...k.why.map(([part, rule, reason]) =>
+    element("li", {}, element("b", {}, part ? `${rule} (${part})` : rule), `: ${reason}`))));
+}
 function choose(id, node) {
   chosen = id;
-  const n = node || byId.get(id);
-  $("detail").textContent = n ? n.text : "";
+  detail(node || byId.get(id));
   for (const tr of document.querySelectorAll("#kernels tr")) tr.classList.toggle("chosen", tr.dataset.id === String(id));
   groups.forEach((g, i) => { if (g.includes(id)) open.add(i); });
   draw(false);
@@ -265,4 +289,24 @@ $("all").onclick = () => {
   draw(true);
 };
 window.addEventListener("resize", fit);
+const slowest = rows.reduce((a, b) => (b.id !== null && (!a || (b.ms || 0) > (a.ms || 0)) ? b : a), null);
+if (slowest && byId.has(slowest.id)) { chosen = slowest.id; detail(byId.get(chosen)); }
 draw(true);
+
+// ---- compared with another page
+if (data.against) {
+  const a = data.against;
+  $("against-section").hidden = false;
+  $("against-note").textContent = `${a.with} (${a.title}): median call ${ms(a.before_ms)} there, ${ms(a.ms)} here`
+    + (a.ratio === null ? "" : `, ${a.ratio.toFixed(2)} of it`);
+  const head = ["nodes of the model", "there", "here", "ratio", "rule"];
+  $("against").append(element("tr", {}, ...head.map((h) => element("th", {}, h))));
+  const moved = (k) => Math.abs((k.ms || 0) - (k.before_ms || 0));
+  for (const k of [...a.kernels].sort((p, q) => moved(q) - moved(p))) {
+    const ratio = k.ms === null || !k.before_ms ? "" : (k.ms / k.before_ms).toFixed(2);
+    const rule = k.rule === k.before_rule || !k.rule || !k.before_rule ? k.rule || k.before_rule : `${k.before_rule} → ${k.rule}`;
+    const cells = [["code", k.nodes || k.text], ["n", ms(k.before_ms)], ["n", ms(k.ms)], ["n", ratio], ["rule", rule]];
+    $("against").append(element("tr", {}, ...cells.map(([c, v], i) => element("td", { class: c, "data-label": head[i] }, ...breakable(v)))));
+  }
+  table("against-changed", a.changed, ["", "there", "here"]);
+}
