@@ -6,12 +6,13 @@ import asyncio
 import contextlib
 import socket
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
 
-from mgx_mlir.integrations.v2.server import Response
+from mgx_mlir.integrations.v2.errors import V2Error
+from mgx_mlir.integrations.v2.front import Response
 
 pytest.importorskip("h11")
 
@@ -23,10 +24,14 @@ Client = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Answers:
-    """A handler: it answers with so many bytes, once `go` is set; `seen` says how requests end."""
+    """A handler: it answers with so many bytes, once `go` is set; `seen` says how requests end.
 
-    def __init__(self, size: int = 0) -> None:
-        self.size, self.go, self.seen = size, asyncio.Event(), list[str]()
+    pieces: it answers with so many pieces of this size.
+    """
+
+    def __init__(self, size: int = 0, pieces: int = 0) -> None:
+        self.size, self.pieces, self.go = size, pieces, asyncio.Event()
+        self.seen: list[str] = []
 
     async def handle(
         self, method: str, path: str, headers: Mapping[str, str], body: AsyncIterator[bytes]
@@ -37,10 +42,24 @@ class Answers:
             self.seen.append("begun")
             await self.go.wait()
             self.seen.append("answered")
+            if self.pieces:
+                return Response(200, stream=self._stream())
             return Response(200, bytes(self.size))
         except asyncio.CancelledError:
             self.seen.append("left")
             raise
+
+    async def _stream(self) -> AsyncGenerator[bytes, None]:
+        try:
+            for _ in range(self.pieces):
+                yield bytes(self.size)
+                await asyncio.sleep(0.001)
+            self.seen.append("streamed")
+        finally:
+            self.seen.append("closed")
+
+    def refusal(self, error: V2Error) -> Response:
+        return Response(error.status)
 
     async def until(self, *seen: str) -> None:
         """Wait for how requests end."""
@@ -53,12 +72,12 @@ class Answers:
 
 def served(
     use: Callable[[Answers, HttpServer, Callable[[], Awaitable[Client]]], Awaitable[None]],
-    size: int = 0, **limits: Any,
+    size: int = 0, pieces: int = 0, **limits: Any,
 ) -> None:  # fmt: skip
     """Run a test with a server, and a function that connects to it."""
 
     async def main() -> None:
-        answers = Answers(size)
+        answers = Answers(size, pieces)
         server = HttpServer(answers, HttpLimits(**limits))
         port = await server.listen("127.0.0.1", 0)
 
@@ -167,3 +186,45 @@ def test_one_answer_may_have_any_size() -> None:
         writer.close()
 
     served(use, size=1 << 22, unread=1 << 20)
+
+
+def test_pieces_come_in_chunks_and_the_connection_stays() -> None:
+    async def use(answers: Answers, server: HttpServer, connected: Any) -> None:
+        answers.go.set()
+        reader, writer = await connected()
+        for _ in range(2):
+            writer.write(request())
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert b"transfer-encoding: chunked" in head.lower()
+            body = await reader.readuntil(b"0\r\n\r\n")
+            assert body == b"5\r\n\0\0\0\0\0\r\n" * 3 + b"0\r\n\r\n"
+        assert answers.seen == ["begun", "answered", "streamed", "closed"] * 2
+        writer.close()
+
+    served(use, size=5, pieces=3)
+
+
+@pytest.mark.parametrize("end", [asyncio.StreamWriter.close, reset])
+def test_a_client_that_leaves_ends_the_stream(end: Callable[[asyncio.StreamWriter], None]) -> None:
+    async def use(answers: Answers, server: HttpServer, connected: Any) -> None:
+        answers.go.set()
+        reader, writer = await connected()
+        writer.write(request())
+        await reader.readuntil(b"\r\n\r\n")
+        end(writer)
+        await answers.until("begun", "answered", "closed")
+
+    served(use, size=5, pieces=1 << 30)
+
+
+def test_a_stream_that_nobody_reads_ends() -> None:
+    async def use(answers: Answers, server: HttpServer, connected: Any) -> None:
+        answers.go.set()
+        reader, writer = await connected()
+        writer.write(request())
+        await reader.readuntil(b"\r\n\r\n")
+        await answers.until("begun", "answered", "closed")
+        assert server.unread == 0
+        writer.close()
+
+    served(use, size=1 << 16, pieces=1 << 30, write=0.2)

@@ -11,7 +11,7 @@ from typing import Any
 from mgx_mlir.integrations.serve.pool import Pool, PoolSize
 from mgx_mlir.integrations.serve.shares import Shares
 from mgx_mlir.integrations.v2.errors import V2Error
-from mgx_mlir.integrations.v2.server import Policy
+from mgx_mlir.integrations.v2.front import Policy
 from mgx_mlir.runtime.workers import Workers
 
 

@@ -136,8 +136,8 @@ def test_the_key_of_a_model_with_external_data(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def service(cluster: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     from mgx_mlir.integrations.ray import ServeSettings, serve_models
+    from mgx_mlir.integrations.v2.front import Policy
     from mgx_mlir.integrations.v2.messages import Limits
-    from mgx_mlir.integrations.v2.server import Policy
 
     folder = write_models(tmp_path_factory.mktemp("served"))
     policy = Policy(Limits(body=8 << 20), queue=200, read_timeout=2.0, run_timeout=30)

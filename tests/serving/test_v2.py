@@ -21,10 +21,11 @@ from mgx_mlir.core.errors import FileError
 from mgx_mlir.integrations.v2.batching import Call, Outputs, groups, run_together
 from mgx_mlir.integrations.v2.datatypes import DTYPES, from_bytes, from_json, to_bytes, to_json
 from mgx_mlir.integrations.v2.errors import V2Error
+from mgx_mlir.integrations.v2.front import Policy, Response
 from mgx_mlir.integrations.v2.messages import HEADER, Limits
 from mgx_mlir.integrations.v2.models import Models, ServedModel, find_models, load_models
 from mgx_mlir.integrations.v2.origins import Origins
-from mgx_mlir.integrations.v2.server import Policy, Response, V2Server
+from mgx_mlir.integrations.v2.server import V2Server
 from tests.serving.conftest import WEIGHTS, expected
 
 LIMITS = Limits(body=1 << 20, json=1 << 18)

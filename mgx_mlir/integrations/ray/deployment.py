@@ -22,8 +22,8 @@ from mgx_mlir.integrations.ray.metrics import Metrics
 from mgx_mlir.integrations.serve.pool import PoolSize
 from mgx_mlir.integrations.serve.pool_server import PoolServer, memory_share
 from mgx_mlir.integrations.v2.errors import V2Error
+from mgx_mlir.integrations.v2.front import Policy
 from mgx_mlir.integrations.v2.models import Entry, find_models, load_models
-from mgx_mlir.integrations.v2.server import Policy
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ import http
 import re
 import socket
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import h11
 
-from mgx_mlir.integrations.v2.errors import V2Error, error_body
-from mgx_mlir.integrations.v2.server import Response
+from mgx_mlir.integrations.v2.errors import V2Error
+from mgx_mlir.integrations.v2.front import Response
 
 _PIECE = 1 << 16  # bytes that are read and written at a time
 _HEAD = 32 << 10  # bytes of a head
@@ -61,6 +61,10 @@ class Handler(Protocol):
         self, method: str, path: str, headers: Mapping[str, str], body: AsyncIterator[bytes]
     ) -> Response:
         """Answer a request."""
+        ...
+
+    def refusal(self, error: V2Error) -> Response:
+        """Return the answer to a request that is not handled."""
         ...
 
 
@@ -121,7 +125,7 @@ class _Connection:
         method = request.method.decode("ascii")
         answer = await self._answer(method, path, headers)
         if self._server.ending:
-            answer = Response(answer.status, answer.body, {**answer.headers, "connection": "close"})
+            answer = replace(answer, headers={**answer.headers, "connection": "close"})
         await self._write(answer, head_only=method == "HEAD")
         return await self._again()
 
@@ -229,8 +233,8 @@ class _Connection:
                 raise V2Error("the connection ended before the body")
 
     async def _refuse(self, error: V2Error) -> None:
-        headers = {"content-type": "application/json", "connection": "close"}
-        await self._write(Response(error.status, error_body(error), headers))
+        answer = self._server.handler.refusal(error)
+        await self._write(replace(answer, headers={**answer.headers, "connection": "close"}))
         await self._linger()
 
     async def _write(self, answer: Response, *, head_only: bool = False) -> None:
@@ -239,34 +243,50 @@ class _Connection:
         self.unread = len(answer.body)
         self._server.make_room_for_answers()
         try:
-            await self._send(answer, head_only=head_only)
-        finally:
-            self.unread = 0
-
-    async def _send(self, answer: Response, *, head_only: bool) -> None:
-        if self._http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
-            raise _Closed
-        size = len(answer.body)
-        headers = [(k, v) for k, v in answer.headers.items()]
-        if answer.status != 204:
-            headers.append(("content-length", str(size)))
-        limits = self._server.limits
-        end = self._loop.time() + limits.write + size / _SLOWEST
-        try:
-            reason = http.HTTPStatus(answer.status).phrase
-            head = h11.Response(status_code=answer.status, headers=headers, reason=reason)
-            self._writer.write(self._http.send(head) or b"")
-            body: Any = memoryview(b"" if head_only else answer.body)  # a buffer, for the stub
-            for at in range(0, len(body), _PIECE * 4):
-                event = h11.Data(data=body[at : at + _PIECE * 4])
-                for piece in self._http.send_with_data_passthrough(event) or ():
-                    self._writer.write(piece)
-                await asyncio.wait_for(self._writer.drain(), end - self._loop.time())
-            self._writer.write(self._http.send(h11.EndOfMessage()) or b"")
-            await asyncio.wait_for(self._writer.drain(), max(0.0, end - self._loop.time()))
+            if self._http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
+                raise _Closed
+            if answer.stream is None:
+                await self._send(answer, head_only=head_only)
+            else:
+                await self._send_stream(answer, answer.stream)
         except (asyncio.TimeoutError, h11.LocalProtocolError):
             self._writer.transport.abort()
             raise _Closed from None
+        finally:
+            self.unread = 0
+            if answer.stream is not None:
+                await answer.stream.aclose()
+
+    def _send_head(self, answer: Response, *more: tuple[str, str]) -> None:
+        reason = http.HTTPStatus(answer.status).phrase
+        headers = [*answer.headers.items(), *more]
+        head = h11.Response(status_code=answer.status, headers=headers, reason=reason)
+        self._writer.write(self._http.send(head) or b"")
+
+    async def _send(self, answer: Response, *, head_only: bool) -> None:
+        size = len(answer.body)
+        length = [("content-length", str(size))] if answer.status != 204 else []
+        end = self._loop.time() + self._server.limits.write + size / _SLOWEST
+        self._send_head(answer, *length)
+        body: Any = memoryview(b"" if head_only else answer.body)  # a buffer, for the stub
+        for at in range(0, len(body), _PIECE * 4):
+            event = h11.Data(data=body[at : at + _PIECE * 4])
+            for piece in self._http.send_with_data_passthrough(event) or ():
+                self._writer.write(piece)
+            await asyncio.wait_for(self._writer.drain(), end - self._loop.time())
+        self._writer.write(self._http.send(h11.EndOfMessage()) or b"")
+        await asyncio.wait_for(self._writer.drain(), max(0.0, end - self._loop.time()))
+
+    async def _send_stream(self, answer: Response, pieces: AsyncIterator[bytes]) -> None:
+        """Send pieces as they come, in chunks. A client that has gone refuses one of the next."""
+        self._send_head(answer)
+        async for piece in pieces:
+            self.unread = len(piece)
+            self._writer.write(self._http.send(h11.Data(data=piece)) or b"")
+            limit = self._server.limits.write + len(piece) / _SLOWEST
+            await asyncio.wait_for(self._writer.drain(), limit)
+        self._writer.write(self._http.send(h11.EndOfMessage()) or b"")
+        await asyncio.wait_for(self._writer.drain(), self._server.limits.write)
 
     async def _again(self) -> bool:
         """Prepare for the next request; whether there may be one."""

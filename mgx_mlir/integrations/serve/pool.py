@@ -27,8 +27,8 @@ from typing import Any, Protocol
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.integrations.serve.shares import Shares
 from mgx_mlir.integrations.v2.errors import V2Error
+from mgx_mlir.integrations.v2.front import Policy, Response
 from mgx_mlir.integrations.v2.models import ServedModel
-from mgx_mlir.integrations.v2.server import Policy, Response
 from mgx_mlir.runtime.workers import Buffer, Worker, Workers, packed
 
 log = logging.getLogger(__name__)

@@ -15,8 +15,9 @@ from mgx_mlir.integrations.serve.pool import Pool, PoolSize
 from mgx_mlir.integrations.serve.prepared import loaded
 from mgx_mlir.integrations.serve.worker import HANDLER
 from mgx_mlir.integrations.v2.errors import V2Error
+from mgx_mlir.integrations.v2.front import Policy, Response
 from mgx_mlir.integrations.v2.models import Models, ServedModel
-from mgx_mlir.integrations.v2.server import Policy, Response, V2Server
+from mgx_mlir.integrations.v2.server import V2Server
 from mgx_mlir.runtime.workers import Workers
 
 _SHARE = 0.8  # share of the machine's memory, for all workers
@@ -50,6 +51,18 @@ class PoolServer(V2Server):
         answer = await self.pool.answer(model, headers, data)
         self._answer = max(self._answer, len(answer.body))
         return answer
+
+    async def open(self) -> None:
+        """Start the workers. Errors: MgxError."""
+        await self.pool.open()
+
+    async def close(self) -> None:
+        """End the workers; requests that run are answered with 503."""
+        await self.pool.close()
+
+    def counts(self) -> Mapping[str, int]:
+        """Return numbers of workers, and of requests that wait."""
+        return self.pool.counts()
 
     def health(self, what: str) -> str:
         """Return why the workers are not "live" or "ready", "" where they are."""

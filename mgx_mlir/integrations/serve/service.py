@@ -1,4 +1,4 @@
-"""The whole service: models compiled, workers started, a port that is listened on, and its end."""
+"""The whole service: a server made ready, a port that is listened on, and its end."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ import logging
 import resource
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from mgx_mlir.core.errors import FileError
-from mgx_mlir.integrations.serve.http import HttpLimits, HttpServer
+from mgx_mlir.integrations.serve.http import Handler, HttpLimits, HttpServer
 from mgx_mlir.integrations.serve.metrics import CONTENT_TYPE, Metrics
 from mgx_mlir.integrations.serve.pool import PoolSize
 from mgx_mlir.integrations.serve.pool_server import PoolServer, memory_share
-from mgx_mlir.integrations.v2.errors import V2Error, error_body
-from mgx_mlir.integrations.v2.server import Policy, Response, V2Server
+from mgx_mlir.integrations.v2.bodies import Room
+from mgx_mlir.integrations.v2.errors import V2Error
+from mgx_mlir.integrations.v2.front import Front, Policy, Response
 
 _GRACE = 10.0  # seconds that requests have when the service ends
 _FILES = 1 << 16  # descriptors that it asks for
@@ -26,21 +27,43 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ServiceSettings:
-    """Settings of a service of prepared models: numbers of workers, limits."""
+    """Settings of a service, whatever it serves."""
 
-    size: PoolSize = field(default_factory=PoolSize)
+    host: str = "127.0.0.1"
+    port: int = 8000  # 0: one that is free
     policy: Policy = field(default_factory=Policy)
     http: HttpLimits = field(default_factory=HttpLimits)
-    # bytes that a worker may take by itself; None: its share of the machine's memory
-    memory: int | None = None
     metrics_port: int | None = None  # additional port that answers /metrics alone
+
+
+class Server(Handler, Protocol):
+    """Who answers, between `open` and `close`."""
+
+    room: Room
+
+    async def open(self) -> None:
+        """Get ready to answer. Errors: MgxError."""
+        ...
+
+    async def close(self) -> None:
+        """End requests that are being answered with 503."""
+        ...
+
+    def counts(self) -> Mapping[str, int]:
+        """Return numbers of what there is now, for metrics."""
+        ...
+
+    def trim(self, unread: int) -> None:
+        """Give memory back; called each second. unread: bytes of answers on their way."""
+        ...
 
 
 class MetricsServer:
     """Answers /metrics, and has `rest` answer everything else."""
 
-    def __init__(self, metrics: Metrics, policy: Policy, rest: V2Server | None = None) -> None:
-        self._metrics, self._policy, self._rest = metrics, policy, rest
+    def __init__(self, metrics: Metrics, policy: Policy, rest: Handler | None = None) -> None:
+        self._metrics, self._rest = metrics, rest
+        self._front = Front(policy)
 
     async def handle(
         self, method: str, path: str, headers: Mapping[str, str], body: AsyncIterator[bytes]
@@ -48,48 +71,63 @@ class MetricsServer:
         """Answer a request."""
         if path == "/metrics" and method in ("GET", "HEAD"):
             try:
-                self._policy.origins.check(headers)
+                self._front.policy.origins.check(headers)
             except V2Error as e:
-                return Response(e.status, error_body(e), {"content-type": "application/json"})
+                return self.refusal(e)
             return Response(200, self._metrics.text(), {"content-type": CONTENT_TYPE})
         if self._rest is None:
             return Response(404)
         return await self._rest.handle(method, path, headers, body)
 
+    def refusal(self, error: V2Error) -> Response:
+        """Return the answer to a request that is not handled."""
+        return (self._rest or self._front).refusal(error)
+
+
+def pool_server(
+    rows: Sequence[Mapping[str, Any]],
+    policy: Policy,
+    size: PoolSize,
+    memory: int | None,
+    metrics: Metrics,
+) -> PoolServer:
+    """Return a server of prepared models.
+
+    rows: of `prepared`. memory: bytes that a worker may take by itself; None: its share.
+    """
+    for row in rows:
+        metrics.compiled(row["name"], row["seconds"])
+    return PoolServer.of(rows, policy, size, memory or memory_share(size.most + size.long), metrics)
+
 
 async def serve(
-    rows: Sequence[Mapping[str, Any]],
+    server: Server,
+    metrics: Metrics,
     settings: ServiceSettings,
-    host: str,
-    port: int,
     *,
-    ready: Callable[[int, int], None],
+    ready: Callable[[int], None],
     ended: asyncio.Event,
 ) -> None:
-    """Serve prepared models until `ended` is set.
+    """Serve until `ended` is set.
 
-    rows: of `prepared`. ready: is called with the port and the number of models once all are warm.
-    Errors: MgxError where a model or the port cannot be served.
+    ready: is called with the port once all is warm. Errors: MgxError where the server or the port
+    is not to be had.
     """
     files = _raise_file_limit()
     limits, backlog = _fitting(settings.http, files)
-    metrics, policy, size = Metrics(), settings.policy, settings.size
-    for row in rows:
-        metrics.compiled(row["name"], row["seconds"])
-    memory = settings.memory or memory_share(size.most + size.long)
-    server = PoolServer.of(rows, policy, size, memory, metrics)
-    pool = server.pool
+    policy = settings.policy
     listeners = [HttpServer(MetricsServer(metrics, policy, server), limits)]
     if settings.metrics_port is not None:
         listeners.append(HttpServer(MetricsServer(metrics, policy), limits))
-    for what in pool.counts():
-        metrics.now(what, lambda what=what: pool.counts()[what])
+    for what in server.counts():
+        metrics.now(what, lambda what=what: server.counts()[what])
     metrics.now("connections", lambda: listeners[0].count)
     metrics.now("held_bytes", lambda: server.room.held)
     metrics.now("unread_bytes", lambda: listeners[0].unread)
     trims = asyncio.ensure_future(_trims(server, listeners[0]))
+    host, port = settings.host, settings.port
     try:
-        await pool.open()
+        await server.open()
         try:
             bound = await listeners[0].listen(host, port, backlog)
             for each in listeners[1:]:
@@ -97,17 +135,17 @@ async def serve(
         except OSError as e:
             why = (e.strerror or str(e)).lower()
             raise FileError(f"cannot listen on {host}, port {port}: {why}") from None
-        ready(bound, len(rows))
+        ready(bound)
         await ended.wait()
     finally:
         closing = [asyncio.ensure_future(each.close(_GRACE + 2)) for each in listeners]
         await asyncio.wait(closing, timeout=_GRACE)
         trims.cancel()
-        await pool.close()  # running requests are answered with 503
+        await server.close()
         await asyncio.gather(*closing)
 
 
-async def _trims(server: PoolServer, listener: HttpServer) -> None:
+async def _trims(server: Server, listener: HttpServer) -> None:
     while True:
         await asyncio.sleep(1.0)
         server.trim(listener.unread)

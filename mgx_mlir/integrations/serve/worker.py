@@ -10,9 +10,10 @@ from typing import Any
 from mgx_mlir.integrations.serve.prepared import loaded
 from mgx_mlir.integrations.v2.batching import Call, groups, run_together
 from mgx_mlir.integrations.v2.errors import error_body, error_of
+from mgx_mlir.integrations.v2.front import Response
 from mgx_mlir.integrations.v2.messages import InferRequest, Limits
 from mgx_mlir.integrations.v2.models import ServedModel
-from mgx_mlir.integrations.v2.server import Response, encoded, parsed_call
+from mgx_mlir.integrations.v2.server import encoded, parsed_call
 from mgx_mlir.runtime.device import load_runtime
 from mgx_mlir.runtime.workers import limit_memory, memory_of_this, receive, send
 

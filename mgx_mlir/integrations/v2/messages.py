@@ -101,7 +101,7 @@ def parse_request(body: bytes, header: str | None, limits: Limits) -> InferReque
         size = int(header)
     if size > limits.json:
         raise V2Error(f"the JSON of the body is larger than {limits.json} bytes", 413)
-    row = _object(body[:size])
+    row = json_object(body[:size])
     inputs = _list(row, "inputs", limits)
     if "inputs" not in row:
         raise V2Error("the request has no 'inputs'")
@@ -144,7 +144,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _object(text: bytes) -> dict[str, Any]:
+def json_object(text: bytes) -> dict[str, Any]:
+    """Return the object that JSON in UTF-8 stands for. Errors: V2Error."""
     if text[:4] in (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE) or b"\0" in text[:4]:
         raise V2Error("the JSON is not in UTF-8")
     try:

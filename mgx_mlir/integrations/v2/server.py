@@ -6,14 +6,13 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import unquote
 
 import mgx_mlir
 from mgx_mlir.integrations.v2.batching import Call, Outputs
-from mgx_mlir.integrations.v2.bodies import Room, drop, read_body
-from mgx_mlir.integrations.v2.errors import V2Error, error_body, error_of
+from mgx_mlir.integrations.v2.errors import V2Error
+from mgx_mlir.integrations.v2.front import Front, Observer, Policy, Response
 from mgx_mlir.integrations.v2.messages import (
     HEADER,
     InferRequest,
@@ -23,47 +22,16 @@ from mgx_mlir.integrations.v2.messages import (
     unpacked,
 )
 from mgx_mlir.integrations.v2.models import Models, ServedModel
-from mgx_mlir.integrations.v2.origins import Origins, check_type
 
 EXTENSIONS = ["binary_tensor_data", "model_repository(index)", "model_configuration"]
 _PATHS = ("/v2", "/v2/", "/v2/health/live", "/v2/health/ready", "/v2/repository/index")
 _MODEL = re.compile(r"/v2/models/([^/]+)(?:/versions/([^/]+))?(?:/(ready|infer|config))?")
 
 
-@dataclass(frozen=True)
-class Response:
-    """An answer over HTTP."""
-
-    status: int
-    body: bytes | bytearray = b""
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Policy:
-    """Limits of a server: bytes, requests at a time, seconds of each step."""
-
-    limits: Limits = field(default_factory=Limits)
-    queue: int = 64  # requests whose body was read, and that are not answered
-    read_timeout: float = 10.0  # seconds to read a body
-    run_timeout: float = 60.0  # seconds of a run
-    wait_timeout: float = 120.0  # seconds until a run begins
-    held: int = 512 << 20  # bytes of all bodies together
-    origins: Origins = field(default_factory=Origins)  # pages and hosts that may send requests
-
-
-class Observer(Protocol):
-    """Who is told of each request: its model, HTTP status, and seconds."""
-
-    def request(self, model: str, status: int, seconds: float) -> None:
-        """Note a request that was answered."""
-        ...
-
-
 Infer = Callable[[Call], Awaitable[Outputs]]
 
 
-class V2Server:
+class V2Server(Front):
     """Answers the requests of one process. `infer` runs a checked call, alone or with others.
 
     A subclass may parse and run elsewhere (`answered`), and know how it does (`health`).
@@ -72,9 +40,8 @@ class V2Server:
     def __init__(
         self, models: Models, infer: Infer, policy: Policy, observer: Observer | None = None
     ) -> None:
-        self.models, self._infer, self.policy, self._observer = models, infer, policy, observer
-        self.waiting = 0
-        self.room = Room(policy.held)
+        super().__init__(policy)
+        self.models, self._infer, self._observer = models, infer, observer
 
     async def handle(
         self, method: str, path: str, headers: Mapping[str, str], body: AsyncIterator[bytes]
@@ -95,17 +62,8 @@ class V2Server:
             else:
                 answer = self.of_server(method, path)
         except Exception as e:
-            error = error_of(e)
-            headers_ = {"content-type": "application/json"}
-            if error.status in (429, 503):
-                headers_["retry-after"] = "1"
-            if error.status in (408, 413):
-                headers_["connection"] = "close"  # the rest of the body is not read
-            if error.status == 405:
-                headers_["allow"] = "POST" if path.endswith("/infer") else "GET, HEAD"
-            answer = Response(error.status, error_body(error), headers_)
-        if granted := origins.granted(headers):
-            answer = Response(answer.status, answer.body, {**answer.headers, **granted})
+            answer = self.failed(e, "POST" if path.endswith("/infer") else "GET, HEAD")
+        answer = self.granted(headers, answer)
         if self._observer is not None and path.endswith("/infer"):
             known = name if self.models.versions(name) else "unknown"
             seconds = asyncio.get_running_loop().time() - start
@@ -155,35 +113,9 @@ class V2Server:
             return _json(model.metadata(self.models.versions(name)))
         if method != "POST":
             raise V2Error(f"expected POST, got {method}", 405)
-        check_type(headers)
-        reading = self.room.enter()
-        try:
-            data = await self._read(headers, body, reading)
-            # here and not before: who sends slowly takes nobody's place
-            if self.waiting >= self.policy.queue:
-                raise V2Error(f"the queue is full: {self.waiting} requests wait", 429)
-            self.waiting += 1
-            try:
+        async with self.read(headers, body) as data:
+            with self.place():
                 return await self.answered(model, headers, data)
-            finally:
-                self.waiting -= 1
-        finally:
-            self.room.leave(reading)
-
-    async def _read(
-        self, headers: Mapping[str, str], body: AsyncIterator[bytes], reading: Any
-    ) -> bytes:
-        policy = self.policy
-        task = asyncio.ensure_future(read_body(headers, body, policy.limits, self.room, reading))
-        reading.task = task
-        try:
-            return await asyncio.wait_for(task, policy.read_timeout)
-        except asyncio.TimeoutError:
-            raise V2Error(f"the body took longer than {policy.read_timeout:g} s", 408) from None
-        except V2Error as e:
-            if e.status == 413:
-                await drop(body, 4 * policy.limits.body)
-            raise
 
     async def answered(
         self, model: ServedModel, headers: Mapping[str, str], data: bytes

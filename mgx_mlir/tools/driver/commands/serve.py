@@ -13,12 +13,17 @@ import signal
 import sys
 import threading
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mgx_mlir.core.errors import MgxError, UsageError
 from mgx_mlir.tools.driver.arguments import Arguments, Option, number, tolerance
 from mgx_mlir.tools.driver.options import HELP
 from mgx_mlir.tools.driver.progress import say
+
+if TYPE_CHECKING:
+    from mgx_mlir.integrations.serve.metrics import Metrics
+    from mgx_mlir.integrations.serve.service import Server
+    from mgx_mlir.integrations.v2.front import Policy
 
 USAGE = "[OPTION...] DIR"
 DESCRIPTION = """
@@ -95,11 +100,11 @@ def run(args: Arguments) -> int:
     return _on_ray(args, at) if on_ray else _here(args, at)
 
 
-def _policy(args: Arguments) -> Any:
+def _policy(args: Arguments) -> Policy:
     # start-up: only what the command asks for is loaded
+    from mgx_mlir.integrations.v2.front import Policy
     from mgx_mlir.integrations.v2.messages import Limits
     from mgx_mlir.integrations.v2.origins import Origins
-    from mgx_mlir.integrations.v2.server import Policy
 
     body = args.get("--max-body", 64) << 20
     origins = Origins(
@@ -126,36 +131,56 @@ def _target(args: Arguments) -> tuple[str | None, dict[str, Any]]:
 def _here(args: Arguments, at: str) -> int:
     """Serve with processes of this machine."""
     # start-up: only what the command asks for is loaded
-    from mgx_mlir.integrations.serve.http import HttpLimits
+    from mgx_mlir.integrations.serve.metrics import Metrics
     from mgx_mlir.integrations.serve.pool import PoolSize
     from mgx_mlir.integrations.serve.prepared import prepared
-    from mgx_mlir.integrations.serve.service import ServiceSettings, serve
+    from mgx_mlir.integrations.serve.service import pool_server
 
     count = args.get("--replicas", 1)
     least, most = (count, count) if isinstance(count, int) else count
     target, options = _target(args)
     memory = args.get("--run-memory")
-    read = args.get("--read-timeout", 10.0)
-    settings = ServiceSettings(
-        PoolSize(least, most, args.get("--long-runs", least),
-                 # each process takes memory of a GPU for its weights
-                 spare=0 if target == "gpu" else 4,
-                 batch_wait=args.get("--batch-wait", 5.0) / 1000),
-        _policy(args), HttpLimits(args.get("--connections", 1024), head=read, write=read,
-                                  unread=_held(args)),
-        None if memory is None else memory << 20, args.get("--metrics-port"),
+    size = PoolSize(
+        least, most, args.get("--long-runs", least),
+        # each process takes memory of a GPU for its weights
+        spare=0 if target == "gpu" else 4, batch_wait=args.get("--batch-wait", 5.0) / 1000,
     )  # fmt: skip
-    host = args.get("--host", "127.0.0.1")
+    signal.signal(signal.SIGTERM, _interrupt)
+    with ExitStack() as ends:
+        try:
+            rows = prepared(at, target, options, ends)
+            metrics, policy = Metrics(), _policy(args)
+            server = pool_server(
+                rows, policy, size, None if memory is None else memory << 20, metrics
+            )
+            _serve(args, server, metrics, policy, f"{len(rows)} models", "/v2")
+        except KeyboardInterrupt:  # before it serves
+            return 0
+    return 0
 
-    def ready(port: int, models: int) -> None:
+
+def _serve(
+    args: Arguments, server: Server, metrics: Metrics, policy: Policy, what: str, path: str
+) -> None:
+    """Serve until a signal comes; what, path: of the line that says that it is ready."""
+    # start-up: only what the command asks for is loaded
+    from mgx_mlir.integrations.serve.http import HttpLimits
+    from mgx_mlir.integrations.serve.service import ServiceSettings, serve
+
+    host, read = args.get("--host", "127.0.0.1"), args.get("--read-timeout", 10.0)
+    settings = ServiceSettings(
+        host, args.get("--port", 8000), policy,
+        HttpLimits(args.get("--connections", 1024), head=read, write=read, unread=_held(args)),
+        args.get("--metrics-port"),
+    )  # fmt: skip
+
+    def ready(port: int) -> None:
         with contextlib.suppress(BrokenPipeError):  # nobody reads it: clients are served
-            say(f"Serving: {models} models at http://{_shown(host)}:{port}/v2")
+            say(f"Serving: {what} at http://{_shown(host)}:{port}{path}")
 
-    async def main(rows: list[dict[str, Any]]) -> None:
+    async def main() -> None:
         ended, loop = asyncio.Event(), asyncio.get_running_loop()
-        work = asyncio.ensure_future(
-            serve(rows, settings, host, args.get("--port", 8000), ready=ready, ended=ended)
-        )
+        work = asyncio.ensure_future(serve(server, metrics, settings, ready=ready, ended=ended))
         for each in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(each, ended.set)
         stop = asyncio.ensure_future(ended.wait())
@@ -163,14 +188,7 @@ def _here(args: Arguments, at: str) -> int:
         stop.cancel()
         await work
 
-    signal.signal(signal.SIGTERM, _interrupt)
-    with ExitStack() as ends:
-        try:
-            rows = prepared(at, target, options, ends)
-            asyncio.run(main(rows))
-        except KeyboardInterrupt:  # before it serves
-            return 0
-    return 0
+    asyncio.run(main())
 
 
 def _shown(host: str) -> str:
