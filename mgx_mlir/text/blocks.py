@@ -68,5 +68,10 @@ def rounded(weights: NDArray[np.float32], bits: Literal[4, 8], block: int = BLOC
     return BlockWeights(whole, scales.astype(np.float32), zeros, columns, bits, block)
 
 
+def packed(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return 4-bit codes two to a byte, the first in the low half."""
+    return codes[..., 0::2] | (codes[..., 1::2] << 4)
+
+
 def _inverse(scales: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.divide(1, scales, out=np.zeros_like(scales), where=scales > 0)

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.text.blocks import BlockWeights
+from mgx_mlir.text.gguf import Gguf
 from mgx_mlir.text.tokens import Tokenizer, imported, read_json
 
 
@@ -91,6 +92,9 @@ def checkpoint_of(path: Path) -> Checkpoint:
         return Folder(path)
     if not path.exists():
         raise FileError("no such file or folder", location=str(path))
+    if path.suffix == ".gguf":
+        return Gguf(path)
     raise UsageError(
-        "expected a folder with config.json, *.safetensors and tokenizer.json", location=str(path)
+        "expected a .gguf file, or a folder with config.json, *.safetensors and tokenizer.json",
+        location=str(path),
     )

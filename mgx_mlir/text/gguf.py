@@ -15,18 +15,21 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import mgx_mlir
-from mgx_mlir.core.errors import FileError, UsageError
+from mgx_mlir.core.errors import FileError
 from mgx_mlir.targets.cache import default_cache
 from mgx_mlir.targets.digests import digest
-from mgx_mlir.text.gguf_blocks import Blocks, blocks_of, held
+from mgx_mlir.text.blocks import BlockWeights
+from mgx_mlir.text.gguf_blocks import blocks_of, held
 from mgx_mlir.text.gguf_header import Entry, Header, read_header
+from mgx_mlir.text.tokens import Tokenizer, imported, read_json
 
 log = logging.getLogger(__name__)
 # architectures that transformers reads and that are decoders of text with dense layers
@@ -39,74 +42,123 @@ _LOW, _HIGH, _CONTEXT = 1.0, 4.0, 8192
 
 
 class Gguf:
-    """A .gguf file whose header was checked."""
+    """A checkpoint of one .gguf file, whose header was checked."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Read the header. Errors: FileError; UsageError where the package `gguf` is missing."""
-        self.path = os.fspath(path)
-        _needs_packages()
-        self._header: Header = read_header(self.path)
+    def __init__(self, path: Path) -> None:
+        """Read header, config and tokenizer.
+
+        Errors: FileError; UsageError where a package is missing.
+        """
+        self.path = path
+        imported("gguf")
+        self._header: Header = read_header(path)
         self.architecture = str(self._header.values.get("general.architecture", ""))
         if self.architecture not in _DECODERS:
             raise FileError(
                 f"expected an architecture of {', '.join(_DECODERS)}, got "
                 f"'{self.architecture[:80]}'",
-                location=self.path,
+                location=str(path),
             )
+        self._folder = self._found_or_written()
+        self.config: Mapping[str, Any] = read_json(self._folder / "config.json")
+        self.generation: Mapping[str, Any] = {}
+        self._read: dict[str, BlockWeights | np.ndarray] | None = None
 
-    def config(self) -> Any:
-        """Return the config of transformers. Errors: FileError."""
-        from transformers import AutoConfig
+    def files(self) -> list[Path]:
+        """Return the file, and the config that was made of it."""
+        return [self._folder / "config.json", self.path]
+
+    def tokenizer(self) -> Tokenizer:
+        """Return the tokenizer, with the template of a chat."""
+        return Tokenizer.of_folder(self._folder)
+
+    def model(self) -> Any:
+        """Return transformers' model with all weights, in f32."""
+        torch = imported("torch")
+        wide = {
+            name: torch.tensor(w.floats() if isinstance(w, BlockWeights) else w)
+            for name, w in self._weights().items()
+        }
+        empty = self._empty()
+        kind: Any = type(empty)
+        return kind.from_pretrained(
+            None, config=empty.config, state_dict=wide, dtype=torch.float32
+        ).eval()
+
+    def blocks(self) -> Mapping[str, BlockWeights]:
+        """Return the linear layers whose weights are in blocks, by name."""
+        found = {
+            name.removesuffix(".weight"): w
+            for name, w in self._weights().items()
+            if isinstance(w, BlockWeights)
+        }
+        embedding = found.pop("model.embed_tokens", None)
+        if embedding is not None and self.config.get("tie_word_embeddings"):
+            found["lm_head"] = embedding
+        return found
+
+    def _empty(self) -> Any:
+        """Return transformers' model without weights."""
+        torch, transformers = imported("torch"), imported("transformers")
+        config = transformers.AutoConfig.from_pretrained(self._folder)
+        with torch.device("meta"):
+            return transformers.AutoModelForCausalLM.from_config(config)
+
+    def _weights(self) -> dict[str, BlockWeights | np.ndarray]:
+        if self._read is None:
+            self._read = dict(self.weights(self._empty()))
+        return self._read
+
+    # ---- config and tokenizer ---------------------------------------------------------------
+
+    def _found_or_written(self) -> Path:
+        """Return a folder with config and tokenizer as transformers writes them.
+
+        It stays in the cache, as making it takes seconds; where the cache is off, until the process
+        ends.
+        """
+        cache = default_cache()
+        if cache is None or cache.standing != "own":
+            made = tempfile.TemporaryDirectory(prefix="mgx-text-")
+            atexit.register(made.cleanup)
+            self._write(made.name)
+            return Path(made.name)
+        versions = mgx_mlir.__version__, metadata.version("transformers")
+        factors = self._header.tensors.get(_FACTORS)  # the config depends on them too
+        more = () if factors is None else (self._bytes(factors),)
+        found = cache.root / "text" / digest(*versions, self._header.digest, *more)
+        if not found.is_dir():
+            found.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with tempfile.TemporaryDirectory(dir=found.parent) as beside:
+                self._write(beside)
+                with contextlib.suppress(OSError):  # another process was first
+                    os.rename(beside, found)
+                    os.mkdir(beside)  # for its removal
+        return found
+
+    def _write(self, folder: str) -> None:
+        for name in ("torch", "transformers"):
+            imported(name)
+        from transformers import AutoConfig, AutoTokenizer
 
         config = self._by_transformers("config", AutoConfig)
         self._scale_positions(config)
-        return config
-
-    def tokenizer(self) -> Any:
-        """Return the tokenizer of transformers. Errors: FileError."""
-        from transformers import AutoTokenizer
-
-        return self._by_transformers("tokenizer", AutoTokenizer)
+        config.save_pretrained(folder)
+        self._by_transformers("tokenizer", AutoTokenizer).save_pretrained(folder)
 
     def _by_transformers(self, what: str, kind: Any) -> Any:
         folder, name = os.path.split(os.path.abspath(self.path))
         try:
             return kind.from_pretrained(folder, gguf_file=name, local_files_only=True)
         except Exception as e:  # any, as the values of a file are anything
-            why = (str(e).splitlines() or [""])[0][:200]
-            raise FileError(f"the {what} in the .gguf file is not understood: "
-                            f"{type(e).__name__}: {why}", location=self.path) from e  # fmt: skip
+            why = f"{type(e).__name__}: {(str(e).splitlines() or [''])[0][:200]}"
+            raise FileError(
+                f"the {what} in the .gguf file is not understood: {why}", location=str(self.path)
+            ) from e
 
-    def folder(self) -> Path:
-        """Return a folder with config and tokenizer as transformers writes them, without weights.
+    # ---- weights ----------------------------------------------------------------------------
 
-        It stays in the cache, as reading them takes seconds; where the cache is off, until the
-        process ends. Errors: FileError.
-        """
-        import transformers
-
-        cache = default_cache()
-        if cache is None or cache.standing != "own":
-            made = tempfile.TemporaryDirectory(prefix="mgx-text-")
-            atexit.register(made.cleanup)
-            return self._write(Path(made.name))
-        key = digest(mgx_mlir.__version__, transformers.__version__, self._header.digest)
-        found = cache.root / "text" / key
-        if not found.is_dir():
-            found.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with tempfile.TemporaryDirectory(dir=found.parent) as beside:
-                self._write(Path(beside))
-                with contextlib.suppress(OSError):  # another process was first
-                    os.rename(beside, found)
-                    os.mkdir(beside)  # for its removal
-        return found
-
-    def _write(self, folder: Path) -> Path:
-        self.config().save_pretrained(folder)
-        self.tokenizer().save_pretrained(folder)
-        return folder
-
-    def weights(self, model: Any) -> Iterator[tuple[str, Blocks | np.ndarray]]:
+    def weights(self, model: Any) -> Iterator[tuple[str, BlockWeights | np.ndarray]]:
         """Yield weights by their names in a model of transformers, which may be on `meta`.
 
         Matrices in blocks come as codes, all others in f32. Rows that the file has in another order
@@ -127,7 +179,7 @@ class Gguf:
         for entry in self._header.tensors.values():
             if entry.name not in names:
                 continue
-            found = self._read(entry, processor)
+            found = self._matrix(entry, processor)
             if isinstance(found, np.ndarray) and found.ndim > 1:
                 widened[_kind(entry)] += 1
             yield names[entry.name], found
@@ -150,22 +202,25 @@ class Gguf:
         if wrong:
             raise FileError(
                 f"tensors do not fit the architecture '{self.architecture}': {wrong[0]}",
-                location=self.path, notes=wrong[1:10],
+                location=str(self.path), notes=wrong[1:10],
             )  # fmt: skip
 
-    def _read(self, entry: Entry, processor: Any) -> Blocks | np.ndarray:
+    def _matrix(self, entry: Entry, processor: Any) -> BlockWeights | np.ndarray:
         kind, rows = _kind(entry), entry.dims[0]
-        raw = np.memmap(self.path, np.uint8, "r", entry.start, (entry.size,))
+        raw = self._bytes(entry)
         if len(entry.dims) == 2 and held(kind):
             found = blocks_of(raw.reshape(rows, -1), kind)
             if not np.isfinite(found.scales).all():
                 raise FileError(f"'{entry.name}' has scales that are not finite",
-                                location=self.path)  # fmt: skip
+                                location=str(self.path))  # fmt: skip
             moved = processor.process(np.arange(rows, dtype=np.float64)[:, None], entry.name)
             order = np.asarray(moved.weights)[:, 0]
             if np.array_equal(np.sort(order), np.arange(rows)):
-                return found.rows(order.astype(np.int64))
+                return _rows(found, order.astype(np.int64))
         return np.ascontiguousarray(processor.process(self._dense(entry, raw), entry.name).weights)
+
+    def _bytes(self, entry: Entry) -> np.ndarray:
+        return np.memmap(self.path, np.uint8, "r", entry.start, (entry.size,))
 
     def _dense(self, entry: Entry, raw: np.ndarray) -> np.ndarray:
         from gguf.constants import GGMLQuantizationType
@@ -176,7 +231,7 @@ class Gguf:
             wide = dequantize(raw.reshape(*entry.dims[:-1], last), GGMLQuantizationType(entry.kind))
         except NotImplementedError:
             raise FileError(f"'{entry.name}' is of the type {_kind(entry)}, which is not read",
-                            location=self.path) from None  # fmt: skip
+                            location=str(self.path)) from None  # fmt: skip
         return np.asarray(wide, np.float32).reshape(entry.dims)
 
     def _scale_positions(self, config: Any) -> None:
@@ -188,12 +243,11 @@ class Gguf:
             config.rope_parameters.update(rope_type="linear", factor=factor)
         elif kind != "none":
             raise FileError(f"rope.scaling.type '{kind}' is not read, expected none or linear",
-                            location=self.path)  # fmt: skip
+                            location=str(self.path))  # fmt: skip
         entry = self._header.tensors.get(_FACTORS)
         if entry is None:
             return
-        raw = np.memmap(self.path, np.uint8, "r", entry.start, (entry.size,))
-        factors = self._dense(entry, raw)
+        factors = self._dense(entry, self._bytes(entry))
         stated: dict[str, Any] = {
             "rope_type": "llama3", "factor": round(float(factors.max()), 6),
             "low_freq_factor": _LOW, "high_freq_factor": _HIGH,
@@ -202,7 +256,7 @@ class Gguf:
         theta = config.rope_parameters["rope_theta"]
         if not np.allclose(factors, _llama3(theta, stated, factors.size), rtol=1e-4):
             raise FileError(f"the factors in '{_FACTORS}' are not those of Llama 3",
-                            location=self.path)  # fmt: skip
+                            location=str(self.path))  # fmt: skip
         config.rope_parameters.update(stated)
 
 
@@ -218,6 +272,12 @@ class _Whole:
 
     def named_children(self) -> tuple[()]:
         return ()
+
+
+def _rows(w: BlockWeights, order: np.ndarray) -> BlockWeights:
+    """Return a matrix with its rows in another order."""
+    zeros = None if w.zeros is None else w.zeros[order]
+    return replace(w, codes=w.codes[order], scales=w.scales[order], zeros=zeros)
 
 
 def _llama3(theta: float, stated: dict[str, Any], count: int) -> np.ndarray:
@@ -240,12 +300,3 @@ def _kind(entry: Entry) -> str:
 
 def _times(dims: tuple[int, ...]) -> str:
     return " x ".join(map(str, dims))
-
-
-def _needs_packages() -> None:
-    import importlib.util
-
-    missing = [m for m in ("gguf", "transformers", "torch") if importlib.util.find_spec(m) is None]
-    if missing:
-        raise UsageError(f".gguf files need {' and '.join(missing)}",
-                         notes=["pip install 'mgx-mlir[text]'"])  # fmt: skip

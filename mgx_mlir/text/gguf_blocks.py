@@ -1,4 +1,4 @@
-"""Weights of .gguf files as codes of 4 and 8 bits with a scale and an offset for each block.
+"""Weights of .gguf files in blocks of 4 and 8 bits.
 
 Codes are what gguf's `dequantize` makes of blocks whose scales are 1 and whose minima are 0. Places
 of scales and minima: https://github.com/ggml-org/ggml/blob/master/src/ggml-common.h
@@ -9,75 +9,33 @@ of scales and minima: https://github.com/ggml-org/ggml/blob/master/src/ggml-comm
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-MIDDLE = 8  # code of 0 in 4 bits without offsets
+from mgx_mlir.text.blocks import BlockWeights, packed
+
+Floats = NDArray[np.float32]
+
 _PIECE = 1 << 20  # weights that are taken apart at a time
 _HALF_ONE = np.frombuffer(np.float16(1).tobytes(), np.uint8)
-# twelve bytes of Q4_K and Q5_K: eight scales of 1 and eight minima of 0, or all of both 0
+# twelve bytes of Q4_K and Q5_K by which eight scales are 1 and eight minima 0
 _SCALES_OF_ONE = np.repeat(np.array([1, 0, 1], np.uint8), 4)
 
 
 @dataclass(frozen=True)
-class Blocks:
-    """A matrix N x K whose element is scale * (code - middle) + offset, computed in f32.
-
-    codes: (N, K), ui8 of 0 .. 15 for 4 bits, i8 for 8. scales, offsets: (N, K / size) in f32.
-    Without offsets the middle is 8 for 4 bits, else 0.
-    """
-
-    codes: np.ndarray
-    bits: int
-    size: int
-    scales: np.ndarray
-    offsets: np.ndarray | None = None
-
-    def dense(self) -> np.ndarray:
-        """Return the matrix in f32, each element rounded as gguf's `dequantize` does."""
-        parts = self.codes.reshape(*self.scales.shape, self.size).astype(np.float32)
-        if self.offsets is None and self.bits == 4:
-            parts -= MIDDLE
-        parts *= self.scales[..., None]
-        if self.offsets is not None:
-            parts += self.offsets[..., None]
-        return parts.reshape(self.codes.shape)
-
-    def with_zero_points(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Return codes, scales and zero points: an element is scale * (code - zero point).
-
-        A zero point is -offset / scale, rounded to f32: elements are off by less than two units in
-        the last place of the larger of offset and element. Equal weights have scale 0 in the file;
-        their common value becomes the scale, 1 above a zero point of -1.
-        """
-        if self.offsets is None:
-            return self.codes, self.scales, None
-        equal = self.scales == 0
-        scales = np.where(equal, self.offsets, self.scales)
-        zeros = -self.offsets / np.where(equal, np.float32(1), self.scales)
-        zeros = np.where(equal, np.float32(-1), zeros).astype(np.float32)
-        codes = self.codes.reshape(*equal.shape, self.size) * ~equal[..., None]
-        return codes.reshape(self.codes.shape).astype(self.codes.dtype), scales, zeros
-
-    def rows(self, order: np.ndarray) -> Blocks:
-        """Return the matrix of these rows."""
-        offsets = None if self.offsets is None else self.offsets[order]
-        return replace(self, codes=self.codes[order], scales=self.scales[order], offsets=offsets)
-
-
-@dataclass(frozen=True)
 class _Form:
-    """A type of gguf: bits of its codes, elements that share a scale, what is added to codes.
+    """A type of gguf: bits of its codes, elements that share a scale, code of 0 without minima.
 
     ones: places of a block and the bytes by which each scale becomes 1 and each minimum 0.
     numbers: scales, and minima or None, of blocks in rows.
     """
 
-    bits: int
+    bits: Literal[4, 8]
     size: int
-    shift: int
+    middle: int
     ones: tuple[tuple[slice, Any], ...]
     numbers: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray | None]]
 
@@ -113,15 +71,15 @@ def _of_sixteen(blocks: np.ndarray) -> tuple[np.ndarray, None]:
 _ONE = (_D, _HALF_ONE)
 _ONES = (_ONE, (_M, 0))
 _FORMS = {
-    "Q4_0": _Form(4, 32, MIDDLE, (_ONE,), _scale),
+    "Q4_0": _Form(4, 32, 8, (_ONE,), _scale),
     "Q4_1": _Form(4, 32, 0, _ONES, _scale_and_minimum),
-    "Q5_0": _Form(8, 32, 0, (_ONE,), _scale),
+    "Q5_0": _Form(8, 32, 128, (_ONE,), _scale),
     "Q5_1": _Form(8, 32, 0, _ONES, _scale_and_minimum),
-    "Q8_0": _Form(8, 32, 0, (_ONE,), _scale),
+    "Q8_0": _Form(8, 32, 128, (_ONE,), _scale),
     "Q4_K": _Form(4, 32, 0, (*_ONES, (_S, _SCALES_OF_ONE)), _of_eight),
     "Q5_K": _Form(8, 32, 0, (*_ONES, (_S, _SCALES_OF_ONE)), _of_eight),
     "Q6_K": _Form(
-        8, 16, 0, ((slice(192, 208), 1), (slice(208, 210), _HALF_ONE)), _of_sixteen
+        8, 16, 128, ((slice(192, 208), 1), (slice(208, 210), _HALF_ONE)), _of_sixteen
     ),
 }  # fmt: skip
 
@@ -131,15 +89,19 @@ def held(kind: str) -> bool:
     return kind in _FORMS
 
 
-def blocks_of(raw: np.ndarray, kind: str) -> Blocks:
-    """Take the bytes of a matrix apart: (N, bytes of a row), of a type that is `held`."""
+def blocks_of(raw: np.ndarray, kind: str) -> BlockWeights:
+    """Take the bytes {rows, bytes of a row} of a matrix apart, of a type that is `held`.
+
+    Without minima weights are equal to those of `dequantize`. With minima they are within 2 units
+    in the last place of the larger of weight and minimum, as zero points are rounded to f32.
+    """
     from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
     from gguf.quants import dequantize
 
     form, number = _FORMS[kind], GGMLQuantizationType[kind]
     elements, size = GGML_QUANT_SIZES[number]
     rows, columns = len(raw), raw.shape[1] // size * elements
-    codes = np.empty((rows, columns), np.uint8 if form.bits == 4 else np.int8)
+    codes = np.empty((rows, columns * form.bits // 8), np.uint8)
     scales, offsets = form.numbers(raw.reshape(-1, size))
     step = max(1, _PIECE // columns)
     for at in range(0, rows, step):
@@ -147,7 +109,21 @@ def blocks_of(raw: np.ndarray, kind: str) -> Blocks:
         blocks = part.reshape(-1, size).copy()
         for place, value in form.ones:
             blocks[:, place] = value
-        codes[at : at + step] = dequantize(blocks.reshape(part.shape), number) + form.shift
-    scales = scales.reshape(rows, -1)
-    offsets = None if offsets is None else offsets.reshape(rows, -1)
-    return Blocks(codes, form.bits, form.size, scales, offsets)
+        whole = (dequantize(blocks.reshape(part.shape), number) + form.middle).astype(np.uint8)
+        codes[at : at + step] = packed(whole) if form.bits == 4 else whole
+    scales, zeros = scales.reshape(rows, -1), None
+    if offsets is not None:
+        scales, zeros = _zero_points(scales, offsets.reshape(rows, -1))
+    codes = codes.reshape(*scales.shape, -1)
+    return BlockWeights(codes, scales, zeros, columns, form.bits, form.size)
+
+
+def _zero_points(scales: Floats, offsets: Floats) -> tuple[Floats, Floats]:
+    """Return scales and zero points: scale * code + offset is scale * (code - zero point).
+
+    Zero points are rounded to f32. Equal weights have scale 0, and codes of 0, in the file: their
+    value becomes the scale, 1 above a zero point of -1.
+    """
+    equal = scales == 0
+    zeros = np.where(equal, np.float32(-1), -offsets / np.where(equal, np.float32(1), scales))
+    return np.where(equal, offsets, scales), zeros
