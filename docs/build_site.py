@@ -3,7 +3,8 @@
 The pages stay plain Markdown that a forge shows; this gathers them with CONTRIBUTING.md and
 others into a folder of its own, makes pages of the notebooks, and has zensical build the site,
 in strict mode: a link to nothing is an error. `--notebooks` runs the notebooks first, so that
-their pages have results and plots. The site is written to FOLDER, or to build/site.
+their pages have results and plots. The site is written to FOLDER/site; FOLDER is build/docs unless
+it is given. Each step is printed as it begins, with the seconds until then.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -99,7 +101,18 @@ def on_site(text: str, page: Path, known: dict[Path, str]) -> str:
     )
 
 
-def gather(folder: Path, notebooks: bool) -> list[str]:
+class Steps:
+    """Prints each step as it begins, with the seconds since the first."""
+
+    def __init__(self) -> None:
+        self.start = time.perf_counter()
+
+    def begin(self, what: str) -> None:
+        now = time.perf_counter()
+        print(f"{now - self.start:5.1f} s  {what}", flush=True)
+
+
+def gather(folder: Path, notebooks: bool, steps: Steps) -> list[str]:
     """Write the pages into a folder's `source`; their names."""
     source = folder / "source"
     shutil.rmtree(source, ignore_errors=True)
@@ -109,7 +122,11 @@ def gather(folder: Path, notebooks: bool) -> list[str]:
         at.parent.mkdir(parents=True, exist_ok=True)
         at.write_text(on_site(page.read_text(), page, known))
     shutil.copytree(DOCS / "images", source / "images")
-    made = [write_notebook(n, source, notebooks) for n in sorted(DOCS.rglob("*.ipynb"))]
+    made = []
+    for notebook in sorted(DOCS.rglob("*.ipynb")):
+        if notebooks:
+            steps.begin(f"running {notebook.relative_to(ROOT)}")
+        made.append(write_notebook(notebook, source, notebooks))
     return [*known.values(), *made]
 
 
@@ -210,7 +227,10 @@ def main(given: list[str]) -> int:
     parser.add_argument("--notebooks", action="store_true", help="run the notebooks first")
     chosen = parser.parse_args(given)
     folder = chosen.folder.resolve()
-    names = gather(folder, chosen.notebooks)
+    steps = Steps()
+    steps.begin("gathering pages")
+    names = gather(folder, chosen.notebooks, steps)
+    steps.begin(f"building {len(names)} pages")
     settings = folder / "mkdocs.yml"
     settings.write_text(json.dumps(configuration(names), indent=1))
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
@@ -221,7 +241,7 @@ def main(given: list[str]) -> int:
     if done.returncode:
         print("\n".join(problems(done.stdout + done.stderr)), file=sys.stderr)
         return 1
-    print(f"{len(names)} pages: open {folder / 'site' / 'index.html'}")
+    steps.begin(f"done: open {folder / 'site' / 'index.html'}")
     return 0
 
 

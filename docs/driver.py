@@ -121,7 +121,7 @@ For a whole program one choice after the other is compiled and timed in turns wi
 On `gpu` each matrix product and convolution of the program comes first, with all that its kernel does: up to 12
 choices of its tile, of parts of its depth, and the backend's own. Many are compiled as one module. A GPU's clock is
 the judge. Without one (`compile` needs none, and with `--emulate`) it is the bound of the compiled code
-([hip.md](hip.md#tuning)).
+([AMD GPUs](hip.md#tuning)).
 
 What was searched, and the time of each choice, goes to stderr. The best solution is kept in the tuning file: the one
 that `MIGRAPHX_PROBLEM_CACHE` names, else `tuning.json` in the cache's folder (`mgx-driver env` says where). Its form

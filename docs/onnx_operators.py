@@ -23,7 +23,7 @@ HEAD = """\
 `versions` are the opsets from which an importer reads the operator (a model's opset takes the
 newest that is not above it). `refused` is what a node is refused for, with a message that names
 it; `{}` stands for what the message fills in. Operators of ai.onnx that are missing here but are
-functions in ONNX are read by their bodies. How to add an operator: [onnx.md](onnx.md).
+functions in ONNX are read by their bodies. How to add an operator: [Reading ONNX models](onnx.md).
 """
 
 TITLES = {"": "ai.onnx"}

@@ -133,6 +133,12 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert [*broken_links(page)] == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_links_say_where_they_lead(page: Path) -> None:
+    """By a title or a part of the sentence, and not by a file's name."""
+    assert re.findall(r"\[[\w./-]+\.(?:md|ipynb)\]\([^)]*\)", prose(page)) == []
+
+
 def test_faults_are_seen(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(

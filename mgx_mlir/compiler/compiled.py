@@ -303,6 +303,12 @@ class CompiledProgram:
         taken, given = (", ".join(f"{p.name} {p}" for p in row) for row in ports)
         return f"<compiled for {self.target}: {taken} -> {given}>"
 
+    def _repr_html_(self) -> str:
+        from mgx_mlir.printers.html import compiled_html  # for notebooks alone
+
+        ports = self.signature.inputs, self.signature.outputs
+        return compiled_html(self.target, *ports, getattr(self, "kernels", ()))
+
     def __enter__(self: Self) -> Self:
         return self
 
