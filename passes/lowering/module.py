@@ -50,12 +50,9 @@ from mgx_mlir.passes.lowering.cpu.frame.sites import ExprSite, KernelSite, OpSit
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import launched_for
 from mgx_mlir.passes.lowering.cpu.windows import convolution_kernel
 from mgx_mlir.passes.lowering.expr import Compute, Expr, Leaf, Splat, View
-from mgx_mlir.passes.lowering.gpu import rules as gpu_rules
 from mgx_mlir.passes.lowering.gpu.matmul import split_k
 from mgx_mlir.passes.lowering.gpu.matmul.few_bits import stored_by_column, sums_of_parts
 from mgx_mlir.passes.lowering.gpu.matmul.stored_rows import stored_by_row
-from mgx_mlir.passes.lowering.gpu.sites import GpuKernelSite
-from mgx_mlir.passes.lowering.gpu.small_floats import expand_small_floats
 from mgx_mlir.passes.lowering.iree import packed, read_back, workgroup_loops
 from mgx_mlir.passes.lowering.iree.equal_results import merge_equal_results
 from mgx_mlir.passes.lowering.iree.input_alignment import written
@@ -129,6 +126,9 @@ class ModuleLowering(LoweringContext):
             self.weights.drop_unread()
             fence_widening_loops(self.module)
             if vendor_of(self.options.arch) == "nvidia":
+                # start-up: CPUs need none of it
+                from mgx_mlir.passes.lowering.gpu.small_floats import expand_small_floats
+
                 expand_small_floats(self.module)
             outline_kernels(self.module)
             merge_equal_results(self.module)
@@ -374,6 +374,10 @@ class ModuleLowering(LoweringContext):
         if self.options.target == "gpu":
             bounded = self.options.regions and self._refusals(op) < 2 and not self.in_kernel
             bounded = bounded and not _computes_with_extents(body)
+            # start-up: CPUs need none of it
+            from mgx_mlir.passes.lowering.gpu import rules as gpu_rules
+            from mgx_mlir.passes.lowering.gpu.sites import GpuKernelSite
+
             site = GpuKernelSite(op, body, bounded)
             rules = gpu_rules.ATTENTION if is_attention(op) else gpu_rules.KERNELS
             return select.lower(self, rules, site, op.opview)
