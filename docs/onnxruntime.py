@@ -11,9 +11,9 @@ from pathlib import Path
 
 sys.path.pop(0)  # this folder has a module of the name that is imported from elsewhere
 
+from mgx_mlir.integrations.onnxruntime.gpu_options import MEANINGS as GPU_OPTIONS
 from mgx_mlir.integrations.onnxruntime.names import MEMBERS, MODULE, STATUSES
 from mgx_mlir.integrations.onnxruntime.options import CONFIG_ENTRIES, Meaning
-from mgx_mlir.integrations.onnxruntime.providers import PROVIDER_OPTIONS
 
 PAGE = Path(__file__).with_suffix(".md")
 MARK = "<!-- from here on written by `python docs/onnxruntime.py --write` -->\n"
@@ -40,11 +40,7 @@ def lists() -> str:
     for kind, members in MEMBERS.items():
         lines += table(kind, members)
     lines += table("Entries of add_session_config_entry", CONFIG_ENTRIES)
-    options = {
-        n: Meaning("honoured" if used else "means nothing here", "")
-        for n, used in PROVIDER_OPTIONS.items()
-    }
-    lines += table("Options of MIGraphXExecutionProvider and ROCMExecutionProvider", options)
+    lines += table("Options of MIGraphXExecutionProvider and ROCMExecutionProvider", GPU_OPTIONS)
     return "\n".join(lines) + "\n"
 
 

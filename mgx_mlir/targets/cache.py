@@ -25,7 +25,8 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -54,13 +55,28 @@ _OFF = ("0", "off", "false", "no")
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
+_FOLDER: ContextVar[str] = ContextVar("cache_folder", default="")
+
+
+@contextlib.contextmanager
+def cached_in(folder: str | os.PathLike[str]) -> Generator[None]:
+    """Use another folder for the cache inside; the environment's where it is empty."""
+    before = _FOLDER.set(os.fspath(folder) or _FOLDER.get())
+    try:
+        yield
+    finally:
+        _FOLDER.reset(before)
+
+
 def cache_root() -> Path:
     """Return the cache's folder: MGX_CACHE_DIR, else the user's cache folder.
+
+    Inside of `cached_in` it is the folder given there.
 
     A user without a home gets one by his number in the temporary folder. Errors: FileError where
     there is none of them.
     """
-    given = os.environ.get("MGX_CACHE_DIR")
+    given = _FOLDER.get() or os.environ.get("MGX_CACHE_DIR")
     if given:
         return Path(given)
     import platformdirs  # only a cache needs it: a compiled program runs without

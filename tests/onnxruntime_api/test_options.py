@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 
 import mgx_mlir
 import mgx_mlir.onnxruntime as ours
 from mgx_mlir.compiler.sized_program import SizedProgram
+from mgx_mlir.integrations.onnxruntime.gpu_options import GpuOptions
 from mgx_mlir.onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument, NotImplemented
+from mgx_mlir.targets import background
 from tests.onnxruntime_api.conftest import K, W, X, two_outputs
 from tests.support.models import parsed
 
@@ -174,8 +178,8 @@ def test_a_gpu_provider_compiles_for_the_gpu(monkeypatch: pytest.MonkeyPatch) ->
 
     cpu = mgx_mlir.compile
     monkeypatch.setattr(mgx_mlir, "compile", compile)
-    options = {"device_id": 0, "arch": "gfx942", "emulate": 1, "migraphx_mem_limit": 5}
-    with pytest.warns(UserWarning, match="migraphx_mem_limit"):
+    options = {"device_id": 0, "arch": "gfx942", "emulate": 1, "migraphx_mem": 5}
+    with pytest.warns(UserWarning, match="unknown options of 'MIGraphXEx.*: migraphx_mem; it has"):
         made = ours.InferenceSession(
             two_outputs(), providers=[("MIGraphXExecutionProvider", options)]
         )
@@ -189,6 +193,105 @@ def test_a_gpu_provider_compiles_for_the_gpu(monkeypatch: pytest.MonkeyPatch) ->
     assert seen[-1][0] == "gpu"
     half = (X.astype(np.float16) + W.astype(np.float16)).astype(np.float32)
     assert np.array_equal(made.run(["y"], FEED)[0], half)
+
+
+def dense(path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    model = parsed(
+        "(float[4,16] x) => (float[4,8] y) { [a] h = MatMul (x, v) [b] y = MatMul (h, w) }",
+        {"v": rng.standard_normal((16, 16)), "w": rng.standard_normal((16, 8))},
+    )
+    onnx.save(model, path / "dense.onnx")
+    return path / "dense.onnx"
+
+
+def on_a_gpu(path: Path, **options: Any) -> ours.InferenceSession:
+    given = {"emulate": 1, **options}
+    return ours.InferenceSession(str(path), providers=[("MIGraphXExecutionProvider", given)])
+
+
+@pytest.fixture
+def gpu_is_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    cpu = mgx_mlir.compile
+    keys = ("emulate", "arch", "device_id")
+
+    def compile(model: object, _: str, **named: Any) -> object:
+        return cpu(model, "cpu", **{k: v for k, v in named.items() if k not in keys})
+
+    monkeypatch.setattr(mgx_mlir, "compile", compile)
+
+
+@pytest.mark.usefixtures("gpu_is_a_cpu")
+def test_8_bits_of_a_gpu_provider(tmp_path: Path) -> None:
+    path = dense(tmp_path)
+    x = np.random.default_rng(1).standard_normal((4, 16)).astype(np.float32)
+    full = on_a_gpu(path).run(None, {"x": x})[0]
+    scale = np.abs(full).max()
+    table = {"x": [-4.0, 4.0], "h": [-20.0, 20.0]}
+    (tmp_path / "table.json").write_text(json.dumps(table))
+    kernels = []
+    for options in (
+        {"migraphx_int8_enable": "1"},
+        {
+            "migraphx_int8_enable": True,
+            "migraphx_int8_calibration_table_name": tmp_path / "table.json",
+        },
+        {"migraphx_fp8_enable": True, "migraphx_fp16_enable": "1"},
+    ):
+        made = on_a_gpu(path, **options)
+        error = np.abs(made.run(None, {"x": x})[0] - full).max() / scale
+        assert 1e-4 < error < 0.1, options  # other numbers than in f32, and near
+        assert made._programs.main is not None
+        kernels.append(len(made._programs.main.kernels))
+    assert kernels[1] < kernels[0]  # no run looks for the ranges that the table states
+
+
+@pytest.mark.usefixtures("gpu_is_a_cpu")
+def test_the_compiled_model_of_a_gpu_provider(tmp_path: Path) -> None:
+    path, saved = dense(tmp_path), tmp_path / "m.mxr"
+    cache = tmp_path / "cache"
+    both = {"migraphx_save_compiled_model": 1, "migraphx_save_model_path": saved}
+    made = on_a_gpu(path, **both, migraphx_model_cache_dir=cache)
+    assert saved.stat().st_size
+    background.settle()
+    assert [*cache.rglob("*")]
+    load = {"migraphx_load_compiled_model": "1", "migraphx_load_model_path": str(saved)}
+    model = made._programs.model
+    found = GpuOptions.of(load).loaded(model, "cpu")
+    assert found is not None
+    x = np.ones((4, 16), np.float32)
+    assert np.array_equal(found.run({"x": x})[0], made.run(None, {"x": x})[0])
+    with pytest.raises(InvalidArgument, match="expected code for gpu, got code for cpu"):
+        GpuOptions.of(load).loaded(model)
+    with pytest.raises(InvalidArgument, match="the file's code is for cpu"):
+        on_a_gpu(path, **load)
+    other = ours.InferenceSession(two_outputs())._programs.model
+    with pytest.raises(InvalidArgument, match="inputs of the compiled program are not those"):
+        GpuOptions.of(load).loaded(other, "cpu")
+    saved.unlink()
+    with pytest.warns(UserWarning, match="is not there: the model is compiled"):
+        on_a_gpu(path, **load)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"migraphx_int8_enable": "1", "migraphx_fp8_enable": "1"}, "exclude each other"),
+        ({"migraphx_save_compiled_model": "1"}, "needs 'migraphx_save_model_path'"),
+        ({"migraphx_int8_calibration_table_name": "t"}, "needs 'migraphx_int8_enable'"),
+        ({"device_id": "x"}, "'device_id' expected a number"),
+    ],
+)
+def test_wrong_options_of_a_gpu_provider(options: dict[str, str], problem: str) -> None:
+    with pytest.raises(InvalidArgument, match=problem):
+        GpuOptions.of(options)
+
+
+def test_options_that_change_nothing_are_no_warnings(recwarn: pytest.WarningsRecorder) -> None:
+    """onnxruntime takes any option of its CPU provider; packages pass those of its arena."""
+    options = [("CPUExecutionProvider", {"arena_extend_strategy": "kSameAsRequested"})]
+    ours.InferenceSession(two_outputs(), providers=options)
+    assert not recwarn.list
 
 
 def test_a_session_is_there_before_its_model_is_compiled() -> None:

@@ -18,6 +18,8 @@ from mgx_mlir.integrations.backend import StructuredRep, has_structures
 from mgx_mlir.integrations.onnxruntime.errors import InvalidArgument
 from mgx_mlir.integrations.onnxruntime.models import Model
 from mgx_mlir.integrations.onnxruntime.types import NodeArg
+from mgx_mlir.quantization.tables import CalibrationTable
+from mgx_mlir.targets.cache import cached_in
 
 
 @dataclass(frozen=True)
@@ -26,19 +28,41 @@ class Settings:
 
     target: str
     options: Mapping[str, Any] = field(default_factory=dict)  # options of `mgx_mlir.compile`
-    quantise: str = ""  # "fp16", "bf16" or "" for the model's own types
+    types: tuple[str, ...] = ()  # smaller types, applied in order: "fp16", "bf16", "int8", "fp8"
+    table: str = ""  # path of a calibration table, for "int8" and "fp8"
+    cache_folder: str = ""  # folder of the compile cache; empty for the environment's
 
     def compile(self, model: Model, names: tuple[str, ...] = ()) -> CompiledProgram:
         """Return the program of a model. `names` are dims' names that need not be equal."""
         how = dict(model.options)
         if names:
             how["loose_names"] = names
-        if not self.quantise:
-            return mgx_mlir.compile(model.source, self.target, **{**self.options, **how})
-        made = mgx_mlir.program.of(mgx_mlir.read_model(model.source, how))
-        each = mgx_mlir.quantize_fp16 if self.quantise == "fp16" else mgx_mlir.quantize_bf16
-        each(made)
-        return mgx_mlir.compile(made, self.target, **self.options)
+        with cached_in(self.cache_folder):
+            if not self.types:
+                return mgx_mlir.compile(model.source, self.target, **{**self.options, **how})
+            made = mgx_mlir.program.of(mgx_mlir.read_model(model.source, how))
+            for kind in self.types:
+                self._quantise(made, kind, model.source)
+            return mgx_mlir.compile(made, self.target, **self.options)
+
+    def _quantise(self, made: mgx_mlir.program, kind: str, source: str | bytes) -> None:
+        if kind in ("fp16", "bf16"):
+            (mgx_mlir.quantize_fp16 if kind == "fp16" else mgx_mlir.quantize_bf16)(made)
+            return
+        known = None
+        if self.table:
+            if isinstance(source, bytes):
+                raise InvalidArgument(
+                    "a calibration table names tensors of a file, and the model is bytes",
+                    notes=["make the session of the model's path"],
+                )
+            known = CalibrationTable.load(self.table).for_model(source)
+        # ranges are found on this machine's CPU, whatever the target
+        here = mgx_mlir.get_target("cpu")
+        if kind == "int8":
+            mgx_mlir.quantize_int8(made, here, ranges=known)
+        else:
+            mgx_mlir.quantize_fp8(made, here, ranges=known)
 
 
 class Programs:
@@ -85,8 +109,9 @@ class Programs:
         with self._lock:
             if self._structures is None:
                 how = {**self.settings.options, **self.model.options}
-                if self.settings.quantise:
-                    raise InvalidArgument(f"{self.settings.quantise} of sequences is not there")
+                if self.settings.types:
+                    kinds = ", ".join(self.settings.types)
+                    raise InvalidArgument(f"{kinds} of sequences is not there")
                 self._structures = StructuredRep(self.model.proto(), self.settings.target, how)
             given = {a.name: feed.get(a.name) for a in self.model.inputs}
             for a in self.model.inputs:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mgx_mlir.integrations.onnxruntime.gpu_options import MEANINGS, is_on
+from mgx_mlir.integrations.onnxruntime.options import MEANS_NOTHING
 from mgx_mlir.targets.devices import gpu_devices
 
 CPU = "CPUExecutionProvider"
@@ -14,26 +17,7 @@ GPUS = ("MIGraphXExecutionProvider", "ROCMExecutionProvider")
 ALL = [*GPUS, CPU]
 Provider = str | tuple[str, Mapping[Any, Any]]
 
-# options of onnxruntime's MIGraphX provider; True: honoured
-PROVIDER_OPTIONS = {
-    "device_id": True,
-    "migraphx_fp16_enable": True,
-    "migraphx_bf16_enable": True,
-    "migraphx_exhaustive_tune": True,
-    "arch": True,  # ours: what to compile for
-    "emulate": True,  # ours: run on the emulator
-    "migraphx_fp8_enable": False,
-    "migraphx_int8_enable": False,
-    "migraphx_int8_calibration_table_name": False,
-    "migraphx_int8_use_native_calibration_table": False,
-    "migraphx_save_compiled_model": False,
-    "migraphx_save_model_path": False,
-    "migraphx_load_compiled_model": False,
-    "migraphx_load_model_path": False,
-    "migraphx_model_cache_dir": False,
-    "migraphx_mem_limit": False,
-    "migraphx_arena_extend_strategy": False,
-}
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -92,15 +76,30 @@ def chosen(
         if name in found:
             warnings.warn(f"provider '{name}' is given twice, the second is ignored", stacklevel=4)
             continue
-        known = PROVIDER_OPTIONS if name in GPUS else {}
-        without = [k for k in given if not known.get(k)]
-        if without:
-            warnings.warn(
-                f"options without meaning here of '{name}': {', '.join(without)}", stacklevel=4
-            )
+        _note_unused(name, given)
         found[name] = dict(given)
     found.setdefault(CPU, {})
     return Chosen(found)
+
+
+def _note_unused(name: str, given: Mapping[str, str]) -> None:
+    """Warn of options that no version of a GPU's provider has; log those that change nothing.
+
+    onnxruntime ignores unknown options of the CPU's provider without a word.
+    """
+    unknown = [k for k in given if k not in MEANINGS] if name in GPUS else []
+    if unknown:
+        known = ", ".join(MEANINGS)
+        warnings.warn(
+            f"unknown options of '{name}': {', '.join(unknown)}; it has {known}", stacklevel=5
+        )
+    idle = [
+        k
+        for k in given
+        if name not in GPUS or (k in MEANINGS and MEANINGS[k].status == MEANS_NOTHING)
+    ]
+    if idle:
+        log.info("options without meaning here of '%s': %s", name, ", ".join(idle))
 
 
 def _pairs(
@@ -127,8 +126,3 @@ def _pairs(
         else:
             raise ValueError(f"'providers' expected names or (name, options), got {p!r}")
     return found
-
-
-def is_on(value: str | None) -> bool:
-    """Return whether the text of an option says yes."""
-    return value is not None and value.strip().lower() in ("1", "true", "on")

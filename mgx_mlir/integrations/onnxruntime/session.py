@@ -30,6 +30,7 @@ from mgx_mlir.integrations.onnxruntime.errors import (
     of_run,
     refuse,
 )
+from mgx_mlir.integrations.onnxruntime.gpu_options import GpuOptions
 from mgx_mlir.integrations.onnxruntime.models import ModelMetadata
 from mgx_mlir.integrations.onnxruntime.options import RunOptions, SessionOptions
 from mgx_mlir.integrations.onnxruntime.profiling import Profile
@@ -190,13 +191,15 @@ class InferenceSession(Session):
             how |= {"max_run_seconds": limits.seconds, "max_run_memory": limits.memory}
         if own.intra_op_num_threads > 0:
             how["threads"] = own.intra_op_num_threads
-        quantise = ""
-        if self._chosen.target == "gpu":
-            how |= _of_gpu(first)
-            on = [n for n in ("fp16", "bf16") if providers.is_on(first.get(f"migraphx_{n}_enable"))]
-            quantise = on[0] if on else ""
         model = models.read(self._source, own)
-        return Programs(model, Settings(self._chosen.target, how, quantise))
+        if self._chosen.target != "gpu":
+            return Programs(model, Settings("cpu", how))
+        gpu = GpuOptions.of(first)
+        settings = Settings("gpu", {**how, **gpu.compile}, gpu.types, gpu.table, gpu.cache_folder)
+        made = Programs(model, settings, gpu.loaded(model))
+        if gpu.save_path != gpu.load_path or not os.path.exists(gpu.save_path):
+            gpu.keep(made.main)
+        return made
 
     def _write_optimised(self, path: str) -> None:
         main = self._programs.main
@@ -423,22 +426,6 @@ def _run(
     if limits is None or options is None:
         return program.run(given, out=out)
     return program.run_limited(given, limits, out=out, stop=lambda: options.terminate)
-
-
-def _of_gpu(first: Mapping[str, str]) -> dict[str, Any]:
-    """Return the options of a compile that a GPU's provider was given. Errors: InvalidArgument."""
-    how: dict[str, Any] = {}
-    if "device_id" in first:
-        if not first["device_id"].isdecimal():
-            raise InvalidArgument(f"'device_id' expected a number, got '{first['device_id']}'")
-        how["device_id"] = int(first["device_id"])
-    if "arch" in first:
-        how["arch"] = first["arch"]
-    if providers.is_on(first.get("emulate")):
-        how["emulate"] = True
-    if providers.is_on(first.get("migraphx_exhaustive_tune")):
-        how["exhaustive_tune"] = True
-    return how
 
 
 def _loaded(path: str) -> Programs:
