@@ -28,7 +28,7 @@ from mgx_mlir.frontends.torch_operators import translations
 from mgx_mlir.frontends.torch_registry import readings_kept
 from mgx_mlir.frontends.torch_routes import refuse_dropped, routed
 from mgx_mlir.frontends.torch_scan import OPSET
-from mgx_mlir.frontends.torch_training import refuse_training
+from mgx_mlir.frontends.torch_training import refuse_draws, refuse_training
 from mgx_mlir.programs.program_ir import SIZES, ProgramIR, argument_names, result_types
 from mgx_mlir.programs.size_rules import as_text
 
@@ -148,6 +148,7 @@ def onnx_of_exported(model: Any) -> Any:
     torch: Any = importlib.import_module("torch")  # the maker of the object has it
     require_exporter()
     refuse_training(model)
+    refuse_draws(model)
     _refuse_kinds(model)
     _refuse_graphs(model)
     with interrupts.at_once(), quiet(), readings_kept(), torch.no_grad():
@@ -164,6 +165,7 @@ def onnx_of_exported(model: Any) -> Any:
             made = torch.onnx.export(
                 model, dynamo=True, verbose=False, opset_version=OPSET,
                 custom_translation_table=translations(),
+                optimize=False,  # onnxscript folds normalizations of bf16 into f32 weights
             )  # fmt: skip
             refuse_dropped(made.exported_program)
             return made

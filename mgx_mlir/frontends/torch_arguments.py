@@ -209,17 +209,6 @@ def avg_pool(
     return pool(f.pad(x, pads), kernel, stride) * (math.prod(kernel) / divisor)
 
 
-def multinomial(x: Any, count: int, replacement: bool = False, *, generator: Any = None) -> Any:
-    """Return drawn classes, without the same one twice unless `replacement` says so."""
-    torch = _torch()
-    if x.ndim == 1:
-        return torch.multinomial(x.unsqueeze(0), count, replacement).squeeze(0)
-    if replacement or count == 1:
-        return NotImplemented
-    # the first arrivals among waits of these rates
-    return (x / -torch.rand_like(x).log()).topk(count).indices
-
-
 def unique_consecutive(
     x: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> tuple[Any, Any, Any]:

@@ -236,6 +236,25 @@ def mean(x: Any, dim: Any, keepdim: bool = False, *, dtype: Any = None) -> Any:
     return NotImplemented if dtype in (None, x.dtype) else x.to(dtype).mean(dim, keepdim)
 
 
+def total(x: Any, *dims: Any, dtype: Any = None, **named: Any) -> Any:
+    """Return a sum of 16-bit floats in their type: torch.onnx leaves it in f32."""
+    return reduced_in_f32("sum", x, *dims, dtype=dtype, **named)
+
+
+def running_total(x: Any, dim: int, *, dtype: Any = None) -> Any:
+    """Return running sums of 16-bit floats in their type: torch.onnx leaves them in f32."""
+    return reduced_in_f32("cumsum", x, dim, dtype=dtype)
+
+
+def reduced_in_f32(name: str, x: Any, *dims: Any, dtype: Any = None, **named: Any) -> Any:
+    """Return a reduction that is computed in f32 and rounded once; NotImplemented of wide types."""
+    torch = _torch()
+    kind = dtype or x.dtype
+    if not kind.is_floating_point or kind.itemsize > 2:
+        return NotImplemented
+    return getattr(torch, name)(x.to(kind).to(torch.float32), *dims, **named).to(kind)
+
+
 def rounded(x: Any, *, decimals: int = 0) -> Any:
     """Return x rounded to decimals: a power of ten is exact, its inverse is not."""
     if decimals == 0 or not x.is_floating_point():

@@ -8,6 +8,7 @@ from typing import Any
 
 from mgx_mlir.core.errors import UnsupportedModel
 from mgx_mlir.frontends.torch_arguments import sources_of
+from mgx_mlir.frontends.torch_numbers import reduced_in_f32
 
 
 def larger_number(x: Any, y: Any) -> Any:
@@ -154,9 +155,9 @@ def empty_permuted(
 
 
 def product(x: Any, dim: int, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Return the product along a dim, of a 0-d tensor itself."""
+    """Return the product along a dim, for a 0-d tensor itself."""
     if x.ndim:
-        return NotImplemented
+        return reduced_in_f32("prod", x, dim, keepdim, dtype=dtype)
     return x.to(dtype or (x.dtype if x.is_floating_point() else _torch().int64)).clone()
 
 
@@ -272,7 +273,16 @@ def greatest(x: Any, dim: Sequence[int] = (), keepdim: bool = False) -> Any:
 def _of_all_dims(name: str, x: Any, dim: Sequence[int], keepdim: bool) -> Any:
     if x.ndim == 0:
         return x.clone()
-    return NotImplemented if dim else getattr(x, name)(list(range(x.ndim)), keepdim)
+    return (
+        reduced_in_f32(name, x, dim, keepdim)
+        if dim
+        else getattr(x, name)(list(range(x.ndim)), keepdim)
+    )
+
+
+def whole_product(x: Any, *, dtype: Any = None) -> Any:
+    """Return the product of all elements, of 16-bit floats in their type."""
+    return reduced_in_f32("prod", x, dtype=dtype)
 
 
 def vector_norm(

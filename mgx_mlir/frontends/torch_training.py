@@ -1,10 +1,10 @@
-"""Operators of torch as in training, which no program has: dropout, statistics of a batch."""
+"""Operators of torch that no program has: as in training, and draws of random numbers."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from mgx_mlir.core.errors import UsageError
+from mgx_mlir.core.errors import UnsupportedModel, UsageError
 from mgx_mlir.frontends.torch_routes import operators
 
 TRAINING = (
@@ -16,6 +16,9 @@ _DROPOUTS = {
     "dropout", "dropout_", "feature_dropout", "feature_dropout_", "alpha_dropout", "alpha_dropout_",
     "feature_alpha_dropout", "feature_alpha_dropout_", "native_dropout",
 }  # fmt: skip
+DRAWS = "random numbers differ in each call of torch, and in no call of a program"
+# arguments of operators that draw in training alone
+_IN_TRAINING = {"train", "training", "dropout", "dropout_p"}
 _LAYERS = {"lstm", "gru", "rnn_tanh", "rnn_relu"}
 _NORMS = {"batch_norm": "training", "native_batch_norm": "training",
           "instance_norm": "use_input_stats"}  # fmt: skip
@@ -28,6 +31,28 @@ def refuse_training(model: Any) -> None:
         if name:
             raise UsageError(f"the graph is of a model in training: it has {name} as in training",
                              notes=[TRAINING])  # fmt: skip
+
+
+def refuse_draws(model: Any) -> None:
+    """Raise UnsupportedModel for an ExportedProgram that draws random numbers.
+
+    A program has no state: each call of it would give the same numbers.
+    """
+    drawing = sorted({str(node.target) for node in operators(model) if draws(node)})
+    if drawing:
+        raise UnsupportedModel(
+            f"{', '.join(drawing)}: {DRAWS}",
+            notes=["take the numbers as an input, or use torch.compile(module, backend='mgx'), "
+                   "which leaves the draws to torch"],
+        )  # fmt: skip
+
+
+def draws(node: Any) -> bool:
+    """Return whether an operator node takes numbers from torch's generator."""
+    target = node.target
+    if "nondeterministic_seeded" not in {tag.name for tag in getattr(target, "tags", ())}:
+        return False
+    return not _IN_TRAINING & {a.name for a in target._schema.arguments}
 
 
 def _trained(node: Any) -> str:

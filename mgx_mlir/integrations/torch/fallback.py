@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import fx
-from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner, Partition
 from torch.fx.passes.operator_support import OperatorSupport
 
 from mgx_mlir.core.errors import MgxError, UnsupportedModel
 from mgx_mlir.frontends.objects import onnx_of_exported, program_of_export
+from mgx_mlir.frontends.torch_training import DRAWS, draws
 from mgx_mlir.integrations.torch.build import alone, build, exported
 from mgx_mlir.integrations.torch.calls import Call, runner
 from mgx_mlir.integrations.torch.counters import counters
@@ -39,20 +42,21 @@ class Row:
 def with_eager(frozen: Frozen, options: TorchOptions, target: str, failed: MgxError) -> Call:
     """Return the call of a graph of which torch runs what could not be compiled.
 
-    Raises the error with the table of operators unless the options say so, and `failed` where no
-    operator is to blame.
+    torch runs the operators that draw random numbers, whatever the options. For others the options
+    have to say so: else the error has a table of them. Raises `failed` where no operator is to
+    blame.
     """
-    try:
-        made = exported(frozen)
-        with alone():
-            graph = made.run_decompositions({}).module()
-    except Exception:  # a graph that cannot be exported has no operators to tell
-        raise failed from None
-    if not isinstance(graph, fx.GraphModule):
-        raise failed
+    graph = _decomposed(frozen, failed)
+    drawn = _drawn(graph)
+    if drawn:
+        with suppress(MgxError):  # the search below names the operators
+            return Call(frozen, _partitioned(graph, drawn, options, target))
+        graph = _decomposed(frozen, failed)  # the parts took the other one's nodes
+        drawn = _drawn(graph)
     bad = _unsupported(graph)
-    if not bad:
+    if bad.keys() <= drawn.keys():
         raise failed
+    bad |= drawn
     rows = _rows(graph, frozen.examples, bad)
     table = table_of(rows)
     count = sum(r.count for r in rows)
@@ -65,6 +69,24 @@ def with_eager(frozen: Frozen, options: TorchOptions, target: str, failed: MgxEr
     warnings.warn(f"{what}, and torch runs them:\n{table}", stacklevel=2)
     counters.eager += count
     return Call(frozen, _partitioned(graph, bad, options, target))
+
+
+def _decomposed(frozen: Frozen, failed: MgxError) -> fx.GraphModule:
+    """Return a graph of core operators. Raises `failed` where it cannot be exported."""
+    try:
+        made = exported(frozen)
+        with alone():
+            graph = made.run_decompositions({}).module()
+    except Exception:  # such a graph has no operators to tell
+        raise failed from None
+    if not isinstance(graph, fx.GraphModule):
+        raise failed
+    return graph
+
+
+def _drawn(graph: fx.GraphModule) -> dict[fx.Node, str]:
+    """Return the nodes that draw random numbers, and why they stay with torch."""
+    return {n: DRAWS for n in graph.graph.nodes if _is_operator(n) and draws(n)}
 
 
 def table_of(rows: Sequence[Row]) -> str:
@@ -191,9 +213,16 @@ def _partitioned(
         def is_node_supported(self, submodules: Any, node: fx.Node) -> bool:
             return node not in bad and node.op == "call_function"
 
+    # each part lies between two draws, so that these keep their order, and thus their numbers
+    spans = _spans(graph)
     partitioner = CapabilityBasedPartitioner(graph, Support(), allows_single_node_partition=True)
-    parts = [p for p in partitioner.propose_partitions() if any(map(_computes, p.nodes))]
-    fused = partitioner.fuse_partitions(parts)
+    parts = [
+        Partition(id=None, nodes=[*nodes])
+        for p in partitioner.propose_partitions()
+        for _, nodes in itertools.groupby(sorted(p.nodes, key=spans.__getitem__), spans.get)
+    ]
+    fused = partitioner.fuse_partitions([p for p in parts if any(map(_computes, p.nodes))])
+    _in_spans(fused.graph, spans)
     for node in list(fused.graph.nodes):
         if node.op == "call_module" and str(node.target).startswith("fused_"):
             part = getattr(fused, str(node.target))
@@ -205,6 +234,29 @@ def _partitioned(
         return list(found) if isinstance(found, tuple | list) else [found]
 
     return run
+
+
+def _spans(graph: fx.GraphModule) -> dict[fx.Node, int]:
+    """Return how many draws stand before each node, a drawing one among them."""
+    spans, count = dict[fx.Node, int](), 0
+    for node in graph.graph.nodes:
+        count += _is_operator(node) and draws(node)
+        spans[node] = count
+    return spans
+
+
+def _in_spans(graph: fx.Graph, spans: dict[fx.Node, int]) -> None:
+    """Put the nodes of a graph with fused parts in the order of the draws.
+
+    A node depends on none of a later span: a stable sort keeps operands ahead of their users.
+    """
+    known = dict(spans)
+    for node in graph.nodes:  # a fused part, and results taken from it
+        inside = [known[n] for n in node.all_input_nodes]
+        known.setdefault(node, max(inside, default=0))
+    nodes = [n for n in graph.nodes if n.op not in ("placeholder", "output")]
+    for node in sorted(nodes, key=known.__getitem__):
+        next(iter(reversed(graph.nodes))).prepend(node)
 
 
 def _computes(node: fx.Node) -> bool:

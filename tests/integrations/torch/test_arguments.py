@@ -300,20 +300,7 @@ def test_quantisation_whose_scale_is_computed() -> None:
     check(f, torch.randn(3, 40) * 3)
 
 
-# ---- draws, sorts, runs of equals ---------------------------------------------------------------
-
-
-def test_draws_without_replacement() -> None:
-    def f(p: Tensor) -> list[Tensor]:
-        return [torch.multinomial(p, 4), torch.multinomial(p[0], 1), torch.multinomial(p, 30, True)]
-
-    p = torch.tensor([[0.1, 0.0, 0.2, 0.3, 0.4], [5.0, 1.0, 1.0, 0.0, 2.0]])
-    run = torch.compile(f, backend="mgx", fullgraph=True, options={"target": "ref"})
-    several, one, many = run(p)
-    assert [t.shape for t in (several, one, many)] == [(2, 4), (1,), (2, 30)]
-    # all classes of some weight, each once
-    assert several.sort().values.tolist() == [[0, 2, 3, 4], [0, 1, 2, 4]]
-    assert (p.gather(1, many) > 0).all()
+# ---- sorts, runs of equals -----------------------------------------------------------------------
 
 
 def test_unique_consecutive() -> None:

@@ -9,6 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import mgx_mlir.torch
+from mgx_mlir.core.errors import UnsupportedModel
 from mgx_mlir.integrations.torch.backend import mgx
 from mgx_mlir.integrations.torch.counters import counters
 
@@ -91,3 +93,31 @@ def test_two_modules_of_one_code_from_several_threads() -> None:
         t.join()
     assert len(wrong) == 600
     assert max(wrong) < 1e-5
+
+
+def test_random_numbers_are_drawn_by_torch_in_each_call() -> None:
+    layer = nn.Linear(4, 4).eval()
+
+    def f(x: Tensor) -> list[Tensor]:
+        weights = layer(x + torch.rand_like(x)).softmax(-1)
+        return [weights, torch.multinomial(weights, 2), weights[torch.randperm(3)] * 2]
+
+    x = torch.randn(3, 4)
+    run = torch.compile(f, backend=mgx, fullgraph=True)
+    torch.manual_seed(1)
+    got = [run(x), run(x)]
+    torch.manual_seed(1)
+    for found, want in zip(got, [f(x), f(x)], strict=True):
+        torch.testing.assert_close(found, want)
+    assert not torch.equal(got[0][0], got[1][0])
+    assert counters.programs == 2
+    assert not counters.eager  # nothing is left to torch that could be compiled
+
+
+def test_a_program_that_is_compiled_ahead_draws_nothing() -> None:
+    class Noisy(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x + torch.randn_like(x)
+
+    with pytest.raises(UnsupportedModel, match=r"aten\.randn_like\.default: random numbers differ"):
+        mgx_mlir.torch.compile(Noisy(), (torch.zeros(3),), target="ref")

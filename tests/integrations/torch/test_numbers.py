@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 import mgx_mlir.torch
 from mgx_mlir.frontends import torch_arguments as arguments
@@ -211,3 +212,44 @@ def test_magnitudes_keep_their_type(kind: torch.dtype) -> None:
 
     x = torch.tensor([-2.5, -0.0, 3.0, -math.inf, math.nan], dtype=kind)
     same(mgx_mlir.torch.compile(Magnitude(), (x,), target="ref")(x), x.abs())
+
+
+# ---- 16-bit floats -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_reductions_of_16_bits_keep_their_type(dtype: torch.dtype) -> None:
+    """torch.onnx exports them with results in f32."""
+
+    def f(x: Tensor) -> list[Tensor]:
+        return [
+            x.sum(), x.sum((0, 2), keepdim=True), x.sum(dim=1), x.nansum(1), x.cumsum(1),
+            x.float().sum(1, dtype=dtype), x.sum(1, dtype=torch.float32), x.amax(), x.amin(1),
+            *x.aminmax(dim=2), (x / 4).prod(), x.prod(1), F.mse_loss(x, x * 2),
+        ]  # fmt: skip
+
+    torch.manual_seed(0)
+    x = torch.randn(2, 3, 4, dtype=dtype)
+    run = torch.compile(f, backend="mgx", fullgraph=True, options={"target": "ref"})
+    with torch.no_grad():
+        for got, want in zip(run(x), f(x), strict=True):
+            assert got.dtype == want.dtype
+            # one rounding of another order of sums
+            torch.testing.assert_close(got, want, rtol=torch.finfo(dtype).eps, atol=1e-6)
+
+
+def test_normalizations_of_16_bits_behind_what_they_can_be_folded_into() -> None:
+    """torch.onnx folds them into weights in f32, which are no operands beside bf16 ones."""
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.ConvTranspose2d(3, 2, 2), nn.BatchNorm2d(2),
+        nn.Flatten(1), nn.Linear(18, 4), nn.BatchNorm1d(4),
+    ).eval()  # fmt: skip
+    x = torch.randn(5, 2, 4, 4)
+    run = torch.compile(model.bfloat16(), backend="mgx", fullgraph=True, options={"target": "ref"})
+    with torch.no_grad():
+        got, want = run(x.bfloat16()), model(x.bfloat16())
+        exact = model.double()(x.bfloat16().double())
+    assert got.dtype == want.dtype
+    # six layers round once each, by half of eps at most, and the last one's rounding is whole
+    assert (got - exact).abs().max() <= torch.finfo(torch.bfloat16).eps * exact.abs().max()
