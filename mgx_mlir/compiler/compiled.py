@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from mgx_mlir.compiler.limited_runs import LimitedRuns
     from mgx_mlir.compiler.without_names import WithoutNames
     from mgx_mlir.programs.program_ir import ProgramIR
+    from mgx_mlir.runtime.gpu_memory import DeviceMemory
     from mgx_mlir.runtime.iree_runtime import LoadedModule
 
 # Bytes of inputs, results, weights and what is in between. A second thread costs 9 us a call; a
@@ -292,6 +293,13 @@ class CompiledProgram:
         numbers stand in (`signature.in_place`)."""
         raise NotImplementedError
 
+    def memory(self) -> DeviceMemory:
+        """Return the bytes of a GPU's memory: of the device, free, and of this process's tensors.
+
+        The program is loaded for it. Errors: UsageError where it runs elsewhere; RunError.
+        """
+        raise UsageError("only a gpu program of one code says what its device's memory holds")
+
     def close(self) -> None:
         """Give back the code, the weights and the device's memory; it does not run afterwards."""
         if self._limited is not None:
@@ -398,6 +406,14 @@ class IreeProgram(CompiledProgram):
         """Return this program or the alternative whose code is for an architecture, else None."""
         found = (p for p in (self, *self.alternatives) if p.executable.arch == arch)
         return next(found, None)
+
+    def memory(self) -> DeviceMemory:
+        if self.target != "gpu":
+            return super().memory()
+        # start-up: compiling needs no runtime
+        from mgx_mlir.runtime.gpu_memory import memory
+
+        return memory(self.load().device)
 
     def load(self) -> LoadedModule:
         """Load the module on its device, once, and return it.

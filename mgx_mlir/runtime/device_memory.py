@@ -14,9 +14,9 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import RunError, TargetError
 from mgx_mlir.runtime.buffers import address
 from mgx_mlir.runtime.device import IREE_ERRORS, Device, forget, short
-from mgx_mlir.runtime.gpu_api import CUDA
 from mgx_mlir.runtime.gpu_calls import entered
-from mgx_mlir.runtime.gpu_streams import copy_in, copy_out
+from mgx_mlir.runtime.gpu_memory import with_room
+from mgx_mlir.runtime.gpu_streams import Copies, copy_in
 
 _LEAST = 64  # bytes of the buffer of an empty tensor
 _HOST = 1  # DLPack's number of host memory
@@ -40,7 +40,7 @@ class DeviceTensor:
         dtype = dtypes.from_numpy(array.dtype) if dtype is None else dtype
         if array.size == 0:
             return cls.empty(device, dtype, array.shape)
-        if device.kind == CUDA.kind:
+        if not device.is_local:
             # IREE's own copy maps memory for each: 250 us on an H200, for 8 KB
             made, held = cls.empty(device, dtype, array.shape), np.ascontiguousarray(array)
             copy_in(device, made.address(), address(held), held.nbytes)
@@ -66,11 +66,11 @@ class DeviceTensor:
         import iree.runtime as rt  # the runtime takes long to load, and only calls need it
 
         size = math.prod(dims) * dtype.size or _LEAST
+        kind, usage = int(rt.MemoryType.DEVICE_LOCAL), int(rt.BufferUsage.DEFAULT)
+        allocate = device.hal.allocator.allocate_buffer
         try:
             with entered(device):
-                buffer = device.hal.allocator.allocate_buffer(
-                    int(rt.MemoryType.DEVICE_LOCAL), int(rt.BufferUsage.DEFAULT), size
-                )
+                buffer = with_room(device, lambda: allocate(kind, usage, size))
             view = rt.HalBufferView(buffer, tuple(dims), element_type(_wire(dtype)))
         except IREE_ERRORS as e:
             if interrupts.is_callers(e):
@@ -90,15 +90,22 @@ class DeviceTensor:
 
     def to_host(self) -> np.ndarray:
         """Copy to host memory, once all work submitted to the device is done."""
-        return read_back(self.device, self.view, self.dtype, self.dims)
+        if self.device.is_local:
+            if self.nbytes == 0:
+                return np.empty(self.dims, self.dtype.np)
+            return np.ndarray(self.dims, self.dtype.np, self.view.map()).copy()
+        return read_back(self.device, [(self.view, self.dtype, self.dims)])[0]
+
+    def viewed(self, kind: Any, dims: Sequence[int]) -> Any:
+        """Return a view of the memory as a tensor of another element type of the runtime's."""
+        import iree.runtime as rt  # the runtime takes long to load, and only calls need it
+
+        return rt.HalBufferView(self.view.get_buffer(), tuple(dims), kind)
 
     def _as_bytes(self) -> DeviceTensor:
         """Return the memory as a tensor of bytes."""
-        import iree.runtime as rt  # the runtime takes long to load, and only calls need it
-
         dims = (self.nbytes,)
-        view = rt.HalBufferView(self.view.get_buffer(), dims, element_type("i8"))
-        return DeviceTensor(self.device, view, dtypes.INT8, dims)
+        return DeviceTensor(self.device, self.viewed(element_type("i8"), dims), dtypes.INT8, dims)
 
     @property
     def dlpack_device(self) -> tuple[int, int]:
@@ -228,31 +235,23 @@ def _bytes_at(address: int, nbytes: int, kind: int, index: int) -> Any:
     return new(place, b"dltensor", None)
 
 
-def read_back(device: Device, view: Any, dtype: DType, dims: Sequence[int]) -> np.ndarray:
-    """Copy a device's tensor to an array in host memory."""
-    import iree.runtime as rt  # the runtime takes long to load, and only calls need it
-
-    if math.prod(dims) == 0:
-        return np.empty(tuple(dims), dtype.np)
-    if device.kind == CUDA.kind:
-        found = np.empty(tuple(dims), dtype.np)
-        try:
-            with entered(device):
-                source = DeviceTensor(device, view, dtype, dims).address()
-            copy_out(device, address(found), source, found.nbytes)
-        except RunError as e:
-            forget(device, e)
-            raise RunError(f"the result cannot be copied from the device: {e.message}") from e
-        return found
+def read_back(
+    device: Device, given: Sequence[tuple[Any, DType, tuple[int, ...]]]
+) -> list[np.ndarray]:
+    """Copy a GPU's tensors, as views with their types and dims, to arrays in host memory."""
+    found = [np.empty(dims, dtype.np) for _, dtype, dims in given]
+    copies = Copies(device)
     try:
         with entered(device):
-            array = rt.DeviceArray(device.hal, view, implicit_host_transfer=True).to_host()
-    except IREE_ERRORS as e:
-        if interrupts.is_callers(e):
-            raise
+            for a, (view, dtype, dims) in zip(found, given, strict=True):
+                if a.size:
+                    source = DeviceTensor(device, view, dtype, dims).address()
+                    copies.to_host(address(a), source, a.nbytes)
+        copies.finish()
+    except RunError as e:
         forget(device, e)
-        raise RunError(f"the result cannot be copied from the device: {short(e)}") from e
-    return np.array(array).view(dtype.np).reshape(tuple(dims))
+        raise RunError(f"the result cannot be copied from the device: {e.message}") from e
+    return found
 
 
 def element_type(wire: str) -> Any:

@@ -31,6 +31,11 @@ class Entry:
     inputs: list[Port]
     outputs: list[Port]
 
+    @property
+    def is_static(self) -> bool:
+        """Return whether all its inputs and outputs have fixed sizes."""
+        return all(p.static is not None for p in (*self.inputs, *self.outputs))
+
 
 class Choice:
     """Return the entry for these input shapes: the first variant that they fit."""

@@ -29,22 +29,46 @@ def own_stream(device: Device) -> Stream:
     return Stream(device)
 
 
+class Copies:
+    """Copies between host memory and a device's, on a stream of ours. Errors: RunError."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._asked: list[tuple[str, int, int, int]] = []
+
+    def to_device(self, to: int, source: int, nbytes: int) -> None:
+        """Ask for a copy of host memory, which the caller keeps until it is done."""
+        if nbytes:
+            self._asked.append(("copy_to_device_async", to, source, nbytes))
+
+    def to_host(self, to: int, source: int, nbytes: int) -> None:
+        """Ask for a copy to host memory."""
+        if nbytes:
+            self._asked.append(("copy_to_host_async", to, source, nbytes))
+
+    def drop(self) -> None:
+        """Forget what was asked for."""
+        self._asked = []
+
+    def finish(self) -> None:
+        """Make the copies that were asked for; they are done on return."""
+        asked, self._asked = self._asked, []
+        if not asked:
+            return
+        device = self._device
+        stream = ctypes.c_void_p(own_stream(device).address)
+        with current(device) as library:
+            for name, to, source, nbytes in asked:
+                places = ctypes.c_void_p(to), ctypes.c_void_p(source)
+                device.api.call(library, name, *places, ctypes.c_size_t(nbytes), stream)
+            device.api.call(library, "stream_synchronize", stream)
+
+
 def copy_in(device: Device, to: int, source: int, nbytes: int) -> None:
     """Copy bytes of host memory to a device's memory; it is done on return. Errors: RunError."""
-    _copy_on(device, "copy_to_device_async", to, source, nbytes)
-
-
-def copy_out(device: Device, to: int, source: int, nbytes: int) -> None:
-    """Copy bytes of a device's memory to host memory; it is done on return. Errors: RunError."""
-    _copy_on(device, "copy_to_host_async", to, source, nbytes)
-
-
-def _copy_on(device: Device, name: str, to: int, source: int, nbytes: int) -> None:
-    stream = ctypes.c_void_p(own_stream(device).address)
-    places = ctypes.c_void_p(to), ctypes.c_void_p(source)
-    with current(device) as library:
-        device.api.call(library, name, *places, ctypes.c_size_t(nbytes), stream)
-        device.api.call(library, "stream_synchronize", stream)
+    copies = Copies(device)
+    copies.to_device(to, source, nbytes)
+    copies.finish()
 
 
 class _Held:

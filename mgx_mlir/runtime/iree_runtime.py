@@ -5,7 +5,6 @@ from __future__ import annotations
 import bisect
 import math
 import os
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -31,14 +30,15 @@ from mgx_mlir.runtime.device import (
     short,
     vm_instance,
 )
-from mgx_mlir.runtime.device_memory import DeviceTensor, read_back
+from mgx_mlir.runtime.device_memory import DeviceTensor
 from mgx_mlir.runtime.entries import Choice, Entry, ForSizes
-from mgx_mlir.runtime.gpu_api import CUDA
 from mgx_mlir.runtime.gpu_calls import entered
+from mgx_mlir.runtime.gpu_inputs import FromHost, Inputs
+from mgx_mlir.runtime.gpu_memory import trim, with_room
 from mgx_mlir.runtime.host_memory import add_parameter, drop_old, keep_after_failure
 from mgx_mlir.runtime.lanes import Lanes
 from mgx_mlir.runtime.load_errors import load_error
-from mgx_mlir.runtime.ports import Port, Spec
+from mgx_mlir.runtime.ports import Port, Spec, ports_of
 from mgx_mlir.runtime.prepared_calls import (
     COPY_BELOW,
     PreparedCall,
@@ -47,8 +47,6 @@ from mgx_mlir.runtime.prepared_calls import (
     is_large,
 )
 from mgx_mlir.runtime.size_refusal import refusal
-
-_TENSOR = re.compile(r"tensor<((?:[0-9?]+x)*)([A-Za-z][A-Za-z0-9]*)>")
 
 
 class LoadedModule:
@@ -139,6 +137,7 @@ class LoadedModule:
         self._views: dict[int, tuple[Any, Any]] = {}  # views of the caches of the last call
         self._updating = self._entry(module, IN_PLACE, inputs, outputs, where) if in_place else None
         self.prepared = self._prepared_calls() if self._is_local and self.inputs else None
+        self._from_host = None if self._is_local else FromHost(self.device, self._main.is_static)
         self._closed = False
 
     def _prepared_calls(self) -> PreparedCalls:
@@ -162,7 +161,7 @@ class LoadedModule:
         function = module.lookup_function(name)
         if function is None:
             raise FileError(f"the module exports no function '{name}'", location=where)
-        return Entry(function, *self._signature(function, inputs, outputs, where))
+        return Entry(function, *ports_of(function, inputs, outputs, where))
 
     # ------------------------------------------------------------------ loading
 
@@ -201,43 +200,19 @@ class LoadedModule:
         self._spans = sorted(span(a) for a in self.held) if self._is_local else []
         return index.create_provider(scope=scope), copied
 
-    def _signature(
-        self,
-        function: Any,
-        inputs: Sequence[Spec] | None,
-        outputs: Sequence[Spec] | None,
-        where: str | None,
-    ) -> tuple[list[Port], list[Port]]:
-        text = function.reflection.get("iree.abi.declaration", "")
-        left, arrow, right = text.partition(" -> ")
-        if not text:
-            raise FileError("the module does not declare its signature", location=where)
-        ports: list[list[Port]] = []
-        for role, part, specs in (("input", left, inputs), ("output", right, outputs)):
-            found = _TENSOR.findall(part) if arrow or role == "input" else []
-            if specs is not None and len(specs) != len(found):
-                raise FileError(
-                    f"the module has {len(found)} {role}s, the program {len(specs)}", location=where
-                )
-            ports.append(
-                [
-                    Port(role, i, dims, wire, specs[i] if specs else None)
-                    for i, (dims, wire) in enumerate(found)
-                ]
-            )
-        return ports[0], ports[1]
-
     def close(self) -> None:
         """Give back the code and the weights. Nothing runs afterwards."""
         if self._closed:
             return
         self._closed = True
         # calls have ended, so that nothing reads the weights: host_memory.py
-        self.lanes = self.prepared = None
+        self.lanes = self.prepared = self._from_host = None
         self._views = {}
         self._code.close()
         self.held = None
         drop_old()
+        if not self._is_local and not self.device.is_lost:
+            trim(self.device)
 
     def __del__(self, _ending: Callable[[], bool] = sys.is_finalizing) -> None:
         if not (self._closed or _ending()):
@@ -266,7 +241,9 @@ class LoadedModule:
                     calls.give_back(shapes, call)
                     return found
         imported: list[tuple[np.ndarray, int]] = []
-        entry, results = self._invoke(args, imported)
+        if self._from_host is not None:
+            return self._from_host.run(self.invoke, args)
+        entry, results = self.invoke(args, imported)
         found = self.take(entry.outputs, results, [(b, b + a.nbytes) for a, b in imported])
         del imported  # a result that is an input was read from its memory until here
         if calls is not None:
@@ -408,34 +385,36 @@ class LoadedModule:
 
     def run_on_device(self, args: Sequence[np.ndarray | DeviceTensor]) -> list[DeviceTensor]:
         """Run as `run` does, and leave the results in the memory of the device."""
-        entry, results = self._invoke(args, None)
+        entry, results = self.invoke(args, None)
         views = [results.get_as_object(i, self._rt.HalBufferView) for i in range(len(results))]
         return [
             DeviceTensor(self.device, view, port.dtype, tuple(view.shape))
             for port, view in zip(entry.outputs, views, strict=True)
         ]
 
-    def _invoke(
+    def invoke(
         self,
         args: Sequence[np.ndarray | DeviceTensor],
         imported: list[tuple[np.ndarray, int]] | None,
+        inputs: Inputs | None = None,
     ) -> tuple[Entry, Any]:
         """Check and make a call; the function and its results.
 
         imported: takes the arrays whose memory is used in place, with their addresses; the caller
         keeps them until the results are taken, which may be in that memory. None: nothing is used
-        in place.
+        in place. inputs: device memory for host arrays, which the caller keeps as long.
         """
         self.device.check()
         if len(args) != len(self.inputs):
             raise RunError(f"expected {len(self.inputs)} inputs, got {len(args)}")
         with entered(self.device):
-            return self._invoked(args, imported)
+            return self._invoked(args, imported, inputs)
 
     def _invoked(
         self,
         args: Sequence[np.ndarray | DeviceTensor],
         imported: list[tuple[np.ndarray, int]] | None,
+        inputs: Inputs | None,
     ) -> tuple[Entry, Any]:
         entry = self._chosen(args)[1] if self._choice.variants else self._main
         ports = entry.inputs
@@ -451,12 +430,15 @@ class LoadedModule:
                     )
                 arguments.push_ref(arg.view)
                 continue
-            self._push(arguments, port, arg, imported)
+            self._push(arguments, port, arg, imported, inputs)
+        if inputs is not None:
+            inputs.finish()
         return entry, self.call(entry, arguments, args)
 
     def _push(
-        self, arguments: Any, port: Port, arg: Any, imported: list[tuple[np.ndarray, int]] | None
-    ) -> None:
+        self, arguments: Any, port: Port, arg: Any,
+        imported: list[tuple[np.ndarray, int]] | None, inputs: Inputs | None = None,
+    ) -> None:  # fmt: skip
         """Check an array and add it to the arguments of a call."""
         try:
             a = np.asarray(arg, order="C")
@@ -466,7 +448,8 @@ class LoadedModule:
             a = native(a)
         port.check(a)
         try:
-            arguments.push_ref(self._view(port, a, imported))
+            put = self._view(port, a, imported) if inputs is None else inputs.put(port, a)
+            arguments.push_ref(put)
         except IREE_ERRORS as e:
             if interrupts.is_callers(e):
                 raise
@@ -481,7 +464,10 @@ class LoadedModule:
         if lanes is None:
             raise RunError("the program is closed")
         try:
-            lanes.call(entry.function, arguments, results)
+            if self._is_local:
+                lanes.call(entry.function, arguments, results)
+            else:
+                with_room(self.device, lambda: lanes.call(entry.function, arguments, results))
         except IREE_ERRORS as e:
             self.fail(entry, arguments, args, held, e)
         del held
@@ -533,7 +519,7 @@ class LoadedModule:
                 buffer = self._allocator.import_host_allocation(raw, self._import_type, self._usage)
                 imported.append((a, begin))
                 return rt.HalBufferView(buffer, a.shape, port.element_type)
-        if self.device.kind == CUDA.kind:
+        if not self._is_local:
             return DeviceTensor.of(self.device, a, port.dtype).view
         return self._allocator.allocate_buffer_copy(
             self._copy_type,
@@ -560,9 +546,6 @@ class LoadedModule:
             if shape is None:
                 shape = tuple(view.shape)
                 size = math.prod(shape) * port.itemsize
-            if not self._is_local:
-                found.append(read_back(self.device, view, port.dtype, shape))
-                continue
             if size == 0:
                 found.append(np.empty(shape, port.np))
                 continue

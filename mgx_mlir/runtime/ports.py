@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol
+import re
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import FileError, RunError
 from mgx_mlir.runtime.device_memory import element_type
+
+_TENSOR = re.compile(r"tensor<((?:[0-9?]+x)*)([A-Za-z][A-Za-z0-9]*)>")
 
 
 class Spec(Protocol):
@@ -73,3 +77,27 @@ class Port:
             want = ", ".join("?" if d < 0 else str(d) for d in self.dims)
             got = ", ".join(map(str, a.shape))
             raise RunError(f"{self.label}: expected dimensions {{{want}}}, got {{{got}}}")
+
+
+def ports_of(
+    function: Any, inputs: Sequence[Spec] | None, outputs: Sequence[Spec] | None, where: str | None
+) -> tuple[list[Port], list[Port]]:
+    """Return the inputs and outputs that a function of a module declares. Errors: FileError."""
+    text = function.reflection.get("iree.abi.declaration", "")
+    left, arrow, right = text.partition(" -> ")
+    if not text:
+        raise FileError("the module does not declare its signature", location=where)
+    ports: list[list[Port]] = []
+    for role, part, specs in (("input", left, inputs), ("output", right, outputs)):
+        found = _TENSOR.findall(part) if arrow or role == "input" else []
+        if specs is not None and len(specs) != len(found):
+            raise FileError(
+                f"the module has {len(found)} {role}s, the program {len(specs)}", location=where
+            )
+        ports.append(
+            [
+                Port(role, i, dims, wire, specs[i] if specs else None)
+                for i, (dims, wire) in enumerate(found)
+            ]
+        )
+    return ports[0], ports[1]

@@ -92,14 +92,15 @@ class Target(ABC):
 
     def lowered_key(self, lowered: Lowered) -> str:
         """Return the cache key of a lowered program on this target."""
-        from mgx_mlir.targets import branch_moves
+        from mgx_mlir.targets import branch_moves, worker_barriers
         from mgx_mlir.targets.child import compiler_version
 
         ladder = self.ladder()
         parts = ["\0".join((s.name, *s.flags)) for s in ladder]
         if any(f.endswith("-cpu=host") for s in ladder for f in s.flags):
             parts.append(flag_sets.host_cpu())
-        return digest(lowered.bytecode, compiler_version(), branch_moves.VERSION, *parts)
+        versions = compiler_version(), branch_moves.VERSION, str(worker_barriers.VERSION)
+        return digest(lowered.bytecode, *versions, *parts)
 
     def compile_lowered(
         self,

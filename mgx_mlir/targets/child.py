@@ -396,7 +396,7 @@ class IreeCompiler:
             asked = [*flags, *statistics_flags(table)] if statistics else list(flags)
             options = [o for o in worker_file.process_options() if o not in flags]
             command = [str(compiler_binary()), *asked, *options, str(path), "-o", str(out)]
-            if worker_file.CUDA in flags:
+            if any(f in worker_file.IN_PHASES for f in flags):
                 own = [sys.executable, worker_file.__file__, "--compile"]
                 command = [*own, str(path), str(out), *asked]
             with open(os.path.join(folder, "stderr"), "w+b") as errors:

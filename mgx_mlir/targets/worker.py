@@ -9,7 +9,7 @@ bytes whose count the header gives. Diagnostics go to stderr, which the parent r
                                       serve requests for kernels and their host module apart
     python worker.py --validate FILE  parse FILE strictly; exit 1 with the errors on stderr
     python worker.py --compile FILE OUT FLAG..
-                                      compile FILE as iree-compile does, for CUDA
+                                      compile FILE as iree-compile does, for a GPU
     python worker.py --exec PARENT COMMAND..
                                       become the command, which ends with the process PARENT
 """
@@ -45,8 +45,9 @@ UNUSED_PLUGINS = (
     "hal_target_vulkan_spirv",
 )  # fmt: skip
 SINGLE_THREAD = "--mlir-disable-threading"
-# target whose programs are changed between IREE's phases: see `_compile_guarded`
 CUDA = "--iree-hal-target-device=cuda"
+# targets whose programs are changed between IREE's phases: see `_compile_in_phases`
+IN_PHASES = ("--iree-hal-target-device=hip", CUDA)
 # IREE joins a module's kernels in a pass that looks into executables that have none inside
 NOT_LINKED = "--iree-hal-link-executables=false"
 VERIFY = "MGX_COMPILE_VERIFY"  # 1: what each of IREE's passes made is verified
@@ -157,8 +158,8 @@ def compile_one(source: bytes, flags: list[str], verify: bool) -> tuple[str, byt
     wrong = validate(source)
     if wrong:
         return "input", wrong.encode()
-    if CUDA in flags:
-        return _compile_guarded(source, flags, verify)
+    if any(f in IN_PHASES for f in flags):
+        return _compile_in_phases(source, flags, verify)
     with Session() as session:
         try:
             session.set_flags(*flags)
@@ -182,20 +183,29 @@ def compile_one(source: bytes, flags: list[str], verify: bool) -> tuple[str, byt
                 return "ok", bytes(output.map_memory())
 
 
-def _compile_guarded(source: bytes, flags: list[str], verify: bool) -> tuple[str, bytes]:
-    """Compile as `compile_one`, for CUDA, which takes no launch of nothing (worker_empty.py)."""
+def _compile_in_phases(source: bytes, flags: list[str], verify: bool) -> tuple[str, bytes]:
+    """Compile as `compile_one`, for a GPU: without barriers between kernels (worker_barriers.py).
+
+    CUDA takes no launch of nothing (worker_empty.py).
+    """
     from iree.compiler.api import Output
 
-    kernels, empty = _beside("worker_kernels"), _beside("worker_empty")
+    kernels, barriers = _beside("worker_kernels"), _beside("worker_barriers")
     try:
         stage = kernels.Stage(source, flags, verify=verify)
     except ValueError as e:
         return "flags", str(e).encode()
     try:
-        if not stage.read or not stage.run("", "hal"):
+        if not stage.read or not stage.run("", "flow"):
             return "compile", b""
-        empty.guard(_bindings(), stage.module)
-        if not stage.run("hal", "end") or not stage.module.verify():
+        barriers.drop(_bindings(), stage.module)
+        done = "flow"
+        if CUDA in flags:
+            done = "hal"
+            if not stage.run("flow", done):
+                return "compile", b""
+            _beside("worker_empty").guard(_bindings(), stage.module)
+        if not stage.run(done, "end") or not stage.module.verify():
             return "compile", b""
         output = Output.open_membuffer()
         with output:
@@ -213,7 +223,7 @@ def compile_file(path: str, out: str, flags: list[str]) -> int:
     _set_options(*(f for f in flags if f not in process_options()))
     with open(path, "rb") as f:
         source = f.read()
-    status, made = compile_one(source, [CUDA], verify=True)
+    status, made = compile_one(source, [f for f in flags if f in IN_PHASES], verify=True)
     if status != "ok":
         print(made.decode(errors="replace"), file=sys.stderr)
         return 1

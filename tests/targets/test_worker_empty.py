@@ -15,7 +15,7 @@ import pytest
 
 from mgx_mlir.programs.lowered import Lowered
 from mgx_mlir.runtime.iree_runtime import LoadedModule
-from mgx_mlir.targets import flags, worker
+from mgx_mlir.targets import flags, worker, worker_barriers
 from mgx_mlir.targets.base import GpuTarget
 from mgx_mlir.targets.cache import Cache
 from mgx_mlir.targets.child import IreeCompiler
@@ -129,3 +129,19 @@ def test_both_ways_to_compile_guard_programs_for_cuda(
     failed = DYNAMIC.replace("arith.addf", "arith.addq")
     with pytest.raises(Exception, match="addq"):
         compiler.run(failed.encode(), options, reproducer=False)
+
+
+def test_barriers_of_tensors_are_taken_out_and_those_of_scalars_stay() -> None:
+    from iree.compiler import ir
+
+    text = """func.func @main(%a: tensor<?xf32>, %n: index) -> (tensor<?xf32>, index) {
+  %b = util.optimization_barrier %a : tensor<?xf32>
+  %m = util.optimization_barrier %n : index
+  %c = util.optimization_barrier %b : tensor<?xf32>
+  return %c, %m : tensor<?xf32>, index
+}"""
+    with ir.Context():
+        module = ir.Module.parse(text)
+        assert worker_barriers.drop(ir, module.operation) == 2
+        assert module.operation.verify()
+        assert "return %arg0, %0" in str(module)

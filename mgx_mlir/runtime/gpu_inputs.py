@@ -1,0 +1,106 @@
+"""Calls of a program on a GPU with host arrays: device memory of inputs stays from call to call.
+
+A buffer for each input and call would cost an allocation, a release, and ten calls of the driver to
+order them. All inputs of a call are copied one behind the other, and waited for once; so are the
+results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core import dtypes, forks
+from mgx_mlir.runtime.buffers import address
+from mgx_mlir.runtime.device import Device
+from mgx_mlir.runtime.device_memory import DeviceTensor, read_back
+from mgx_mlir.runtime.entries import Entry
+from mgx_mlir.runtime.gpu_memory import Watch
+from mgx_mlir.runtime.gpu_streams import Copies
+from mgx_mlir.runtime.ports import Port
+
+_LEAST = 256  # bytes of a block
+
+Args = Sequence[np.ndarray | DeviceTensor]
+
+
+class Inputs:
+    """Device memory for the host arrays of one call at a time."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._blocks: dict[str, tuple[DeviceTensor, int]] = {}  # with the block's address
+        self._views: dict[str, tuple[tuple[int, ...], Any]] = {}
+        self._copies = Copies(device)
+
+    def put(self, port: Port, a: np.ndarray) -> Any:
+        """Return a buffer view for an input, whose bytes `finish` copies. Errors: RunError.
+
+        The caller keeps the array until then.
+        """
+        held, at = self._blocks.get(port.label, (None, 0))
+        if held is None or held.nbytes < a.nbytes:
+            self._views.pop(port.label, None)
+            self._blocks.pop(port.label, None)
+            # sizes that grow by little take the block of before
+            size = max(_LEAST, 1 << max(a.nbytes - 1, 0).bit_length())
+            held = DeviceTensor.empty(self._device, dtypes.INT8, (size,))
+            at = held.address()
+            self._blocks[port.label] = held, at
+        self._copies.to_device(at, address(a), a.nbytes)
+        dims, view = self._views.get(port.label, (None, None))
+        if dims != a.shape:
+            view = held.viewed(port.element_type, a.shape)
+            self._views[port.label] = a.shape, view
+        return view
+
+    def finish(self) -> None:
+        """Copy what was put, and wait for it. Errors: RunError."""
+        self._copies.finish()
+
+    def drop(self) -> None:
+        """Forget what was put and not copied, of a call that was refused."""
+        self._copies.drop()
+
+
+class FromHost:
+    """Calls of one program with host arrays. is_static: its inputs have fixed sizes."""
+
+    def __init__(self, device: Device, is_static: bool) -> None:
+        self._device = device
+        self._inputs, self._lock = Inputs(device), forks.lock(waits=True)
+        self._watch = None if is_static else Watch(device)
+
+    def run(
+        self, invoke: Callable[[Args, None, Inputs], tuple[Entry, Any]], args: Args
+    ) -> list[np.ndarray]:
+        """Make a call, and copy its results to the host. Errors: those of `invoke`; RunError."""
+        if self._lock.locked():  # by a call of another thread
+            found = self._run(invoke, args, Inputs(self._device))
+        else:
+            with self._lock:
+                found = self._run(invoke, args, self._inputs)
+        if self._watch is not None:
+            self._watch.passed(
+                tuple(a.dims if isinstance(a, DeviceTensor) else np.shape(a) for a in args)
+            )
+        return found
+
+    def _run(
+        self, invoke: Callable[[Args, None, Inputs], tuple[Entry, Any]], args: Args, inputs: Inputs
+    ) -> list[np.ndarray]:
+        try:
+            entry, results = invoke(args, None, inputs)
+        finally:
+            inputs.drop()
+        import iree.runtime as rt  # the runtime takes long to load, and only calls need it
+
+        views = [results.get_as_object(i, rt.HalBufferView) for i in range(len(entry.outputs))]
+        ports = zip(entry.outputs, views, strict=True)
+        # a result may stand in the memory of an input, which the next call overwrites
+        return read_back(self._device, [(v, p.dtype, tuple(v.shape)) for p, v in ports])
+
+
+__all__ = ["FromHost", "Inputs"]
