@@ -107,7 +107,7 @@ class Engine:
         self.steps = 0  # decode steps
         self.decoded_tokens = 0
         self.prompt_tokens = 0  # computed
-        self.cached_tokens = 0  # of prompts, found in the cache
+        self.cached_tokens = 0  # prompt tokens found in the cache
 
     # ---- from outside ----------------------------------------------------------------------
 
@@ -345,7 +345,7 @@ class Engine:
         slot = self._slots[at]
         slot.running, slot.used = None, self._clock
         if reason == "error":
-            slot.tokens = []  # what a failed run wrote is not known
+            slot.tokens = []  # a failed run may have written any rows
         running.handle.finish_reason = reason
 
 

@@ -18,8 +18,8 @@ from mgx_mlir.text.blocks import BlockWeights, rounded
 from mgx_mlir.text.tokens import imported
 
 _NAME = "mgx_cached"
-_EXAMPLE = {"batch": 2, "length": 3, "rows": 16, "kept": 2}  # unequal to other dims of a model
-_MOST = 1 << 20  # of a dynamic dim
+_EXAMPLE = {"batch": 2, "length": 3, "rows": 16, "kept": 2}  # unequal to dims of models
+_MOST = 1 << 20  # the upper bound of a dynamic dim
 
 
 class Caches:

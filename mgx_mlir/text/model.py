@@ -188,7 +188,7 @@ def _compiled(
     made: Checkpoint, weights: str | None, how: Mapping[str, Any], key: str | None
 ) -> tuple[Any, CacheShape]:
     """Export and compile a checkpoint, and name it in the cache."""
-    # only the first load of a model needs torch, transformers and the compiler
+    # only the first load of a model needs torch, transformers and MLIR
     from mgx_mlir.compiler.backend import backend_of
     from mgx_mlir.compiler.compile import compile
     from mgx_mlir.compiler.options import CompileOptions

@@ -62,9 +62,9 @@ class Piece:
 
     token: int
     text: str
-    logprob: float | None = None  # of the model's own distribution, natural logarithm
+    logprob: float | None = None  # natural logarithm, by the model's own distribution
     top: tuple[tuple[int, float], ...] = ()
-    finish_reason: str | None = None  # of the last piece: "stop", "length"
+    finish_reason: str | None = None  # the last piece has one: "stop", "length"
 
 
 class Handle(Iterator[Piece]):
@@ -76,7 +76,7 @@ class Handle(Iterator[Piece]):
     def __init__(self, engine: Engine, request: Request) -> None:
         self.request = request
         self.prompt_tokens = len(request.tokens)
-        self.cached_tokens = 0  # of the prompt, found in the cache
+        self.cached_tokens = 0  # prompt tokens found in the cache
         self.tokens: list[int] = []
         self.finish_reason: str | None = None  # "stop", "length", "cancelled", "error"
         self.error: BaseException | None = None
@@ -86,7 +86,7 @@ class Handle(Iterator[Piece]):
 
     @property
     def done(self) -> bool:
-        """Whether no further piece is made."""
+        """Return True where no further piece is made."""
         return self.finish_reason is not None
 
     def cancel(self) -> None:

@@ -44,7 +44,7 @@ class Sampling:
 
     @property
     def greedy(self) -> bool:
-        """Whether the likeliest token is taken."""
+        """Return True where the likeliest token is taken."""
         return self.temperature == 0 or self.top_k == 1
 
 
