@@ -105,7 +105,7 @@ class LoadedModule:
         self._copy_type = int(rt.MemoryType.DEVICE_LOCAL)
         self._import_type = int(rt.MemoryType.HOST_LOCAL | rt.MemoryType.DEVICE_VISIBLE)
         self._usage = int(rt.BufferUsage.DEFAULT)
-        self._input_alignment = input_alignment
+        self.input_alignment = input_alignment
         instance = vm_instance()
         where = str(vmfb) if isinstance(vmfb, (str, os.PathLike)) else None
         self._code = self._load(instance, vmfb, where)
@@ -135,7 +135,7 @@ class LoadedModule:
             self._choice.add(v, self._entry(module, v.function, inputs, outputs, where))
         self._caches = dict(in_place)
         self._views: dict[int, tuple[Any, Any]] = {}  # views of the caches of the last call
-        self._updating = self._entry(module, IN_PLACE, inputs, outputs, where) if in_place else None
+        self.updating = self._entry(module, IN_PLACE, inputs, outputs, where) if in_place else None
         self.prepared = self._prepared_calls() if self._is_local and self.inputs else None
         self._from_host = None if self._is_local else FromHost(self.device, self._main.is_static)
         self._closed = False
@@ -293,7 +293,7 @@ class LoadedModule:
             if not (port.as_is and a.flags.carray):  # without gaps, and writable
                 return None
             found.append(writable_address(a))
-            if found[-1] % self._input_alignment:  # an unaligned array is copied
+            if found[-1] % self.input_alignment:  # an unaligned array is copied
                 return None
         places = tuple(found)
         if places != call.places:
@@ -311,10 +311,7 @@ class LoadedModule:
         args: Sequence[Any],
         imported: list[tuple[np.ndarray, int]],
     ) -> Any:
-        """Return the arguments of a call with large inputs; `imported` as in `_invoke`.
-
-        It does what `_push` does, in fewer steps.
-        """
+        """Do what `_push` does for a call with large inputs, in fewer steps."""
         arguments = self._rt.VmVariantList(len(args))
         kind, usage = self._import_type, self._usage
         make: Any = self.view_type
@@ -326,7 +323,7 @@ class LoadedModule:
                 continue
             if port.as_is and a.flags.carray:  # without gaps, and writable
                 begin = writable_address(a)
-                if begin % self._input_alignment == 0:
+                if begin % self.input_alignment == 0:
                     buffer = self._allocator.import_host_allocation(a, kind, usage)
                     arguments.push_ref(make(buffer, a.shape, port.element_type))
                     imported.append((a, begin))
@@ -339,12 +336,12 @@ class LoadedModule:
     ) -> list[np.ndarray]:
         """Call the function that updates caches where they lie, on this CPU.
 
-        caches: the memory of a cache by the number of its result, which is that array then.
-        Errors: as of `run`; a call that fails may have written rows.
+        caches: the memory of a cache by the number of its result, which is that array then. Raises
+        as `run` does; a call that fails may have written rows.
         """
-        assert self._updating is not None
+        assert self.updating is not None
         self.device.check()
-        entry, imported = self._updating, list[tuple[np.ndarray, int]]()
+        entry, imported = self.updating, list[tuple[np.ndarray, int]]()
         arguments = self._rt.VmVariantList(len(entry.inputs))
         held: dict[int, np.ndarray] = {}
         for i, (port, a) in enumerate(zip(entry.inputs, args, strict=True)):
@@ -366,7 +363,7 @@ class LoadedModule:
 
     def _fits(self, a: np.ndarray) -> bool:
         """Return whether the code can work in the memory of an array."""
-        return address(a) % self._input_alignment == 0
+        return address(a) % self.input_alignment == 0
 
     def _imported(self, port: Port, a: np.ndarray, number: int) -> Any:
         """Return a buffer view of the memory of an input; that of the last call where it is that.
@@ -377,11 +374,15 @@ class LoadedModule:
         before = self._views.get(number)
         if before is not None and before[0] == key:
             return before[1]
-        raw = a if port.as_is else a.view(port.raw)
-        buffer = self._allocator.import_host_allocation(raw, self._import_type, self._usage)
-        view = self._rt.HalBufferView(buffer, a.shape, port.element_type)
+        view = self.view_of(port, a)
         self._views[number] = key, view
         return view
+
+    def view_of(self, port: Port, a: np.ndarray) -> Any:
+        """Return a buffer view of the memory of an array, which it does not hold."""
+        raw = a if port.as_is else a.view(port.raw)
+        buffer = self._allocator.import_host_allocation(raw, self._import_type, self._usage)
+        return self._rt.HalBufferView(buffer, a.shape, port.element_type)
 
     def run_on_device(self, args: Sequence[np.ndarray | DeviceTensor]) -> list[DeviceTensor]:
         """Run as `run` does, and leave the results in the memory of the device."""
@@ -515,7 +516,7 @@ class LoadedModule:
             # the binding asks for a writable buffer, and writes nothing
             raw = writable_view(a if port.as_is else a.view(port.raw))
             begin = writable_address(raw)
-            if begin % self._input_alignment == 0:
+            if begin % self.input_alignment == 0:
                 buffer = self._allocator.import_host_allocation(raw, self._import_type, self._usage)
                 imported.append((a, begin))
                 return rt.HalBufferView(buffer, a.shape, port.element_type)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgx_mlir.core.errors import FileError
+from mgx_mlir.core.literals import aligned_empty
 
 if TYPE_CHECKING:
     from mgx_mlir.compiler.compiled import CompiledProgram
+
+Binder = Callable[[Sequence[NDArray[Any]]], Callable[[], list[NDArray[Any]]]]
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,43 @@ class CacheShape:
         return json.dumps(asdict(self))
 
 
+class Step:
+    """One token for each of some sequences, by a call whose arguments are made once."""
+
+    def __init__(self, bind: Binder, count: int, caches: Sequence[NDArray[Any]]) -> None:
+        self._ids, self._places = (aligned_empty((count, 1), np.dtype(np.int64)) for _ in range(2))
+        self._last, self._total = (aligned_empty((n,), np.dtype(np.int32)) for n in (count, 1))
+        keep = aligned_empty((1,), np.dtype(np.int64))
+        for array in (self._ids, self._places, self._last, self._total, keep):
+            array[...] = 0
+        made = [self._ids, self._places, self._last, self._total, keep, *caches]
+        self._call = bind(made)
+
+    def __call__(self, tokens: Sequence[int], starts: Sequence[int]) -> NDArray[np.float32]:
+        """Return the logits {sequences, vocabulary} behind a token of each."""
+        self._ids[:, 0], self._places[:, 0] = tokens, starts
+        self._last[...] = starts
+        self._total[...] = max(starts) + 1
+        return self._call()[0][:, 0]
+
+
+def binder(program: CompiledProgram) -> Binder | None:
+    """Return what binds arrays to calls of a program; None where no cache is updated in place."""
+    # start-up: a program for a GPU, or of the reference, needs no runtime of the CPU
+    from mgx_mlir.compiler.compiled import IreeProgram
+    from mgx_mlir.runtime.bound_calls import BoundCall
+
+    signature = program.signature
+    if not isinstance(program, IreeProgram) or program.target != "cpu" or not signature.in_place:
+        return None
+
+    def bind(arrays: Sequence[NDArray[Any]]) -> BoundCall:
+        caches = {k: arrays[i] for i, k in signature.in_place}
+        return BoundCall(program.load(), arrays, caches, signature.value_check())
+
+    return bind
+
+
 class ProgramDecoder:
     """A Decoder over a program of `graph`'s form. Not safe under threads: an engine's lock is.
 
@@ -50,8 +90,10 @@ class ProgramDecoder:
         names = program.input_names
         dims = (slots, shape.heads, rows, shape.size)
         self._inputs, past = names[:5], names[5:]
-        self._caches = {name: np.zeros(dims, np.float32) for name in past}
+        self._caches = {name: _zeros(dims) for name in past}
+        self._bind = binder(program)
         self._outputs = dict(zip(past, program.output_names[1:], strict=True))
+        self._steps: dict[int, Step] = {}
 
     @property
     def row_bytes(self) -> int:
@@ -71,8 +113,15 @@ class ProgramDecoder:
 
     def decode(self, tokens: Sequence[int], starts: Sequence[int]) -> NDArray[np.float32]:
         """Write a token for each of the first slots; return logits {sequences, vocabulary}."""
-        ids = np.asarray(tokens, np.int64)[:, None]
-        return self._run(ids, np.asarray(starts), np.zeros(1, np.int64), 0)[:, 0]
+        count = len(tokens)
+        if self._bind is None:
+            ids = np.asarray(tokens, np.int64)[:, None]
+            return self._run(ids, np.asarray(starts), np.zeros(1, np.int64), 0)[:, 0]
+        step = self._steps.get(count)
+        if step is None:
+            first = [cache[:count] for cache in self._caches.values()]
+            step = self._steps[count] = Step(self._bind, count, first)
+        return step(tokens, starts)
 
     def _run(
         self, ids: NDArray[Any], starts: NDArray[Any], keep: NDArray[Any], slot: int
@@ -99,6 +148,14 @@ class ProgramDecoder:
         """Copy the first rows of a slot to another."""
         for cache in self._caches.values():
             cache[target, :, :rows] = cache[source, :, :rows]
+
+
+def _zeros(dims: tuple[int, ...]) -> NDArray[np.float32]:
+    """Return aligned zeros, whose memory is taken where it is written to."""
+    size = int(np.prod(dims))
+    raw = np.zeros(size + 64 // 4, np.float32)
+    begin = -raw.ctypes.data % 64 // 4
+    return raw[begin : begin + size].reshape(dims)
 
 
 def cached(
