@@ -87,6 +87,30 @@ class BlockLinear(nn.Module):
         return y if self.bias is None else y + self.bias
 
 
+class BlockEmbedding(nn.Module):
+    """A table of embeddings in blocks of 8 bits, around the middle of their range."""
+
+    def __init__(self, weights: BlockWeights) -> None:
+        super().__init__()
+        self._size, self._block = weights.columns, weights.block
+        self.register_buffer("codes", torch.from_numpy(weights.codes.reshape(weights.rows, -1)))
+        self.register_buffer("scales", torch.from_numpy(weights.scales))
+
+    @staticmethod
+    def takes(weights: BlockWeights) -> bool:
+        """Return whether a table may stand in such blocks."""
+        whole = weights.columns == weights.codes[0].size
+        return weights.bits == 8 and weights.zeros is None and whole
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Return the rows {.., columns} of indices {..}."""
+        return torch.onnx.ops.symbolic(
+            "com.microsoft::GatherBlockQuantized", (self.codes, ids, self.scales),
+            {"bits": 8, "block_size": self._block, "gather_axis": 0, "quantize_axis": 1},
+            dtype=torch.float32, shape=(*ids.shape, self._size), version=1,
+        )  # fmt: skip
+
+
 def _attention(caches: Caches) -> Any:
     """Return an attention of transformers' interface that writes to caches."""
 
@@ -139,13 +163,20 @@ def cache_shape(model: Any) -> tuple[int, int, int]:
     return int(config.num_hidden_layers), int(shared), int(size)
 
 
-def with_blocks(model: nn.Module, blocks: Mapping[str, BlockWeights]) -> None:
-    """Replace linear layers, by their names, by those with weights in blocks."""
+def with_blocks(model: Any, blocks: Mapping[str, BlockWeights]) -> None:
+    """Replace linear layers, by their names, by those with weights in blocks.
+
+    The table of embeddings is replaced with the layer that shares its weights.
+    """
+    table = model.get_input_embeddings()
+    shared = table.weight if type(table) is nn.Embedding else None
     for name, weights in blocks.items():
         parent, _, leaf = name.rpartition(".")
         owner = model.get_submodule(parent)
         old = getattr(owner, leaf)
         setattr(owner, leaf, BlockLinear(weights, getattr(old, "bias", None)))
+        if old.weight is shared and BlockEmbedding.takes(weights):
+            model.set_input_embeddings(BlockEmbedding(weights))
 
 
 def onnx_of_model(model: Any, blocks: Mapping[str, BlockWeights]) -> Any:

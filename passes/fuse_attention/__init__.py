@@ -19,6 +19,7 @@ from mgx_mlir.dialects.migraphx.fused import Group
 from mgx_mlir.dialects.migraphx.linear import Dot
 from mgx_mlir.dialects.migraphx.movement import Concat, Slice
 from mgx_mlir.dialects.migraphx.pointwise_binary import Mul
+from mgx_mlir.dialects.migraphx.pointwise_trig import Cos, Sin
 from mgx_mlir.dialects.migraphx.views import Reshape, Transpose
 from mgx_mlir.passes.analysis.access_maps import Unreadable, reader
 from mgx_mlir.passes.analysis.attention_form import (
@@ -224,7 +225,8 @@ def _turned(q: ir.Value) -> list[ir.Operation]:
             found.append(owner.operation)
             return
         computes = is_a(owner, Concat) or is_a(owner, Pointwise)
-        if computes and not has_one_use(v):
+        # angles are those of all heads: each head's kernel would compute them anew
+        if is_a(owner, (Cos, Sin)) or (computes and not has_one_use(v)):
             return
         if computes or (is_a(owner, VIEWS_AND_SLICE) and len(owner.operands) == 1):
             for x in owner.operands:

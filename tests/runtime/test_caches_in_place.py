@@ -10,7 +10,10 @@ import pytest
 from onnx import TensorProto
 
 import mgx_mlir as migraphx
+from mgx_mlir.compiler.compiled import IreeProgram
 from mgx_mlir.core.errors import MgxError
+from mgx_mlir.core.literals import aligned_empty
+from mgx_mlir.runtime.bound_calls import BoundCall
 from tests.support.models import MS, bytes_of, node
 from tests.support.oracle import ort_session
 
@@ -213,3 +216,36 @@ def test_a_binding_of_onnxruntime() -> None:
         np.testing.assert_allclose(found[o.name].numpy(), w, rtol=1e-5, atol=1e-6)
     assert values["pk0"].numpy()[1, :, 3].any()
     assert not values["pk0"].numpy()[1, :, 4].any()
+
+
+def aligned(array: np.ndarray) -> np.ndarray:
+    made = aligned_empty(array.shape, array.dtype)
+    made[...] = array
+    return made
+
+
+def test_a_bound_call_does_what_runs_do(program: migraphx.CompiledProgram) -> None:
+    """Arguments are made once, and hold what the arrays hold at each call."""
+    assert isinstance(program, IreeProgram)
+    rng, lengths = np.random.default_rng(7), np.array([3, 5])
+    theirs = empty_caches()
+    mine = {name: aligned(a) for name, a in theirs.items()}
+    new = {name: aligned(a) for name, a in step(rng, lengths).items()}
+    given = [{**new, **mine}[name] for name in program.input_names]
+    caches = {k: given[i] for i, k in program.signature.in_place}
+    bound = BoundCall(program.load(), given, caches, program.signature.value_check())
+    for _ in range(3):
+        for name, array in step(rng, lengths).items():
+            new[name][...] = array
+        out = {name.replace("p", "n", 1): array for name, array in theirs.items()}
+        want = program.run({**new, **theirs}, out=out)
+        plain = [w for i, w in enumerate(want) if i not in caches]
+        for got, w in zip(bound(), plain, strict=True):
+            assert np.array_equal(got, w)
+        assert all(np.array_equal(mine[name], a) for name, a in theirs.items())
+        lengths += 1
+    new["last"][...] = ROWS + 7
+    with pytest.raises(MgxError, match="seqlens_k"):
+        bound()
+    with pytest.raises(MgxError, match="aligned array without gaps"):
+        BoundCall(program.load(), [np.asfortranarray(a) for a in given], caches, None)

@@ -1,0 +1,159 @@
+"""Folders of transformers, loaded and compiled, against transformers in f32."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mgx_mlir import text
+from mgx_mlir.core.errors import FileError, UsageError
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+from tests.text import tiny  # noqa: E402  (behind what skips)
+
+pytestmark = pytest.mark.slow
+PROMPTS = ("the quick", "a lazy dog over there", "x")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    path = tmp_path_factory.mktemp("tiny")
+    return path, tiny.save(path, tie_word_embeddings=True)
+
+
+@pytest.fixture(scope="module")
+def loaded(folder: tuple[Path, Any]) -> text.TextModel:
+    return text.load(folder[0], slots=3)
+
+
+def greedy(model: Any, tokens: list[int], count: int) -> list[int]:
+    with torch.no_grad():
+        found = model.generate(
+            torch.tensor([tokens]), max_new_tokens=count, do_sample=False, eos_token_id=None,
+            pad_token_id=1,
+        )  # fmt: skip
+    return found[0, len(tokens) :].tolist()
+
+
+def request(tokens: list[int], count: int, **more: Any) -> text.Request:
+    return text.Request(tokens, count, stop_tokens=frozenset(), **more)
+
+
+def test_greedy_tokens_are_those_of_transformers(
+    folder: tuple[Path, Any], loaded: text.TextModel
+) -> None:
+    """Alone, and three together, whose caches are updated where they lie."""
+    program = loaded.decoder.program  # type: ignore[attr-defined]
+    assert len(program.signature.in_place) == 4  # keys and values of two layers
+    prompts = [loaded.tokens(p) for p in PROMPTS]
+    want = [greedy(folder[1], p, 60) for p in prompts]
+    engine = loaded.engine()
+    for prompt, tokens in zip(prompts, want, strict=True):
+        assert [p.token for p in engine.submit(request(prompt, 60))] == tokens
+    together = [engine.submit(request(p, 60)) for p in prompts]
+    assert [[p.token for p in handle] for handle in together] == want
+
+
+def test_drawn_tokens_are_the_same_in_a_batch(loaded: text.TextModel) -> None:
+    engine = loaded.engine()
+    requests = [
+        request(loaded.tokens(p), 50, sampling=text.Sampling(1.2, top_p=0.9, seed=i))
+        for i, p in enumerate(PROMPTS)
+    ]
+    alone = [[p.token for p in engine.submit(r)] for r in requests]
+    together = [engine.submit(r) for r in requests]
+    assert [[p.token for p in handle] for handle in together] == alone
+
+
+def test_scores_are_those_of_transformers(folder: tuple[Path, Any], loaded: text.TextModel) -> None:
+    tokens = loaded.tokens("the fox jumps over the quick dog")
+    handle = loaded.engine().submit(request(tokens, 5, logprobs=4))
+    pieces = list(handle)
+    with torch.no_grad():
+        logits = folder[1](torch.tensor([tokens + handle.tokens])).logits[0, len(tokens) - 1 :]
+    want = torch.log_softmax(logits.double(), -1).numpy()
+    for piece, row in zip(pieces, want, strict=False):
+        assert piece.logprob == pytest.approx(row[piece.token], abs=1e-4)
+        assert [t for t, _ in piece.top] == np.argsort(-row, kind="stable")[:4].tolist()
+
+
+def test_texts_chats_and_streams(loaded: text.TextModel) -> None:
+    chat = [{"role": "user", "content": "hey"}]
+    want = "<user>hey\n<assistant>"
+    assert loaded.tokenizer.decode(loaded.tokens(chat)) == want
+    whole = loaded.generate(chat, max_new_tokens=20, temperature=0.8, seed=2)
+    pieces = list(loaded.generate(chat, max_new_tokens=20, temperature=0.8, seed=2, stream=True))
+    assert len(pieces) > 1
+    assert "".join(pieces) == whole
+
+
+@pytest.mark.parametrize("weights", ["int8", "int4"])
+def test_rounded_weights(folder: tuple[Path, Any], weights: Any) -> None:
+    """A program of blocks computes what transformers does with the same weights."""
+    from mgx_mlir.text.blocks import rounded
+
+    loaded = text.load(folder[0], weights=weights, slots=1)
+    model = folder[1].__class__.from_pretrained(folder[0]).eval()
+    bits: Any = {"int8": 8, "int4": 4}[weights]
+    for name, layer in model.named_modules():
+        if isinstance(layer, torch.nn.Linear):
+            wide = rounded(layer.weight.detach().numpy(), 8 if name == "lm_head" else bits)
+            layer.weight.data = torch.from_numpy(wide.floats())
+    model.set_input_embeddings(
+        torch.nn.Embedding.from_pretrained(model.get_output_embeddings().weight.data)
+    )
+    tokens = loaded.tokens("over the lazy dog")
+    with torch.no_grad():
+        want = model(torch.tensor([tokens])).logits[0].numpy()
+    got = loaded.decoder.scores(0, tokens, 0)  # type: ignore[attr-defined]
+    np.testing.assert_allclose(got, want, atol=2e-5 * np.abs(want).max())
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [("Qwen2", {}), ("Qwen3", {}), ("Gemma2", {"sliding_window": 8}), ("Phi3", {})],
+)
+def test_families(tmp_path: Path, kind: str, more: dict[str, Any]) -> None:
+    """Biases, norms of heads, windows and bounds of scores: the model's own code is traced."""
+    model = tiny.save(tmp_path, kind, **more)
+    loaded = text.load(tmp_path, slots=1)
+    prompt = loaded.tokens("the quick brown fox")
+    handle = loaded.engine().submit(request(prompt, 30))
+    assert [p.token for p in handle] == greedy(model, prompt, 30)
+
+
+def test_a_second_load_needs_neither_torch_nor_mlir(
+    folder: tuple[Path, Any], loaded: text.TextModel
+) -> None:
+    """The program is found in the cache by the files' content."""
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from mgx_mlir import text\n"
+        f"print(text.load({str(folder[0])!r}, slots=3).generate('the', max_new_tokens=5))\n"
+        "print([m for m in ('torch', 'transformers', 'torch_mlir') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert done.stdout.startswith(loaded.generate("the", max_new_tokens=5))
+
+
+def test_what_is_no_model_is_told(tmp_path: Path, folder: tuple[Path, Any]) -> None:
+    for path, message in (
+        (tmp_path / "none", "no such file"),
+        (tmp_path, "config.json"),
+        (__file__, "expected"),
+    ):
+        with pytest.raises((FileError, UsageError), match=message):
+            text.load(path)
+    with pytest.raises(UsageError, match="the model takes 96"):
+        text.load(folder[0], max_length=1000)
+    with pytest.raises(UsageError, match="unknown weights 'int3'"):
+        text.load(folder[0], weights="int3")  # type: ignore[arg-type]
