@@ -1,6 +1,6 @@
 """Times a service on this machine: p50 and p99 of requests, with and without joining them.
 
-    pip install 'mgx-mlir[ray]' 'tritonclient[http]'
+    pip install '.[ray]' 'tritonclient[http]'
     python benchmarks/serving.py --requests 2000 --clients 16
 
 One replica, one thread; a transformer-sized stack of products of one row a request. Clients and

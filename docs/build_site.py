@@ -34,7 +34,7 @@ FENCE = re.compile(r"^```(\w+) (.*)$", re.MULTILINE)
 FILE = re.compile(r"file=(\S+)")
 # the menu: a heading, and pages by their place in docs/
 MENU: list[tuple[str, list[str]]] = [
-    ("Start", ["index.md", "tutorial.md", "glossary.md", "migraphx.md"]),
+    ("Start", ["index.md", "install.md", "tutorial.md", "glossary.md", "migraphx.md"]),
     (
         "How to",
         [

@@ -4,11 +4,12 @@
 """
 
 from mgx_mlir.core.errors import UsageError
+from mgx_mlir.core.extras import install_line
 
 try:
     import torch as _torch  # noqa: F401
 except ImportError:
-    raise UsageError("torch is not installed", notes=["pip install 'mgx-mlir[torch]'"]) from None
+    raise UsageError("torch is not installed", notes=[install_line("torch")]) from None
 
 from mgx_mlir.integrations.torch.ahead import CompiledModule, compile, load
 from mgx_mlir.integrations.torch.counters import counters

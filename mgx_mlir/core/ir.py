@@ -58,7 +58,10 @@ def _prepare() -> None:
     except (ImportError, OSError) as e:
         raise TargetError(
             f"the MLIR bindings cannot be loaded: {e}",
-            notes=["code that is compiled runs without them; pip install mgx-mlir has them"],
+            notes=[
+                "compiled code runs without them; they are the package torch-mlir, in the "
+                "version that this package's metadata names"
+            ],
         ) from None
 
     # Without a module of the dialect's name in a searched package the bindings retry the failing

@@ -18,6 +18,7 @@ import numpy as np
 
 from mgx_mlir.core import interrupts
 from mgx_mlir.core.errors import FileError, MgxError, UnsupportedModel, UsageError
+from mgx_mlir.core.extras import install_line
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import Shared, aligned_empty
 from mgx_mlir.core.names import safe_text
@@ -251,9 +252,7 @@ def require_exporter() -> None:
     try:
         importlib.import_module("onnxscript")
     except ImportError:
-        raise UsageError(
-            "torch programs need onnxscript", notes=["pip install 'mgx-mlir[torch]'"]
-        ) from None
+        raise UsageError("torch programs need onnxscript", notes=[install_line("torch")]) from None
 
 
 def first_line(e: BaseException) -> str:

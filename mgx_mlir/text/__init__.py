@@ -1,6 +1,6 @@
 """Text generation: from a checkpoint to tokens.
 
-Needs `pip install 'mgx-mlir[text]'`; nothing else of mgx_mlir imports it but its commands.
+Needs the packages of the extra `text`; nothing else of mgx_mlir imports it but its commands.
 """
 
 from __future__ import annotations

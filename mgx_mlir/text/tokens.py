@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mgx_mlir.core.errors import FileError, UsageError
+from mgx_mlir.core.extras import install_line
 
 Message = Mapping[str, Any]
 
@@ -21,7 +22,7 @@ def imported(name: str) -> Any:
     except ImportError as e:
         raise UsageError(
             f"text generation needs the package {name.split('.')[0]}: {e}",
-            notes=["pip install 'mgx-mlir[text]'"],
+            notes=[install_line("text")],
         ) from e
 
 

@@ -236,4 +236,4 @@ def test_without_pygls(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     for name in [n for n in sys.modules if n.startswith("pygls.")]:
         monkeypatch.setitem(sys.modules, name, gone)
     assert main(["--stdio"]) == 2
-    assert "pip install 'mgx-mlir[lsp]'" in capsys.readouterr().err
+    assert "note: pip install 'pygls" in capsys.readouterr().err

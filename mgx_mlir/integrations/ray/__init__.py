@@ -1,4 +1,4 @@
-"""mgx_mlir on Ray: batches of data sets, and a service (`pip install 'mgx-mlir[ray]'`).
+"""mgx_mlir on Ray: batches of data sets, and a service (the extra `ray`).
 
 from mgx_mlir.integrations.ray import MgxPredictor, serve_models
 """

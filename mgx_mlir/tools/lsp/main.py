@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from mgx_mlir.core import plugins
 from mgx_mlir.core.errors import MgxError
+from mgx_mlir.core.extras import install_line
 
 USAGE = """\
 usage: mgx-lsp-server [--load-plugin=FILE[,...]]
@@ -35,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(
             f"mgx-lsp-server: error: {package} is not installed\n"
-            "note: pip install 'mgx-mlir[lsp]' installs it",
+            f"note: {install_line('lsp')} installs it",
             file=sys.stderr,
         )
         return 2

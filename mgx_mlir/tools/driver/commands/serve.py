@@ -16,6 +16,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from mgx_mlir.core.errors import MgxError, UsageError
+from mgx_mlir.core.extras import install_line
 from mgx_mlir.tools.driver.arguments import Arguments, Option, number, tolerance
 from mgx_mlir.tools.driver.options import HELP
 from mgx_mlir.tools.driver.progress import say
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
 
 USAGE = "[OPTION...] DIR"
 DESCRIPTION = """
-Serves DIR/NAME/VERSION/model.onnx (or model.mxr) by the Open Inference Protocol, version 2: pip
-install 'mgx-mlir[serve]'. It is ready when all models are compiled and warm. SIGINT or SIGTERM ends
-it. With RAY_ADDRESS in the environment it is Ray Serve on that cluster. docs/serving.md has
-directories, joined requests, limits, metrics, many machines."""
+Serves DIR/NAME/VERSION/model.onnx (or model.mxr) by the Open Inference Protocol, version 2; it
+needs the packages of the extra `serve`. It is ready when all models are compiled and warm. SIGINT
+or SIGTERM ends it. With RAY_ADDRESS in the environment it is Ray Serve on that cluster.
+docs/serving.md has directories, joined requests, limits, metrics, many machines."""
 
 
 def replicas(text: str) -> int | tuple[int, int]:
@@ -94,9 +95,7 @@ def run(args: Arguments) -> int:
                if importlib.util.find_spec(m) is None]  # fmt: skip
     if missing:
         extra = "ray" if on_ray else "serve"
-        raise UsageError(
-            f"serve needs {' and '.join(missing)}", notes=[f"pip install 'mgx-mlir[{extra}]'"]
-        )
+        raise UsageError(f"serve needs {' and '.join(missing)}", notes=[install_line(extra)])
     return _on_ray(args, at) if on_ray else _here(args, at)
 
 
