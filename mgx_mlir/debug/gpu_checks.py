@@ -22,7 +22,8 @@ import mgx_mlir
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.debug.system_check import BAD, OK, SKIPPED, Check
 from mgx_mlir.hardware.architectures import driver_of
-from mgx_mlir.runtime import gpu_api, gpu_calls
+from mgx_mlir.hardware.machine import HIP_VARIABLE
+from mgx_mlir.runtime import gpu_api, gpu_calls, hip_library
 from mgx_mlir.runtime.device import Device, open_device
 from mgx_mlir.runtime.device_memory import DeviceTensor
 from mgx_mlir.targets import emulator
@@ -90,6 +91,8 @@ def _checks(device_id: int, emulate: bool) -> Iterator[Check]:
     kind = "hip" if emulate else gpu_kind()
     try:
         library = str(emulator.activate()) if emulate else None
+        if kind == "hip":
+            yield _functions(kind, os.environ.get(HIP_VARIABLE, "") if library is None else library)
         device = open_device(kind, index=device_id, library=library)
     except MgxError as e:
         yield Check(gpu_api.APIS[kind].name, BAD, e.message, tuple(e.notes))
@@ -124,6 +127,19 @@ def _versions(device: Device) -> Check:
         shown = [".".join(map(str, v)) for v in known]
     text = f"runtime {shown[0]}, driver {shown[-1]}" if shown else "it does not say its version"
     return Check(device.api.name, OK, text)
+
+
+def _functions(kind: str, place: str) -> Check:
+    """Whether a HIP library has what IREE's driver needs: without one of them it does not load."""
+    library = gpu_api.loaded(gpu_api.APIS[kind], place)
+    lacks = hip_library.missing(library)
+    if lacks:
+        return Check(
+            "functions of HIP", BAD, f"the library lacks {', '.join(lacks)}",
+            ("IREE's driver needs them; install HIP 6 or 7",),
+        )  # fmt: skip
+    count = len(hip_library.REQUIRED)
+    return Check("functions of HIP", OK, f"{count} of {count} that IREE's driver needs are there")
 
 
 def _architecture(device: Device) -> Check:

@@ -16,7 +16,7 @@ from typing import Any
 from mgx_mlir.core import forks
 from mgx_mlir.core.errors import TargetError, UsageError
 from mgx_mlir.hardware.machine import HIP_VARIABLE, available_cpus
-from mgx_mlir.runtime import gpu_api
+from mgx_mlir.runtime import gpu_api, hip_library
 from mgx_mlir.runtime.gpu_api import APIS, HIP, Api
 
 # Four times the largest stack a compiled dispatch may use.
@@ -236,11 +236,24 @@ def _create_driver(kind: str) -> Any:
     return _binding.create_hal_driver(kind)  # pyright: ignore[reportAttributeAccessIssue]  (no stub)
 
 
+def _named(library: str) -> str:
+    """Return the library's file as IREE takes it, which looks for `libamdhip64.so` alone.
+
+    Where it cannot be loaded, what was given: IREE's error says more.
+    """
+    try:
+        found = hip_library.file_of(gpu_api.loaded(HIP, library).hipInit)
+    except (TargetError, AttributeError):
+        return library
+    return library if found is None else f"file:{found}"
+
+
 def _hip_driver(library: str, records: bool) -> Any:
     """Create a hip driver over a HIP library. Only the environment variable can name it."""
     before = os.environ.get(HIP_VARIABLE)
-    if library:
-        os.environ[HIP_VARIABLE] = library
+    named = _named(library)
+    if named:
+        os.environ[HIP_VARIABLE] = named
     if records:
         import iree.runtime as rt  # the runtime takes long to load, and only calls need it
 
@@ -250,7 +263,7 @@ def _hip_driver(library: str, records: bool) -> Any:
     finally:
         if records:
             rt.flags.parse_flags("--hip_async_caching=true")
-        if library and before is None:
+        if named and before is None:
             del os.environ[HIP_VARIABLE]
         elif before is not None:
             os.environ[HIP_VARIABLE] = before

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from mgx_mlir.core.errors import RunError, TargetError
+from mgx_mlir.runtime import hip_library
 
 LEAST_HIP = 6  # whose properties of a device, and layouts of graphs' parameters, are asked for
-_HIP_NAMES = ("libamdhip64.so", "libamdhip64.so.6", "libamdhip64.so.7", "amdhip64.dll")
 _CUDA_NAMES = ("libcuda.so.1", "libcuda.so", "nvcuda.dll")
 
 Row = tuple[Any, ...]  # a function of the library, and integers that follow its arguments
@@ -97,7 +97,7 @@ def _column(at: int) -> dict[str, Row]:
     return {name: row for name, row in rows.items() if row is not None}
 
 
-HIP = Api("hip", "HIP", "AMD", _HIP_NAMES, 10, "ihipStream_t", _column(0))
+HIP = Api("hip", "HIP", "AMD", hip_library.NAMES, 10, "ihipStream_t", _column(0))
 CUDA = Api("cuda", "CUDA", "NVIDIA", _CUDA_NAMES, 2, "CUstream_st", _column(1))
 APIS = {api.kind: api for api in (HIP, CUDA)}
 KINDS = tuple(APIS)  # IREE's drivers of GPUs
@@ -134,7 +134,7 @@ def check_version(api: Api, place: str) -> None:
 @lru_cache(maxsize=8)
 def loaded(api: Api, place: str = "") -> ctypes.CDLL:
     """Load the library in a folder, of a file, or the system's (""). Errors: TargetError."""
-    names: list[str] = list(api.names)
+    names = list(hip_library.candidates() if api is HIP else api.names)
     if place:
         found = Path(place.removeprefix("file:"))
         names = [str(found)] if found.is_file() else [str(found / n) for n in api.names]

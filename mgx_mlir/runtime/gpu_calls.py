@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mgx_mlir.core.errors import TargetError
+from mgx_mlir.runtime import hip_library
 from mgx_mlir.runtime.device import Device, open_device
 from mgx_mlir.runtime.gpu_api import CUDA, HIP, Api, loaded
 
@@ -84,26 +85,13 @@ def _arch(api: Api, library: ctypes.CDLL, index: int) -> str:
     return ""
 
 
-class _Found(ctypes.Structure):
-    """Dl_info (dlfcn.h)."""
-
-    _fields_ = (
-        ("file", ctypes.c_char_p),
-        ("base", ctypes.c_void_p),
-        ("name", ctypes.c_char_p),
-        ("address", ctypes.c_void_p),
-    )
-
-
 def library_file(device: Device) -> Path:
     """Return the file of a device's library. Errors: TargetError."""
     library = loaded(device.api, device.library)
-    start = library.hipInit if device.api is HIP else library.cuInit
-    found = _Found()
-    known = ctypes.cast(start, ctypes.c_void_p)
-    if not ctypes.CDLL(None).dladdr(known, ctypes.byref(found)) or not found.file:
+    found = hip_library.file_of(library.hipInit if device.api is HIP else library.cuInit)
+    if found is None:
         raise TargetError(f"the file of the {device.api.name} library is not known")
-    return Path(found.file.decode()).resolve()
+    return found
 
 
 def print_devices(kind: str) -> None:
