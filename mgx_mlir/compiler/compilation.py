@@ -32,7 +32,6 @@ from mgx_mlir.passes.lowering.options import LowerOptions
 from mgx_mlir.programs.lowered import IN_PLACE, Lowered
 from mgx_mlir.programs.program_ir import ProgramIR, entry_block
 from mgx_mlir.programs.signature import Pair, Signature, Variant
-from mgx_mlir.targets import apart
 from mgx_mlir.targets.base import BackendOptions, Target
 from mgx_mlir.targets.diagnostics import CompileFailed
 from mgx_mlir.targets.executable import Executable
@@ -71,8 +70,7 @@ class Compilation:
         start = time.perf_counter()
         with noting_reads() as reads:
             program = self.read(model)
-        if self.options.target == "cpu":
-            apart.prepare(len(entry_block(program.main()).operations))
+        self.backend.prepare(len(entry_block(program.main()).operations))
         self.optimize(program)
         ops = sum(len(entry_block(p.main()).operations) for p in (program, *self.variants.values()))
         begun = self.backend.stream(ops, self._backend_options())

@@ -28,7 +28,7 @@ from mgx_mlir.targets.child import (
     statistics_flags,
 )
 from mgx_mlir.targets.diagnostics import warnings
-from mgx_mlir.targets.kernel_libraries import FORMATS, Libraries, groups_of, kernels_of
+from mgx_mlir.targets.kernel_libraries import CPU_FORMS, Form, Libraries, groups_of, kernels_of
 from mgx_mlir.targets.kernel_stream import Stream
 from mgx_mlir.targets.worker_kernels import exported
 from mgx_mlir.targets.worker_pool import MAX_WORKERS, Limits, Pool, Together
@@ -37,6 +37,7 @@ log = logging.getLogger(__name__)
 
 # Bytes of a module that compiles faster as one: its workers take longer to start (0.3 s each).
 SMALL = 40_000
+SMALL_OF_GPUS = 10_000  # a kernel of a GPU takes 0.1 s
 _SMALL_PROGRAM = 30  # ops of a program whose module is small, nearly always
 
 
@@ -70,20 +71,22 @@ def compile_apart(
     timeout: float | None = None,
     memory_limit: int | None = None,
     begun: Stream | None = None,
+    form: Form | None = None,
 ) -> CompileOutput | None:
     """Compile a module with its kernels apart; None where it has to be compiled as one.
 
     flags: iree-compile's, for the CPU. cpu: identity of the machine that code for `host` is for.
     timeout: seconds. memory_limit: resident bytes of a worker. begun: kernels of this module that
-    were given ahead, for the same flags.
+    were given ahead, for the same flags. form: of the code, None: of this machine's.
     Errors: CompileFailed for a limit that is passed.
     """
-    if not takes(compiler, source):
+    if not takes(compiler, source, form):
         return None
     start = time.perf_counter()
     limits = Limits(timeout, memory_limit, time.monotonic())
     if begun is None or begun.libraries.flags != tuple(flags):
-        begun = Stream(Pool(compiler, limits), Libraries(flags, cpu, cache))
+        libraries = Libraries(flags, cpu, cache, form)
+        begun = Stream(Pool(compiler, limits, libraries.form.process), libraries)
     begun.pool.limits = limits
     try:
         return _Compile(begun, source, start).run()
@@ -94,19 +97,20 @@ def compile_apart(
         begun.close()
 
 
-def takes(compiler: IreeCompiler, source: bytes) -> bool:
+def takes(compiler: IreeCompiler, source: bytes, form: Form | None = None) -> bool:
     """Return whether a module is large enough to be taken apart, and the system has workers."""
-    return _has_workers(compiler) and len(source) >= SMALL
+    return _has_workers(compiler) and len(source) >= (SMALL if form is None else SMALL_OF_GPUS)
 
 
 def _has_workers(compiler: IreeCompiler) -> bool:
-    return compiler.use_worker is not False and platform.machine() in FORMATS
+    return compiler.use_worker is not False and platform.machine() in CPU_FORMS
 
 
-def prepare(ops: int) -> None:
+def prepare(ops: int, form: Form | None = None) -> None:
     """Start the workers that a program of so many ops will need, while passes run on it."""
-    if ops >= _SMALL_PROGRAM and platform.machine() in FORMATS:
-        shared_compiler().prepare(min(available_cpus(), MAX_WORKERS))
+    if ops >= _SMALL_PROGRAM and platform.machine() in CPU_FORMS:
+        flags = () if form is None else form.process
+        shared_compiler().prepare(min(available_cpus(), MAX_WORKERS), *flags)
 
 
 class _Compile:
@@ -119,7 +123,8 @@ class _Compile:
     def run(self) -> CompileOutput | None:
         """Compile; None where IREE makes all kernels. Errors: Together, CompileFailed."""
         host = self.pool.take()
-        header, texts = self.pool.ask(host, {"kind": "split"}, self.source)
+        start = {"start": self.libraries.form.start, "flags": list(self.libraries.flags)}
+        header, texts = self.pool.ask(host, {"kind": "split", **start}, self.source)
         if not header["kernels"]:
             return None
         self.begun.planned()
@@ -130,7 +135,8 @@ class _Compile:
         rest = {key: k for key, k in kernels.items() if key not in planned and key not in found}
         found.update(self.libraries.found(rest))
         progress.kernels(len(kernels), sum(key in found for key in kernels))
-        for group in groups_of([k for key, k in sorted(rest.items()) if key not in found]):
+        missing = [k for key, k in sorted(rest.items()) if key not in found]
+        for group in groups_of(missing, self.libraries.form.bytes):
             begun.compile(group)
         known = list(dict.fromkeys(found[key][0] for key in sorted(kernels) if key in found))
         # numbers of libraries: those that compile, in their order, then those of the cache
@@ -144,14 +150,17 @@ class _Compile:
         request = {
             "kind": "host",
             "places": {name: at[key] for name, key in named.items()},
-            "formats": [FORMATS[platform.machine()]] * (count + len(known)),
+            "formats": [self.libraries.form.format] * (count + len(known)),
+            **start,
             "flags": [*self.libraries.flags, *statistics_flags(table)],
         }
         self.pool.tell(host, request)
         self.pool.drain(host)
         made = [begun.made[i] for i in range(count)]
         every = [lib.code for lib in (*made, *known)]
-        ask = {"kind": "finish", "sizes": list(map(len, every))}
+        libraries = (*made, *known)
+        counts = {k: n for lib in libraries for k, n in zip(lib.kernels, lib.counts, strict=False)}
+        ask = {"kind": "finish", "sizes": list(map(len, every)), "counts": counts}
         _, vmfb = self.pool.ask(host, ask, b"".join(every))
         self.libraries.keep(made)
         return CompileOutput(

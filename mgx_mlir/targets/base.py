@@ -14,7 +14,8 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mgx_mlir.core.errors import TargetError
-from mgx_mlir.hardware.architectures import ARCHITECTURES, best_of, check_arch
+from mgx_mlir.hardware.architectures import ARCHITECTURES, best_of, check_arch, driver_of
+from mgx_mlir.hardware.iree_targets import stated_target
 from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.programs.lowered import KernelInfo, Lowered
 from mgx_mlir.targets import flags as flag_sets
@@ -28,6 +29,7 @@ from mgx_mlir.targets.process import DEFAULT_MEMORY_LIMIT
 
 if TYPE_CHECKING:  # start-up: what a target holds and its flags need no compiler
     from mgx_mlir.targets.child import CompileOutput, IreeCompiler
+    from mgx_mlir.targets.kernel_libraries import Form
     from mgx_mlir.targets.kernel_stream import Stream
 
 log = logging.getLogger(__name__)
@@ -50,6 +52,14 @@ class BackendOptions:
 
 
 @dataclass
+@dataclass(frozen=True)
+class Apart:
+    """How kernels compile apart. cpu: identity of the CPU that code for `host` is for."""
+
+    cpu: str
+    form: Form | None = None  # None: of this machine's CPU
+
+
 class Target(ABC):
     """A place where programs run. Subclasses are dataclasses whose fields are its options."""
 
@@ -69,38 +79,45 @@ class Target(ABC):
     def ladder(self) -> tuple[FlagSet, ...]:
         """Return the flag sets to compile with, best first."""
 
-    def cpu_of_kernels(self) -> str | None:
-        """Return the identity of the CPU whose kernels compile apart; None where they do not."""
+    def apart(self) -> Apart | None:
+        """Return how kernels compile apart from their host functions; None where they do not."""
         return None
+
+    def prepare(self, ops: int) -> None:
+        """Start what will compile a program of so many ops, while passes run on it."""
+        how = self.apart()
+        if how is not None:
+            from mgx_mlir.targets import apart
+
+            apart.prepare(ops, how.form)
 
     def stream(self, ops: int, options: BackendOptions | None = None) -> Stream | None:
         """Return what compiles kernels while a program of so many ops is lowered.
 
         None where kernels do not compile apart. Give it to `compile_lowered`, and close it.
         """
-        options, cpu = options or BackendOptions(), self.cpu_of_kernels()
-        if cpu is None:
+        options, how = options or BackendOptions(), self.apart()
+        if how is None or how.form is not None:
             return None
         from mgx_mlir.targets import apart
         from mgx_mlir.targets.child import shared_compiler
 
         return apart.stream(
-            shared_compiler(), self.ladder()[0].flags, ops=ops, cpu=cpu,
+            shared_compiler(), self.ladder()[0].flags, ops=ops, cpu=how.cpu,
             cache=default_cache() if options.cache else None, timeout=options.timeout,
             memory_limit=options.memory_limit,
         )  # fmt: skip
 
     def lowered_key(self, lowered: Lowered) -> str:
         """Return the cache key of a lowered program on this target."""
-        from mgx_mlir.targets import branch_moves, worker_barriers
-        from mgx_mlir.targets.child import compiler_version
+        from mgx_mlir.targets import branch_moves
+        from mgx_mlir.targets.child import code_version
 
         ladder = self.ladder()
         parts = ["\0".join((s.name, *s.flags)) for s in ladder]
         if any(f.endswith("-cpu=host") for s in ladder for f in s.flags):
             parts.append(flag_sets.host_cpu())
-        versions = compiler_version(), branch_moves.VERSION, str(worker_barriers.VERSION)
-        return digest(lowered.bytecode, *versions, *parts)
+        return digest(lowered.bytecode, code_version(), branch_moves.VERSION, *parts)
 
     def compile_lowered(
         self,
@@ -163,11 +180,11 @@ class Target(ABC):
         from mgx_mlir.targets.apart import compile_apart, takes
 
         start = time.monotonic()
-        cpu = self.cpu_of_kernels()
-        if cpu is not None and takes(compiler, lowered.bytecode):
+        how = self.apart()
+        if how is not None and takes(compiler, lowered.bytecode, how.form):
             made = compile_apart(
-                compiler, lowered.bytecode, flags, cpu=cpu, cache=store, timeout=limit,
-                memory_limit=options.memory_limit, begun=options.begun,
+                compiler, lowered.bytecode, flags, cpu=how.cpu, cache=store, timeout=limit,
+                memory_limit=options.memory_limit, begun=options.begun, form=how.form,
             )  # fmt: skip
             if made is not None:
                 return made
@@ -389,11 +406,11 @@ class CpuTarget(Target):
             extra=self.extra_flags,
         )
 
-    def cpu_of_kernels(self) -> str | None:
+    def apart(self) -> Apart | None:
         # flags may ask for files of the kernels, or another linker
         if self.extra_flags:
             return None
-        return flag_sets.host_cpu() if self.cpu == "host" else ""
+        return Apart(flag_sets.host_cpu() if self.cpu == "host" else "")
 
 
 @dataclass
@@ -428,6 +445,14 @@ class GpuTarget(Target):
 
     def ladder(self) -> tuple[FlagSet, ...]:
         return flag_sets.gpu_ladder(self.arch, opt_level=self.opt_level, extra=self.extra_flags)
+
+    def apart(self) -> Apart | None:
+        from mgx_mlir.targets.kernel_libraries import ROCM
+
+        # a module that states its target says what a library would have to state too
+        if self.extra_flags or driver_of(self.arch) != "hip" or stated_target(self.arch):
+            return None
+        return Apart("", ROCM)
 
 
 def _compiled_for(device: str) -> str:

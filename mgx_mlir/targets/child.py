@@ -83,6 +83,14 @@ def compiler_binary() -> Path:
     )
 
 
+def worker_digest(folder: Path) -> str:
+    """Return a digest of the files that workers run: they change modules between IREE's phases."""
+    found = hashlib.blake2b(digest_size=8)
+    for path in sorted(folder.glob("worker*.py")):
+        found.update(path.read_bytes())
+    return found.hexdigest()
+
+
 @functools.cache
 def compiler_version() -> str:
     """Return IREE's exact version, part of every cache key."""
@@ -96,6 +104,12 @@ def compiler_version() -> str:
             "iree-base-compiler is not installed",
             notes=["pip install iree-base-compiler==3.13.0"],
         ) from e
+
+
+@functools.cache
+def code_version() -> str:
+    """Return what compiled code depends on beside its module and flags: IREE, and the workers."""
+    return f"{compiler_version()} {worker_digest(Path(worker_file.__file__).parent)}"
 
 
 class IreeCompiler:
@@ -225,32 +239,34 @@ class IreeCompiler:
         self._idle, self._starting, self._apart = [], [], []
         self._busy, self._pid = 0, os.getpid()
 
-    def lease(self) -> Worker:
+    def lease(self, *flags: str) -> Worker:
         """Return a worker for kernels and host modules apart, an idle or a new one.
 
-        Give it back with `give`. Errors: OSError where the system starts none.
+        flags: those of the worker's process (worker.OF_PROCESS). Give it back with `give`.
+        Errors: OSError where the system starts none.
         """
         with interrupts.waiting(self._lock):
             if self._pid != os.getpid():
                 self._forget()
-            while self._apart:
-                found = self._apart.pop()
+            for found in [w for w in self._apart if w.modes == ("apart", *flags)]:
+                self._apart.remove(found)
                 if found.process.poll() is None:
                     return found
                 found.close()
-        return Worker("apart")
+        return Worker("apart", *flags)
 
-    def prepare(self, count: int) -> None:
+    def prepare(self, count: int, *flags: str) -> None:
         """Start workers for `lease`, which takes a third of a second, until there are `count`."""
         if self.use_worker is False:
             return
         with self._lock:
             if self._pid != os.getpid():
                 self._forget()
-            missing = count - len(self._apart)
+            modes = ("apart", *flags)
+            missing = count - sum(w.modes == modes for w in self._apart)
         try:
             for _ in range(missing):
-                self.give(Worker("apart"), alive=True)
+                self.give(Worker(*modes), alive=True)
         except OSError as e:
             log.info("no worker is started ahead of its work: %s", e)  # the compile says it
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from mgx_mlir.core import progress
 from mgx_mlir.targets.cache import Cache, digest
-from mgx_mlir.targets.child import compiler_version
+from mgx_mlir.targets.child import code_version
+from mgx_mlir.targets.worker import OF_PROCESS
 from mgx_mlir.targets.worker_kernels import Kernel, library_text
 from mgx_mlir.targets.worker_pool import Together
 
@@ -17,16 +18,34 @@ from mgx_mlir.targets.worker_pool import Together
 # compiles into it (docs/design/37-kernels-apart.md), and eight kernels of a convolution net four
 # times that. It does not depend on the machine, so that neither does the module.
 LIBRARY_BYTES = 260_000
-# format of IREE's loader for code of this machine
-FORMATS = {"x86_64": "embedded-elf-x86_64", "aarch64": "embedded-elf-arm_64"}
+Count = tuple[int, int, int]  # workgroups of a launch
+
+
+@dataclass(frozen=True)
+class Form:
+    """Form of the code that kernels are compiled to, and where they come from."""
+
+    format: str  # name of the format for IREE's loader
+    start: str = ""  # phase of IREE's that makes kernels; empty: the lowering makes them
+    process: tuple[str, ...] = ()  # flags of the workers' processes
+    bytes: int = LIBRARY_BYTES  # text of a library's kernels
+
+
+# of this machine, by its name
+CPU_FORMS = {
+    "x86_64": Form("embedded-elf-x86_64"), "aarch64": Form("embedded-elf-arm_64"),
+}  # fmt: skip
+# IREE cuts a program for a GPU into kernels itself, and its code generation counts workgroups
+ROCM = Form("rocm-hsaco-fb", "flow", OF_PROCESS, 20_000)  # a library alone costs nothing
 
 
 @dataclass(frozen=True)
 class Library:
-    """Compiled kernels: an ELF file for IREE's loader."""
+    """Compiled kernels: a file for IREE's loader."""
 
     code: bytes
     kernels: tuple[str, ...]  # key of each, in the order of their numbers
+    counts: tuple[Count, ...] = ()  # workgroups of each, where code generation counts them
 
 
 class Libraries:
@@ -35,8 +54,11 @@ class Libraries:
     cpu: identity of the machine that code for `host` is for.
     """
 
-    def __init__(self, flags: Sequence[str], cpu: str, cache: Cache | None) -> None:
+    def __init__(
+        self, flags: Sequence[str], cpu: str, cache: Cache | None, form: Form | None = None
+    ) -> None:
         self.flags, self.cpu, self.cache = tuple(flags), cpu, cache
+        self.form = form or CPU_FORMS[platform.machine()]
         self.resources = ""  # stream.resources of the program
 
     def request(self, group: Sequence[Kernel]) -> tuple[dict[str, Any], bytes]:
@@ -44,18 +66,17 @@ class Libraries:
         return {"kind": "library", "flags": list(self.flags)}, self._text(group)
 
     def _text(self, group: Sequence[Kernel]) -> bytes:
-        return library_text(group, self.resources).encode()
+        return library_text(group, self.resources, counted=bool(self.form.start)).encode()
 
-    @staticmethod
-    def made(group: Sequence[Kernel], header: Mapping[str, Any], code: bytes) -> Library:
+    def made(self, group: Sequence[Kernel], header: Mapping[str, Any], code: bytes) -> Library:
         """Return the library of a reply. Errors: Together for another format."""
-        if header["format"] != FORMATS[platform.machine()]:
+        if header["format"] != self.form.format:
             raise Together(f"a library has the format {header['format']}")
         progress.compiled(len(group))
-        return Library(code, tuple(k.key for k in group))
+        return Library(code, tuple(k.key for k in group), _counts(header["counts"]))
 
     def _key(self, kernel: str) -> str:
-        return digest(kernel, self.resources, compiler_version(), self.cpu, *self.flags)
+        return digest(kernel, self.resources, code_version(), self.cpu, *self.flags)
 
     def found(self, kernels: Iterable[str]) -> dict[str, tuple[Library, int]]:
         """Return the library, and the number in it, of each kernel that the cache has."""
@@ -81,9 +102,8 @@ class Libraries:
             return
         for library in libraries:
             name = digest(*map(self._key, library.kernels))
-            self.cache.put(
-                "library", name, {"code": library.code}, {"kernels": list(library.kernels)}
-            )
+            meta = {"kernels": list(library.kernels), "counts": list(map(list, library.counts))}
+            self.cache.put("library", name, {"code": library.code}, meta)
             for key in library.kernels:
                 self.cache.put("kernel", self._key(key), {}, {"library": name})
 
@@ -93,7 +113,11 @@ def _read(cache: Cache, name: str) -> Library | None:
     if entry is None:
         return None
     kernels = tuple(map(str, entry.meta["kernels"]))
-    return Library(bytes(entry.blob("code")), kernels)
+    return Library(bytes(entry.blob("code")), kernels, _counts(entry.meta["counts"]))
+
+
+def _counts(rows: Sequence[Sequence[int]]) -> tuple[Count, ...]:
+    return tuple((int(x), int(y), int(z)) for x, y, z in rows)
 
 
 def kernels_of(
@@ -110,10 +134,10 @@ def kernels_of(
     return named, kernels
 
 
-def groups_of(kernels: Sequence[Kernel]) -> list[list[Kernel]]:
-    """Spread kernels over libraries of about equal text, by what they are alone."""
+def groups_of(kernels: Sequence[Kernel], size: int = LIBRARY_BYTES) -> list[list[Kernel]]:
+    """Spread kernels over libraries of `size` bytes of text each, by what they are alone."""
     total = sum(len(k.text) for k in kernels)
-    count = min(max(round(total / LIBRARY_BYTES), 1), len(kernels))
+    count = min(max(round(total / size), 1), len(kernels))
     groups: list[list[Kernel]] = [[] for _ in range(count)]
     sizes = [0] * count
     for k in sorted(kernels, key=lambda k: (-len(k.text), k.key)):
@@ -123,4 +147,13 @@ def groups_of(kernels: Sequence[Kernel]) -> list[list[Kernel]]:
     return [g for g in groups if g]
 
 
-__all__ = ["FORMATS", "LIBRARY_BYTES", "Libraries", "Library", "groups_of", "kernels_of"]
+__all__ = [
+    "CPU_FORMS",
+    "LIBRARY_BYTES",
+    "ROCM",
+    "Form",
+    "Libraries",
+    "Library",
+    "groups_of",
+    "kernels_of",
+]

@@ -5,8 +5,9 @@ see the parent's state. Frames on stdin and stdout are an 8-byte length, a JSON 
 bytes whose count the header gives. Diagnostics go to stderr, which the parent reads.
 
     python worker.py                  serve requests until stdin closes
-    python worker.py PIPE FOLDER apart
-                                      serve requests for kernels and their host module apart
+    python worker.py PIPE FOLDER apart FLAG..
+                                      serve requests for kernels and their host module apart, with
+                                      flags of OF_PROCESS
     python worker.py --validate FILE  parse FILE strictly; exit 1 with the errors on stderr
     python worker.py --compile FILE OUT FLAG..
                                       compile FILE as iree-compile does, for a GPU
@@ -50,6 +51,8 @@ CUDA = "--iree-hal-target-device=cuda"
 IN_PHASES = ("--iree-hal-target-device=hip", CUDA)
 # IREE joins a module's kernels in a pass that looks into executables that have none inside
 NOT_LINKED = "--iree-hal-link-executables=false"
+# flags of code generation that IREE has for a process, but none for a session: those of GPUs
+OF_PROCESS = ("--iree-codegen-block-dynamic-dimensions-of-contractions=false",)
 VERIFY = "MGX_COMPILE_VERIFY"  # 1: what each of IREE's passes made is verified
 
 
@@ -299,24 +302,37 @@ class Parts:
 
     def __init__(self) -> None:
         self.kernels = _beside("worker_kernels")
+        self.hosts = _beside("worker_host")
         self.program: Any = None
         self.host: Any = None
 
     def answer(self, header: dict[str, Any], payload: bytes) -> Reply:
         """Answer one request. Its kind: split, kernels, library, host or finish."""
+        if "flags" in header:
+            own = [f for f in header["flags"] if f not in OF_PROCESS]
+            header = {**header, "flags": own}
         try:
             return getattr(self, "_" + header["kind"])(header, payload)
         except ValueError as e:  # a flag that no session knows
             return {"status": "flags"}, str(e).encode()
 
     def _split(self, header: dict[str, Any], payload: bytes) -> Reply:
-        """Take the kernels out of a module, which stays here for `host`."""
+        """Take the kernels out of a module, which stays here for `host`.
+
+        start: the phase of IREE's behind which there are kernels; empty: they are there.
+        """
         self._forget()
+        if header["start"]:
+            drop = _beside("worker_barriers").drop
+            flowed = self.hosts.run_to(payload, header["flags"], header["start"], drop)
+            if flowed is None:
+                return {"status": "compile"}, b""
+            payload = flowed
         try:
             self.program = self.kernels.Program(payload, context(_bindings()))
         except _bindings().MLIRError as e:
             return {"status": "input"}, str(e).encode()
-        self.program.split()
+        self.program.split(counted=bool(header["start"]))
         found = self.program.kernels
         rows = [[name, k.key, k.layout, len(k.text.encode())] for name, k in found.items()]
         texts = "".join(k.text for k in found.values()).encode()
@@ -338,10 +354,10 @@ class Parts:
 
     def _library(self, header: dict[str, Any], payload: bytes) -> Reply:
         """Compile a module of kernels to one binary."""
-        made = self.kernels.library(payload, header["flags"], verify=header["verify"])
+        made = self.hosts.library(payload, header["flags"], verify=header["verify"])
         if made is None:
             return {"status": "compile"}, b""
-        return {"status": "ok", "format": made[0]}, made[1]
+        return {"status": "ok", "format": made[0], "counts": made[2]}, made[1]
 
     def _host(self, header: dict[str, Any], payload: bytes) -> Reply:
         """Compile the functions of the module that was split, up to the kernels' binaries."""
@@ -349,9 +365,10 @@ class Parts:
         source = self.program.host(places, header["formats"])
         keys = {name: k.key for name, k in self.program.kernels.items()}
         resources, self.program = self.program.resources, None
-        self.host = self.kernels.Host(
-            source, header["flags"], verify=header["verify"], resources=resources
-        )
+        self.host = self.hosts.Host(
+            source, header["flags"], verify=header["verify"], resources=resources,
+            start=header["start"],
+        )  # fmt: skip
         ok = self.host.read and self.host.launch(keys)
         return {"status": "ok" if ok else "compile"}, b""
 
@@ -361,7 +378,7 @@ class Parts:
         for size in header["sizes"]:
             libraries.append(payload[at : at + size])
             at += size
-        made = self.host.finish(libraries)
+        made = self.host.finish(libraries, header["counts"])
         self._forget()
         return ({"status": "compile"}, b"") if made is None else ({"status": "ok"}, made)
 
@@ -372,11 +389,11 @@ class Parts:
         self.host = self.program = None
 
 
-def serve(lifeline: int, folder: str, *, apart: bool = False) -> int:
+def serve(lifeline: int, folder: str, *, apart: list[str] | None = None) -> int:
     """Answer requests until stdin closes or nothing came for IDLE_SECONDS.
 
     lifeline: a pipe that the parent holds open, or -1. folder: the process's own, or "".
-    apart: requests are those of `Parts`.
+    apart: requests are those of `Parts`; flags of OF_PROCESS for all of them.
     """
     requests = sys.stdin.buffer
     replies = os.fdopen(os.dup(1), "wb")
@@ -386,9 +403,9 @@ def serve(lifeline: int, folder: str, *, apart: bool = False) -> int:
         watch.start()
     import iree.compiler.api  # --exec needs no compiler
 
-    _set_options(*((NOT_LINKED,) if apart else ()))
+    _set_options(*(() if apart is None else (NOT_LINKED, *apart)))
     _bindings()
-    parts = Parts() if apart else None
+    parts = None if apart is None else Parts()
     send(replies, {"ready": iree.compiler.api.__name__})
     while select.select([requests], [], [], IDLE_SECONDS)[0]:
         frame = receive(requests)
@@ -428,7 +445,9 @@ def main(argv: list[str]) -> int:
         return compile_file(argv[1], argv[2], argv[3:])
     if argv[:1] == ["--exec"]:
         become(int(argv[1]), argv[2:])
-    return serve(int(argv[0]), argv[1], apart=argv[2:] == ["apart"]) if argv else serve(-1, "")
+    if not argv:
+        return serve(-1, "")
+    return serve(int(argv[0]), argv[1], apart=argv[3:] if argv[2:3] == ["apart"] else None)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from typing import Any
 
-VERSION = 1  # part of the key of a compiled program
 _BARRIER = "util.optimization_barrier"
 
 
@@ -35,4 +34,4 @@ def drop(ir: Any, module: Any) -> int:
     return len(found)
 
 
-__all__ = ["VERSION", "drop"]
+__all__ = ["drop"]

@@ -7,32 +7,31 @@ compiled by themselves, anywhere and in any order; the host module takes them in
 
 IREE has no form for a CPU executable that is bytes already. Its ROCm back end takes the bytes of
 an external variant as they are, under whatever format the variant names; that is what the host
-module says, and the bytes are put in behind the last pass that looks at them
-(docs/design/37-kernels-apart.md).
+module says (docs/design/37-kernels-apart.md). worker_host.py compiles both.
 
 This file imports nothing of the package, as the worker that loads it.
 """
 
 from __future__ import annotations
 
-import array
 import ctypes
 import hashlib
 import importlib
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# the format of an external variant is its own; this target only makes the back end start
-_EXTERNAL_BACKEND, _EXTERNAL_FLAG = "rocm", "--iree-rocm-target=gfx942"
-_LIBRARY, _VARIANT = "kernels_of_library_", "cpu"
-# joins the kernels of IREE's own into one executable
-_LINK = "iree-llvmcpu-link-executables{target=llvm-cpu}"
+# the format of an external variant is its own
+_EXTERNAL_BACKEND = "rocm"
+LIBRARY, _VARIANT = "kernels_of_library_", "cpu"
 _ALIGNMENT = 16  # bytes, of every binding: offsets inside of allocations are multiples of it
 _MAX_EXTENT = (1 << 56) - 1  # elements of a dim; a bound lets IREE divide unsigned
 _SIMPLER = "builtin.module(flow.executable(builtin.module(func.func(canonicalize,cse))))"
 _HAS_BLOB = "dense_resource<"  # a constant that stands beside the text of its module
+_FROM_SLICE = "iree_tensor_ext.dispatch.workgroup_count_from_slice"
+_PLACE = re.compile(r"^.*?dispatch_\d+_?")  # of a kernel in its program, in names of IREE's
 NAME = "kernel"  # in the text whose digest is the kernel's key
 
 
@@ -49,7 +48,7 @@ class NotApart(Exception):
     """A module or a kernel has no such form; the reason is the message."""
 
 
-def _bindings() -> Any:
+def bindings() -> Any:
     """Return IREE's MLIR bindings, of which the wheel ships no stub."""
     from iree.compiler import ir  # the parent of the worker needs none
 
@@ -87,7 +86,7 @@ def _layout(accesses: Sequence[str], constants: int) -> str:
     return f"#hal.pipeline.layout<{many}bindings = [{', '.join(each)}], flags = Indirect>"
 
 
-def _walk(ir: Any, op: Any, names: Sequence[str]) -> list[Any]:
+def walk(ir: Any, op: Any, names: Sequence[str]) -> list[Any]:
     found = []
 
     def visit(inner: Any) -> Any:
@@ -99,9 +98,10 @@ def _walk(ir: Any, op: Any, names: Sequence[str]) -> list[Any]:
     return found
 
 
-def kernel_of(ir: Any, executable: Any) -> Kernel:
+def kernel_of(ir: Any, executable: Any, *, counted: bool = False) -> Kernel:
     """Turn a flow.executable's function into one with a stated interface, in place.
 
+    counted: code generation counts the workgroups, which must depend on no argument.
     Errors: NotApart.
     """
     module = next(
@@ -123,7 +123,7 @@ def kernel_of(ir: Any, executable: Any) -> Kernel:
     layout = _layout(accesses, 2 * types.count("index"))
     with executable.context, ir.Location.unknown():
         _Interface(ir, entry, layout).replace(arguments, types)
-        for op in _walk(ir, function, [f"flow.dispatch.workgroup.{k}" for k in ("id", "count")]):
+        for op in walk(ir, function, [f"flow.dispatch.workgroup.{k}" for k in ("id", "count")]):
             with ir.InsertionPoint(op):
                 name = op.name.replace("flow.dispatch", "hal.interface")
                 made = _op(ir, name, [op.results[0].type], [], dimension=op.attributes["dimension"])
@@ -143,6 +143,14 @@ def kernel_of(ir: Any, executable: Any) -> Kernel:
         for o in export.regions[0].blocks[0].operations
     )
     key = hashlib.blake2b("\n".join((layout, count, text)).encode(), digest_size=20).hexdigest()
+    if counted:
+        inner = export.regions[0].blocks[0]
+        slices = [o.operation.name == _FROM_SLICE for o in inner.operations]
+        if len(inner.arguments) or slices != [True, False]:
+            raise NotApart("a count of workgroups that depends on arguments")
+        # profilers show kernels by their names: what IREE calls the op, without its place
+        name = ir.StringAttr(export.attributes["sym_name"]).value
+        key = f"{key}_{_PLACE.sub('', name)}"
     return Kernel(key, text, layout)
 
 
@@ -238,18 +246,21 @@ def exported(key: str) -> str:
     return f"k{key}"
 
 
-def library_text(kernels: Sequence[Kernel], resources: str) -> str:
+def library_text(kernels: Sequence[Kernel], resources: str, *, counted: bool = False) -> str:
     """Return a module of one executable with all of these kernels, in order.
 
-    resources: the host module's stream.resources, or an empty string.
+    resources: the host module's stream.resources, or an empty string. counted: code generation
+    counts workgroups.
     """
+    counts = f"%x, %y, %z = {_FROM_SLICE}()" if counted else "%x = arith.constant 1 : index"
+    returned = "%x, %y, %z" if counted else "%x, %x, %x"
     exports, functions = [], []
     for i, k in enumerate(kernels):
         name = exported(k.key)
         exports.append(
             f"hal.executable.export public @{name} ordinal({i}) layout({k.layout}) "
             "count(%d: !hal.device) -> (index, index, index) {\n"
-            "%c1 = arith.constant 1 : index\nhal.return %c1, %c1, %c1 : index, index, index\n}"
+            f"{counts}\nhal.return {returned} : index, index, index\n}}"
         )
         functions.append(k.text.replace(f"func.func @{NAME}(", f"func.func @{name}(", 1))
     head = f"module attributes {{stream.resources = {resources}}} {{" if resources else "module {"
@@ -317,7 +328,7 @@ class Program:
 
     def __init__(self, source: bytes, context: Any) -> None:
         """Read a module. Errors: what the bindings raise for text that is no valid module."""
-        ir = _bindings()
+        ir = bindings()
 
         self._context = context
         with context:
@@ -326,9 +337,10 @@ class Program:
         self._exports: dict[str, Any] = {}  # flow.executable of each, with its workgroup count
         self.resources = ""  # stream.resources, which does not read what it prints
 
-    def split(self) -> None:
-        """Take the kernels out of the module."""
-        ir = _bindings()
+    def split(self, *, counted: bool = False) -> None:
+        """Take the kernels out of the module. counted: see `kernel_of`."""
+        self._counted = counted
+        ir = bindings()
 
         kept = ir.Module.create(ir.Location.unknown(self._context))
         self._kept = kept
@@ -341,7 +353,7 @@ class Program:
             _pass_manager().parse(_SIMPLER).run(kept.operation)
         for op, copy in found:
             try:
-                kernel = kernel_of(ir, copy)
+                kernel = kernel_of(ir, copy, counted=counted)
             except NotApart:
                 copy.erase()
                 continue  # compiled with the host module, as every kernel of IREE's own
@@ -358,7 +370,7 @@ class Program:
 
     def host(self, places: dict[str, tuple[int, int]], formats: Sequence[str]) -> bytes:
         """Return the functions alone. places: a kernel's library, and its number in there."""
-        ir = _bindings()
+        ir = bindings()
 
         with self._context, ir.Location.unknown():
             blocks = self._libraries(ir, formats)
@@ -367,11 +379,11 @@ class Program:
             for name, (library, ordinal) in places.items():
                 if first.setdefault(self.kernels[name].key, name) == name:
                     self._export(ir, name, ordinal, blocks[library])
-            for op in _walk(ir, self.module, ["flow.dispatch"]):
+            for op in walk(ir, self.module, ["flow.dispatch"]):
                 entry = str(op.attributes["entry_points"]).strip("[]@").partition("::")[0]
                 if entry in places:
                     name = first[self.kernels[entry].key]
-                    self._launch(ir, op, f"@{_LIBRARY}{places[entry][0]}::@{_VARIANT}::@{name}")
+                    self._launch(ir, op, f"@{LIBRARY}{places[entry][0]}::@{_VARIANT}::@{name}")
         buffer = io.BytesIO()
         self.module.write_bytecode(buffer)
         return buffer.getvalue()
@@ -382,7 +394,7 @@ class Program:
         private = ir.StringAttr.get("private")
         with ir.InsertionPoint.at_block_begin(self.module.regions[0].blocks[0]):
             for i, format_ in enumerate(formats):
-                name = f"{_LIBRARY}{i}"
+                name = f"{LIBRARY}{i}"
                 # IREE joins executables that differ in names alone; the path is no name
                 made = ir.Operation.parse(
                     f"hal.executable private @{name} {{"
@@ -417,6 +429,11 @@ class Program:
                 },
                 regions=2,
             )
+        if self._counted:
+            count_workgroups(
+                ir, made.regions[0].blocks.append(ir.Type.parse("!hal.device")), (1, 1, 1)
+            )
+            return
         source = old.regions[0].blocks[0]
         device = ir.Type.parse("!hal.device")
         count = made.regions[0].blocks.append(device, *[a.type for a in source.arguments])
@@ -477,88 +494,28 @@ class Program:
         op.erase()
 
 
-class Host(Stage):
-    """Functions on their way to launches of kernels in libraries."""
-
-    def __init__(
-        self, source: bytes, flags: Sequence[str], *, verify: bool, resources: str = ""
-    ) -> None:
-        """Read the bytes of `Program.host`."""
-        super().__init__(source, [*flags, _EXTERNAL_FLAG], verify=verify)
-        if self.read and resources:
-            ir = _bindings()
-
-            with self.module.context:
-                self.module.attributes["stream.resources"] = ir.Attribute.parse(resources)
-
-    def launch(self, keys: dict[str, str]) -> bool:
-        """Compile up to the point where the libraries are needed. keys: of the kernels' names."""
-        if not self.run("", "executable-targets"):
-            return False
-        self._rename(keys)
-        # the pass of all back ends looks into external variants, where nothing is
-        if not self.invocation.execute_text_pass_pipeline(_LINK):
-            return False
-        return self.run("executable-targets", "hal")
-
-    def _rename(self, keys: dict[str, str]) -> None:
-        """Name exports as their libraries do. Until here reports have the names of the program."""
-        ir = _bindings()
-        with self.module.context, ir.Location.unknown():
-            for export in _walk(ir, self.module, ["hal.executable.export"]):
-                name = ir.StringAttr(export.attributes["sym_name"]).value
-                if name not in keys:
-                    continue
-                export.attributes["sym_name"] = ir.StringAttr.get(exported(keys[name]))
-            for op in _walk(ir, self.module, ["stream.cmd.dispatch"]):
-                head, _, name = str(op.attributes["entry_points"]).strip("[]").rpartition("::@")
-                if name in keys:
-                    target = f"[{head}::@{exported(keys[name])}]"
-                    op.attributes["entry_points"] = ir.Attribute.parse(target)
-
-    def finish(self, libraries: Sequence[bytes]) -> bytes | None:
-        """Put the libraries in, and return the module as bytecode; None where it is not valid."""
-        ir = _bindings()
-        from iree.compiler.api import Output
-
-        with self.module.context, ir.Location.unknown():
-            byte = ir.IntegerType.get_signless(8)
-            for view in self.module.regions[0].blocks[0].operations:
-                op = view.operation
-                if op.name != "hal.executable":
-                    continue
-                name = ir.StringAttr(op.attributes["sym_name"]).value
-                number = name.removeprefix(_LIBRARY)
-                if number == name or not number.isdecimal():
-                    continue
-                data = array.array("b", libraries[int(number)])
-                binary = op.regions[0].blocks[0].operations[0].operation
-                binary.attributes["data"] = ir.DenseElementsAttr.get(
-                    data, type=ir.VectorType.get([len(data)], byte)
-                )
-                binary.attributes["mime_type"] = ir.StringAttr.get("application/x-elf")
-        if not self.run("hal", "end") or not self.module.verify():
-            return None
-        output = Output.open_membuffer()
-        with output:
-            self.invocation.output_vm_bytecode(output)
-            return bytes(output.map_memory())
+def count_workgroups(ir: Any, block: Any, count: Sequence[int]) -> None:
+    """Build the region of an export that counts its workgroups."""
+    index = ir.IndexType.get()
+    for o in reversed([o.operation for o in block.operations]):
+        o.erase()
+    with ir.InsertionPoint(block):
+        numbers = [
+            _op(ir, "arith.constant", [index], [], value=ir.IntegerAttr.get(index, n)).results[0]
+            for n in count
+        ]
+        ir.Operation.create("hal.return", operands=numbers)
 
 
-def library(source: bytes, flags: Sequence[str], *, verify: bool) -> tuple[str, bytes] | None:
-    """Compile a module of `library_text`: the binary's format and bytes; None where it fails."""
-    ir = _bindings()
-
-    stage = Stage(source, flags, verify=verify)
-    try:
-        if not stage.read or not stage.run("stream", "hal"):
-            return None
-        executable = stage.module.regions[0].blocks[0].operations[0].operation
-        binary = executable.regions[0].blocks[0].operations[0].operation
-        data = ir.DenseElementsAttr(binary.attributes["data"])
-        return ir.StringAttr(binary.attributes["format"]).value, bytes(memoryview(data))
-    finally:
-        stage.close()
-
-
-__all__ = ["Host", "Kernel", "NotApart", "Program", "Stage", "library", "library_text"]
+__all__ = [
+    "LIBRARY",
+    "Kernel",
+    "NotApart",
+    "Program",
+    "Stage",
+    "bindings",
+    "count_workgroups",
+    "exported",
+    "library_text",
+    "walk",
+]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import select
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
@@ -49,10 +49,10 @@ class Limits:
 
 
 class Pool:
-    """The workers of one compile."""
+    """The workers of one compile. flags: those of their processes (worker.OF_PROCESS)."""
 
-    def __init__(self, compiler: IreeCompiler, limits: Limits) -> None:
-        self.compiler, self.limits = compiler, limits
+    def __init__(self, compiler: IreeCompiler, limits: Limits, flags: Sequence[str] = ()) -> None:
+        self.compiler, self.limits, self.flags = compiler, limits, tuple(flags)
         self.peak, self.errors = 0, ""
         self._taken: dict[Worker, bool] = {}  # worker -> it waits for a request
         self._watches: dict[Worker, Watch] = {}
@@ -74,7 +74,7 @@ class Pool:
 
     def _lease(self) -> Worker:
         try:
-            found = self.compiler.lease()
+            found = self.compiler.lease(*self.flags)
         except OSError as e:
             raise Together(f"no worker starts: {e}") from None
         self._taken[found] = True

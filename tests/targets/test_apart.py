@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ import pytest
 
 from mgx_mlir import compile as compile_program
 from mgx_mlir.compiler.compiled import IreeProgram
-from mgx_mlir.targets import apart, child, kernel_stream
+from mgx_mlir.targets import apart, child, kernel_stream, worker
+from mgx_mlir.targets.base import get_target
 from mgx_mlir.targets.cache import default_cache
 from mgx_mlir.targets.child import IreeCompiler
 from mgx_mlir.targets.diagnostics import CompileFailed
@@ -32,6 +34,7 @@ def any_size(
     """Take small modules apart too, with a cache of the test's own."""
     monkeypatch.setenv("MGX_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(apart, "SMALL", 0)
+    monkeypatch.setattr(apart, "SMALL_OF_GPUS", 0)
     caplog.set_level(logging.INFO, logger="mgx_mlir.targets")
 
 
@@ -335,3 +338,60 @@ def self_checked() -> np.ndarray:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel_stream.Stream, "add", lambda self, module: None)
         return np.asarray(compiled(net(), cache=False).run(inputs())[0])
+
+
+def on_gpu(model: bytes, arch: str = "gfx942", **options: Any) -> IreeProgram:
+    made = compile_program(model, "gpu", arch=arch, **options)
+    assert isinstance(made, IreeProgram)
+    return made
+
+
+def test_kernels_of_a_gpu_are_found_again(libraries: list[int]) -> None:
+    """They are those of one architecture; profilers see what IREE calls each."""
+    first = on_gpu(net(layers=1))
+    assert first.executable.via == "workers"
+    names = first.executable.symbols
+    assert {n for n, s in names.items() if "_conv_2d_" in s} == {"main_dispatch_1"}
+    libraries.clear()
+    deeper = on_gpu(net(layers=2))
+    assert (deeper.executable.via, sum(libraries)) == ("workers", 1)  # the second convolution
+    other = on_gpu(net(layers=1), "gfx1100")
+    assert (other.executable.via, sum(libraries)) == ("workers", 1 + len(names))
+
+
+def test_kernels_of_a_gpu_s_dynamic_dims_are_compiled_as_one() -> None:
+    """Code generation counts their workgroups by the sizes of a run."""
+    assert on_gpu(net("batch", layers=1)).executable.via != "workers"
+
+
+def test_equal_programs_of_a_gpu_are_equal_bytes() -> None:
+    made = [on_gpu(net(layers=1), cache=False).executable.vmfb for _ in range(2)]
+    assert bytes(made[0]) == bytes(made[1])
+
+
+def test_what_workers_do_is_in_the_key_of_a_module_and_of_kernels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They change modules between IREE's phases: of CUDA, launches of nothing."""
+    folder = Path(worker.__file__).parent
+    for path in folder.glob("worker*.py"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    same = child.worker_digest(folder)
+    assert child.worker_digest(tmp_path) == same
+    (tmp_path / "worker_empty.py").write_text("# another way")
+    assert child.worker_digest(tmp_path) != same
+    lowered: list[Any] = []
+    target = get_target("gpu", architecture="sm_90")
+    monkeypatch.setattr(
+        type(target), "compile_lowered", lambda self, x, *a, **k: lowered.append(x) or 1 / 0
+    )
+    with pytest.raises(ZeroDivisionError):
+        on_gpu(one_op("Add"), "sm_90", cache=False)
+    keys = [target.lowered_key(lowered[0])]
+    libraries = Libraries(("--flag",), "", None)
+    keys.append(libraries._key("kernel"))
+    child.code_version.cache_clear()
+    monkeypatch.setattr(child, "worker_digest", lambda folder: "another")
+    assert target.lowered_key(lowered[0]) != keys[0]
+    assert libraries._key("kernel") != keys[1]
+    child.code_version.cache_clear()

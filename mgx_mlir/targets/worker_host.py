@@ -1,0 +1,180 @@
+"""Compiles libraries of kernels, and the host module that takes them in, inside the compile worker.
+
+A host module is compiled up to the point where its kernels are needed. The bytes of the libraries
+are put in behind the last pass that looks at external variants (worker_kernels.py).
+
+This file imports nothing of the package, as the worker that loads it.
+"""
+
+from __future__ import annotations
+
+import array
+import io
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mgx_mlir.targets import worker_kernels as parts
+else:
+    import worker_kernels as parts  # the worker has loaded it from beside this file
+
+Stage, bindings, walk = parts.Stage, parts.bindings, parts.walk
+# the target of an external variant's format is its own; this one makes the back end start
+_EXTERNAL_FLAG = "--iree-rocm-target=gfx942"
+# joins the kernels of IREE's own into one executable
+_LINK = "iree-llvmcpu-link-executables{target=llvm-cpu}"
+
+
+def run_to(
+    source: bytes, flags: Sequence[str], phase: str, change: Callable[[Any, Any], object]
+) -> bytes | None:
+    """Run IREE's phases up to one, and change the module; None where a phase fails.
+
+    Errors: ValueError for a flag.
+    """
+    stage = Stage(source, flags, verify=False)
+    try:
+        if not stage.read or not stage.run("", phase):
+            return None
+        change(bindings(), stage.module)
+        buffer = io.BytesIO()
+        stage.module.write_bytecode(buffer)
+        return buffer.getvalue()
+    finally:
+        stage.close()
+
+
+class Host(parts.Stage):
+    """Functions on their way to launches of kernels in libraries."""
+
+    def __init__(
+        self, source: bytes, flags: Sequence[str], *, verify: bool, resources: str = "",
+        start: str = "",
+    ) -> None:  # fmt: skip
+        """Read the bytes of `Program.host`. start: the phase behind which it was taken apart."""
+        # flags for a GPU make the back end of external variants start
+        more = [] if start else [_EXTERNAL_FLAG]
+        self.start, self.keys = start, dict[str, str]()
+        super().__init__(source, [*flags, *more], verify=verify)
+        if self.read and resources:
+            ir = bindings()
+
+            with self.module.context:
+                self.module.attributes["stream.resources"] = ir.Attribute.parse(resources)
+
+    def launch(self, keys: dict[str, str]) -> bool:
+        """Compile up to the point where the libraries are needed. keys: of the kernels' names."""
+        self.keys = keys
+        if not self.run(self.start, "executable-targets"):
+            return False
+        if self.start:
+            return True  # launches need the counts of workgroups
+        self._rename(keys)
+        # the pass of all back ends looks into external variants, where nothing is
+        if not self.invocation.execute_text_pass_pipeline(_LINK):
+            return False
+        return self.run("executable-targets", "hal")
+
+    def _rename(self, keys: dict[str, str]) -> None:
+        """Name exports as their libraries do. Until here reports have the names of the program."""
+        ir = bindings()
+        with self.module.context, ir.Location.unknown():
+            for export in walk(ir, self.module, ["hal.executable.export"]):
+                name = ir.StringAttr(export.attributes["sym_name"]).value
+                if name not in keys:
+                    continue
+                export.attributes["sym_name"] = ir.StringAttr.get(parts.exported(keys[name]))
+            for op in walk(ir, self.module, ["stream.cmd.dispatch"]):
+                head, _, name = str(op.attributes["entry_points"]).strip("[]").rpartition("::@")
+                if name in keys:
+                    target = f"[{head}::@{parts.exported(keys[name])}]"
+                    op.attributes["entry_points"] = ir.Attribute.parse(target)
+
+    def _launch_counted(self, counts: Mapping[str, Sequence[int]]) -> bool:
+        """Compile launches of kernels whose workgroups their libraries have counted."""
+        ir = bindings()
+        with self.module.context, ir.Location.unknown():
+            for export in walk(ir, self.module, ["hal.executable.export"]):
+                # IREE has numbered exports anew by now
+                key = self.keys.get(ir.StringAttr(export.attributes["sym_name"]).value)
+                if key is not None:
+                    parts.count_workgroups(ir, export.regions[0].blocks[0], counts[key])
+        self._rename(self.keys)
+        return self.run("executable-targets", "hal")
+
+    def finish(
+        self, libraries: Sequence[bytes], counts: Mapping[str, Sequence[int]]
+    ) -> bytes | None:
+        """Put the libraries in, and return the module as bytecode; None where it is not valid.
+
+        counts: workgroups of each kernel by its key, where code generation counts them.
+        """
+        ir = bindings()
+        from iree.compiler.api import Output
+
+        if self.start and not self._launch_counted(counts):
+            return None
+        with self.module.context, ir.Location.unknown():
+            byte = ir.IntegerType.get_signless(8)
+            for view in self.module.regions[0].blocks[0].operations:
+                op = view.operation
+                if op.name != "hal.executable":
+                    continue
+                name = ir.StringAttr(op.attributes["sym_name"]).value
+                number = name.removeprefix(parts.LIBRARY)
+                if number == name or not number.isdecimal():
+                    continue
+                data = array.array("b", libraries[int(number)])
+                binary = op.regions[0].blocks[0].operations[0].operation
+                binary.attributes["data"] = ir.DenseElementsAttr.get(
+                    data, type=ir.VectorType.get([len(data)], byte)
+                )
+                kind = "application/x-flatbuffers" if self.start else "application/x-elf"
+                binary.attributes["mime_type"] = ir.StringAttr.get(kind)
+        if not self.run("hal", "end") or not self.module.verify():
+            return None
+        output = Output.open_membuffer()
+        with output:
+            self.invocation.output_vm_bytecode(output)
+            return bytes(output.map_memory())
+
+
+def _counts(ir: Any, module: Any) -> list[list[int]] | None:
+    """Return the workgroups of each export in order; None where a count is no number."""
+    found: dict[int, list[int]] = {}
+    for export in walk(ir, module, ["hal.executable.export"]):
+        *body, last = [o.operation for o in export.regions[0].blocks[0].operations]
+        if any(o.name != "arith.constant" for o in body):
+            return None
+        ordinal = ir.IntegerAttr(export.attributes["ordinal"]).value
+        values = [v.owner.operation.attributes["value"] for v in last.operands]
+        found[ordinal] = [ir.IntegerAttr(v).value for v in values]
+    return [found[i] for i in sorted(found)]
+
+
+Made = tuple[str, bytes, list[list[int]]]
+
+
+def library(source: bytes, flags: Sequence[str], *, verify: bool) -> Made | None:
+    """Compile a module of `library_text`: the binary's format and bytes, counts of workgroups.
+
+    None where it fails.
+    """
+    ir = bindings()
+
+    stage = Stage(source, flags, verify=verify)
+    try:
+        if not stage.read or not stage.run("stream", "executable-targets"):
+            return None
+        counts = _counts(ir, stage.module)
+        if counts is None or not stage.run("executable-targets", "hal"):
+            return None
+        executable = stage.module.regions[0].blocks[0].operations[0].operation
+        binary = executable.regions[0].blocks[0].operations[0].operation
+        data = ir.DenseElementsAttr(binary.attributes["data"])
+        return ir.StringAttr(binary.attributes["format"]).value, bytes(memoryview(data)), counts
+    finally:
+        stage.close()
+
+
+__all__ = ["Host", "library", "run_to"]

@@ -1,0 +1,28 @@
+"""Kernels that are compiled apart from the functions that launch them, on the emulator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mgx_mlir
+from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.targets import apart
+from tests.targets.test_apart import inputs, net
+
+
+def test_results_are_those_of_a_module_that_is_compiled_as_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Several kernels in a library have blocks of different sizes, and other counts of them."""
+    monkeypatch.setattr(apart, "SMALL_OF_GPUS", 0)
+    found: list[np.ndarray] = []
+    for via in ("workers", "binary"):
+        made = mgx_mlir.compile(net(layers=2), "gpu", arch="gfx942", emulate=True, cache=False)
+        assert isinstance(made, IreeProgram)
+        assert (made.executable.via == "workers") == (via == "workers")
+        found.append(made.run(inputs())[0])
+        monkeypatch.setattr(apart, "compile_apart", lambda *a, **k: None)
+    np.testing.assert_array_equal(*found)
+    [wanted] = mgx_mlir.compile(net(layers=2), "ref").run(inputs())
+    np.testing.assert_allclose(found[0], wanted, rtol=1e-4, atol=1e-5)
