@@ -124,13 +124,36 @@ def _compile_gpu(model: ModelSource, options: CompileOptions) -> IreeProgram:
     from mgx_mlir.targets import emulator, get_target
 
     here = of_device(options.device_id, emulate=options.emulate)
-    made: list[IreeProgram] = []
-    for arch in named(options.arch) or (here,):
-        if options.emulate:
-            emulator.check_arch(get_target("gpu", architecture=arch).arch)
-            emulator.activate()
-        made.append(compile_tuned(model, replace(options, arch=arch)))
-    return made[0] if len(made) == 1 else together(made, here)
+    archs = named(options.arch) or (here,)
+    for arch in archs if options.emulate else ():
+        emulator.check_arch(get_target("gpu", architecture=arch).arch)
+        emulator.activate()
+    each = [replace(options, arch=arch) for arch in archs]
+    if len(each) == 1:
+        return compile_tuned(model, each[0])
+    return together(_side_by_side(model, each), here)
+
+
+def _side_by_side(model: ModelSource, options: Sequence[CompileOptions]) -> list[IreeProgram]:
+    """Compile a model with several options: while IREE compiles for one, the next is lowered."""
+    # start-up: few programs need it
+    from mgx_mlir.compiler.behind import Behind
+    from mgx_mlir.compiler.models import apart
+
+    if any(o.exhaustive_tune for o in options):
+        return [compile_tuned(model, o) for o in options]  # one search has the machine
+    works = [Behind(partial(compile_tuned, apart(model), o)) for o in options[1:]]
+    try:
+        made = [compile_tuned(model, options[0])]
+        for work in works:
+            found = work.wait()
+            assert found is not None
+            made.append(found)
+        return made
+    except BaseException:
+        for work in works:
+            work.stop()
+        raise
 
 
 def _interpret(model: ModelSource, options: CompileOptions) -> RefProgram:

@@ -9,7 +9,8 @@ from typing import Any
 
 import mgx_mlir.dialects  # noqa: F401  (defines the operators)
 from mgx_mlir.compiler.sources import HasProgram, ModelSource, fixed
-from mgx_mlir.core import interrupts
+from mgx_mlir.core import interrupts, operand_segments
+from mgx_mlir.core.context import new_context
 from mgx_mlir.core.errors import CompileError, FileError, UsageError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_a
@@ -34,6 +35,24 @@ def program_of(model: ModelSource, onnx_options: Mapping[str, Any]) -> ProgramIR
     if isinstance(model, HasProgram):
         return model.program_ir.clone()
     return read_model(model, onnx_options)
+
+
+def apart(model: ModelSource) -> ModelSource:
+    """Return the same model for another thread: a program has a context of its own there."""
+    if isinstance(model, ProgramIR):
+        return in_own_context(model)
+    if isinstance(model, HasProgram):
+        return in_own_context(model.program_ir)
+    return model
+
+
+def in_own_context(program: ProgramIR) -> ProgramIR:
+    """Copy a program into a context of its own, for another thread. The weights are shared."""
+    with program.ctx:
+        text = operand_segments.asm(program.module.operation, enable_debug_info=True)
+    ctx = new_context()
+    module = operand_segments.parse_module(text, ctx)
+    return ProgramIR(ctx, module, program.store, program.source)
 
 
 @interrupts.held

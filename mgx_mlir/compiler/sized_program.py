@@ -18,10 +18,9 @@ from mgx_mlir.compiler.background_program import StandIn
 from mgx_mlir.compiler.behind import Behind
 from mgx_mlir.compiler.compiled import CompiledProgram, Placement
 from mgx_mlir.compiler.given_outputs import Places
+from mgx_mlir.compiler.models import in_own_context
 from mgx_mlir.compiler.stats import CompileStats
 from mgx_mlir.compiler.variants import specialised
-from mgx_mlir.core import operand_segments
-from mgx_mlir.core.context import new_context
 from mgx_mlir.core.errors import RunError, UsageError
 from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.passes.analysis.row_independence import Mixed, RowProof, prove
@@ -230,7 +229,7 @@ def compile_sizes(
     programs: dict[int, Behind[CompiledProgram]] = {}
     for n in counts:
         variant = Variant(f"main_{n}", tuple((i, d, n) for i, d in places))
-        own = specialised(_copy(read), variant)
+        own = specialised(in_own_context(read), variant)
 
         def work(own: ProgramIR = own) -> CompiledProgram:
             with turns:
@@ -238,15 +237,6 @@ def compile_sizes(
 
         programs[n] = Behind(work)
     return SizedProgram(placement, signature, dim, places, programs, proof, first)
-
-
-def _copy(program: ProgramIR) -> ProgramIR:
-    """Copy a program into a context of its own, for another thread. The weights are shared."""
-    with program.ctx:
-        text = operand_segments.asm(program.module.operation, enable_debug_info=True)
-    ctx = new_context()
-    module = operand_segments.parse_module(text, ctx)
-    return ProgramIR(ctx, module, program.store, program.source)
 
 
 def _dim_of(signature: Signature, sizes: Sizes) -> tuple[str, list[int]]:

@@ -54,7 +54,7 @@ class BackendOptions:
 @dataclass
 @dataclass(frozen=True)
 class Apart:
-    """How kernels compile apart. cpu: identity of the CPU that code for `host` is for."""
+    """Form of kernels that compile apart. cpu: identity of the CPU that code for `host` is for."""
 
     cpu: str
     form: Form | None = None  # None: of this machine's CPU

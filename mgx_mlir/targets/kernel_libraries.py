@@ -31,7 +31,7 @@ class Form:
     bytes: int = LIBRARY_BYTES  # text of a library's kernels
 
 
-# of this machine, by its name
+# forms of CPU code, by the name of the machine
 CPU_FORMS = {
     "x86_64": Form("embedded-elf-x86_64"), "aarch64": Form("embedded-elf-arm_64"),
 }  # fmt: skip

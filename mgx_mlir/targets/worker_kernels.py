@@ -31,7 +31,7 @@ _MAX_EXTENT = (1 << 56) - 1  # elements of a dim; a bound lets IREE divide unsig
 _SIMPLER = "builtin.module(flow.executable(builtin.module(func.func(canonicalize,cse))))"
 _HAS_BLOB = "dense_resource<"  # a constant that stands beside the text of its module
 _FROM_SLICE = "iree_tensor_ext.dispatch.workgroup_count_from_slice"
-_PLACE = re.compile(r"^.*?dispatch_\d+_?")  # of a kernel in its program, in names of IREE's
+_PLACE = re.compile(r"^.*?dispatch_\d+_?")  # place of a kernel in its program, in names of IREE's
 NAME = "kernel"  # in the text whose digest is the kernel's key
 
 
