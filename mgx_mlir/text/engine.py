@@ -100,8 +100,11 @@ class Engine:
         self._filling: deque[Running] = deque()  # in slots behind those, first come first
         self._waiting: deque[Handle] = deque()
         self._clock = 0
-        self._lock = threading.RLock()
-        self._changed = threading.Condition(self._lock)
+        self._working = threading.RLock()  # held through a step
+        # held for moments: who submits or cancels does not wait for a step
+        self._changed = threading.Condition()
+        self._news = 0  # calls that may have brought work
+        self.listeners: list[Callable[[], None]] = []  # called behind each step, by its thread
         self._thread: threading.Thread | None = None
         self._closed = False
         self.steps = 0  # decode steps
@@ -126,7 +129,7 @@ class Engine:
             if self.max_waiting is not None and len(self._waiting) >= self.max_waiting:
                 raise UsageError(f"{len(self._waiting)} requests wait already")
             self._waiting.append(handle)
-            self._changed.notify_all()
+        self.wake()
         return handle
 
     @property
@@ -141,7 +144,7 @@ class Engine:
 
     def start(self) -> Engine:
         """Drive the engine by a thread of its own, until `close`."""
-        with self._lock:
+        with self._changed:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._drive, name="text", daemon=True)
                 self._thread.start()
@@ -151,16 +154,18 @@ class Engine:
         """End all answers as cancelled, and the thread."""
         with self._changed:
             self._closed = True
+            thread, self._thread = self._thread, None
+        self.wake()
+        if thread is not None:
+            thread.join()
+        with self._working:
             for handle in self._waiting:
                 handle.cancelled = True
             for slot in self._slots:
                 if slot.running is not None:
                     slot.running.handle.cancelled = True
-            thread, self._thread = self._thread, None
-            self._changed.notify_all()
-        if thread is not None:
-            thread.join()
-        self._leave_cancelled()
+            self._leave_cancelled()
+        self._tell()
 
     def __enter__(self) -> Engine:
         return self
@@ -171,31 +176,44 @@ class Engine:
     def wake(self) -> None:
         """Have the thread look at what changed."""
         with self._changed:
+            self._news += 1
             self._changed.notify_all()
 
     def advance(self, handle: Handle) -> None:
         """Wait for a piece of an answer, or make one where no thread does."""
         with self._changed:
-            if handle.pieces or handle.done:
-                return
-            if self._thread is None:
-                self.step()
-            else:
+            driven = self._thread is not None
+            while driven and not (handle.pieces or handle.done):
                 self._changed.wait()
+                driven = self._thread is not None
+        if not driven:
+            with self._working:
+                if not (handle.pieces or handle.done):
+                    self.step()
 
     def _drive(self) -> None:
         while True:
             with self._changed:
                 if self._closed:
                     return
-                if not self.step():
-                    self._changed.wait()
+                news = self._news
+            if not self.step():
+                with self._changed:
+                    while news == self._news:
+                        self._changed.wait()
+
+    def _tell(self) -> None:
+        """Tell those that wait for pieces."""
+        with self._changed:
+            self._changed.notify_all()
+        for listener in self.listeners:
+            listener()
 
     # ---- a step ----------------------------------------------------------------------------
 
     def step(self) -> bool:
         """Do one piece of work; return whether there was any."""
-        with self._changed:
+        with self._working:
             self._clock += 1
             left = self._leave_cancelled()
             self._admit()
@@ -207,8 +225,8 @@ class Engine:
                 running = [self._slots[i].running for i in range(self._decoding)]
                 self._guarded(self._decode, [r for r in running if r is not None])
                 worked = True
-            self._changed.notify_all()
-            return worked or left
+        self._tell()
+        return worked or left
 
     def _guarded(self, work: Callable[[], None], concerned: list[Running]) -> None:
         """Give a failure to the answers that it ends, and to them alone."""
@@ -221,22 +239,23 @@ class Engine:
                     self._leave(running, "error")
 
     def _leave_cancelled(self) -> bool:
-        with self._lock:
+        with self._changed:
             gone = [h for h in self._waiting if h.cancelled]
             for handle in gone:
                 self._waiting.remove(handle)
                 handle.finish_reason = "cancelled"
-            running = [s.running for s in self._slots if s.running is not None]
-            over = [r for r in running if r.handle.cancelled]
-            for r in over:
-                self._leave(r, "cancelled")
-            if gone or over:
-                self._changed.notify_all()
-            return bool(gone or over)
+        running = [s.running for s in self._slots if s.running is not None]
+        over = [r for r in running if r.handle.cancelled]
+        for r in over:
+            self._leave(r, "cancelled")
+        return bool(gone or over)
 
     def _admit(self) -> None:
-        while self._waiting and self.active < len(self._slots):
-            handle = self._waiting.popleft()
+        while self.active < len(self._slots):
+            with self._changed:
+                if not self._waiting:
+                    return
+                handle = self._waiting.popleft()
             text = self._text()
             running = Running(handle, text.add, text.rest)
             handle.cached_tokens = self._place(running)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -162,3 +165,34 @@ def test_a_queue_has_its_limit() -> None:
             e.submit(Request([1], 2))
         with pytest.raises(UsageError, match="2 requests wait"):
             e.submit(Request([1], 2))
+
+
+def test_who_submits_or_cancels_does_not_wait_for_a_step() -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    class Slow(Fake):
+        def decode(self, tokens: Sequence[int], starts: Sequence[int]) -> np.ndarray:
+            begun.set()
+            assert go.wait(30)
+            return super().decode(tokens, starts)
+
+    with Engine(Slow(), Letters).start() as e:
+        told = []
+        e.listeners.append(lambda: told.append(1))
+        first = e.submit(Request([1], 9))
+        assert begun.wait(30)
+        others = []
+
+        def submit() -> None:
+            others.append(e.submit(Request([2], 1)))
+            first.cancel()
+
+        caller = threading.Thread(target=submit, daemon=True)
+        caller.start()
+        caller.join(10)
+        waited = caller.is_alive()
+        go.set()
+        assert not waited
+        assert len(list(others[0])) == 1
+        assert first.finish_reason == "cancelled"
+        assert told
