@@ -36,6 +36,7 @@ DIFFERENT = {
     "--apply-pass": "MIGraphX's names, aliases too, and whatever `mgx-opt` takes.",
     "--graphviz": "All modules, a cluster each; MIGraphX draws main alone.",
     "--brief": "In colour.",
+    "--text": "In `serve` it names a language model.",
     "--json": "In `perf` and `verify` it is their report, and no program is printed.",
     "--output": "The form goes by the name's ending, see below; MIGraphX's is binary always.",
     "--mlir": "Prints the program as MLIR. MIGraphX wraps it for rocMLIR; here all goes that way.",

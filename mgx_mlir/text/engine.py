@@ -142,6 +142,11 @@ class Engine:
         """Return the requests that wait for a slot."""
         return len(self._waiting)
 
+    @property
+    def driven(self) -> bool:
+        """Return whether a thread drives it."""
+        return self._thread is not None and self._thread.is_alive()
+
     def start(self) -> Engine:
         """Drive the engine by a thread of its own, until `close`."""
         with self._changed:

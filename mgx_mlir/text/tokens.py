@@ -80,6 +80,10 @@ class Tokenizer:
         """Return the text of tokens, without special ones."""
         return str(self.inner.decode(list(tokens), skip_special_tokens=True))
 
+    def piece(self, token: int) -> str:
+        """Return the text of one token, special or not."""
+        return str(self.inner.decode([token], skip_special_tokens=False))
+
     def token(self, text: str) -> int | None:
         """Return the number of a token by its text, None where there is none."""
         return self.inner.token_to_id(text)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -50,3 +51,24 @@ class Letters:
 
     def rest(self) -> str:
         return ""
+
+
+class Tokenizer:
+    """Tokens of letters; a chat is its contents, one behind the other."""
+
+    size = WORDS
+
+    def encode(self, text: str, *, special: bool = True) -> list[int]:
+        return [(ord(c) - ord("A")) % WORDS for c in text]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return "".join(self.piece(t) for t in tokens)
+
+    def piece(self, token: int) -> str:
+        return chr(ord("A") + token)
+
+    def chat(self, messages: Sequence[Mapping[str, Any]], **_: Any) -> list[int]:
+        return self.encode("".join(m["content"] for m in messages))
+
+    def stream(self) -> Letters:
+        return Letters()

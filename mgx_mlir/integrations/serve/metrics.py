@@ -73,3 +73,28 @@ class Metrics:
     def text(self) -> bytes:
         """Return all numbers in Prometheus's text format."""
         return generate_latest(self._registry)
+
+
+class TextMetrics(Metrics):
+    """Counters of a server of text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        make: dict[str, Any] = {"registry": self._registry}
+        self._first = Histogram(
+            "mgx_first_token_seconds", "Seconds from a request to its first token.", ["model"],
+            buckets=_SECONDS, **make,
+        )  # fmt: skip
+        self._tokens = Counter(
+            "mgx_tokens", "Tokens of prompts, of them found in the cache, of answers.",
+            ["model", "kind"], **make,
+        )  # fmt: skip
+
+    def begun(self, model: str, seconds: float) -> None:
+        """Note the seconds to the first token of an answer."""
+        self._first.labels(model).observe(seconds)
+
+    def tokens(self, model: str, prompt: int, cached: int, made: int) -> None:
+        """Note tokens of a request that has ended."""
+        for kind, count in (("prompt", prompt), ("cached", cached), ("answer", made)):
+            self._tokens.labels(model, kind).inc(count)

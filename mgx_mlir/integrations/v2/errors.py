@@ -36,6 +36,10 @@ def error_of(e: Exception) -> V2Error:
 
 def error_body(e: V2Error) -> bytes:
     """Return the body of an error: its text, of which names from the request are a part."""
+    return json.dumps({"error": shortened(e)}).encode()
+
+
+def shortened(e: V2Error) -> str:
+    """Return the text of an error, cut where it is long."""
     text = str(e)
-    cut = text if len(text) <= _TEXT else f"{text[:_TEXT]} ..."
-    return json.dumps({"error": cut}).encode()
+    return text if len(text) <= _TEXT else f"{text[:_TEXT]} ..."

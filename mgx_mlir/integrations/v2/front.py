@@ -1,4 +1,4 @@
-"""What every server over HTTP does ahead of an answer: origins, bodies, the queue, errors."""
+"""The front of every server over HTTP: origins, bodies, the queue, errors."""
 
 from __future__ import annotations
 

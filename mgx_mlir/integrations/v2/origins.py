@@ -62,7 +62,8 @@ class Origins:
         return {
             "access-control-allow-origin": origin, "vary": "origin",
             "access-control-allow-methods": "GET, POST",
-            "access-control-allow-headers": "content-type, inference-header-content-length",
+            "access-control-allow-headers":
+                "content-type, authorization, inference-header-content-length",
             "access-control-expose-headers": "inference-header-content-length",
         }  # fmt: skip
 

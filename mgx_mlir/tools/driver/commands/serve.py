@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mgx_mlir.core.errors import MgxError, UsageError
@@ -20,18 +21,20 @@ from mgx_mlir.core.extras import install_line
 from mgx_mlir.tools.driver.arguments import Arguments, Option, number, tolerance
 from mgx_mlir.tools.driver.options import HELP
 from mgx_mlir.tools.driver.progress import say
+from mgx_mlir.tools.driver.text_model import SERVING, loaded
 
 if TYPE_CHECKING:
     from mgx_mlir.integrations.serve.metrics import Metrics
     from mgx_mlir.integrations.serve.service import Server
     from mgx_mlir.integrations.v2.front import Policy
 
-USAGE = "[OPTION...] DIR"
+USAGE = "[OPTION...] DIR | --text MODEL"
 DESCRIPTION = """
 Serves DIR/NAME/VERSION/model.onnx (or model.mxr) by the Open Inference Protocol, version 2; it
 needs the packages of the extra `serve`. It is ready when all models are compiled and warm. SIGINT
-or SIGTERM ends it. With RAY_ADDRESS in the environment it is Ray Serve on that cluster.
-docs/serving.md has directories, joined requests, limits, metrics, many machines."""
+or SIGTERM ends it. With RAY_ADDRESS in the environment it is Ray Serve on that cluster. With --text
+it answers /v1/completions and /v1/chat/completions as OpenAI's clients ask. docs/serving.md has
+directories, joined requests, limits, metrics, many machines."""
 
 
 def replicas(text: str) -> int | tuple[int, int]:
@@ -65,8 +68,8 @@ OPTIONS = (
     Option(("--read-timeout",), "seconds to read a body (default 10)", "S",
            parse=tolerance),
     Option(("--wait-timeout",), "seconds until a run begins (default 120)", "S", parse=tolerance),
-    Option(("--run-timeout",), "seconds of a run, whose process is ended then (default 60)", "S",
-           parse=tolerance),
+    Option(("--run-timeout",), "seconds of a run, whose process is ended then (default 60), or of "
+           "an answer of --text (default 600)", "S", parse=tolerance),
     Option(("--long-runs",), "runs beyond a second at a time (default: as replicas)", "N",
            parse=number(1)),
     Option(("--run-memory",), "MiB that a process may take for its runs (default: its share of "
@@ -77,8 +80,12 @@ OPTIONS = (
     Option(("--allow-host",), "name of this server, where it has dots, that requests may use",
            "NAME", "repeat"),
     Option(("--metrics-port",), "port for /metrics alone", "N", parse=number(1)),
+    *SERVING,
     HELP,
 )  # fmt: skip
+# options of worker processes, which a language model has none of
+_OF_WORKERS = ("--replicas", "--batch-wait", "--long-runs", "--run-memory")
+_TEXT_RUN = 600.0  # seconds of an answer at most, where no option states them
 
 
 def _interrupt(*_: object) -> None:
@@ -88,15 +95,43 @@ def _interrupt(*_: object) -> None:
 def run(args: Arguments) -> int:
     """Serve until a signal comes."""
     at = args.file
-    if at is None:
-        raise UsageError("expected a directory of models")
-    on_ray = "RAY_ADDRESS" in os.environ
+    if ("--text" in args) == (at is not None):
+        raise UsageError("expected either a directory of models or --text MODEL")
+    wrong = _OF_WORKERS if at is None else [o.key for o in SERVING]
+    if given := [flag for flag in wrong if flag in args]:
+        names = " and ".join(given)
+        raise UsageError(
+            f"{names}: not an option of --text" if at is None else f"{names} expected --text"
+        )
+    on_ray = "RAY_ADDRESS" in os.environ and at is not None
     missing = [m for m in (("ray",) if on_ray else ("h11", "prometheus_client"))
                if importlib.util.find_spec(m) is None]  # fmt: skip
     if missing:
         extra = "ray" if on_ray else "serve"
         raise UsageError(f"serve needs {' and '.join(missing)}", notes=[install_line(extra)])
+    if at is None:
+        return _text(args)
     return _on_ray(args, at) if on_ray else _here(args, at)
+
+
+def _text(args: Arguments) -> int:
+    """Serve a language model with this process."""
+    # start-up: only what the command asks for is loaded
+    from mgx_mlir.integrations.openai.server import TextServer
+    from mgx_mlir.integrations.serve.metrics import TextMetrics
+
+    path = args.get("--text")
+    name = args.get("--model-name") or os.path.basename(os.path.abspath(path)).removesuffix(".gguf")
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        model = loaded(args, path, args.get("--slots", 8))
+        metrics = TextMetrics()
+        policy = replace(_policy(args), run_timeout=args.get("--run-timeout", _TEXT_RUN))
+        server = TextServer(model, name, policy, metrics)
+        _serve(args, server, metrics, policy, name, "/v1")
+    except KeyboardInterrupt:  # before it serves
+        return 0
+    return 0
 
 
 def _policy(args: Arguments) -> Policy:

@@ -1,0 +1,1 @@
+"""Text generation over HTTP, as clients of OpenAI ask for it."""

@@ -1,0 +1,98 @@
+"""Fields of a request's JSON object: types, ranges, and those that nobody knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mgx_mlir.integrations.v2.errors import V2Error
+
+
+class ApiError(V2Error):
+    """A request that is answered with an error, in OpenAI's form: `param` is the field."""
+
+    def __init__(
+        self, message: str, status: int = 400, *, param: str | None = None, code: str | None = None
+    ) -> None:
+        super().__init__(message, status)
+        self.param, self.code = param, code
+
+
+class Fields:
+    """The fields of an object; each is asked for once, and `done` refuses those that were not.
+
+    null is the same as a field that is missing. Errors: ApiError.
+    """
+
+    def __init__(self, row: Mapping[str, Any]) -> None:
+        self._left = {k: v for k, v in row.items() if v is not None}
+
+    def take(self, name: str, default: Any = None) -> Any:
+        """Return a field of any type."""
+        return self._left.pop(name, default)
+
+    def number(
+        self, name: str, default: float, least: float, most: float, *, above: bool = False
+    ) -> float:
+        """Return a number from `least` to `most`; above: larger than `least`."""
+        found = self.take(name, default)
+        right = isinstance(found, int | float) and not isinstance(found, bool)
+        if not right or not least <= found <= most or (above and found == least):
+            said = f"above {least:g} and at most {most:g}" if above else f"{least:g} to {most:g}"
+            raise ApiError(f"'{name}' expected a number {said}, got {shown(found)}", param=name)
+        return float(found)
+
+    def integer(self, name: str, default: int | None, least: int, most: int) -> Any:
+        """Return an integer from `least` to `most`."""
+        found = self.take(name, default)
+        if found is default:
+            return default
+        if not isinstance(found, int) or isinstance(found, bool) or not least <= found <= most:
+            raise ApiError(
+                f"'{name}' expected an integer {least} to {most}, got {shown(found)}", param=name
+            )
+        return found
+
+    def flag(self, name: str) -> bool:
+        """Return true or false; false where it is missing."""
+        found = self.take(name, False)
+        if not isinstance(found, bool):
+            raise ApiError(f"'{name}' expected true or false, got {shown(found)}", param=name)
+        return found
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """Return a string. Errors: ApiError where it is missing, unless there is a default."""
+        found = self.take(name, default)
+        if not isinstance(found, str):
+            raise ApiError(f"'{name}' expected a string, got {shown(found)}", param=name)
+        return found
+
+    def texts(self, name: str, most: int) -> tuple[str, ...]:
+        """Return strings: one, or a list of at most so many."""
+        found = self.take(name, [])
+        rows = [found] if isinstance(found, str) else found
+        if not isinstance(rows, list) or not all(isinstance(x, str) and x for x in rows):
+            raise ApiError(f"'{name}' expected strings, got {shown(found)}", param=name)
+        if len(rows) > most:
+            raise ApiError(f"'{name}' has {len(rows)} strings, {most} are the most", param=name)
+        return tuple(rows)
+
+    def only(self, name: str, *allowed: Any) -> None:
+        """Refuse a field whose value asks for what is not there."""
+        found = self.take(name)
+        if found is not None and found not in allowed:
+            said = " or ".join(shown(x) for x in allowed)
+            raise ApiError(f"'{name}' {shown(found)} is not supported, expected {said}", param=name)
+
+    def done(self) -> None:
+        """Refuse what is left."""
+        if self._left:
+            names = ", ".join(f"'{k[:60]}'" for k in sorted(self._left)[:8])
+            raise ApiError(f"unknown fields: {names}", param=min(self._left)[:60])
+
+
+def shown(value: object) -> str:
+    """Return a value of a request, cut, as JSON has it."""
+    words = {True: "true", False: "false"}
+    text = words[value] if isinstance(value, bool) else repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."

@@ -1,0 +1,208 @@
+"""Requests of /v1/completions and /v1/chat/completions, as requests to an engine."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mgx_mlir.core.errors import MgxError
+from mgx_mlir.integrations.openai.fields import ApiError, Fields, shown
+from mgx_mlir.text.model import TextModel
+from mgx_mlir.text.requests import Request
+from mgx_mlir.text.sampling import Sampling
+
+_STOPS = 16  # strings that end an answer
+_LIKELIEST = 20  # tokens listed for a place, as OpenAI has it
+_CHOICES = 128  # answers to one request, as OpenAI has it
+_TEMPERATURE = 2.0  # the most, as OpenAI has it
+_SHORT = 16  # tokens of a completion that asks for no number, as OpenAI has it
+_SEEDS = 1 << 63
+# fields that change no answer
+_IGNORED = ("user", "metadata", "safety_identifier", "prompt_cache_key", "service_tier")
+# fields that would change it, with their values that change nothing
+_NEUTRAL: Mapping[str, tuple[Any, ...]] = {
+    "frequency_penalty": (0, 0.0), "presence_penalty": (0, 0.0), "logit_bias": ({},),
+    "store": (False,),
+}  # fmt: skip
+_OF_CHAT: Mapping[str, tuple[Any, ...]] = {
+    "tools": ([],), "tool_choice": ("none", "auto"), "functions": ([],), "function_call": ("none",),
+    "parallel_tool_calls": (True, False), "modalities": (["text"],),
+    "response_format": ({"type": "text"},),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Question:
+    """A request of a client: an engine's request for each choice, in order."""
+
+    chat: bool
+    model: str
+    requests: tuple[Request, ...]
+    prompts: int  # their number; `requests` has `n` for each, one after the other
+    stream: bool
+    usage: bool  # a stream ends with counts of tokens
+    echo: tuple[str, ...]  # beginnings of the choices' texts
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Return the tokens of all prompts."""
+        n = len(self.requests) // self.prompts
+        return sum(len(r.tokens) for r in self.requests[::n])
+
+
+def question(row: Mapping[str, Any], chat: bool, model: TextModel, name: str) -> Question:
+    """Read a request for the model of this name. Errors: ApiError; MgxError for a prompt."""
+    fields = Fields(row)
+    asked = fields.text("model", name)
+    if asked != name:
+        raise ApiError(
+            f"the model '{asked[:80]}' does not exist: '{name}' is served", 404, param="model",
+            code="model_not_found",
+        )  # fmt: skip
+    for field in _IGNORED:
+        fields.take(field)
+    for field, allowed in _NEUTRAL.items():
+        fields.only(field, *allowed)
+    sampling = Sampling(
+        fields.number("temperature", 1.0, 0, _TEMPERATURE),
+        fields.integer("top_k", 0, 0, 1 << 31),
+        fields.number("top_p", 1.0, 0, 1, above=True),
+        fields.number("min_p", 0.0, 0, 1),
+        fields.number("repetition_penalty", 1.0, 0, 100, above=True),
+        _seed(fields),
+    )
+    n = fields.integer("n", 1, 1, _CHOICES)
+    stop = fields.texts("stop", _STOPS)
+    stream = fields.flag("stream")
+    usage = _usage(fields, stream)
+    most = _most(fields, chat)
+    prompts, echo, logprobs = (_chat if chat else _completion)(fields, model)
+    fields.done()
+    requests = []
+    for tokens in prompts:
+        if len(tokens) >= model.max_length:
+            raise ApiError(
+                f"the prompt has {len(tokens)} tokens, the model takes {model.max_length} with the "
+                "answer", param="messages" if chat else "prompt", code="context_length_exceeded",
+            )  # fmt: skip
+        room = model.max_length - len(tokens)
+        one = Request(tokens, min(most or room, room), sampling, stop, logprobs=logprobs)
+        requests += [replace(one, sampling=replace(sampling, seed=(sampling.seed + i) % _SEEDS))
+                     for i in range(n)]  # fmt: skip
+    echoes = tuple(text for text in echo for _ in range(n))
+    return Question(chat, name, tuple(requests), len(prompts), stream, usage, echoes)
+
+
+def _seed(fields: Fields) -> int:
+    """Return the seed of a request, a random one where it has none."""
+    found = fields.integer("seed", None, -_SEEDS, _SEEDS - 1)
+    return secrets.randbelow(_SEEDS) if found is None else found % _SEEDS
+
+
+def _usage(fields: Fields, stream: bool) -> bool:
+    options = fields.take("stream_options")
+    if options is None:
+        return False
+    if not isinstance(options, dict) or not stream:
+        why = "expected an object" if stream else "is for streams"
+        raise ApiError(f"'stream_options' {why}", param="stream_options")
+    own = Fields(options)
+    found = own.flag("include_usage")
+    own.take("include_obfuscation")
+    own.done()
+    return found
+
+
+def _most(fields: Fields, chat: bool) -> int | None:
+    """Return the tokens of an answer at most; None: as many as the model takes."""
+    old = fields.integer("max_tokens", None, 1, 1 << 31)
+    new = fields.integer("max_completion_tokens", None, 1, 1 << 31) if chat else None
+    if old is None and new is None:
+        return None if chat else _SHORT
+    return min(x for x in (old, new) if x is not None)
+
+
+Parts = tuple[list[list[int]], list[str], int | None]
+
+
+def _completion(fields: Fields, model: TextModel) -> Parts:
+    """Return prompts, what their answers begin with, and how many likeliest tokens to list."""
+    fields.only("suffix", "")
+    fields.only("best_of", 1)
+    logprobs = fields.integer("logprobs", None, 0, _LIKELIEST)
+    echo = fields.flag("echo")
+    if echo and logprobs is not None:
+        raise ApiError("'echo' with 'logprobs' is not supported", param="echo")
+    given = fields.take("prompt")
+    if given is None:
+        raise ApiError("expected a 'prompt'", param="prompt")
+    texts = [given] if isinstance(given, str) or _is_tokens(given) else given
+    if not isinstance(texts, list) or not 0 < len(texts) <= _CHOICES:
+        raise ApiError(f"'prompt' expected 1 to {_CHOICES} texts, got {shown(given)}",
+                       param="prompt")  # fmt: skip
+    prompts = [list(_tokens(x, model)) for x in texts]
+    begins = [model.tokenizer.decode(p) for p in prompts] if echo else []
+    return prompts, begins, logprobs
+
+
+def _is_tokens(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(type(x) is int for x in value)
+
+
+def _tokens(value: Any, model: TextModel) -> Sequence[int]:
+    if isinstance(value, str):
+        found = model.tokens(value)
+        if not found:
+            raise ApiError("'prompt' has no token", param="prompt")
+        return found
+    if not _is_tokens(value):
+        raise ApiError(f"'prompt' expected a text or tokens, got {shown(value)}", param="prompt")
+    size = model.tokenizer.size
+    if wrong := [x for x in value if not 0 <= x < size]:
+        raise ApiError(f"'prompt' has the token {wrong[0]}, the model has {size}", param="prompt")
+    return value
+
+
+def _chat(fields: Fields, model: TextModel) -> Parts:
+    for field, allowed in _OF_CHAT.items():
+        fields.only(field, *allowed)
+    logprobs = fields.flag("logprobs")
+    count = fields.integer("top_logprobs", 0, 0, _LIKELIEST)
+    if count and not logprobs:
+        raise ApiError("'top_logprobs' expected 'logprobs' to be true", param="top_logprobs")
+    given = fields.take("messages")
+    if not isinstance(given, list) or not given:
+        raise ApiError("expected 'messages', a list that is not empty", param="messages")
+    messages = [_message(x, i) for i, x in enumerate(given)]
+    try:
+        tokens = model.tokens(messages)
+    except MgxError as e:
+        raise ApiError(str(e), param="messages") from e
+    return [tokens], [], count if logprobs else None
+
+
+def _message(row: object, i: int) -> dict[str, Any]:
+    """Return a message with its content as one text."""
+    at = f"messages[{i}]"
+    if not isinstance(row, dict) or not isinstance(row.get("role"), str):
+        raise ApiError(f"{at} expected an object with a 'role'", param="messages")
+    if row.get("tool_calls"):
+        raise ApiError(f"{at}: 'tool_calls' are not supported", param="messages")
+    content = row.get("content")
+    if isinstance(content, list):
+        content = "".join(_parts(content, at))
+    if not isinstance(content, str):
+        raise ApiError(f"{at} expected a text as 'content', got {shown(content)}",
+                       param="messages")  # fmt: skip
+    return {**row, "content": content}
+
+
+def _parts(content: list[Any], at: str) -> Iterator[str]:
+    for part in content:
+        if not isinstance(part, dict) or part.get("type") != "text":
+            raise ApiError(f"{at}: content expected parts of the type 'text'", param="messages")
+        if not isinstance(part.get("text"), str):
+            raise ApiError(f"{at}: a part expected a 'text'", param="messages")
+        yield part["text"]

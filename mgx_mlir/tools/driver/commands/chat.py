@@ -1,0 +1,62 @@
+"""chat: talk with a language model."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from mgx_mlir.core.errors import MgxError
+from mgx_mlir.tools.driver.arguments import Arguments, Option
+from mgx_mlir.tools.driver.options import HELP
+from mgx_mlir.tools.driver.progress import say
+from mgx_mlir.tools.driver.text_model import LOADING, SAMPLING, Answer, loaded, settings
+
+USAGE = "MODEL [OPTION...]"
+DESCRIPTION = """
+Loads a folder as transformers keeps it, or a .gguf file, and answers a line at a time by the
+model's template; it needs the packages of the extra `text`. Ctrl-C ends an answer, Ctrl-D or /exit
+the chat, /reset begins a new one. Keys and values of earlier messages stay: only new tokens are
+computed. Lines may come from a pipe."""
+OPTIONS = (
+    Option(("--system",), "message of the system, ahead of the first one", "TEXT", group="Answer"),
+    *SAMPLING,
+    *LOADING,
+    HELP,
+)  # fmt: skip
+
+
+def run(args: Arguments) -> int:
+    """Answer lines until they end."""
+    model = loaded(args, args.file)
+    begin = [{"role": "system", "content": args.get("--system")}] if "--system" in args else []
+    messages: list[dict[str, Any]] = list(begin)
+    with model.engine().start() as engine:
+        while (line := _line()) is not None:
+            if line == "/reset":
+                messages = list(begin)
+            elif line == "/exit":
+                break
+            elif line:
+                asked = [*messages, {"role": "user", "content": line}]
+                try:
+                    answer = Answer(engine.submit(model.request(asked, **settings(args))))
+                except MgxError as e:  # too long, or refused by the template: the chat goes on
+                    say(f"error: {e}")
+                    continue
+                answer.say_speed()
+                messages = [*asked, {"role": "assistant", "content": answer.text}]
+    return 0
+
+
+def _line() -> str | None:
+    """Return the next line, None where no more comes."""
+    shown = sys.stdin.isatty()
+    while True:
+        try:
+            return input("> " if shown else "").strip()
+        except EOFError:
+            if shown:
+                sys.stdout.write("\n")
+            return None
+        except KeyboardInterrupt:
+            say("\nCtrl-D ends the chat")

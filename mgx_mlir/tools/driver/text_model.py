@@ -1,0 +1,128 @@
+"""Language models on the command line: options, loading, and an answer as it comes."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from mgx_mlir.core.errors import UsageError
+from mgx_mlir.tools.driver.arguments import Arguments, Option, choice, number, positive, tolerance
+from mgx_mlir.tools.driver.progress import say, working
+
+if TYPE_CHECKING:
+    from mgx_mlir.text import Handle, TextModel
+
+MODEL = "a folder as transformers keeps it, or a .gguf file"
+
+
+def share(text: str) -> float:
+    """Parse a number from 0 to 1. ValueError for anything else."""
+    found = tolerance(text)
+    if found > 1:
+        raise ValueError("a number from 0 to 1")
+    return found
+
+
+_WEIGHTS = (
+    Option(("--weights",), "int4 or int8: round linear layers to it, a scale for 32 weights "
+           "(default: as the file has them)", "TYPE", parse=choice("int4", "int8"), group="Model"),
+    Option(("--max-length",), "tokens of a prompt and its answer (default: the model's, at most "
+           "4096)", "N", parse=number(2), group="Model"),
+)  # fmt: skip
+LOADING = (
+    Option(("--cpu",), "compile for the CPU (default where there is no GPU)", group="Model"),
+    Option(("--gpu",), "compile for the GPU", group="Model"),
+    Option(("--threads",), "CPU threads of a run", "N", parse=number(1), group="Model"),
+    *_WEIGHTS,
+)  # fmt: skip
+SERVING = (
+    Option(("--text",), f"serve one language model in place of DIR: {MODEL}", "MODEL",
+           group="Text"),
+    Option(("--model-name",), "name of the language model (default: the file's)", "NAME",
+           group="Text"),
+    Option(("--slots",), "answers that are computed at a time (default 8)", "N", parse=number(1),
+           group="Text"),
+    *(replace(o, group="Text") for o in _WEIGHTS),
+)  # fmt: skip
+SAMPLING = (
+    Option(("--max-new-tokens",), "tokens of an answer (default 256)", "N", parse=number(1),
+           group="Answer"),
+    Option(("--temperature",), "0 takes the likeliest token (the default), more draws", "T",
+           parse=tolerance, group="Answer"),
+    Option(("--top-k",), "draw from so many likeliest tokens (default 0: all)", "N",
+           parse=number(0), group="Answer"),
+    Option(("--top-p",), "draw from the likeliest tokens of this probability together (default 1)",
+           "P", parse=share, group="Answer"),
+    Option(("--min-p",), "leave out tokens less likely than this share of the likeliest's (default "
+           "0)", "P", parse=share, group="Answer"),
+    Option(("--repetition-penalty",), "divide the scores of tokens that occurred (default 1)", "R",
+           parse=positive, group="Answer"),
+    Option(("--stop",), "texts before which an answer ends", "TEXT...", "greedy", group="Answer"),
+    Option(("--seed",), "of what is drawn (default 0): the same seed draws the same tokens", "N",
+           parse=number(0), group="Answer"),
+)  # fmt: skip
+_NAMES = ("max_new_tokens", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed")
+
+
+def loaded(args: Arguments, path: str | None, slots: int = 1) -> TextModel:
+    """Load a model, for so many answers at a time, by options of `LOADING`. Errors: MgxError."""
+    # start-up: only what the command asks for is loaded
+    from mgx_mlir.targets import default_target
+    from mgx_mlir.text import load
+
+    if path is None:
+        raise UsageError("expected a model", notes=[MODEL])
+    if not os.path.exists(path):
+        raise UsageError(f"there is no '{path}'", notes=[MODEL])
+    options: dict[str, Any] = {"threads": args.get("--threads")} if "--threads" in args else {}
+    target = args.only_one("--cpu", "--gpu")
+    with working("Loading the model"):
+        return load(
+            path, target.removeprefix("--") if target else default_target(),
+            weights=args.get("--weights"), max_length=args.get("--max-length"), slots=slots,
+            **options,
+        )  # fmt: skip
+
+
+def settings(args: Arguments) -> dict[str, Any]:
+    """Return the keywords of `TextModel.request` that a command line states."""
+    found = {n: args.get(f) for n in _NAMES if (f := f"--{n.replace('_', '-')}") in args}
+    return {**found, "stop": args.get("--stop", [])}
+
+
+class Answer:
+    """An answer that was written to stdout as it came."""
+
+    def __init__(self, handle: Handle) -> None:
+        """Write it; the engine is driven by a thread, so that an interrupt cuts no step in two."""
+        self.text, self.interrupted = "", False
+        self._handle, self._begin = handle, time.perf_counter()
+        self._first = self._last = 0.0
+        try:
+            for piece in handle:
+                self._last = time.perf_counter()
+                self._first = self._first or self._last
+                self.text += piece.text
+                sys.stdout.write(piece.text)
+                sys.stdout.flush()
+        except KeyboardInterrupt:
+            self.interrupted = True
+        finally:
+            handle.cancel()
+        sys.stdout.write("\n")
+        sys.stdout.flush()
+
+    def say_speed(self) -> None:
+        """Say tokens a second behind the first, and the seconds to the first one."""
+        handle, count = self._handle, len(self._handle.tokens)
+        seconds = self._last - self._first
+        speed = f", {(count - 1) / seconds:.1f} tokens/s" if count > 1 and seconds else ""
+        kept = f" ({handle.cached_tokens} kept)" if handle.cached_tokens else ""
+        first = f", first after {self._first - self._begin:.2f} s" if count else ""
+        end = ", interrupted" if self.interrupted else ""
+        say(
+            f"[{handle.prompt_tokens} tokens of prompt{kept}, {count} of answer{speed}{first}{end}]"
+        )
