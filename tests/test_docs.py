@@ -139,6 +139,17 @@ def test_links_say_where_they_lead(page: Path) -> None:
     assert re.findall(r"\[[\w./-]+\.(?:md|ipynb)\]\([^)]*\)", prose(page)) == []
 
 
+def test_a_change_is_one_line_of_the_changelog() -> None:
+    lines = (ROOT / "CHANGELOG.md").read_text().splitlines()
+    begin = lines.index("## 0.1.0 (unreleased)")
+    text = [line for line in lines[begin + 1 :] if line]
+    assert [line for line in text if not line.startswith(("* ", "### "))] == []
+    assert [line for line in text if line.startswith("* ") and not line.endswith(".")] == []
+    groups = [line for line in text if line.startswith("### ")]
+    assert text[0] in groups
+    assert len(groups) == len(set(groups))
+
+
 def test_faults_are_seen(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
