@@ -29,6 +29,25 @@ def own_stream(device: Device) -> Stream:
     return Stream(device)
 
 
+# streams of other libraries that may still read results of ours; they live as long as the process
+_readers: dict[Device, set[int]] = {}
+
+
+def note_reader(device: Device, stream: int) -> None:
+    """Note that a stream of the caller's was given results of a device's programs.
+
+    A result that the caller drops is memory for the next call, though its stream may still be
+    reading it. stream: one that is never destroyed.
+    """
+    _readers.setdefault(device, set()).add(stream)
+
+
+def wait_for_readers(device: Device) -> None:
+    """Wait for the streams that may read what later calls write. Errors: RunError."""
+    for stream in tuple(_readers.get(device, ())):
+        call(device, "stream_synchronize", ctypes.c_void_p(stream))
+
+
 class Copies:
     """Copies between host memory and a device's, on a stream of ours. Errors: RunError."""
 

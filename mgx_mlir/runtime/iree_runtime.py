@@ -35,6 +35,7 @@ from mgx_mlir.runtime.entries import Choice, Entry, ForSizes
 from mgx_mlir.runtime.gpu_calls import entered
 from mgx_mlir.runtime.gpu_inputs import FromHost, Inputs
 from mgx_mlir.runtime.gpu_memory import trim, with_room
+from mgx_mlir.runtime.gpu_streams import wait_for_readers
 from mgx_mlir.runtime.host_memory import add_parameter, drop_old, keep_after_failure
 from mgx_mlir.runtime.lanes import Lanes
 from mgx_mlir.runtime.load_errors import load_error
@@ -409,6 +410,8 @@ class LoadedModule:
         if len(args) != len(self.inputs):
             raise RunError(f"expected {len(self.inputs)} inputs, got {len(args)}")
         with entered(self.device):
+            if not self._is_local:
+                wait_for_readers(self.device)
             return self._invoked(args, imported, inputs)
 
     def _invoked(

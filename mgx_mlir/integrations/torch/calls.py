@@ -25,9 +25,8 @@ from mgx_mlir.integrations.torch.memory import (
     OnDevice,
     array_of,
     crosses_as_integers,
-    device_tensor_of,
+    device_tensors_of,
     tensor_of,
-    wait_for_caller,
 )
 
 Run = Callable[[Sequence[Any]], list[Any]]
@@ -220,17 +219,17 @@ def _device_runner(made: IreeProgram) -> Run:
         made.signature.check_sizes(given)
         module = made.load()
         on_device = [isinstance(t, torch.Tensor) and t.is_cuda for t in given]
-        if any(on_device):
-            wait_for_caller(module.device)
+        there = [t for t, is_there in zip(given, on_device, strict=True) if is_there]
+        held = iter(device_tensors_of(module.device, there) if there else ())
         inputs = [
-            device_tensor_of(module.device, t)
-            if there
+            next(held)
+            if is_there
             else array_of(t)
             if isinstance(t, torch.Tensor)
             else np.asarray(t, np.int64)
-            for t, there in zip(given, on_device, strict=True)
+            for t, is_there in zip(given, on_device, strict=True)
         ]
-        if not any(on_device):
+        if not there:
             return [tensor_of(a) for a in module.run(inputs)]
         return [torch.from_dlpack(OnDevice(r)) for r in module.run_on_device(inputs)]
 

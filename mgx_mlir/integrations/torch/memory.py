@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
@@ -14,6 +15,7 @@ from mgx_mlir.core.errors import RunError
 from mgx_mlir.runtime.device import Device
 from mgx_mlir.runtime.device_memory import DeviceTensor, from_dlpack
 from mgx_mlir.runtime.gpu_calls import stream_synchronize
+from mgx_mlir.runtime.gpu_streams import note_reader
 
 # types that numpy lacks cross as integers of the same size
 _AS: dict[torch.dtype, tuple[torch.dtype, np.dtype[Any]]] = {
@@ -79,13 +81,15 @@ class OnDevice:
         return self._held.dlpack_device
 
 
-def device_tensor_of(device: Device, t: Any) -> DeviceTensor:
-    """Take a tensor in a device's memory, without a copy where it lies without gaps."""
-    t = t.detach()
-    return from_dlpack(device, t if t.is_contiguous() else t.contiguous(), dtype_of(t.dtype))
+def device_tensors_of(device: Device, tensors: Sequence[Any]) -> list[DeviceTensor]:
+    """Take tensors in a device's memory, without a copy where they lie without gaps.
 
-
-def wait_for_caller(device: Device) -> None:
-    """Wait for what the caller's current stream was asked to do: it may make the inputs."""
+    Their values are there: what the caller's current stream was asked to do is waited for. Copies
+    of those with gaps are asked of that stream, ahead of the wait. What is given back by this call
+    may be read by that stream behind it (`note_reader`).
+    """
+    packed = [t.detach().contiguous() for t in tensors]
     stream = torch.cuda.current_stream(device.index).cuda_stream
     stream_synchronize(device, stream)
+    note_reader(device, stream)
+    return [from_dlpack(device, t, dtype_of(t.dtype)) for t in packed]

@@ -280,7 +280,7 @@ def topk(
         scalars = ArithScalars(dtype, dtypes.BOOL)
         return scalars.cmp("gt", TypedScalar(a, dtype), TypedScalar(b, dtype)).value
 
-    at = {"dimension": _i64(axis), **_line_by_line(e, len(extents), axis)}
+    at = {"dimension": _i64(axis)}
     kinds, inits = [element, element], [values, places]
     return _alone(e, "topk", [keys], inits, [extents, extents], at, kinds, above)[1]
 

@@ -13,6 +13,7 @@ from mgx_mlir.passes.lowering import host, index
 from mgx_mlir.passes.lowering.context import PARALLEL, REDUCTION, LoweringContext
 from mgx_mlir.passes.lowering.cpu.irregular import merge_sort
 from mgx_mlir.passes.lowering.expr import Extent
+from mgx_mlir.passes.lowering.gpu import ranks
 from mgx_mlir.passes.lowering.iree import linalg_ext
 from mgx_mlir.passes.lowering.registry import lowers
 from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar, computed, ordered, widen
@@ -93,8 +94,10 @@ def topk(
     if 0 in extents:
         return [e.empty(extents, t.dtype), e.empty(extents, dtypes.INT64)]
     keys, kind = sort_keys(e, x, t.dtype, op.largest)
-    merges = e.options.target == "cpu" and e.options.vector_kernels
-    best = merge_sort.best_indices if merges else linalg_ext.topk
+    if e.options.target == "gpu":
+        best = ranks.best_indices
+    else:
+        best = merge_sort.best_indices if e.options.vector_kernels else linalg_ext.topk
     positions = best(e, keys, kind, axis, extents)
 
     def source(where: list[ir.Value], position: ir.Value) -> list[ir.Value]:

@@ -10,6 +10,7 @@ import torch
 
 from mgx_mlir.integrations.torch import memory
 from mgx_mlir.integrations.torch.memory import OnDevice, array_of, tensor_of
+from mgx_mlir.runtime import gpu_streams
 
 pytestmark = pytest.mark.slow
 KINDS = [
@@ -50,11 +51,43 @@ def test_the_callers_stream_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> No
     class Device:
         index = 1
 
+    class Tensor:
+        """A tensor with gaps, whose copy is asked of the caller's stream."""
+
+        dtype = torch.float32
+
+        def detach(self) -> Tensor:
+            return self
+
+        def contiguous(self) -> Tensor:
+            seen.append("copy")
+            return self
+
     seen: list[Any] = []
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda i: seen.append(i) or Stream)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda i: Stream)
     monkeypatch.setattr(memory, "stream_synchronize", lambda d, s: seen.append(s))
-    memory.wait_for_caller(Device())  # type: ignore[arg-type]
-    assert seen == [1, 77]
+    monkeypatch.setattr(memory, "note_reader", lambda d, s: seen.append(("reads", s)))
+    monkeypatch.setattr(memory, "from_dlpack", lambda d, t, kind: (t, kind.name))
+    given = Tensor()
+    found = memory.device_tensors_of(Device(), [given])  # type: ignore[arg-type]
+    # the copy ahead of the wait: behind it the program could read what is not written
+    assert seen == ["copy", 77, ("reads", 77)]
+    assert found == [(given, "float_type")]
+
+
+def test_streams_that_read_results_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory of a dropped result is the next call's, from whatever thread or memory it comes."""
+    waited: list[int] = []
+    monkeypatch.setattr(gpu_streams, "_readers", {})
+    monkeypatch.setattr(gpu_streams, "call", lambda d, name, s: waited.append(s.value))
+    device: Any = "a device"
+    gpu_streams.wait_for_readers(device)
+    assert waited == []
+    for stream in (77, 78, 77):
+        gpu_streams.note_reader(device, stream)
+    gpu_streams.wait_for_readers(device)
+    gpu_streams.wait_for_readers("another")  # type: ignore[arg-type]
+    assert sorted(waited) == [77, 78]
 
 
 def test_a_result_on_a_device_is_given_as_dlpack_wants_it() -> None:

@@ -1,0 +1,76 @@
+"""TopK and sorts on GPUs: an element's rank is the number of those ahead of it, counted in pairs.
+
+IREE's own op keeps a sorted list, which one lane of a workgroup does. Comparisons in pairs are n^2
+for a row of n, spread over all lanes: the third row of a table of 3 x 1021 took 22 million
+instructions of one wave, and takes some thousands of each of many waves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import arith, ir, linalg
+from mgx_mlir.passes.lowering.context import PARALLEL, REDUCTION, LoweringContext
+from mgx_mlir.passes.lowering.expr import Extent
+from mgx_mlir.passes.lowering.index import alone
+from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar
+
+_INT = dtypes.INT32
+_b = ArithScalars(_INT, _INT)
+
+
+def best_indices(
+    e: LoweringContext, keys: ir.Value, dtype: DType, axis: int, extents: Sequence[Extent]
+) -> ir.Value:
+    """Return the indices (i32) of the largest of `keys` along `axis`, best first, of `extents`.
+
+    `keys` are signed integers of a total order. Of equal keys the lower index comes first.
+    """
+    own = e.extents(keys)
+    rank = len(own)
+    d = [ir.AffineDimExpr.get(i) for i in range(rank + 1)]
+    mine = ir.AffineMap.get(rank + 1, 0, d[:rank])
+    others = ir.AffineMap.get(rank + 1, 0, [*d[:axis], d[rank], *d[axis + 1 : rank]])
+    iterators = [PARALLEL] * rank + [REDUCTION]
+
+    def counted(a: ir.Value, b: ir.Value, total: ir.Value) -> ir.Value:
+        here, other = TypedScalar(a, dtype), TypedScalar(b, dtype)
+        sooner = TypedScalar(
+            arith.CmpIOp(arith.CmpIPredicate.ult, _at(rank), _at(axis)).result, dtypes.BOOL
+        )
+        scalars = ArithScalars(dtype, dtypes.BOOL)
+        tied = _b.and_(scalars.cmp("eq", other, here), sooner)
+        ahead = _b.or_(scalars.cmp("gt", other, here), tied)
+        return _b.add(TypedScalar(total, _INT), _b.cast(ahead, _INT)).value
+
+    def placed(found: ir.Value, total: ir.Value) -> ir.Value:
+        is_it = _b.cmp("eq", TypedScalar(found, _INT), TypedScalar(_at(axis), _INT))
+        at = TypedScalar(_at(rank), _INT)
+        return _b.add(TypedScalar(total, _INT), _b.select(is_it, at, _b.const(0, _INT))).value
+
+    def ranks() -> list[ir.Value]:
+        zero = [e.fill(own, _INT, 0)]
+        return e.generic([keys, keys], zero, [mine, others, mine], iterators, counted)
+
+    kind = ir.RankedTensorType(keys.type)
+    element = ir.IntegerType.get_signless(32)
+    found = alone(e, [ir.RankedTensorType.get(kind.shape, element)], [own], ranks)[0]
+
+    def places() -> list[ir.Value]:
+        zero = [e.fill(list(extents), _INT, 0)]
+        return e.generic([found], zero, [others, mine], iterators, placed)
+
+    shape = e.static_dims(list(extents))
+    dynamic = ir.ShapedType.get_dynamic_size()
+    dims = [dynamic if n < 0 else n for n in shape]
+    return alone(e, [ir.RankedTensorType.get(dims, element)], [list(extents)], places)[0]
+
+
+def _at(dim: int) -> ir.Value:
+    """Return the index of a loop's dim as i32."""
+    return arith.IndexCastOp(ir.IntegerType.get_signless(32), linalg.IndexOp(dim).result).result
+
+
+__all__ = ["best_indices"]
