@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import pytest
 
 from mgx_mlir import compile as compile_program
 from mgx_mlir.compiler.compiled import IreeProgram
-from mgx_mlir.targets import apart, child, kernel_stream, worker
+from mgx_mlir.targets import apart, cache, child, kernel_stream, worker
 from mgx_mlir.targets.base import get_target
 from mgx_mlir.targets.cache import default_cache
 from mgx_mlir.targets.child import IreeCompiler
@@ -148,12 +150,11 @@ def test_another_head_compiles_its_own_kernels_alone(libraries: list[int]) -> No
 
 def test_a_damaged_library_is_compiled_again(libraries: list[int]) -> None:
     compiled(net())
-    cache = default_cache()
-    assert cache is not None
-    found = [e for e in cache.entries() if e.kind == "library"]
-    assert {e.kind for e in cache.entries()} >= {"kernel", "library"}
+    store = default_cache()
+    found = [e for e in store.entries() if e.kind == "library"]
+    assert {e.kind for e in store.entries()} >= {"kernel", "library"}
     for entry in found:
-        path = cache.path("library", entry.key)
+        path = store.path("library", entry.key)
         data = bytearray(path.read_bytes())
         data[len(data) // 2] ^= 0xFF
         path.chmod(0o600)
@@ -162,6 +163,45 @@ def test_a_damaged_library_is_compiled_again(libraries: list[int]) -> None:
     again = compiled(net(layers=LAYERS + 1))
     assert sum(libraries) > 0
     assert np.isfinite(again.run(inputs())[0]).all()
+
+
+def test_a_full_disk_costs_the_entries_alone(
+    libraries: list[int], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Kernels may be there whose library is not: they are compiled again."""
+    write = cache.write_container
+
+    def full(path: Path, *args: Any, **named: Any) -> None:
+        if path.parts[-3] == "library":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(path, *args, **named)
+
+    monkeypatch.setattr(cache, "write_container", full)
+    first = compiled(one_op("Add"))
+    assert first.executable.via == "workers"
+    assert "No space left" in caplog.text
+    assert {e.kind for e in default_cache().entries()} >= {"kernel"}
+    monkeypatch.setattr(cache, "write_container", write)
+    libraries.clear()
+    both = compiled(one_op("Add", "Sub"))
+    assert sum(libraries) == 2
+    x, y = (np.arange(7, dtype=np.float32) for _ in range(2))
+    np.testing.assert_array_equal(both.run({"x": x, "y": y})[0], x + y)
+
+
+def test_compilers_at_once_share_kernels(libraries: list[int]) -> None:
+    """Whoever is first writes an entry; others read it, or write the same."""
+    ops = [("Add", "Sub"), ("Sub", "Mul"), ("Mul", "Add")]
+    with ThreadPoolExecutor(len(ops)) as pool:
+        made = list(pool.map(lambda names: compiled(one_op(*names)), ops))
+    x, y = np.arange(7, dtype=np.float32), np.full(7, 3, np.float32)
+    wanted = {"Add": x + y, "Sub": x - y, "Mul": x * y}
+    for names, program in zip(ops, made, strict=True):
+        for name, found in zip(names, program.run({"x": x, "y": y}), strict=True):
+            np.testing.assert_array_equal(found, wanted[name])
+    libraries.clear()
+    compiled(one_op("Add", "Sub", "Mul"))
+    assert libraries == []
 
 
 def test_a_killed_worker_leaves_a_compile_as_one_module(

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from mgx_mlir.compiler.stats import summary
 from mgx_mlir.core import interrupts
 from mgx_mlir.core.errors import MgxError, SizesRefused, UnsupportedModel, UsageError
 from mgx_mlir.frontends.torch_training import TRAINING
@@ -113,6 +114,7 @@ class Graph:
     def __init__(self, gm: fx.GraphModule, examples: Sequence[Any], options: TorchOptions) -> None:
         self._gm, self._options = gm, options
         self._target = options.target or _target_of(examples)
+        self._number = counters.graphs
         self._loose: set[int] = set()
         self._written: set[int] = set()
         self._seen: set[int] = set()
@@ -220,7 +222,9 @@ class Graph:
             return Call(frozen, None)
 
         def work() -> Call:
-            return Call(frozen, runner(compiled(found, self._options, self._target)))
+            made = compiled(found, self._options, self._target)
+            log.info("graph %d of torch: %s", self._number, summary(made.stats))
+            return Call(frozen, runner(made))
 
         if not self._options.background:
             return work()

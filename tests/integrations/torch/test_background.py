@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -48,8 +50,9 @@ def compiled(**more: Any) -> Any:
 
 @pytest.mark.slow
 def test_eager_answers_until_the_program_is_there(
-    later: list[Later], monkeypatch: pytest.MonkeyPatch
+    later: list[Later], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO, "mgx_mlir.integrations.torch")
     opened, original = threading.Event(), backend.compiled
 
     def held(*args: Any) -> Any:
@@ -63,6 +66,7 @@ def test_eager_answers_until_the_program_is_there(
     assert not call.is_ready
     opened.set()
     call.wait()
+    assert re.search(r"graph \d+ of torch: Compiled in \d+\.\d\d s", caplog.text)
     # the graph module is not called any more but by the check
     monkeypatch.setattr(call, "_by_eager", None)
     torch.testing.assert_close(f(X), double(X))
