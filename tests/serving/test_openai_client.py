@@ -1,0 +1,97 @@
+"""The server of text as the client of OpenAI sees it. Slow: it needs the package `openai`."""
+
+# packages that need not be there
+# pyright: reportMissingImports=false
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.serving.test_openai import DRAWN, GREEDY, SEEDED, Service, expected
+
+pytestmark = pytest.mark.slow
+openai = pytest.importorskip("openai")
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Service]:
+    made = Service(queue=4)
+    yield made
+    made.end()
+
+
+@pytest.fixture(scope="module")
+def client(service: Service) -> Any:
+    url = f"http://127.0.0.1:{service.port}/v1"
+    return openai.OpenAI(base_url=url, api_key="none", max_retries=0)
+
+
+def test_models(client: Any) -> None:
+    assert [m.id for m in client.models.list()] == ["fake"]
+    assert client.models.retrieve("fake").owned_by == "mgx_mlir"
+
+
+def test_completions(client: Any) -> None:
+    found = client.completions.create(model="fake", prompt="AAA", logprobs=2, **SEEDED)
+    assert found.choices[0].text == expected("AAA", 12, DRAWN)
+    assert found.usage.total_tokens == 15
+    assert len(found.choices[0].logprobs.tokens) == 12
+    parts = client.completions.create(model="fake", prompt="AAA", stream=True, **SEEDED)
+    assert "".join(p.choices[0].text for p in parts) == found.choices[0].text
+
+
+def test_chat(client: Any) -> None:
+    messages = [{"role": "system", "content": "A"}, {"role": "user", "content": "AA"}]
+    how = {"model": "fake", "messages": messages, "logprobs": True, "top_logprobs": 3, **SEEDED}
+    found = client.chat.completions.create(n=2, **how)
+    assert found.choices[0].message.content == expected("AAA", 12, DRAWN)
+    assert len(found.choices) == 2
+    assert len(found.choices[1].logprobs.content[0].top_logprobs) == 3
+    how["stream_options"] = {"include_usage": True}
+    parts = list(client.chat.completions.create(stream=True, **how))
+    assert parts[0].choices[0].delta.role == "assistant"
+    text = "".join(p.choices[0].delta.content or "" for p in parts if p.choices)
+    assert text == found.choices[0].message.content
+    assert parts[-1].usage.completion_tokens == 12
+
+
+def test_errors(client: Any, service: Service) -> None:
+    with pytest.raises(openai.NotFoundError, match="does not exist"):
+        client.completions.create(model="other", prompt="A")
+    with pytest.raises(openai.BadRequestError, match="temperature") as e:
+        client.completions.create(model="fake", prompt="A", temperature=9)
+    assert e.value.param == "temperature"
+    service.decoder.go.clear()
+    held = service.open("/v1/completions", {"prompt": "A", "n": 4, "stream": True, **GREEDY})
+    try:
+        with pytest.raises(openai.RateLimitError):
+            client.completions.create(model="fake", prompt="A")
+    finally:
+        service.decoder.go.set()
+        held.read()
+
+
+def test_a_stream_that_is_closed_ends_the_answer(client: Any, service: Service) -> None:
+    engine = service.model.engine()
+    service.until(lambda: engine.active == 0)
+    service.decoder.go.clear()
+    stream = client.completions.create(
+        model="fake", prompt="AAA", stream=True, max_tokens=60, temperature=0
+    )
+    service.until(lambda: engine.active == 1)
+    stream.close()
+    before = engine.decoded_tokens
+    service.decoder.go.set()
+    service.until(lambda: engine.active == 0)
+    assert engine.decoded_tokens - before < 59
+
+
+def test_what_the_client_sends_by_itself(client: Any) -> None:
+    """Fields that other servers take go through `extra_body`."""
+    found = client.completions.with_raw_response.create(
+        model="fake", prompt="AAA", user="me", extra_body={"top_k": 1}, max_tokens=12
+    )
+    assert json.loads(found.text)["choices"][0]["text"] == expected("AAA", 12)
