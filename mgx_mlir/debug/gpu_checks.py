@@ -130,7 +130,7 @@ def _versions(device: Device) -> Check:
 
 
 def _functions(kind: str, place: str) -> Check:
-    """Whether a HIP library has what IREE's driver needs: without one of them it does not load."""
+    """Check a HIP library for what IREE's driver needs: without one of them it does not load."""
     library = gpu_api.loaded(gpu_api.APIS[kind], place)
     lacks = hip_library.missing(library)
     if lacks:

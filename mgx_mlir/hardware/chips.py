@@ -3,7 +3,7 @@
 Sources of AMD's: the CDNA 2, CDNA 3 and CDNA 4 white papers, the data sheets of MI210, MI300X,
 MI355X, and of the Radeon RX 6000, 7000 and 9000 series, the RDNA 2, 3 and 4 ISA guides. Of APUs,
 the product pages of Ryzen 6000 to AI 300, with the fastest memory that they take. Registers and
-granules: LLVM's AMDGPUUsage ("VGPR" of the kernel descriptor) and its processor definitions, by
+granules: LLVM's AMDGPUUsage ("VGPR" of the kernel descriptor) and its GPU definitions, by
 which gfx1100, gfx1101 and gfx1151 have 1536 registers of a SIMD, other RDNA 1024. Of the Instinct
 MI60 and Radeon VII: their data sheets and the Vega 7nm ISA guide.
 

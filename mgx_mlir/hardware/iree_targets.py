@@ -1,10 +1,10 @@
 """Targets of AMD GPUs that IREE 3.13 has no name for, as attributes of a module.
 
-IREE's `--iree-rocm-target` knows some processors; its code generator takes any of LLVM's, described
+IREE's `--iree-rocm-target` knows some chips; its code generator takes any of LLVM's, described
 by `#iree_gpu.target`. A module that states its target needs no such flag.
 
 Sources: what IREE prints for gfx1100 and gfx908 (`--compile-to=preprocessing`), without matrix
-instructions where the processor has none; LLVM's AMDGPUUsage and its processor definitions for dot
+instructions where the chip has none; LLVM's AMDGPUUsage and its GPU definitions for dot
 products of bytes and the sizes of waves.
 """
 
@@ -25,7 +25,7 @@ _WMMA = (
 
 
 def _described(mma: str, waves: str, banks: int) -> str:
-    """Return IREE's description of a work group processor; a lane has 256 registers of 32 bits."""
+    """Return IREE's description of a WGP of RDNA; a lane has 256 registers of 32 bits."""
     limits = _LIMITS.format(bits=256 * 32, banks=banks)
     return (
         f"<{_TYPES}, subgroup = shuffle|arithmetic, dot = dp4xi8toi32, mma = [{mma}], "

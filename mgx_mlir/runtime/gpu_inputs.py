@@ -77,7 +77,7 @@ class FromHost:
         self, invoke: Callable[[Args, None, Inputs], tuple[Entry, Any]], args: Args
     ) -> list[np.ndarray]:
         """Make a call, and copy its results to the host. Errors: those of `invoke`; RunError."""
-        if self._lock.locked():  # by a call of another thread
+        if self._lock.locked():  # another thread calls
             found = self._run(invoke, args, Inputs(self._device))
         else:
             with self._lock:

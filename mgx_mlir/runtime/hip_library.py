@@ -1,4 +1,4 @@
-"""Where a HIP library is, and what IREE's driver needs of it.
+"""The place of a HIP library, and what IREE's driver needs of it.
 
 ROCm's development packages have a link `libamdhip64.so`; its runtime alone, AMD's wheels and some
 distributions have `libamdhip64.so.6` or `.7` only. IREE looks for the link, and is told the file.
