@@ -76,3 +76,15 @@ def test_calls_of_hip(library: Path, tmp_path: Path) -> None:
     assert hip["hipMalloc"] < 10  # at the first call
     assert hip["hipStreamSynchronize"] <= 2 * calls + 4  # for its inputs, and its results
     assert "hipHostRegister" not in hip
+
+
+@pytest.mark.slow
+def test_the_part_of_the_device_run(library: Path) -> None:
+    """What `benchmarks/gpu_device.py` asks of a GPU: few calls of it."""
+    environment = {**os.environ, "IREE_HIP_DYLIB_PATH": str(library), "MGX_EMULATE_ARCH": "gfx942"}
+    done = subprocess.run(
+        [sys.executable, "-c", "from benchmarks.gpu_parts import sizes; sizes(4, 60)"],
+        capture_output=True, text=True, env=environment,
+    )  # fmt: skip
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["wrong"] for row in rows] == ["", ""], done.stderr
