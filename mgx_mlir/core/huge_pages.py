@@ -31,23 +31,6 @@ def huge_empty(nbytes: int) -> np.ndarray:
     return raw[start : start + nbytes]
 
 
-def packed_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Return an uninitialised array for packed weights; a large one needs no `placed`."""
-    nbytes = math.prod(shape) * dtype.itemsize
-    if nbytes < _CHUNK // 2:
-        return np.empty(shape, dtype)
-    return huge_empty(nbytes).view(dtype).reshape(shape)
-
-
-def is_placed(array: np.ndarray) -> bool:
-    """Return whether an array is a large one that begins on a large page."""
-    return (
-        array.nbytes >= _CHUNK // 2
-        and array.flags.c_contiguous
-        and array.__array_interface__["data"][0] % PAGE == 0
-    )
-
-
 class HugePages:
     """Places arrays one behind the other in large pages, which go with the last array there."""
 
@@ -58,9 +41,13 @@ class HugePages:
         """Return a copy of an array in large pages; a small one is returned as it is."""
         if array.nbytes < _LEAST:
             return array
-        out = self._empty(array.nbytes).view(array.dtype).reshape(array.shape)
+        out = self.empty(array.shape, array.dtype)
         out[...] = array
         return out
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        """Return an uninitialised array in large pages."""
+        return self._empty(math.prod(shape) * dtype.itemsize).view(dtype).reshape(shape)
 
     def _empty(self, nbytes: int) -> np.ndarray:
         room = -(-nbytes // _APART) * _APART

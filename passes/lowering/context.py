@@ -7,6 +7,7 @@ from collections import ChainMap
 from collections.abc import Callable, Generator, Hashable, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -14,7 +15,8 @@ import numpy as np
 from mgx_mlir.core import attrs, dtypes, literals
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import CompileError
-from mgx_mlir.core.huge_pages import HugePages, is_placed
+from mgx_mlir.core.filling import AT_ONCE, Filling, Packing
+from mgx_mlir.core.huge_pages import HugePages
 from mgx_mlir.core.ir import arith, ir, linalg, tensor
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.lowering.expr import (
@@ -119,6 +121,7 @@ class LoweringContext(IndexBuilder, ABC):
         self.kernels: list[KernelInfo] = []  # kernels of the function, in creation order
         self._repacked: dict[Hashable, tuple[np.ndarray, np.ndarray]] = {}
         self._huge_pages = HugePages()
+        self.filling = Filling()  # of packed weights
 
     # ---- original values ---------------------------------------------------------------------
 
@@ -191,19 +194,28 @@ class LoweringContext(IndexBuilder, ABC):
         """Return a weight that the runtime supplies."""
 
     def repacked(
-        self, array: np.ndarray, layout: Hashable, make: Callable[[], np.ndarray]
+        self, array: np.ndarray, layout: Hashable, make: Callable[[], np.ndarray | Packing]
     ) -> np.ndarray:
         """Return `make()`, the weights `array` in a kernel's layout; one object for equal ones.
 
-        The runtime uses it in place.
+        The runtime uses it in place. A large one is filled meanwhile, until `filling.wait`.
         """
         key = (array.__array_interface__["data"][0], layout)
         if key not in self._repacked:
             # kept with its source, whose address is in the key
-            made = make()
-            placed = made if is_placed(made) else self._huge_pages.placed(made)
-            self._repacked[key] = (array, literals.aligned(placed))
+            self._repacked[key] = (array, self._placed(make()))
         return self._repacked[key][1]
+
+    def _placed(self, made: np.ndarray | Packing) -> np.ndarray:
+        if isinstance(made, np.ndarray):
+            return literals.aligned(self._huge_pages.placed(made))
+        if made.nbytes <= AT_ONCE:
+            found = literals.aligned_empty(made.shape, made.dtype)
+            made.fill(found)
+            return literals.aligned(self._huge_pages.placed(found))
+        found = self._huge_pages.empty(made.shape, made.dtype)
+        self.filling.add(partial(made.fill, found))
+        return found
 
     # ---- types and extents -------------------------------------------------------------------
 

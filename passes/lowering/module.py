@@ -106,6 +106,15 @@ class ModuleLowering(LoweringContext):
 
     def run(self) -> Lowered:
         """Lower every program and return the module with its kernels, inputs and outputs."""
+        try:
+            found = self._lower()
+            self.filling.wait()
+        except BaseException:
+            self.filling.close()
+            raise
+        return found
+
+    def _lower(self) -> Lowered:
         main = self.programs["main"].main()
         for program in self.programs.values():
             contract.check_lowerable(entry_block(program.main()), self.options.target)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
+import threading
 from pathlib import Path
 
 import ml_dtypes
@@ -11,8 +12,11 @@ import numpy as np
 import pytest
 
 import mgx_mlir
-from mgx_mlir.core.huge_pages import is_placed
-from mgx_mlir.passes.lowering.cpu.matmul.panel import pack
+from mgx_mlir.core.filling import Filling, Packing
+from mgx_mlir.core.huge_pages import PAGE
+from mgx_mlir.passes.lowering.cpu.matmul.panel import pack, packing
+from mgx_mlir.passes.lowering.module import ModuleLowering
+from mgx_mlir.passes.lowering.options import LowerOptions
 from tests.support.models import parsed_bytes
 
 
@@ -35,11 +39,42 @@ def test_each_element_of_a_panel(kind: type, unit: int) -> None:
 
 
 def test_large_weights_are_packed_where_they_stay() -> None:
-    """17 MB begin on a large page; what keeps them copies them no more."""
-    found = pack(np.ones((1024, 4352), np.float32), 16)
-    assert is_placed(found)
-    assert not is_placed(pack(np.ones((64, 64), np.float32), 16))
-    assert found.min() == 1
+    """9 MB are written once, in large pages, by a thread of their own; small ones at once."""
+    e, seen = ModuleLowering({}, LowerOptions(), "main"), list[tuple[str, int]]()
+
+    def packed(size: int) -> np.ndarray:
+        array = np.full((size, size), size, np.float32)
+        made = packing(array.shape, array.dtype, lambda: array, 16, 1)
+
+        def fill(found: np.ndarray) -> None:
+            seen.append((threading.current_thread().name, found.ctypes.data))
+            made.fill(found)
+
+        return e.repacked(array, "panels", lambda: Packing(made.shape, made.dtype, fill))
+
+    large, small = packed(1536), packed(64)
+    assert small.min() == 64
+    e.filling.wait()
+    assert large.min() == large.max() == 1536
+    assert dict(seen)["mgx-weights"] == large.ctypes.data
+    assert [name for name, _ in seen].count("MainThread") == 1
+    assert large.ctypes.data % PAGE == 0
+
+
+def test_what_fills_weights_fails_where_it_is_waited_for() -> None:
+    filling, done = Filling(), list[int]()
+
+    def fails() -> None:
+        raise MemoryError("no room")
+
+    filling.add(fails)
+    filling.add(lambda: done.append(1))
+    with pytest.raises(MemoryError, match="no room"):
+        filling.wait()
+    assert not done
+    filling.add(lambda: done.append(2))
+    filling.wait()
+    assert done == [2]
 
 
 def large_model(size: int) -> bytes:

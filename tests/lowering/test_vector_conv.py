@@ -221,7 +221,7 @@ def _loops_agree(
 
 def _packed(w: np.ndarray, shape: loops.ConvShape, cut: Plan, isa: Isa) -> np.ndarray:
     if isinstance(cut, winograd.WinogradPlan):
-        return winograd.pack(w, cut)
+        return winograd.packing(w, cut).array()
     layout = loops.panels_of(shape, cut.width, isa)
     return layout.packed(loops.matrix_of(w, shape, cut.block))
 

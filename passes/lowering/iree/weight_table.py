@@ -13,14 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from mgx_mlir.core import attrs
+from mgx_mlir.core.filling import AT_ONCE
 from mgx_mlir.core.huge_pages import PAGE, huge_empty
 from mgx_mlir.core.ir import ir, ml_program, tensor
 from mgx_mlir.core.literals import ALIGNMENT, aligned_empty, own
 from mgx_mlir.passes.lowering.iree.iree_ops import barrier, reshaped
 from mgx_mlir.passes.lowering.weights import Weights
 
-# Bytes of a weight that is put into a table, which is a copy. Larger ones are few by their memory.
-LARGEST = 256 << 10
+# Bytes of a weight that is put into a table, which is a copy. Larger ones are few by their memory,
+# and may not be there yet.
+LARGEST = AT_ONCE
 # Weights of a program that has a table: IREE takes 1 ms for each, and fewer are not worth a copy.
 LEAST = 16
 _DISPATCH = "flow.dispatch"

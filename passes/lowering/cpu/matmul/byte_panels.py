@@ -97,6 +97,11 @@ class BytePanels(Panels):
         filled = np.pad(numbers, [(0, 0), (0, -numbers.shape[1] % size)])
         return np.concatenate([packed, filled.reshape(count, -1, size)], 1)
 
+    def packing(
+        self, shape: tuple[int, ...], dtype: np.dtype, matrix: Callable[[], np.ndarray]
+    ) -> np.ndarray:
+        return self.packed(matrix())
+
     def _order(self, packed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return each group's index in its segment, pairs first, and how many those are."""
         count, loops = len(packed), self.segments * self.segment

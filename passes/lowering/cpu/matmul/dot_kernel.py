@@ -228,7 +228,8 @@ def _panels(e: LoweringContext, dot: Dot | QuantDot, isa: Isa, width: int) -> ir
     array = literals.array_of(matrix)
     flat = array.reshape(array.shape[-2:])
     layout = loops.panels_of(isa, TensorType.of(dot.a).dtype, width, len(flat))
-    return e.parameter(e.repacked(array, layout.key, lambda: layout.packed(flat)))
+    make = partial(layout.packing, flat.shape, flat.dtype, lambda: flat)
+    return e.parameter(e.repacked(array, layout.key, make))
 
 
 def _few_bits(dot: Matmul) -> FewBits | None:

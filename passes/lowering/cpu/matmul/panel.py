@@ -19,7 +19,7 @@ from typing import Protocol
 import numpy as np
 
 from mgx_mlir.core.dtypes import DType
-from mgx_mlir.core.huge_pages import packed_empty
+from mgx_mlir.core.filling import Packing
 from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
@@ -215,6 +215,12 @@ class Panels:
         """Return a matrix [depth, columns] as panels."""
         return pack(matrix, self.width, self.unit)
 
+    def packing(
+        self, shape: tuple[int, ...], dtype: np.dtype, matrix: Callable[[], np.ndarray]
+    ) -> Packing | np.ndarray:
+        """Return what writes `packed` of a matrix of this shape and type, or `packed` itself."""
+        return packing(shape, dtype, matrix, self.width, self.unit)
+
     def panel(self, k: WorkgroupBuilder, w: ir.Value, number: Index) -> Panel:
         """Return one panel of `packed`."""
         size, multiply = self.unit * self.isa.lanes, products(k, self.isa, self.dtype)
@@ -227,17 +233,35 @@ def pack(weights: np.ndarray, width: int, unit: int = 1) -> np.ndarray:
     unit: neighbours along the depth that are read together, [panel, K / unit, width * unit]; the
     depth is filled up with 0 as well.
     """
-    (depth, columns), whole = weights.shape, weights.shape[0] // unit
-    count, units = -(-columns // width), -(-depth // unit)
-    found = packed_empty((count, units, width * unit), weights.dtype)
-    # panel by panel: the weights may take most of the memory, and are held but once more
-    for panel, start in zip(found.reshape(count, units, width, unit), range(0, columns, width),
-                            strict=True):  # fmt: skip
-        block = weights[:, start : start + width]
-        n = block.shape[1]
-        panel[:whole, :n] = block[: whole * unit].reshape(whole, unit, n).transpose(0, 2, 1)
-        panel[:, n:] = 0
+    return packing(weights.shape, weights.dtype, lambda: weights, width, unit).array()
+
+
+def packing(
+    shape: tuple[int, ...],
+    dtype: np.dtype,
+    weights: Callable[[], np.ndarray],
+    width: int,
+    unit: int,
+) -> Packing:
+    """Return what writes `pack` of weights of this shape and type."""
+    (depth, columns), whole = shape, shape[0] // unit
+    count, units, panels = -(-columns // width), -(-depth // unit), columns // width
+
+    def fill(found: np.ndarray) -> None:
+        given, out = weights(), found.reshape(count, units, width, unit)
+        # in one call, which lets other threads run: the weights may take most of the memory
+        block = given[: whole * unit, : panels * width].reshape(whole, unit, panels, width)
+        out[:panels, :whole] = block.transpose(2, 0, 3, 1)
+        if panels < count:
+            n = columns - panels * width
+            block = given[: whole * unit, panels * width :].reshape(whole, unit, n)
+            out[panels, :whole, :n] = block.transpose(0, 2, 1)
+            out[panels, :, n:] = 0
         if whole < units:
-            panel[whole] = 0
-            panel[whole, :n, : depth - whole * unit] = block[whole * unit :].T
-    return found
+            out[:, whole] = 0
+            rest = given[whole * unit :]
+            for at, start in enumerate(range(0, columns, width)):
+                block = rest[:, start : start + width]
+                out[at, whole, : block.shape[1], : len(rest)] = block.T
+
+    return Packing((count, units, width * unit), dtype, fill)

@@ -197,7 +197,8 @@ def matrix_of(weights: np.ndarray, shape: ConvShape, block: int) -> np.ndarray:
 
     block: input channels that are multiplied at a time. Channels that are filled up are 0.
     """
-    weights = np.pad(weights, [(0, 0), (0, 0), (0, shape.filled - shape.inputs), (0, 0)])
+    if shape.filled > shape.inputs:
+        weights = np.pad(weights, [(0, 0), (0, 0), (0, shape.filled - shape.inputs), (0, 0)])
     kh, kw, ci, co = weights.shape
     w = weights.reshape(kh, kw, ci // block, block, co)
     as_planes = shape.planar and not shape.unit

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -253,17 +254,21 @@ def build(e: LoweringContext, site: KernelSite, plan: _Plan) -> list[ir.Value]:
     if e.options.fast_math and not (shape.narrow or shape.unit):
         points = winograd.plan(shape, isa)
     if points is not None:
-        key, make = ("winograd", points.width), lambda: winograd.pack(weights, points)
+        key, make = ("winograd", points.width), lambda: winograd.packing(weights, points)
         packed = e.parameter(e.repacked(array, key, make))
         found = winograd.convolution(shape, points, isa, x, packed, epilogue, extents)
     else:
         layout = loops.panels_of(shape, tiles.width, isa)
-        kind = weights if shape.unit else weights.astype(np.float32)
+        kind = weights.dtype if shape.unit else np.dtype(np.float32)
+        depth = int(np.prod(shape.kernel)) * shape.filled
         # all that says in what order the weights are read
         key = ("convolution", shape.kernel, shape.planar, shape.unit, tiles.block, layout.key)
-        packed = e.parameter(
-            e.repacked(array, key, lambda: layout.packed(loops.matrix_of(kind, shape, tiles.block)))
-        )
+
+        def matrix() -> np.ndarray:
+            return loops.matrix_of(weights.astype(kind, copy=False), shape, tiles.block)
+
+        make = partial(layout.packing, (depth, shape.outputs), kind, matrix)
+        packed = e.parameter(e.repacked(array, key, make))
         found = loops.convolution(shape, tiles, isa, x, packed, epilogue, extents)
     return found if own == whole else [views.reshaped(e, v, own) for v in found]
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mgx_mlir.core import dtypes
+from mgx_mlir.core.filling import Packing
 from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue, Spot, Stores
@@ -98,13 +99,17 @@ def _open_tiles(i: IndexBuilder, counts: Sequence[Index]) -> list[Index]:
     return [i.div(i.add(n, 1), 2) for n in counts]
 
 
-def pack(weights: np.ndarray, plan: WinogradPlan) -> np.ndarray:
+def packing(weights: np.ndarray, plan: WinogradPlan) -> Packing:
     """Weights [3, 3, Ci, Co] transformed, in the order they are read: [panel, point, Ci, width]."""
-    g = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
-    u = np.einsum("ia,abcd,jb->ijcd", g, weights.astype(np.float64), g)
     ci, co = weights.shape[2:]
-    u = u.reshape(POINTS, ci, co // plan.width, plan.width).transpose(2, 0, 1, 3)
-    return np.ascontiguousarray(u, np.float32)
+    panels = co // plan.width
+
+    def fill(found: np.ndarray) -> None:
+        g = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
+        u = np.einsum("ia,abcd,jb->ijcd", g, weights.astype(np.float64), g)
+        found[...] = u.reshape(POINTS, ci, panels, plan.width).transpose(2, 0, 1, 3)
+
+    return Packing((panels, POINTS, ci, plan.width), np.dtype(np.float32), fill)
 
 
 def convolution(
