@@ -150,6 +150,28 @@ def test_a_change_is_one_line_of_the_changelog() -> None:
     assert len(groups) == len(set(groups))
 
 
+@cache
+def functions_of_tests() -> frozenset[str]:
+    names = re.compile(r"^ *def (test_\w+)", re.MULTILINE)
+    return frozenset(
+        n for p in (ROOT / "tests").rglob("*.py") for n in names.findall(p.read_text())
+    )
+
+
+@pytest.mark.parametrize("page", [DOCS / "gpu-kernels.md"], ids=lambda p: p.name)
+def test_a_principle_is_short_and_held_by_a_test(page: Path) -> None:
+    """A bullet has three lines at most and, if it says who holds it, names tests that there are."""
+    found = re.findall(r"^\* (?:.|\n(?!\n|\*|#))*", prose(page), re.MULTILINE)
+    assert found
+    for each in found:
+        assert each.count("\n") <= 3, each
+        held = " ".join(each.split()).partition("Held by ")[2]
+        names = re.findall(r"`([^`]+)`", held)
+        assert names or "nvidia-kernels.md" in each, f"{each}: no test holds it"
+        for name in names:
+            assert name in functions_of_tests() or (ROOT / name).exists(), name
+
+
 def test_faults_are_seen(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(

@@ -59,6 +59,47 @@ def begins_badly(text: str) -> bool:
     return first is not None and first[1].lower() in WORDS["first"]
 
 
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "benchmarks/README.md"]
+PAGES += sorted((ROOT / "docs").rglob("*.md"))
+LONGEST = 30  # words of a sentence, or of a part that a semicolon or a colon ends
+
+
+def sentences(page: str) -> Iterator[str]:
+    """The sentences of a page's paragraphs and lists; code and links count as a word each."""
+    text = re.sub(r"^```.*?^```$", "", page, flags=re.MULTILINE | re.DOTALL)
+    parts: list[list[str]] = [[]]
+    for line in text.splitlines():
+        if not line.strip() or line.startswith(("#", "|", "<")):
+            parts.append([])
+        elif re.match(r"\s*(?:\*|\d+\.) ", line):
+            parts.append([line.strip()])
+        else:
+            parts[-1].append(line.strip())
+    for part in parts:
+        plain = re.sub(r"`[^`]*`", "x", " ".join(part))
+        plain = re.sub(r"\[[^\]]*\]\([^)]*\)", "x", plain)
+        yield from re.split(r"(?<=[.!?:;])\s+", plain)
+
+
+def test_sentences_of_pages_are_short() -> None:
+    left = dict(WORDS["long-left"])
+    found = {
+        str(page.relative_to(ROOT)): [
+            s for s in sentences(page.read_text()) if len(s.split()) > LONGEST
+        ]
+        for page in PAGES
+    }
+    more = {name: long for name, long in found.items() if len(long) > left.get(name, 0)}
+    assert not more, f"one sentence, one idea: {more}"
+    fewer = {n: len(found.get(n, [])) for n, m in left.items() if len(found.get(n, [])) < m}
+    assert not fewer, f"lower the numbers of [long-left] in tests/words.toml: {fewer}"
+
+
+def test_sentences_are_found() -> None:
+    page = f"# One\n* {'word ' * 20}\n  `a b c` {'word ' * 9}end. Short.\n\n```\n{'x ' * 40}\n```\n"
+    assert [len(s.split()) for s in sentences(page) if s] == [32, 1]
+
+
 def test_texts_are_found() -> None:
     source = (
         '"""What a module is."""\nx = 1  # of x\n# one\n# of two lines\ny = "# of no comment"\n'
