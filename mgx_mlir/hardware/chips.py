@@ -43,6 +43,9 @@ class Chip:
     lds_read: int = 128  # bytes per clock that a compute unit reads from the LDS
     cache: int = 64  # bytes per clock that a compute unit reads from the cache behind its own
     workgroup_lds: int = 0  # most LDS bytes of a workgroup, 0: all
+    # bytes per clock of each compute unit that the caches behind its own move while all units ask;
+    # fitted to published times (benchmarks/gpu_published.py); 0: not known
+    together: int = 0
     arch: str = ""  # gfx or sm_ name
 
     @property
@@ -106,6 +109,7 @@ _CHIPS = {
         byte=2,
         depth=32,
         lds_read=256,
+        together=20,
     ),
     "gfx1030": Chip(80, 2.31, 576, 0, 128, 64 * _KB, 2, 1024, 16, 16, 32),
     "gfx1031": Chip(40, 2.6, 432, 0, 128, 64 * _KB, 2, 1024, 16, 16, 32),

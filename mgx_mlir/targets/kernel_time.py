@@ -4,7 +4,8 @@ Three things hold a launch up. The units: all workgroups together keep the matri
 units, the LDS and the way to the cache busy for so many clocks. And waiting: a wave goes through
 its instructions in order and waits for what it loads, while other waves of its compute unit, as
 many as registers and LDS let be there, fill the gaps. Where the bytes of a launch's operands and
-results are known, they come from memory once. The bound is the largest of these.
+results are known, they come from memory once; where published times say how much, the caches move
+what all workgroups load. The bound is the largest of these.
 
 The latencies are round numbers of the order that microbenchmarks of these chips report; a bound
 compares kernels of one product with each other, and is no forecast.
@@ -63,12 +64,16 @@ class KernelTime:
     exact: bool  # trip counts of all loops were known
     # microseconds in which memory moves the operands and results of the launch; 0: unknown
     memory_us: float = 0.0
+    # microseconds in which the caches move what all workgroups load and store; 0: unknown
+    traffic_us: float = 0.0
 
     @property
     def bound_by(self) -> str:
         """The unit that the launch keeps busiest, "memory", or "waiting"."""
         if self.memory_us and self.us <= self.memory_us:
             return "memory"
+        if self.traffic_us and self.us <= self.traffic_us:
+            return "cache"
         unit = max(self.busy, key=lambda u: self.busy[u])
         return unit if self.busy[unit] * self.resident >= self.alone else "waiting"
 
@@ -104,10 +109,14 @@ def kernel_time(
                 for u, c in one.busy.items()}  # fmt: skip
     rounds = -(-each // resident)
     clocks = max(*together.values(), rounds * one.alone)
-    us = max(clocks / chip.ghz / 1e3, least)
     found = {u: c / each for u, c in together.items()}
+    traffic_us = 0.0
+    if chip.together:
+        moves = chip.units * chip.together * chip.ghz * 1e3
+        traffic_us = found["cache"] * _CACHE_BYTES * workgroups / moves
+    us = max(clocks / chip.ghz / 1e3, least, traffic_us)
     return KernelTime(
-        us, found, one.alone, resident, len(way.places), way.exact, memory_us
+        us, found, one.alone, resident, len(way.places), way.exact, memory_us, traffic_us
     )  # fmt: skip
 
 

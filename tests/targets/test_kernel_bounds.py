@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from math import inf
 from typing import Any
 
 import numpy as np
 import pytest
 
+from benchmarks import gpu_published
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import TargetError
 from mgx_mlir.hardware.chips import CHIPS, LAUNCH_US
@@ -144,6 +145,40 @@ def kernel(**changes: int) -> KernelReport:
     row |= {n: 64 for n in ("vgprs", "given") if n in row}
     row |= {"name": "f", "arch": "gfx942", "lds": 16384, "workgroup": (256, 1, 1), **changes}
     return KernelReport(**row)
+
+
+def test_caches_move_what_all_workgroups_load() -> None:
+    loads = code(*["buffer_load_dwordx4 v[0:3], v4, s[0:3], 0 offen"] * 100, "s_endpgm")
+    shared = replace(CHIP, together=16)
+    alone, found = (kernel_time(kernel(), loads, chip, 304) for chip in (CHIP, shared))
+    # four waves of 64 lanes load 16 bytes a hundred times, at 16 bytes a clock in place of 64
+    assert found.traffic_us == pytest.approx(4 * 64 * 16 * 100 / 16 / 2100)
+    assert (found.us, found.bound_by) == (found.traffic_us, "cache")
+    assert alone.traffic_us == 0
+    assert alone.us < found.us
+    # units that have no workgroup leave their share to the others
+    few = kernel_time(kernel(), loads, shared, 76)
+    assert few.traffic_us == pytest.approx(found.traffic_us / 4)
+
+
+def test_the_published_times_stand_with_their_source() -> None:
+    """The constant of gfx950 is that of the page, which a script writes from the table."""
+    page = (gpu_published.TABLE.parent / "published-gemms.md").read_text()
+    assert f"{CHIPS['gfx950'].together} bytes a clock of each unit" in page
+    text = gpu_published.TABLE.read_text()
+    assert "github.com/ROCm/aiter, read 2026-11-29" in text
+    assert page.count("\n| ") == text.count("\ngfx9") + 2  # rows, and a head of each architecture
+
+
+def test_a_fit_finds_the_constants_of_its_times() -> None:
+    """Times that are made by a fit's own formula."""
+    made = gpu_published.Fit(2.0, 0.75, 20)
+    chip = CHIPS["gfx950"]
+    parts = [gpu_published.Part(b, m, t) for b, m, t in ((1, 0.5, 1e6), (3, 30, 1e6), (5, 1, 3e8))]
+    rows = [gpu_published.Row("gfx950", (1, 1, 1), made.estimate(chip, [p]), (p,)) for p in parts]
+    found = gpu_published.fitted(chip, rows)
+    assert gpu_published.worst(found, chip, rows) == pytest.approx(1)
+    assert (found.start, round(found.share, 2), found.rate) == (2.0, 0.75, 20)
 
 
 def test_the_bound_is_of_the_busiest_unit_or_of_waiting() -> None:
