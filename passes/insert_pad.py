@@ -114,7 +114,9 @@ def _left_to_kernel(op: Convolution, w: TensorType, spatial: int, leave: str) ->
 
 
 def _padded_inside(op: Convolution, x: TensorType, w: TensorType, spatial: int) -> bool:
-    """Say whether a depthwise kernel runs faster with the pad inside (measured: docs/kernels.md).
+    """Say whether a depthwise kernel runs faster with the pad inside, by measurements.
+
+    Figures: docs/data/kernel-measurements.md.
 
     Kernels of 3x3 and strided ones do. Those that span one axis only do not compile so.
     """

@@ -121,7 +121,7 @@ class LoweringContext(IndexBuilder, ABC):
         self.kernels: list[KernelInfo] = []  # kernels of the function, in creation order
         self._repacked: dict[Hashable, tuple[np.ndarray, np.ndarray]] = {}
         self._huge_pages = HugePages()
-        self.filling = Filling()  # of packed weights
+        self.filling = Filling()  # fills packed weights
 
     # ---- original values ---------------------------------------------------------------------
 
