@@ -151,6 +151,7 @@ def test_another_head_compiles_its_own_kernels_alone(libraries: list[int]) -> No
 def test_a_damaged_library_is_compiled_again(libraries: list[int]) -> None:
     compiled(net())
     store = default_cache()
+    assert store is not None
     found = [e for e in store.entries() if e.kind == "library"]
     assert {e.kind for e in store.entries()} >= {"kernel", "library"}
     for entry in found:
@@ -180,7 +181,9 @@ def test_a_full_disk_costs_the_entries_alone(
     first = compiled(one_op("Add"))
     assert first.executable.via == "workers"
     assert "No space left" in caplog.text
-    assert {e.kind for e in default_cache().entries()} >= {"kernel"}
+    store = default_cache()
+    assert store is not None
+    assert {e.kind for e in store.entries()} >= {"kernel"}
     monkeypatch.setattr(cache, "write_container", write)
     libraries.clear()
     both = compiled(one_op("Add", "Sub"))

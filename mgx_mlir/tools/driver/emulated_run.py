@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,17 +49,4 @@ def emulated_statistics(source: ProgramIR, compiled: IreeProgram) -> dict[str, A
         if ran.returncode or not counts.is_file():
             said = [line for line in ran.stderr.splitlines() if line.startswith(("error", "note"))]
             raise TargetError("the emulated call failed", notes=said or [ran.stderr[-1000:]])
-        return _by_launch(json.loads(counts.read_text()), compiled.executable.symbols)
-
-
-def _by_launch(statistics: dict[str, Any], symbols: Mapping[str, str]) -> dict[str, Any]:
-    """Give kernels that were compiled apart the names that IREE gives their launches.
-
-    symbols: of each launch, a digest and the rest of its name (targets/worker_kernels.py).
-    """
-    named = {s: name + s[s.index("_") :] for name, s in reversed(list(symbols.items()))}
-    for rows in statistics.values():
-        for row in rows if isinstance(rows, list) else ():
-            if "kernel" in row:
-                row["kernel"] = named.get(row["kernel"], row["kernel"])
-    return statistics
+        return json.loads(counts.read_text())
