@@ -98,8 +98,9 @@ def _wide(op: Any, value: Any) -> Any:
     if isinstance(value, int | float):
         return op.Constant(value=_ir().tensor(float(value), dtype=_ir().DataType.DOUBLE))
     node = value.producer()
-    if node is not None and node.op_type == "Cast" and _type(node.inputs[0]) == _F64:
-        return node.inputs[0]
+    narrowed = node if node is not None and node.op_type == "Cast" else None
+    if narrowed and (_type(narrowed.inputs[0]), narrowed.attributes["to"].value) == (_F64, _F32):
+        return narrowed.inputs[0]
     return op.Cast(value, to=_F64)
 
 
