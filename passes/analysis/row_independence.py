@@ -349,6 +349,29 @@ def _gather(c: _Case) -> None:
     c.need(Rows(state.axis + step, state.each) == wanted, "it moves rows")
 
 
+def _resize(c: _Case) -> None:
+    """Keep the batch: an axis of scale 1 is copied in every mode but a crop."""
+    c.others_free("input")
+    attributes, wanted = c.attributes, c.rows()
+    c.need(c.state(c.only("input")) == wanted, "it moves rows")
+    c.need(not c.operands["target"], "its sizes come at run time")
+    c.need(attributes["coordinate_transformation_mode"] != "tf_crop_and_resize", "it crops")
+    sizes, scales = attributes["sizes"], attributes["scales"]
+    kept = sizes[wanted.axis] == 0 if sizes else scales[wanted.axis] == 1
+    c.need(kept, "it works along the batch")
+
+
+def _recurrent(c: _Case) -> None:
+    """Recurrent ops and those of their states, whose operands have the batch at fixed axes."""
+    axes, out = _PLACES[c.cls.mnemonic]
+    each = c.rows().each
+    c.need(c.rows() == Rows(out, each), "rows are not its batch")
+    c.others_free(*axes)
+    for name, axis in axes.items():
+        states = [c.state(v) for v in c.operands[name]]
+        c.need(all(s == Rows(axis, each) for s in states), f"'{name}' has other rows")
+
+
 def _product(dims: Sequence[Int]) -> Int:
     total: Int = 1
     for e in dims:
@@ -370,8 +393,18 @@ def _sizes(e: Int) -> frozenset[Any]:
     return frozenset(found)
 
 
+# axes of the batch in operands, and in each result
+_RNN = {"input": 1, "sequence_lens": 0, "initial_h": 1}
+_PLACES: dict[str, tuple[dict[str, int], int]] = {
+    "rnn": (_RNN, 2), "gru": (_RNN, 2), "lstm": ({**_RNN, "initial_c": 1}, 2),
+    "rnn_last_hs_output": ({"input": 2}, 1), "rnn_last_cell_output": ({"input": 2}, 1),
+    "rnn_var_sl_last_output": ({"input": 2, "sequence_lens": 0}, 1),
+    "rnn_var_sl_shift_output": ({"input": 2, "sequence_lens": 0}, 2),
+    "rnn_var_sl_shift_sequence": ({"input": 1, "sequence_lens": 0}, 1),
+}  # fmt: skip
 Rule = Callable[[_Case], None]
 RULES: dict[str, Rule] = {
+    **dict.fromkeys(_PLACES, _recurrent), "resize": _resize,
     "broadcast": _broadcast, "multibroadcast": _broadcast, "broadcast_with_dims": _broadcast,
     "broadcast_for_dot": _broadcast, "transpose": _transpose, "dot": _dot, "quant_dot": _dot,
     "pooling": _windows, "quant_convolution": _windows, "slice": _along, "step": _along,

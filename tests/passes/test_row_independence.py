@@ -26,7 +26,9 @@ PROVED = {
     "quant_dot", "convolution", "convolution_backwards", "quant_convolution", "pooling", "softmax",
     "logsoftmax", "reduce_sum", "argmax", "slice", "step", "reverse", "prefix_scan_sum", "pad",
     "concat", "gather", "topk", "broadcast", "multibroadcast", "broadcast_for_dot", "identity",
-    "contiguous", "quantizelinear", "dequantizelinear",
+    "contiguous", "quantizelinear", "dequantizelinear", "resize", "rnn", "gru", "lstm",
+    "rnn_last_hs_output", "rnn_last_cell_output", "rnn_var_sl_last_output",
+    "rnn_var_sl_shift_output", "rnn_var_sl_shift_sequence",
 }  # fmt: skip
 
 
@@ -38,6 +40,11 @@ def batches(arrays: list[np.ndarray]) -> Iterator[list[tuple[int, int]]]:
         same = [i for i, a in enumerate(arrays) if a.ndim > d and a.shape[d] > 1]
         if len(same) > 1 and len({arrays[i].shape[d] for i in same}) == 1:
             yield [(i, d) for i in same]
+    # one extent at different axes
+    for n in {n for a in arrays for n in a.shape if n > 1}:
+        first = {i: a.shape.index(n) for i, a in enumerate(arrays) if n in a.shape}
+        if len(set(first.values())) > 1:
+            yield list(first.items())
 
 
 def grouped(args: Any, values: Sequence[Any]) -> list[Any]:
