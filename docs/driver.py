@@ -136,6 +136,9 @@ with the same options takes the solution from there, and says so. To search agai
 
 A product's solution serves every program that has this product. A bound never replaces a time. The file is written to a
 temporary file and renamed, under a lock. Rows that this version does not know stay.
+
+`MGX_PROBLEM_CACHES` names files that are only read, below one's own: an administrator's or a project's. One's own
+counts first, then the files in their order. `mgx-driver problems` lists, checks, merges and converts such files.
 """
 
 SCRIPTS = """\

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,10 @@ import pytest
 from mgx_mlir.compiler.tuning import search, solutions
 from mgx_mlir.compiler.tuning.solutions import Tuning
 from mgx_mlir.core.errors import CompileError, FileError, UsageError
+from mgx_mlir.passes.lowering.gpu.matmul import gemm_shape
 from mgx_mlir.programs.signature import DimRange, Port, Signature
+from mgx_mlir.targets.child import compiler_version
+from tests.driver.conftest import Driver
 
 
 @pytest.fixture(autouse=True)
@@ -150,3 +155,69 @@ def test_inputs_at_the_first_optimal_size() -> None:
     assert (x.shape, i.shape, y.shape) == ((4, 3), (4,), (1,))
     assert (i == 1).all()
     assert (x.dtype, y.dtype) == (np.float32, np.float16)
+
+
+# ---- files below one's own -------------------------------------------------------------------
+
+
+def product(arch: str = "gfx942", us: float | None = 3.0, judged: str = "time", **more: object):
+    """A row of a matrix product, as keep_products writes it."""
+    shape = gemm_shape.GemmShape("dot", "half_type", (64, 64, 64))
+    config = gemm_shape.GemmConfig(None, 1)
+    key = {
+        "name": "gpu::product",
+        "problem": {"arch": arch, "compiler": compiler_version(), **shape.to_json()},
+    }
+    key["problem"].update(more)
+    return [key, {**config.to_json(), "us": us, "judged": judged}]
+
+
+def test_files_below_are_read_and_one_s_own_counts_first(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    below, lowest = tmp_path / "below.json", tmp_path / "lowest.json"
+    monkeypatch.setenv("MGX_PROBLEM_CACHES", os.pathsep.join([str(below), str(lowest)]))
+    assert solutions.layers() == [file, below, lowest]
+    assert not solutions.is_kept()
+    slow, fast = Tuning(opt_level="O3"), Tuning(threads=1)
+    lowest.write_text(json.dumps([[PROBLEM, asdict(slow)], product()]))
+    assert solutions.is_kept()
+    assert solutions.lookup(PROBLEM) == slow
+    assert len(solutions.kept_products("gfx942")) == 1
+    below.write_text(json.dumps([[PROBLEM, asdict(fast)]]))
+    assert solutions.lookup(PROBLEM) == fast
+    before = lowest.read_bytes(), below.read_bytes()
+    solutions.keep(PROBLEM, Tuning())
+    assert solutions.lookup(PROBLEM) == Tuning()
+    assert (lowest.read_bytes(), below.read_bytes()) == before
+    lowest.write_text("{")
+    with pytest.raises(FileError, match="cannot read the tuning file"):
+        solutions.kept_products("gfx942")
+
+
+def test_problems_are_checked_merged_and_converted(
+    driver: Driver, file: Path, tmp_path: Path
+) -> None:
+    a, b, out = (tmp_path / f"{n}.json" for n in ("a", "b", "out"))
+    a.write_text(json.dumps([product(judged="bound"), product("gfx950")]))
+    b.write_text(json.dumps([product(), product("gfx1100", compiler="0.1")]))
+    ran = driver("problems", "validate", "-i", a, b)
+    assert (ran.status, ran.lines) == (
+        0, [f"{a}: 2 usable", f"{b}: 1 usable, 1 of another IREE version"],
+    )  # fmt: skip
+    ran = driver("problems", "merge", "-i", a, b, "-o", out)
+    assert ran.lines == [f"wrote 3 rows to {out}, of 2 files"]
+    rows = json.loads(out.read_text())
+    assert [r[1]["judged"] for r in rows] == ["time", "time", "time"]  # a time beats a bound
+    ran = driver("problems", "convert", "-i", out, "-o", out)
+    assert ran.lines == [f"wrote 3 rows to {out}, 1 of another IREE version"]
+    taken = json.loads(out.read_text())[2]
+    assert (taken[0]["problem"]["compiler"], taken[1]["judged"]) == (compiler_version(), "bound")
+    out.write_text(json.dumps([product(), product(), [{"name": "x"}, 1]]))
+    ran = driver("problems", "validate", "-i", out)
+    assert ran.status == 1
+    assert [line.partition(": ")[0] for line in ran.lines[1:]] == ["  row 1", "  row 2"]
+    assert driver("problems", "list").lines == [f"{file}: not there"]
+    for wrong in (["merge", "-i", a], ["convert", "-i", a, b, "-o", out], ["validate"], ["sort"]):
+        assert driver("problems", *wrong).status == 2
+    assert driver("problems", "validate", "-i", tmp_path / "none").status == 2

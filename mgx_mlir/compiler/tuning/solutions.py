@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import GemmConfig, GemmShape
 
 VARIABLE = "MIGRAPHX_PROBLEM_CACHE"
+BELOW = "MGX_PROBLEM_CACHES"  # files that are only read, below one's own; the first counts most
 log = logging.getLogger(__name__)
 LARGEST = 64 << 20  # bytes of a tuning file that is read
 LOCK_WAIT = 30.0  # seconds: a change takes far less
@@ -76,19 +77,26 @@ def tuning_file() -> Path:
     return Path(given) if given else cache_root() / "tuning.json"
 
 
+def layers() -> list[Path]:
+    """Return the files that are looked into: one's own, then those of MGX_PROBLEM_CACHES."""
+    below = os.environ.get(BELOW, "").split(os.pathsep)
+    return [tuning_file(), *(Path(p) for p in below if p)]
+
+
 def is_kept() -> bool:
-    """Return whether there is a tuning file that can be read."""
+    """Return whether there is a tuning file that can be read, one's own or one below it."""
     try:
-        return tuning_file().is_file()
+        return any(path.is_file() for path in layers())
     except (OSError, FileError):
         return False
 
 
 def lookup(problem: Mapping[str, Any]) -> Tuning | None:
     """Return the stored solution of a problem, or None. Errors: FileError for a damaged file."""
-    for key, solution in _rows(tuning_file()):
-        if key == problem:
-            return _tuning(solution)
+    for path in layers():
+        for key, solution in _rows(path):
+            if key == problem and (found := tuning_of(solution)) is not None:
+                return found
     return None
 
 
@@ -129,15 +137,16 @@ def _locked(path: Path) -> Iterator[None]:
 def _rows(path: Path) -> list[list[Any]]:
     """Return the pairs of a file; a damaged file in the cache's folder counts as empty."""
     try:
-        return _read(path)
+        return read_rows(path)
     except FileError as e:
-        if os.environ.get(VARIABLE):
+        if os.environ.get(VARIABLE) or path != tuning_file():  # a file that was named
             raise
         log.warning("%s", e)
         return []
 
 
-def _read(path: Path) -> list[list[Any]]:
+def read_rows(path: Path) -> list[list[Any]]:
+    """Return the pairs of a file, none where it is not there. Errors: FileError."""
     try:
         if not path.is_file():
             return []
@@ -153,7 +162,7 @@ def _read(path: Path) -> list[list[Any]]:
     return rows
 
 
-def _tuning(value: object) -> Tuning | None:
+def tuning_of(value: object) -> Tuning | None:
     """Read a solution; None for one that this version does not know."""
     if not isinstance(value, Mapping) or not set(value) <= {f.name for f in fields(Tuning)}:
         return None
@@ -173,10 +182,11 @@ def kept_products(arch: str) -> dict[GemmShape, GemmConfig]:
     Errors: FileError for a damaged file.
     """
     found: dict[GemmShape, GemmConfig] = {}
-    for key, solution in _rows(tuning_file()):
-        product, choice = _product(key, arch), _choice(solution)
-        if product is not None and choice is not None:
-            found[product] = choice
+    for path in reversed(layers()):
+        for key, solution in _rows(path):
+            product, choice = _product(key, arch), choice_of(solution)
+            if product is not None and choice is not None:
+                found[product] = choice
     return found
 
 
@@ -197,7 +207,7 @@ def keep_products(
         if product not in new or product is None:
             return True
         timed = isinstance(row[1], Mapping) and row[1].get("judged") == "time"
-        if timed and judged != "time" and _choice(row[1]) is not None:
+        if timed and judged != "time" and choice_of(row[1]) is not None:
             del new[product]
             return True
         return False
@@ -231,7 +241,8 @@ def _product(key: object, arch: str) -> GemmShape | None:
     return shape_from_json(rest)
 
 
-def _choice(solution: object) -> GemmConfig | None:
+def choice_of(solution: object) -> GemmConfig | None:
+    """Read a product's solution; None for one that this version does not know."""
     if not isinstance(solution, Mapping):
         return None
     from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import config_from_json
@@ -240,5 +251,5 @@ def _choice(solution: object) -> GemmConfig | None:
 
 
 def solutions() -> int:
-    """Count the solutions in the tuning file. Errors: FileError for a damaged file."""
-    return len(_rows(tuning_file()))
+    """Count the solutions in all files. Errors: FileError for a damaged one."""
+    return sum(len(_rows(path)) for path in layers())

@@ -38,6 +38,7 @@ COMMANDS = {
     "op": "list all operators, or print the default attributes of one",
     "params": "print the shapes of a model's inputs and outputs",
     "perf": "compile, run, and print a performance report",
+    "problems": "list, check, merge or convert files of tuning solutions",
     "quantize": "bring a model to smaller types, write it, and report what that costs and gains",
     "read": "read a model and print it",
     "report": "compile, run and verify a model, and write a page about it",
