@@ -81,7 +81,11 @@ def _behind(model: ModelSource, options: CompileOptions) -> CompiledProgram:
     made = compile_sizes(read, options.sizes, options.placement, lambda p: _compile(p, one), first)
     made.limits = RunLimits.of(options.max_run_seconds, options.max_run_memory)
     if not options.background:
-        made.wait()
+        try:
+            made.wait()
+        except BaseException:
+            made.close()  # the sizes that still compile
+            raise
     return made
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from mgx_mlir.compiler.given_outputs import Places
 from mgx_mlir.compiler.models import in_own_context
 from mgx_mlir.compiler.stats import CompileStats
 from mgx_mlir.compiler.variants import specialised
+from mgx_mlir.core import interrupts
 from mgx_mlir.core.errors import RunError, UsageError
 from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.passes.analysis.row_independence import Mixed, RowProof, prove
@@ -226,16 +228,14 @@ def compile_sizes(
         proof = str(e)
         log.info("calls are not padded along %s: %s", dim, proof)
     turns = threading.Semaphore(available_cpus())
-    programs: dict[int, Behind[CompiledProgram]] = {}
-    for n in counts:
-        variant = Variant(f"main_{n}", tuple((i, d, n) for i, d in places))
-        own = specialised(in_own_context(read), variant)
 
-        def work(own: ProgramIR = own) -> CompiledProgram:
-            with turns:
-                return compile_one(own)
+    def work(own: ProgramIR) -> CompiledProgram:
+        with interrupts.waiting(turns):
+            return compile_one(own)
 
-        programs[n] = Behind(work)
+    variants = [Variant(f"main_{n}", tuple((i, d, n) for i, d in places)) for n in counts]
+    each = [specialised(in_own_context(read), v) for v in variants]
+    programs = {n: Behind(partial(work, own)) for n, own in zip(counts, each, strict=True)}
     return SizedProgram(placement, signature, dim, places, programs, proof, first)
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,12 @@ import pytest
 
 import mgx_mlir
 from mgx_mlir.compiler import compile as compile_module
+from mgx_mlir.compiler import sized_program
 from mgx_mlir.compiler.background_program import BackgroundProgram
+from mgx_mlir.compiler.behind import Behind
 from mgx_mlir.compiler.compiled import IreeProgram
 from mgx_mlir.compiler.sized_program import SizedProgram
+from mgx_mlir.core import forks, interrupts
 from mgx_mlir.core.errors import CompileError, RunError, UsageError
 
 MODEL = """<ir_version: 8, opset_import: ["" : 18]>
@@ -156,6 +161,74 @@ def test_a_larger_size_answers_while_one_compiles(monkeypatch: pytest.MonkeyPatc
     opened.set()
     program.program_for(1)
     assert program._chosen(1)[1] == 1
+
+
+def waits_to_be_stopped(ended: list[str]) -> Any:
+    """Return a compile that ends at a safe point alone; the second one interrupts the caller."""
+    begun: list[str] = []
+
+    def compile(source: Any, options: Any) -> Any:
+        if options.target == "ref":
+            return _compile(source, options)
+        begun.append(options.target)
+        if len(begun) == 2:
+            signal.raise_signal(signal.SIGINT)
+        try:
+            while True:
+                interrupts.check()
+                time.sleep(0.001)
+        finally:
+            ended.append(options.target)
+
+    _compile = compile_module._compile
+    return compile
+
+
+def no_compile_runs() -> bool:
+    return not [t for t in threading.enumerate() if t.name == "mgx-compile"]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def test_an_interrupt_and_a_close_stop_what_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[str] = []
+    monkeypatch.setattr(compile_module, "_compile", waits_to_be_stopped(ended))
+    monkeypatch.setattr(sized_program, "available_cpus", lambda: 2)  # one waits for its turn
+    with pytest.raises(KeyboardInterrupt):
+        mgx_mlir.compile(model(), "cpu", sizes=[1, 2, 3])
+    until(no_compile_runs)
+    assert len(ended) >= 2
+    program = mgx_mlir.compile(model(), "cpu", background=True)
+    program.close()
+    until(no_compile_runs)
+    with pytest.raises(UsageError, match="the program is closed"):
+        program.run(given(1))
+    with pytest.raises(UsageError, match="the program is closed"):
+        mgx_mlir.save_buffer(program)
+
+
+def test_a_forked_child_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread of a compile is its parent's."""
+    calls: list[int] = []
+    opened = threading.Event()
+
+    def work() -> int:
+        calls.append(1)
+        assert len(calls) > 1 or opened.wait(60)
+        return len(calls)
+
+    behind = Behind(work)
+    until(lambda: len(calls) == 1)
+    assert behind.found() is None
+    here = forks.count()
+    monkeypatch.setattr(forks, "count", lambda: here + 1)
+    assert behind.wait() == 2
+    opened.set()
 
 
 @pytest.mark.parametrize(
