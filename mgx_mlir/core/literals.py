@@ -55,11 +55,14 @@ class WeightStore:
         # digests of the bytes of kept arrays: a reshaped weight is not read again
         self._digests: dict[tuple[int, int], bytes] = {}
 
-    def add(self, array: np.ndarray) -> str:
-        """Keep `array`, or a copy where somebody can write to it, and return its key."""
+    def add(self, array: np.ndarray, digest: bytes | None = None) -> str:
+        """Keep `array`, or a copy where somebody can write to it, and return its key.
+
+        digest: `bytes_digest` of it, where it is known.
+        """
         array = _frozen(array)
         place = _place(array)
-        digest = self._digests.get(place) or bytes_digest(array)
+        digest = digest or self._digests.get(place) or bytes_digest(array)
         key = content_key(array, digest)
         if key not in self._arrays:
             self._arrays[key] = array
@@ -245,19 +248,25 @@ def is_uniform(array: np.ndarray) -> bool:
     return bool(raw[0] == raw[-1] and (raw == raw[0]).all())
 
 
-def literal_attributes(array: np.ndarray) -> tuple[TensorType, dict[str, ir.Attribute]]:
+def literal_attributes(
+    array: np.ndarray, digest: bytes | None = None
+) -> tuple[TensorType, dict[str, ir.Attribute]]:
     """Return the type and attributes of a literal of `array`. Large ones go into the store."""
     kind = TensorType(dtypes.from_numpy(array.dtype), tuple(array.shape))
     if is_inline(array):
         return kind, {"value": attrs.dense(array)}
-    return kind, {"key": ir.StringAttr.get(current_store().add(array))}
+    return kind, {"key": ir.StringAttr.get(current_store().add(array, digest))}
 
 
 def create(
-    array: np.ndarray, *, loc: ir.Location | None = None, ip: ir.InsertionPoint | None = None
+    array: np.ndarray,
+    *,
+    loc: ir.Location | None = None,
+    ip: ir.InsertionPoint | None = None,
+    digest: bytes | None = None,
 ) -> ir.Value:
-    """Build a `migraphx.literal` of `array`."""
-    kind, attributes = literal_attributes(np.asarray(array))
+    """Build a `migraphx.literal` of `array`. digest: `bytes_digest` of it, where it is known."""
+    kind, attributes = literal_attributes(np.asarray(array), digest)
     op = ir.Operation.create(LITERAL, results=[kind.mlir()], attributes=attributes, loc=loc, ip=ip)
     return op.result
 

@@ -99,11 +99,16 @@ class Builder:
                 raise ShapeError("expected at least one tensor operand")
         return out
 
-    def literal(self, array: ArrayLike, dtype: DType | None = None) -> ir.Value:
-        """Return a constant of a numpy array, or of a number with `dtype`."""
+    def literal(
+        self, array: ArrayLike, dtype: DType | None = None, *, digest: bytes | None = None
+    ) -> ir.Value:
+        """Return a constant of a numpy array, or of a number with `dtype`.
+
+        digest: `literals.bytes_digest` of the array, where it is known.
+        """
         found = np.asarray(array) if dtype is None else np.asarray(array).astype(dtype.np)
         dtypes.from_numpy(found.dtype)
-        return literals.create(found)
+        return literals.create(found, digest=digest)
 
     def ints(self, values: Sequence[int]) -> ir.Value:
         """Return a 1-D i64 constant."""

@@ -185,8 +185,10 @@ class Rewriter(Builder):
         self._built.append(found[0] if isinstance(found, tuple) else found)
         return found
 
-    def literal(self, array: Any, dtype: DType | None = None) -> ir.Value:
-        found = super().literal(array, dtype)
+    def literal(
+        self, array: Any, dtype: DType | None = None, *, digest: bytes | None = None
+    ) -> ir.Value:
+        found = super().literal(array, dtype, digest=digest)
         self._built.append(found)
         return found
 

@@ -156,6 +156,7 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
     def outputs(self, arguments: Sequence[Value]) -> list[Held]:
         scope = Scope(self.model.opsets)
         self._bind(arguments, scope)
+        self.model.reader.read_ahead(self.model.proto.graph.initializer)
         return self.body(self.model.proto.graph, scope)
 
     def results(self, outputs: Sequence[Held]) -> list[tuple[Value, ir.Attribute]]:
@@ -255,7 +256,8 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
                 owner.values[name] = POISON
                 raise
             with ir.Location.name(name):
-                made = owner.values[name] = self.builder.literal(own(array))
+                digest = self.model.reader.digest
+                made = owner.values[name] = self.builder.literal(own(array), digest=digest)
             if isinstance(value, onnx.TensorProto):
                 self.kinds.mark(made, value.data_type)
             return made

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from mgx_mlir.core.subbyte_types import BY_ONNX as NARROW
 from mgx_mlir.core.subbyte_types import packed_bytes, unpacked
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.files import bytes_of, check_size, open_regular
+from mgx_mlir.frontends.onnx.ahead import LEAST, ReadAhead
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.wire import Stripped
 
@@ -63,9 +65,27 @@ class TensorReader:
     ) -> None:
         self._name, self._data, self._stripped, self._folder = name, data, stripped, folder
         self._open: dict[str, int] = {}
+        self._ahead: ReadAhead | None = None
+        self.digest: bytes | None = None  # of the elements of the tensor read last, where known
+
+    def read_ahead(self, tensors: Iterable[onnx.TensorProto]) -> None:
+        """Begin to read tensors that will be asked for."""
+        if not isinstance(self._data, int):
+            return
+        self._end_ahead()
+        extents = (self._stripped.extent_of(t.doc_string) for t in tensors)
+        places = [(x.offset, x.length) for x in extents if x is not None]
+        if any(n >= LEAST for _, n in places):
+            self._ahead = ReadAhead(self._data, self._name, places)
+
+    def _end_ahead(self) -> None:
+        if self._ahead is not None:
+            self._ahead.close()
+            self._ahead = None
 
     def close(self) -> None:
         """Close the model's file and those of external data."""
+        self._end_ahead()
         if isinstance(self._data, int) and self._data >= 0:
             os.close(self._data)
             self._data = -1
@@ -77,7 +97,7 @@ class TensorReader:
         """Return the tensor's values. Raises ModelError or FileError, naming it, where it has
         none.
         """
-        what = what or f"initializer '{tensor.name}'"
+        what, self.digest = what or f"initializer '{tensor.name}'", None
         dtype = tensor_dtype(tensor.data_type, what)
         dims = tuple(tensor.dims)
         if any(d < 0 for d in dims):
@@ -95,7 +115,11 @@ class TensorReader:
             raw = self._external(tensor, nbytes, what)
         elif (extent := self._stripped.extent_of(tensor.doc_string)) is not None:
             check_size(extent.length, nbytes, dims, what)
-            raw = bytes_of(self._data, extent.offset, nbytes, what, self._name)
+            found = None if self._ahead is None else self._ahead.take(extent.offset, nbytes)
+            if found is not None and packed is None and not dtype.is_bool:
+                raw, self.digest = found
+            else:
+                raw = bytes_of(self._data, extent.offset, nbytes, what, self._name)
         elif tensor.HasField("raw_data"):
             check_size(len(tensor.raw_data), nbytes, dims, what)
             raw = aligned_empty((nbytes,), np.dtype(np.uint8))
@@ -106,6 +130,7 @@ class TensorReader:
             return unpacked(raw, count, packed).reshape(dims)
         if sys.byteorder == "big" and dtype.size > 1:
             raw.view(f"u{dtype.size}").byteswap(inplace=True)
+            self.digest = None
         if dtype.is_bool:
             return (raw != 0).reshape(dims)
         return raw.view(dtype.np).reshape(dims)

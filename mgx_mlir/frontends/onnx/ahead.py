@@ -1,0 +1,94 @@
+"""Large tensors of a model's file, read ahead of the importer that asks for them one by one.
+
+A thread reads them in their order and digests them, neither of which needs Python's lock.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mgx_mlir.core import interrupts
+from mgx_mlir.core.literals import bytes_digest
+from mgx_mlir.frontends.files import bytes_of
+
+LEAST = 1 << 20  # bytes of a tensor that is worth the trouble
+_ROOM = 256 << 20  # bytes that wait for the importer
+_STEP = 0.05  # seconds between two safe points of a wait
+
+
+@dataclass
+class _Row:
+    """A tensor's place in the file, then what was read."""
+
+    offset: int
+    nbytes: int
+    is_begun: bool = False
+    array: np.ndarray | None = None
+    digest: bytes = b""
+    done: threading.Event = field(default_factory=threading.Event)
+
+
+class ReadAhead:
+    """The tensors of one open file. Use `close` before the file is closed."""
+
+    def __init__(self, fd: int, name: str, places: Iterable[tuple[int, int]]) -> None:
+        """Begin to read the tensors at these places: offset and bytes of each."""
+        self._fd, self._name = fd, name
+        self._rows = {offset: _Row(offset, n) for offset, n in places if n >= LEAST}
+        self._changed = threading.Condition()
+        self._waiting = 0  # bytes that are read and not taken
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._run, name="mgx-reader", daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError:  # the system gives no thread
+            self._rows = {}
+
+    def _run(self) -> None:
+        for row in list(self._rows.values()):
+            with self._changed:
+                while self._waiting > _ROOM and not self._is_closed:
+                    self._changed.wait()
+                if self._is_closed:
+                    return
+                if row.offset not in self._rows:
+                    continue  # its reader was faster
+                row.is_begun = True
+                self._waiting += row.nbytes
+            try:
+                array = bytes_of(self._fd, row.offset, row.nbytes, "a tensor", self._name)
+                row.digest = bytes_digest(array)
+                row.array = array
+            except Exception:
+                pass
+            finally:
+                row.done.set()
+
+    def take(self, offset: int, nbytes: int) -> tuple[np.ndarray, bytes] | None:
+        """Return the bytes at a place and their digest, once; None where they are not here."""
+        with self._changed:
+            row = self._rows.pop(offset, None)
+        if row is None or not row.is_begun:
+            return None
+        while not row.done.wait(_STEP):
+            interrupts.check()
+        with self._changed:
+            self._waiting -= row.nbytes
+            self._changed.notify()
+        return None if row.array is None or row.nbytes != nbytes else (row.array, row.digest)
+
+    def close(self) -> None:
+        """End the reading."""
+        with self._changed:
+            self._is_closed = True
+            self._rows = {}
+            self._changed.notify()
+        if self._thread.is_alive():
+            self._thread.join()
+
+
+__all__ = ["LEAST", "ReadAhead"]
