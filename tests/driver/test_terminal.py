@@ -15,6 +15,7 @@ from onnx import TensorProto, helper
 from mgx_mlir.core.names import SafeStream
 from mgx_mlir.debug.compare import compare
 from mgx_mlir.debug.tolerances import Tolerances
+from mgx_mlir.tools.driver import colour
 from mgx_mlir.tools.driver.colour import write_in
 from mgx_mlir.tools.driver.main import COMMANDS
 from mgx_mlir.tools.driver.output_values import summary
@@ -71,6 +72,18 @@ def test_colours_are_for_terminals(
     safe = "FAILED \\x1b[2J"
     assert terminal.getvalue() == (f"\x1b[31m{safe}\x1b[0m" if coloured else safe)
     assert plain.getvalue() == "FAILED"
+
+
+@pytest.mark.parametrize(("session", "coloured"), [(None, False), ("1", True)])
+def test_the_old_console_of_windows_has_no_colours(
+    monkeypatch: pytest.MonkeyPatch, session: str | None, coloured: bool
+) -> None:
+    monkeypatch.setattr(colour.sys, "platform", "win32")
+    for name in ("NO_COLOR", "TERM", "WT_SESSION"):
+        monkeypatch.delenv(name, raising=False)
+    if session is not None:
+        monkeypatch.setenv("WT_SESSION", session)
+    assert colour.is_coloured(Terminal()) is coloured  # type: ignore[arg-type]
 
 
 # ---- files ---------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Literal, TextIO
 
 Tone = Literal["good", "bad", "odd"]
@@ -13,9 +14,12 @@ _PLAIN = "\x1b[0m"
 def is_coloured(stream: TextIO) -> bool:
     """Return whether a stream is a terminal that takes colours; NO_COLOR turns them off.
 
-    Source: no-color.org, any value but the empty one counts.
+    Source: no-color.org, any value but the empty one counts. Windows' old console shows the codes
+    themselves; newer terminals there set WT_SESSION or TERM.
     """
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    if sys.platform == "win32" and not {"WT_SESSION", "TERM"} & set(os.environ):
         return False
     try:
         return stream.isatty()
