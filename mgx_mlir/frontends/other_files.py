@@ -18,6 +18,7 @@ _TAIL = 1 << 16  # bytes: the directory of a zip archive lies at its end
 _LISTED = 5  # files of a folder that a message names
 _SCANNED = 1000  # entries of a folder that are looked at
 _EXPORT = "export the whole model to ONNX, in PyTorch or by optimum-cli (docs/howto/torch-model.md)"
+_GENERATE = "'mgx-driver generate' runs it if it is a language model"
 _TORCH = "torch.compile(module, backend='mgx') runs the module; torch.onnx.export writes a file"
 _AGAIN = "export the model that it was made from to ONNX, or to a TensorFlow SavedModel"
 _KERAS = "install tensorflow and name it .keras or .h5, or write a SavedModel: model.export(folder)"
@@ -72,7 +73,7 @@ def _folder(name: str) -> Finding | None:
         shown = ", ".join(os.path.join(name, f) for f in models[:_LISTED])
         return "a folder of model files", f"name one of them: {shown}"
     if any(Path(f).suffix.lower() in _WEIGHTS for f in found):
-        way = f"'optimum-cli export onnx --model {name} folder' writes an ONNX file"
+        way = f"{_GENERATE}; 'optimum-cli export onnx --model {name} folder' writes an ONNX file"
         return "a folder of weights without a graph", way
     return "a folder that holds no saved_model.pb", "name a model file, or a SavedModel's folder"
 
@@ -109,7 +110,7 @@ def _kind(head: bytes, tail: bytes) -> Finding | None:
     if head.startswith(b"PK\x03\x04"):
         return _archive(head + tail)
     if head.startswith(b"GGUF"):
-        return "weights without a graph (GGUF, of llama.cpp)", _EXPORT
+        return "weights without a graph (GGUF, of llama.cpp)", f"{_GENERATE}; else {_EXPORT}"
     if head[4:8] == b"TFL3":
         return "a TensorFlow Lite model", _AGAIN
     if head[4:8] == b"ftrt" or head.startswith(b"ftrt"):

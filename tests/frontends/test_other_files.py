@@ -38,7 +38,7 @@ OTHERS: dict[str, tuple[bytes, str, str]] = {
     "script.pt": (archive("s/data.pkl", "s/code/__torch__/m.py"), "TorchScript", "torch.compile"),
     "m.pt2": (archive("m/models/model.json", "m/archive_format"), "torch.export", "export.load"),
     "w.safetensors": (b"\x40" + b"\0" * 7 + b'{"a":{}}', "weights without a graph", "to ONNX"),
-    "w.gguf": (b"GGUF\x03\0\0\0", "weights without a graph (GGUF", "to ONNX"),
+    "w.gguf": (b"GGUF\x03\0\0\0", "weights without a graph (GGUF", "mgx-driver generate"),
     "m.tflite": (b"\x1c\0\0\0TFL3", "TensorFlow Lite", "SavedModel"),
     "m.zip": (archive("config.json", "model.weights.h5"), "a Keras model", "model.export"),
     "a.npz": (archive("x.npy"), "arrays of numpy", "to ONNX"),
@@ -77,7 +77,7 @@ def test_the_content_is_named_with_the_way_on(tmp_path: Path, name: str) -> None
     ("files", "what", "way"),
     [
         (["a.onnx", "b.onnx"], "a folder of model files", "name one of them"),
-        (["config.json", "model.safetensors"], "a folder of weights", "optimum-cli"),
+        (["config.json", "model.safetensors"], "a folder of weights", "if it is a language model"),
         ([], "no saved_model.pb", "SavedModel"),
     ],
 )
