@@ -242,7 +242,9 @@ def _named(library: str) -> str:
     Where it cannot be loaded, what was given: IREE's error says more.
     """
     try:
-        found = hip_library.file_of(gpu_api.loaded(HIP, library).hipInit)
+        loaded = gpu_api.loaded(HIP, library)
+        # a library before another one has its functions from there: its own name says where it is
+        found = loaded._name if os.sep in loaded._name else hip_library.file_of(loaded.hipInit)
     except (TargetError, AttributeError):
         return library
     return library if found is None else f"file:{found}"
