@@ -92,9 +92,9 @@ void lds() {
   Kernel empty(unwritten, 512);
   check_error([&] { empty.launch(1, 128, "uninitialized"); }, "uninitialized LDS");
   std::vector<u32> registers = words;
-  registers[10] = 0x7e080309;  // v_mov_b32 v4, v9
+  registers[10] = 0x68080109;  // v_add_u32 v4, v9, v0
   std::vector<u32> scalars = words;
-  scalars[10] = 0x7e080209;  // v_mov_b32 v4, s9
+  scalars[10] = 0x68080009;  // v_add_u32 v4, s9, v0
   Kernel unset(scalars, 512);
   check_error([&] { unset.launch(1, 128, "uninitialized"); }, "s9 is read before it is written");
   unset.launch(1, 128, "races,waits");
@@ -142,10 +142,10 @@ void hazards() {
   }
 }
 
-// Of 15 user registers two hold the address of the arguments, the 16th the group: v_mov_b32 v1, sN.
+// Of 15 user registers two hold the address of the arguments, the 16th the group: v_add_u32 v1, sN, v0.
 void counted() {
   for (u32 n = 0; n < 17; ++n) {
-    Kernel k({0x7e020200 | n}, 0);
+    Kernel k({0x68020000 | n}, 0);
     k.program->object.kernels[0].rsrc2 = 15 << 1 | 1 << 7;
     if (n < 2 || n == 15) k.launch(1, 64, "uninitialized");
     else check_error([&] { k.launch(1, 64, "uninitialized"); }, "s" + std::to_string(n) + " is read before it is written");

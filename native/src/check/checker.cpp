@@ -89,9 +89,17 @@ void Checker::report(const Wave& w, const char* kind, const std::string& what) {
                       w.program->where(current_->address) + place);
 }
 
+// Whether a load from memory fills half of a register.
+static bool loads_half(const Instruction& i) {
+  const std::string_view n = i.name();
+  return n.find("load") != std::string_view::npos && n.find("d16") != std::string_view::npos && n.substr(0, 3) != "ds_";
+}
+
 void Checker::check_pending(const Wave& w, const Registers& r, const Operand& o) {
   for (const Pending& p : r.pending) {
-    if (same_registers(p.result, o)) {
+    // loads come back in order: one may fill the half of a register that another one leaves
+    const bool halves = p.is_half && o.letter == 'd' && loads_half(*current_);
+    if (same_registers(p.result, o) && !halves) {
       report(w, "missing wait", "a register is used while a load into it may be under way");
       return;
     }
@@ -226,7 +234,7 @@ void Checker::check_bounds(const Wave& w, const Instruction& i) {
 }
 
 void Checker::check_scalars(const Wave& w, const Registers& r, const Instruction& i, u32 traits) {
-  if (traits & kMovesPair) return;
+  if (traits & kCopies) return;
   for (const Instruction* part = &i; part != nullptr; part = part->second) {
     for (u8 k = 0; k < part->count; ++k) {
       const Operand& o = part->o[k];
@@ -262,7 +270,7 @@ void Checker::before(Wave& w, const Instruction& i) {
   if (checks_.bounds && (t & kDescriptor)) check_bounds(w, i);
   if (!checks_.uninitialized) return;
   check_scalars(w, r, i, t);
-  if (t & (kReadsFreely | kMovesPair)) return;
+  if (t & (kReadsFreely | kCopies)) return;
   const u64 lanes = t & kAllLanes ? (w.wave32 ? 0xffffffff : ~u64{0}) : w.exec;
   for (const Instruction* part = &i; part != nullptr; part = part->second) {
     for (u8 k = 0; k < part->count; ++k) {
@@ -280,14 +288,14 @@ void Checker::before(Wave& w, const Instruction& i) {
   }
 }
 
-void Checker::move_pair(Registers& r, const Instruction& i, u64 exec) {
+void Checker::copy_registers(Registers& r, const Instruction& i, u64 exec) {
   const Operand &to = i.o[0], &from = i.o[1];
-  u64 written[2];
-  for (u32 n = 0; n < 2; ++n) {
-    const bool scalar = from.kind == Operand::Kind::Scalar && from.index + n < kScalars;
-    written[n] = from.kind == Operand::Kind::Vector ? r.written[from.index + n] : !scalar || r.scalars[from.index + n] ? ~u64{0} : 0;
+  u64 written[2] = {~u64{0}, ~u64{0}};
+  for (u32 n = 0; n < from.size && n < 2; ++n) {
+    if (from.kind == Operand::Kind::Vector) written[n] = r.written[from.index + n];
+    if (from.kind == Operand::Kind::Scalar && from.index + n < kScalars && !r.scalars[from.index + n]) written[n] = 0;
   }
-  for (u32 n = 0; n < 2; ++n) {
+  for (u32 n = 0; n < to.size && n < 2; ++n) {
     if (to.kind == Operand::Kind::Vector) r.written[to.index + n] = (r.written[to.index + n] & ~exec) | (written[n] & exec);
     else if (to.index + n < kScalars) r.scalars[to.index + n] = written[n] != 0;
   }
@@ -297,8 +305,8 @@ void Checker::after(Wave& w, const Instruction& i, u64 exec) {
   Registers& r = waves_[w.number];
   const u32 t = traits(w, i);
   const u64 lanes = t & kAllLanes ? ~u64{0} : exec;
-  if (t & kMovesPair) {
-    move_pair(r, i, exec);
+  if (t & kCopies) {
+    copy_registers(r, i, exec);
     return;
   }
   for (const Instruction* part = &i; part != nullptr; part = part->second) {
@@ -320,6 +328,7 @@ void Checker::after(Wave& w, const Instruction& i, u64 exec) {
   if (!(t & (kScalarMemory | kLds | kVectorMemory))) return;
   Pending p;
   p.is_scalar_memory = scalar_memory;
+  p.is_half = loads_half(i);
   const bool loads = i.results || (t & kLoadsToLds);
   p.counter = scalar_memory ? Counter::Scalar : lds ? Counter::Lds : loads ? Counter::Load : Counter::Store;
   for (u8 k = 0; k < i.count; ++k) {

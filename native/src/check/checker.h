@@ -50,6 +50,7 @@ class Checker {
     Counter counter;
     Operand result;
     bool is_scalar_memory;
+    bool is_half = false;  // of a register
   };
   struct Registers {
     u64 written[512];  // lanes
@@ -85,7 +86,7 @@ class Checker {
   void check_hazards(const Wave& w, Registers& r, const Instruction& i, u32 traits);
   void check_hazards_of_rdna(const Wave& w, Registers& r, const Instruction& i, u32 traits);
   void check_bounds(const Wave& w, const Instruction& i);
-  void move_pair(Registers& r, const Instruction& i, u64 exec);
+  void copy_registers(Registers& r, const Instruction& i, u64 exec);
   void check_scalars(const Wave& w, const Registers& r, const Instruction& i, u32 traits);
   void check_pending(const Wave& w, const Registers& r, const Operand& o);
 

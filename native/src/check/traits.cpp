@@ -24,7 +24,8 @@ u32 traits_of(const Instruction& i) {
   add(kAllLanes, (found & (kMatrix | kWaveMatrix)) || (permutes && has("swap")));
   for (std::string_view stem : {"v_exp_", "v_log_", "v_rcp_", "v_rsq_", "v_sqrt_", "v_sin_", "v_cos_"}) add(kSlow, starts(n, stem));
   add(kPackedPair, starts(n, "v_pk_"));
-  add(kMovesPair, starts(n, "v_mov_b64") || starts(n, "s_mov_b64"));
+  const bool moves = starts(n, "v_mov_b64") || starts(n, "v_mov_b32") || starts(n, "s_mov_b64") || starts(n, "s_mov_b32");
+  add(kCopies, moves && i.plain && i.second == nullptr && i.count == 2);
   add(kLowAddend, has("_u64_u32"));
   add(kWaits, starts(n, "s_wait"));
   add(kWaitsForVector, n == "s_waitcnt_depctr");

@@ -11,7 +11,7 @@ enum Trait : u32 {
   kAllLanes = 1u << 2,       // runs on those that are switched off, too
   kSlow = 1u << 3,           // exponentials, logarithms, roots, reciprocals, sines
   kPackedPair = 1u << 4,     // halves of a pair of registers by op_sel
-  kMovesPair = 1u << 5,      // a pair is copied half by half: what holds nothing is nothing in the copy too
+  kCopies = 1u << 5,         // registers are copied: what holds nothing is nothing in the copy too
   kLowAddend = 1u << 6,      // of a 64-bit addend the high half may be unwanted
   kWaits = 1u << 7,          // s_wait...
   kWaitsForVector = 1u << 8,  // s_waitcnt_depctr

@@ -1,6 +1,8 @@
 // Streams, events and captures.
 #include "hip/calls.h"
 
+#include "hip/queues.h"
+
 #include <algorithm>
 #include <cstdio>
 
@@ -146,7 +148,10 @@ bool Handles::keep(void* stream, NodeType type, Work& work) {
   return true;
 }
 
-Status enqueue(void* stream, NodeType type, Work work) { return handles().keep(stream, type, work) ? kSuccess : work(); }
+Status enqueue(void* stream, NodeType type, Work work) {
+  if (handles().keep(stream, type, work)) return kSuccess;
+  return queues().on() ? queues().add(stream, std::move(work)) : work();
+}
 
 namespace {
 

@@ -17,7 +17,7 @@ namespace mgx {
 enum Status {
   kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kInvalidConfiguration = 9, kInvalidFunction = 98, kNoDevice = 100,
   kInvalidDevice = 101, kInvalidContext = 201, kNoBinaryForGpu = 209, kInvalidHandle = 400, kIllegalState = 401,
-  kNotFound = 500, kLaunchFailure = 719, kCooperativeTooLarge = 720, kNotSupported = 801, kCaptureUnsupported = 900,
+  kNotFound = 500, kNotReady = 600, kLaunchFailure = 719, kCooperativeTooLarge = 720, kNotSupported = 801, kCaptureUnsupported = 900,
   kCaptureUnjoined = 904, kGraphUpdateFailure = 910
 };
 

@@ -1,11 +1,13 @@
 // The HIP functions that IREE's hip driver loads, over the emulated devices. Everything is complete
-// when a call returns: streams and events have nothing to wait for.
+// when a call returns, and streams and events have nothing to wait for; or with MGX_EMULATE_QUEUES
+// (hip/queues.h) runs when it is waited for.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 
+#include "hip/queues.h"
 #include "hip/work.h"
 
 using namespace mgx;
@@ -32,6 +34,12 @@ int units_of(const std::string& arch) {
     if (arch == name) return units;
   }
   return 64;
+}
+
+// A copy that is done on return: behind what the device's own stream was given.
+Status copy_now(void* to, const void* from, std::size_t n) {
+  const Status found = queues().finish(nullptr);
+  return found != kSuccess ? found : copy(to, from, n);
 }
 
 Status allocate(Device* device, void** p, std::size_t size) {
@@ -171,7 +179,7 @@ API int hipCtxPopCurrent(void** context) {
 }
 API int hipDeviceCanAccessPeer(int* can, int, int) { CALLED; *can = 0; return kSuccess; }
 API int hipDeviceEnablePeerAccess(int, u32) { CALLED; return kNotSupported; }
-API int hipDeviceSynchronize() { CALLED; return kSuccess; }
+API int hipDeviceSynchronize() { CALLED; return queues().finish_all(); }
 
 // ---- memory
 
@@ -183,9 +191,20 @@ API int hipMallocFromPoolAsync(void** p, std::size_t n, void* pool, void*) {
 }
 API int hipMallocManaged(void** p, std::size_t n, u32) { CALLED; return allocate_for_host(p, n); }
 API int hipHostMalloc(void** p, std::size_t n, u32) { CALLED; return allocate_for_host(p, n); }
-API int hipFree(void* p) { CALLED; return release(p); }
-API int hipFreeAsync(void* p, void*) { CALLED; return release(p); }
-API int hipHostFree(void* p) { CALLED; return release(p); }
+API int hipFree(void* p) {
+  CALLED;
+  queues().finish_all();  // what uses it may be under way
+  return release(p);
+}
+API int hipFreeAsync(void* p, void* stream) {
+  CALLED;
+  return queues().on() ? queues().add(stream, [p] { return release(p); }) : release(p);
+}
+API int hipHostFree(void* p) {
+  CALLED;
+  queues().finish_all();
+  return release(p);
+}
 API int hipHostRegister(void* p, std::size_t n, u32) {
   CALLED;
   System::get().share(p, n);
@@ -193,6 +212,7 @@ API int hipHostRegister(void* p, std::size_t n, u32) {
 }
 API int hipHostUnregister(void* p) {
   CALLED;
+  queues().finish_all();
   System::get().unshare(p);
   return kSuccess;
 }
@@ -223,7 +243,7 @@ API int hipMemPoolTrimTo(void*, std::size_t) { CALLED; return kSuccess; }
 API int hipMemPrefetchAsync(const void*, std::size_t, int, void*) { CALLED; return kSuccess; }
 API int hipMemcpy(void* to, const void* from, std::size_t n, int) {
   CALLED;
-  return copy(to, from, n);
+  return copy_now(to, from, n);
 }
 API int hipMemcpyAsync(void* to, const void* from, std::size_t n, int, void* stream) {
   CALLED;
@@ -241,9 +261,9 @@ API int hipMemcpyDtoDAsync(void* to, void* from, std::size_t n, void* stream) {
   CALLED;
   return enqueue(stream, kCopyNode, [=] { return copy(to, from, n); });
 }
-API int hipMemcpyHtoD(void* to, void* from, std::size_t n) { CALLED; return copy(to, from, n); }
-API int hipMemcpyDtoH(void* to, void* from, std::size_t n) { CALLED; return copy(to, from, n); }
-API int hipMemcpyDtoD(void* to, void* from, std::size_t n) { CALLED; return copy(to, from, n); }
+API int hipMemcpyHtoD(void* to, void* from, std::size_t n) { CALLED; return copy_now(to, from, n); }
+API int hipMemcpyDtoH(void* to, void* from, std::size_t n) { CALLED; return copy_now(to, from, n); }
+API int hipMemcpyDtoD(void* to, void* from, std::size_t n) { CALLED; return copy_now(to, from, n); }
 API int hipMemset(void* to, int value, std::size_t n) {
   CALLED;
   return fill(to, static_cast<unsigned char>(value), n);
@@ -308,9 +328,21 @@ API int hipPointerGetAttributes(void* attributes, const void* p) {
 // ---- streams and events
 
 API int hipStreamCreateWithFlags(void** stream, u32) { CALLED; return handles().make(stream); }
-API int hipStreamDestroy(void* stream) { CALLED; return handles().drop(stream); }
-API int hipStreamSynchronize(void* stream) { CALLED; return handles().check(stream); }
-API int hipStreamWaitEvent(void* stream, void* event, u32) { CALLED; return handles().wait(stream, event); }
+API int hipStreamDestroy(void* stream) {
+  CALLED;
+  queues().forget_stream(stream);
+  return handles().drop(stream);
+}
+API int hipStreamSynchronize(void* stream) {
+  CALLED;
+  const Status found = handles().check(stream);
+  return found != kSuccess ? found : queues().finish(stream);
+}
+API int hipStreamWaitEvent(void* stream, void* event, u32) {
+  CALLED;
+  if (queues().on() && handles().capture(stream) == nullptr) queues().wait(stream, event);
+  return handles().wait(stream, event);
+}
 API int hipStreamCreate(void** stream) { CALLED; return handles().make(stream); }
 API int hipStreamCreateWithPriority(void** stream, u32, int priority) {
   CALLED;
@@ -323,7 +355,11 @@ API int hipDeviceGetStreamPriorityRange(int* least, int* greatest) {
   if (greatest != nullptr) *greatest = kGreatestPriority;
   return kSuccess;
 }
-API int hipStreamQuery(void* stream) { CALLED; return handles().check(stream); }
+API int hipStreamQuery(void* stream) {
+  CALLED;
+  const Status found = handles().check(stream);
+  return found != kSuccess || queues().is_empty(stream) ? found : kNotReady;
+}
 API int hipLaunchHostFunc(void* stream, void (*function)(void*), void* data) {
   CALLED;
   return enqueue(stream, kHostNode, [=] {
@@ -333,11 +369,27 @@ API int hipLaunchHostFunc(void* stream, void (*function)(void*), void* data) {
 }
 API int hipEventCreate(void** event) { CALLED; return handles().make(event); }
 API int hipEventCreateWithFlags(void** event, u32) { CALLED; return handles().make(event); }
-API int hipEventDestroy(void* event) { CALLED; return handles().drop(event); }
+API int hipEventDestroy(void* event) {
+  CALLED;
+  queues().forget_event(event);
+  return handles().drop(event);
+}
 API int hipEventElapsedTime(float* ms, void* from, void* to) { CALLED; return handles().elapsed(ms, from, to); }
-API int hipEventQuery(void* event) { CALLED; return handles().check(event); }
-API int hipEventRecord(void* event, void* stream) { CALLED; return handles().record(event, stream); }
-API int hipEventSynchronize(void* event) { CALLED; return handles().check(event); }
+API int hipEventQuery(void* event) {
+  CALLED;
+  const Status found = handles().check(event);
+  return found != kSuccess || queues().reached(event) ? found : kNotReady;
+}
+API int hipEventRecord(void* event, void* stream) {
+  CALLED;
+  if (queues().on() && handles().capture(stream) == nullptr) queues().record(event, stream);
+  return handles().record(event, stream);
+}
+API int hipEventSynchronize(void* event) {
+  CALLED;
+  const Status found = handles().check(event);
+  return found != kSuccess ? found : queues().finish_event(event);
+}
 
 // ---- errors
 
@@ -353,6 +405,7 @@ API const char* hipGetErrorName(int status) {
     case kInvalidContext: return "hipErrorInvalidContext";
     case kNoBinaryForGpu: return "hipErrorNoBinaryForGpu";
     case kInvalidHandle: return "hipErrorInvalidHandle";
+    case kNotReady: return "hipErrorNotReady";
     case kNotFound: return "hipErrorNotFound";
     case kLaunchFailure: return "hipErrorLaunchFailure";
     case kIllegalState: return "hipErrorIllegalState";
@@ -385,6 +438,7 @@ API int hipModuleLoadDataEx(Module** module, const void* image, u32, void*, void
 API int hipModuleLoadData(Module** module, const void* image) { CALLED; return hipModuleLoadDataEx(module, image, 0, nullptr, nullptr); }
 API int hipModuleUnload(Module* module) {
   CALLED;
+  queues().finish_all();
   System::get().unload(module);
   return kSuccess;
 }

@@ -61,6 +61,7 @@ Settings Settings::from_environment() {
   if (s.threads == 0) s.threads = processors();
   s.statistics = variable("MGX_EMULATE_STATS");
   s.checks = Checks::parse(variable("MGX_EMULATE_CHECK"));
+  s.queues = !variable("MGX_EMULATE_QUEUES").empty();
   s.log = !variable("MGX_EMULATE_LOG").empty();
   const std::string version = variable("MGX_EMULATE_HIP");
   int major = 0, minor = 0, patch = 0;
