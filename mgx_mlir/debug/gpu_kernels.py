@@ -44,6 +44,11 @@ class Row:
         busy = (self.work.operations or 0) > 16 * (self.work.bytes or 1)
         return named and busy and not self.mix.matrix
 
+    @property
+    def is_one_lane(self) -> bool:
+        """Return whether each of its workgroups is a single lane, as a scan's or a scatter's."""
+        return prod(self.kernel.workgroup) == 1
+
     def to_json(self) -> dict[str, Any]:
         """Return all figures as JSON values."""
         return {
@@ -82,6 +87,7 @@ class GpuKernels:
             "multiply_without_matrix": [
                 r.kernel.name for r in self.rows if r.multiplies_without_matrix
             ],
+            "of_one_lane": [r.kernel.name for r in self.rows if r.is_one_lane],
             "lds_wide_share": sum(r.mix.lds_wide * n for r, n in each) / reads if reads else None,
             "bytes": sum((r.work.bytes or 0) * n for r, n in each),
             "operations": sum((r.work.operations or 0) * n for r, n in each),
@@ -118,6 +124,11 @@ class GpuKernels:
             f"{t['on_host']} on the host",
             f"kernels with spills: {t['with_spills']}, with scratch: {t['with_scratch']}, that "
             f"multiply matrices without matrix instructions: {len(t['multiply_without_matrix'])}",
+            *(
+                [f"workgroups of one lane: {', '.join(t['of_one_lane'])}"]
+                if t["of_one_lane"]
+                else ()
+            ),
             f"wide share of LDS reads: {_share(t['lds_wide_share'])}",
             f"{t['bytes'] / 1e6:.1f} MB, {t['operations'] / 1e9:.2f} GFLOP; bound at the chip's "
             f"peaks: {t['bound_us']:.1f} us (an estimate: nothing was run)",
