@@ -3,8 +3,9 @@
 A row is an index of one dynamic dim of the inputs, the batch. Every value is followed through the
 program: `Rows` has one axis along the batch, whose part of a row depends on the inputs' same row;
 `FREE` depends on no row and no count; `COUNT` is shape arithmetic, which may hold the count and may
-be read as dims alone. An op without a rule, or whose rule does not hold, ends the proof: nothing is
-believed because it holds for most models. Row-independent programs may run on added rows.
+be read as dims alone. A row may depend on its own number, which rows that are added behind it do
+not change. An op without a rule, or whose rule does not hold, ends the proof: nothing is believed
+because it holds for most models. Row-independent programs may run on added rows.
 """
 
 from __future__ import annotations
@@ -69,6 +70,8 @@ class _Proof:
         self.probe = DimProbe()
         self.probe.active = True
         self._states: dict[ir.Value, State] = {}
+        self.numbers: set[ir.Value] = set()  # whose elements of a row are the row's number
+        self.led: set[ir.Value] = set()  # indices whose first component is the row's number
         arguments = list(self._block.arguments)
         for i, (a, port) in enumerate(zip(arguments, Signature.of(main).inputs, strict=True)):
             ranges = [(r.min, r.max) for r in port.ranges]
@@ -136,6 +139,8 @@ class _Proof:
         for r, state in zip(op.results, found, strict=True):
             rule(_Case(self, op, cls, operands, r, state))
             self._states[r] = state
+            if rule in _KEEPING and op.operands[0] in self.numbers:
+                self.numbers.add(r)
 
     def _is_arithmetic(self, op: ir.Operation, states: Sequence[State]) -> bool:
         """Note results whose elements are known as expressions of the sizes alone."""
@@ -332,6 +337,27 @@ def _concat(c: _Case) -> None:
     axis, rank = c.attributes["axis"], len(c.dims(c.result))
     c.need(axis % rank != c.rows().axis, "it works along the batch")
     c.need(all(c.state(v) == c.rows() for v in c.op.operands), "its operands have different rows")
+    first = c.op.operands[0]
+    if axis % rank == rank - 1 and first in c.proof.numbers and c.dims(first)[-1] == 1:
+        c.proof.led.add(c.result)
+
+
+def _range(c: _Case) -> None:
+    """Need the numbers of all rows: 0, 1, .. up to their count."""
+    start, limit, delta = map(c.proof.probe.elements, c.op.operands)
+    c.need(start == [0] and delta == [1] and limit is not None, "its numbers are not those of rows")
+    assert limit is not None
+    c.need(c.same(limit[0], c.proof.count) and c.rows() == Rows(0, 1), "it has no number for a row")
+    c.proof.numbers.add(c.result)
+
+
+def _gathernd(c: _Case) -> None:
+    """Read what indices name in the row of their first component, which is their own."""
+    data, indices = c.op.operands
+    at = c.state(indices)
+    c.need(indices in c.proof.led and not c.attributes["batch_dims"], "it reads rows by indices")
+    c.need(isinstance(at, Rows) and at == c.rows(), "it moves rows")
+    c.need(c.state(data) == Rows(0, 1) and c.rows().each == 1, "rows are not its first dim")
 
 
 def _gather(c: _Case) -> None:
@@ -404,7 +430,8 @@ _PLACES: dict[str, tuple[dict[str, int], int]] = {
 }  # fmt: skip
 Rule = Callable[[_Case], None]
 RULES: dict[str, Rule] = {
-    **dict.fromkeys(_PLACES, _recurrent), "resize": _resize,
+    **dict.fromkeys(_PLACES, _recurrent), "resize": _resize, "dynamic_range": _range,
+    "gathernd": _gathernd,
     "broadcast": _broadcast, "multibroadcast": _broadcast, "broadcast_with_dims": _broadcast,
     "broadcast_for_dot": _broadcast, "transpose": _transpose, "dot": _dot, "quant_dot": _dot,
     "pooling": _windows, "quant_convolution": _windows, "slice": _along, "step": _along,
@@ -417,6 +444,9 @@ _KINDS: tuple[tuple[type[Op], Rule], ...] = (
     (ConvolutionBackwards, _windows),
     (SoftmaxBase, _along), (Reduction, _along), (ArgExtreme, _along),
 )  # fmt: skip
+
+# rules of ops that give elements of a row again, as they are
+_KEEPING = (_reshape, _same_place, _transpose, _broadcast)
 
 
 def has_rule(cls: type[Op]) -> bool:

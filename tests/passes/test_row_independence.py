@@ -135,6 +135,22 @@ y = Reshape(g, s0)
 """
 
 
+# a mask by the number of each row, as exporters write it
+NUMBERED = """
+zero = Constant<value_int=0>() one = Constant<value_int=1>()
+s = Shape<end=1>(x)
+n = Squeeze(s)
+r = Range(zero, n, one)
+last = Constant<value_ints=[1]>()
+u = Unsqueeze(r, last)
+two = Constant<value_ints=[2]>()
+shape = Concat<axis=0>(s, last)
+k = Expand(two, shape)
+i = Concat<axis=1>(u, k)
+y = GatherND(x, i)
+"""
+
+
 @pytest.mark.parametrize(
     ("body", "inputs", "output", "result"),
     [
@@ -142,6 +158,7 @@ y = Reshape(g, s0)
         (FLAT, "float[n,3,4] x", "float[m,4] y", (0, 3)),
         ("y = Add(x, z)", "float[n,4] x, float[4] z", "float[n,4] y", (0, 1)),
         ("y = Transpose<perm=[1,0]>(x)", "float[n,4] x", "float[4,n] y", (1, 1)),
+        (NUMBERED, "float[n,4] x", "float[n] y", (0, 1)),
     ],
 )
 def test_proofs(body: str, inputs: str, output: str, result: tuple[int, int]) -> None:
@@ -160,7 +177,13 @@ def test_proofs(body: str, inputs: str, output: str, result: tuple[int, int]) ->
         ("q, s, z = DynamicQuantizeLinear(x) y = DequantizeLinear(q, s, z)", "reduce"),
         ("i = Constant<value_int=0>() y = CumSum(x, i)", "works along the batch"),
         ("k = Constant<value_ints=[1]>() y, n = TopK<axis=0>(x, k)", "topk: its result is of all"),
-        ("y = RandomNormalLike(x)", "dynamic_range: there is no rule"),
+        (NUMBERED.replace("Range(zero, n, one)", "Range(one, n, one)"), "no multiple of"),
+        (NUMBERED.replace("Concat<axis=1>(u, k)", "Concat<axis=1>(k, u)"), "by indices"),
+        (
+            NUMBERED.replace("(r, last)", "(r, last) v = Neg(u)").replace("(u, k)", "(v, k)"),
+            "by ind",
+        ),
+        ("y = RandomNormalLike(x)", "dynamic_range: "),
         ("i = NonZero(x) y = Cast<to=1>(i)", "nonzero"),
         ("y = Concat<axis=0>(x, x)", "concat: it works along the batch"),
     ],
@@ -174,3 +197,18 @@ def test_an_input_with_a_batch_of_its_own_name_is_refused() -> None:
     """A sum of x of n rows and z of m: one of them may be 1 in a run, and m is not padded."""
     with pytest.raises(Mixed):
         proof_of("y = Add(x, z)", "float[n,4] x, float[m,4] z", "float[a,4] y")
+
+
+@pytest.mark.parametrize("body", [NUMBERED, ATTENTION, FLAT])
+def test_rows_that_are_added_change_no_others(body: str) -> None:
+    """The reference runs a proved program on a batch, and on one with more rows behind it."""
+    dims = "n,4" if body is NUMBERED else "n,3,4"
+    rank = {NUMBERED: "a", ATTENTION: "a,b,c", FLAT: "a,b"}[body]
+    proof = proof_of(body, f"float[{dims}] x", f"float[{rank}] y")
+    text = f"float[{dims}] x) => (float[{rank}] y"
+    text = f'<ir_version: 8, opset_import: ["" : 18]> g ({text}) {{ {body} }}'
+    program = mgx_mlir.compile(onnx.parser.parse_model(text).SerializeToString(), "ref")
+    x = np.random.default_rng(0).standard_normal((5, 4) if body is NUMBERED else (5, 3, 4))
+    whole, part = (program.run({"x": x[:n].astype(np.float32)})[0] for n in (5, 3))
+    assert proof.results[0] is not None
+    np.testing.assert_array_equal(taken(whole, [0, 1, 2], *proof.results[0]), part)
