@@ -131,7 +131,7 @@ with the same options takes the solution from there, and says so. To search agai
 
 | name | problem | solution |
 |---|---|---|
-| `cpu::program`, `gpu::program` | digest of the file and its options, processor or architecture, threads, compiler's version | `vector_kernels`, `boundaries`, `data_tiling`, `opt_level`, `threads` |
+| `cpu::program`, `gpu::program` | digest of the file and its options, CPU or architecture, threads, compiler's version | `vector_kernels`, `boundaries`, `data_tiling`, `opt_level`, `threads` |
 | `gpu::product` | architecture, compiler's version; `op` (`dot` or `convolution`), `dtype`, `dims`, `layout` of the weights, `batch` | `tile` (`size` in matrix instructions, `waves`, `steps`; null: the backend's), `split`; `us`, and how it was `judged`: `time` or `bound` |
 
 A product's solution serves every program that has this product. A bound never replaces a time. The file is written to a

@@ -22,8 +22,8 @@ class LowerToLinalg(Pass):
     name: ClassVar[str] = "lower_to_linalg"
     target: str = option("cpu", "the target whose lowerings are used")
     regions: bool = option(True, "put each kernel into a dispatch region")
-    arch: str = option("host", "the processor, host or a name of LLVM's; a GPU's gfx name")
-    vector_kernels: bool = option(True, "kernels of our own vector loops on processors")
+    arch: str = option("host", "the CPU, host or a name of LLVM's; a GPU's gfx name")
+    vector_kernels: bool = option(True, "kernels of our own vector loops on CPUs")
     fast_math: bool = option(True, "kernels that round in another order than the model says")
 
     def run(self, module: ir.Operation) -> bool:

@@ -95,6 +95,16 @@ def test_sentences_of_pages_are_short() -> None:
     assert not fewer, f"lower the numbers of [long-left] in tests/words.toml: {fewer}"
 
 
+@pytest.mark.parametrize("term", WORDS["page-terms"])
+def test_terms_of_pages_are_those_of_the_field(term: str) -> None:
+    found = {
+        str(page.relative_to(ROOT)): m[0]
+        for page in PAGES
+        if (m := re.search(term, re.sub(r"`[^`]*`", "", page.read_text()), re.IGNORECASE))
+    }
+    assert found == {}, f"write {WORDS['terms'][term]}"
+
+
 def test_sentences_are_found() -> None:
     page = f"# One\n* {'word ' * 20}\n  `a b c` {'word ' * 9}end. Short.\n\n```\n{'x ' * 40}\n```\n"
     assert [len(s.split()) for s in sentences(page) if s] == [32, 1]

@@ -315,7 +315,7 @@ def _check_place(kind: str, entries: list[dict[str, Tree]], emulate: bool, devic
                 f"expected {runtime_version()}"
             )
     if kind == "cpu" and entries[0].get("host") != host_cpu():
-        raise FileError("the code is for another processor than this one")
+        raise FileError("the code is for another CPU than this one")
     if kind != "gpu":
         return
     archs = [as_text(member(e, "arch", "'compiled'"), "'arch'") for e in entries]

@@ -182,8 +182,8 @@ def _kernel(device: Device, arch: str, emulate: bool) -> Check:
     got = np.asarray(made.run({"x": a, "y": b})[0])
     wrong = int(np.count_nonzero(got != a + b))
     if wrong:
-        return Check("a kernel", BAD, f"{wrong} of 1000 sums differ from the processor's")
-    return Check("a kernel", OK, "1000 sums equal the processor's")
+        return Check("a kernel", BAD, f"{wrong} of 1000 sums differ from the CPU's")
+    return Check("a kernel", OK, "1000 sums equal the CPU's")
 
 
 def _made_product(arch: str, emulate: bool, device_id: int, extent: int, count: int) -> Any:

@@ -136,7 +136,7 @@ def _read(stderr: str, returncode: int | None) -> Failure:
         name = bad[1] if bad else "?"
         near_cpus = difflib.get_close_matches(name, cpu[2].split(", "), n=3)
         hint = f"did you mean {' or '.join(near_cpus)}?" if near_cpus else "try host or generic"
-        return Failure("flags", f"unknown processor '{name}' for {cpu[1]}", notes=(hint,))
+        return Failure("flags", f"unknown CPU '{name}' for {cpu[1]}", notes=(hint,))
 
     rows = [(m["loc"], m["msg"]) for m in _DIAGNOSTIC.finditer(stderr) if m["sev"] == "error"]
     rows += [(m["loc"], m["msg"]) for m in _BINDING.finditer(stderr)]

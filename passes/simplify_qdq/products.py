@@ -125,7 +125,7 @@ def match_find_quantizable_ops(op: Dot | Convolution, rw: Rewriter) -> Replaceme
     if name not in rw.options.products:
         return no_match("the option products leaves {} out", name)
     if _left_out(op, rw):
-        return no_match("the processor's loops do not take it")
+        return no_match("the CPU's loops do not take it")
     a, b = _side(rw, x, "first", rw.options.mixed), _side(rw, w, "second")
     for side in (a, b):
         if isinstance(side, NoMatch):
@@ -316,7 +316,7 @@ def find_widened_convolution(op: Convolution, rw: Rewriter) -> Replacement:
     if TensorType.of(op.result).dtype is not dtypes.INT32 or op.channels_last:
         return no_match("the sums are not i32, or the image is channels-last")
     if _left_out(op, rw):
-        return no_match("the processor's loops do not take it")
+        return no_match("the CPU's loops do not take it")
     sides = [_widened(v) for v in op.operands]
     if sides[0] is None or sides[1] is None:
         return no_match("an operand is not a widened 8-bit integer of known dims")

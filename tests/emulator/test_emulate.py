@@ -144,7 +144,7 @@ def test_the_same_tests_on_a_gpu(library: Path, tmp_path: Path) -> None:
 def test_times_are_said_to_be_emulated(command: str, library: Path) -> None:
     done = run([*DRIVER, command, *GEMM, "-n", "2"], library)
     assert done.returncode == 0, done.stderr
-    assert "Emulated: the times are of this machine's processor" in done.stderr
+    assert "Emulated: the times are of this machine's CPU" in done.stderr
 
 
 def test_one_file_for_several_architectures(library: Path, tmp_path: Path) -> None:

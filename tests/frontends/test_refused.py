@@ -73,5 +73,5 @@ def test_what_onnxruntime_wrote_for_one_processor_is_told() -> None:
     with pytest.raises(UnsupportedModel) as caught:
         parse_onnx_buffer(model(nodes, {"x": TensorProto.FLOAT}, ["y"]))
     text = " ".join(str(caught.value).split())
-    assert "blocks of the processor that onnxruntime wrote the file on" in text
+    assert "blocks of the CPU that onnxruntime wrote the file on" in text
     assert "save it with at most extended optimizations" in text

@@ -66,7 +66,7 @@ class TensorReader:
         self._name, self._data, self._stripped, self._folder = name, data, stripped, folder
         self._open: dict[str, int] = {}
         self._ahead: ReadAhead | None = None
-        self.digest: bytes | None = None  # of the elements of the tensor read last, where known
+        self.digest: bytes | None = None  # digest of the tensor read last, where known
 
     def read_ahead(self, tensors: Iterable[onnx.TensorProto]) -> None:
         """Begin to read tensors that will be asked for."""

@@ -89,10 +89,10 @@ DATA = (
 
 TARGET = (
     Option(("--gpu",), "compile for a GPU (default where one is found)", group="Target"),
-    Option(("--cpu",), "compile for this machine's processor (default otherwise)", group="Target"),
+    Option(("--cpu",), "compile for this machine's CPU (default otherwise)", group="Target"),
     Option(("--ref",), "interpret each operator by its reference", group="Target"),
     Option(
-        ("--arch",), "gfx or product names (gfx942,mi300x), a processor's name with --cpu",
+        ("--arch",), "gfx or product names (gfx942,mi300x), a CPU's name with --cpu",
         "ARCH[,...]", "repeat", group="Target",
     ),
     Option(

@@ -15,7 +15,7 @@ from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.model import Model
 from mgx_mlir.tools.driver.progress import say
 
-EMULATED = "Emulated: the times are of this machine's processor, they say nothing of a GPU"
+EMULATED = "Emulated: the times are of this machine's CPU, they say nothing of a GPU"
 # options that are for some targets alone
 _TARGETS = {
     "--threads": ("cpu",),

@@ -71,6 +71,6 @@ refuse(
 refuse(
     "AveragePool", "Conv", "GlobalAveragePool", "GlobalMaxPool", "MaxPool", "ReorderInput",
     "ReorderOutput", "Upsample", domain="com.microsoft.nchwc",
-    why="channels in blocks of the processor that onnxruntime wrote the file on, whose size the "
+    why="channels in blocks of the CPU that onnxruntime wrote the file on, whose size the "
     "file does not tell: save it with at most extended optimizations",
 )  # fmt: skip

@@ -218,7 +218,7 @@ def _subtitle(choice: TargetChoice, compiled: CompiledProgram) -> str:
         parts.append("1 thread" if threads == 1 else f"{threads} threads")
     parts += [a for a in choice.archs if a is not None]
     if choice.emulate:
-        parts.append("emulated, with the times of this machine's processor")
+        parts.append("emulated, with the times of this machine's CPU")
     shapes = ", ".join(f"{p.name}: {p}" for p in compiled.signature.given_inputs[:4])
     more = " ..." if len(compiled.signature.given_inputs) > 4 else ""
     return f"{', '.join(parts)} · {shapes}{more}"

@@ -59,7 +59,7 @@ def refusal(dot: Matmul, isa: Isa) -> str | None:
 def _refusal_of_pairs(a: TensorType, first: _Operand, weights: bool, isa: Isa) -> str | None:
     """Return why no instruction for pairs of bf16 computes a matmul, None if one does."""
     if not isa.bf16_dot:
-        return "the processor has no product of bf16"
+        return "the CPU has no product of bf16"
     if not weights:
         return "its second operand is no constant matrix"
     if a.dims[-1] % PAIR:
