@@ -226,12 +226,17 @@ def _refuse_graphs(model: Any) -> None:
     """Raise UnsupportedModel for a program without tensors, and one that takes gradients."""
     if not any(hasattr(n.meta.get("val"), "dtype") for n in model.graph.nodes):
         raise UnsupportedModel("the torch program has no tensors, so that nothing is to compute")
-    # torch.export takes the tensors of a gradient for constants
-    if any(getattr(n.target, "__name__", "") == "_unwrap_for_grad" for n in model.graph.nodes):
+    # torch.export takes the tensors of a gradient for constants, and traces derivatives forward
+    unwrapped = [n for n in model.graph.nodes if _name(n) == "_unwrap_for_grad"]
+    if not all(_name(a) == "_unpack_dual" for n in unwrapped for a in n.args[0].args[:1] or [None]):
         raise UnsupportedModel(
             "the torch program takes a gradient (torch.func.grad): compute it outside of what is "
             "compiled, or write it as a formula"
         )
+
+
+def _name(node: Any) -> str:
+    return getattr(getattr(node, "target", None), "__name__", "")
 
 
 @contextmanager
