@@ -181,6 +181,12 @@ class Target(ABC):
 
         start = time.monotonic()
         how = self.apart()
+        if (
+            how is not None
+            and how.form is not None
+            and not all(p.is_static for p in lowered.inputs)
+        ):
+            how = None  # workgroups of its kernels are counted by the sizes of a run
         if how is not None and takes(compiler, lowered.bytecode, how.form):
             made = compile_apart(
                 compiler, lowered.bytecode, flags, cpu=how.cpu, cache=store, timeout=limit,

@@ -20,7 +20,7 @@ from mgx_mlir.targets import apart, cache, child, kernel_stream, worker
 from mgx_mlir.targets.base import get_target
 from mgx_mlir.targets.cache import default_cache
 from mgx_mlir.targets.child import IreeCompiler
-from mgx_mlir.targets.diagnostics import CompileFailed
+from mgx_mlir.targets.diagnostics import CompileFailed, Failure
 from mgx_mlir.targets.kernel_libraries import Libraries
 from mgx_mlir.targets.worker_pool import Pool, Together
 from mgx_mlir.tools.driver.timing import kernel_times
@@ -119,11 +119,11 @@ def test_kernels_of_another_model_are_found(libraries: list[int]) -> None:
     np.testing.assert_array_equal(deeper.run(inputs())[0], fresh.run(inputs())[0])
 
 
-def one_op(*ops: str) -> bytes:
+def one_op(*ops: str, length: int | str = 7) -> bytes:
     g = Graph(0)
-    x, y = g.input("x", [7]), g.input("y", [7])
+    x, y = g.input("x", [length]), g.input("y", [length])
     for i, op in enumerate(ops):
-        g.output(g.op(op, x, y), f"z{i}", [7])
+        g.output(g.op(op, x, y), f"z{i}", [length])
     return g.model().SerializeToString()
 
 
@@ -402,9 +402,23 @@ def test_kernels_of_a_gpu_are_found_again(libraries: list[int]) -> None:
     assert (other.executable.via, sum(libraries)) == ("workers", 1 + len(names))
 
 
-def test_kernels_of_a_gpu_s_dynamic_dims_are_compiled_as_one() -> None:
+def test_kernels_of_a_gpu_s_dynamic_dims_are_compiled_as_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Code generation counts their workgroups by the sizes of a run."""
-    assert on_gpu(net("batch", layers=1)).executable.via != "workers"
+    asked: list[str] = []
+    monkeypatch.setattr(apart, "compile_apart", lambda *a, **k: asked.append("apart"))
+
+    def refused(*_: Any, **__: Any) -> None:
+        asked.append("as one")
+        raise CompileFailed(Failure("timeout", "no time"))
+
+    monkeypatch.setattr(IreeCompiler, "run", refused)
+    for batch, ways in (("batch", ["as one"]), (2, ["apart", "as one"])):
+        with pytest.raises(CompileFailed):
+            on_gpu(one_op("Add", length=batch), timeout=60)
+        assert asked == ways
+        asked.clear()
 
 
 def test_equal_programs_of_a_gpu_are_equal_bytes() -> None:
