@@ -150,6 +150,7 @@ TAKEN_APART = [
     Product((2,), 67, 520, block=0, kind="i4", half=True),
     Product((1,), 69, 512, block=5, zeros="whole"),
     Product((1, 1), 64, 530, block=1, kind="i4", zeros="whole", open=True, after=True),
+    Product((3,), 66, 512, zeros="parts", half=True),
 ]
 
 
@@ -171,7 +172,9 @@ def _small(x: np.ndarray) -> None:
     x[..., 64:96] *= np.float32(1e-15)
 
 
-SPOILED: tuple[Callable[[np.ndarray], None], ...] = (_infinite, _outliers, _none, _small, _outliers)
+SPOILED: tuple[Callable[[np.ndarray], None], ...] = (
+    _infinite, _outliers, _none, _small, _outliers, _outliers,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("arch", ["host", "haswell", "neoverse-v1"])
@@ -196,6 +199,27 @@ def test_rows_taken_apart_elsewhere(cpu: str) -> None:
     lowered = made.lowered(*STEPS, arch=cpu)
     assert kernels_of(lowered) == 2
     assert compiles_for(lowered, cpu)
+
+
+def test_rows_in_digits_are_the_same_alone() -> None:
+    """A dynamic number of rows, to beyond what digits are for: a row does not feel the others."""
+    rng = np.random.default_rng(8)
+    codes = rng.integers(0, 256, (32, 4112), dtype=np.uint8)
+    scales = rng.normal(0, 1, (2, 4112)).astype(np.float32)
+    zeros = rng.uniform(4, 12, (2, 4112)).astype(np.float32)
+    flat = np.stack([codes & 15, codes >> 4], 1).reshape(64, 4112).astype(np.float64)
+    weights = (flat - np.repeat(zeros, 32, 0)) * np.repeat(scales, 32, 0)
+
+    def build(b: Any, x: Any) -> Any:
+        return b.op("blocked_dot", x, *map(b.literal, (codes, scales, zeros)), block_size=32)
+
+    made, x = Programs(), rng.normal(0, 1, (11, 64)).astype(np.float32)
+    made.add(build, [x], x @ weights, types=["tensor<?x64xf32>"], tolerance=4e-7)
+    lowered = made.lowered(*STEPS)
+    made.compare(lowered)
+    whole = execute(lowered, [x[:8]])[0]
+    for first, last in ((0, 1), (2, 4), (1, 6), (0, 7)):
+        assert np.array_equal(execute(lowered, [x[first:last]])[0], whole[first:last])
 
 
 def test_rows_that_the_run_knows() -> None:

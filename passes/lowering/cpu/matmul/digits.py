@@ -40,7 +40,7 @@ WORK = 1 << 18  # weights that are worth a dispatch more
 
 def takes_apart(isa: Isa, form: FewBits | None, depth: Index, columns: Index) -> bool:
     """Return whether few rows are multiplied by their digits."""
-    if form is None or form.bits != 4 or (form.zeros is not None and form.zeros.is_float):
+    if form is None or form.bits != 4:
         return False
     if not (isa.byte_dot or isa.byte_pairs):
         return False
@@ -56,7 +56,7 @@ def group_of(form: FewBits) -> int:
 class Digits:
     """Rows split into digits, as tensors: bytes [row, digit, depth], the sums of each digit
     and group [row, group, digit], less than 0 and times the code of 0 where there is one for all,
-    and the scales [row, group]."""
+    and the scales [row, group]. With zero points of floats the sums are [row, group, 1], in f32."""
 
     bytes: ir.Value
     sums: ir.Value
@@ -68,26 +68,28 @@ def digits_of(x: ir.Value, rows: Index, depth: int, form: FewBits) -> list[ir.Va
     group = group_of(form)
     count = -(-depth // group)
     factor = -1 if form.zeros is not None else -MIDDLE
+    joined = form.zeros is not None and form.zeros.is_float
+    kind, width = (dtypes.FLOAT, 1) if joined else (dtypes.INT32, DIGITS)
 
     def body(k: WorkgroupBuilder) -> list[ResultTile]:
         (row,), (x,) = k.at, k.inputs
         made = [k.empty((1, DIGITS, depth), dtypes.INT8),
-                k.empty((1, count, DIGITS), dtypes.INT32),
+                k.empty((1, count, width), kind),
                 k.empty((1, count))]  # fmt: skip
 
         def one(g: Index, carried: list[ir.Value], size: int = group) -> list[ir.Value]:
-            return _apart(k, x, row, g, (group, size), factor, carried)
+            return _apart(k, x, row, g, (group, size), factor, carried, joined=joined)
 
         whole, rest = divmod(depth, group)
         made = k.loop(0, whole, 1, made, one) if whole else made
         made = one(whole, made, rest) if rest else made
         return [ResultTile(made[0], (row, 0, 0), (1, DIGITS, depth)),
-                ResultTile(made[1], (row, 0, 0), (1, count, DIGITS)),
+                ResultTile(made[1], (row, 0, 0), (1, count, width)),
                 ResultTile(made[2], (row, 0), (1, count))]  # fmt: skip
 
     results: list[tuple[Sequence[Index], DType]] = [
         ([rows, DIGITS, depth], dtypes.INT8),
-        ([rows, count, DIGITS], dtypes.INT32),
+        ([rows, count, width], kind),
         ([rows, count], dtypes.FLOAT),
     ]
     return dispatch([x], results, [(rows, 1)], body)
@@ -101,6 +103,8 @@ def _apart(
     sizes: tuple[int, int],
     factor: int,
     carried: Sequence[ir.Value],
+    *,
+    joined: bool,
 ) -> list[ir.Value]:
     """Take one group of a row apart. sizes: of groups, and of this one."""
     group, size = sizes
@@ -136,9 +140,17 @@ def _apart(
             totals[d] = digit if before is None else arith.AddIOp(before, digit).result
             less = arith.SubIOp(left, digit).result
             left = arith.ShRSIOp(less, k.splat(BITS, lanes, dtypes.INT32)).result
-    for d, total in enumerate(totals):
+    made: list[ir.Value] = []
+    for total in totals:
         assert total is not None
-        number = arith.MulIOp(k.reduce(total, "add"), k.number(factor, dtypes.INT32)).result
+        made.append(arith.MulIOp(k.reduce(total, "add"), k.number(factor, dtypes.INT32)).result)
+    if joined:  # 32 digits of 127 are less than 2**12, and the number they make less than 2**29
+        number = made[0]
+        for digit in made[1:]:
+            high = arith.ShLIOp(number, k.number(BITS, dtypes.INT32)).result
+            number = arith.AddIOp(high, digit).result
+        made = [arith.SIToFPOp(ir.F32Type.get(), number).result]
+    for d, number in enumerate(made):
         sums = k.put(number, sums, [0, g, d])
     return [out, sums, scales]
 
@@ -171,14 +183,14 @@ class _Multiply:
             return k.intrinsic(self.isa.byte_dot, sums.type, sums, a, b)
         return arith.AddIOp(sums, k.intrinsic(self.isa.byte_pairs, sums.type, a, b)).result
 
-    def of(self, sums: ir.Value, start: ir.Value) -> ir.Value:
-        """Return i32 sums and what they start with."""
+    def of(self, sums: ir.Value, start: ir.Value | None) -> ir.Value:
+        """Return i32 sums and what they start with, None for 0."""
         k, lanes = self.k, self.isa.lanes
         if not self.isa.byte_dot:
             ones = k.splat(1, 2 * lanes, dtypes.INT16)
             words = k.vector_type(lanes, dtypes.INT32)
             sums = k.intrinsic(self.isa.word_dot, words, sums, ones)
-        return arith.AddIOp(sums, start).result
+        return sums if start is None else arith.AddIOp(sums, start).result
 
 
 def _start(
@@ -219,7 +231,7 @@ def digit_sums(
         out = list(totals)
         scales = [k.broadcast(k.element(digits.scales, [row, first]), lanes) for row in rows]
         for j in range(registers):
-            points = w.points(panel, block, j * lanes)
+            points, floats = w.points(panel, block, j * lanes)
             sums = [[multiply.zero] * DIGITS for _ in rows]
             for u in range(size // UNIT):
                 at = k.add(k.mul(first, units), u)
@@ -230,9 +242,15 @@ def digit_sums(
                             four = k.read(digits.bytes, [row, d, depth_at], _WORD)
                             sums[r][d] = multiply.added(codes, four, sums[r][d])
             for r, row in enumerate(rows):
-                starts = [_start(k, digits, [row, first, d], points, lanes) for d in range(DIGITS)]
-                found = [multiply.of(v, i) for v, i in zip(sums[r], starts, strict=True)]
-                number = _joined(k, found, lanes)
+                if floats is not None:
+                    found = [multiply.of(v, None) for v in sums[r]]
+                    total = k.broadcast(k.element(digits.sums, [row, first, 0]), lanes)
+                    number = k.fma(total, floats, _joined(k, found, lanes))
+                else:
+                    starts = [_start(k, digits, [row, first, d], points, lanes)
+                              for d in range(DIGITS)]  # fmt: skip
+                    found = [multiply.of(v, i) for v, i in zip(sums[r], starts, strict=True)]
+                    number = _joined(k, found, lanes)
                 spot = r * registers + j
                 out[spot] = k.fma(number, scales[r], out[spot])
         return out

@@ -55,6 +55,8 @@ DYNAMIC_COLUMNS = 128  # assumed columns where their number is dynamic, to choos
 ROW_BYTES = 2 << 20  # bytes of the rows of a work-group, which it reads again for each panel
 
 ALONE = 24  # columns that one row alone reads at a time: fewer leave memory waiting
+_IN_DIGITS = 8  # the most rows, where only the run knows how many, that are multiplied by digits
+_AT_ONCE = 2  # rows whose sums of three digits stand in registers beside the codes
 
 
 @dataclass(frozen=True)
@@ -260,7 +262,7 @@ class _Loops:
         ), 1
 
     def build(self) -> list[ResultTile]:
-        k, cut, stored = self.k, self.cut, self.stores.epilogue.stored
+        k, shape, cut, stored = self.k, self.shape, self.cut, self.stores.epilogue.stored
         wide = k.covered(self.column, cut.panels * cut.width, self.columns)
         panels = k.div(k.add(wide, cut.width - 1), cut.width)
         sizes = [*[1 for _ in self.prefix], self.rows, wide]
@@ -271,17 +273,25 @@ class _Loops:
         def each(panel: Callable[[Index, Tiles], Tiles]) -> Tiles:
             return k.each(0, panels, 1, carried, panel)
 
-        def few(high: int) -> Tiles:
-            return each(lambda p, c: self.few_rows(p, high, c))
+        def few(rows: Index, most: int) -> Tiles:
+            return each(lambda p, c: walk(
+                k, rows, most, c, lambda r, high, t: self.few_rows(p, r, high, t)
+            ))  # fmt: skip
 
         if self.widened is None or (cut.block and isinstance(self.rows, int)):
             made = each(self.panel)
         elif isinstance(self.rows, int):
-            made = few(self.rows)
+            made = few(self.rows, self.rows)
         else:
             types = [t.type for t in carried]
-            one = k.is_equal(self.rows, 1)
-            made = k.when(one, lambda: few(1), lambda: each(self.panel), types)
+            digits = in_digits(shape, self.isa)
+            is_few = k.is_less(self.rows, _IN_DIGITS + 1) if digits else k.is_equal(self.rows, 1)
+            made = k.when(
+                is_few,
+                lambda: few(self.rows, _AT_ONCE) if digits else few(1, 1),
+                lambda: each(self.panel),
+                types,
+            )
         return [ResultTile(t, self.at, sizes) for t in made[-len(stored) :]]
 
     def part_of(self, p: Index, *, masked: bool) -> Part:
@@ -324,14 +334,14 @@ class _Loops:
         end = k.max(self.depth, 1)
         return k.loop(0, end, cut.block, carried, part) if self.parts else some(whole, carried)
 
-    def few_rows(self, p: Index, high: int, carried: Tiles) -> Tiles:
-        """Make a few rows of a panel of few bits, which is widened in registers."""
+    def few_rows(self, p: Index, r: Index, high: int, carried: Tiles) -> Tiles:
+        """Make `high` rows from `r` on of a panel of few bits, which is widened in registers."""
         assert self.widened is not None
         assert isinstance(self.columns, int)
         part = self.part_of(p, masked=self.columns % self.cut.width != 0)
         n = len(carried) - len(self.stores.epilogue.stored)
-        sums = self.widened.sums(self.reader(part, 0, high), part)
-        made = self.stores.rows(sums, high, self.spots(part, p, 0), carried[n:])
+        sums = self.widened.sums(self.reader(part, r, high), part)
+        made = self.stores.rows(sums, high, self.spots(part, p, r), carried[n:])
         return [*carried[:n], *made]
 
     def reader(self, part: Part, r: Index, high: int) -> Rows:

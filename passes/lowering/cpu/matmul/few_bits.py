@@ -157,13 +157,17 @@ class Widening:
         high = arith.ShRUIOp(word, k.splat(4, lanes, dtypes.INT32)).result
         return [arith.AndIOp(v, mask).result for v in (word, high)]
 
-    def points(self, panel: Index, block: Index, column: int) -> ir.Value | None:
-        """Return the zero points of a block as i32, None without."""
+    def points(
+        self, panel: Index, block: Index, column: int
+    ) -> tuple[ir.Value | None, ir.Value | None]:
+        """Return the zero points of a block: i32, or f32 where they are floats; None without."""
         if self.zeros is None:
-            return None
+            return None, None
+        if self._type_of(self.zeros).is_float:
+            return None, self._numbers(self.zeros, panel, block, column)
         k, lanes = self.k, self.lanes
         found = k.read(self.zeros, [panel, block, column], lanes)
-        return arith.ExtSIOp(k.vector_type(lanes, dtypes.INT32), found).result
+        return arith.ExtSIOp(k.vector_type(lanes, dtypes.INT32), found).result, None
 
     def _looked_up(self, word: ir.Value, half_byte: int) -> ir.Value:
         """Return the numbers of the half bytes at an index: the instruction reads the lowest."""
