@@ -64,13 +64,13 @@ def rounded(weights: NDArray[np.float32], bits: Literal[4, 8], block: int = BLOC
         codes = np.rint(cut * inverse[..., None]) + zeros[..., None]
     whole = np.clip(codes, 0, 2**bits - 1).astype(np.uint8)
     if bits == 4:
-        whole = (whole[..., 0::2] | (whole[..., 1::2] << 4)).astype(np.uint8)
+        whole = packed(whole)
     return BlockWeights(whole, scales.astype(np.float32), zeros, columns, bits, block)
 
 
 def packed(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Return 4-bit codes two to a byte, the first in the low half."""
-    return codes[..., 0::2] | (codes[..., 1::2] << 4)
+    return (codes[..., 0::2] | (codes[..., 1::2] << 4)).astype(np.uint8)
 
 
 def _inverse(scales: NDArray[np.float32]) -> NDArray[np.float32]:

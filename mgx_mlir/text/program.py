@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import mmap
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgx_mlir.core.errors import FileError
+from mgx_mlir.core.huge_pages import HugePages
 from mgx_mlir.core.literals import aligned_empty
 
 if TYPE_CHECKING:
@@ -152,14 +155,15 @@ class ProgramDecoder:
 
 
 def _zeros(dims: tuple[int, ...]) -> NDArray[np.float32]:
-    """Return zeros at a page's begin, whose memory is taken a small page at a time where written.
+    """Return aligned zeros, whose memory is taken a small page at a time, where it is written to.
 
-    numpy asks for large pages: a row of each head would take 2 MB, and the time to clear them.
+    Each head of each slot has rows of its own: large pages would take 2 MB for its first token.
     """
-    memory = mmap.mmap(-1, int(np.prod(dims)) * 4, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    held = mmap.mmap(-1, 4 * math.prod(dims), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_NOHUGEPAGE"):
-        memory.madvise(mmap.MADV_NOHUGEPAGE)
-    return np.frombuffer(memory, np.float32).reshape(dims)
+        with contextlib.suppress(OSError):  # a kernel without large pages
+            held.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(held, np.float32).reshape(dims)
 
 
 def cached(
@@ -180,7 +184,11 @@ def cached(
         made = find_program(str(row["program"]), CompileOptions.of(None, None, options), b"")
     except (OSError, ValueError, KeyError, TypeError, FileError):
         return None
-    return None if made is None else (made, shape)
+    if made is None:
+        return None
+    pages = HugePages()  # a step reads all weights: docs/quantization.md
+    made.params = {name: pages.placed(array) for name, array in made.params.items()}
+    return made, shape
 
 
 def keep(key: str | None, program_key: str | None, shape: CacheShape) -> None:

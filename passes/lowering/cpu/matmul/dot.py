@@ -55,8 +55,9 @@ DYNAMIC_COLUMNS = 128  # assumed columns where their number is dynamic, to choos
 ROW_BYTES = 2 << 20  # bytes of the rows of a work-group, which it reads again for each panel
 
 ALONE = 24  # columns that one row alone reads at a time: fewer leave memory waiting
-_IN_DIGITS = 8  # the most rows, where only the run knows how many, that are multiplied by digits
-_AT_ONCE = 2  # rows whose sums of three digits stand in registers beside the codes
+_MOST_FEW = 8  # rows, where only the run knows how many, for which codes stay in registers
+_IN_DIGITS = 2  # rows whose sums of three digits stand in registers beside the codes
+_IN_BYTES = 4  # rows whose sums stand in registers beside weights that 8-bit codes became
 
 
 @dataclass(frozen=True)
@@ -262,7 +263,7 @@ class _Loops:
         ), 1
 
     def build(self) -> list[ResultTile]:
-        k, shape, cut, stored = self.k, self.shape, self.cut, self.stores.epilogue.stored
+        k, cut, stored = self.k, self.cut, self.stores.epilogue.stored
         wide = k.covered(self.column, cut.panels * cut.width, self.columns)
         panels = k.div(k.add(wide, cut.width - 1), cut.width)
         sizes = [*[1 for _ in self.prefix], self.rows, wide]
@@ -284,15 +285,18 @@ class _Loops:
             made = few(self.rows, self.rows)
         else:
             types = [t.type for t in carried]
-            digits = in_digits(shape, self.isa)
-            is_few = k.is_less(self.rows, _IN_DIGITS + 1) if digits else k.is_equal(self.rows, 1)
-            made = k.when(
-                is_few,
-                lambda: few(self.rows, _AT_ONCE) if digits else few(1, 1),
-                lambda: each(self.panel),
-                types,
-            )
+            at_once = self._at_once()
+            few_at_most = _MOST_FEW if at_once > 1 else 1
+            is_few = k.is_below(k.sub(self.rows, 1), few_at_most)  # none at all is not
+            made = k.when(is_few, lambda: few(self.rows, at_once), lambda: each(self.panel), types)
         return [ResultTile(t, self.at, sizes) for t in made[-len(stored) :]]
+
+    def _at_once(self) -> int:
+        """Return how many rows are multiplied at once where only the run knows of how few."""
+        bits = self.shape.bits
+        if in_digits(self.shape, self.isa):
+            return _IN_DIGITS
+        return _IN_BYTES if bits is not None and bits.bits == 8 else 1
 
     def part_of(self, p: Index, *, masked: bool) -> Part:
         """Return the part of B that a panel of the work-group is."""
