@@ -23,7 +23,7 @@ Judge = Callable[[Mapping[str, Sequence[int]], Sequence[str]], None]
 
 
 def judge(model: ModelSource, options: Mapping[str, Any]) -> Judge:
-    """Return what reads an ONNX model for the shapes of a call, without some names of dims.
+    """Return a reader of an ONNX model for a call's shapes that drops some names of dims.
 
     It raises MgxError where the model is wrong for them; a compile takes a hundred times as long.
     """

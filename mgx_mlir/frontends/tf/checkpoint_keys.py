@@ -57,7 +57,7 @@ class Stored:
 def stored_variables(
     meta: schema.MetaGraph, body: Body, reader: TensorReader, bundle: Bundle
 ) -> dict[str, Stored]:
-    """Return where the value of each variable's node is.
+    """Return the checkpoint key of each variable node's value.
 
     The graph's restore step says so; then the objects that calls of functions are bound to; then
     the name of the variable is its key. Nodes without a value are left out.

@@ -25,7 +25,7 @@ def get_version_string() -> str:
 
 
 def get_build_info() -> str:
-    """Return what this is."""
+    """Return the name and version of this package."""
     return f"mgx_mlir {mgx_mlir.__version__}, onnxruntime's API over compiled programs"
 
 

@@ -59,7 +59,7 @@ def _compiled(entry: Entry, target: str | None, options: Mapping[str, Any]) -> C
 
 
 def loaded(rows: Sequence[Mapping[str, Any]]) -> list[ServedModel]:
-    """Return the models of prepared files, which are used where they lie."""
+    """Return the models of prepared files, read in place without a copy."""
     entries = [Entry(r["name"], r["version"], Path(r["path"]), r["config"]) for r in rows]
     return load_models(entries, lambda e: _program(e.path))
 

@@ -74,7 +74,7 @@ def pads_some_axes(anchor: ir.OpView) -> bool:
 
 
 def pads_computed(anchor: ir.OpView) -> bool:
-    """Return whether a convolution pads what its kernel computes.
+    """Return whether a convolution pads an operand that its own kernel computes.
 
     In a dispatch region such a convolution reads wrong numbers.
     """

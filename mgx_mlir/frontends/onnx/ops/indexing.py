@@ -254,7 +254,7 @@ onnx_table({"NonZero": lambda b, x: b.nonzero(x)}, since=9)
 def compress(
     b: Builder, node: Node, x: Value, condition: Value, *, axis: int | None = None
 ) -> Value:
-    """Gather the places where the condition holds; beyond its end nothing is kept."""
+    """Gather the elements where the condition is true; those beyond its end are dropped."""
     if axis is None:
         x, axis = b.reshape(x, dims=[-1]), 0
     axis = axis_in(axis, len(b.dims(x)))

@@ -283,7 +283,7 @@ def _transposed_square(rows: Sequence[ir.Value]) -> list[ir.Value]:
 
 
 def _interleaved(rows: Sequence[ir.Value]) -> list[ir.Value]:
-    """Transpose a power of two of vectors of as many elements, each shuffle one instruction.
+    """Transpose 2^n vectors of 2^n elements by shuffles of one instruction each.
 
     Each round interleaves a row of the upper half with its like in the lower half.
     """

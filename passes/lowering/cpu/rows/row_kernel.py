@@ -295,7 +295,7 @@ class Workgroup:
         carried: Carried,
         body: Callable[[Index, int, bool, Carried], Sequence[ir.Value]],
     ) -> Carried:
-        """`body(j, lanes, masked, carried)` over [0, count): wide vectors, narrow ones, a rest."""
+        """Run `body(j, lanes, masked, carried)` over [0, count) by wide vectors first."""
         return self.k.sweep(count, self.plan.wide, self.plan.narrow, carried, body)
 
 
