@@ -64,7 +64,7 @@ class ReadAhead:
                 row.digest = bytes_digest(array)
                 row.array = array
             except Exception:
-                pass
+                pass  # the importer reads it once more, and says what is wrong
             finally:
                 row.done.set()
 
