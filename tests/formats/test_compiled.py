@@ -160,7 +160,7 @@ def with_data(change: Any) -> Any:
      "expected"),
     ("text", "module {", False, "checksum does not match"),
     ("versions.iree", "1.0", True, "the code is for IREE '1.0', expected"),
-    ("host", "another", True, "for another processor"),
+    ("host", "another", True, "for another CPU"),
     ("target", "fpga", True, "unknown target 'fpga'"),
     ("target", 5, True, "'target' expected a string"),
     ("vmfb", "text", False, "'vmfb' expected an object"),
