@@ -95,9 +95,15 @@ def test_a_compiler_that_fails(tools: Path) -> None:
     assert [*e.value.notes] == ["x.cpp:1: error: on purpose"]
     assert not emulator.active()
     [folder] = (tools.parent / "cache/emulator").iterdir()
-    assert [p.name for p in folder.iterdir()] == ["lock"]
+    assert sorted(p.name for p in folder.iterdir()) == ["lock", "objects"]
     (tools / "fails").unlink()
+    # an object of a build that was cut off is taken, one that was half written is not
+    (folder / "objects" / "hip-device.o").write_text("made")
+    (folder / "objects" / "hip-system.part").write_text("ma")
+    before = calls(tools)
     assert emulator.activate() == folder
+    assert calls(tools) - before == FILES
+    assert sorted(p.name for p in folder.iterdir()) == [emulator.LIBRARY, "lock"]
 
 
 @pytest.mark.parametrize(
