@@ -9,12 +9,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from mgx_mlir.integrations.openai.questions import Question
+from mgx_mlir.integrations.v2.errors import V2Error, shortened
 from mgx_mlir.text.requests import Handle, Piece
 from mgx_mlir.text.tokens import Tokenizer
 
 DONE = b"data: [DONE]\n\n"
 # a comment, which clients skip, for those that are gone to be found
 ALIVE = b": waiting\n\n"
+_KINDS = {403: "permission_error", 429: "rate_limit_error"}
+_CODES = {429: "rate_limit_exceeded", 503: "overloaded"}
 
 
 class Choice:
@@ -144,6 +147,17 @@ class Writer:
 
     def _text(self, token: int) -> str:
         return self._tokenizer.piece(token)
+
+
+def error_body(error: V2Error) -> bytes:
+    """Return the body of an error, in OpenAI's form."""
+    kind = "server_error" if error.status >= 500 else "invalid_request_error"
+    row = {
+        "message": shortened(error), "type": _KINDS.get(error.status, kind),
+        "param": getattr(error, "param", None),
+        "code": getattr(error, "code", None) or _CODES.get(error.status),
+    }  # fmt: skip
+    return json.dumps({"error": row}).encode()
 
 
 def error_event(body: bytes) -> bytes:

@@ -11,11 +11,11 @@ from typing import Any, Protocol
 from urllib.parse import unquote
 
 from mgx_mlir.core.errors import MgxError
-from mgx_mlir.integrations.openai.answers import ALIVE, Choice, Writer, error_event
+from mgx_mlir.integrations.openai.answers import ALIVE, Choice, Writer, error_body, error_event
 from mgx_mlir.integrations.openai.fields import ApiError
 from mgx_mlir.integrations.openai.follow import Followers
 from mgx_mlir.integrations.openai.questions import Question, question
-from mgx_mlir.integrations.v2.errors import V2Error, error_of, shortened
+from mgx_mlir.integrations.v2.errors import V2Error, error_of
 from mgx_mlir.integrations.v2.front import Front, Policy, Response
 from mgx_mlir.integrations.v2.messages import json_object, unpacked
 from mgx_mlir.text.model import TextModel
@@ -23,8 +23,6 @@ from mgx_mlir.text.requests import Piece
 
 _POST = {"/v1/completions": False, "/v1/chat/completions": True}  # true: a chat
 _SILENCE = 3.0  # seconds without a token behind which a stream says that it is alive
-_KINDS = {403: "permission_error", 429: "rate_limit_error"}
-_CODES = {429: "rate_limit_exceeded", 503: "overloaded"}
 
 
 class TextObserver(Protocol):
@@ -80,13 +78,7 @@ class TextServer(Front):
 
     def refusal(self, error: V2Error) -> Response:
         """Return the answer that says an error, in OpenAI's form."""
-        kind = "server_error" if error.status >= 500 else "invalid_request_error"
-        row = {
-            "message": shortened(error), "type": _KINDS.get(error.status, kind),
-            "param": getattr(error, "param", None),
-            "code": getattr(error, "code", None) or _CODES.get(error.status),
-        }  # fmt: skip
-        return _json({"error": row}, error.status)
+        return Response(error.status, error_body(error), {"content-type": "application/json"})
 
     async def handle(
         self, method: str, path: str, headers: Mapping[str, str], body: AsyncIterator[bytes]

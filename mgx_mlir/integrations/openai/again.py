@@ -1,0 +1,100 @@
+"""Answers that outlive the process that computes them: another one computes them again.
+
+The same request with the same seed gives the same tokens. So a stream goes on behind the events
+that its client has, from a second process that begins it anew.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+from mgx_mlir.integrations.openai.answers import DONE
+from mgx_mlir.integrations.v2.errors import V2Error
+from mgx_mlir.integrations.v2.messages import json_object
+
+_TRIES = 5  # processes that may die at one request
+Parts = AsyncGenerator[Any, None]  # a head, and the pieces of a body behind it
+
+
+def with_seed(body: bytes) -> bytes:
+    """Return a request that has a seed: a drawn one where it states none. Wrong ones stay."""
+    try:
+        row = json_object(body)
+    except V2Error:
+        return body
+    if row.get("seed") is None:
+        row["seed"] = secrets.randbelow(1 << 63)
+    return json.dumps(row).encode()
+
+
+class Stream:
+    """Events of one stream, over all processes that computed it."""
+
+    def __init__(self) -> None:
+        self._given: Counter[int] = Counter()  # events by choice, over all attempts
+        self._now: Counter[int] = Counter()  # of this attempt
+        self._head: dict[str, Any] = {}  # identity, which the first event states
+
+    def begin(self) -> None:
+        """Begin an attempt."""
+        self._now = Counter()
+
+    def add(self, piece: bytes) -> bytes:
+        """Return the events of a piece that the client does not have."""
+        if not piece.startswith(b"data: "):
+            return piece  # a comment
+        return b"".join(self._one(part + b"\n\n") for part in piece.split(b"\n\n") if part)
+
+    def _one(self, event: bytes) -> bytes:
+        if event == DONE:
+            return event
+        row = json.loads(event.removeprefix(b"data: "))
+        if "id" not in row:  # an error
+            return event
+        choice = row["choices"][0]["index"] if row["choices"] else -1
+        self._now[choice] += 1
+        if self._now[choice] <= self._given[choice]:
+            return b""
+        self._given[choice] += 1
+        if not self._head:
+            self._head = {k: row[k] for k in ("id", "created")}
+        return b"data: " + json.dumps({**row, **self._head}).encode() + b"\n\n"
+
+
+async def again(
+    ask: Callable[[], Parts], died: tuple[type[BaseException], ...], streamed: Callable[[Any], bool]
+) -> Parts:
+    """Yield a head, then a body's pieces, whatever dies meanwhile.
+
+    ask: begins an attempt. died: errors of an attempt whose process has died. streamed: tells a
+    head whose body is a stream. Errors: V2Error, 503, where too many die.
+    """
+    stream, head = Stream(), None
+    for _ in range(_TRIES):
+        parts = ask()
+        stream.begin()
+        try:
+            found = await anext(parts)
+            if head is None:
+                # the body of no stream is one piece: its head waits for it
+                if not streamed(found):
+                    body = [part async for part in parts]
+                    yield found
+                    for part in body:
+                        yield part
+                    return
+                head = found
+                yield head
+            async for part in parts:
+                if new := stream.add(part):
+                    yield new
+            return
+        except died:
+            continue
+        finally:
+            await parts.aclose()
+    raise V2Error(f"{_TRIES} processes died at the request: try again", 503)
