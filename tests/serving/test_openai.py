@@ -128,7 +128,7 @@ def expected(prompt: str, count: int, sampling: Sampling | None = None) -> str:
     """The text that the model alone gives; shorter where the token that ends it comes."""
     from mgx_mlir.text.sampling import choose
 
-    tokens, decoder = Tokenizer().encode(prompt), Fake(1)
+    tokens, decoder = Tokenizer().encode(prompt), Fake(1, 512)
     size = len(tokens)
     for place in range(count):
         logits = decoder.prefill(0, tokens, 0)

@@ -36,7 +36,7 @@ class Stream:
 
     def __init__(self) -> None:
         self._given: Counter[int] = Counter()  # events by choice, over all attempts
-        self._now: Counter[int] = Counter()  # of this attempt
+        self._now: Counter[int] = Counter()  # the same of this attempt
         self._head: dict[str, Any] = {}  # identity, which the first event states
 
     def begin(self) -> None:
