@@ -245,11 +245,13 @@ def _listed(targets: frozenset[str]) -> str:
 def _wrong_sizes(given: object) -> Iterator[tuple[str, Sequence[str]]]:
     """Yield lists that are not of sizes."""
     for sizes in given.values() if isinstance(given, Mapping) else [given]:
-        is_list = isinstance(sizes, Sequence) and not isinstance(sizes, str)
-        listed = list(sizes) if is_list else []
+        listed: list[Any] = []
+        wrong = isinstance(sizes, str) or not isinstance(sizes, Sequence)
+        if isinstance(sizes, Sequence):
+            listed = [*sizes]
         numbers = all(isinstance(n, int | np.integer) and n > 0 for n in listed)
         empty = isinstance(given, Mapping) and not listed
-        if not is_list or empty or not numbers or len(set(listed)) < len(listed):
+        if wrong or empty or not numbers or len(set(listed)) < len(listed):
             yield f"sizes expected different sizes of 1 or more, got {sizes!r}", ()
 
 
