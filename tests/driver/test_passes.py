@@ -59,7 +59,7 @@ def test_unknown_passes_are_named(driver: Driver, file: Path) -> None:
 
 
 def test_verify_checks_the_passes_against_the_model_as_it_is(driver: Driver, file: Path) -> None:
-    ran = driver("verify", file, "--ref", "-p", "simplify_reshapes", "fuse_pointwise")
+    ran = driver("verify", file, "--ref", "--verbose", "-p", "simplify_reshapes", "fuse_pointwise")
     assert ran.status == 0
     assert "ref::transpose" in ran.out  # of the reference
     assert "verification passed" in ran.out

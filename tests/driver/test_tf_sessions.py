@@ -77,7 +77,7 @@ def test_run(driver: Driver, graph: Path) -> None:
 
 
 def test_verify(driver: Driver, graph: Path) -> None:
-    ran = driver("verify", "--cpu", graph)
+    ran = driver("verify", "--cpu", "--verbose", graph)
     assert ran.status == 0
     read, ref, cpu, report = (part.splitlines() for part in ran.out.split("\n\n"))
     assert read == LOADED
