@@ -145,8 +145,7 @@ class Program:
             for given, wants in wanted:
                 for at_end in (True, False):
                     args = [
-                        Guarded(given[n], module._input_alignment, at_end=at_end)
-                        for n in self.names
+                        Guarded(given[n], module.input_alignment, at_end=at_end) for n in self.names
                     ]
                     results = module.run([g.array for g in args])
                     results = module.run([g.array for g in args])
