@@ -480,8 +480,17 @@ class Cache:
             self.remove(path.parent.parent.name, path.name)  # type: ignore[arg-type]
             total -= size
             removed += 1
+        self._remove_free_locks()
         self._written, self._scanned = 0, time.monotonic()
         return removed
+
+    def _remove_free_locks(self) -> None:
+        """Remove the files of locks whose holders were killed: nobody may ask for them again."""
+        for path in (self.root / "locks").glob("*"):
+            with contextlib.suppress(OSError, locks.Busy), open(path, "a+b") as f:
+                locks.acquire(f.fileno(), 0.0)
+                if _same_file(f.fileno(), path):
+                    path.unlink()
 
     def _evict_sometimes(self) -> None:
         """Evict after writing 1 % of the limit, or once a minute: a scan walks the folder."""

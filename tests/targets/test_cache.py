@@ -200,6 +200,15 @@ def test_leavings_of_killed_writers_are_swept(cache: Cache) -> None:
     assert new.exists()
 
 
+def test_locks_of_killed_holders_are_swept_and_held_ones_stay(cache: Cache) -> None:
+    with cache.lock("module", KEY):
+        held, left = cache.root / "locks" / f"module-{KEY}", cache.root / "locks" / "module-dead"
+        left.write_bytes(b"12 -")
+        cache.evict()
+        assert held.exists()
+        assert not left.exists()
+
+
 def test_clear(cache: Cache) -> None:
     cache.put_module(KEY, b"v", {})
     cache.clear()
