@@ -458,10 +458,13 @@ def load_passes(args: Arguments) -> tuple[Pass, ...]:
 
 def _is_saved(path: str) -> bool:
     """Return whether a file starts as .mxr files do: a map of msgpack."""
+    # start-up: a suffix tells for most files
+    from mgx_mlir.frontends.files import open_regular
+
     try:
-        with open(path, "rb") as f:
+        with open(open_regular(path, "a model"), "rb") as f:  # a pipe would be waited for
             first = f.read(1)
-    except OSError:
+    except (OSError, FileError):
         return True  # reading it says why
     return bool(first) and (0x80 <= first[0] <= 0x8F or first[0] in (0xDE, 0xDF))
 
