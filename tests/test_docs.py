@@ -135,7 +135,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_links_say_where_they_lead(page: Path) -> None:
-    """By a title or a part of the sentence, and not by a file's name."""
+    """Links say a title or a part of the sentence, and no file's name."""
     assert re.findall(r"\[[\w./-]+\.(?:md|ipynb)\]\([^)]*\)", prose(page)) == []
 
 

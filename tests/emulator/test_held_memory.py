@@ -80,7 +80,7 @@ def test_calls_of_hip(library: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_part_of_the_device_run(library: Path) -> None:
-    """What `benchmarks/gpu_device.py` asks of a GPU: few calls of it."""
+    """The checks of `benchmarks/gpu_device.py` pass, with few of their calls."""
     environment = {**os.environ, "IREE_HIP_DYLIB_PATH": str(library), "MGX_EMULATE_ARCH": "gfx942"}
     done = subprocess.run(
         [sys.executable, "-c", "from benchmarks.gpu_parts import sizes; sizes(4, 60)"],

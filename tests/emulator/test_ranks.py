@@ -51,7 +51,7 @@ def test_ranks(arch: str, library: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.emulator
 def test_instructions(library: Path, tmp_path: Path) -> None:
-    """By one lane a row took 22.5 million instructions."""
+    """Waves took 22.5 million instructions with one lane a row."""
     stats = tmp_path / "stats"
     environment = {**os.environ, "MGX_EMULATE_STATS": str(stats)}
     environment["MGX_EMULATOR_PATH"] = str(library)

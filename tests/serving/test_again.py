@@ -34,7 +34,7 @@ def events(attempt: int) -> list[bytes]:
 
 
 def given(dies_at: list[int], streamed: bool = True) -> list[Any]:
-    """What a client gets where attempt i dies behind so many parts."""
+    """Return a client's events where attempt i dies behind so many parts."""
     attempts = iter(range(len(dies_at) + 1))
     closed = []
 

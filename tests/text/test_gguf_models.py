@@ -25,7 +25,7 @@ SIZES = {
     "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
     "num_key_value_heads": 2, "vocab_size": 96, "max_position_embeddings": 64, "head_dim": 16,
 }  # fmt: skip
-# by gguf's name: transformers' name
+# names of gguf, each with that of transformers
 FAMILIES = {"llama": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "gemma2": "gemma2",
             "gemma3": "gemma3_text", "phi3": "phi3"}  # fmt: skip
 
