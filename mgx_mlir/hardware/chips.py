@@ -4,8 +4,9 @@ Sources of AMD's: the CDNA 2, CDNA 3 and CDNA 4 white papers, the data sheets of
 MI355X, and of the Radeon RX 6000, 7000 and 9000 series, the RDNA 2, 3 and 4 ISA guides. Of APUs,
 the product pages of Ryzen 6000 to AI 300, with the fastest memory that they take. Registers and
 granules: LLVM's AMDGPUUsage ("VGPR" of the kernel descriptor) and its GPU definitions, by
-which gfx1100, gfx1101 and gfx1151 have 1536 registers of a SIMD, other RDNA 1024. Of the Instinct
-MI60 and Radeon VII: their data sheets and the Vega 7nm ISA guide.
+which gfx1100, gfx1101, gfx1151 and gfx12 have 1536 registers of a SIMD, other RDNA 1024; a test
+has the occupancies that LLVM 19's llc prints. Of the Instinct MI60 and Radeon VII: their data
+sheets and the Vega 7nm ISA guide.
 
 Sources of NVIDIA's: units, clocks, bandwidth and dense 16-bit FLOPs of the data sheets of A100
 (SXM, 80 GB), A40, L40S and H200 (SXM); FLOPs are per unit and clock. Warps, registers and shared

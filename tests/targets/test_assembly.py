@@ -68,6 +68,26 @@ def test_occupancy(arch: str, registers: int, lds: int, workgroup: int, waves: i
     assert CHIPS[arch].occupancy(registers, lds, workgroup) == waves
 
 
+# waves of a SIMD that `llc` of LLVM 19.1.7 prints for kernels of 64, 96 and 121 registers in
+# workgroups of at most 256 work items ("; Occupancy:"); it does not know gfx950 and gfx1153
+_LLVM_OCCUPANCY = {
+    (4, 2, 2): ("gfx906",),
+    (8, 5, 4): ("gfx90a", "gfx942"),
+    (16, 10, 8): (
+        *("gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"),
+        *("gfx1102", "gfx1103", "gfx1150", "gfx1152"),
+    ),
+    (16, 16, 10): ("gfx1100", "gfx1101", "gfx1151", "gfx1200", "gfx1201"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("waves", "architectures"), _LLVM_OCCUPANCY.items())
+def test_occupancy_is_that_of_llvm(waves: tuple[int, ...], architectures: tuple[str, ...]) -> None:
+    for arch in architectures:
+        chip = CHIPS[arch]
+        assert tuple(chip.occupancy(n, 0, 256) for n in (64, 96, 121)) == waves, arch
+
+
 @pytest.mark.parametrize(
     ("mnemonics", "tera"),
     [
