@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -9,7 +10,9 @@ from typing import Any, Protocol
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.text.blocks import BlockWeights
 from mgx_mlir.text.gguf import Gguf
-from mgx_mlir.text.tokens import Tokenizer, imported, read_json
+from mgx_mlir.text.tokens import Tokenizer, imported, quiet, read_json
+
+log = logging.getLogger(__name__)
 
 
 class Checkpoint(Protocol):
@@ -50,6 +53,9 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        if not (path / "config.json").is_file():
+            raise FileError("expected a model: the folder has no config.json", location=str(path),
+                            notes=["save_pretrained of transformers writes one"])  # fmt: skip
         self.config = read_json(path / "config.json")
         self.generation = read_json(path / "generation_config.json", missing={})
         self._weights = sorted(path.glob("*.safetensors"))
@@ -62,7 +68,8 @@ class Folder:
 
     def files(self) -> list[Path]:
         """Return the configuration and the weights."""
-        return [self.path / "config.json", *self._weights]
+        index = sorted(self.path.glob("*.safetensors.index.json"))
+        return [self.path / "config.json", *index, *self._weights]
 
     def tokenizer(self) -> Tokenizer:
         """Read tokenizer.json and what stands beside it."""
@@ -72,14 +79,29 @@ class Folder:
         """Read the weights. Raises UsageError for an architecture unknown to transformers."""
         torch, transformers = imported("torch"), imported("transformers")
         try:
-            made = transformers.AutoModelForCausalLM.from_pretrained(
-                str(self.path), dtype=torch.float32, local_files_only=True
-            )
+            with quiet():
+                made, found = transformers.AutoModelForCausalLM.from_pretrained(
+                    str(self.path), dtype=torch.float32, local_files_only=True,
+                    output_loading_info=True,
+                )  # fmt: skip
         except Exception as e:  # transformers raises of many kinds
+            why = " ".join(str(e).split())[:300] or type(e).__name__
             raise UsageError(
-                f"transformers cannot read the model: {e}", location=str(self.path)
+                f"transformers cannot read the model: {why}", location=str(self.path)
             ) from e
+        self._check(found)
         return made.eval()
+
+    def _check(self, found: Mapping[str, Any]) -> None:
+        """Refuse weights that are not there: transformers draws them by chance."""
+        if missing := sorted(found["missing_keys"]):
+            raise FileError(
+                f"{len(missing)} tensors of the config's model are not in the files, such as "
+                f"'{missing[0]}'", location=str(self.path),
+            )  # fmt: skip
+        if more := sorted(found["unexpected_keys"]):
+            log.warning("%s: %d tensors are not of the config's model, and were left out, such as "
+                        "'%s'", self.path, len(more), more[0])  # fmt: skip
 
     def blocks(self) -> Mapping[str, BlockWeights]:
         """Return none: weights are floats."""

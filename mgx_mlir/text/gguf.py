@@ -29,7 +29,7 @@ from mgx_mlir.targets.digests import digest
 from mgx_mlir.text.blocks import BlockWeights
 from mgx_mlir.text.gguf_blocks import blocks_of, held
 from mgx_mlir.text.gguf_header import Entry, Header, read_header
-from mgx_mlir.text.tokens import Tokenizer, imported, read_json
+from mgx_mlir.text.tokens import Tokenizer, imported, quiet, read_json
 
 log = logging.getLogger(__name__)
 # architectures that transformers reads and that are decoders of text with dense layers
@@ -81,9 +81,10 @@ class Gguf:
         }
         empty = self._empty()
         kind: Any = type(empty)
-        return kind.from_pretrained(
-            None, config=empty.config, state_dict=wide, dtype=torch.float32
-        ).eval()
+        with quiet():
+            return kind.from_pretrained(
+                None, config=empty.config, state_dict=wide, dtype=torch.float32
+            ).eval()
 
     def blocks(self) -> Mapping[str, BlockWeights]:
         """Return the linear layers whose weights are in blocks, by name."""
@@ -149,7 +150,8 @@ class Gguf:
     def _by_transformers(self, what: str, kind: Any) -> Any:
         folder, name = os.path.split(os.path.abspath(self.path))
         try:
-            return kind.from_pretrained(folder, gguf_file=name, local_files_only=True)
+            with quiet():
+                return kind.from_pretrained(folder, gguf_file=name, local_files_only=True)
         except Exception as e:  # any, as the values of a file are anything
             why = f"{type(e).__name__}: {(str(e).splitlines() or [''])[0][:200]}"
             raise FileError(

@@ -7,18 +7,25 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-from mgx_mlir.core.errors import UsageError
+import numpy as np
+
+from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.text.checkpoint import Checkpoint, checkpoint_of
 from mgx_mlir.text.engine import Decoder, Engine
+from mgx_mlir.text.messages import Message, plain
 from mgx_mlir.text.program import CacheShape, ProgramDecoder, cached, keep
 from mgx_mlir.text.requests import Constraint, Handle, Request
-from mgx_mlir.text.sampling import Sampling
-from mgx_mlir.text.tokens import Message, Tokenizer
+from mgx_mlir.text.sampling import Sampling, is_whole
+from mgx_mlir.text.tokens import Tokenizer
+
+if TYPE_CHECKING:
+    from mgx_mlir.compiler.options import CompileOptions
 
 _LENGTH = 4096  # tokens of a sequence by default, where the model takes as many
 _BITS: Mapping[str, Literal[4, 8]] = {"int4": 4, "int8": 8}
+TARGETS = ("cpu", "gpu", "ref")
 Prompt = str | Sequence[Message] | Sequence[int]
 
 
@@ -36,6 +43,12 @@ class TextModel:
         self.config, self.stop_tokens = dict(config or {}), stop_tokens
         self._engine: Engine | None = None
         self._lock = threading.Lock()
+
+    @property
+    def vocabulary(self) -> int:
+        """Return the number of tokens that the model has, which its tokenizer may not all use."""
+        own = self.config.get("text_config") or self.config
+        return int(own.get("vocab_size") or self.tokenizer.size)
 
     @property
     def max_length(self) -> int:
@@ -61,7 +74,7 @@ class TextModel:
         top_p: float = 1.0,
         min_p: float = 0.0,
         repetition_penalty: float = 1.0,
-        stop: str | Sequence[str] = (),
+        stop: str | Sequence[str] | None = (),
         seed: int = 0,
         logprobs: int | None = None,
         constraint: Constraint | None = None,
@@ -71,7 +84,9 @@ class TextModel:
         Temperature 0 takes the likeliest token. Raises UsageError for wrong values.
         """
         sampling = Sampling(temperature, top_k, top_p, min_p, repetition_penalty, seed)
-        stops = (stop,) if isinstance(stop, str) else tuple(stop)
+        stops: tuple[Any, ...] = tuple(stop) if isinstance(stop, list | tuple) else (stop,)
+        if stop is None:
+            stops = ()
         return Request(
             self.tokens(prompt), max_new_tokens, sampling, stops, logprobs=logprobs,
             constraint=constraint,
@@ -80,13 +95,21 @@ class TextModel:
     def tokens(self, prompt: Prompt) -> list[int]:
         """Return the tokens of a text, of messages ({"role": .., "content": ..}), or as given."""
         if isinstance(prompt, str):
-            return self.tokenizer.encode(prompt)
-        if all(isinstance(x, int) for x in prompt):
-            return [int(x) for x in prompt if isinstance(x, int)]
-        messages = [x for x in prompt if isinstance(x, Mapping)]
-        if len(messages) != len(prompt):
+            return self._known(self.tokenizer.encode(prompt))
+        if isinstance(prompt, np.ndarray):
+            prompt = prompt.tolist()
+        rows = list(prompt) if isinstance(prompt, list | tuple) else [None]
+        if all(is_whole(x) for x in rows):
+            return self._known([int(x) for x in rows if is_whole(x)])
+        if not all(isinstance(x, Mapping) for x in rows):
             raise UsageError("expected a text, a list of messages, or a list of tokens")
-        return self.tokenizer.chat(messages)
+        return self._known(self.tokenizer.chat(plain(rows)))
+
+    def _known(self, tokens: list[int]) -> list[int]:
+        if tokens and not 0 <= min(tokens) <= max(tokens) < self.vocabulary:
+            wrong = next(x for x in tokens if not 0 <= x < self.vocabulary)
+            raise UsageError(f"the prompt has the token {wrong}, the model has {self.vocabulary}")
+        return tokens
 
     @overload
     def generate(self, prompt: Prompt, *, stream: Literal[False] = False, **how: Any) -> str: ...
@@ -113,7 +136,7 @@ def _texts(handle: Handle) -> Iterator[str]:
 
 def load(
     path: str | os.PathLike[str] | Checkpoint,
-    target: str = "cpu",
+    target: str | None = "cpu",
     *,
     weights: Literal["int4", "int8"] | None = None,
     max_length: int | None = None,
@@ -128,29 +151,43 @@ def load(
     later ones find the program in the compile cache. Raises FileError, UsageError,
     UnsupportedModel.
     """
+    from mgx_mlir.compiler.options import KEYWORDS, CompileOptions  # start-up: `load` alone
+
     if weights is not None and weights not in _BITS:
         raise UsageError(f"unknown weights '{weights}', expected {' or '.join(_BITS)} or None")
-    made = checkpoint_of(Path(path)) if isinstance(path, str | os.PathLike) else path
-    rows = _rows(made.config, max_length)
-    if slots < 1:
-        raise UsageError(f"slots is {slots}, and at least 1 is needed")
-    tokenizer = made.tokenizer()
-    how = {"target": target, **options}
-    key = _key(made, weights, how)
-    program, shape = cached(key, how) or _compiled(made, weights, how, key)
+    takes = [name for name in KEYWORDS if name not in ("background", "sizes")]
+    if unknown := sorted(set(options) - set(takes)):
+        raise UsageError(f"unknown option '{unknown[0]}'", notes=[f"options: {', '.join(takes)}"])
+    how = CompileOptions.of(target, None, options)
+    if how.target not in TARGETS:
+        raise UsageError(f"unknown target {target!r}, expected {' or '.join(TARGETS)}")
+    if isinstance(path, str | os.PathLike):
+        path = checkpoint_of(Path(path))
+    elif not hasattr(path, "tokenizer"):
+        raise UsageError(f"expected the path of a model, got {path!r}")
+    rows = _rows(path.config, max_length)
+    if not is_whole(slots) or slots < 1:
+        raise UsageError(f"slots is {slots!r}, expected an integer, 1 or more")
+    tokenizer = path.tokenizer()
+    key = _key(path, weights, how)
+    program, shape = cached(key, how) or _compiled(path, weights, how, key)
     decoder = ProgramDecoder(program, shape, slots, rows)
-    return TextModel(tokenizer, decoder, made.config, _stop_tokens(made, tokenizer))
+    return TextModel(tokenizer, decoder, path.config, _stop_tokens(path, tokenizer))
 
 
 def _rows(config: Mapping[str, Any], asked: int | None) -> int:
-    most = config.get("max_position_embeddings")
+    own = config.get("text_config") or config
+    most = own.get("max_position_embeddings")
+    if most is not None and (not is_whole(most) or most < 2):
+        raise FileError(f"max_position_embeddings of the config is {most!r}, expected an integer, "
+                        "2 or more")  # fmt: skip
     if asked is None:
         return min(int(most or _LENGTH), _LENGTH)
-    if asked < 2:
-        raise UsageError(f"max_length is {asked}, and at least 2 is needed")
+    if not is_whole(asked) or asked < 2:
+        raise UsageError(f"max_length is {asked!r}, expected an integer, 2 or more")
     if most is not None and asked > most:
         raise UsageError(f"max_length is {asked}, and the model takes {most} tokens")
-    return asked
+    return int(asked)
 
 
 def _stop_tokens(made: Checkpoint, tokenizer: Tokenizer) -> frozenset[int]:
@@ -158,22 +195,28 @@ def _stop_tokens(made: Checkpoint, tokenizer: Tokenizer) -> frozenset[int]:
     for place in (made.generation, made.config):
         found = place.get("eos_token_id")
         if found is not None:
-            return frozenset(found if isinstance(found, list) else [int(found)])
+            ends = found if isinstance(found, list) else [found]
+            if not all(is_whole(x) for x in ends):
+                raise FileError(f"eos_token_id of the config is {found!r}, expected integers")
+            return frozenset(ends)
     end = tokenizer.token(tokenizer.special.get("eos_token", ""))
     return frozenset() if end is None else frozenset([end])
 
 
-def _key(made: Checkpoint, weights: str | None, how: Mapping[str, Any]) -> str | None:
+def _key(made: Checkpoint, weights: str | None, how: CompileOptions) -> str | None:
     """Return the key of what a checkpoint is compiled to; None without a cache."""
     from mgx_mlir.targets.cache import default_cache
     from mgx_mlir.targets.flags import host_cpu
 
-    store = default_cache() if how.get("cache", True) else None
+    store = default_cache() if how.cache else None
     if store is None:
         return None
     versions = [f"{name} {_version(name)}" for name in ("torch", "transformers", "onnxscript")]
     files = [store.file_digest(f) for f in made.files()] + versions
-    row = {"weights": weights, "host": host_cpu(), **{k: repr(v) for k, v in how.items()}}
+    try:
+        row = {"weights": weights, "host": host_cpu(), **how.key()}
+    except TypeError:  # an option that has no text
+        return None
     return store.program_key(files, row)
 
 
@@ -185,13 +228,12 @@ def _version(name: str) -> str:
 
 
 def _compiled(
-    made: Checkpoint, weights: str | None, how: Mapping[str, Any], key: str | None
+    made: Checkpoint, weights: str | None, options: CompileOptions, key: str | None
 ) -> tuple[Any, CacheShape]:
     """Export and compile a checkpoint, and name it in the cache."""
     # only the first load of a model needs torch, transformers and MLIR
     from mgx_mlir.compiler.backend import backend_of
     from mgx_mlir.compiler.compile import compile
-    from mgx_mlir.compiler.options import CompileOptions
     from mgx_mlir.compiler.program_cache import program_cache_key
     from mgx_mlir.compiler.sources import fixed
     from mgx_mlir.text.tokens import imported
@@ -207,7 +249,6 @@ def _compiled(
     shape = CacheShape(*cache_shape(model))
     step = fixed(onnx_of_model(model, blocks), {})
     del model, blocks
-    options = CompileOptions.of(None, None, how)
     program_key = program_cache_key(step, options, backend_of(options))
     found = compile(step, options=options)
     keep(key, program_key, shape)

@@ -7,19 +7,20 @@ import json
 import math
 import mmap
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mgx_mlir.core.errors import FileError
+from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.core.huge_pages import HugePages
 from mgx_mlir.core.literals import aligned_empty
 
 if TYPE_CHECKING:
     from mgx_mlir.compiler.compiled import CompiledProgram
+    from mgx_mlir.compiler.options import CompileOptions
 
 Binder = Callable[[Sequence[NDArray[Any]]], Callable[[], list[NDArray[Any]]]]
 
@@ -159,19 +160,23 @@ def _zeros(dims: tuple[int, ...]) -> NDArray[np.float32]:
 
     Each head of each slot has rows of its own: large pages would take 2 MB for its first token.
     """
-    held = mmap.mmap(-1, 4 * math.prod(dims), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    size = 4 * math.prod(dims)
+    try:
+        held = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except (OSError, OverflowError) as e:
+        raise UsageError(
+            f"there is no memory for {dims[0]} slots of {dims[2]} tokens: a cache of a layer takes "
+            f"{size / 1e9:.1f} GB", notes=["load with fewer slots, or a smaller max_length"],
+        ) from e  # fmt: skip
     if hasattr(mmap, "MADV_NOHUGEPAGE"):
         with contextlib.suppress(OSError):  # a kernel without large pages
             held.madvise(mmap.MADV_NOHUGEPAGE)
     return np.frombuffer(held, np.float32).reshape(dims)
 
 
-def cached(
-    key: str | None, options: Mapping[str, Any]
-) -> tuple[CompiledProgram, CacheShape] | None:
+def cached(key: str | None, options: CompileOptions) -> tuple[CompiledProgram, CacheShape] | None:
     """Return a program that `keep` kept under a key, None where there is none that still holds."""
     # start-up: what a compile needs is loaded by it alone
-    from mgx_mlir.compiler.options import CompileOptions
     from mgx_mlir.compiler.program_cache import find_program
     from mgx_mlir.targets.cache import default_cache
 
@@ -181,7 +186,7 @@ def cached(
     try:
         row = json.loads((store.root / "text" / key).read_bytes())
         shape = CacheShape.of_json(json.dumps(row["shape"]))
-        made = find_program(str(row["program"]), CompileOptions.of(None, None, options), b"")
+        made = find_program(str(row["program"]), options, b"")
     except (OSError, ValueError, KeyError, TypeError, FileError):
         return None
     if made is None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgx_mlir.core.errors import UsageError
-from mgx_mlir.text.sampling import Sampling
+from mgx_mlir.text.sampling import Sampling, is_whole
 
 if TYPE_CHECKING:
     from mgx_mlir.text.engine import Engine
@@ -45,10 +45,14 @@ class Request:
         problems = []
         if not len(self.tokens):
             problems.append("the prompt has no token")
-        if self.max_new_tokens < 1:
-            problems.append(f"max_new_tokens is {self.max_new_tokens}, and at least 1 is needed")
-        if self.logprobs is not None and self.logprobs < 0:
-            problems.append(f"logprobs is {self.logprobs}, and at least 0 is needed")
+        if not is_whole(self.max_new_tokens) or self.max_new_tokens < 1:
+            problems.append(f"max_new_tokens is {self.max_new_tokens!r}, expected an integer, "
+                            "1 or more")  # fmt: skip
+        if self.logprobs is not None and not (is_whole(self.logprobs) and self.logprobs >= 0):
+            problems.append(f"logprobs is {self.logprobs!r}, expected an integer, 0 or more, or "
+                            "None")  # fmt: skip
+        if not all(isinstance(s, str) for s in self.stop):
+            problems.append(f"stop is {self.stop!r}, expected strings")
         if problems:
             raise UsageError("; ".join(problems))
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,17 @@ from numpy.typing import NDArray
 from mgx_mlir.core.errors import UsageError
 
 Floats = NDArray[np.floating]
+_PENALTIES = 0.01, 100.0  # beyond them logits of f32 may overflow
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Return whether a value is an integer, numpy's among them; a bool is none."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is an integer or a float, numpy's among them."""
+    return is_whole(value) or isinstance(value, float | np.floating)
 
 
 @dataclass(frozen=True)
@@ -30,17 +42,23 @@ class Sampling:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        rules = (
-            (0 <= self.temperature < math.inf, "temperature is 0 or more"),
-            (self.top_k >= 0, "top_k is 0 (all) or more"),
-            (0 < self.top_p <= 1, "top_p is above 0 and at most 1"),
-            (0 <= self.min_p <= 1, "min_p is 0 to 1"),
-            (0 < self.repetition_penalty < math.inf, "repetition_penalty is above 0"),
-            (0 <= self.seed < 1 << 64, "seed is 0 to 2**64 - 1"),
-        )
-        problems = [text for right, text in rules if not right]
-        if problems:
-            raise UsageError(f"wrong settings of sampling in {self}: {'; '.join(problems)}")
+        least, most = _PENALTIES
+        rules: tuple[tuple[str, Callable[[Any], bool], Callable[[Any], bool], str], ...] = (
+            ("temperature", is_number, lambda x: 0 <= x < math.inf, "a number, 0 or more"),
+            ("top_k", is_whole, lambda x: x >= 0, "an integer, 0 (all) or more"),
+            ("top_p", is_number, lambda x: 0 < x <= 1, "a number above 0 and at most 1"),
+            ("min_p", is_number, lambda x: 0 <= x <= 1, "a number 0 to 1"),
+            ("repetition_penalty", is_number, lambda x: least <= x <= most,
+             f"a number {least:g} to {most:g}"),
+            ("seed", is_whole, lambda x: 0 <= x < 1 << 64, "an integer 0 to 2**64 - 1"),
+        )  # fmt: skip
+        wrong = [
+            f"{name} is {getattr(self, name)!r}, expected {said}"
+            for name, right_type, in_range, said in rules
+            if not (right_type(x := getattr(self, name)) and in_range(x))
+        ]
+        if wrong:
+            raise UsageError("; ".join(wrong))
 
     @property
     def greedy(self) -> bool:
@@ -77,13 +95,15 @@ def log_softmax(logits: Floats) -> NDArray[np.float64]:
 
 def kept(logits: Floats, s: Sampling) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the tokens that may be drawn, ascending, and their probabilities in f64."""
-    wide = logits.astype(np.float64) / s.temperature
+    wide = logits.astype(np.float64)
+    with np.errstate(over="ignore"):  # the least temperatures leave the likeliest alone
+        wide = (wide - wide.max()) / s.temperature
     tokens = np.arange(len(wide))
     if 0 < s.top_k < len(wide):
         least = np.partition(wide, -s.top_k)[-s.top_k]
         tokens = np.flatnonzero(wide >= least)  # ties stay, as in transformers
         wide = wide[tokens]
-    p = np.exp(wide - wide.max())
+    p = np.exp(wide)
     p /= p.sum()
     if s.top_p < 1:
         order = np.argsort(-p, kind="stable")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.core.extras import install_line
-
-Message = Mapping[str, Any]
+from mgx_mlir.text.messages import Message
 
 
 def imported(name: str) -> Any:
@@ -24,6 +24,21 @@ def imported(name: str) -> Any:
             f"text generation needs the package {name.split('.')[0]}: {e}",
             notes=[install_line("text")],
         ) from e
+
+
+@contextlib.contextmanager
+def quiet() -> Generator[None]:
+    """Keep transformers' reports and bars off the terminal; what is wrong is an error of ours."""
+    logs = imported("transformers").utils.logging
+    level, bars = logs.get_verbosity(), logs.is_progress_bar_enabled()
+    logs.set_verbosity(logs.CRITICAL)
+    logs.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logs.set_verbosity(level)
+        if bars:
+            logs.enable_progress_bar()
 
 
 class Tokenizer:
@@ -55,10 +70,16 @@ class Tokenizer:
         template = config.get("chat_template")
         beside = folder / "chat_template.jinja"
         if beside.is_file():
-            template = beside.read_text(encoding="utf-8")
+            try:
+                template = beside.read_text(encoding="utf-8")
+            except (OSError, ValueError) as e:
+                raise FileError(f"cannot be read: {e}", location=str(beside)) from e
         if isinstance(template, list):  # several by name
-            named = {t["name"]: t["template"] for t in template}
-            template = named.get("default")
+            rows = [t for t in template if isinstance(t, dict)]
+            template = next((t.get("template") for t in rows if t.get("name") == "default"), None)
+        if not isinstance(template, str | None):
+            raise FileError(f"expected a text as chat_template, got {type(template).__name__}",
+                            location=str(folder / "tokenizer_config.json"))  # fmt: skip
         special = {}
         for name, value in config.items():
             if name.endswith("_token"):
@@ -74,7 +95,10 @@ class Tokenizer:
 
     def encode(self, text: str, *, special: bool = True) -> list[int]:
         """Return the tokens of a text; `special` adds those that a prompt begins with."""
-        return list(self.inner.encode(text, add_special_tokens=special).ids)
+        try:
+            return list(self.inner.encode(text, add_special_tokens=special).ids)
+        except Exception as e:  # tokenizers raises plain Exceptions
+            raise UsageError(f"the text cannot be written as tokens: {e}") from e
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Return the text of tokens, without special ones."""
@@ -101,9 +125,9 @@ class Tokenizer:
             raise UsageError(
                 "the model has no template of a chat", notes=["give a prompt instead of messages"]
             )
-        if self._compiled is None:
-            self._compiled = _environment().from_string(self.template)
         try:
+            if self._compiled is None:
+                self._compiled = _environment().from_string(self.template)
             return str(self._compiled.render(messages=list(messages), **self.special, **values))
         except Exception as e:  # whatever the template of the file raises
             raise UsageError(f"the template refuses the messages: {e}") from e

@@ -145,6 +145,24 @@ def test_a_second_load_needs_neither_torch_nor_mlir(
     assert done.stdout.startswith(loaded.generate("the", max_new_tokens=5))
 
 
+def test_weights_that_do_not_fit_the_config(folder: tuple[Path, Any], tmp_path: Path) -> None:
+    """A layer too many would have drawn weights; an index is a part of the model."""
+    import json
+    import shutil
+
+    shutil.copytree(folder[0], tmp_path, dirs_exist_ok=True)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 3}))
+    with pytest.raises(FileError, match=r"9 tensors .* such as 'model\.layers\.2\."):
+        text.load(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "model.safetensors").rename(tmp_path / "model-00001-of-00001.safetensors")
+    (tmp_path / "model.safetensors.index.json").write_text("{")
+    with pytest.raises(UsageError, match="cannot read the model") as found:
+        text.load(tmp_path)
+    assert "\n" not in str(found.value)
+
+
 def test_what_is_no_model_is_told(tmp_path: Path, folder: tuple[Path, Any]) -> None:
     for path, message in (
         (tmp_path / "none", "no such file"),

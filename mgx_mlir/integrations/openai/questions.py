@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.integrations.openai.fields import ApiError, Fields, shown
+from mgx_mlir.text.messages import plain
 from mgx_mlir.text.model import TextModel
 from mgx_mlir.text.requests import Request
 from mgx_mlir.text.sampling import Sampling
@@ -70,7 +71,7 @@ def question(row: Mapping[str, Any], chat: bool, model: TextModel, name: str) ->
         fields.integer("top_k", 0, 0, 1 << 31),
         fields.number("top_p", 1.0, 0, 1, above=True),
         fields.number("min_p", 0.0, 0, 1),
-        fields.number("repetition_penalty", 1.0, 0, 100, above=True),
+        fields.number("repetition_penalty", 1.0, 0.01, 100),
         _seed(fields),
     )
     n = fields.integer("n", 1, 1, _CHOICES)
@@ -159,7 +160,7 @@ def _tokens(value: Any, model: TextModel) -> Sequence[int]:
         return found
     if not _is_tokens(value):
         raise ApiError(f"'prompt' expected a text or tokens, got {shown(value)}", param="prompt")
-    size = model.tokenizer.size
+    size = model.vocabulary
     if wrong := [x for x in value if not 0 <= x < size]:
         raise ApiError(f"'prompt' has the token {wrong[0]}, the model has {size}", param="prompt")
     return value
@@ -175,34 +176,8 @@ def _chat(fields: Fields, model: TextModel) -> Parts:
     given = fields.take("messages")
     if not isinstance(given, list) or not given:
         raise ApiError("expected 'messages', a list that is not empty", param="messages")
-    messages = [_message(x, i) for i, x in enumerate(given)]
     try:
-        tokens = model.tokens(messages)
+        tokens = model.tokens(plain(given))
     except MgxError as e:
         raise ApiError(str(e), param="messages") from e
     return [tokens], [], count if logprobs else None
-
-
-def _message(row: object, i: int) -> dict[str, Any]:
-    """Return a message with its content as one text."""
-    at = f"messages[{i}]"
-    if not isinstance(row, dict) or not isinstance(row.get("role"), str):
-        raise ApiError(f"{at} expected an object with a 'role'", param="messages")
-    if row.get("tool_calls"):
-        raise ApiError(f"{at}: 'tool_calls' are not supported", param="messages")
-    content = row.get("content")
-    if isinstance(content, list):
-        content = "".join(_parts(content, at))
-    if not isinstance(content, str):
-        raise ApiError(f"{at} expected a text as 'content', got {shown(content)}",
-                       param="messages")  # fmt: skip
-    return {**row, "content": content}
-
-
-def _parts(content: list[Any], at: str) -> Iterator[str]:
-    for part in content:
-        if not isinstance(part, dict) or part.get("type") != "text":
-            raise ApiError(f"{at}: content expected parts of the type 'text'", param="messages")
-        if not isinstance(part.get("text"), str):
-            raise ApiError(f"{at}: a part expected a 'text'", param="messages")
-        yield part["text"]

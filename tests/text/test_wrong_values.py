@@ -1,0 +1,172 @@
+"""Values that no answer can be made of: one line, and an error of ours."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mgx_mlir import text
+from mgx_mlir.core.errors import FileError, MgxError, UsageError
+from mgx_mlir.text.messages import plain
+from mgx_mlir.text.sampling import Sampling, choose
+from tests.text.fake import WORDS, Fake, Tokenizer
+
+NAN = math.nan
+WRONG = {
+    "max_new_tokens": (0, -1, 1.5, "5", None, True, NAN),
+    "temperature": (-1, NAN, math.inf, "1", None, True),
+    "top_k": (-1, 1.5, "3", None, NAN),
+    "top_p": (0, 1.1, NAN, "x", None),
+    "min_p": (-1, 2, NAN, "x"),
+    "repetition_penalty": (0, -1, NAN, 1e300, 1e-300, "x"),
+    "seed": (-1, 2**64, 1.5, "x", None, True),
+    "stop": (5, [5], b"x", [None]),
+    "logprobs": (-1, 1.5, "x"),
+}
+
+
+@pytest.fixture
+def model() -> text.TextModel:
+    return text.TextModel(Tokenizer(), Fake())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("name", "value"), [(k, v) for k, vs in WRONG.items() for v in vs])
+def test_options(model: text.TextModel, name: str, value: Any) -> None:
+    with pytest.raises(UsageError, match=f"^{name} is .*, expected [^\n]*$"):
+        model.generate("A", **{name: value})
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [None, 5, b"abc", {"role": "user"}, ["a"], [True], [-1], [WORDS], [1, 2.5], "", [],
+     [{"role": "user"}], [{"content": "x"}], [{"role": "user", "content": 5}],
+     [{"role": "user", "content": [{"type": "image_url"}]}], [{"role": "user", "content": "A"}, 5],
+     [{"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "f",
+       "arguments": "{"}}]}]],
+)  # fmt: skip
+def test_prompts(model: text.TextModel, prompt: Any) -> None:
+    with pytest.raises(UsageError) as found:
+        model.generate(prompt, max_new_tokens=2)
+    assert "\n" not in str(found.value)
+
+
+def test_prompts_of_other_types(model: text.TextModel) -> None:
+    want = model.generate([1, 2], max_new_tokens=3)
+    for prompt in ((1, 2), np.array([1, 2]), [np.int64(1), np.int32(2)]):
+        assert model.generate(prompt, max_new_tokens=3) == want  # type: ignore[call-overload]
+    parts = [{"role": "user", "content": [{"type": "text", "text": "B"}] * 2}]
+    assert model.generate(parts, max_new_tokens=3, stop=None) == model.generate(
+        "BB", max_new_tokens=3
+    )
+
+
+def test_arguments_of_calls_are_objects() -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": '{"x": 1}'}}
+    [found] = plain([{"role": "assistant", "content": None, "tool_calls": [call]}])
+    assert found["content"] == ""
+    assert found["tool_calls"][0]["function"] == {"name": "f", "arguments": {"x": 1}}
+
+
+@pytest.mark.parametrize("temperature", [5e-324, 1e-300, 1e-9])
+def test_the_least_temperatures_take_the_likeliest(temperature: float) -> None:
+    logits = np.array([1, 30, 29.999], np.float32)
+    assert choose(logits, Sampling(temperature, seed=3), 0) == 1
+
+
+def test_the_largest_temperatures_draw_evenly() -> None:
+    logits = np.array([-1000, 30, 1000], np.float32)
+    drawn = [choose(logits, Sampling(1e300, seed=3), i) for i in range(600)]
+    assert min(np.bincount(drawn)) > 150
+
+
+class Files:
+    """A checkpoint without weights: what is wrong is said before they are read."""
+
+    def __init__(self, config: dict[str, Any], generation: dict[str, Any] | None = None) -> None:
+        self.config, self.generation = config, generation or {}
+
+    def tokenizer(self) -> Any:
+        return Tokenizer()
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [({"slots": 0}, "slots is 0"), ({"slots": "x"}, "slots is 'x'"), ({"slots": 1.5}, "slots"),
+     ({"max_length": "5"}, "max_length is '5'"), ({"max_length": NAN}, "max_length is nan"),
+     ({"max_length": 97}, "the model takes 96"), ({"weights": "int3"}, "unknown weights 'int3'"),
+     ({"target": "xpu"}, "unknown target 'xpu'"), ({"thread": 1}, "unknown option 'thread'"),
+     ({"background": True}, "unknown option 'background'")],
+)  # fmt: skip
+def test_options_of_load(how: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        text.load(Files({"max_position_embeddings": 96}), **how)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("path", [None, 5, b"x"])
+def test_paths(path: Any) -> None:
+    with pytest.raises(UsageError, match="expected the path of a model"):
+        text.load(path)
+
+
+@pytest.mark.parametrize("value", [-1, "x", 1, 2.5])
+def test_a_config_with_a_wrong_length(value: Any) -> None:
+    with pytest.raises(FileError, match="max_position_embeddings of the config is"):
+        text.load(Files({"max_position_embeddings": value}))  # type: ignore[arg-type]
+
+
+FILES = {
+    "config.json": json.dumps({"model_type": "llama"}),
+    "model.safetensors": "",
+    "tokenizer.json": "{}",
+}
+DAMAGED: list[tuple[str, bytes | None]] = [
+    *((name, b) for name in ("config.json", "tokenizer.json") for b in (b"", b"[]", b"{", b"\xff")),
+    ("config.json", None), ("tokenizer.json", None), ("model.safetensors", None),
+    ("generation_config.json", b"["), ("tokenizer_config.json", b"5"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "content"), DAMAGED)
+def test_damaged_files(tmp_path: Path, name: str, content: bytes | None) -> None:
+    pytest.importorskip("tokenizers")
+    for file, written in FILES.items():
+        (tmp_path / file).write_text(written)
+    if content is None:
+        (tmp_path / name).unlink()
+    else:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(MgxError) as found:
+        text.load(tmp_path)
+    assert str(tmp_path) in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [("chat_template.jinja", b"\xff", "cannot be read"),
+     ("tokenizer_config.json", b'{"chat_template": 5}', "expected a text as chat_template")],
+)  # fmt: skip
+def test_damaged_templates(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    pytest.importorskip("tokenizers")
+    from mgx_mlir.text.tokens import Tokenizer as Own
+    from tests.text import tiny
+
+    tiny.tokenizer().save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(FileError, match=message):
+        Own.of_folder(tmp_path)
+    (tmp_path / name).write_text('{"chat_template": [{"x": 1}, 5]}')
+    if name == "tokenizer_config.json":
+        assert Own.of_folder(tmp_path).template is None
+
+
+def test_templates_that_are_no_jinja() -> None:
+    pytest.importorskip("jinja2")
+    from mgx_mlir.text.tokens import Tokenizer as Own
+
+    with pytest.raises(UsageError, match="the template refuses"):
+        Own(None, "{% if %}").chat_text([{"role": "user", "content": "A"}])
