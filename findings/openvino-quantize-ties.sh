@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# ONNX `QuantizeLinear` rounds x / scale, halves to even, and adds the zero point. OpenVINO adds
+# it before it rounds: with scale 1 and the zero point 1, 0.5, 1.5, 2.5 and -0.5 are 2, 2, 4, 0 in
+# place of 1, 3, 3, 1.
+set -euo pipefail
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+python3 -m venv "$work/venv"
+"$work/venv/bin/pip" install -q --disable-pip-version-check numpy==2.4.6 \
+  onnx==1.23.2 onnxruntime==1.32.0 openvino==2026.4.1
+"$work/venv/bin/python" - <<'PY'
+import sys
+
+import numpy as np
+import onnxruntime
+import openvino
+from onnx import helper, numpy_helper
+
+print("onnxruntime", onnxruntime.__version__, "openvino", openvino.__version__)
+
+
+def run(node, kind, *arrays, opset=21, dims=None):
+    """Return the first result of a node in onnxruntime and in OpenVINO, in f32."""
+    inputs = [
+        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+        for n, a in zip(node.input, arrays, strict=True)
+    ]
+    dims = [f"d{i}" for i in range(arrays[0].ndim)] if dims is None else dims
+    result = helper.make_tensor_value_info(
+        node.output[0], helper.np_dtype_to_tensor_dtype(np.dtype(kind)), dims
+    )
+    graph = helper.make_graph([node], "g", inputs, [result])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    model = made.SerializeToString()
+    feeds = dict(zip(node.input, arrays, strict=True))
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    core = openvino.Core()
+    other = core.compile_model(core.read_model(model), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    return session.run(None, feeds)[0], other(feeds)[0]
+
+
+x = np.array([0.5, 1.5, 2.5, -0.5], np.float32)
+node = helper.make_node("QuantizeLinear", ["x", "s", "z"], ["y"])
+found = {}
+for zero in (0, 1):
+    found[zero] = run(node, np.uint8, x, np.array(1, np.float32), np.array(zero, np.uint8))
+    print("zero point", zero, "onnxruntime", found[zero][0], "OpenVINO", found[zero][1])
+if not np.array_equal(*found[0]) or np.array_equal(*found[1]):
+    sys.exit("both are equal now, or both differ")
+PY
