@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import importlib.util
 import os
@@ -35,6 +36,22 @@ def processor_features() -> frozenset[str]:
             own = frozenset(value.split())
             found = own if found is None else found & own
     return found or frozenset()
+
+
+_ARCH_PRCTL, _REQUEST_STATE, _TILE_DATA = 158, 0x1023, 18  # numbers of Linux on x86-64
+
+
+@functools.cache
+def has_tile_registers() -> bool:
+    """Return whether this process may use AMX's registers for bf16; asks Linux for them.
+
+    A process may not until it asks. Threads that it has, and processes that it forks, may then too.
+    """
+    if not {"amx_tile", "amx_bf16"} <= processor_features():
+        return False
+    if platform.system() != "Linux" or platform.machine() != "x86_64":
+        return False
+    return ctypes.CDLL(None).syscall(_ARCH_PRCTL, _REQUEST_STATE, _TILE_DATA) == 0
 
 
 _SKYLAKE = ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx2", "fma", "f16c", "adx",

@@ -15,7 +15,7 @@ from typing import Any
 
 from mgx_mlir.core import forks
 from mgx_mlir.core.errors import TargetError, UsageError
-from mgx_mlir.hardware.machine import HIP_VARIABLE, available_cpus
+from mgx_mlir.hardware.machine import HIP_VARIABLE, available_cpus, has_tile_registers
 from mgx_mlir.runtime import gpu_api, hip_library
 from mgx_mlir.runtime.gpu_api import APIS, HIP, Api
 
@@ -207,6 +207,7 @@ def _create(
             f"--task_topology_group_count={threads}", f"--task_worker_stack_size={WORKER_STACK}"
         )
     if kind not in APIS:
+        has_tile_registers()  # kernels may use them once they have been asked for
         try:
             driver = _immortal(_create_driver(kind))
             # without it every large result pays for page faults

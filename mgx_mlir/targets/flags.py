@@ -17,7 +17,7 @@ from pathlib import Path
 from mgx_mlir.core.errors import TargetError
 from mgx_mlir.hardware.architectures import ARCHITECTURES, check_arch
 from mgx_mlir.hardware.iree_targets import stated_target
-from mgx_mlir.hardware.machine import compiled_as, processor_features
+from mgx_mlir.hardware.machine import compiled_as, has_tile_registers, processor_features
 from mgx_mlir.targets.diagnostics import Cause
 
 OPT_LEVELS = ("O0", "O1", "O2", "O3")
@@ -121,6 +121,7 @@ def host_cpu() -> str:
                 facts.append(line)
     except OSError:
         facts.append(platform.processor())
+    facts.append(f"tile registers: {has_tile_registers()}")  # a process may be denied them
     return hashlib.blake2b("\n".join(facts).encode(), digest_size=8).hexdigest()
 
 

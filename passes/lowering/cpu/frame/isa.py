@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
 from mgx_mlir.core.dtypes import DType
-from mgx_mlir.hardware.machine import compiled_as, processor_features
+from mgx_mlir.hardware.machine import compiled_as, has_tile_registers, processor_features
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,7 @@ class Isa:
     turns_squares: bool = False  # static transposes are loops of ours, faster than LLVM's
     pointwise_registers: int = 1  # computed together, so that spilled constants are read once
     bf16_dot: str = ""  # adds the products of two bf16 neighbours to each lane of f32
+    tile_dot: str = ""  # multiplies tiles of bf16 in registers of their own (tile_registers.py)
     byte_dot: str = ""  # adds the products of four u8 by i8 neighbours to each lane of i32
     signed_bytes: bool = False  # `byte_dot` takes i8 by i8
     byte_pairs: str = ""  # sums the products of two u8 by i8 neighbours in i16, saturating
@@ -80,6 +81,7 @@ AVX512_BF16 = replace(
     bf16_dot="llvm.x86.avx512bf16.dpbf16ps.512",
     bf16_round="llvm.x86.avx512bf16.cvtneps2bf16.512",
 )
+AMX = replace(AVX512_BF16, tile_dot="llvm.x86.tdpbf16ps.internal")
 AVX2 = Isa(
     8,
     ((6, 2), (4, 3), (8, 1)),
@@ -101,8 +103,8 @@ ANY = Isa(16, ((8, 2), (8, 1)), dot_tiles=((8, 2), (8, 1)))
 
 # LLVM's names of CPUs, by their beginnings
 _NAMES: tuple[tuple[Isa, tuple[str, ...]], ...] = (
-    (AVX512_BF16, ("znver4", "znver5", "znver6", "sapphirerapids", "emeraldrapids",
-                   "graniterapids", "diamondrapids")),
+    (AMX, ("sapphirerapids", "emeraldrapids", "graniterapids", "diamondrapids")),
+    (AVX512_BF16, ("znver4", "znver5", "znver6")),
     (replace(AVX512_BF16, byte_table=""), ("cooperlake",)),
     (AVX512_VBMI, ("icelake", "tigerlake", "rocketlake")),
     (AVX512_VNNI, ("cascadelake",)),
@@ -144,8 +146,9 @@ def isa_of(cpu: str) -> Isa | None:
         features = processor_features()
         if "avx512f" in features and "avx512vl" in features:
             if "avx512_bf16" in features and "avx512_vnni" in features:
-                has_tables = "avx512vbmi" in features
-                return AVX512_BF16 if has_tables else replace(AVX512_BF16, byte_table="")
+                if "avx512vbmi" not in features:
+                    return replace(AVX512_BF16, byte_table="")
+                return AMX if has_tile_registers() else AVX512_BF16
             if "avx512_vnni" not in features:
                 return AVX512
             # LLVM is configured for no less (hardware/machine.py)

@@ -21,9 +21,11 @@ from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue, epilogue_of
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite, literal_of
 from mgx_mlir.passes.lowering.cpu.matmul import dot as loops
+from mgx_mlir.passes.lowering.cpu.matmul import tiled_dot
 from mgx_mlir.passes.lowering.cpu.matmul.few_bits import UNIT, FewBits, words
 from mgx_mlir.passes.lowering.cpu.matmul.instructions import PAIR
-from mgx_mlir.passes.lowering.cpu.matmul.panel import pack
+from mgx_mlir.passes.lowering.cpu.matmul.panel import Panels, pack
+from mgx_mlir.passes.lowering.cpu.matmul.tile_registers import TilePanels
 from mgx_mlir.passes.lowering.expr import Extent, Opaque
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
@@ -206,13 +208,17 @@ def build(e: LoweringContext, site: KernelSite, plan: _Plan) -> list[ir.Value]:
     shape = loops.DotShape(
         rows, plan.depth, plan.columns, tuple(lead), order, b and b.order, dtype, bits
     )  # fmt: skip
+    if b is None and not lead and tiled_dot.takes(rows, plan.depth, dtype, isa):
+        made = _tiled(e, site, shape, x, dot, epilogue, flattened)
+        return [views.reshaped(e, v, [*plan.lead, plan.rows, plan.columns]) for v in made]
     cut = loops.plan(shape, isa)
     if b is not None:
         second = [e.tensor(b.source)]
     elif isinstance(dot, BlockedDot):
         second = _few_bits_panels(e, dot, cut.width)
     else:
-        second = [_panels(e, dot, isa, cut.width)]
+        depth = TensorType.of(dot.b).dims[-2]
+        second = [_panels(e, dot, loops.panels_of(isa, dtype, cut.width, depth))]
     made = loops.matmul(shape, cut, isa, (x, *second), e.product(lead), epilogue, flattened)
     return [views.reshaped(e, v, [*plan.lead, plan.rows, plan.columns]) for v in made]
 
@@ -221,13 +227,26 @@ RULE = KernelRule("matmul", (), lambda e, s: match(e, s, Dot, QuantDot), build, 
 FEW_BITS = KernelRule("few_bits_matmul", (), lambda e, s: match(e, s, BlockedDot), build)
 
 
-def _panels(e: LoweringContext, dot: Dot | QuantDot, isa: Isa, width: int) -> ir.Value:
+def _tiled(
+    e: LoweringContext, site: KernelSite, shape: loops.DotShape, x: ir.Value, dot: Matmul,
+    epilogue: Epilogue, captured: Sequence[Extent],
+) -> list[ir.Value]:  # fmt: skip
+    """Build the loops over tile registers, where all leading dims are rows."""
+    assert isinstance(dot, Dot)
+    rows, depth, columns = shape.rows, shape.depth, shape.columns
+    assert isinstance(depth, int)
+    assert isinstance(columns, int)
+    cut = tiled_dot.plan(rows if isinstance(rows, int) else None, depth, columns)
+    operands = x, _panels(e, dot, cut.layout)
+    return tiled_dot.matmul((rows, depth, columns), cut, site.isa, operands, epilogue, captured)
+
+
+def _panels(e: LoweringContext, dot: Dot | QuantDot, layout: Panels | TilePanels) -> ir.Value:
     """Return the constant matrix of a matmul as panels."""
     matrix = constant_matrix(dot)
     assert matrix is not None
     array = literals.array_of(matrix)
     flat = array.reshape(array.shape[-2:])
-    layout = loops.panels_of(isa, TensorType.of(dot.a).dtype, width, len(flat))
     make = partial(layout.packing, flat.shape, flat.dtype, lambda: flat)
     return e.parameter(e.repacked(array, layout.key, make))
 

@@ -242,10 +242,16 @@ def packing(
     weights: Callable[[], np.ndarray],
     width: int,
     unit: int,
+    multiples: tuple[int, int] = (1, 1),
 ) -> Packing:
-    """Return what writes `pack` of weights of this shape and type."""
+    """Return what writes `pack` of weights of this shape and type.
+
+    multiples: of panels, and of units, that there are; the last ones are filled up with 0.
+    """
     (depth, columns), whole = shape, shape[0] // unit
-    count, units, panels = -(-columns // width), -(-depth // unit), columns // width
+    many, deep = multiples
+    count = -(-columns // (width * many)) * many
+    units, panels = -(-depth // (unit * deep)) * deep, columns // width
 
     def fill(found: np.ndarray) -> None:
         given, out = weights(), found.reshape(count, units, width, unit)
@@ -254,11 +260,12 @@ def packing(
         out[:panels, :whole] = block.transpose(2, 0, 3, 1)
         if panels < count:
             n = columns - panels * width
+            out[panels + 1 :] = 0
             block = given[: whole * unit, panels * width :].reshape(whole, unit, n)
             out[panels, :whole, :n] = block.transpose(0, 2, 1)
             out[panels, :, n:] = 0
         if whole < units:
-            out[:, whole] = 0
+            out[:, whole:] = 0
             rest = given[whole * unit :]
             for at, start in enumerate(range(0, columns, width)):
                 block = rest[:, start : start + width]
