@@ -6,6 +6,7 @@ Needs the packages of the extra `text`; nothing else of mgx_mlir imports it but 
 from __future__ import annotations
 
 from mgx_mlir.text.engine import Decoder, Engine
+from mgx_mlir.text.grammar import Grammar
 from mgx_mlir.text.model import TextModel, load
 from mgx_mlir.text.requests import Constraint, Handle, Piece, Request
 from mgx_mlir.text.sampling import Sampling
@@ -14,6 +15,7 @@ __all__ = [
     "Constraint",
     "Decoder",
     "Engine",
+    "Grammar",
     "Handle",
     "Piece",
     "Request",

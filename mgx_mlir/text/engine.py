@@ -61,6 +61,8 @@ class Running:
         self.tokens = list(handle.request.tokens)
         self.stream, self.rest = stream, rest
         self.stops = Stops(handle.request.stop)
+        constraint = handle.request.constraint
+        self.following = None if constraint is None else constraint.begin()
 
 
 class Text(Protocol):
@@ -326,7 +328,7 @@ class Engine:
     def _take(self, running: Running, logits: NDArray[Any]) -> None:
         """Choose a token from logits, and give it out."""
         request, handle = running.request, running.handle
-        grammar = request.constraint
+        grammar = running.following
         allowed = grammar.allowed() if grammar is not None else None
         place = len(handle.tokens)
         token = choose(logits, request.sampling, place, running.tokens, allowed)
@@ -344,7 +346,7 @@ class Engine:
         else:
             text, stopped = running.stops.add(running.stream(token))
             full = len(running.tokens) + 1 >= self.decoder.rows
-            if stopped:
+            if stopped or (grammar is not None and grammar.complete):
                 reason = "stop"
             elif len(handle.tokens) >= request.max_new_tokens or full:
                 reason = "length"

@@ -14,6 +14,7 @@ import numpy as np
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.text.checkpoint import Checkpoint, checkpoint_of
 from mgx_mlir.text.engine import Decoder, Engine
+from mgx_mlir.text.grammar import Grammar, Grammars
 from mgx_mlir.text.messages import Message, plain
 from mgx_mlir.text.program import CacheShape, ProgramDecoder, cached, keep
 from mgx_mlir.text.requests import Constraint, Handle, Request
@@ -42,7 +43,16 @@ class TextModel:
         self.tokenizer, self.decoder = tokenizer, decoder
         self.config, self.stop_tokens = dict(config or {}), stop_tokens
         self._engine: Engine | None = None
+        self._grammars: Grammars | None = None
         self._lock = threading.Lock()
+
+    @property
+    def grammars(self) -> Grammars:
+        """Return what binds grammars to the model's tokens. Raises UsageError."""
+        with self._lock:
+            if self._grammars is None:
+                self._grammars = Grammars(self.tokenizer, self.vocabulary, self.stop_tokens)
+            return self._grammars
 
     @property
     def vocabulary(self) -> int:
@@ -77,23 +87,29 @@ class TextModel:
         stop: str | Sequence[str] | None = (),
         seed: int = 0,
         logprobs: int | None = None,
-        constraint: Constraint | None = None,
+        constraint: Constraint | Grammar | None = None,
     ) -> Request:
         """Return the request of a prompt (a text, tokens, or messages of a chat).
 
-        Temperature 0 takes the likeliest token. Raises UsageError for wrong values.
+        constraint: what the answer has to be, such as `Grammar.json(schema)`. Temperature 0 takes
+        the likeliest token. Raises UsageError for wrong values.
         """
         sampling = Sampling(temperature, top_k, top_p, min_p, repetition_penalty, seed)
         stops: tuple[Any, ...] = tuple(stop) if isinstance(stop, list | tuple) else (stop,)
         if stop is None:
             stops = ()
+        if isinstance(constraint, Grammar):
+            constraint = self.grammars.bound(constraint)
         return Request(
             self.tokens(prompt), max_new_tokens, sampling, stops, logprobs=logprobs,
             constraint=constraint,
         )  # fmt: skip
 
-    def tokens(self, prompt: Prompt) -> list[int]:
-        """Return the tokens of a text, of messages ({"role": .., "content": ..}), or as given."""
+    def tokens(self, prompt: Prompt, **values: Any) -> list[int]:
+        """Return the tokens of a text, of messages ({"role": .., "content": ..}), or as given.
+
+        values: more for the template of a chat, such as `tools`. Raises UsageError.
+        """
         if isinstance(prompt, str):
             return self._known(self.tokenizer.encode(prompt))
         if isinstance(prompt, np.ndarray):
@@ -103,7 +119,7 @@ class TextModel:
             return self._known([int(x) for x in rows if is_whole(x)])
         if not all(isinstance(x, Mapping) for x in rows):
             raise UsageError("expected a text, a list of messages, or a list of tokens")
-        return self._known(self.tokenizer.chat(plain(rows)))
+        return self._known(self.tokenizer.chat(plain(rows), **values))
 
     def _known(self, tokens: list[int]) -> list[int]:
         if tokens and not 0 <= min(tokens) <= max(tokens) < self.vocabulary:

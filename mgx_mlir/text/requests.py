@@ -17,8 +17,13 @@ if TYPE_CHECKING:
     from mgx_mlir.text.engine import Engine
 
 
-class Constraint(Protocol):
-    """A grammar that tokens follow; one object serves one request."""
+class Following(Protocol):
+    """An answer under way, held to a constraint."""
+
+    @property
+    def complete(self) -> bool:
+        """Return whether nothing may follow."""
+        ...
 
     def allowed(self) -> NDArray[np.bool_] | None:
         """Return the tokens {vocabulary} that may come next; None allows all."""
@@ -26,6 +31,14 @@ class Constraint(Protocol):
 
     def accept(self, token: int) -> None:
         """Go on behind a token that was chosen."""
+        ...
+
+
+class Constraint(Protocol):
+    """A grammar that tokens follow. It has no state: each answer begins anew."""
+
+    def begin(self) -> Following:
+        """Return an answer at its beginning."""
         ...
 
 
@@ -53,6 +66,8 @@ class Request:
                             "None")  # fmt: skip
         if not all(isinstance(s, str) for s in self.stop):
             problems.append(f"stop is {self.stop!r}, expected strings")
+        if self.constraint is not None and not hasattr(self.constraint, "begin"):
+            problems.append(f"constraint is {self.constraint!r}, expected a Grammar")
         if problems:
             raise UsageError("; ".join(problems))
 

@@ -21,17 +21,18 @@ class Stops:
         if ends:
             shown, self._held = self._held[: min(ends)], ""
             return shown, True
-        keep = max(self._begun(s) for s in self._stops)
+        keep = max(begun(s, self._held) for s in self._stops)
         cut = len(self._held) - keep
         shown, self._held = self._held[:cut], self._held[cut:]
         return shown, False
-
-    def _begun(self, stop: str) -> int:
-        """Return how many last characters are the beginning of `stop`."""
-        longest = min(len(stop) - 1, len(self._held))
-        return next((n for n in range(longest, 0, -1) if self._held.endswith(stop[:n])), 0)
 
     def rest(self) -> str:
         """Return what was held back: no more text comes."""
         held, self._held = self._held, ""
         return held
+
+
+def begun(stop: str, text: str) -> int:
+    """Return how many last characters of a text are the beginning of `stop`."""
+    longest = min(len(stop) - 1, len(text))
+    return next((n for n in range(longest, 0, -1) if text.endswith(stop[:n])), 0)

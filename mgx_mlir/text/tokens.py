@@ -13,8 +13,8 @@ from mgx_mlir.core.extras import install_line
 from mgx_mlir.text.messages import Message
 
 
-def imported(name: str) -> Any:
-    """Return a module of the extra `text`. Raises UsageError where it is not installed."""
+def imported(name: str, extra: str = "text") -> Any:
+    """Return a module of an extra. Raises UsageError where it is not installed."""
     import importlib
 
     try:
@@ -22,7 +22,7 @@ def imported(name: str) -> Any:
     except ImportError as e:
         raise UsageError(
             f"text generation needs the package {name.split('.')[0]}: {e}",
-            notes=[install_line("text")],
+            notes=[install_line(extra)],
         ) from e
 
 
@@ -93,6 +93,11 @@ class Tokenizer:
         """Return the number of tokens."""
         return int(self.inner.get_vocab_size())
 
+    def plain_json(self) -> str:
+        """Return tokenizer.json, without what cuts or fills texts."""
+        row = json.loads(self.inner.to_str())
+        return json.dumps({**row, "truncation": None, "padding": None})
+
     def encode(self, text: str, *, special: bool = True) -> list[int]:
         """Return the tokens of a text; `special` adds those that a prompt begins with."""
         try:
@@ -111,6 +116,11 @@ class Tokenizer:
     def token(self, text: str) -> int | None:
         """Return the number of a token by its text, None where there is none."""
         return self.inner.token_to_id(text)
+
+    def special_token(self, text: str) -> int | None:
+        """Return the number of a special token, which `decode` leaves out; None if it is none."""
+        added = self.inner.get_added_tokens_decoder()
+        return next((i for i, t in added.items() if t.special and t.content == text), None)
 
     def chat(
         self, messages: Sequence[Message], *, add_generation_prompt: bool = True, **values: Any

@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import pytest
 from mgx_mlir.text import TextModel
 from mgx_mlir.tools.driver import main as driver_main
 from mgx_mlir.tools.driver.commands import chat, generate
-from tests.text.fake import Fake, Tokenizer
+from tests.text.fake import PRINTED, Fake, Tokenizer
 
 
 class Interrupting(Fake):
@@ -70,6 +71,31 @@ def test_generate_takes_options_of_the_api(monkeypatch: pytest.MonkeyPatch, caps
     stop = text[3:5]
     run(monkeypatch, Fake(1), "", "generate", "-p", "AAA", *words, "--stop", stop, "??", "--cpu")
     assert capsys.readouterr().out == text[: text.index(stop)] + "\n"
+
+
+def test_generate_in_a_form(monkeypatch: pytest.MonkeyPatch, capsys: Any, tmp_path: Path) -> None:
+    pytest.importorskip("llguidance")
+    letters = Tokenizer(PRINTED)
+
+    def loaded(*_: Any) -> TextModel:
+        return TextModel(letters, Fake(1, 99, letters.size), {}, frozenset([96]))  # type: ignore[arg-type]
+
+    monkeypatch.setattr(generate, "loaded", loaded)
+    (tmp_path / "g.gbnf").write_text('root ::= "x" | "y"')
+    (tmp_path / "s.json").write_text('{"enum": [1, 2]}')
+    for words, right in (
+        (("--regex", "[ab]c"), ("ac", "bc")), (("--grammar", str(tmp_path / "g.gbnf")), "xy"),
+        (("--json-schema", str(tmp_path / "s.json")), "12"),
+    ):  # fmt: skip
+        assert driver_main.main(["generate", "-p", "A", *words, "MODEL"]) == 0
+        assert capsys.readouterr().out.strip() in right
+    for words, message in (
+        (("--regex", "("), "unclosed"), (("--grammar", "x.txt"), ".gbnf or .lark"),
+        (("--json-schema", str(tmp_path / "none")), "cannot be read"),
+        (("--regex", "a", "--json-schema", "-"), "--json-schema"),
+    ):  # fmt: skip
+        assert driver_main.main(["generate", "-p", "A", *words, "MODEL"]) == 2
+        assert message in capsys.readouterr().err
 
 
 def test_ctrl_c_ends_an_answer(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

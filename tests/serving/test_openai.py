@@ -32,8 +32,8 @@ END = WORDS - 1
 class Gate(Fake):
     """A decoder whose steps wait while `go` is not set, and fail where `broken` is."""
 
-    def __init__(self, slots: int = 3, rows: int = 64) -> None:
-        super().__init__(slots, rows)
+    def __init__(self, slots: int = 3, rows: int = 64, words: int = WORDS) -> None:
+        super().__init__(slots, rows, words)
         self.go, self.broken = threading.Event(), False
         self.go.set()
 
@@ -47,9 +47,11 @@ class Gate(Fake):
 class Service:
     """A server in a thread, and requests to it."""
 
-    def __init__(self, **policy: Any) -> None:
-        self.decoder = Gate()
-        self.model = TextModel(Tokenizer(), self.decoder, {}, frozenset([END]))  # type: ignore[arg-type]
+    def __init__(self, tokenizer: Tokenizer | None = None, rows: int = 64, **policy: Any) -> None:
+        letters = tokenizer or Tokenizer()
+        self.decoder = Gate(rows=rows, words=letters.size)
+        ends = frozenset([letters.size - 1])
+        self.model = TextModel(letters, self.decoder, {}, ends)  # type: ignore[arg-type]
         own = Policy(Limits(body=1 << 16), **policy)
         self._loop = asyncio.new_event_loop()
         self._ended = asyncio.Event()
@@ -274,7 +276,12 @@ WRONG: list[tuple[str, Any, int, str | None, str]] = [
     (CHAT, {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, 400, "messages",
      "type 'text'"),
     (CHAT, {"messages": [{"role": "user", "content": "A"}], "tools": [{}]}, 400, "tools",
-     "not supported"),
+     "takes no tools"),
+    (CHAT, {"messages": [{"role": "user", "content": "A"}], "tools": 5}, 400, "tools", "a list"),
+    (CHAT, {"messages": [{"role": "user", "content": "A"}], "tool_choice": "required"}, 400,
+     "tool_choice", "expected 'tools'"),
+    (CHAT, {"messages": [{"role": "user", "content": "A"}], "response_format": {"type": "xml"}},
+     400, "response_format", "json_schema"),
     (CHAT, {"messages": [{"role": "user", "content": "A"}], "top_logprobs": 1}, 400, "top_logprobs",
      "'logprobs' to be true"),
     ("/v1/embeddings", {}, 404, None, "unknown path"),

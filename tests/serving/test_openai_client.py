@@ -95,3 +95,32 @@ def test_what_the_client_sends_by_itself(client: Any) -> None:
         model="fake", prompt="AAA", user="me", extra_body={"top_k": 1}, max_tokens=12
     )
     assert json.loads(found.text)["choices"][0]["text"] == expected("AAA", 12)
+
+
+def test_schemas_and_tools() -> None:
+    pytest.importorskip("llguidance")
+    from tests.text.fake import HERMES, PRINTED, Tokenizer
+    from tests.text.test_grammar import SCHEMA, right, tool
+
+    own = Service(Tokenizer(PRINTED, HERMES), 300)
+    try:
+        client = openai.OpenAI(
+            base_url=f"http://127.0.0.1:{own.port}/v1", api_key="none", max_retries=0
+        )
+        how: Any = {"model": "fake", "messages": [{"role": "user", "content": "a"}], "seed": 3}
+        form = {"type": "json_schema", "json_schema": {"name": "pet", "schema": SCHEMA}}
+        found = client.chat.completions.create(response_format=form, **how)
+        assert right(found.choices[0].message.content)
+        how |= {"tools": [tool("f"), tool("g")], "tool_choice": "required",
+                "parallel_tool_calls": False}  # fmt: skip
+        found = client.chat.completions.create(**how)
+        [call] = found.choices[0].message.tool_calls
+        assert right(call.function.arguments)
+        assert found.choices[0].finish_reason == "tool_calls"
+        with client.chat.completions.stream(**how) as stream:
+            final = stream.get_final_completion()
+        [streamed] = final.choices[0].message.tool_calls
+        assert streamed.function.arguments == call.function.arguments
+        assert streamed.function.name == call.function.name
+    finally:
+        own.end()

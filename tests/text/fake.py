@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 WORDS = 40
+CAPITALS = "".join(chr(ord("A") + i) for i in range(WORDS))
+PRINTED = "".join(map(chr, range(32, 127))) + "\n"  # and one more token, that ends an answer
+HERMES = "{% if tools %}<tools>{{ tools }}</tools><tool_call>{% endif %}{{ messages }}"
 
 
 class Fake:
     """Each slot has a cache of tokens; a wrong row gives other logits."""
 
-    def __init__(self, slots: int = 3, rows: int = 64) -> None:
-        self.slots, self.rows = slots, rows
+    def __init__(self, slots: int = 3, rows: int = 64, words: int = WORDS) -> None:
+        self.slots, self.rows, self.words = slots, rows, words
         self.cache = np.full((slots, rows), -1)
         self.computed: list[tuple[str, int]] = []  # kind, tokens
 
@@ -22,7 +26,7 @@ class Fake:
         seen = self.cache[slot, :count]
         assert (seen >= 0).all(), "a row that nobody wrote is read"
         rng = np.random.default_rng([count, *seen])
-        return (3 * rng.standard_normal(WORDS)).astype(np.float32)
+        return (3 * rng.standard_normal(self.words)).astype(np.float32)
 
     def prefill(self, slot: int, tokens: Sequence[int], start: int) -> np.ndarray:
         self.cache[slot, start : start + len(tokens)] = tokens
@@ -46,8 +50,11 @@ class Fake:
 class Letters:
     """Text of tokens: one letter each."""
 
+    def __init__(self, letters: str = CAPITALS) -> None:
+        self.letters = letters
+
     def add(self, token: int) -> str:
-        return chr(ord("A") + token)
+        return self.letters[token : token + 1]
 
     def rest(self) -> str:
         return ""
@@ -56,19 +63,37 @@ class Letters:
 class Tokenizer:
     """Tokens of letters; a chat is its contents, one behind the other."""
 
-    size = WORDS
+    def __init__(self, letters: str = CAPITALS, template: str | None = None) -> None:
+        self.letters, self.template = letters, template
+        self.size = len(letters) + (letters is not CAPITALS)
 
     def encode(self, text: str, *, special: bool = True) -> list[int]:
-        return [(ord(c) - ord("A")) % WORDS for c in text]
+        return [self.letters.find(c) % self.size for c in text]
 
     def decode(self, tokens: Sequence[int]) -> str:
         return "".join(self.piece(t) for t in tokens)
 
     def piece(self, token: int) -> str:
-        return chr(ord("A") + token)
+        return self.letters[token : token + 1]
+
+    def special_token(self, text: str) -> int | None:
+        return None
+
+    def plain_json(self) -> str:
+        """tokenizer.json of the same tokens, as byte-level models have it."""
+        shown = {" ": "Ġ", "\n": "Ċ"}
+        words = {shown.get(c, c): i for i, c in enumerate(self.letters)} | {"</s>": self.size - 1}
+        end = {"id": self.size - 1, "content": "</s>", "special": True, "single_word": False,
+               "lstrip": False, "rstrip": False, "normalized": False}  # fmt: skip
+        level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True,
+                 "use_regex": True}  # fmt: skip
+        return json.dumps(
+            {"version": "1.0", "added_tokens": [end], "pre_tokenizer": level, "decoder": level,
+             "model": {"type": "BPE", "vocab": words, "merges": []}}
+        )  # fmt: skip
 
     def chat(self, messages: Sequence[Mapping[str, Any]], **_: Any) -> list[int]:
         return self.encode("".join(m["content"] for m in messages))
 
     def stream(self) -> Letters:
-        return Letters()
+        return Letters(self.letters)

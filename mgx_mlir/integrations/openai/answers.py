@@ -6,12 +6,14 @@ import json
 import secrets
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from mgx_mlir.integrations.openai.questions import Question
 from mgx_mlir.integrations.v2.errors import V2Error, shortened
 from mgx_mlir.text.requests import Handle, Piece
 from mgx_mlir.text.tokens import Tokenizer
+from mgx_mlir.text.tools import Call, CallForm, Calls
 
 DONE = b"data: [DONE]\n\n"
 # a comment, which clients skip, for those that are gone to be found
@@ -20,24 +22,60 @@ _KINDS = {403: "permission_error", 429: "rate_limit_error"}
 _CODES = {429: "rate_limit_exceeded", 503: "overloaded"}
 
 
+@dataclass(frozen=True)
+class Added:
+    """Text and calls of tools that a piece adds, and itself where its token is of the answer."""
+
+    text: str
+    calls: Sequence[dict[str, Any]]
+    pieces: Sequence[Piece]
+
+
+class CallReader:
+    """Calls in the pieces of one answer, whose trigger may be a token that has no text."""
+
+    def __init__(self, form: CallForm, tokenizer: Tokenizer) -> None:
+        self._calls = Calls(form)
+        marks = (form.trigger, form.end.strip())
+        self._special = {tokenizer.special_token(mark): mark for mark in marks if mark}
+
+    def add(self, piece: Piece) -> tuple[str, list[Call]]:
+        """Return the text of a piece that is of no call, and the calls that it ends."""
+        text, calls = self._calls.add(piece.text or self._special.get(piece.token, ""))
+        if piece.finish_reason is not None:
+            text += self._calls.rest()
+        return text, calls
+
+
 class Choice:
     """One answer under way: pieces are added, and its parts can be written."""
 
-    def __init__(self, index: int, handle: Handle, begin: str = "") -> None:
+    def __init__(
+        self, index: int, handle: Handle, begin: str = "", calls: CallReader | None = None
+    ) -> None:
         self.index, self.handle = index, handle
+        self.calls: list[dict[str, Any]] = []  # complete ones
+        self._reader = calls
         self.begin = begin
         self.texts: list[str] = [begin]
         self.shown: list[Piece] = []
         self.finish_reason: str | None = None
 
-    def add(self, piece: Piece, ends: frozenset[int]) -> list[Piece]:
-        """Note a piece; return it where its token is a part of the answer."""
-        self.texts.append(piece.text)
+    def add(self, piece: Piece, ends: frozenset[int]) -> Added:
+        """Note a piece; return what it adds to the answer."""
+        text, calls = piece.text, []
+        if self._reader is not None:
+            text, calls = self._reader.add(piece)
+        self.texts.append(text)
+        rows = [_call_row(call) for call in calls]
+        self.calls += rows
         self.finish_reason = piece.finish_reason
+        if self.calls and piece.finish_reason == "stop":
+            self.finish_reason = "tool_calls"
         if piece.token in ends and piece.finish_reason == "stop":
-            return []
+            return Added(text, rows, [])
         self.shown.append(piece)
-        return [piece]
+        return Added(text, rows, [piece])
 
 
 class Writer:
@@ -63,13 +101,21 @@ class Writer:
             row = {"index": c.index, "finish_reason": c.finish_reason,
                    "logprobs": self._scores(c.shown, len(c.begin))}  # fmt: skip
             if chat:
-                row["message"] = {"role": "assistant", "content": text, "refusal": None}
+                message = {"role": "assistant", "content": text, "refusal": None}
+                if c.calls:
+                    message |= {"content": text or None, "tool_calls": c.calls}
+                row["message"] = message
             else:
                 row["text"] = text
             rows.append(row)
         kind = "chat.completion" if chat else "text_completion"
         found = {**self._head, "object": kind, "choices": rows, "usage": self.usage(choices)}
         return json.dumps(found).encode()
+
+    def reader(self) -> CallReader | None:
+        """Return what finds the calls of tools in an answer, None where it may have none."""
+        form = self.question.calls
+        return None if form is None else CallReader(form, self._tokenizer)
 
     def usage(self, choices: Sequence[Choice]) -> dict[str, Any]:
         """Return the counts of tokens."""
@@ -92,12 +138,15 @@ class Writer:
     def piece(self, choice: Choice, piece: Piece) -> bytes:
         """Return the events of a piece, which has been taken from the answer."""
         at = sum(map(len, choice.texts))
-        shown = choice.add(piece, self._ends)
+        first = len(choice.calls)
+        added = choice.add(piece, self._ends)
         found = b""
-        if piece.text or (shown and self._scored):
-            scores = self._scores(shown, at)
-            delta = {"content": piece.text} if self.question.chat else piece.text
+        if added.text or (added.pieces and self._scored):
+            scores = self._scores(added.pieces, at)
+            delta = {"content": added.text} if self.question.chat else added.text
             found = self._event(choice, delta, scores)
+        for i, call in enumerate(added.calls, first):
+            found += self._event(choice, {"tool_calls": [{"index": i, **call}]}, None)
         if piece.finish_reason is not None:
             found += self._event(choice, {} if self.question.chat else "", None, ended=True)
         return found
@@ -167,3 +216,8 @@ def error_event(body: bytes) -> bytes:
 
 def _data(row: dict[str, Any]) -> bytes:
     return b"data: " + json.dumps(row).encode() + b"\n\n"
+
+
+def _call_row(call: Call) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": call.arguments}
+    return {"id": f"call_{secrets.token_hex(12)}", "type": "function", "function": function}

@@ -9,10 +9,12 @@ from typing import Any
 
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.integrations.openai.fields import ApiError, Fields, shown
+from mgx_mlir.integrations.openai.forms import format_field, of_caller, tool_fields
 from mgx_mlir.text.messages import plain
 from mgx_mlir.text.model import TextModel
-from mgx_mlir.text.requests import Request
+from mgx_mlir.text.requests import Constraint, Request
 from mgx_mlir.text.sampling import Sampling
+from mgx_mlir.text.tools import CallForm
 
 _STOPS = 16  # strings that end an answer
 _LIKELIEST = 20  # tokens listed for a place, as OpenAI has it
@@ -28,9 +30,7 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "store": (False,),
 }  # fmt: skip
 _OF_CHAT: Mapping[str, tuple[Any, ...]] = {
-    "tools": ([],), "tool_choice": ("none", "auto"), "functions": ([],), "function_call": ("none",),
-    "parallel_tool_calls": (True, False), "modalities": (["text"],),
-    "response_format": ({"type": "text"},),
+    "functions": ([],), "function_call": ("none",), "modalities": (["text"],),
 }  # fmt: skip
 
 
@@ -45,6 +45,7 @@ class Question:
     stream: bool
     usage: bool  # a stream ends with counts of tokens
     echo: tuple[str, ...]  # beginnings of the choices' texts
+    calls: CallForm | None = None  # tools that the answers may call
 
     @property
     def prompt_tokens(self) -> int:
@@ -79,8 +80,9 @@ def question(row: Mapping[str, Any], chat: bool, model: TextModel, name: str) ->
     stream = fields.flag("stream")
     usage = _usage(fields, stream)
     most = _most(fields, chat)
-    prompts, echo, logprobs = (_chat if chat else _completion)(fields, model)
+    asked_for = (_chat if chat else _completion)(fields, model)
     fields.done()
+    prompts, logprobs = asked_for.prompts, asked_for.logprobs
     requests = []
     for tokens in prompts:
         if len(tokens) >= model.max_length:
@@ -89,11 +91,14 @@ def question(row: Mapping[str, Any], chat: bool, model: TextModel, name: str) ->
                 "answer", param="messages" if chat else "prompt", code="context_length_exceeded",
             )  # fmt: skip
         room = model.max_length - len(tokens)
-        one = Request(tokens, min(most or room, room), sampling, stop, logprobs=logprobs)
+        one = Request(tokens, min(most or room, room), sampling, stop, logprobs=logprobs,
+                      constraint=asked_for.constraint)  # fmt: skip
         requests += [replace(one, sampling=replace(sampling, seed=(sampling.seed + i) % _SEEDS))
                      for i in range(n)]  # fmt: skip
-    echoes = tuple(text for text in echo for _ in range(n))
-    return Question(chat, name, tuple(requests), len(prompts), stream, usage, echoes)
+    echoes = tuple(text for text in asked_for.echo for _ in range(n))
+    return Question(
+        chat, name, tuple(requests), len(prompts), stream, usage, echoes, asked_for.calls
+    )
 
 
 def _seed(fields: Fields) -> int:
@@ -125,11 +130,18 @@ def _most(fields: Fields, chat: bool) -> int | None:
     return min(x for x in (old, new) if x is not None)
 
 
-Parts = tuple[list[list[int]], list[str], int | None]
+@dataclass(frozen=True)
+class Asked:
+    """Hold the fields of one of the two paths."""
+
+    prompts: list[list[int]]
+    logprobs: int | None  # likeliest tokens to list
+    echo: tuple[str, ...] = ()  # beginnings of the answers
+    constraint: Constraint | None = None
+    calls: CallForm | None = None
 
 
-def _completion(fields: Fields, model: TextModel) -> Parts:
-    """Return prompts, what their answers begin with, and how many likeliest tokens to list."""
+def _completion(fields: Fields, model: TextModel) -> Asked:
     fields.only("suffix", "")
     fields.only("best_of", 1)
     logprobs = fields.integer("logprobs", None, 0, _LIKELIEST)
@@ -144,8 +156,8 @@ def _completion(fields: Fields, model: TextModel) -> Parts:
         raise ApiError(f"'prompt' expected 1 to {_CHOICES} texts, got {shown(given)}",
                        param="prompt")  # fmt: skip
     prompts = [list(_tokens(x, model)) for x in texts]
-    begins = [model.tokenizer.decode(p) for p in prompts] if echo else []
-    return prompts, begins, logprobs
+    begins = tuple(model.tokenizer.decode(p) for p in prompts) if echo else ()
+    return Asked(prompts, logprobs, begins)
 
 
 def _is_tokens(value: object) -> bool:
@@ -166,7 +178,7 @@ def _tokens(value: Any, model: TextModel) -> Sequence[int]:
     return value
 
 
-def _chat(fields: Fields, model: TextModel) -> Parts:
+def _chat(fields: Fields, model: TextModel) -> Asked:
     for field, allowed in _OF_CHAT.items():
         fields.only(field, *allowed)
     logprobs = fields.flag("logprobs")
@@ -176,8 +188,17 @@ def _chat(fields: Fields, model: TextModel) -> Parts:
     given = fields.take("messages")
     if not isinstance(given, list) or not given:
         raise ApiError("expected 'messages', a list that is not empty", param="messages")
+    tools, calls, grammar = tool_fields(fields, model)
+    form = format_field(fields)
+    if form is not None and calls is not None:
+        raise ApiError("'response_format' with 'tools' is not supported", param="response_format")
+    values = {"tools": tools} if tools else {}
     try:
-        tokens = model.tokens(plain(given))
+        tokens = model.tokens(plain(given), **values)
     except MgxError as e:
         raise ApiError(str(e), param="messages") from e
-    return [tokens], [], count if logprobs else None
+    constraint = None
+    if found := form or grammar:
+        param = "tools" if form is None else "response_format"
+        constraint = of_caller(param, lambda: model.grammars.bound(found))
+    return Asked([tokens], count if logprobs else None, constraint=constraint, calls=calls)

@@ -155,7 +155,8 @@ class TextServer(Front):
             yield b""
             for i, request in enumerate(asked.requests):
                 handle = self._engine.submit(request)
-                choices.append(Choice(i, handle, asked.echo[i] if asked.echo else ""))
+                begin = asked.echo[i] if asked.echo else ""
+                choices.append(Choice(i, handle, begin, writer.reader()))
             if asked.stream:
                 for choice in choices:
                     yield writer.begin(choice)

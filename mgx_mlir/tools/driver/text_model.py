@@ -8,12 +8,12 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mgx_mlir.core.errors import UsageError
+from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.tools.driver.arguments import Arguments, Option, choice, number, positive, tolerance
 from mgx_mlir.tools.driver.progress import say, working
 
 if TYPE_CHECKING:
-    from mgx_mlir.text import Handle, TextModel
+    from mgx_mlir.text import Grammar, Handle, TextModel
 
 MODEL = "a folder as transformers keeps it, or a .gguf file"
 
@@ -61,6 +61,12 @@ SAMPLING = (
     Option(("--repetition-penalty",), "divide the scores of tokens that occurred (default 1)", "R",
            parse=positive, group="Answer"),
     Option(("--stop",), "texts before which an answer ends", "TEXT...", "greedy", group="Answer"),
+    Option(("--json-schema",), "a file: the answer is JSON by its schema; - is any object", "FILE",
+           group="Answer"),
+    Option(("--regex",), "the answer matches this regular expression, whole", "PATTERN",
+           group="Answer"),
+    Option(("--grammar",), "a file: the answer follows its grammar, .gbnf or .lark", "FILE",
+           group="Answer"),
     Option(("--seed",), "of what is drawn (default 0): the same seed draws the same tokens", "N",
            parse=number(0), group="Answer"),
 )  # fmt: skip
@@ -90,7 +96,34 @@ def loaded(args: Arguments, path: str | None, slots: int = 1) -> TextModel:
 def settings(args: Arguments) -> dict[str, Any]:
     """Return the keywords of `TextModel.request` that a command line states."""
     found = {n: args.get(f) for n in _NAMES if (f := f"--{n.replace('_', '-')}") in args}
-    return {**found, "stop": args.get("--stop", [])}
+    return {**found, "stop": args.get("--stop", []), "constraint": _constraint(args)}
+
+
+def _constraint(args: Arguments) -> Grammar | None:
+    """Return what the answer has to be. Errors: UsageError, FileError."""
+    from mgx_mlir.text import Grammar  # start-up: only what the command asks for is loaded
+
+    flag = args.only_one("--json-schema", "--regex", "--grammar")
+    if flag is None:
+        return None
+    value = str(args.get(flag))
+    if flag == "--regex":
+        return Grammar.regex(value)
+    if flag == "--json-schema":
+        return Grammar.json(None if value == "-" else _read(value))
+    forms = {".gbnf": Grammar.gbnf, ".lark": Grammar.lark}
+    make = forms.get(os.path.splitext(value)[1])
+    if make is None:
+        raise UsageError(f"--grammar expected a file .gbnf or .lark, got '{value}'")
+    return make(_read(value))
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except (OSError, ValueError) as e:
+        raise FileError(f"cannot be read: {e}", location=path) from e
 
 
 class Answer:

@@ -1,0 +1,166 @@
+"""Calls of tools: the grammar that holds an answer to them, and calls read from its text.
+
+Models write calls as their template was trained with. The forms of Hermes (Qwen, SmolLM 3, and
+others) and of Llama 3 are known.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from mgx_mlir.core.errors import UsageError
+from mgx_mlir.text.grammar import JSON_STYLE, Grammar
+from mgx_mlir.text.stops import begun
+from mgx_mlir.text.tokens import Tokenizer
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+
+@dataclass(frozen=True)
+class CallForm:
+    """The text of a call: `trigger`, `begin`, an object with name and arguments, `end`."""
+
+    sign: str  # words of the templates that ask for it
+    trigger: str
+    begin: str
+    arguments: str  # the key of the arguments
+    end: str
+
+
+FORMS = (
+    CallForm("<tool_call>", "<tool_call>", "\n{", "arguments", "\n</tool_call>"),
+    CallForm('"parameters": dictionary of argument name', '{"name":', "{", "parameters", ""),
+)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call that a model wrote; `arguments` is the JSON of an object."""
+
+    name: str
+    arguments: str
+
+
+def form_of(tokenizer: Tokenizer) -> CallForm:
+    """Return the form that a model's template asks for. Raises UsageError."""
+    template = tokenizer.template or ""
+    if not re.search(r"\btools\b", template):
+        raise UsageError("the model's template takes no tools")
+    found = next((f for f in FORMS if f.sign in template), None)
+    if found is None:
+        raise UsageError("the model's template writes calls in a form that is not known: known are "
+                         "those of Hermes (<tool_call>) and Llama 3")  # fmt: skip
+    return found
+
+
+def grammar(
+    tools: Sequence[Mapping[str, Any]],
+    form: CallForm,
+    choice: str | Literal["auto", "required"],
+    *,
+    parallel: bool = True,
+    special: bool = False,
+) -> Grammar:
+    """Return the grammar of an answer that may call tools ({"type": "function", "function": ..}).
+
+    choice: "auto", "required", or the name of the one to call. parallel: several calls in one
+    answer. special: the trigger is a special token. Raises UsageError for wrong tools.
+    """
+    functions = {}
+    for i, tool in enumerate(tools):
+        name, schema = _function(tool, i)
+        functions[name] = schema
+    if choice not in ("auto", "required"):
+        if choice not in functions:
+            raise UsageError(f"there is no tool '{choice[:64]}'")
+        functions, parallel = {choice: functions[choice]}, False
+    trigger = form.trigger if special else json.dumps(form.trigger)
+    # a trigger that is a part of the object: the rest begins behind it
+    rest = form.begin if not form.trigger.startswith(form.begin) else None
+    rows = []
+    for i, (name, schema) in enumerate(functions.items()):
+        head = f'{json.dumps(name)}, "{form.arguments}": '
+        head = f" {head}" if rest is None else f'{rest}"name": {head}'
+        style = {**schema, "x-guidance": JSON_STYLE}
+        rows.append(f'f{i}: {json.dumps(head)} %json {json.dumps(style)} "}}"')
+    end = f" {json.dumps(form.end)}" if form.end else ""
+    body = f"( {' | '.join(f'f{i}' for i in range(len(rows)))} ){end}"
+    if choice == "auto":
+        start = "call* tail" if parallel else "tail | call"
+        calls = f"tail: TEXT\nTEXT: /(.|\\n)*/\ntrigger[lazy]: TEXT {trigger}\ncall: trigger {body}"
+        if special:
+            calls = f"tail: TEXT\nTEXT: /(.|\\n)*/\ncall: TEXT {trigger} {body}"
+    else:
+        start = 'call ("\\n" call)*' if parallel else "call"
+        calls = f"call: {trigger} {body}"
+    return Grammar.lark("\n".join(["%llguidance {}", f"start: {start}", calls, *rows]) + "\n")
+
+
+def _function(tool: object, i: int) -> tuple[str, Mapping[str, Any]]:
+    """Return the name of a tool, and the schema of its arguments."""
+    at = f"tools[{i}]"
+    function = tool.get("function") if isinstance(tool, Mapping) else None
+    if not isinstance(function, Mapping) or not isinstance(tool, Mapping):
+        raise UsageError(f"{at} expected an object with a 'function'")
+    if tool.get("type") != "function":
+        raise UsageError(f"{at} expected the type 'function', got {tool.get('type')!r}")
+    name = function.get("name")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise UsageError(f"{at} expected a name of letters, digits, _ and -, at most 64")
+    schema = function.get("parameters")
+    if schema is None:
+        schema = {"type": "object", "properties": {}, "additionalProperties": False}
+    if not isinstance(schema, Mapping):
+        raise UsageError(f"{at} expected an object as 'parameters'")
+    return name, {"type": "object", **schema}
+
+
+class Calls:
+    """Split the text of an answer, as it comes, into text and calls."""
+
+    def __init__(self, form: CallForm) -> None:
+        self._form, self._held = form, ""
+
+    def add(self, text: str) -> tuple[str, list[Call]]:
+        """Return the text that is no call, and the calls that are complete."""
+        self._held += text
+        shown, calls = "", []
+        while (at := self._held.find(self._form.trigger)) >= 0:
+            before, rest = self._held[:at].rstrip(), self._held[at:]
+            shown += before
+            self._held = rest
+            read = self._read()
+            if read is None:
+                return shown, calls
+            calls.append(read)
+        keep = begun(self._form.trigger, self._held)
+        # spaces ahead of a call are no text
+        end = len(self._held[: len(self._held) - keep].rstrip())
+        shown, self._held = shown + self._held[:end], self._held[end:]
+        return shown, calls
+
+    def _read(self) -> Call | None:
+        """Take a call off the held text; None where it is not complete."""
+        form = self._form
+        at = len(form.trigger) if not form.trigger.startswith(form.begin) else 0
+        begin = self._held.find("{", at)
+        if begin < 0:
+            return None
+        try:
+            row, size = json.JSONDecoder().raw_decode(self._held[begin:])
+        except ValueError:
+            return None
+        rest = self._held[begin + size :]
+        if not rest.startswith(form.end):
+            return None
+        self._held = rest[len(form.end) :]
+        return Call(str(row.get("name")), json.dumps(row.get(form.arguments, {})))
+
+    def rest(self) -> str:
+        """Return what was held back: no more text comes."""
+        held, self._held = self._held, ""
+        return held if held.strip() else ""
