@@ -38,7 +38,8 @@ def processor_features() -> frozenset[str]:
     return found or frozenset()
 
 
-_ARCH_PRCTL, _REQUEST_STATE, _TILE_DATA = 158, 0x1023, 18  # numbers of Linux on x86-64
+# numbers of Linux on x86-64: arch_prctl(2), its request for a state of a thread, that of AMX
+TILE_REQUEST = 158, 0x1023, 18
 
 
 @functools.cache
@@ -51,7 +52,7 @@ def has_tile_registers() -> bool:
         return False
     if platform.system() != "Linux" or platform.machine() != "x86_64":
         return False
-    return ctypes.CDLL(None).syscall(_ARCH_PRCTL, _REQUEST_STATE, _TILE_DATA) == 0
+    return ctypes.CDLL(None).syscall(*TILE_REQUEST) == 0
 
 
 _SKYLAKE = ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx2", "fma", "f16c", "adx",

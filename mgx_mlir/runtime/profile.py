@@ -8,6 +8,7 @@ on a local device; the numbers are wall clock and feel other load.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,8 @@ from mgx_mlir.core import dtypes, interrupts
 from mgx_mlir.core.errors import RunError
 from mgx_mlir.core.files import temporary_folder
 from mgx_mlir.core.literals import aligned
-from mgx_mlir.hardware.machine import runtime_tool
+from mgx_mlir.hardware.machine import has_tile_registers, runtime_tool
+from mgx_mlir.runtime.asking_library import environment
 from mgx_mlir.runtime.device import WORKER_STACK, choose
 
 _ROW = re.compile(
@@ -101,11 +103,13 @@ def profile(
             path = Path(folder, f"input{i}.bin")
             path.write_bytes(data.tobytes())
             command.append(f"--input={''.join(f'{d}x' for d in data.shape)}{wire}=@{path}")
+        asks = environment(Path(folder)) if has_tile_registers() else {}
         try:
             with interrupts.at_once():
                 done = subprocess.run(
-                    command, capture_output=True, text=True, timeout=timeout, check=False
-                )
+                    command, capture_output=True, text=True, timeout=timeout, check=False,
+                    env={**os.environ, **asks},
+                )  # fmt: skip
         except subprocess.TimeoutExpired:
             raise RunError(f"the profile was ended after {timeout:g} seconds") from None
     if done.returncode != 0:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx import TensorProto
 
+import mgx_mlir
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir, tensor
 from mgx_mlir.hardware.machine import has_tile_registers, processor_features
@@ -15,11 +19,23 @@ from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue
 from mgx_mlir.passes.lowering.cpu.frame.isa import AMX, AVX512_BF16, isa_of
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import index_constant
 from mgx_mlir.passes.lowering.cpu.matmul import tiled_dot as loops
-from mgx_mlir.passes.lowering.cpu.matmul.tile_registers import CHUNK, COLUMNS, ROWS, TilePanels
+from mgx_mlir.passes.lowering.cpu.matmul.tile_registers import (
+    CHUNK,
+    COLUMNS,
+    ROWS,
+    TilePanels,
+    chunks_of,
+)
+from mgx_mlir.passes.lowering.cpu.windows import tiled_convolution
+from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvShape, Extents
 from mgx_mlir.targets.flags import STACK_LIMIT
 from tests.lowering.vector_kernels import run
+from tests.support.models import model_of, node
+from tests.support.oracle import ort_session
 
+FLOAT = TensorProto.FLOAT
 BF16 = ml_dtypes.bfloat16
+SAME = Epilogue([], [dtypes.FLOAT], lambda k, given, sums, at, reads, masked: [sums])
 has_tiles = pytest.mark.skipif(not has_tile_registers(), reason="no tile registers of bf16 here")
 
 
@@ -44,10 +60,10 @@ def test_who_takes_them() -> None:
 )  # fmt: skip
 def test_cut(rows: int | None, depth: int, columns: int) -> None:
     """Scratch fits the stack, work-groups are whole blocks, and no group of panels is empty."""
-    cut = loops.plan(rows, depth, columns)
+    cut = loops.plan(rows, chunks_of(depth), columns)
     assert cut.rows % (cut.blocks * ROWS) == 0
     assert 1 <= cut.groups <= -(-columns // cut.width)
-    assert cut.scratch(depth) <= STACK_LIMIT * 3 // 4
+    assert cut.scratch <= STACK_LIMIT * 3 // 4
 
 
 @given(st.integers(1, 70), st.integers(1, 70), st.integers(1, 2))
@@ -79,12 +95,11 @@ def test_sums(size: tuple[int, int, int], is_dynamic: bool) -> None:
     rows, depth, columns = size
     numbers = np.random.default_rng(rows + depth + columns)
     x, w = (numbers.standard_normal(s).astype(BF16) for s in ((rows, depth), (depth, columns)))
-    cut = loops.plan(None if is_dynamic else rows, depth, columns)
-    same = Epilogue([], [dtypes.FLOAT], lambda k, given, sums, at, reads, masked: [sums])
+    cut = loops.plan(None if is_dynamic else rows, chunks_of(depth), columns)
 
     def build(x: ir.Value, w: ir.Value) -> list[ir.Value]:
         count = tensor.DimOp(x, index_constant(0)).result if is_dynamic else rows
-        return loops.matmul((count, depth, columns), cut, AMX, [x, w], same)
+        return loops.matmul(count, depth, columns, cut, AMX, [x, w], SAME)
 
     (found,) = run(build, [x, cut.layout.packed(w)], is_dynamic=[is_dynamic, False])
     want = x.astype(np.float64) @ w.astype(np.float64)
@@ -96,11 +111,109 @@ def test_numbers_that_are_none() -> None:
     """NaN and infinities of a row reach that row alone, and no partial block or chunk."""
     x, w = np.ones((18, 40), BF16), np.ones((40, 20), BF16)
     x[3, 2], x[17, 39] = np.nan, np.inf
-    same = Epilogue([], [dtypes.FLOAT], lambda k, given, sums, at, reads, masked: [sums])
-    cut = loops.plan(18, 40, 20)
+    cut = loops.matmul_plan(18, 40, 20)
     (found,) = run(
-        lambda x, w: loops.matmul((18, 40, 20), cut, AMX, [x, w], same), [x, cut.layout.packed(w)]
+        lambda x, w: loops.matmul(18, 40, 20, cut, AMX, [x, w], SAME), [x, cut.layout.packed(w)]
     )
     want = np.full((18, 20), 40.0)
     want[3], want[17] = np.nan, np.inf
     np.testing.assert_array_equal(found, want)
+
+
+def _windows(shape: ConvShape, dtype: type = BF16) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return an image, weights, and what the convolution gives in f64."""
+    numbers = np.random.default_rng(shape.inputs)
+    x = numbers.standard_normal((shape.batch, *shape.size, shape.inputs)).astype(dtype)
+    w = numbers.standard_normal((*shape.kernel, shape.inputs, shape.outputs)).astype(dtype)
+    (kh, kw), (high, wide), (sh, sw), (dh, dw) = (
+        shape.kernel, shape.counts, shape.stride, shape.dilation
+    )  # fmt: skip
+    whole = np.zeros((shape.batch, *(100, 100), shape.inputs))
+    top, left = shape.low
+    whole[:, top : top + shape.size[0], left : left + shape.size[1]] = x
+    want = np.zeros((shape.batch, high, wide, shape.outputs))
+    for i in range(kh):
+        for j in range(kw):
+            rows, columns = (
+                slice(i * dh, i * dh + high * sh, sh),
+                slice(j * dw, j * dw + wide * sw, sw),
+            )
+            want += whole[:, rows, columns][:, :high, :wide] @ w[i, j].astype(np.float64)
+    return x, w, want
+
+
+CONVOLUTIONS = {
+    "1x1": ConvShape(2, (5, 7), 64, 40, (1, 1), (1, 1), (1, 1), (0, 0), (5, 7)),
+    "1x1 strided": ConvShape(1, (7, 7), 48, 16, (1, 1), (2, 2), (1, 1), (0, 0), (4, 4)),
+    "border": ConvShape(2, (6, 5), 32, 33, (3, 3), (1, 1), (1, 1), (1, 1), (6, 5), high=(1, 1)),
+    "partial runs": ConvShape(
+        2, (6, 9), 24, 8, (3, 3), (1, 1), (1, 1), (1, 1), (6, 9), high=(1, 1)
+    ),
+    "strided": ConvShape(1, (9, 12), 16, 32, (3, 3), (2, 2), (1, 1), (1, 1), (5, 6), high=(1, 0)),
+    "dilated": ConvShape(1, (9, 8), 20, 16, (3, 3), (1, 1), (2, 3), (2, 3), (9, 8), high=(2, 3)),
+    "planes": ConvShape(
+        2, (11, 12), 3, 16, (7, 7), (2, 2), (1, 1), (3, 3), (6, 6), planar=True, high=(3, 3)
+    ),
+    "wider than the image": ConvShape(
+        1, (3, 2), 32, 16, (1, 5), (1, 1), (1, 1), (0, 2), (3, 2), high=(0, 2)
+    ),
+    "pieces of a run": ConvShape(
+        1, (4, 5), 1100, 16, (3, 3), (1, 1), (1, 1), (1, 1), (4, 5), high=(1, 1)
+    ),
+}
+
+
+@has_tiles
+def test_windows() -> None:
+    """Borders, strides and dilations; runs in parts and in pieces; images one after the other."""
+    arrays, wants = [], []
+    cases = {n: replace(s, narrow=True, unit=2) for n, s in CONVOLUTIONS.items()}
+    for shape in cases.values():
+        assert tiled_convolution.takes(shape, AMX)
+        x, w, want = _windows(shape)
+        runs, cut = tiled_convolution.Runs.of(shape), tiled_convolution.plan(shape)
+        given = np.ascontiguousarray(x.transpose(0, 3, 1, 2)) if shape.planar else x
+        arrays += [given.reshape(-1), cut.layout.packed(runs.matrix(w))]
+        wants.append(want.reshape(-1, shape.outputs))
+    assert tiled_convolution.Runs.of(cases["pieces of a run"]).pieces > 1
+
+    def build(*given: ir.Value) -> list[ir.Value]:
+        found: list[ir.Value] = []
+        for shape, x, w in zip(cases.values(), given[::2], given[1::2], strict=True):
+            cut, extents = tiled_convolution.plan(shape), Extents.of(shape)
+            if shape.planar:
+                last = tiled_convolution.channels_last(shape, extents, x)
+                x = tensor.CollapseShapeOp(x.type, last, [[0, 1]]).result
+            found += tiled_convolution.convolution(shape, cut, AMX, x, w, SAME, extents)
+        return found
+
+    for name, found, want in zip(cases, run(build, arrays), wants, strict=True):
+        limit = 1e-5 * np.abs(want).max()
+        np.testing.assert_allclose(found, want, atol=limit, err_msg=name)
+
+
+@has_tiles
+def test_dynamic_images() -> None:
+    """Sizes that the run decides: one convolution of planes, one of channels."""
+    numbers = np.random.default_rng(5)
+    weights = {
+        "v": numbers.integers(-2, 3, (16, 3, 3, 3)).astype(np.float32),
+        "w": numbers.integers(-1, 2, (24, 16, 3, 3)).astype(np.float32),
+    }
+    nodes = [
+        node("Conv", "x v", "c", pads=[1] * 4, strides=[2, 2]),
+        node("Conv", "c w", "y", pads=[1] * 4),
+    ]
+    inputs, outputs = {"x": (FLOAT, ["n", 3, "h", "w"])}, {"y": (FLOAT, ["n", 24, "a", "b"])}
+    model = model_of(nodes, inputs, outputs, weights, opset=18)
+    program = mgx_mlir.parse_onnx_buffer(
+        model.SerializeToString(), default_dyn_dim_value=mgx_mlir.dynamic_dimension(1, 64)
+    )
+    mgx_mlir.quantize_bf16(program)
+    compiled = mgx_mlir.compile(program, target="cpu", cache=False)
+    for size in ((2, 3, 9, 14), (1, 3, 20, 5), (3, 3, 1, 1)):
+        x = numbers.integers(-2, 3, size).astype(np.float32)
+        want = ort_session(model).run(None, {"x": x})[0]
+        (found,) = compiled.run({"x": x})
+        # numbers above 256 are rounded twice
+        np.testing.assert_allclose(found, want, atol=2**-6 * np.abs(want).max())

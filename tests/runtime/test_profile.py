@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 from mgx_mlir.core.errors import RunError
+from mgx_mlir.hardware.machine import has_tile_registers
+from mgx_mlir.runtime.asking_library import environment
 from mgx_mlir.runtime.iree_runtime import LoadedModule
 from mgx_mlir.runtime.profile import _parse, profile
 from tests.runtime.conftest import Compile
@@ -80,3 +86,18 @@ def test_threads_and_types(build: Compile) -> None:
 def test_wrong_inputs_are_a_clean_error(build: Compile) -> None:
     with pytest.raises(RunError, match="the profile failed"):
         profile(build(add(32)).vmfb, {}, [np.zeros(7, np.float32)], calls=2)
+
+
+def test_a_started_program_asks_for_tile_registers(tmp_path: Path) -> None:
+    """The object that is loaded with it asks; without, a program that is started has none."""
+    if not has_tile_registers():
+        pytest.skip("this process has no tile registers")
+    granted = "import ctypes as c; n = c.c_ulong(); l = c.CDLL(None)\n"
+    granted += "l.syscall(158, 0x1022, c.byref(n)); print(n.value >> 18 & 1)"
+    for asks, want in ((environment(tmp_path), "1"), ({}, "0")):
+        found = subprocess.run(
+            [sys.executable, "-c", granted], env={**os.environ, **asks}, capture_output=True,
+            text=True, check=True,
+        )  # fmt: skip
+        assert found.stdout.strip() == want
+        assert not found.stderr

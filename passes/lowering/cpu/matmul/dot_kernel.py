@@ -236,9 +236,9 @@ def _tiled(
     rows, depth, columns = shape.rows, shape.depth, shape.columns
     assert isinstance(depth, int)
     assert isinstance(columns, int)
-    cut = tiled_dot.plan(rows if isinstance(rows, int) else None, depth, columns)
+    cut = tiled_dot.matmul_plan(rows, depth, columns)
     operands = x, _panels(e, dot, cut.layout)
-    return tiled_dot.matmul((rows, depth, columns), cut, site.isa, operands, epilogue, captured)
+    return tiled_dot.matmul(rows, depth, columns, cut, site.isa, operands, epilogue, captured)
 
 
 def _panels(e: LoweringContext, dot: Dot | QuantDot, layout: Panels | TilePanels) -> ir.Value:

@@ -73,15 +73,11 @@ class TiledProduct:
     blocks: int  # registers of rows that are multiplied together
     across: int  # registers of columns that are multiplied together
     chunks: int  # pieces of the depth
+    part: int  # chunks that stand in scratch together
     groups: int  # groups of panels, at most
     column: Callable[[Index, int, Index], ir.Value]
     copied: Callable[[Index, Index, Index, int, ir.Value], ir.Value]
     stored: Callable[[Index, Index, Index, Callable[[Index], list[ir.Value]], Tiles], Tiles]
-
-    @property
-    def part(self) -> int:
-        """Chunks that stand in scratch together."""
-        return part_of(self.chunks, self.blocks)
 
     def build(self, rows: Index, groups: Index, tiles: Tiles) -> Tiles:
         """Return the tiles of the results after all rows and groups of panels."""
@@ -184,7 +180,16 @@ class TiledProduct:
         return row
 
 
-def part_of(chunks: int, blocks: int) -> int:
-    """Return how many chunks of a depth stand in scratch together: parts are of about one size."""
-    most = max(1, _SCRATCH // (_ROW_BYTES * ROWS * blocks))
-    return -(-chunks // -(-chunks // most))
+def part_of(chunks: int, blocks: int, run: int = 1) -> int:
+    """Return how many chunks of a depth stand in scratch together, in parts of about one size.
+
+    run: chunks that stay together, at most `most_chunks`; they divide the depth.
+    """
+    runs = chunks // run
+    parts = -(-runs // max(1, most_chunks(blocks) // run))
+    return run * -(-runs // parts)
+
+
+def most_chunks(blocks: int) -> int:
+    """Return how many chunks of a block of rows scratch has room for."""
+    return _SCRATCH // (_ROW_BYTES * ROWS * blocks)

@@ -1,4 +1,4 @@
-"""Matmuls of bf16 by constant weights in tile registers.
+"""Products of bf16 by constant weights in tile registers: matmuls, and the frame of others.
 
 A work-group computes some rows of some panels, whose weights stay in the second cache: the groups
 that read the same ones run after each other.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
@@ -35,7 +36,7 @@ from mgx_mlir.passes.lowering.cpu.matmul.tile_registers import (
 )
 
 LEAST_ROWS = 4  # for fewer rows vectors are faster
-GROUPS = 16  # work-groups that a matmul is cut into where it can be
+GROUPS = 8  # work-groups that a product is cut into where it can be
 _WEIGHTS = 1 << 20  # bytes of the panels of a work-group
 _SUMS = 96 << 10  # bytes of the sums of parts of the depth
 _DYNAMIC_BLOCKS = 2  # blocks of rows of a work-group where their number is dynamic
@@ -43,10 +44,12 @@ _DYNAMIC_BLOCKS = 2  # blocks of rows of a work-group where their number is dyna
 
 @dataclass(frozen=True)
 class TiledPlan:
-    """The tiling of a matmul: registers that are multiplied together, and work-groups."""
+    """The tiling of a product: registers that are multiplied together, and work-groups."""
 
     blocks: int  # registers of rows
     across: int  # registers of columns
+    chunks: int  # pieces of the depth
+    part: int  # chunks that stand in scratch together
     groups: int  # groups of panels of a work-group
     rows: int  # rows of a work-group
 
@@ -55,12 +58,12 @@ class TiledPlan:
         """Columns of a group of panels."""
         return self.across * COLUMNS
 
-    def scratch(self, depth: int) -> int:
-        """Return the bytes of a work-group's stack."""
-        chunks, registers = chunks_of(depth), self.blocks * self.across
-        part = part_of(chunks, self.blocks)
-        kept = 1 if part == chunks else -(-chunks // part) * self.groups
-        return 2 * part * self.blocks * TILE + 4 * kept * registers * SUMS
+    @property
+    def scratch(self) -> int:
+        """Bytes of a work-group's stack."""
+        parts = -(-self.chunks // self.part)
+        kept = 1 if parts == 1 else parts * self.groups
+        return 2 * self.part * self.blocks * TILE + 4 * kept * self.blocks * self.across * SUMS
 
     @property
     def layout(self) -> TilePanels:
@@ -68,39 +71,61 @@ class TiledPlan:
         return TilePanels(self.across)
 
 
-def plan(rows: int | None, depth: int, columns: int) -> TiledPlan:
-    """Return the tiling; rows: None where the run says how many."""
+def plan(rows: int | None, chunks: int, columns: int, run: int = 1) -> TiledPlan:
+    """Return the tiling; rows: None where the run says how many. run: as in `part_of`."""
     blocks = ACROSS if rows is None or rows > ROWS else 1
     across = ACROSS if columns > COLUMNS else 1
     count, height = -(-columns // (across * COLUMNS)), blocks * ROWS
-    chunks = chunks_of(depth)
-    groups = max(1, min(count, _WEIGHTS // (2 * chunks * TILE * across)))
-    parts = -(-chunks // part_of(chunks, blocks))
-    if parts > 1:
-        groups = max(1, min(groups, _SUMS // (4 * height * across * COLUMNS * parts)))
+    part = part_of(chunks, blocks, run)
+    most = max(1, _WEIGHTS // (2 * chunks * TILE * across))
+    if part < chunks:
+        slot = 4 * height * across * COLUMNS * -(-chunks // part)
+        most = max(1, min(most, _SUMS // slot))
     have = _DYNAMIC_BLOCKS if rows is None else -(-rows // height)
-    groups = max(1, min(groups, count * have // GROUPS))
-    if rows is None:
-        return TiledPlan(blocks, across, groups, height * _DYNAMIC_BLOCKS)
-    many = have * -(-count // groups) // (4 * GROUPS)  # several blocks, rather than many groups
-    return TiledPlan(blocks, across, groups, height * max(1, many))
+    # copies of rows are shared by all groups of panels: these are cut as little as workers need
+    cuts = max(-(-count // most), min(count, -(-GROUPS // have)))
+    # several blocks of rows, rather than many work-groups
+    many = have * cuts // (4 * GROUPS) if rows is not None else _DYNAMIC_BLOCKS
+    return TiledPlan(blocks, across, chunks, part, -(-count // cuts), height * max(1, many))
+
+
+class Copies(Protocol):
+    """A of a work-group."""
+
+    def copied(self, r: Index, rows: Index, start: Index, count: int, into: ir.Value) -> ir.Value:
+        """Return scratch [chunk, block, tile] with some chunks of rows from `r` on.
+
+        What is there past the last row is not kept.
+        """
+        ...
 
 
 def matmul(
-    extents: tuple[Index, int, int], cut: TiledPlan, isa: Isa, operands: Sequence[ir.Value],
+    rows: Index, depth: int, columns: int, cut: TiledPlan, isa: Isa, operands: Sequence[ir.Value],
     epilogue: Epilogue, captured: Sequence[Index] = (),
 ) -> list[ir.Value]:  # fmt: skip
-    """Make the dispatch: results of [rows, columns]; extents: rows, depth, columns.
+    """Make the dispatch of a matmul; operands: A [rows, depth], weights in the plan's layout."""
+    return product(
+        rows, columns, cut, isa, operands, epilogue, captured,
+        lambda k, row: _Rows(k, cut, depth, row),
+    )  # fmt: skip
 
-    operands: A [rows, depth], and weights in the plan's layout. captured: further extents that the
-    epilogue asks for.
+
+def product(
+    rows: Index, columns: int, cut: TiledPlan, isa: Isa, operands: Sequence[ir.Value],
+    epilogue: Epilogue, captured: Sequence[Index],
+    copies: Callable[[WorkgroupBuilder, Index], Copies],
+) -> list[ir.Value]:  # fmt: skip
+    """Make the dispatch: results of [rows, columns].
+
+    operands: A, and weights in the plan's layout. captured: further extents that the epilogue and
+    the copies ask for. copies(k, row): those of a work-group from a row on.
     """
-    rows, _, columns = extents
     return dispatch(
         [*operands, *epilogue.inputs],
         [([rows, columns], d) for d in epilogue.stored],
         [(columns, cut.groups * cut.width), (rows, cut.rows)],
-        lambda k: _Loops(k, extents, cut, isa, epilogue).build(),
+        lambda k: _Loops(k, rows, columns, cut, isa, epilogue, copies(k, k.at[1])).build(),
         captured,
     )
 
@@ -109,12 +134,11 @@ class _Loops:
     """The loops of one work-group."""
 
     def __init__(
-        self, k: WorkgroupBuilder, extents: tuple[Index, int, int], cut: TiledPlan, isa: Isa,
-        epilogue: Epilogue,
+        self, k: WorkgroupBuilder, rows: Index, columns: int, cut: TiledPlan, isa: Isa,
+        epilogue: Epilogue, copies: Copies,
     ) -> None:  # fmt: skip
-        self.k, self.cut, self.isa = k, cut, isa
+        self.k, self.cut, self.isa, self.columns, self.copies = k, cut, isa, columns, copies
         self.column, self.row = k.at
-        rows, self.depth, self.columns = extents
         self.rows = k.covered(self.row, cut.rows, k.inner(rows))
         self.stores = Stores(k, epilogue, k.inputs[2:])
 
@@ -123,8 +147,8 @@ class _Loops:
         wide = k.covered(self.column, cut.groups * cut.width, self.columns)
         sizes = [self.rows, wide]
         loops = TiledProduct(
-            k, self.isa, cut.blocks, cut.across, chunks_of(self.depth), cut.groups,
-            self.weights, self.copied, self.stored,
+            k, self.isa, cut.blocks, cut.across, cut.chunks, cut.part, cut.groups,
+            self.weights, self.copies.copied, self.stored,
         )  # fmt: skip
         groups = k.div(k.add(wide, cut.width - 1), cut.width)
         tiles = [k.empty(sizes, d) for d in self.stores.epilogue.stored]
@@ -136,28 +160,6 @@ class _Loops:
         k, across = self.k, self.cut.across
         first = k.mul(k.add(k.div(self.column, self.cut.width), group), across)
         return k.read(k.inputs[1], [k.add(first, j), chunk, 0], TILE)
-
-    def copied(self, r: Index, rows: Index, start: Index, count: int, into: ir.Value) -> ir.Value:
-        """Return scratch with some chunks of rows; past the last row it is read again."""
-        k, x = self.k, self.k.inputs[0]
-        first, last = k.add(self.row, r), k.sub(rows, 1)
-
-        def chunk(d: Index, c: Tiles, *, masked: bool) -> Tiles:
-            out, at = c[0], k.mul(k.add(start, d), CHUNK)
-            for i in range(self.cut.blocks):
-                for j in range(ROWS):
-                    row = k.add(first, k.min(i * ROWS + j, last))
-                    v = k.read(x, [row, at], CHUNK, masked=0.0 if masked else None)
-                    out = k.write(v, out, [d, i, j * CHUNK])
-            return [out]
-
-        whole = count - 1 if self._is_ragged(start, count) else count
-        made = k.each(0, whole, 1, [into], lambda d, c: chunk(d, c, masked=False))
-        return (chunk(whole, made, masked=True) if whole < count else made)[0]
-
-    def _is_ragged(self, start: Index, count: int) -> bool:
-        """Return whether the last of some chunks reaches past the depth."""
-        return isinstance(start, int) and (start + count) * CHUNK > self.depth
 
     def stored(
         self, r: Index, rows: Index, group: Index, sums: Callable[[Index], list[ir.Value]],
@@ -180,8 +182,41 @@ class _Loops:
         return k.loop(0, rows, 1, tiles, row)
 
 
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of a matrix; past the last one it is read again."""
+
+    k: WorkgroupBuilder
+    cut: TiledPlan
+    depth: int
+    row: Index  # first of the work-group
+
+    def copied(self, r: Index, rows: Index, start: Index, count: int, into: ir.Value) -> ir.Value:
+        k, x = self.k, self.k.inputs[0]
+        first, last = k.add(self.row, r), k.sub(rows, 1)
+
+        def chunk(d: Index, c: Tiles, *, masked: bool) -> Tiles:
+            out, at = c[0], k.mul(k.add(start, d), CHUNK)
+            for i in range(self.cut.blocks):
+                for j in range(ROWS):
+                    row = k.add(first, k.min(i * ROWS + j, last))
+                    v = k.read(x, [row, at], CHUNK, masked=0.0 if masked else None)
+                    out = k.write(v, out, [d, i, j * CHUNK])
+            return [out]
+
+        ragged = isinstance(start, int) and (start + count) * CHUNK > self.depth
+        whole = count - 1 if ragged else count
+        made = k.each(0, whole, 1, [into], lambda d, c: chunk(d, c, masked=False))
+        return (chunk(whole, made, masked=True) if ragged else made)[0]
+
+
 def takes(rows: Index, depth: Index, dtype: DType, isa: Isa) -> bool:
     """Return whether tile registers multiply rows of a type by constant weights here."""
     few = isinstance(rows, int) and rows < LEAST_ROWS
     deep = isinstance(depth, int) and depth >= CHUNK // 2
     return bool(isa.tile_dot) and dtype is dtypes.BF16 and deep and not few
+
+
+def matmul_plan(rows: Index, depth: int, columns: int) -> TiledPlan:
+    """Return the tiling of a matmul."""
+    return plan(rows if isinstance(rows, int) else None, chunks_of(depth), columns)

@@ -23,8 +23,10 @@ from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue, epilogue_of
 from mgx_mlir.passes.lowering.cpu.frame.isa import AVX512_BF16, Isa, isa_of
 from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite, literal_of
 from mgx_mlir.passes.lowering.cpu.matmul.instructions import PAIR, byte_unit
+from mgx_mlir.passes.lowering.cpu.matmul.tiled_dot import TiledPlan
 from mgx_mlir.passes.lowering.cpu.windows import convolution as loops
 from mgx_mlir.passes.lowering.cpu.windows import grouped_convolution as grouped
+from mgx_mlir.passes.lowering.cpu.windows import tiled_convolution as tiled
 from mgx_mlir.passes.lowering.cpu.windows import winograd
 from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvPlan, ConvShape, Extents
 from mgx_mlir.passes.lowering.expr import Extent, Opaque
@@ -187,7 +189,8 @@ class _Plan:
     source: ir.Value  # input, ahead of its transpose to channels-last order if it has one
     weights: ir.Value
     shape: ConvShape
-    tiles: ConvPlan | grouped.GroupedPlan  # tiling for one group, or for several
+    # tiling for one group in vectors or in tile registers, or for several
+    tiles: ConvPlan | TiledPlan | grouped.GroupedPlan
     extents: Extents
     epilogue: Epilogue
 
@@ -209,11 +212,15 @@ def match(e: LoweringContext, site: KernelSite) -> _Plan | Refusal:
     if reason is not None:
         return Refusal(reason)
     shape = shape_of(conv, isa, planar=planar)
-    tiles = loops.plan(shape, isa) if conv.group == 1 else None
+    tiles: ConvPlan | TiledPlan | grouped.GroupedPlan | None = None
+    if conv.group == 1:
+        tiles = loops.plan(shape, isa)
     if conv.group != 1:
         tiles = grouped.plan(shape, conv.group, isa)
     if tiles is None:
         return Refusal("its rows or groups do not fit the loops of this CPU")
+    if conv.group == 1 and tiled.takes(shape, isa):
+        tiles = tiled.plan(shape)
     stored = site.stored[0]
     in_blocks = isinstance(tiles, ConvPlan) and shape.inputs > tiles.block
     if in_blocks and stored is not dtypes.FLOAT:
@@ -242,6 +249,23 @@ def build(e: LoweringContext, site: KernelSite, plan: _Plan) -> list[ir.Value]:
         epilogue = epilogue.through(lambda k, at: [at[0], at[2], at[1], at[3]])
     image, array = e.tensor(plan.source), literals.array_of(plan.weights)
     weights = array.reshape((*shape.kernel, shape.inputs, shape.outputs))
+    if isinstance(tiles, TiledPlan):
+        runs = tiled.Runs.of(shape)
+        depth = runs.count * runs.filled
+        make = partial(
+            tiles.layout.packing,
+            (depth, shape.outputs),
+            weights.dtype,
+            lambda: runs.matrix(weights),
+        )
+        packed = e.parameter(e.repacked(array, ("runs", runs, tiles.layout.key), make))
+        x = views.reshaped(e, image, [e.product(e.extents(image))])
+        if shape.planar:
+            last = tiled.channels_last(shape, extents, x)
+            x = views.reshaped(e, last, [e.product(e.extents(image))])
+        given = epilogue.through(lambda k, at: [*k.coordinates(at[0], whole[:-1]), at[1]])
+        found = tiled.convolution(shape, tiles, isa, x, packed, given, extents)
+        return [views.reshaped(e, v, own) for v in found]
     if not isinstance(tiles, ConvPlan):
         key, make = (tiles, shape.border), lambda: grouped.pack(weights, tiles, shape.border)
         packed = e.parameter(e.repacked(array, key, make))
