@@ -50,7 +50,7 @@ _EXPORTS = {
 }
 _MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}
 
-_MODULES = ("torch",)  # that need a package which not everybody has
+_MODULES = ("torch",)  # names that need an optional package
 
 __all__ = [
     "CompileOptions",

@@ -1,4 +1,4 @@
-"""`argument`: data with a shape, as programs take and give it."""
+"""`argument`: data with a shape, an input or a result of programs."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ class argument:
 
     Made from anything with the buffer protocol or `__array__`, without a copy. Reads as a numpy
     array (`np.array(a)`, `np.asarray(a)`); `memoryview(a)` works from Python 3.12 on, below it
-    `memoryview(np.asarray(a))` is over the same memory. `pointer` is the address and shape of one
-    that `argument_from_pointer` made: it may be a device's memory, which a program's run decides.
+    `memoryview(np.asarray(a))` is over the same memory. `pointer` is the address and shape of an
+    argument that `argument_from_pointer` made. Whether that is a device's memory is decided when a
+    program runs.
     """
 
     pointer: tuple[int, Shape] | None = None
@@ -57,7 +58,7 @@ class argument:
 
     @staticmethod
     def of_array(array: np.ndarray) -> argument:
-        """Wrap an array of a type that programs have."""
+        """Wrap an array whose element type programs support."""
         made = argument.__new__(argument)
         made._array = array
         return made
@@ -87,8 +88,8 @@ class argument:
             address, nbytes = self.pointer[0], self.pointer[1].element_space * self._array.itemsize
             if nbytes and not (is_readable(address) and is_readable(address + nbytes - 1)):
                 raise UsageError(
-                    f"the argument's memory at {address:#x} is none that this process can read",
-                    notes=["what is in a device's memory goes to programs for gpu"],
+                    f"this process cannot read the argument's memory at {address:#x}",
+                    notes=["pass device memory to a program compiled for gpu"],
                 )
         return self._array
 
@@ -144,7 +145,7 @@ class argument:
             wanted = options.get("dl_device")
             if wanted not in (None, self._tensor.dlpack_device) or options.get("copy"):
                 raise BufferError("memory of a GPU is shared as it is: from_gpu copies it")
-            # all that computes it is done: a call returns when its results are there
+            # ready: a call returns when its results are complete
             return self._tensor.dlpack()
         return self.array.__dlpack__(**options)
 
@@ -205,7 +206,9 @@ def array_at(address: int, s: Shape) -> np.ndarray:
 
 
 def is_readable(address: int) -> bool:
-    """Return whether this process can read a byte: the kernel is asked, which does not crash."""
+    """Return whether this process can read a byte; a system call finds out, so that a bad address
+    cannot crash.
+    """
     if os.name != "posix":
         return True
     read, write = os.pipe()

@@ -1,4 +1,4 @@
-"""Memory of the caller: pointers as inputs, and buffers that a run writes its results into.
+"""The caller's memory: pointers as inputs, and buffers for the results of a call.
 
 A program that is compiled with `offload_copy=False` has a parameter `main:#output_N` for each
 result, as MIGraphX's have. Here they may be left out.
@@ -34,10 +34,10 @@ def output_parameters(signature: Signature) -> list[str]:
 def parted(
     given: Mapping[str, Any], signature: Signature, device: Callable[[], Device | None]
 ) -> tuple[dict[str, Any], dict[int, argument]]:
-    """Part what a run is given into inputs, and buffers by the number of their result.
+    """Split a call's arguments into inputs, and result buffers by the number of their result.
 
-    device: the GPU of the run, None for a CPU. Errors: RunError for a buffer of no result or
-    without memory.
+    device: the GPU that the program runs on, None for a CPU. Errors: RunError for a buffer without
+    a result, or without memory.
     """
     inputs: dict[str, Any] = {}
     buffers: dict[int, argument] = {}
@@ -62,7 +62,9 @@ def parted(
 
 
 def _buffer(name: str, value: object, port: Port) -> argument:
-    """Return a caller's buffer as an argument; errors ahead of the run, dynamic dims after it."""
+    """Return a caller's buffer as an argument. Static dims are checked now, dynamic ones after the
+    call.
+    """
     if not isinstance(value, argument):
         if isinstance(value, bool | int | float | list | tuple):
             raise RunError(f"{name}: expected an argument or array, got {type(value).__name__}")
@@ -134,7 +136,7 @@ def _value(name: str, value: Any, device: Device | None) -> Any:
 def bound_weights(
     given: Mapping[str, Any], shapes: Mapping[str, shape], device: Device | None
 ) -> dict[str, Any]:
-    """Return values for parameters as a run takes them; on a GPU in its memory, copied once.
+    """Return values for parameters in the form that calls take; for a GPU, copied to it once.
 
     Errors: RunError for a name that is no parameter, and a wrong type or dims.
     """
@@ -184,7 +186,7 @@ def placed(name: str, arg: argument, device: Device | None) -> Any:
 
 
 class Destinations:
-    """Buffers by the number of their result, in the memory that the program works in.
+    """Result buffers by the number of their result, in the memory of the program's target.
 
     Errors: RunError for a buffer in other memory, before anything runs.
     """
@@ -208,12 +210,12 @@ class Destinations:
             self._places[number] = found
 
     def caches(self, inputs: Sequence[np.ndarray], signature: Signature) -> dict[int, np.ndarray]:
-        """Return the memory of the results that stand in inputs' memory, by their number."""
+        """Return the memory of results that alias inputs, by their number."""
         given = [self._places.get(k) for k in range(len(signature.outputs))]
         return caches_of(given, inputs, signature.in_place)
 
     def take(self, results: Sequence[argument]) -> list[argument]:
-        """Write results to their buffers; return the buffers in place of them."""
+        """Write results to their buffers; return those buffers instead of the results."""
         found = list(results)
         for number, place in self._places.items():
             result, name = found[number], f"main:#output_{number}"

@@ -53,8 +53,9 @@ def generate_argument(s: shape, seed: int = 0) -> argument:
 
 
 def load_weights(filename: str | os.PathLike[str]) -> dict[str, argument]:
-    """Read arrays by name: of an .npz, as `to_py(weights=...)` writes it, or the floats that an
-    .onnx keeps in external data, the parameters of `external_weights_as_parameters`.
+    """Read arrays by name, from an .npz that `to_py(weights=...)` wrote, or from an .onnx file. Of
+    an .onnx these are the floats in external data: the parameters of
+    `external_weights_as_parameters`.
 
     Errors: FileError, ModelError.
     """
@@ -69,8 +70,8 @@ def load_weights(filename: str | os.PathLike[str]) -> dict[str, argument]:
 def argument_from_pointer(shape: shape, address: int) -> argument:
     """Make an argument over memory at an address, without a copy. The caller keeps it alive.
 
-    It is memory of the target of the program that takes it: of the device for gpu, which is asked
-    whether it knows the address, else of the host. Errors: ShapeError for address 0.
+    A program for gpu takes it as device memory if the device knows the address. Any other program
+    takes it as host memory. Errors: ShapeError for address 0.
     """
     return argument.at(int(address), holdable(shape._static()))
 
@@ -79,8 +80,8 @@ def random_words(count: int, seed: int = 0) -> np.ndarray:
     """Return the first `count` 64-bit words of MIGraphX's xorshf96 generator.
 
     Word n+3 is A(word n) ^ word n+1 ^ word n+2, with A a linear map on bits (three xor-shifts).
-    Over bits that stays true with all distances doubled and A squared, so that the sequence
-    grows by half of itself at a time instead of word by word.
+    Over GF(2) the recurrence holds with all distances doubled and A squared. So each step extends
+    the sequence by half of its length instead of by a word.
     """
     words = np.array([123456789, 362436069, 521288629 ^ (seed & 0xFFFFFFFFFFFFFFFF)], np.uint64)
     columns = _xorshift(np.uint64(1) << np.arange(64, dtype=np.uint64))

@@ -43,11 +43,11 @@ def _uses_gpu() -> bool:
 def to_gpu(
     arg: Any, host: bool = False, *, device_id: int = 0, emulate: bool | None = None
 ) -> argument:
-    """Copy an argument, or anything that makes one, to the memory of a GPU.
+    """Copy an argument, or anything that converts to one, to the memory of a GPU.
 
     A tensor of another library that is in that GPU's memory already (DLPack, as torch for ROCm or
-    CUDA gives it) is taken without a copy. `host` is MIGraphX's pinned host memory: the runtime
-    pins what it copies by itself, so it changes nothing. `emulate`: see `gpu_device`. Errors:
+    CUDA gives it) is taken without a copy. `host` asks for pinned host memory in MIGraphX. It
+    changes nothing here: the runtime pins what it copies. `emulate`: see `gpu_device`. Errors:
     TargetError without a GPU.
     """
     device = gpu_device(device_id, emulate)
@@ -85,9 +85,9 @@ def allocate_gpu(
 
 
 def gpu_sync(*, device_id: int = 0, emulate: bool | None = None) -> None:
-    """Wait until all that was asked of the GPU is done; `emulate` as in `to_gpu`.
+    """Wait until all work submitted to the GPU is done; `emulate` as in `to_gpu`.
 
-    On a machine without a GPU nothing can have been asked, and there is nothing to wait for.
+    On a machine without a GPU it returns at once.
     Errors: TargetError where a GPU is named that is not there.
     """
     try:
@@ -102,8 +102,8 @@ def gpu_sync(*, device_id: int = 0, emulate: bool | None = None) -> None:
 class context:
     """A GPU and its stream, as a program's target has it.
 
-    Programs run on a stream of the runtime's own, and a call returns when it is done: `finish`
-    waits for what others asked of the device, `wait_for` for a stream of theirs.
+    Programs run on the runtime's stream, and a call returns when it is done. `finish` waits for
+    work that other libraries submitted to the device, `wait_for` for one of their streams.
     """
 
     def __init__(self, device_id: int = 0, emulate: bool | None = None) -> None:
@@ -129,8 +129,9 @@ class context:
         gpu_calls.device_synchronize(self.device)
 
     def wait_for(self, stream: int) -> None:
-        """Wait until all that was asked of a stream is done: an address of an ihipStream_t, or of a
-        CUstream_st."""
+        """Wait until all work submitted to a stream is done. stream: the address of an
+        ihipStream_t, or of a CUstream_st.
+        """
         gpu_calls.stream_synchronize(self.device, stream)
 
     def create_stream(self, priority: int | None = None) -> Stream:
@@ -141,7 +142,9 @@ class context:
         return Stream(self.device, priority)
 
     def stream_priorities(self) -> tuple[int, int]:
-        """Return the least and the greatest priority of a stream: of these, the lower number."""
+        """Return the least and the greatest priority of streams; the greatest is the lower
+        number.
+        """
         return priorities(self.device)
 
     def create_event(self) -> Event:
@@ -155,7 +158,7 @@ class context:
         stream.wait(done)
 
 
-STREAM_TYPE = "ihipStream_t"  # MIGraphX's name; on CUDA it stands for the device's own type
+STREAM_TYPE = "ihipStream_t"  # MIGraphX's name; on CUDA it means CUstream_st
 _STREAM_TYPES = tuple(api.stream_type for api in APIS.values())
 
 
@@ -177,7 +180,7 @@ def is_on_gpu(value: object) -> bool:
 def shared(device: Device, tensor: Any) -> DeviceTensor:
     """Take another library's tensor in the device's memory, without a copy.
 
-    What its library was asked to do on its current stream is done when this returns. Errors:
+    Work on that library's current stream is done when this returns. Errors:
     TargetError for another device, RunError.
     """
     return from_dlpack(device, tensor, _dtype_of(tensor), wait=True)

@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
 
 class CodeAlone(FileError):
-    """A file of compile()'s code, where the program that it was compiled from is asked for."""
+    """Error: a program is asked for, and the file holds only the code of compile()."""
 
 
 FORMATS = ("msgpack", "json")
-ARRAYS = "arrays"  # results of calls of a saved program that are not arguments
+ARRAYS = "arrays"  # key of a tuple of results that are arrays, not arguments
 _REFUSED = "trust_code is off"
 _TRUST = (
     "load(.., trust_code=True) runs it (mgx-driver: --trust-code)",
@@ -61,11 +61,11 @@ def save(
     *,
     source: bool = False,
 ) -> None:
-    """Write a program to a file (.mxr, or JSON with format="json"), or what compile() gave.
+    """Write a program, or the result of compile(), to a file: .mxr, or JSON with format="json".
 
-    MIGraphX 2.16 reads a program that is not compiled. A compiled one is its code and the weights
-    that the code uses; `source` keeps the weights of the program that it was compiled from too, so
-    that it can be compiled again. Raises FileError.
+    MIGraphX 2.16 reads the file of a program that is not compiled. A compiled program's file holds
+    its code and the weights that the code uses. `source` adds the weights of the uncompiled
+    program, so that it can be compiled again. Raises FileError.
     """
     save_tree(_tree(p, source), filename, format)
 
@@ -97,20 +97,20 @@ def load(
     max_run_seconds: float | None = None,
     max_run_memory: int | None = None,
 ) -> Any:
-    """Read a program from a file: a `program`, or a CompiledProgram where such a one was saved.
+    """Read a `program` from a file, or the CompiledProgram that was saved there.
 
-    `format` None tells msgpack from JSON. A compiled program comes back compiled, without
-    compiling again; `compiled=False` gives the program it was compiled from. Code for a GPU runs
-    on the one of `device_id`, or with `emulate` on the emulator; `graph`, by its older name
-    `hip_graph`, and `stream_priority` are those of compile. Weights are used where they lie in the
-    file, whose memory processes share; with `huge_pages` they are read to large pages of this
-    process, which one row at a time reads faster. `max_run_seconds` and `max_run_memory` are those
+    `format` None detects msgpack or JSON. A compiled program comes back compiled, without
+    compiling again; `compiled=False` gives the program it was compiled from. Code for a GPU runs on
+    GPU number `device_id`, or with `emulate` on the emulator; `graph`, by its older name
+    `hip_graph`, and `stream_priority` are those of compile. Weights are mapped from the file, and
+    processes share that memory. With `huge_pages` they are copied to large pages, which
+    matrix-vector products read faster. `max_run_seconds` and `max_run_memory` are those
     of compile. Without torch-mlir, code of a `program` comes as a CompiledProgram too.
 
     A compiled file holds machine code that will run. `trust_code` None takes it where the file
     belongs to this user or to root, and not everybody may write to it; True takes it from any file,
     False from none. Raises FileError: code that is not trusted, damaged files, other versions, code
-    for another CPU or GPU; UsageError: a HIP graph of what is no code for a GPU.
+    for another CPU or GPU; UsageError: `graph` for code that is not a GPU's.
     """
     found = read_file(filename, format, huge_pages=huge_pages)
     doubt = found.doubt if trust_code is None else "" if trust_code else _REFUSED
@@ -140,7 +140,7 @@ def load_buffer(
 ) -> Any:
     """Read a program from the bytes `b` of a file; as load. A buffer that can change is copied.
 
-    Bytes have no owner: their code is taken, unless `trust_code` is off.
+    Bytes have no owner, so their code is loaded unless `trust_code` is off.
     """
     held = b if isinstance(b, bytes) else bytes(b)
     doubt = "" if trust_code else _REFUSED
@@ -159,7 +159,8 @@ def as_program(found: Any) -> program:
     """Return a loaded program in MIGraphX's class."""
     if not isinstance(found, CompiledProgram):
         return found
-    from mgx_mlir.api.program import program  # the bindings: running code needs none
+    # lazy: needs MLIR's bindings, which running code does not
+    from mgx_mlir.api.program import program
 
     return program.of_code(found, {}, lambda: found.program, {})
 
@@ -170,7 +171,7 @@ def as_program(found: Any) -> program:
 def _tree(p: program | CompiledProgram, source: bool) -> Tree:
     if isinstance(p, CompiledProgram):
         return _code_tree(p, source)
-    # the bindings: what compile() gave is saved without them
+    # lazy: needs MLIR's bindings, which saving a CompiledProgram does not
     from mgx_mlir.api.program import program
     from mgx_mlir.printers.value_tree import program_tree
 
@@ -200,10 +201,10 @@ def _tree(p: program | CompiledProgram, source: bool) -> Tree:
 
 
 def _code_tree(c: CompiledProgram, source: bool) -> Tree:
-    """Return the tree of what compile() gave, which keeps no program before the passes."""
+    """Return the tree of a CompiledProgram, which has no program from before the passes."""
     if source:
         raise UsageError(
-            "what compile() gave has no source to keep",
+            "a result of compile() has no source to keep",
             notes=["parse_onnx(..), compile and save a program"],
         )
     options: dict[str, Any] = {}
@@ -212,7 +213,7 @@ def _code_tree(c: CompiledProgram, source: bool) -> Tree:
     if isinstance(c, IreeProgram):
         modules: Tree = {}
     else:
-        from mgx_mlir.printers.value_tree import program_tree  # the bindings
+        from mgx_mlir.printers.value_tree import program_tree  # lazy: needs MLIR's bindings
 
         return {
             **(tree := program_tree(c.program)),
@@ -237,7 +238,7 @@ def _code_tree(c: CompiledProgram, source: bool) -> Tree:
 
 
 def _written(tree: Tree) -> Tree:
-    """Return a tree that was read as one to write."""
+    """Convert a tree that was read to one that can be written."""
     if isinstance(tree, dict):
         return {k: _written(v) for k, v in tree.items()}
     if isinstance(tree, list):
@@ -262,22 +263,23 @@ def _loaded(found: MxrFile, compiled: bool, how: _How, doubt: str) -> Any:
     try:
         entries = as_list(found.own.get("compiled"), "'compiled'")
         if compiled and doubt and holds_code(entries):
-            raise FileError(f"the file holds machine code, which is not run: {doubt}", notes=_TRUST)
+            raise FileError(f"the file's machine code is not trusted: {doubt}", notes=_TRUST)
         if compiled and entries:
             return _compiled(found, entries, how)
     except FileError as e:
         raise located(e, found.name) from None
     if entries and not found.modules:
         raise CodeAlone(
-            "the file holds code alone, and no program that it was compiled from",
+            "the file holds only compiled code, not the program that it was compiled from",
             location=found.name,
         )
     if how.graph or how.stream_priority is not None:
         raise UsageError(
-            "graph is for compiled code, and none is taken from the file",
+            "graph is for compiled code, and none is loaded from this file",
             notes=["compile the program with it: get_target('gpu', graph=True)"],
         )
-    from mgx_mlir.api.program import program  # the bindings: running code needs none
+    # lazy: needs MLIR's bindings, which running code does not
+    from mgx_mlir.api.program import program
 
     return program.of(found.program)
 
@@ -289,7 +291,7 @@ def _compiled(found: MxrFile, entries: list[Tree], how: _How) -> Any:
     check_graph("ref" if c is None else c.target, how.graph, how.stream_priority)
     gives_arrays = found.own.get("gives") == ARRAYS
     if c is None:
-        # the bindings: the reference interprets the program
+        # lazy: needs MLIR's bindings, for the reference interpreter
         from mgx_mlir.api.program import program
         from mgx_mlir.api.target import get_target
 
@@ -300,7 +302,8 @@ def _compiled(found: MxrFile, entries: list[Tree], how: _How) -> Any:
     c.graph, c.stream_priority = how.graph, how.stream_priority
     if gives_arrays or not _has_bindings():
         return c
-    from mgx_mlir.api.program import program  # the bindings: running code needs none
+    # lazy: needs MLIR's bindings, which running code does not
+    from mgx_mlir.api.program import program
 
     saved = {k: v for k, v in found.tree.items() if k != OWN_KEY}
     own = {k: v for k, v in found.own.items() if k != "compiled"}

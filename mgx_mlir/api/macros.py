@@ -1,4 +1,4 @@
-"""`macro`: names that stand for several operators, expanded when they are added."""
+"""`macro`: a name for several operators, expanded when it is added."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def expand(
     inputs: Sequence[Instruction],
     before: ir.Operation | None = None,
 ) -> list[ir.Value]:
-    """Build what a macro stands for at the end of a module, or ahead of `before`."""
+    """Build a macro's operators at the end of a module, or ahead of `before`."""
     if not isinstance(what, macro):
         raise ShapeError(f"expected a macro, got {type(what).__name__}")
     rule = _RULES[what.name()]
@@ -117,7 +117,7 @@ class _Node:
         return output == 0
 
     def kind(self, value: object) -> int:
-        """Return 0: no file numbers the type."""
+        """Return 0, since no file gives the type a number."""
         return 0
 
     def const(self, value: Any, what: str) -> np.ndarray:
@@ -261,7 +261,7 @@ def _gemm(b: Builder, *xs: Value, **options: Any) -> Value:
 def _normalization(b: Builder, x: Value, *, axes: Sequence[int]) -> Value:
     if len(axes) != len(b.dims(x)) - 1:
         raise ShapeError(f"axes expected {len(b.dims(x)) - 1} numbers (rank - 1), got {len(axes)}")
-    # the variance about the mean: the difference of the squares' means cancels
+    # E((x - mean)^2): E(x^2) - mean^2 cancels
     centred = b.sub(x, b.op("reduce_mean", x, axes=list(axes)))
     variance = b.op("reduce_mean", b.mul(centred, centred), axes=list(axes))
     tiny = 1e-7 if b.dtype(x) is dtypes.HALF else 1e-9
@@ -309,7 +309,9 @@ def _dtype(value: str | int) -> dtypes.DType:
 def _rotary_embedding(
     b: Builder, x: Value, positions: Value, cos: Value, sin: Value, *, interleaved: bool
 ) -> Value:
-    """Rotate {batch, heads, sequence, head size}; a single position per batch is its first one."""
+    """Rotate {batch, heads, sequence, head size}; a single position per batch is that of its first
+    token.
+    """
     dims = b.dims(x)
     if len(dims) != 4 or DYN in dims:
         raise ShapeError("macro 'rotary_embedding' expected static dims of rank 4")

@@ -130,8 +130,8 @@ class module:
     ) -> instruction_ref:
         """Append an instruction; its shape is inferred. ShapeError where the inputs do not fit.
 
-        `shapes` are those of its results where more is known of them: of unknown operators, and
-        of dims that would be dynamic.
+        `shapes` gives its results' shapes where inference cannot: for unknown operators, and for
+        dims that would be dynamic.
         """
         return self._add(op, args, mod_args, None, shapes)
 
@@ -192,14 +192,14 @@ class module:
 
     @interrupts.held
     def add_return(self, args: Sequence[instruction_ref]) -> instruction_ref:
-        """End the module with these results."""
+        """End the module with a return of these values."""
         builder = self._changing()
         builder.add_return([self._program.own(a) for a in args])
         return self._returned(builder)
 
     @interrupts.held
     def replace_return(self, args: Sequence[instruction_ref]) -> instruction_ref:
-        """Give the module other results."""
+        """Replace the results of the module."""
         builder = self._changing()
         builder.replace_return([self._program.own(a) for a in args])
         return self._returned(builder)
@@ -214,7 +214,7 @@ class module:
     def add_macro(
         self, macro: macro_type, args: Sequence[instruction_ref], mod_args: Sequence[module] = ()
     ) -> list[instruction_ref]:
-        """Append the operators that a macro stands for; its results."""
+        """Append a macro's operators; return its results."""
         return self.insert_macro(None, macro, args, mod_args)
 
     @interrupts.held
@@ -292,7 +292,7 @@ def _place(entity: Instruction) -> ir.Operation:
 
 
 def _is_element(result: ir.Value) -> bool:
-    """Return whether a result of a tuple is used by more than an implicit return."""
+    """Return whether a tuple's result has users other than an implicit return."""
     return any(IMPLICIT_RETURN not in use.owner.attributes for use in result.uses)
 
 

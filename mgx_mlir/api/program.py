@@ -63,7 +63,7 @@ class program:
     A program that is not compiled runs on the reference interpreter.
     """
 
-    saved_tree: dict[str, Any] | None = None  # the file it was loaded from, compiled
+    saved_tree: dict[str, Any] | None = None  # content of the compiled file that it was loaded from
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class program:
         *,
         source: str = "",
     ) -> None:
-        """`built` that is a function makes the program when it is first looked at."""
+        """If `built` is a function, it is called at the first access."""
         self._built: ProgramBuilder | Callable[[], ProgramIR] = built or ProgramBuilder()
         self._source = source
         self._compiled: CompiledProgram | None = None
@@ -94,9 +94,9 @@ class program:
         source: Callable[[], ProgramIR],
         saved: dict[str, Any] | None = None,
     ) -> program:
-        """Wrap compiled code; `source` reads what it was compiled from, where that is asked for.
+        """Wrap compiled code; `source` reads the uncompiled program, on demand.
 
-        `saved` is the tree of the file that has both, without the code.
+        `saved` is the tree of the file, without its code.
         """
         made = program(source)
         made.adopt(compiled, options)
@@ -108,7 +108,7 @@ class program:
         if not isinstance(self._built, ProgramBuilder):
             found = self._built()
             self._built, self._source = ProgramBuilder.of(found), found.source
-        me = weakref.ref(self)  # a cycle would keep the weights until the collector comes
+        me = weakref.ref(self)  # a cycle would keep the weights until the garbage collector runs
 
         def attached(m: ModuleBuilder) -> None:
             if (found := me()) is not None:
@@ -151,7 +151,9 @@ class program:
         return instruction_ref(self, number, self._generation)
 
     def entity(self, number: int, generation: int) -> Instruction:
-        """Return what a reference stands for. Errors: UsageError for a stale reference."""
+        """Return the value or operation of a reference. Errors: UsageError for a stale
+        reference.
+        """
         self.check_generation(generation, "the instruction")
         return self._entities[number]
 
@@ -164,7 +166,9 @@ class program:
             )
 
     def own(self, given: object) -> Instruction:
-        """Return what a reference stands for. UsageError for another program's reference."""
+        """Return the value or operation of a reference. UsageError for another program's
+        reference.
+        """
         if not isinstance(given, instruction_ref):
             raise UsageError(f"expected an instruction_ref, got {type(given).__name__}")
         if given._program is not self:
@@ -172,7 +176,7 @@ class program:
         return given.entity()
 
     def _attached(self, m: ModuleBuilder) -> None:
-        """Follow the parameters of a module that became a region: their handles are new."""
+        """Update the handles of the parameters of a module that became a region."""
         for value in m.block.arguments:
             number = self._numbers.pop(value, None)
             if number is not None:
@@ -189,7 +193,7 @@ class program:
 
     @property
     def _view(self) -> ProgramBuilder:
-        """The modules that references are of."""
+        """The modules that instruction references belong to."""
         return self._shown_view or self._builder
 
     # ---- views -------------------------------------------------------------------------------
@@ -248,7 +252,7 @@ class program:
             raise UsageError("the instruction is not part of the program")
         return found
 
-    # ---- what it takes and gives -------------------------------------------------------------
+    # ---- parameters and outputs --------------------------------------------------------------
 
     def get_parameter_names(self) -> list[str]:
         """Return the names of main's parameters, in order; as get_parameter_shapes."""
@@ -332,8 +336,8 @@ class program:
     ) -> None:
         """Compile for a target; `options` are those of mgx_mlir.compile.
 
-        Without `offload_copy` a gpu program takes arguments in device memory (`to_gpu`), and gives
-        such. Works on a copy: an error leaves the program as it was. References to its
+        Without `offload_copy` a gpu program takes and returns arguments in device memory
+        (`to_gpu`). Works on a copy: an error leaves the program as it was. References to its
         instructions are stale afterwards. Raises CompileError, TargetError.
         """
         # start-up: reading and printing need no compiler
@@ -401,13 +405,13 @@ class program:
 
     @interrupts.held
     def close(self) -> None:
-        """Give back the compiled code and its weights; the program does not run afterwards."""
+        """Free the compiled code and its weights; the program cannot run afterwards."""
         if self._compiled is None:
             return
         self._compiled.close()
         self.saved_tree = None
         if not isinstance(self._built, ProgramBuilder):
-            self._built = _read_no_more  # the file is given back too
+            self._built = _read_no_more  # closes the file too
 
     def __enter__(self) -> program:
         return self
@@ -425,9 +429,8 @@ class program:
     def run(self, params: Mapping[str, Any], *, trace: Trace | None = None) -> list[argument]:
         """Evaluate on arrays or arguments by parameter name; the results in order.
 
-        What is a sequence in an ONNX model is a list of arguments. Of a program compiled with
-        `offload_copy=False`, results that a buffer is given for (`main:#output_N`) are written
-        there, and the buffers are returned.
+        A sequence of an ONNX model is a list of arguments. With `offload_copy=False`, a result with
+        a buffer (`main:#output_N`) is written to it, and the buffer is returned.
         All wrong names, dtypes and shapes are reported at once, before anything runs (RunError).
         `trace(instruction, results)` is called after each instruction of a program that is not
         compiled, or compiled for `ref`.
@@ -482,8 +485,8 @@ class program:
         inputs = [held.get(n, a) for n, a in arrays.items()]
         if compiled.limits is not None and (held or not self._offload):
             raise UsageError(
-                "a run with max_run_seconds or max_run_memory is in a process of its own: it takes "
-                "no arguments in device memory"
+                "max_run_seconds and max_run_memory run the program in another process, "
+                "which takes no arguments in device memory"
             )
         if not self._offload:
             outside = [n for n in arrays if n not in held]
@@ -504,7 +507,7 @@ class program:
             found = compiled.execute_in_place(given_arrays, caches)
         else:
             found = compiled.execute(given_arrays)
-        dense = found if compiled.target != "ref" else map(in_order, found)  # views, there
+        dense = found if compiled.target != "ref" else map(in_order, found)  # ref returns views
         return compiled.signature.grouped(into.take([argument.of_array(a) for a in dense]))
 
     def _device(self) -> Device | None:
@@ -549,11 +552,11 @@ class program:
     def run_async(
         self, params: Mapping[str, Any], stream: int, stream_name: str = STREAM_TYPE
     ) -> list[argument]:
-        """Run after all that was asked of a stream of HIP's or CUDA's, given by its address.
+        """Run after all work submitted to a HIP or CUDA stream, given by its address.
 
-        It returns when the results are there, so that whatever the caller puts on the stream next
-        comes after them. A program of another target takes the null stream, 0, and runs at once.
-        UsageError for another stream there, or a stream of another type.
+        It returns when the results are complete, so later work on the stream sees them. A program
+        of another target accepts only the null stream, 0, and runs at once. UsageError for any
+        other stream there, or a stream of another type.
         """
         check_stream(stream_name)
         if self.compiled.target != "gpu":
@@ -589,7 +592,7 @@ class program:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the program as its file; a compiled one as its code, without the source."""
-        # through the package: the module of files imports this one
+        # by the package: the module `files` imports this one
         data = mgx_mlir.save_buffer(self)
         return _unpickled, (data, self._offload)
 

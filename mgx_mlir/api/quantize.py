@@ -80,21 +80,26 @@ def quantize_int8(
     """Compute dots and convolutions with constant weights in 8-bit integers.
 
     calibration: mappings of arrays by input name, any iterable of samples (torch's DataLoader),
-    or the path of an .npz or a folder; each is run on `t` (a gpu's on this CPU) to find the
-    ranges of activations. Without it each run finds its own, which needs no data and costs a pass
-    over each activation. method: "minmax", "percentile", "entropy" or "mse". per_channel: a scale
-    for each output channel of a weight. asymmetric: activations have a zero point.
-    bias_correction: the mean that rounding the weights adds is subtracted. smooth: the part, in
-    [0, 1], of large columns of a dot's activations, or channels of a convolution's, that its
-    weights take over. equalize: of products in a row, the weights of each channel are made as
-    large. computed_operands: products of two activations too. keep: names of source nodes that
-    stay as they are. max_error: the products that cost the outputs most for their multiplications
-    stay as they are until the outputs change by no more than this part of their root mean square;
-    metric, least: or until the metric of the outputs of
-    the samples reaches `least`. kept_type: "fp16" or "bf16", in which those stay, where that is
-    enough. ranges: those of an earlier call, in place of samples.
-    evaluate: samples that max_error, metric and sensitivity are of (the first 16 of the
-    calibration). sensitivity: measure what each product loses by itself.
+        or the path of an .npz or a folder; each is run on `t` (a gpu's on this CPU) to find the
+        ranges of activations. Without it each run finds its own, which needs no data and costs
+        a pass over each activation.
+    method: "minmax", "percentile", "entropy" or "mse".
+    per_channel: a scale for each output channel of a weight.
+    asymmetric: activations have a zero point.
+    bias_correction: the mean that rounding the weights adds is subtracted.
+    smooth: in [0, 1], the share of an activation channel's range that is moved into the weights
+        (SmoothQuant).
+    equalize: scale channels between consecutive layers, so that their weights have equal
+        ranges.
+    computed_operands: quantise matmuls of two activations too.
+    keep: names of source nodes that stay as they are.
+    max_error: dots and convolutions stay in float, those with the most error per multiplication
+        first, until the outputs change by at most this part of their root mean square.
+    metric, least: stop instead when the metric of the samples' outputs reaches `least`.
+    kept_type: "fp16" or "bf16", the type of those where it suffices.
+    ranges: those of an earlier call, instead of samples.
+    evaluate: the samples for max_error, metric and sensitivity (the first 16 of calibration).
+    sensitivity: measure the error of each quantised dot or convolution alone.
     progress: called with the number of samples that are done.
 
     Returns what was quantised, what was kept, and the ranges. References to instructions are
@@ -158,25 +163,25 @@ def quantize_int4_weights(
     """Round constant weights of dots and convolutions to 4 bits, two to a byte.
 
     group_size: weights along the summed axis of a dot that share a scale and a zero point; 0: all
-    of a tensor, as MIGraphX does. Where an extent is no multiple of it, fewer do, at least half
-    as many and by 8, else all.
-    calibration: samples, in the forms of quantize_int8, by which weights of dots with groups are
-    rounded such that they make up for each other's rounding (GPTQ); without it each is rounded to
-    nearest. t: the target that samples run on (cpu); samples: how many are read; progress: called
-    with the number of samples that are done. Returns what was found by samples.
-    References to instructions are stale afterwards. Errors: UsageError, FileError. MIGraphX
+    of a tensor, as MIGraphX does. Where it does not divide the extent, a smaller multiple of 8 that
+    is at least half of it is used, else all share one.
+    calibration: samples, in the forms of quantize_int8, for GPTQ: rounding errors of a group's
+    weights compensate each other. Without samples each weight is rounded to nearest. t: the target
+    that samples run on (cpu); samples: how many are read; progress: called
+    with the number of samples that are done. Returns what the samples showed. References to
+    instructions are stale afterwards. Errors: UsageError, FileError. MIGraphX
     quantize_int4_weights, which has `prog` alone.
     """
     names = _names(ins_names)
     size = int(group_size)
     listed = ",".join(names)
     int4 = f"mgx-quantize-int4{{ops={listed} group-size={size}}}"
-    # the weights themselves go: their codes are what is left
+    # the float weights are freed, their codes stay
     rest = [int4, "propagate_constant", "dead_code_elimination"]
     if calibration is None:
         _run(prog, ["normalize_ops", OPTIMIZE, *rest])
         return FourBits()
-    QuantizeInt4(names, size)  # its errors come ahead of the samples
+    QuantizeInt4(names, size)  # raises for wrong options before samples are read
     base = prepared(_check(prog).program_ir)
     found = FourBits()
     if "dot" in names:
@@ -250,7 +255,7 @@ def _truncate(prog: program, ins_names: Sequence[str], float_type: str) -> None:
 
 
 def _run(prog: object, steps: PipelineLike, base: ProgramIR | None = None) -> None:
-    """Run passes on a copy, or on `base`, which then is the program.
+    """Run passes on a copy, or on `base`, which replaces the program.
 
     An error leaves it as it was.
     """

@@ -13,7 +13,7 @@ from mgx_mlir.core.shapes import standard_strides
 from mgx_mlir.programs.dims import dim_of, dynamic_dimension
 from mgx_mlir.programs.layout import AnyShape, Shape, TupleShape
 
-# made of a table, of which a type checker reads no members
+# made from a table, so a type checker sees no members
 type_t: Any = enum.IntEnum("type_t", {d.name: d.number for d in DTYPES})
 type_t.__doc__ = "The element types with MIGraphX's numbers."
 
@@ -160,7 +160,7 @@ class shape:
         return isinstance(self._shape, Shape) and self._shape.is_dynamic
 
     def key_parts(self) -> tuple[object, ...]:
-        """Return what tells this shape from others, for keys of the cache."""
+        """Return the parts that identify this shape, for cache keys."""
         dims = self.dyn_dims() if self.dynamic() else [self.lens(), self.strides()]
         return (self.type_string(), dims, self.sub_shapes())
 

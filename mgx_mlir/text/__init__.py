@@ -1,6 +1,6 @@
 """Text generation: from a checkpoint to tokens.
 
-Needs the packages of the extra `text`; nothing else of mgx_mlir imports it but its commands.
+Needs the packages of the extra `text`; in mgx_mlir only its commands import it.
 """
 
 from __future__ import annotations

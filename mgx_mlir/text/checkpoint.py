@@ -1,4 +1,4 @@
-"""A checkpoint: what a loader of files has to give, and the folder that transformers keeps."""
+"""Checkpoints: the interface of a loader, and the loader of a Hugging Face folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ log = logging.getLogger(__name__)
 
 
 class Checkpoint(Protocol):
-    """Files of a model. Nothing but `model` and `blocks` may import torch: a warm load has none."""
+    """Files of a model. Only `model` and `blocks` may import torch, which a warm load does
+    without.
+    """
 
     @property
     def config(self) -> Mapping[str, Any]:
@@ -29,7 +31,7 @@ class Checkpoint(Protocol):
         ...
 
     def files(self) -> list[Path]:
-        """Return the files whose content makes the model."""
+        """Return the files that define the model."""
         ...
 
     def tokenizer(self) -> Tokenizer:
@@ -41,12 +43,13 @@ class Checkpoint(Protocol):
         ...
 
     def blocks(self) -> Mapping[str, BlockWeights]:
-        """Return weights that are kept in blocks as they are, by the names of linear layers."""
+        """Return the weights that the files hold in blocks, by the names of linear layers."""
         ...
 
 
 class Folder:
-    """A folder as transformers keeps it: config.json, *.safetensors, tokenizer.json.
+    """A folder written by transformers' save_pretrained: config.json, *.safetensors,
+    tokenizer.json.
 
     Raises FileError where one is missing or damaged.
     """
@@ -72,7 +75,7 @@ class Folder:
         return [self.path / "config.json", *index, *self._weights]
 
     def tokenizer(self) -> Tokenizer:
-        """Read tokenizer.json and what stands beside it."""
+        """Read tokenizer.json and the tokenizer's other files."""
         return Tokenizer.of_folder(self.path)
 
     def model(self) -> Any:

@@ -1,7 +1,7 @@
 """Continuous batching: requests join and leave between steps of one batch.
 
-Sequences have slots of one cache. Slots 0 to n - 1 are those that decode together; a slot that an
-answer left keeps its rows, so that the next turn of a chat computes new tokens alone.
+Sequences have slots of one cache. Slots 0 to n - 1 decode together. A slot keeps its rows after an
+answer ends, so that a chat's next message computes only new tokens.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Decoder(Protocol):
 
 @dataclass
 class Slot:
-    """The tokens whose keys and values stand in a slot, and the answer that uses it."""
+    """A slot: the tokens whose keys and values it holds, and the answer that uses it."""
 
     tokens: list[int] = field(default_factory=list)
     running: Running | None = None
@@ -54,7 +54,7 @@ class Slot:
 
 
 class Running:
-    """A request under way: all of its tokens, and what turns them into text."""
+    """A running request: all of its tokens, and its detokenizer."""
 
     def __init__(self, handle: Handle, stream: Callable[[int], str], rest: Callable[[], str]):
         self.handle, self.request = handle, handle.request
@@ -78,10 +78,11 @@ class Text(Protocol):
 
 
 class Engine:
-    """Answer requests in one batch. Each call may come from any thread.
+    """Answer requests in one batch. Any thread may call any method.
 
     `stop_tokens` end an answer and are not shown; `text` gives a fresh Text for each answer.
-    `start` drives it by a thread; else iterating a handle, or `step`, does. Each step computes one
+    After `start` a thread runs the steps; else iterating a handle, or `step`, does. Each step
+    computes one
     chunk of `chunk` tokens of a prompt at most, so that a long prompt does not hold up answers.
     """
 
@@ -98,15 +99,16 @@ class Engine:
         self.max_waiting = max_waiting
         self._text = text
         self._slots = [Slot() for _ in range(decoder.slots)]
-        self._decoding = 0  # slots from the first on that decode together
-        self._filling: deque[Running] = deque()  # in slots behind those, first come first
+        self._decoding = 0  # number of slots, from the first on, that decode together
+        # prompts still being computed, in the slots after those, oldest first
+        self._filling: deque[Running] = deque()
         self._waiting: deque[Handle] = deque()
         self._clock = 0
         self._working = threading.RLock()  # held through a step
-        # held for moments: who submits or cancels does not wait for a step
+        # held briefly: submit and cancel do not wait for a step
         self._changed = threading.Condition()
-        self._news = 0  # calls that may have brought work
-        self.listeners: list[Callable[[], None]] = []  # called behind each step, by its thread
+        self._news = 0  # counts calls that may have added work
+        self.listeners: list[Callable[[], None]] = []  # called after each step, on its thread
         self._thread: threading.Thread | None = None
         self._closed = False
         self.steps = 0  # decode steps
@@ -129,7 +131,7 @@ class Engine:
             if self._closed:
                 raise UsageError("the engine is closed")
             if self.max_waiting is not None and len(self._waiting) >= self.max_waiting:
-                raise UsageError(f"{len(self._waiting)} requests wait already")
+                raise UsageError(f"{len(self._waiting)} requests are waiting already")
             self._waiting.append(handle)
         self.wake()
         return handle
@@ -146,11 +148,11 @@ class Engine:
 
     @property
     def driven(self) -> bool:
-        """Return whether a thread drives it."""
+        """Return whether a thread runs the steps."""
         return self._thread is not None and self._thread.is_alive()
 
     def start(self) -> Engine:
-        """Drive the engine by a thread of its own, until `close`."""
+        """Start a thread that runs the steps until `close`."""
         with self._changed:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._drive, name="text", daemon=True)
@@ -181,13 +183,13 @@ class Engine:
         self.close()
 
     def wake(self) -> None:
-        """Have the thread look at what changed."""
+        """Wake the thread, to look for work."""
         with self._changed:
             self._news += 1
             self._changed.notify_all()
 
     def advance(self, handle: Handle) -> None:
-        """Wait for a piece of an answer, or make one where no thread does."""
+        """Wait for a piece of an answer; run a step where no thread does."""
         with self._changed:
             driven = self._thread is not None
             while driven and not (handle.pieces or handle.done):
@@ -210,7 +212,7 @@ class Engine:
                         self._changed.wait()
 
     def _tell(self) -> None:
-        """Tell those that wait for pieces."""
+        """Notify the threads that wait for pieces."""
         with self._changed:
             self._changed.notify_all()
         for listener in self.listeners:
@@ -236,7 +238,7 @@ class Engine:
         return worked or left
 
     def _guarded(self, work: Callable[[], None], concerned: list[Running]) -> None:
-        """Give a failure to the answers that it ends, and to them alone."""
+        """Run work; its failure ends the concerned answers, and no others."""
         try:
             work()
         except Exception as e:
@@ -270,8 +272,8 @@ class Engine:
             self._filling.append(running)
 
     def _place(self, running: Running) -> int:
-        """Give a request a free slot; return how many rows of its prompt stand there already."""
-        prompt = running.tokens[:-1]  # the last is computed always: its logits are wanted
+        """Give a request a free slot; return how many rows of its prompt are cached there."""
+        prompt = running.tokens[:-1]  # the last token is always computed, for its logits
         common = [_common(slot.tokens, prompt) for slot in self._slots]
         free = [i for i, slot in enumerate(self._slots) if slot.running is None]
         best = max(range(len(common)), key=common.__getitem__)
@@ -295,7 +297,7 @@ class Engine:
             self._slots[a], self._slots[b] = self._slots[b], self._slots[a]
 
     def _fill(self) -> None:
-        """Compute a chunk of the prompt that came first."""
+        """Compute a chunk of the oldest prompt."""
         running = self._filling[0]
         at = self._slot_of(running)
         slot = self._slots[at]
@@ -312,7 +314,7 @@ class Engine:
         self._take(running, logits)
 
     def _decode(self) -> None:
-        """Compute a token of all answers."""
+        """Compute a token for each running answer."""
         slots = self._slots[: self._decoding]
         running = [slot.running for slot in slots if slot.running is not None]
         tokens = [r.tokens[-1] for r in running]
@@ -326,7 +328,7 @@ class Engine:
             self._guarded(lambda r=r, row=row: self._take(r, row), [r])
 
     def _take(self, running: Running, logits: NDArray[Any]) -> None:
-        """Choose a token from logits, and give it out."""
+        """Choose a token from logits, and append it to the answer."""
         request, handle = running.request, running.handle
         grammar = running.following
         allowed = grammar.allowed() if grammar is not None else None
@@ -376,7 +378,7 @@ class Engine:
 
 
 def _common(a: Sequence[int], b: Sequence[int]) -> int:
-    """Return the length of the common beginning of two lists of tokens."""
+    """Return the length of the common prefix of two lists of tokens."""
     if not a or not b or a[0] != b[0]:
         return 0
     size = min(len(a), len(b))

@@ -35,9 +35,10 @@ log = logging.getLogger(__name__)
 # architectures that transformers reads and that are decoders of text with dense layers
 _DECODERS = ("llama", "qwen2", "qwen3", "gemma2", "gemma3", "phi3")
 _FACTORS = "rope_freqs.weight"
-# tensors that say nothing which the config lacks
+# tensors that are derived from the config
 _IMPLIED = frozenset({_FACTORS})
-# Llama 3's: the factor ends below this wavelength's share of the first context, and is whole above
+# Llama 3's: a wavelength's share of the first context: no factor below the one, the whole factor
+# above the other
 _LOW, _HIGH, _CONTEXT = 1.0, 4.0, 8192
 
 
@@ -134,7 +135,7 @@ class Gguf:
                 self._write(beside)
                 with contextlib.suppress(OSError):  # another process was first
                     os.rename(beside, found)
-                    os.mkdir(beside)  # for its removal
+                    os.mkdir(beside)  # named before the folder is removed
         return found
 
     def _write(self, folder: str) -> None:
@@ -155,16 +156,16 @@ class Gguf:
         except Exception as e:  # any, as the values of a file are anything
             why = f"{type(e).__name__}: {(str(e).splitlines() or [''])[0][:200]}"
             raise FileError(
-                f"the {what} in the .gguf file is not understood: {why}", location=str(self.path)
+                f"cannot read the {what} in the .gguf file: {why}", location=str(self.path)
             ) from e
 
     # ---- weights ----------------------------------------------------------------------------
 
     def weights(self, model: Any) -> Iterator[tuple[str, BlockWeights | np.ndarray]]:
-        """Yield weights by their names in a model of transformers, which may be on `meta`.
+        """Yield weights by their names in a model of transformers; it may be on device `meta`.
 
-        Matrices in blocks come as codes, all others in f32. Rows that the file has in another order
-        are put back. Errors: FileError, where a tensor is missing, too many, or of another shape.
+        Matrices in blocks come as codes, all others in f32. Permuted rows are put back in order.
+        Errors: FileError, where a tensor is missing, too many, or of another shape.
         """
         from transformers.modeling_gguf_pytorch_utils import (
             TENSOR_PROCESSORS,
@@ -194,7 +195,7 @@ class Gguf:
         tensors = self._header.tensors
         wrong = [f"'{n}' is unknown" for n in tensors if n not in names and n not in _IMPLIED]
         for name, own in names.items():
-            # one matrix for both ends: names of the second are the first's
+            # tied embeddings: the second name is an alias of the first
             shared = name == "output.weight" and name not in tensors
             if name not in tensors and not shared:
                 wrong.append(f"'{name}' is missing")
@@ -232,19 +233,19 @@ class Gguf:
         try:
             wide = dequantize(raw.reshape(*entry.dims[:-1], last), GGMLQuantizationType(entry.kind))
         except NotImplementedError:
-            raise FileError(f"'{entry.name}' is of the type {_kind(entry)}, which is not read",
+            raise FileError(f"'{entry.name}' has type {_kind(entry)}, which is not supported",
                             location=str(self.path)) from None  # fmt: skip
         return np.asarray(wide, np.float32).reshape(entry.dims)
 
     def _scale_positions(self, config: Any) -> None:
-        """Note in the config how the file stretches positions, which transformers leaves out."""
+        """Add the file's RoPE scaling to the config, which transformers omits."""
         values, prefix = self._header.values, f"{self.architecture}.rope.scaling"
         kind = values.get(f"{prefix}.type", "none")
         if kind == "linear":
             factor = float(values.get(f"{prefix}.factor", 1.0))
             config.rope_parameters.update(rope_type="linear", factor=factor)
         elif kind != "none":
-            raise FileError(f"rope.scaling.type '{kind}' is not read, expected none or linear",
+            raise FileError(f"rope.scaling.type expected none or linear, got '{kind}'",
                             location=str(self.path))  # fmt: skip
         entry = self._header.tensors.get(_FACTORS)
         if entry is None:
@@ -264,7 +265,7 @@ class Gguf:
 
 @dataclass(frozen=True)
 class _Whole:
-    """Names of a model without its parts, each of which takes a new table of gguf's names."""
+    """A model's names without its submodules; for each submodule gguf would build a new table."""
 
     config: Any
     names: Mapping[str, object]

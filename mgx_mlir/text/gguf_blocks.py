@@ -1,7 +1,8 @@
 """Weights of .gguf files in blocks of 4 and 8 bits.
 
-Codes are what gguf's `dequantize` makes of blocks whose scales are 1 and whose minima are 0. Places
-of scales and minima: https://github.com/ggml-org/ggml/blob/master/src/ggml-common.h
+Codes are the results of gguf's `dequantize` for blocks whose scales are 1 and whose minima are 0.
+Offsets of scales and minima in a block:
+https://github.com/ggml-org/ggml/blob/master/src/ggml-common.h
 """
 
 # gguf and transformers are extras, and need not be there
@@ -19,7 +20,7 @@ from mgx_mlir.text.blocks import BlockWeights, packed
 
 Floats = NDArray[np.float32]
 
-_PIECE = 1 << 20  # weights that are taken apart at a time
+_PIECE = 1 << 20  # weights converted at a time
 _HALF_ONE = np.frombuffer(np.float16(1).tobytes(), np.uint8)
 # twelve bytes of Q4_K and Q5_K by which eight scales are 1 and eight minima 0
 _SCALES_OF_ONE = np.repeat(np.array([1, 0, 1], np.uint8), 4)
@@ -27,10 +28,11 @@ _SCALES_OF_ONE = np.repeat(np.array([1, 0, 1], np.uint8), 4)
 
 @dataclass(frozen=True)
 class _Form:
-    """A type of gguf: bits of its codes, elements that share a scale, code of 0 without minima.
+    """A block type of gguf: bits of a code, elements per scale, the code of weight 0 without
+    minima.
 
-    ones: places of a block and the bytes by which each scale becomes 1 and each minimum 0.
-    numbers: scales, and minima or None, of blocks in rows.
+    ones: byte ranges of a block, with the bytes that make each scale 1 and each minimum 0.
+    numbers: function of rows of blocks to their scales, and their minima or None.
     """
 
     bits: Literal[4, 8]
@@ -85,12 +87,12 @@ _FORMS = {
 
 
 def held(kind: str) -> bool:
-    """Return whether a type of gguf has codes of 4 or 8 bits in blocks."""
+    """Return whether `blocks_of` takes a type of gguf: 4- or 8-bit codes in blocks."""
     return kind in _FORMS
 
 
 def blocks_of(raw: np.ndarray, kind: str) -> BlockWeights:
-    """Take the bytes {rows, bytes of a row} of a matrix apart, of a type that is `held`.
+    """Convert the bytes {rows, bytes of a row} of a matrix of a `held` type to block weights.
 
     Without minima weights are equal to those of `dequantize`. With minima they are within 2 units
     in the last place of the larger of weight and minimum, as zero points are rounded to f32.

@@ -1,4 +1,4 @@
-"""Headers of .gguf files, checked against the file's size before anybody allocates by them."""
+"""Headers of .gguf files, checked against the file's size before anything is allocated."""
 
 # gguf and transformers are extras, and need not be there
 # pyright: reportMissingImports=false
@@ -29,7 +29,7 @@ _LEAST_TENSOR = 8 + 4 + 4 + 8  # bytes of a tensor's entry: a length, rank, type
 
 @dataclass(frozen=True)
 class Entry:
-    """A tensor of the file: dims with the fastest last, gguf's number of its type, its bytes."""
+    """A tensor of the file: row-major dims, gguf's number of its type, its byte range."""
 
     name: str
     dims: tuple[int, ...]
@@ -48,7 +48,7 @@ class Header:
 
 
 class _Walk:
-    """A position in the bytes of a file, which no read goes beyond."""
+    """A read position in the bytes of a file; reads past the end raise."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -69,7 +69,7 @@ class _Walk:
         return struct.unpack(f"<{form}", self.take(struct.calcsize(f"<{form}"), what))[0]
 
     def count(self, what: str, least: int, form: str = "Q") -> int:
-        """Read how many of something follow, each of so many bytes at least."""
+        """Read a count of items of at least `least` bytes each; check that they fit."""
         found = self.number(form, f"the number of {what}")
         if found * least > len(self.bytes) - self.at:
             raise self.wrong(f"{found} {what} do not fit into its {len(self.bytes)} bytes")
@@ -108,11 +108,11 @@ class _Walk:
 def read_header(path: str | os.PathLike[str]) -> Header:
     """Read and check the header of a .gguf file: versions 2 and 3, little-endian.
 
-    Errors: FileError where it is no such file, or one of its counts, types or places is wrong.
+    Errors: FileError for another kind of file, or a wrong count, type or offset.
     """
     name = os.fspath(path)
     if not os.path.isfile(name):
-        raise FileError("expected a .gguf file, found none", location=name)
+        raise FileError("expected a .gguf file, found no file", location=name)
     if os.path.getsize(name) < 24:  # an empty file cannot be mapped
         raise FileError("expected a .gguf file, got fewer than 24 bytes", location=name)
     walk = _Walk(name)
@@ -145,7 +145,7 @@ def _tensors(walk: _Walk, count: int, values: dict[str, Any]) -> dict[str, Entry
             raise walk.wrong(f"'{name}' has rank {rank}, expected 1 to {_MOST_DIMS}")
         dims = tuple(walk.number("Q", f"a dim of '{name}'") for _ in range(rank))[::-1]
         rows.append((name, dims, walk.number("I", f"the type of '{name}'"),
-                     walk.number("Q", f"the place of '{name}'")))  # fmt: skip
+                     walk.number("Q", f"the offset of '{name}'")))  # fmt: skip
     align = values.get("general.alignment", _ALIGNMENT)
     if not isinstance(align, int) or align < 1 or align & (align - 1):
         raise walk.wrong(f"general.alignment expected a power of 2, got {align}")

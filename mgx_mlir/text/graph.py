@@ -18,18 +18,18 @@ from mgx_mlir.text.blocks import BlockWeights, rounded
 from mgx_mlir.text.tokens import imported
 
 _NAME = "mgx_cached"
-_EXAMPLE = {"batch": 2, "length": 3, "rows": 16, "kept": 2}  # unequal to dims of models
+_EXAMPLE = {"batch": 2, "length": 3, "rows": 16, "kept": 2}  # sizes that no dim of a model has
 _MOST = 1 << 20  # the upper bound of a dynamic dim
 
 
 class Caches:
-    """Caches of a trace: those that come in, and those that go out, by layer."""
+    """Caches of a trace by layer: inputs and outputs."""
 
     def __init__(self) -> None:
         self.past: list[tuple[torch.Tensor, torch.Tensor]] = []
         self.present: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
-        self.last: Any = None  # i32 {batch}: rows that count, less one
-        self.total: Any = None  # i32 {1}: the most rows of a sequence
+        self.last: Any = None  # i32 {batch}: valid rows - 1
+        self.total: Any = None  # i32 {1}: the largest number of rows of a sequence
 
 
 class CachedModel(nn.Module):
@@ -48,7 +48,7 @@ class CachedModel(nn.Module):
         keep: torch.Tensor,
         past: list[torch.Tensor],
     ) -> tuple[torch.Tensor, ...]:
-        """Return logits {batch, kept, vocabulary} of the places `keep`, and the caches."""
+        """Return logits {batch, kept, vocabulary} at the token indices `keep`, and the caches."""
         c = self._caches
         c.past = list(zip(past[0::2], past[1::2], strict=True))
         c.last, c.total, c.present = last, total, {}
@@ -88,7 +88,7 @@ class BlockLinear(nn.Module):
 
 
 class BlockEmbedding(nn.Module):
-    """A table of embeddings in blocks of 8 bits, around the middle of their range."""
+    """An embedding table in blocks of 8-bit codes with zero point 128."""
 
     def __init__(self, weights: BlockWeights) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ class BlockEmbedding(nn.Module):
 
     @staticmethod
     def takes(weights: BlockWeights) -> bool:
-        """Return whether a table may stand in such blocks."""
+        """Return whether an embedding table can be kept in such blocks."""
         whole = weights.columns == weights.codes[0].size
         return weights.bits == 8 and weights.zeros is None and whole
 
@@ -112,7 +112,7 @@ class BlockEmbedding(nn.Module):
 
 
 def _attention(caches: Caches) -> Any:
-    """Return an attention of transformers' interface that writes to caches."""
+    """Return an attention function for transformers that writes to caches."""
 
     def attend(
         module: nn.Module,
@@ -128,7 +128,7 @@ def _attention(caches: Caches) -> Any:
     ) -> tuple[torch.Tensor, None]:
         layer: Any = getattr(module, "layer_idx", None)
         if layer is None or layer in caches.present:
-            raise UnsupportedModel("an attention of the model has no layer of its own")
+            raise UnsupportedModel("an attention of the model has no layer number")
         batch, heads, length, size = query.shape
         shared, width = key.shape[1], value.shape[-1]
         if width != size:
@@ -164,9 +164,9 @@ def cache_shape(model: Any) -> tuple[int, int, int]:
 
 
 def with_blocks(model: Any, blocks: Mapping[str, BlockWeights]) -> None:
-    """Replace linear layers, by their names, by those with weights in blocks.
+    """Replace the linear layers that `blocks` names by layers with weights in blocks.
 
-    The table of embeddings is replaced with the layer that shares its weights.
+    An embedding table that shares such a layer's weights is replaced too.
     """
     table = model.get_input_embeddings()
     shared = table.weight if type(table) is nn.Embedding else None
@@ -180,7 +180,7 @@ def with_blocks(model: Any, blocks: Mapping[str, BlockWeights]) -> None:
 
 
 def onnx_of_model(model: Any, blocks: Mapping[str, BlockWeights]) -> Any:
-    """Return an onnx ModelProto of a step: ids, positions, last, total, keep, caches.
+    """Return an ONNX model of a step, with inputs ids, positions, last, total, keep, caches.
 
     Raises UnsupportedModel.
     """
@@ -217,7 +217,7 @@ def rounded_blocks(
 ) -> dict[str, BlockWeights]:
     """Return the weights of all linear layers in blocks: those held already, the others rounded.
 
-    The layer that gives logits has 8 bits at least: rounding it costs most for what it saves.
+    The layer of the logits keeps at least 8 bits: it saves little and loses most accuracy.
     """
     head = model.get_output_embeddings()
     found = dict(held)

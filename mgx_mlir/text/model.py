@@ -147,7 +147,7 @@ def _texts(handle: Handle) -> Iterator[str]:
             if piece.text:
                 yield piece.text
     finally:
-        handle.cancel()  # whoever stops iterating wants no more
+        handle.cancel()  # the caller stopped iterating
 
 
 def load(
@@ -207,7 +207,9 @@ def _rows(config: Mapping[str, Any], asked: int | None) -> int:
 
 
 def _stop_tokens(made: Checkpoint, tokenizer: Tokenizer) -> frozenset[int]:
-    """Return the tokens that end an answer, by the generation's configuration, else the model's."""
+    """Return the tokens that end an answer, from generation_config.json, else from the model's
+    config.
+    """
     for place in (made.generation, made.config):
         found = place.get("eos_token_id")
         if found is not None:

@@ -1,4 +1,4 @@
-"""A compiled decoder: one program for prompts and steps, with caches in the memory of its slots."""
+"""A compiled decoder: one program for prompts and steps, with a cache for each slot."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ class CacheShape:
 
 
 class Step:
-    """One token for each of some sequences, by a call whose arguments are made once."""
+    """A decode step: one token for each of some sequences, by a call whose arguments are bound
+    once.
+    """
 
     def __init__(self, bind: Binder, count: int, caches: Sequence[NDArray[Any]]) -> None:
         self._ids, self._places = (aligned_empty((count, 1), np.dtype(np.int64)) for _ in range(2))
@@ -68,8 +70,8 @@ class Step:
 
 
 def binder(program: CompiledProgram) -> Binder | None:
-    """Return what binds arrays to calls of a program; None where no cache is updated in place."""
-    # start-up: a program for a GPU, or of the reference, needs no runtime of the CPU
+    """Return a binder of arrays to calls of a program; None where no cache is updated in place."""
+    # start-up: only CPU programs need the CPU runtime
     from mgx_mlir.compiler.compiled import IreeProgram
     from mgx_mlir.runtime.bound_calls import BoundCall
 
@@ -85,9 +87,9 @@ def binder(program: CompiledProgram) -> Binder | None:
 
 
 class ProgramDecoder:
-    """A Decoder over a program of `graph`'s form. Not safe under threads: an engine's lock is.
+    """A Decoder for a program that `graph` exported. Not thread-safe; the engine's lock guards it.
 
-    Caches are f32, and take memory where rows were written.
+    Caches are f32. Their memory is committed where rows are written.
     """
 
     def __init__(self, program: CompiledProgram, shape: CacheShape, slots: int, rows: int) -> None:
@@ -197,7 +199,9 @@ def cached(key: str | None, options: CompileOptions) -> tuple[CompiledProgram, C
 
 
 def keep(key: str | None, program_key: str | None, shape: CacheShape) -> None:
-    """Name the cached program that a checkpoint became; a full disk costs the entry alone."""
+    """Store the cache entry that maps a checkpoint to its program; a full disk loses only the
+    entry.
+    """
     from mgx_mlir.targets.cache import default_cache
 
     store = default_cache()

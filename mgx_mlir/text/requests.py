@@ -1,4 +1,4 @@
-"""A request to an engine, the pieces that it is answered with, and the handle that gives them."""
+"""A request to an engine, the pieces of its answer, and the handle that yields them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Following(Protocol):
         ...
 
     def accept(self, token: int) -> None:
-        """Go on behind a token that was chosen."""
+        """Advance the grammar by a chosen token."""
         ...
 
 
@@ -44,14 +44,14 @@ class Constraint(Protocol):
 
 @dataclass(frozen=True)
 class Request:
-    """A prompt in tokens, and how it is continued. Raises UsageError for wrong values."""
+    """A prompt in tokens, and the settings of its answer. Raises UsageError for wrong values."""
 
     tokens: Sequence[int]
     max_new_tokens: int = 256
     sampling: Sampling = field(default_factory=Sampling)
     stop: tuple[str, ...] = ()  # strings; the text ends before the first that comes
     stop_tokens: frozenset[int] | None = None  # None: those of the model
-    logprobs: int | None = None  # likeliest tokens to list for each place; None: no scores
+    logprobs: int | None = None  # number of likeliest tokens to list per position; None: no scores
     constraint: Constraint | None = None
 
     def __post_init__(self) -> None:
@@ -76,7 +76,7 @@ class Request:
 class Piece:
     """One token of an answer.
 
-    Text may be empty (part of a character, or of a stop string), and come with a later piece.
+    Text may be empty, for part of a character or of a stop string; it comes with a later piece.
     """
 
     token: int
@@ -87,9 +87,9 @@ class Piece:
 
 
 class Handle(Iterator[Piece]):
-    """An answer under way: iterate for its pieces.
+    """A running answer; iterate for its pieces.
 
-    Where no thread drives the engine, iterating does.
+    Where no thread runs the engine's steps, iterating does.
     """
 
     def __init__(self, engine: Engine, request: Request) -> None:
@@ -105,11 +105,11 @@ class Handle(Iterator[Piece]):
 
     @property
     def done(self) -> bool:
-        """Return True where no further piece is made."""
+        """Return whether the answer has all of its pieces."""
         return self.finish_reason is not None
 
     def cancel(self) -> None:
-        """End the answer; iterating ends behind the pieces that are there."""
+        """End the answer; iterating ends after the pieces that exist."""
         self.cancelled = True
         self._engine.wake()
 

@@ -1,4 +1,6 @@
-"""The choice of a token from logits, repeatable: numbers are drawn by seed and place alone."""
+"""The choice of a token from logits, reproducible: random numbers depend only on seed and
+position.
+"""
 
 from __future__ import annotations
 
@@ -62,12 +64,12 @@ class Sampling:
 
     @property
     def greedy(self) -> bool:
-        """Return True where the likeliest token is taken."""
+        """Return whether the likeliest token is taken."""
         return self.temperature == 0 or self.top_k == 1
 
 
 def uniform(seed: int, place: int) -> float:
-    """Return the number in [0, 1) of a place in a sequence; no state, so order does not matter."""
+    """Return the random number in [0, 1) of a position in a sequence; stateless."""
     bits = np.random.Philox(key=seed, counter=[place, 0, 0, 0])
     return float(np.random.Generator(bits).random())
 
@@ -123,7 +125,7 @@ def choose(
     seen: Sequence[int] = (),
     allowed: NDArray[np.bool_] | None = None,
 ) -> int:
-    """Return the token for a place of a sequence.
+    """Return the token for a position of a sequence.
 
     `logits` are {vocabulary}, `seen` the tokens before, `allowed` a mask of a grammar. Raises
     UsageError where it allows none.

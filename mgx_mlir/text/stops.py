@@ -1,4 +1,4 @@
-"""Strings that end a text, found across the pieces that it comes in."""
+"""Stop strings, found across the pieces of a text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Stops:
         return shown, False
 
     def rest(self) -> str:
-        """Return what was held back: no more text comes."""
+        """Return the text held back, at the end of the answer."""
         held, self._held = self._held, ""
         return held
 

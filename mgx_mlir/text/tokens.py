@@ -42,7 +42,7 @@ def quiet() -> Generator[None]:
 
 
 class Tokenizer:
-    """Encode, decode, and write a chat as one prompt.
+    """Encode, decode, and format a chat as one prompt.
 
     `inner`: a tokenizers.Tokenizer. `template`: Jinja, as transformers keeps it in
     tokenizer_config.json. `special`: the texts by name, such as bos_token.
@@ -148,7 +148,7 @@ class Tokenizer:
 
 
 class TextStream:
-    """Text of one answer, given out where characters are complete."""
+    """Text of one answer; `add` returns complete characters."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer

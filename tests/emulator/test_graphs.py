@@ -449,12 +449,12 @@ def test_saved_code_is_one_launch(
 def test_saved_code_that_cannot_be_a_graph(library: Path, tmp_path: Path) -> None:
     p = layers()
     migraphx.save(p, tmp_path / "plain.mxr")
-    with pytest.raises(UsageError, match="graph is for compiled code, and none is taken"):
+    with pytest.raises(UsageError, match="graph is for compiled code, and none is loaded"):
         migraphx.load(tmp_path / "plain.mxr", hip_graph=True)
     p.compile(migraphx.get_target("cpu"))
     with pytest.raises(UsageError, match="only gpu programs are graphs of a GPU, the target is"):
         migraphx.load_buffer(migraphx.save_buffer(p), hip_graph=True)
-    with pytest.raises(UsageError, match="graph is for compiled code, and none is taken"):
+    with pytest.raises(UsageError, match="graph is for compiled code, and none is loaded"):
         migraphx.load_buffer(migraphx.save_buffer(p, source=True), compiled=False, hip_graph=True)
     made = compiled(False)
     with pytest.raises(UsageError, match="stream_priority is for graph=True"):

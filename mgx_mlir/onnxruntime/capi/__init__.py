@@ -1,4 +1,4 @@
-"""The modules that code written for onnxruntime imports error classes and sessions from."""
+"""Modules under onnxruntime's names, for code that imports its error classes and sessions."""
 
 from mgx_mlir.onnxruntime.capi import onnxruntime_inference_collection, onnxruntime_pybind11_state
 
