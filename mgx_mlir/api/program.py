@@ -592,7 +592,7 @@ class program:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the program as its file; a compiled one as its code, without the source."""
-        # by the package: the module `files` imports this one
+        # the package imports `files`, which imports this module
         data = mgx_mlir.save_buffer(self)
         return _unpickled, (data, self._offload)
 

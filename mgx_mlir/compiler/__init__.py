@@ -1,4 +1,4 @@
-"""compile(): a model is read, optimised, lowered and compiled for a target, by way of caches.
+"""compile(): read a model, optimise it, lower it and compile it for a target, with caches.
 
 The names of MIGraphX's API are in `api/`, what runs the result in `runtime/`.
 """

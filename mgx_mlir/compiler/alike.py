@@ -1,8 +1,9 @@
-"""Dims that operators broadcast together and that are most often the same: a function for that.
+"""Specialise a program for dynamic dims that are usually equal.
 
-Files often give each dim of each input a name of its own. Where two of them meet in a sum, one may
-be 1 in a run, and the general program is slow for it: it asks at run time, and fuses little. A
-variant takes dims that meet to be the same, and the sizes of weights that they meet.
+Files often give each dim of each input its own name. Where an operator broadcasts two of them,
+either may be 1 at run time. The general program tests for that, and fuses little. The variant
+assumes that such dims are equal to each other, and to the dims of weights that they are combined
+with.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from mgx_mlir.programs.signature import Port, Signature, Variant
 from mgx_mlir.symbolic.expressions import Atom, Expr, Int, size_of
 
 FUNCTION = "main_alike"
-Place = tuple[int, int]  # an input, and which of its dims
+Place = tuple[int, int]  # an input's number, and a dim's
 Specialise = Callable[[ProgramIR, Variant], ProgramIR]
-_READINGS = 3  # readings of the dims that meet, beside the first one
+_READINGS = 3  # times that dims are collected again, after the first
 
 
 class Alike:
-    """Dynamic dims of the inputs that are taken for equal, found in several readings."""
+    """Dynamic dims of the inputs that are assumed equal, collected in several rounds."""
 
     def __init__(self, signature: Signature) -> None:
         self._ports = signature.inputs
@@ -33,7 +34,9 @@ class Alike:
         self._numbers: set[Place] = set()  # dims with two numbers
 
     def add(self, program: ProgramIR) -> bool:
-        """Find out what meets in a program that has these inputs; False where nothing is new."""
+        """Collect dims that are broadcast together in a program; return whether there are new
+        ones.
+        """
         with program.ctx, program.store.active():
             main = program.main()
             arguments = list(entry_block(main).arguments)
@@ -76,8 +79,7 @@ class Alike:
         atoms = [size_of(e) for e in met if not isinstance(e, int)]
         found = [places[a] for a in atoms if a in places]
         numbers = {e for e in met if isinstance(e, int) and e != 1}
-        # a size that the inputs decide in another way is no dim of theirs; dims that meet several
-        # numbers have none
+        # sizes that are computed from dims are skipped; so are dims combined with several constants
         if len(found) < len(atoms) or not found or len(numbers) > 1:
             return
         for p in found[1:]:
@@ -86,7 +88,7 @@ class Alike:
             self._tell(found[0], n)
 
     def variant(self) -> Variant | None:
-        """Return the function for inputs whose dims are so; None where none are taken to be."""
+        """Return the variant for inputs with equal dims; None where no dims are assumed equal."""
         groups: dict[Place, list[Place]] = {}
         for i, port in enumerate(self._ports):
             for d, n in enumerate(port.dims):
@@ -115,13 +117,13 @@ def _range(ports: tuple[Port, ...], p: Place) -> tuple[int, float]:
 
 
 def _symbol(ports: tuple[Port, ...], p: Place) -> object:
-    """Return the name of a dim; one without is like no other."""
+    """Return the name of a dim; a dim without one gets a unique name."""
     found = ports[p[0]].ranges[p[1]].symbol
     return p if found is None else found
 
 
 def _meetings(probe: DimProbe, op: ir.Operation) -> Iterator[list[Int]]:
-    """Yield extents of which an op broadcasts some to the others, where they are not the same."""
+    """Yield groups of different extents that an op broadcasts together."""
     if is_a(op, BroadcastForDot):
         own, other = (list(probe.dims(v))[:-2] for v in op.operands)
         columns = list(zip(reversed(own), reversed(other), strict=False))
@@ -134,7 +136,7 @@ def _meetings(probe: DimProbe, op: ir.Operation) -> Iterator[list[Int]]:
         return
     for own, wanted in columns:
         found = _chosen(wanted) if is_a(op, BroadcastWithDims) else [wanted]
-        # dims of a broadcast to what was computed in another way are 1 as a rule
+        # a dim that is broadcast to a computed extent is usually 1
         if is_a(op, BroadcastWithDims) and len(found) < 2:
             continue
         if any(e != own for e in found) and own != 1 and 1 not in found:
@@ -142,7 +144,7 @@ def _meetings(probe: DimProbe, op: ir.Operation) -> Iterator[list[Int]]:
 
 
 def _chosen(e: Int) -> list[Int]:
-    """Return the extents among which an extent is chosen by which of them is 1."""
+    """Return the extents that a broadcast extent is chosen from."""
     if not isinstance(e, Expr):
         return [e]
     space = e.space
@@ -157,7 +159,7 @@ def _chosen(e: Int) -> list[Int]:
 
 
 def alike_dims(program: ProgramIR, specialised: Specialise) -> tuple[Variant, ProgramIR] | None:
-    """Return the function for dims that meet and are the same, and its program, if there is one.
+    """Return the variant for equal dims, and its program, if there is one.
 
     specialised: makes the program of a variant.
     """
@@ -167,7 +169,7 @@ def alike_dims(program: ProgramIR, specialised: Specialise) -> tuple[Variant, Pr
     variant = found.variant()
     assert variant is not None
     made = specialised(program, variant)
-    for _ in range(_READINGS):  # equal dims show which others meet
+    for _ in range(_READINGS):  # equal dims reveal further pairs
         if not found.add(made):
             break
         variant = found.variant()

@@ -1,4 +1,4 @@
-"""A gpu program's architectures: which are meant, and one program with code for several."""
+"""A gpu program's architectures: parsing their names, and one program with code for several."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def named(arch: str | Sequence[str] | None) -> tuple[str, ...]:
 def device_archs(*, emulate: bool) -> tuple[str, ...]:
     """Return the known architectures of the devices present.
 
-    Of emulated devices it is the one that the environment states.
+    For emulated devices it is the architecture that the environment names.
     """
     if emulate:
         stated = emulator.emulated_arch()

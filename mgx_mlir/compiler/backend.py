@@ -1,4 +1,4 @@
-"""The target of a compile, as its options and the environment want it."""
+"""The target of a compile, from its options and the environment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mgx_mlir.targets.base import Target, get_target
 
 
 def backend_of(options: CompileOptions) -> Target:
-    """Return the target that the options and the environment ask for."""
+    """Return the target that the options and the environment select."""
     level = environment.level(options.target, options.tuning.opt_level)
     extra = (*environment.backend_flags(options.target), *dump_flags())
     if options.target == "gpu":

@@ -1,4 +1,4 @@
-"""A program that answers before it is compiled: another one runs until the code is there."""
+"""A program that compiles in the background: until then another program answers its calls."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from mgx_mlir.programs.program_ir import ProgramIR
 
 
 class StandIn(CompiledProgram):
-    """A program whose calls another one answers: `_now` says which."""
+    """A program that forwards its calls to the program that `_now` returns."""
 
     def now(self) -> CompiledProgram:
         """Return the program that answers a call."""
         raise NotImplementedError
 
     def alone(self) -> CompiledProgram:
-        """Return the one compiled program that this is, for files, waiting for it.
+        """Wait for the compiled program and return it, for files.
 
-        Errors: UsageError where it is several; the error of the compile.
+        Errors: UsageError where there are several; the error of the compile.
         """
         raise NotImplementedError
 
     @property
     def program(self) -> ProgramIR:
-        """The program after the passes of what answers now."""
+        """The program after the passes, of the program that answers now."""
         return self.now().program
 
     def run(
@@ -52,15 +52,19 @@ class StandIn(CompiledProgram):
         return self.now().run_limited(*args, **named)
 
     def run_like_earlier(self, given: dict[str, Any]) -> list[Any] | None:
-        """Run on inputs that are like earlier ones, None where they are to be checked."""
+        """Run on inputs of the same types and shapes as earlier ones; None where they need
+        checks.
+        """
         return self.now().run_like_earlier(given)
 
     def run_known(self, given: dict[str, Any]) -> list[np.ndarray] | None:
-        """Run on inputs that are like earlier ones, None where they are to be checked."""
+        """Run on inputs of the same types and shapes as earlier ones; None where they need
+        checks.
+        """
         return self.now().run_known(given)
 
     def check_inputs(self, given: Mapping[str, object]) -> list[np.ndarray]:
-        """Return inputs in order as arrays that a run takes."""
+        """Return the inputs in order, as checked arrays."""
         return self.now().check_inputs(given)
 
     def execute(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -68,15 +72,15 @@ class StandIn(CompiledProgram):
         return self.now().execute(arrays)
 
     def least_bytes(self, arrays: Sequence[np.ndarray]) -> int:
-        """Return how many bytes a run takes at least, beside the weights."""
+        """Return a lower bound of the bytes of a run, without the weights."""
         return self.now().least_bytes(arrays)
 
 
 class BackgroundProgram(StandIn):
-    """A program that is compiled behind its calls; `first` answers until it is there.
+    """A program that compiles in the background; `first` answers calls until it is compiled.
 
-    Where the compile fails, each call raises its error. A program is saved, pickled and copied as
-    what it becomes.
+    Where the compile fails, each call raises its error. Saving, pickling and copying wait for the
+    compiled program.
     """
 
     def __init__(
@@ -93,7 +97,7 @@ class BackgroundProgram(StandIn):
         return self._behind.is_done
 
     def wait(self, seconds: float | None = None) -> CompiledProgram | None:
-        """Wait for the compiled program, and return it; None where it is not there in time.
+        """Wait for the compiled program, and return it; None at the timeout.
 
         seconds: None waits as long as it takes. Raises the error of the compile.
         """
@@ -108,7 +112,7 @@ class BackgroundProgram(StandIn):
         return found
 
     def now(self) -> CompiledProgram:
-        """Return the compiled program, or what answers until then. Raises the compile's error."""
+        """Return the compiled program, or `first` until then. Raises the compile's error."""
         if self._made is not None:
             return self._made
         found = self._behind.found()
@@ -124,7 +128,7 @@ class BackgroundProgram(StandIn):
         return self._made
 
     def close(self) -> None:
-        """End the compile, and give back what answers."""
+        """End the compile, and close the program that answers."""
         self._behind.stop()
         for each in (self._made, self._first):
             if each is not None:

@@ -1,8 +1,8 @@
-"""Compiles behind the caller: each on a thread of its own, which the end of the process ends.
+"""Background compiles: one thread each, which stops when the process exits.
 
-The thread has the caller's context, so that its progress is told where the caller's is. A compile
-that is not wanted any more, or that the process would wait for at its end, is stopped at the next
-safe point of its code; its workers end with it.
+The thread has the caller's context, so that its progress is reported as the caller's is. A compile
+that is cancelled, or still runs at exit, stops at the next safe point of its code; its workers end
+with it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Generic, TypeVar
 from mgx_mlir.core import forks, interrupts
 
 T = TypeVar("T")
-_STEP = 0.02  # seconds between two looks at a compile
-_AT_EXIT = 5.0  # seconds that the end of the process waits for safe points
+_STEP = 0.02  # seconds between two polls of a compile
+_AT_EXIT = 5.0  # seconds that the exit of the process waits for safe points
 
 
 class Behind(Generic[T]):
-    """Work on a thread. `found` gives its result, or raises its error."""
+    """Work on a thread. `found` returns its result, or raises its error."""
 
     def __init__(self, work: Callable[[], T]) -> None:
         self._work: Callable[[], T] | None = work
@@ -34,7 +34,7 @@ class Behind(Generic[T]):
 
     @classmethod
     def of(cls, result: T) -> Behind[T]:
-        """Return work that has ended with a result."""
+        """Return finished work with a result."""
         made = cls.__new__(cls)
         made._work, made._result, made._error = None, [result], None
         made._ending, made._done, made._fork = forks.lock(), threading.Event(), forks.count()
@@ -48,7 +48,7 @@ class Behind(Generic[T]):
             target=lambda: context.run(self._run), name="mgx-compile", daemon=True
         )
         _running.add(self)
-        # the latest registered is the first called: before IREE's workers are ended
+        # atexit calls the latest first: before IREE's workers are ended
         atexit.unregister(_end)
         atexit.register(_end)
         self._thread.start()
@@ -75,13 +75,14 @@ class Behind(Generic[T]):
 
     @property
     def result(self) -> T | None:
-        """The result; None while it is not there, and where the work has failed."""
+        """The result; None before the end, and where the work has failed."""
         return self._result[0] if self._result else None
 
     def found(self) -> T | None:
-        """Return the result; None while it is not there. Raises the error of the work.
+        """Return the result; None before the end.
 
-        In a forked child, whose parent has the thread, the work begins again.
+        Raises the error of the work. In a forked child, which lacks the thread, the work starts
+        again.
         """
         if self._result:
             return self._result[0]
@@ -92,7 +93,7 @@ class Behind(Generic[T]):
         return None
 
     def wait(self, seconds: float | None = None) -> T | None:
-        """Wait for the result, None: as long as it takes. None where it is not there by then.
+        """Wait for the result, at most `seconds` (None: without limit). None at the timeout.
 
         Raises the error of the work.
         """
@@ -117,7 +118,7 @@ _running: weakref.WeakSet[Behind] = weakref.WeakSet()
 
 
 def _end() -> None:
-    """Stop all work as the process ends, and wait for the threads: they run code of C++."""
+    """Stop all work at exit, and wait for the threads, which run C++ code."""
     left = [b for b in _running if not b.is_done]
     for each in left:
         each.stop()

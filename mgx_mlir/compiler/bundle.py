@@ -1,6 +1,7 @@
-"""Bundles: a folder of a model's code for several batch sizes and architectures, weights once.
+"""Bundles: a folder with a model's code for several batch sizes and architectures, and its weights
+once.
 
-    manifest.json       what is there, and the key that all of it follows from
+    manifest.json       the contents, and the key that they are made from
     code/NAME.vmfb      a module for each batch size and architecture
     weights.irpa        every weight once, named by its SHA-256; mapped when it is loaded
     SHA256SUMS          of all files, for sha256sum -c
@@ -48,7 +49,7 @@ class Member:
 
 
 def bundle_key(model: str, options: Mapping[str, Any]) -> str:
-    """Return what a bundle follows from: SHA-256 of the model's digest, options and IREE's version.
+    """Return a bundle's key: SHA-256 of the model's digest, options and IREE's version.
 
     As JSON with sorted keys and without spaces: {"iree":..,"model":..,"options":{..}}.
     """
@@ -66,7 +67,7 @@ def write_bundle(
 ) -> None:
     """Write a bundle into a folder, which is made. `model` is the SHA-256 of the model's file.
 
-    The manifest comes last: a folder that has one is whole. Errors: FileError.
+    The manifest is written last: a folder that has one is complete. Errors: FileError.
     """
     at = Path(folder)
     rows: list[dict[str, Any]] = []
@@ -116,10 +117,10 @@ def _write(path: Path, data: bytes | memoryview) -> None:
 
 
 class Bundle:
-    """An opened bundle. `key`, `target`, `batches` and `archs` say what is there.
+    """An opened bundle.
 
-    Errors: FileError for what is no bundle, or one whose code others may have written; see
-    load() about `trust_code`.
+    `key`, `target`, `batches` and `archs` describe it. Errors: FileError for another folder, or for
+    code that others may have written; see load() about `trust_code`.
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, trust_code: bool | None = None) -> None:
@@ -150,7 +151,7 @@ class Bundle:
         return batch
 
     def load(self, batch: int, *, emulate: bool = False, device_id: int = 0) -> IreeProgram:
-        """Return the program for a batch size, for the device that is here. Nothing is compiled.
+        """Return the program for a batch size and this machine's device. Nothing is compiled.
 
         Errors: FileError where there is none; UsageError for another batch size.
         """
@@ -190,13 +191,13 @@ class Bundle:
         doubt = writer_of(status) if self._trust is None else "" if self._trust else "it is off"
         if doubt:
             raise FileError(
-                f"{name} belongs to machine code, which is not run: {doubt}",
+                f"{name} belongs to machine code that is not trusted: {doubt}",
                 notes=["trust_code=True runs it"],
             )
 
     def _memory(self) -> dict[str, memoryview]:
         """Return the weights by digest, mapped."""
-        import iree.runtime as rt  # the runtime takes long to load
+        import iree.runtime as rt  # lazy: the runtime takes long to load
 
         path = self._at / WEIGHTS
         try:
@@ -222,7 +223,7 @@ def load_bundle(
 ) -> IreeProgram:
     """Return a bundle's program for a batch size, without compiling; weights are mapped.
 
-    Of several architectures it is the code for the device that is here. Errors: FileError,
+    Of several architectures it takes the code for this machine's device. Errors: FileError,
     UsageError.
     """
     found = Bundle(folder, trust_code=trust_code)

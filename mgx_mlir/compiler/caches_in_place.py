@@ -1,8 +1,8 @@
-"""The form of a program that updates its caches in the memory that they come in.
+"""The form of a program that updates its caches in the input's memory.
 
-A result that is an input with new rows (`concat_past_present`) stands in the input's memory where
-the caller gives that memory for it: no call copies the cache. That is a function of its own beside
-@main, which leaves its inputs as they are.
+A result that is an input with new rows (`concat_past_present`) is written into that input, if the
+caller passes its memory for the result. Then no call copies the cache. A second function beside
+@main does that; @main leaves its inputs unchanged.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ROWS = 2  # the axis of a cache along which it has rows
 
 
 def caches_of(program: ProgramIR) -> tuple[Pair, ...]:
-    """Return which result can stand in the memory of which input."""
+    """Return pairs of a result and the input whose memory it can use."""
     with program.ctx:
         block = entry_block(program.main())
         returned = list(block.operations[len(block.operations) - 1].operands)
@@ -39,7 +39,7 @@ def caches_of(program: ProgramIR) -> tuple[Pair, ...]:
 
 
 def in_place(program: ProgramIR) -> ProgramIR:
-    """Copy a program; its caches have the rows that they need, else the run ends with an error."""
+    """Copy a program into the in-place form; a run whose cache lacks rows raises an error."""
     copy = program.clone()
     with copy.ctx, ir.Location.unknown(), copy.store.active():
         block = entry_block(copy.main())
@@ -52,15 +52,16 @@ def in_place(program: ProgramIR) -> ProgramIR:
 
 
 def may_replace(form: ProgramIR, program: ProgramIR) -> bool:
-    """Return whether the form in place gives results of the program's types: its caches may turn
-    out to lack rows."""
+    """Return whether the in-place form gives results of the program's types; caches may lack
+    rows.
+    """
     pairs = zip(result_types(form.main()), result_types(program.main()), strict=True)
     dims = (pair for a, b in pairs for pair in zip(a.dims, b.dims, strict=True))
     return all(DYN in pair or pair[0] == pair[1] for pair in dims)
 
 
 def _cache(value: ir.Value) -> ir.Value | None:
-    """Return the argument that a value is with new rows, None for other values."""
+    """Return the argument that a value extends by new rows, None for other values."""
     if isinstance(value.owner, ir.Block) or not is_a(value.owner, ConcatPastPresent):
         return None
     past = value.owner.opview.past
@@ -71,7 +72,7 @@ def _cache(value: ir.Value) -> ir.Value | None:
 
 
 def _without_growth(op: ConcatPastPresent) -> None:
-    """Replace an update that gives a cache more rows by one that needs none."""
+    """Replace an update that grows a cache by one that does not."""
     if op.rows is None:
         return
     b = Builder()

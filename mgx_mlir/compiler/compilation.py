@@ -39,7 +39,8 @@ from mgx_mlir.targets.kernel_stream import Stream
 
 log = logging.getLogger(__name__)
 
-_LARGE = 64 << 20  # bytes of weights for which a collection takes less than their compile by far
+# bytes of weights from which a garbage collection costs little beside the compile
+_LARGE = 64 << 20
 _NO_BOUNDARIES = (
     "with kernel boundaries off the backend chose the kernels, and cannot compile them: "
     "leave kernel_boundaries on"
@@ -47,7 +48,7 @@ _NO_BOUNDARIES = (
 
 
 class Compilation:
-    """A compile under way. `run` goes through the stages; each notes its time in `stats`."""
+    """One compile. `run` goes through the stages; each records its time in `stats`."""
 
     def __init__(self, options: CompileOptions, backend: Target | None = None) -> None:
         self.options, self.stats = options, CompileStats()
@@ -87,18 +88,19 @@ class Compilation:
         finally:
             if begun is not None:
                 begun.close()
-        self.stats.total_s = time.perf_counter() - start  # up to here: the cache keeps it
+        # before the cache entry is written, which holds it
+        self.stats.total_s = time.perf_counter() - start
         if kept is not None:
             kept.finish(compiled, reads, model, self.options, self.backend)
         if sum(a.nbytes for a in compiled.params.values()) >= _LARGE:
-            # the lowering's objects name each other, and would keep the weights for long
+            # the lowering's objects form cycles, and would keep the weights until a collection
             gc.collect()
         self.stats.total_s = time.perf_counter() - start
         self.stats.peak_rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         return compiled
 
     def after_passes(self, program: ProgramIR) -> ProgramIR:
-        """Run the passes for a program that was in the cache, which keeps no weights' values."""
+        """Run the passes on a program whose code was cached; the cache has no values of weights."""
         self.optimize(program)
         return program
 
@@ -149,9 +151,10 @@ class Compilation:
         plainer: Mapping[str, int] | None = None,
         begun: Stream | None = None,
     ) -> Lowered:
-        """Lower to linalg. regions: our kernel boundaries; tiles: our tiles on GPUs.
+        """Lower to linalg.
 
-        plainer: see LowerOptions. begun: compiles kernels as soon as they are built.
+        regions: use our kernel boundaries; tiles: use our tiles on GPUs. plainer: see LowerOptions.
+        begun: compiles kernels as soon as they are built.
         """
         progress.stage("lowering")
         start = time.perf_counter()
@@ -163,7 +166,7 @@ class Compilation:
             lambda shape, _: matmuls.get(shape), s.fast_math, plainer or {},
             None if begun is None else begun.add,
         )  # fmt: skip
-        # dispatches of ordinary calls
+        # dispatches of calls that are not in place
         listed = FUNCTION if FUNCTION in self.variants else "main"
         lowered = lower_to_linalg(program, how, self.variants, listed)
         self.stats.lowering_s = (self.stats.lowering_s or 0.0) + time.perf_counter() - start
@@ -172,7 +175,7 @@ class Compilation:
     def generate(
         self, program: ProgramIR, lowered: Lowered, begun: Stream | None = None
     ) -> tuple[Lowered, Executable]:
-        """Compile with the backend, again with fewer choices of ours where that may help."""
+        """Compile with the backend; on failure again with fewer of our choices."""
         progress.stage("IREE")
         start = time.perf_counter()
         lowering = self.stats.lowering_s or 0.0
@@ -199,7 +202,7 @@ class Compilation:
     def _refused(
         self, program: ProgramIR, lowered: Lowered, failed: CompileFailed
     ) -> tuple[Lowered, Executable]:
-        """Compile again what failed: with less of ours, or on CPUs with other flags."""
+        """Compile again after a failure: with fewer of our choices, or on CPUs with other flags."""
         if not self.options.boundaries:
             failed.notes = (*failed.notes, _NO_BOUNDARIES)
             raise failed
@@ -211,7 +214,7 @@ class Compilation:
         if not self._best_alone:
             return self._with_less(program, failed)
         if self.before_passes is not None and failed.cause == "kernel":
-            return self._with_less(program, failed)  # less is lost than with other flags
+            return self._with_less(program, failed)  # costs less speed than other flags
         try:
             return lowered, self.backend.compile_lowered(
                 lowered, self._backend_options(after=failed)
@@ -221,7 +224,9 @@ class Compilation:
 
     @property
     def _best_alone(self) -> bool:
-        """Return whether the best flags are tried alone: refused ones may have a plainer form."""
+        """Return whether only the best flags are tried: a refused kernel may have a plainer
+        form.
+        """
         return self.options.boundaries and self.options.target == "cpu"
 
     def _with_plainer_kernels(
@@ -229,9 +234,8 @@ class Compilation:
     ) -> tuple[Lowered, Executable] | None:
         """Compile again with the refused kernel in a plainer form, all others as they are.
 
-        A crash names no kernel: which one it comes from is searched by halves. None where it is
-        not known which kernel that is, or no form of it compiles. Logged, and recorded in the
-        executable's `fallbacks`.
+        A crash names no kernel, so the kernel is found by bisection. None where no kernel is found,
+        or none of its forms compiles. Logged, and recorded in the executable's `fallbacks`.
         """
         plainer = PlainerKernels(self.options.target, lowered.kernels)
         while plainer.add(failed):
@@ -257,7 +261,9 @@ class Compilation:
         return found and (found[0], self._lost(found[1], [search.reason(failed.message)]))
 
     def _lost(self, executable: Executable, reasons: Sequence[str]) -> Executable:
-        """Log which kernels lost a form, and return the executable with a record of it."""
+        """Log kernels that were compiled in a plainer form, and return the executable with that
+        record.
+        """
         for reason in reasons:
             log.warning("%s: compiled without the %s", self.options.target, reason)
         return replace(
@@ -265,10 +271,10 @@ class Compilation:
         )
 
     def _with_less(self, program: ProgramIR, failed: CompileFailed) -> tuple[Lowered, Executable]:
-        """Compile again without names of dynamic dims, with tiles of the backend's own choice, then
-        with its own kernels.
+        """Compile again without names of dynamic dims, then with IREE's tiles, then with IREE's
+        kernels.
 
-        It may cut in several what failed as one. That is logged, and recorded first in the
+        IREE may split a kernel that failed. The fallback is logged, and recorded first in the
         executable's `fallbacks`.
         """
         without = {"kernel-boundaries": (False, False)}

@@ -36,8 +36,8 @@ def compile(
     file or a file that is open for bytes, an onnx ModelProto, an onnx_ir Model, a torch
     ExportedProgram or ONNXProgram, a ProgramIR, or an API program.
     target: "ref", "cpu" or "gpu"; by default gpu where a GPU is found, else cpu.
-    keywords: the fields of CompileOptions, in the place of those of `options`, and options of
-    parse_onnx or the fields of TfOptions for the importer.
+    keywords: the fields of CompileOptions, which override `options`, and for the importer options
+    of parse_onnx or the fields of TfOptions.
 
     Errors: MgxError for wrong options, unreadable models, unsupported operators, failed compiles.
     """
@@ -49,7 +49,7 @@ def compile(
 
 
 def _named(model: ModelSource, chosen: CompileOptions) -> CompiledProgram:
-    """Compile a model; a call in which names of dims disagree compiles it again without them."""
+    """Compile a model; a call that gives one dim name two sizes compiles it again without names."""
     made = _compile(model, chosen)
     is_onnx = isinstance(model, bytes) or str(model).endswith(".onnx")
     shared = made.signature.shared_names() if is_onnx else []
@@ -67,7 +67,7 @@ def _behind(model: ModelSource, options: CompileOptions) -> CompiledProgram:
     from mgx_mlir.targets.child import shared_compiler
 
     one = replace(options, background=False, sizes=())
-    shared_compiler()  # ended behind the threads that need it
+    shared_compiler()  # registered first, so it ends after the threads that use it
     if not options.sizes:
         behind = Behind(lambda: _named(model, one))
         alone = BackgroundProgram(options.placement, _named(model, options.for_ref()), behind)
@@ -84,7 +84,7 @@ def _behind(model: ModelSource, options: CompileOptions) -> CompiledProgram:
         try:
             made.wait()
         except BaseException:
-            made.close()  # the sizes that still compile
+            made.close()  # stops the sizes that still compile
             raise
     return made
 
@@ -103,12 +103,12 @@ compile.__signature__ = _shown()  # help() and editors show it
 def _without_names(
     model: ModelSource, options: CompileOptions, names: Sequence[str]
 ) -> CompiledProgram:
-    """Compile a model again, for dims of these names that differ."""
+    """Compile a model again without these names of dims."""
     return _compile(model, replace(options, importer={**options.importer, "loose_names": names}))
 
 
 def _compile(model: ModelSource, options: CompileOptions) -> CompiledProgram:
-    """Compile a model for the target of the options; the program runs as they say."""
+    """Compile a model for the options' target; set the program's run options."""
     if options.target == "ref":
         made: CompiledProgram = _interpret(model, options)
     elif options.target == "gpu":
@@ -145,7 +145,7 @@ def _side_by_side(model: ModelSource, options: Sequence[CompileOptions]) -> list
     from mgx_mlir.compiler.models import apart
 
     if any(o.exhaustive_tune for o in options):
-        return [compile_tuned(model, o) for o in options]  # one search has the machine
+        return [compile_tuned(model, o) for o in options]  # one search at a time: it measures
     works = [Behind(partial(compile_tuned, apart(model), o)) for o in options[1:]]
     try:
         made = [compile_tuned(model, options[0])]

@@ -1,4 +1,6 @@
-"""A program from the cache, or compiled: what is found needs neither compiler nor importers."""
+"""A program from the cache, or compiled. A cache hit loads neither IREE's compiler nor
+importers.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ def compile_once(model: ModelSource, options: CompileOptions) -> IreeProgram:
     found = find_program(key, options, model) if key is not None else None
     if found is None:
         with collector.resting():
-            # start-up: what the cache has needs none of it
+            # start-up: a cache hit needs none of it
             from mgx_mlir.compiler.compilation import Compilation
 
             made = Compilation(options, backend).run(model, key)
@@ -33,7 +35,7 @@ def compile_once(model: ModelSource, options: CompileOptions) -> IreeProgram:
         log.info("%s", summary(made.stats))
         return made
     if isinstance(model, ProgramIR):
-        source = model.clone()  # the caller may change its own
+        source = model.clone()  # the caller may change the original
 
         def after_passes() -> ProgramIR:
             from mgx_mlir.compiler.compilation import Compilation

@@ -1,6 +1,7 @@
-"""Compiled programs: what they take and give, and how those that hold code run.
+"""Compiled programs: their signature, their runs, and the loading of their code.
 
-Loading and running needs neither IREE nor the bindings: what does is imported where used.
+Loading and running needs neither IREE's compiler nor the bindings: modules that do are imported
+where used.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
     from mgx_mlir.runtime.gpu_memory import DeviceMemory
     from mgx_mlir.runtime.iree_runtime import LoadedModule
 
-# Bytes of inputs, results, weights and what is in between. A second thread costs 9 us a call; a
-# product of matrices of 200 kB, or a sum of 700 kB, takes twice as long on one.
+# Bytes of inputs, results, weights and intermediate values. A second thread costs 9 us a call; a
+# matmul of 200 kB, or a sum of 700 kB, takes twice as long on one thread.
 _SMALL = 1 << 17
 
 _limiting = forks.lock()  # programs that start processes for runs with limits
@@ -54,7 +55,7 @@ class Placement:
 
 
 def check_graph(target: str, graph: bool, stream_priority: int | None) -> None:
-    """UsageError where calls of the target's programs cannot be one launch of a graph."""
+    """Raise UsageError where the target's programs cannot run as graphs."""
     if (graph or stream_priority is not None) and target != "gpu":
         raise UsageError(f"only gpu programs are graphs of a GPU, the target is {target}")
     if stream_priority is not None and not graph:
@@ -64,10 +65,10 @@ def check_graph(target: str, graph: bool, stream_priority: int | None) -> None:
 class CompiledProgram:
     """A program ready to run on a target.
 
-    `signature` names inputs and outputs; `kernels` are what the fusion made; `stats` holds the
-    seconds of each stage and the peak memory; `executable` is what the backend made. `program` is
-    the program after the passes. Runs may come from many threads. `device_id` is which of several
-    GPUs it is loaded on. `graph`: calls are one launch of a HIP or CUDA graph, on a stream of
+    `signature` names inputs and outputs; `kernels` are the fused kernels; `stats` holds the seconds
+    of each stage and the peak memory; `executable` is the backend's output. `program` is
+    the program after the passes. Runs may come from many threads. `device_id` is the number of the
+    GPU that it is loaded on. `graph`: each call launches one HIP or CUDA graph, on a stream of
     `stream_priority`. `can_mark`: `runtime.graphs.mark` works on the module that is loaded.
     """
 
@@ -77,7 +78,7 @@ class CompiledProgram:
     can_mark = False
     threads: int | None = None  # threads of a run on a CPU, None: by the program's size
     limits: RunLimits | None = None  # limits of each run
-    _limited: LimitedRuns | None = None  # the processes that runs with limits are in
+    _limited: LimitedRuns | None = None  # the processes of runs with limits
 
     def __init__(
         self,
@@ -118,7 +119,7 @@ class CompiledProgram:
 
     @property
     def program(self) -> ProgramIR:
-        """The program after the passes, kernels and all."""
+        """The program after the passes, with its kernels."""
         raise NotImplementedError
 
     def run(
@@ -133,11 +134,11 @@ class CompiledProgram:
         """Run on numpy arrays by input name, or in order; the outputs in order.
 
         `out` are arrays that the results are written to, in order or by name; they are returned.
-        None in a place of it leaves that result to an array of its own. With `max_run_seconds` the
-        run is in a process of its own, which ends then (RunLimitError). An input that is called
+        For None in `out` the result gets a new array. With `max_run_seconds` the run is in another
+        process, which is ended at the limit (RunLimitError). An input that is called
         `out` or `max_run_seconds` is given in a mapping. A cache that is an input and, with new
-        rows, a result (`signature.in_place`) is updated where it lies if `out` has the same array
-        for it; where such a run fails, its rows may be written.
+        rows, a result (`signature.in_place`) is updated in place if `out` has the same array for
+        it. A failed run may have written its rows.
 
         A list of arrays is the inputs in order, unless an input is a sequence. An input or output
         that is a sequence in the model is a list of arrays. Everything about the inputs is checked
@@ -160,7 +161,7 @@ class CompiledProgram:
         if found is not None:
             return found if self._plain else self.signature.stated(found, call)
         if self.without_names is not None and places is None:
-            # known sizes came here before, and their names disagreed
+            # these shapes came before, and need the program without names
             found = self.without_names.run_like_earlier(given)
             if found is not None:
                 return found
@@ -184,9 +185,9 @@ class CompiledProgram:
         out: Any = None,
         stop: Callable[[], bool] | None = None,
     ) -> list[Any]:
-        """Run as `run` does, within limits; `stop` may end the run at any time.
+        """Run as `run` does, within limits; setting `stop` ends the run.
 
-        Raises RunLimitError where it is ended.
+        Raises RunLimitError at a limit or stop.
         """
         places = None if out is None else Places(self.signature, out)
         call, numbers = None, given
@@ -206,7 +207,7 @@ class CompiledProgram:
         self, arrays: Sequence[np.ndarray], limits: RunLimits,
         stop: Callable[[], bool] | None = None,
     ) -> list[np.ndarray]:  # fmt: skip
-        """Run on checked arrays in a process of its own."""
+        """Run on checked arrays in another process."""
         if limits.memory is not None and self.least_bytes(arrays) > limits.memory:
             raise RunLimitError(f"the run needs more than {limits.memory} bytes (max_run_memory)")
         # start-up: few runs have limits
@@ -225,11 +226,13 @@ class CompiledProgram:
             return runs.run(arrays, limits.seconds, stop)
 
     def least_bytes(self, arrays: Sequence[np.ndarray]) -> int:
-        """Return how many bytes a run takes at least, beside the weights."""
+        """Return a lower bound of the bytes of a run, without the weights."""
         return sum(a.nbytes for a in arrays)
 
     def run_like_earlier(self, given: dict[str, Any]) -> list[Any] | None:
-        """Run on inputs that are like earlier ones, None where they are to be checked."""
+        """Run on inputs of the same types and shapes as earlier ones; None where they need
+        checks.
+        """
         call, numbers = None, given
         if self.signature.takes_texts:
             numbers, call = self.signature.numbered(given)
@@ -241,7 +244,7 @@ class CompiledProgram:
     def _named(
         self, inputs: Any, args: tuple[object, ...], named: dict[str, object]
     ) -> dict[str, Any]:
-        """Return what a call of `run` was given by the names of inputs."""
+        """Return the arguments of a call of `run` by the names of inputs."""
         if args or (inputs is not None and not isinstance(inputs, Mapping)):
             values = [inputs, *args]
             if not args and isinstance(inputs, list | tuple) and self._are_several(inputs):
@@ -253,7 +256,9 @@ class CompiledProgram:
         return {**(inputs or {}), **named}
 
     def _known_into(self, given: dict[str, Any], places: Places) -> list[np.ndarray] | None:
-        """Run on inputs that are like earlier ones, None where they are to be checked."""
+        """Run on inputs of the same types and shapes as earlier ones; None where they need
+        checks.
+        """
         known = self._known.arrays(given)
         return None if known is None else self._into(known[0], places)
 
@@ -264,20 +269,20 @@ class CompiledProgram:
         return places.filled(found)
 
     def _are_several(self, given: Sequence[Any]) -> bool:
-        """Return whether a list is of several inputs, and not the elements of the first."""
+        """Return whether a list holds several inputs, not the elements of the first."""
         arrays = all(isinstance(x, np.ndarray) for x in given)
         return bool(given) and arrays and not self.signature.input_groups
 
     def check_inputs(self, given: Mapping[str, object]) -> list[np.ndarray]:
-        """Return inputs in order as arrays that a run takes. RunError lists what is wrong."""
+        """Return the inputs in order, as checked arrays. RunError lists all problems."""
         arrays = self.signature.check_inputs(given)
         self._known.remember(arrays)
         return arrays
 
     def run_known(self, given: dict[str, Any]) -> list[np.ndarray] | None:
-        """Run on inputs that are like earlier ones, None where they are to be checked.
+        """Run on inputs of the same types and shapes as earlier ones; None where they need checks.
 
-        The results are as the code has them: neither grouped nor stated.
+        The results are those of the code: sequences are not grouped, declared shapes not applied.
         """
         known = self._known.arrays(given)
         return None if known is None else self.execute(known[0])
@@ -289,19 +294,20 @@ class CompiledProgram:
     def execute_in_place(
         self, arrays: Sequence[np.ndarray], caches: Mapping[int, np.ndarray]
     ) -> list[np.ndarray]:
-        """Run as `execute` does; `caches` are the memory of inputs that the results of these
-        numbers stand in (`signature.in_place`)."""
+        """Run as `execute` does; `caches` has, by a result's number, the input's memory that it
+        is written to (`signature.in_place`).
+        """
         raise NotImplementedError
 
     def memory(self) -> DeviceMemory:
-        """Return the bytes of a GPU's memory: of the device, free, and of this process's tensors.
+        """Return bytes of GPU memory: the device's, free ones, and those of this process's tensors.
 
-        The program is loaded for it. Errors: UsageError where it runs elsewhere; RunError.
+        Loads the program first. Errors: UsageError for a program of another target; RunError.
         """
-        raise UsageError("only a gpu program of one code says what its device's memory holds")
+        raise UsageError("only a gpu program for one architecture reports its device's memory")
 
     def close(self) -> None:
-        """Give back the code, the weights and the device's memory; it does not run afterwards."""
+        """Free the code, the weights and the device's memory; the program cannot run afterwards."""
         if self._limited is not None:
             self._limited.close()
             self._limited = None
@@ -327,12 +333,13 @@ class CompiledProgram:
 class IreeProgram(CompiledProgram):
     """A program compiled by IREE, for the CPU or a GPU; loaded at its first run.
 
-    `alternatives` are the same program for other architectures: what fits the device is loaded.
+    `alternatives` are the same program for other architectures; the one for the device is loaded.
     """
 
     alternatives: tuple[IreeProgram, ...] = ()
     _closed = False
-    after_passes: Callable[[], ProgramIR] | None = None  # makes `program`, of a cached one
+    # makes `program` where the code came from the cache
+    after_passes: Callable[[], ProgramIR] | None = None
 
     def __init__(
         self,
@@ -354,19 +361,19 @@ class IreeProgram(CompiledProgram):
         self._program = program
 
     def _start(self) -> None:
-        """Set what belongs to this object alone."""
+        """Set the state that copies and pickles do not share."""
         self._known = KnownInputs(self.signature)
         self._plain = self.signature.gives_plain_arrays
         self._program: ProgramIR | None = None
         self._loaded: Any = None
         self._direct: DirectCalls | None = None
-        self._lock = forks.lock(waits=True)  # a load: the runtime has locks of its own
+        self._lock = forks.lock(waits=True)  # for loading; the runtime has its own locks
         self._reading = forks.lock()
 
     @property
     @interrupts.held
     def program(self) -> ProgramIR:
-        """After the passes; of a file's taken from the cache, without the weights' values."""
+        """The program after the passes; for code from the cache, without the weights' values."""
         with interrupts.waiting(self._reading):
             if self._program is None and self.after_passes is not None:
                 self._program = self.after_passes()
@@ -418,7 +425,7 @@ class IreeProgram(CompiledProgram):
     def load(self) -> LoadedModule:
         """Load the module on its device, once, and return it.
 
-        Errors: TargetError where the device is missing, or of an architecture without code here.
+        Errors: TargetError where the device is missing, or no code is for its architecture.
         """
         return self._module()
 
@@ -426,7 +433,8 @@ class IreeProgram(CompiledProgram):
     def _load(self) -> LoadedModule:
         with interrupts.waiting(self._lock):
             if self._loaded is not None and self._loaded.device.is_lost:
-                forks.keep(self._loaded)  # its contents belong to the parent's threads
+                # a forked child must not free it: the parent's threads use it
+                forks.keep(self._loaded)
                 self._loaded = None
             if self._closed:
                 raise UsageError("the program is closed")
@@ -457,7 +465,7 @@ class IreeProgram(CompiledProgram):
                     in_place=chosen.signature.in_place,
                     device_id=self.device_id,
                     input_alignment=chosen.executable.input_alignment,
-                    # each context would hold the results of loading
+                    # else each context would keep the results of loading
                     lanes=1 if chosen.executable.launches("initializer") else None,
                     **own,
                 )
@@ -470,8 +478,7 @@ class IreeProgram(CompiledProgram):
 
     @property
     def thread_count(self) -> int:
-        """The CPU threads of a run: as asked for, else all, or one where more cost more than they
-        save."""
+        """The CPU threads of a run: the `threads` option, else all, or one for a small program."""
         if self.threads is not None:
             return self.threads
         if not self._is_static:
@@ -486,7 +493,7 @@ class IreeProgram(CompiledProgram):
     def driver(self) -> str:
         """The driver of the GPU that the code is for: hip or cuda.
 
-        Of code for both vendors it is the one of the machine.
+        For code of both vendors it is this machine's.
         """
         kinds = {driver_of(arch) for arch in self.archs}
         if self.placement.emulate or len(kinds) == 1:
@@ -497,7 +504,7 @@ class IreeProgram(CompiledProgram):
         return gpu_kind()
 
     def _cuda_graphs(self) -> dict[str, Any]:
-        """Return what loads a program whose calls are CUDA graphs. UsageError for markers."""
+        """Return the loader of a program whose calls are CUDA graphs. UsageError for markers."""
         if self.can_mark:
             raise UsageError(
                 "markers are for AMD GPUs", notes=["NVIDIA's profilers show kernels by their names"]
@@ -507,7 +514,7 @@ class IreeProgram(CompiledProgram):
         return {"graphs": True}
 
     def _library(self) -> str | None:
-        """Return the HIP library to run on; None: the machine's own."""
+        """Return the HIP library to run on; None: the system's."""
         if not self.placement.emulate:
             return None
         # start-up: few programs need it
@@ -516,7 +523,9 @@ class IreeProgram(CompiledProgram):
         return str(emulator.activate())
 
     def _recording(self, library: str | None) -> Any:
-        """Return what loads a module behind a recorder: as a graph, or with markers."""
+        """Return the loader of a module behind a recorder of HIP calls: as a graph, or with
+        markers.
+        """
         # start-up: few programs need them
         from mgx_mlir.runtime.gpu_calls import library_file
         from mgx_mlir.runtime.graphs import GraphModule, markable
@@ -544,7 +553,7 @@ class IreeProgram(CompiledProgram):
 
     @interrupts.held
     def close(self) -> None:
-        """Give back code, weights and what was loaded of them. Results that were given stay."""
+        """Free the code, the weights and the loaded module. Results stay valid."""
         super().close()
         with interrupts.waiting(self._lock):
             if self._loaded is not None:
@@ -557,7 +566,7 @@ class IreeProgram(CompiledProgram):
 
     @interrupts.held
     def __getstate__(self) -> dict[str, Any]:
-        """Return the artefact: what was loaded, and the program it was made from, stay here."""
+        """Return the state to pickle: without the loaded module and the source program."""
         state = dict(self.__dict__)
         own = ("_loaded", "_direct", "_lock", "_reading", "_program", "after_passes", "_known",
                "_limited")  # fmt: skip
@@ -572,7 +581,9 @@ class IreeProgram(CompiledProgram):
 
     @interrupts.held
     def __deepcopy__(self, memo: dict[int, Any]) -> IreeProgram:
-        """Return a program that loads its own; the two share the weights, which nobody changes."""
+        """Return a copy that loads its own module; the two share the weights, which are never
+        written.
+        """
         made = type(self).__new__(type(self))
         made.__setstate__(self.__getstate__())
         return made
@@ -586,13 +597,15 @@ class IreeProgram(CompiledProgram):
     def execute_in_place(
         self, arrays: Sequence[np.ndarray], caches: Mapping[int, np.ndarray]
     ) -> list[np.ndarray]:
-        """Run the function that updates caches where they lie."""
+        """Run the function that updates caches in place."""
         if self.limits is not None:
             return self._execute_limited(arrays, self.limits)
         return self._module().run_in_place(arrays, caches)
 
     def run_known(self, given: dict[str, Any]) -> list[np.ndarray] | None:
-        """Run on inputs that are like earlier ones, None where they are to be checked."""
+        """Run on inputs of the same types and shapes as earlier ones; None where they need
+        checks.
+        """
         if self.limits is not None:
             return super().run_known(given)
         direct = self._direct
@@ -614,7 +627,7 @@ class IreeProgram(CompiledProgram):
         return found
 
     def least_bytes(self, arrays: Sequence[np.ndarray]) -> int:
-        """Return the bytes of inputs, and of results and what is in between where known."""
+        """Return the bytes of inputs, and of results and intermediate values where known."""
         found = super().least_bytes(arrays) + self.executable.plan.get("transient", 0)
         ports = [p for p in self.signature.outputs if p.is_static]
         return found + sum(math.prod(p.dims) * dtypes.from_name(p.dtype).size for p in ports)

@@ -1,4 +1,4 @@
-"""Device memory of a compiled program, by the backend's plan."""
+"""Device memory of a compiled program, from the backend's plan."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def device_plan(
 
 
 def _scratch(program: ProgramIR, signature: Signature, executable: Executable) -> int | None:
-    """Return the bytes of scratch memory of a call, None where the plan does not tell.
+    """Return the bytes of scratch memory of a call, None where the plan does not say.
 
-    Its figure for transient memory is one for the whole module, with results and what runs at
-    load: it tells where main is all that there is, and every result is memory of its own.
+    Its figure for transient memory covers the whole module, with results and code that runs at
+    load. So it is used only where @main is the only function and every result has its own memory.
     """
     transient = executable.plan.get("transient")
     if transient is None or signature.variants or set(executable.dispatches) - {"main"}:
@@ -40,7 +40,7 @@ def _scratch(program: ProgramIR, signature: Signature, executable: Executable) -
     if not all(p.is_static for p in signature.outputs) or not _own_results(program):
         return None
     sizes = [dtypes.from_name(p.dtype).size * math.prod(p.dims) for p in signature.outputs]
-    if len(sizes) > 1:  # in one piece of memory
+    if len(sizes) > 1:  # they share one piece of memory
         sizes = [-(-n // _ALIGNMENT) * _ALIGNMENT for n in sizes]
     left = transient - sum(sizes)
     return left if left >= 0 else None

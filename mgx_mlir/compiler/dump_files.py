@@ -1,9 +1,9 @@
-"""Files of IREE that MIGRAPHX_ variables ask for: the flags that write them, and their texts.
+"""IREE's dumps that MIGRAPHX_ variables ask for: the flags that write them, and their texts.
 
 MIGRAPHX_MLIR_DUMP=DIR               a .mlir file for each kernel, as the backend gets it
 MIGRAPHX_GPU_DUMP_ASM=1              the assembly of each kernel on stderr, on cpu too
 MIGRAPHX_GPU_DUMP_SRC=1              each kernel as the backend gets it on stderr
-MIGRAPHX_DEBUG_SAVE_TEMP_DIR=1       the backend's files are kept; where is said on stderr
+MIGRAPHX_DEBUG_SAVE_TEMP_DIR=1       the backend's files are kept; stderr names their folder
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mgx_mlir.targets.flags import DUMP_FILES
 
 _SOURCES = "--iree-hal-dump-executable-sources-to"
 _ASSEMBLY = (".s", ".rocmasm")
-# the folder of the compile that is under way, and the lists of kept_assembly: of this thread
+# per thread: the folder of the running compile, and the lists of kept_assembly
 _HELD: ContextVar[str | None] = ContextVar("mgx_kept_files", default=None)
 _READERS: ContextVar[tuple[list[str], ...]] = ContextVar("mgx_kept_assembly", default=())
 

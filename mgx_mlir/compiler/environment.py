@@ -18,7 +18,7 @@ _FUSIONS = {
     ),
     "MIGRAPHX_DISABLE_MULTI_OUTPUT_FUSION": ("multi_output",),
 }  # fmt: skip
-# variables that leave a pass out when they are 0: it is on here
+# variables that switch a pass off when they are 0; the pass is on by default
 _PASSES = {
     "MIGRAPHX_ENABLE_NHWC": "layout_convolution",
     "MIGRAPHX_ENABLE_REWRITE_DOT": "rewrite_dot",
@@ -34,7 +34,7 @@ CHANGE = (
     f"{_DECODING}ENABLED", f"{_DECODING}NUM_SPLITS", *_DECODING_OPTIONS.values(),
     "MIGRAPHX_GPU_OPTIMIZE", "MIGRAPHX_GPU_DEBUG",
 )  # fmt: skip
-# output while a program is compiled: one from the cache would show nothing
+# variables that print during a compile: a cached program would print nothing
 WATCH = (
     "MIGRAPHX_TRACE_ONNX_PARSER", "MIGRAPHX_TRACE_PROPAGATE_CONSTANT", "MIGRAPHX_TRACE_MLIR",
     "MIGRAPHX_MLIR_DUMP", "MIGRAPHX_MLIR_DUMP_TO_MXR", "MIGRAPHX_GPU_DUMP_ASM",

@@ -1,4 +1,4 @@
-"""Arrays of a caller's that a run writes its results to."""
+"""The caller's arrays that a run writes its results to."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Places:
     def __init__(self, signature: Signature, given: Any) -> None:
         ports = signature.outputs
         if signature.output_groups or any(p.text or p.shown or p.element for p in ports):
-            raise RunError("expected no 'out' for results that are no tensors of a plain type")
+            raise RunError("'out' is for results that are tensors of numbers: leave it out")
         self._ports, problems = ports, list[str]()
         if isinstance(given, np.ndarray):
             given = [given]
@@ -43,7 +43,7 @@ class Places:
             raise RunError("; ".join(problems))
 
     def caches(self, inputs: Sequence[np.ndarray], pairs: Sequence[Pair]) -> dict[int, np.ndarray]:
-        """Return the memory of the results that stand in inputs' memory: see `caches_of`."""
+        """Return the memory of the results that use inputs' memory: see `caches_of`."""
         return caches_of(self._arrays, inputs, pairs)
 
     def filled(self, results: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -65,18 +65,18 @@ class Places:
 def caches_of(
     given: Sequence[np.ndarray | None], inputs: Sequence[np.ndarray], pairs: Sequence[Pair]
 ) -> dict[int, np.ndarray]:
-    """Return the memory of the results that stand in inputs' memory, by their number.
+    """Return the memory of the results that use inputs' memory, by their number.
 
-    `given`: the caller's array for each result. Empty unless one of them is its input's; the other
-    results of `pairs` get memory of their own with what the input holds. Where two inputs share
-    memory that is to be written to, nothing is in place.
+    `given`: the caller's array for each result. Empty unless a result's array is its input's. The
+    other results of `pairs` get new memory with a copy of the input. Where two inputs share memory
+    that would be written, nothing is in place.
     """
     own = {k: i for i, k in pairs if is_same(given[k], inputs[i])}
     if not own:
         return {}
     spans = sorted((*span(a), i) for i, a in enumerate(inputs) if a.nbytes)
     written = set(own.values())
-    reached, last = 0, -1  # the furthest end so far, and whose it is
+    reached, last = 0, -1  # the largest end so far, and its array
     for begin, end, i in spans:
         if begin < reached and (i in written or last in written):
             return {}
@@ -86,7 +86,7 @@ def caches_of(
 
 
 def is_same(a: np.ndarray | None, b: np.ndarray) -> bool:
-    """Return whether two arrays are the same elements in the same memory, without gaps."""
+    """Return whether two dense arrays have the same elements in the same memory."""
     if a is b and b.flags.carray:
         return b.nbytes > 0
     if a is None or a.shape != b.shape or a.dtype != b.dtype or not b.nbytes:
@@ -109,7 +109,7 @@ def _problems(p: Port, a: object) -> list[str]:
     ):
         return [f"'out' of '{p.name}' expected {p}, got {_dims(a)}"]
     if a.size > 1 and any(n > 1 and not step for n, step in zip(a.shape, a.strides, strict=True)):
-        return [f"'out' of '{p.name}' has several elements in one place"]
+        return [f"'out' of '{p.name}' has several elements at one address"]
     return []
 
 
@@ -129,7 +129,7 @@ def _shared(ports: Sequence[Port], arrays: Sequence[np.ndarray | None]) -> list[
 
 
 def _range(a: np.ndarray) -> tuple[int, int]:
-    """Return the addresses that an array of any strides lies between."""
+    """Return the address range of an array of any strides."""
     if a.flags.c_contiguous:
         return span(a)
     ends = [(n - 1) * step for n, step in zip(a.shape, a.strides, strict=True)]
@@ -138,9 +138,9 @@ def _range(a: np.ndarray) -> tuple[int, int]:
 
 
 def _overlap(a: np.ndarray, b: np.ndarray) -> bool:
-    """Return whether two arrays share an element; False where that takes long to tell."""
+    """Return whether two arrays share an element; False where that would take long to decide."""
     try:
-        # numpy's stubs know of no work but 0
+        # numpy's stubs allow no `max_work` but 0
         return np.shares_memory(a, b, max_work=1000)  # type: ignore[arg-type]
     except np.exceptions.TooHardError:
         return False

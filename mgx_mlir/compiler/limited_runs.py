@@ -1,7 +1,7 @@
-"""Runs with a limit of time or memory: in processes of their own, which end where it is reached.
+"""Runs with a limit of time or memory, in worker processes that are ended at the limit.
 
-Compiled code cannot be interrupted, so that only the end of its process ends it. The program goes
-to a file that is removed at once, and the processes share it.
+Compiled code cannot be interrupted, so only the end of its process stops it. The program is written
+to a file that is unlinked at once, and the processes map it.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from mgx_mlir.compiler.compiled import CompiledProgram
 
 HANDLER = "mgx_mlir.compiler.limited_runs:prepare"
-_LOOK = 0.05  # seconds between two looks at whether a run is to stop
-_LONGEST_WAIT = 3600.0  # seconds of one wait: the system takes no time of 300 years
+_LOOK = 0.05  # seconds between two checks of `stop`
+_LONGEST_WAIT = 3600.0  # seconds of one wait: the system refuses very long ones
 _NO_ROOM = ("RESOURCE_EXHAUSTED", "bad_alloc")
 
 
 class LimitedRuns:
-    """The processes that run one program within limits; may be called from many threads."""
+    """The processes that run one program within limits. Thread-safe."""
 
     def __init__(self, program: CompiledProgram, memory: int | None) -> None:
         self.memory = memory
@@ -74,7 +74,7 @@ class LimitedRuns:
             found = self._answer(worker, arrays, seconds, stop)
             done = True
         finally:
-            if not done:  # an interrupt too: it would run on
+            if not done:  # also at an interrupt: the process would run on
                 self._workers.end(worker)
         header, parts = found
         with self._lock:
@@ -100,7 +100,7 @@ class LimitedRuns:
             text = f"the run took longer than {seconds:g} s (max_run_seconds)"
             raise RunLimitError(text) from None
         except _Stopped:
-            raise RunLimitError("the run was told to end") from None
+            raise RunLimitError("the run was stopped") from None
         except OSError as e:
             if interrupts.is_callers(e):
                 raise
@@ -130,11 +130,11 @@ class LimitedRuns:
 
 
 class _Stopped(Exception):
-    """The caller wants no results any more."""
+    """The caller asked to stop."""
 
 
 class _Watched:
-    """A socket whose calls end at a time, or when `stop` says so.
+    """A socket whose calls end at a deadline, or when `stop` is set.
 
     Errors: TimeoutError, _Stopped.
     """
@@ -167,12 +167,12 @@ class _Watched:
             rest = rest[self._again(self._own.send, rest) :]
 
     def recv_into(self, to: Any) -> int:
-        """Receive some bytes; how many."""
+        """Receive some bytes; return their number."""
         return self._again(self._own.recv_into, to)
 
 
 def _write(file: Any, program: CompiledProgram) -> list[int]:
-    """Write a program, its memory aligned; the bytes of the pickle and of each buffer."""
+    """Write a program with aligned buffers; return the sizes of the pickle and of each buffer."""
     buffers: list[memoryview] = []
     text = pickle.dumps(program, 5, buffer_callback=lambda b: buffers.append(b.raw()))
     for data in (memoryview(text), *buffers):
@@ -182,7 +182,7 @@ def _write(file: Any, program: CompiledProgram) -> list[int]:
 
 
 def _read(path: str, sizes: Sequence[int]) -> CompiledProgram:
-    """Return the program of a file of our own, whose memory it maps."""
+    """Return the program of a file that `_write` wrote; it maps the file."""
     with open(path, "rb") as file:
         held = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     pieces: list[memoryview] = []
@@ -194,9 +194,9 @@ def _read(path: str, sizes: Sequence[int]) -> CompiledProgram:
 
 
 def prepare(setup: Mapping[str, Any]) -> Callable[[socket.socket], None]:
-    """Read the program of `setup`, and return what runs it for messages on a socket."""
+    """Read the program of `setup`; return a function that runs it for messages on a socket."""
     program = _read(setup["path"], setup["sizes"])
-    program.limits = None  # here they are kept by who started this process
+    program.limits = None  # the parent enforces them
     if program.target != "ref":
         load_runtime()
 
@@ -235,7 +235,7 @@ def _row(a: np.ndarray) -> list[Any]:
 
 def _raw(a: np.ndarray) -> memoryview:
     """Return an array's memory, in its order."""
-    raw: Any = np.ascontiguousarray(a).reshape(-1).view(np.uint8)  # a buffer, for the stub
+    raw: Any = np.ascontiguousarray(a).reshape(-1).view(np.uint8)  # typed as Any for the stub
     return memoryview(raw)
 
 

@@ -1,4 +1,4 @@
-"""Models that users name: files of every kind, bytes, programs; read into a program of its own."""
+"""Reading of models in every form that users pass: files, bytes, programs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MODEL_SUFFIXES = {
 
 
 def program_of(model: ModelSource, onnx_options: Mapping[str, Any]) -> ProgramIR:
-    """Return the program of whatever the user gave; never one that the user holds."""
+    """Return a new program for a model in any form; never the user's object."""
     if isinstance(model, ProgramIR):
         return model.clone()
     if isinstance(model, HasProgram):
@@ -38,7 +38,7 @@ def program_of(model: ModelSource, onnx_options: Mapping[str, Any]) -> ProgramIR
 
 
 def apart(model: ModelSource) -> ModelSource:
-    """Return the same model for another thread: a program has a context of its own there."""
+    """Return the model for another thread: a program is copied into a new context."""
     if isinstance(model, ProgramIR):
         return in_own_context(model)
     if isinstance(model, HasProgram):
@@ -47,7 +47,7 @@ def apart(model: ModelSource) -> ModelSource:
 
 
 def in_own_context(program: ProgramIR) -> ProgramIR:
-    """Copy a program into a context of its own, for another thread. The weights are shared."""
+    """Copy a program into a new MLIR context, for another thread. The weights are shared."""
     with program.ctx:
         text = operand_segments.asm(program.module.operation, enable_debug_info=True)
     ctx = new_context()
@@ -57,7 +57,7 @@ def in_own_context(program: ProgramIR) -> ProgramIR:
 
 @interrupts.held
 def read_model(model: Any, onnx_options: Mapping[str, Any] | None = None) -> ProgramIR:
-    """Read a model file (its kind by its name), a SavedModel, or a model that is an object."""
+    """Read a model file (by its suffix), a SavedModel, or a model object."""
     model = fixed(model, onnx_options or {})
     if isinstance(model, ProgramIR):
         return model
@@ -79,7 +79,7 @@ def read_model(model: Any, onnx_options: Mapping[str, Any] | None = None) -> Pro
         return read_mlir(path)
     if kind in ("mxr", "json"):
         return read_file(path, "json" if kind == "json" else "msgpack").program
-    if kind is None and path.suffix.lower() != ".ort":  # whose refusal says more
+    if kind is None and path.suffix.lower() != ".ort":  # its importer's error says more
         known = ", ".join(MODEL_SUFFIXES)
         raise FileError(f"expected a name that ends in {known}", location=os.fspath(model))
     return _onnx(path, options)

@@ -14,8 +14,8 @@ import numpy as np
 def option_text(value: Any) -> str:
     """Write a value as text without loss. Errors: TypeError for other kinds of values.
 
-    `repr` is not used for values of other kinds: that of a long array is cut short, that of a class
-    may leave fields out, and that of an object is an address, which another may have later.
+    `repr` would not do for other values: it shortens long arrays, may omit fields of a class, and
+    gives objects an address that another object may reuse.
     """
     if value is None or isinstance(value, bool | int | float | complex | str | bytes):
         return f"{type(value).__name__} {value!r}"
@@ -47,5 +47,5 @@ def option_text(value: Any) -> str:
 def _array_text(a: np.ndarray) -> str:
     if a.dtype.hasobject:
         return f"objects {list(a.shape)} {option_text(a.reshape(-1).tolist())}"
-    # the byte order stands in `str`, what ml_dtypes adds in `name` alone
+    # `str` has the byte order; only `name` has the types of ml_dtypes
     return f"{a.dtype.name} {a.dtype.str}{list(a.shape)} {a.tobytes().hex()}"

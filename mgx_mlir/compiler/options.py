@@ -1,6 +1,6 @@
-"""The options of a compile: what the caller may choose, checked, and which are in the cache's key.
+"""The options of a compile, their checks, and their part in the cache key.
 
-A search adds two of its own: `tuning` and `matmuls`.
+A search sets two more: `tuning` and `matmuls`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mgx_mlir.targets.devices import default_target
 if TYPE_CHECKING:
     from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import GemmConfig, GemmShape
 
-# options that change nothing of the code that a compile makes
+# options that do not change the compiled code
 _NOT_OF_CODE = (
     "cache", "timeout", "emulate", "threads", "exhaustive_tune", "tuning_inputs", "ref_double",
     "device_id", "graph", "hip_graph", "stream_priority", "max_run_seconds", "max_run_memory",
@@ -39,7 +39,7 @@ _SEARCHED = ("importer", "tuning", "matmuls")  # no keywords of `compile`
 class CompileOptions:
     """Choose the target of a compile, its code, and how the program runs.
 
-    Errors: UsageError, which names each option that cannot be.
+    Errors: UsageError, which names each wrong option.
     """
 
     target: str = field(default_factory=default_target)
@@ -126,7 +126,7 @@ class CompileOptions:
     """Solutions that searches found for matmuls that the program may have."""
 
     def __post_init__(self) -> None:
-        """Check the options. Raise UsageError, which names all that cannot be."""
+        """Check the options. Raise UsageError, which names all wrong ones."""
         wrong = list(self._wrong())
         if wrong:
             (first, notes), *more = wrong
@@ -140,7 +140,7 @@ class CompileOptions:
         object.__setattr__(self, "hip_graph", graph)
 
     def _wrong(self) -> Iterator[tuple[str, Sequence[str]]]:
-        """Yield what is wrong with each option, and notes on it."""
+        """Yield an error for each wrong option, with notes."""
         yield from _wrong_passes(self.disable)
         yield from _wrong_sizes(self.sizes)
         if self.threads is not None and not isinstance(self.threads, int | np.integer):
@@ -153,7 +153,7 @@ class CompileOptions:
         if self.target == "cpu" and not isinstance(self.arch, str | None):
             yield f"arch expected the name of one CPU, got {self.arch!r}", ()
         if self.tuning_inputs is not None and not self.exhaustive_tune:
-            yield "tuning_inputs is for exhaustive_tune=True: nothing is timed without", ()
+            yield "tuning_inputs needs exhaustive_tune=True: without it nothing is timed", ()
         try:
             check_graph(self.target, self.graph or self.hip_graph, self.stream_priority)
         except UsageError as e:
@@ -167,9 +167,9 @@ class CompileOptions:
     def of(
         target: str | None, options: CompileOptions | None, keywords: Mapping[str, Any]
     ) -> CompileOptions:
-        """Return options with `keywords` in the place of theirs; the importer's are among these.
+        """Return options that `keywords` override; these include the importer's.
 
-        target: as an argument of its own, None: that of `options`. Errors: UsageError.
+        target: overrides that of `options` unless it is None. Errors: UsageError.
         """
         given = {k: v for k, v in keywords.items() if k in KEYWORDS}
         importer = {k: v for k, v in keywords.items() if k not in KEYWORDS}
@@ -180,7 +180,7 @@ class CompileOptions:
         return CompileOptions(**given) if options is None else replace(options, **given)
 
     def for_ref(self) -> CompileOptions:
-        """Return options of the reference that answers while these compile."""
+        """Return the options of the reference program that answers while this one compiles."""
         return CompileOptions(
             "ref", importer=self.importer, disable=self.disable,
             max_run_seconds=self.max_run_seconds, max_run_memory=self.max_run_memory,
@@ -188,8 +188,8 @@ class CompileOptions:
 
     @property
     def one_arch(self) -> str | None:
-        """The one architecture or CPU that the code is for; None: as the target has it."""
-        assert isinstance(self.arch, str | None), "several architectures are compiled one by one"
+        """The one architecture or CPU that the code is for; None: the target's default."""
+        assert isinstance(self.arch, str | None), "expected one arch: each is compiled alone"
         return self.arch
 
     @property
@@ -199,12 +199,12 @@ class CompileOptions:
 
     @property
     def boundaries(self) -> bool:
-        """Our fusion decides each kernel: neither the caller nor a search left it to IREE."""
+        """Our fusion decides each kernel; neither the caller nor a search left it to IREE."""
         return self.kernel_boundaries and self.tuning.boundaries
 
     @property
     def placement(self) -> Placement:
-        """The place that the compiled program runs at."""
+        """The target that the compiled program runs on, and whether it is emulated."""
         return Placement(self.target, self.emulate)
 
     def key(self) -> dict[str, Any]:
@@ -216,7 +216,7 @@ class CompileOptions:
         for name in _NOT_OF_CODE:
             row.pop(name)
         row["importer"] = {k: option_text(v) for k, v in sorted(self.importer.items())}
-        # the contents of external data count, not the folder that holds them
+        # the key has the contents of external data, not their folder
         row["importer"].pop("external_data_path", None)
         row["disable"] = [*self.disable, *sorted(switches().disable)]
         row["disabled_rewrites"] = sorted({*disabled_names(), *left_out_rewrites()})
@@ -243,7 +243,7 @@ def _listed(targets: frozenset[str]) -> str:
 
 
 def _wrong_sizes(given: object) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield lists that are not of sizes."""
+    """Yield errors for lists that do not hold sizes."""
     for sizes in given.values() if isinstance(given, Mapping) else [given]:
         listed: list[Any] = []
         wrong = isinstance(sizes, str) or not isinstance(sizes, Sequence)
@@ -256,7 +256,7 @@ def _wrong_sizes(given: object) -> Iterator[tuple[str, Sequence[str]]]:
 
 
 def _wrong_passes(disable: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield names of no pass, which would leave out nothing."""
+    """Yield errors for names that no pass has."""
     if isinstance(disable, str):
         yield f"disable expected a list of passes, got '{disable}'", ()
         return

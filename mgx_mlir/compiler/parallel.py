@@ -39,20 +39,21 @@ def data_parallel(
     first = compile_program(model, "gpu", device_id=devices[0], **options)
     programs = [first]
     for device in devices[1:]:
-        program = copy.deepcopy(first)  # the code and the weights are shared
+        program = copy.deepcopy(first)  # the copies share code and weights
         program.device_id = device
         programs.append(program)
     return ParallelProgram(programs, whole)
 
 
 class ParallelProgram:
-    """Programs of one model, each on a GPU of its own. `run` may be called from many threads.
+    """Programs of one model, each on another GPU.
 
-    The rows of inputs, along their first dim, are spread over the devices, and those of the results
-    put together: the model must compute each row by itself. With dynamic dims each device gets an
-    equal part; of a model for batches of n, any multiple of n rows is taken. Inputs whose first dim
+    `run` is thread-safe. Rows of inputs, along their first dim, are distributed over the devices,
+    and rows of results concatenated. So the model must compute each row independently. With dynamic
+    dims each device gets an
+    equal part. A model of static batch n takes any multiple of n rows. Inputs whose first dim
     is not that of the first input, and those in `whole`, go to each device as they are. Errors:
-    UsageError for results that have no rows.
+    UsageError for results without rows.
     """
 
     def __init__(self, programs: Sequence[CompiledProgram], whole: Sequence[str] = ()) -> None:
@@ -71,8 +72,7 @@ class ParallelProgram:
         if lone or self.signature.output_groups or self.signature.input_groups:
             name = lone[0].name if lone else "a sequence"
             raise UsageError(
-                f"the results of several devices cannot be put together: {name} has no rows of "
-                "the batch"
+                f"the results of several devices cannot be concatenated: {name} has no batch dim"
             )
 
     @property
@@ -112,7 +112,7 @@ class ParallelProgram:
     __call__ = run
 
     def close(self) -> None:
-        """Give back the code, the weights and the devices' memory."""
+        """Free the code, the weights and the devices' memory."""
         for program in self.programs:
             program.close()
 
@@ -121,7 +121,7 @@ class ParallelProgram:
         found = set(counts.values())
         if len(found) != 1:
             listed = ", ".join(f"{n} {c}" for n, c in counts.items())
-            raise RunError(f"expected inputs of as many rows, got {listed}")
+            raise RunError(f"expected inputs of equal numbers of rows, got {listed}")
         count = found.pop()
         if count == 0 or (self._batch > 0 and count % self._batch):
             wanted = f"a multiple of {self._batch} rows" if self._batch > 0 else "at least 1 row"
@@ -129,7 +129,7 @@ class ParallelProgram:
         return count
 
     def _parts(self, count: int) -> list[tuple[int, int]]:
-        """Return the rows of each call: of the batch's size, or an equal part for each device."""
+        """Return the ranges of rows of each call: one batch, or an equal part for each device."""
         if self._batch > 0:
             return [(n, n + self._batch) for n in range(0, count, self._batch)]
         parts = min(len(self.programs), count)
@@ -138,6 +138,6 @@ class ParallelProgram:
 
 
 def _row_key(port: Port) -> tuple[int, str | None]:
-    """Return what the first dims of inputs that have the same rows share."""
+    """Return a key that inputs with the same rows share: symbol or size of the first dim."""
     symbol = port.ranges[0].symbol if port.ranges else None
     return port.dims[0], symbol

@@ -1,4 +1,4 @@
-"""Kernels that the backend refuses: those alone are lowered in a plainer form."""
+"""Fallback for kernels that the backend refuses: only those are lowered in a plainer form."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from mgx_mlir.programs.lowered import KernelInfo
 from mgx_mlir.targets.base import source_of
 from mgx_mlir.targets.diagnostics import CompileFailed
 
-# Parts that the next form lacks; a kernel that is refused without any of them is refused.
+# Parts that each form drops, in order; after the last one a refusal is final.
 LEVELS = {"cpu": ("vector loops", "boundary"), "gpu": ("tile", "boundary")}
-MOST = 6  # compiles for them, each of the whole program
-MOST_HALVES = 8  # compiles that halve the kernels of a crash: one of 256 is found
+MOST = 6  # compiles of the whole program at most
+MOST_HALVES = 8  # compiles of a bisection: finds one kernel of 256
 
 
 class PlainerKernels:
     """Source locations of refused kernels, and the count of refusals.
 
-    A location's kernels lose their vector loops, on GPUs the tile that we chose, at the first
-    refusal and their boundary at the second. All other kernels of the program stay as they are.
+    At the first refusal the kernels of a location lose their vector loops, or on GPUs the tile that
+    we chose. At the second they lose their boundary. All other kernels of the program are
+    unchanged.
     """
 
     def __init__(self, target: str, kernels: Sequence[KernelInfo]) -> None:
@@ -28,7 +29,7 @@ class PlainerKernels:
         self.reasons: list[str] = []
 
     def add(self, failed: CompileFailed) -> bool:
-        """Note the location of a failure; False where that is not known, or nothing is left."""
+        """Record the location of a failure; False where it is unknown, or no form is left."""
         place = failed.place
         if place is None or failed.cause == "other" or len(self.reasons) >= MOST:
             return False
@@ -42,10 +43,10 @@ class PlainerKernels:
 
 
 class CrashSearch:
-    """The kernels that a crash of the backend comes from; it names none of them.
+    """Bisection for the kernel that crashes the backend, which a crash does not name.
 
-    All kernels lose a form, and the next one where that crashes too. Then half of those that are
-    suspected lose it, as long as the others compile with it: one kernel is found in the end.
+    First all kernels drop a form, then the next one where that crashes too. Then half of the
+    suspects drop it: if that compiles, the kernel is among them, else among the others.
     """
 
     def __init__(self, target: str, kernels: Sequence[KernelInfo]) -> None:
@@ -53,7 +54,8 @@ class CrashSearch:
         self.names = {k.location.replace('"', ""): k.name for k in kernels}
         self.level = 1
         self.suspects = list(self.names)
-        self.lost: list[str] = []  # locations without the form, in the compile that succeeded
+        # locations that dropped the form, in the last compile that succeeded
+        self.lost: list[str] = []
         self._trial: list[str] = []
         self._left = MOST_HALVES
 
@@ -71,18 +73,19 @@ class CrashSearch:
         return dict.fromkeys(self._trial, self.level)
 
     def note(self, *, compiled: bool) -> None:
-        """Take in whether the compile of the last trial succeeded."""
+        """Record whether the compile of the last trial succeeded."""
         if compiled:
             self.lost = self.suspects = self._trial
         elif not self.lost:
             self.level += 1
-        elif self._trial == self.suspects:  # several kernels crash: the last that compiled counts
+        # several kernels crash: keep the last trial that compiled
+        elif self._trial == self.suspects:
             self.suspects, self._left = self.lost, 0
         else:
             self.suspects = self.suspects[len(self._trial) :]
 
     def reason(self, message: str) -> str:
-        """Return which kernels lost which form, and why."""
+        """Return the message: which kernels dropped which form, and why."""
         shown = [f"{self.names[place]} ({place})" for place in self.lost[:3]]
         more = [f"{len(self.lost) - 3} more"] if len(self.lost) > 3 else []
         return f"{self.forms[self.level - 1]} of {', '.join([*shown, *more])}: {message}"

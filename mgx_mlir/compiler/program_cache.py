@@ -1,7 +1,7 @@
-"""The cache of whole programs: keyed by what a model holds and by every option, never by a place.
+"""The cache of whole programs, keyed by a model's content and every option, never by a path.
 
-Of a model with files beside it the entry of its key names these files, relative to it; the program
-is under the key and their digests. docs/caches.md says what is in a key.
+If a model has other files, the entry of its key lists them, relative to it. Then the program's key
+also has their digests. docs/caches.md says what is in a key.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ def program_cache_key(model: ModelSource, options: CompileOptions, backend: Targ
     store = default_cache() if options.cache else None
     if store is None:
         return None
-    if switches().traces or watched():  # a hit runs no pass: there would be nothing to see
+    if switches().traces or watched():  # a hit runs no pass, and would print nothing
         return None
-    if _has_foreign():  # importers of the user's, whose code the key would not hold
+    if _has_foreign():  # user importers, whose code is not in the key
         return None
     try:
         files, row = _model_files(store, model), _row(options, backend)
-    except TypeError:  # an option of a kind that has no text: another one could look the same
+    except TypeError:  # an option without a text form: two different values could get one key
         return None
     return None if files is None else store.program_key(files, row)
 
 
 def _model_files(store: Cache, model: ModelSource) -> list[str] | None:
-    """Return what names a model's content, None for a model that cannot be cached."""
+    """Return the key parts of a model's content, None for a model that cannot be cached."""
     if isinstance(model, bytes):
         return [digest(model)]
     if isinstance(model, str | os.PathLike) and os.path.isfile(model):
@@ -65,14 +65,15 @@ def _model_files(store: Cache, model: ModelSource) -> list[str] | None:
 
 
 def _row(options: CompileOptions, backend: Target) -> dict[str, Any]:
-    """Return what else is in a key. Errors: TypeError for an option that has no text."""
+    """Return the other parts of a key. Errors: TypeError for an option without a text form."""
     flags = [list(s.flags) for s in backend.ladder()]
     return {**options.key(), "arch": backend.arch, "flags": flags, "host": host_cpu()}
 
 
 def _has_foreign() -> bool:
     """Return whether the user has registered an importer of ONNX operators."""
-    registry = sys.modules.get("mgx_mlir.frontends.onnx.registry")  # who registers has loaded it
+    # loaded, if anything was registered
+    registry = sys.modules.get("mgx_mlir.frontends.onnx.registry")
     return registry is not None and registry.has_foreign()
 
 
@@ -83,7 +84,7 @@ def program_digest(program: ProgramIR) -> str:
 
     with program.ctx:
         text = asm(program.module.operation, enable_debug_info=True)
-    # the file it was read from is in every location
+    # every location has the path of the file
     text = text.replace(f'"{program.source}"', '""') if program.source else text
     return digest("program", text, program.store.digest())
 
@@ -97,7 +98,7 @@ class Beside:
 
     @staticmethod
     def of(model: ModelSource, options: CompileOptions) -> Beside:
-        """Return where a model's other files are."""
+        """Return the folder of a model's other files."""
         given = options.importer.get("external_data_path")
         path = os.path.realpath(model) if isinstance(model, str | os.PathLike) else ""
         folder = os.path.realpath(os.fspath(given)) if given else os.path.dirname(path)
@@ -111,13 +112,13 @@ class Beside:
         return ["", found]
 
     def path(self, named: Sequence[str]) -> str:
-        """Return the path of what `named` gave."""
+        """Return the path of a name that `named` returned."""
         first, rest = named
         return os.path.join(self.folder, self.name + rest if first else rest)
 
 
 def find_program(key: str, options: CompileOptions, model: ModelSource) -> IreeProgram | None:
-    """Return the cached program of a key, None where there is none that still holds."""
+    """Return the cached program of a key, None where there is none that is still valid."""
     store = default_cache()
     found = store.get_program(key) if store is not None else None
     if store is None or found is None:
@@ -159,14 +160,14 @@ def find_program(key: str, options: CompileOptions, model: ModelSource) -> IreeP
 
 
 def _with_files(key: str, rows: Sequence[tuple[list[str], str]]) -> str:
-    """Return the key of a program with the files beside its model: names and digests."""
+    """Return the key of a program with the names and digests of its model's other files."""
     return digest(key, json.dumps(rows))
 
 
 class Keeping:
-    """A program on its way into the cache, behind the calls that compile it.
+    """A cache entry that is being written.
 
-    Its parameters are written from the end of lowering on, beside IREE.
+    Its parameters are written in the background from the end of lowering on, while IREE compiles.
     """
 
     def __init__(self, store: Cache, key: str, params: Mapping[str, np.ndarray]) -> None:
@@ -176,7 +177,7 @@ class Keeping:
 
     @staticmethod
     def of(key: str | None, params: Mapping[str, np.ndarray]) -> Keeping | None:
-        """Begin to keep a program of these parameters; None without a cache."""
+        """Begin to write an entry with these parameters; None without a cache."""
         store = default_cache() if key is not None else None
         return None if store is None or key is None else Keeping(store, key, params)
 
@@ -184,7 +185,7 @@ class Keeping:
         self._pack = self._store.put_pack(self._params, job.check)
 
     def cancel(self) -> None:
-        """Leave the program out of the cache: it was not compiled."""
+        """Drop the entry: the compile failed."""
         self._job.cancel()
 
     def finish(
@@ -195,12 +196,12 @@ class Keeping:
         options: CompileOptions,
         backend: Target,
     ) -> None:
-        """Store the program with what was read: the model's file, external data.
+        """Store the program with the digests of the files that were read: the model, external data.
 
-        Nothing is stored where a file is not known to have the bytes that were read, or the model
-        changed between the key and the reading.
+        Nothing is stored where a file may have changed since it was read, or between key and
+        reading.
         """
-        if compiled.params is not self._params:  # lowered once more, in another way
+        if compiled.params is not self._params:  # a fallback lowered it again
             self._job.cancel()
             self._params = compiled.params
             self._job = background.submit(background.Job(self._name, self._write_params))
@@ -214,11 +215,11 @@ class Keeping:
         path = os.path.realpath(model) if isinstance(model, str | os.PathLike) else ""
         for read in reads.values():
             if not _is_as_read(read):
-                log.info("%s: not cached, the file is new or changed meanwhile", read.path)
+                log.info("%s: not cached, the file is new or changed during the compile", read.path)
                 self._job.cancel()
                 return
         if path and program_cache_key(model, options, backend) != self._key:
-            log.info("not cached, the model changed meanwhile")
+            log.info("not cached, the model changed during the compile")
             self._job.cancel()
             return
         beside = [read for read in reads.values() if read.path != path]
@@ -247,14 +248,14 @@ class Keeping:
             except FileError:
                 now, found = "", None
             if found is None or found != read.identity:
-                log.info("%s: not cached, the file changed meanwhile", read.path)
+                log.info("%s: not cached, the file changed during the compile", read.path)
                 return None
             rows.append((place.named(read.path), now))
         return sorted(rows)
 
 
 def _is_as_read(read: ReadFile) -> bool:
-    """Say whether a file is known to have the bytes that were read."""
+    """Return whether a file still has the bytes that were read."""
     try:
         status = os.stat(read.path)
     except OSError:

@@ -39,7 +39,7 @@ class RefProgram(CompiledProgram):
         return _unpickled, (self.placement, self.stats, compute, text, weights, p.source)
 
     def close(self) -> None:
-        """Give back the program and its weights."""
+        """Free the program and its weights."""
         super().close()
         for name in ("_program", "_interpreter"):
             vars(self).pop(name, None)
@@ -55,7 +55,7 @@ class RefProgram(CompiledProgram):
     def execute(self, arrays: Sequence[np.ndarray], trace: Trace | None = None) -> list[np.ndarray]:
         """Run; `trace(op, results)` is called after each instruction.
 
-        Without one, MIGRAPHX_TRACE_EVAL has instructions printed.
+        Without `trace`, MIGRAPHX_TRACE_EVAL prints the instructions.
         """
         if self.limits is not None and trace is None:
             return self._execute_limited(arrays, self.limits)
@@ -65,7 +65,7 @@ class RefProgram(CompiledProgram):
                 trace = printing(self.program, trace_level())
             try:
                 return self._interpreter.run(named, trace=trace)
-            except ShapeError as e:  # sizes of this run that an op does not take
+            except ShapeError as e:  # sizes of this run that an op refuses
                 raise RunError(e.message, location=e.location, notes=e.notes) from None
 
 

@@ -1,4 +1,4 @@
-"""Limits of runs, checked; the processes that hold them are in `limited_runs`."""
+"""Limits of runs, and their checks; `limited_runs` enforces them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mgx_mlir.core.errors import UsageError
 class RunLimits:
     """Limits of each run of a program; None sets none."""
 
-    seconds: float | None = None  # time limit until the results are there
+    seconds: float | None = None  # time limit of a run
     # bytes of inputs, results and intermediate values; weights are not counted
     memory: int | None = None
 

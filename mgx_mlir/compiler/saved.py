@@ -1,8 +1,9 @@
-"""Compiled programs as entries of a .mxr file, and back: no compiler is needed to read them.
+"""Compiled programs as entries of a .mxr file, and back.
 
-The entries stand beside the program's tree, under the key that MIGraphX does not look at. Code and
-weights are {"bytes": their SHA-256, "data": the memory}, aligned in the file so that they are used
-where they lie; without "data" the memory is another's of the same digest.
+Reading them needs no IREE compiler. The entries are beside the program's tree, under a key that
+MIGraphX ignores. Code and weights are {"bytes": their SHA-256, "data": the memory}, aligned in the
+file so that they can be mapped. Without "data" the memory is that of another entry with the same
+digest.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ def entry_trees(
 ) -> list[Tree]:
     """Encode the code of a compiled program, one entry for each architecture.
 
-    `options` are those of compile(), `program` is the digest of the tree beside the code, `held`
-    has the digests of the literals there, and gets those of what is written.
+    `options` are those of compile(), `program` is the digest of the tree beside the code. `held`
+    has the digests of that tree's literals; those of written weights are added.
     """
     found: list[Tree] = []
     for each in (c, *getattr(c, "alternatives", ())):
@@ -76,8 +77,8 @@ def entry_trees(
 def entry_and_data(
     c: CompiledProgram, options: Mapping[str, Any], program: str
 ) -> tuple[dict[str, Tree], dict[str, Aligned]]:
-    """Return the entry of one program without its memory, and that: of the code under "", of the
-    weights by name.
+    """Return the entry of one program without its memory, and the memory: code under "", weights by
+    name.
     """
     found: dict[str, Tree] = {
         "target": c.target,
@@ -133,8 +134,9 @@ def without_weights(modules: Tree) -> Tree:
 
 
 def literal_data(modules: Tree) -> Weights:
-    """Return the memory of a program's literals by digest: of a tree to write, or one that was
-    read."""
+    """Return the memory of a program's literals by digest, of a tree to write or a tree that
+    was read.
+    """
     found: Weights = {}
     for module in modules.values() if isinstance(modules, Mapping) else ():
         for node in as_list(as_map(module, "a module").get("nodes"), "'nodes'"):
@@ -156,7 +158,7 @@ def _plain(value: Any) -> Any:
 
 
 def bytes_key(data: memoryview) -> str:
-    """Return the digest that memory is named by."""
+    """Return the digest that names memory."""
     interrupts.check()
     return hashlib.sha256(data).hexdigest()
 
@@ -201,9 +203,9 @@ def restored(
 ) -> tuple[IreeProgram | None, dict[str, Any], Weights]:
     """Return the compiled program of entries, its options, and weights of the file by digest.
 
-    The program is None for one of the reference. FileError where no entry can be used here, with
-    `hint`. emulate: on the emulator; device_id: which of several GPUs; elsewhere: finds memory by
-    digest that is in other files.
+    The program is None for target ref. FileError, with `hint`, where no entry fits this machine.
+    emulate: run on the emulator; device_id: the GPU's number; elsewhere: finds memory of other
+    files by digest.
     """
     try:
         found = [as_map(entry, "'compiled'") for entry in entries]
@@ -282,17 +284,17 @@ def _check_sums(entry: dict[str, Tree], digest: str, weights: Weights) -> None:
                 raise FileError("the code is damaged: its checksum does not match")
             weights[key] = memory
     if digest != entry.get("program"):
-        raise FileError("the code is of another program than the one beside it")
+        raise FileError("the code was not compiled from the program in this file: it is damaged")
 
 
 def _stated(tree: Tree, what: str, data: list[tuple[str, memoryview]]) -> dict[str, Tree]:
-    """Return what the checksum covers of memory: its digest, and no data."""
+    """Return the part of a memory entry that the checksum covers: its digest, without data."""
     found = dict(as_map(tree, what))
     memory = found.pop("data", None)
     if isinstance(memory, dict):  # msgpack's form of aligned bytes: {"pad", "data"}
         pad = memory.get("pad")
         if isinstance(pad, memoryview) and any(pad):
-            raise FileError("the code is damaged: what aligns it is not zeros")
+            raise FileError("the code is damaged: its padding is not zero")
         memory = memory.get("data")
     if memory == []:
         memory = memoryview(b"")
@@ -304,7 +306,7 @@ def _stated(tree: Tree, what: str, data: list[tuple[str, memoryview]]) -> dict[s
 
 
 def _check_place(kind: str, entries: list[dict[str, Tree]], emulate: bool, device_id: int) -> None:
-    """Raise FileError for code of another compiler, or for a CPU other than this one."""
+    """Raise FileError for code of another IREE version, or for another CPU."""
     if kind == "ref":
         return
     for entry in entries:

@@ -1,8 +1,8 @@
-"""One model compiled for several sizes of a dynamic dim, ahead and side by side.
+"""One model compiled for several sizes of a dynamic dim, in parallel.
 
-A call runs the program of its size. Where the rows along the dim are proved to be independent
-(`passes/analysis/row_independence.py`), a call of another size runs the next larger program on
-padded inputs: its last row is repeated, and the rows of the results that it made are left out.
+A call runs the program of its size. Where rows along the dim are proved to be independent
+(`passes/analysis/row_independence.py`), a call of another size runs the next larger program. Its
+inputs are padded with copies of the last row, and the results of these rows are dropped.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class SizedProgram(StandIn):
 
     @property
     def sizes(self) -> list[int]:
-        """The sizes that are compiled, or on their way."""
+        """The sizes that are compiled or being compiled."""
         return list(self._programs)
 
     @property
@@ -72,7 +72,7 @@ class SizedProgram(StandIn):
         return all(b.is_done for b in self._programs.values())
 
     def wait(self, seconds: float | None = None) -> SizedProgram | None:
-        """Wait for all sizes. None where they are not there in time; raises a compile's error.
+        """Wait for all sizes. None at the timeout; raises a compile's error.
 
         seconds: for each size; None waits as long as it takes.
         """
@@ -102,7 +102,7 @@ class SizedProgram(StandIn):
         return found
 
     def now(self) -> CompiledProgram:
-        """Return the program of the largest size, for what is asked of no call."""
+        """Return the program of the largest size, for queries that concern no call."""
         return self.program_for(self.sizes[-1])
 
     def run(
@@ -135,7 +135,7 @@ class SizedProgram(StandIn):
     __call__ = run
 
     def run_known(self, given: dict[str, Any]) -> list[np.ndarray] | None:
-        """Return None: each call's size chooses its program, which has checks of its own."""
+        """Return None: each call's size chooses its program, which checks its inputs."""
         return None
 
     run_like_earlier = run_known
@@ -150,7 +150,7 @@ class SizedProgram(StandIn):
         return self.run(dict(zip(names, arrays, strict=True)))
 
     def _chosen(self, size: int) -> tuple[CompiledProgram, int]:
-        """Return the program for a call, and the size that it runs at."""
+        """Return the program for a call's size, and the size that the program has."""
         larger = [n for n in self._programs if n >= size]
         usable = larger if self.independent else [n for n in larger if n == size]
         if not usable:
@@ -169,7 +169,7 @@ class SizedProgram(StandIn):
         return self.program_for(usable[0]), usable[0]
 
     def _padded(self, arrays: Sequence[np.ndarray], more: int) -> dict[str, np.ndarray]:
-        """Return inputs with the last row repeated: one that the program is known to take."""
+        """Return inputs padded with copies of their last row, which the program accepts."""
         padded: dict[str, np.ndarray] = {}
         axes = dict(self._places)
         for i, (port, a) in enumerate(zip(self.signature.inputs, arrays, strict=True)):
@@ -190,7 +190,7 @@ class SizedProgram(StandIn):
         return found
 
     def close(self) -> None:
-        """End what compiles, and give back all programs."""
+        """Stop running compiles, and close all programs."""
         for each in self._programs.values():
             each.stop()
             if each.result is not None:
@@ -215,7 +215,7 @@ def compile_sizes(
     compile_one: Callable[[ProgramIR], CompiledProgram],
     first: CompiledProgram | None,
 ) -> SizedProgram:
-    """Begin to compile a program for each of some sizes; the cores of the CPU are shared.
+    """Start a compile for each size; they share the CPU's cores.
 
     compile_one: compiles a program of one size. Errors: UsageError for sizes of no dynamic dim.
     """
@@ -242,7 +242,7 @@ def compile_sizes(
 def _dim_of(signature: Signature, sizes: Sizes) -> tuple[str, list[int]]:
     """Return the name of the dynamic dim, and its sizes in order. Errors: UsageError."""
     if signature.input_groups or signature.takes_texts:
-        raise UsageError("sizes are for models whose inputs are tensors of numbers")
+        raise UsageError("`sizes` is for models whose inputs are tensors of numbers")
     known = {_name(signature, p): None for p in _dynamic(signature)}
     listed = ", ".join(known) or "none"
     if isinstance(sizes, Mapping):

@@ -1,6 +1,6 @@
-"""The kinds of models that users name; `models` reads them.
+"""The forms of models that users pass; `models` reads them.
 
-No importer and no binding is loaded here: the cache finds a program by the model's bytes.
+This loads neither importers nor bindings, as a cache hit needs only the model's bytes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mgx_mlir.programs.program_ir import ProgramIR
 
 @runtime_checkable
 class HasProgram(Protocol):
-    """An API program, or anything else that holds a compiler's program."""
+    """An API program, or another object that holds a ProgramIR."""
 
     @property
     def program_ir(self) -> ProgramIR:
@@ -27,13 +27,13 @@ ModelSource: TypeAlias = str | os.PathLike[str] | bytes | ProgramIR | HasProgram
 
 
 def fixed(model: Any, onnx_options: Mapping[str, Any]) -> ModelSource:
-    """Return what a user gave as a source that is read as often as wished, and that a cache can
-    name: objects of other libraries as their program, open files as their bytes.
+    """Return a user's model in a form that can be read repeatedly and that a cache can name.
 
-    Raises UsageError for what is no model, and what program_of_object raises.
+    Objects of other libraries become programs, open files their bytes. Raises UsageError for
+    objects that are not models, and errors of program_of_object.
     """
     if isinstance(model, bytearray | memoryview):
-        return bytes(model)  # a view may change while it is read
+        return bytes(model)  # a memoryview's buffer may change
     if isinstance(model, str | os.PathLike | bytes | ProgramIR):
         return model
     # start-up: a file needs no other library
@@ -48,7 +48,7 @@ def fixed(model: Any, onnx_options: Mapping[str, Any]) -> ModelSource:
         return program_of_object(model, onnx_options)
     if is_module(model):
         raise UsageError(
-            "expected a model, got a torch module, which says nothing about its inputs",
+            "expected a model, got a torch module, which does not state its inputs",
             notes=[
                 "mgx_mlir.torch.compile(module, example_inputs) compiles it for inputs like those",
                 "torch.compile(module, backend='mgx') compiles it at its first call",

@@ -1,4 +1,4 @@
-"""The passes of a compile, as its options and the environment want them."""
+"""The passes of a compile, from its options and the environment."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def steps_of(options: CompileOptions) -> tuple[str, ...]:
-    """Return the passes of a compile, as its options and the environment want them."""
+    """Return the passes of a compile, from its options and the environment."""
     isa = isa_of(processor_of(options))
     loops = options.tuning.vector_kernels and isa is not None
     steps = pipeline(
@@ -47,9 +47,9 @@ def run_passes(
 ) -> str | None:
     """Run the target's pipeline. CompileError where it leaves a program that is invalid.
 
-    Dynamic dims get names where `before` is given, a copy of the program: where a pass cannot work
-    on names, all run again on that, with fewer of them and then without: slower code, and the same
-    numbers. Return why there are none, None where there are.
+    before: a copy of the program; if given, dynamic dims get names. Where a pass fails on names,
+    the passes run again on the copy, with fewer names, then without: slower code with the same
+    results. Return the reason why there are no names, None where there are.
     """
     steps = steps_of(options)
     if before is None:
@@ -60,10 +60,10 @@ def run_passes(
         try:
             _run(program, options, tried)
             return None
-        except Exception as e:  # any kind: code that takes a name for a number fails in its own way
+        except Exception as e:  # any kind: code that takes a name for a number may fail anyhow
             why = f"{type(e).__name__}: {e}".splitlines()[0]
             if tried == steps:
-                log.info("only dims that the inputs' sizes decide have names: %s", why)
+                log.info("only dims that are computed from input sizes have names: %s", why)
                 again = before.clone()
                 program.module, program.store = again.module, again.store
     log.warning("dynamic dims are compiled without names, which is slower code: %s", why)
@@ -72,8 +72,7 @@ def run_passes(
 
 
 def run_unnamed(program: ProgramIR, options: CompileOptions, before: ProgramIR) -> None:
-    """Make a program again from what it was before its passes, which see no names of dynamic
-    dims."""
+    """Run the passes again from `before`, without names of dynamic dims."""
     program.module, program.store = before.module, before.store
     run_passes(program, options)
 

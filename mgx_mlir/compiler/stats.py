@@ -16,7 +16,7 @@ _MEMORY = {"peak_rss": "here", "iree_peak_memory": "in the compiler"}
 
 @dataclass
 class CompileStats:
-    """Costs of a compile: seconds of each stage, peak memory; None for what did not happen."""
+    """Costs of a compile: seconds of each stage, peak memory; None for stages that did not run."""
 
     cached: bool = False  # program came from the cache
     import_s: float | None = None
@@ -24,15 +24,15 @@ class CompileStats:
     lowering_s: float | None = None
     iree_s: float | None = None
     total_s: float | None = None
-    first_s: float | None = None  # total_s of the compile that the cache kept
+    first_s: float | None = None  # total_s of the compile that made the cache entry
     load_s: float | None = None
-    kernels: int | None = None  # kernels that were compiled apart from the host's functions
+    kernels: int | None = None  # kernels that were compiled as modules of their own
     kernels_found: int | None = None  # kernels among them that the cache had
     iree_peak_memory: int | None = None  # peak resident bytes of IREE
     iree_crashes: int = 0  # IREE compiles that failed and were repeated on one thread
     peak_rss: int | None = None  # peak resident bytes of this process
     tuning: tuple[str, ...] = ()  # lines of the report on tuning
-    # reason why passes saw dynamic dims without names, although names were tried
+    # reason why the passes ran again without names of dynamic dims
     unnamed_dynamic_dims: str | None = None
 
     def known(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Variants of a program with run-time dims: the same program for the sizes its dims name optimal.
+"""Variants of a program with dynamic dims: the program specialised for their optimal sizes.
 
 The compiled program is general. Each optimal of a dim adds a function whose dims are that size, so
 that its kernels are those of a static program; the runtime calls it for inputs of the size.
@@ -28,12 +28,12 @@ from mgx_mlir.programs.program_ir import (
 from mgx_mlir.programs.signature import DimRange, Pair, Signature, Variant
 from mgx_mlir.rewrite.passes import run_pipeline
 
-LONGEST = 1 << 20  # numbers of a range that becomes a constant
-MOST = 16  # variants of one program: each is compiled like a program of its own
+LONGEST = 1 << 20  # elements of a range that becomes a constant
+MOST = 16  # variants of one program; each costs a whole compile
 
 
 class _Extent(NamedTuple):
-    """Dims that have one size: a symbol's, or of one range where they have no symbol."""
+    """Dims of equal size: those with one symbol, or with one range and no symbol."""
 
     optimals: tuple[int, ...]
     places: tuple[tuple[int, int], ...]
@@ -69,7 +69,7 @@ def _extents(signature: Signature) -> list[_Extent]:
                 optimals, places = groups.setdefault(r.symbol or r, ([], []))
                 optimals += [n for n in r.optimals if n not in optimals]
                 places.append((i, d))
-    # a symbol has one size wherever it stands
+    # all dims of a symbol have one size
     for i, port in enumerate(signature.inputs):
         for d, r in enumerate(port.ranges):
             if r.symbol in groups and port.dims[d] == -1 and (i, d) not in groups[r.symbol][1]:
@@ -101,13 +101,13 @@ def specialised(program: ProgramIR, variant: Variant) -> ProgramIR:
     return copy
 
 
-_ROUNDS = 8  # rounds of following sizes to values computed from them
-# sizes are small; weights of few bits stay that for the passes that let products read them
+_ROUNDS = 8  # rounds of propagating sizes to values computed from them
+# sizes are small literals; quantised weights stay packed, as later passes let matmuls read them
 _STEPS = ("simplify_dyn_ops", "propagate_constant{max-growth=4096}", "dead_code_elimination")
 
 
 def settle(program: ProgramIR) -> None:
-    """Follow known sizes through what a program computes of them, until nothing more is known."""
+    """Propagate known sizes through a program until nothing changes."""
     before = -1
     for _ in range(_ROUNDS):
         run_pipeline(program.module, _STEPS, store=program.store)
@@ -125,7 +125,7 @@ def settle(program: ProgramIR) -> None:
 
 
 def _fold_range(op: ir.Operation) -> None:
-    """Put the numbers of a range in its place where its limits are literals."""
+    """Replace a range by a literal where its limits are literals."""
     owners = [v.owner for v in op.operands]
     if any(not is_literal(o) for o in owners):
         return
@@ -134,7 +134,7 @@ def _fold_range(op: ir.Operation) -> None:
     try:
         if range_count(start, limit, delta, attributes["max_output"]) > LONGEST:
             return
-    except RunError:  # said when it runs
+    except RunError:  # the run reports it
         return
     made = OPS["dynamic_range"].reference(start, limit, delta, **attributes)
     with ir.InsertionPoint(op), op.location:
@@ -143,7 +143,7 @@ def _fold_range(op: ir.Operation) -> None:
 
 
 def _state(attributes: dict[str, ir.Attribute], d: int, n: int, *, is_static: bool) -> None:
-    """Make dim `d` of an argument's ranges the number `n`; a static argument states none."""
+    """Set dim `d` of an argument's ranges to `n`; a static argument has none."""
     if DIMS not in attributes:
         return
     entries = list(ir.ArrayAttr(attributes[DIMS]))
@@ -154,7 +154,7 @@ def _state(attributes: dict[str, ir.Attribute], d: int, n: int, *, is_static: bo
 
 
 def _name_alike(attributes: list[dict[str, ir.Attribute]], variant: Variant) -> None:
-    """Give the dims that a variant takes to be the same one name, and what their ranges share."""
+    """Give dims that a variant assumes equal one name, and the intersection of their ranges."""
     for group in variant.alike:
         i, d = group[0]
         stated = [_fields(attributes[i], d) for i, d in group]
@@ -171,13 +171,13 @@ def _name_alike(attributes: list[dict[str, ir.Attribute]], variant: Variant) -> 
 
 
 def _fields(attributes: dict[str, ir.Attribute], d: int) -> dict[str, ir.Attribute]:
-    """Return what an argument's attributes state of a dim."""
+    """Return an argument's attributes of a dim."""
     stated = ir.DictAttr(list(ir.ArrayAttr(attributes[DIMS]))[d])
     return {stated[i].name: stated[i].attr for i in range(len(stated))}
 
 
 def share_weights(programs: Sequence[ProgramIR]) -> None:
-    """Give programs one weight store: what several of them hold is one array."""
+    """Give programs one weight store, in which equal weights are one array."""
     arrays = {}
     for program in programs:
         for key, array in program.store.items():
@@ -199,7 +199,7 @@ def adopt(program: ProgramIR, variants: Mapping[str, ProgramIR]) -> None:
 def with_variants(
     signature: Signature, variants: Sequence[Variant], in_place: Sequence[Pair] = ()
 ) -> Signature:
-    """Return the signature with its variants, and the results that can stand in inputs' memory."""
+    """Return the signature with its variants, and the results that can use inputs' memory."""
     return replace(signature, variants=tuple(variants), in_place=tuple(in_place))
 
 

@@ -1,7 +1,7 @@
-"""A model whose dims of one name differ in a call: compiled again, without that name.
+"""Recompile a model without a dim name where a call gives that name two sizes.
 
-Files say by names which dims are equal, and the code relies on it. Nothing else enforces names, so
-that some files use one name for dims that have nothing to do with each other.
+The code relies on dims of one name being equal. No other engine enforces that, so some files give
+one name to unrelated dims.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ Judge = Callable[[Mapping[str, Sequence[int]], Sequence[str]], None]
 
 
 def judge(model: ModelSource, options: Mapping[str, Any]) -> Judge:
-    """Return a reader of an ONNX model for a call's shapes that drops some names of dims.
+    """Return a function that reads an ONNX model for a call's shapes, without some names of dims.
 
-    It raises MgxError where the model is wrong for them; a compile takes a hundred times as long.
+    It raises MgxError where the shapes are wrong for the model; a compile would take a hundred
+    times as long.
     """
 
     def read(shapes: Mapping[str, Sequence[int]], names: Sequence[str]) -> None:
-        # start-up: a program that is loaded needs no importer
+        # start-up: a loaded program needs no importer
         from mgx_mlir.compiler.models import program_of
 
         dims = {name: list(shape) for name, shape in shapes.items()}
@@ -39,10 +40,11 @@ def judge(model: ModelSource, options: Mapping[str, Any]) -> Judge:
 
 
 class WithoutNames:
-    """The program for calls in which names disagree; `compile` makes it without some of them.
+    """The program for calls that give one dim name two sizes; `compile` makes it without those
+    names.
 
-    judge: reads the model for a call's shapes, which raises MgxError where it is wrong for them.
-    shared: the names that a call can give two sizes.
+    judge: reads the model for a call's shapes; raises MgxError where they are wrong. shared: the
+    names that several dims have.
     """
 
     def __init__(
@@ -59,11 +61,10 @@ class WithoutNames:
 
     @interrupts.held
     def program(self, why: NamesDisagree) -> CompiledProgram:
-        """Return the program without the names that disagree, now or in an earlier call.
+        """Return the program without the names that have two sizes, now or in an earlier call.
 
-        It is compiled for the first such call without these names, and for another one without
-        any: twice at most. Raises RunError, before it compiles, where the model is wrong for the
-        call's shapes.
+        The first such call compiles without these names, another one without any: two compiles at
+        most. Raises RunError, before it compiles, where the call's shapes are wrong for the model.
         """
         with interrupts.waiting(self._lock):
             if self._found is None or not set(why.names) <= set(self._names):
@@ -79,7 +80,7 @@ class WithoutNames:
             try:
                 self._judge(why.shapes, names)
             except UsageError:
-                return  # the options have no place for these shapes: the run judges
+                return  # the options cannot express these shapes: the run checks them
             except MgxError as e:
                 if len(self._refused) >= _MOST_REFUSED:
                     self._refused.clear()
@@ -89,7 +90,9 @@ class WithoutNames:
             raise RunError(e.message, notes=e.notes) from None
 
     def run_like_earlier(self, given: dict[str, Any]) -> list[Any] | None:
-        """Run on inputs that are like earlier ones of the program, None where there are none."""
+        """Run on inputs of the same shapes as earlier ones of this program; None where there
+        are none.
+        """
         found = self._found
         return None if found is None else found.run_like_earlier(given)
 

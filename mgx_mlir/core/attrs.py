@@ -22,8 +22,8 @@ Attributes: TypeAlias = "Mapping[str, ir.Attribute] | ir.OpAttributeMap"
 class AttrDef:
     """One attribute of an operator: reads as a Python value on an op, as itself on the class.
 
-    `default` REQUIRED means that the builder insists on it; `optional` means that it may be
-    unset, read as None. `what` names the kind in messages.
+    `default` REQUIRED: the builder must get a value. `optional`: it may be absent, and reads as
+    None. `what` names the kind in messages.
     """
 
     name: str
@@ -87,7 +87,7 @@ class AttrDef:
         try:
             attribute = self.to_mlir(value)
         except (ValueError, TypeError, KeyError, OverflowError, RuntimeError):
-            # RuntimeError: std::bad_cast, a number that 64 bits do not hold
+            # RuntimeError: std::bad_cast, for a number beyond 64 bits
             raise ShapeError(
                 f"attribute '{self.name}' expected {self.what}, got {value!r}"
             ) from None
@@ -128,7 +128,9 @@ def ints(default: object = REQUIRED, *, optional: bool = False) -> AttrDef:
 
 
 def float_(default: object = REQUIRED, *, optional: bool = False) -> AttrDef:
-    """Return a 64-bit float (MIGraphX stores f32; wider here so that f64 models lose nothing)."""
+    """Return a 64-bit float (MIGraphX stores f32; wider here, so that f64 models lose no
+    precision).
+    """
     return AttrDef(
         "an f64 float",
         lambda v: ir.FloatAttr.get(ir.F64Type.get(), float(v)),
@@ -250,13 +252,13 @@ def dense(array: np.ndarray) -> ir.Attribute:
     return ir.DenseElementsAttr.get(cast(Any, raw), type=kind)
 
 
-LARGE_SPLAT = 1 << 16  # elements from which one number is broadcast in place of being repeated
+LARGE_SPLAT = 1 << 16  # elements from which a splat is a broadcast, not repeated numbers
 
 
 def array_of(attribute: ir.Attribute) -> np.ndarray:
     """Return the numpy array of a dense attribute (DenseElementsAttr or a dense resource).
 
-    A large one of one number takes the memory of that number, and is read-only.
+    A large splat is a broadcast of one number, and read-only.
     """
     kind = ir.RankedTensorType(attribute.type)
     dtype, shape = dtypes.from_mlir(kind.element_type), tuple(kind.shape)

@@ -1,7 +1,7 @@
-"""Python's collector of cycles, off while a program is compiled.
+"""Python's garbage collector, switched off during a compile.
 
-A compile makes objects that live until its end. The collector looks at them, and at all modules,
-again and again: 100 to 170 times in a compile, 4 to 8 % of its Python.
+A compile makes objects that live until its end. The collector would scan them, and all modules, 100
+to 170 times per compile: 4 to 8 % of its Python time.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from mgx_mlir.core import forks
 
 
 class _Resting:
-    """The context of calls without collections, from any threads; the last one to end turns the
-    collector on again, if the first one found it on."""
+    """The context of calls without garbage collections, in any threads. The last to end
+    switches the collector on, if it was on at the first.
+    """
 
     def __init__(self) -> None:
         self._lock = forks.lock()
@@ -40,7 +41,7 @@ class _Resting:
                     gc.enable()
 
     def forget(self) -> None:
-        """End the calls of a parent's threads, which a forked child does not have."""
+        """Forget the calls of the parent's threads, which a forked child lacks."""
         if self._calls and self._was_on:
             gc.enable()
         self._calls = 0
@@ -52,7 +53,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def resting() -> _Resting:
-    """Return the context of a call without collections of cycles."""
+    """Return the context of a call without garbage collections."""
     return _RESTING
 
 

@@ -1,4 +1,4 @@
-"""Making MLIR contexts that hold the dialect."""
+"""Creation of MLIR contexts with the dialect loaded."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from mgx_mlir.core import interrupts, plugins
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Migraphx
 
-# Dialects that the lowering and the tools build, besides those of parsed text: the parser and the
-# passes load their own. All that the bindings have would take 4 ms of every compile.
+# Dialects whose ops the lowering and the tools build. The parser and MLIR's passes load theirs.
+# Loading all dialects would cost every compile 4 ms.
 DIALECTS = (
     *("affine", "arith", "cf", "func", "irdl", "linalg", "llvm", "math", "ml_program", "scf"),
     *("tensor", "vector"),
@@ -16,11 +16,11 @@ DIALECTS = (
 
 @interrupts.held
 def new_context() -> ir.Context:
-    """Return a context with the operator classes of all plugins and of what is imported by now.
+    """Return a context with the operator classes of all plugins and of all modules imported so far.
 
-    Any thread may ask.
+    Thread-safe.
 
-    Multithreading stays off: it deadlocks with interfaces written in Python.
+    MLIR's multithreading stays off: it deadlocks with interfaces written in Python.
     """
     plugins.load()
     ctx = ir.Context(load_on_create_dialects=[])

@@ -1,4 +1,4 @@
-"""Definitions that an import makes again because an exception ended it the first time."""
+"""Definitions that are repeated because an exception ended their module's first import."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import sys
 from collections.abc import Hashable
 from typing import Any
 
-_homes: dict[Hashable, Any] = {}  # the module object that a definition was made in, by its key
+_homes: dict[Hashable, Any] = {}  # module objects by the key of a definition in them
 
 
 def again(registry: str, key: Hashable, module: str) -> bool:
-    """Note that a module defines `key`; say whether an earlier execution of it did so before.
+    """Record that a module defines `key`; return whether an earlier execution of it did.
 
     A module whose import fails is taken out of `sys.modules`, and the next import executes it as
-    a new one. What the first execution registered is replaced then; for a second definition in one
-    execution, or in another module, this is False.
+    a new one. Then the first execution's registrations are replaced. Return False for a second
+    definition in one execution, or in another module.
     """
     here = sys.modules.get(module)
     before = _homes.get((registry, key))

@@ -1,4 +1,4 @@
-"""The one table of element types: MIGraphX name, MLIR, numpy, ONNX and size, side by side."""
+"""The table of element types: names in MIGraphX, MLIR, numpy and ONNX, and sizes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class DType:
 
     @property
     def is_integer(self) -> bool:
-        """A signed or unsigned integer; bool is none."""
+        """True for signed and unsigned integers, not for bool."""
         return self.kind in ("signed", "unsigned")
 
     @property
@@ -53,7 +53,7 @@ class DType:
 
     @property
     def bits(self) -> int:
-        """Bits that tell values apart: 1 of bool."""
+        """Significant bits: 1 for bool."""
         return 1 if self.is_bool else 8 * self.size
 
     @property
@@ -101,7 +101,7 @@ class FloatInfo(Protocol):
 
 
 def float_info(dtype: np.dtype) -> FloatInfo:
-    """Return the limits of a float type; ml_dtypes' own class leaves their types open."""
+    """Return the limits of a float type; ml_dtypes' class does not annotate them."""
     return cast(FloatInfo, ml_dtypes.finfo(dtype))
 
 
@@ -148,14 +148,14 @@ DTYPES: tuple[DType, ...] = (
 FLOATS = tuple(d for d in DTYPES if d.is_float)
 INTEGERS = tuple(d for d in DTYPES if d.is_integer)
 
-# two 4-bit floats in a byte: known by name and number, in a program it is ui8
+# two 4-bit floats in a byte; has a name and a number, and is ui8 in programs
 FP4X2 = _row("fp4x2", 18, "ui8", np.uint8, 0, "unsigned")
 
 _BY_MLIR = {d.mlir: d for d in DTYPES}
 _BY_NAME = {
     **{n: d for d in DTYPES for n in (d.name, d.short, d.mlir)},
     **dict.fromkeys((FP4X2.name, FP4X2.short), FP4X2),
-    **{f"{d.short}_t": d for d in INTEGERS},  # C's spelling, which MIGraphX takes too
+    **{f"{d.short}_t": d for d in INTEGERS},  # C's spelling, which MIGraphX accepts
 }
 _BY_ONNX = {d.onnx: d for d in DTYPES}
 _BY_NUMBER = {d.number: d for d in (*DTYPES, FP4X2)}
@@ -163,7 +163,7 @@ _BY_NUMPY = {d.np: d for d in DTYPES}
 
 
 # types by class, width and signedness: printing a type takes 3 us, and verifying asks each value
-# the bindings' classes by name: they are there only where something uses them
+# by class names: the bindings may not be loaded
 _BY_CLASS: dict[str, DType] = {
     "F16Type": HALF,
     "BF16Type": BF16,

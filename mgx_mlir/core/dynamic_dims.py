@@ -1,8 +1,8 @@
-"""Extents that only the run knows but that have a name: numbers beyond all sizes stand for them.
+"""Named dynamic dims, represented by numbers larger than any size.
 
-While passes run, a dynamic dim that the sizes of the inputs determine is no `?` in a type but such
-a number, so that equal dynamic dims are equal and count as known. `TensorType.of` and attributes
-give it as an int that knows its expression (symbolic/named_extents.py); anything else sees a
+While passes run, a dynamic dim that input sizes determine is such a number in a type, not `?`. So
+equal dynamic dims compare equal and count as known. `TensorType.of` and attributes
+return it as an int subclass with its expression (symbolic/named_extents.py). Other readers see the
 number.
 """
 
@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-FIRST = 10**15  # no tensor has as many elements along a dim
+FIRST = 10**15  # larger than any extent
 
 
 class _Dynamic(int):
-    """The number of a dynamic dim, in messages a `?`; arithmetic gives plain numbers."""
+    """The marker of a dynamic dim, shown as `?`; arithmetic on it gives plain ints."""
 
     __slots__ = ()
 
@@ -28,24 +28,24 @@ class _Dynamic(int):
         return format("?", spec)
 
 
-DYN: Final[int] = _Dynamic(-(2**63))  # MLIR's marker of a dimension known only at run time
+DYN: Final[int] = _Dynamic(-(2**63))  # MLIR's marker of a dynamic dim
 
 
 class NamedDim(int):
-    """An extent that has a name; as a number it is that. is_extent: it is never negative."""
+    """An extent with a name, which is an int too. is_extent: it is never negative."""
 
     is_extent: bool
 
     def inferred(self, cls: Any, o: Any) -> Any:
-        """Return the result types of an op whose `infer` asks what the sizes decide.
+        """Return the result types of an op whose `infer` compares named dims.
 
-        They are those of all sizes that the op allows; None where that cannot be said. cls, o: the
-        op's class, and what its `infer` sees.
+        The types hold for all sizes that the op allows; None where there are none. cls, o: the op's
+        class, and the view that its `infer` gets.
         """
         raise NotImplementedError
 
 
-NAMED: dict[int, int] = {}  # each number in use, as an int that knows what it stands for
+NAMED: dict[int, int] = {}  # the NamedDim of each number in use
 
 
 class UndecidedError(Exception):
@@ -53,15 +53,15 @@ class UndecidedError(Exception):
 
 
 def named(d: int) -> int:
-    """Return an extent that was read from a type or an attribute, with what it stands for."""
+    """Return the NamedDim of a number read from a type or an attribute; other extents unchanged."""
     if int.__ge__(d, FIRST):
         return NAMED.get(d, d)
-    # an int that knows more of its extent (relations.py) stays what it is
+    # a Size (relations.py) is returned unchanged
     return DYN if type(d) is int and d == DYN else d
 
 
 def all_named(dims: Iterable[int]) -> tuple[int, ...]:
-    """`named` for each of `dims`."""
+    """Apply `named` to each of `dims`."""
     found = tuple(dims)
     for d in found:
         if int.__lt__(d, 0) or int.__ge__(d, FIRST):
@@ -75,5 +75,5 @@ def is_named(d: int) -> bool:
 
 
 def may_be_negative(d: int) -> bool:
-    """Return whether it is not proved of a named extent that it is never below 0."""
+    """Return whether an extent has a name and is not proved to be at least 0."""
     return isinstance(d, NamedDim) and not d.is_extent

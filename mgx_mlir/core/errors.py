@@ -1,4 +1,4 @@
-"""The one family of user errors: everything a user can cause derives from MgxError."""
+"""The classes of user errors; all derive from MgxError."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from mgx_mlir.core.names import safe_text
 
 
 class MgxError(Exception):
-    """A user error in MLIR's voice.
+    """A user error, worded as MLIR's diagnostics are.
 
     `message` is lower case and says expected and got; `location` names the op, node or file;
-    `notes` hold the fix. `exit_code` is what a command line ends with: 1 the answer is no,
-    2 it could not be done. What a terminal would obey in it is escaped where it is shown.
+    `notes` hold the fix. `exit_code` is that of commands: 1 for the answer "no", 2 for "could not
+    be done". Control characters are escaped when it is shown.
     """
 
     exit_code = 2
@@ -43,7 +43,7 @@ class UnsupportedModel(ModelError):
 
 
 class ShapeError(MgxError):
-    """Operands or attributes that an operator does not accept."""
+    """Wrong operands or attributes of an operator."""
 
 
 class PassError(MgxError):
@@ -71,9 +71,9 @@ class RunLimitError(RunError):
 
 
 class NamesDisagree(RunError):
-    """Inputs that give one name of a dim two sizes; nothing else about them is wrong.
+    """Inputs that give one dim name two sizes, and are right otherwise.
 
-    names: those of the dims. shapes: of what the caller gave, by input.
+    names: those of the dims. shapes: the inputs' shapes by name.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class NamesDisagree(RunError):
 
 
 class SizesRefused(RunError):
-    """Inputs of sizes that a program was not made for; nothing else about them is wrong."""
+    """Inputs of sizes that a program was not compiled for, and right otherwise."""
 
 
 class FileError(MgxError):

@@ -1,4 +1,4 @@
-"""The line that installs an extra's packages: what an error says where one is missing."""
+"""The pip command that installs an extra's packages, for errors about a missing one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ def install_line(extra: str) -> str:
 
     It works however this package was installed: from a clone, a wheel file or an index.
     """
-    from importlib.metadata import PackageNotFoundError, requires  # slow to load, and rarely needed
+    # lazy: slow to load, and rarely needed
+    from importlib.metadata import PackageNotFoundError, requires
 
     try:
         every = requires(DISTRIBUTION) or []

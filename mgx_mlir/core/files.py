@@ -1,4 +1,4 @@
-"""Reading files that a user names, and knowing what was read; writing files whole or not at all."""
+"""Reading of users' files with a record of what was read, and atomic writing."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ import numpy as np
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.huge_pages import huge_empty
 
-_MAP_FROM = 4 << 20  # bytes: smaller files are copied, a mapping holds a descriptor
+_MAP_FROM = 4 << 20  # bytes; smaller files are read, as a mapping keeps a descriptor
 _CLOEXEC = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
 @contextlib.contextmanager
 def atomic(path: str | os.PathLike[str]) -> Generator[IO[Any]]:
-    """Return a binary file that takes the place of `path` when the block ends without an error.
+    """Return a binary file that replaces `path` when the block ends without an error.
 
-    Behind links it is the place of the file that they lead to. What is no file and has no place to
-    take (a device, a pipe, an open file by its number) is written to as it is.
+    Links are followed. A device, a pipe, or a descriptor (/dev/fd/3) cannot be replaced and is
+    written to directly.
     """
     name = _behind_links(os.fspath(path))
     if _stays(name):
-        number = _dynamic_number(name)  # a copy of it, as its position is that of the other writers
+        number = _dynamic_number(name)  # a duplicate, which shares the position with other writers
         with open(name if number is None else os.dup(number), "wb") as f:
             yield f
         return
@@ -50,9 +50,10 @@ def atomic(path: str | os.PathLike[str]) -> Generator[IO[Any]]:
 
 
 def _behind_links(name: str) -> str:
-    """Return the place that a name of links leads to, also if nothing is there. The name of an open
-    file, /dev/stdout for one, ends at its number: the system shows it as a link to the file."""
-    for _ in range(40):  # links that Linux follows
+    """Return the target of links, which need not exist. A name such as /dev/stdout ends at its
+    descriptor, since the system shows that as a link to the open file.
+    """
+    for _ in range(40):  # the limit of Linux
         if _dynamic_number(name) is not None or not os.path.islink(name):
             return name
         name = os.path.join(os.path.dirname(name), os.readlink(name))
@@ -60,7 +61,7 @@ def _behind_links(name: str) -> str:
 
 
 def _stays(name: str) -> bool:
-    """Return whether what is there is an open file, a device or a pipe."""
+    """Return whether a name is an open file, a device or a pipe."""
     if _dynamic_number(name) is not None:
         return True
     with contextlib.suppress(OSError):
@@ -70,7 +71,7 @@ def _stays(name: str) -> bool:
 
 
 def _dynamic_number(name: str) -> int | None:
-    """Return the number by which this process has opened what a name in /dev/fd stands for."""
+    """Return the descriptor of this process that a name in /dev/fd means."""
     folder, base = os.path.split(name)
     if not (base.isascii() and base.isdigit()):
         return None
@@ -79,16 +80,16 @@ def _dynamic_number(name: str) -> int | None:
 
 
 def written_in_place(path: str | os.PathLike[str]) -> bool:
-    """Return whether `atomic` writes to what is there, and needs no rights in its folder."""
+    """Return whether `atomic` writes directly, and needs no rights in the folder."""
     with contextlib.suppress(OSError):
         return _stays(_behind_links(os.fspath(path)))
     return False
 
 
 def _beside(name: str) -> tuple[int, str]:
-    """Open a new file in the folder of `name`: its descriptor and its path.
+    """Open a new file in the folder of `name`; return its descriptor and its path.
 
-    It has the rights that the process gives its files.
+    Its mode follows the umask.
     """
     folder, base = os.path.split(name)
     for _ in range(100):
@@ -99,10 +100,11 @@ def _beside(name: str) -> tuple[int, str]:
 
 
 def writer_of(status: os.stat_result) -> str:
-    """Who else than this user and root may have written a file, as a reason not to run code of it;
-    empty where nobody could."""
+    """Return why a file's code is not trusted: somebody other than this user and root may have
+    written it. Empty where nobody could.
+    """
     if os.name != "posix":
-        return ""  # there the system keeps others out of a user's folders
+        return ""  # Windows: the system keeps others out of a user's folders
     if status.st_uid not in (os.geteuid(), 0):
         return f"it belongs to user {status.st_uid}"
     if status.st_mode & stat.S_IWOTH:
@@ -125,23 +127,23 @@ def temporary_folder(prefix: str) -> Generator[str]:
 
 
 def readable_name(path: str | os.PathLike[str]) -> str:
-    """Return a path as text: bytes of it that are no UTF-8 are shown as `\\xff`."""
+    """Return a path as text: bytes that are not UTF-8 are shown as `\\xff`."""
     return os.fspath(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 # ---- what was read ---------------------------------------------------------------------------
 
 Identity = tuple[int, ...]
-_GRAIN = 50_000_000  # nanoseconds of the clock that file systems stamp files by, and some more
-_COARSE = 2_500_000_000  # nanoseconds of file systems that stamp whole seconds
+_GRAIN = 50_000_000  # nanoseconds: resolution of file times, with a margin
+_COARSE = 2_500_000_000  # nanoseconds: the same for file systems with times in whole seconds
 
 
 @dataclass(frozen=True)
 class ReadFile:
     """A file that was opened to be read: its full path, and its identity when it was opened.
 
-    Where the path has the same identity later, the file has the bytes that were read. None for a
-    file so young that a change of it could have left no trace.
+    If the path has the same identity later, the bytes are those that were read. None for a file
+    changed so recently that another change might keep its time.
     """
 
     path: str
@@ -153,7 +155,7 @@ _READS: ContextVar[dict[str, ReadFile] | None] = ContextVar("mgx_files_read", de
 
 @contextlib.contextmanager
 def noting_reads() -> Generator[dict[str, ReadFile]]:
-    """Return the files that are opened inside, by full path."""
+    """Record the files that are opened inside, by full path."""
     found: dict[str, ReadFile] = {}
     token = _READS.set(found)
     try:
@@ -163,7 +165,7 @@ def noting_reads() -> Generator[dict[str, ReadFile]]:
 
 
 def note_read(name: str, fd: int) -> None:
-    """Say that a file was opened; readers do so right after opening it."""
+    """Record that a file was opened; readers call it right after opening."""
     reads = _READS.get()
     if reads is None:
         return
@@ -174,12 +176,14 @@ def note_read(name: str, fd: int) -> None:
     now = None if is_young(status) else identity(status)
     known = reads.get(path)
     if known is not None and known.identity != now:
-        now = None  # read twice, and not the same
+        now = None  # read twice, with different contents
     reads[path] = ReadFile(path, now)
 
 
 def identity(status: os.stat_result) -> Identity:
-    """Return what changes with a file's bytes: size, times (one cannot be set), number."""
+    """Return the facts that change with a file's bytes: size, times (ctime cannot be set),
+    inode.
+    """
     return (
         status.st_size,
         status.st_mtime_ns,
@@ -190,7 +194,7 @@ def identity(status: os.stat_result) -> Identity:
 
 
 def is_young(status: os.stat_result) -> bool:
-    """Return whether a file was changed so lately that one more change may get the same time."""
+    """Return whether a file was changed so recently that another change may get the same time."""
     changed = status.st_ctime_ns if os.name == "posix" else status.st_mtime_ns
     grain = _COARSE if status.st_ctime_ns % 1_000_000_000 == 0 else _GRAIN
     return time.time_ns() - changed <= grain
@@ -214,15 +218,15 @@ def read_bytes(path: str | os.PathLike[str]) -> memoryview:
 def read_with_status(
     path: str | os.PathLike[str], *, mapped: bool = False, huge_pages: bool = False
 ) -> tuple[memoryview, os.stat_result]:
-    """Return the bytes of a regular file, and whose it is. FileError for anything else.
+    """Return the bytes of a regular file, and its status.
 
-    mapped: a file from 4 MB on is mapped, if nobody but this user and root can make it shorter:
-    reading past the end of what is mapped ends the process. huge_pages: a file from 4 MB on is
-    read to large pages instead.
+    FileError for anything else. mapped: map a file of 4 MB or more, if only this user and root can
+    truncate it (reading a truncated mapping kills the process). huge_pages: read a file of 4 MB or
+    more to large pages instead.
     """
     name = os.fspath(path)
     try:
-        # not blocking: opening a pipe that nobody writes to would wait forever
+        # non-blocking: opening a pipe without a writer would wait forever
         fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (OSError, ValueError) as e:
         reason = (getattr(e, "strerror", None) or str(e)).lower()
@@ -239,7 +243,7 @@ def read_with_status(
                 return memoryview(mmap.mmap(fd, 0, access=mmap.ACCESS_READ)), status
             except (OSError, ValueError):
                 pass  # a file system without mappings
-        # not touched until read into
+        # uncommitted until read into
         size = status.st_size
         data = huge_empty(size) if huge else np.empty(size, np.uint8)
         view, at = data.data, 0
@@ -250,6 +254,6 @@ def read_with_status(
                 reason = (e.strerror or str(e)).lower()
                 raise FileError(f"cannot read the file: {reason}", location=name) from None
             if not got:
-                raise FileError("the file became shorter while it was read", location=name)
+                raise FileError("the file was truncated while it was read", location=name)
             at += got
     return view, status

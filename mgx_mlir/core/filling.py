@@ -12,13 +12,13 @@ import numpy as np
 
 from mgx_mlir.core import interrupts
 
-AT_ONCE = 256 << 10  # bytes of an array that is filled where it is made, as it may be read there
+AT_ONCE = 256 << 10  # bytes; smaller arrays are filled at once, as their caller may read them
 _STEP = 0.05  # seconds between two safe points of a wait
 
 
 @dataclass(frozen=True)
 class Packing:
-    """Weights in another layout, which are written where they stay.
+    """Weights in another layout, written directly to their final memory.
 
     fill: writes each element of an array of this shape and type.
     """
@@ -33,7 +33,7 @@ class Packing:
         return math.prod(self.shape) * self.dtype.itemsize
 
     def array(self) -> np.ndarray:
-        """Return the weights in memory of their own."""
+        """Return the weights in newly allocated memory."""
         found = np.empty(self.shape, self.dtype)
         self.fill(found)
         return found
@@ -49,12 +49,12 @@ class Filling:
         self._is_closed = False
 
     def add(self, work: Callable[[], None]) -> None:
-        """Do some work behind the caller: a few calls that let other threads run meanwhile."""
+        """Run work on the thread; it should release the GIL often."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="mgx-weights", daemon=True)
             try:
                 self._thread.start()
-            except RuntimeError:  # the system gives no thread
+            except RuntimeError:  # no thread can be started
                 self._thread = None
                 work()
                 return
@@ -66,11 +66,11 @@ class Filling:
                 continue
             try:
                 work()
-            except BaseException as e:  # raised where it is waited for
+            except BaseException as e:  # raised by `wait`
                 self._error = e
 
     def wait(self) -> None:
-        """Wait until all arrays are filled. Raises what filling one raised."""
+        """Wait until all arrays are filled. Raises the first error of the work."""
         thread, self._thread = self._thread, None
         if thread is not None:
             self._todo.put(None)
@@ -82,7 +82,7 @@ class Filling:
             raise error
 
     def close(self) -> None:
-        """Leave what is not begun undone."""
+        """Drop work that has not begun."""
         self._is_closed = True
         if self._thread is not None:
             self._todo.put(None)

@@ -1,4 +1,6 @@
-"""State that a forked child must not take over: locks of others, and what lives in threads."""
+"""State that a forked child must not inherit: locks of other threads, and objects tied to
+threads.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from typing import Any
 from mgx_mlir.core import interrupts
 from mgx_mlir.core.errors import RunError
 
-PACKAGES = frozenset(("iree", "mgx_mlir", "torch_mlir"))  # whose imports are guarded, with theirs
+PACKAGES = frozenset(("iree", "mgx_mlir", "torch_mlir"))  # packages whose imports are guarded
 
 _locks: weakref.WeakSet[threading.Lock] = weakref.WeakSet()
 _waited: weakref.WeakSet[threading.Lock] = weakref.WeakSet()
@@ -25,8 +27,8 @@ _count = 0
 def lock(*, waits: bool = False) -> threading.Lock:
     """Return a lock that is free in a forked child, whoever held it.
 
-    waits: a fork waits until nobody holds it. For calls of foreign code, whose own locks would
-    stay taken in the child for ever.
+    waits: a fork waits until it is free. For calls of foreign code, whose own locks would stay
+    locked in the child.
     """
     made = threading.Lock()
     _locks.add(made)
@@ -36,26 +38,26 @@ def lock(*, waits: bool = False) -> threading.Lock:
 
 
 def keep(held: object) -> None:
-    """Never free something: ending it would wait for threads that a child does not have."""
+    """Keep an object alive for ever: its destructor would wait for threads that a child lacks."""
     _kept.append(held)
 
 
 def count() -> int:
-    """Return how many forks lie between this process and the one that loaded the project."""
+    """Return the number of forks between this process and the one that loaded the project."""
     return _count
 
 
 # ---- modules that are loaded ---------------------------------------------------------------------
 
-_LONGEST_WAIT = 60.0  # seconds that a fork waits for modules that other threads load
-_STEP = 0.05  # seconds that a fork waits for one lock before it lets go of the others
+_LONGEST_WAIT = 60.0  # seconds that a fork waits for imports of other threads
+_STEP = 0.05  # seconds that a fork waits for one lock before it releases the others
 _gate = threading.Lock()  # held across a fork, and where a load begins or ends
-_loads: dict[int, int] = {}  # nested loads under way, by thread
-_cut_short = False  # this process was forked while another thread loaded modules
+_loads: dict[int, int] = {}  # depth of nested imports, by thread
+_cut_short = False  # True: this process was forked during an import of another thread
 
 
 class _Loading:
-    """The context of a load, which a fork of another thread waits for."""
+    """The context of an import; forks of other threads wait for its end."""
 
     def __enter__(self) -> None:
         own = threading.get_ident()
@@ -74,15 +76,17 @@ _LOADING = _Loading()
 
 
 def loading() -> _Loading:
-    """Return the context in which modules are imported: no other thread forks meanwhile."""
+    """Return the context for importing modules: other threads cannot fork inside."""
     return _LOADING
 
 
 def usable() -> None:
-    """Raise RunError in a process that was forked in the middle of a load: it would never end."""
+    """Raise RunError in a process that was forked during an import, as that import would never
+    end.
+    """
     if _cut_short:
         raise RunError(
-            "this process was forked while another thread loaded modules, and cannot load them",
+            "this process was forked while another thread imported modules, and cannot import them",
             notes=["fork before or after the first call, or start processes with `spawn`"],
         )
 
@@ -92,11 +96,10 @@ def _others_load() -> bool:
 
 
 def _free_imports() -> None:
-    """Take away the imports that threads were in which a forked child does not have.
+    """Remove the half-done imports of threads that a forked child lacks.
 
-    `_before` has waited until none of them was in the middle of a module of ours, or `usable` says
-    so. A module of others, such as hashlib that a function of the standard library imports, is
-    imported again: its lock would never be free.
+    `_before` has waited for modules of our packages, or `usable` raises. Other modules, such as
+    hashlib, are imported again, as their import locks would never be free.
     """
     table: dict[str, Any] = getattr(importlib._bootstrap, "_module_locks", {})
     own = threading.get_ident()
@@ -105,17 +108,17 @@ def _free_imports() -> None:
             continue
         table.pop(name, None)
         spec = getattr(sys.modules.get(name), "__spec__", None)
-        if getattr(spec, "_initializing", False):  # its execution has not begun, or is cut short
+        if getattr(spec, "_initializing", False):  # its execution has not begun, or was cut off
             del sys.modules[name]
 
 
 # ---- forks ---------------------------------------------------------------------------------------
 
-_forking = threading.Lock()  # one fork at a time: `_held` is of one
+_forking = threading.Lock()  # one fork at a time: `_held` belongs to it
 
 
 def _before() -> None:
-    with interrupts.later():  # a hook's exception is lost, and so would be its resources
+    with interrupts.later():  # an exception in a fork hook is lost
         _forking.acquire()
         end = time.monotonic() + _LONGEST_WAIT
         while True:
@@ -125,14 +128,14 @@ def _before() -> None:
             if not _others_load() or time.monotonic() > end:
                 return
             _gate.release()
-            _release_held()  # a loaded module may need them
+            _release_held()  # an imported module may need them
             time.sleep(0.002)
 
 
 def _take_waited() -> bool:
-    """Take the locks that a fork waits for; none where another thread keeps one.
+    """Acquire the locks that a fork waits for; release all where another thread holds one.
 
-    The thread may want one that is taken here, so nothing is kept while it is waited for.
+    That thread may need one of them, so none is held while waiting.
     """
     for each in list(_waited):
         if not each.acquire(timeout=_STEP):

@@ -12,9 +12,9 @@ class NotOfType(ValueError):
 
 
 def plain_array(value: object, dtype: DType) -> np.ndarray:
-    """Python numbers and lists of them as an array of a type.
+    """Convert Python numbers and lists of them to an array of a type.
 
-    Errors: NotOfType for what is no number of the type (1.5 and NaN for an int8, 2 for a bool);
+    Errors: NotOfType for values that the type lacks (1.5 and NaN for an int8, 2 for a bool);
     ValueError for lists that are no array; TypeError, OverflowError.
     """
     found = np.asarray(value, dtype=dtype.np) if dtype.is_float else np.asarray(value)
@@ -27,14 +27,14 @@ def plain_array(value: object, dtype: DType) -> np.ndarray:
     with np.errstate(invalid="ignore"):
         made = found.astype(dtype.np)
     if not np.array_equal(made, found):  # NaN is no integer: it differs from itself
-        raise NotOfType(f"expected values of {dtype.name}, got others")
+        raise NotOfType(f"expected values of {dtype.name}, got values that it cannot represent")
     return made
 
 
 def native(array: np.ndarray) -> np.ndarray:
     """Return the array in this machine's byte order, bools with the bytes 0 and 1 alone.
 
-    Code reads a bool by its lowest bit, numpy by any; a view of other bytes can have any.
+    Compiled code tests a bool's lowest bit, numpy any bit; a view of other bytes can have any bits.
     """
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))

@@ -1,8 +1,8 @@
-"""Imports that no signal and no fork cuts in two, and that can be repeated where they fail.
+"""Imports that no signal or fork interrupts, and that can be repeated after a failure.
 
-Modules load when they are first used, most of them in the first compile. A module of C++ whose
-import ended halfway cannot be imported again in the process, and a child that is forked meanwhile
-would wait for ever for a lock of the thread that imports.
+Modules are imported at first use, most of them in the first compile. A C++ module whose import was
+interrupted cannot be imported again in the process. A child forked during an import would wait for
+ever for the importing thread's lock.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _failed: set[str] = set()  # modules whose execution has ended with an exception
 
 
 class _Guarded:
-    """A step of a module's import, which neither a signal nor a fork comes between."""
+    """A step of a module's import that neither a signal nor a fork interrupts."""
 
     def __init__(self, step: Callable[..., Any]) -> None:
         self._step = step
 
     def __call__(self, of: ModuleType | ModuleSpec) -> Any:
         name = of.__name__ if isinstance(of, ModuleType) else of.name
-        if not _is_guarded(name):  # another module of a loader that loads many
+        if not _is_guarded(name):  # a loader may load other packages too
             return self._step(of)
         forks.usable()
         with interrupts.later(), forks.loading():
@@ -36,7 +36,7 @@ class _Guarded:
                 with _registering_again() if name in _failed else contextlib.nullcontext():
                     found = self._step(of)
                 if isinstance(of, ModuleType):
-                    # executed, and whole from here on: `forks` looks at it
+                    # executed completely: `forks` checks this
                     of.__spec__._initializing = False  # type: ignore[union-attr]
                 return found
             except BaseException:
@@ -49,19 +49,20 @@ def _is_guarded(name: str) -> bool:
 
 
 def _guard_steps(loader: object) -> None:
-    """Guard the steps of a loader, whoever made it: an editable install, an archive, a hook."""
-    if loader is None or isinstance(loader, type):  # the built-in ones are classes, and shared
+    """Guard the steps of any loader: an editable install's, an archive's, a hook's."""
+    # built-in loaders are classes, shared by all modules
+    if loader is None or isinstance(loader, type):
         return
     for name in ("create_module", "exec_module"):
         step: Any = getattr(loader, name, None)
         if step is not None and not isinstance(step, _Guarded):
-            with contextlib.suppress(AttributeError):  # a loader without room for attributes
+            with contextlib.suppress(AttributeError):  # a loader with __slots__
                 setattr(loader, name, _Guarded(step))
 
 
 @contextlib.contextmanager
 def _registering_again() -> Generator[None]:
-    """Let the bindings' modules register what an import that failed has registered before."""
+    """Let the bindings' modules register again what a failed import registered."""
     bindings: Any = sys.modules.get("torch_mlir._mlir_libs._mlir")
     ir: Any = sys.modules.get("torch_mlir.ir")
     if bindings is None:
@@ -95,7 +96,7 @@ def _registering_again() -> Generator[None]:
 
 
 class _Finder:
-    """Finds modules of these packages as the other finders do, and guards their import."""
+    """A finder that asks the other finders, and guards the imports of our packages."""
 
     @staticmethod
     def find_spec(

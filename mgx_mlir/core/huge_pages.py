@@ -1,7 +1,7 @@
-"""Memory in large pages, for weights: what reads all of them in a call translates fewer addresses.
+"""Memory in large pages for weights: a call that reads all of them has fewer TLB misses.
 
-One row times a matrix takes as long as memory gives the matrix. In pages of 4 KB a core of a
-virtual machine reads a fifth less of it in a second than in pages of 2 MB.
+A matrix-vector product is bound by memory bandwidth. In a virtual machine a core reads a fifth less
+per second from pages of 4 KB than from pages of 2 MB.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ import mmap
 import numpy as np
 
 PAGE = 2 << 20
-_CHUNK = 16 * PAGE  # that small arrays share
-_APART = 64  # bytes that addresses of arrays are multiples of
-_LEAST = 64 << 10  # bytes of an array for which it is worth the trouble
+_CHUNK = 16 * PAGE  # bytes of a piece that small arrays share
+_APART = 64  # alignment of arrays in bytes
+_LEAST = 64 << 10  # bytes; smaller arrays gain nothing
 
 
 def huge_empty(nbytes: int) -> np.ndarray:
-    """Return uninitialised bytes that begin on a large page, where the system has such."""
+    """Return uninitialised bytes, aligned to a large page where the system has them."""
     if not hasattr(mmap, "MADV_HUGEPAGE"):
         return np.empty(nbytes, np.uint8)
-    # room to begin on a page, which is not touched; what is shared has small pages
+    # slack for the alignment is never touched; shared memory has small pages
     held = mmap.mmap(-1, nbytes + PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    with contextlib.suppress(OSError):  # a kernel without them: it is memory all the same
+    with contextlib.suppress(OSError):  # a kernel without large pages: small ones work too
         held.madvise(mmap.MADV_HUGEPAGE)
     raw = np.frombuffer(held, np.uint8)
     start = -raw.ctypes.data % PAGE
@@ -32,7 +32,9 @@ def huge_empty(nbytes: int) -> np.ndarray:
 
 
 class HugePages:
-    """Places arrays one behind the other in large pages, which go with the last array there."""
+    """An allocator that puts arrays one after the other in large pages; they are freed with
+    their last array.
+    """
 
     def __init__(self) -> None:
         self._left = np.empty(0, np.uint8)

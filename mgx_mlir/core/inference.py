@@ -10,10 +10,10 @@ from mgx_mlir.core.shapes import DYN, TensorType
 
 
 def inferred(cls: Any, o: Any) -> TensorType | Sequence[TensorType] | None:
-    """Return what an op class's `infer` says of `o`, what it sees of an op.
+    """Return the result types of an op class's `infer` for a view `o` of an op.
 
-    Where it asks of a named dim what only a run decides, the answers are joined; where that
-    cannot be done, named dims are `?` to it.
+    Where it compares a named dim and the answer depends on the sizes, the types of all answers are
+    joined. Where they cannot be joined, `infer` sees named dims as `?`.
     """
     try:
         return cls.infer(o)

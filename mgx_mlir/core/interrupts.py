@@ -1,8 +1,8 @@
 """Signals during a call of the API: their handlers run at safe points, where the call can end.
 
-A handler may raise: Ctrl-C does, and so does a caller's own time limit. Anywhere else the exception
-would leave modules half imported, processes and folders without an owner, or would be taken for an
-error of ours by an `except`, or end a callback of C++.
+A handler may raise: Ctrl-C does, and so may a caller's time limit. Elsewhere the exception could
+leave modules half imported, or processes and folders without an owner. An `except` could take it
+for an error of ours, or it could unwind a C++ callback.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable, Generator, Sequence
 from types import FrameType, TracebackType
 from typing import Any, TypeVar, cast
 
-# without the enumerations of `signal`: a look at all handlers takes 2 us, not 60
+# `_signal`, as the enumerations of `signal` make reading all handlers take 60 us instead of 2
 _signal: Any = importlib.import_module("_signal")
 F = TypeVar("F", bound=Callable[..., Any])
 Handler = Callable[[int, "FrameType | None"], Any]
@@ -29,15 +29,15 @@ _STEP = 0.05  # seconds between two safe points of a wait
 
 _depth = 0  # nested calls that hold signals
 _owner = 0  # the thread of these calls
-_open = 0  # nested parts of foreign code: handlers run at once
-_handlers: dict[int, Handler] = {}  # the handlers that `_record` stands for
-_pending: list[int] = []  # signals that came meanwhile
+_open = 0  # depth of nested foreign code, where handlers run at once
+_handlers: dict[int, Handler] = {}  # the handlers that `_record` replaces
+_pending: list[int] = []  # signals received and not yet handled
 _raised: BaseException | None = None  # exception of a handler in foreign code
-_stopping: set[int] = set()  # threads that are to end
+_stopping: set[int] = set()  # threads asked to end
 
 
 class Interrupted(BaseException):
-    """Carries what a handler raised through a call: no `except` of ours or of C++ is meant."""
+    """Carries a handler's exception through a call, past any `except` clause and C++ handler."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(error)
@@ -45,7 +45,7 @@ class Interrupted(BaseException):
 
 
 class Stopped(BaseException):
-    """Ends the work of a thread that nobody waits for: no `except` of its code is meant."""
+    """Ends the work of a thread that nobody waits for, past any `except` clause of its code."""
 
 
 class _Hold:
@@ -60,7 +60,7 @@ class _Hold:
             return
         if threading.current_thread() is threading.main_thread() and _install():
             _owner, _open = own, 0
-            _depth = 1  # until here `_record` hands signals on
+            _depth = 1  # before this `_record` forwards signals
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None,
@@ -72,7 +72,7 @@ class _Hold:
         if _depth > 1:
             _depth -= 1
             return
-        _depth = 0  # from here on `_record` hands signals on
+        _depth = 0  # from here on `_record` forwards signals
         try:
             _restore()
         finally:
@@ -91,7 +91,7 @@ def hold() -> _Hold:
 
 
 def held(function: F) -> F:
-    """Make a function a call that signals do not break: see `hold`."""
+    """Wrap a function in `hold`."""
 
     @functools.wraps(function)
     def call(*args: Any, **named: Any) -> Any:
@@ -102,7 +102,7 @@ def held(function: F) -> F:
 
 
 def check() -> None:
-    """Run the handlers of signals that came, if any: a safe point. Raises Interrupted, Stopped."""
+    """Mark a safe point: run the handlers of pending signals. Raises Interrupted, Stopped."""
     if _pending and _owner == threading.get_ident():
         _answer(_taken(), _frame())
     if _stopping and threading.get_ident() in _stopping:
@@ -110,12 +110,12 @@ def check() -> None:
 
 
 def stop(thread: int) -> None:
-    """End a thread at its next safe point. It must call `stopped` in its end."""
+    """Stop a thread at its next safe point. It must call `stopped` when it ends."""
     _stopping.add(thread)
 
 
 def stopped() -> None:
-    """Say that this thread ends: its number may be another one's soon."""
+    """Forget this thread, as its number may be reused."""
     _stopping.discard(threading.get_ident())
 
 
@@ -132,20 +132,20 @@ class _AtOnce:
             return
         _open -= 1
         if _raised is not None and not isinstance(error, Interrupted):
-            raise Interrupted(_raised) from None  # foreign code may have taken it for its own
+            raise Interrupted(_raised) from None  # foreign code may have wrapped it
 
 
 _AT_ONCE = _AtOnce()
 
 
 def at_once() -> _AtOnce:
-    """Return the context of long foreign code, which knows no safe point: handlers run at once."""
+    """Return the context of long foreign code, which has no safe points: handlers run at once."""
     return _AT_ONCE
 
 
 @contextlib.contextmanager
 def waiting(lock: Any) -> Generator[None]:
-    """Hold a lock that another thread may have for long; the wait has safe points."""
+    """Acquire a lock that another thread may hold for long; the wait has safe points."""
     while not lock.acquire(timeout=_STEP):
         check()
     try:
@@ -164,7 +164,7 @@ def pause(seconds: float) -> None:
 
 
 class _Later(_Hold):
-    """A hold whose end does not raise: signals that came are sent again a moment later."""
+    """A hold whose end does not raise: pending signals are sent again a moment later."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None,
@@ -182,14 +182,14 @@ _LATER = _Later()
 
 
 def later() -> _Later:
-    """Return the context of what must not raise at its end: finalizers, imports."""
+    """Return the context of code that must not raise at its end: finalizers, imports."""
     return _LATER
 
 
 def is_callers(e: BaseException) -> bool:
-    """Say whether an exception that comes out of a call into C was raised by a signal's handler.
+    """Return whether an exception from a call into C was raised by a signal handler.
 
-    The runtime's own errors come from C alone, or from code of ours and of the runtime's package.
+    The runtime's errors have a traceback through C, our code and the runtime's package alone.
     """
     trace = e.__traceback__
     while trace is not None and trace.tb_next is not None:
@@ -208,7 +208,7 @@ def _frame() -> FrameType:
 
 
 def _record(number: int, frame: FrameType | None) -> Any:
-    """Note a signal; where none is held, do what the handler does that this stands for."""
+    """Record a signal; outside a hold run the handler that this one replaces."""
     global _raised
     if _depth and not _open:
         if number not in _pending:
@@ -226,22 +226,22 @@ def _record(number: int, frame: FrameType | None) -> Any:
 
 
 def _install() -> bool:
-    """Put `_record` in the place of every handler of Python's; False where that is not allowed."""
+    """Replace every Python handler by `_record`; False where that is not allowed."""
     for number in _NUMBERS:
         handler = _signal.getsignal(number)
         if callable(handler) and handler is not _record:
             _handlers[number] = handler
             try:
                 _signal.signal(number, _record)
-            except ValueError:  # the main thread of an embedding program may be another one
+            except ValueError:  # an embedding program may have another main thread
                 return False
     return True
 
 
 def _restore() -> None:
-    """Put the handlers back, but for those that somebody has replaced meanwhile.
+    """Restore the handlers, except those replaced since.
 
-    Their table stays: whoever has asked for a handler meanwhile may put `_record` back later.
+    Their table stays, as a caller that saved a handler may install `_record` again.
     """
     for number, handler in _handlers.items():
         if _signal.getsignal(number) is _record:
@@ -262,7 +262,7 @@ def _handler(number: int) -> Handler | None:
 
 
 def _answer(numbers: Sequence[int], frame: FrameType | None) -> None:
-    """Run handlers; what the first of them raises is carried, further signals wait."""
+    """Run handlers; the first exception is carried on, further signals stay pending."""
     for i, number in enumerate(numbers):
         handler = _handler(number)
         try:
@@ -274,7 +274,7 @@ def _answer(numbers: Sequence[int], frame: FrameType | None) -> None:
 
 
 def _run(numbers: Sequence[int], frame: FrameType | None, raised: BaseException | None) -> None:
-    """Run the handlers of signals that no safe point met, then raise what one of them raised."""
+    """Run the handlers of signals that reached no safe point, then raise their exception."""
     try:
         if numbers:
             handler = _handler(numbers[0])
@@ -289,7 +289,7 @@ def _run(numbers: Sequence[int], frame: FrameType | None, raised: BaseException 
             try:
                 raise raised
             finally:
-                raised.__context__ = context  # not what carried it
+                raised.__context__ = context  # hide Interrupted, which carried it
 
 
 def _send_again(numbers: Sequence[int]) -> None:
@@ -302,7 +302,7 @@ def _send_again(numbers: Sequence[int]) -> None:
 
 
 def _forked() -> None:
-    """Forget the calls of a thread that a forked child does not have."""
+    """Forget the calls of a thread that a forked child lacks."""
     global _depth, _open, _raised
     if _depth and _owner != threading.get_ident():
         _depth = _open = 0

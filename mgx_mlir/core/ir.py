@@ -1,6 +1,6 @@
-"""The one importer of the MLIR bindings; everything else takes them from here.
+"""The only importer of the MLIR bindings; other modules get them from here.
 
-They are imported when first used: loading and running a compiled program needs none of them.
+They are imported at first use: loading and running a compiled program needs none.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 
 class _Bindings(ModuleType):
-    """A module of the bindings, whose content comes when the first of it is asked for."""
+    """A module of the bindings that is imported at the first attribute access."""
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # queries of tools about any module load nothing
+        if name.startswith("__"):  # introspection of modules by tools must not import
             raise AttributeError(name)
         _prepare()
         found = importlib.import_module(self.__name__)
@@ -46,12 +46,12 @@ _prepared = False
 
 
 def _prepare() -> None:
-    """Say, once, in which packages the bindings look for the classes of a dialect."""
+    """Register, once, the packages in which the bindings search for dialect classes."""
     global _prepared
     if _prepared:
         return
     try:
-        import torch_mlir  # the package that this module is for
+        import torch_mlir  # the package that has the bindings
 
         load_bindings(Path(torch_mlir.__path__[0], "_mlir_libs"))
         from torch_mlir._mlir_libs import _mlir
@@ -59,8 +59,8 @@ def _prepare() -> None:
         raise TargetError(
             f"the MLIR bindings cannot be loaded: {e}",
             notes=[
-                "compiled code runs without them; they are the package torch-mlir, in the "
-                "version that this package's metadata names"
+                "only running compiled code works without them; install torch-mlir in the "
+                "version that this package's metadata requires"
             ],
         ) from None
 
@@ -69,7 +69,7 @@ def _prepare() -> None:
     known: Any = _mlir.globals
     searched = known.dialect_search_modules
     known.dialect_search_modules = ["mgx_mlir.core.dialects", *searched, "mgx_mlir.dialects"]
-    # Nor have IREE's dialects a module here, whose ops the lowering makes as unregistered ones.
+    # IREE's dialects have no module either; the lowering makes their ops as unregistered ones.
     for name in ("flow", "hal", "iree_linalg_ext", "iree_tensor_ext", "util"):
         sys.modules.setdefault(f"mgx_mlir.dialects.{name}", ModuleType(name, f"{name}: no classes"))
     _prepared = True
@@ -81,7 +81,7 @@ if not TYPE_CHECKING:
     )
     ext, func, irdl = (_Bindings(f"torch_mlir.dialects.{name}") for name in ("ext", "func", "irdl"))
 
-# Imported when first asked for: only lowering needs them.
+# Imported at first access: only lowering needs them.
 _LAZY = frozenset(("arith", "linalg", "math", "ml_program", "scf", "tensor", "vector"))
 
 

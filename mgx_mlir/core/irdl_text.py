@@ -13,7 +13,7 @@ _HEAD = """// Every op of the dialect: operands, results and regions. A variadic
 
 
 def dialect_irdl() -> str:
-    """Return the definitions of all operators that are defined by now, those of plugins too."""
+    """Return the definitions of all operators defined so far, including plugins'."""
     plugins.load()
     with new_context() as context:
         module = ir.Module.parse(Migraphx.emitted(), context)

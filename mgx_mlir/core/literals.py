@@ -18,8 +18,8 @@ from mgx_mlir.core.shapes import TensorType
 
 LITERAL = "migraphx.literal"
 INLINE_ELEMENTS = 16  # up to this many elements (or a splat) a constant stays in the IR
-LEFT_OUT = "left-out-"  # begins keys of weights that a file of code does not hold
-ALIGNMENT = 64  # bytes, by which the runtime uses an array in place
+LEFT_OUT = "left-out-"  # prefix of keys of weights that a compiled file omits
+ALIGNMENT = 64  # bytes; the runtime uses arrays of this alignment in place
 
 _ACTIVE: contextvars.ContextVar[WeightStore | None] = contextvars.ContextVar(
     "mgx_weight_store", default=None
@@ -27,9 +27,10 @@ _ACTIVE: contextvars.ContextVar[WeightStore | None] = contextvars.ContextVar(
 
 
 class Shared:
-    """Memory of another library, whose owner promises not to change it while a program has it.
+    """Memory of another library that must not change while a program uses it.
 
-    address, nbytes: where it lies; owner: what keeps it. `np.asarray` of it is a read-only array
+    address, nbytes: the memory; owner: the object that keeps it alive. `np.asarray` of it is a
+    read-only array
     of bytes without a copy, which a store keeps as it is.
     """
 
@@ -46,7 +47,7 @@ class Shared:
 class WeightStore:
     """Arrays by the hash of their dtype, dims and bytes; equal weights are kept once.
 
-    Arrays are C-contiguous, and nobody can write to them: what somebody can is copied. The store
+    Arrays are C-contiguous and immutable: writable ones are copied. The store
     is passed around by `with store.active():`, so that patterns and passes need no extra argument.
     """
 
@@ -56,7 +57,7 @@ class WeightStore:
         self._digests: dict[tuple[int, int], bytes] = {}
 
     def add(self, array: np.ndarray, digest: bytes | None = None) -> str:
-        """Keep `array`, or a copy where somebody can write to it, and return its key.
+        """Keep `array`, or a copy if it is writable, and return its key.
 
         digest: `bytes_digest` of it, where it is known.
         """
@@ -80,8 +81,8 @@ class WeightStore:
         found = self._arrays.get(key)
         if found is None and key.startswith(LEFT_OUT):
             raise ModelError(
-                "the program's weights were left out when its code was saved",
-                notes=["save(.., source=True), mgx-driver --with-source, keeps them"],
+                "the program was saved as compiled code, without its weights",
+                notes=["save with source=True (mgx-driver: --with-source) keeps them"],
             )
         if found is None:
             raise ModelError(
@@ -113,7 +114,7 @@ class WeightStore:
         """Return the digest of all keys and of the arrays that are kept under them."""
         found = hashlib.sha256()
         for key, array in sorted(self._arrays.items()):
-            # a key that a file gives says nothing of the array
+            # a key from a file does not identify the array
             known = self._digests.get(_place(array))
             found.update(f"{key} {content_key(array, known)}\n".encode())
         return found.hexdigest()
@@ -122,7 +123,7 @@ class WeightStore:
         """Drop every array whose key is not among `keys`."""
         wanted = set(keys)
         self._arrays = {k: v for k, v in self._arrays.items() if k in wanted}
-        # memory that nothing keeps may be given to another array
+        # freed memory may be reused by another array
         places = {_place(a) for a in self._arrays.values()}
         self._digests = {p: d for p, d in self._digests.items() if p in places}
 
@@ -133,7 +134,7 @@ class WeightStore:
 
     @contextmanager
     def active(self) -> Generator[WeightStore]:
-        """Make this the store that literals are created in and read from."""
+        """Make this the store that literals use, within the block."""
         token = _ACTIVE.set(self)
         try:
             yield self
@@ -155,8 +156,9 @@ def bytes_digest(array: np.ndarray) -> bytes:
 
 
 def own(array: np.ndarray) -> np.ndarray:
-    """`array`, read-only with all that it is a view of: its maker gives it away, and a store keeps
-    it without a copy. Not for what a user handed in."""
+    """Make `array` and its bases read-only, and return it: a store then keeps it without a
+    copy. Not for arrays that a user passed.
+    """
     found: object = array
     while isinstance(found, np.ndarray):
         found.flags.writeable = False
@@ -165,7 +167,7 @@ def own(array: np.ndarray) -> np.ndarray:
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:
-    """Return the array in row-major order, such that nobody can write to it: itself, or a copy."""
+    """Return the array row-major and immutable: itself, or a copy."""
     array = np.asarray(array)
     if array.flags.c_contiguous and _is_frozen(array):
         return array
@@ -175,7 +177,7 @@ def _frozen(array: np.ndarray) -> np.ndarray:
 
 
 def _is_frozen(array: np.ndarray) -> bool:
-    """Return whether the memory of an array is read-only for everybody: for whoever made it too."""
+    """Return whether the memory of an array is immutable, also for its creator."""
     found: object = array
     while isinstance(found, np.ndarray):
         if found.flags.writeable:
@@ -185,7 +187,7 @@ def _is_frozen(array: np.ndarray) -> bool:
 
 
 def _below(array: np.ndarray) -> object:
-    """Return whose memory an array is a view of; None where it is its own."""
+    """Return the object whose memory an array views; None where it owns it."""
     found = cast(object, array.base)
     return cast(Any, found).obj if isinstance(found, memoryview) else found
 
@@ -233,14 +235,14 @@ def aligned_copy(a: np.ndarray) -> np.ndarray:
 
 
 def is_inline(array: np.ndarray) -> bool:
-    """Return whether a constant is small enough, or uniform enough, to stand in the IR itself."""
+    """Return whether a constant is small or uniform enough to be kept in the IR."""
     return array.size <= INLINE_ELEMENTS or is_uniform(array)
 
 
 def is_uniform(array: np.ndarray) -> bool:
-    """Return whether all elements, of which there are some, have the same bits.
+    """Return whether an array is not empty and all elements have the same bits.
 
-    One number that is broadcast is not looked at element by element.
+    A broadcast scalar is not scanned.
     """
     if not any(array.strides) or array.size == 1:
         return True
@@ -272,13 +274,13 @@ def create(
 
 
 def create_left_out(kind: TensorType, key: str, *, ip: ir.InsertionPoint | None = None) -> ir.Value:
-    """Build a `migraphx.literal` of a weight that is known by type alone."""
+    """Build a `migraphx.literal` of a weight whose data is omitted."""
     attributes = {"key": ir.StringAttr.get(LEFT_OUT + key)}
     return ir.Operation.create(LITERAL, results=[kind.mlir()], attributes=attributes, ip=ip).result
 
 
 def is_literal(x: ir.Value | ir.Operation | ir.OpView | ir.Block) -> bool:
-    """Say whether a value is given by a literal, or whether an operation is one."""
+    """Return whether a value is a literal's result, or an operation a literal."""
     owner = x.owner if isinstance(x, ir.Value) else x
     return getattr(owner, "name", None) == LITERAL
 

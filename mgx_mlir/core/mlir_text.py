@@ -1,7 +1,7 @@
-"""Checks on MLIR text that must come before MLIR's own parser sees it.
+"""Checks of MLIR text before MLIR's parser reads it.
 
-MLIR's parser and printer recurse over whatever nests, without a limit, and a stack overflow takes
-the process down. A check here costs less than a parse in a child process would, for each file.
+MLIR's parser and printer recurse without a limit over nested text, and a stack overflow kills the
+process. This check costs less than parsing each file in a child process.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections import Counter
 from mgx_mlir.core.errors import FileError
 
 MAX_NESTING = 1000  # at some 10,000 levels the parser overflows the stack
-MAX_BLOCKS = 200  # braces within braces: regions, over which passes recurse in Python
-MAX_ALIASES = 50_000_000  # characters that the aliases of a file stand for, beyond the file's own
+MAX_BLOCKS = 200  # nested braces: regions, over which passes recurse in Python
+MAX_ALIASES = 50_000_000  # characters of the expanded aliases of a file
 _BYTECODE = b"ML\xefR"
 
-# comments and strings first: what stands in them is no token
+# comments and strings first: they contain no tokens
 _SKIPPED = r"""
     //[^\n]*
   | (?P<text> "[^"\\\n]*(?:\\.[^"\\\n]*)*"? )
@@ -30,7 +30,7 @@ _TAKEN = r"""
   | (?P<alias> [#!](?:\d+|[A-Za-z_$][\w$-]*)(?![\w$.]) )
   | (?P<sign> [-+*] | (?<![\w$.@%^#!])(?:mod|floordiv|ceildiv)(?![\w$.]) )
 """
-# outside of brackets words tell where the definition of an alias ends
+# outside of brackets, words mark the end of an alias's definition
 _WORD = r"""
   | (?P<word> [\w$.]+ | [@%^#!][\w$.-]* )
 """
@@ -42,8 +42,8 @@ _OPENING = {")": "(", "]": "[", "}": "{", ">": "<"}
 def checked_text(raw: bytes, name: str) -> str:
     """Return the bytes of the file `name` as text. FileError: bytecode, not UTF-8, nested too deep.
 
-    Bounds what MLIR recurses over: brackets, chains of signs and operators (affine expressions),
-    and aliases within aliases; and what aliases of aliases would be written out.
+    Limits the depth of brackets, chains of operators (affine expressions) and nested aliases, and
+    the size of expanded aliases.
     """
     if raw.startswith(_BYTECODE):
         raise FileError("expected MLIR text, got MLIR bytecode", location=name)
@@ -62,21 +62,21 @@ class _Nesting:
 
     def __init__(self, text: str, name: str) -> None:
         self.text, self.name = text, name
-        self.frames: list[tuple[str, int]] = []  # brackets that are open, operators before each
+        self.frames: list[tuple[str, int]] = []  # unclosed brackets, and the operators before each
         self.blocks = 0  # braces among them
         self.chain = 0  # signs and operators since the last comma of this bracket
-        self.levels = 0  # brackets and chains of all that is open
-        self.depth: dict[str, int] = {}  # levels of each alias, with those of aliases in it
-        self.size: dict[str, int] = {}  # and the characters that it stands for
-        self.later: Counter[str] = Counter()  # uses ahead of a definition: of locations
+        self.levels = 0  # depth: unclosed brackets and their chains
+        self.depth: dict[str, int] = {}  # depth of each alias, including aliases in it
+        self.size: dict[str, int] = {}  # characters of its expansion
+        self.later: Counter[str] = Counter()  # uses ahead of the definition, as locations have
         self.expanded = 0
-        # the alias that is being defined, from where; its depth, and the size of others in it
+        # the alias that is being defined and its start; its depth, and the size of aliases in it
         self.defining, self.start, self.deepest, self.written = "", 0, 0, 0
         self.complete = False  # flag: the last token outside of brackets may end a definition
-        self.before = ""  # that token, where it is an alias, which a `=` may follow
+        self.before = ""  # that token, if it is an alias that a `=` may follow
 
     def run(self) -> None:
-        """Check all tokens, then what aliases that are used ahead of their definition add."""
+        """Check all tokens, then aliases that are used ahead of their definition."""
         at, end = 0, len(self.text)
         while at < end:
             within = self.blocks > 0
@@ -112,7 +112,7 @@ class _Nesting:
         elif kind == "end" and (self.chain or top):
             if token == "=" and self.before:
                 self.defining, self.start, self.deepest, self.written = self.before, at, 0, 0
-                self.later[self.before] -= 1  # the name at its definition is no use of it
+                self.later[self.before] -= 1  # the name in its definition is not a use
             self.levels -= self.chain
             self.chain = 0
         if top:
@@ -120,7 +120,7 @@ class _Nesting:
             self.before = token if kind == "alias" else ""
 
     def used(self, alias: str, at: int) -> None:
-        """Count the use of an alias: its definition is written out wherever it is used."""
+        """Count the use of an alias, which the printer expands at each use."""
         levels, self.levels = self.levels, self.levels + self.depth.get(alias, 0)
         self.level(self.levels, at)
         self.levels = levels
@@ -139,7 +139,7 @@ class _Nesting:
             self.defining = ""
 
     def level(self, levels: int, at: int) -> None:
-        """Be so deep from here on."""
+        """Set the current depth; FileError beyond the limit."""
         self.check(levels, at)
         self.levels = levels
         self.deepest = max(self.deepest, levels)
@@ -153,7 +153,7 @@ class _Nesting:
             raise self.error(f"nested deeper than {MAX_BLOCKS} braces", at)
 
     def closed(self, bracket: str) -> None:
-        """Leave what the parser leaves here; a `<` or `>` that compares belongs to no pair."""
+        """Close a bracket; a `<` or `>` that compares has no partner."""
         opening = _OPENING[bracket]
         depth = len(self.frames)
         if bracket != ">":
@@ -173,7 +173,7 @@ class _Nesting:
 
     def check_size(self, at: int) -> None:
         if self.expanded > MAX_ALIASES + 10 * len(self.text):
-            raise self.error("aliases of aliases stand for too much text", at)
+            raise self.error("nested aliases expand to too much text", at)
 
     def error(self, message: str, at: int) -> FileError:
         line = self.text.count("\n", 0, at) + 1

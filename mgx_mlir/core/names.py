@@ -1,4 +1,4 @@
-"""Names that come from files: made safe to show, and made into identifiers."""
+"""Names from files: made safe to show, and converted to identifiers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Container, Generator, Iterable
 from contextlib import contextmanager
 from typing import TextIO
 
-# controls of a terminal (C0 but tab and newline, DEL, C1), what turns the direction of writing,
-# separators that some show as lines, and halves of surrogate pairs
+# control characters (C0 except tab and newline, DEL, C1), bidirectional controls, line separators,
+# and surrogates
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
@@ -22,17 +22,17 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def safe_text(text: str) -> str:
-    """Text as a terminal may show it: an escape character is `\\x1b`. Newlines and tabs stay."""
+    """Escape control characters for a terminal (ESC: `\\x1b`). Newlines and tabs stay."""
     return _UNSAFE.sub(_escape, text)
 
 
 def safe_name(name: str) -> str:
-    """Return a name as it may stand in a line: safe_text, with newlines and tabs escaped too."""
+    """Return a name for one line of output: safe_text, with newlines and tabs escaped too."""
     return safe_text(name).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def quoted_unicode(text: str) -> str:
-    """Return a string literal of JSON or Python with what is not safe to show as `\\u001b`."""
+    """Return a string literal of JSON or Python with control characters as `\\u001b`."""
     return _UNSAFE.sub(lambda c: f"\\u{ord(c[0]):04x}", text)
 
 
@@ -50,7 +50,9 @@ def identifier(name: str, taken: Container[str]) -> str:
 
 
 class SafeStream:
-    """A text stream that shows what it is given: see safe_text. All else is the stream's own."""
+    """A text stream that escapes control characters: see safe_text. Other methods are the
+    stream's.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
@@ -73,9 +75,9 @@ def _open_streams() -> None:
         try:
             os.fstat(fd)
         except OSError:
-            opened = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+            opened = os.open(os.devnull, os.O_RDWR)  # the lowest free number
             os.set_inheritable(opened, True)
-        # its number may be another file's, which was opened before this
+        # its number may have been reused before this
         if getattr(sys, name) is None:
             stream = open(os.devnull, "r" if fd == 0 else "w")  # noqa: SIM115
             setattr(sys, name, stream)
@@ -83,8 +85,9 @@ def _open_streams() -> None:
 
 @contextmanager
 def safe_output() -> Generator[None]:
-    """Within the block, what is printed cannot command the terminal. A standard stream that is
-    closed reads and writes nothing: no file that is opened later gets its number."""
+    """Escape control characters in printed text within the block. A closed standard stream
+    becomes /dev/null, so that no file opened later gets its number.
+    """
     _open_streams()
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (None if s is None else SafeStream(s) for s in before)

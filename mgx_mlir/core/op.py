@@ -1,4 +1,4 @@
-"""The dialect's operation base: one class per op, its registry, building and verifying."""
+"""The base class of the dialect's ops, with registry, building and verifying."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from mgx_mlir.core.shapes import TensorType, compatible
 Operand = ir.Value
 Result = ir.OpResult
 Region = ir.Region
-Callables = Sequence[Callable[..., list[np.ndarray]]]  # regions, as a reference calls them
-# a value, or the op whose only result it is; what is absent is a ShapeError
+Callables = Sequence[Callable[..., list[np.ndarray]]]  # regions as functions, for `reference`
+# a value, or an op with one result; a ShapeError where it is absent
 ValueLike: TypeAlias = "ir.Value | ir.Operation | None"
 
 PREFIX = "migraphx."
@@ -48,19 +48,21 @@ _loading = forks.lock()
 class Migraphx(ext.Dialect, name="migraphx"):
     """MIGraphX's operators on builtin tensors."""
 
-    _emitted: ClassVar[tuple[int, bytes]] = (0, b"")  # operators, and their definitions as bytecode
+    # number of operators, and their definitions as bytecode
+    _emitted: ClassVar[tuple[int, bytes]] = (0, b"")
 
     @classmethod
     def load(cls) -> None:
-        """Load every operator class that is defined by now into the current context.
+        """Load every operator class defined so far into the current context.
 
-        One thread at a time: the bindings hand the module of definitions on in an attribute of the
-        class, and a thread that meets the module of another one's context ends the process.
+        One thread at a time: the bindings keep the module of definitions in a class attribute, and
+        using another context's module kills the process.
         """
         with _loading:
             count, data = cls._emitted
             if count == len(cls.operations):
-                # each compile has a context: what the bindings do besides, a process needs once
+                # each compile has a context, but the bindings' other work is needed once per
+                # process
                 irdl.load_dialects(ir.Module.parse(data))
                 for op in cls.operations:
                     op._attach_traits()
@@ -69,17 +71,17 @@ class Migraphx(ext.Dialect, name="migraphx"):
             stream = io.BytesIO()
             cast(ir.Module, cls._mlir_module).operation.write_bytecode(stream)
             cls._emitted = (len(cls.operations), stream.getvalue())
-            # held, it would keep its context, which the next load would end from another thread
+            # else it would keep its context alive, for the next load to free on another thread
             cls._mlir_module = None
 
     @classmethod
     def emitted(cls) -> bytes:
-        """Return the definitions that the last context was given, as bytecode of IRDL."""
+        """Return the definitions of the last context, as IRDL bytecode."""
         return cls._emitted[1]
 
 
 def check(condition: object, message: str | Callable[[], str]) -> None:
-    """Raise ShapeError(message) unless `condition` holds; a callable message is made late."""
+    """Raise ShapeError(message) unless `condition` holds; `message` may be a function."""
     if not condition:
         raise ShapeError(message() if callable(message) else message)
 
@@ -92,7 +94,7 @@ class InferView(SimpleNamespace):
     """
 
     regions: Sequence[ir.Region]
-    results: Sequence[TensorType] | None  # stated types of an op that exists, for its verification
+    results: Sequence[TensorType] | None  # declared result types, when an existing op is verified
     operands: dict[str, Sequence[ir.Value]]  # the values, by the name of their operand
     const: Callable[[str], np.ndarray | None]  # the array of an operand that is a small literal
 
@@ -111,9 +113,9 @@ class Op(Migraphx.Operation):
     by the builder, defaults included; on reading, an absent one takes its default.
     """
 
-    # no annotations here: the bindings read every annotation of this class as a field
+    # unannotated, as the bindings read every annotation of this class as a field
     raw = False  # True: reference takes 16- and 8-bit floats as they are
-    discontinuous = False  # True: jumps, so that its operands are rounded to their types before it
+    discontinuous = False  # True: a discontinuous op, whose operands are rounded to their types
     OPERANDS = RESULTS = _NO_GROUPS
     REGIONS = _NO_NAMES
     ATTRS = _NO_ATTRS
@@ -188,8 +190,8 @@ class Op(Migraphx.Operation):
     ) -> None:
         """Build the op: results are inferred, defaults written.
 
-        A variadic operand is a sequence in its place, an absent optional one None; trailing
-        absent ones may be left out. `results` overrides or supplies inferred types. Raises
+        A variadic operand is a sequence, an absent optional one None; trailing absent ones may be
+        omitted. `results` overrides or supplies inferred types. Raises
         ShapeError, naming the op, where operands or attributes do not fit.
         """
         cls = type(self)
@@ -283,7 +285,7 @@ class Op(Migraphx.Operation):
         attributes: Attributes,
         regions: Sequence[ir.Region] = (),
     ) -> InferView:
-        """Return what `infer` sees of operands and MLIR attributes; `results` is None."""
+        """Return the InferView of operands and MLIR attributes; `results` is None."""
         o = InferView(regions=regions, results=None, operands={})
         for group, values in zip(cls.OPERANDS, groups, strict=True):
             types = [TensorType.of(v) for v in values]
@@ -368,45 +370,45 @@ class Op(Migraphx.Operation):
         except MgxError as e:
             operation.location.emit_error(f"'{operation.name}' op {e.message}")
             return False
-        except Exception as e:  # a malformed op must end as a diagnostic, never as a traceback
+        except Exception as e:  # a malformed op must give a diagnostic, never a traceback
             operation.location.emit_error(f"'{operation.name}' op is malformed: {e}")
             return False
         return True
 
 
 class Pointwise(Op):
-    """Base of the ops that compute each element from the operands' elements at its place."""
+    """Base of the ops that compute each element from the operands' elements at the same index."""
 
 
 class ViewOp(Op):
-    """Base of the ops whose result is elements of the first operand, in other dims or strides.
+    """Base of the ops whose result has the first operand's elements with other dims or strides.
 
-    Their references take every dtype as it is.
+    Their references accept every dtype.
     """
 
     raw = True
 
 
 class BroadcastOp(ViewOp):
-    """Base of the broadcasts that passes look through.
+    """Base of the broadcasts with constant dims, which passes look through.
 
-    `simplify_dyn_ops` makes them of the broadcasts whose dims are computed.
+    `simplify_dyn_ops` converts broadcasts with computed dims to these.
     """
 
 
 class ReduceOp(Op):
-    """Base of the reductions over axes, which stay in the result with extent 1."""
+    """Base of the reductions over axes; the result keeps the axes with extent 1."""
 
 
 class HostOp(Op):
-    """Base of the ops that no device runs: they end blocks, look at dims, or stand for inputs."""
+    """Base of the ops that no device runs: terminators, queries of dims, inputs."""
 
 
 class Kernel(Op):
     """Base of the ops whose body becomes one dispatch.
 
     The block's arguments are the operands, `migraphx.yield` gives the results. Patterns for whole
-    tensors do not look into the body.
+    tensors are not applied inside the body.
     """
 
     inputs: Sequence[Operand]
@@ -476,7 +478,7 @@ def _operand_getter(cls: type[Op], index: int) -> Callable[[Op], ir.Value | list
 
 
 def _literal_of(values: Sequence[ir.Value]) -> np.ndarray | None:
-    """Return the array of an operand that is an inline literal, which `infer` may know."""
+    """Return the array of an operand that is an inline literal, for `infer`."""
     if len(values) != 1 or not literals.is_literal(values[0]):
         return None
     attributes = values[0].owner.attributes
@@ -501,9 +503,9 @@ def op_class(op: ir.Operation | ir.Block) -> type[Op] | None:
 
 
 def is_a(op: ir.Operation | ir.Block, kinds: type[Op] | tuple[type[Op], ...]) -> bool:
-    """Say whether an operation is of one of `kinds`: op classes or bases of them. A block is not.
+    """Return whether an operation is of one of `kinds`: op classes or their bases.
 
-    It goes by the op's name: to make the op's view takes three times as long.
+    False for a block. It compares names, as making the op's view takes three times as long.
     """
     cls = _BY_NAME.get(getattr(op, "name", None))  # type: ignore[arg-type]
     return cls is not None and issubclass(cls, kinds)
@@ -516,17 +518,17 @@ def names_of(*kinds: type[Op]) -> list[str]:
 
 @functools.cache
 def _names_of(kinds: tuple[type[Op], ...], count: int) -> tuple[str, ...]:
-    """Return the names of the ops of `kinds`, of `count` that there are by now."""
+    """Return the names of the ops of `kinds`; `count` is the number of ops, for the cache."""
     return tuple(name for name, cls in _BY_NAME.items() if issubclass(cls, kinds))
 
 
 def mnemonic(op: ir.Operation) -> str:
-    """Return an operation's name without `migraphx.`; that of another dialect is whole."""
+    """Return an operation's name without `migraphx.`; the full name in another dialect."""
     return op.operation.name.removeprefix(PREFIX)
 
 
 def is_terminator(op: ir.Operation) -> bool:
-    """Say whether an op ends a function or a region of the dialect's ops."""
+    """Return whether an op terminates a function or a region of the dialect's ops."""
     return op.name in _TERMINATORS
 
 

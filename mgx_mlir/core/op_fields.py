@@ -36,14 +36,16 @@ EXT_FIELDS: dict[tuple[str, str], Any] = {
     ("Region", "single"): ext.Region,
 }
 
-# IRDL takes one type per declared field, for all values of a variadic one. So a variadic field is
-# declared as this many variadic fields, and the segment sizes give each value a field of its own.
+# IRDL has one type per declared field, for all values of a variadic one. So a variadic field is
+# declared as this many variadic fields, and segment sizes give each value its own field.
 # core/operand_segments.py adds the sizes when reading text and hides them when printing it.
 MAX_VARIADIC = 64
 
 
 def spread(types: Sequence[ir.Type]) -> list[int]:
-    """Segment sizes of one variadic field: a segment per value, or per run of one type."""
+    """Return segment sizes of one variadic field: a segment per value, or per run of equal
+    types.
+    """
     if len(types) <= MAX_VARIADIC:
         runs = [1] * len(types)
     else:
@@ -56,7 +58,7 @@ def spread(types: Sequence[ir.Type]) -> list[int]:
 
 
 def segment_sizes(fields: Sequence[OpField], types: Sequence[Sequence[ir.Type]]) -> list[int]:
-    """Segment sizes of operand or result fields that hold values of `types`."""
+    """Return segment sizes of operand or result fields that hold values of `types`."""
     sizes: list[int] = []
     for field, held in zip(fields, types, strict=True):
         sizes += spread(held) if field.arity == "variadic" else [len(held)]
@@ -64,6 +66,8 @@ def segment_sizes(fields: Sequence[OpField], types: Sequence[Sequence[ir.Type]])
 
 
 def is_segmented(fields: Sequence[OpField]) -> bool:
-    """Return whether IRDL needs segment sizes: it counts one field of unknown size, not two."""
+    """Return whether IRDL needs segment sizes: it can infer the size of one variadic field, not
+    of two.
+    """
     flexible = [f.arity for f in fields if f.arity != "single"]
     return len(flexible) > 1 or "variadic" in flexible

@@ -1,4 +1,4 @@
-"""Reading and printing modules without the segment sizes that IRDL wants on variadic ops."""
+"""Parsing and printing of modules without the segment sizes that IRDL needs on variadic ops."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _NAME = re.compile(r'"migraphx\.([a-z_]\w*)"')
 
 
 def default_sizes(cls: type[Op], op: ir.Operation) -> list[int] | None:
-    """Return the operand segment sizes that may be left out: operands fill the fields in order.
+    """Return the default operand segment sizes, by which operands fill the fields in order.
 
-    None where the operand count fits no such filling.
+    None where the number of operands does not allow that.
     """
     types = [v.type for v in op.operands]
     needed = sum(g.arity == "single" for g in cls.OPERANDS)
@@ -44,7 +44,7 @@ def parse_module(source: str | bytes, context: ir.Context) -> ir.Module:
     """
     if isinstance(source, bytes) or not _has_segments(source):
         return ir.Module.parse(source, context)
-    # the sizes cannot be left out where the dialect is known: add them where it is not
+    # a registered dialect requires the sizes, so add them in a context without it
     with ir.Context() as lenient:
         lenient.allow_unregistered_dialects = True
         handler = lenient.attach_diagnostic_handler(lambda _: True)
@@ -54,7 +54,7 @@ def parse_module(source: str | bytes, context: ir.Context) -> ir.Module:
             buffer = io.BytesIO()
             module.operation.write_bytecode(buffer)
         except ir.MLIRError:
-            buffer = None  # the parse below says what is wrong
+            buffer = None  # the parse below reports the error
         finally:
             handler.detach()
     return ir.Module.parse(source if buffer is None else buffer.getvalue(), context)
@@ -84,7 +84,9 @@ def complete(root: ir.Operation) -> None:
 
 
 def _only_variadic(cls: type[Op]) -> bool:
-    """Return whether one variadic field takes what the single ones leave, whatever the sizes."""
+    """Return whether there is only one variadic field, whose size follows from the operand
+    count.
+    """
     return [g.arity for g in cls.OPERANDS if g.arity != "single"] == ["variadic"]
 
 
@@ -117,5 +119,5 @@ def asm(root: ir.Operation, **flags: object) -> str:
         copy.walk(visit)
         if not removed:
             return root.get_asm(**flags)  # type: ignore[arg-type]
-        # the copy is not valid any more, which must not change how it is printed
+        # the copy is invalid now, so print it without verifying
         return copy.get_asm(**{**flags, "assume_verified": True})

@@ -1,4 +1,4 @@
-"""Diagnosis of text that MLIR refuses without one: the place, and what was expected."""
+"""Diagnosis of text that MLIR refuses without an error: position, and expected text."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class ParseFault:
 
 
 def find_fault(source: str) -> ParseFault | None:
-    """Return what is wrong with a text that did not parse, None where nothing is found.
+    """Return the error in a text that did not parse, None where none is found.
 
-    MLIR says nothing of the custom form of ops that are defined in Python. Where the dialect is
-    not known it does, so the text is parsed once more without it.
+    MLIR reports nothing for the custom form of ops defined in Python. With the dialect unregistered
+    it does, so the text is parsed once more without it.
     """
     seen = foreign_diagnostics(ir.Module.parse, source)
     return _of(*seen[0]) if seen else None
 
 
 def foreign_diagnostics(parse: Callable[[str], object], source: str) -> list[tuple[str, str]]:
-    """Return the messages and locations of errors in a text where no dialect of ours is known."""
+    """Return messages and locations of the errors in a text, parsed without our dialect."""
     seen: list[tuple[str, str]] = []
 
     def take(d: Any) -> bool:
@@ -60,7 +60,7 @@ def _of(message: str, location: str) -> ParseFault:
     name = found[2]
     cls = OPS.get(name.removeprefix(PREFIX))
     if cls is None:
-        return ParseFault(f"'{name}' is no op of the dialect", line, column)
+        return ParseFault(f"'{name}' is not an op of the dialect", line, column)
     operands = ", ".join(f"%{g.name}" for g in cls.OPERANDS)
     types = ", ".join("tensor<...>" for _ in cls.OPERANDS)
     result = "tensor<...>" if len(cls.RESULTS) == 1 else "(...)"

@@ -1,8 +1,8 @@
 """Plugins: packages from outside that register operators, lowerings, passes and importers.
 
 A package names a module of its own in the entry points of the group `mgx_mlir.plugins`; importing
-that module registers what it has. Nothing is looked for before the first context, list of passes
-or list of importers is made. MGX_PLUGINS=0 leaves out those of packages; `add` names others.
+that module registers what it has. Plugins are searched for when the first context, list of passes
+or list of importers is made. MGX_PLUGINS=0 ignores those of packages; `add` names others.
 How to write one: docs/plugins.md.
 """
 
@@ -25,7 +25,7 @@ from mgx_mlir.core.errors import FileError, PluginError
 
 GROUP = "mgx_mlir.plugins"
 SWITCH = "MGX_PLUGINS"
-# Registered before any plugin, so that a name which is taken already is an error of the plugin.
+# Registered before any plugin, so that a name conflict is the plugin's error.
 BUILT_IN = (
     "mgx_mlir.dialects",
     "mgx_mlir.passes",
@@ -63,11 +63,11 @@ _given: list[Plugin] = []  # added by `add`
 
 
 def add(source: str) -> None:
-    """Add a plugin that is no installed package: a Python file, or a module that can be imported.
+    """Add a plugin that is not an installed package: a Python file, or a module name.
 
-    It is imported with the others, or at once where they are. A file's folder is searched for
-    further modules, after all others. Errors: FileError for a file that is not there, PluginError
-    for one that cannot be imported.
+    It is imported with the others, or at once if they are imported already. A file's folder is
+    appended to sys.path. Errors: FileError for a missing file, PluginError for one that cannot be
+    imported.
     """
     if source.endswith(".py"):
         path = os.path.abspath(source)
@@ -80,7 +80,7 @@ def add(source: str) -> None:
         if name in sys.modules or (spec is not None and spec.origin != path):
             raise PluginError(
                 f"the name '{name}' is taken by another module", location=source,
-                notes=["give the file a name of its own"],
+                notes=["rename the file"],
             )  # fmt: skip
         plugin = Plugin(source, "", name, name, path)
     else:
@@ -127,7 +127,7 @@ def load() -> None:
 def _load() -> None:
     global _done, _failure, _owner
     if _owner == threading.get_ident():
-        return  # a plugin, or what is registered before it, asks for what is registered
+        return  # called during registration, by a plugin or a module before it
     with interrupts.hold(), interrupts.waiting(_lock):
         if _done:
             return
@@ -147,7 +147,7 @@ def _load() -> None:
 
 
 def _import(plugin: Plugin) -> None:
-    """Import a plugin's module; one that is a file is loaded from there."""
+    """Import a plugin's module, from its file if it is one."""
     if plugin.file and plugin.module not in sys.modules:
         spec = importlib.util.spec_from_file_location(plugin.module, plugin.file)
         assert spec is not None
@@ -178,7 +178,7 @@ def _failed(plugin: Plugin, e: BaseException) -> PluginError:
 
 
 def import_module(name: str) -> ModuleType:
-    """Import a module that a plugin may have; PluginError with the package where it is one's."""
+    """Import a module; PluginError with the package if it is a plugin's."""
     plugin = owner(name)
     if plugin is None:
         return importlib.import_module(name)
@@ -195,10 +195,10 @@ def owner(module: str) -> Plugin | None:
 
 
 def facts() -> list[str]:
-    """State what programs depend on: each plugin's name and version, and the state of its files.
+    """Return the cache key's part of plugins: each one's name and version, and a digest of its
+    files.
 
-    The files count by name and content: one that is installed with `pip install -e` changes
-    without a new version.
+    A plugin installed with `pip install -e` changes without a new version.
     """
     out: list[str] = []
     for plugin in found():
@@ -208,7 +208,7 @@ def facts() -> list[str]:
 
 
 def _sources(root: str) -> Iterator[str]:
-    """Name each source file of a top-level package, which is not imported."""
+    """Yield each source file of a top-level package, without importing it."""
     try:
         spec = importlib.util.find_spec(root)
     except (ImportError, ValueError):
@@ -223,6 +223,6 @@ def _sources(root: str) -> Iterator[str]:
 
 
 def _state(file: str) -> str:
-    """Return what tells a file's content: another environment with the same has the same keys."""
+    """Return a digest of a file's content, equal in every environment."""
     with open(file, "rb") as f:
         return f"{os.path.basename(file)} {hashlib.blake2b(f.read()).hexdigest()}"

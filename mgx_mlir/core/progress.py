@@ -1,7 +1,7 @@
-"""Progress of a compile for whoever shows it: its stage, and how many kernels are done.
+"""Progress of a compile, for display: its stage, and the number of kernels done.
 
-The code that works calls `stage`, `kernels` and `compiled`; `watched` sets who is told. A listener
-is the caller's context's, so that compiles of other threads tell their own.
+The compile calls `stage`, `kernels` and `compiled`; `watched` sets a listener. Listeners are in a
+context variable, so each thread's compiles have their own.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ class Progress:
     """State of a compile. Counts of kernels are 0 until they are known."""
 
     stage: str = ""
-    compiled: int = 0  # kernels that are compiled
+    compiled: int = 0  # kernels compiled so far
     total: int = 0  # kernels of the program
-    found: int = 0  # kernels that the cache had
+    found: int = 0  # kernels found in the cache
 
     @property
     def done(self) -> int:
-        """Kernels that are compiled or were found."""
+        """Kernels compiled or found in the cache."""
         found = self.compiled + self.found
         return min(found, self.total) if self.total else found
 
@@ -55,7 +55,7 @@ _WATCH: ContextVar[_Watch | None] = ContextVar("mgx_progress", default=None)
 
 @contextmanager
 def watched(listener: Listener) -> Generator[None]:
-    """Tell a listener of the compiles inside, beside those outside of it."""
+    """Add a listener for the compiles inside the block."""
     token = _WATCH.set(_Watch(listener, _WATCH.get()))
     try:
         yield
@@ -64,21 +64,21 @@ def watched(listener: Listener) -> Generator[None]:
 
 
 def stage(name: str) -> None:
-    """Say that a stage begins."""
+    """Report that a stage begins."""
     watch = _WATCH.get()
     if watch is not None:
         watch.tell(replace(watch.now, stage=name))
 
 
 def kernels(total: int, found: int) -> None:
-    """Say how many kernels a program has, and how many of them the cache had."""
+    """Report how many kernels a program has, and how many of them the cache had."""
     watch = _WATCH.get()
     if watch is not None:
         watch.tell(replace(watch.now, total=total, found=found))
 
 
 def compiled(count: int) -> None:
-    """Say that some more kernels are compiled."""
+    """Report `count` more compiled kernels."""
     watch = _WATCH.get()
     if watch is not None:
         watch.tell(replace(watch.now, compiled=watch.now.compiled + count))

@@ -1,8 +1,8 @@
-"""Assumptions of inference about run-time extents, and their listeners.
+"""Assumptions of inference about dynamic extents, and their listeners.
 
-An op's `infer` compares extents with the helpers of core/shapes.py. Where one of them is dynamic,
-the helper says "these fit" and tells whoever listens what has to hold at run time. The lowering
-listens, with extents that know what they stand for, and emits a check of each relation.
+An op's `infer` compares extents with the helpers of core/shapes.py. Where one is dynamic, the
+helper returns True and reports the relation that must hold at run time. The lowering collects
+these, with symbolic extents, and emits a check of each relation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Predicate = str  # `eq`, `ne` or `le`: equal, not equal, less or equal
 
 
 class Size(int):
-    """A dynamic extent that knows what it stands for: as a number it is the marker DYN."""
+    """A dynamic extent with its expression; as an int it is the marker DYN."""
 
     form: Any
 
@@ -41,7 +41,7 @@ class Comparison:
         return self.left, self.right
 
 
-# One of these comparisons has to hold.
+# a disjunction: one of these comparisons has to hold
 Relation = tuple[Comparison, ...]
 
 _heard: ContextVar[list[Relation] | None] = ContextVar("_heard", default=None)
@@ -49,7 +49,7 @@ _heard: ContextVar[list[Relation] | None] = ContextVar("_heard", default=None)
 
 @contextmanager
 def heard() -> Generator[list[Relation]]:
-    """Collect the relations that are stated inside."""
+    """Collect the relations that are reported inside."""
     found: list[Relation] = []
     token = _heard.set(found)
     try:
@@ -59,14 +59,14 @@ def heard() -> Generator[list[Relation]]:
 
 
 def state(*alternatives: tuple[Predicate, int, int]) -> None:
-    """State that one of the comparisons has to hold at run time."""
+    """Report that one of the comparisons has to hold at run time."""
     found = _heard.get()
     if found is not None:
         found.append(tuple(Comparison(*a) for a in alternatives))
 
 
 def product_form(dims: Sequence[int], marker: int) -> int | None:
-    """Return the product of extents of which all dynamic ones are Sizes, as a Size; else None."""
+    """Return the product of extents as a Size; None unless all dynamic ones are Sizes."""
     sizes = [d for d in dims if isinstance(d, Size)]
     if not sizes or any(d == marker and not isinstance(d, Size) for d in dims):
         return None
@@ -80,7 +80,7 @@ def product_form(dims: Sequence[int], marker: int) -> int | None:
 
 
 def sum_form(a: int, b: int, marker: int) -> int | None:
-    """Return the sum of two extents of which one is a Size, as a Size; else None."""
+    """Return the sum of two extents as a Size; None if neither is one."""
     if not isinstance(a, Size):
         a, b = b, a
     if not isinstance(a, Size) or (b == marker and not isinstance(b, Size)):
@@ -89,5 +89,5 @@ def sum_form(a: int, b: int, marker: int) -> int | None:
 
 
 def remainder_form(a: int, n: int) -> Size | None:
-    """Return the rest of a Size divided by n > 0; None where `a` is none."""
+    """Return a Size modulo n > 0; None where `a` is not a Size."""
     return Size(int(a), a.form % n) if isinstance(a, Size) else None

@@ -1,4 +1,4 @@
-"""The protocol that pointwise operators are lowered through: scalar arithmetic on typed values.
+"""The protocol for lowering pointwise operators: scalar arithmetic on typed values.
 
 A pointwise op class states its lowering once, as `scalar(b, *xs, **attributes)`: `b` is a
 ScalarBuilder, `xs` one Scalar per operand, the keywords are the op's attributes. It returns one
@@ -32,14 +32,15 @@ class ScalarBuilder(Protocol):
     constant of the other operand's dtype (both numbers: of `dtype`). Nothing is converted
     implicitly. Results have the operands' dtype, comparisons and tests give bool.
 
-    Floats of 16 and 8 bits are computed in f32: `dtype` and `result_dtype` are the types computed
-    in, and `cast` to such a type rounds to it and gives f32 back (the value is exact in f32). The
+    Floats of 16 and 8 bits are computed in f32: `dtype` and `result_dtype` are the types of the
+    computation. `cast` to a 16- or 8-bit float rounds to it and returns the value as f32, which is
+    exact. The
     caller widens operands before and narrows the result after.
     """
 
     @property
     def dtype(self) -> DType:
-        """The type that the first operand is computed in."""
+        """The type of the computation for the first operand."""
         ...
 
     @property
@@ -86,7 +87,7 @@ class ScalarBuilder(Protocol):
         """x * y + z for floats, rounded once where the target can."""
         ...
 
-    # ---- floats only; every target gives f32 and f64 to a few units in the last place, except ---
+    # ---- floats only; f32 and f64 are right to a few units in the last place, except ---
     # ---- where f32 alone is stated. dialects/migraphx/scalar_math.py builds the rest from these --
     def sqrt(self, x: Number) -> Scalar: ...
     def rsqrt(self, x: Number) -> Scalar: ...
@@ -117,7 +118,7 @@ class ScalarBuilder(Protocol):
     def trunc(self, x: Number) -> Scalar: ...
 
     def round_even(self, x: Number) -> Scalar:
-        """To the nearest integer, halves to the even one."""
+        """Round to the nearest integer, halves to even."""
         ...
 
     def copysign(self, x: Number, y: Number) -> Scalar:
@@ -137,7 +138,7 @@ class ScalarBuilder(Protocol):
         ...
 
     def lookup(self, x: Scalar, table: Sequence[int], dtype: DType) -> Scalar:
-        """Return the number for the bits of an 8-bit integer, of an 8-bit integer type."""
+        """Return table[x], indexed by the bits of an 8-bit integer, as an 8-bit integer."""
         ...
 
     def and_(self, x: Number, y: Number) -> Scalar: ...
@@ -149,7 +150,7 @@ class ScalarBuilder(Protocol):
         ...
 
     def shl(self, x: Number, count: Number) -> Scalar:
-        """Shift left; 0 <= count < width, the caller sees to it."""
+        """Shift left; the caller guarantees 0 <= count < width."""
         ...
 
     def shr(self, x: Number, count: Number) -> Scalar:
@@ -157,7 +158,7 @@ class ScalarBuilder(Protocol):
         ...
 
     def cast(self, x: Scalar, dtype: DType) -> Scalar:
-        """To another element type.
+        """Convert to another element type.
 
         Integer to integer wraps or extends by x's signedness; integer to float and float to
         float round to nearest even, overflowing to infinity (NaN in types without one); float to
@@ -167,7 +168,7 @@ class ScalarBuilder(Protocol):
         ...
 
     def bitcast(self, x: Scalar, dtype: DType) -> Scalar:
-        """Return the same bits in another type of the same width (the true storage types)."""
+        """Return the same bits as another type of the same width (16- and 8-bit floats stay so)."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Tensor types as plain Python values, and the arithmetic on dimensions that inference needs."""
+"""Tensor types as Python values, and arithmetic on dims for inference."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.relations import product_form, remainder_form, state, sum_form
 from mgx_mlir.core.type_cache import MEMO
 
-_PAST = 2**63  # the first number that no dimension can be
+_PAST = 2**63  # above every dimension
 
 
 @dataclass(frozen=True)
 class TensorType:
-    """A ranked tensor type: element type and dims (DYN where known only at run time)."""
+    """A ranked tensor type: element type and dims (DYN for a dynamic dim)."""
 
     dtype: DType
     dims: tuple[int, ...]
@@ -36,7 +36,7 @@ class TensorType:
 
     @property
     def is_known(self) -> bool:
-        """Each dim is a number: none is dynamic, with a name or without."""
+        """True where each dim is a number: none is dynamic, with a name or without."""
         return not any(d == DYN or is_named(d) for d in self.dims)
 
     @property
@@ -59,7 +59,7 @@ class TensorType:
 
     @staticmethod
     def of(t: ir.Type | ir.Value) -> TensorType:
-        """Return the light form of an MLIR tensor type or of a value's type."""
+        """Return the TensorType of an MLIR tensor type or value."""
         kind = t.type if isinstance(t, ir.Value) else t
         memo = MEMO.get()
         if memo is not None and (known := memo.types.get(kind)) is not None:
@@ -84,7 +84,9 @@ class TensorType:
 
 
 def standard_strides(dims: Sequence[int]) -> tuple[int, ...]:
-    """Row-major strides in elements; DYN left of (and at) the first unknown extent product."""
+    """Row-major strides in elements; DYN where the product of the extents to the right is
+    unknown.
+    """
     out: list[int] = []
     step = 1
     for d in reversed(dims):
@@ -94,12 +96,12 @@ def standard_strides(dims: Sequence[int]) -> tuple[int, ...]:
 
 
 def _differ_at_run_time(a: int, b: int) -> bool:
-    """Return whether one of two extents is dynamic, and they are not known to be the same."""
+    """Return whether one of two extents is dynamic, and they are not known to be equal."""
     return DYN in (a, b) or (a != b and (is_named(a) or is_named(b)))
 
 
 def compatible(a: int, b: int) -> bool:
-    """Return whether two extents can be the same; dynamic ones are checked at run time."""
+    """Return whether two extents can be equal; dynamic ones are checked at run time."""
     if _differ_at_run_time(a, b):
         state(("eq", a, b))
         return True
@@ -107,7 +109,7 @@ def compatible(a: int, b: int) -> bool:
 
 
 def same_count(a: int, b: int, factors: Iterable[int]) -> bool:
-    """Return whether two element counts can be the same, or one of their common `factors` is 0.
+    """Return whether two element counts can be equal, or one of their common `factors` is 0.
 
     Dynamic ones are checked at run time.
     """
@@ -118,7 +120,7 @@ def same_count(a: int, b: int, factors: Iterable[int]) -> bool:
 
 
 def at_most(a: int, b: int) -> bool:
-    """Return whether `a` can be `b` or less; what is dynamic is checked at run time."""
+    """Return whether `a` can be `b` or less; dynamic extents are checked at run time."""
     if DYN in (a, b) or is_named(a) or is_named(b):
         state(("le", a, b))
         return True
@@ -126,7 +128,7 @@ def at_most(a: int, b: int) -> bool:
 
 
 def broadcasts_to(a: int, b: int) -> bool:
-    """Return whether `a` can be `b` or 1; what is dynamic is checked at run time."""
+    """Return whether `a` can be `b` or 1; dynamic extents are checked at run time."""
     if a != 1 and _differ_at_run_time(a, b):
         state(("eq", a, b), ("eq", a, 1))
         return True
@@ -134,7 +136,7 @@ def broadcasts_to(a: int, b: int) -> bool:
 
 
 def is_multiple(a: int, n: int) -> bool:
-    """Return whether n > 0 can divide `a`; what is dynamic is checked at run time."""
+    """Return whether n > 0 can divide `a`; dynamic extents are checked at run time."""
     if a == DYN:
         rest = remainder_form(a, n)
         if rest is not None and n != 1:
@@ -144,7 +146,7 @@ def is_multiple(a: int, n: int) -> bool:
 
 
 def has_room(extents: Iterable[int], wanted: Iterable[int]) -> bool:
-    """Return whether none of `extents` is 0, or one of `wanted` is, so that none is needed.
+    """Return whether no extent of `extents` is 0, or one of `wanted` is 0.
 
     Dynamic ones are checked at run time.
     """
@@ -163,7 +165,7 @@ def has_room(extents: Iterable[int], wanted: Iterable[int]) -> bool:
 
 
 def one_element(t: TensorType) -> bool:
-    """Return whether a tensor can have one element; what is dynamic is checked at run time."""
+    """Return whether a tensor can have one element; dynamic extents are checked at run time."""
     return all(compatible(d, 1) for d in t.dims)
 
 
@@ -176,7 +178,7 @@ def add_dim(a: int, b: int) -> int:
 
 
 def merge_dim(a: int, b: int) -> int | None:
-    """Return the more precise of two extents that must agree; None when they cannot."""
+    """Return the more precise of two extents that must be equal; None where they cannot be."""
     if _differ_at_run_time(a, b):
         state(("eq", a, b))
     if b == DYN or (a != DYN and a != b and is_named(b)):
@@ -184,13 +186,13 @@ def merge_dim(a: int, b: int) -> int | None:
     if a == DYN or (a != b and is_named(a)):
         return b
     if a == b:
-        # symbolic/extents.py brings others
+        # symbolic/extents.py has other extents
         return a if isinstance(a, int) else b  # pyright: ignore[reportUnnecessaryIsInstance]
     return None
 
 
 def merge_dims(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...] | None:
-    """merge_dim over two dims lists of one rank; None when they cannot agree."""
+    """Apply merge_dim to two lists of dims of equal rank; None where two differ."""
     if len(a) != len(b):
         return None
     merged = [merge_dim(x, y) for x, y in zip(a, b, strict=True)]
@@ -198,7 +200,8 @@ def merge_dims(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...] | None:
 
 
 def broadcast_dims(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """numpy's broadcast of dims lists; a dynamic extent meets 1 as itself, a static one as that.
+    """Broadcast dims as numpy does; dynamic with 1 is dynamic, dynamic with a static extent above 1
+    is static.
 
     Raises ShapeError where extents differ and none is 1.
     """
@@ -208,7 +211,7 @@ def broadcast_dims(*shapes: Sequence[int]) -> tuple[int, ...]:
         extents = [s[axis] for s in shapes if len(s) >= -axis]
         fixed = {d for d in extents if d not in (1, DYN)}
         if len(fixed) > 1:
-            # names that differ may be equal, or one of them 1
+            # different names may still have equal sizes, or size 1
             fixed -= (unsettled := {d for d in fixed if is_named(d)})
             extents += [DYN] * bool(unsettled and not fixed)
         if len(fixed) > 1:
@@ -223,8 +226,8 @@ def broadcast_dims(*shapes: Sequence[int]) -> tuple[int, ...]:
 
 
 def show_dims(dims: Iterable[int]) -> str:
-    """Return dims as messages show them: `{2, ?}`."""
-    # symbolic/extents.py brings others
+    """Return dims in the form of messages: `{2, ?}`."""
+    # symbolic/extents.py has other extents
     each = (
         str(named(d) if isinstance(d, int) else d)  # pyright: ignore[reportUnnecessaryIsInstance]
         for d in dims

@@ -1,8 +1,8 @@
-"""Element types that the dialect has no type for: how a program holds their values.
+"""Element types that the dialect lacks, and their representation in a program.
 
-A tensor of 4-bit integers is one of i8 with smaller numbers, one of 4-bit floats is one of an
-8-bit float that has all their values. Inputs and outputs of a program say what they stand for
-(`migraphx.element`), so that a user gives and gets arrays of the type of the model.
+4-bit integers are kept as i8, 4-bit floats as an 8-bit float type that has all of their values.
+Inputs and outputs of a program name the model's type (`migraphx.element`), so that users pass and
+get arrays of that type.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from numpy.typing import DTypeLike
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 
-ELEMENT = "migraphx.element"  # argument and result attribute: the name of the type stood for
+ELEMENT = "migraphx.element"  # argument and result attribute: the name of the model's type
 
 
 @dataclass(frozen=True)
 class Narrow:
     """An element type: `bits` wide in a file, `held` in a program, `np` in an array.
 
-    A float type has `mantissa` bits and normal numbers from 2**`least` to 2**`most` and `top`.
+    A float type has `mantissa` bits, normal exponents `least` to `most`, and the largest value
+    `top`.
     """
 
     name: str
@@ -74,18 +75,18 @@ BY_NAME = {n.name: n for n in NARROW}
 
 
 def held_array(array: np.ndarray, kind: Narrow) -> np.ndarray:
-    """Return the values of an array of the type as a program holds them."""
+    """Convert an array of the type to the program's representation."""
     return array.astype(kind.held.np)
 
 
 def stated_array(array: np.ndarray, kind: Narrow) -> np.ndarray:
-    """Return what a program holds as an array of the type."""
+    """Convert a program's representation to an array of the type."""
     wide = array.astype(np.float32) if array.dtype.itemsize == 1 and not kind.is_integer else array
     return wide.astype(kind.np)
 
 
 def unpacked(raw: np.ndarray, count: int, kind: Narrow) -> np.ndarray:
-    """`count` values of packed bytes (the first in the lowest bits) as a program holds them."""
+    """Unpack `count` values (the first in the lowest bits) to the program's representation."""
     if kind.bits == 8:
         codes = raw[:count]
     elif kind.bits == 6:  # four in three bytes

@@ -1,7 +1,7 @@
-"""Cache of Python values read from MLIR types and attributes; valid while passes run.
+"""Cache of Python values of MLIR types and attributes, valid while passes run.
 
-MLIR keeps one object for each type and attribute of a context, so that reading one once is enough.
-The memory ends with the outermost block: its keys keep their context alive.
+MLIR uniques types and attributes in a context, so each is read once. The cache is dropped at the
+end of the outermost block, as its keys keep their context alive.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import Any
 
 
 class Memo:
-    """Readings by the MLIR object: of types, of lists of integers, and of constants that are one
-    number (None where one is not)."""
+    """Values by MLIR object: types, lists of integers, and splat constants (None for other
+    constants).
+    """
 
     __slots__ = ("ints", "splats", "types")
 
@@ -29,7 +30,7 @@ MEMO: ContextVar[Memo | None] = ContextVar("mgx_memo", default=None)
 
 @contextmanager
 def remembering() -> Generator[None]:
-    """Read each type and attribute once inside the block."""
+    """Use the cache inside the block."""
     if MEMO.get() is not None:
         yield
         return

@@ -21,9 +21,9 @@ MOST_EXPANDED = 50  # times the size of a compressed file
 
 
 def weights_beside(path: str | os.PathLike[str]) -> str:
-    """Return where the weights of a module or script lie: `m.mlir` -> `m.mlir.npz`.
+    """Return the path of the weights of a module or script: `m.mlir` -> `m.mlir.npz`.
 
-    Writers put them there, and readers that are given no other file look there.
+    Writers use it, and so do readers without another file.
     """
     return f"{os.fspath(path)}.npz"
 
@@ -42,7 +42,9 @@ def used_keys(module: ir.Operation) -> set[str]:
 
 
 def read_weights(path: str | None) -> WeightStore:
-    """Read the arrays of an .npz by key. Types that numpy lacks are `key:dtype` bytes there."""
+    """Read the arrays of an .npz by key. Types that numpy lacks are stored as bytes under
+    `key:dtype`.
+    """
     if path is None:
         return WeightStore()
     arrays: dict[str, np.ndarray] = {}
@@ -59,7 +61,7 @@ def read_weights(path: str | None) -> WeightStore:
                 arrays[key] = array
     except FileError:
         raise
-    except Exception as e:  # zipfile, zlib and numpy raise of many kinds on a damaged file
+    except Exception as e:  # zipfile, zlib and numpy raise many kinds of errors for a damaged file
         why = str(e).splitlines()[0][:200] if str(e) else type(e).__name__
         raise FileError(f"'{path}' is not an .npz of weights: {why}") from None
     for array in arrays.values():
@@ -68,9 +70,9 @@ def read_weights(path: str | None) -> WeightStore:
 
 
 def _check_size(source: io.BytesIO, path: str) -> None:
-    """FileError for arrays that compression makes out to be far more than the file is.
+    """Raise FileError for arrays that decompress to far more than the file's size.
 
-    Checks what the archive states and what the head of each array does: numpy allocates that.
+    Checks the sizes in the archive and in the head of each array, by which numpy allocates.
     """
     length = source.getbuffer().nbytes
     most = max(SMALL, MOST_EXPANDED * length)
@@ -81,13 +83,13 @@ def _check_size(source: io.BytesIO, path: str) -> None:
             with archive.open(entry) as f:
                 stated = npy_bytes(f)
                 if stated > entry.file_size:
-                    raise ValueError(f"'{entry.filename}' is shorter than it says")
+                    raise ValueError(f"'{entry.filename}' is shorter than its header says")
     if size > most:
-        raise FileError(f"'{path}' holds {size} bytes once expanded, more than can be meant")
+        raise FileError(f"'{path}' expands to {size} bytes, which is implausible for its size")
 
 
 def npy_bytes(f: IO[bytes]) -> int:
-    """Return the bytes of elements that an .npy file's head states. ValueError for others."""
+    """Return the number of data bytes in an .npy header. ValueError for object arrays."""
     version = np.lib.format.read_magic(f)
     read = np.lib.format
     reader = read.read_array_header_1_0 if version == (1, 0) else read.read_array_header_2_0
@@ -98,7 +100,7 @@ def npy_bytes(f: IO[bytes]) -> int:
 
 
 def write_weights(path: str, arrays: dict[str, np.ndarray]) -> None:
-    """Write what --weights reads."""
+    """Write an .npz that `--weights` reads."""
     stored: dict[str, Any] = {}
     for key, array in arrays.items():
         plain = array.dtype.kind in "biuf"

@@ -1,6 +1,6 @@
-"""A call that is made again and again on the same arrays, with caches that are updated in place.
+"""A repeated call on the same arrays, with caches that are updated in place.
 
-Arguments are made once; a step of a decoder with 60 caches costs 1.3 ms of Python otherwise.
+Arguments are made once; else a step of a decoder with 60 caches costs 1.3 ms of Python.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class BoundCall:
     """A call of the function that updates caches, on arrays whose content may change.
 
     args: all inputs in order, C-contiguous, writable, aligned as `aligned_empty` makes them.
-    caches: the input that a result stands in, by the number of the result. check: raises RunError
-    for values of inputs that the code must not see. Raises RunError for arrays that do not fit.
+    caches: for a result's number, the input whose memory it uses. check: raises RunError for input
+    values that the code cannot take. Raises RunError for wrong arrays.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class BoundCall:
         self._is_proven = False
 
     def __call__(self) -> list[np.ndarray]:
-        """Run on what the arrays hold now; the results that are no caches, in order."""
+        """Run on the arrays' current content; return the results that are not caches, in order."""
         module = self._module
         module.device.check()
         if self._check is not None:
@@ -65,10 +65,10 @@ class BoundCall:
         return found
 
     def _prove(self, results: Any) -> None:
-        """Check once that each cache's result is the memory of its input. Raises RunError."""
+        """Check once that each cache's result is in its input's memory. Raises RunError."""
         for i, cache in self._caches.items():
             view = results.get_as_object(i, self._module.view_type)
             array = np.ndarray(tuple(view.shape), cache.dtype, view.map())
             if address(array) != address(cache) or array.shape != cache.shape:
-                raise RunError(f"result {i} does not stand in the memory of its input")
+                raise RunError(f"result {i} is not in the memory of its input")
         self._is_proven = True

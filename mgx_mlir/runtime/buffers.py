@@ -17,13 +17,13 @@ def address(a: np.ndarray) -> int:
     except (TypeError, ValueError) as e:
         if interrupts.is_callers(e):
             raise
-        # read-only, with gaps, empty, or of no type of numpy's own
+        # read-only, strided, empty, or of a type that numpy lacks
         return a.__array_interface__["data"][0]
 
 
 def writable_address(a: np.ndarray) -> int:
     """Return the address of an array of a plain type without gaps, which may be written to."""
-    held: Any = a  # a buffer, which its stub does not say
+    held: Any = a  # its stub does not say that it is a buffer
     return ctypes.addressof(ctypes.c_char.from_buffer(held))  # a third of the time of `address`
 
 
@@ -34,9 +34,9 @@ def span(a: np.ndarray) -> tuple[int, int]:
 
 
 def writable_view(a: np.ndarray) -> np.ndarray:
-    """Return an array without gaps as one that may be written to, over the same memory.
+    """Return a writable array over the memory of an array without gaps.
 
-    Who uses it keeps `a`, and writes nothing where `a` is not to be written to.
+    The caller keeps `a` alive, and does not write where `a` is read-only.
     """
     if a.flags.writeable:
         return a

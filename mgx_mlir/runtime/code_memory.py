@@ -1,10 +1,9 @@
-"""The code of programs, and the end of the interpreter.
+"""The memory of programs' code at interpreter exit.
 
-Code lies in Python's memory, and IREE takes Python's lock to give it back. That is done by who lets
-go of a program last: mostly a worker, a moment after the results of its last call are there. An
-interpreter that ends meanwhile ends such a thread where it waits for the lock, in code that must
-not be left so: the process aborts, after a run that was right. So the interpreter waits for the
-code of programs that were closed, and the code of the others is never given back.
+Code is in Python's memory, and IREE acquires the GIL to release it. The last owner of a program
+does so: mostly a worker, shortly after the last call. An interpreter that exits meanwhile
+terminates a thread that waits for the GIL inside noexcept code, and the process aborts. So the exit
+waits for the code of closed programs, and the code of open programs is never released.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ from mgx_mlir.core.literals import aligned_copy
 
 _LONGEST = 2.0  # seconds; calls that other threads make meanwhile may take any time
 
-# code of closed programs, each with its fork: a child has none of its parent's workers
+# code of closed programs, each with its fork count: a child lacks its parent's workers
 _closed: deque[tuple[weakref.ref[memoryview], int]] = deque()
 _open: weakref.WeakSet[Code] = weakref.WeakSet()
 
 
 class Code:
-    """A module of IREE's, and its memory.
+    """An IREE module and its memory.
 
-    data: the file's bytes. They are copied: a worker that gives back a file's memory leaves
-    Python's lock to unmap it, and must come back for it.
+    data: the file's bytes. They are copied: a worker that releases a mapped file drops the GIL to
+    unmap it, and must acquire it again.
     """
 
     def __init__(self, rt: Any, instance: Any, data: np.ndarray) -> None:
@@ -43,7 +42,7 @@ class Code:
         _open.add(self)
 
     def close(self) -> None:
-        """Let go of the code; calls may still be ending."""
+        """Release the code; calls may still be ending."""
         _open.discard(self)
         if self._memory is not None and not self._stays:
             _forget()
@@ -51,22 +50,22 @@ class Code:
         self._memory = self.module = None
 
     def stay(self) -> None:
-        """Never give the code back."""
+        """Never release the code."""
         if self.module is not None and not self._stays:
             self._stays = True
             keep_forever(self.module)
 
 
 def keep_forever(held: object) -> None:
-    """Keep an object of the binding beyond the interpreter's end."""
+    """Keep an object of the binding alive beyond interpreter exit."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(held))
 
 
 @atexit.register
 def settle(longest: float = _LONGEST) -> bool:
-    """Wait until workers have given back the code of closed programs, `longest` seconds at most.
+    """Wait until workers have released the code of closed programs, `longest` seconds at most.
 
-    Programs that are open can be used on. Returns whether all code is back.
+    Open programs can still be used. Return whether all code is released.
     """
     for code in list(_open):
         code.stay()
@@ -74,12 +73,12 @@ def settle(longest: float = _LONGEST) -> bool:
     while _forget():
         if time.monotonic() > end:
             return False
-        time.sleep(0.0005)  # without Python's lock
+        time.sleep(0.0005)  # releases the GIL
     return True
 
 
 def _forget() -> int:
-    """Forget the code that is back; return how many are not."""
+    """Drop released code; return the number of others."""
     here = forks.count()
     for _ in range(len(_closed)):
         try:

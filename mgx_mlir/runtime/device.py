@@ -19,7 +19,7 @@ from mgx_mlir.hardware.machine import HIP_VARIABLE, available_cpus, has_tile_reg
 from mgx_mlir.runtime import gpu_api, hip_library
 from mgx_mlir.runtime.gpu_api import APIS, HIP, Api
 
-# Four times the largest stack a compiled dispatch may use.
+# four times the largest stack that a compiled dispatch may use
 WORKER_STACK = 4 << 20
 # exceptions of the binding for status codes of the runtime
 IREE_ERRORS = (RuntimeError, ValueError, LookupError, MemoryError, OSError)
@@ -101,8 +101,10 @@ def runtime_version() -> str:
 
 
 def load_runtime() -> None:
-    """Load IREE's runtime and open nothing, in a process that forks before it runs anything."""
-    from iree.runtime import _binding  # the runtime takes long to load, and only calls need it
+    """Load IREE's runtime without opening a device, for a process that forks before it runs
+    anything.
+    """
+    from iree.runtime import _binding  # lazy: slow to load, and only calls need it
 
     _binding.disable_leak_checker()
 
@@ -111,20 +113,19 @@ def vm_instance() -> Any:
     """Return the one VM instance of this process."""
     global _instance
     if _instance is None:
-        from iree.runtime import _binding  # the runtime takes long to load, and only calls need it
+        from iree.runtime import _binding  # lazy: slow to load, and only calls need it
 
-        # objects that live for ever are no leaks to report when the interpreter ends
+        # no leak reports at exit for objects that live for ever
         _binding.disable_leak_checker()
         _instance = _immortal(_binding.VmInstance())
     return _instance
 
 
 def choose(kind: str | None, threads: int | None) -> tuple[str, int]:
-    """Return the device kind and thread count that a request means.
+    """Return the device kind and thread count of a request.
 
-    One thread runs on the caller's (local-sync), more on a pool (local-task). Without a thread
-    count every CPU that the process may use is taken. Errors: UsageError for what cannot be
-    done.
+    One thread: the caller's (local-sync); more: a pool (local-task). Without a thread count all
+    CPUs of the process's affinity are used. Errors: UsageError.
     """
     if kind is not None and kind not in KINDS:
         raise UsageError(f"unknown device '{kind}', expected one of {', '.join(KINDS)}")
@@ -149,9 +150,9 @@ def open_device(
     """Return a device, opened once; `index` selects one of several GPUs.
 
     `library`: the folder or file of a HIP library, in place of what the environment names or the
-    system has; a process may use several. records: it is a recorder (runtime/graphs.py), and
-    memory that a call gives back goes to it, not to a list of the driver's. graphs: of a cuda
-    device, see `Device`. Errors: TargetError where there is no such device; UsageError.
+    system has; a process may use several. records: the library is a recorder (runtime/graphs.py),
+    to which freed memory is returned instead of the driver's free list. graphs: for a cuda device,
+    see `Device`. Errors: TargetError where there is no such device; UsageError.
     """
     kind, count = choose(kind, threads)
     if kind == "hip":
@@ -170,11 +171,11 @@ def open_device(
 
 
 def forget(device: Device, e: Exception) -> None:
-    """Do not give this GPU to programs that are loaded from now on, if its queue has failed.
+    """Stop using this GPU for programs loaded later, if its queue has failed.
 
-    Such a queue answers every later call with that failure. A call that was wrong, wanted more
-    memory than there is, or code that is not for the device, leaves it as it was. On CUDA a kernel
-    that faults takes the whole process's context: no later device of this process works.
+    A failed queue returns the error at every later call. Wrong calls, lack of memory and code for
+    another device do not fail the queue. On CUDA a kernel fault destroys the process's context, so
+    no later device works.
     """
     if isinstance(e, ValueError | MemoryError | LookupError):
         return
@@ -200,7 +201,7 @@ def is_open(kind: str, library: str = "") -> bool:
 def _create(
     kind: str, threads: int, index: int, library: str, graphs: bool, records: bool
 ) -> Device:
-    import iree.runtime as rt  # the runtime takes long to load, and only calls need it
+    import iree.runtime as rt  # lazy: slow to load, and only calls need it
 
     if kind == "local-task":
         rt.flags.parse_flags(  # read when the driver is made
@@ -210,7 +211,7 @@ def _create(
         has_tile_registers()  # kernels may use them once they have been asked for
         try:
             driver = _immortal(_create_driver(kind))
-            # without it every large result pays for page faults
+            # else every large result costs page faults
             hal = driver.create_default_device(allocators=["caching"])
         except IREE_ERRORS as e:
             raise TargetError(f"cannot open the {kind} device: {short(e)}") from e
@@ -232,9 +233,10 @@ def _create(
 
 def _create_driver(kind: str) -> Any:
     """Create a driver; the runtime's `get_driver` would share one."""
-    from iree.runtime import _binding  # the runtime takes long to load, and only calls need it
+    from iree.runtime import _binding  # lazy: slow to load, and only calls need it
 
-    return _binding.create_hal_driver(kind)  # pyright: ignore[reportAttributeAccessIssue]  (no stub)
+    # pyright: ignore[reportAttributeAccessIssue]  (no stub)
+    return _binding.create_hal_driver(kind)
 
 
 def _named(library: str) -> str:
@@ -244,7 +246,7 @@ def _named(library: str) -> str:
     """
     try:
         loaded = gpu_api.loaded(HIP, library)
-        # a library before another one has its functions from there: its own name says where it is
+        # a recorder forwards to another library, so take the file of its own function
         found = loaded._name if os.sep in loaded._name else hip_library.file_of(loaded.hipInit)
     except (TargetError, AttributeError):
         return library
@@ -258,7 +260,7 @@ def _hip_driver(library: str, records: bool) -> Any:
     if named:
         os.environ[HIP_VARIABLE] = named
     if records:
-        import iree.runtime as rt  # the runtime takes long to load, and only calls need it
+        import iree.runtime as rt  # lazy: slow to load, and only calls need it
 
         rt.flags.parse_flags("--hip_async_caching=false")  # read when the driver is made
     try:
@@ -274,7 +276,7 @@ def _hip_driver(library: str, records: bool) -> Any:
 
 def _cuda_driver(graphs: bool) -> Any:
     """Create a cuda driver. graphs: what a call submits becomes a CUDA graph of one launch."""
-    import iree.runtime as rt  # the runtime takes long to load, and only calls need it
+    import iree.runtime as rt  # lazy: slow to load, and only calls need it
 
     # read when the driver is made
     rt.flags.parse_flags(f"--cuda_use_streams={str(not graphs).lower()}", *_CUDA_FLAGS)

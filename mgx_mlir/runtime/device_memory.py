@@ -34,14 +34,14 @@ class DeviceTensor:
 
     @classmethod
     def of(cls, device: Device, array: np.ndarray, dtype: DType | None = None) -> DeviceTensor:
-        """Copy a host array to a device. dtype: the array's, from who knows it."""
+        """Copy a host array to a device. dtype: the array's, if known."""
         import iree.runtime as rt  # the runtime takes long to load, and only calls need it
 
         dtype = dtypes.from_numpy(array.dtype) if dtype is None else dtype
         if array.size == 0:
             return cls.empty(device, dtype, array.shape)
         if not device.is_local:
-            # IREE's own copy maps memory for each: 250 us on an H200, for 8 KB
+            # IREE's copy maps memory each time: 250 us for 8 KB on an H200
             made, held = cls.empty(device, dtype, array.shape), np.ascontiguousarray(array)
             copy_in(device, made.address(), address(held), held.nbytes)
             return made
@@ -85,7 +85,7 @@ class DeviceTensor:
 
     @property
     def shadow(self) -> np.ndarray:
-        """An array of the same dtype and dims that holds nothing: what checks look at."""
+        """An array of the same dtype and dims without data, for checks."""
         return np.broadcast_to(np.zeros((), self.dtype.np), self.dims)
 
     def to_host(self) -> np.ndarray:
@@ -164,8 +164,8 @@ class _Managed(ctypes.Structure):
 def from_dlpack(device: Device, source: Any, dtype: DType, *, wait: bool = False) -> DeviceTensor:
     """Take another library's tensor in the device's memory, without a copy.
 
-    wait: return when that library's work on the tensor is done. Its current stream is made to come
-    ahead of a stream of ours, which is waited for.
+    wait: return when that library's work on the tensor is done. A stream of ours waits for that
+    library's current stream, and is synchronized.
     Errors: TargetError for memory of another kind or device; RunError where it cannot be taken.
     """
     kind, index = source.__dlpack_device__()
@@ -274,6 +274,8 @@ def _wire(dtype: DType) -> str:
 
 
 def _raw(dtype: DType) -> np.dtype[Any]:
-    """Return the type under which the binding takes the elements: it lacks the small floats."""
+    """Return the numpy type that the binding accepts for the elements: it lacks the small
+    floats.
+    """
     plain = dtype.np.isbuiltin == 1 and not dtype.is_bool
     return dtype.np if plain else np.dtype(f"u{dtype.np.itemsize}")

@@ -1,9 +1,9 @@
-"""One function for the calls of a program that are like earlier ones.
+"""A generated function for calls with the shapes of earlier ones.
 
-It checks, copies, calls and takes results as `LoadedModule.run` does, without a loop, a lookup of
-an attribute or a call of Python's where one can be left out: behind a kernel that leaves nothing of
-theirs in the CPU's caches each of them takes three times as long as in a loop of its own.
-The function is written for the number of inputs and the types and shapes of the outputs.
+It checks, copies, calls and takes results as `LoadedModule.run` does, with few loops, attribute
+lookups and Python calls. After a kernel has evicted the interpreter's data from the caches, each of
+these costs three times as much. The function is generated for the number of inputs and the types
+and shapes of the outputs.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ Check = Callable[[Sequence[np.ndarray]], None]
 
 
 def can_be_direct(module: LoadedModule) -> bool:
-    """Return whether calls of a module can be made so."""
+    """Return whether a module's calls can be made by such a function."""
     return module.prepared is not None and len(module.inputs) <= _MOST_INPUTS
 
 
 class DirectCalls:
-    """The function, and the shapes that it knows.
+    """The function, and the shapes that it accepts.
 
-    names: of the inputs, in order. check: raises RunError for values that the code must not see,
-    None where there are none. The module must run on this machine's CPU.
+    names: of the inputs, in order. check: raises RunError for input values that the code cannot
+    take; None without such a check. The module must run on this machine's CPU.
     """
 
     def __init__(self, module: LoadedModule, names: Sequence[str], check: Check | None) -> None:
         self.module = module
         self._known: dict[Shapes, list[PreparedCall]] = {}
-        # `call(given)` gives the results, or None for what is not like earlier calls
+        # `call(given)` returns the results, or None for unknown shapes
         self.call = _made(module, names, check, self._known)
 
     def add(self, shapes: Shapes) -> None:
-        """Note that all checks let inputs of these shapes pass."""
+        """Record that inputs of these shapes passed all checks."""
         calls = self.module.prepared
         free = None if calls is None else calls.free_at(shapes)
         if free is not None:
@@ -98,7 +98,7 @@ def _checks(count: int, has_check: bool, may_be_lost: bool) -> list[str]:
         f"if len(given) != {count}: return None",
         *(f"a{i} = given.get(name{i})" for i in range(count)),
         f"if {wrong}: return None",
-        # a `close` meanwhile must not free the weights: read before `lanes`
+        # read before `lanes`: keeps the weights during a concurrent `close`
         "held, lanes = module.held, module.lanes",
         f"free = known.get(({_each('a{i}.shape', count)},))",
         "if not free or lanes is None: return None",
@@ -115,9 +115,9 @@ def _checks(count: int, has_check: bool, may_be_lost: bool) -> list[str]:
 
 
 def _arguments(ports: Sequence[Port]) -> list[str]:
-    """Copy small inputs, and take the arguments for large ones that lie where earlier ones did."""
+    """Copy small inputs, and reuse arguments of large ones whose addresses are unchanged."""
     count = len(ports)
-    # an array of no plain type is at -1, where nothing is
+    # address -1: an array of a special type
     at = [f"addressof(char(a{i}))" if p.as_is else "-1" for i, p in enumerate(ports)]
     return [
         f"({_each('own{i}', count)},) = call.own",
@@ -140,11 +140,11 @@ def _arguments(ports: Sequence[Port]) -> list[str]:
 
 
 def _invocation(count: int) -> list[str]:
-    """Call the code in the first context, or where others are."""
+    """Call the code in the first context, or by `Lanes` if there are several."""
     return [
         f"results = variants({count})",
         "context, lock = lanes.first",
-        # `acquire` in a condition would leave it taken where a signal's handler raises behind it
+        # `acquire` in a condition would leak the lock where a signal handler raises after it
         "if not lock.locked():",
         " try:",
         "  with lock: context.invoke(call.entry.function, arguments, results)",

@@ -1,4 +1,4 @@
-"""Functions of a compiled module, and which of them is called at which sizes of the inputs."""
+"""The functions of a compiled module, and the choice of one by input sizes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mgx_mlir.runtime.ports import Port
 class ForSizes(Protocol):
     """A function for some sizes of the inputs: (input, dim, size) of each.
 
-    alike: dims, as (input, dim), that are of one size, whatever it is.
+    alike: groups of dims, as (input, dim), that must have equal sizes.
     """
 
     @property
@@ -45,7 +45,7 @@ class Choice:
         self.variants: list[tuple[ForSizes, Entry]] = []
 
     def add(self, variant: ForSizes, entry: Entry) -> None:
-        """Let an entry take the place of the main one at the sizes of a variant."""
+        """Use an entry instead of the main one at the sizes of a variant."""
         self.variants.append((variant, entry))
 
     def at(self, shapes: Sequence[Sequence[int]]) -> tuple[str, Entry]:

@@ -1,10 +1,9 @@
-"""A process that has prepared something once, and forks workers that share it.
+"""A fork server: it prepares state once, and forks workers that share it.
 
-It is started as a file, so that nothing of this package is imported before `sys.path` is known.
-It has one thread, so that a fork copies no lock that somebody holds. Lines of JSON come on a
-socket, the first with {"path", "handler", "setup"}; then {"fork": true} with a descriptor, which
-the worker talks on, and {"end": PID}. Each is answered by a line. When the socket closes, all
-workers end.
+It is started as a script, so that `sys.path` is set before this package is imported. It has one
+thread, so that a fork copies no locked lock. Requests are lines of JSON on a socket: first {"path",
+"handler", "setup"}; then {"fork": true} with the worker's descriptor, and {"end": PID}. Each gets a
+line as answer. When the socket closes, all workers end.
 """
 
 from __future__ import annotations
@@ -77,11 +76,11 @@ def _work(serve: Callable[[socket.socket], None], fd: int, control: socket.socke
     finally:
         with contextlib.suppress(OSError, ValueError):
             sys.stderr.flush()
-        os._exit(code)  # threads of a runtime may be running
+        os._exit(code)  # skips threads of a runtime that may be running
 
 
 def _ended(pid: int) -> int:
-    """End a child; its exit status, or minus the signal that it died of earlier or now."""
+    """Kill a child; return its exit status, or minus the signal that it died of."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
@@ -90,7 +89,7 @@ def _ended(pid: int) -> int:
 
 def main(argv: list[str]) -> int:
     """Run as the module docstring says; argv: the number of the socket."""
-    for number in (signal.SIGINT, signal.SIGTERM):  # from a terminal: the parent decides
+    for number in (signal.SIGINT, signal.SIGTERM):  # Ctrl-C in a terminal: the parent handles it
         signal.signal(number, signal.SIG_IGN)
     control = socket.socket(fileno=int(argv[0]))
     lines = _Lines(control)
@@ -106,7 +105,7 @@ def main(argv: list[str]) -> int:
         _answer(control, {"problem": _problem(e)})
         return 1
     gc.collect()
-    gc.freeze()  # a collection in a worker writes to no page that it shares
+    gc.freeze()  # so that collections in a worker write to no shared page
     _answer(control, {"ready": True})
     children: set[int] = set()
     while (order := lines.next()) is not None:

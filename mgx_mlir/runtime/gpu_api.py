@@ -1,4 +1,5 @@
-"""The driver libraries of GPUs: HIP and CUDA by one table of functions, where they are, versions.
+"""The driver libraries of GPUs: one table of functions for HIP and CUDA, their files, their
+versions.
 
 IREE's runtime loads the same library by itself, for its driver of the same kind.
 """
@@ -15,7 +16,7 @@ from typing import Any
 from mgx_mlir.core.errors import RunError, TargetError
 from mgx_mlir.runtime import hip_library
 
-LEAST_HIP = 6  # whose properties of a device, and layouts of graphs' parameters, are asked for
+LEAST_HIP = 6  # whose layouts of device properties and graph parameters are used
 _CUDA_NAMES = ("libcuda.so.1", "libcuda.so", "nvcuda.dll")
 
 Row = tuple[Any, ...]  # a function of the library, and integers that follow its arguments
@@ -43,7 +44,7 @@ _FUNCTIONS: dict[str, tuple[Row | None, Row | None]] = {
     "event_elapsed": (("hipEventElapsedTime",), ("cuEventElapsedTime",)),
     "graph_launch": (("hipGraphLaunch",), ("cuGraphLaunch",)),
     "driver_version": (("hipDriverGetVersion",), ("cuDriverGetVersion",)),
-    # a call that failed is held against the next one, in HIP alone
+    # only HIP: a failed call's error is returned again by a later call
     "clear_error": (("hipGetLastError",), None),
 }
 
@@ -106,7 +107,7 @@ KINDS = tuple(APIS)  # IREE's drivers of GPUs
 def version(
     api: Api, library: Any, which: str = "hipRuntimeGetVersion"
 ) -> tuple[int, int, int] | None:
-    """Return the library's version, None where it does not say it. which: the function of HIP."""
+    """Return the library's version, None where it is unknown. which: the name of HIP's function."""
     number = ctypes.c_int(0)
     name = which if api is HIP else "cuDriverGetVersion"
     known = getattr(library, name, None)

@@ -1,4 +1,4 @@
-"""The few calls of HIP and CUDA that IREE's runtime has no name for, from the library it loads."""
+"""Calls of HIP and CUDA that IREE's runtime does not expose, in the library that it loads."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from mgx_mlir.runtime import hip_library
 from mgx_mlir.runtime.device import Device, open_device
 from mgx_mlir.runtime.gpu_api import CUDA, HIP, Api, loaded
 
-# hipDeviceProp_t of either layout; the name of the architecture stands in it as text
+# hipDeviceProp_t of either layout, searched for the architecture's name
 _PROPERTIES = ("hipGetDevicePropertiesR0600", "hipGetDeviceProperties")
-_PROPERTIES_SIZE = 1 << 14  # more than either has
+_PROPERTIES_SIZE = 1 << 14  # bytes; more than either layout has
 _GFX = re.compile(rb"gfx[0-9a-f]{3,5}")
 _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
 
@@ -35,17 +35,19 @@ def stream_synchronize(device: Device, stream: int) -> None:
 
 
 def room_at(device: Device, address: int) -> int:
-    """Return the bytes of the device's allocation from an address on; 0 where it knows none."""
+    """Return the bytes from an address to the end of its allocation; 0 if the device has none
+    there.
+    """
     base, size = ctypes.c_void_p(), ctypes.c_size_t()
     with current(device) as library:
         known = device.api.function(library, "address_range")
-        if known is None:  # a library that cannot say
+        if known is None:  # a library without the function
             return 0
         status = known(ctypes.byref(base), ctypes.byref(size), ctypes.c_void_p(address))
         if status:
             clear = device.api.function(library, "clear_error")
             if clear is not None:
-                clear()  # else the next call is blamed for it
+                clear()  # else the next call would return the error
             return 0
     return max((base.value or 0) + size.value - address, 0)
 
@@ -90,7 +92,7 @@ def library_file(device: Device) -> Path:
     library = loaded(device.api, device.library)
     found = hip_library.file_of(library.hipInit if device.api is HIP else library.cuInit)
     if found is None:
-        raise TargetError(f"the file of the {device.api.name} library is not known")
+        raise TargetError(f"cannot find the path of the loaded {device.api.name} library")
     return found
 
 
@@ -111,8 +113,8 @@ def print_devices(kind: str) -> None:
 class _Entered:
     """A device whose context is this thread's current one within a `with`.
 
-    IREE's cuda driver allocates in the thread's context, and fails in a thread that has none. Such
-    a thread keeps the context: what it drops last is freed there.
+    IREE's cuda driver allocates in the thread's context, and fails in a thread that has none. The
+    thread keeps the context, for memory that it frees later.
     """
 
     __slots__ = ("_context", "_library", "_pushed")
@@ -138,7 +140,7 @@ _NOTHING = contextlib.nullcontext()
 
 
 def entered(device: Device) -> contextlib.AbstractContextManager[None]:
-    """Return what makes a device usable by IREE in this thread: for CUDA its context."""
+    """Return a context manager in which IREE can use a device on this thread."""
     return _Entered(device) if device.kind == CUDA.kind else _NOTHING
 
 

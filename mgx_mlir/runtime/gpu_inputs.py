@@ -1,8 +1,7 @@
-"""Calls of a program on a GPU with host arrays: device memory of inputs stays from call to call.
+"""Calls of a GPU program with host arrays: device memory of inputs is reused between calls.
 
-A buffer for each input and call would cost an allocation, a release, and ten calls of the driver to
-order them. All inputs of a call are copied one behind the other, and waited for once; so are the
-results.
+A new buffer per input and call would cost an allocation, a release, and ten driver calls to order
+them. All inputs of a call are copied in sequence and waited for once, and so are the results.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Inputs:
         if held is None or held.nbytes < a.nbytes:
             self._views.pop(port.label, None)
             self._blocks.pop(port.label, None)
-            # sizes that grow by little take the block of before
+            # sizes that grow by little reuse the block
             size = max(_LEAST, 1 << max(a.nbytes - 1, 0).bit_length())
             held = DeviceTensor.empty(self._device, dtypes.INT8, (size,))
             at = held.address()
@@ -57,11 +56,11 @@ class Inputs:
         return view
 
     def finish(self) -> None:
-        """Copy what was put, and wait for it. Errors: RunError."""
+        """Copy the inputs that were put, and wait for the copies. Errors: RunError."""
         self._copies.finish()
 
     def drop(self) -> None:
-        """Forget what was put and not copied, of a call that was refused."""
+        """Forget inputs that were put and not copied, after a refused call."""
         self._copies.drop()
 
 
@@ -99,7 +98,7 @@ class FromHost:
 
         views = [results.get_as_object(i, rt.HalBufferView) for i in range(len(entry.outputs))]
         ports = zip(entry.outputs, views, strict=True)
-        # a result may stand in the memory of an input, which the next call overwrites
+        # a result may be in the memory of an input, which the next call overwrites
         return read_back(self._device, [(v, p.dtype, tuple(v.shape)) for p, v in ports])
 
 

@@ -1,7 +1,7 @@
-"""A GPU's memory: what is held, and giving back what the runtime keeps for later calls.
+"""A GPU's memory: statistics, and release of blocks that the runtime keeps for later calls.
 
 IREE's HIP driver keeps each block that a call frees, for a later block of exactly its size, and
-frees none by itself: sizes that a run decides would fill the device. `trim` frees them all.
+frees none by itself: with dynamic sizes that would fill the device. `trim` frees them all.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from mgx_mlir.core.errors import RunError
 from mgx_mlir.runtime.device import IREE_ERRORS, Device
 from mgx_mlir.runtime.gpu_calls import call, entered
 
-# names of what drivers and the runtime say where memory is missing
+# names of the out-of-memory errors of drivers and the runtime
 _OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "OutOfMemory", "OUT_OF_MEMORY")
-# blocks may take this share of the device before they are given back, and must leave as much
+# share of the device that new blocks may take before a trim, and that must stay free
 _SHARE = 8
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ class DeviceMemory:
 
 
 def memory(device: Device) -> DeviceMemory:
-    """Return what a GPU's memory holds. Errors: RunError."""
+    """Return the statistics of a GPU's memory. Errors: RunError."""
     free, total = ctypes.c_size_t(), ctypes.c_size_t()
     call(device, "memory_info", ctypes.byref(free), ctypes.byref(total))
     counts = device.hal.allocator.statistics
@@ -49,7 +49,7 @@ def memory(device: Device) -> DeviceMemory:
 
 
 def trim(device: Device) -> None:
-    """Give back the blocks that the runtime keeps for later calls. A lost device keeps none."""
+    """Free the blocks that the runtime keeps for later calls. Does nothing for a lost device."""
     with entered(device), contextlib.suppress(*IREE_ERRORS):
         device.hal.allocator.trim()
 
@@ -60,7 +60,7 @@ def is_out_of_memory(e: BaseException) -> bool:
 
 
 def with_room(device: Device, allocate: Callable[[], T]) -> T:
-    """Return what a function allocates; where memory is full it is trimmed, and tried once more."""
+    """Return the result of `allocate`; where memory is full, trim it and try once more."""
     try:
         return allocate()
     except (*IREE_ERRORS, RunError) as e:
@@ -79,7 +79,7 @@ class Watch:
         self._least: int | None = None  # bytes in use after the last trim, or at the first call
 
     def passed(self, sizes: Hashable) -> None:
-        """Note a call with inputs of these sizes: of sizes that were seen it takes no time."""
+        """Record a call with inputs of these sizes; known sizes return at once."""
         if sizes in self._seen:
             return
         self._seen.add(sizes)

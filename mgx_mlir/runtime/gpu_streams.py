@@ -1,4 +1,4 @@
-"""Streams and events of a GPU, for callers that have no library of their own for them."""
+"""Streams and events of a GPU, for callers without HIP or CUDA bindings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ _NON_BLOCKING = 1
 
 
 def priorities(device: Device) -> tuple[int, int]:
-    """Return a device's least and greatest priority of a stream: of these, the lower number."""
+    """Return a device's least and greatest priority of streams; the greatest is the lower
+    number.
+    """
     least, greatest = ctypes.c_int(), ctypes.c_int()
     call(device, "stream_priorities", ctypes.byref(least), ctypes.byref(greatest))
     return least.value, greatest.value
@@ -25,19 +27,19 @@ def priorities(device: Device) -> tuple[int, int]:
 
 @functools.lru_cache(maxsize=64)
 def own_stream(device: Device) -> Stream:
-    """Return a stream of ours, which other libraries' work on a device is waited for on."""
+    """Return our stream of a device, on which we wait for other libraries' work."""
     return Stream(device)
 
 
-# streams of other libraries that may still read results of ours; they live as long as the process
+# streams of other libraries that may still read our results; they live as long as the process
 _readers: dict[Device, set[int]] = {}
 
 
 def note_reader(device: Device, stream: int) -> None:
-    """Note that a stream of the caller's was given results of a device's programs.
+    """Record that a caller's stream reads results of a device's programs.
 
-    A result that the caller drops is memory for the next call, though its stream may still be
-    reading it. stream: one that is never destroyed.
+    A dropped result's memory is reused by the next call, although the stream may still read it.
+    stream: one that is never destroyed.
     """
     _readers.setdefault(device, set()).add(stream)
 
@@ -106,7 +108,7 @@ class _Held:
     def __del__(self, _ending: Callable[[], bool] = sys.is_finalizing) -> None:
         handle = getattr(self, "_handle", None)
         if handle and not _ending():
-            # nobody could take an error, and the library may be gone when the interpreter ends
+            # an error cannot be raised here, and the library may be unloaded at exit
             with contextlib.suppress(Exception), current(self.device) as library:
                 self.device.api.function(library, self._destroy)(handle)
 

@@ -1,8 +1,8 @@
 """A loaded program whose calls are one launch of a HIP graph, or whose launches are marked.
 
-The first call runs as always, through a recorder: the library of native/record, which adds what the
-runtime asks of HIP to a graph: launches, copies within the device, fills. Later calls copy the
-inputs to where the first call had them, launch the graph, and copy the results. The memory of the
+The first call runs normally, through a recorder (native/record): a library that adds the runtime's
+launches, device copies and fills to a graph. Later calls copy the inputs to the first call's
+memory, launch the graph, and copy the results. The memory of the
 first call stays with the graph.
 """
 
@@ -27,7 +27,7 @@ from mgx_mlir.runtime.gpu_streams import Stream
 from mgx_mlir.runtime.iree_runtime import LoadedModule
 from mgx_mlir.runtime.ports import Port
 
-# a recording takes all that its device is asked for: what else uses such devices waits
+# a recording captures all work of its device, so other users of such devices wait
 _turn = forks.lock(waits=True)
 
 
@@ -39,7 +39,7 @@ def markable(recorder: str, *args: Any, **kwargs: Any) -> LoadedModule:
 
 @contextmanager
 def mark(module: LoadedModule, begin: Any, end: Any) -> Iterator[None]:
-    """Put each launch into a range that has the kernel's name, while the host hands it over.
+    """Wrap the submission of each launch in a range with the kernel's name.
 
     begin, end: C functions as rocTX's roctxRangePushA and roctxRangePop. Launches of other modules
     that were loaded so, on the same library, have ranges, too.
@@ -56,8 +56,8 @@ def mark(module: LoadedModule, begin: Any, end: Any) -> Iterator[None]:
 class GraphModule:
     """A module loaded on a GPU, which must have fixed sizes; `run` and `run_on_device` as there.
 
-    `home` is the device as programs without a graph have it: arguments are of its memory, and
-    results. `recorder`: the folder of the recorder over its library. `priority`: of the stream that
+    `home` is the same GPU opened without a recorder; arguments and results are in its memory.
+    `recorder`: the folder of the recorder over its library. `priority`: of the stream that
     the graph runs on. Errors: UsageError for dynamic dims, and at the first call for a program that
     reads values on the host (a loop, a branch); TargetError.
     """
@@ -86,7 +86,7 @@ class GraphModule:
     def run(
         self, args: Sequence[np.ndarray | DeviceTensor], shapes: object = None
     ) -> list[np.ndarray]:
-        """Call it with arrays or tensors of the device in order; the results in host memory."""
+        """Call it with arrays or device tensors in order; return the results in host memory."""
         return self._call(args, self._to_host)
 
     def run_on_device(self, args: Sequence[np.ndarray | DeviceTensor]) -> list[DeviceTensor]:
@@ -189,7 +189,7 @@ class GraphModule:
 
 
 class _Recorded:
-    """A call as a graph, from `mgxRecordBegin` on: the places of its inputs and its results."""
+    """A recorded call: its graph, and the memory of its inputs and results."""
 
     def __init__(self, device: Device, inputs: list[DeviceTensor]) -> None:
         self.device, self.inputs = device, inputs
@@ -200,7 +200,7 @@ class _Recorded:
             device.api.check(library, "hipGraphCreate", library.mgxRecordBegin())
 
     def end(self) -> None:
-        """Let it be launched. RunError where HIP refuses."""
+        """Instantiate the graph. RunError where HIP refuses."""
         nodes, on_host = ctypes.c_uint64(), ctypes.c_int()
         gpu_calls.device_synchronize(self.device)
         with gpu_calls.current(self.device) as library:
@@ -213,7 +213,7 @@ class _Recorded:
 
     def give_up(self) -> None:
         """End a recording whose call failed, and drop it."""
-        with contextlib.suppress(RunError):  # the call's own error is the one to tell
+        with contextlib.suppress(RunError):  # report the call's error, not this one
             self.end()
         self.drop()
 
@@ -228,7 +228,7 @@ class _Recorded:
 class _Queue:
     """Copies and launches on one stream, complete after `finish`. Errors: RunError.
 
-    `device` is one whose library is HIP's own: a recorder would take them for another's call.
+    `device` was opened without a recorder, which would capture these calls.
     """
 
     def __init__(self, device: Device, stream: Stream) -> None:
@@ -256,7 +256,7 @@ class _Queue:
         self._todo.append(("graph_launch", (executable,)))
 
     def finish(self) -> None:
-        """Hand all of it to the driver library, and wait."""
+        """Submit all of it to the driver library, and wait."""
         todo, self._todo = self._todo, []
         api = self._device.api
         with gpu_calls.current(self._device) as library:

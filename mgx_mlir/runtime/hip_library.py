@@ -1,7 +1,8 @@
-"""The place of a HIP library, and what IREE's driver needs of it.
+"""The path of a HIP library, and the functions that IREE's driver needs.
 
 ROCm's development packages have a link `libamdhip64.so`; its runtime alone, AMD's wheels and some
-distributions have `libamdhip64.so.6` or `.7` only. IREE looks for the link, and is told the file.
+distributions have `libamdhip64.so.6` or `.7` only. IREE looks for the link only, so we pass it the
+file.
 """
 
 from __future__ import annotations

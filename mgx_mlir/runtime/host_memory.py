@@ -1,10 +1,10 @@
-"""Weights that IREE reads where they lie, of which it holds nothing that is Python's.
+"""Weights that IREE reads in place, without holding a Python object.
 
-IREE's workers let go of a call's buffers after its results are there, and whoever lets go last
-frees what is behind them. A worker does not hold Python's lock, so that a buffer of Python behind
-the weights could be freed without it. Here one handle spans the memory of the process, lives for
-ever, and every parameter is a part of it: what a worker lets go of is IREE's alone, and the
-owner of the weights keeps them until no call can read them.
+IREE's workers release a call's buffers after its results are complete, and the last release frees
+the memory's owner. A worker does not hold the GIL, so a Python owner would be freed without it.
+Here one permanent handle spans the process's memory, and every parameter is a part of it. So
+workers release only IREE objects, and the owner of the weights keeps them until no call can read
+them.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from mgx_mlir.core import forks
 from mgx_mlir.runtime.buffers import address
 from mgx_mlir.runtime.code_memory import keep_forever
 
-_FIRST = 64  # no memory is below it, and it is aligned as weights are
+_FIRST = 64  # an address below all memory, aligned as weights are
 _LENGTH = 1 << 62
-# A call that fails may leave kernels that run on. They end by themselves; nothing says when.
+# A failed call may leave kernels running, and nothing reports their end.
 _KEPT = 60.0
 
 _lock = forks.lock()
@@ -45,15 +45,16 @@ def add_parameter(index: Any, key: str, data: np.ndarray) -> None:
 
 
 def keep_after_failure(*memory: Any) -> None:
-    """Keep what a failed call may still read, for a minute."""
+    """Keep memory that a failed call may still read, for a minute."""
     _failed.append((time.monotonic() + _KEPT, memory))
     drop_old()
 
 
 def drop_old() -> None:
-    """Let go of what failed calls read more than a minute ago."""
+    """Release memory of calls that failed more than a minute ago."""
     now, dropped = time.monotonic(), []
-    if not _lock.acquire(blocking=False):  # the collector may call this where it is taken
+    # the garbage collector may call this while the lock is held
+    if not _lock.acquire(blocking=False):
         return
     try:
         while _failed and _failed[0][0] < now:

@@ -58,14 +58,14 @@ class LoadedModule:
     signature, for names in errors and for unsigned types; without it types are as the module
     declares them. device: "local-sync", "local-task", "hip", "cuda" or None; threads:
     see `device.choose`; device_id: of several GPUs; library: the HIP library that they are of.
-    entry: the exported function; variants: functions that take its place for inputs of their
-    sizes. in_place: (input, output) of results that `run_in_place` lets stand in inputs' memory.
+    entry: the exported function; variants: functions that are called instead for inputs of their
+    sizes. in_place: (input, output) of results that `run_in_place` writes to inputs' memory.
     input_alignment: of the address of an input that is read in place; others are copied.
 
     lanes: how many calls run side by side on a CPU, None: one for each CPU. records, graphs:
     see `open_device`.
 
-    `run` may be called from many threads; calls on a GPU take turns.
+    `run` is thread-safe; calls on a GPU are serialized.
     Errors: FileError for a damaged module or missing parameter, TargetError for a module of
     another target or a missing device.
     """
@@ -145,7 +145,7 @@ class LoadedModule:
         hal, ports, kind, usage = self._hal, self.inputs, self._import_type, self._usage
         choice = self._choice
 
-        # a function without `self`: a cycle would keep the weights until the collector comes
+        # a function without `self`: a cycle would keep the weights until a garbage collection
         def prepared(shapes: Shapes) -> PreparedCall:
             return PreparedCall(hal, choice.at(shapes)[1], ports, shapes, kind, usage)
 
@@ -191,7 +191,7 @@ class LoadedModule:
             if not is_aligned(data):
                 data = aligned(data)
                 copied += data.nbytes
-            # bytes: the binding does not know the 8- and 16-bit float types
+            # as bytes: the binding lacks the 8- and 16-bit float types
             raw = data.reshape(-1).view(np.uint8)
             self.held.append(raw)
             if self._is_local:
@@ -206,7 +206,7 @@ class LoadedModule:
         if self._closed:
             return
         self._closed = True
-        # calls have ended, so that nothing reads the weights: host_memory.py
+        # calls have ended, so nothing reads the weights: host_memory.py
         self.lanes = self.prepared = self._from_host = None
         self._views = {}
         self._code.close()
@@ -227,7 +227,7 @@ class LoadedModule:
     ) -> list[np.ndarray]:
         """Call the function with arrays in order; the results own their memory.
 
-        shapes: those of `args`, from who knows that all are arrays of the inputs' types.
+        shapes: those of `args`; given only if all are arrays of the inputs' types.
         Errors: RunError for a wrong number, type or shape, before anything runs, and for a call
         that fails.
         """
@@ -246,7 +246,7 @@ class LoadedModule:
             return self._from_host.run(self.invoke, args)
         entry, results = self.invoke(args, imported)
         found = self.take(entry.outputs, results, [(b, b + a.nbytes) for a, b in imported])
-        del imported  # a result that is an input was read from its memory until here
+        del imported  # until here a result may be in an input's memory
         if calls is not None:
             calls.passed(shapes)
         return found
@@ -273,17 +273,17 @@ class LoadedModule:
             arguments = self._list_of(call, args, imported)
             spans = spans + [(b, b + a.nbytes) for a, b in imported]
         results = self.take(entry.outputs, self.call(entry, arguments, args), spans)
-        del imported  # the binding keeps no array: memory that results may be in is there until now
+        del imported  # the binding keeps no array, so the memory of results was kept until now
         return results
 
     def _again(
         self, call: PreparedCall, args: Sequence[Any]
     ) -> tuple[Any, list[tuple[int, int]]] | None:
-        """Return the arguments for large inputs that lie where those of the last call did.
+        """Return the kept arguments for large inputs at the addresses of the last call.
 
-        None: they lie elsewhere; the arguments are made at the second call with them. A large
-        kernel leaves nothing of Python's in the CPU's caches, and each step costs thrice
-        what it costs in a loop, so that making arguments takes longer than a small kernel.
+        None for other addresses; arguments are made at the second call with them. A large kernel
+        evicts the interpreter's data from the CPU's caches, so each Python step costs three times
+        as much, and making arguments takes longer than a small kernel.
         """
         found: list[int] = []
         for port, own, a in zip(call.entry.inputs, call.own, args):  # noqa: B905  (as many)
@@ -335,9 +335,9 @@ class LoadedModule:
     def run_in_place(
         self, args: Sequence[np.ndarray], caches: Mapping[int, np.ndarray]
     ) -> list[np.ndarray]:
-        """Call the function that updates caches where they lie, on this CPU.
+        """Call the function that updates caches in place, on this CPU.
 
-        caches: the memory of a cache by the number of its result, which is that array then. Raises
+        caches: the array of a cache by its result's number; it becomes the result. Raises
         as `run` does; a call that fails may have written rows.
         """
         assert self.updating is not None
@@ -367,9 +367,10 @@ class LoadedModule:
         return address(a) % self.input_alignment == 0
 
     def _imported(self, port: Port, a: np.ndarray, number: int) -> Any:
-        """Return a buffer view of the memory of an input; that of the last call where it is that.
+        """Return a buffer view of an input's memory; reuse that of the last call at the same
+        address.
 
-        A view holds no array: it is right for whatever stands at the address.
+        A view keeps no array alive.
         """
         key = address(a), a.shape
         before = self._views.get(number)
@@ -400,11 +401,11 @@ class LoadedModule:
         imported: list[tuple[np.ndarray, int]] | None,
         inputs: Inputs | None = None,
     ) -> tuple[Entry, Any]:
-        """Check and make a call; the function and its results.
+        """Check and make a call; return the function and its results.
 
-        imported: takes the arrays whose memory is used in place, with their addresses; the caller
-        keeps them until the results are taken, which may be in that memory. None: nothing is used
-        in place. inputs: device memory for host arrays, which the caller keeps as long.
+        imported: gets the arrays that are used in place, with their addresses. The caller keeps
+        them until the results are taken, which may be in their memory. None: nothing is used in
+        place. inputs: device memory for host arrays, kept as long.
         """
         self.device.check()
         if len(args) != len(self.inputs):
@@ -461,9 +462,9 @@ class LoadedModule:
             raise RunError(f"{port.label} cannot be put on the device: {short(e)}") from e
 
     def call(self, entry: Entry, arguments: Any, args: Sequence[np.ndarray | DeviceTensor]) -> Any:
-        """Make a call; the results, which are in the device's memory."""
+        """Make a call; return the results, in the device's memory."""
         results = self._rt.VmVariantList(len(entry.outputs))
-        held = self.held  # a `close` meanwhile must not free them; read before `_lanes`, see there
+        held = self.held  # read before `_lanes`: keeps the weights during a concurrent `close`
         lanes = self.lanes
         if lanes is None:
             raise RunError("the program is closed")
@@ -504,7 +505,7 @@ class LoadedModule:
         except (AttributeError, IndexError) as e:
             if interrupts.is_callers(e):
                 raise
-            # the check names the fault
+            # the check raises the error
             return "main", self._main
 
     def _view(
@@ -516,7 +517,7 @@ class LoadedModule:
             buffer = self._allocator.allocate_buffer(self._copy_type, self._usage, 64)
             return rt.HalBufferView(buffer, a.shape, port.element_type)
         if imported is not None and is_large(a.nbytes) and self._is_local:
-            # the binding asks for a writable buffer, and writes nothing
+            # the binding requires a writable buffer, and does not write
             raw = writable_view(a if port.as_is else a.view(port.raw))
             begin = writable_address(raw)
             if begin % self.input_alignment == 0:
@@ -539,8 +540,8 @@ class LoadedModule:
     ) -> list[np.ndarray]:  # fmt: skip
         """Return the results as arrays: small ones are copied, others hold the device's memory.
 
-        used: the addresses of inputs. A result that is one of them, or an earlier one, is copied.
-        caches: arrays by the number of a result, which stands in them or is written to them.
+        used: address ranges of inputs. A result that overlaps one of them, or an earlier result, is
+        copied. caches: for a result's number, the array that it is in or is copied to.
         """
         found: list[np.ndarray] = []
         taken: list[tuple[int, int]] | None = None
@@ -575,9 +576,10 @@ class LoadedModule:
         return found
 
     def is_used(self, begin: int, end: int, used: Sequence[tuple[int, int]]) -> bool:
-        """Return whether memory is that of others, which a result in it would change or outlive.
+        """Return whether a result's memory is shared: with inputs or other results (`used`), or
+        weights.
 
-        used: the addresses of inputs and other results; the weights are others', too.
+
         """
         for b, e in used:
             if b < end and begin < e:

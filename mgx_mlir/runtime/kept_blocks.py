@@ -1,14 +1,14 @@
-"""Memory that a call frees stays with the process, so that the next call finds it.
+"""Settings of malloc that keep freed memory in the process, for the next call.
 
-On several threads the runtime takes what a call needs in between from malloc, and frees it behind
-the call. glibc maps blocks above a size one by one and returns them to the system; it raises that
-size to a block's own when one is freed, but not beyond 32 MB. Of a larger block each call would pay
-for a page fault every 4 KB: U-Net, whose images take 75 MB, needed a quarter longer.
+On several threads the runtime allocates intermediate values by malloc, and frees them after the
+call. glibc maps blocks above a threshold, and unmaps them when they are freed. It raises the
+threshold to a freed block's size, but not beyond 32 MB. Each larger block would cost a page fault
+per 4 KB in every call: U-Net, with 75 MB of images, took a quarter longer.
 
-With dynamic dims a call takes from malloc on one thread, too, as soon as 64 blocks of other sizes
-are free: the runtime keeps no more, looks for one of exactly the size, and lets go of none. glibc
-then gives the free end of the heap back once it is twice the largest block, which several blocks of
-one call are: a net of convolutions took 1.5 of onnxruntime's time in place of 1.0.
+With dynamic dims one thread allocates by malloc, too: the runtime keeps at most 64 free blocks, and
+reuses one only for exactly its size. glibc then returns the free end of the heap at twice the
+largest block, which a call's blocks exceed. A convolutional network took 1.5 times onnxruntime's
+time instead of 1.0.
 """
 
 from __future__ import annotations
@@ -19,21 +19,23 @@ import threading
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # parameters of mallopt
 _KEPT_ALREADY = 32 << 20
-OPEN = 128 << 20  # bytes of a block of a program with dynamic dims, whose sizes a run decides
-_SPARE = 1 << 20  # bytes of malloc and the runtime, beside those asked for
+OPEN = 128 << 20  # bytes of a block of a program with dynamic dims, an assumption
+_SPARE = 1 << 20  # bytes of overhead of malloc and the runtime
 
 _lock = threading.Lock()
 _largest = _KEPT_ALREADY
 
 
 def keep(size: int) -> None:
-    """Let blocks of up to `size` bytes stay, as those of up to 32 MB do; never fewer."""
+    """Keep freed blocks of up to `size` bytes, as malloc does up to 32 MB; never lower the
+    limit.
+    """
     global _largest
     with _lock:
         if size + _SPARE <= _largest or platform.libc_ver()[0] != "glibc":
             return
         _largest = size + _SPARE
         mallopt = ctypes.CDLL(None).mallopt
-        # glibc's rule for smaller ones: twice as much may be free at the end of the heap
+        # as glibc does for smaller ones: twice as much may be free at the end of the heap
         mallopt(_TRIM_THRESHOLD, min(2 * _largest, 2**31 - 1))
         mallopt(_MMAP_THRESHOLD, min(_largest, 2**31 - 1))

@@ -1,7 +1,7 @@
-"""Contexts of one module, so that calls from several threads run side by side.
+"""Contexts of one module, so that calls from several threads run in parallel.
 
-A context may be in one call at a time. The first is made with the module; another one when a call
-finds all of them taken. They share the code and the weights.
+A context runs one call at a time. The first is made with the module, another when a call finds all
+of them busy. They share code and weights.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from mgx_mlir.core import forks
 
 
 class Lanes:
-    """The contexts of a module: up to `most`, made by `make`; further calls take turns."""
+    """The contexts of a module: up to `most`, made by `make`; further calls wait."""
 
     def __init__(self, make: Callable[[], Any], most: int) -> None:
         self._make, self._most = make, most
         self._growing = forks.lock(waits=True)
         self._next = 0
-        # a fork waits for calls: what they hold in the runtime stays taken in a child
-        # a caller that has its lock may call in it
+        # a fork waits for calls, as the runtime's locks would stay locked in a child; the holder of
+        # a lock may call in its context
         self.first: tuple[Any, threading.Lock] = (make(), forks.lock(waits=True))
         self._lanes: list[tuple[Any, threading.Lock]] = [self.first]
 

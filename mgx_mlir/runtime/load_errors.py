@@ -7,7 +7,7 @@ from mgx_mlir.runtime.device import Device, details, short
 
 
 def load_error(device: Device, e: Exception, where: str | None) -> Exception:
-    """Return the error of a module that a device's runtime did not take. where: its file."""
+    """Return the error of a module that a device's runtime refused. where: its file."""
     text = str(e)
     wrong_kind = "device" in text and ("NOT_FOUND" in text or "INCOMPATIBLE" in text)
     if "not emulated" in text:

@@ -28,7 +28,7 @@ class Spec(Protocol):
 
 
 class Port:
-    """One input or output as the module declares it, with the sign that only the spec knows."""
+    """One input or output as the module declares it, with the signedness of its spec."""
 
     def __init__(self, role: str, index: int, dims: str, wire: str, spec: Spec | None) -> None:
         self.label = f"{role} '{spec.name}'" if spec else f"{role} {index}"
@@ -36,7 +36,7 @@ class Port:
         try:
             self.element_type = element_type(wire)
         except KeyError:
-            raise FileError(f"{self.label} has element type {wire}, which is not known") from None
+            raise FileError(f"{self.label} has the unknown element type {wire}") from None
         self.dtype = dtypes.from_name(spec.dtype if spec else wire)
         self.np = self.dtype.np
         self.itemsize = self.np.itemsize

@@ -1,4 +1,4 @@
-"""Calls at shapes that came before: small inputs are written into arguments that are kept."""
+"""Calls at known shapes: small inputs are copied into kept arguments."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from mgx_mlir.core.literals import aligned_empty
 from mgx_mlir.runtime.buffers import span
 
 _BYTES = np.dtype(np.uint8)
-_MOST_SHAPES = 16  # a program that is called at more sizes in turn makes its arguments anew
-COPY_BELOW = 1 << 12  # a copy of a result of this many bytes costs less than holding the buffer
-_LARGE = 1 << 16  # an input of this many bytes is used in place when it can be
+_MOST_SHAPES = 16  # beyond this many shapes in rotation, arguments are made anew
+COPY_BELOW = 1 << 12  # bytes; copying a smaller result costs less than holding its buffer
+_LARGE = 1 << 16  # bytes; larger inputs are used in place where possible
 Shapes = tuple[tuple[int, ...], ...]
 
 
@@ -34,11 +34,11 @@ def is_large(nbytes: int) -> bool:
 class PreparedCall:
     """The arguments of one call at a time.
 
-    `entry`: what is called. `own`: the memory of each input, None for a large one. `views`: what
-    stands for each input in a call, None for a large one. `arguments`: all views, None where an
-    input is large. `spans`: the addresses of the memory. `places`: where the inputs of the last
-    call began, 0 for small ones; `placed`: arguments for inputs that begin there, and the addresses
-    of all. They hold no array: they are used for arrays that lie there at the time of the call.
+    `entry`: the function. `own`: the memory of each input, None for a large one. `views`: the
+    buffer view of each input, None for a large one. `arguments`: all views, None where an input is
+    large. `spans`: the address ranges of the memory. `places`: start addresses of the last call's
+    inputs, 0 for small ones; `placed`: arguments for inputs at these addresses, and all address
+    ranges. They keep no array alive.
     """
 
     __slots__ = ("_raw", "arguments", "entry", "own", "placed", "places", "spans", "views")
@@ -60,7 +60,7 @@ class PreparedCall:
                 self.views.append(None)
                 continue
             own = aligned_empty(shape, port.np)
-            # the binding knows plain types alone, and no buffer without bytes
+            # the binding knows numpy's types only, and no empty buffers
             raw = own.reshape(-1).view(np.uint8) if own.size else aligned_empty((64,), _BYTES)
             buffer = hal.allocator.import_host_allocation(raw, kind, usage)
             self.own.append(own)
@@ -77,7 +77,7 @@ class PreparedCall:
 
 
 class PreparedCalls:
-    """The prepared calls that nobody makes now, for the shapes that came twice in a row.
+    """The idle prepared calls, for shapes that came twice in a row.
 
     make: prepares a call at shapes that passed the checks of the inputs.
     """
@@ -98,8 +98,9 @@ class PreparedCalls:
         return tuple([a.shape for a in args])
 
     def take(self, shapes: Shapes) -> PreparedCall | None:
-        """Return a call for arrays of the inputs' types, to be given back when its results were
-        taken; None for shapes that do not come again and again."""
+        """Return a call for arrays of the inputs' types, to be returned by `give_back`; None
+        for shapes that do not recur.
+        """
         free = self._free.get(shapes)
         if free is None:
             return None
@@ -109,17 +110,17 @@ class PreparedCalls:
             return self._make(shapes)
 
     def free_at(self, shapes: Shapes) -> list[PreparedCall] | None:
-        """Return the calls at shapes that nobody makes now, to take one off and put it back."""
+        """Return the idle calls at shapes, a list to pop from and append to."""
         return self._free.get(shapes)
 
     def give_back(self, shapes: Shapes, used: PreparedCall) -> None:
-        """Say that the call is over and its results were taken."""
+        """Return a call whose results were taken."""
         free = self._free.get(shapes)
         if free is not None:
             free.append(used)
 
     def passed(self, shapes: Shapes | None) -> None:
-        """Say that arrays of the inputs' types and of these shapes passed the checks."""
+        """Record that arrays of the inputs' types and these shapes passed the checks."""
         if shapes is not None and shapes == self._last:
             if len(self._free) >= _MOST_SHAPES:
                 self._free = {}

@@ -1,9 +1,9 @@
 """Per-dispatch times of a module on the CPU, from IREE's own counters.
 
-What is measured: the time from the start of each dispatch's first tile to the end of its last, on
-any number of threads, without the runtime's own work between dispatches; and the time that all
-threads together spent in its tiles. The module runs in a separate process of IREE's benchmark tool
-on a local device; the numbers are wall clock and feel other load.
+Measured are the time from the start of each dispatch's first workgroup to the end of its last,
+without the runtime's work between dispatches, and the sum of all threads' time in its workgroups.
+The module runs in a separate process of IREE's benchmark tool
+on a local device; the numbers are wall clock, and include effects of other load.
 """
 
 from __future__ import annotations

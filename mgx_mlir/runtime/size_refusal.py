@@ -1,4 +1,4 @@
-"""The error of a run whose sizes do not fit, read from what the compiled code says."""
+"""The error of a run with wrong sizes, parsed from the compiled code's assertion."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from mgx_mlir.core.errors import RunError
 from mgx_mlir.runtime.device_memory import DeviceTensor
 from mgx_mlir.runtime.entries import Entry
 
-# the message of an assertion that the lowering makes: what was expected, the dims of inputs that
-# decide it ("0.1") and the inputs whose values do ("0"), and where
+# an assertion's message: expectation, dims of inputs that it depends on ("0.1"), inputs whose
+# values it depends on ("0"), location
 _ASSERTION = re.compile(r"mgx: (.*?)\|([\d.,]*)\|(.*?)\|", re.DOTALL)
 _MOST = 8  # elements of an input that a message shows
 
 
 def refusal(entry: Entry, args: Sequence[np.ndarray | DeviceTensor], text: str) -> RunError | None:
-    """Return the error of a run whose sizes do not fit, None for another one."""
+    """Return the error of a run with wrong sizes, None for another failure."""
     found = _ASSERTION.search(text)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""MIGRAPHX_TRACE_EVAL: each instruction as it is evaluated, its time, and what it gives.
+"""MIGRAPHX_TRACE_EVAL: print each evaluated instruction, its time and its results.
 
 1: the instruction and its milliseconds. 2: also its kinds of values, the first and last five, and
 their minimum, maximum, mean and deviation. 3: all values. Everything goes to stderr.

@@ -1,4 +1,4 @@
-"""Worker processes that share what one process has prepared, and messages to and from them."""
+"""Worker processes that share the prepared state of one process, and messages to and from them."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Worker:
 class Workers:
     """A process that runs `handler(setup)` once and forks workers; safe to use from many threads.
 
-    handler: "module:function", a function of `setup` (JSON) that returns one of a socket, which
-    each worker calls. Memory that `handler` has filled is shared by the workers.
+    handler: "module:function", which takes `setup` (JSON) and returns a function of a socket that
+    each worker calls. Workers share the memory that `handler` filled.
     Errors: those of `handler`, as MgxError; WorkersLost where the process ended.
     """
 
@@ -51,10 +51,10 @@ class Workers:
                 [sys.executable, fork_server.__file__, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                # a second thread would hold locks when this one forks
+                # a second thread might hold locks at a fork
                 env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
                 pass_fds=[theirs.fileno()],
-                start_new_session=True,  # Ctrl-C is for who started it
+                start_new_session=True,  # Ctrl-C goes to the parent only
             )
         finally:
             theirs.close()
@@ -86,10 +86,9 @@ class Workers:
         return Worker(found["pid"], ours)
 
     def end(self, worker: Worker) -> int | None:
-        """Kill a worker, if it still lives.
+        """Kill a worker, if it is alive.
 
-        Returns its exit status, minus the signal's number where it died of one; None where nobody
-        knows.
+        Return its exit status, or minus the signal that it died of; None where unknown.
         """
         worker.socket.close()
         try:
@@ -132,7 +131,7 @@ def _error(problem: Mapping[str, Any]) -> MgxError:
 
 # ---- memory of a worker ------------------------------------------------------------------------
 
-_MOST = (1 << 63) - 1  # bytes that setrlimit(2) takes from Python
+_MOST = (1 << 63) - 1  # largest limit that Python's setrlimit accepts
 
 
 def memory_of_this(name: str) -> int:
@@ -145,7 +144,7 @@ def memory_of_this(name: str) -> int:
 
 
 def limit_memory(memory: int) -> None:
-    """Let this process take no more than some bytes above what it has."""
+    """Limit this process to `memory` bytes above its current size."""
     most = min(memory_of_this("VmData") + memory, _MOST)
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 

@@ -79,7 +79,7 @@ def test_it_shows_what_it_takes_and_gives(saved: Path) -> None:
 
 
 def test_code_alone_has_no_program(saved: Path) -> None:
-    with pytest.raises(CodeAlone, match="the file holds code alone"):
+    with pytest.raises(CodeAlone, match="the file holds only compiled code"):
         mgx.load(saved, compiled=False)
 
 

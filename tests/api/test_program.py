@@ -250,7 +250,7 @@ def test_import_is_light() -> None:
         ("cpu", {"max_run_seconds": 0}, "max_run_seconds expected a number above 0"),
         ("ref", {"threads": "2", "timeout": "1"}, "threads expected .*; timeout expected seconds"),
         ("ref", {"arch": "gfx942"}, "arch is for cpu and gpu"),
-        ("cpu", {"tuning_inputs": lambda s: {}}, "tuning_inputs is for exhaustive_tune"),
+        ("cpu", {"tuning_inputs": lambda s: {}}, "tuning_inputs needs exhaustive_tune"),
         ("cpu", {"hip_graph": True}, "only gpu programs are graphs of a GPU"),
         ("ref", {"map_input_dims": {"x": [2.5, 1, 8, 8]}}, "a size for each dim, got 2.5"),
         ("ref", {"map_input_dims": {"x": "4188"}}, "a size for each dim, got '4'"),
@@ -283,7 +283,7 @@ def test_results_are_not_written_to_one_place(model) -> None:
     """A writable array of stride 0 kept the last row of all."""
     p = migraphx.compile(model, "ref")
     place = np.lib.stride_tricks.as_strided(np.zeros(3, np.float32), (2, 3), (0, 4))
-    with pytest.raises(RunError, match="several elements in one place"):
+    with pytest.raises(RunError, match="several elements at one address"):
         p.run([np.ones((2, 1, 8, 8), np.float32)], out=[place])
 
 

@@ -109,7 +109,7 @@ def test_the_quickest_is_kept_and_not_searched_again(
     assert (solution["us"], solution["judged"]) == (4.0, "time")
     again = search_products(program, ARCH, judge, "time")
     assert (len(judge.asked), again.known, again.found) == (1, 1, [])
-    assert again.lines() == [f"Tuning: 1 products are in {file}"]
+    assert again.lines() == [f"Tuning: 1 matmuls are in {file}"]
 
 
 def test_what_does_not_compile_costs_itself_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +224,7 @@ def test_a_compile_searches_without_a_device_and_the_next_one_uses_it(
     data, product = model(64, 96), dot(32, 96, 64)
     found = mgx_mlir.compile(data, target="gpu", arch=ARCH, cache=False, exhaustive_tune=True)
     lines = found.stats.tuning
-    assert "1 products on gfx942, 3 choices, each judged by the bound of its code" in lines[0]
+    assert "1 matmuls on gfx942, 3 choices, each judged by the bound of its code" in lines[0]
     assert set(kept_products(ARCH)) == {product}
     two = GemmConfig(MmaSchedule((1, 1, 2), (1, 1, 2), 1))
     keep_products(ARCH, {product: (two, 1.0)}, "time")

@@ -98,7 +98,7 @@ def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [str(t) for t, _ in found.tried] == ["default", "vector_kernels=off"]
     monkeypatch.setenv("MIGRAPHX_SKIP_BENCHMARKING", "1")
     _, found = searched(monkeypatch, {"default": 1.0})
-    assert found.lines() == ["Tuning: the default is taken, MIGRAPHX_SKIP_BENCHMARKING is set"]
+    assert found.lines() == ["Tuning: using the default: MIGRAPHX_SKIP_BENCHMARKING is set"]
     with pytest.raises(UsageError, match="nothing can be tuned for ref"):
         search.search(PROBLEM, "ref", lambda _: None)
 

@@ -57,7 +57,7 @@ def test_a_child_that_is_forked_amid_a_long_load_says_so(monkeypatch: pytest.Mon
         try:
             forks.usable()
         except RunError as e:
-            os._exit(0 if "forked while another thread loaded modules" in str(e) else 2)
+            os._exit(0 if "forked while another thread imported modules" in str(e) else 2)
         os._exit(1)
     status = os.waitpid(child, 0)[1]
     end.set()

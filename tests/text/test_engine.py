@@ -50,7 +50,8 @@ def test_in_a_batch_as_alone(threaded: bool) -> None:
         for handle in handles:
             assert [p.token for p in handle] == alone(handle.request)
             assert handle.finish_reason == "length"
-        kinds = [count for kind, count in e.decoder.computed if kind == "decode"]  # type: ignore[attr-defined]
+        # type: ignore[attr-defined]
+        kinds = [count for kind, count in e.decoder.computed if kind == "decode"]
         assert max(kinds) == 3
 
 
@@ -62,7 +63,8 @@ def test_a_prompt_is_computed_in_chunks_between_steps() -> None:
         e.decoder.computed.clear()  # type: ignore[attr-defined]
         for _ in range(3):
             e.step()
-        assert e.decoder.computed == [("prefill", 4), ("decode", 1)] * 2 + [  # type: ignore[attr-defined]
+        # type: ignore[attr-defined]
+        assert e.decoder.computed == [("prefill", 4), ("decode", 1)] * 2 + [
             ("prefill", 4), ("decode", 1),
         ]  # fmt: skip
 
@@ -155,7 +157,7 @@ def test_a_full_cache_ends_an_answer() -> None:
             e.submit(Request([1] * 64))
     with pytest.raises(UsageError, match="closed"):
         e.submit(Request([1]))
-    with pytest.raises(UsageError, match="no token; max_new_tokens is 0"):
+    with pytest.raises(UsageError, match="no token; max_new_tokens expected at least 1, got 0"):
         Request([], 0)
 
 

@@ -1,1 +1,1 @@
-"""Searches over what a target can choose, their cost models, and what they found."""
+"""Searches over a target's tunable choices, their cost models, and the file of their results."""

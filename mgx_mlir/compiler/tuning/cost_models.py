@@ -1,4 +1,4 @@
-"""Cost models of a search: the time of the functions of a lowered GPU module, by bound or clock."""
+"""Cost models of a search: the time of functions of a lowered GPU module, bounded or measured."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from mgx_mlir.targets.kernel_bounds import compile_with_bounds, time_us
 if TYPE_CHECKING:
     from mgx_mlir.runtime.ports import Port
 
-# microseconds of the functions of a lowered module; None where they are not known.
-# Raises CompileError where the module does not compile.
+# microseconds of the functions of a lowered module, None where unknown. Raises CompileError where
+# the module does not compile.
 CostModel = Callable[[Lowered, Sequence[str]], Mapping[str, float | None]]
 
 SECONDS = 0.05  # spent on calling each function
@@ -45,7 +45,7 @@ def by_time(
     library: str | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> CostModel:
-    """Measure the median time of calls on a GPU, all functions in turns.
+    """Measure the median time of calls on a GPU, all functions interleaved.
 
     Operands and results stay in its memory; the overhead of a call is the same for all.
     """
@@ -76,7 +76,7 @@ def race(
     clock: Callable[[], float] = time.perf_counter,
     runs: int = 0,
 ) -> list[float]:
-    """Time calls in turns, and return the median seconds of each.
+    """Time interleaved calls, and return the median seconds of each.
 
     `runs` is the number of calls of each; 0: as many as fit in `seconds` for each, at least 5. Each
     is called once before, untimed.

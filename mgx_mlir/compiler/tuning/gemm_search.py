@@ -1,4 +1,4 @@
-"""A search of how each matrix product of a GPU program is computed.
+"""A search for the GEMM config of each matmul of a GPU program.
 
 Each matmul of a program is compiled with its epilogue under several choices
 (`lowering/gpu/matmul/gemm_shape.py`), many in one module. A cost model estimates each one: a
@@ -34,8 +34,8 @@ from mgx_mlir.rewrite.switches import integer
 
 log = logging.getLogger(__name__)
 
-CHOICES = 12  # that are compared for each product
-TOGETHER = 24  # kernels that are compiled as one module
+CHOICES = 12  # compared for each matmul
+TOGETHER = 24  # kernels per module
 MARGIN = 0.02  # share of the default's time that another choice must save: less is noise
 
 
@@ -49,13 +49,14 @@ class Found:
 
     @property
     def default(self) -> GemmConfig:
-        """Choice without a search."""
+        """The choice without a search."""
         return next(iter(self.tried))
 
     @property
     def best(self) -> GemmConfig:
-        """The quickest, the default where no other one is by a margin. What a launch more costs is
-        a guess in a bound: parts must save more."""
+        """The fastest choice; the default unless another one is faster by MARGIN. A bound only
+        estimates the cost of one more launch, so split-k must save more.
+        """
         times = {c: t for c, t in self.tried.items() if t is not None}
         if self.judged == "bound":
             times = {c: t if c.split == 1 else t / WORTH for c, t in times.items()}
@@ -72,7 +73,7 @@ class Found:
 
 @dataclass
 class ProductSearch:
-    """Matmuls that were searched, and known results of others."""
+    """Matmuls that were searched, and results that were known before."""
 
     arch: str
     found: list[Found] = field(default_factory=list)
@@ -81,13 +82,13 @@ class ProductSearch:
     path: Path | None = None
 
     def lines(self) -> list[str]:
-        """Describe the search, one line for each product."""
+        """Describe the search, one line for each matmul."""
         if not self.found:
-            return [f"Tuning: {self.known} products are in {self.path}"] if self.known else []
+            return [f"Tuning: {self.known} matmuls are in {self.path}"] if self.known else []
         how = "a GPU's clock" if self.found[0].judged == "time" else "the bound of its code"
         count = sum(len(f.tried) for f in self.found)
         out = [
-            f"Tuning: {len(self.found)} products on {self.arch}, {count} choices, each judged by "
+            f"Tuning: {len(self.found)} matmuls on {self.arch}, {count} choices, each judged by "
             f"{how}, in {self.seconds:.1f} s"
         ]
         for f in self.found:
@@ -106,10 +107,10 @@ def _us(value: float | None) -> str:
 def search_products(
     program: ProgramIR, arch: str, cost_model: CostModel, judged: str
 ) -> ProductSearch:
-    """Search the products of a program that went through the passes, and keep what was found.
+    """Search the matmuls of a program after its passes, and store the results.
 
-    Those that the tuning file knows are not searched again. Nothing is found for a chip whose
-    figures are not known. MIGRAPHX_MLIR_TUNE_LIMIT bounds the choices of a product. Errors:
+    Matmuls in the tuning file are not searched again. A chip without known figures has no results.
+    MIGRAPHX_MLIR_TUNE_LIMIT bounds the choices of a matmul. Errors:
     FileError.
     """
     start = time.perf_counter()
@@ -136,7 +137,7 @@ def search_products(
 
 
 def product_kernels(program: ProgramIR, arch: str) -> dict[GemmShape, ir.Operation]:
-    """Return the products of a program, each with the first kernel that computes it."""
+    """Return the matmuls of a program, each with the first kernel that computes it."""
     found: dict[GemmShape, ir.Operation] = {}
     with program.ctx, ir.Location.unknown(), program.store.active():
         ops = [v.operation for v in entry_block(program.main()).operations]
@@ -155,7 +156,7 @@ def product_kernels(program: ProgramIR, arch: str) -> dict[GemmShape, ir.Operati
 
 
 def _multiplies(op: ir.Operation) -> bool:
-    """Return whether a kernel of static dims contains a product."""
+    """Return whether a kernel of static dims contains a matmul."""
     words = ("dot", "convolution")
     body = op.regions[0].blocks[0]
     values = [*op.operands, *op.results]
@@ -191,7 +192,7 @@ def _costs(
     arch: str,
     cost_model: CostModel,
 ) -> dict[tuple[GemmShape, GemmConfig], float | None]:
-    """Return the cost of each choice. One that does not compile leaves the others their cost."""
+    """Return the cost of each choice. A choice that does not compile has none."""
     lowered, names = lowered_choices(program, kernels, work, arch)
     try:
         found = cost_model(lowered, names)

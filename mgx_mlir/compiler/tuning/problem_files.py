@@ -1,4 +1,4 @@
-"""Problem caches as files: what a row is, several merged to one, rows of another IREE version."""
+"""Problem cache files: kinds of rows, merging, and conversion between IREE versions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Row = list[Any]
 
 @dataclass
 class Checked:
-    """Rows of a file by what they are, and what is wrong with the others."""
+    """Rows of a file by kind, and the problems of invalid rows."""
 
     counts: Counter[str] = field(default_factory=Counter[str])
     problems: list[str] = field(default_factory=list[str])
@@ -44,7 +44,7 @@ def kind_of(row: Row) -> str:
 
 
 def check(path: Path) -> Checked:
-    """Sort the rows of a file. Errors: FileError for one that is missing or no problem cache."""
+    """Sort the rows of a file by kind. Errors: FileError for a missing file or no problem cache."""
     found, seen = Checked(), set[str]()
     for n, row in enumerate(_rows(path)):
         kind = kind_of(row)
@@ -59,7 +59,9 @@ def check(path: Path) -> Checked:
 
 
 def merge(paths: Sequence[Path]) -> list[Row]:
-    """Return the rows of files in order; the first of a problem stays, unless a later was timed."""
+    """Return the rows of files in order. The first row of a problem is kept, unless a later one
+    was timed.
+    """
     found: dict[str, Row] = {}
     for path in paths:
         for row in _rows(path):
@@ -70,10 +72,10 @@ def merge(paths: Sequence[Path]) -> list[Row]:
 
 
 def convert(path: Path) -> tuple[list[Row], int]:
-    """Return a file's rows for this version of IREE, and how many products were taken over.
+    """Return a file's rows for this version of IREE, and the number of converted matmuls.
 
-    A product that another version was timed with counts as judged by a bound: a search here
-    replaces it. Programs' rows stay, as their keys hold the version.
+    A matmul that was timed with another version counts as judged by a bound, so a search replaces
+    it. Programs' rows stay, as their keys hold the version.
     """
     from mgx_mlir.targets.child import compiler_version
 

@@ -1,7 +1,7 @@
-"""exhaustive_tune: a search of what a target can tune, by measured time.
+"""exhaustive_tune: a search over a target's tunable choices, by measured time.
 
-One choice after the other is tried against the best so far, both called in turns; it is kept
-where it is faster. What was found is written to the tuning file, and used by later compiles.
+Each choice is compared with the best so far, in interleaved calls, and kept if it is faster.
+Results are written to the tuning file, which later compiles use.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mgx_mlir.rewrite.switches import flag, integer
 log = logging.getLogger(__name__)
 
 SECONDS = 0.5  # spent on calling each side of a comparison
-MARGIN = 0.02  # a choice must be so much faster to be taken: less is noise
+MARGIN = 0.02  # share by which a choice must be faster: less is noise
 
 Inputs = Callable[[Signature], Sequence[np.ndarray]]
 Compile = Callable[[Tuning], IreeProgram]
@@ -65,7 +65,7 @@ def search(
     threads: int | None = None,
     inputs: Inputs | None = None,
 ) -> tuple[IreeProgram, Search]:
-    """Find the fastest compiled program; return it and what was tried.
+    """Find the fastest compiled program; return it and the choices tried.
 
     `compile_with` compiles under a choice. `inputs` makes the inputs of the calls (default: random
     numbers, at the first optimal or the smallest size of each dim). MIGRAPHX_MLIR_TUNE_LIMIT bounds
@@ -81,7 +81,7 @@ def search(
     start = time.perf_counter()
     best = compile_with(found.best)
     if flag("MIGRAPHX_SKIP_BENCHMARKING"):
-        found.skipped = "the default is taken, MIGRAPHX_SKIP_BENCHMARKING is set"
+        found.skipped = "using the default: MIGRAPHX_SKIP_BENCHMARKING is set"
         return best, found
     arrays = list((inputs or _drawn)(best.signature))
     limit = integer("MIGRAPHX_MLIR_TUNE_LIMIT", len(alternatives) + 1)
@@ -110,7 +110,7 @@ def search(
 
 
 def _race(a: IreeProgram, b: IreeProgram, arrays: Sequence[np.ndarray]) -> tuple[float, float]:
-    """Return the milliseconds of a call of two programs, medians of calls in turns."""
+    """Return the milliseconds of a call of two programs, medians of interleaved calls."""
     runs = integer("MIGRAPHX_BENCHMARKING_NRUNS", 0)
     calls = [lambda p=p: p.execute(arrays) for p in (a, b)]
     mine, its = race(calls, SECONDS, time.perf_counter, runs)
@@ -118,7 +118,7 @@ def _race(a: IreeProgram, b: IreeProgram, arrays: Sequence[np.ndarray]) -> tuple
 
 
 def _drawn(signature: Signature) -> list[np.ndarray]:
-    """Draw inputs that any program runs on: floats at random, integers 1."""
+    """Draw inputs that any program accepts: random floats, and integers 1."""
     sizes: dict[str, int] = {}
     rng = np.random.default_rng(0)
     out = []
@@ -144,10 +144,10 @@ def describe(tuning: Tuning) -> str:
 
 
 def describe_products(count: int) -> list[str]:
-    """Return the lines about products that the tuning file knows."""
+    """Return the lines about matmuls in the tuning file."""
     if not count:
         return []
-    return [f"Tuning: {count} products, where the program has them, from {tuning_file()}"]
+    return [f"Tuning: {count} known matmuls from {tuning_file()} apply where the program has them"]
 
 
 __all__ = ["Search", "describe", "describe_products", "search"]

@@ -2,8 +2,8 @@
 
 The file is MIGraphX's problem cache in form: a JSON array of [{name, problem}, solution]. It is
 named by MIGRAPHX_PROBLEM_CACHE, else it is tuning.json in the cache's folder. It has two kinds of
-rows: `cpu::program` and `gpu::program`, the choices for a whole program; and `gpu::product`, how a
-matrix product is computed in any program.
+rows: `cpu::program` and `gpu::program` with the choices for a whole program, and `gpu::product`
+with the GEMM config of a matmul in any program.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import GemmConfig, GemmShape
 
 VARIABLE = "MIGRAPHX_PROBLEM_CACHE"
-BELOW = "MGX_PROBLEM_CACHES"  # files that are only read, below one's own; the first counts most
+BELOW = "MGX_PROBLEM_CACHES"  # read-only files below the user's own; earlier ones take precedence
 log = logging.getLogger(__name__)
 LARGEST = 64 << 20  # bytes of a tuning file that is read
-LOCK_WAIT = 30.0  # seconds: a change takes far less
+LOCK_WAIT = 30.0  # seconds; a change takes milliseconds
 PRODUCT = "gpu::product"
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """Choices of a compile that are decided by timing."""
+    """Tunable choices of a compile."""
 
     vector_kernels: bool = True  # kernels in hand-written loops instead of linalg
     boundaries: bool = True  # kernel boundaries of our fusion instead of IREE's
@@ -61,7 +61,7 @@ def _word(value: object) -> str:
     )
 
 
-# the alternatives that a search tries on each target, one after the other
+# the alternatives that a search tries on each target, in order
 ALTERNATIVES: dict[str, tuple[tuple[str, Any], ...]] = {
     "cpu": (
         ("threads", 1), ("vector_kernels", False), ("data_tiling", False), ("opt_level", "O3"),
@@ -78,13 +78,13 @@ def tuning_file() -> Path:
 
 
 def layers() -> list[Path]:
-    """Return the files that are looked into: one's own, then those of MGX_PROBLEM_CACHES."""
+    """Return the files that are read: the user's own, then those of MGX_PROBLEM_CACHES."""
     below = os.environ.get(BELOW, "").split(os.pathsep)
     return [tuning_file(), *(Path(p) for p in below if p)]
 
 
 def is_kept() -> bool:
-    """Return whether there is a tuning file that can be read, one's own or one below it."""
+    """Return whether any tuning file can be read."""
     try:
         return any(path.is_file() for path in layers())
     except (OSError, FileError):
@@ -101,7 +101,7 @@ def lookup(problem: Mapping[str, Any]) -> Tuning | None:
 
 
 def keep(problem: Mapping[str, Any], solution: Tuning) -> Path:
-    """Write a solution into the tuning file, in place of an older one; the file's path."""
+    """Write a solution into the tuning file, replacing an older one; return the file's path."""
     row = [dict(problem), asdict(solution)]
     return _change(lambda rows: [*(r for r in rows if r[0] != problem), row])
 
@@ -139,14 +139,14 @@ def _rows(path: Path) -> list[list[Any]]:
     try:
         return read_rows(path)
     except FileError as e:
-        if os.environ.get(VARIABLE) or path != tuning_file():  # a file that was named
+        if os.environ.get(VARIABLE) or path != tuning_file():  # a file that the user named
             raise
         log.warning("%s", e)
         return []
 
 
 def read_rows(path: Path) -> list[list[Any]]:
-    """Return the pairs of a file, none where it is not there. Errors: FileError."""
+    """Return the pairs of a file, none where it is missing. Errors: FileError."""
     try:
         if not path.is_file():
             return []
@@ -177,7 +177,7 @@ def tuning_of(value: object) -> Tuning | None:
 
 
 def kept_products(arch: str) -> dict[GemmShape, GemmConfig]:
-    """Return the stored best choice of each product for an architecture and this compiler.
+    """Return the stored best choice of each matmul for an architecture and this IREE version.
 
     Errors: FileError for a damaged file.
     """
@@ -193,9 +193,9 @@ def kept_products(arch: str) -> dict[GemmShape, GemmConfig]:
 def keep_products(
     arch: str, found: Mapping[GemmShape, tuple[GemmConfig, float | None]], judged: str
 ) -> Path:
-    """Write how products are computed best, with the microseconds that they take; the file's path.
+    """Write the best choices of matmuls, with their microseconds; return the file's path.
 
-    judged: "time" or "bound". What was timed is not replaced by what a bound says.
+    judged: "time" or "bound". A bound does not replace a timed result.
     """
     new = {
         p: [_problem(p, arch), {**c.to_json(), "us": _finite(us), "judged": judged}]
@@ -227,8 +227,8 @@ def _problem(product: GemmShape, arch: str) -> dict[str, Any]:
 
 
 def _product(key: object, arch: str) -> GemmShape | None:
-    """Return the product of a row, None where the row is for something else."""
-    # start-up: few programs have tuned products
+    """Return the matmul of a row, None for other rows."""
+    # start-up: few programs have tuned matmuls
     from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import shape_from_json
     from mgx_mlir.targets.child import compiler_version
 
@@ -242,7 +242,7 @@ def _product(key: object, arch: str) -> GemmShape | None:
 
 
 def choice_of(solution: object) -> GemmConfig | None:
-    """Read a product's solution; None for one that this version does not know."""
+    """Read a matmul's solution; None for one that this version does not know."""
     if not isinstance(solution, Mapping):
         return None
     from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import config_from_json

@@ -1,4 +1,4 @@
-"""Compiling with what searches found, and searching where the user asks for it."""
+"""Compile with the results of earlier searches, and search where the user asks for it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from mgx_mlir.targets.flags import host_cpu
 
 
 def compile_tuned(model: ModelSource, options: CompileOptions) -> IreeProgram:
-    """Compile with the solution that is kept for the model; search for one where that is asked."""
+    """Compile with the model's stored solution; search for one on request."""
     searched = options.exhaustive_tune or flag("MIGRAPHX_MLIR_TUNE_EXHAUSTIVE")
     if not searched and not is_kept():
         return compile_once(model, options)
@@ -55,7 +55,7 @@ def compile_tuned(model: ModelSource, options: CompileOptions) -> IreeProgram:
 
 
 def _fastest(model: ModelSource, options: CompileOptions, problem: dict[str, Any]) -> IreeProgram:
-    """Search, and return the fastest of the programs that it made."""
+    """Search, and return the fastest program."""
     from mgx_mlir.compiler.tuning.search import search
 
     def compile_with(tuning: Tuning) -> IreeProgram:
@@ -75,7 +75,7 @@ def _is_timed(options: CompileOptions) -> bool:
 
 
 def _tune_products(model: ModelSource, options: CompileOptions) -> list[str]:
-    """Search how the products of a program for GPUs are computed; say what was found in lines."""
+    """Search the GEMM configs of a GPU program; return lines that describe the results."""
     from mgx_mlir.compiler.models import program_of
     from mgx_mlir.compiler.stages import run_passes
     from mgx_mlir.compiler.tuning.cost_models import by_bound, by_time
@@ -87,7 +87,7 @@ def _tune_products(model: ModelSource, options: CompileOptions) -> list[str]:
     timed = _is_timed(options)
     if not timed and vendor_of(backend.arch) == "nvidia":
         raise UsageError(
-            f"a search for {backend.arch} needs the device: its code has no bound to judge by",
+            f"a search for {backend.arch} needs the device: no bound is known for its code",
             notes=["compile without a search, or search on a machine with such a GPU"],
         )
     level = environment.level(options.target, options.tuning.opt_level)
@@ -97,7 +97,7 @@ def _tune_products(model: ModelSource, options: CompileOptions) -> list[str]:
 
 
 def _problem(model: ModelSource, options: CompileOptions) -> dict[str, Any]:
-    """Describe what a solution is for: the program, its compile options and the machine."""
+    """Return the problem that a solution is for: program, compile options and machine."""
     from mgx_mlir.targets.child import compiler_version
 
     if isinstance(model, HasProgram):
@@ -113,7 +113,7 @@ def _problem(model: ModelSource, options: CompileOptions) -> dict[str, Any]:
     try:
         row = replace(options, tuning=Tuning(), matmuls=()).key()
     except TypeError as e:
-        raise UsageError(f"a solution is looked up by the options: {e}") from None
+        raise UsageError(f"a search needs options that can be written as text: {e}") from None
     program = digest(json.dumps(row, sort_keys=True), source)
     arch = options.one_arch or ("host" if options.target == "cpu" else "default")
     host = host_cpu() if options.target == "cpu" else ""

@@ -1,1 +1,1 @@
-"""Modules of dialects that the bindings find ahead of their own, which take longer to import."""
+"""Dialect modules that the bindings find before their own, which import slower."""

@@ -1,7 +1,7 @@
-"""linalg's op classes, without its language that defines ops, which takes 60 ms of CPU to import.
+"""linalg's op classes without OpDSL, which takes 60 ms of CPU to import.
 
-Builders of named ops are made in that language: the first one that is asked for imports it, except
-for `fill`, which most programs have.
+Builders of named ops are written in OpDSL: the first access imports it, except for `fill`, which
+most programs need.
 """
 
 from __future__ import annotations
