@@ -1,12 +1,13 @@
-"""Compiles the kernels of a module apart from its host functions: side by side, and found again.
+"""Compile the kernels of a module separately from its host functions: in parallel, and cached.
 
 A compile of IREE walks all kernels in each of its passes over a module, and gives LLVM all of them
 as one module, on one thread. Here a worker takes the kernels out; libraries of some kernels each
 are compiled by other workers while it compiles the host functions, and are kept in the cache under
-the text of each kernel. Most of them are under way before that: `stream` takes kernels while their
-program is lowered. docs/design/37-kernels-apart.md has the measurements.
+the text of each kernel. Most of them start earlier: `stream` takes kernels while their program is
+lowered.
 
-Whatever does not go through is compiled together, as one module, whose errors name the kernel.
+docs/design/37-kernels-apart.md has the measurements. On any failure the module is compiled as one,
+and its errors name the kernel.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ def stream(
     timeout: float | None = None,
     memory_limit: int | None = None,
 ) -> Stream | None:
-    """Return what compiles kernels while a program of so many ops is lowered; None for small ones.
+    """Return the stream that compiles kernels during lowering of a program of `ops` ops; None for
+    small ones.
 
     The other arguments are those of `compile_apart`.
     """
@@ -73,11 +75,11 @@ def compile_apart(
     begun: Stream | None = None,
     form: Form | None = None,
 ) -> CompileOutput | None:
-    """Compile a module with its kernels apart; None where it has to be compiled as one.
+    """Compile a module with its kernels separate; None where it has to be compiled as one.
 
-    flags: iree-compile's, for the CPU. cpu: identity of the machine that code for `host` is for.
-    timeout: seconds. memory_limit: resident bytes of a worker. begun: kernels of this module that
-    were given ahead, for the same flags. form: of the code, None: of this machine's.
+    flags: iree-compile's, for the CPU. cpu: identity of this machine, for code for `host`. timeout:
+    seconds. memory_limit: resident bytes of a worker. begun: the stream of this module's kernels,
+    for the same flags. form: that of the code, None: this machine's.
     Errors: CompileFailed for a limit that is passed.
     """
     if not takes(compiler, source, form):
@@ -98,7 +100,7 @@ def compile_apart(
 
 
 def takes(compiler: IreeCompiler, source: bytes, form: Form | None = None) -> bool:
-    """Return whether a module is large enough to be taken apart, and the system has workers."""
+    """Return whether a module is large enough to be split, and the system has workers."""
     return _has_workers(compiler) and len(source) >= (SMALL if form is None else SMALL_OF_GPUS)
 
 
@@ -107,14 +109,14 @@ def _has_workers(compiler: IreeCompiler) -> bool:
 
 
 def prepare(ops: int, form: Form | None = None) -> None:
-    """Start the workers that a program of so many ops will need, while passes run on it."""
+    """Start the workers that a program of `ops` ops will need, while its passes run."""
     if ops >= _SMALL_PROGRAM and platform.machine() in CPU_FORMS:
         flags = () if form is None else form.process
         shared_compiler().prepare(min(available_cpus(), MAX_WORKERS), *flags)
 
 
 class _Compile:
-    """One module on its way."""
+    """The compile of one module."""
 
     def __init__(self, begun: Stream, source: bytes, start: float) -> None:
         self.begun, self.source, self.start = begun, source, start
@@ -139,7 +141,7 @@ class _Compile:
         for group in groups_of(missing, self.libraries.form.bytes):
             begun.compile(group)
         known = list(dict.fromkeys(found[key][0] for key in sorted(kernels) if key in found))
-        # numbers of libraries: those that compile, in their order, then those of the cache
+        # numbers of libraries: compiled ones in order, then cached ones
         at = {k.key: (i, n) for i, group in enumerate(begun.groups) for n, k in enumerate(group)}
         count = len(begun.groups)
         for key in kernels:

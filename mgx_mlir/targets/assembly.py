@@ -1,7 +1,7 @@
 """The instructions of AMD kernels, counted by class in IREE's assembly text.
 
-The counts are of instructions as they stand in the code, not as they are executed: a loop's body
-counts once. Mnemonics are those of LLVM's assembler for gfx9, gfx11 and gfx12.
+The counts are static: a loop's body counts once. Mnemonics are those of LLVM's assembler for gfx9,
+gfx11 and gfx12.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Work behind the calls that ask for it: one thread of this process takes jobs in their order.
+"""Background jobs: one thread of this process runs them in order.
 
-A call returns before its cache entry is on the disk. `settle` waits for jobs, and so does the end
-of the process. A job that fails is logged: an entry that is missing costs a compile. Processes
-that may end without running exit handlers, children of a fork or of multiprocessing, do each job
-at once.
+A call returns before its cache entry is on the disk. `settle` waits for jobs, and so does the exit
+of the process. A failed job is logged: a missing entry costs a compile. Children of a fork or of
+multiprocessing may end without exit handlers, so they run each job at once.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from mgx_mlir.core import forks, interrupts
 
 log = logging.getLogger(__name__)
 
-MOST = 8  # jobs in the queue; a call that brings another one waits for room
+MOST = 8  # jobs in the queue; submitting another one waits
 AT_EXIT = 60.0  # seconds that the end of the process waits for its jobs
-_STEP = 0.01  # seconds between two looks at a job
+_STEP = 0.01  # seconds between two polls of a job
 
 
 class Cancelled(Exception):
-    """Nobody wants what a job does any more."""
+    """The job was cancelled."""
 
 
 class Job:
@@ -38,7 +37,7 @@ class Job:
         self._work, self._is_cancelled = work, False
 
     def check(self) -> None:
-        """Raise Cancelled where the job is not wanted any more."""
+        """Raise Cancelled if the job was cancelled."""
         if self._is_cancelled:
             raise Cancelled
 
@@ -54,7 +53,9 @@ class Job:
         except Cancelled:
             log.debug("%s: cancelled", self.name)
         except Exception as e:
-            log.warning("the compile cache misses an entry: %s: %s", type(e).__name__, e)
+            log.warning(
+                "an entry was not written to the compile cache: %s: %s", type(e).__name__, e
+            )
         finally:
             self._work = _nothing  # frees the weights that it holds
             self.is_done = True
@@ -72,7 +73,7 @@ _at_exit = False  # the exit handler is registered
 
 
 def submit(job: Job) -> Job:
-    """Do a job behind the caller; in its own thread where nothing would wait for its end."""
+    """Queue a job; run it in the caller's thread where nothing would wait for its end."""
     global _thread, _at_exit
     if forks.count() or _is_child():
         job.run()
@@ -126,7 +127,7 @@ def settle(name: object = None, seconds: float | None = None) -> bool:
     end = None if seconds is None else time.monotonic() + seconds
     while True:
         if forks.count() != _forks:
-            _jobs.clear()  # they are the parent's
+            _jobs.clear()  # the jobs belong to the parent process
         if threading.current_thread() is _thread:
             return True
         with _lock:
@@ -158,5 +159,7 @@ def _end() -> None:
         with contextlib.suppress(KeyboardInterrupt):
             cancel()
     if not ended:
-        log.warning("the compile cache misses entries: writing them took over %g s", AT_EXIT)
+        log.warning(
+            "entries were not written to the compile cache: writing them took over %g s", AT_EXIT
+        )
         cancel()

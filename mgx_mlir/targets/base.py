@@ -27,15 +27,15 @@ from mgx_mlir.targets.flags import FlagSet
 from mgx_mlir.targets.locks import Busy, holder_text
 from mgx_mlir.targets.process import DEFAULT_MEMORY_LIMIT
 
-if TYPE_CHECKING:  # start-up: what a target holds and its flags need no compiler
+if TYPE_CHECKING:  # start-up: targets and their flags need no compiler
     from mgx_mlir.targets.child import CompileOutput, IreeCompiler
     from mgx_mlir.targets.kernel_libraries import Form
     from mgx_mlir.targets.kernel_stream import Stream
 
 log = logging.getLogger(__name__)
 
-# The limit of a compile that has none of the caller's. Kernels take 0.1 to 3 s each; the rest is
-# for busy machines. On some forms of kernels iree-compile never ends (docs/iree-hazards.md).
+# The default limit of a compile. Kernels take 0.1 to 3 s each; the rest is for busy machines. For
+# some forms of kernels iree-compile never ends (docs/iree-hazards.md).
 BASE_SECONDS, KERNEL_SECONDS = 600.0, 6.0
 
 
@@ -47,8 +47,9 @@ class BackendOptions:
     memory_limit: int | None = DEFAULT_MEMORY_LIMIT  # limit of IREE's resident bytes
     cache: bool = True  # compile cache is used
     best: bool = False  # best flag set alone is tried
-    after: CompileFailed | None = None  # failure of the best flag set: only the others are tried
-    begun: Stream | None = None  # kernels of the program that compile already
+    # failure of the best flag set; if given, only the others are tried
+    after: CompileFailed | None = None
+    begun: Stream | None = None  # the stream that compiles the program's kernels already
 
 
 @dataclass
@@ -61,7 +62,9 @@ class Apart:
 
 
 class Target(ABC):
-    """A place where programs run. Subclasses are dataclasses whose fields are its options."""
+    """A target that programs are compiled for. Subclasses are dataclasses whose fields are its
+    options.
+    """
 
     kind: ClassVar[TargetKind]
 
@@ -84,7 +87,7 @@ class Target(ABC):
         return None
 
     def prepare(self, ops: int) -> None:
-        """Start what will compile a program of so many ops, while passes run on it."""
+        """Start the workers for a program of `ops` ops, while its passes run."""
         how = self.apart()
         if how is not None:
             from mgx_mlir.targets import apart
@@ -92,7 +95,7 @@ class Target(ABC):
             apart.prepare(ops, how.form)
 
     def stream(self, ops: int, options: BackendOptions | None = None) -> Stream | None:
-        """Return what compiles kernels while a program of so many ops is lowered.
+        """Return the stream that compiles kernels during lowering of a program of `ops` ops.
 
         None where kernels do not compile apart. Give it to `compile_lowered`, and close it.
         """
@@ -129,7 +132,7 @@ class Target(ABC):
     ) -> Executable:
         """Compile, or take from the cache.
 
-        A second flag set is used only when the best one failed with what it is for; that is
+        Another flag set is used only when the best one failed in a way that it cures; that is
         logged and recorded.
         Errors: CompileFailed with the best set's diagnostics; TargetError.
         """
@@ -146,7 +149,7 @@ class Target(ABC):
             return hit
         try:
             with store.lock("module", key, options.timeout) as waited:
-                hit = self._from_cache(store, key)  # another process may have made it meanwhile
+                hit = self._from_cache(store, key)  # another process may have compiled it meanwhile
                 if hit is not None:
                     return hit
                 if options.timeout is not None:
@@ -186,7 +189,7 @@ class Target(ABC):
             and how.form is not None
             and not all(p.is_static for p in lowered.inputs)
         ):
-            how = None  # workgroups of its kernels are counted by the sizes of a run
+            how = None  # its kernels' numbers of workgroups depend on run-time sizes
         if how is not None and takes(compiler, lowered.bytecode, how.form):
             made = compile_apart(
                 compiler, lowered.bytecode, flags, cpu=how.cpu, cache=store, timeout=limit,
@@ -271,7 +274,7 @@ class Target(ABC):
 
 
 def _mended(out: CompileOutput) -> CompileOutput:
-    """Return the module with the register moves of its branches in a right order."""
+    """Return the module with the register moves of its branches in a correct order."""
     from mgx_mlir.targets import branch_moves
 
     try:
@@ -284,18 +287,19 @@ def _busy(e: Busy, timeout: float | None) -> Failure:
     who = holder_text(e.holder)
     return Failure(
         "timeout",
-        f"the time limit of {timeout:g} seconds is over, and {who} still compiles the same program",
+        f"the time limit of {timeout:g} seconds is over, and {who} is still compiling the same "
+        f"program",
         notes=("raise the time limit, or compile without the cache",),
     )
 
 
 def time_limit(lowered: Lowered) -> float:
-    """Return the seconds that a compile gets where the caller states no limit."""
+    """Return the default time limit of a compile in seconds."""
     return BASE_SECONDS + KERNEL_SECONDS * len(lowered.kernels)
 
 
 def _endless(e: CompileFailed) -> CompileFailed:
-    """Mark a compile that ran into its default limit as one that other flags may help."""
+    """Mark a failure at the default time limit as one that other flags may cure."""
     if e.kind != "timeout":
         return e
     notes = ("timeout= of compile, --timeout of mgx-driver: another limit",)
@@ -413,7 +417,7 @@ class CpuTarget(Target):
         )
 
     def apart(self) -> Apart | None:
-        # flags may ask for files of the kernels, or another linker
+        # flags may request files of the kernels, or another linker
         if self.extra_flags:
             return None
         return Apart(flag_sets.host_cpu() if self.cpu == "host" else "")
@@ -455,20 +459,22 @@ class GpuTarget(Target):
     def apart(self) -> Apart | None:
         from mgx_mlir.targets.kernel_libraries import ROCM
 
-        # a module that states its target says what a library would have to state too
+        # libraries would need the target that such a module states
         if self.extra_flags or driver_of(self.arch) != "hip" or stated_target(self.arch):
             return None
         return Apart("", ROCM)
 
 
 def _compiled_for(device: str) -> str:
-    """Return the architecture to compile for on a device: its own, else the newest that runs."""
+    """Return the architecture to compile for on a device: its own, else the newest compatible
+    one.
+    """
     return device if device in ARCHITECTURES else best_of(tuple(ARCHITECTURES), device) or device
 
 
 @functools.cache
 def _assumed_arch() -> str:
-    """Return the architecture of no device and no name; say so, once in a process."""
+    """Return the default architecture, where no device or name is given; warn once in a process."""
     log.warning(
         "no GPU is found and no architecture is named: compiling for %s", flag_sets.DEFAULT_ARCH
     )
@@ -477,7 +483,7 @@ def _assumed_arch() -> str:
 
 @functools.cache
 def _say_nearest(arch: str, compiled_as: str) -> None:
-    """Say that IREE has no such target, once in a process."""
+    """Log that IREE has no such target, once in a process."""
     log.warning(
         "IREE has no target %s: compiling for %s, whose PTX the driver compiles for %s",
         arch, compiled_as, arch,

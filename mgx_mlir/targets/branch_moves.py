@@ -1,10 +1,9 @@
-"""The moves of registers at branches of compiled programs: put in an order that loses no value.
+"""Repair of the register moves at branches of compiled programs (docs/iree-hazards.md, hazard 20).
 
-IREE's compiler gives a branch a list of moves that are made one after the other. It orders moves
-of 32 bits among themselves and moves of 64 bits among themselves; where one kind overwrites what
-the other still has to read, a size or an offset of the program becomes another number, and
-memory outside of a buffer is written (docs/iree-hazards.md, hazard 20). The lists are read from the
-disassembly, and those in a wrong order are put right in the module's bytes.
+A branch in IREE's bytecode has a list of sequential moves. IREE orders 32-bit moves and 64-bit
+moves separately. Where one kind overwrites a register that the other still reads, a size or offset
+is corrupted, and memory outside of a buffer is written. The lists are read from the disassembly,
+and those in a wrong order are corrected in the module's bytes.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from mgx_mlir.core import interrupts
 from mgx_mlir.core.errors import TargetError
 from mgx_mlir.hardware.machine import runtime_tool
 
-# a register of 32 bits ("i", 64-bit values are two) or of a reference ("r"), and its number
+# a register's kind ("i": 32 bits, 64-bit values take two; "r": a reference) and number
 Register = tuple[str, int]
 Move = tuple[Register, Register]
 
@@ -32,13 +31,13 @@ _LIST = re.compile(r"\^bb\d+\(([^()]*->[^()]*)\)")
 _MOVE = re.compile(r"%([iIrR])(\d+)->%([ir])(\d+)")
 _MENTION = re.compile(r"%[iI](\d+)(?::(\d+))?")
 _SECONDS = 120
-VERSION = "moves 1"  # part of the key of a cached module: another one mends otherwise
+VERSION = "moves 1"  # part of a cached module's key; changes with this code
 _REFERENCE, _TAKEN = 0x8000, 0x4000
 
 
 @dataclass(frozen=True)
 class _Moves:
-    """A list as the module has it: moves in order, and the places of references that are taken."""
+    """A list of moves in the module's order, with the indices of moved references."""
 
     moves: tuple[Move, ...]
     taken: frozenset[int]
@@ -51,7 +50,7 @@ class _Moves:
 
     @property
     def values(self) -> tuple[Move, ...]:
-        """The moves of values. Those of references are all of one kind, and in a right order."""
+        """The moves of values. Moves of references have one kind, so IREE orders them correctly."""
         return tuple(m for m in self.moves if m[0][0] == "i")
 
     def with_values(self, values: tuple[Move, ...]) -> _Moves:
@@ -71,7 +70,8 @@ class _Moves:
 
 
 def mend(vmfb: bytes) -> bytes:
-    """Put every list of moves of a module in a right order; return the same bytes if all are.
+    """Correct the order of every list of moves of a module; return the bytes unchanged if none is
+    wrong.
 
     Errors: ValueError where a list cannot be put right, because its moves form a cycle and no
     register is free; TargetError where the disassembler is missing or fails.
@@ -88,7 +88,7 @@ def mend(vmfb: bytes) -> bytes:
 
 
 def _wrong_lists(text: str) -> dict[_Moves, tuple[_Moves, int]]:
-    """Return each list in a wrong order, with the right one and its number of occurrences."""
+    """Return each list in a wrong order, with the corrected list and its number of occurrences."""
     found: dict[_Moves, tuple[_Moves, int]] = {}
     for function in _FUNCTION.split(text)[1:]:
         lists = [_Moves.parse(m[1]) for m in _LIST.finditer(function)]
@@ -117,11 +117,10 @@ def _in_order(moves: Iterable[Move]) -> bool:
 
 
 def _scratch(function: str, lists: Iterable[_Moves]) -> frozenset[Register]:
-    """Return the registers that only hold a value while moves are made.
+    """Return the scratch registers, which hold values during moves only.
 
-    They are numbered above all that the instructions name, and every list that has one writes it
-    first and then reads it: a list that brings a value of the program into a register writes it
-    alone.
+    Their numbers are above those of all instructions, and every list with one writes it before
+    reading it. A list that only writes a register moves a value of the program.
     """
     rest = _LIST.sub("", function)
     highest = max((int(b or a) for a, b in _MENTION.findall(rest)), default=-1)
@@ -142,9 +141,8 @@ def _scratch(function: str, lists: Iterable[_Moves]) -> frozenset[Register]:
 def ordered(moves: tuple[Move, ...], scratch: frozenset[Register]) -> tuple[Move, ...]:
     """Order the moves so that they bring the same values to the same registers.
 
-    The moves given are meant to happen at once, those through scratch registers taken for one. A
-    list that is right already is returned as it is. Errors: ValueError for a cycle without a
-    scratch register.
+    The given moves are a parallel move; a pair through a scratch register counts as one. A correct
+    list is returned unchanged. Errors: ValueError for a cycle without a scratch register.
     """
     meant = _meant(moves, scratch)
     if _effect(moves, meant) == meant:
@@ -158,10 +156,10 @@ def ordered(moves: tuple[Move, ...], scratch: frozenset[Register]) -> tuple[Move
         if ready:
             found += [(left.pop(d), d) for d in ready]
             continue
-        # the value that a circle is about to lose waits in a scratch register
+        # save the value that a cycle would overwrite in a scratch register
         circle = next(iter(left))
         if not spare or not free:
-            raise ValueError("the moves of a branch go round in a circle, and no register is free")
+            raise ValueError("the moves of a branch form a cycle, and no register is free")
         spare, keep = spare - 1, free.pop()
         found.append((circle, keep))
         left = {d: keep if s == circle else s for d, s in left.items()}
@@ -184,7 +182,9 @@ def _meant(moves: Iterable[Move], scratch: frozenset[Register]) -> dict[Register
 
 
 def _effect(moves: Iterable[Move], of: Iterable[Register]) -> dict[Register, Register]:
-    """Return whose former value each register of `of` has after the moves, made in order."""
+    """Return the register whose former value each register of `of` has after the sequential
+    moves.
+    """
     value: dict[Register, Register] = {}
     for source, destination in moves:
         value[destination] = value.get(source, source)

@@ -1,4 +1,4 @@
-"""The compile cache: what was compiled once is not compiled again, in this process or another.
+"""The compile cache: stores compiled modules and programs, shared by processes.
 
 Five kinds of entry, each one file:
     module    lowered bytecode + flags + compiler version -> .vmfb and how it was made
@@ -9,8 +9,8 @@ Five kinds of entry, each one file:
 Entries are written to a temporary name and renamed, carry checksums, and a damaged one is
 removed and counts as a miss. A lock per key lets concurrent processes compile once.
 
-What is in the cache runs as code, so that it is believed only from this user, whose secret signs
-each entry, and from root, whose cache all may read. docs/security.md says more.
+Entries are run as code. So only entries of this user, signed with a secret key, and of root are
+trusted; see docs/security.md.
 
 Environment: MGX_CACHE=0 turns it off, MGX_CACHE_DIR moves it, MGX_CACHE_LIMIT bounds its bytes.
 """
@@ -45,12 +45,12 @@ from mgx_mlir.targets.toolchain import toolchain
 log = logging.getLogger(__name__)
 
 Kind = Literal["module", "program", "pack", "kernel", "library"]
-Standing = Literal["own", "root's", "foreign"]  # whose the folder is
+Standing = Literal["own", "root's", "foreign"]  # owner of the folder
 KINDS: tuple[Kind, ...] = ("module", "program", "pack", "kernel", "library")
 DEFAULT_LIMIT = 10 * 10**9
-_LAYOUT = "v3"  # a change of the entries' form gets a new folder
+_LAYOUT = "v3"  # a new format of entries gets a new folder
 _OLDER = ("v1", "v2")
-_PACK_WAIT = 60.0  # seconds: who waited longer writes a pack of his own
+_PACK_WAIT = 60.0  # seconds; after that a process writes its own pack
 _OFF = ("0", "off", "false", "no")
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
@@ -73,8 +73,8 @@ def cache_root() -> Path:
 
     Inside of `cached_in` it is the folder given there.
 
-    A user without a home gets one by his number in the temporary folder. Errors: FileError where
-    there is none of them.
+    A user without a home gets a folder named by uid in the temporary folder. Errors: FileError
+    where none exists.
     """
     given = _FOLDER.get() or os.environ.get("MGX_CACHE_DIR")
     if given:
@@ -83,7 +83,7 @@ def cache_root() -> Path:
 
     with contextlib.suppress(RuntimeError):
         found = Path(platformdirs.user_cache_dir("mgx_mlir", False))
-        if found.is_absolute():  # a home that is not known stays `~`
+        if found.is_absolute():  # an unknown home stays `~`
             return found
     try:
         return Path(tempfile.gettempdir()) / f"mgx_mlir-{os.getuid()}"
@@ -117,7 +117,7 @@ def hash_file(path: Path) -> str:
 
 
 def program_key(files: Iterable[str], options: Mapping[str, Any], kept: Path | None = None) -> str:
-    """Return the key of a program; `kept` is the folder that may know the toolchain."""
+    """Return the key of a program; `kept` is the folder that may cache the toolchain's digest."""
     return digest(toolchain(kept), json.dumps(dict(options), sort_keys=True), *files)
 
 
@@ -176,8 +176,8 @@ class Cache:
     def get(self, kind: Kind, key: str, *, check: bool = True) -> Container | None:
         """Return an entry, or None. A damaged one is removed and is None.
 
-        `check`: compare all checksums; otherwise only when the file is not the one that was sealed
-        when it was written (size, times, inode).
+        `check`: compare all checksums. Otherwise compare them only if the file's identity (size,
+        times, inode) differs from the one recorded at writing.
         """
         path = self.path(kind, key)
         if not path.exists():
@@ -217,7 +217,7 @@ class Cache:
         signer = self._signer(kind, key)
         if self.standing != "own" or signer is None:
             return
-        is_pack = kind == "pack"  # loads do not check it each time
+        is_pack = kind == "pack"  # loads do not verify checksums each time
         try:
             write_container(path, blobs, meta, sync=is_pack, signer=signer, sums=sums, check=check)
             self._seal(path)
@@ -236,11 +236,11 @@ class Cache:
                 p.unlink()
 
     def _signer(self, kind: Kind, key: str) -> Signer | None:
-        """Return what signs an entry of this user; None where no entry is trusted."""
+        """Return the signer of this user's entries; None where no entry is trusted."""
         if self.standing == "foreign":
             return None
         if self.standing == "root's":
-            return Signer(b"", f"{kind}/{key}")  # signs nothing: the owner of each file is asked
+            return Signer(b"", f"{kind}/{key}")  # no signature: the owner of each file is checked
         if self._key is None:
             is_new = not self.root.exists()
             self._key = signing_key(self.root / "key")
@@ -270,7 +270,7 @@ class Cache:
             return False
 
     def _touch(self, path: Path) -> None:
-        """Note the use; the seal carries it, so that the entry's own times stay."""
+        """Record the use in the seal's times, so that the entry's own times stay."""
         with contextlib.suppress(OSError):
             os.utime(self._seal_path(path))
 
@@ -278,11 +278,10 @@ class Cache:
 
     @contextlib.contextmanager
     def lock(self, kind: Kind, key: str, seconds: float | None = None) -> Iterator[float]:
-        """Hold a key against other threads and processes; the hold ends with its holder. Gives the
-        seconds that it was waited for.
+        """Lock a key against other threads and processes; a lock ends with its process.
 
-        Nothing is held, and work may be done twice, where the holder is stopped or the file system
-        has no locks. seconds: the longest wait. Errors: Busy.
+        Yields the seconds waited. No lock is taken, and work may be done twice, where the holder is
+        stopped or the file system has no locks. seconds: the longest wait. Errors: Busy.
         Nest in the order program, module, pack only: then no two holders can wait in a circle.
         """
         path = self.root / "locks" / f"{kind}-{key}"
@@ -303,8 +302,10 @@ class Cache:
                     left = None if seconds is None else max(seconds - waited, 0.0)
                     waited += locks.acquire(f.fileno(), left, _say_waiting)
                 except locks.Stopped as e:
-                    log.warning("%s is stopped while it compiles the same program: this one "
-                                "compiles it too", locks.holder_text(e.holder))  # fmt: skip
+                    log.warning(
+                        "%s compiles the same program but is stopped: this process compiles it too",
+                        locks.holder_text(e.holder),
+                    )
                     yield waited + e.waited
                     return
                 except OSError as e:  # a file system without locks: a compile may run twice
@@ -312,7 +313,7 @@ class Cache:
                     yield waited
                     return
                 try:
-                    # the last holder unlinks the file: what we hold may be gone already
+                    # the last holder unlinks the file, so our lock may be on an unlinked file
                     if not _same_file(f.fileno(), path):
                         continue
                     yield waited
@@ -344,7 +345,7 @@ class Cache:
         return program_key(files, options, kept)
 
     def get_program(self, key: str) -> CachedProgram | None:
-        """Return a program by its program key; None when any part of it is gone."""
+        """Return a program by its program key; None when any part of it is missing."""
         background.settle((self.root, key))
         entry = self.get("program", key)
         if entry is None:
@@ -429,7 +430,7 @@ class Cache:
             if row["identity"] == now and row["path"] == str(full):
                 return str(row["digest"]), tuple(now)
         value = hash_file(full)
-        # a file changed within the clock's grain of its reading could change again unseen
+        # a file changed just before its reading could change again with the same time
         try:
             if is_young(status) or _identity(full) != now:
                 return value, None
@@ -461,7 +462,7 @@ class Cache:
         for kind in KINDS:
             for p in (self.root / kind).glob("*/*"):
                 with contextlib.suppress(OSError):
-                    if p.name.startswith("."):  # a write that never ended
+                    if p.name.startswith("."):  # an unfinished write
                         if time.time() - p.stat().st_mtime > 3600:
                             p.unlink()
                     elif not p.name.endswith(".seal"):
@@ -471,7 +472,7 @@ class Cache:
         return rows
 
     def evict(self) -> int:
-        """Remove the least recently used entries beyond the limit; the number removed."""
+        """Remove the least recently used entries beyond the limit; return their number."""
         rows = sorted(self._entries())
         total, removed = sum(r[1] for r in rows), 0
         for _, size, path in rows:
@@ -485,7 +486,7 @@ class Cache:
         return removed
 
     def _remove_free_locks(self) -> None:
-        """Remove the files of locks whose holders were killed: nobody may ask for them again."""
+        """Remove lock files whose holders were killed, as nobody may use them again."""
         for path in (self.root / "locks").glob("*"):
             with contextlib.suppress(OSError, locks.Busy), open(path, "a+b") as f:
                 locks.acquire(f.fileno(), 0.0)
@@ -531,19 +532,20 @@ def _open_private(path: str, flags: int) -> int:
 
 
 def _say_waiting(holder: int) -> None:
-    say = log.info if holder == os.getpid() else log.warning  # another thread of ours ends soon
+    # another thread of this process ends soon
+    say = log.info if holder == os.getpid() else log.warning
     say("waiting for %s, which compiles the same program", locks.holder_text(holder))
 
 
-_told: set[str] = set()  # folders of others, told of once
+_told: set[str] = set()  # folders of other users that were logged
 
 
 def _standing(folder: Path) -> Standing:
-    """Return whose a cache's folder is; one that is not there yet will be this user's."""
+    """Return the owner of a cache's folder; a missing one will be this user's."""
     try:
         status = folder.stat()
     except OSError:
-        return "own"  # the folder will be made, or writing to it says why not
+        return "own"  # the folder will be made, or writing to it reports the error
     why = writer_of(status)
     if not why and os.name == "posix" and status.st_uid != os.geteuid():
         return "root's"

@@ -1,8 +1,8 @@
 """Entries of the compile cache carried from one machine or image to another, as one tar file.
 
-Entries are named by what they are made of, so that they fit wherever the same is compiled. They
-hold machine code: who imports a file trusts whoever wrote it. Each is read as a damaged file would
-be, and is signed anew by this user.
+Entries are content-addressed, so they are valid on every machine. They hold machine code: importing
+a file means trusting its author. Each entry is validated as a possibly damaged file, and signed by
+this user.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from mgx_mlir.core.files import atomic, temporary_folder
 from mgx_mlir.targets.cache import KINDS, Cache
 from mgx_mlir.targets.container import Container
 
-# entries that others refer to come first: a program is never without its modules and its pack
+# referenced entries come first, so that a program always has its modules and its pack
 _ORDER = tuple(reversed(KINDS))
 _MEMBER = re.compile(rf"({'|'.join(KINDS)})/([0-9a-f]{{40}})")
 
 
 def export_entries(cache: Cache, path: str | os.PathLike[str]) -> int:
-    """Write every entry that is whole to a tar file; the number of them. Errors: FileError."""
+    """Write every valid entry to a tar file; return their number. Errors: FileError."""
     count = 0
     try:
         with atomic(path) as f, tarfile.open(fileobj=f, mode="w") as archive:
@@ -43,17 +43,16 @@ def export_entries(cache: Cache, path: str | os.PathLike[str]) -> int:
 
 
 def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Leave out who wrote an entry and when: the same entries are the same file."""
+    """Clear owner and times of an entry, so that equal entries give equal files."""
     member.uid = member.gid = member.mtime = 0
     member.uname = member.gname = ""
     return member
 
 
 def import_entries(cache: Cache, path: str | os.PathLike[str]) -> tuple[int, int]:
-    """Add the entries of a tar file: the number added, and of those that were there already.
+    """Add the entries of a tar file; return the number added, and of those that existed.
 
-    Errors: FileError for what is no such file, or where an entry is damaged; what was read before
-    it stays.
+    Errors: FileError for another file, or a damaged entry; entries before it stay added.
     """
     name = os.fspath(path)
     added = known = 0
@@ -62,7 +61,7 @@ def import_entries(cache: Cache, path: str | os.PathLike[str]) -> tuple[int, int
             for member in archive:
                 found = _MEMBER.fullmatch(member.name)
                 if found is None or not member.isreg():
-                    raise FileError(f"'{member.name[:80]}' is no entry of a cache", location=name)
+                    raise FileError(f"'{member.name[:80]}' is not a cache entry", location=name)
                 kind, key = found[1], found[2]
                 source, at = archive.extractfile(member), Path(folder, "entry")
                 assert source is not None  # source of a regular member
@@ -89,7 +88,7 @@ def _take(cache: Cache, kind: str, key: str, path: Path) -> None:
     entry = Container(path)
     entry.verify()
     if entry.label != f"{kind}/{key}":
-        raise FileError("an entry is stored under another one's name")
+        raise FileError("an entry's name does not match its content")
     blobs: dict[str, bytes | np.ndarray] = {n: entry.blob(n) for n in entry.names}
     blobs.update(entry.arrays())
     if kind == "module":

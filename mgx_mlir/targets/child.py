@@ -1,8 +1,8 @@
 """iree-compile in a child process: the binary, or a worker that serves many compiles.
 
-A compile can crash, hang or eat all memory; here it can only raise CompileFailed. The first
-compile of a process runs the binary, which starts at once; from the second on a worker is
-started beside it, which saves the start and the validation's import on each compile.
+A compile can crash, hang or eat all memory; in a child process it can only raise CompileFailed. The
+first compile of a process runs the binary, which starts at once. From the second on a worker
+process is used, which saves the start and the validation's imports.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ from mgx_mlir.targets.worker_process import Worker
 
 log = logging.getLogger(__name__)
 
-# bytes of a module whose first compile waits for a worker (0.1 s): there what all passes made is
-# verified once, in the binary after each pass, a third of a compile
+# bytes of a module from which the first compile waits for a worker (0.1 s): a worker verifies once
+# after all passes, the binary after each pass, which takes a third of the compile
 _LARGE = 50_000
-_WORKER_MAX_RSS = 800 << 20  # a worker that has grown past this is not used again
+_WORKER_MAX_RSS = 800 << 20  # a larger worker is ended after its request
 _WORKER_MAX_USES = 1000
 _MAX_REPRODUCERS = 50
 
@@ -58,14 +58,14 @@ class CompileOutput:
     vmfb: bytes
     flags: tuple[str, ...]
     seconds: float
-    peak_memory: int  # peak resident bytes of IREE; 0 where the system does not say
+    peak_memory: int  # peak resident bytes of IREE; 0 if unknown
     via: str  # processes of the compile: "binary", "worker", or "workers": kernels apart
     warnings: tuple[str, ...] = ()
     # text files that IREE wrote beside the module, by name
     reports: Mapping[str, str] = field(default_factory=dict)
-    # crashes and refusals of IREE before it compiled this on one thread
+    # failures of IREE before it compiled this on one thread
     crashes: tuple[str, ...] = ()
-    # names that the runtime has for launches, where they differ: those of kernels apart
+    # names of launches in the runtime, where they differ: kernels in libraries
     symbols: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -84,7 +84,7 @@ def compiler_binary() -> Path:
 
 
 def worker_digest(folder: Path) -> str:
-    """Return a digest of the files that workers run: they change modules between IREE's phases."""
+    """Return a digest of the workers' source files, which change modules between IREE's phases."""
     found = hashlib.blake2b(digest_size=8)
     for path in sorted(folder.glob("worker*.py")):
         found.update(path.read_bytes())
@@ -108,7 +108,7 @@ def compiler_version() -> str:
 
 @functools.cache
 def code_version() -> str:
-    """Return what compiled code depends on beside its module and flags: IREE, and the workers."""
+    """Return the versions that compiled code depends on: IREE's, and the workers'."""
     return f"{compiler_version()} {worker_digest(Path(worker_file.__file__).parent)}"
 
 
@@ -132,11 +132,11 @@ class IreeCompiler:
         self._lock = forks.lock()
         self._idle: list[Worker] = []
         self._starting: list[Worker] = []
-        self._apart: list[Worker] = []  # idle ones that take kernels and host modules apart
+        self._apart: list[Worker] = []  # idle workers for separate kernels and host modules
         self._busy = 0
         self._compiles = 0
         self._pid = os.getpid()
-        self._binary_only: set[tuple[str, ...]] = set()  # flags that a worker does not take
+        self._binary_only: set[tuple[str, ...]] = set()  # flags that workers refuse
 
     # ------------------------------------------------------------------ the public calls
 
@@ -162,13 +162,12 @@ class IreeCompiler:
         reproducer: bool = True,
         statistics: bool = False,
     ) -> CompileOutput:
-        """Compile, and say how it went.
+        """Compile, and return the output with its costs.
 
         timeout: seconds. memory_limit: resident bytes of IREE's processes.
-        A compiler that a signal ended, or that refuses a kernel, is run once more on one thread, in
-        what is left of the time: some of both happen on several threads only. Only then is verified
-        what each of its passes made, which takes a third of a compile; MGX_COMPILE_VERIFY=1 does it
-        always.
+        If IREE is killed by a signal, or refuses a kernel, it runs once more on one thread within
+        the time limit, as some failures need several threads. Only that run verifies the module
+        after each pass, which takes a third of a compile; MGX_COMPILE_VERIFY=1 does so always.
         statistics: also return IREE's table of dispatches as `reports["statistics"]`.
         Errors: CompileFailed (kind: flags, input, compile, crash, timeout, memory), with a
         note that names the reproducer; CompileError when no process or temporary file can be made;
@@ -209,9 +208,9 @@ class IreeCompiler:
     ) -> CompileOutput | CompileFailed | None:
         """Repeat a failed compile on one thread; return its output, or its own failure.
 
-        Some crashes and refusals happen on several threads only (docs/kernels.md, hazard 26). Of
-        other crashes no stack is printed where several threads crash at once; a stack shows what
-        failed. None where it ends in another way.
+        Some failures need several threads (docs/iree-hazards.md, hazard 26). Others print no stack
+        where several threads crash at once, and a stack shows the cause. None where it ends in
+        another way.
         """
         if worker_file.SINGLE_THREAD in flags or (timeout is not None and timeout <= 0):
             return None
@@ -240,10 +239,10 @@ class IreeCompiler:
         self._busy, self._pid = 0, os.getpid()
 
     def lease(self, *flags: str) -> Worker:
-        """Return a worker for kernels and host modules apart, an idle or a new one.
+        """Return a worker for separate kernels and host modules, an idle or a new one.
 
         flags: those of the worker's process (worker.OF_PROCESS). Give it back with `give`.
-        Errors: OSError where the system starts none.
+        Errors: OSError where no process can be started.
         """
         with interrupts.waiting(self._lock):
             if self._pid != os.getpid():
@@ -268,10 +267,10 @@ class IreeCompiler:
             for _ in range(missing):
                 self.give(Worker(*modes), alive=True)
         except OSError as e:
-            log.info("no worker is started ahead of its work: %s", e)  # the compile says it
+            log.info("no worker is started ahead of its work: %s", e)  # the compile will report it
 
     def give(self, worker: Worker, *, alive: bool) -> None:
-        """Take a leased worker back. alive: it waits for a request."""
+        """Return a leased worker. alive: it waits for a request."""
         keep = alive and worker.uses < _WORKER_MAX_USES and worker.rss < _WORKER_MAX_RSS
         with self._lock:
             if keep and self._pid == os.getpid():
@@ -306,7 +305,7 @@ class IreeCompiler:
                 if w.process.poll() is None:
                     found = w
                 else:
-                    w.close()  # the worker went idle and left
+                    w.close()  # the worker ended after its idle time
             count = len(self._starting) + len(self._idle) + self._busy
             if found is None and count < self.max_workers:
                 w = Worker()
@@ -319,7 +318,7 @@ class IreeCompiler:
             return found
 
     def _awaited(self, w: Worker) -> Worker | None:
-        """Return the worker once it is ready; None where it will not be and the binary may do."""
+        """Wait for the worker; None where it fails to start and the binary is to be used."""
         try:
             w.wait()
         except CompileError:
@@ -377,7 +376,7 @@ class IreeCompiler:
             w.rss = header["rss"]
             status = header["status"]
             if status == "flags":
-                # a flag that only the binary's command line knows, or a wrong one: it will say
+                # a flag that only the binary knows, or a wrong one, which the binary reports
                 self._binary_only.add(flags)
                 return None
             if status == "input":
@@ -451,7 +450,7 @@ class IreeCompiler:
 
     @staticmethod
     def _explain(failure: Failure, path: Path) -> Failure:
-        """Note where a failed module was never valid: IREE may crash on such input."""
+        """Add a note if the failed module is invalid: IREE may crash on such input."""
         try:
             with interrupts.at_once():
                 done = subprocess.run(
@@ -499,20 +498,20 @@ class IreeCompiler:
 
 
 def verifies() -> bool:
-    """Say whether the user asks to verify what each of IREE's passes made."""
+    """Return whether the user asks to verify the module after each of IREE's passes."""
     return os.environ.get(worker_file.VERIFY) == "1"
 
 
 def _may_be_a_race(e: CompileFailed) -> bool:
-    """Return whether one thread may compile what several did not: a crash, or a kernel refused.
+    """Return whether a compile on one thread may succeed: after a crash, or a refused kernel.
 
-    A stack or a layout that is refused is refused each time: another flag set helps there.
+    A refused stack or layout is refused each time; another flag set helps there.
     """
     return e.kind == "crash" or (e.kind == "compile" and e.cause == "kernel")
 
 
 def _no_child(e: OSError) -> CompileError:
-    """Return the error of a system that refuses what a compile needs: a folder, file or process."""
+    """Return the error of a folder, file or process that the system refuses."""
     why = (e.strerror or str(e)).lower()
     where = f"{e.filename}: " if e.filename else ""
     notes = ["its files go to the temporary folder; TMPDIR names another one"]

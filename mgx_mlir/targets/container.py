@@ -46,7 +46,7 @@ def _bytes_of(value: bytes | np.ndarray) -> memoryview:
 
 
 def _parts(view: memoryview) -> Iterator[memoryview]:
-    """Cut bytes into parts that are hashed or written in some milliseconds each."""
+    """Split bytes into parts that take some milliseconds each to hash or write."""
     for at in range(0, view.nbytes, _PART):
         yield view[at : at + _PART]
 
@@ -136,8 +136,8 @@ def _is_roots(status: os.stat_result) -> bool:
 class Container:
     """An opened container; blobs are views of the file's bytes and keep them alive.
 
-    signer: the header must be signed by it, but in a file of root's, and state its label. Then the
-    file must be a regular one that nobody but this user and root can have written.
+    signer: unless root owns the file, the header must be signed by it and have its label. Then the
+    file must be a regular one that only this user and root can have written.
     Errors: FileError when the file is missing, cut short, of another kind, damaged or another's.
     """
 
@@ -159,7 +159,7 @@ class Container:
         if magic != MAGIC:
             raise FileError(f"not a blob file: magic {magic!r}", location=str(path))
         if length > min(_MAX_HEADER, size - _HEAD.size):
-            raise FileError("the header is cut short", location=str(path))
+            raise FileError("the header is truncated", location=str(path))
         header = self._bytes[_HEAD.size : _HEAD.size + length].tobytes()
         if zlib.crc32(signature + header) != crc:
             raise FileError("the header is damaged", location=str(path))
@@ -181,7 +181,7 @@ class Container:
         except (ValueError, KeyError, TypeError, RecursionError) as e:
             raise FileError(f"the header cannot be read: {e}", location=str(path)) from e
         if max(ends, default=0) > size:
-            raise FileError("the file is cut short", location=str(path))
+            raise FileError("the file is truncated", location=str(path))
 
     @property
     def names(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""GPUs of this machine, AMD's and NVIDIA's, found without touching one from this process."""
+"""Detection of this machine's AMD and NVIDIA GPUs, without opening one in this process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mgx_mlir.hardware.machine import HIP_VARIABLE
 TOPOLOGY = "sys/class/kfd/kfd/topology/nodes"
 # character devices of NVIDIA's drivers: of Linux, of WSL, of Jetson
 NVIDIA_NODES = ("/dev/nvidiactl", "/dev/dxg", "/dev/nvhost-gpu")
-# in a child: a driver that fails can take its process down, and starting HIP costs memory
+# in a child process: a failing driver can kill its process, and starting HIP costs memory
 _PROBE = """
 import sys
 from mgx_mlir.core.errors import MgxError
@@ -77,7 +77,7 @@ def why_no_device() -> str:
 
 @functools.cache
 def _probed_cuda() -> tuple[tuple[GpuDevice, ...], str]:
-    """Return the devices of the CUDA library, and why there are none."""
+    """Return the devices of the CUDA library, or the reason why there are none."""
     on_linux = sys.platform.startswith("linux")
     if on_linux and not any(Path(node).exists() for node in NVIDIA_NODES):
         return (), f"no device of NVIDIA's driver, {NVIDIA_NODES[0]}"
@@ -92,7 +92,8 @@ def _probed(library: str | None) -> tuple[tuple[GpuDevice, ...], str]:
         return (), "the kernel has no AMD compute device, /dev/kfd"
     rows, why = _asked("hip")
     archs = topology_archs(Path("/", TOPOLOGY))
-    if len(archs) != len(rows):  # some are hidden: the name is known only if all are equal
+    # some are hidden, so the architecture is known only if all are equal
+    if len(archs) != len(rows):
         archs = [archs[0] if len(set(archs)) == 1 else ""] * len(rows)
     found = (
         GpuDevice(i, name, arch or listed)
@@ -102,7 +103,7 @@ def _probed(library: str | None) -> tuple[tuple[GpuDevice, ...], str]:
 
 
 def _asked(kind: str) -> tuple[list[tuple[str, str]], str]:
-    """Return the names and architectures of a driver's GPUs, and why there are none."""
+    """Return the names and architectures of a driver's GPUs, or the reason why there are none."""
     said = kind.upper()
     try:
         with interrupts.at_once():
@@ -154,7 +155,7 @@ def _numbered(folder: Path) -> list[Path]:
 
 
 def _properties(file: Path) -> dict[str, int]:
-    """Return the numbers of a topology file; nothing of one that cannot be read."""
+    """Return the numbers of a topology file; empty for one that cannot be read."""
     try:
         words = [line.split() for line in file.read_text().splitlines()]
     except (OSError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""iree-compile's stderr read into one error of ours: what failed, where, and what to do."""
+"""Parsing of iree-compile's stderr into one error: what failed, where, and what to do."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from mgx_mlir.core.errors import CompileError
 # generation failed; crash, timeout, memory: the process ended.
 Kind = Literal["flags", "input", "compile", "crash", "timeout", "memory"]
 
-# Causes that another flag set helps with. stack: a kernel needs more than the limit; layout: data
-# tiling cannot pack an operand; kernel: the code generator refuses a kernel's form, or crashes on
-# it; time: it came to the end of the limit that a compile has by itself; moves: those of a branch
-# cannot be put in order. Whatever else fails (constants, memory, scheduling, linking) is not known
-# well enough to try again: what compiled in spite of it has computed wrong numbers.
+# Causes that another flag set cures. stack: a kernel needs more than the limit; layout: data tiling
+# cannot pack an operand; kernel: the code generator refuses a kernel's form, or crashes on it;
+# time: the default time limit is over; moves: those of a branch cannot be ordered. After other
+# failures (constants, memory, scheduling, linking) there is no second try: modules that compiled
+# with other flags have computed wrong numbers.
 Cause = Literal["stack", "layout", "kernel", "time", "moves", "other", "pointers"]
 
 _HEAD = r"^(?P<loc>(?:[^\s:]|[^:\n]:(?=\d))[^\n]*?:\d+:\d+|<unknown>:\d+|loc\([^\n]*?\)): "
@@ -50,7 +50,7 @@ _IN_KERNEL = re.compile(
 )
 _IN_STACK = re.compile(r"exceeded stack allocation limit")
 _IN_LAYOUT = re.compile(r"iree_encoding\.|(?:un)?set_encoding|'linalg\.(?:un)?pack'")
-# LLVM's lowering of buffer pointers, which follows addresses of vectorized loops round and round
+# LLVM's lowering of buffer pointers, which may loop for ever on addresses of vectorized loops
 _IN_POINTERS = re.compile(r"^ *#\d+ 0x[0-9a-f]+ [^\n]*SplitPtrStructs", re.M)
 _ECHOES = ("failed to serialize executable", "failed to translate executables")
 
@@ -68,7 +68,7 @@ class Failure:
 
 
 class CompileFailed(CompileError):
-    """A CompileError that knows its kind, so that a ladder of flag sets knows when to go on."""
+    """A CompileError with its kind and cause, by which the ladder of flag sets decides to go on."""
 
     def __init__(self, failure: Failure, *, extra_notes: Sequence[str] = ()) -> None:
         self.kind: Kind = failure.kind
@@ -112,7 +112,7 @@ def cause_of(stderr: str) -> Cause:
 def read_failure(stderr: str, returncode: int | None) -> Failure:
     """Read the failure that iree-compile's stderr and exit status describe.
 
-    `returncode`: negative for a signal, None for a compile inside a worker that lived on.
+    `returncode`: negative for a signal, None for a compile inside a worker that still runs.
     """
     failure = _read(stderr, returncode)
     if failure.kind not in ("compile", "crash"):

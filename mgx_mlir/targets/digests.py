@@ -16,7 +16,7 @@ def digest(*parts: bytes | str | np.ndarray) -> str:
             flat = np.ascontiguousarray(p).reshape(-1)
             view = flat.view(np.uint8).data if flat.size else memoryview(b"")
         else:
-            # paths need not be text: what is none of it is kept as Python has it
+            # paths need not be UTF-8: keep Python's surrogates
             view = memoryview(p.encode(errors="surrogatepass") if isinstance(p, str) else p)
         h.update(view.nbytes.to_bytes(8, "little"))
         h.update(view)

@@ -1,7 +1,7 @@
-"""The emulator of AMD GPUs: finding its library, and which devices it plays.
+"""The emulator of AMD GPUs: its library, and the devices that it emulates.
 
-IREE's hip driver loads a `libamdhip64.so`; given the emulator's, the very code that would go to a
-GPU runs on the CPU. A process may use the emulator and the system's HIP at once: each is a
+IREE's hip driver loads a `libamdhip64.so`; with the emulator's, the code for a GPU runs on the CPU.
+A process may use the emulator and the system's HIP at once: each is a
 driver of its own. docs/emulator.md says what emulation shows.
 """
 
@@ -67,9 +67,9 @@ def check_arch(arch: str) -> None:
 
 
 def emulated_arch(device_id: int = 0) -> str | None:
-    """Return the architecture of an emulated device that the environment states, else None.
+    """Return the architecture that the environment states for an emulated device, else None.
 
-    Without one a device takes the code of any. Errors: TargetError for one that is not emulated.
+    Without one a device runs the code of any. Errors: TargetError for one that is not emulated.
     """
     stated = [a.strip() for a in os.environ.get(ARCH_VARIABLE, "").split(",") if a.strip()]
     if not stated:

@@ -1,9 +1,9 @@
-"""Builds the emulator of AMD GPUs where it is asked for and missing: once, into the cache.
+"""Build the emulator of AMD GPUs on demand: once, into the cache.
 
-A C++17 compiler is all that it takes: `CXX`, else c++, g++ or clang++. The build is for this
-machine's CPU, and its key holds the sources, the C++ compiler and the CPU, so that another
-of them gets another build. Processes that ask at once wait for the first. MGX_EMULATOR_BUILD=0
-turns it off. The library runs as code: it is believed only from this user or root.
+It needs only a C++17 compiler: `CXX`, else c++, g++ or clang++. The build is for this machine's
+CPU, and its key has the sources, the C++ compiler and the CPU. Concurrent processes wait for the
+first. MGX_EMULATOR_BUILD=0 switches it off. The library is trusted only if this user or root owns
+it.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _build(place: Path, compiler: list[str], folder: Path, library: str) -> None
 
 @contextlib.contextmanager
 def _progress(count: int) -> Iterator[Callable[[], None]]:
-    """Say that it is built, and on a terminal how far it is."""
+    """Print that the emulator is being built, and on a terminal the progress."""
     _say("Building the emulator of AMD GPUs, once, for about a minute ...")
     shown = sys.stderr.isatty()
     lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""A compiled module as targets give it and as the cache holds it; no compiler is needed for it."""
+"""A compiled module, as targets return it and the cache stores it."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Executable:
     dispatches: dict[str, list[str]] = field(default_factory=dict)
     # bytes that IREE planned: "constants" in the module, "transient" in a call and while loading
     plan: dict[str, int] = field(default_factory=dict)
-    # crashes and refusals of IREE before it compiled this on one thread
+    # failures of IREE before it compiled this on one thread
     crashes: tuple[str, ...] = ()
     input_alignment: int = 64  # alignment in bytes of an input that is read in place
-    # names that the runtime has for launches, where they differ: those of kernels apart
+    # names of launches in the runtime, where they differ: kernels in libraries
     symbols: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -67,7 +67,7 @@ def executable_of(key: str, found: CachedModule) -> Executable:
 
 
 def record_of(e: Executable) -> dict[str, Any]:
-    """Return what a cached module keeps about itself, as JSON values."""
+    """Return the record of a cached module, as JSON values."""
     return {
         f.name: getattr(e, f.name) for f in fields(e) if f.name not in ("vmfb", "key", "cached")
     }

@@ -1,8 +1,8 @@
 """The flags given to iree-compile: one ladder of flag sets per target, best first.
 
-A ladder is tried from the top. A set below is used only where IREE fails on the one above
-with what the set is there for (`cures`), and the result says which set it was made with. Any
-other failure ends the compile: a module that compiles in spite of it is not to be trusted.
+A ladder is tried from the top. A lower set is used only where IREE fails on the one above with a
+cause that the set cures (`cures`); the result names its set. Any other failure ends the compile, as
+a module that compiled with other flags might be wrong.
 """
 
 from __future__ import annotations
@@ -26,20 +26,21 @@ OPT_LEVELS = ("O0", "O1", "O2", "O3")
 STACK_LIMIT = 262144
 LARGE_STACK_LIMIT = 1 << 20
 
-# writes what IREE makes of each kernel into a folder: assembly, LLVM's text, code objects
+# writes IREE's files of each kernel into a folder: assembly, LLVM IR, code objects
 DUMP_FILES = "--iree-hal-dump-executable-files-to"
 _COMMON = (
-    "--iree-input-demote-f64-to-f32=false",  # the default computes f64 in f32, silently
-    "--iree-opt-strip-assertions=false",  # the default drops the checks of run-time sizes, silently
+    "--iree-input-demote-f64-to-f32=false",  # the default silently computes f64 in f32
+    "--iree-opt-strip-assertions=false",  # the default silently drops the checks of dynamic sizes
 )
-# other code on the host, whose registers are given out in another way (branch_moves.py)
+# changes register allocation of host code (branch_moves.py)
 _OTHER_REGISTERS = "--iree-hal-memoization=false"
 
 
 @dataclass(frozen=True)
 class FlagSet:
-    """A named set of iree-compile flags; `why` says what giving up the set above it costs, `cures`
-    which failures of that one it is for."""
+    """A named set of iree-compile flags; `why` says what the set costs compared with the one
+    above, `cures` which of its failures it is for.
+    """
 
     name: str
     flags: tuple[str, ...]
@@ -106,9 +107,9 @@ def cpu_ladder(
 
 @functools.cache
 def host_cpu() -> str:
-    """Return a short identity of this CPU: what `--cpu=host` code depends on.
+    """Return a short identity of this CPU, which `--cpu=host` code depends on.
 
-    A cache shared between machines must not hand one machine the code of another.
+    It keeps machines that share a cache from using each other's code.
     """
     facts = [platform.machine(), platform.system()]
     try:
@@ -137,16 +138,16 @@ def gpu_ladder(
 ) -> tuple[FlagSet, ...]:
     """Return the flag sets of a GPU architecture, best first: ROCm's of AMD, CUDA's of NVIDIA.
 
-    Of AMD, the second set emulates the 8-bit floats that the architecture does not have, and the
-    third keeps LLVM from loops that its lowering of buffer pointers does not end on.
+    For AMD, the second set emulates 8-bit floats that the architecture lacks. The third switches
+    off vectorized loops, on which LLVM's lowering of buffer pointers may not end.
     """
     known = ARCHITECTURES[check_arch(arch)]
     device, backend = ("hip", "rocm") if known.vendor == "amd" else ("cuda", "cuda")
     base = (
         f"--iree-hal-target-device={device}",
-        # the module itself states a target that IREE has no name for
+        # the module states the target, as IREE has no name for it
         *(() if stated_target(known.name) else (f"--iree-{backend}-target={known.compiled_as}",)),
-        # the default drops the tile of a product whose rows are a multiple of a number
+        # the default ignores the tile of a matmul whose rows are a multiple of a number
         "--iree-codegen-block-dynamic-dimensions-of-contractions=false",
         *_COMMON,
         *(_CUDA if known.vendor == "nvidia" else ()),

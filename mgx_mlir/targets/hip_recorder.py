@@ -1,7 +1,7 @@
 """Builds the library that records a call as a HIP graph (native/record): once, into the cache.
 
-It stands between IREE's driver and a HIP library, and is linked with that library's file. A C++17
-compiler is all that it takes; a build is a second.
+It is loaded between IREE's driver and a HIP library, and linked with that library. The build needs
+a C++17 compiler, and takes a second.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The kernels of a module with bounds on their times: what `kernel_time` says of each launch.
+"""Time bounds of a module's launches, by `kernel_time`.
 
-Compiled with IREE's own files kept: the assembly, LLVM's text, which says of how many
-workgroups each launch is, and IREE's own, which says what each kernel reads and writes.
+The compile keeps IREE's files: the assembly, LLVM IR with the workgroup counts, and MLIR with each
+kernel's reads and writes.
 Launches of run-time sizes have no bound.
 """
 
@@ -27,13 +27,13 @@ _KERNEL = re.compile(r'^define .*amdgpu_kernel void @"?([\w.$-]+)"?\(')
 _GRID = re.compile(
     r"call (?:noundef )?(range\(i32 0, (\d+)\) )?i32 @llvm\.amdgcn\.workgroup\.id\.([xyz])"
 )
-_SOURCE = re.compile(r"module_.*(?<!_benchmark)\.mlir")  # a kernel as IREE got it
+_SOURCE = re.compile(r"module_.*(?<!_benchmark)\.mlir")  # a kernel's MLIR at IREE's input
 _BODY = re.compile(r"^\s*func\.func (?:\w+ )?@\"?([\w.$-]+)\"?\(")
 _READ = re.compile(
     r"(%\w+) = iree_tensor_ext\.dispatch\.tensor\.load (.*) -> tensor<([\dx]*)(\w+)>"
 )
 _WRITTEN = re.compile(r"dispatch\.tensor\.store %\w+, (.*) : tensor<([\dx]*)(\w+)> ->")
-# reads at computed places, or a part
+# reads at computed indices, or partial reads
 _IN_PART = re.compile(r"(?:tensor\.extract(?:_slice)?|iree_linalg_ext\.gather\b.*? ins\()\s*(%\w+)")
 _BITS = re.compile(r"(?:f|bf|i)(\d+)")
 
@@ -48,9 +48,9 @@ class Launch:
 
 
 def time_us(launches: Sequence[Launch]) -> float | None:
-    """Return the bound of launches in a row, each beyond the first at the cost of a launch.
+    """Return the bound of sequential launches, with the overhead of each launch after the first.
 
-    None where a part is not known.
+    None where a bound is unknown.
     """
     times = [launch.time for launch in launches]
     known = [t.us for t in times if t is not None]
@@ -100,8 +100,7 @@ def launches(
     grids: Mapping[str, int | None],
     bytes_of: Mapping[str, int],
 ) -> dict[str, list[Launch]]:
-    """Return what each function launches, its kernels joined with their code, grids and the bytes
-    that they move by name."""
+    """Return each function's launches: kernels joined by name with code, grids and moved bytes."""
     chip = CHIPS[arch]
     known: dict[str, Launch] = {}
     for kernel in gpu_report(vmfb).kernels:
@@ -121,7 +120,7 @@ def launches(
 def workgroups(lines: Iterable[str]) -> dict[str, int | None]:
     """Read the number of workgroups of each kernel's launch from LLVM's text.
 
-    None where it is known at run time only.
+    None where it depends on run-time sizes.
     """
     found: dict[str, dict[str, int | None]] = {}
     current: dict[str, int | None] | None = None
@@ -139,10 +138,10 @@ def workgroups(lines: Iterable[str]) -> dict[str, int | None]:
 
 
 def moved(lines: Iterable[str]) -> dict[str, int]:
-    """Read from IREE's text the bytes that each kernel reads and writes at the least.
+    """Read from IREE's MLIR a lower bound of the bytes that each kernel reads and writes.
 
-    A place that is read twice counts once; an operand that is read in part, or whose size the run
-    decides, does not count.
+    Memory that is read twice counts once. An operand that is read in part, or of dynamic size, does
+    not count.
     """
     found: dict[str, dict[str, tuple[str, int]]] = {}
     current: dict[str, tuple[str, int]] = {}

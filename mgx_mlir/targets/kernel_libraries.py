@@ -1,4 +1,4 @@
-"""Libraries of compiled kernels, and the cache that finds a kernel in one by its text."""
+"""Libraries of compiled kernels, and the cache of kernels by their text."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from mgx_mlir.targets.worker_pool import Together
 
 # Bytes of text of a library's kernels. Each library costs 0.15 s for the C library that IREE
 # compiles into it (docs/design/37-kernels-apart.md), and eight kernels of a convolution net four
-# times that. It does not depend on the machine, so that neither does the module.
+# times that. A constant, so that the module does not depend on the machine.
 LIBRARY_BYTES = 260_000
 Count = tuple[int, int, int]  # workgroups of a launch
 
 
 @dataclass(frozen=True)
 class Form:
-    """Form of the code that kernels are compiled to, and where they come from."""
+    """The format of compiled kernels, and the phase that makes them."""
 
     format: str  # name of the format for IREE's loader
-    start: str = ""  # phase of IREE's that makes kernels; empty: the lowering makes them
+    start: str = ""  # IREE's phase that makes kernels; empty: our lowering makes them
     process: tuple[str, ...] = ()  # flags of the workers' processes
     bytes: int = LIBRARY_BYTES  # text of a library's kernels
 
@@ -35,8 +35,8 @@ class Form:
 CPU_FORMS = {
     "x86_64": Form("embedded-elf-x86_64"), "aarch64": Form("embedded-elf-arm_64"),
 }  # fmt: skip
-# IREE cuts a program for a GPU into kernels itself, and its code generation counts workgroups
-ROCM = Form("rocm-hsaco-fb", "flow", OF_PROCESS, 20_000)  # a library alone costs nothing
+# for GPUs IREE splits a program into kernels, and its code generation counts workgroups
+ROCM = Form("rocm-hsaco-fb", "flow", OF_PROCESS, 20_000)  # small libraries cost nothing extra
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Library:
 
 
 class Libraries:
-    """Requests for libraries of kernels, and kernels that the cache has.
+    """Requests for libraries of kernels, and cached kernels.
 
     cpu: identity of the machine that code for `host` is for.
     """
@@ -79,7 +79,7 @@ class Libraries:
         return digest(kernel, self.resources, code_version(), self.cpu, *self.flags)
 
     def found(self, kernels: Iterable[str]) -> dict[str, tuple[Library, int]]:
-        """Return the library, and the number in it, of each kernel that the cache has."""
+        """Return the library, and the number in it, of each cached kernel."""
         if self.cache is None:
             return {}
         libraries: dict[str, Library | None] = {}
@@ -135,7 +135,7 @@ def kernels_of(
 
 
 def groups_of(kernels: Sequence[Kernel], size: int = LIBRARY_BYTES) -> list[list[Kernel]]:
-    """Spread kernels over libraries of `size` bytes of text each, by what they are alone."""
+    """Distribute kernels over libraries of `size` bytes of text each, by their own text only."""
     total = sum(len(k.text) for k in kernels)
     count = min(max(round(total / size), 1), len(kernels))
     groups: list[list[Kernel]] = [[] for _ in range(count)]

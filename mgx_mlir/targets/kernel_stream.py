@@ -1,9 +1,8 @@
-"""Kernels that compile while the rest of their program is lowered.
+"""Compiles of kernels during the lowering of their program.
 
-The lowering gives each kernel as soon as it is built. Batches of them go to workers, which reply
-with the kernels' keys; those that the cache lacks become libraries, on other cores. The compile of
-the whole program finds its kernels there by the same keys. A kernel that is given here and never
-launched costs time alone.
+The lowering adds each kernel as soon as it is built. Batches go to workers, which reply with the
+kernels' keys. Kernels that are not cached are compiled to libraries on other cores. The program's
+compile finds its kernels by these keys. A kernel that is added but never launched costs only time.
 """
 
 from __future__ import annotations
@@ -23,19 +22,19 @@ BATCH_BYTES = 50_000
 
 
 class Stream:
-    """Kernels on their way. Use `close` at its end, if `finish` was not called."""
+    """The kernels of one program. Call `close` at the end, if `finish` was not called."""
 
     def __init__(self, pool: Pool, libraries: Libraries) -> None:
         self.pool, self.libraries = pool, libraries
-        self.found: dict[str, tuple[Library, int]] = {}  # kernels that the cache has, by key
-        self.groups: list[list[Kernel]] = []  # kernels of each library that compiles here
+        self.found: dict[str, tuple[Library, int]] = {}  # cached kernels, by key
+        self.groups: list[list[Kernel]] = []  # kernels of each library to compile
         self.made: dict[int, Library] = {}  # finished libraries, by number
         self._failed: Together | CompileFailed | None = None
         self._batch: list[bytes] = []
         self._sent = self._read = 0  # batches
         self._replies: dict[
             int, tuple[Header, bytes]
-        ] = {}  # replies that came ahead of an earlier batch
+        ] = {}  # replies that arrived before an earlier batch's
 
     def add(self, module: bytes) -> None:
         """Take a kernel, a module of one flow.executable. Errors are kept for `finish`."""
@@ -50,7 +49,7 @@ class Stream:
             self._failed = e
 
     def pump(self) -> None:
-        """Send and read what can be without waiting."""
+        """Send and read without waiting."""
         self.pool.pump()
 
     def _send(self) -> None:
@@ -60,7 +59,7 @@ class Stream:
         self.pool.submit(header, b"".join(batch), lambda h, p: self._named(number, h, p))
 
     def _named(self, number: int, header: Header, payload: bytes) -> None:
-        """Plan the libraries of batches in their order, whatever the order of the replies."""
+        """Plan the libraries in the order of batches, not of replies."""
         self._replies[number] = header, payload
         while self._read in self._replies:
             header, payload = self._replies.pop(self._read)
@@ -96,7 +95,7 @@ class Stream:
             self.pool.wait()
 
     def close(self) -> None:
-        """End what still compiles."""
+        """End running compiles."""
         self.pool.close()
 
 

@@ -1,14 +1,11 @@
-"""A bound on a gpu kernel's time from its compiled code: nothing is run, nothing was timed.
+"""A lower bound of a GPU kernel's time from its compiled code, without running it.
 
-Three things hold a launch up. The units: all workgroups together keep the matrix units, the vector
-units, the LDS and the way to the cache busy for so many clocks. And waiting: a wave goes through
-its instructions in order and waits for what it loads, while other waves of its compute unit, as
-many as registers and LDS let be there, fill the gaps. Where the bytes of a launch's operands and
-results are known, they come from memory once; where published times say how much, the caches move
-what all workgroups load. The bound is the largest of these.
-
-The latencies are round numbers of the order that microbenchmarks of these chips report; a bound
-compares kernels of one product with each other, and is no forecast.
+The bound is the largest of three. Units: clocks for which all workgroups keep the matrix units, the
+vector units, the LDS or the cache path busy. Latency: a wave issues in order and waits for its
+loads, and the other resident waves of its compute unit (by registers and LDS) fill the gaps.
+Memory: the bytes of operands and results, and where published times give the rate, all workgroups'
+cache traffic. The latencies are rounded from published microbenchmarks. A bound compares kernels of
+one matmul, and does not predict times.
 """
 
 from __future__ import annotations
@@ -25,10 +22,10 @@ from mgx_mlir.hardware.chips import Chip
 from mgx_mlir.targets.kernel_walk import AsmInstruction, Code, Walk, walk
 from mgx_mlir.targets.report import KernelReport
 
-FROM_CACHE = 500  # clocks until a load from the chip's caches has come
+FROM_CACHE = 500  # clocks of latency of a load from the chip's caches
 FROM_LDS = 64
-_BARRIER = 20  # clocks that the waves of a workgroup take to meet
-_LDS_WRITTEN, _CACHE_BYTES = 128, 64  # that a unit gives to the LDS, gets from the cache, a clock
+_BARRIER = 20  # clocks of a workgroup barrier
+_LDS_WRITTEN, _CACHE_BYTES = 128, 64  # bytes per clock of a compute unit: LDS writes, cache reads
 
 _MATRIX = re.compile(r"v_(?:mfma|wmma|smfmac|swmmac)_(\w+?)_(\d+)x(\d+)x(\d+)_?(?:(\d+)b_)?(\w*)")
 _SIZES = {"x4": 16, "x3": 12, "x2": 8, "b128": 16, "b96": 12, "b64": 8, "b32": 4, "b16": 2,
@@ -37,17 +34,18 @@ _SIZES = {"x4": 16, "x3": 12, "x2": 8, "b128": 16, "b96": 12, "b64": 8, "b32": 4
 _SLOW = ("v_exp", "v_log", "v_rcp", "v_rsq", "v_sqrt", "v_sin", "v_cos")
 _COUNT = re.compile(r"(vmcnt|lgkmcnt|vscnt|expcnt)\((\d+)\)")
 _NO_WAIT = 99
-_SIDE = 16  # side of the matrix instructions that a chip's depth is for
-_FOLLOWED = 33  # workgroups of a launch in which they differ
+_SIDE = 16  # rows of the matrix instructions that a chip's `depth` is given for
+_FOLLOWED = 33  # workgroups simulated in a launch whose workgroups differ
 
 
 @dataclass(frozen=True)
 class Cost:
-    """An instruction of one wave: which unit it keeps busy, for how many clocks."""
+    """The cost of a wave's instruction: the unit that it keeps busy, and the clocks."""
 
     unit: str  # "matrix", "vector", "lds", "cache", or ""
     clocks: float
-    waits: tuple[int, int] = (_NO_WAIT, _NO_WAIT)  # until so few loads, LDS accesses are under way
+    # waits until at most so many loads, LDS accesses are outstanding
+    waits: tuple[int, int] = (_NO_WAIT, _NO_WAIT)
     loads: str = ""  # "memory" or "lds": the counter that it raises
     barrier: bool = False
 
@@ -57,14 +55,14 @@ class KernelTime:
     """A bound on the time of a kernel's launch, and the figures behind it."""
 
     us: float  # microseconds of the launch
-    busy: dict[str, float]  # clocks that a workgroup keeps each unit busy
-    alone: float  # clocks of a wave that has a compute unit for itself
+    busy: dict[str, float]  # clocks for which a workgroup keeps each unit busy
+    alone: float  # clocks of a wave alone on a compute unit
     resident: int  # workgroups that a compute unit holds
     instructions: int  # instructions that a wave runs
     exact: bool  # trip counts of all loops were known
-    # microseconds in which memory moves the operands and results of the launch; 0: unknown
+    # microseconds of memory traffic of the launch's operands and results; 0: unknown
     memory_us: float = 0.0
-    # microseconds in which the caches move what all workgroups load and store; 0: unknown
+    # microseconds of cache traffic of all workgroups; 0: unknown
     traffic_us: float = 0.0
 
     @property
@@ -81,12 +79,11 @@ class KernelTime:
 def kernel_time(
     kernel: KernelReport, code: Code, chip: Chip, workgroups: int, moved: int = 0
 ) -> KernelTime:
-    """Bound the time of a launch of so many workgroups; infinite for a kernel that spills, or
-    that takes more of the LDS than there is.
+    """Bound the time of a launch of `workgroups`; infinite for a kernel that spills or needs too
+    much LDS.
 
-    moved: bytes that it reads and writes at the least. Where the trips of a loop hang on the
-    workgroup's number, some workgroups are followed, and what lies between is taken to be between
-    them.
+    moved: lower bound of the bytes that it reads and writes. Where trip counts depend on the
+    workgroup's index, some workgroups are simulated and the others interpolated.
     """
     memory_us = moved / (chip.bandwidth * 1e3)
     fits = not kernel.spills and not kernel.scratch and kernel.lds <= chip.lds
@@ -102,8 +99,8 @@ def kernel_time(
             return _uneven(several, waves, resident, chip, workgroups, least=least,
                            memory_us=memory_us)  # fmt: skip
     one = _figures(way, costs)
-    each = -(-workgroups // chip.units)  # workgroups that the busiest unit gets
-    # matrix and vector units belong to a SIMD, the LDS and the cache to all of them
+    each = -(-workgroups // chip.units)  # workgroups on the busiest compute unit
+    # matrix and vector units are per SIMD, LDS and cache path per compute unit
     own = -(-each * waves // chip.simds)
     together = {u: c * (own if u in ("matrix", "vector") else each * waves)
                 for u, c in one.busy.items()}  # fmt: skip
@@ -121,14 +118,14 @@ def kernel_time(
 
 
 class _Figures(NamedTuple):
-    """Cost of a wave: clocks that it takes alone, clocks of each unit, and its instructions."""
+    """Costs of a wave: clocks alone, clocks per unit, and number of instructions."""
 
     alone: float
     busy: dict[str, float]
     instructions: float
 
     def between(self, other: _Figures, share: float) -> _Figures:
-        """Return what lies at a share of the way to another wave."""
+        """Interpolate linearly to another wave."""
         a, b = self, other
         busy = {u: c + share * (b.busy[u] - c) for u, c in a.busy.items()}
         more = share * (b.instructions - a.instructions)
@@ -145,7 +142,7 @@ def _figures(way: Walk, costs: list[Cost]) -> _Figures:
 
 
 def _several(code: Code, costs: list[Cost], workgroups: int) -> list[_Figures] | None:
-    """Return the figures of each workgroup; None where their loops are not known either."""
+    """Return the figures of each workgroup; None where trip counts are still unknown."""
     followed = sorted({i * (workgroups - 1) // (_FOLLOWED - 1) for i in range(_FOLLOWED)})
     known: list[_Figures] = []
     for place in followed:
@@ -173,7 +170,7 @@ def _uneven(
     least: float,
     memory_us: float,
 ) -> KernelTime:
-    """Bound workgroups of different lengths: each begins where one ends first, in their order."""
+    """Bound workgroups of different lengths, scheduled in order onto the first free slot."""
     places = [(0.0, turn, unit) for turn in range(resident) for unit in range(chip.units)]
     heapq.heapify(places)
     units = [dict.fromkeys(each[0].busy, 0.0) for _ in range(chip.units)]
@@ -198,7 +195,7 @@ def _uneven(
 
 
 def _alone(way: Walk, costs: list[Cost]) -> float:
-    """Count the clocks of a wave that has a compute unit for itself."""
+    """Count the clocks of a wave alone on a compute unit."""
     now = 0.0
     under_way: dict[str, deque[float]] = {"memory": deque(), "lds": deque()}
     for place in way.places:
@@ -217,8 +214,9 @@ def _alone(way: Walk, costs: list[Cost]) -> float:
 
 
 class MatrixInstruction(NamedTuple):
-    """kind: of its elements, as the assembler has it. depth: that one of 16x16 of the same rate
-    has. operations: that it does."""
+    """kind: of its elements, in the assembler's name. depth: that of a 16x16 instruction of the
+    same rate. operations: their number.
+    """
 
     kind: str
     depth: int
@@ -228,9 +226,9 @@ class MatrixInstruction(NamedTuple):
 def matrix_instruction(mnemonic: str) -> MatrixInstruction | None:
     """Return what a matrix instruction of a wave does; None for other instructions.
 
-    A sparse one multiplies half of the depth that its name has. One of 32x32 has four times the
-    results of one of 16x16 and takes twice as long, so half the depth is as good; of several blocks
-    each is shallow.
+    A sparse one multiplies half of the depth that its name has. A 32x32 one has four times the
+    results of a 16x16 one and takes twice as long, so half the depth counts. With several blocks,
+    the depth of a block counts.
     """
     m = _MATRIX.match(mnemonic)
     if m is None:

@@ -1,7 +1,7 @@
-"""Instructions that a wave of a compiled kernel runs, with counts, from its assembly alone.
+"""The instructions that a wave executes, from a kernel's assembly.
 
-Branches of loops hang on scalar registers that hold known numbers: only those are computed.
-Lanes are taken to be all there, and of two ways for different lanes both are gone.
+Loop branches depend on scalar registers with known values: only those are computed. All lanes are
+assumed active, and both sides of a divergent branch are executed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DESCRIBED = re.compile(r"^\s*\.amdhsa_(kernel|user_sgpr_count)\s+(\S+)")
 _ARCH = re.compile(r'^\s*\.amdgcn_target\s+"?[\w-]*--(gfx\w+)')
 _GFX12 = "ttmp9"  # gfx12's register of a workgroup's number
 _HEAD = 8  # instructions at the most that load arguments
-LONGEST = 1_000_000  # instructions that are followed
+LONGEST = 1_000_000  # limit of simulated instructions
 
 # instructions that write scalar registers besides scalar ones
 _TO_SCALAR = ("v_cmp", "v_readfirstlane", "v_readlane", "v_add_co", "v_sub_co", "v_addc", "v_subb",
@@ -53,7 +53,7 @@ class Walk:
 
     code: Code
     places: tuple[int, ...]  # indices into `code.instructions`
-    exact: bool  # backward branches were all decided by known numbers
+    exact: bool  # all backward branches depended on known values
 
 
 def functions(lines: Iterable[str]) -> dict[str, Code]:
@@ -89,7 +89,7 @@ def functions(lines: Iterable[str]) -> dict[str, Code]:
 
 
 def walk(code: Code, known: Mapping[str, int] | None = None) -> Walk:
-    """Follow one wave through a function. known: what scalar registers hold when it starts."""
+    """Simulate one wave through a function. known: initial values of scalar registers."""
     state = _Scalars()
     state.known.update(known or {})
     places: list[int] = []
@@ -108,7 +108,7 @@ def walk(code: Code, known: Mapping[str, int] | None = None) -> Walk:
             back = to < at
             taken = state.taken(i.name)
             if taken is None:
-                # lanes differ: forward both ways are gone, and a loop of lanes once
+                # divergent lanes: both sides of a forward branch, one iteration of a loop
                 taken = not back and i.name == "s_cbranch_execnz"
                 exact = exact and not back
             if taken:
@@ -119,7 +119,9 @@ def walk(code: Code, known: Mapping[str, int] | None = None) -> Walk:
 
 
 def _start(code: Code) -> int:
-    """Return where waves start: past what loads arguments, where the hardware has loaded them."""
+    """Return the first instruction of a wave: after the argument loads that the hardware
+    preloads.
+    """
     for i in code.instructions[:_HEAD]:
         if i.name == "s_branch":
             return code.labels.get(i.operands[0], 0) if i.operands else 0
@@ -156,7 +158,7 @@ class _Scalars:
         except ValueError:
             pass
         if operand in ("exec", "exec_lo"):
-            return (1 << 32 * words) - 1  # all lanes are there
+            return (1 << 32 * words) - 1  # all lanes are active
         parts = [self.known.get(r) for r in registers(operand)[:words]]
         if not parts or None in parts:
             return None
@@ -170,7 +172,7 @@ class _Scalars:
                 self.known[r] = value >> 32 * n & _WORD
 
     def run(self, i: AsmInstruction) -> None:
-        """Do what a scalar instruction does; forget what any other one overwrites."""
+        """Execute a scalar instruction; forget registers that any other one overwrites."""
         name, operands = i.name, i.operands
         if not name.startswith("s_"):
             if name.startswith(_TO_SCALAR):
@@ -200,7 +202,7 @@ class _Scalars:
             if head in ("s_addk", "s_addk_co", "s_mulk"):
                 a, b = self.read(operands[0]), self.read(operands[1], short=True)
             value = None
-            # a loop without an end stands where no lane ever comes
+            # an endless loop is where no lane ever arrives
             endless = words == 2 and operands[1:] == ("exec", "-1")
             if a is not None and b is not None and not endless:
                 value = compute(a, b) & ((1 << 32 * words) - 1)

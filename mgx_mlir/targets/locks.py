@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mgx_mlir.core import interrupts
 
-SAID_AFTER = 2.0  # seconds of waiting that nobody needs to be told of
+SAID_AFTER = 2.0  # seconds of waiting that are not reported
 
 
 class Busy(Exception):
@@ -22,16 +22,16 @@ class Busy(Exception):
 
 
 class Stopped(Busy):
-    """The process that has the lock is stopped: it may never go on."""
+    """The process that holds the lock is stopped, and may never continue."""
 
 
 def acquire(
     fd: int, seconds: float | None, say: Callable[[int], None] = lambda holder: None
 ) -> float:
-    """Take the lock of an open file; the seconds that it was waited for.
+    """Acquire the lock of an open file; return the seconds waited.
 
-    seconds: the longest wait, None for no limit. say: called once with the holder's number, when
-    the wait is long enough to be told. Errors: Busy, Stopped; OSError on a file system without
+    seconds: the longest wait, None for no limit. say: called once with the holder's pid, when the
+    wait is long enough to report. Errors: Busy, Stopped; OSError on a file system without
     locks.
     """
     start, pause, said = time.monotonic(), 0.005, False
@@ -49,7 +49,7 @@ def acquire(
         left = pause if seconds is None else min(pause, seconds - waited)
         interrupts.pause(max(left, 0.001))
         pause = min(pause * 1.5, 0.2)
-    with contextlib.suppress(OSError):  # who has it, for those who wait
+    with contextlib.suppress(OSError):  # record the holder, for waiting processes
         os.ftruncate(fd, 0)
         os.pwrite(fd, f"{os.getpid()} {_space()}".encode(), 0)
     return time.monotonic() - start
@@ -61,9 +61,9 @@ def holder_text(holder: int) -> str:
 
 
 def holder_of(fd: int) -> int:
-    """Return the number of the process that has the lock.
+    """Return the pid of the lock's holder.
 
-    0 where it cannot be told: it belongs to another machine or container.
+    0 if unknown, as on another machine or in another container.
     """
     try:
         number, space = os.pread(fd, 100, 0).decode().split()
@@ -73,7 +73,7 @@ def holder_of(fd: int) -> int:
 
 
 def _space() -> str:
-    """Return what process numbers count in: a machine's or a container's identity."""
+    """Return the identity of the pid namespace: a machine's or a container's."""
     try:
         return f"{os.readlink('/proc/self/ns/pid')}@{os.uname().nodename}".replace(" ", "")
     except (OSError, AttributeError):
@@ -102,7 +102,7 @@ if os.name == "posix":
         return True
 
     def release(fd: int) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         fcntl.flock(fd, fcntl.LOCK_UN)
 
 else:
@@ -117,7 +117,7 @@ else:
         return True
 
     def release(fd: int) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         with contextlib.suppress(OSError):
             os.lseek(fd, 1 << 20, os.SEEK_SET)
             msvcrt.locking(fd, msvcrt.LK_UNLCK, 1)  # type: ignore[attr-defined]

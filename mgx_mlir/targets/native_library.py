@@ -1,4 +1,4 @@
-"""A library built from C++ into the cache: once, by one process, in place when it is whole."""
+"""Builds of C++ libraries into the cache: once, by one process, published atomically."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def once(
     library: Path, what: str, wait: float, waiting: Callable[[int], None],
     build: Callable[[], None],
 ) -> None:  # fmt: skip
-    """Have a library at its place: `build` puts it there, unless it is there or comes meanwhile.
+    """Ensure that a library exists: call `build` unless it does, or another process builds it.
 
-    `what` is its name in errors; another process may build for `wait` seconds, which `waiting` is
-    told. Errors: TargetError.
+    `what` is its name in errors. Another process may build for `wait` seconds; `waiting` is called
+    with its pid. Errors: TargetError.
     """
     folder = library.parent
     try:
@@ -47,7 +47,7 @@ def once(
 
 
 def is_built(path: Path) -> bool:
-    """Return whether a library is there that this user or root alone can have written."""
+    """Return whether a library exists that only this user or root can have written."""
     try:
         os.close(open_own(path))
     except FileNotFoundError:
@@ -56,7 +56,7 @@ def is_built(path: Path) -> bool:
 
 
 def compile_with(what: str, command: list[str], folder: str) -> None:
-    """Run the C++ compiler; its temporary files go where the build's go. TargetError."""
+    """Run the C++ compiler, with its temporary files in the build's folder. Errors: TargetError."""
     environment = {**os.environ, "TMPDIR": folder, "LC_ALL": "C"}
     try:
         with interrupts.at_once():
@@ -74,6 +74,6 @@ def compile_with(what: str, command: list[str], folder: str) -> None:
 
 
 def publish(made: Path, place: Path) -> None:
-    """Put what was built in its place, where this user alone may write it."""
+    """Publish a built library under its path, writable by this user only."""
     made.chmod(0o700)
     os.replace(made, place)

@@ -1,4 +1,6 @@
-"""Files that nobody else can have written: private folders, owners, and the key that signs code."""
+"""Files that only this user can have written: private folders, owners, and the key that signs
+code.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ _FLAGS |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder, and those above it that are missing, for this user alone. OSError."""
+    """Make a folder and its missing parents with access for this user only. Errors: OSError."""
     missing = []
     at = folder
     while not at.exists() and at != at.parent:
@@ -34,9 +36,9 @@ def make_private(folder: Path) -> None:
 
 
 def open_own(path: Path) -> int:
-    """Open a regular file, no link, that this user or root alone can have written.
+    """Open a regular file, not a link, that only this user or root can have written.
 
-    Returns a descriptor. Errors: OSError; PermissionError that says whose the file is.
+    Returns a descriptor. Errors: OSError; PermissionError that names the owner.
     """
     fd = os.open(path, _FLAGS)
     status = os.fstat(fd)
@@ -74,7 +76,7 @@ def signing_key(path: Path) -> bytes | None:
             key = read_own(path)
             if len(key) == KEY_BYTES and _is_secret(path):
                 return key
-            path.unlink()  # cut short, or others could read it: what it signed is lost
+            path.unlink()  # truncated, or readable by others: entries that it signed become invalid
         with contextlib.suppress(OSError):
             _make_key(path)
     return None
@@ -103,7 +105,7 @@ def _make_key(path: Path) -> None:
 
 
 class Signer:
-    """Signs what is stored under a label with a secret key, and says whether it is the same."""
+    """Signs and verifies data under a label with a secret key."""
 
     def __init__(self, key: bytes, label: str) -> None:
         self.key, self.label = key, label

@@ -14,15 +14,15 @@ from typing import IO, Any, Literal
 
 from mgx_mlir.core import interrupts
 
-DEFAULT_MEMORY_LIMIT = 12 << 30  # bytes of a compile that has no limit of the caller's
+DEFAULT_MEMORY_LIMIT = 12 << 30  # bytes; the default of a compile
 HAS_PROC = Path("/proc/self/statm").exists()
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 # select() refuses descriptors from 1024 on, and epoll takes one of its own
 _Selector: Any = getattr(selectors, "PollSelector", selectors.SelectSelector)
 
-# seconds between two looks at a process: at its memory, which takes half a millisecond, or without
-# /proc at whether it has ended
+# seconds between two polls: of a process's memory, which takes half a millisecond, or without /proc
+# of its end
 _LONGEST_STEP = 0.1 if HAS_PROC else 0.03
 
 Outcome = Literal["done", "timeout", "memory"]
@@ -43,7 +43,7 @@ def _children(pid: int) -> list[int]:
 
 
 def tree_memory(pid: int) -> int:
-    """Return the resident bytes of a process and its descendants; 0 if the system does not say."""
+    """Return the resident bytes of a process and its descendants; 0 if unknown."""
     total, todo = 0, [pid]
     while todo:
         p = todo.pop()

@@ -1,4 +1,4 @@
-"""Kernels of a CUDA executable inside a compiled module: PTX and how the runtime launches each.
+"""Kernels of a CUDA executable inside a compiled module: PTX and launch parameters.
 
 The executable is a flatbuffer of IREE 3.13, `CDA1`, which lies uncompressed in the .vmfb.
 Registers are virtual in PTX: the driver assigns those of the device.
@@ -54,7 +54,7 @@ class _Table:
             raise FileError("a CUDA executable is cut short") from e
 
     def field(self, number: int) -> int | None:
-        """Return where a field lies, None where it has its default."""
+        """Return the offset of a field, None where it has its default."""
         row = 4 + 2 * number
         if row >= self._number(self.fields, "<H"):
             return None

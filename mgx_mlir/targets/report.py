@@ -2,7 +2,7 @@
 
 Everything is read from the module itself. AMD's code objects are ELF files inside the .vmfb, and
 each carries IREE's own note (msgpack) on every kernel. NVIDIA's are PTX (ptx.py), whose registers
-and spills the driver decides: they are 0 here. Nothing here is an estimate.
+and spills the driver decides: they are 0 here. No number here is an estimate.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _SHT_DYNSYM = 11
-_RSRC1 = 48  # in a kernel descriptor; its lowest 6 bits count vector registers by these, less one
+# offset in a kernel descriptor; its lowest 6 bits are vector registers in granules, minus 1
+_RSRC1 = 48
 _GRANULE = 8
 _PTX_LANES = 32  # lanes of a warp
 
@@ -36,7 +37,7 @@ _PTX_LANES = 32  # lanes of a warp
 class KernelReport:
     """A kernel of a code object; registers are per lane, `lds` and `scratch` in bytes.
 
-    `given` are the vector registers that a wave has, used or not: what its descriptor asks for.
+    `given`: vector registers allocated to a wave, by its descriptor.
     """
 
     name: str
@@ -80,9 +81,10 @@ class Report:
 
     @property
     def called(self) -> tuple[str, ...]:
-        """Return the launches of one call: those of "main", else of all but the initializer.
+        """Return the launches of one call: those of "main", which may have variants, else of all
+        but the initializer.
 
-        Variants of "main" for some sizes may stand beside it.
+
         """
         if "main" in self.launches:
             return tuple(self.launches["main"])

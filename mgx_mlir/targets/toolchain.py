@@ -1,9 +1,8 @@
-"""Digest of what made a cache entry, beside its input: our sources, their packages, plugins.
+"""Digest of the code that makes cache entries: our sources, their packages, plugins.
 
-The sources, and the tables that they read, count by name and content: an edited checkout does not
-get the programs of the code before the edit, and a rebuilt environment gets those of the one
-before. Reading them takes 0.1 s of CPU, so that a folder may keep the digest beside the
-identities (size, times, inode) of all files that it follows from.
+Sources and data tables count by name and content. So an edited checkout gets new entries, and a
+rebuilt environment reuses the old ones. Reading them takes 0.1 s of CPU, so the digest is cached
+with the identities (size, times, inode) of its files.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ _STATED = ("METADATA", "PKG-INFO", "entry_points.txt")  # files of a package tha
 
 
 class _Young(Exception):
-    """A file was changed so lately that its next change may keep its times."""
+    """A file was changed so recently that its next change may keep its times."""
 
 
 @functools.cache
 def toolchain(kept: Path | None = None) -> str:
-    """Return the digest; `kept` is a folder that may have it, and gets it."""
+    """Return the digest; `kept` is a folder that caches it."""
     state = None if kept is None else _state()
     if kept is None or state is None:
         return _digest()
@@ -82,9 +81,9 @@ def _sources() -> Iterator[str]:
 
 
 def _state() -> tuple[str, str] | None:
-    """Return the name of the memo, and a digest of the identities of all that is read.
+    """Return the cache file's name, and a digest of the identities of all files that are read.
 
-    None where the digest may follow from more than files that are listed here, or a file is young.
+    None where the digest may depend on other files, or a file is young.
     """
     if plugins.given() or _finds_elsewhere():
         return None
@@ -103,7 +102,7 @@ def _state() -> tuple[str, str] | None:
 
 
 def _finds_elsewhere() -> bool:
-    """Say whether packages are found by more than folders of `sys.path`."""
+    """Return whether packages may be found outside the folders of `sys.path`."""
     return any(
         hasattr(finder, "find_distributions") and finder is not importlib.machinery.PathFinder
         for finder in sys.meta_path
@@ -111,14 +110,14 @@ def _finds_elsewhere() -> bool:
 
 
 def _metadata(place: str) -> Iterator[str]:
-    """Yield the state of the packages that a place of `sys.path` has."""
+    """Yield the state of the packages in an entry of `sys.path`."""
     if os.path.isfile(place):  # an archive
         yield f"{place} {_identity(place)}"
         return
     try:
         names = os.listdir(place or ".")
     except OSError:
-        return  # a place that is not there
+        return  # a missing folder
     for name in names:
         if name.endswith(_METADATA):
             at = os.path.join(place, name)

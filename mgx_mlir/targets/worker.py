@@ -6,7 +6,7 @@ bytes whose count the header gives. Diagnostics go to stderr, which the parent r
 
     python worker.py                  serve requests until stdin closes
     python worker.py PIPE FOLDER apart FLAG..
-                                      serve requests for kernels and their host module apart, with
+                                      serve requests for separate kernels and host modules, with
                                       flags of OF_PROCESS
     python worker.py --validate FILE  parse FILE strictly; exit 1 with the errors on stderr
     python worker.py --compile FILE OUT FLAG..
@@ -24,7 +24,7 @@ import sys
 from types import ModuleType
 
 if sys.path and sys.path[0] == os.path.dirname(os.path.abspath(__file__)):
-    del sys.path[0]  # the neighbours of this file must not shadow other packages' modules
+    del sys.path[0]  # files beside this one must not shadow other modules
 
 import json
 import select
@@ -34,13 +34,13 @@ import threading
 import time
 from typing import Any, BinaryIO
 
-IDLE_SECONDS = 120.0  # an idle worker gives its memory back
+IDLE_SECONDS = 120.0  # an idle worker ends after this
 SINGLE = "MGX_COMPILE_THREADS"  # 1: IREE's passes use no threads
-# Analyses prepare to print the module, and verify it for that: a tenth of a compile. It is verified
-# as it is read; errors print an op in the generic form, which takes any.
+# Analyses prepare to print the module and verify it for that: a tenth of a compile. The module is
+# verified when it is read; errors print ops in the generic form, which needs no verification.
 SKIP_CHECKS = "--mlir-print-assume-verified"
-# Readers of other formats and targets of other machines. Every set of patterns is built by a walk
-# over all registered ops, theirs included: a small module takes three quarters of the time without.
+# Importers of other formats, and other targets. Building a pattern set walks all registered ops,
+# including theirs; without them a small module compiles in three quarters of the time.
 UNUSED_PLUGINS = (
     "input_torch", "input_stablehlo", "input_tosa", "hal_target_metal_spirv",
     "hal_target_vulkan_spirv",
@@ -49,11 +49,11 @@ SINGLE_THREAD = "--mlir-disable-threading"
 CUDA = "--iree-hal-target-device=cuda"
 # targets whose programs are changed between IREE's phases: see `_compile_in_phases`
 IN_PHASES = ("--iree-hal-target-device=hip", CUDA)
-# IREE joins a module's kernels in a pass that looks into executables that have none inside
+# an IREE pass links a module's kernels, and fails for executables without an inner module
 NOT_LINKED = "--iree-hal-link-executables=false"
-# flags of code generation that IREE has for a process, but none for a session: those of GPUs
+# code generation flags that IREE has per process only: those of GPUs
 OF_PROCESS = ("--iree-codegen-block-dynamic-dimensions-of-contractions=false",)
-VERIFY = "MGX_COMPILE_VERIFY"  # 1: what each of IREE's passes made is verified
+VERIFY = "MGX_COMPILE_VERIFY"  # 1: the module is verified after each of IREE's passes
 
 
 def send(stream: BinaryIO, header: dict[str, Any], payload: bytes = b"") -> None:
@@ -84,7 +84,7 @@ def _reset_peak() -> None:
 
 
 def _memory() -> tuple[int, int]:
-    """Return peak and present resident bytes of this process, 0 where the system does not say."""
+    """Return peak and current resident bytes of this process, 0 if unknown."""
     peak = now = 0
     try:
         with open("/proc/self/status") as f:
@@ -132,7 +132,7 @@ def _without_verifier(invocation: Any) -> None:
 
 
 def _is_valid(invocation: Any) -> bool:
-    """Verify what all passes made, in little time: kernels are binaries by then.
+    """Verify the module after all passes, which is fast as kernels are binaries by then.
 
     An invalid cast on the host would be written as the bytes of another type.
     """
@@ -151,9 +151,10 @@ def _is_valid(invocation: Any) -> bool:
 
 
 def compile_one(source: bytes, flags: list[str], verify: bool) -> tuple[str, bytes]:
-    """Compile in this process: ("ok", vmfb), ("flags", why), ("input", why) or ("compile", "").
+    """Compile in this process; return ("ok", vmfb), ("flags", why), ("input", why) or ("compile",
+    "").
 
-    verify: after each pass too; the source is verified in any case.
+    verify: after each pass too; the source is always verified.
     """
     # --exec needs no compiler
     from iree.compiler.api import Output, Session, Source
@@ -189,7 +190,7 @@ def compile_one(source: bytes, flags: list[str], verify: bool) -> tuple[str, byt
 def _compile_in_phases(source: bytes, flags: list[str], verify: bool) -> tuple[str, bytes]:
     """Compile as `compile_one`, for a GPU: without barriers between kernels (worker_barriers.py).
 
-    CUDA takes no launch of nothing (worker_empty.py).
+    CUDA refuses empty launches (worker_empty.py).
     """
     from iree.compiler.api import Output
 
@@ -237,7 +238,7 @@ def compile_file(path: str, out: str, flags: list[str]) -> int:
 
 def _remove(folder: str) -> None:
     """Remove the temporary folder that the parent made: it may have been killed."""
-    import shutil  # takes long to load, and is needed at the end alone
+    import shutil  # lazy: slow to load, and only needed at the end
 
     shutil.rmtree(folder, ignore_errors=True)
 
@@ -250,7 +251,7 @@ def _die_with_parent(lifeline: int, folder: str) -> None:
 
 
 def become(parent: int, command: list[str]) -> None:
-    """Replace this process by a command that the system ends when the parent's thread ends.
+    """Replace this process by a command that is killed when the parent's thread ends.
 
     parent: the process that started this one. It may be number 1, as in a container.
     """
@@ -263,10 +264,10 @@ def become(parent: int, command: list[str]) -> None:
 
 
 def process_options() -> list[str]:
-    """Return the options that IREE has for a process, but none for a session.
+    """Return the options that IREE has per process only.
 
-    No threads inside passes where that is asked for: there are many small modules then, one worker
-    for each core, and handing out small work takes a sixth of the time.
+    On request IREE's passes use no threads: for many small modules on one worker per core,
+    scheduling small tasks takes a sixth of the time.
     """
     single = [SINGLE_THREAD] if os.environ.get(SINGLE) == "1" else []
     return [SKIP_CHECKS, *(f"--iree-plugin=-{name}" for name in UNUSED_PLUGINS), *single]
@@ -281,7 +282,7 @@ def _set_options(*more: str) -> None:
 
 
 def _beside(name: str) -> ModuleType:
-    """Return a file beside this one, which is no module of a package here."""
+    """Load a file beside this one as a module."""
     if name in sys.modules:
         return sys.modules[name]
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), f"{name}.py")
@@ -298,7 +299,7 @@ Reply = tuple[dict[str, Any], bytes]
 
 
 class Parts:
-    """Answers requests for kernels and their host module apart, one program at a time."""
+    """Answers requests for separate kernels and host modules, one program at a time."""
 
     def __init__(self) -> None:
         self.kernels = _beside("worker_kernels")
@@ -313,13 +314,13 @@ class Parts:
             header = {**header, "flags": own}
         try:
             return getattr(self, "_" + header["kind"])(header, payload)
-        except ValueError as e:  # a flag that no session knows
+        except ValueError as e:  # an unknown flag
             return {"status": "flags"}, str(e).encode()
 
     def _split(self, header: dict[str, Any], payload: bytes) -> Reply:
-        """Take the kernels out of a module, which stays here for `host`.
+        """Extract the kernels of a module, which is kept for `host`.
 
-        start: the phase of IREE's behind which there are kernels; empty: they are there.
+        start: IREE's phase that makes kernels; empty: the module has them.
         """
         self._forget()
         if header["start"]:
@@ -339,7 +340,9 @@ class Parts:
         return {"status": "ok", "kernels": rows, "resources": self.program.resources}, texts
 
     def _kernels(self, header: dict[str, Any], payload: bytes) -> Reply:
-        """Name the kernels of modules, one in each; `host` needs none of them."""
+        """Return the keys of the kernels of modules with one kernel each; they are not kept for
+        `host`.
+        """
         rows, texts, resources, at = [], [], "", 0
         shared = context(_bindings())
         for size in header["sizes"]:
@@ -360,7 +363,9 @@ class Parts:
         return {"status": "ok", "format": made[0], "counts": made[2]}, made[1]
 
     def _host(self, header: dict[str, Any], payload: bytes) -> Reply:
-        """Compile the functions of the module that was split, up to the kernels' binaries."""
+        """Compile the host functions of the split module, up to the point that needs the
+        kernels' binaries.
+        """
         places = {name: tuple(at) for name, at in header["places"].items()}
         source = self.program.host(places, header["formats"])
         keys = {name: k.key for name, k in self.program.kernels.items()}
@@ -373,7 +378,7 @@ class Parts:
         return {"status": "ok" if ok else "compile"}, b""
 
     def _finish(self, header: dict[str, Any], payload: bytes) -> Reply:
-        """Put the binaries in, in order of their libraries."""
+        """Insert the binaries, in order of their libraries."""
         libraries, at = [], 0
         for size in header["sizes"]:
             libraries.append(payload[at : at + size])
@@ -383,7 +388,7 @@ class Parts:
         return ({"status": "compile"}, b"") if made is None else ({"status": "ok"}, made)
 
     def _forget(self) -> None:
-        """Free what an earlier program left."""
+        """Free the state of the previous program."""
         if self.host is not None:
             self.host.close()
         self.host = self.program = None
@@ -397,7 +402,7 @@ def serve(lifeline: int, folder: str, *, apart: list[str] | None = None) -> int:
     """
     requests = sys.stdin.buffer
     replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # native code may print; the reply stream stays clean
+    os.dup2(2, 1)  # keeps output of native code out of the reply stream
     if lifeline >= 0:
         watch = threading.Thread(target=_die_with_parent, args=(lifeline, folder), daemon=True)
         watch.start()
@@ -430,10 +435,10 @@ def serve(lifeline: int, folder: str, *, apart: list[str] | None = None) -> int:
 
 def main(argv: list[str]) -> int:
     """Run as the module docstring says."""
-    # IREE's bindings do without, and it takes as long to load as they do
+    # IREE's bindings work without numpy, which takes as long to load as they do
     sys.modules["numpy"] = None  # type: ignore[assignment]
     if hasattr(signal, "SIGCHLD"):
-        # ignored by a caller, it is so here, and IREE cannot wait for its linker
+        # if the caller ignores SIGCHLD it is inherited, and IREE cannot wait for its linker
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if argv[:1] == ["--validate"]:
         with open(argv[1], "rb") as f:

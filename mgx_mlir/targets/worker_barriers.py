@@ -1,11 +1,10 @@
-"""Barriers between kernels, inside the compile worker: of no use once kernels are formed.
+"""Removal of barriers between kernels, in the compile worker.
 
-The lowering puts `util.optimization_barrier` between tensors that IREE must not fuse. IREE keeps it
-to the end: what stands behind it on the host waits until what stands ahead has run, and each side
-allocates by itself. A GPU's program waits for its device at each one then.
-
-Behind IREE's phase `flow` every kernel is a dispatch, and nothing fuses any more: barriers of
-tensors are taken out there. Those of scalars stay; they keep IREE from folding extents.
+The lowering puts `util.optimization_barrier` between tensors that IREE must not fuse. IREE keeps
+them to the end: host code after a barrier waits for the work before it, and each side allocates
+separately. So a GPU's program would synchronize at each one. After IREE's phase `flow` every kernel
+is a dispatch and nothing is fused, so barriers of tensors are removed there. Barriers of scalars
+stay; they keep IREE from folding extents.
 
 This file imports nothing of the package, as the worker that loads it.
 """
@@ -18,7 +17,7 @@ _BARRIER = "util.optimization_barrier"
 
 
 def drop(ir: Any, module: Any) -> int:
-    """Take the barriers of tensors out of a module behind the phase `flow`; return how many."""
+    """Remove the barriers of tensors from a module after the phase `flow`; return their number."""
     found = []
 
     def visit(op: Any) -> Any:

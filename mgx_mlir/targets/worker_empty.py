@@ -1,9 +1,9 @@
-"""Launches and buffers of nothing, inside the compile worker: CUDA takes none.
+"""Guards of empty launches and allocations, in the compile worker: CUDA refuses both.
 
-IREE's HIP driver leaves out a launch of 0 workgroups. Its CUDA driver hands it on, CUDA refuses it,
-and the device is lost for all later programs of the process. A transient buffer of 0 bytes cannot
-be given back either. Empty tensors of dynamic dims make both. So the program itself decides, behind
-IREE's phase `hal`, where each launch and allocation is an operation:
+IREE's HIP driver skips a launch of 0 workgroups. Its CUDA driver does not, CUDA refuses it, and the
+device is lost for all later programs of the process. A transient buffer of 0 bytes cannot be freed
+either. Empty tensors with dynamic dims cause both. So after IREE's phase `hal`, where launches and
+allocations are operations, the program gets guards:
 
     dispatch workgroups(x, y, z)  ->  if x != 0 and y != 0 and z != 0: dispatch
     fill, copy of n bytes         ->  if n != 0: fill, copy
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-# operands that count what a command does, by their numbers
+# operand numbers of a command's counts
 _COMMANDS = {
     "hal.command_buffer.dispatch": (3, 4, 5),  # workgroups along x, y and z
     "hal.command_buffer.fill_buffer": (3,),  # bytes
@@ -28,7 +28,7 @@ _NE = 1  # predicate of arith.cmpi
 
 
 def guard(ir: Any, module: Any) -> int:
-    """Guard what may be empty in a module behind the phase `hal`; return how many operations."""
+    """Guard operations that may be empty in a module after the phase `hal`; return their number."""
     found = []
 
     def visit(op: Any) -> Any:
@@ -48,7 +48,7 @@ def guard(ir: Any, module: Any) -> int:
 
 
 def _constant(ir: Any, value: Any) -> int | None:
-    """Return the number that a value always has, None where the run decides."""
+    """Return the constant of a value, None where it is dynamic."""
     owner = value.owner
     if isinstance(owner, ir.Block) or owner.name != "arith.constant":
         return None
@@ -63,7 +63,7 @@ def _number(ir: Any, type_: Any, value: int) -> Any:
 
 
 def _conditional(ir: Any, op: Any, counts: Sequence[Any]) -> bool:
-    """Put a command behind a condition, unless all its counts are known numbers but 0."""
+    """Wrap a command in a condition, unless all its counts are constants other than 0."""
     unknown = [v for v in counts if not _constant(ir, v)]
     if not unknown:
         return False
@@ -89,7 +89,7 @@ def _conditional(ir: Any, op: Any, counts: Sequence[Any]) -> bool:
 
 
 def _at_least_one(ir: Any, op: Any) -> bool:
-    """Allocate a byte where an allocation may be one of nothing."""
+    """Allocate at least one byte where an allocation may be empty."""
     at = len(op.operands) - 1
     size = op.operands[at]
     if _constant(ir, size):

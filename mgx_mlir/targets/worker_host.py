@@ -1,7 +1,7 @@
-"""Compiles libraries of kernels, and the host module that takes them in, inside the compile worker.
+"""Compile libraries of kernels, and the host module that contains them, in the compile worker.
 
-A host module is compiled up to the point where its kernels are needed. The bytes of the libraries
-are put in behind the last pass that looks at external variants (worker_kernels.py).
+A host module is compiled up to the point that needs its kernels. The libraries' bytes are inserted
+after the last pass that inspects external variants (worker_kernels.py).
 
 This file imports nothing of the package, as the worker that loads it.
 """
@@ -19,16 +19,16 @@ else:
     import worker_kernels as parts  # the worker has loaded it from beside this file
 
 Stage, bindings, walk = parts.Stage, parts.bindings, parts.walk
-# the target of an external variant's format is its own; this one makes the back end start
+# an external variant names its own format; this target only makes the back end start
 _EXTERNAL_FLAG = "--iree-rocm-target=gfx942"
-# joins the kernels of IREE's own into one executable
+# links IREE's own kernels into one executable
 _LINK = "iree-llvmcpu-link-executables{target=llvm-cpu}"
 
 
 def run_to(
     source: bytes, flags: Sequence[str], phase: str, change: Callable[[Any, Any], object]
 ) -> bytes | None:
-    """Run IREE's phases up to one, and change the module; None where a phase fails.
+    """Run IREE's phases up to `phase`, and apply `change` to the module; None where a phase fails.
 
     Errors: ValueError for a flag.
     """
@@ -45,7 +45,7 @@ def run_to(
 
 
 class Host(parts.Stage):
-    """Functions on their way to launches of kernels in libraries."""
+    """A host module whose functions launch kernels of libraries."""
 
     def __init__(
         self, source: bytes, flags: Sequence[str], *, verify: bool, resources: str = "",
@@ -70,13 +70,13 @@ class Host(parts.Stage):
         if self.start:
             return True  # launches need the counts of workgroups
         self._rename(keys)
-        # the pass of all back ends looks into external variants, where nothing is
+        # the pass over all back ends would fail on external variants, which are empty
         if not self.invocation.execute_text_pass_pipeline(_LINK):
             return False
         return self.run("executable-targets", "hal")
 
     def _rename(self, keys: dict[str, str]) -> None:
-        """Name exports as their libraries do. Until here reports have the names of the program."""
+        """Rename exports to the libraries' names. Reports before this have the program's names."""
         ir = bindings()
         with self.module.context, ir.Location.unknown():
             for export in walk(ir, self.module, ["hal.executable.export"]):
@@ -95,7 +95,7 @@ class Host(parts.Stage):
         ir = bindings()
         with self.module.context, ir.Location.unknown():
             for export in walk(ir, self.module, ["hal.executable.export"]):
-                # IREE has numbered exports anew by now
+                # IREE has renumbered the exports
                 key = self.keys.get(ir.StringAttr(export.attributes["sym_name"]).value)
                 if key is not None:
                     parts.count_workgroups(ir, export.regions[0].blocks[0], counts[key])
@@ -105,7 +105,7 @@ class Host(parts.Stage):
     def finish(
         self, libraries: Sequence[bytes], counts: Mapping[str, Sequence[int]]
     ) -> bytes | None:
-        """Put the libraries in, and return the module as bytecode; None where it is not valid.
+        """Insert the libraries, and return the module as bytecode; None where it is invalid.
 
         counts: workgroups of each kernel by its key, where code generation counts them.
         """

@@ -1,13 +1,11 @@
-"""Kernels apart from the functions that launch them, inside the compile worker.
+"""Separation of kernels from the functions that launch them, in the compile worker.
 
-A module whose kernels are written out as flow.executable is taken apart: each kernel becomes text
-with a stated interface (a binding for each tensor, two 32-bit constants for each index), equal
-kernels are found by that text, and the host module keeps launches. Libraries of kernels are
-compiled by themselves, anywhere and in any order; the host module takes them in as bytes.
-
-IREE has no form for a CPU executable that is bytes already. Its ROCm back end takes the bytes of
-an external variant as they are, under whatever format the variant names; that is what the host
-module says (docs/design/37-kernels-apart.md). worker_host.py compiles both.
+A module with kernels as flow.executable is split. Each kernel becomes text with an explicit
+interface (a binding per tensor, two 32-bit constants per index), by which equal kernels are found.
+The host module keeps the launches. Libraries of kernels are compiled separately, in any order, and
+inserted into the host module as bytes. IREE has no form of a precompiled CPU executable. Its ROCm
+back end passes the bytes of an external variant through, under the format that the variant names,
+so the host module uses that (docs/design/37-kernels-apart.md). worker_host.py compiles both.
 
 This file imports nothing of the package, as the worker that loads it.
 """
@@ -23,15 +21,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# the format of an external variant is its own
+# an external variant names its own format
 _EXTERNAL_BACKEND = "rocm"
 LIBRARY, _VARIANT = "kernels_of_library_", "cpu"
 _ALIGNMENT = 16  # bytes, of every binding: offsets inside of allocations are multiples of it
 _MAX_EXTENT = (1 << 56) - 1  # elements of a dim; a bound lets IREE divide unsigned
 _SIMPLER = "builtin.module(flow.executable(builtin.module(func.func(canonicalize,cse))))"
-_HAS_BLOB = "dense_resource<"  # a constant that stands beside the text of its module
+_HAS_BLOB = "dense_resource<"  # a constant in the module's resource section
 _FROM_SLICE = "iree_tensor_ext.dispatch.workgroup_count_from_slice"
-_PLACE = re.compile(r"^.*?dispatch_\d+_?")  # place of a kernel in its program, in names of IREE's
+# IREE's prefix of kernel names: function and dispatch number
+_PLACE = re.compile(r"^.*?dispatch_\d+_?")
 NAME = "kernel"  # in the text whose digest is the kernel's key
 
 
@@ -45,7 +44,7 @@ class Kernel:
 
 
 class NotApart(Exception):
-    """A module or a kernel has no such form; the reason is the message."""
+    """A module or kernel cannot be separated; the message is the reason."""
 
 
 def bindings() -> Any:
@@ -135,7 +134,7 @@ def kernel_of(ir: Any, executable: Any, *, counted: bool = False) -> Kernel:
         function.attributes["sym_name"] = ir.StringAttr.get(NAME)
     text = function.get_asm(enable_debug_info=False, use_local_scope=True)
     if _HAS_BLOB in text:
-        raise NotApart("a constant beside the text")
+        raise NotApart("a constant in the resource section")
     # launches of one export have one count of workgroups
     export = executable.regions[0].blocks[0].operations[0].operation
     count = "\n".join(
@@ -148,14 +147,14 @@ def kernel_of(ir: Any, executable: Any, *, counted: bool = False) -> Kernel:
         slices = [o.operation.name == _FROM_SLICE for o in inner.operations]
         if len(inner.arguments) or slices != [True, False]:
             raise NotApart("a count of workgroups that depends on arguments")
-        # profilers show kernels by their names: what IREE calls the op, without its place
+        # profilers show this name: IREE's, without the prefix
         name = ir.StringAttr(export.attributes["sym_name"]).value
         key = f"{key}_{_PLACE.sub('', name)}"
     return Kernel(key, text, layout)
 
 
 class _Interface:
-    """Builds what reads a kernel's bindings and constants, at the head of its block."""
+    """Builder of the reads of a kernel's bindings and constants, at the start of its block."""
 
     def __init__(self, ir: Any, entry: Any, layout: str) -> None:
         self.ir, self.entry = ir, entry
@@ -166,7 +165,7 @@ class _Interface:
         with ir.InsertionPoint.at_block_begin(entry):
             self.zero = self._constant(0, self.index)
             self.half = self._constant(32, self.wide)
-        # everything else stands ahead of the kernel's own first op
+        # everything else is inserted before the kernel's first op
         self.first = list(entry.operations)[2]
 
     def _constant(self, n: int, kind: Any) -> Any:
@@ -174,7 +173,7 @@ class _Interface:
         return _op(self.ir, "arith.constant", [kind], [], value=value).results[0]
 
     def replace(self, arguments: Sequence[Any], types: Sequence[str]) -> None:
-        """Replace each argument by what reads it."""
+        """Replace each argument by its read."""
         constants = bindings = 0
         for argument, t in zip(arguments, types, strict=True):
             access = _access(t)
@@ -232,7 +231,7 @@ class _Interface:
             layout=self.layout,
             binding=ir.IntegerAttr.get(self.index, number),
             alignment=ir.IntegerAttr.get(self.index, _ALIGNMENT),
-            # 1: read only, 2: behind a table of bindings
+            # 1: read only, 2: indirect, through a binding table
             descriptor_flags=ir.IntegerAttr.get(self.narrow, 3 if access == "readonly" else 2),
             operandSegmentSizes=ir.DenseI32ArrayAttr.get([1, len(dims)]),
         ).results[0]
@@ -305,7 +304,9 @@ class Stage:
             self.module = self.invocation.export_module()
 
     def run(self, start: str, end: str) -> bool:
-        """Run IREE's phases behind `start`, up to and with `end`; empty: from the first one."""
+        """Run IREE's phases after `start` up to and including `end`; an empty `start` means
+        from the first.
+        """
         self.invocation.import_module(self.module)
         pointer = self.invocation._inv_p
         for which, phase in (("From", start), ("To", end)):
@@ -315,7 +316,7 @@ class Stage:
         return bool(self.invocation.execute())
 
     def close(self) -> None:
-        """Free the invocation, then the module, which is this object's, then their context."""
+        """Free the invocation, then the module, then their context."""
         self.invocation.close()
         self.invocation._retained_module_op = None
         self.module = None
@@ -324,7 +325,9 @@ class Stage:
 
 
 class Program:
-    """A module whose kernels are taken out. Read, `split`, then `host` for where they went."""
+    """A module to be split: `split` extracts its kernels, `host` returns the functions that
+    launch them.
+    """
 
     def __init__(self, source: bytes, context: Any) -> None:
         """Read a module. Errors: what the bindings raise for text that is no valid module."""
@@ -335,10 +338,10 @@ class Program:
             self.module = ir.Module.parse(source).operation
         self.kernels: dict[str, Kernel] = {}
         self._exports: dict[str, Any] = {}  # flow.executable of each, with its workgroup count
-        self.resources = ""  # stream.resources, which does not read what it prints
+        self.resources = ""  # stream.resources, which cannot parse its own output
 
     def split(self, *, counted: bool = False) -> None:
-        """Take the kernels out of the module. counted: see `kernel_of`."""
+        """Extract the kernels of the module. counted: see `kernel_of`."""
         self._counted = counted
         ir = bindings()
 
@@ -349,14 +352,14 @@ class Program:
         with ir.InsertionPoint(kept.body):
             found += [(op, op.clone()) for op in blocks if op.name == "flow.executable"]
         with self._context:
-            # texts of kernels that differ in form alone are equal behind it
+            # normalises kernels that differ only in form
             _pass_manager().parse(_SIMPLER).run(kept.operation)
         for op, copy in found:
             try:
                 kernel = kernel_of(ir, copy, counted=counted)
             except NotApart:
                 copy.erase()
-                continue  # compiled with the host module, as every kernel of IREE's own
+                continue  # compiled with the host module, as all of IREE's own kernels
             name = ir.StringAttr(op.attributes["sym_name"]).value
             self.kernels[name], self._exports[name] = kernel, copy
             op.erase()
@@ -369,12 +372,12 @@ class Program:
             del attributes["stream.resources"]
 
     def host(self, places: dict[str, tuple[int, int]], formats: Sequence[str]) -> bytes:
-        """Return the functions alone. places: a kernel's library, and its number in there."""
+        """Return the host functions. places: the library of each kernel, and its number in it."""
         ir = bindings()
 
         with self._context, ir.Location.unknown():
             blocks = self._libraries(ir, formats)
-            # one export for equal kernels: IREE joins equal launches of one export alone
+            # one export for equal kernels, as IREE merges equal launches of one export only
             first: dict[str, str] = {}
             for name, (library, ordinal) in places.items():
                 if first.setdefault(self.kernels[name].key, name) == name:
@@ -395,7 +398,7 @@ class Program:
         with ir.InsertionPoint.at_block_begin(self.module.regions[0].blocks[0]):
             for i, format_ in enumerate(formats):
                 name = f"{LIBRARY}{i}"
-                # IREE joins executables that differ in names alone; the path is no name
+                # the path differs, as IREE merges executables that differ only in names
                 made = ir.Operation.parse(
                     f"hal.executable private @{name} {{"
                     f" hal.executable.variant public @{_VARIANT}"
@@ -476,7 +479,7 @@ class Program:
                 ),
             }
             if "tied_operands" in op.attributes:
-                # counted from the first argument; -1 is no operand
+                # relative to the first argument; -1: no operand
                 each = [
                     ir.IntegerAttr(a).value for a in ir.ArrayAttr(op.attributes["tied_operands"])
                 ]

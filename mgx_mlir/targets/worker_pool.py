@@ -1,8 +1,7 @@
-"""The compile workers of one program: requests wait for a free worker, replies find their reader.
+"""The compile workers of one program: a queue of requests, and readers of replies.
 
-Requests that any worker can answer are submitted, and answered side by side; a conversation with
-one worker takes it for itself. Nothing here runs on a thread of its own: replies are read where
-the caller pumps or waits.
+Requests for any worker are submitted, and answered in parallel; a conversation reserves one worker.
+There is no thread: replies are read when the caller pumps or waits.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ Reader = Callable[[Header, bytes], None]
 
 
 class Together(Exception):
-    """The module is to be compiled as one; the reason is the message."""
+    """The module has to be compiled as one; the message is the reason."""
 
 
 @dataclass
@@ -58,7 +57,7 @@ class Pool:
         self._watches: dict[Worker, Watch] = {}
         self._todo: deque[tuple[Mapping[str, Any], bytes, Reader]] = deque()
         self._readers: dict[Worker, Reader] = {}  # workers with a submitted request
-        self._free: list[Worker] = []  # workers for submitted requests that have none
+        self._free: list[Worker] = []  # idle workers for submitted requests
 
     # ------------------------------------------------------------------ one worker
 
@@ -126,9 +125,9 @@ class Pool:
         return self.end(worker)
 
     def tell(self, worker: Worker, header: Mapping[str, Any]) -> None:
-        """Send a request whose reply is read by `drain`; then the worker is one of those of all.
+        """Send a request whose reply `drain` reads; then the worker serves the queue.
 
-        Its conversation goes on behind that: `drain` keeps it. Errors: Together.
+        `drain` keeps it for its conversation. Errors: Together.
         """
         self.begin(worker, header)
         self._readers[worker] = lambda _, __: None
@@ -140,9 +139,9 @@ class Pool:
         self._todo.append((header, payload, reader))
 
     def pump(self) -> None:
-        """Send queued requests to workers that are ready, and read the replies that are there.
+        """Send queued requests to ready workers, and read available replies, without waiting.
 
-        Nothing is waited for. Errors: Together, CompileFailed.
+        Errors: Together, CompileFailed.
         """
         for worker in self._replied(0):
             self._read(worker)
@@ -156,7 +155,7 @@ class Pool:
         self._send(ready=False)
 
     def drain(self, kept: Worker) -> None:
-        """Wait until all requests are answered, and give back all workers but one.
+        """Wait until all requests are answered, and return all workers except `kept`.
 
         Errors as `pump`.
         """
@@ -168,7 +167,7 @@ class Pool:
         self._free.clear()
 
     def _send(self, *, ready: bool) -> None:
-        """Send queued requests. ready: to workers alone that have started already."""
+        """Send queued requests. ready: only to workers that have started."""
         while self._todo:
             if not self._free:
                 if len(self._readers) >= _most():
@@ -189,7 +188,7 @@ class Pool:
         reader(header, payload)
 
     def _replied(self, milliseconds: int) -> list[Worker]:
-        """Return the workers that have replied, or have used up a limit, or have ended.
+        """Return the workers that have replied, passed a limit, or ended.
 
         milliseconds: of waiting in one step, until there is one; 0 waits for none.
         """
@@ -207,10 +206,10 @@ class Pool:
             interrupts.check()
             passed = [w for w in self._readers if self._watches[w].passed() is not None]
             if passed:
-                return passed  # `end` says which limit
+                return passed  # `end` reports the limit
 
     def close(self) -> None:
-        """Give the workers back; one that still works is ended."""
+        """Return the workers; end those that still work."""
         for worker, waits in self._taken.items():
             self.compiler.give(worker, alive=waits)
         self._taken.clear()

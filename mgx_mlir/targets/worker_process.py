@@ -1,4 +1,4 @@
-"""A compile worker as its parent sees it: a process with pipes, a folder and a file of errors."""
+"""The parent's side of a compile worker: its process, pipes, folder and stderr file."""
 
 from __future__ import annotations
 

@@ -107,8 +107,8 @@ def test_what_is_no_archive_is_refused(driver: Driver, home: Path, models: Path)
 
     for data, why in (
         (b"no tar" * 999, "not an archive"),
-        (archive("../x"), "is no entry of a cache"),
-        (archive("module/" + "a" * 40, tarfile.SYMTYPE), "is no entry of a cache"),
+        (archive("../x"), "is not a cache entry"),
+        (archive("module/" + "a" * 40, tarfile.SYMTYPE), "is not a cache entry"),
         (archive("module/" + "a" * 40), "too short"),
         (whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :], "damaged"),
         (whole.replace(b"pack/", b"module/", 1), ""),

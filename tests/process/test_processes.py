@@ -150,7 +150,7 @@ def test_a_stopped_compile_blocks_no_other(tmp_path: Path, caplog: Any) -> None:
 def test_waiting_for_another_compile_counts_and_is_said(tmp_path: Path, caplog: Any) -> None:
     with holder(tmp_path, CpuTarget().lowered_key(LOWERED), "hold") as pid:
         start = time.monotonic()
-        with pytest.raises(CompileFailed, match=f"process {pid} still compiles") as e:
+        with pytest.raises(CompileFailed, match=f"process {pid} is still compiling") as e:
             compiled(tmp_path, 3)
         assert 3 <= time.monotonic() - start < 30
     assert e.value.kind == "timeout"

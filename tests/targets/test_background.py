@@ -78,7 +78,7 @@ def test_a_failed_job_is_logged_and_the_next_one_runs(caplog: pytest.LogCaptureF
     submit(Job("good", lambda _: done.append(1)))
     assert settle(seconds=10)
     assert done == [1]
-    assert "misses an entry: ValueError: as it is" in caplog.text
+    assert "was not written to the compile cache: ValueError: as it is" in caplog.text
 
 
 def test_cancelled_jobs_end(caplog: pytest.LogCaptureFixture) -> None:
