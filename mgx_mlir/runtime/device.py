@@ -235,8 +235,7 @@ def _create_driver(kind: str) -> Any:
     """Create a driver; the runtime's `get_driver` would share one."""
     from iree.runtime import _binding  # lazy: slow to load, and only calls need it
 
-    # pyright: ignore[reportAttributeAccessIssue]  (no stub)
-    return _binding.create_hal_driver(kind)
+    return _binding.create_hal_driver(kind)  # pyright: ignore[reportAttributeAccessIssue]  (no stub)
 
 
 def _named(library: str) -> str:

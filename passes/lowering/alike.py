@@ -1,8 +1,7 @@
 """Equal kernels share code: code is built once for each description of a kernel.
 
-Layers of a network differ in their weights and in little else. Of two kernels whose descriptions
-are equal the second launches the code of the first: nothing is built for it, and the backend
-compiles one.
+Layers of a network often differ only in their weights. Of two kernels with equal descriptions, the
+second launches the code of the first: its code is neither built nor compiled.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ CODE = "mgx.code"
 
 
 class Codes:
-    """The code that was built for the dispatches of kernels, by what the kernels are."""
+    """The code of dispatches, by the descriptions of their kernels."""
 
     def __init__(self, given: Callable[[ir.Operation], None] | None = None) -> None:
-        """Begin without code. given: called with each dispatch whose code has been built."""
+        """Start without code. given: called with each dispatch whose code has been built."""
         self._given = given
         self._built: dict[Hashable, int] = {}
         self._kernel: Hashable | None = None
@@ -41,7 +40,9 @@ class Codes:
 
     @contextmanager
     def of(self, kernel: Hashable | None) -> Generator[None]:
-        """Say what the kernel is that is lowered inside; None: its code is its own."""
+        """Set the description of the kernel that is lowered inside; None: its code is not
+        shared.
+        """
         self._kernel, self._made = kernel, 0
         token = _CODES.set(self)
         try:
@@ -50,9 +51,9 @@ class Codes:
             _CODES.reset(token)
 
     def key(self, launched: Hashable) -> Hashable | None:
-        """Return what the code of the next dispatch depends on; None where it is its own.
+        """Return the key of the next dispatch's code; None where it is not shared.
 
-        launched: what the dispatch reads and makes.
+        launched: the dispatch's operands and results.
         """
         self._made += 1
         return None if self._kernel is None else (self._kernel, self._made, launched)
@@ -82,10 +83,10 @@ def description(
     exprs: Mapping[ir.Value, Expr],
     elements: Mapping[ir.Value, np.ndarray],
 ) -> Hashable | None:
-    """Return what the loops of a kernel are made from, without the numbers in its weights.
+    """Return a description of a kernel's loops, without the numbers of its weights.
 
-    exprs, elements: what the arguments and the literals of its body are. None where it is made from
-    something that has no description. Attributes are told apart as objects of their context.
+    exprs, elements: those of the arguments and literals of its body. None where a part has no
+    description. Attributes are compared by identity in their context.
     """
     known = _Numbers()
     parts: list[Hashable] = [op.name, _attributes(op), tuple(r.type for r in op.results)]
@@ -108,10 +109,10 @@ def description(
 
 
 def own_scalars(block: ir.Block) -> set[ir.Value]:
-    """Return the factors and summands of one number that alone tell kernels of a block apart.
+    """Return the scalar factors and summands in which otherwise equal kernels of a block differ.
 
-    They are inputs of the kernels then, as weights are. Those that all of them have, such as
-    one half, stay in the code.
+    They become inputs of the kernels, as weights are. Scalars common to all kernels, such as 0.5,
+    stay in the code.
     """
     groups: dict[Hashable, list[list[ir.Value]]] = {}
     for view in block.operations:
@@ -146,7 +147,7 @@ def _without_scalars(op: ir.Operation) -> tuple[Hashable, list[ir.Value]]:
 
 
 def _is_scalar(v: ir.Value) -> bool:
-    """Say whether v is one number in f32 that is added or multiplied, and not as a constant."""
+    """Return whether v is an f32 scalar that is a summand or factor."""
     t = TensorType.of(v)
     if t.dtype != FLOAT or t.dims not in ((), (1,)):
         return False
@@ -158,7 +159,7 @@ def _is_scalar(v: ir.Value) -> bool:
 
 
 class _Numbers:
-    """A number for each value and expression, in the order in which they are met."""
+    """Numbers for values and expressions, in order of appearance."""
 
     def __init__(self) -> None:
         self._met: dict[Any, int] = {}
@@ -187,7 +188,7 @@ def _content(
     elements: Mapping[ir.Value, np.ndarray],
     known: _Numbers,
 ) -> Hashable | None:
-    """Describe what a value is known as; None where that cannot be described."""
+    """Describe a value; None where it has no description."""
     found = elements.get(v)
     numbers: Hashable = ()
     if found is not None:
@@ -207,7 +208,7 @@ def _described(x: Expr | None, known: _Numbers) -> Hashable | None:
             return None
         return ("view", x.type, x.map, _fixed(x.extents), x.make is None, source)
     if isinstance(x, Leaf):
-        return ("leaf", x.type, x.value.type, known.of(x.value))  # its numbers are an input
+        return ("leaf", x.type, x.value.type, known.of(x.value))  # its elements are an input
     return None
 
 

@@ -1,9 +1,9 @@
-"""Assertions in branches and loops: where they stand, and what has to be done by then.
+"""Assertions in branches and loops: their position, and the computations that must precede them.
 
-IREE 3.13 schedules what stands ahead of an assertion and what stands behind it apart. In a branch
-or a loop's body, where the second part reads a value of outside too, it forgets that the second
-waits for the first, and drops the first (docs/iree-hazards.md, hazard 25). So an assertion stands
-ahead of all computations where it can; where it cannot, what was computed is waited for there.
+IREE 3.13 schedules the ops before and after an assertion separately. In a branch or loop body, if
+the second part also reads an outer value, it loses the dependency between the parts, and drops the
+first (docs/iree-hazards.md, hazard 25). So an assertion is put before all computations where
+possible; otherwise earlier computations are waited for there.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.iree import buffer_views
 
-# done on the host at once: they may stand anywhere behind their operands
+# host ops, which may be anywhere after their operands
 _SCALARS = ("arith.", "hal.buffer_view.dim", "tensor.dim", "util.optimization_barrier")
-# give tensors that nothing computes, or that are waited for as they are
+# ops whose results need no computation, or are waited for already
 _READY = ("arith.constant", "flow.tensor.alloca", "hal.tensor.import", "linalg.fill",
           "ml_program.global_load_const", "tensor.empty",
           "util.optimization_barrier")  # fmt: skip
@@ -27,7 +27,7 @@ class InsertionPoints:
     """Insertion points of assertions in a function's branches and loops, in creation order."""
 
     def __init__(self) -> None:
-        # ahead of these ops: what is known when a block begins (None), or behind an op of it
+        # the op before which to insert, by the last op needed (None: the start of the block)
         self._ends: dict[tuple[ir.Block, ir.Operation | None], ir.Operation] = {}
 
     def first(self, block: ir.Block, values: Iterable[ir.Value]) -> ir.InsertionPoint:
@@ -65,10 +65,10 @@ class InsertionPoints:
 
 
 def wait(e: LoweringContext, block: ir.Block, *, outermost: bool = False) -> None:
-    """Let what a block computes ahead of an assertion, and reads behind it, be done by then.
+    """Wait at an assertion for values that a block computes before and reads after it.
 
-    A branch or a loop inside that asserts is an assertion to what is around it; in the outermost
-    block of a function only such a one is.
+    An inner branch or loop with an assertion counts as one; in a function's outermost block only
+    such ops count.
     """
     ops = [view.operation for view in block.operations]
     at = {op: i for i, op in enumerate(ops)}
@@ -88,14 +88,14 @@ def wait(e: LoweringContext, block: ir.Block, *, outermost: bool = False) -> Non
 
 
 def _done(e: LoweringContext, value: ir.Value, kept: dict[ir.Value, ir.Value]) -> ir.Value:
-    """Return a value once it is computed.
+    """Return a value after waiting for its computation.
 
-    One that has the elements of another is made of that one.
+    A view is rebuilt from its awaited source.
     """
     if value not in kept:
         op = value.owner.operation
         if op.name in _ALIASES and _is_computed(op.operands[0]):
-            source = _done(e, op.operands[0], kept)  # ahead of what is made of it
+            source = _done(e, op.operands[0], kept)  # before its view
             again = op.clone()
             again.operands[0] = source
             kept[value] = again.result

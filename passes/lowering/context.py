@@ -1,4 +1,4 @@
-"""The contract of lowering: what a lowering function may ask, and builds its ops with."""
+"""The contract of lowering: queries and builders for lowering functions."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ PARAMETER_ELEMENTS = 64  # constants above this many elements become parameters
 
 @dataclass(frozen=True)
 class KernelPlan:
-    """Choices and tensors made ahead of a kernel's region; keys are results of its ops."""
+    """Choices and tensors made before a kernel's region; keys are results of its ops."""
 
-    # input of a convolution with its border, or of a matmul with its rows filled up
+    # padded input of a convolution or matmul
     padded_inputs: Mapping[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
     # tile and split of a matmul
     gemm_configs: Mapping[ir.Value, GemmConfig] = field(default_factory=lambda: {})
@@ -89,13 +89,13 @@ class Scope:
 
     # expressions of original values
     exprs: MutableMapping[ir.Value, Expr] = field(default_factory=dict[ir.Value, Expr])
-    # elements of small integer tensors that are followed as scalars
+    # elements of small integer tensors that are kept as host scalars
     elements: MutableMapping[ir.Value, np.ndarray] = field(
         default_factory=dict[ir.Value, np.ndarray]
     )
 
     def inner(self) -> Scope:
-        """Return a scope that reads through to this one and writes to itself."""
+        """Return a nested scope, which reads from this one too."""
         return Scope(_above(self.exprs), _above(self.elements))
 
 
@@ -104,18 +104,18 @@ def _above(outer: MutableMapping[ir.Value, T]) -> ChainMap[ir.Value, T]:
 
 
 class LoweringContext(IndexBuilder, ABC):
-    """Build lowered ops at the current insertion point; hold what original values became.
+    """Build lowered ops at the current insertion point; map original values to lowered ones.
 
     Tensors are signless; `TensorType` arguments and results are the original, signed ones.
     """
 
-    sizes: Sizes  # checks of run-time sizes, of the function that is being made
+    sizes: Sizes  # checks of dynamic sizes in the current function
 
     def __init__(self, options: LowerOptions) -> None:
         self.options = options
-        self.in_kernel = False  # pointwise ops wait for their readers
+        self.in_kernel = False  # pointwise ops are built by their readers
         self.in_region = False  # inside a dispatch region: no other one may start
-        self.function = "main"  # that is being made
+        self.function = "main"  # the current function
         self.plan = KernelPlan()
         self.scope = Scope()
         self.kernels: list[KernelInfo] = []  # kernels of the function, in creation order
@@ -138,9 +138,9 @@ class LoweringContext(IndexBuilder, ABC):
         """Return original values as tensors; lazy ones of the same dims share a loop."""
 
     def elements(self, v: ir.Value) -> np.ndarray | None:
-        """Return the elements of an original value that is followed as scalars, else None.
+        """Return the elements of an original value that is kept as host scalars, else None.
 
-        An element is a Python number, or a TypedScalar that only the run knows.
+        An element is a Python number if known, else a TypedScalar.
         """
         return self.scope.elements.get(v)
 
@@ -159,15 +159,15 @@ class LoweringContext(IndexBuilder, ABC):
 
     @abstractmethod
     def updates_in_place(self, value: ir.Value) -> bool:
-        """Say whether an op may write into the memory of a tensor that it was given."""
+        """Return whether an op may write into the memory of an operand."""
 
     @abstractmethod
     def chose(self, choice: KernelChoice) -> None:
-        """Record the kernel rule that takes the op that is being lowered."""
+        """Record the kernel rule of the op that is being lowered."""
 
     @abstractmethod
     def has_vector_kernels(self, op: ir.Operation) -> bool:
-        """Say whether an op may be lowered as vector loops of our own."""
+        """Return whether an op may be lowered to our vector loops."""
 
     @abstractmethod
     def statements(self, block: ir.Block) -> list[ir.Value]:
@@ -175,11 +175,11 @@ class LoweringContext(IndexBuilder, ABC):
 
     @abstractmethod
     def inner_scope(self, scope: Scope | None = None) -> AbstractContextManager[Scope]:
-        """Enter a scope for a region: what is made in it is not seen outside."""
+        """Enter a scope for a region; its values are not visible outside."""
 
     @contextmanager
     def kernel(self, plan: KernelPlan | None = None) -> Generator[None]:
-        """Lower ops as parts of one kernel, with what `plan` holds."""
+        """Lower ops as parts of one kernel, with the contents of `plan`."""
         outer = self.in_kernel, self.plan
         self.in_kernel, self.plan = True, plan or KernelPlan()
         try:
@@ -198,7 +198,7 @@ class LoweringContext(IndexBuilder, ABC):
     ) -> np.ndarray:
         """Return `make()`, the weights `array` in a kernel's layout; one object for equal ones.
 
-        The runtime uses it in place. A large one is filled meanwhile, until `filling.wait`.
+        The runtime uses it in place. A large one is filled in the background, until `filling.wait`.
         """
         key = (array.__array_interface__["data"][0], layout)
         if key not in self._repacked:
@@ -233,11 +233,11 @@ class LoweringContext(IndexBuilder, ABC):
         return [self.extent(value, i) for i in range(ir.RankedTensorType(value.type).rank)]
 
     def static_dims(self, extents: Sequence[Extent]) -> list[int]:
-        """Return extents as dims of a type, DYN where only the run knows one."""
+        """Return extents as dims of a type, DYN for dynamic ones."""
         return [x if isinstance(x, int) else DYN for x in extents]
 
     def dynamic_values(self, extents: Sequence[Extent]) -> list[ir.Value]:
-        """Return the extents that only the run knows."""
+        """Return the dynamic extents."""
         return [x for x in extents if not isinstance(x, int)]
 
     # ---- tensors -----------------------------------------------------------------------------
@@ -300,7 +300,7 @@ class LoweringContext(IndexBuilder, ABC):
         )
 
     def scalars(self, dtype: DType, result: DType) -> ArithScalars:
-        """Return what the bodies of loops are made with."""
+        """Return the scalar builder for bodies of loops."""
         return (GpuScalars if self.options.target == "gpu" else ArithScalars)(dtype, result)
 
     def map_elements(
@@ -340,16 +340,16 @@ class LoweringContext(IndexBuilder, ABC):
         return self.map_elements([value], [source], t, body)
 
     def reader(self, x: ir.Value, dtype: DType) -> Callable[[TypedScalar], TypedScalar]:
-        """Return how elements of `x` are read or written: as they are, except rows of f16 of
-        hazard 44.
+        """Return the function to read or write elements of `x`: the identity, except for f16 rows
+        of hazard 44.
 
-        Their bits are changed by a number that is 0 in every run, and that no compiler knows.
+        There the bits are changed by a number that is 0 at run time, but opaque to LLVM.
         """
         if not self.is_odd_row(x, dtype):
             return lambda v: v
         i64, i16 = (ir.IntegerType.get_signless(bits) for bits in (64, 16))
         extent = arith.IndexCastUIOp(i64, self.dynamic_values(self.extents(x))[0]).result
-        # the backend assumes extents below 2^53
+        # IREE assumes extents below 2^53
         top = arith.ShRUIOp(extent, arith.ConstantOp(i64, 52).result).result
         zero = TypedScalar(arith.TruncIOp(i16, top).result, dtypes.UINT16)
         b = ArithScalars(dtypes.UINT16, dtypes.UINT16)
@@ -363,18 +363,19 @@ class LoweringContext(IndexBuilder, ABC):
         return shape[-1] != DYN and shape[-1] % 2 == 1 and not (shape[-1] % 5 and shape[-1] % 7)
 
     def barrier(self, value: ir.Value, extents: Sequence[Extent]) -> ir.Value:
-        """`value`, which the backend computes before anything that reads it, not fused with it.
+        """Return `value` with a barrier: IREE computes it before its readers, and does not fuse it
+        with them.
 
-        `extents` are its own, from what it was made of: nothing is seen through the barrier.
+        `extents` are its own, as the barrier hides them.
         """
         return iree_ops.tied(iree_ops.barrier(value), self.dynamic_values(extents))
 
     def hidden(self, value: ir.Value) -> ir.Value:
-        """`value`, behind a barrier where all its elements may be one known number.
+        """Return `value`, with a barrier if it may fold to a splat constant.
 
-        Outside of regions IREE 3.13 puts the number into the loops that read it: a sum then has
-        one iteration, whatever the extents, and a running sum takes a stack without end. A loop
-        over integers may fold to a number (x = x), in more ways than are recognised here.
+        Outside of regions IREE 3.13 folds a splat into the loops that read it: a sum then has one
+        iteration, whatever the extents, and a running sum an unbounded stack. A loop over integers
+        may fold to a constant (x = x), in more ways than are recognised here.
         """
         if self.in_region or not (_is_uniform(value) or _is_integer_loop(value)):
             return value
@@ -419,7 +420,7 @@ class LoweringContext(IndexBuilder, ABC):
         scalar = getattr(x.cls, "scalar", None)
         if scalar is None:
             raise CompileError(f"'{x.cls.OPERATION_NAME}' op has no scalar lowering")
-        if x.cls.raw:  # on the bits as they are stored
+        if x.cls.raw:  # computed on the stored bits
             stored = [narrow(v, a.type.dtype) for v, a in zip(args, x.args, strict=True)]
             return widen(scalar(b, *stored, **x.attributes))
         return scalar(b, *args, **x.attributes)
@@ -440,7 +441,7 @@ def _is_integer_loop(value: ir.Value) -> bool:
 
 
 def _is_uniform(value: ir.Value) -> bool:
-    """Return whether a tensor is a fill, a constant, or computed of such alone."""
+    """Return whether a tensor is a fill, a constant, or computed only from such."""
     if not isinstance(value.owner, ir.Operation | ir.OpView):
         return False
     op = value.owner.operation
@@ -450,5 +451,5 @@ def _is_uniform(value: ir.Value) -> bool:
         return _is_uniform(op.operands[0])
     if op.name != "linalg.generic":
         return False
-    inputs = list(op.operands)[: len(op.operands) - len(op.results)]  # the rest is written to
+    inputs = list(op.operands)[: len(op.operands) - len(op.results)]  # the others are destinations
     return bool(inputs) and all(map(_is_uniform, inputs))

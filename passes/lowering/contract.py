@@ -1,4 +1,4 @@
-"""The contract between the passes and the lowering: what a program must be to be lowered.
+"""The contract between the passes and the lowering: the form of a program that can be lowered.
 
 Passes of the target's pipeline have run (passes/pipelines.py). Then each op of the program is a
 literal, a kernel (an op with a body: FusedReduce, PointwiseKernel, FusedConcat, Group), a view, or
@@ -14,7 +14,7 @@ from mgx_mlir.core.op import OPS, Kernel, is_a
 from mgx_mlir.passes.lowering import views
 from mgx_mlir.passes.lowering.registry import LOWERINGS, REFUSED
 
-_OWN = ("literal", "yield", "dimensions_of")  # lowered by the module's own code
+_OWN = ("literal", "yield", "dimensions_of")  # lowered by module.py
 
 
 def check_lowerable(block: ir.Block, target: str) -> None:

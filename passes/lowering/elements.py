@@ -1,4 +1,4 @@
-"""One element of an expression, read from where the tensors behind it have it."""
+"""Reads of one element of an expression from the tensors behind it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from mgx_mlir.passes.lowering.scalar import TypedScalar, computed, constant, wid
 
 
 def element(e: LoweringContext, x: Expr, at: Sequence[Extent]) -> TypedScalar:
-    """Return the element at an index, as it is computed with.
+    """Return the element at an index, in its computed type.
 
-    No view is made a tensor: on GPUs a lane would keep all of it in scratch memory.
+    Views are not materialised, as on GPUs a lane would keep the whole tensor in scratch memory.
     """
     if isinstance(x, Compute) and x.made is not None:
         x = x.made

@@ -1,7 +1,7 @@
 """Lazy tensor expressions: pointwise ops and index-only views, until something needs a tensor.
 
-A linalg.generic is made of a whole expression, so that broadcasts, transposes and chains of
-pointwise ops inside a kernel never exist as tensors of their own.
+A whole expression becomes one linalg.generic, so broadcasts, transposes and chains of pointwise ops
+inside a kernel are never stored as tensors.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class View(Expr):
 
 @dataclass(eq=False)
 class Opaque(Expr):
-    """Base of expressions that only the lowering that made them can compute."""
+    """Base of expressions that only their own lowering can compute."""
 
     extents: list[Extent]
 
@@ -90,7 +90,9 @@ def identity(rank: int) -> DimMap:
 
 
 def behind_views(x: Expr) -> tuple[Expr, DimMap]:
-    """Return what an expression is a view of, and which dim of the view indexes each of its own."""
+    """Return the source of a view, and for each dim of the source the dim of the view that
+    indexes it.
+    """
     at = identity(x.type.rank)
     while isinstance(x, View):
         x, at = x.source, compose(at, x.map)

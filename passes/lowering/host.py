@@ -1,4 +1,6 @@
-"""Small integer tensors that come from dims: kept as scalars, so that no kernel computes shapes."""
+"""Small integer tensors computed from dims, kept as host scalars, so that no kernel computes
+shapes.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from mgx_mlir.passes.lowering.iree import iree_ops
 from mgx_mlir.passes.lowering.ops.require import require_elements
 from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar, constant, signless
 
-LIMIT = 64  # elements of a tensor that is followed as scalars
+LIMIT = 64  # most elements of a tensor that is kept as host scalars
 
 # An element is a Python number (known) or a TypedScalar (an SSA value).
 ElementArray = np.ndarray
@@ -69,11 +71,11 @@ def lower_on_host(e: LoweringContext, op: ir.Operation, cls: type[Op]) -> bool:
 
 
 class HostScalars(ArithScalars):
-    """For scalars beside the kernels: IREE's host makes f64 of f32 and 64-bit integers alone."""
+    """Scalars on the host, where IREE converts only f32 and 64-bit integers to f64."""
 
     def _cast(self, x: TypedScalar, dtype: DType) -> TypedScalar:
         if dtype is dtypes.DOUBLE and not x.dtype.is_float and x.dtype.bits < 32:
-            x = super()._cast(x, dtypes.FLOAT)  # exact; over i64 IREE would fold the two casts
+            x = super()._cast(x, dtypes.FLOAT)  # exact; IREE would fold two casts through i64
         return super()._cast(x, dtype)
 
 
@@ -84,8 +86,8 @@ def _dtypes(op: ir.Operation) -> list[DType]:
 def _host_converts(source: DType, to: DType) -> bool:
     """Return whether IREE's host has both types, and the conversion where there is one.
 
-    It has no float of 16 or 8 bits, makes no f64 of 32-bit integers and no integer of f64, and no
-    small unsigned one of f32.
+    It lacks floats of 16 or 8 bits, and conversions from 32-bit integers to f64, from f64 to
+    integers, and from f32 to small unsigned ones.
     """
     if source.is_low_precision or to.is_low_precision:
         return False
@@ -229,7 +231,7 @@ def read_elements(e: LoweringContext, v: ir.Value) -> ElementArray:
 
 
 def tensor_of(e: LoweringContext, v: ir.Value, elements: ElementArray) -> ir.Value:
-    """Return the tensor of followed elements: a vector first, and a bool as a fill.
+    """Return a tensor of host elements: a vector that is reshaped, or a fill for a bool.
 
     IREE stores elements of more axes at wrong indices, and refuses one bool
     (docs/iree-hazards.md, hazard 28).

@@ -1,4 +1,4 @@
-"""Arithmetic on index values, and loops whose elements are read from computed positions."""
+"""Arithmetic on index values, and loops that read elements at computed indices."""
 
 from __future__ import annotations
 
@@ -105,8 +105,8 @@ def in_range(e: LoweringContext, x: ir.Value, extent: Extent) -> ir.Value:
 def read(source: ir.Value, where: Sequence[ir.Value]) -> ir.Value:
     """Return one element; every index must lie inside, or the process may crash.
 
-    An element of a slice with steps or run-time extents, or of a slice of one, is read where the
-    sliced tensor has it (docs/iree-hazards.md, hazards 27 and 41).
+    An element of a slice with strides or dynamic extents, or of a slice of one, is read from the
+    sliced tensor (docs/iree-hazards.md, hazards 27 and 41).
     """
     while (op := _misread(source)) is not None:
         dynamic = iter(op.offsets)
@@ -127,7 +127,7 @@ def _misread(source: ir.Value) -> tensor.ExtractSliceOp | None:
         return None
     found, t = op.opview, ir.RankedTensorType(source.type)
     if t.rank != len(found.static_strides):
-        return None  # the slice leaves out dims
+        return None  # the slice drops dims
     refused = not t.has_static_shape or any(step != 1 for step in found.static_strides)
     return found if refused or _misread(found.source) is not None else None
 
@@ -135,7 +135,7 @@ def _misread(source: ir.Value) -> tensor.ExtractSliceOp | None:
 def first_new_row(
     b: IndexBuilder, seqlens: ir.Value, t: TensorType, batch: Extent, count: Extent
 ) -> Extent:
-    """Return where the `count` new rows of a cache's batch entry begin: behind those it has.
+    """Return the index of the first of `count` new rows of a cache's batch entry.
 
     seqlens, of type `t`: the rows of each entry, the new ones among them, less 1.
     """
@@ -226,7 +226,7 @@ def reduced(
     rank = len(extents)
     d = [ir.AffineDimExpr.get(i) for i in range(rank + 1)]
     maps = [ir.AffineMap.get(rank + 1, 0, [d[rank]]), ir.AffineMap.get(rank + 1, 0, d[:rank])]
-    # never read: it gives the loop over i its extent
+    # never read; its extent is that of the loop over i
     span = e.empty([length], dtype)
     init = e.fill(extents, dtype, start)
 
@@ -244,10 +244,10 @@ def alone(
     extents: Sequence[Sequence[Extent]],
     build: Callable[[], Sequence[ir.Value]],
 ) -> list[ir.Value]:
-    """Return the results of `build()` made by a dispatch of their own; inside a region just made.
+    """Return the results of `build()` in a separate dispatch; inside of a region, without one.
 
-    For ops of iree_linalg_ext and what they read: IREE would fuse or copy the loops around them
-    into their dispatch, where their tiles need a stack of run-time size. `extents` are those of
+    For ops of iree_linalg_ext and their operands: IREE would fuse or clone loops around them into
+    their dispatch, where tiles would need a stack of dynamic size. `extents` are those of
     each result.
     """
     if e.in_region:
@@ -258,7 +258,7 @@ def alone(
         with ir.InsertionPoint(region.regions[0].blocks.append()):
             iree_ops.flow_return(build())
     except Exception:
-        region.erase()  # who asked may try another form
+        region.erase()  # the caller may try another form
         raise
     return list(region.results)
 
@@ -271,7 +271,7 @@ def from_positions_alone(
     inputs: Sequence[ir.Value] = (),
     maps: Sequence[tuple[int | None, ...]] = (),
 ) -> ir.Value:
-    """from_positions in a dispatch of its own."""
+    """from_positions in a separate dispatch."""
     kind = ir.RankedTensorType.get(e.static_dims(extents), signless(dtype))
 
     def build() -> list[ir.Value]:
@@ -281,7 +281,7 @@ def from_positions_alone(
 
 
 def cast_alone(e: LoweringContext, x: ir.Value, source: DType, target: DType) -> ir.Value:
-    """LoweringContext.cast_tensor in a dispatch of its own."""
+    """LoweringContext.cast_tensor in a separate dispatch."""
     if source is target:
         return x
     extents = e.extents(x)

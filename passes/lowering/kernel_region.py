@@ -1,4 +1,4 @@
-"""The dispatch region of a kernel: what it reads, the extents of its results, and its body."""
+"""The dispatch region of a kernel: its operands, the extents of its results, and its body."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from mgx_mlir.passes.lowering.scalar import signless
 def broadcast_operand(e: LoweringContext, arg: ir.Value, v: ir.Value) -> Expr | None:
     """Return an operand that its kernel only broadcasts, without its extents of 1.
 
-    Read at a constant index, such an extent makes a map that is no projection, and past it
-    IREE does not tile the anchor with what follows it.
+    Such an extent is indexed by a constant, so its map is not a projection, and IREE does not tile
+    the anchor with its epilogue.
     """
     t = TensorType.of(v)
     kept = [i for i, d in enumerate(t.dims) if d != 1]
@@ -44,13 +44,12 @@ def result_extents(
 ) -> list[list[Extent]] | None:
     """Return the extents of a kernel's results from its operands.
 
-    None where they can only be read from what the body computes, and where a region does not
-    compile.
+    None where they depend on values that the body computes, and where a region does not compile.
     """
     if is_a(op, FusedConcat):
-        return None  # a region takes no insert_slice
+        return None  # a region cannot have insert_slice
     if regions.is_two_dots(op):
-        return None  # nor two dots: one for a GPU takes minutes to compile
+        return None  # nor two dots, which take minutes to compile for a GPU
     anchors = [o for o in body.operations if o.operation.name in regions.ANCHORS]
     # a convolution reads through transposes
     anchor = next((o for o in anchors if is_a(o, Convolution)), anchors[0] if anchors else None)
@@ -101,7 +100,7 @@ def _dynamic_windows(
 
 
 def _batch_of(e: LoweringContext, v: ir.Value) -> Extent | None:
-    """Return the extent of the first axis of what a kernel computes of its operands."""
+    """Return the extent of the first axis of a value that a kernel computes."""
     axis = 0
     while not isinstance(v.owner, ir.Block):
         op = v.owner
@@ -114,7 +113,7 @@ def _batch_of(e: LoweringContext, v: ir.Value) -> Extent | None:
 
 
 def _pads_in_memory(e: LoweringContext, op: ir.OpView) -> bool:
-    """Return whether a convolution needs a border around what its kernel computes."""
+    """Return whether a convolution pads an input that its kernel computes."""
     if not regions.pads_computed(op) or op.out in e.plan.padded_inputs:
         return False
     return not isinstance(e.scope.exprs.get(op.weights), WindowRows)
@@ -145,16 +144,17 @@ def dispatched(
     extents: Sequence[Sequence[Extent]],
     build: Callable[[], Sequence[ir.Value]],
 ) -> list[ir.Value]:
-    """Return a kernel's results, of these extents, which `build` makes in a region of their own.
+    """Return a kernel's results, of these extents, which `build` makes in a region.
 
-    A result that only copies what the kernel reads is what it reads: IREE has no code for
-    a loop that computes nothing. Where all are, there is no kernel.
+    A result that only copies an operand is replaced by it, as IREE has no code for a copying loop.
+    If all are, there is no kernel.
     """
     types = [
         ir.RankedTensorType.get(e.static_dims(own), signless(TensorType.of(r).dtype))
         for r, own in zip(op.results, extents, strict=True)
     ]
-    # built in a region of no results, whose block then moves: equal results are one
+    # built in a region without results, whose block is moved later, so that equal results are
+    # merged
     draft = iree_ops.dispatch_region([], [])
     inner = draft.regions[0].blocks.append()
     with ir.InsertionPoint(inner):
@@ -195,7 +195,7 @@ def _is_of(v: ir.Value, block: ir.Block) -> bool:
 
 
 def _copied(v: ir.Value, block: ir.Block) -> ir.Value | None:
-    """Return the tensor of outside that a loop of this block gives as it is, else None."""
+    """Return the outer tensor that a loop of this block copies, else None."""
     if not _is_of(v, block) or v.owner.name != "linalg.generic":
         return None
     op = v.owner.operation

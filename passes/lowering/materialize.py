@@ -23,8 +23,8 @@ from mgx_mlir.passes.lowering.scalar import TypedScalar, computed, constant, nar
 def materialized(e: LoweringContext, xs: Sequence[Expr], *, joined: bool = False) -> list[ir.Value]:
     """Make tensors of expressions of the same dims, the computed ones by one generic.
 
-    `joined`: views too are made by that generic (a dispatch region takes no two loops side
-    by side).
+    `joined`: views are made by that generic too, as a dispatch region cannot have two parallel
+    loops.
     """
     made: dict[int, ir.Value] = {}
     together: list[Expr] = []
@@ -75,7 +75,7 @@ def _loop_of(e: LoweringContext, xs: Sequence[Expr]) -> list[ir.Value]:
     inits = [e.empty(e.expr_extents(x), x.type.dtype) for x in xs]
     yielded: list[ir.Value] = []
     readers = [e.reader(table[k][0].value, table[k][0].type.dtype) for k in order]
-    # rounded rows of f32 are stored as they are read
+    # rounded rows of f32 are stored in the form of reads
     wide = any(table[k][0].type.dtype is dtypes.FLOAT for k in order)
     writers = [
         e.reader(v, x.type.dtype if wide else dtypes.FLOAT) for v, x in zip(inits, xs, strict=True)
@@ -120,7 +120,7 @@ def _loop_of(e: LoweringContext, xs: Sequence[Expr]) -> list[ir.Value]:
     first = {v: i for i, v in reversed(list(enumerate(yielded)))}
     if len(first) == len(xs):
         return results
-    # equal results are one: beside its anchor's, a region with two of them is wrong
+    # merge equal results, as a region with an anchor and two equal results is wrong
     wanted = [first[v] for v in yielded]
     results[0].owner.erase()
     kept = sorted(set(wanted))

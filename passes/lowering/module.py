@@ -94,12 +94,12 @@ class ModuleLowering(LoweringContext):
     ) -> None:
         super().__init__(options)
         self.programs, self.listed, self.readable = programs, listed, readable
-        self._settled: set[ir.Value] = set()  # values that kernels read again after they yield them
+        self._settled: set[ir.Value] = set()  # values that kernels both yield and read
         self._launching = 0  # ops lowered so far
         self._choices: list[KernelChoice] = []  # choices in the function that is being lowered
         self._now = ("", "")  # name and location of the op that is being lowered
         self._codes = alike.Codes(self._give if options.on_kernel is not None else None)
-        self._scalars: set[ir.Value] = set()  # in kernels' bodies, but inputs of them
+        self._scalars: set[ir.Value] = set()  # scalars in kernels' bodies that become inputs
         self._host_read: set[ir.Value] = set()  # tensors that the host reads, for sizes
 
     # ---- the module --------------------------------------------------------------------------
@@ -174,7 +174,7 @@ class ModuleLowering(LoweringContext):
             f = func.FuncOp(name, types)
         self.entry = f.add_entry_block()
         with ir.InsertionPoint(self.entry):
-            # parameters are loaded ahead of everything that may capture them
+            # parameters are loaded before any op that may capture them
             head = arith.ConstantOp(ir.IndexType.get(), 0).operation
             self.weights.enter(head)
             arguments = entry_block(main).arguments
@@ -191,7 +191,7 @@ class ModuleLowering(LoweringContext):
             read_back.keep(self.entry)
 
     def _give(self, dispatch: ir.Operation) -> None:
-        """Give a kernel that has been built to the backend, which compiles it ahead."""
+        """Pass a built kernel to the backend, which starts compiling it."""
         if self.options.on_kernel is not None:
             alone = outline_alone(dispatch)
             self.options.on_kernel(written(alone, self.options.target)[0])
@@ -213,9 +213,9 @@ class ModuleLowering(LoweringContext):
 
     @contextmanager
     def inner_scope(self, scope: Scope | None = None) -> Generator[Scope]:
-        """Return a scope for a region.
+        """Return a scope for a region, which can be entered again.
 
-        What is made in it is not seen outside. It can be entered again.
+        Its values are not visible outside.
         """
         outer = self.scope
         self.scope = scope or outer.inner()
@@ -256,7 +256,7 @@ class ModuleLowering(LoweringContext):
                 self._read_back(r)
 
     def _read_back(self, v: ir.Value) -> None:
-        """Read the elements of a tensor that sizes come from; it stays a tensor as well."""
+        """Read the elements of a tensor that sizes depend on; it remains a tensor too."""
         if v in self._host_read and self.elements(v) is None:
             self.bind(v, host.read_elements(self, v))
 
@@ -290,10 +290,10 @@ class ModuleLowering(LoweringContext):
             self._fence(op)
 
     def _fence(self, op: ir.Operation) -> None:
-        """Compute results of dynamic dims that have several readers apart from all of them.
+        """Put barriers on results of dynamic dims with several readers.
 
-        Without kernel boundaries IREE would compute a loop that a strided window is among
-        the readers of where the window reads only (hazard 11).
+        Without kernel boundaries IREE would compute a loop only at the elements that a strided
+        window among its readers reads (hazard 11).
         """
         for r in op.results:
             x = self.scope.exprs.get(r)
@@ -312,13 +312,13 @@ class ModuleLowering(LoweringContext):
                 have = ir.RankedTensorType(value.type)
                 t = t.with_dims(have.shape)
                 if have.element_type != signless(t.dtype):
-                    # a sum that its kernel has not rounded yet: what follows reads it as it is
+                    # a sum that is not rounded yet, and is read unrounded inside of the kernel
                     t = t.with_dtype(computed(t.dtype))
                 value = Leaf(t, value)
             self.bind(r, value)
 
     def operands_of(self, op: ir.Operation, cls: type[Op]) -> tuple[Results | None, ...]:
-        """Lowered operands as lowering functions take them: by group, None where absent."""
+        """Return lowered operands for lowering functions: by group, None where absent."""
         out: list[Results | None] = []
         read = self.expr if cls.mnemonic in LAZY else self.tensor
         for group, values in zip(cls.OPERANDS, cls.split_operands(op), strict=True):
@@ -330,15 +330,15 @@ class ModuleLowering(LoweringContext):
         return tuple(out)
 
     def pointwise(self, op: ir.Operation, cls: type[Op]) -> None:
-        """Bind a pointwise op to an expression that is built where it is used."""
+        """Bind a pointwise op to a lazy expression."""
         x = Compute(
             TensorType.of(op.results[0]),
             cls,
             attributes_of(op),
             [self.expr(v, exact=cls.raw) for v in op.operands],
         )
-        # inside a kernel the op waits for its consumer; alone, and where the kernel yields it
-        # besides using it, it is a loop of its own
+        # inside a kernel the op is built by its consumer; alone, or if the kernel both yields and
+        # uses it, it is a separate loop
         lazy = self.in_kernel and op.results[0] not in self._settled
         if not lazy and not x.type.is_static and all(isinstance(a, Splat) for a in x.args):
             x.args = [self._filled(a) for a in x.args if isinstance(a, Splat)]
@@ -401,9 +401,9 @@ class ModuleLowering(LoweringContext):
         return found
 
     def _filled(self, x: Splat) -> Leaf:
-        """Return one number in run-time dims as a tensor.
+        """Return a splat of dynamic dims as a tensor.
 
-        A loop over nothing else has no extents that IREE could find.
+        A loop without operands has no extents that IREE could find.
         """
         value = self.tensor(x)
         return Leaf(x.type, self.barrier(value, self.extents(value)))
@@ -446,7 +446,7 @@ class ModuleLowering(LoweringContext):
             by_dims.setdefault(TensorType.of(v).dims, []).append(v)
         for group in by_dims.values():
             lazy = [v for v in group if not isinstance(self.expr(v), Leaf)]
-            # run-time extents of one kernel's pointwise results are equal: the ops are connected
+            # dynamic extents of one kernel's pointwise results are equal, as the ops are connected
             same = TensorType.of(group[0]).is_static or self.in_region
             if self.in_kernel and same and len(lazy) > 1:
                 made = materialized(self, [self.expr(v) for v in lazy], joined=True)
@@ -457,7 +457,9 @@ class ModuleLowering(LoweringContext):
         return [found[v] for v in vs]
 
     def literal(self, op: ir.Operation, *, own: bool = False) -> None:
-        """Bind a literal to a splat, a constant or a weight. own: it is its kernel's, a weight."""
+        """Bind a literal to a splat, a constant or a weight. own: make a small one of a kernel
+        a weight too.
+        """
         array = literals.array_of(op)
         t = TensorType.of(op.results[0])
         if own:
@@ -493,10 +495,10 @@ class ModuleLowering(LoweringContext):
 
     def _fused(self, op: ir.Operation) -> None:
         body = op.regions[0].blocks[0]
-        # literals of a body become captured values, so they are made outside of it
+        # literals of a body are captured values, made outside of it
         for arg, v in zip(body.arguments, op.operands, strict=True):
             x = self.expr(v)
-            # a broadcast to run-time dims stays one: the kernel reads through it
+            # a broadcast to dynamic dims stays lazy, as the kernel reads through it
             through = isinstance(x, View) and not x.make and isinstance(x.source, Leaf)
             if isinstance(x, Splat) and not x.type.is_static:
                 x = self._filled(x)
@@ -510,7 +512,7 @@ class ModuleLowering(LoweringContext):
                 self.literal(inner.operation, own=inner.operation.results[0] in self._scalars)
         self._record_kernel(op, body)
         if is_a(op, FusedReduce):
-            # a value is yielded and read again: two loops side by side would not make a dispatch
+            # a value is yielded and read too: two parallel loops would not form one dispatch
             last = list(body.operations)[-1].operation
             self._settled.update(v for v in last.operands if len(list(v.uses)) > 1)
         made = self._kernel_by_rule(op, body)
@@ -530,15 +532,15 @@ class ModuleLowering(LoweringContext):
             else:
                 found = self.block(body)
                 if self.options.regions and not nested:
-                    # no region holds it together: fused with a strided reader, IREE
-                    # would compute what that reads only, for all its readers
+                    # without a region IREE could fuse it with a strided reader, and compute only
+                    # the elements of that reader
                     found = [self.barrier(v, self.extents(v)) for v in found]
         self.define(op, found)
 
     def _expect_checked(self, body: ir.Block) -> None:
-        """Hold that a family which lowered a body as a whole checks what its ops take for granted.
+        """Assert that a family that lowered a whole body checks the size assumptions of its ops.
 
-        Without this, inputs that do not fit would give numbers.
+        Without that, inputs of wrong sizes would give results instead of an error.
         """
         for o in (view.operation for view in body.operations):
             cls = op_class(o)
@@ -563,14 +565,14 @@ class ModuleLowering(LoweringContext):
         return wanted and self.function == IN_PLACE and value.owner == self.entry
 
     def _refusals(self, op: ir.Operation) -> int:
-        """Return how often the backend has refused a kernel at an op's source location."""
+        """Return the number of the backend's refusals of kernels at an op's source location."""
         if not self.options.plainer:
             return 0
         own = str(op.location).replace('"', "")
         return max((n for place, n in self.options.plainer.items() if place in own), default=0)
 
     def _plan(self, op: ir.Operation, body: ir.Block) -> KernelPlan:
-        """Return what is made ahead of a kernel's region."""
+        """Return the choices and tensors made before a kernel's region."""
         if self.options.target == "gpu" and self.options.regions and not self.in_region:
             plan = split_k.plan(self, op, body)
             return plan.with_sums(sums_of_parts(self, body))
@@ -596,13 +598,13 @@ def lower_to_linalg(
 ) -> Lowered:
     """Lower a program to linalg on tensors, as the function @main.
 
-    `variants` are the same program for some sizes, in the same context; each is a function of its
-    name beside @main, and weights that they share are there once. `listed`: the function whose
-    kernels are listed. readable: loops over workgroups keep a mark in place of IREE's attribute,
-    which the bindings refuse to parse. Raises CompileError naming every op without a lowering,
+    `variants` are the program for some sizes, in the same context; each becomes a function beside
+    @main, with shared weights. `listed`: the function whose kernels are listed. readable: loops
+    over workgroups keep a mark instead of IREE's attribute, which the bindings refuse to parse.
+    Raises CompileError naming every op without a lowering,
     with its source node. The programs are not changed.
     """
-    # start-up: the lowering is loaded where a kernel is judged
+    # start-up: the lowering is loaded only where needed
     from mgx_mlir.passes.lowering import families
 
     families.load()

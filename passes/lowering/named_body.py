@@ -1,8 +1,8 @@
-"""The dynamic dims of a kernel's body under names while it is lowered, and their values in a run.
+"""Names of the dynamic dims in a kernel's body during lowering, and their run-time values.
 
-Passes that form kernels see names of dynamic dims; a program that is lowered has none. Here a copy
-of the body gets names again, from what the kernel's `extents` tell of its operands, so that a
-family reads its form from dims that are equal where they are the same.
+Fusion passes see names of dynamic dims; a program that is lowered has none. Here a copy of the body
+gets names again, from the operands' dims in the kernel's `extents`. So a family can compare dims by
+name.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def operand_tensors(
 class NamedBody:
     """A copy of the body of a kernel, with names for the dynamic dims that its operands determine.
 
-    block: the copy. tensors: the lowered operand of each of its arguments. sizes: what the names
-    are made of, as index values outside of the kernel.
+    block: the copy. tensors: the lowered operand of each of its arguments. sizes: index values of
+    the names' symbols, outside of the kernel.
     """
 
     def __init__(
@@ -76,7 +76,8 @@ class NamedBody:
         for view in list(self.block.operations):
             if is_a(view, Slice) and len(view.operation.operands) > 1:
                 self._state_slice(view.operation)
-        told: list[tuple[int, str, ir.Value, int]] = []  # counts of a size as a dim
+        # operand dims that are a size, for relations
+        told: list[tuple[int, str, ir.Value, int]] = []
         for argument, tensor in self.tensors.items():
             for i, d in enumerate(self._probe.dims(argument)):
                 found = None if isinstance(d, int) else d.multiple()
@@ -87,7 +88,7 @@ class NamedBody:
                 self.sizes[name] = e.index(e.div(e.extent(tensor, i), times))
 
     def forget(self) -> None:
-        """Give the names back: the form that was read from them has been built."""
+        """Release the names, after the kernel has been built."""
         self._names.naming.forget()
 
     def _state_slice(self, op: ir.Operation) -> None:
@@ -115,7 +116,9 @@ class NamedBody:
     def index(
         self, b: IndexBuilder, d: int, inner: Callable[[Index], Index] | None = None
     ) -> Index:
-        """Return an extent as a number or an index value; inner: what a size is in the kernel."""
+        """Return an extent as a number or an index value; inner: maps a size to its value in
+        the kernel.
+        """
         return self._value(b, d.expr, inner or (lambda x: x)) if isinstance(d, NamedExtent) else d
 
     def _value(self, b: IndexBuilder, x: Int, inner: Callable[[Index], Index]) -> Index:
@@ -140,7 +143,7 @@ class NamedBody:
         raise UndecidedError(f"a value for {atom}")
 
     def check_sizes(self) -> None:
-        """Check what the ops of the body take for granted of their operands' extents."""
+        """Check the size assumptions of the body's ops."""
         e = self.e
         for argument, tensor in self.tensors.items():
             for i, d in enumerate(self._probe.dims(argument)):

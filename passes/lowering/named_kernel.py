@@ -1,4 +1,4 @@
-"""Names of kernels, by what they compute."""
+"""Names of kernels, from their ops."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mgx_mlir.passes.lowering import views
 
 
 def kernel_ops(body: ir.Block) -> tuple[str, ...]:
-    """Return the names of what a kernel computes, without constants and extents."""
+    """Return the names of a kernel's ops, without constants and extents."""
     shapes = shape_ops(body)
     return tuple(mnemonic(o) for o in body.operations
                  if not is_a(o, (Yield, Literal)) and o.operation not in shapes)  # fmt: skip

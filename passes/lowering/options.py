@@ -27,11 +27,11 @@ class LowerOptions:
     # refusals by the backend for a kernel's source location: from 1 on, no vector loops and no
     # tiles; from 2 on, no region
     plainer: Mapping[str, int] = field(default_factory=dict[str, int])
-    # called with each vector kernel as soon as it is built, a module of one flow.executable
+    # called with each vector kernel as soon as it is built, as a module with one flow.executable
     on_kernel: Callable[[bytes], None] | None = None
 
     def gemm_config(self, product: GemmShape, function: str = "main") -> GemmConfig:
-        """Return a found choice, else the bound's; IREE's own without tiles."""
+        """Return the searched choice, else that of the bound; IREE's default without tiles."""
         if not self.tiles or self.target != "gpu" or product.intrinsic(self.arch) is None:
             return GemmConfig(None)
         found = self.gemm_configs(product, function) if self.gemm_configs is not None else None

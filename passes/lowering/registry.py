@@ -12,8 +12,8 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Op
 from mgx_mlir.passes.lowering.expr import Expr
 
-# The lowered result of an op, or those of its results: tensors, expressions, or elements that are
-# followed as scalars.
+# The lowered form of an op's results: tensors, expressions, or elements that are kept as host
+# scalars.
 Results: TypeAlias = ir.Value | Expr | np.ndarray | Sequence[ir.Value | Expr | np.ndarray]
 # f(op, ins, e): `op` the migraphx op view (original types and attributes), `ins` a tuple of its
 # lowered operands (None for an absent one; a list for a variadic group), `e` the LoweringContext.
@@ -43,6 +43,8 @@ def lowers(*classes: type[Op], lazy: bool = False) -> Callable[[F], F]:
 
 
 def refuses(reason: str, *classes: type[Op]) -> None:
-    """State why `classes` have no lowering: the compile error says it, `{name}` an attribute."""
+    """Register the reason why `classes` have no lowering, for compile errors; `{name}` is an
+    attribute.
+    """
     for cls in classes:
         REFUSED[cls.mnemonic] = reason

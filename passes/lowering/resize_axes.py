@@ -1,4 +1,4 @@
-"""Axes of a resize: extents, scales, and coordinates in the input of indices of the result."""
+"""Axes of a resize: extents, scales, and the input coordinates of result indices."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Axis:
     scale: np.float32 | None  # None: extent / length, at run time
     given: ir.Value | None = None  # the run-time scales, read at `index`
     index: int = 0
-    at: ir.Value | None = None  # coordinates in the input; None: those of an axis that stays
+    at: ir.Value | None = None  # coordinates in the input; None: the axis is unchanged
 
     def unchanged(self) -> bool:
         return self.scale == 1 and same_extent(self.length, self.extent)
@@ -92,7 +92,7 @@ def _scaled(e: LoweringContext, d: Extent, scale: np.float32) -> Extent:
         return d
     exact = Fraction(float(scale))
     if exact.numerator <= 16 and exact.denominator <= 256:
-        # no product of an extent below 2^20 is rounded: the host computes it
+        # exact for extents below 2^20, so the host computes it
         return e.div(e.mul(d, exact.numerator), exact.denominator)
 
     def body(where: list[ir.Value]) -> ir.Value:
@@ -114,7 +114,7 @@ def _scaled_axis(e: LoweringContext, d: Extent, scales: ir.Value, dtype: DType, 
         b = ArithScalars(_FLOAT, _INT)
         length = b.cast(TypedScalar(indices.as_i64(e, d), _INT), _FLOAT)
         product = b.floor(b.mul(length, read_scale(e, scales, dtype, index)))
-        # NaN and negative scales give nothing
+        # NaN and negative scales give extent 0
         safe = b.select(b.cmp("gt", product, 0.0), b.min(product, float(2**31)), 0.0)
         return b.cast(safe, _INT).value
 
@@ -139,7 +139,7 @@ def coordinate(
 ) -> TypedScalar:
     """Return the coordinate in the input of an index of the result, in f32.
 
-    number: what makes an f32 of an index; scale: the one that comes at run time.
+    number: converts an index to f32; scale: the dynamic scale.
     """
     mode = op.coordinate_transformation_mode
     b = ArithScalars(_FLOAT, _FLOAT)

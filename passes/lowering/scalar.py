@@ -20,7 +20,7 @@ Number = float | np.generic  # int and bool with it
 
 @dataclass(frozen=True)
 class TypedScalar:
-    """An SSA value of a signless MLIR type and the element type it stands for.
+    """An SSA value of a signless MLIR type, and its element type.
 
     `stored` is the narrow element that a widened one was read from.
     """
@@ -30,7 +30,7 @@ class TypedScalar:
     stored: TypedScalar | None = None
 
 
-ScalarLike = TypedScalar | Number  # a number stands for a constant of the other operand's type
+ScalarLike = TypedScalar | Number  # a number means a constant of the other operand's type
 _Op = Callable[..., ir.OpView | ir.Operation | ir.Value]
 
 
@@ -51,7 +51,7 @@ _UNSIGNED_PREDICATES = {"eq": 0, "ne": 1, "lt": 6, "le": 7, "gt": 8, "ge": 9}
 
 def constant_of(kind: ir.Type, attribute: ir.Attribute) -> ir.Value:
     """Return an arith.constant of an attribute."""
-    # the binding's annotation knows Python numbers alone
+    # the binding is annotated for Python numbers only
     return arith.ConstantOp(kind, attribute).result
 
 
@@ -85,9 +85,9 @@ def _float_attr(value: Number, dtype: DType, t: ir.Type) -> ir.Attribute:
 
 
 def _is_same(x: ScalarLike, y: ScalarLike) -> TypeGuard[TypedScalar]:
-    """Return whether two scalars are one value, which an idempotent op gives back.
+    """Return whether two scalars are the same value, which an idempotent op returns.
 
-    IREE would fold that later, too late for equal results of a kernel to become one.
+    IREE would fold that too late for equal results of a kernel to be merged.
     """
     return isinstance(x, TypedScalar) and isinstance(y, TypedScalar) and x.value == y.value
 
@@ -183,8 +183,8 @@ class ArithScalars:
     def copysign(self, x: ScalarLike, y: ScalarLike) -> TypedScalar:
         a, b = self._pair(x, y)
         if a.dtype is dtypes.DOUBLE:
-            # LLVM's AMDGPU selection crashes on copysign of <1 x double>, also where LLVM makes
-            # it of bit operations or of a choice between constants
+            # LLVM's AMDGPU selection crashes on copysign of <1 x double>, also where LLVM forms it
+            # from bit operations or a select between constants
             magnitude = self.abs(a)
             negative = self.cmp("lt", self.bitcast(b, dtypes.INT64), 0)
             return self.select(negative, self.neg(magnitude), magnitude)
@@ -285,7 +285,7 @@ class ArithScalars:
         return TypedScalar(arith.SelectOp(condition.value, a.value, b.value).result, a.dtype)
 
     def cast(self, x: TypedScalar, dtype: DType) -> TypedScalar:
-        """Convert as the protocol says; a 16- or 8-bit float is rounded to and returned in f32."""
+        """Convert as the protocol says; a 16- or 8-bit float is rounded and returned in f32."""
         if dtype.is_low_precision:
             wide = self._cast(x, dtypes.FLOAT) if x.dtype is not dtypes.DOUBLE else x
             return self.rounded(wide, dtype)
@@ -340,9 +340,9 @@ class ArithScalars:
         return TypedScalar(tensor.ExtractOp(constant_of(kind, every), [at]).result, dtype)
 
     def by_number(self, yields: str, a: TypedScalar, b: TypedScalar) -> TypedScalar | None:
-        """Return the larger or smaller of two floats of which one is a constant; None: neither is.
+        """Return the larger or smaller of two floats if one is a constant, else None.
 
-        yields: the comparison with the constant at which it is taken. A NaN compares as nothing.
+        yields: the comparison for which the constant is returned; it is false for NaN.
         """
         if _is_number(a):
             a, b = b, a
@@ -350,10 +350,10 @@ class ArithScalars:
 
 
 class GpuScalars(ArithScalars):
-    """For GPUs, whose compiler takes maximumf for maxnumf: a NaN would become the other number.
+    """Scalars for GPUs, where IREE lowers maximumf as maxnumf, which drops NaN.
 
-    Reductions keep maximumf, which is what it finds its tiles by: those of `reduce_max` and its kin
-    are of integers, poolings pass over NaN.
+    Reductions keep maximumf, by which IREE finds tiles: `reduce_max` and others use integers, and
+    poolings ignore NaN.
     """
 
     def max(self, x: ScalarLike, y: ScalarLike) -> TypedScalar:
@@ -365,8 +365,8 @@ class GpuScalars(ArithScalars):
     def tanh(self, x: ScalarLike) -> TypedScalar:
         """Compute tanh by exp.
 
-        LLVM's is a call, which may not be given undefined lanes, as those beyond a matmul's edges
-        are: the whole kernel would be taken for unreachable.
+        LLVM's is a call, for which undefined lanes, such as those past a matmul's edges, are
+        undefined behaviour: LLVM would remove the whole kernel.
         """
         return cast(TypedScalar, scalar_math.tanh_by_exp(cast(ScalarBuilder, self), self._one(x)))
 
@@ -434,7 +434,7 @@ def narrow(x: TypedScalar, dtype: DType) -> TypedScalar:
         return x.stored
     if not dtype.is_low_precision or not x.dtype.is_float:
         raise TypeError(f"a scalar of {x.dtype} where {dtype} is stored")
-    if x.dtype is dtypes.DOUBLE and dtype is not dtypes.HALF:  # IREE narrows no f64 to f8
+    if x.dtype is dtypes.DOUBLE and dtype is not dtypes.HALF:  # IREE cannot convert f64 to f8
         x = TypedScalar(arith.TruncFOp(signless(dtypes.FLOAT), x.value).result, dtypes.FLOAT)
     if dtype is dtypes.BF16:  # IREE drops the conversion where the value is not stored
         x = rounded_bf16(ArithScalars(dtypes.FLOAT, dtypes.FLOAT), x)

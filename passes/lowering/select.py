@@ -1,8 +1,8 @@
 """Ordered lists of kernel rules: the first rule that matches builds the kernel.
 
-`cpu/rules.py` and `gpu/rules.py` have the lists. A rule's `match` reads the program and declines
-with a `Refusal`, or gives what its `build` needs. What no rule takes is lowered op by op, to
-linalg, and IREE makes the loops. docs/design/31-kernel-rules.md says what a rule may rely on.
+`cpu/rules.py` and `gpu/rules.py` have the lists. A rule's `match` inspects the program, and returns
+a `Refusal` or a plan for its `build`. Ops that no rule takes are lowered one by one to linalg, and
+IREE generates the loops. docs/design/31-kernel-rules.md says what a rule may rely on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mgx_mlir.programs.lowered import KernelChoice
 if TYPE_CHECKING:
     from mgx_mlir.passes.lowering.context import LoweringContext
 
-LINALG = "linalg"  # the name of what takes an op that no rule takes
+LINALG = "linalg"  # name of the fallback, for ops that no rule takes
 _LISTS = {"cpu": "mgx_mlir.passes.lowering.cpu.rules", "gpu": "mgx_mlir.passes.lowering.gpu.rules"}
 _OFF: ContextVar[frozenset[str]] = ContextVar("switched_off", default=frozenset())
 _WATCH: ContextVar[list[KernelChoice] | None] = ContextVar("watched_choices", default=None)
@@ -51,7 +51,7 @@ class KernelRule:
     asks: Callable[..., str | None] | None = None
 
     def tries(self, root: object) -> bool:
-        """Say whether the rule is for ops of this class."""
+        """Return whether the rule is for ops of this class."""
         return not self.roots or isinstance(root, self.roots)
 
 
@@ -68,10 +68,10 @@ def lower(
     *,
     part: str = "",
 ) -> Sequence[Any] | None:
-    """Return what the first rule that matches builds; None where none does.
+    """Return the results of the first rule that matches; None where none does.
 
-    site: what the rules' functions are given. root: the op that a rule is tried for. part: what of
-    the kernel the rules are for; empty for all of it.
+    site: argument of the rules' functions. root: the op that rules are tried for. part: the part of
+    the kernel that the rules are for; empty for all of it.
     """
     choice, off = KernelChoice(part=part), _OFF.get()
     for rule in rules:
@@ -127,7 +127,7 @@ def watching() -> Generator[list[KernelChoice]]:
 
 
 def noted(choices: Sequence[KernelChoice]) -> None:
-    """Hand a lowered program's choices to the one who watches, if any."""
+    """Report a lowered program's choices to `watching`, if active."""
     found = _WATCH.get()
     if found is not None:
         found.extend(choices)
@@ -148,9 +148,10 @@ def check_names(names: Sequence[str]) -> frozenset[str]:
 
 
 def refusal(target: str, name: str, op: ir.OpView, **given: Any) -> str | None:
-    """Return why a rule takes no op of this form, None if it may: a pass asks before it rewrites.
+    """Return why a rule refuses an op of this form, None if it may take it; for passes, before a
+    rewrite.
 
-    name: the rule. given: what the pass would change about the op, as the rule's `asks` names it.
+    name: the rule. given: the pass's changes to the op, as arguments of the rule's `asks`.
     """
     questions = {r.name: r.asks for r in rules_of(target) if r.asks is not None}
     # start-up: the lowering is loaded where a kernel is judged

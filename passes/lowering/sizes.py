@@ -1,8 +1,8 @@
-"""Checks of run-time sizes: what the lowering relies on is proved, or asserted ahead of its use.
+"""Checks of dynamic sizes: assumptions of the lowering are proved, or asserted before use.
 
-An assertion stands on the host, outside of dispatches. What only the inputs' dims decide is
-asserted before anything runs, each relation once. In a branch or a loop's body assertions stand
-as early as what they compare is known, so that nothing runs with sizes that do not fit.
+Assertions are on the host, outside of dispatches. Relations of input dims are asserted once, before
+anything runs. In branches and loop bodies assertions come as soon as their operands are known, so
+that nothing runs with wrong sizes.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from mgx_mlir.programs.signature import Signature
 from mgx_mlir.symbolic.expressions import Expr as Symbol
 from mgx_mlir.symbolic.expressions import Int, sides
 
-# (predicate, left, right); of several one has to hold.
+# (predicate, left, right); one of several has to hold
 Condition = tuple[Predicate, Int, Int]
 
 PREFIX = "mgx: "  # start of the messages that the runtime reads
-_MOST = 2000  # letters of what was expected
+_MOST = 2000  # characters of an expectation
 _PREDICATES = {"eq": 0, "ne": 1, "le": 3}  # predicates of arith.cmpi
 _WORDS = {"eq": "=", "ne": "!=", "le": "<="}
 _REGIONS = ("flow.dispatch.region", "flow.dispatch.workgroups")
@@ -47,10 +47,10 @@ _UNSEEN = ("multibroadcast", "broadcast", "broadcast_with_dims", "broadcast_for_
 
 
 class Sizes:
-    """The extents of a function that is being lowered, and the checks of them.
+    """The extents of a function that is being lowered, and their checks.
 
-    main: the function as it was; entry: its lowered block; head: ahead of this op stands what is
-    checked before anything runs.
+    main: the original function; entry: its lowered block; head: the op before which the first
+    checks are inserted.
     """
 
     def __init__(
@@ -211,7 +211,7 @@ class Sizes:
     # ---- relations ---------------------------------------------------------------------------
 
     def relations_of(self, op: ir.Operation, cls: type[Op]) -> None:
-        """Check what an op's own inference takes for granted of its operands' extents."""
+        """Check the assumptions of an op's inference about its operands' extents."""
         if not has_relations(op, cls):
             return
         self.asked.add(op)
@@ -232,7 +232,7 @@ class Sizes:
                 self.check(_conditions(relation))
 
     def _sized(self, v: ir.Value) -> TensorType:
-        """Return the type of an operand whose dynamic extents know what they stand for."""
+        """Return the type of an operand, with Sizes as dynamic extents."""
         t = TensorType.of(v)
         if t.is_static or self.e.elements(v) is not None:
             return t
@@ -243,7 +243,7 @@ class Sizes:
         )
 
     def equal(self, a: Extent | Symbol, b: Extent | Symbol, *, one: bool = False) -> None:
-        """Check that two extents are the same; `one`: or that the first one is 1."""
+        """Check that two extents are equal; `one`: or that the first one is 1."""
         first, second = self.of(a), self.of(b)
         if one:
             self.check((("eq", first, second), ("eq", first, 1)))
@@ -255,8 +255,9 @@ class Sizes:
         self.check((("le", self.of(a), self.of(b)),))
 
     def joined(self, a: Extent, b: Extent) -> bool | None:
-        """Check that two extents are the same, or one of them 1. Whether `a` (True) or `b` (False)
-        is then what they broadcast to in all runs; None: whichever is not 1."""
+        """Check that two extents are equal, or one of them 1. Return True if the broadcast
+        extent is always `a`, False if always `b`, None if it is whichever is not 1.
+        """
         first, second, one = self.of(a), self.of(b), 1
         self.check((("eq", first, second), ("eq", first, one), ("eq", second, one)))
         if self.holds((("eq", first, second), ("eq", first, one))):
@@ -264,14 +265,15 @@ class Sizes:
         return True if self.holds((("eq", first, second), ("eq", second, one))) else None
 
     def holds(self, alternatives: Sequence[Condition]) -> bool:
-        """Return whether one of the conditions holds in every run that gets here."""
+        """Return whether it is proved that one of the conditions always holds here."""
         left = self._undecided(alternatives)
         return left is None or any(k <= set(left) for proved in self._proved for k in proved)
 
     def check(self, alternatives: Sequence[Condition], message: str = "") -> None:
-        """Check that one of the conditions holds in this run; none of them: that it gets not here.
+        """Check that one of the conditions holds; without conditions, fail if this point is
+        reached.
 
-        `message` says in its place what was expected.
+        `message` replaces the text of the expectation.
         """
         if alternatives and self.holds(alternatives):
             return
@@ -281,13 +283,13 @@ class Sizes:
         self._assert(conditions, f"expected {message or _expected(conditions)}")
 
     def _truth(self, c: Condition) -> Int:
-        """Return 1 where a condition holds in all runs, 0 where in none, else an expression."""
+        """Return 1 where a condition always holds, 0 where it never does, else an expression."""
         return self.symbols.truth(_PREDICATES[c[0]], c[1], c[2])
 
     def _undecided(self, alternatives: Iterable[Condition]) -> dict[Int, Condition] | None:
-        """Return the alternatives that a run decides, by their truths.
+        """Return the undecided alternatives, by their truths.
 
-        None where one of them holds in all runs.
+        None where one of them always holds.
         """
         left: dict[Int, Condition] = {}
         rest = list(alternatives)
@@ -306,7 +308,7 @@ class Sizes:
         return {t: c for t, c in left.items() if not self._is_covered(c, left)}
 
     def _is_covered(self, c: Condition, others: Mapping[Int, Condition]) -> bool:
-        """Return whether another one of the conditions holds wherever this one does.
+        """Return whether this condition implies one of the others.
 
         (l = r ? x : l) = r needs l = r.
         """
@@ -355,7 +357,7 @@ class Sizes:
 
     @contextmanager
     def inside(self) -> Generator[None]:
-        """In a branch or a loop: what is checked there is known there alone."""
+        """Enter a branch or a loop: facts checked there are valid only inside."""
         self._proved.append(set())
         try:
             yield
@@ -381,7 +383,9 @@ class Sizes:
             assert_(true, text, dims, location, self._read)
 
     def _place(self, values: Sequence[ir.Value], *, early: bool = False) -> ir.InsertionPoint:
-        """Return where an assertion of `values` stands; early: those are the inputs' dims alone."""
+        """Return the insertion point of an assertion of `values`; early: they are input dims
+        only.
+        """
         point = _on_host(ir.InsertionPoint.current)
         if point.block != self.entry:
             return self._points.first(point.block, values)
@@ -409,7 +413,7 @@ def assert_(
     of whole inputs.
     """
     name = re.sub(r"[^\x20-\x7e]", "?", str(location))
-    if len(text) > _MOST:  # IREE takes 65,535 bytes
+    if len(text) > _MOST:  # IREE's limit is 65,535 bytes
         text = f"{text[:_MOST]}.."
     got = ",".join([*(f"{i}.{axis}" for i, axis in dims), *map(str, values)])
     message = f"{PREFIX}{text}|{got}|{name[:300]}|"
@@ -417,7 +421,7 @@ def assert_(
 
 
 def has_relations(op: ir.Operation, cls: type[Op]) -> bool:
-    """Return whether an op's inference may take something for granted that only a run decides."""
+    """Return whether an op's inference may assume relations of dynamic extents."""
     if cls.mnemonic in _UNSEEN or len(op.regions):
         return False
     return any(DYN in TensorType.of(v).dims for v in op.operands)
@@ -432,7 +436,7 @@ def _segments(op: ir.Operation) -> list[int]:
 
 
 def _on_host(point: ir.InsertionPoint) -> ir.InsertionPoint:
-    """Return the insertion point, or the one ahead of the dispatch region that it lies in."""
+    """Return the insertion point, moved before a dispatch region that contains it."""
     block, found = point.block, point
     while True:
         owner = block.owner.operation
@@ -451,7 +455,7 @@ def _conditions(relation: Relation) -> list[Condition]:
 
 
 def _expected(left: Sequence[Condition]) -> str:
-    """Return the conditions as text; numbers stand last, and on the right."""
+    """Return the conditions as text; numbers come last, and on the right."""
     ordered = [(p, b, a) if isinstance(a, int) and p != "le" else (p, a, b) for p, a, b in left]
     ordered.sort(key=lambda c: isinstance(c[2], int))
     return " or ".join(f"{_show(a)} {_WORDS[p]} {_show(b)}" for p, a, b in ordered)

@@ -1,7 +1,7 @@
 """Symbolic extents of a lowered function: expressions over the inputs' dims and computed values.
 
-Two extents of one expression are equal in every run. An expression is read off the values of the
-module that is being built, and can be made into a value again at another insertion point.
+Two extents with one expression are always equal. Expressions are derived from values of the module
+that is being built, and can be rebuilt as values at other insertion points.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from mgx_mlir.passes.lowering.index_builder import IndexBuilder
 from mgx_mlir.symbolic.expressions import Atom, Expr, Int, low_of, sides, terms_of
 from mgx_mlir.symbolic.space import Space
 
-_MOST_CASES = 2  # atoms that a proof of a sign tells apart, as many as a minimum of three has
+_MOST_CASES = 2  # most atoms for a case split in a proof of a sign: those of a minimum of three
 _MOST_TERMS = 8  # terms of an expression whose sign is proved by cases
-_MOST_SHOWN = 50  # atoms in a text that somebody reads
+_MOST_SHOWN = 50  # most atoms in a printed expression
 _COMPUTED = "a size that is computed"
 _SIGNS = {"ge": arith.CmpIPredicate.sge, "eq": arith.CmpIPredicate.eq}
 
@@ -31,7 +31,7 @@ class InputDim:
 
 @dataclass(frozen=True)
 class TensorDim:
-    """A dim of a tensor that a run computes."""
+    """A dim of a tensor that is computed at run time."""
 
     tensor: ir.Value
     axis: int
@@ -39,7 +39,7 @@ class TensorDim:
 
 @dataclass(frozen=True)
 class Integer:
-    """An integer that a run computes."""
+    """An integer that is computed at run time."""
 
     value: ir.Value
 
@@ -55,11 +55,11 @@ class Symbols:
         return self.space.size(InputDim(number, axis))
 
     def size(self, value: ir.Value, axis: int) -> Int:
-        """Return a dim of a tensor that a run computes."""
+        """Return a dim of a computed tensor."""
         return self.space.size(TensorDim(value, axis))
 
     def integer(self, value: ir.Value) -> Int:
-        """Return an integer of any sign that a run computes."""
+        """Return a computed integer of any sign."""
         return self.space.function(Integer(value), ())
 
     def divided(self, a: Int, b: Int) -> Int:
@@ -75,7 +75,7 @@ class Symbols:
         return space.function("div", (a, b))
 
     def larger(self, a: Int, b: Int) -> Int:
-        """Return the larger of two; an operand that is never negative shows in the result."""
+        """Return the larger of two; the result is known to be non-negative if an operand is."""
         return self.space.maximum(*((b, a) if self.space.nonnegative(a) else (a, b)))
 
     def truth(self, predicate: int, a: Int, b: Int) -> Int:
@@ -202,9 +202,9 @@ class Values:
 
 
 def _is_never_negative(e: Int, cases: int = _MOST_CASES) -> bool:
-    """Prove that no run makes an expression negative: by bounds, then for max(p, 0) as p and as 0.
+    """Prove that an expression is never negative: by bounds, then with max(p, 0) as p and as 0.
 
-    Shorter than the proofs of `name_dynamic_dims`, as each extent of a function is asked for.
+    The proof is shorter than those of `name_dynamic_dims`, as each extent of a function needs one.
     """
     low = low_of(e)
     if low is not None and low >= 0:

@@ -13,14 +13,14 @@ from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar, computed,
 
 @dataclass(frozen=True)
 class Trees:
-    """Trees as `migraphx.tree_leaves` has them, and how their tables are read.
+    """The trees of `migraphx.tree_leaves`, and reads of their tables.
 
     `count` and `features` are how many nodes and features there are; indices are of type index.
     """
 
     depth: int
     dtype: DType  # type of features
-    flags: bool  # some nodes take a NaN for a yes
+    flags: bool  # some nodes take the true branch for NaN
     count: ir.Value
     features: ir.Value
     roots: Callable[..., ir.Value]
@@ -34,7 +34,7 @@ class Trees:
 
 
 def walked(trees: Trees, row: ir.Value, at: Sequence[ir.Value]) -> list[ir.Value]:
-    """Return where walks end that begin at these nodes, step by step side by side."""
+    """Return the end nodes of walks from these nodes, with interleaved steps."""
     kind, i1 = ir.IndexType.get(), ir.IntegerType.get_signless(1)
     kinds = [*[kind] * (len(at) + 1), i1]
     b = ArithScalars(computed(trees.dtype), computed(trees.dtype))
@@ -76,7 +76,7 @@ def _stepped(trees: Trees, b: ArithScalars, row: ir.Value, at: ir.Value) -> ir.V
 
 
 def _within(at: ir.Value, count: ir.Value) -> ir.Value:
-    """Return an index below `count`, the last one for what lies outside."""
+    """Return an index clamped to [0, count)."""
     last = arith.SubIOp(count, _number(1)).result
     return arith.MinUIOp(at, last).result
 

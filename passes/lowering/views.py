@@ -75,10 +75,10 @@ def multibroadcast(e: LoweringContext, op: Multibroadcast) -> Expr:
                     and not (isinstance(d, int) and d == 1)
                 ):
                     extents[i + shift] = d
-        # dims that all operands have as 1, which their types do not say
+        # dims that are 1 in all operands, unknown to their types
         extents = [1 if isinstance(d, int) and d == DYN else d for d in extents]
         t = t.with_dims(e.static_dims(extents))
-    # a dynamic extent is read as it is: one that is 1 at run time is not repeated
+    # a dynamic extent is not broadcast, even if it is 1 at run time
     check_read(e, x, broadcast_map(x.type, t), extents)
     return _remap(e, x, t, broadcast_map(x.type, t), extents)
 
@@ -103,7 +103,7 @@ def broadcast(e: LoweringContext, op: Broadcast) -> Expr:
 
 
 def check_read(e: LoweringContext, x: Expr, entries: DimMap, extents: Sequence[Extent]) -> None:
-    """Check that what a view reads of `x` along each dim is all that there is."""
+    """Check that a view reads all of `x` along each dim."""
     for own, at in zip(e.sizes.of_expr(x), entries, strict=True):
         if at is not None:
             e.sizes.equal(own, extents[at])
@@ -131,7 +131,7 @@ def transpose(e: LoweringContext, op: Transpose) -> Expr:
 
     # a generic, not linalg.transpose, which is slow (docs/iree-hazards.md, hazard 3)
     view = View(t, x, tuple(inverse), extents)
-    # outside a kernel a transpose is a copy of its own, made where it stands
+    # outside a kernel a transpose is a separate copy, made here
     return view if e.in_kernel else Leaf(t, e.tensor(view))
 
 
@@ -178,7 +178,7 @@ def unit_map(source: Sequence[int], result: Sequence[int]) -> DimMap | None:
 def _kept_axes(op: Op, source: Sequence[int], t: TensorType) -> list[int] | None:
     """Return the axes that an unsqueeze or squeeze keeps, of whichever side has more.
 
-    Its other dims may be dynamic; None for other reshapes, and where an axis of 1 is not certain.
+    Its other dims may be dynamic; None for other reshapes, and where an extent may not be 1.
     """
     rank = max(len(source), t.rank)
     if isinstance(op, Unsqueeze):
@@ -252,7 +252,7 @@ def reshape_extents(e: LoweringContext, op: Op, x: Expr, t: TensorType) -> list[
 def _unsqueezed(
     e: LoweringContext, own: Sequence[Extent], axes: Sequence[int], steps: Sequence[int], rank: int
 ) -> list[Extent]:
-    """Insert axes of their step, which the dim behind them loses."""
+    """Insert axes of extent `steps`, by which the following dim is divided."""
     left, at = list(own), 0
     out: list[Extent] = []
     for i in range(rank):
@@ -272,7 +272,7 @@ def _static(extents: Sequence[Extent]) -> list[int]:
 
 
 def _solve(e: LoweringContext, own: Sequence[Extent], out: list[Extent]) -> list[Extent]:
-    """Replace the one -1 (or unknown) extent by what is left of the elements."""
+    """Replace the one -1 (or unknown) extent by the element count divided by the others."""
     unknown = [i for i, d in enumerate(out) if isinstance(d, int) and d in (-1, DYN)]
     if not unknown:
         return out
@@ -293,10 +293,10 @@ def _solve(e: LoweringContext, own: Sequence[Extent], out: list[Extent]) -> list
 def _resolve_run_time(
     e: LoweringContext, own: Sequence[Extent], out: list[Extent], *, copies: bool
 ) -> list[Extent]:
-    """Run-time dims: a value of 0 copies the input's extent, one of -1 takes what is left.
+    """Resolve dynamic dims: a 0 copies the input's extent, a -1 is inferred.
 
-    Where nothing has elements and the copied extents would ask for some, 0 is an extent, and
-    where the op does not copy.
+    A 0 means extent 0 if the op does not copy, or if the tensor is empty and copied extents would
+    not be.
     """
     dynamic = {i: d for i, d in enumerate(out) if not isinstance(d, int)}
     if not dynamic:
@@ -387,7 +387,7 @@ def _groups(
     if DYN not in source:
         return _static_groups(list(range(len(source))), list(range(len(result))), source, result)
     i, j = list(source).index(DYN), list(result).index(DYN)
-    # equal static products on both sides: the dynamic extents are the same
+    # equal static products on both sides, so the dynamic extents are equal
     left = _static_groups(list(range(i)), list(range(j)), source, result)
     right = _static_groups(
         list(range(i + 1, len(source))), list(range(j + 1, len(result))), source, result

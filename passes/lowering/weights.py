@@ -16,13 +16,13 @@ class Weights:
     def __init__(self, module: ir.Module) -> None:
         self._module = module
         self.arrays: dict[str, np.ndarray] = {}
-        self._names: dict[int, str] = {}  # names by the identity of the array given
-        self._given: list[np.ndarray] = []  # arrays whose identities these are
-        self._here: dict[str, ir.Value] = {}  # weights that the current function has loaded
+        self._names: dict[int, str] = {}  # names by the id of the array
+        self._given: list[np.ndarray] = []  # keeps these arrays alive
+        self._here: dict[str, ir.Value] = {}  # weights loaded in the current function
         self._loads: dict[str, list[ir.Value]] = {}  # loads in any function
 
     def enter(self, head: ir.Operation) -> None:
-        """Begin a function, which loads its weights ahead of this op."""
+        """Begin a function, which loads its weights before this op."""
         self._here, self._head = {}, head
 
     def loaded(self, e: LoweringContext, array: np.ndarray) -> ir.Value:
@@ -54,7 +54,7 @@ class Weights:
         return made
 
     def drop_unread(self) -> None:
-        """Remove weights that nothing reads: kernels took them in another form."""
+        """Remove unused weights, of which kernels use another layout."""
         for op in list(self._module.body.operations):
             name = ir.StringAttr(op.attributes["sym_name"]).value
             kept: list[ir.Value] = []

@@ -88,7 +88,7 @@ def test_an_order_that_is_right_is_kept() -> None:
 
 
 def test_a_circle_of_both_widths_has_no_order() -> None:
-    with pytest.raises(ValueError, match="circle"):
+    with pytest.raises(ValueError, match="cycle"):
         ordered(pieces([(0, 2, 2), (2, 0, 1), (3, 1, 1)]), frozenset())
 
 

@@ -50,8 +50,7 @@ def test_in_a_batch_as_alone(threaded: bool) -> None:
         for handle in handles:
             assert [p.token for p in handle] == alone(handle.request)
             assert handle.finish_reason == "length"
-        # type: ignore[attr-defined]
-        kinds = [count for kind, count in e.decoder.computed if kind == "decode"]
+        kinds = [count for kind, count in e.decoder.computed if kind == "decode"]  # type: ignore[attr-defined]
         assert max(kinds) == 3
 
 
@@ -63,8 +62,7 @@ def test_a_prompt_is_computed_in_chunks_between_steps() -> None:
         e.decoder.computed.clear()  # type: ignore[attr-defined]
         for _ in range(3):
             e.step()
-        # type: ignore[attr-defined]
-        assert e.decoder.computed == [("prefill", 4), ("decode", 1)] * 2 + [
+        assert e.decoder.computed == [("prefill", 4), ("decode", 1)] * 2 + [  # type: ignore[attr-defined]
             ("prefill", 4), ("decode", 1),
         ]  # fmt: skip
 

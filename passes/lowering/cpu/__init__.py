@@ -1,1 +1,1 @@
-"""Kernels of our own vector loops, for CPUs: IREE compiles them as they are written."""
+"""CPU kernels written as vector loops, which IREE compiles without changing their structure."""

@@ -1,1 +1,1 @@
-"""Lowerings for AMD GPUs: shapes of matrix products, matrix instructions, tiles and attention."""
+"""Lowerings for GPUs: GEMM shapes, matrix instructions, tiles and attention."""

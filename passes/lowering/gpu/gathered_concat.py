@@ -1,6 +1,6 @@
-"""Concatenations on GPUs as one loop, in which each element finds its part.
+"""Concatenations on GPUs as one loop, in which each element selects its part.
 
-CPUs copy the parts instead: there such a loop is several times slower.
+CPUs copy the parts instead, as such a loop is several times slower there.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
 
 def match(e: LoweringContext, site: GpuKernelSite) -> list[list[Extent]] | Refusal:
-    """Take a concatenation of fixed dims whose elements are read by index maps."""
+    """Take a concatenation of static dims whose elements are read by index maps."""
     if not site.bounded:
-        return Refusal("it has no dispatch region of its own")
+        return Refusal("it is not alone in its dispatch region")
     types = [TensorType.of(r) for r in site.op.results]
     if not all(t.is_static for t in types):
         return Refusal("its result has dynamic dims")

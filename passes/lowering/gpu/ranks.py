@@ -1,7 +1,8 @@
-"""TopK and sorts on GPUs: an element's rank is the number of those ahead of it, counted in pairs.
+"""TopK and sorts on GPUs: an element's rank is the number of elements ahead of it, by pairwise
+comparison.
 
-IREE's own op keeps a sorted list, which one lane of a workgroup does. Comparisons in pairs are n^2
-for a row of n, spread over all lanes: the third row of a table of 3 x 1021 took 22 million
+IREE's op keeps a sorted list, by one lane of a workgroup. Pairwise comparisons are n^2 for a row of
+n, distributed over all lanes: the third row of a table of 3 x 1021 took 22 million
 instructions of one wave, and takes some thousands of each of many waves.
 """
 

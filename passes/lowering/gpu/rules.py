@@ -19,5 +19,5 @@ ATTENTION = (  # rules of kernels that are one attention
 KERNELS = (gathered_concat.RULE,)  # rules of other kernels
 # rules of the matmuls and convolutions inside of kernels, the last of which have one rule each
 MATMULS = (*compilation_info.MATMULS, *compilation_info.FORMS)
-# questions of passes about forms that are no rule of their own: the matmul of a kernel reads so
+# forms that passes ask about, which have no separate rule: layouts of a matmul's operands
 QUESTIONS = {"gathered_convolution": gathered_convolution.refusal}

@@ -1,9 +1,9 @@
-"""Tiles, and clocks of what kernels do, by architecture: data of `configs/<arch>.json`.
+"""Tiles, and clocks of kernels' parts, by architecture: data of `configs/<arch>.json`.
 
 Architectures of one family share a file (`LIKE`).
 
 `benchmarks/gpu_tiles.py` writes the files of AMD, `benchmarks/gpu_schedules.py` those of NVIDIA.
-Each says what judged it, and when.
+Each states its source and date.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class MmaClocks:
     """
 
     least: float  # fewest clocks of a k-iteration: the latency of a load
-    meet: float  # wait in a k-iteration, beside its matrix instructions and LDS reads
+    meet: float  # wait in a k-iteration, in addition to its matrix instructions and LDS reads
     ends: float  # clocks before the first iteration and after the last
-    near: float  # multiple of the least clocks up to which other properties decide between tiles
+    near: float  # tiles within this multiple of the least clocks are compared by other properties
     # in each k-iteration
     step: float = 0  # clocks to read the operands of each matrix instruction along the depth
     read: float = 0  # clocks for each LDS read
@@ -49,7 +49,8 @@ class MmaClocks:
     mask_depth: float = 0  # clocks for each vector masked by depth
     few: float = 0  # clocks if LLVM waits for masked vectors ahead of the first matrix instruction
     few_vectors: int = 0  # most masked vectors of an operand for which LLVM waits so
-    kept: tuple[float, ...] = (0, 0, 0)  # clocks of 0, 1, 2 masked operands, in a loop that stays
+    # clocks for 0, 1, 2 masked operands, in a loop that is not unrolled
+    kept: tuple[float, ...] = (0, 0, 0)
     # once for a wave
     piece: float = 0  # clocks for each 16x16 piece of results
     first: float = 0  # clocks for each vector of a lane's first load
@@ -61,7 +62,7 @@ class MmaClocks:
     two: float = 0  # clocks for partial tiles with two k-iterations: the second is not prefetched
     # clocks in place of `two` where a wave has one piece or a lane reads 8 bytes of the LDS at once
     two_of_one: float = 0
-    # once for a unit, whatever bounds it
+    # once for a compute unit, whatever its bound
     late: float = 0  # clocks for tiles of partial rows or columns with two k-iterations
 
 

@@ -2,9 +2,9 @@
 
 arith.truncf f32 -> f8, arith.extf f8 -> f32  ->  operations on bits and on f32
 
-A conversion inside of a matmul that matrix instructions multiply stays: they read the bytes.
-Rounding is to the nearest, ties to even. What a type does not hold becomes infinite, or NaN where
-it has no infinity, as IREE's own conversions do.
+A conversion inside of a matmul for matrix instructions stays, as they read the bytes. Rounding is
+to nearest, ties to even. Numbers out of range become infinity, or NaN in types without infinity, as
+in IREE's conversions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Format:
     bias: int
     infinity: int  # its bits without the sign, -1 without one
     nan: int  # bits of a NaN
-    signed_zero: bool = True  # bits of a negative zero are no NaN
+    signed_zero: bool = True  # False: the bits of a negative zero are the NaN
 
     @property
     def least(self) -> float:
@@ -37,7 +37,7 @@ class _Format:
 
     @property
     def beyond(self) -> int:
-        """First bits above those of its largest number."""
+        """The bits of its largest number plus 1."""
         return self.infinity if self.infinity >= 0 else self.nan if self.signed_zero else 0x80
 
 
@@ -126,7 +126,7 @@ def _narrowed(b: ArithScalars, x: ir.Value, dtype: DType) -> ir.Value:
     size = b.and_(whole, 0x7FFFFFFF)
     value = b.bitcast(size, dtypes.FLOAT)
     drop = _MANTISSA - form.mantissa
-    # half of a step less one, and one where the last kept bit is odd: ties go to even
+    # half a step minus one, plus one if the last kept bit is odd: ties go to even
     odd = b.and_(b.shr(size, drop), 1)
     moved = b.sub(size, (_BIAS - form.bias) << _MANTISSA)
     normal = b.shr(b.add(b.add(moved, (1 << (drop - 1)) - 1), odd), drop)

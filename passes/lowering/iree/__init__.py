@@ -1,1 +1,1 @@
-"""Forms that IREE asks for: its own ops, dispatch regions, buffer views, ways around its faults."""
+"""Forms that IREE needs: its ops, dispatch regions, buffer views, workarounds for its faults."""

@@ -1,12 +1,11 @@
 """Tensors of run-time extents across the borders of branches and loops: as buffer views.
 
-IREE 3.13 lays the results of dispatches out in one allocation, at offsets that it aligns, and its
-range analysis of integers knows nothing of what is aligned (`util.align` leaves its range
-unset): where one branch gives a tensor at offset 0, or a loop starts with one, it takes 0 to be
-the offset always, and two tensors become one. It does the same to an allocation's size. A buffer
-view holds offset and size itself. (A barrier hides the offset too, but what two of them hide is
-freed twice.) Where all extents are static, offsets and sizes are constants, and no views are
-needed.
+IREE 3.13 puts the results of dispatches into one allocation, at aligned offsets. Its integer range
+analysis has no range for `util.align`. Where one branch yields a tensor at offset 0, or a loop
+starts with one, it assumes offset 0 always, and two tensors overlap. The same happens to an
+allocation's size. A buffer view holds offset and size itself. (Barriers hide the offset too, but
+two of them free the memory twice.) With static extents, offsets and sizes are constants, and no
+views are needed.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ from mgx_mlir.passes.lowering.iree.iree_ops import barrier, build, index_attribu
 def leave(e: LoweringContext, value: ir.Value, *, shared: bool = False) -> ir.Value:
     """Return a tensor as the view that crosses the border.
 
-    shared: something else reads the tensor, or may. What comes of a view IREE 3.13 updates in
-    place, as memory that it alone has, so such a tensor is copied first.
+    shared: the tensor may have other readers. IREE 3.13 updates a view's tensor in place, as if it
+    were the only owner, so such a tensor is copied first.
     """
     extents = e.extents(value)
     if shared:
         value = copied(e, value, extents)
-    # one view twice in a list is null the second time; a constant's is made when the program is
-    # loaded, and is null too
+    # the same view twice in a list is null the second time; a constant's view is made at load, and
+    # is null too
     value = e.barrier(value, extents)
     return build(
         "hal.tensor.export", [value, *e.dynamic_values(extents)],
@@ -43,10 +42,9 @@ def leave(e: LoweringContext, value: ir.Value, *, shared: bool = False) -> ir.Va
 
 
 def copied(e: LoweringContext, value: ir.Value, extents: Sequence[Extent]) -> ir.Value:
-    """Return the tensor in memory of its own.
+    """Return a copy of the tensor in new memory.
 
-    A choice that only the run decides hides that it is a mere copy; a barrier keeps two fills with
-    one number apart.
+    A dynamic select keeps IREE from folding the copy; a barrier keeps two equal fills apart.
     """
     value = e.barrier(value, extents)
     zero = barrier(e.index(0))
@@ -79,9 +77,9 @@ def _dim(view: ir.Value, axis: int) -> ir.Value:
 
 
 def settled(e: LoweringContext, value: ir.Value) -> ir.Value:
-    """Return a tensor that a loop or a branch gave, waited for.
+    """Wait for the result of a loop or a branch.
 
-    Of a region that reads such a tensor, and another that was computed from it, IREE 3.13 waits
-    for the first alone, and drops the computation of the second.
+    In a region that reads such a tensor and another one computed from it, IREE 3.13 waits only for
+    the first, and drops the computation of the second.
     """
     return enter(e, barrier(leave(e, value)), value.type)

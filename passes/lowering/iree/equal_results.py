@@ -1,9 +1,9 @@
-"""Results of a dispatch region that IREE will find equal are made one, ahead of it.
+"""Merge equal results of a dispatch region before IREE does, which merges them wrongly.
 
-iree-compile merges equal results of a flow.dispatch.region and then gives the first result in place
-of the merged ones, whichever it is that they are equal to. Lowering makes no two results of one
-value, but expressions may turn out equal once constants are folded, or extents of dispatches'
-results followed: what upstream's canonicalizer and CSE find in a copy of the module is merged here.
+iree-compile merges equal results of a flow.dispatch.region, and then replaces each merged one by
+the first result, whichever result it equals. Lowering yields no value twice, but expressions may
+become equal after constant folding, or when extents of dispatch results are propagated. So results
+that upstream's canonicalizer and CSE find equal in a copy of the module are merged here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _FOLD = "builtin.module(canonicalize,cse)"
 
 
 def merge_equal_results(module: ir.Module) -> None:
-    """Give each region of `module` one result for those that are equal; all their readers read it.
+    """Merge equal results of each region of `module`.
 
     Leaves a module without regions of several results alone.
     """
@@ -31,7 +31,7 @@ def merge_equal_results(module: ir.Module) -> None:
     copy = module.operation.clone()
     for op in list(copy.regions[0].blocks[0].operations):
         if op.operation.name == "flow.executable":
-            op.operation.erase()  # its kernel is of no interest here
+            op.operation.erase()  # its kernel does not matter here
     try:
         _follow_extents(copy)
         passmanager.PassManager.parse(_FOLD).run(copy)
@@ -76,7 +76,7 @@ def _follow_extents(root: ir.Operation) -> None:
 
     root.walk(visit)
     for op in found:
-        extent = _extent(op)  # only now: it may be one that another one has just replaced
+        extent = _extent(op)  # computed now, as it may just have been replaced
         if extent is not None:
             op.results[0].replace_all_uses_with(extent)
             op.erase()
@@ -122,7 +122,7 @@ def _firsts(region: ir.Operation) -> list[int]:
 
 
 def _key(value: ir.Value) -> Hashable:
-    """Equal for equal values: of a generic it is what it yields, and where that goes."""
+    """Return a key that equal values share: for a generic its yielded value and output map."""
     owner = value.owner
     if isinstance(owner, ir.Block) or owner.name != "linalg.generic":
         return value
@@ -135,7 +135,7 @@ def _key(value: ir.Value) -> Hashable:
 
 
 def _rebuild(region: ir.Operation, same: list[int]) -> None:
-    """Rebuild the region with its first results alone."""
+    """Rebuild the region with only the first of equal results."""
     kept = sorted(set(same))
     extents = iter(region.operands)
     dims = [[next(extents) for _ in range(_dynamic(ir.ShapedType(r.type)))] for r in region.results]

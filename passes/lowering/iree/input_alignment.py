@@ -6,11 +6,11 @@ import io
 
 from mgx_mlir.core.ir import ir
 
-# Alignment of numpy arrays, so that none is copied ahead of a call. Sizes are rounded up to cache
-# lines, so that what a program computes stands on such all the same.
+# Alignment of numpy arrays, so that inputs are not copied before a call. Sizes are rounded up to
+# cache lines, so computed tensors are still aligned to those.
 _OF_ARRAYS = 16
 _LINE = 64  # alignment that IREE assumes by itself
-_MOST = (1 << 63) - 1  # this and the index bits are IREE's defaults
+_MOST = (1 << 63) - 1  # IREE's default, as are the index bits
 
 
 def written(module: ir.Module, target: str) -> tuple[bytes, int]:

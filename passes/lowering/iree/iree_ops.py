@@ -47,7 +47,7 @@ def segments_of(op: ir.Operation) -> list[int]:
 
 
 def barrier(value: ir.Value) -> ir.Value:
-    """Return a value that IREE neither folds nor fuses with what it was made of."""
+    """Return a value that IREE neither folds nor fuses with its producer."""
     return build("util.optimization_barrier", [value], [value.type]).result
 
 
@@ -140,7 +140,7 @@ def store(
 
 
 def static(indices: Sequence[Index]) -> list[int]:
-    """Return indices as an op's static attribute has them: values are `?`."""
+    """Return indices as an op's static attribute, in which values are `?`."""
     return [i if isinstance(i, int) else DYN for i in indices]
 
 

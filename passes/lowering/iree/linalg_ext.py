@@ -68,8 +68,8 @@ def _alone(
 def _line_by_line(e: LoweringContext, rank: int, axis: int) -> dict[str, ir.Attribute]:
     """Return attributes for GPUs: a workgroup of one lane for each line along `axis`.
 
-    IREE's own workgroup has many lanes, each of which does the whole op, wave after wave
-    on what the one before has left: sums and indices are then counted twice.
+    IREE's default workgroup has many lanes, and each wave runs the whole op on the state that the
+    previous wave left: sums and indices are then counted twice.
     """
     if e.options.target != "gpu":
         return {}
@@ -113,13 +113,14 @@ _RENAMING = (
 
 
 def whole(e: LoweringContext, x: ir.Value) -> ir.Value:
-    """`x`, a column in a buffer of its own: IREE 3.13 would read it where it lies, by gathers over
-    strides that it cannot translate."""
+    """Return a column `x` in a new buffer: IREE 3.13 would read it in place, by strided gathers
+    that it cannot translate.
+    """
     return e.barrier(x, e.extents(x)) if is_column(x) and not e.in_region else x
 
 
 def is_column(value: ir.Value) -> bool:
-    """Return whether the value is a part of each row of another one, whatever its shape."""
+    """Return whether a value is a column slice of another one, in any shape."""
     while not isinstance(value.owner, ir.Block):
         owner = value.owner.operation
         if owner.name == "tensor.extract_slice":
@@ -134,9 +135,9 @@ def is_column(value: ir.Value) -> bool:
 def _may_be_input(value: ir.Value) -> bool:
     """Return whether the value can be the memory of an input of a function.
 
-    Loops that copy are folded away later, so the result of an op that reads a tensor of the same
-    element type may be that tensor; and so may what a branch or a loop handed on as it is (with
-    run-time extents that is copied at its border).
+    Copying loops are folded later, so the result of an op that reads a tensor of the same element
+    type may be that tensor. So may a value that a branch or loop passes through (with dynamic
+    extents it is copied).
     """
     todo, seen = [value], set[ir.Value]()
     while todo:
@@ -166,7 +167,7 @@ def _element_type(value: ir.Value) -> ir.Type | None:
 
 
 def source_of(value: ir.Value) -> ir.Operation | None:
-    """Return what makes the value, seen through changes of shape; None for an argument."""
+    """Return the op that makes a value, through reshapes; None for an argument."""
     while not isinstance(value.owner, ir.Block):
         owner = value.owner.operation
         if owner.name not in _RENAMING:
@@ -191,7 +192,7 @@ def _reads_nothing(value: ir.Value) -> bool:
         return ir.WalkResult.ADVANCE
 
     source.walk(visit)
-    # a constant is folded into what reads it, and so is a fill
+    # constants and fills are folded into their readers
     constant = ("tensor.empty", "arith.constant")
     return source.name in constant or all(_reads_nothing(v) for v in read - made)
 
@@ -213,15 +214,15 @@ def scatter(
 ) -> ir.Value:
     """`into` with `updates` at the tuples in `where` whose `mask` (if any) is set, in their order.
 
-    `body(update, current)` gives the new element; tuples may repeat. Those that are not masked
-    out lie inside. The program's inputs are copied: IREE would write into the caller's memory
-    (docs/iree-hazards.md, hazard 29). So is what reads no tensor, which IREE computes again where
-    it needs it: of two scatters one would write into the other's result (hazard 33).
+    `body(update, current)` gives the new element; tuples may repeat. Indices that are not masked
+    out are in range. The program's inputs are copied, as IREE would write into the caller's memory
+    (docs/iree-hazards.md, hazard 29). Tensors computed without reading one are copied too: IREE
+    recomputes these, and one of two scatters would write into the other's result (hazard 33).
     """
     element = ir.RankedTensorType(into.type).element_type
     if _may_be_input(into) or _reads_nothing(into):
         into = copied(e, into, e.extents(into))
-    if _is_fill(updates):  # would be copied into the dispatch, onto its stack, whatever its size
+    if _is_fill(updates):  # else it is copied to the dispatch's stack, whatever its size
         updates = e.barrier(updates, e.extents(updates))
 
     at = {
@@ -272,7 +273,7 @@ def topk(
     `keys` are signed integers of a total order. Of equal keys the lower index comes first.
     """
     values = e.fill(extents, dtype, dtype.lowest())
-    # an unused index is behind every other one, so that equal keys replace it
+    # an unused index is larger than all others, so that equal keys replace it
     places = e.fill(extents, dtypes.INT32, dtypes.INT32.highest())
     element = signless(dtype)
 
@@ -315,18 +316,19 @@ def online_attention(
     init: Sequence[ir.Value],
     config: Mapping[str, ir.Attribute] | None = None,
 ) -> list[ir.Value]:
-    """Compute attention in f32, not divided: the sum of weighted rows, for each row the largest
-    score as a power of two, and the sum of weights, of what `init` has and these keys."""
+    """Compute unnormalised attention in f32: the sum of weighted rows, each row's largest score
+    as a power of two, and the sum of weights, accumulated onto `init`.
+    """
     outs = [out, out[:-1], out[:-1]]
     return _attention("online_attention", operands, scale, mask, init, outs, rank, config)
 
 
 def no_keys(e: LoweringContext, dims: Sequence[Extent]) -> list[ir.Value]:
-    """Return what online_attention begins with; dims: of the weighted rows."""
+    """Return the initial state of online_attention; dims: of the weighted rows."""
     rows = [*dims[:-1]]
     return [
         e.fill(list(dims), dtypes.FLOAT, 0),
-        # no infinity: rows of which all is masked would get NaN, and so would the sum of parts
+        # finite, else fully masked rows would become NaN, and so would the sum of parts
         e.fill(rows, dtypes.FLOAT, -3.4028234663852886e38),
         e.fill(rows, dtypes.FLOAT, 0),
     ]

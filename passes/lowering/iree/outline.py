@@ -1,8 +1,8 @@
-"""Kernels as executables beside the functions that launch them.
+"""Outline kernels to executables beside the functions that launch them.
 
-iree-compile puts every dispatch into an executable of its own, but only after some fifty passes
-over the functions with all kernels in them. Those passes can make nothing of kernels that are
-written out already: as executables from the start they are compiled a quarter faster.
+iree-compile does that only after some fifty passes over functions that contain all kernels. These
+passes change nothing in our kernels; with executables from the start, compiles are a quarter
+faster.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def outline_kernels(module: ir.Module) -> None:
 
 
 def drop_unread_kernels(module: ir.Module) -> None:
-    """Erase dispatches whose results nothing reads, views of them apart.
+    """Erase dispatches whose results are unused, or used only by views.
 
-    An operand is made a tensor ahead of its kernel, which may read what that was made of. Code
-    that other dispatches share moves to the first of these.
+    They arise where an operand was materialised before its kernel, which then reads the operand's
+    source. Code that other dispatches share moves to the first of these.
     """
     live: dict[Hashable, ir.Operation] = {}  # code -> its first dispatch, of those met so far
     for op in reversed(_dispatches(module)):
@@ -92,7 +92,7 @@ def _dispatches(module: ir.Module) -> list[ir.Operation]:
 def outline_alone(dispatch: ir.Operation) -> ir.Module:
     """flow.dispatch.workgroups { kernel } -> a module of flow.executable { kernel } alone
 
-    The dispatch stays as it is.
+    The dispatch is unchanged.
     """
     module = ir.Module.create()
     with ir.InsertionPoint(module.body):

@@ -1,8 +1,8 @@
-"""Operands of matmuls as IREE can pack them for a CPU's data tiling.
+"""Operands of matmuls in a form that IREE can pack for data tiling on CPUs.
 
-IREE 3.13 packs an operand in the kernel that computes it, where it may. Of rows of several batches
-that are computed with a reduction it packs others, and elements at computed indices it refuses
-(docs/iree-hazards.md, hazard 30). Behind a barrier an operand is packed by a kernel of its own.
+IREE 3.13 packs an operand in the kernel that computes it, if it can. For batched rows computed with
+a reduction it packs wrong rows, and it refuses elements at computed indices (docs/iree-hazards.md,
+hazard 30). After a barrier an operand is packed by a separate kernel.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ _GIVEN = ("arith.constant", "ml_program.global_load_const")
 def operand(e: LoweringContext, op: ir.Operation, x: Expr) -> Expr:
     """Return the operand `x` of the kernel `op`, in a region where the target has them.
 
-    What follows a matmul is packed with it, and IREE 3.13 packs bools with padding of another type:
-    a bool operand is read from bytes. One that a loop computes stands behind a barrier.
+    Operands of a matmul's epilogue are packed too, and IREE 3.13 packs bools with padding of
+    another type, so a bool operand is read from bytes. An operand that a loop computes gets a
+    barrier.
     """
     leaf = x.source if isinstance(x, View) else x
     if not isinstance(leaf, Leaf) or e.in_kernel:
@@ -33,7 +34,7 @@ def operand(e: LoweringContext, op: ir.Operation, x: Expr) -> Expr:
     source = source_of(leaf.value)
     found: Expr
     if leaf.type.dtype.is_bool:
-        # made by a dispatch of its own: IREE would move a mere extension into the kernel
+        # in a separate dispatch, as IREE would move a plain extension into the kernel
         stored = index.cast_alone(e, leaf.value, dtypes.BOOL, dtypes.INT8)
         args = [Leaf(leaf.type.with_dtype(dtypes.INT8), stored)]
         found = Compute(leaf.type, OPS["convert"], {"target_type": dtypes.BOOL}, args)
@@ -45,10 +46,7 @@ def operand(e: LoweringContext, op: ir.Operation, x: Expr) -> Expr:
 
 
 def made_ahead(e: LoweringContext, x: ir.Value) -> ir.Value:
-    """Return an operand of a matmul that is in no region.
-
-    Behind a barrier where regions are off.
-    """
+    """Return an operand of a matmul outside of regions; with a barrier where regions are off."""
     if e.options.regions or e.options.target != "cpu":
         return x
     source = source_of(x)

@@ -1,8 +1,8 @@
-"""Sizes that the host reads out of tensors stay with the host.
+"""Barriers that keep sizes read from tensors on the host.
 
-Dispatches are launched with their sizes. IREE 3.13 moves a read of one element, as of any scalar,
-into the kernels that copy slices, which then cannot say how large their launch is
-(docs/iree-hazards.md, hazard 36). It does not move what stands behind a barrier.
+Dispatches are launched with their sizes. IREE 3.13 moves the read of a scalar into kernels that
+copy slices, whose launch size is then unknown (docs/iree-hazards.md, hazard 36). It does not move
+values across a barrier.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _SCALARS = "arith."
 
 
 def keep(block: ir.Block) -> None:
-    """Put barriers behind the numbers that sizes of tensors in a block of the host come from.
+    """Put barriers on numbers from which sizes of tensors in a host block are computed.
 
-    Behind the cast to an index: a cast inside of a kernel is as bad as the read.
+    They come after the cast to index, as a cast inside of a kernel is as bad as the read.
     """
     found: dict[ir.Value, None] = {}
     seen: set[ir.Value] = set()
@@ -59,7 +59,7 @@ def _sizes(op: ir.Operation) -> list[ir.Value]:
 
 
 def _find(size: ir.Value, found: dict[ir.Value, None], seen: set[ir.Value]) -> None:
-    """Note the indices that a size comes from, and that come from elements of tensors."""
+    """Collect the index values that a size depends on and that are read from tensors."""
     waiting = [size]
     while waiting:
         v = waiting.pop()

@@ -1,4 +1,4 @@
-"""Dispatch regions: the kernels around which IREE takes one."""
+"""Conditions on kernels for a dispatch region that IREE compiles."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def is_padded_row(anchor: ir.OpView) -> bool:
 def pads_some_axes(anchor: ir.OpView) -> bool:
     """Return whether a pooling's windows reach a border along some of its axes only.
 
-    In a region IREE's folding of the border into its tiles may not end.
+    In a region IREE may not terminate when it folds the border into its tiles.
     """
     if not is_a(anchor, Pooling) or anchor.dyn_global:
         return False

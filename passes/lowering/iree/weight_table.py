@@ -1,7 +1,7 @@
-"""Small weights of a module as one table for each element type, which kernels read at offsets.
+"""Small weights of a module in one table per element type, which kernels read at offsets.
 
-IREE makes a global of each weight and one initializer that loads all of them. Its passes over that
-initializer take time that grows with the square of the number of weights: 61 % of the compile of an
+IREE makes a global per weight, and one initializer that loads all of them. Its passes over the
+initializer are quadratic in the number of weights: 61 % of the compile of an
 MLP of 4,000 nodes. A slice of a table is an offset of a kernel's binding, and copies nothing.
 """
 
@@ -20,8 +20,8 @@ from mgx_mlir.core.literals import ALIGNMENT, aligned_empty, own
 from mgx_mlir.passes.lowering.iree.iree_ops import barrier, reshaped
 from mgx_mlir.passes.lowering.weights import Weights
 
-# Bytes of a weight that is put into a table, which is a copy. Larger ones are few by their memory,
-# and may not be there yet.
+# Most bytes of a weight in a table, which is a copy. Larger ones are few, and may still be being
+# filled.
 LARGEST = AT_ONCE
 # Weights of a program that has a table: IREE takes 1 ms for each, and fewer are not worth a copy.
 LEAST = 16
@@ -39,8 +39,8 @@ class _Row:
 def make_tables(module: ir.Module, weights: Weights) -> None:
     """global, load; constant -> global of all, load, slices
 
-    Only weights that kernels alone read, as nothing may be computed of them ahead of a run: IREE
-    computes on a global of its own at load, and what stands behind a barrier in each call.
+    Only for weights that kernels read directly. IREE evaluates other uses of a separate global at
+    load time, but uses of a table, which is behind a barrier, in each call.
     """
     loads, constants = _found(module)
     rows: dict[str, list[_Row]] = {}

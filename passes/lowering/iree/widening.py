@@ -1,8 +1,8 @@
-"""A loop that widens numbers is computed apart from what reads it at computed indices (hazard 49).
+"""Barriers between a widening loop and its readers at computed indices (hazard 49).
 
-IREE copies an elementwise loop whose result has more bits than its input into each dispatch that
-reads it, to move fewer bytes. Where that reads at indices which only the run knows, the dispatch
-keeps the whole result on its stack, and is refused.
+IREE clones an elementwise loop whose result has more bits than its input into each dispatch that
+reads it, to move fewer bytes. If that reads at computed indices, the dispatch keeps the whole
+result on its stack, and is refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _RENAMING = (
 
 
 def fence_widening_loops(module: ir.Module) -> None:
-    """Put a barrier behind each such loop outside of dispatch regions."""
+    """Put a barrier after each such loop outside of dispatch regions."""
     for op in list(_widening(module.operation)):
         if any(_reads_anywhere(user, op.block) for user in _readers(op.results[0])):
             _fence(op)

@@ -1,4 +1,4 @@
-"""Loops whose iterations are workgroups of a dispatch: IREE's attribute says so."""
+"""Loops whose iterations are workgroups of a dispatch, by IREE's attribute."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ _MARK = "mgx.workgroups"
 
 
 def mark(loop: ir.OpView) -> None:
-    """Say of an scf.forall that each of its iterations is a workgroup."""
+    """Mark an scf.forall whose iterations are workgroups."""
     loop.operation.attributes[_MARK] = ir.UnitAttr.get()
 
 
 def give(module: ir.Module) -> None:
     """Put IREE's attribute on all marked loops.
 
-    Last of all: the bindings do not know it, and take a module with it for a wrong one.
+    This is the last step, as the bindings refuse a module with the attribute.
     """
 
     def visit(op: ir.Operation) -> ir.WalkResult:

@@ -28,7 +28,7 @@ def concat_past_present(
     ins: tuple[ir.Value, ir.Value, ir.Value, ir.Value | None],
     e: LoweringContext,
 ) -> ir.Value:
-    """Lower to a choice by position: the new rows where they belong, old ones or 0 elsewhere."""
+    """Lower to a select by position: new rows at their positions, old ones or 0 elsewhere."""
     x, seqlens, past, _ = ins
     t, counts = TensorType.of(op.out), TensorType.of(op.seqlens_k)
     own, new = e.extents(past), e.extents(x)
@@ -76,7 +76,7 @@ def _updated(
     own: Sequence[Extent],
     new: Sequence[Extent],
 ) -> ir.Value:
-    """Build a kernel that writes the new rows into the memory of the cache, a head at a time."""
+    """Build a kernel that writes the new rows in place into the cache, a head at a time."""
     dtype = dtypes.from_mlir(ir.RankedTensorType(past.type).element_type)
     # a dynamic size is written an element at a time
     lanes, columns = (own[3], 1) if isinstance(own[3], int) else (1, own[3])

@@ -17,7 +17,7 @@ from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.iree import buffer_views, iree_ops
 from mgx_mlir.passes.lowering.scalar import TypedScalar, constant
 
-# A value that leaves a region: the tensor, or the elements that are followed as scalars.
+# a value that leaves a region: a tensor, or its elements as host scalars
 Carried: TypeAlias = ir.Value | np.ndarray
 
 
@@ -44,7 +44,7 @@ def flatten(
 ) -> list[ir.Value]:
     """Carried values as SSA values: a tensor, as a view unless all is static, or each element.
 
-    shared: of which values something else may read the memory.
+    shared: which values' memory something else may read.
     """
     out: list[ir.Value] = []
     for value, t, is_shared in zip(values, types, shared, strict=True):
@@ -59,9 +59,10 @@ def flatten(
 
 
 def shared_with_others(values: Sequence[ir.Value], block: ir.Block) -> list[bool]:
-    """Return which of the values that a block gives are not its own alone.
+    """Return which values that a block yields share memory with others: made outside, yielded
+    twice, or views of such.
 
-    Made outside, or given twice, or views of such.
+
     """
     roots = [_root(v) for v in values]
     return [_home(r) != block or roots.count(r) > 1 for r in roots]
@@ -117,10 +118,10 @@ def elements_of(e: LoweringContext, v: ir.Value) -> np.ndarray:
 
 
 def opaque(x: Any) -> Any:
-    """Return a scalar that IREE knows nothing of; tensors, views and known extents stay.
+    """Return a scalar that is opaque to IREE; tensors, views and known extents stay.
 
-    Of one that a loop or a branch changes, IREE 3.13 may take the first value for the only one,
-    and set aside too little memory for what has it as an extent.
+    If a loop or branch changes a scalar, IREE 3.13 may assume its first value, and allocate too
+    little memory for tensors with that extent.
     """
     if isinstance(x, int) or not isinstance(x.type, ir.IntegerType | ir.IndexType):
         return x

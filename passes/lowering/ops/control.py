@@ -36,7 +36,7 @@ def if_(op: If, ins: tuple[()], e: LoweringContext) -> Results:
         yields = e.statements(block)
         held = [e.elements(v) for v in yields]
         return [e.expr(v) if x is None else x for v, x in zip(yields, held, strict=True)]
-    # built without results: what comes out of a branch is known when both are lowered
+    # built without results, whose types are known after both branches are lowered
     draft = ir.Operation.create("scf.if", operands=[cond], regions=2)
     lowered: list[tuple[ir.Block, Scope, list[ir.Value]]] = []
     for block, region in zip(blocks, draft.regions, strict=True):
@@ -95,7 +95,7 @@ def _pass_through(e: LoweringContext, block: ir.Block, operands: Sequence[ir.Val
 
 
 def _joined(e: LoweringContext, t: TensorType, a: Carried, b: Carried) -> ir.Type | None:
-    """Return the type of what is either of two tensors; None of scalars."""
+    """Return the common type of two branches' tensors; None for scalars."""
     if not isinstance(a, ir.Value) or not isinstance(b, ir.Value):
         return None
     dims = [

@@ -115,7 +115,7 @@ def padded_input(
     x: ir.Value,
     kernel: Sequence[Extent],
 ) -> ir.Value:
-    """Return the input of a convolution with its border, which its region may have been given."""
+    """Return the padded input of a convolution, which may be an operand of its region."""
     if op.out in e.plan.padded_inputs:
         return e.plan.padded_inputs[op.out]
     first = 1 if op.channels_last else 2
@@ -261,8 +261,9 @@ def _conv_grouped(
 def _depthwise(
     e: LoweringContext, x: ir.Value, w: ir.Value, own: Sequence[Extent], form: _Form
 ) -> ir.Value:
-    """out[n, s.., c] += x[n, s*stride + k*dilation .., c] * w[k.., c], of other images than those
-    of two axes, in tiles of windows: as a grouped one it lies in scratch memory on GPUs."""
+    """out[n, s.., c] += x[n, s*stride + k*dilation .., c] * w[k.., c], for images without two
+    axes, in tiles of windows; as a grouped one it would be in scratch memory on GPUs.
+    """
     spatial, rank = len(form.axes), len(own)
     d = [ir.AffineDimExpr.get(i) for i in range(rank + spatial)]
     s, k, c = d[1 : rank - 1], d[rank:], d[rank - 1]
@@ -352,14 +353,14 @@ def convolution_backwards(
 def _backward_padding(
     e: LoweringContext, op: ConvolutionBackwards, reach: Sequence[Extent]
 ) -> tuple[list[Extent], list[Extent]]:
-    """Return what the spread input is padded by; negative paddings cut."""
+    """Return the padding of the dilated input; negative padding crops."""
     spatial = len(reach)
     if op.padding_mode == "default_":
         padding = list(op.padding) * (2 if len(op.padding) == spatial else 1)
         low = [e.sub(r, p) for r, p in zip(reach, padding[:spatial], strict=True)]
         high = [e.sub(r, p) for r, p in zip(reach, padding[spatial:], strict=True)]
         return low, high
-    # the result has stride * extent: zeros follow where the windows do not reach that far
+    # the result has stride * extent elements; zeros follow where the windows end earlier
     low: list[Extent] = []
     high: list[Extent] = []
     for r, s in zip(reach, op.stride, strict=True):
@@ -380,7 +381,9 @@ def _spread(
     high: Sequence[Extent],
     strides: Sequence[int],
 ) -> ir.Value:
-    """`x` with stride - 1 zeros between its elements, padded or cut: a choice by position."""
+    """Return `x` with stride - 1 zeros between its elements, padded or cropped, as a select by
+    position.
+    """
     own = e.extents(x)
     padded = [e.add(e.add(n, a), b) for n, a, b in zip(wide, low, high, strict=True)]
     extents = [*own[:2], *padded]

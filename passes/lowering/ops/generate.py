@@ -1,4 +1,4 @@
-"""Lowerings of ops that make tensors from little: fill, allocate, placeholders, multinomial."""
+"""Lowerings of ops that create tensors: fill, allocate, placeholders, multinomial."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ refuses("its numbers are those of the Mersenne Twister, which is strictly serial
 
 @lowers(Undefined, Outline)
 def placeholder(op: Outline | Undefined, ins: tuple[()], e: LoweringContext) -> Expr:
-    """Return a value that nobody reads: zeros."""
+    """Return zeros, for a value that is never read."""
     t = TensorType.of(op.out)
     return Splat(t, 0, [0 if d == DYN else d for d in t.dims])
 
@@ -46,7 +46,7 @@ def allocate(op: Allocate, ins: tuple[ir.Value | None], e: LoweringContext) -> E
 
 @lowers(Fill)
 def fill(op: Fill, ins: tuple[ir.Value, ir.Value], e: LoweringContext) -> Expr:
-    """Return a broadcast of the value; the buffer gives no more than its dims."""
+    """Return a broadcast of the value; only the dims of the buffer matter."""
     value, buffer = ins
     vt, t = TensorType.of(op.value), TensorType.of(op.out)
     extents = e.extents(buffer)

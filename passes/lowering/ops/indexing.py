@@ -22,7 +22,7 @@ from mgx_mlir.passes.lowering.registry import lowers
 from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar, widen
 from mgx_mlir.passes.lowering.views import reshape_tensor
 
-_SLICE_ELEMENTS = 8  # slices of fewer elements are not worth a loop of their own
+_SLICE_ELEMENTS = 8  # smaller slices do not pay for an inner loop
 
 
 # ---- gather --------------------------------------------------------------------------------------
@@ -32,7 +32,8 @@ _SLICE_ELEMENTS = 8  # slices of fewer elements are not worth a loop of their ow
 def gather(op: Gather, ins: tuple[ir.Value, ir.Value], e: LoweringContext) -> ir.Value | Expr:
     """Lower to a slice for one known index, whole rows along axis 0, else single elements.
 
-    A table of one number is not read: IREE folds the reads, and vectors of whole results are left.
+    A splat table is not read: IREE would fold the reads, and leave vectors of the whole result's
+    size.
     """
     t, it = TensorType.of(op.data), TensorType.of(op.indices)
     axis = axis_of(op.axis, t.rank)
@@ -54,8 +55,8 @@ def gather(op: Gather, ins: tuple[ir.Value, ir.Value], e: LoweringContext) -> ir
         return gather_slices(e, data, where, [0], extents, t.dtype)
     rank = it.rank
 
-    # the indices are an input of the loop: a loop nest that reads everything by itself is
-    # collapsed to one dim, and with run-time extents IREE 3.13 does not distribute that
+    # the indices are an operand of the linalg op: IREE collapses a loop nest without operands to
+    # one dim, and with dynamic extents IREE 3.13 does not distribute that
     def body(where: list[ir.Value], value: ir.Value) -> ir.Value:
         at = indices.normalized(e, value, own[axis], it.dtype)
         source = [*where[:axis], at, *where[axis + rank :]]
@@ -127,8 +128,8 @@ def gathernd(op: GatherND, ins: tuple[ir.Value, ir.Value], e: LoweringContext) -
         where = _normalized_indices(e, index, it, picked, counts)
         return gather_slices(e, data, where, list(range(k)), extents, t.dtype)
 
-    # the first number of each index is an input of the loop, as in gather: the loop keeps its dims
-    # then, and no element divides its number into them
+    # the first number of each index is an operand, as in gather: then the loop keeps its dims, and
+    # no index is delinearised
     def body(where: list[ir.Value], *first: ir.Value) -> ir.Value:
         source = list(where[:b])
         for i in range(k):
@@ -188,9 +189,9 @@ def nonzero(op: NonZero, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
     flat = reshape_tensor(e, x, flat_type, [total])
     flags = _flags(e, flat, t.dtype, [total])
     counts = scan(e, flags, dtypes.INT64, 0, [total])
-    # a sum of its own: the last running count of a tensor that may be empty would need a branch
-    # on the host, and of an extent that comes out of a branch IREE 3.13 loses the size: it
-    # allocates nothing for the results, and kernels write over other memory
+    # a separate sum, as the last running count of a possibly empty tensor would need a host branch.
+    # IREE 3.13 loses an extent that comes out of a branch: it allocates nothing for the results,
+    # and kernels write over other memory
     found = reduce_tensor(e, flags, dtypes.INT64, [0], "add", dtypes.INT64)
     count = indices.to_index(indices.read(found, []), dtypes.INT64)
     wanted: Extent = total if op.padded else count

@@ -21,7 +21,7 @@ from mgx_mlir.passes.lowering.scalar import computed
 
 
 def accumulator(dtype: DType) -> DType:
-    """Return what sums are kept in: f32 for 16- and 8-bit floats, else the type itself."""
+    """Return the accumulator type: f32 for 16- and 8-bit floats, else the type itself."""
     return computed(dtype)
 
 
@@ -106,8 +106,8 @@ def matmul(
         operands = made_ahead(e, a), made_ahead(e, b)
         found = cast(ir.Value, product(*operands, outs=[e.fill(extents, acc, 0)]))
     else:
-        # more batches are not collapsed to rank 3: a reshape between a dot and what follows it in a
-        # kernel cannot be tiled through
+        # more batch dims are not collapsed to rank 3, as IREE cannot tile through a reshape between
+        # a dot and its epilogue
         return contract(e, a, b, extents, acc)
     _give_computed(e, found, a)
     return found
@@ -195,10 +195,11 @@ def contract(
     init: ir.Value | None = None,
     block: int = 0,
 ) -> ir.Value:
-    """Any number of batch dims, dynamic ones included; a `b` of rank 2 serves all of them.
+    """Build a contraction with any number of batch dims, static or dynamic; a `b` of rank 2 is
+    shared by all.
 
-    by_row: `b` has its last two axes changed over. element: the type of both operands, where
-    their tensors do not say it. init: what the sums begin with, in place of zeros. block: extent of
+    by_row: the last two axes of `b` are transposed. element: the type of both operands, if not that
+    of their tensors. init: initial sums, instead of zeros. block: extent of
     the blocks that a static depth is divided in, with a dim of their number; 0: one dim.
     """
     a, b = made_ahead(e, a), made_ahead(e, b)

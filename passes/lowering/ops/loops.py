@@ -33,8 +33,8 @@ from mgx_mlir.passes.lowering.ops.movement import extract_slice, insert_slice
 from mgx_mlir.passes.lowering.registry import Results, lowers
 from mgx_mlir.passes.lowering.scalar import TypedScalar, signless
 
-_FIRST_ROWS = 16  # rows of a buffer that grows
-_PREALLOCATED = 1 << 26  # bytes that are set aside at once for the most iterations there may be
+_FIRST_ROWS = 16  # first rows of a growing buffer
+_PREALLOCATED = 1 << 26  # most bytes of a buffer that is allocated for the maximum trip count
 
 
 @lowers(Loop)
@@ -58,7 +58,7 @@ def _count(e: LoweringContext, v: ir.Value) -> Extent:
 
 
 def _bind(e: LoweringContext, argument: ir.Value, value: Carried) -> None:
-    """Let a block argument stand for a lowered value."""
+    """Bind a block argument to a lowered value."""
     if isinstance(value, ir.Value):
         t = TensorType.of(argument).with_dims(ir.RankedTensorType(value.type).shape)
         e.bind(argument, Leaf(t, value))
@@ -67,17 +67,19 @@ def _bind(e: LoweringContext, argument: ir.Value, value: Carried) -> None:
 
 
 def _tied(e: LoweringContext, value: ir.Value, extents: Sequence[Extent]) -> ir.Value:
-    """`value`, whose run-time extents are these.
+    """Return `value` tied to these dynamic extents, as IREE does not find extents of branch results
+    inside of a loop.
 
-    IREE does not find the extents of what comes out of a branch inside of a loop.
+
     """
     return iree_ops.tied(value, e.dynamic_values(extents))
 
 
 def _buffer(e: LoweringContext, extents: Sequence[Extent], t: TensorType) -> ir.Value:
-    """Memory of its own, of `extents`. Two tensors that are merely empty would become one.
+    """Return a new buffer of `extents`.
 
-    The barrier waits for the memory: a loop without iterations would pass on what is not there.
+    Two plain tensor.empty would be merged. The barrier waits for the memory, which a loop without
+    iterations would pass on unallocated.
     """
     kind = ir.RankedTensorType.get(e.static_dims(extents), signless(t.dtype))
     made = iree_ops.build("flow.tensor.alloca", e.dynamic_values(extents), [kind])
@@ -85,9 +87,9 @@ def _buffer(e: LoweringContext, extents: Sequence[Extent], t: TensorType) -> ir.
 
 
 def _ready(e: LoweringContext, value: ir.Value) -> ir.Value:
-    """Return a value that a loop starts with; a tensor is computed before the loop.
+    """Return an initial value of a loop; a tensor is computed before the loop.
 
-    IREE does not end where iterations wait for what is computed ahead of the loop (hazard 48).
+    IREE does not end where iterations wait for a computation before the loop (hazard 48).
     """
     if not isinstance(value.type, ir.RankedTensorType):
         return value
@@ -95,11 +97,10 @@ def _ready(e: LoweringContext, value: ir.Value) -> ir.Value:
 
 
 def _in_place(e: LoweringContext, buffer: ir.Value) -> ir.Value:
-    """Return a buffer of a loop, said to be on the device that the program runs on.
+    """Return a loop's buffer, annotated with the program's device.
 
-    A tensor that a loop carries into itself is on no device as far as IREE can tell, and is
-    copied whole in each iteration, however little of it is updated. Not for values of which
-    another may be equal: IREE 3.13 updates both in one place.
+    IREE finds no device for a loop-carried tensor, and copies it whole in each iteration. Not for
+    values with equal copies: IREE 3.13 updates both in one buffer.
     """
     device = {"target": ir.Attribute.parse("#hal.device.promise<@__device_0>")}
     operands = [buffer, *e.dynamic_values(e.extents(buffer))]
@@ -189,7 +190,7 @@ class _Loop:
         ]
 
     def carried(self, values: Sequence[ir.Value]) -> list[Carried]:
-        """Return the carried values of what the loop's lists hold."""
+        """Return the carried values as lists."""
         return unflatten(self.e, values, self.types, self.scalars, self.kinds, static=self.static)
 
     def is_true(self, v: ir.Value) -> bool:
@@ -207,7 +208,7 @@ class _Loop:
         return held is not None and held.reshape(-1)[0] is True
 
     def settle(self, v: ir.Value) -> None:
-        """Make what the body captures before the loop, not in each iteration."""
+        """Materialise captured values before the loop, not in each iteration."""
         found = self.e.scope.exprs.get(v)
         if found is not None and not isinstance(found, Leaf | Splat):
             self.e.tensor(v)
@@ -282,8 +283,8 @@ class _Loop:
             again, found = self.body(i, held, rest[len(flags) :])
             following = [e.index(e.add(i, 1))]
             if flags:
-                # the flag is true here; not read, it would be dropped from this region alone,
-                # and IREE then mixes up the arguments of the two regions
+                # the flag is true here, but must be read: IREE would drop it from this region only,
+                # and mix up the arguments of the two regions
                 following.append(arith.AndIOp(i1(again), rest[0]).result)
             scf.YieldOp([*following, *found])
             assertions.wait(e, after)
@@ -309,7 +310,7 @@ class _Loop:
             following.append(elements_of(e, v) if is_host else e.refine(e.tensor(v), t))
         elements = [e.tensor(v) for v in yields[1 + len(self.types) :]]
         rows = zip(self.scans, state[n:], elements, strict=True)
-        # all ahead of the first one that is written: an assertion behind it would wait for it
+        # all assertions before the first write, as a later one would wait for it
         fitted = [self.fitted(i, s, b, number, x) for i, (s, b, x) in enumerate(rows)]
         buffers = [
             _in_place(e, self.append(s, b, number, x))
@@ -358,8 +359,8 @@ class _Loop:
 
         branch = scf.IfOp(full, [buffer.type], has_else=True)
         with ir.InsertionPoint(branch.then_block):
-            # its rows are computed in here, and again behind it: IREE 3.13 moves a branch that
-            # makes what a kernel writes to ahead of that kernel, not what the branch captures
+            # its rows are computed inside and again after it: IREE 3.13 hoists a branch before the
+            # kernel that writes to its result, but not the branch's captured values
             made = _buffer(e, [rows(), *own], s.type)
             if not at_first:
                 made = insert_slice(e, buffer, made, [0] * len(extents), extents)

@@ -48,7 +48,7 @@ def extract_slice(
     kind = ir.RankedTensorType(x.type)
     result = ir.RankedTensorType.get(e.static_dims(sizes), kind.element_type)
     if 0 in sizes:
-        # an offset at the very end is not valid, even for nothing
+        # an offset at the end is invalid, even for an empty slice
         return tensor.EmptyOp(list(sizes), kind.element_type).result
     whole = result == kind and kind.has_static_shape  # two `?` may differ
     if whole and all(isinstance(o, int) and o == 0 for o in offsets) and not strides:
@@ -146,7 +146,7 @@ def _bounds_of_any_axes(
     starts: Sequence[Extent],
     ends: Sequence[Extent],
 ) -> tuple[list[Extent], list[Extent]]:
-    """Return offsets and sizes along run-time axes: each dim looks for itself among them."""
+    """Return offsets and sizes along dynamic axes: each dim is searched among them."""
     offsets: list[Extent] = [0] * len(own)
     sizes = list(own)
     for dim, extent in enumerate(own):
@@ -169,7 +169,7 @@ def step(op: Step, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
     strides = [1] * len(sizes)
     for axis, s in zip(normalize_axes(op.axes, len(sizes)), op.steps, strict=True):
         sizes[axis] = indices.ceil_div(e, sizes[axis], s)
-        # one element has no stride, and a stride beyond the extent is not taken by every pass
+        # one element needs no stride, and some passes refuse a stride beyond the extent
         strides[axis] = 1 if sizes[axis] == 1 else s
     return extract_slice(e, x, [0] * len(sizes), sizes, strides)
 
@@ -238,7 +238,7 @@ def concat(op: Concat, ins: tuple[list[ir.Value]], e: LoweringContext) -> ir.Val
         where[axis] = offset
         sizes = list(extents)
         sizes[axis] = have[axis]
-        if 0 in sizes:  # another part may be what says that there are no elements
+        if 0 in sizes:  # another part may make the result empty
             continue
         cast = e.refine(x, TensorType(out.dtype, tuple(e.static_dims(sizes))))
         result = insert_slice(e, cast, result, where, sizes)
@@ -374,7 +374,7 @@ def flip(e: LoweringContext, x: ir.Value, dtype: DType, axes: set[int]) -> ir.Va
 def _run_time_broadcast(
     e: LoweringContext, op: Op, x: ir.Value, t: TensorType, out: TensorType, extents: list[Extent]
 ) -> Expr:
-    """Right-aligned broadcast whose dynamic extents are 1, or the result's: the run decides."""
+    """Build a right-aligned broadcast whose dynamic extents are 1 or the result's at run time."""
     shift = out.rank - t.rank
     have = e.extents(x)
     kind = TensorType(t.dtype, tuple(e.static_dims(have)))

@@ -68,7 +68,7 @@ def _score_keys(
     t: TensorType,
     own: Sequence[Extent],
 ) -> tuple[ir.Value, DType]:
-    """Scores as integers in their order; the smallest integer for boxes out of the question."""
+    """Return scores as integers in the same order; the smallest integer for excluded boxes."""
     keys, kind = sort_keys(e, scores, t.dtype, True)
     least = op.score_threshold
     every = tuple(range(3))
@@ -76,7 +76,7 @@ def _score_keys(
     def body(where: list[ir.Value], key: ir.Value, score: ir.Value) -> ir.Value:
         b = ArithScalars(kind, kind)
         value = widen(TypedScalar(score, t.dtype))
-        # NaN comes last, behind -inf
+        # NaN comes last, after -inf
         nan = b.is_nan(value)
         found = b.select(nan, b.const(int(kind.lowest()) + 1, kind), TypedScalar(key, kind))
         if least is not None:

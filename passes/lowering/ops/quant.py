@@ -14,8 +14,8 @@ from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.registry import lowers
 from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar, narrow, widen
 
-# e2m1: the magnitudes, and the limits above which the next one is taken. At a limit itself the
-# even code wins: the limits between an odd and the next even code belong to that next one.
+# e2m1: the magnitudes, and the limits above which the next one is taken. Ties go to the even code,
+# so a limit between an odd and the next even code belongs to the latter.
 FP4 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 _LIMITS = tuple((a + b) / 2 for a, b in itertools.pairwise(FP4))
 

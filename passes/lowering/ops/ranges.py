@@ -22,7 +22,7 @@ def dynamic_range(
 ) -> ir.Value:
     """start + i delta for i below the count.
 
-    The numbers are read inside of kernels: the host has no arithmetic on most float types.
+    The numbers are read inside of kernels, as the host has no arithmetic for most float types.
     """
     out = TensorType.of(op.out)
     dtype = out.dtype
@@ -50,8 +50,8 @@ def dynamic_range(
         return narrow(b.add(start, b.mul(i, delta)), dtype).value
 
     ends = [0, 2]
-    # apart: fused into a gather that it indexes, it would leave a loop nest that reads everything
-    # by itself, which IREE 3.13 collapses to one dim and with run-time extents cannot distribute
+    # not fused into a gather that it indexes: the result would be a loop nest without operands,
+    # which IREE 3.13 collapses to one dim and cannot distribute with dynamic extents
     return index.from_positions_alone(
         e, [count], dtype, element, [ins[i] for i in ends], [maps[i] for i in ends]
     )
@@ -74,7 +74,7 @@ def _count(op: DynamicRange, numbers: Sequence[TypedScalar]) -> TypedScalar:
     safe = b.select(still, 1, step)
     whole = b.div(distance, safe)
     rest = b.sub(distance, b.mul(whole, safe))
-    # truncation is the ceiling but where a rest of the divisor's sign is left
+    # truncation is the ceiling unless the remainder has the divisor's sign
     short = b.cmp("gt", b.mul(b.select(b.cmp("gt", safe, 0), 1, -1), rest), 0)
     steps = b.add(whole, b.select(short, b.const(1), b.const(0)))
     return b.select(still, b.const(-1), b.min(b.max(steps, 0), op.max_output + 1))

@@ -15,9 +15,9 @@ from mgx_mlir.passes.lowering.registry import Results, lowers
 def steps(
     op: RnnSteps | GruSteps | LstmSteps, ins: tuple[ir.Value | None, ...], e: LoweringContext
 ) -> Results:
-    """Run all steps in one kernel, with kernel boundaries of ours or without."""
+    """Run all steps in one kernel, with or without our kernel boundaries."""
     isa = isa_of(e.options.arch) if e.options.target == "cpu" else None
-    reason = "the target has no vectors of ours" if isa is None else recurrent.refusal(op)
+    reason = "the target has no vector kernels" if isa is None else recurrent.refusal(op)
     if isa is None or reason is not None:
         raise CompileError(
             f"has no kernel for all steps: {reason}", notes=["rewrite_rnn makes a loop of it"]

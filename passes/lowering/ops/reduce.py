@@ -96,7 +96,7 @@ def reduce_tensor(
 
     found = e.generic([x], [init], maps, iterators, body)[0]
     if DYN in ir.RankedTensorType(x.type).shape and not e.in_region:
-        # fused with what reads its result, a reduction over run-time dims does not compile
+        # a reduction over dynamic dims does not compile when fused with its consumer
         return e.barrier(found, [extents[i] for i in kept])
     return found
 
@@ -186,7 +186,7 @@ _HOW: dict[type[Op], str] = {
 
 @lowers(*_HOW)
 def reduction(op: Op, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext) -> Results:
-    """Combine the elements along the reduced axes; those of a logical reduction as truths."""
+    """Combine the elements along the reduced axes; logical reductions combine bools."""
     x, how, is_mean = ins[0], _HOW[type(op)], isinstance(op, ReduceMean)
     t, out = TensorType.of(op.operation.operands[0]), TensorType.of(op.out)
     axes, dtype = _axes(e, op, t), t.dtype
@@ -211,8 +211,9 @@ def reduction(op: Op, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext)
 def _on_gpu(
     e: LoweringContext, x: ir.Value, dtype: DType, axes: Sequence[int], how: str, acc: DType
 ) -> ir.Value:
-    """reduce_tensor as compilers for GPUs take it: narrow integers in 32 bits, as they crash on
-    those along run-time dims."""
+    """Reduce as reduce_tensor for GPUs: narrow integers in 32 bits, as IREE crashes on them
+    along dynamic dims.
+    """
     narrow = acc.is_integer and not acc.is_bool and acc.bits < 32
     wide = (dtypes.UINT32 if acc.is_unsigned else dtypes.INT32) if narrow else acc
     if how in ("max", "min") and not wide.is_bool and wide is not dtypes.UINT32:
@@ -228,11 +229,10 @@ def _on_gpu(
 def _extreme(
     e: LoweringContext, x: ir.Value, dtype: DType, axes: Sequence[int], how: str, acc: DType
 ) -> ir.Value:
-    """Return the extreme by integers in the elements' order, NaN beyond all others.
+    """Return the extreme by integer keys in the elements' order, with NaN beyond all others.
 
-    A GPU's own of floats passes over NaN. Of integers along run-time dims IREE takes what
-    is neutral for unsigned ones of 32 bits, and for signed ones of 64 (hazard 42): the keys are
-    such integers.
+    A GPU's float instruction drops NaN. For integers along dynamic dims IREE uses the neutral
+    element of unsigned 32-bit or signed 64-bit ones (hazard 42), so the keys have these types.
     """
     signed = dtypes.INT64 if acc.bits == 64 else dtypes.INT32
     kind = dtypes.INT64 if acc.bits == 64 else dtypes.UINT32
@@ -240,7 +240,7 @@ def _extreme(
     beyond = int(start_value("min" if how == "max" else "max", kind))
 
     def moved(b: ArithScalars, bits: TypedScalar, to: DType) -> TypedScalar:
-        """Between the order of unsigned and of signed integers, where the two types differ."""
+        """Convert between the order of unsigned and of signed integers."""
         same = acc.is_unsigned == kind.is_unsigned
         found = b.bitcast(bits, to)
         return found if same else b.xor(found, sign)
@@ -253,7 +253,7 @@ def _extreme(
         return b.select(b.is_nan(value), b.const(beyond, kind), found)
 
     def back(b: ArithScalars, found: TypedScalar) -> TypedScalar:
-        # that of no elements, which is none of theirs
+        # the extreme of an empty tensor, which is no key of an element
         least = key(b, b.const(start_value(how, acc), acc))
         bits = moved(b, getattr(b, how)(found, least), dtypes.UINT64 if acc.is_unsigned else signed)
         return b.bitcast(ordered(b, bits, signed) if acc.is_float else bits, acc)
@@ -281,7 +281,7 @@ def _divide_by_count(
         if acc.is_integer:
             divisor = ArithScalars(acc, acc).max(divisor, 1)
 
-    # a division by a number that is no power of two is ten instructions of a GPU
+    # a division by a number other than a power of two is ten GPU instructions
     once = e.options.target == "gpu" and acc is dtypes.FLOAT
     factor = 1 / count if once and isinstance(count, int) and count else None
 
@@ -295,10 +295,10 @@ def _divide_by_count(
 
 
 def _made(e: LoweringContext, x: ir.Value) -> ir.Value:
-    """Return rows that the run sizes as they are in memory.
+    """Materialise rows of dynamic length.
 
-    Outside of regions a GPU's kernel of their sums keeps what it computes of a row in an array of
-    run-time size, for which LLVM has no room.
+    Outside of regions a GPU's kernel of their sums would keep computed elements of a row in a
+    dynamically sized array, which LLVM cannot allocate.
     """
     kind = ir.RankedTensorType(x.type)
     if kind.has_static_shape or not _stands_alone(e):
@@ -307,7 +307,7 @@ def _made(e: LoweringContext, x: ir.Value) -> ir.Value:
 
 
 def _stands_alone(e: LoweringContext) -> bool:
-    """Return whether the backend of a GPU chooses what it fuses."""
+    """Return whether IREE decides the fusion for a GPU."""
     return e.options.target == "gpu" and not e.in_region
 
 
@@ -325,8 +325,8 @@ def _shifted_exp(
         below = b.sub(v, m)
         if e.options.target != "gpu" or acc is not dtypes.FLOAT:
             return b.exp(below)
-        # a GPU has 2^x as an instruction, and e^x as thirteen; what the product is rounded by is
-        # no more than 2e-8 of the sum
+        # a GPU has an instruction for 2^x, and needs thirteen for e^x; rounding the product changes
+        # the sum by at most 2e-8
         return b.exp2(b.mul(below, LOG2_E))
 
     x = _made(e, x)
@@ -341,7 +341,7 @@ def _shifted_exp(
     )
     if t.is_static or not _stands_alone(e):
         return peak, powers, reduce_tensor(e, powers, acc, [axis], "add", acc)
-    # hazard 43: the sum computes the powers again, as one kernel of both is refused
+    # hazard 43: the sum recomputes the powers, as a kernel with both is refused
     d = [ir.AffineDimExpr.get(i) for i in range(rank)]
     kept = ir.AffineMap.get(rank, 0, [d[i] for i in rows])
     b = ArithScalars(acc, acc)
@@ -370,7 +370,7 @@ def softmax(op: Softmax | LogSoftmax, ins: Sequence[ir.Value], e: LoweringContex
     axis, acc = op.axis % t.rank, computed(t.dtype)
     rows = tuple(i for i in range(t.rank) if i != axis)
     peak, powers, total = _shifted_exp(e, x, t, axis)
-    # a division is ten instructions of a GPU: one for a row, not for each element
+    # a division is ten GPU instructions, so divide once per row, not per element
     once = e.options.target == "gpu"
 
     def divided(b: ArithScalars, v: TypedScalar, s: TypedScalar) -> TypedScalar:

@@ -1,4 +1,4 @@
-"""Operators that programs may hold but that are not compiled yet, and why: the error says it."""
+"""Operators that are not compiled yet, with the reasons that errors give."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def _refuse(reason: str, *names: str) -> None:
 
 
 _refuse(
-    "rewrite_rnn makes a loop of it, but for weights whose dims are known at run time only",
+    "rewrite_rnn replaces it by a loop, unless its weights have dynamic dims",
     "rnn",
     "gru",
     "lstm",
@@ -19,7 +19,7 @@ _refuse(
     "rnn_last_cell_output",
 )
 _refuse(
-    "rewrite_rnn makes gathers of it, but for steps or a batch known at run time only",
+    "rewrite_rnn replaces it by gathers, unless its steps or batch are dynamic dims",
     "rnn_var_sl_last_output",
     "rnn_var_sl_shift_output",
     "rnn_var_sl_shift_sequence",
@@ -29,7 +29,7 @@ _refuse(
     "select_module",
     "run_on_target",
 )
-_refuse("it is a step of a convolution on its own, which no target needs", "im2col")
+_refuse("no target needs this part of a convolution", "im2col")
 _refuse("it reads a scratch buffer, which compiled programs do not have", "load")
 _refuse(  # the attribute
     "operator '{op}' has no importer (it was read with skip_unknown_operators)", "unknown"

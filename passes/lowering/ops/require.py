@@ -1,4 +1,4 @@
-"""Lowering of require: a check on the host, ahead of what reads the value."""
+"""Lowering of require: a check on the host, before uses of the value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.registry import lowers
 from mgx_mlir.passes.lowering.scalar import TypedScalar, constant
 
-_FAR = 64  # ops that are looked through
+_FAR = 64  # limit of ops on the path
 
 
 @lowers(Require)

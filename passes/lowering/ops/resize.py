@@ -39,7 +39,9 @@ _FLOAT, _DOUBLE, _INT = dtypes.FLOAT, dtypes.DOUBLE, dtypes.INT64
 
 @lowers(Resize)
 def resize(op: Resize, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext) -> ir.Value:
-    """Nearest reads one element; linear and cubic weigh some, one axis after the other."""
+    """Lower nearest to reads of one element, linear and cubic to weighted sums along one axis
+    after the other.
+    """
     x, t = ins[0], TensorType.of(op.input)
     axes = axes_of(op, ins, e)
     extents = [a.extent for a in axes]
@@ -123,7 +125,7 @@ def _rounded(e: LoweringContext, mode: str, coordinates: ir.Value, axis: Axis) -
 
 
 def _repeated(e: LoweringContext, op: Resize, x: ir.Value, axes: list[Axis]) -> ir.Value | None:
-    """Whole-number enlargement as a broadcast, where every element just repeats; else None."""
+    """Return an integer upscale that only repeats elements, as a broadcast; else None."""
     mode, rounding = op.coordinate_transformation_mode, op.nearest_mode
     centred = mode in ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel")
     if not (
@@ -236,7 +238,7 @@ def _taps(e: LoweringContext, op: Resize, at: ir.Value, axis: Axis, work: DType)
         return b.cast(weight, work).value
 
     def made(dtype: DType, of: Callable[[ScalarLike, ir.Value], ir.Value]) -> list[ir.Value]:
-        """Return what each tap has for every index of the result."""
+        """Return a table of the taps' values for every index of the result."""
 
         def row(number: float) -> ir.Value:
             def body(_: list[ir.Value], value: ir.Value) -> ir.Value:
@@ -244,7 +246,7 @@ def _taps(e: LoweringContext, op: Resize, at: ir.Value, axis: Axis, work: DType)
 
             return indices.from_positions(e, [axis.extent], dtype, body, [at], [(0,)])
 
-        if not isinstance(axis.extent, int):  # a row of a dynamic table is refused in a kernel
+        if not isinstance(axis.extent, int):  # IREE refuses a row of a dynamic table in a kernel
             return [row(float(i)) for i in range(count)]
 
         def body(where: list[ir.Value], value: ir.Value) -> ir.Value:

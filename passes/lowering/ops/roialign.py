@@ -135,11 +135,11 @@ def _samples(
         found = index.to_index(b.cast(inside, dtypes.INT64).value, dtypes.INT64)
         return e.index(found)
 
-    # a box whose end is ahead of its begin is walked backwards
+    # a box whose end is before its start is sampled backwards
     backwards = b.cmp("lt", spacing, 0.0)
     low, high = (b.div(b.sub(border, start), spacing) for border in (-1.0, number(extent)))
     low, high = b.select(backwards, high, low), b.select(backwards, low, high)
-    # two samples more on each side: whether a sample is inside is asked of each
+    # two more samples on each side, as each sample is tested for being inside
     first = limited_to_count(b.floor(b.sub(low, 2.0)))
     beyond = b.ceil(b.add(high, 2.0))
     last = limited_to_count(b.select(b.cmp("eq", spacing, 0.0), counted, beyond))

@@ -50,7 +50,7 @@ def _scatter(
     # a 16- or 8-bit sum of many updates is rounded once, at its end
     work = computed(dtype) if how in ("add", "mul") else dtype
     if dtype.is_bool:
-        work = dtypes.INT8  # memory holds bytes: stored bits would be written eight at a time
+        work = dtypes.INT8  # bools are stored as bytes, so use i8
     source, values = (indices.cast_alone(e, x, dtype, work) for x in (data, updates))
 
     def body(update: ir.Value, current: ir.Value) -> ir.Value:
@@ -97,8 +97,8 @@ def _elements(
     )
 
     def allowed(at: list[ir.Value], value: ir.Value) -> ir.Value:
-        # an update is dropped where it lies outside: out of range if the op says so, or beside
-        # the axis where run-time extents do not fit
+        # drop an update outside: out of range if the op allows that, or past the axis where dynamic
+        # extents differ
         found = indices.true()
         for i, part in enumerate(position(at[0], value)):
             if i == axis and not op.skip_out_of_bounds:
@@ -130,7 +130,7 @@ def _slices(
     if 0 in counts or 0 in own:
         return data
     if k == 0:
-        # one element that all updates go to: an axis of one element in front
+        # a scalar target: add an axis of extent 1 in front
         own = [1, *own]
         data = _flat(e, data, t.dtype, own)
     total, tail = e.product(counts), own[max(k, 1) :]

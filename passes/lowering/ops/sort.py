@@ -22,7 +22,7 @@ from mgx_mlir.passes.lowering.views import reshape_tensor
 
 @lowers(ArgMax, ArgMin)
 def arg_extreme(op: ArgMax | ArgMin, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
-    """Lower to a reduction of (value, index) pairs, whatever the order of its steps."""
+    """Lower to a reduction of (value, index) pairs, valid in any order."""
     x, t = ins[0], TensorType.of(op.input)
     axis = axis_of(op.axis, t.rank)
     own = e.extents(x)
@@ -145,7 +145,7 @@ def sort_keys(
         return (key if largest else b.not_(key)).value
 
     if e.options.target == "gpu" and largest and dtype is kind:
-        return x, kind  # IREE cannot translate a copy in a dispatch of its own there
+        return x, kind  # IREE cannot translate a plain copy dispatch there
     extents = e.extents(x)
     rank = len(extents)
     every = tuple(range(rank))

@@ -1,6 +1,6 @@
 """Windows along the spatial axes of an image: borders, counts and reads of convolutions, poolings.
 
-An extent is an int or a value, so images of dynamic sizes are no other form.
+An extent is an int or a value, so static and dynamic sizes share the code.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def axes_of(
     size: Sequence[Extent],
     lengths: Sequence[Extent],
 ) -> list[WindowAxis]:
-    """Return the spatial axes of an op; `same` borders are computed, by the run if need be."""
+    """Return the spatial axes of an op; `same` borders are computed, at run time if needed."""
     spatial = len(size)
     dilation = list(op.dilations if isinstance(op, Pooling) else op.dilation)
     axes = [
@@ -135,10 +135,10 @@ def trim_windows(
     windows: Sequence[Extent],
     axes: Sequence[WindowAxis],
 ) -> ir.Value:
-    """`x` without what a lone window of an axis does not reach.
+    """Return `x` cropped to the reach of an axis's only window.
 
-    Loops of one iteration are folded away, and what then indexes the axis is the window's loop
-    alone: IREE takes its extent from `x`, be that longer than the window.
+    Loops of one iteration are folded, then only the window's loop indexes the axis. IREE would take
+    that loop's extent from `x`, even if `x` is longer than the window.
     """
     sizes = e.extents(x)
     have = list(sizes)

@@ -1,11 +1,11 @@
 """Attention as one CPU kernel: scores, softmax and weighted sum of 32 queries at a time.
 
 A vector holds one value of 16 queries, so that the softmax's maximum and sum need no work across
-lanes. Keys and values are read where they lie, an element at a time, by the multiplications.
-Past the keys whose scores fit on the stack, the sums are rescaled as the maximum grows. Few
-queries are computed one by one (attention_rows.py), and so are those of a width that only the run
-knows and that does not fit on the stack; a run of dynamic extents chooses. One query of heads that
-share keys and values is computed for several of them together (attention_heads.py).
+lanes. Keys and values are read in place, an element at a time, by the multiplications. Where the
+scores of all keys do not fit on the stack, the sums are rescaled as the maximum grows. Few queries
+are computed one by one (attention_rows.py), and so are those of a dynamic width that does not fit
+on the stack; with dynamic extents the kernel chooses at run time. One query of heads that share
+keys and values is computed for several heads together (attention_heads.py).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
 from mgx_mlir.passes.lowering.named_body import NamedBody
 from mgx_mlir.passes.lowering.scalar import TypedScalar
 
-FEW = 8  # queries from which on they are computed together
+FEW = 8  # from this many on, queries are computed together
 INFINITY = float("inf")
 
 
@@ -42,7 +42,7 @@ def attention(
 ) -> ir.Value:
     """Return the kernel's result, of the element type of `t`.
 
-    cached: keys and values are a cache's, of which only what a mask lets be seen is read.
+    cached: keys and values come from a cache; only rows that a mask lets queries see are read.
     """
     order = list(body.tensors)
     out = [body.index(e, d) for d in form.out.dims]
@@ -95,7 +95,7 @@ def attention(
 
 
 class _Block:
-    """The work of one group, with a vector along as many queries as a register has lanes."""
+    """The work of one group, with vectors along the queries, one query per lane."""
 
     def __init__(self, site: AttentionSite, isa: Isa) -> None:
         self.site, self.k, self.elements, self.form = site, site.k, site.elements, site.form
@@ -107,11 +107,11 @@ class _Block:
         self.width = self.vectors * self.lanes
         # keys, or elements of a value, by the registers of queries
         self.step = isa.attention_tile[0]
-        # reads along the keys come in parts that KEY_BLOCK is a multiple of
+        # vectors along the keys have a length that divides KEY_BLOCK
         turned = any(tile.turned for tile in form.operands.values())
         steps = (n for n in range(self.step, 0, -1) if not turned or KEY_BLOCK % n == 0)
         self.key_step = next(steps)
-        # a dynamic width and depth: as much as a group takes; the last step over it reaches
+        # for a dynamic width and depth the size that a group handles; the last step may reach
         # beyond
         room = site.room
         self.query_rows = site.width if isinstance(site.width, int) else room
@@ -124,7 +124,7 @@ class _Block:
         self.block = keys if isinstance(keys, int) and whole else max(fitting, step)
 
     def query(self, vector_index: int, i: int) -> Index:
-        """Return the query in a lane; past the last one it is read again."""
+        """Return the query of a lane; lanes past the last query read that one again."""
         k, queries = self.k, self.site.queries
         if isinstance(queries, int):
             return k.add(self.first, min(vector_index * self.lanes + i, self.rows - 1))
@@ -205,7 +205,7 @@ class _Block:
         k, n = self.k, self.vectors
         old, totals = list(state[:n]), list(state[n:])
         scores, high = self.scores(queries, start, count, old)
-        # a row with nothing but -inf so far: subtracting that would make NaN of its zeros
+        # a row with only -inf so far: subtracting -inf would give NaN
         finite = [self.unless_low(h) for h in high]
         weights, added = self.exponentials(scores, count, finite)
         if whole:
@@ -229,7 +229,7 @@ class _Block:
         def some(at: Index, n: int, ragged: bool, carried: list[ir.Value]) -> list[ir.Value]:
             into, maxima = carried[0], carried[1:]
             key = k.add(start, at)
-            # past the last key it is read again, and its scores are no scores
+            # past the last key it is read again, and its scores are masked
             positions = [k.add(key, i) for i in range(n)]
             if ragged:
                 positions = [k.min(i, k.sub(self.keys_count, 1)) for i in positions]
@@ -268,7 +268,7 @@ class _Block:
     ) -> list[ir.Value]:
         """`some(at, n, ragged, carried)` over [0, count) in steps of `step`.
 
-        The last one is shorter; of a count that only the run knows it is as long, and `ragged`.
+        The last one is shorter; with a dynamic count it has full length, and is `ragged`.
         """
         if not isinstance(count, int):
             return self.k.along(count, step, carried, lambda i, last, c: some(i, step, last, c))
@@ -386,7 +386,7 @@ class _Block:
         k, form = self.k, self.form
 
         def some(depth: Index, n: int, ragged: bool, carried: list[ir.Value]) -> list[ir.Value]:
-            # past the last element it is read again, and its sums are not stored
+            # past the last element that one is read again, and its sums are not stored
             positions = [k.add(depth, i) for i in range(n)]
             if ragged:
                 positions = [k.min(i, k.sub(self.site.depth, 1)) for i in positions]
@@ -425,7 +425,7 @@ class _Block:
     # ---- the result --------------------------------------------------------------------------
 
     def store(self, sums: ir.Value, totals: list[ir.Value], tile: ir.Value) -> ir.Value:
-        """Return the sums over their totals, after the epilogue, in the rows of the result."""
+        """Divide the sums by their totals, apply the epilogue, and store the rows of the result."""
         k, form, out = self.k, self.form, self.out
         inverse = [self.site.inverse(t) for t in totals]
 

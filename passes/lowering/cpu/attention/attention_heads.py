@@ -1,8 +1,8 @@
-"""Attention of one query for heads that share keys and values: these are read once for all.
+"""Attention of one query for heads that share keys and values, which are read once for all heads.
 
-A group has several such heads. As many keys as a vector has lanes are multiplied with the query of
-each head, one after the other, while they are in the first cache, and so are some values' rows. A
-head's maximum, total, sums and weights stand in scratch memory.
+A group has several such heads. A vector of keys is multiplied with the query of each head while it
+is in the L1 cache, and so are some rows of values. A head's maximum, total, sums and weights are in
+scratch memory.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from mgx_mlir.passes.lowering.cpu.attention.attention_site import AttentionSite
 from mgx_mlir.passes.lowering.cpu.frame.exponential import exp
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, ResultTile
 
-KEYS = 512  # whose weights are kept for each head
-STEP = 16  # values' rows that are added for one head after the other
+KEYS = 512  # keys whose weights are kept for each head
+STEP = 16  # rows of values that are added to one head before the next
 TOGETHER = 8  # heads of a group at most
-GROUPS = 4  # that there are at least: workers share them, and few of them read memory at its pace
+GROUPS = 4  # least number of groups: workers share them, and a few workers do not saturate memory
 
 
 def heads_together(form: AttentionForm, groups: Index) -> int:
-    """Return how many heads a group has; 1 where they are computed by themselves.
+    """Return the number of heads of a group; 1 where each is computed alone.
 
-    groups: how many there are of one head each.
+    groups: the number of groups with one head each.
     """
     rows, found = form.rows, shared_heads(form, converted=True)
     if found is None or rows is None or form.queries != 1:
@@ -39,7 +39,7 @@ def heads_together(form: AttentionForm, groups: Index) -> int:
     if found.axis != axis or form.lead[axis] <= 0:
         return 1
     if mask is not None and varies_along(mask, axis, form.product.owner.operation.block.arguments):
-        return 1  # one head sees other keys than another
+        return 1  # heads see different keys
     fitting = (n for n in range(min(found.times, TOGETHER), 1, -1) if not found.times % n)
     return next((n for n in fitting if not isinstance(groups, int) or groups >= n * GROUPS), 1)
 
@@ -59,7 +59,7 @@ class SharedHeads:
         return Row(self.site, self.readers, 0, head)
 
     def store(self) -> None:
-        """Compute all heads, and store each where it stands in the result."""
+        """Compute all heads, and store them in the result."""
         k, lanes = self.k, self.lanes
         low, zero = k.splat(-INFINITY, lanes), k.splat(0.0, lanes)
 
@@ -87,7 +87,7 @@ class SharedHeads:
             k.store(ResultTile(tile, at, self.site.sizes), 0)
 
     def block(self, start: Index, count: Index, state: Sequence[ir.Value]) -> list[ir.Value]:
-        """Return what the heads have after `count` keys from `start` on."""
+        """Return the state of the heads after `count` keys from `start` on."""
         k = self.k
         high, peak, total, sums, weights = state
 
@@ -114,7 +114,7 @@ class SharedHeads:
         return state
 
     def shares(self, h: Index, count: Index, state: Sequence[ir.Value]) -> list[ir.Value]:
-        """Make weights of the scores of a head, and shrink what it has to its new maximum."""
+        """Convert a head's scores to weights, and rescale its sums to the new maximum."""
         k, lanes = self.k, self.lanes
         high, peak, total, sums, weights = state
         most, finite, shrink = risen(

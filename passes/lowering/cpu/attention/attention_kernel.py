@@ -28,7 +28,7 @@ class _Plan:
 def match(e: LoweringContext, site: KernelSite) -> _Plan | Refusal:
     """Take a group that fuse_attention made, whose dynamic dims its operands determine."""
     if site.op.opview.tag not in TAGS:
-        return Refusal("it is no group of an attention")
+        return Refusal("it is not a group for attention")
     named = NamedBody(e, site.op, site.body, operand_tensors(e, site.op, site.body))
     try:
         form = attention_form(named.block)

@@ -1,7 +1,7 @@
-"""Range of cache rows that the queries of a group see: what a mask hides from all is not computed.
+"""The range of cache rows that the queries of a group see: rows masked for all are skipped.
 
-A mask that makes a score -inf gives its key no weight, whatever the score was. A NaN in a value
-would still be one in the sum: of caches, whose rows behind the last may hold anything, it is not.
+A mask that makes a score -inf gives its key weight 0. A NaN in its value would still make the sum
+NaN, but rows of a cache past the last one may hold anything, so they are skipped.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from mgx_mlir.passes.lowering.cpu.attention.attention_site import AttentionSite
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
 from mgx_mlir.passes.lowering.scalar import constant_of
 
-FEWEST = 32  # keys from which on looking for those that are seen costs less than it may save
+FEWEST = 32  # from this many keys on, the search for visible keys pays off
 ALIGNED = 16  # divisor of the first key's index
 
 
 def mask_of(form: AttentionForm) -> ir.Value | None:
-    """Return the operand that says which scores are not -inf; None where nothing does."""
+    """Return the mask operand that makes scores -inf; None without one."""
     ops = list(form.scores)
     while ops and is_a(ops[-1], Convert):
         ops.pop()
@@ -38,9 +38,9 @@ def mask_of(form: AttentionForm) -> ir.Value | None:
 def seen_keys(
     site: AttentionSite, readers: RowReaders | None, first: Index, count: Index
 ) -> tuple[Index, Index]:
-    """Return a range of keys beyond which no query of [first, first + count) sees one.
+    """Return a range that contains all keys visible to queries [first, first + count).
 
-    All keys, where a query sees none.
+    It has all keys if a query sees none.
     """
     k, keys = site.k, site.keys
     mask = mask_of(site.form) if site.cached else None
@@ -76,7 +76,7 @@ def seen_keys(
 
 
 def _length(k: WorkgroupBuilder, bits: ir.Value, lanes: int) -> ir.Value:
-    """Return how many lanes there are up to the last that is set."""
+    """Return the number of lanes up to and including the last set one."""
     kind = k.vector_type(lanes, dtypes.INT32)
     each = [ir.IntegerAttr.get(kind.element_type, i + 1) for i in range(lanes)]
     numbers = constant_of(kind, ir.DenseElementsAttr.get(each, kind))

@@ -1,10 +1,10 @@
 """Attention of a few queries, one by one: keys and values are read once, along their rows.
 
-As many keys as a vector has lanes are multiplied with the query along the width, and their sums
-made across the lanes together; the weights wait in scratch memory. Then each value's row is added
-by its weight. Past the keys whose weights fit there, the sums are rescaled as the maximum grows.
-The query and the sums stay in registers where both have a known number of those, else the sums
-stand in scratch memory, and a query is read again for each of these groups of keys.
+A group of keys, one per lane, is multiplied with the query along the width, and the products are
+summed across lanes. The weights are kept in scratch memory; then each row of values is added by its
+weight. Where not all weights fit there, the sums are rescaled as the maximum grows. The query and
+the sums stay in registers if both have static sizes. Else the sums are in scratch memory, and the
+query is read again for each group of keys.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from mgx_mlir.passes.lowering.cpu.frame.exponential import exp
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
 from mgx_mlir.passes.lowering.scalar import TypedScalar
 
-KEYS = 2048  # whose weights are kept: a quarter of the first cache
-WIDE = 4  # registers of sums, of a dynamic number of them, that are added to together
-CHAINS = 4  # values' rows that are added to sums of their own, which do not wait for each other
+KEYS = 2048  # keys whose weights are kept: a quarter of the L1 cache
+WIDE = 4  # registers of sums that are added to together, where their number is dynamic
+CHAINS = 4  # independent sums for rows of values, so that additions do not wait for each other
 INFINITY = float("inf")
 
 
@@ -39,8 +39,9 @@ def rows_one_by_one(site: AttentionSite, readers: RowReaders, tile: ir.Value) ->
 def risen(
     k: WorkgroupBuilder, old: ir.Value, peaks: ir.Value, lanes: int
 ) -> tuple[ir.Value, ir.Value, ir.Value]:
-    """Return the maximum of all lanes, what to subtract from scores, and the factor of what was
-    summed with the old maximum."""
+    """Return the maximum of all lanes, the number to subtract from scores, and the factor for
+    sums made with the old maximum.
+    """
     high = k.broadcast(k.reduce(peaks, "maxnumf"), lanes)
     # a row with nothing but -inf so far: subtracting that would make NaN of its zeros
     low = arith.CmpFOp(1, high, k.splat(-INFINITY, lanes)).result
@@ -49,7 +50,7 @@ def risen(
 
 
 class Row:
-    """The work for one query: of the group's head, or of one behind it with the same keys."""
+    """The work for one query, of the group's first head or a later one with the same keys."""
 
     def __init__(
         self, site: AttentionSite, readers: RowReaders, row: Index, head: Index = 0
@@ -69,7 +70,7 @@ class Row:
     def part(
         self, read: Reader, at: Sequence[Index], left: Index | None = None, *, ragged: bool = False
     ) -> ir.Value:
-        """Return a vector of what is read; where it is `ragged`, of `left` elements and then 0."""
+        """Return a vector of an operand; if `ragged`, `left` elements and then zeros."""
         self.elements.masked = ragged
         x = self.elements.f32(read(self.elements, list(at), self.lanes), self.lanes)
         self.elements.masked = False
@@ -134,7 +135,7 @@ class Row:
         return [high, total, *self.weighted(weights, start, count, sums, shrink), weights]
 
     def scores(self, key: Index, last: bool) -> ir.Value:
-        """Return the scores of as many keys as there are lanes; last: not all of them are keys."""
+        """Return the scores of one key per lane; last: some lanes are past the last key."""
         k = self.k
         positions = [k.add(key, i) for i in range(self.lanes)]
         if last:
@@ -148,7 +149,7 @@ class Row:
         return found
 
     def products(self, positions: Sequence[Index]) -> list[ir.Value]:
-        """Return the query times each of some keys, to be summed across the lanes."""
+        """Return the elementwise products of the query and some keys, to be summed across lanes."""
         k, lanes, read = self.k, self.lanes, self.readers.k
         zero, lead, width = k.splat(0.0, lanes), self.site.lead, self.site.width
         if self.query is not None:
@@ -262,7 +263,7 @@ class Row:
         return self.elements.f32(known[wanted], self.lanes)
 
     def store(self, sums: Sequence[ir.Value], totals: ir.Value, tile: ir.Value) -> ir.Value:
-        """Return the tile with the row of the sums over their total, after the epilogue."""
+        """Return the tile with the row of sums divided by their total, after the epilogue."""
         k, form, lanes = self.k, self.form, self.lanes
         total = k.broadcast(k.reduce(totals, "add"), lanes)
         inverse = self.site.inverse(total)

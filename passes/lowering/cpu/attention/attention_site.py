@@ -18,17 +18,18 @@ from mgx_mlir.passes.lowering.named_body import NamedBody
 
 
 def room_of_heads(rows: int) -> int:
-    """Return the elements of a query and of a value that are kept for each of `rows` queries where
-    only a run knows how many there are: two thirds of the scratch are for both."""
+    """Return the most elements of a query and of a value that are kept for each of `rows`
+    queries where these sizes are dynamic: two thirds of the scratch hold both.
+    """
     return SCRATCH_BYTES * 2 // 3 // (8 * rows) // 16 * 16
 
 
 class AttentionSite:
-    """The extents of an attention as the body of its kernel knows them, and what a group has of it.
+    """The extents of an attention inside its kernel, and the part that a group computes.
 
-    first: its first query; rows: the queries of a group at most; sizes: of its tile of the result.
-    depth: the elements of a value that it has, from `first_depth` on; room: of a dynamic one at
-    most. cached: keys and values that a mask hides from all queries need not be numbers.
+    first: its first query; rows: most queries of a group; sizes: those of its tile of the result.
+    depth: its number of value elements, from `first_depth` on; room: their most, if dynamic.
+    cached: keys and values that are masked for all queries may be NaN.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class AttentionSite:
             self.lead.insert(0, k.rem(flat, extent(d)))
             flat = k.div(flat, extent(d))
         self.lead[:0] = [flat] if form.lead else []
-        # the last group may take up rows of the one before it: they come out the same
+        # the last group may overlap the one before it, with equal results
         self.first = k.min(k.at[1], k.sub(self.queries, rows))
         self.count: Index = rows
         if not isinstance(self.queries, int):
@@ -71,13 +72,13 @@ class AttentionSite:
         self.sizes[form.query_dim], self.sizes[form.depth_dim] = self.count, self.depth
 
     def row(self, i: int) -> Index:
-        """Return which row of the tile a query is, for one past the last that of the last one."""
+        """Return a query's row of the tile; past the last query, that of the last."""
         if isinstance(self.count, int):
             return i
         return self.k.min(i, self.k.sub(self.count, 1))
 
     def inverse(self, total: ir.Value) -> ir.Value:
-        """Return one over a sum of weights; over no keys at all, where all sums are 0, it is 1."""
+        """Return 1 / (sum of weights); 1 for no keys, where all sums are 0."""
         k = self.k
         one = k.splat(1.0, ir.VectorType(total.type).shape[0])
         if not isinstance(self.keys, int):

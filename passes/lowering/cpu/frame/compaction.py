@@ -15,7 +15,7 @@ from mgx_mlir.passes.lowering.expr import Extent
 
 
 def kept(k: WorkgroupBuilder, value: ir.Value, mask: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """Return a vector that begins with the lanes that the mask has, and how many those are.
+    """Return a vector that begins with the lanes set in the mask, and their number.
 
     An instruction with AVX-512; elsewhere LLVM stores the lanes one after the other.
     """
@@ -41,8 +41,9 @@ def inside(k: WorkgroupBuilder, left: Index, lanes: int) -> ir.Value:
 
 
 def starts_of(e: LoweringContext, counts: ir.Value, parts: Extent) -> ir.Value:
-    """Return where each part begins that has so many elements (i64), and behind them where the last
-    one ends."""
+    """Return the start of each part (i64) from the parts' counts, and at last the end of the
+    last part.
+    """
 
     def body(k: WorkgroupBuilder) -> list[ResultTile]:
         n = k.inner(parts)

@@ -36,7 +36,7 @@ class DispatchOperands:
         grid: Sequence[tuple[Index, int]],
         types: Sequence[ir.Type],
     ) -> Hashable:
-        """Return all that code sees of the outside, with a number for each dynamic extent."""
+        """Return a description of all operands of the code, with numbered dynamic extents."""
         numbers = {v: ("at", i) for i, v in enumerate(self.values)}
         inputs = list(self._dims)
 

@@ -28,12 +28,12 @@ from mgx_mlir.passes.lowering.scalar import (
 from mgx_mlir.passes.lowering.scalar import widen as widen_scalar
 
 _SQUARE = 8  # rows of 32 bits that are transposed together
-# squares that shuffles transpose, by the bits of an element; narrow ones have rows of 128 bits
+# rows of squares that shuffles transpose, by bits of an element; narrow types have rows of 128 bits
 _SQUARES = {8: ([16, 16],), 16: ([8, 8],), 32: ([_SQUARE, _SQUARE],)}
 
 
 class StoredScalars(VectorScalars):
-    """VectorScalars that also round to types of 16 bits, with an exp of their own."""
+    """VectorScalars that also round to 16-bit types, with a polynomial for exp."""
 
     def exp(self, x: ScalarLike) -> TypedScalar:
         """Return e^x, of f32 by the polynomial that all kernels have."""
@@ -43,7 +43,7 @@ class StoredScalars(VectorScalars):
         return TypedScalar(exponential.exp_of_any(self.k, one.value), dtypes.FLOAT)
 
     def sigmoid(self, x: ScalarLike) -> TypedScalar:
-        """Return 1 / (1 + e^-x), of f32 without the exp's own care for what is far away."""
+        """Return 1 / (1 + e^-x); for f32 without exp's handling of large arguments."""
         one = self._one(x)
         if one.dtype is not dtypes.FLOAT:
             return super().sigmoid(one)
@@ -107,16 +107,16 @@ def _by_instruction(k: WorkgroupBuilder, isa: Isa, x: ir.Value, lanes: int) -> i
 
 
 def unrounded(total: ir.Value) -> TypedScalar:
-    """Return a sum of f32 that a conversion takes as it is, whatever type its op states."""
+    """Return an f32 sum marked for narrow conversions, which take it without rounding first."""
     return TypedScalar(total, dtypes.FLOAT, TypedScalar(total, dtypes.FLOAT))
 
 
 class Elements:
-    """Reads elements of a kernel's operands and computes with them; `lanes` 0 is one element.
+    """Reads and computes elements of a kernel's operands; `lanes` 0 is one element.
 
-    operands: the input tensor of each block argument of the kernel. Bools come as bytes. extent:
-    what an extent that has a name is in the kernel. While `masked` is set, a vector may reach past
-    the end of what it is read from; its lanes there are 0.
+    operands: the input tensor of each block argument of the kernel. Bools are bytes. extent:
+    returns the kernel's value of a named extent. While `masked` is set, a vector may reach past the
+    end of its tensor; its lanes there are 0.
     """
 
     masked = False
@@ -192,7 +192,7 @@ class Elements:
     ) -> TypedScalar:
         """Return the part of a concatenation that an index is in, read at its own index.
 
-        Found by halves: iree-compile takes time that doubles with every `if` within an `if`.
+        Found by bisection: iree-compile's time doubles with each nested `if`.
         """
         begins = [self.extent(i) for i in starts]
         if isinstance(at, int):
@@ -285,7 +285,7 @@ def _transposed_square(rows: Sequence[ir.Value]) -> list[ir.Value]:
 def _interleaved(rows: Sequence[ir.Value]) -> list[ir.Value]:
     """Transpose 2^n vectors of 2^n elements by shuffles of one instruction each.
 
-    Each round interleaves a row of the upper half with its like in the lower half.
+    Each round interleaves a row of the upper half with the matching row of the lower half.
     """
     count = len(rows)
     both = [i // 2 + i % 2 * count for i in range(2 * count)]

@@ -1,4 +1,4 @@
-"""The pointwise ops behind a vector kernel's sums, on the vectors that it is about to store."""
+"""The epilogue of a vector kernel: pointwise ops on the vectors of sums before they are stored."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ COMPUTED = frozenset(
     )
 )
 STORED = COMPUTED - {dtypes.BOOL}
-# functions that are polynomials, or calls of the C library
+# ops of tens of instructions: polynomials, or calls of the C library
 _LONG = frozenset(
     {"sigmoid", "exp", "tanh", "erf", "log", "log2", "pow", "sin", "cos", "sinh", "cosh"}
 )
-_LEAST_ROWS = 3  # rows of registers for which a loop is less code than its rows are
+_LEAST_ROWS = 3  # from this many rows on, a loop is less code than unrolled rows
 
 
 class Reads:
     """The tensors that expressions of the same dims read, and whether vectors compute these.
 
     leaves: by the tensor, and the map of the result's dims that it is read through. refusal: why
-    vectors do not compute the expressions, None where they do.
+    vectors cannot compute the expressions, None if they can.
     """
 
     def __init__(self, results: Sequence[Expr], source: Expr | None = None) -> None:
@@ -101,11 +101,11 @@ class Reads:
 
 @dataclass(frozen=True)
 class Epilogue:
-    """Ops that follow the sums of a kernel: one vector of sums gives one vector of each result.
+    """Ops after the sums of a kernel: one vector of sums gives one vector of each result.
 
-    `emit(k, tensors, sums, at, reads, masked=)` returns those for the vector `sums` that stands at
-    an index of the kernel's result. tensors: `inputs` inside of the kernel. reads: a dict of what
-    has been read already. masked: the vector may reach past the end of its row.
+    `emit(k, tensors, sums, at, reads, masked=)` returns these for the vector `sums` at index `at`
+    of the result. tensors: `inputs` inside of the kernel. reads: a memo of read vectors. masked:
+    the vector may reach past the end of its row.
     """
 
     inputs: Sequence[ir.Value]  # tensors that it reads
@@ -138,7 +138,7 @@ class Spot:
 
 @dataclass(frozen=True)
 class Stores:
-    """The stores of a work-group: what its epilogue computes of sums, into tiles of the results."""
+    """The stores of a work-group: its epilogue's results for sums, written to tiles."""
 
     k: WorkgroupBuilder
     epilogue: Epilogue
@@ -147,7 +147,7 @@ class Stores:
     def stored(
         self, sums: Sequence[ir.Value], spots: Sequence[Spot], tiles: list[ir.Value]
     ) -> list[ir.Value]:
-        """Return the tiles with what follows each register of sums."""
+        """Return the tiles with the epilogue of each register of sums stored."""
         k, reads = self.k, dict[object, ir.Value]()
         for total, spot in zip(sums, spots, strict=True):
             found = self.epilogue.emit(
@@ -163,10 +163,10 @@ class Stores:
         self, sums: Sequence[ir.Value], count: int, row: Callable[[Index], Sequence[Spot]],
         tiles: list[ir.Value],
     ) -> list[ir.Value]:  # fmt: skip
-        """Return the tiles with what follows the sums of `count` rows; row(i): spots of a row.
+        """Return the tiles with the epilogue of `count` rows of sums; row(i): spots of a row.
 
-        Code of a long epilogue for each register was most of a kernel's compile. It is a loop over
-        rows then, which reads the sums where its results are written.
+        A long epilogue unrolled for each register would dominate the compile. So it is a loop over
+        rows, which reads the sums from the tile that its results go to.
         """
         k, epilogue = self.k, self.epilogue
         spots = [spot for i in range(count) for spot in row(i)]
@@ -193,17 +193,17 @@ def epilogue_of(
     e: LoweringContext, site: KernelSite, anchor: Any, total: Opaque,
     views: Sequence[ir.Operation] = (),
 ) -> Epilogue | Refusal:  # fmt: skip
-    """Return what a kernel computes of the result of one op, or why vectors do not compute it.
+    """Return the epilogue of a kernel's anchor, or the reason why vectors cannot compute it.
 
-    anchor: the op. total: the op's result, of the type and the extents that its sums have. views:
-    ops of the kernel through which it reads its operands.
+    anchor: the op. total: the op's result, with the type and extents of its sums. views: ops of the
+    kernel through which it reads its operands.
     """
     cls: type[Op] = anchor.__class__
     read = [anchor.operation, *views]
     left = next((o for o in site.members if o not in read and not _follows(o)), None)
     if left is not None:
         return Refusal(f"'{left.name}' is not computed on the vectors of a sum")
-    with e.kernel():  # views and pointwise ops wait to be asked for
+    with e.kernel():  # views and pointwise ops are lowered lazily
         for o in site.members:
             if o in views:
                 e.operation(o)
@@ -246,7 +246,7 @@ def epilogue_of(
 def _follows(o: ir.Operation) -> bool:
     """Return whether an op may follow a kernel's sums on vectors."""
     if is_a(o, (Literal, Yield, BroadcastOp, Squeeze, Unsqueeze)):
-        return True  # a view of the sums themselves is refused by `Reads`
+        return True  # `Reads` refuses views of the sums
     cls = op_class(o)
     return cls is not None and issubclass(cls, Pointwise) and not cls.raw
 
@@ -259,7 +259,7 @@ def _refusal(
         if x.type.dims != total.type.dims:
             return f"a result of {x.type} is not of the sums' extents"
     if any(rank - 1 in m[:-1] for _, m in reads.leaves):
-        return reads.refusal or "an operand's lanes are not next to each other"
+        return reads.refusal or "an operand's lanes are not adjacent in memory"
     for dtype in stored:
         if dtype not in STORED:
             return reads.refusal or f"a result of {dtype} is not stored from vectors"

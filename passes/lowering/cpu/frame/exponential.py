@@ -1,4 +1,4 @@
-"""exp on vectors of f32 for arguments that are not positive, as softmax needs it, sigmoid, tanh.
+"""exp on vectors of f32 for arguments of at most 0 (softmax), sigmoid and tanh.
 
 exp is 2^i * p(f) with a polynomial of degree 5 on [-0.5, 0.5] (relative error below 1e-7), 14
 instructions where the library's has 24. NaN stays NaN, below -87.3 the result is 0.
@@ -25,8 +25,8 @@ COEFFICIENTS = (
     1.0,
 )
 
-OVERFLOW = 88.72283172607422  # the last f32 whose exp is one
-LOG2E_REST = 1.925963033500011e-08  # log2(e), less what f32 has of it
+OVERFLOW = 88.72283172607422  # the largest f32 with a finite exp in f32
+LOG2E_REST = 1.925963033500011e-08  # log2(e) minus its f32 rounding
 TANH_END = 9.0  # tanh of more is 1
 # least relative error on (0, 9], lowest power first
 TANH_TOP = (0.999999941, 0.1291923, 2.92076351e-3, 9.2674369e-6, -1.2780491e-8, 1.82553795e-11)
@@ -36,7 +36,7 @@ TANH_BOTTOM = (1.0, 0.462525138, 2.37631754e-2, 2.28100436e-4)
 def exp(k: WorkgroupBuilder, x: ir.Value, rest: float = 0.0) -> ir.Value:
     """e to the power of a vector whose elements are not above 88.7.
 
-    rest: what f32 loses of log2(e), which matters for large elements only.
+    rest: log2(e) minus its f32 rounding, which matters for large elements only.
     """
     lanes = ir.VectorType(x.type).shape[0]
 
@@ -83,7 +83,7 @@ def exp_of_any(k: WorkgroupBuilder, x: ir.Value) -> ir.Value:
 
 
 def bounded(k: WorkgroupBuilder, x: ir.Value, most: float) -> ir.Value:
-    """Return a vector with its elements cut to [-most, most]; NaN stays NaN."""
+    """Return a vector clamped to [-most, most]; NaN stays NaN."""
     lanes = ir.VectorType(x.type).shape[0]
     high, low = k.splat(most, lanes), k.splat(-most, lanes)
     x = arith.SelectOp(arith.CmpFOp(2, x, high).result, high, x).result  # ogt: false for NaN
@@ -95,7 +95,7 @@ def sigmoid(k: WorkgroupBuilder, x: ir.Value) -> ir.Value:
     lanes = ir.VectorType(x.type).shape[0]
     one = k.splat(1.0, lanes)
     total = arith.AddFOp(one, _power(k, arith.NegFOp(x).result)).result
-    # whatever the power is there
+    # any value: it is replaced
     far = arith.CmpFOp(4, x, k.splat(-OVERFLOW, lanes)).result  # olt: false for NaN
     return arith.SelectOp(far, k.splat(0.0, lanes), arith.DivFOp(one, total).result).result
 

@@ -13,20 +13,21 @@ from mgx_mlir.hardware.machine import compiled_as, has_tile_registers, processor
 
 @dataclass(frozen=True)
 class Isa:
-    """Properties of one CPU instruction set; instructions are names of LLVM's, "" for none.
+    """Properties of one CPU instruction set; instructions are LLVM intrinsics, "" for none.
 
-    Accumulators of a tile and their operands fill no more than the registers that there are.
+    Accumulators of a tile and their operands fit into the registers.
     """
 
     lanes: int  # f32 elements of a register
     tiles: tuple[tuple[int, int], ...]  # convolutions: (pixels, registers), best first
     dot_tiles: tuple[tuple[int, int], ...]  # matmuls: (rows, registers), best first
     reached: tuple[float, ...] = (0.85, 0.97, 1.0, 1.0)  # share of the peak, by a tile's registers
-    # keys by registers of queries for scores, elements by registers where values are weighed
+    # tile of scores (keys, registers of queries), and of weighted values (elements, registers)
     attention_tile: tuple[int, int] = (8, 2)
     registers: int = 32
-    turns_squares: bool = False  # static transposes are loops of ours, faster than LLVM's
-    pointwise_registers: int = 1  # computed together, so that spilled constants are read once
+    turns_squares: bool = False  # static transposes use our loops, which are faster than LLVM's
+    # registers computed together, so that spilled constants are read once
+    pointwise_registers: int = 1
     bf16_dot: str = ""  # adds the products of two bf16 neighbours to each lane of f32
     tile_dot: str = ""  # multiplies tiles of bf16 in registers of their own (tile_registers.py)
     byte_dot: str = ""  # adds the products of four u8 by i8 neighbours to each lane of i32
@@ -64,8 +65,8 @@ class Isa:
         return ("half",) if self.bf16_dot else ("half", "bf16")
 
 
-# With 16 to 28 accumulators a fused multiply-add a cycle is reached; more than 8 rows that are a
-# power of two apart fall into the same sets of the first cache (docs/kernels.md).
+# 16 to 28 accumulators reach one fused multiply-add per cycle. More than 8 rows at a power-of-two
+# distance map to the same sets of the L1 cache (docs/kernels.md).
 AVX512 = Isa(
     16,
     ((6, 4), (8, 2), (8, 3), (8, 1)),
@@ -118,7 +119,7 @@ _NAMES: tuple[tuple[Isa, tuple[str, ...]], ...] = (
 )  # fmt: skip
 
 
-# the instruction set of the kernels made now, for parts that do not know of targets
+# the instruction set of the current lowering, for code without access to the target
 _CURRENT: ContextVar[Isa | None] = ContextVar("isa", default=None)
 
 
@@ -151,7 +152,7 @@ def isa_of(cpu: str) -> Isa | None:
                 return AMX if has_tile_registers() else AVX512_BF16
             if "avx512_vnni" not in features:
                 return AVX512
-            # LLVM is configured for no less (hardware/machine.py)
+            # LLVM targets at least AVX2 then (hardware/machine.py)
             return AVX512_VBMI if compiled_as(features).startswith("icelake") else AVX512_VNNI
         if "avx2" in features and "fma" in features:
             return AVX2_VNNI if "avx_vnni" in features else AVX2

@@ -47,7 +47,7 @@ class VectorScalars(ArithScalars):
     def _bounded(
         self, yields: str, plain: Callable[..., TypedScalar], x: ScalarLike, y: ScalarLike
     ) -> TypedScalar:
-        """Compare where one is a constant: maximumf asks whether either is a NaN."""
+        """Compare and select where one is a constant, as maximumf would test both for NaN."""
         a, b = self._pair(x, y)
         found = self.by_number(yields, a, b) if a.dtype.is_float else None
         return plain(a, b) if found is None else found

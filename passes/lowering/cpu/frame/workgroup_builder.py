@@ -1,4 +1,4 @@
-"""The frame of a vector kernel: one dispatch of work-groups, and what their bodies are built with.
+"""The frame of a vector kernel: one dispatch of work-groups, and the builder of their bodies.
 
     def body(k: WorkgroupBuilder) -> list[ResultTile]:
         (row,), (x,) = k.at, k.inputs
@@ -10,9 +10,9 @@
 
     out, = dispatch([x], [((1536, 32), dtypes.FLOAT)], [(1536, 64)], body)
 
-A read or write that is not said to be `masked` promises that it stays inside of its tensor. What a
-kernel reads must come in as an input: the body sees nothing else of the module. A scratch tensor
-lives on the stack of a worker thread: keep a kernel's under SCRATCH_BYTES.
+A read or write without `masked` must stay inside of its tensor. All tensors that a kernel reads
+must be inputs. A scratch tensor is on the stack of a worker thread: a kernel's must be smaller than
+SCRATCH_BYTES.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from mgx_mlir.passes.lowering.scalar import Number, constant, constant_of, eleme
 
 SCRATCH_BYTES = 48 << 10
 
-# reductions of f32 that LLVM makes a chain of, a lane after the other
+# f32 reductions that LLVM lowers to a serial chain over the lanes
 _BY_HALVES: dict[str, Callable[..., Any]] = {
     "maxnumf": arith.MaxNumFOp,
     "minnumf": arith.MinNumFOp,
@@ -46,14 +46,14 @@ _BY_HALVES: dict[str, Callable[..., Any]] = {
 }
 
 
-# attribute of a dispatch: the op of the program that it is part of, by number and name
+# attribute of a dispatch: the program's op that it belongs to, by number and name
 LAUNCH = "mgx.launched_for"
 _FOR: ContextVar[str] = ContextVar("launched_for", default="")
 
 
 @contextmanager
 def launched_for(name: str) -> Generator[None]:
-    """Say which op the dispatches are part of that are made inside."""
+    """Set the op that dispatches made inside belong to."""
     before = _FOR.set(name)
     try:
         yield
@@ -74,8 +74,8 @@ class WorkgroupBuilder(IndexBuilder):
     """Builds the body of one work-group at the current insertion point.
 
     at: where the group starts along each grid dim. inputs: the kernel's inputs, as tensors; dims:
-    their extents. known: the body's value of each dynamic extent outside.
-    An index may be a number wherever one is taken; numbers fold.
+    their extents. known: the body's value of each outer dynamic extent. An index may be a Python
+    int; ints fold.
     """
 
     def __init__(self, block: ir.Block) -> None:
@@ -135,11 +135,11 @@ class WorkgroupBuilder(IndexBuilder):
     # ---- indices -----------------------------------------------------------------------------
 
     def inner(self, extent: Index) -> Index:
-        """Return an extent of the outside as the body knows it: a number, or a value."""
+        """Return the body's value of an outer extent: an int or a value."""
         return extent if isinstance(extent, int) else self.known[extent]
 
     def covered(self, at: Index, step: int, extent: Index) -> Index:
-        """Return how much of an extent, as the body knows it, a step from `at` on covers."""
+        """Return min(step, extent - at)."""
         if step == 1 or (isinstance(extent, int) and extent % step == 0):
             return step
         return self.min(step, self.sub(extent, at))
@@ -213,7 +213,7 @@ class WorkgroupBuilder(IndexBuilder):
         return tensor.InsertOp(value, into, [self.index(i) for i in at]).result
 
     def store(self, tile: ResultTile, result: int) -> None:
-        """Write part of a result where it stands: of one that is updated, in loops too."""
+        """Write part of a result in place, for a result that is updated."""
         iree_ops.store(tile.value, tile.offsets, tile.sizes, *self.results[result])
 
     def collapse(self, source: ir.Value, groups: Sequence[Sequence[int]]) -> ir.Value:
@@ -281,7 +281,7 @@ class WorkgroupBuilder(IndexBuilder):
         none = ir.DenseI32ArrayAttr.get([])
         return iree_ops.build(
             "llvm.call_intrinsic", operands, [kind],
-            segments=(len(operands), 0),  # operands, those of bundles
+            segments=(len(operands), 0),  # numbers of operands and of bundle operands
             attributes={"intrin": ir.StringAttr.get(name), "op_bundle_sizes": none},
         ).result  # fmt: skip
 
@@ -295,7 +295,7 @@ class WorkgroupBuilder(IndexBuilder):
         carried: Sequence[ir.Value],
         body: Callable[[ir.Value, list[ir.Value]], Sequence[ir.Value]],
     ) -> list[ir.Value]:
-        """scf.for: `body(i, carried)` gives the carried values of the next round."""
+        """scf.for: `body(i, carried)` returns the carried values of the next iteration."""
         made = scf.ForOp(self.index(start), self.index(stop), self.index(step), list(carried))
         with ir.InsertionPoint(made.body):
             scf.YieldOp(list(body(made.induction_variable, list(made.inner_iter_args))))
@@ -309,7 +309,7 @@ class WorkgroupBuilder(IndexBuilder):
         carried: Sequence[ir.Value],
         body: Callable[[Index, list[ir.Value]], Sequence[ir.Value]],
     ) -> list[ir.Value]:
-        """`loop`, or no loop where it is known to have one round or none."""
+        """`loop`, without a loop for at most one iteration."""
         if isinstance(start, int) and isinstance(stop, int) and stop - start <= step:
             return list(body(start, list(carried)) if stop > start else carried)
         return self.loop(start, stop, step, carried, body)
@@ -323,8 +323,8 @@ class WorkgroupBuilder(IndexBuilder):
     ) -> list[ir.Value]:
         """`body(i, masked, carried)` over [0, count) in vectors of `lanes`.
 
-        The last vector, where `lanes` does not divide the count, is the only masked one: its reads
-        and writes say so.
+        Only the last vector is masked, if `lanes` does not divide the count: its reads and writes
+        must pass `masked`.
         """
         whole = self.sub(count, self.rem(count, lanes))
         found = list(carried)
@@ -365,9 +365,9 @@ class WorkgroupBuilder(IndexBuilder):
         )  # fmt: skip
 
     def coordinates(self, flat: Index, extents: Sequence[Index]) -> list[Index]:
-        """Return the index along each of several dims that are counted as one; none for no dims.
+        """Return the indices along several dims of a flat index; empty for no dims.
 
-        extents: of the outside, as `inner` takes them.
+        extents: outer ones, as for `inner`.
         """
         out: list[Index] = []
         for extent in reversed(extents[1:]):
@@ -383,10 +383,10 @@ class WorkgroupBuilder(IndexBuilder):
         carried: Sequence[ir.Value],
         body: Callable[[Index, bool, list[ir.Value]], Sequence[ir.Value]],
     ) -> list[ir.Value]:
-        """`along`, of a body that may be done twice at an index.
+        """`along` for an idempotent body.
 
-        The last vector of a dynamic count overlaps the one before it. Only that of a count of less
-        than one vector is masked.
+        The last vector of a dynamic count overlaps the one before it. It is masked only if the
+        count is less than one vector.
         """
         if isinstance(count, int):
             return self.along(count, lanes, carried, body)
@@ -406,7 +406,7 @@ class WorkgroupBuilder(IndexBuilder):
         goes_on: Callable[[list[ir.Value]], ir.Value],
         body: Callable[[list[ir.Value]], Sequence[ir.Value]],
     ) -> list[ir.Value]:
-        """scf.while: `body(carried)` gives the carried values while `goes_on` of them holds."""
+        """scf.while: `body(carried)` returns the carried values while `goes_on(carried)` holds."""
         kinds = [v.type for v in carried]
         made = scf.WhileOp(kinds, list(carried))
         before, after = (r.blocks.append(*kinds) for r in (made.before, made.after))
@@ -442,17 +442,17 @@ def dispatch(
     extents: Sequence[Index] = (),
     updated: Sequence[ir.Value] = (),
 ) -> list[ir.Value]:
-    """One dispatch, whose work-groups stand on a grid of (extent, step) per dim, up to three.
+    """Build one dispatch, with a grid of work-groups of (extent, step) per dim, up to three.
 
-    `body` gives what one group computes of each result, in order. Groups that are next to each
-    other along the last grid dim run after each other.
+    `body` returns a group's part of each result, in order. Neighbours along the last grid dim run
+    after each other.
 
-    An extent of a result or of the grid is a number, or an index value. `body`
-    asks `k.inner` for such an index, and for those in `extents`. With an extent of 0 nothing runs.
+    An extent of a result or of the grid is a number, or an index value. `body` gets such an index,
+    and those in `extents`, by `k.inner`.
 
-    `updated`: a tensor for each result, in whose memory that stands: what no group writes is as it
-    was, and `body` writes by `k.store`. Where something else reads the tensor afterwards, the
-    compiler copies it first.
+    With an extent of 0 nothing runs. `updated`: a tensor for each result, which is updated in place
+    by `k.store`; elements that no group writes keep their values. Where another op reads the tensor
+    afterwards, IREE copies it first.
     """
     outer = DispatchOperands(inputs, results, [*extents, *[extent for extent, _ in grid]])
     types = [ir.RankedTensorType.get(iree_ops.static(dims), signless(d)) for dims, d in results]
@@ -487,7 +487,7 @@ def _build(
     *,
     updated: bool,
 ) -> None:
-    """Build the code of a dispatch, and how many work-groups it has."""
+    """Build the code of a dispatch, and its number of work-groups."""
     known = outer.values
     index = ir.IndexType.get()
     block = made.regions[0].blocks.append(
@@ -533,7 +533,7 @@ def _as_value(n: Index) -> ir.Value:
 
 
 def ceil_div(a: Index, b: int) -> Index:
-    """Return how many steps of `b` reach a non-negative `a`; a number where both are."""
+    """Return ceil(a / b) for a >= 0; an int where both are."""
     if isinstance(a, int):
         return -(-a // b)
     return a if b == 1 else arith.CeilDivUIOp(a, index_constant(b)).result

@@ -1,9 +1,9 @@
 """nonmaxsuppression as CPU kernels: a heap of candidates, each compared with the boxes kept so far.
 
 Candidates are 64 bits: their score in the order of integers, below it the complement of their
-index, so that one comparison also puts the lower index first. Only as many leave the heap as it
-takes to find the boxes that are wanted. Kept boxes stand side by side as corners and area, and a
-vector of them is compared with a candidate at once.
+index, so that one comparison also puts the lower index first. Candidates are popped until enough
+boxes are kept. Kept boxes are stored as corners and area, and a vector of them is compared with a
+candidate at once.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from mgx_mlir.passes.lowering.select import KernelRule
 
 _TYPES = (dtypes.FLOAT, dtypes.HALF, dtypes.BF16)
 _GROUPS = 16  # work-groups: each has scratch of its own for candidates
-_ALONE = 1 << 13  # scores: fewer are not worth several work-groups
+_ALONE = 1 << 13  # scores; fewer do not pay for several work-groups
 _SIDES = 4  # low and low, high and high
 _AREA = 4
 _GREATER, _LESS = 2, 4  # arith.cmpf predicates: ogt, olt
@@ -45,7 +45,7 @@ _LAST = int(dtypes.INT64.lowest())  # behind every candidate
 
 
 def refusal(op: NonMaxSuppression) -> str | None:
-    """Return why no kernel of our own suppresses these boxes, None if one does."""
+    """Return why the kernel does not take an op, None if it does."""
     t = TensorType.of(op.scores)
     if t.dtype not in _TYPES:
         return f"it compares {t.dtype}"
@@ -55,7 +55,7 @@ def refusal(op: NonMaxSuppression) -> str | None:
 
 
 def build(e: LoweringContext, op: NonMaxSuppression, isa: Isa) -> list[ir.Value]:
-    """Build a search of every batch and class, and the list of the boxes that they found."""
+    """Build the search for every batch and class, and the list of kept boxes."""
     assert op.max_output_boxes_per_class is not None
     boxes, scores = e.tensor(op.boxes), e.tensor(op.scores)
     batch, classes, count = e.extents(scores)
@@ -230,7 +230,7 @@ class _Pair:
             return [k.index(k.add(c[0], many)), k.write(packed, c[1], [0, c[0]])]
 
         most: Index = 0
-        if self.least is not None:  # most vectors have nothing
+        if self.least is not None:  # most vectors have no candidate
             most = k.sub(self.count, k.rem(self.count, wide))
 
             def many(at: Index, c: list[ir.Value]) -> list[ir.Value]:
@@ -286,7 +286,9 @@ class _Pair:
         return arith.IndexCastUIOp(ir.IndexType.get(), position).result
 
     def sifted(self, heap: ir.Value, at: Index, n: Index, value: ir.Value) -> ir.Value:
-        """Return the heap with a value in place of the one at `at`; behind its end is the last."""
+        """Return the heap with the entry at `at` replaced by a value and sifted down; n: its
+        size.
+        """
         k = self.k
         yes = k.number(True, dtypes.BOOL)
 
@@ -311,7 +313,7 @@ class _Pair:
     # ---- boxes -------------------------------------------------------------------------------
 
     def corners(self, batch: Index, position: ir.Value) -> tuple[list[ir.Value], ir.Value]:
-        """Return the low and the high sides of a box, and its area: NaN where that is none."""
+        """Return the low and high sides of a box, and its area; NaN for an empty box."""
         k, numbers = self.k, [self.scalar(self.boxes, [batch, position, i]) for i in range(_SIDES)]
         first, second = numbers[:2], numbers[2:]
         if self.center:
@@ -344,7 +346,7 @@ class _Pair:
     def overlaps(
         self, sides: Sequence[ir.Value], area: ir.Value, many: ir.Value, kept: ir.Value
     ) -> ir.Value:
-        """Return whether a box shares more with a kept one than it may; comparisons drop NaN."""
+        """Return whether a box overlaps a kept one by more than the limit; NaN compares false."""
         k, lanes = self.k, self.lanes
         own = [k.broadcast(v, lanes) for v in sides]
         own_area, most = k.broadcast(area, lanes), k.broadcast(self.overlap, lanes)
@@ -375,13 +377,14 @@ class _Pair:
 
 
 def _less(a: ir.Value, b: ir.Value) -> ir.Value:
-    """Return the lesser of two, by one instruction: the other one where one is NaN, whose area
-    then says so."""
+    """Return the smaller of two, by one instruction that drops a NaN; the box's area is NaN
+    then.
+    """
     return arith.SelectOp(arith.CmpFOp(_LESS, a, b).result, a, b).result
 
 
 def _more(a: ir.Value, b: ir.Value) -> ir.Value:
-    """Return the greater of two, as `_less` does."""
+    """Return the larger of two, as `_less` does."""
     return arith.SelectOp(arith.CmpFOp(_GREATER, a, b).result, a, b).result
 
 

@@ -1,7 +1,7 @@
 """Indices of elements in the order of integer keys, as one CPU kernel: runs of a row are merged.
 
 Runs of 1, 2, 4, .. indices become runs twice as long, until one is left; of equal keys the lower
-index stays first. The work of n elements grows with n log n, whatever is wanted of them.
+index stays first. The time is O(n log n) for n elements, whatever k is.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def best_indices(
             ResultTile(best, [row, 0, column], [1, most, 1]),
         ]
 
-    # the rows are a result, though they are of no use: memory of a dynamic size has to be a result
+    # the rows are an unused result, as memory of a dynamic size has to be a result
     results = [([lines, 2, n], dtypes.INT32), ([outer, wanted, inner], dtypes.INT32)]
     rows, found = dispatch(
         [view.tensor], results, [(outer, 1), (inner, 1)], body, [*view.dims, wanted]
@@ -101,7 +101,7 @@ class _Sort:
     def one(
         self, i: ir.Value, middle: Index, end: Index, source: Index, state: list[ir.Value]
     ) -> list[ir.Value]:
-        """Put the better of the next indices of two runs, which begin at `state`, at `i`."""
+        """Write the better of the two runs' next indices (`state`) at `i`."""
         k, (a, b, rows) = self.k, state
         top = k.sub(self.count, 1)
         left, right = (k.element(rows, [0, source, k.min(at, top)]) for at in (a, b))

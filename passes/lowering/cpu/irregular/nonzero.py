@@ -1,4 +1,4 @@
-"""nonzero as CPU kernels: indices are packed side by side, part by part; coordinates follow."""
+"""nonzero as CPU kernels: indices are compacted part by part, then converted to coordinates."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PART = 1 << 14  # elements of a work-group: enough to be worth starting
 
 
 def refusal(op: NonZero) -> str | None:
-    """Return why no kernel of our own finds these elements, None if one does."""
+    """Return why the kernel does not take an op, None if it does."""
     t = TensorType.of(op.input)
     if t.dtype.is_float and t.dtype not in _FLOATS:
         return f"it reads {t.dtype}"
@@ -65,9 +65,9 @@ RULE = KernelRule(
 def _packed(
     e: LoweringContext, x: ir.Value, dtype: DType, n: Extent, isa: Isa
 ) -> tuple[ir.Value, ir.Value]:
-    """Return the indices within each part (i32) and how many it has.
+    """Return the indices within each part (i32) and their numbers.
 
-    Of one part alone: where those begin, and end.
+    For a single part: its start and end.
     """
     parts = index.ceil_div(e, n, _PART)
     alone = isinstance(parts, int) and parts == 1
@@ -123,7 +123,7 @@ def _coordinates(
 ) -> ir.Value:
     """Return the coordinates of the elements of all parts, a row for each axis.
 
-    (index + 1/2) / extent is further from a whole number than f64 rounds.
+    In f64, (index + 1/2) / extent never rounds to an integer, so truncation is exact.
     """
     n = e.product(own)
     rank, lanes = len(own), max(isa.lanes // 2, 2)
@@ -163,7 +163,7 @@ def _coordinates(
 
 
 class _Divisor:
-    """An extent that vectors of whole numbers in f64 are divided by."""
+    """A divisor of vectors of integers held in f64."""
 
     def __init__(self, k: WorkgroupBuilder, extent: Index, lanes: int) -> None:
         one = arith.SIToFPOp(ir.F64Type.get(), index.as_i64(k, extent)).result
@@ -172,7 +172,7 @@ class _Divisor:
         self.half = k.splat(0.5, lanes, dtypes.DOUBLE)
 
     def divided(self, x: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """Return the quotient and what is left."""
+        """Return quotient and remainder."""
         near = arith.MulFOp(arith.AddFOp(x, self.half).result, self.inverse).result
         quotient = math.FloorOp(near).result
         return quotient, arith.SubFOp(x, arith.MulFOp(quotient, self.extent).result).result

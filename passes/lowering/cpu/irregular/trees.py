@@ -1,6 +1,6 @@
 """Sums over decision trees as one CPU kernel: eight trees at once, and through them row after row.
 
-A step of a walk waits for three loads, one after the other: walks beside each other fill the time.
+A step of a walk waits for three dependent loads; interleaved walks hide that latency.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _TYPES = (dtypes.FLOAT, dtypes.DOUBLE)
 _TOGETHER = 8
 _WIDE = 16  # outputs of one vector
 _MOST = 4  # vectors of outputs: their sums stay in registers
-_STEPS = 1 << 14  # steps of walks in a work-group: enough to be worth starting
+_STEPS = 1 << 14  # steps of walks in a work-group; fewer do not pay for its start
 
 
 def refusal(op: TreeSums) -> str | None:
-    """Return why no kernel of our own adds up these trees, None if one does."""
+    """Return why the kernel does not take an op, None if it does."""
     x, nodes, roots, weights = (TensorType.of(v) for v in (op.x, op.nodes, op.roots, op.weights))
     if x.dtype not in _TYPES:
         return f"it compares {x.dtype}"

@@ -1,10 +1,10 @@
 """Panels of 8-bit integers: constant ones, and computed ones that a work-group packs.
 
-A panel has groups of neighbours along the depth. On a CPU without an instruction for four bytes
-there may be one that sums two products of u8 and i8 in 16 bits (AVX2). It saturates, but not where
-the weights of such a pair are small: 255 times the sum of those of one sign fits. Groups of nothing
-but such pairs stand first, and are multiplied by it. The others are multiplied as words (i16),
-after every other byte, which takes twice as long.
+A panel has groups of neighbours along the depth. AVX2 lacks an instruction for four bytes, but has
+one that sums two products of u8 and i8 in 16 bits. It saturates unless the weights of a pair are
+small: 255 times the sum of those with one sign must fit. Groups with only such pairs come first,
+and use it. The others are multiplied as i16 words, even bytes and odd bytes separately, which takes
+twice as long.
 
 Where the instruction wants the other sign of A, a panel also has the initial sums of its columns.
 """
@@ -36,21 +36,21 @@ from mgx_mlir.passes.lowering.cpu.matmul.panel import Group, Panel, Panels, Tile
 
 # largest sum of the weights of a pair and of one sign: 255 times that is in 16 bits
 MOST = 128
-NUMBER = 4  # bytes of what stands behind a panel
+NUMBER = 4  # bytes of a number after a panel
 
 
 @dataclass(frozen=True)
 class BytePanels(Panels):
     """The layout of constant panels of bytes.
 
-    Numbers in i32 stand behind the groups of a panel. If the other operand is shifted, the initial
+    Numbers in i32 follow the groups of a panel. If the other operand is shifted, the initial
     sums of the panel's columns come first. If groups multiplied as pairs are kept apart, the index
     of each group of a loop in its segment follows. After these indices, each segment has the count
     of its leading groups that are multiplied as pairs.
     """
 
     groups: int  # groups along the depth
-    segment: int  # groups of one loop; groups behind the last whole segment are in no loop
+    segment: int  # groups of one loop; groups after the last whole segment are unrolled
 
     @property
     def shift(self) -> int:
@@ -59,7 +59,7 @@ class BytePanels(Panels):
 
     @property
     def by_pairs(self) -> bool:
-        """Return whether groups of small weights stand first, for the instruction of byte pairs."""
+        """Return whether groups of small weights come first, for the instruction of byte pairs."""
         return bool(self.isa.byte_pairs) and not self.isa.byte_dot
 
     @property
@@ -73,7 +73,7 @@ class BytePanels(Panels):
         return self.groups // self.segment if self.segment else 0
 
     def packed(self, matrix: np.ndarray) -> np.ndarray:
-        """Return a matrix [depth, columns] as panels, with what stands behind each."""
+        """Return a matrix [depth, columns] as panels, each followed by its numbers."""
         packed = super().packed(matrix)
         count = len(packed)
         behind: list[np.ndarray] = []
@@ -103,7 +103,7 @@ class BytePanels(Panels):
         return self.packed(matrix())
 
     def _order(self, packed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return each group's index in its segment, pairs first, and how many those are."""
+        """Return each group's index in its segment, pairs first, and the number of pairs."""
         count, loops = len(packed), self.segments * self.segment
         pairs = packed[:, :loops].astype(np.int32)
         pairs = pairs.reshape(count, loops, packed.shape[2] // PAIR, PAIR)
@@ -115,7 +115,7 @@ class BytePanels(Panels):
     def panel(
         self, k: WorkgroupBuilder, w: ir.Value, number: Index, *, shifted: bool = False
     ) -> BytePanel:
-        """Return one panel of `packed`; shifted: A has been, ahead of the kernel's loops."""
+        """Return one panel of `packed`; shifted: A was shifted before the kernel's loops."""
         signed = self.isa.signed_bytes if shifted else self.dtype.is_signed
         multiply = byte_products(k, self.isa, signed=signed)
         size, vectors = self.unit * self.isa.lanes, self.width // self.isa.lanes
@@ -156,7 +156,7 @@ class OrderedPanel(BytePanel):
         base += NUMBER * layout.width if layout.shift else 0
 
         def number(i: Index) -> Index:
-            """One of those behind the panel, past the initial sums."""
+            """Return number `i` after the panel's initial sums."""
             found = k.read(flat, [*self.at, k.add(base, k.mul(i, NUMBER))], NUMBER)
             one = vector.BitCastOp(k.vector_type(1, dtypes.INT32), found).result
             value = vector.ExtractOp(one, [], [0]).result
@@ -192,7 +192,7 @@ class ByteScratch:
 
     @staticmethod
     def room(isa: Isa, width: int) -> int:
-        """Return the depth that scratch has room for, a multiple of a group."""
+        """Return the depth that fits into scratch, a multiple of a group."""
         unit = byte_unit(isa)
         return (SCRATCH_BYTES // (width * unit) - 1) * unit
 

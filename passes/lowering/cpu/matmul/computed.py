@@ -1,4 +1,4 @@
-"""A and B of a matmul as a work-group reads them: rows of A, constant and computed B."""
+"""The operands of a matmul in a work-group: rows of A, constant B and computed B."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Scratch = list[tuple[tuple[int, int], DType]]
 
 @dataclass(frozen=True)
 class Part:
-    """A panel's columns, and the part of the depth that is at hand."""
+    """A panel's columns, and the current part of the depth."""
 
     number: Index  # index of the panel among all
     column: Index  # its first column
@@ -56,7 +56,7 @@ class Rows:
     start: Index  # first element along the depth
     count: Index
     unit: int  # neighbours of a group
-    is_float: bool  # elements are read, no vectors
+    is_float: bool  # scalars are read, not vectors
 
     @property
     def loops(self) -> list[tuple[Index, Index]]:
@@ -65,7 +65,7 @@ class Rows:
 
     @property
     def rest(self) -> Index:
-        """Elements of the last group, where it is not whole."""
+        """Elements of the last, partial group."""
         return self.k.rem(self.count, self.unit)
 
     def values(self, at: Index, *, masked: bool) -> Iterator[ir.Value]:
@@ -88,7 +88,7 @@ class SourceOfB(Protocol):
         ...
 
     def panel(self, part: Part, scratch: Tiles) -> Panel:
-        """Return a panel. Where there is scratch, the part is packed there: the panel's source."""
+        """Return a panel. With scratch the part is packed there first."""
         ...
 
 
@@ -111,7 +111,7 @@ class ConstantB:
 
 @dataclass(frozen=True)
 class ComputedB:
-    """A tensor, packed to scratch part by part; one row alone reads it as it is."""
+    """A tensor, packed to scratch part by part; for a single row it is read in place."""
 
     k: WorkgroupBuilder
     isa: Isa
@@ -170,7 +170,9 @@ class ComputedB:
         return k.loop(0, part.count, 1, [into], row)[0]
 
     def squares(self, part: Part, into: ir.Value) -> ir.Value:
-        """Return scratch with a part whose neighbours are along the depth: squares transposed."""
+        """Return scratch with a part whose adjacent elements are along the depth, by
+        transposing squares.
+        """
         k, lanes = self.k, self.isa.lanes
         last = k.sub(self.columns, 1)
 
@@ -179,7 +181,7 @@ class ComputedB:
             for j in range(0, self.width, lanes):
                 rows: list[ir.Value] = []
                 for i in range(lanes):
-                    # past the end the last column is read again: its sums are not kept
+                    # past the end the last column is read again, and its sums are dropped
                     column = k.add(part.column, j + i)
                     column = k.min(column, last) if part.masked else column
                     at = indices(self.lead, self.order, k.add(part.start, d), column)
@@ -193,7 +195,7 @@ class ComputedB:
 
 @dataclass(frozen=True)
 class _Unpacked(Panel):
-    """A panel of a tensor as it is."""
+    """A panel read from the tensor in place."""
 
     b: ComputedB
     part: Part

@@ -1,10 +1,9 @@
-"""Matmuls of few rows with 4-bit weights by instructions for bytes, as exact as in f32.
+"""Matmuls of few rows with 4-bit weights by 8-bit integer instructions, as exact as in f32.
 
-Neighbours of a row share a scale, their largest magnitude: by it each is a whole number of 24 bits,
-which is three digits of 8 bits. A digit times a code is what an instruction for 8-bit integers
-multiplies, four of a column at once, and their sums are exact; what rounding an element to 24 bits
-changes is what f32 changes of the largest one. The row is taken apart once, in a dispatch of its
-own, which all work-groups read.
+A group of a row's elements shares a scale, its largest magnitude. Divided by it, each element is a
+24-bit integer: three digits of 8 bits. Instructions for 8-bit integers multiply digits by codes,
+four of a column at once, and their sums are exact. The rounding to 24 bits is that of f32 for the
+largest element. Rows are split once, in a separate dispatch, whose result all work-groups read.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ from mgx_mlir.passes.lowering.scalar import TypedScalar
 DIGITS = 3
 BITS = 8  # bits of a digit
 TENSORS = 3  # digits, sums and scales
-_WORD = 4  # codes of a column that are multiplied at once
+_WORD = 4  # codes of a column that one instruction multiplies
 _SHARED = 32  # elements of a row that share a scale, where a block is a multiple of that
 # value of the largest magnitude: less than 127, 127 and 127 as digits, since it is rounded
 _TOP = 127 * (1 << 16) + 127 * (1 << 8) + 64
-_LEAST = 1e-30  # least largest magnitude: the scale of less would not be a normal number
-WORK = 1 << 18  # weights that are worth a dispatch more
+_LEAST = 1e-30  # smallest largest magnitude: below it the scale would be subnormal
+WORK = 1 << 18  # weights from which another dispatch pays off
 
 
 def takes_apart(isa: Isa, form: FewBits | None, depth: Index, columns: Index) -> bool:
-    """Return whether few rows are multiplied by their digits."""
+    """Return whether few rows are multiplied as digits."""
     if form is None or form.bits != 4:
         return False
     if not (isa.byte_dot or isa.byte_pairs):
@@ -48,15 +47,16 @@ def takes_apart(isa: Isa, form: FewBits | None, depth: Index, columns: Index) ->
 
 
 def group_of(form: FewBits) -> int:
-    """Return how many elements of a row share a scale: of one block, and no more than 32."""
+    """Return how many elements of a row share a scale: at most a block, and at most 32."""
     return numbers.gcd(form.block, _SHARED)
 
 
 @dataclass(frozen=True)
 class Digits:
-    """Rows split into digits, as tensors: bytes [row, digit, depth], the sums of each digit
-    and group [row, group, digit], less than 0 and times the code of 0 where there is one for all,
-    and the scales [row, group]. With zero points of floats the sums are [row, group, 1], in f32."""
+    """Rows split into digits, as tensors: bytes [row, digit, depth], the sums of each digit and
+    group [row, group, digit], times minus the zero point if all weights share one, and the
+    scales [row, group]. With zero points of floats the sums are [row, group, 1], in f32.
+    """
 
     bytes: ir.Value
     sums: ir.Value
@@ -64,7 +64,7 @@ class Digits:
 
 
 def digits_of(x: ir.Value, rows: Index, depth: int, form: FewBits) -> list[ir.Value]:
-    """Make the dispatch that takes rows [rows, depth] apart."""
+    """Make the dispatch that splits rows [rows, depth] into digits."""
     group = group_of(form)
     count = -(-depth // group)
     factor = -1 if form.zeros is not None else -MIDDLE
@@ -106,7 +106,7 @@ def _apart(
     *,
     joined: bool,
 ) -> list[ir.Value]:
-    """Take one group of a row apart. sizes: of groups, and of this one."""
+    """Split one group of a row. sizes: of groups, and of this one."""
     group, size = sizes
     lanes = numbers.gcd(size, 16)
     start = k.mul(g, group)
@@ -127,7 +127,7 @@ def _apart(
     totals: list[ir.Value | None] = [None] * DIGITS
     for at, v in zip(positions, found, strict=True):
         near = math.RoundEvenOp(arith.MulFOp(v, inverse).result).result
-        # beside an infinity the others are 0; what is no number has a scale that is none
+        # beside an infinity the others are 0; a NaN makes the scale NaN
         is_none = arith.CmpFOp(14, near, near).result  # uno
         sign = math.CopySignOp(k.splat(float(_TOP), lanes), v).result
         near = arith.SelectOp(is_none, sign, near).result
@@ -144,7 +144,8 @@ def _apart(
     for total in totals:
         assert total is not None
         made.append(arith.MulIOp(k.reduce(total, "add"), k.number(factor, dtypes.INT32)).result)
-    if joined:  # 32 digits of 127 are less than 2**12, and the number they make less than 2**29
+    # the sum of 32 digits of 127 is less than 2**12, and the number of such digits less than 2**29
+    if joined:
         number = made[0]
         for digit in made[1:]:
             high = arith.ShLIOp(number, k.number(BITS, dtypes.INT32)).result
@@ -167,7 +168,7 @@ class _Multiply:
 
     @property
     def zero(self) -> ir.Value:
-        """Return the sums of nothing."""
+        """Return zero sums."""
         if self.isa.byte_dot:
             return self.k.splat(0, self.isa.lanes, dtypes.INT32)
         return self.k.splat(0, 2 * self.isa.lanes, dtypes.INT16)
@@ -184,7 +185,7 @@ class _Multiply:
         return arith.AddIOp(sums, k.intrinsic(self.isa.byte_pairs, sums.type, a, b)).result
 
     def of(self, sums: ir.Value, start: ir.Value | None) -> ir.Value:
-        """Return i32 sums and what they start with, None for 0."""
+        """Return i32 sums plus initial values, None for 0."""
         k, lanes = self.k, self.isa.lanes
         if not self.isa.byte_dot:
             ones = k.splat(1, 2 * lanes, dtypes.INT16)
@@ -196,13 +197,13 @@ class _Multiply:
 def _start(
     k: WorkgroupBuilder, digits: Digits, at: Sequence[Index], points: ir.Value | None, lanes: int
 ) -> ir.Value:
-    """Return what zero points take off the sums of a digit."""
+    """Return the zero points' share of a digit's sums."""
     taken = k.broadcast(k.element(digits.sums, at), lanes)
     return taken if points is None else arith.MulIOp(taken, points).result
 
 
 def _joined(k: WorkgroupBuilder, sums: Sequence[ir.Value], lanes: int) -> ir.Value:
-    """Return the number whose digits are sums: the first two are exact in f32 together."""
+    """Return the number of three digit sums: the first two together are exact in f32."""
     first, second, third = sums
     bits = k.splat(BITS, lanes, dtypes.INT32)
     high = arith.AddIOp(arith.ShLIOp(first, bits).result, second).result
@@ -219,7 +220,7 @@ def digit_sums(
     depth: int,
     registers: int,
 ) -> list[ir.Value]:
-    """Return what `direct_sums` does: for each row the sums of each register of columns."""
+    """Return the same as `direct_sums`: for each row the sums of each register of columns."""
     k, lanes, form = w.k, w.lanes, w.form
     group = group_of(form)
     units = group // UNIT

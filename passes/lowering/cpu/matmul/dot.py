@@ -1,13 +1,11 @@
-"""Matmuls as vector loops: any number of rows, what follows them computed on the sums.
+"""Matmuls as vector loops, for any number of rows, with an epilogue on the sums.
 
-The columns are cut into panels of some registers. A work-group computes some rows of some panels:
-tiles of a few rows by one panel accumulate in registers over the whole depth, and what follows the
-matmul is computed on them before they are stored. It reads its panels one after the other, each
-for all of its rows.
-
-Constant weights are packed by panels ahead of time: they come from memory once and from the second
-cache after that. A computed second operand is packed by the work-group, some depth at a time, to
-scratch on its stack; one row alone reads it as it is.
+The columns are divided into panels of some registers. A work-group computes some rows of some
+panels: tiles of a few rows by one panel accumulate in registers over the whole depth, and the
+epilogue is computed on them before they are stored. Panels are read in sequence, each for all rows
+of the work-group. Constant weights are packed by panels ahead of time: they are read from memory
+once, then from the L2 cache. A computed second operand is packed by the work-group, part of the
+depth at a time, to scratch on its stack; for a single row it is read in place.
 """
 
 from __future__ import annotations
@@ -48,16 +46,16 @@ from mgx_mlir.passes.lowering.cpu.matmul.panel import (
     walk,
 )
 
-GROUPS = 16  # work-groups that a matmul is cut into where it can be: 2 to 8 workers share them
-GROUP_WORK = 1 << 18  # multiply-adds, or weights with few rows, that are worth a work-group
-PACKED_FOR = 192  # rows that a panel is packed for at least, where their number is dynamic
+GROUPS = 16  # work-groups of a matmul where possible, for 2 to 8 workers
+GROUP_WORK = 1 << 18  # multiply-adds (with few rows: weights) that pay for a work-group
+PACKED_FOR = 192  # least rows per packed panel, where the number of rows is dynamic
 DYNAMIC_COLUMNS = 128  # assumed columns where their number is dynamic, to choose a tile
-ROW_BYTES = 2 << 20  # bytes of the rows of a work-group, which it reads again for each panel
+ROW_BYTES = 2 << 20  # bytes of a work-group's rows, which are read again for each panel
 
-ALONE = 24  # columns that one row alone reads at a time: fewer leave memory waiting
-_MOST_FEW = 8  # rows, where only the run knows how many, for which codes stay in registers
-_IN_DIGITS = 2  # rows whose sums of three digits stand in registers beside the codes
-_IN_BYTES = 4  # rows whose sums stand in registers beside weights that 8-bit codes became
+ALONE = 24  # columns that a single row reads at a time; fewer do not saturate memory
+_MOST_FEW = 8  # most rows, where their number is dynamic, for which codes stay in registers
+_IN_DIGITS = 2  # rows whose sums of three digits fit in registers beside the codes
+_IN_BYTES = 4  # rows whose sums fit in registers beside weights widened from 8-bit codes
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ class DotShape:
 
     @property
     def is_along_depth(self) -> bool:
-        """Return whether neighbours of the second operand are along the depth."""
+        """Return whether adjacent elements of the second operand are along the depth."""
         return self.b is not None and self.b[-1] != len(self.lead) + 1
 
     @property
@@ -113,7 +111,7 @@ def plan(shape: DotShape, isa: Isa) -> DotPlan:
     tile, registers = _tile(high, columns, isa)
     width = registers * isa.lanes
     wanted = max(1, GROUPS // batch)  # work-groups of each matmul of a batch
-    # a dynamic extent is taken for a large one
+    # a dynamic extent is assumed to be large
     count = wanted if columns is None else -(-columns // width)
     panel = (depth or 512) * width
     panels = max(1, -(-count // wanted), min(count, GROUP_WORK // (panel * (high or tile))))
@@ -135,13 +133,13 @@ def plan(shape: DotShape, isa: Isa) -> DotPlan:
 
 
 def _share(rows: int, parts: int, tile: int) -> int:
-    """Return the rows of a work-group where there are so many: whole tiles, unless it has all."""
+    """Return the rows of one of `parts` work-groups: whole tiles, unless it has all rows."""
     share = -(-rows // parts)
     return rows if parts == 1 else -(-share // tile) * tile
 
 
 def _packing(shape: DotShape, isa: Isa, cut: DotPlan) -> DotPlan:
-    """Return the cut with the depth that is packed at a time, and rows whose sums can be kept."""
+    """Return the plan with the depth packed at a time, and with rows whose sums can be kept."""
     if shape.b is None and shape.bits is None:
         return cut
     if shape.rows == 1 and not shape.is_along_depth and not shape.packs_bytes:
@@ -161,7 +159,7 @@ def _packing(shape: DotShape, isa: Isa, cut: DotPlan) -> DotPlan:
 
 
 def _tile(rows: int | None, columns: int | None, isa: Isa) -> tuple[int, int]:
-    """Return the rows and registers of a tile: the fastest with the least columns of nothing."""
+    """Return the rows and registers of a tile: the fastest with the fewest padding columns."""
     tiles = [(1, r) for _, r in isa.dot_tiles] if rows == 1 else list(isa.dot_tiles)
 
     def cost(tile: tuple[int, int]) -> float:
@@ -178,7 +176,7 @@ def _tile(rows: int | None, columns: int | None, isa: Isa) -> tuple[int, int]:
 
     if columns is None:
         return min(tiles, key=cost)
-    # registers that no column fills would cost memory: weights are filled up to whole panels
+    # empty registers would cost memory, as weights are padded to whole panels
     needed = max(-(-columns // isa.lanes), min(t[1] for t in tiles))
     return min((t for t in tiles if t[1] <= needed), key=cost)
 
@@ -197,8 +195,8 @@ def matmul(
 ) -> list[ir.Value]:  # fmt: skip
     """Make the dispatch: results of [rows, columns], or of [batch, rows, columns].
 
-    operands: the second may be of `panels_of`, or those behind the first be of few_bits. batch: the
-    product of the leading extents. captured: further extents that the epilogue asks for.
+    operands: the second may be of `panels_of`, or those after the first of few_bits. batch: the
+    product of the leading extents. captured: further extents that the epilogue needs.
     """
     lead = [batch] if shape.lead else []
     if in_digits(shape, isa):
@@ -216,7 +214,7 @@ def matmul(
 
 
 def in_digits(shape: DotShape, isa: Isa) -> bool:
-    """Return whether few rows are multiplied by their digits: one at least may come alone."""
+    """Return whether few rows are multiplied as digits, which includes a single row."""
     few = not isinstance(shape.rows, int) or shape.rows <= FEW_ROWS
     return few and takes_apart(isa, shape.bits, shape.depth, shape.columns)
 
@@ -224,8 +222,7 @@ def in_digits(shape: DotShape, isa: Isa) -> bool:
 class _Loops:
     """The loops of one work-group.
 
-    They carry the scratch of B, the sums of a part of the depth, and the results; the first two
-    only where there are such.
+    They carry the scratch of B and the sums of a part of the depth, if any, and the results.
     """
 
     def __init__(
@@ -246,7 +243,7 @@ class _Loops:
         self.stores = Stores(k, epilogue, k.inputs[1 + used :])
 
     def second(self) -> tuple[SourceOfB, int]:
-        """Return how B is read, and how many of the inputs it has."""
+        """Return the reader of B, and the number of its inputs."""
         k, shape, cut, isa = self.k, self.shape, self.cut, self.isa
         if shape.bits is not None:
             used = 2 if shape.bits.zeros is None else 3
@@ -287,25 +284,25 @@ class _Loops:
             types = [t.type for t in carried]
             at_once = self._at_once()
             few_at_most = _MOST_FEW if at_once > 1 else 1
-            is_few = k.is_below(k.sub(self.rows, 1), few_at_most)  # none at all is not
+            is_few = k.is_below(k.sub(self.rows, 1), few_at_most)  # 0 rows is not few
             made = k.when(is_few, lambda: few(self.rows, at_once), lambda: each(self.panel), types)
         return [ResultTile(t, self.at, sizes) for t in made[-len(stored) :]]
 
     def _at_once(self) -> int:
-        """Return how many rows are multiplied at once where only the run knows of how few."""
+        """Return how many rows are multiplied at once where the number of few rows is dynamic."""
         bits = self.shape.bits
         if in_digits(self.shape, self.isa):
             return _IN_DIGITS
         return _IN_BYTES if bits is not None and bits.bits == 8 else 1
 
     def part_of(self, p: Index, *, masked: bool) -> Part:
-        """Return the part of B that a panel of the work-group is."""
+        """Return the part of B of a panel."""
         k, width = self.k, self.cut.width
         column = k.add(self.column, k.mul(p, width))
         return Part(k.add(k.div(self.column, width), p), column, masked, 0, self.depth)
 
     def panel(self, p: Index, carried: Tiles) -> Tiles:
-        """All rows of one panel; of a dynamic number of columns the last panel is partial."""
+        """Build all rows of one panel; with dynamic columns the last panel may be partial."""
         k, width = self.k, self.cut.width
         if isinstance(self.columns, int):
             return self.rows_of(p, carried, masked=self.columns % width != 0)
@@ -334,12 +331,12 @@ class _Loops:
             count = k.min(cut.block, k.sub(self.depth, start))
             return some(replace(whole, start=start, count=count), carried)
 
-        # one round at least, which stores the sums of nothing
+        # at least one iteration, which stores zero sums
         end = k.max(self.depth, 1)
         return k.loop(0, end, cut.block, carried, part) if self.parts else some(whole, carried)
 
     def few_rows(self, p: Index, r: Index, high: int, carried: Tiles) -> Tiles:
-        """Make `high` rows from `r` on of a panel of few bits, which is widened in registers."""
+        """Build `high` rows from `r` on, for a panel of few bits that is widened in registers."""
         assert self.widened is not None
         assert isinstance(self.columns, int)
         part = self.part_of(p, masked=self.columns % self.cut.width != 0)
@@ -375,7 +372,7 @@ class _Loops:
     def tile(
         self, panel: Panel, part: Part, p: Index, r: Index, high: int, tiles: Tiles
     ) -> Tiles:  # fmt: skip
-        """Make `high` rows from `r` on: sums, and what follows them."""
+        """Build `high` rows from `r` on: sums, and their epilogue."""
         k, lanes = self.k, self.isa.lanes
         reader, spots = self.reader(part, r, high), self.spots(part, p, r)
         zero = [k.splat(0, lanes, self.shape.sums)] * (high * self.vectors)

@@ -54,14 +54,14 @@ def refusal(dot: Matmul, isa: Isa) -> str | None:
     if second is None:
         return "its second operand is computed in the kernel"
     if second.order[-1] < b.rank - 2:
-        return "neither rows nor columns of its second operand are next to each other"
+        return "neither rows nor columns of its second operand are contiguous"
     return None
 
 
 def _refusal_of_pairs(a: TensorType, first: _Operand, weights: bool, isa: Isa) -> str | None:
-    """Return why no instruction for pairs of bf16 computes a matmul, None if one does."""
+    """Return why the bf16 pair instruction does not compute a matmul, None if it does."""
     if not isa.bf16_dot:
-        return "the CPU has no product of bf16"
+        return "the CPU has no bf16 dot product instruction"
     if not weights:
         return "its second operand is no constant matrix"
     if a.dims[-1] % PAIR:
@@ -81,7 +81,7 @@ def _refusal_of_bytes(
     if not isa.byte_dot:
         return "its second operand is no constant matrix"
     if second is None or second.order[-1] != b.rank - 1:
-        return "columns of its second operand are not next to each other"
+        return "columns of its second operand are not contiguous"
     return None if first.order[-1] == a.rank - 1 else "its first operand is transposed"
 
 
@@ -107,7 +107,9 @@ class _Operand:
 
     @staticmethod
     def of(v: ir.Value) -> _Operand | None:
-        """Return what a matmul reads as `v`, None where the kernel computes it."""
+        """Return the kernel operand behind a matmul's operand `v`, None where the kernel
+        computes it.
+        """
         order, transposes = tuple(range(TensorType.of(v).rank)), list[ir.Operation]()
         while not isinstance(v.owner, ir.Block):
             if not is_a(v.owner, Transpose):
@@ -130,7 +132,9 @@ class _Operand:
 
 
 def constant_matrix(dot: Dot | QuantDot) -> ir.Value | None:
-    """Return the literal that a matmul's second operand repeats over its leading dims, if any."""
+    """Return the literal that a matmul's second operand broadcasts over its leading dims, if
+    any.
+    """
     v, t = dot.b, TensorType.of(dot.b)
     while not literals.is_literal(v):
         owner = v.owner
@@ -182,7 +186,7 @@ def match(e: LoweringContext, site: KernelSite, *kinds: type[Matmul]) -> _Plan |
         # weights have static dims, also where the first operand's depth is a dynamic dim
         depth = TensorType.of(dot.b).dims[-2]
     columns: Extent = TensorType.of(dot.out).dims[-1] if b is None else b.extents(e)[-1]
-    # stands for the sums, and has their extents
+    # a stand-in for the sums, with their extents
     sums = dtypes.INT32 if isinstance(dot, QuantDot) else dtypes.FLOAT
     total = Opaque(TensorType.of(dot.out).with_dtype(sums), [*lead, rows, columns])
     read_through = [*a.transposes, *(b.transposes if b else [])]
@@ -203,7 +207,7 @@ def build(e: LoweringContext, site: KernelSite, plan: _Plan) -> list[ir.Value]:
         rows, lead = e.extent(x, 0), ()
         epilogue = epilogue.through(lambda k, at: [*k.coordinates(at[0], flattened), at[1]])
     bits = _few_bits(dot)
-    # elements of 16 bits are widened where they are read beside codes
+    # 16-bit elements are widened when read, as codes are
     dtype = dtypes.FLOAT if bits is not None else TensorType.of(_first(dot)).dtype
     shape = loops.DotShape(
         rows, plan.depth, plan.columns, tuple(lead), order, b and b.order, dtype, bits

@@ -1,9 +1,8 @@
-"""Weights of 4 and 8 bits in the order in which matmuls read them, and how they are widened.
+"""Weights of 4 and 8 bits in the layout of matmuls, and their widening to f32.
 
-Codes of 4 bits are read eight of a column at a time, as the words of a register. As the last bits
-of the f32 2^n a code is what that number is larger by: a mask makes it one, and one subtraction
-takes off 2^n and the zero point. Without zero points a CPU that has an instruction for it
-looks them up in a table.
+A 32-bit word has eight 4-bit codes of a column. Put into the last mantissa bits of the f32 2^n, a
+code adds its value to that number: a mask inserts it, and one subtraction removes 2^n and the zero
+point. Without zero points, CPUs with a table instruction look codes up.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ from mgx_mlir.passes.lowering.scalar import TypedScalar
 
 UNIT = 8  # codes of a column that are widened together, whatever their bits
 MIDDLE = 8  # the 4-bit code of 0 where there are no zero points
-CHAINS = 12  # sums that each wait for their own last addition only
-FEW_ROWS = 3  # for which codes are widened in registers; for more, once to scratch
-# the row of a unit whose code stands in each half byte of a word, the lowest first: its low halves
-# are the first four rows, its high halves the others
+CHAINS = 12  # independent sums, to hide the latency of additions
+FEW_ROWS = 3  # rows for which codes are widened in registers; for more, once to scratch
+# the row of a unit in each half byte of a word, lowest first: low halves have the first four rows,
+# high halves the others
 _ROWS = (0, 4, 1, 5, 2, 6, 3, 7)
 _PLACES = tuple(_ROWS.index(i) for i in range(UNIT))  # the half byte of each row
 _MANTISSA = 23  # bits of an f32 below its exponent
@@ -74,7 +73,7 @@ class Widening:
         self.k, self.isa, self.form, self.lanes = k, isa, form, isa.lanes
         self.codes, self.scales = tensors[:2]
         self.zeros = tensors[2] if form.zeros is not None else None
-        # all codes stand for the same numbers
+        # all codes mean the same numbers
         self.by_table = bool(isa.table) and form.bits == 4 and self.zeros is None
 
     def scale(self, panel: Index, block: Index, column: int) -> ir.Value:
@@ -82,7 +81,7 @@ class Widening:
         return self._numbers(self.scales, panel, block, column)
 
     def starts(self, panel: Index, block: Index, column: int) -> list[list[ir.Value]]:
-        """Return what is subtracted from the numbers of each row of a unit, in order."""
+        """Return the numbers to subtract for each row of a unit, in order."""
         k, lanes, form = self.k, self.lanes, self.form
         zero = []
         if self.zeros is not None:
@@ -95,7 +94,7 @@ class Widening:
             if not zero:
                 made[bit] = [k.splat(base + MIDDLE, lanes)]
             elif form.zeros is not None and form.zeros.is_float:
-                # no whole number: it would be rounded beside 2^23
+                # not an integer: it would be rounded when added to 2^23
                 made[bit] = [k.splat(base, lanes), *zero]
             else:
                 made[bit] = [arith.AddFOp(zero[0], k.splat(base, lanes)).result]
@@ -104,7 +103,7 @@ class Widening:
     def packed(
         self, panel: Index, first: Index, count: Index, registers: int, into: ir.Value
     ) -> ir.Value:
-        """Return scratch with `count` of the depth of a panel, from the unit `first` on."""
+        """Return scratch with `count` rows of depth of a panel, from unit `first` on."""
         k = self.k
 
         def unit(u: Index, carried: list[ir.Value]) -> list[ir.Value]:
@@ -130,9 +129,9 @@ class Widening:
         return found
 
     def _words(self, panel: Index, unit: Index, column: int) -> list[ir.Value]:
-        """Return the codes above a power of two each: a code is the end of that number's bits.
+        """Return each code plus a power of two, inserted as its low mantissa bits.
 
-        By a table they are what they stand for.
+        With a table instruction, return the codes' values.
         """
         k, lanes = self.k, self.lanes
         word = k.read(self.codes, [panel, unit, column], lanes)

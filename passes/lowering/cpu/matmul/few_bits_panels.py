@@ -1,4 +1,4 @@
-"""B of few bits: panels widened to scratch, or in registers where there are few rows."""
+"""Packed B of few bits: panels widened to scratch, or in registers for few rows."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from mgx_mlir.passes.lowering.cpu.matmul.panel import Panel, Tiles
 
 @dataclass(frozen=True)
 class WidenedB:
-    """Codes, scales and zero points, if any; behind them the digits of A, if any."""
+    """Codes, scales and zero points, if any; after them the digits of A, if any."""
 
     k: WorkgroupBuilder
     isa: Isa
     form: FewBits
     width: int
-    block: int  # depth that is widened to scratch at a time, 0: registers alone
+    block: int  # depth that is widened to scratch at a time, 0: in registers only
     tensors: Sequence[ir.Value]
 
     @property

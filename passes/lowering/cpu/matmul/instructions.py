@@ -4,8 +4,8 @@ B is packed with such neighbours next to each other. The instructions depend on 
 8-bit integers have a form without any.
 
 Without an instruction for four bytes there may be one that sums two products of u8 and i8 in 16
-bits. It saturates, but not where two weights of a sign are small: those are told apart when they
-are packed (byte_panels.py). The rest are multiplied as words (i16), after every other byte.
+bits. It saturates unless the two weights are small, which packing finds out (byte_panels.py). The
+rest are multiplied as i16 words, even and odd bytes separately.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ def unit_of(isa: Isa, dtype: DType) -> int:
 
 
 def byte_shift(isa: Isa, *, signed: bool) -> int:
-    """Return what is added to 8-bit operands, signed or not, to have the instruction's sign."""
+    """Return the offset that converts 8-bit operands to the instruction's signedness."""
     if byte_unit(isa) == 1 or signed == isa.signed_bytes:
         return 0
     return 128 if signed else -128
 
 
 def products(k: WorkgroupBuilder, isa: Isa, dtype: DType) -> Multiply:
-    """Return what multiplies elements of a type: f32 one by one, bf16 in pairs, bytes."""
+    """Return the multiplication for a type: f32 one by one, bf16 in pairs, bytes."""
     if dtype.is_integer:
         return byte_products(k, isa, signed=dtype.is_signed)
     if dtype is dtypes.BF16:
@@ -57,7 +57,7 @@ def products(k: WorkgroupBuilder, isa: Isa, dtype: DType) -> Multiply:
 
 
 def pair_products(k: WorkgroupBuilder, isa: Isa) -> Multiply:
-    """Return what multiplies pairs of bf16, whose sums are f32."""
+    """Return the multiplication of pairs of bf16, with f32 sums."""
     pairs = k.vector_type(PAIR * isa.lanes, dtypes.BF16)
     return _multiply(
         lambda x: vector.BitCastOp(pairs, _word(k, x, isa.lanes)).result,
@@ -66,7 +66,7 @@ def pair_products(k: WorkgroupBuilder, isa: Isa) -> Multiply:
 
 
 def byte_products(k: WorkgroupBuilder, isa: Isa, *, signed: bool) -> Multiply:
-    """Return what multiplies `byte_unit` bytes of A, signed or not, whose sums are i32."""
+    """Return the multiplication of `byte_unit` bytes of A, signed or not, with i32 sums."""
     lanes, shift = isa.lanes, byte_shift(isa, signed=signed)
     words = k.vector_type(lanes, dtypes.INT32)
     if isa.byte_dot:

@@ -1,4 +1,4 @@
-"""The parts of a matmul kernel: a reader of A, a panel of B, and where sums are stored.
+"""The parts of a matmul kernel: a reader of A, a panel of B, and the stores of sums.
 
 A tile is some rows of A by one panel of B. Its sums stay in registers over the depth:
 
@@ -42,7 +42,7 @@ class Reader(Protocol):
 
     @property
     def rest(self) -> Index:
-        """Elements of a last group that is not whole, behind a single loop; 0 for none."""
+        """Elements of a last partial group, after a single loop; 0 for none."""
         ...
 
     @property
@@ -130,9 +130,9 @@ def multiplied(
 
 @dataclass(frozen=True)
 class Parts:
-    """A depth that is multiplied part by part; a tensor keeps the sums in between."""
+    """A depth that is multiplied in parts; a tensor keeps the sums between them."""
 
-    at: Index  # part at hand
+    at: Index  # index of the current part
     step: int
     end: Index
 
@@ -142,7 +142,8 @@ class Parts:
     ) -> Tiles:  # fmt: skip
         """Make one tile; the first of `tiles` keeps its sums, at `spots` (index, masked).
 
-        make(sums): those with the part at hand. finish(sums, tiles): the tiles of the last part.
+        make(sums): the sums with the current part added. finish(sums, tiles): the tiles of the last
+        part.
         """
         lanes = ir.VectorType(zero[0].type).shape[0]
 
@@ -170,8 +171,8 @@ def walk(
 ) -> Tiles:  # fmt: skip
     """Build `tile(start, size, tiles)` over [0, count), in tiles of `most` rows and less.
 
-    even: a known count is cut into tiles of about one size; else into whole ones and a rest. The
-    rest of a dynamic count is cut into halves.
+    even: a static count is split into tiles of about equal size; else into full ones and a
+    remainder. The remainder of a dynamic count is split into halves.
     """
     at: Index = 0
     size = most
@@ -218,7 +219,9 @@ class Panels:
     def packing(
         self, shape: tuple[int, ...], dtype: np.dtype, matrix: Callable[[], np.ndarray]
     ) -> Packing | np.ndarray:
-        """Return what writes `packed` of a matrix of this shape and type, or `packed` itself."""
+        """Return a function that writes `packed` of a matrix of this shape and type, or
+        `packed` itself.
+        """
         return packing(shape, dtype, matrix, self.width, self.unit)
 
     def panel(self, k: WorkgroupBuilder, w: ir.Value, number: Index) -> Panel:
@@ -255,7 +258,7 @@ def packing(
 
     def fill(found: np.ndarray) -> None:
         given, out = weights(), found.reshape(count, units, width, unit)
-        # in one call, which lets other threads run: the weights may take most of the memory
+        # in one numpy call, which releases the GIL, without temporaries of the weights' size
         block = given[: whole * unit, : panels * width].reshape(whole, unit, panels, width)
         out[:panels, :whole] = block.transpose(2, 0, 3, 1)
         if panels < count:

@@ -19,11 +19,11 @@ from mgx_mlir.passes.lowering.named_body import operand_tensors
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 from mgx_mlir.passes.lowering.views import reshape_tensor
 
-_GROUP_ELEMENTS = 8192  # elements of a work-group: enough to be worth starting
+_GROUP_ELEMENTS = 8192  # elements of a work-group; fewer do not pay for its start
 
 
 def match(e: LoweringContext, site: KernelSite) -> int | Refusal:
-    """Take a concatenation of which vectors read elements together; the plan: how many."""
+    """Take a concatenation whose runs are read by vectors; the plan is a run's length."""
     results = site.members[-1].operands
     if len(results) != 1:
         return Refusal(f"it has {len(results)} results")

@@ -33,7 +33,7 @@ from mgx_mlir.passes.lowering.select import KernelRule, Refusal, refused
 _LEAST_ROW = 8  # elements of a gathered row: shorter rows are copied one element at a time
 _ROW_REGISTERS = 4  # vectors of a gathered row that are copied together
 _MOST_REPEATS = 4  # vectors that are written for one that is read
-_CACHE_ROWS = 256  # rows of a head's cache that a work-group makes
+_CACHE_ROWS = 256  # rows of a head's cache per work-group
 _WIDEST_CACHE_ROW = 256  # bytes of a cache's row that are copied by one vector
 
 
@@ -41,11 +41,11 @@ _WIDEST_CACHE_ROW = 256  # bytes of a cache's row that are copied by one vector
 
 
 def refusal(op: Gather) -> str | None:
-    """Return why no kernel of our own copies these rows, None if one does."""
+    """Return why the kernel does not take an op, None if it does."""
     t, it = TensorType.of(op.data), TensorType.of(op.indices)
     rest = t.dims[axis_of(op.axis, t.rank) + 1 :]
     if t.dtype.is_bool:
-        return "it copies bits"
+        return "it copies bools"
     if 0 in (*t.dims, *it.dims):
         return "it has no elements"
     known = [d for d in rest if d != DYN]
@@ -55,9 +55,9 @@ def refusal(op: Gather) -> str | None:
 def _match_gather(e: LoweringContext, op: Gather) -> Refusal | None:
     reason = refusal(op)
     if number_of(op.data) is not None:
-        reason = "its rows are one number"
+        reason = "its rows have one element"
     if TensorType.of(op.indices).elements == 1 and e.elements(op.indices) is not None:
-        reason = "one known row is a slice"
+        reason = "one constant index is a slice"
     return refused(reason)
 
 
@@ -65,9 +65,9 @@ def _match_gather_kernel(e: LoweringContext, site: KernelSite) -> Gather | Refus
     """Take a kernel that is a gather alone."""
     op = site.body.operations[0]
     if len(site.members) != 2 or not isinstance(op, Gather):
-        return Refusal("it is no gather alone")
+        return Refusal("it is not a single gather")
     if any(v not in list(site.body.arguments) for v in (op.data, op.indices)):
-        return Refusal("it gathers what the kernel computes")
+        return Refusal("it gathers from a computed tensor")
     return _match_gather(e, op) or op
 
 
@@ -118,12 +118,12 @@ GATHER = KernelRule(
 
 
 def _refused_pad(op: Pad) -> str | None:
-    """Return why no kernel of our own makes this border, None if one does."""
+    """Return why the kernel does not take an op, None if it does."""
     t = TensorType.of(op.input)
     if op.mode == "constant":
-        return "it reads no border"
+        return "its padding is constant"
     if t.dtype.is_bool or 0 in t.dims:
-        return "it copies bits, or there are none"
+        return "it copies bools, or has no elements"
     padded = _padded(op)
     if not padded or padded[-1] - padded[0] > 1:
         return "the axes are not next to each other"
@@ -136,10 +136,9 @@ def _padded(op: Pad) -> list[int]:
 
 
 def _bordered(e: LoweringContext, site: OpSite, _: None) -> list[ir.Value]:
-    """Build copies of rows, each between what its border reads; the border of nothing is 0.
+    """Build copies of rows, each between its border columns; the border of an empty row is 0.
 
-    Rows and columns are two axes next to each other, or one. What follows them, channels as a
-    rule, moves with them.
+    Rows and columns are two adjacent axes, or one. Inner dims, usually channels, are copied along.
     """
     op: Pad = site.op
     t, own, padded = TensorType.of(op.input), e.extents(site.first), _padded(op)
@@ -148,7 +147,7 @@ def _bordered(e: LoweringContext, site: OpSite, _: None) -> list[ir.Value]:
     wanted = [e.add(d, p + q) for d, p, q in zip(own, before, after, strict=True)]
     outer, inner = e.product(own[:first]), e.product(own[last + 1 :])
     rows, above, below = own[first], before[first], after[first]
-    if first == last:  # rows are whatever comes ahead
+    if first == last:  # all outer dims are rows
         outer, rows, above, below = 1, outer, 0, 0
     left, right = before[last], after[last]
     source_dims = [outer, rows, e.mul(own[last], inner)]
@@ -204,14 +203,14 @@ BORDER = KernelRule("border", (Pad,), by_form(_refused_pad), _bordered)
 
 @dataclass(frozen=True)
 class _Repeat:
-    """A view whose dims are its source's, in their order, or repeat what the others read."""
+    """A view whose dims are its source's, in order, or repeat them."""
 
     x: View
     source: Leaf
     kept: list[tuple[Extent, int]]  # extents of the source, and the view's dims that index them
 
     def line(self, k: WorkgroupBuilder, at: Sequence[Index]) -> Index:
-        """Return the number of the source's line that an index of the view's reads."""
+        """Return the source's line number for an index of the view."""
         where: Index = 0
         for d, i in self.kept[:-1]:
             where = k.add(k.mul(where, k.inner(d)), at[i])
@@ -223,7 +222,7 @@ class _Repeat:
         return views.reshaped(e, self.source.value, [e.product(dims[:-1]), dims[-1]])
 
     def nest(self, e: LoweringContext, columns: Extent, lanes: int) -> Nest:
-        """Return the loops over lines of so many elements, the view's dims but its last ones."""
+        """Return the loops over lines of `columns` elements."""
         rows = e.product(self.lead)
         others = [*self.x.extents, *(d for d, _ in self.kept)]
         steps = (line_step(rows, columns),)
@@ -236,9 +235,9 @@ class _Repeat:
 
 
 def _match_repeat(e: LoweringContext, site: ExprSite) -> _Repeat | Refusal:
-    """Take a view whose last dim repeats 2 to 4 times what the dim before it reads.
+    """Take a view whose last dim repeats each element of the dim before it 2 to 4 times.
 
-    Dims ahead of these two are the source's, in its order, or repeat as well.
+    Outer dims are the source's, in its order, or repeat as well.
     """
     found = _repeat_of(e, site.x)
     if isinstance(found, Refusal):
@@ -247,7 +246,7 @@ def _match_repeat(e: LoweringContext, site: ExprSite) -> _Repeat | Refusal:
     if not isinstance(times, int) or not 2 <= times <= _MOST_REPEATS:
         return Refusal(f"its last dim repeats nothing 2 to {_MOST_REPEATS} times")
     if found.kept[-1][1] != found.x.type.rank - 2:
-        return Refusal("its last dim repeats no elements side by side")
+        return Refusal("its last dim does not repeat single elements")
     return found
 
 
@@ -333,10 +332,9 @@ def broadcast(
     e: LoweringContext, x: ir.Value, dtype: DType, wanted: Sequence[Extent],
     unsure: Collection[int], isa: Isa,
 ) -> ir.Value | None:  # fmt: skip
-    """Return a tensor at `wanted` extents, of which those at `unsure` may be 1 in `x`.
+    """Return `x` broadcast to `wanted` extents, of which those at `unsure` may be 1 in `x`.
 
-    None: the type is none that vectors hold. The extents are the result's, or 1, as the caller
-    has checked.
+    None for a type that vectors do not hold. The caller has checked that extents are equal or 1.
     """
     have = e.extents(x)
     if dtype not in STORED or not have:
@@ -353,7 +351,7 @@ def broadcast(
                 stride = index.select(k, k.is_equal(d, 1), 0, stride)
             strides.append(0 if d == 1 else stride)
         is_one = k.is_equal(own[-1], 1) if len(own) - 1 in unsure else None
-        # an extent is the result's or 1: as many elements are the same extents
+        # extents are the result's or 1, so equal element counts mean equal extents
         is_same = k.is_equal(k.product(own), k.product(list(map(k.inner, wanted))))
 
         def same(row: Line) -> list[ir.Value]:

@@ -1,8 +1,8 @@
 """Pointwise kernels and transposes as vector loops over the dims of their result.
 
-Dims that every operand has next to each other are one. A vector lies along the last of them.
-Kernels with an operand whose lanes are rows of the result are left to LLVM, which transposes tiles
-of them in registers. Of 8-bit integers such an operand is transposed ahead.
+Dims that are adjacent in every operand are joined. Vectors lie along the last dim. Kernels with an
+operand that is contiguous along another dim are left to LLVM, which transposes tiles in registers.
+An operand of 8-bit integers is transposed before the kernel.
 """
 
 from __future__ import annotations
@@ -45,22 +45,22 @@ _BYTE_REGISTERS = 4  # f32 registers of one vector, whose bytes fill a register
 
 @dataclass(frozen=True)
 class Read:
-    """A tensor as the kernel reads it: the result's dim that indexes each of its own."""
+    """An operand: for each of its dims, the result's dim that indexes it."""
 
     value: ir.Value
     extents: tuple[Extent, ...]
     at: tuple[int | None, ...]
 
     def is_along(self, last: int) -> bool:
-        """Return whether neighbours along a dim of the result are neighbours here."""
+        """Return whether the operand is contiguous along a dim of the result."""
         return bool(self.at) and self.at[-1] == last
 
     def index(self, where: Sequence[Index]) -> list[Index]:
-        """Return where it is read for an index of the result."""
+        """Return the operand's index for an index of the result."""
         return [0 if i is None else where[i] for i in self.at]
 
     def is_turned(self, last: int) -> bool:
-        """Return whether they are rows here."""
+        """Return whether the operand is indexed by the dim, but not contiguous along it."""
         return last in self.at[:-1]
 
 
@@ -75,7 +75,7 @@ def refusal(body: ir.Block) -> str | None:
         if is_a(o, ReshapeOp) and len(o.operands) == 1:
             if isinstance(o.operands[0].owner, ir.Block):
                 continue
-            return f"'{o.name}' is of what the kernel computes"
+            return f"'{o.name}' has a computed operand"
         if cls is None or not issubclass(cls, Pointwise) or cls.raw:
             return f"'{o.name}' is not computed on vectors"
     return None
@@ -88,7 +88,7 @@ def _results(e: LoweringContext, site: KernelSite) -> list[Expr] | Refusal:
     reason = refusal(site.body)
     if reason is not None:
         return Refusal(reason)
-    with e.kernel():  # pointwise ops wait to be asked for
+    with e.kernel():  # pointwise ops are lowered lazily
         for o in site.members[:-1]:
             e.operation(o)
         return [e.expr(v) for v in site.members[-1].operands]
@@ -173,7 +173,7 @@ class _Form:
             return Refusal(reason)
         form.join(e)
         if any(r.is_turned(form.last) for r in form.reads.values()):
-            return Refusal("an operand's lanes are rows of the result")
+            return Refusal("an operand is not contiguous along the result's last dim")
         return form
 
     def refusal(self) -> str | None:
@@ -241,7 +241,7 @@ class _Form:
             inside = {r: k.inputs[inputs.index(v)] for r, v in tensors.items()}
 
             def line(row: Line) -> list[ir.Value]:
-                # the same in all vectors, which LLVM does not see
+                # the same in all vectors, which LLVM does not find out
                 elements = {
                     r: k.element(inside[r], r.index([*row.at, start]))
                     for r in self.reads.values()
@@ -307,7 +307,7 @@ def match_byte_op(e: LoweringContext, site: ExprSite) -> list[Expr] | Refusal:
 def _of_bytes(e: LoweringContext, results: list[Expr], isa: Isa) -> list[Expr] | Refusal:
     if not results[0].type.rank:
         return Refusal("it is a scalar")
-    # a stand-in of the same type: no transpose is made before the kernel is taken
+    # a stand-in of the same type, as a match builds no transpose
     seen = [_along_lanes(x, lambda x, source: Leaf(x.type, source.value)) for x in results]
     reason = _Form(e, seen, isa).refusal()
     return results if reason is None else Refusal(reason)
@@ -318,7 +318,9 @@ def _is_bytes(v: ir.Value) -> bool:
 
 
 def _along_lanes(x: Expr, transposed: Callable[[Expr, Leaf], Leaf]) -> Expr:
-    """Return an expression that reads tensors along its lanes; others are `transposed` ahead."""
+    """Return an expression whose tensors are contiguous along the lanes; others are
+    `transposed` first.
+    """
     if isinstance(x, Compute):
         args = [_along_lanes(a, transposed) for a in x.args]
         return Compute(x.type, x.cls, x.attributes, args)

@@ -6,8 +6,8 @@
 
     (made,) = Nest([x], [rows, columns], [dtypes.FLOAT], (16,), isa.lanes, [4]).run(body)
 
-A line is what a tile has along the last dim of the results. An access map is a function of the
-line's index: the index of the source's line. It may transpose, repeat, mirror or look up.
+A line is a tile's elements along the last dim of the results. An access map is a function from a
+line's index to the index of the source's line. It may transpose, repeat, mirror or look up.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Nest:
     types: Sequence[DType]  # element types of the results
     steps: Sequence[int]  # a tile's elements along the first dims; 0, or none: all of the dim
     lanes: int  # elements of a vector
-    others: Sequence[Extent] = ()  # further extents that the body asks for
+    others: Sequence[Extent] = ()  # further extents that the body needs
     kept: Sequence[Sequence[int]] = ()  # the dims that each result has; none given: all
 
     def run(self, body: Callable[[Tile], Sequence[ir.Value]]) -> list[ir.Value]:
@@ -153,7 +153,9 @@ class Line:
     def unless_empty(
         self, extents: Sequence[Index], make: Callable[[], Sequence[ir.Value]]
     ) -> list[ir.Value]:
-        """Return what `make` writes, zeros where one of the extents is 0 at run time."""
+        """Return the tensors that `make` writes, or zeros where one of the extents is 0 at run
+        time.
+        """
         k = self.k
         dynamic: list[Index] = [d for d in extents if not isinstance(d, int)]
         if not dynamic:

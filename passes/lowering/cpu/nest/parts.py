@@ -1,8 +1,7 @@
-"""Parts of tensors as copies of runs: a slice of a middle or last axis, and tensors joined there.
+"""Slices and concatenations as copies of runs, along a middle or last axis.
 
-Elements from the axis on lie side by side: a tensor is lines of runs, and each line of the result
-is a run of one, or runs of several. Of a first axis the result is one run, which IREE copies, or
-leaves where it is.
+Elements from the axis inwards are contiguous: each line of the result is a run of one tensor, or
+runs of several. Along the first axis the result is a single run, which IREE copies or aliases.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ _LEAST_RUN = 8  # elements: shorter runs are half a vector or less, and IREE's l
 
 
 def _refused_runs(t: TensorType, axis: int) -> str | None:
-    """Return why runs of a tensor from an axis on are not copied here, None if they are."""
+    """Return why runs of a tensor from an axis inwards are not copied here, None if they are."""
     if t.dtype not in STORED:
         return "it is not held by vectors"
     if 0 in t.dims:
         return "it has no elements"
     if all(d == 1 for d in t.dims[:axis]):
-        return "its elements lie side by side"
+        return "its elements are contiguous"
     run = [d for d in t.dims[axis:] if d != DYN]
     short = len(run) == t.rank - axis and prod(run) < _LEAST_RUN
     return "its runs are short" if short else None
@@ -42,7 +41,7 @@ def _refused_runs(t: TensorType, axis: int) -> str | None:
 
 def _refused_slice(op: Slice) -> str | None:
     if op.input_axes is not None or len(op.axes) != 1:
-        return "it has several axes, or the run decides them"
+        return "it has several axes, or dynamic bounds"
     t = TensorType.of(op.out)
     return _refused_runs(t, axis_of(op.axes[0], t.rank))
 
@@ -84,9 +83,9 @@ def _joined(
     own: Sequence[Sequence[Extent]], begins: Sequence[Extent], counts: Sequence[Extent],
     inner: Extent, extents: Sequence[Extent],
 ) -> ir.Value:  # fmt: skip
-    """Build the tensor whose lines are a run of each part, one behind the other.
+    """Build the tensor whose lines are a run of each part in sequence.
 
-    begins, counts: elements of each part along the axis. inner: elements behind the axis.
+    begins, counts: elements of each part along the axis. inner: elements inside of the axis.
     """
     dtype = TensorType.of(site.op.out).dtype
     outer, length = e.product(extents[:axis]), e.product(extents[axis:])

@@ -1,8 +1,8 @@
-"""Linear resizing as one CPU kernel, over one or two axes next to each other, dynamic or static.
+"""Linear resizing as one CPU kernel, over one or two adjacent axes, dynamic or static.
 
-Where the last axis is resized, a row of the input is resized along itself once and kept for the
-rows of the result that read it; two of them are weighed as vectors. Where dims follow the last
-resized axis, channels as a rule, vectors lie along those.
+If the last axis is resized, each input row is resized along it once, and kept for the result rows
+that interpolate between two such rows. If dims follow the resized axes, usually channels, vectors
+lie along those.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ STRIP = 512  # columns of the result that are computed together
 
 
 def refusal(op: Resize) -> str | None:
-    """Return why no vector kernel resizes so, None if one may."""
+    """Return why the kernel does not take an op, None if it may."""
     t = TensorType.of(op.input)
     if op.mode != "linear" or op.antialias or op.exclude_outside or op.roi:
-        return "it is not linear, or more than two elements are weighed"
+        return "it is not linear, or interpolates more than two elements"
     if t.dtype not in _STORED:
         return f"it resizes {t.dtype}"
     return "it has no elements" if 0 in (*t.dims, *TensorType.of(op.out).dims) else None
@@ -55,7 +55,7 @@ def match(e: LoweringContext, site: OpSite) -> list[Axis] | Refusal:
     if any(a.given is not None or 0 in (a.length, a.extent) for a in axes):
         return Refusal("its scales are known at run time, or it has no elements")
     if not changed or changed[-1] - changed[0] > 1:
-        return Refusal("the resized axes are not next to each other")
+        return Refusal("the resized axes are not adjacent")
     return axes
 
 

@@ -1,9 +1,8 @@
 """Transposes: squares of as many rows as a register has lanes are transposed in registers.
 
-A work-group makes a tile of the result's last dim by the dim that the source's neighbours lie
-along. A last dim of fewer elements than a vector counts with those ahead of it. Where all extents
-are static, the last squares and tiles overlap those ahead of them. Where one is dynamic, they are
-masked.
+A work-group makes a tile of the result's last dim by the dim along which the source is contiguous.
+A last dim shorter than a vector is joined with the dims before it. If all extents are static, the
+last squares and tiles overlap those before them. If one is dynamic, they are masked.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from mgx_mlir.passes.lowering.select import Refusal
 _SQUARES = {1: 16, 2: 8, 4: 8, 8: 4}  # rows of a square at most, by the bytes of an element
 _LONG = 256  # bytes of a tile along the source's last dim, all extents static: lines of the cache
 _LINE = 64  # bytes, with a dynamic extent: one line of the cache
-_ROWS = 256  # source rows of such a tile: with a line of each, half of the first cache
+_ROWS = 256  # source rows of such a tile: with a cache line of each, half of the L1 cache
 _Carried = list[ir.Value]
 _Body = Callable[[Index, bool, _Carried], _Carried]
 
@@ -48,7 +47,7 @@ class Plan:
 
     @property
     def along(self) -> int:
-        """The group that neighbours of the source lie along."""
+        """The group along which the source is contiguous."""
         return self.source[-1]
 
     @property
@@ -117,9 +116,9 @@ def _groups(
 
 
 def _row(sizes: Sequence[int], along: int, lanes: int) -> int | None:
-    """Return the first of the last groups that the rows of a square lie along, together.
+    """Return the first of the last groups that form the rows of a square.
 
-    None: they are too short, or a square would end within one of them.
+    None if they are too short, or a square would end inside of one.
     """
     length = 1
     for n in reversed(range(along + 1, len(sizes))):
@@ -181,7 +180,7 @@ class _Tile:
     def run(self, tile: ir.Value) -> ir.Value:
         """Return the tile with all squares."""
         p = self.plan
-        # a static tile's vectors are written side by side, a dynamic one's are read so
+        # static tiles write contiguous vectors, dynamic ones read them
         outer, inner = (p.along, p.row) if p.is_static else (p.row, p.along)
 
         def some(i: Index, is_cut: bool, carried: _Carried) -> _Carried:
@@ -203,8 +202,8 @@ class _Tile:
     def square(self, at: dict[int, Index], is_cut: dict[int, bool], tile: ir.Value) -> ir.Value:
         """Transpose the square at an index of the tile.
 
-        is_cut: dims along which the square reaches beyond the tile. Beyond the last row, that row
-        is read again. Columns beyond the last one are written over it, before it is written.
+        is_cut: dims along which the square reaches beyond the tile. Past the last row, that row is
+        read again. Columns past the last are written to it first, then it is overwritten.
         """
         k, p = self.k, self.plan
         beside, below = is_cut[p.along], is_cut[p.row]

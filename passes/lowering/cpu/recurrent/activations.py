@@ -51,7 +51,7 @@ def _softplus(b: VectorScalars, x: TypedScalar) -> TypedScalar:
 
 
 def _log1p(b: VectorScalars, x: TypedScalar) -> TypedScalar:
-    """log(1 + x), 0 <= x: the rounding of u = 1 + x is undone by x / (u - 1)."""
+    """log(1 + x), 0 <= x: x / (u - 1) corrects the rounding of u = 1 + x."""
     u = b.add(x, 1.0)
     near = b.cmp("eq", u, 1.0)
     rest = b.select(near, 1.0, b.sub(u, 1.0))

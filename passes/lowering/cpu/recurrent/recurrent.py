@@ -46,7 +46,7 @@ def refusal(op: AnyNetwork) -> str | None:
     for f in (f for row in _functions(op) for f in row):
         if vector_function(f) is None:
             return f"its activation {f.name} is not computed on vectors"
-    # registers of the widest CPU leave the least room
+    # the widest registers need the most scratch
     if not _network(op).rows(1, AVX512):
         return f"the states of {op.hidden_size} hidden units do not fit into scratch"
     return None
@@ -80,8 +80,7 @@ RULE = KernelRule(
 
 
 def _is_read(result: ir.Value) -> bool:
-    """Return whether anything reads elements: what is not read IREE would keep on the
-    stack, all of it."""
+    """Return whether a result is read: IREE would keep an unread one on the stack."""
     return any(not is_a(use.owner.operation, DimensionsOf) for use in result.uses)
 
 
@@ -104,7 +103,7 @@ def _packed_bytes(e: LoweringContext, op: StepsOp, network: Network, isa: Isa) -
 def _packed(
     e: LoweringContext, op: StepsOp, network: Network, recurrence: ir.Value, lanes: int
 ) -> list[ir.Value]:
-    """Return R as the kernel reads it: a parameter, or what the run computes of it."""
+    """Return R in the kernel's layout: a parameter, or computed at run time."""
     if literals.is_literal(op.recurrence.owner):
         array = literals.array_of(op.recurrence)
         return [
@@ -126,7 +125,7 @@ def _packed(
             d, register, depth, place = where
             gate = e.add(e.div(place, lanes), first)
             unit = e.add(e.mul(register, lanes), e.rem(place, lanes))
-            row = e.add(e.mul(gate, h), e.min(unit, h - 1))  # behind the last unit: not kept
+            row = e.add(e.mul(gate, h), e.min(unit, h - 1))  # past the last unit: dropped
             return index.read(wide, [d, e.index(row), depth])
 
         dims = [network.directions, count, h, len(group) * lanes]
@@ -157,7 +156,7 @@ def _is_quantized(op: AnyNetwork) -> bool:
 
 
 def _bytes(op: AnyNetwork) -> np.ndarray | None:
-    """Return constant R of whole numbers as i8, None where it is anything else."""
+    """Return constant R as i8 if all its values are such integers, else None."""
     if not literals.is_literal(op.recurrence.owner):
         return None
     array = literals.array_of(op.recurrence)
@@ -166,7 +165,7 @@ def _bytes(op: AnyNetwork) -> np.ndarray | None:
 
 
 def _of_directions(own: Sequence[Activation]) -> Function:
-    """Return a function of the gates: that of the direction which a work-group runs."""
+    """Return the gates' activation function for the direction that a work-group runs."""
     kept = [f for a in own if (f := vector_function(a)) is not None]
     if len(kept) < 2 or len({(a.name, *a.values.items()) for a in own}) == 1:
         return kept[0]

@@ -1,4 +1,4 @@
-"""States of a recurrent network in 8 bits: their codes, and the products of codes with R."""
+"""States of a recurrent network in 8 bits: their codes, and the matmul of codes with R."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class StateCodes:
         step = arith.SelectOp(some, step, k.splat(1.0, lanes)).result
         least = rounded(arith.DivFOp(low, step).result)
         greatest = arith.AddFOp(least, most).result
-        # the low bits of a sum with MAGIC are the whole number
+        # the low bits of the sum with MAGIC are the integer
         bits = arith.BitcastOp(words, arith.SubFOp(magic, least).result).result
         self.zero = arith.AndIOp(bits, k.splat(255, lanes, dtypes.INT32)).result
         self.step = step
@@ -130,7 +130,7 @@ class StateCodes:
         out: list[Vector] = []
         totals = [self.read("totals", c) for c in columns]
         zero, shift = self.zero, byte_shift(self.isa, signed=False)
-        if shift:  # the codes were multiplied with that added
+        if shift:  # the codes included that offset
             zero = arith.AddIOp(zero, k.splat(shift, lanes, dtypes.INT32)).result
         less = [arith.MulIOp(zero, t).result for t in totals] * len(rows)
         for total, x in zip(sums, less, strict=True):

@@ -2,11 +2,11 @@
 
 A work-group owns some rows of the batch in one direction, and its states stay in scratch: each
 step reads the whole state before it. A tile is some rows by some registers of every gate, whose
-sums of h R^T begin with the input's share and accumulate over the hidden units; what makes a state
-of the gates follows on the registers.
+sums of h R^T begin with the input's share and accumulate over the hidden units; the state is
+computed from the gates in registers.
 
 States that are quantized have a range over the whole batch: a work-group owns all rows of its
-direction. Their number is dynamic, so that states are results of the dispatch which nobody reads.
+direction. Their number is dynamic, so the states are unused results of the dispatch.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Vector = ir.Value
 Tensors = dict[str, ir.Value]
 
 ROWS = 4  # rows of a tile and of a work-group: 4 gates have as many sums as a GEMM tile
-STREAMS = 4  # registers of hidden units that a tile reads R of: more fall into the same sets
+STREAMS = 4  # registers of hidden units of a tile; more streams of R map to the same cache sets
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Network:
     backward: bool  # steps run from the last to the first
     clip: float  # bound of the inputs of activation functions, 0 for none
     functions: tuple[Function, ...]  # activations of the gates, of the candidate, of the cell
-    late: bool = False  # reset gate of a GRU is applied behind its matmul
+    late: bool = False  # reset gate of a GRU is applied after its matmul
     forget_tied: bool = False  # forget gate of an LSTM is 1 - i
     has_cell: bool = False  # state has a cell beside h
     quantized: bool = False  # R holds whole numbers, multiplied by 8-bit codes of the state
@@ -61,7 +61,7 @@ class Network:
 
     @property
     def kept(self) -> dict[str, DType]:
-        """Return what is kept of all rows where states are quantized: they, their codes, cells."""
+        """Return the tensors kept for all rows where states are quantized: states, codes, cells."""
         return {
             "h": dtypes.FLOAT,
             "codes": dtypes.INT8 if self.bytes else dtypes.FLOAT,
@@ -78,7 +78,7 @@ class Network:
         return -(-self.hidden // lanes)
 
     def rows(self, batch: Index, isa: Isa) -> int:
-        """Return the rows of a work-group; 0: not one row's states fit into scratch."""
+        """Return the rows of a work-group; 0 if not even one row's states fit into scratch."""
         room = SCRATCH_BYTES // (4 * self.scratch_rows * self.registers(isa.lanes) * isa.lanes)
         widest = max(len(g) for g in self.groups)
         most = min(ROWS, room, max(1, isa.sums // widest))
@@ -135,7 +135,7 @@ def steps_kernel(
         rows = (1, 1)
     given = list(inputs.values())
     found = dispatch(given, made, [(network.directions, 1), rows], body, [steps, batch])
-    for state in found[len(results) :]:  # or IREE drops it, and has no memory for it
+    for state in found[len(results) :]:  # else IREE drops the result and its memory
         iree_ops.barrier(state)
     return found[: len(results)]
 
@@ -163,7 +163,7 @@ class _Body:
         self.t: Index = 0
         self.now: Index = 0  # first index of the states of this step, and of the next
         self.next: Index = 0
-        # few registers hold the states alone, besides the sums, while columns pass
+        # registers beside the sums hold states only, while columns are streamed
         self.columns_first = isa.registers >= 32
         self.codes = StateCodes(k, isa, network.hidden, inputs)
 
@@ -277,7 +277,8 @@ class _Body:
     def along(
         self, wide: int, made: Tensors, body: Callable[[Index, int, Tensors], Tensors]
     ) -> Tensors:
-        """Cut the registers of the hidden units into tiles of `wide`; the last ones by themselves.
+        """Split the registers of the hidden units into tiles of `wide`; the last tile is built
+        separately.
 
         Only the last register may be masked, so it is in a tile whose position is a number.
         """
@@ -366,9 +367,9 @@ class _Body:
         return self.k.add(gate * self.n.hidden, self.k.mul(p, self.lanes)), self.is_tail(p)
 
     def share(self, gate: int, row: Index, p: Index) -> Vector:
-        """Return what a gate's sums begin with: the input's share, and biases."""
+        """Return the initial value of a gate's sums: the input's share, and biases."""
         n = self.n
-        if n.late and gate == 2:  # the input's share is added behind the reset
+        if n.late and gate == 2:  # the input's share is added after the reset
             return self.bias((5,), p)
         found = self.shown(gate, row, p)
         if "bias" not in self.inputs:
@@ -407,7 +408,7 @@ class _Body:
         return isinstance(p, int) and (p + 1) * self.lanes > self.n.hidden
 
     def read(self, name: str, at: Sequence[Index], *, masked: bool) -> Vector:
-        """Return a vector of an input, in f32. Behind the hidden units stands anything."""
+        """Return a vector of an input, in f32; lanes past the hidden units are undefined."""
         found = self.k.read(self.inputs[name], at, self.lanes, masked=0.0 if masked else None)
         return widen(self.k, TypedScalar(found, self.dtype), self.lanes).value
 
@@ -424,7 +425,7 @@ class _Spot:
         self.column = self.k.mul(p, body.lanes)
 
     def finished(self, which: int, sums: list[Vector]) -> Tensors:
-        """Return the tensors with what follows a group's sums."""
+        """Return the tensors after the activations of a group's sums."""
         n = self.n
         if n.has_cell:
             return self.lstm(sums)
@@ -440,7 +441,8 @@ class _Spot:
 
     def keep(self, name: str, x: Vector) -> None:
         if name == "h" and self.n.quantized and self.b.is_tail(self.p):
-            live = self.n.hidden % self.b.lanes  # the rest is part of no range
+            # lanes past the hidden units are excluded from the range
+            live = self.n.hidden % self.b.lanes
             kind = ir.VectorType.get([self.b.lanes], ir.IntegerType.get_signless(1))
             mask = vector.CreateMaskOp(kind, [self.k.index(live)]).result
             x = arith.SelectOp(mask, x, self.k.splat(0.0, self.b.lanes)).result
@@ -498,7 +500,9 @@ class _Spot:
     # ---- states ------------------------------------------------------------------------------
 
     def kept(self, state: Vector, cell: Vector | None = None) -> Tensors:
-        """Keep and store the new states; past the length of a sequence the old ones, and 0."""
+        """Store the new states; past a sequence's length keep the old ones, and store 0 as
+        output.
+        """
         k = self.k
         live = self.live()
         for name, shown, x in (("h", "out", state), ("c", "cells", cell)):

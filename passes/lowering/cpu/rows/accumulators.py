@@ -27,8 +27,8 @@ _INFINITY = 0x7F800000  # bits above these are a NaN's
 class Accumulator:
     """One reduction's running vectors; how: add, mean, mul, max, min, or peak.
 
-    `max` and `min` of floats are those of instructions that lose a NaN, so the largest bits that
-    were met are held besides: a NaN's are above infinity's. `peak` leaves that out.
+    `max` and `min` of floats use instructions that drop NaN. So the largest bit pattern is tracked
+    too, as a NaN's is above infinity's. `peak` omits that.
     """
 
     def __init__(self, k: WorkgroupBuilder, how: str, dtype: DType) -> None:
@@ -54,7 +54,7 @@ class Accumulator:
     ) -> list[ir.Value]:  # fmt: skip
         """Return the running vectors with one more: the elements from index `at` on.
 
-        mask: lanes outside of it change no total. across: each lane has an index of its own.
+        mask: other lanes do not change the total. across: each lane has its own index.
         """
         lanes = ir.VectorType(x.type).shape[0]
         if mask is not None:
@@ -95,7 +95,7 @@ class Accumulator:
     def _single(self, held: list[ir.Value]) -> list[ir.Value]:
         """Return running vectors as scalars."""
         if self.dtype.is_float and self.how in ("max", "min"):
-            # the same comparison again: LLVM's own reductions look for NaN once more
+            # the same comparison, as LLVM's reductions would test for NaN again
             return [vector.ExtractOp(v, [], [0]).result for v in self._folded(held, 1)]
         return [self.k.reduce(held[0], self._kind())]
 
@@ -155,7 +155,7 @@ class ArgAccumulator(Accumulator):
         self, held: Sequence[ir.Value], x: ir.Value, mask: ir.Value | None = None, at: Index = 0,
         *, across: bool = True,
     ) -> list[ir.Value]:  # fmt: skip
-        """Return what is held after elements that all come later than those before."""
+        """Return the state after elements with larger indices than all before."""
         lanes = ir.VectorType(x.type).shape[0]
         b = VectorScalars(self.k, lanes, self.dtype, self.dtype)
         new, old = TypedScalar(x, self.dtype), TypedScalar(held[0], self.dtype)
@@ -179,7 +179,7 @@ class ArgAccumulator(Accumulator):
         ]
 
     def _joined(self, a: list[ir.Value], b: list[ir.Value], lanes: int) -> list[ir.Value]:
-        """Return the better of two of which neither comes later as a whole."""
+        """Return the better of two states with interleaved indices."""
         s = VectorScalars(self.k, lanes, self.dtype, self.dtype)
         old, new = TypedScalar(a[0], self.dtype), TypedScalar(b[0], self.dtype)
         at, here = (TypedScalar(v[1], dtypes.INT32) for v in (a, b))
@@ -196,7 +196,7 @@ class ArgAccumulator(Accumulator):
         return [vector.ExtractOp(v, [], [0]).result for v in self._folded(held, 1)]
 
     def _ended(self, held: Sequence[ir.Value], lanes: int) -> TypedScalar:
-        """Return the index; 0 where no element was better than the worst there can be."""
+        """Return the index; 0 where no element was better than the initial value."""
         k, position = self.k, held[1]
         none, first = (
             k.splat(n, lanes, dtypes.INT32) if lanes else k.number(n, dtypes.INT32)

@@ -1,7 +1,7 @@
 """Row kernels whose last dims are {.., groups, channels of one}: totals of neighbouring lanes.
 
 A norm over groups of channels-last channels: vectors lie along all channels, whose partial totals
-stand on the stack until those of each group are joined.
+are on the stack until those of each group are combined.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mgx_mlir.passes.lowering.cpu.rows.row_form import AxisGroup, RowForm, Total
 from mgx_mlir.passes.lowering.cpu.rows.row_kernel import Carried, Plan, Rows, Site, Workgroup
 from mgx_mlir.passes.lowering.scalar import TypedScalar, computed
 
-_MOST = 128  # channels of a group: with more vectors along one have few lanes to spare
+_MOST = 128  # channels of a group; with more, vectors along a group waste few lanes
 
 
 def plan_of(e: LoweringContext, form: RowForm, isa: Isa) -> Plan | None:
@@ -62,7 +62,7 @@ class _GroupPlan(Plan):
         whole = [n * each for n in range(1, self.count + 1) if self.count % n == 0]
         most = max(each, 2 * self.wide)
         fit = [n for n in whole if n <= most]
-        # whole vectors first, then something for a second thread, then long ones
+        # prefer whole vectors, then at least two work-groups, then long vectors
         channels = self.count * each
         out[self.lane] = max(fit, key=lambda n: (n % self.narrow == 0, n < channels, n))
         return out
@@ -72,7 +72,7 @@ class _GroupPlan(Plan):
 
 
 class _GroupWorkgroup(Workgroup):
-    """Builds the body of a work-group: a level of reductions after the other, over all lanes."""
+    """Builds the body of a work-group: the levels of reductions in sequence, over all lanes."""
 
     def rows(self, left: Sequence[int], local: dict[int, Index], carried: Carried) -> Carried:
         if left:
@@ -127,7 +127,7 @@ class _GroupWorkgroup(Workgroup):
 def _partial_totals(
     k: WorkgroupBuilder, rows_at: Callable[[Index, int, bool], Rows], n: int, level: list[Total]
 ) -> Callable[[Index, int, bool, Carried], Carried]:
-    """Return what makes the totals of a level for each lane, and writes them."""
+    """Return the function that computes and writes the totals of a level for each lane."""
 
     def one(j: Index, lanes: int, masked: bool, c: Carried) -> Carried:
         rows = rows_at(j, lanes, masked)
@@ -146,7 +146,7 @@ class _Totals:
     held: dict[int, ir.Value] = field(default_factory=dict[int, ir.Value])
 
     def read(self, rows: Rows, j: Index) -> None:
-        """Give them to the rows of the vector at `j`."""
+        """Load the totals for the vector at `j`."""
         for key, tensor in self.held.items():
             v = self.k.read(tensor, [j], rows.row.lanes, masked=rows.row.masked)
             rows.totals[key] = TypedScalar(v, dtypes.FLOAT)

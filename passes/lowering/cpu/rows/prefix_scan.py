@@ -122,7 +122,7 @@ class _Scan:
         return k.loop(0, self.count, 1, [zero, into], step)[1]
 
     def row(self, source: ir.Value, i: Index, into: ir.Value, local: Index) -> ir.Value:
-        """Sum along a row, a vector at a time: within it by shuffles, then what came before."""
+        """Sum along a row, a vector at a time: inside it by shuffles, plus the sum so far."""
         k, lanes = self.k, self.lanes
         zero = k.splat(0, lanes, self.dtype)
         whole = k.sub(self.count, k.rem(self.count, lanes))
@@ -163,8 +163,8 @@ class _Scan:
         )[1]  # fmt: skip
 
     def moved(self, x: ir.Value, zero: ir.Value, distance: int) -> ir.Value:
-        """Return a vector whose lanes are those `distance` before them, zero at the start."""
+        """Return a vector shifted up by `distance` lanes, with zeros at the start."""
         lanes, shift = self.lanes, -distance if self.reverse else distance
         lane = [i - shift for i in range(lanes)]
-        # lanes of `zero` are numbered behind those of `x`
+        # lanes of `zero` are numbered after those of `x`
         return vector.ShuffleOp(x, zero, [i if 0 <= i < lanes else lanes for i in lane]).result

@@ -1,7 +1,7 @@
 """The form of a kernel of reductions and pointwise ops, by rows: the input of row_kernel.py.
 
-A row is the elements that one result of the reductions is made of. Neighbouring dims that are all
-reduced or all kept, and that every operand has together or not at all, are one `AxisGroup`. Extents
+A row is the elements that one result of the reductions is computed from. Adjacent dims that are all
+reduced or all kept, and that each operand has all or none of, form one `AxisGroup`. Extents
 of 1 are left out. Vectors lie along the last group, whether it is reduced (a softmax over the last
 axis) or kept (a softmax over another axis).
 """
@@ -62,7 +62,7 @@ TYPES = frozenset(
         dtypes.BOOL,
     )
 )
-# dozens of instructions: better read back than computed twice
+# dozens of instructions: reading the value back is faster than computing it twice
 COSTLY = frozenset(("exp", "log", "log2", "erf", "tanh", "pow", "sigmoid", "sin", "cos"))
 Emit = Callable[[WorkgroupBuilder, ArithScalars, Sequence[TypedScalar], int], TypedScalar]
 
@@ -88,16 +88,16 @@ class ArgExtreme(Total):
 
 @dataclass(eq=False)
 class Step(Opaque):
-    """A computation that is no op of the dialect."""
+    """A computation that is not an op of the dialect."""
 
     args: Sequence[Expr]
     emit: Emit
-    costly: bool = False  # value is rather read back than computed twice
+    costly: bool = False  # reading the value back is faster than computing it twice
 
 
 @dataclass(frozen=True)
 class AxisGroup:
-    """Neighbouring dims that the kernel takes as one."""
+    """Adjacent dims that the kernel treats as one."""
 
     dims: tuple[int, ...]
     reduced: bool
@@ -149,11 +149,11 @@ class RowForm:
         return tuple(None if i is None or _is_one(self.extents[i]) else i for i in m)
 
     def is_row(self, m: DimMap) -> bool:
-        """Return whether what is read through a map is the same along a row."""
+        """Return whether a value read through a map is constant along a row."""
         return not any(i in self.axes for i in m)
 
     def level(self, x: Expr, memo: dict[int, int] | None = None) -> int:
-        """Return how many reductions must have been made, one after the other, to have `x`."""
+        """Return the depth of dependent reductions that `x` needs."""
         memo = {} if memo is None else memo
         if id(x) not in memo:
             found = max((self.level(a, memo) for a in parts(x)), default=0)
@@ -162,7 +162,7 @@ class RowForm:
 
 
 def parts(x: Expr) -> Sequence[Expr]:
-    """Return what an expression is directly made of."""
+    """Return the operands of an expression."""
     if isinstance(x, View | Total):
         return [x.source]
     return x.args if isinstance(x, Compute | Step) else []
@@ -193,7 +193,7 @@ def row_form(e: LoweringContext, body: ir.Block, axes: Sequence[int]) -> RowForm
         if not is_a(o, Yield) and not is_literal(o):
             e.bind(o.results[0], _expression(e, o, reduced))
     found = [e.expr(v) for v in inner[-1].operands]
-    # the extents of what is reduced are those of the space
+    # the extents of the reduced operand are those of the loops
     sources: list[Expr] = []
     _reduced_in(found, sources, set())
     own = e.expr_extents(sources[0])
@@ -226,7 +226,7 @@ def _expression(e: LoweringContext, o: ir.Operation, axes: frozenset[int]) -> Ex
         return views.VIEWS[mnemonic(o)](e, o.opview)
     if is_a(o, NumberReduction):
         if len(o.operands) > 1 or _axes(o, out.rank) != axes:
-            raise Refused("its axes are not the kernel's, or are known at run time")
+            raise Refused("its axes are not the kernel's, or are computed")
         how = next(name for cls, name in HOW.items() if is_a(o, cls))
         if out.dtype.is_bool or (how == "mean" and not out.dtype.is_float):
             raise Refused(f"a {how} of {out.dtype}")
@@ -311,7 +311,7 @@ def _exp(k: WorkgroupBuilder, b: ArithScalars, args: Sequence[Any], lanes: int) 
 
 
 def _reduced_in(xs: Sequence[Expr], into: list[Expr], seen: set[int]) -> None:
-    """Add what is reduced anywhere in `xs`, what is reduced first ahead."""
+    """Add all reductions in `xs`, in dependency order."""
     for x in xs:
         if id(x) in seen:
             continue
@@ -340,7 +340,7 @@ def gather(e: LoweringContext, form: RowForm) -> None:
             form.operands.setdefault((x.value, m), Operand(x, m))
         elif isinstance(x, Total):
             if m != form.root(full=False):
-                raise Refused("a reduction is read at other indices than its own")
+                raise Refused("a reduction's result is read at different indices")
             totals.setdefault(id(x), x)
             visit(x.source, form.root(full=True))
         elif isinstance(x, View):

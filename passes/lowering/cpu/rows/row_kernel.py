@@ -2,8 +2,8 @@
 
 Where the last dims are reduced, a row is read along them and its totals are scalars; where they
 are kept, a vector holds neighbouring rows, and so do the totals. A level of reductions is one pass
-over the row. What is costly and read again (the exponentials of a softmax) stands in the result's
-tile until the last pass, or on the stack where the result has another type.
+over the row. A costly value that is read again (the exponentials of a softmax) is kept in the
+result's tile until the last pass, or on the stack where the result has another type.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def match(e: LoweringContext, site: KernelSite) -> RowForm | Refusal:
 
 @dataclass(frozen=True)
 class _Input:
-    """An operand as the kernel has it."""
+    """An operand of the kernel, reshaped to axis groups."""
 
     tensor: ir.Value
     dtype: DType
@@ -73,14 +73,14 @@ class _Kept:
 
     value: Expr
     first: int  # the pass that makes it
-    tile: int | None  # index of the result that holds the value; None: scratch does
+    tile: int | None  # index of the result that holds the value; None: it is in scratch
     scratch: tuple[int, ...] = ()  # extents of the scratch
 
 
 class Plan:
     """Sizes of a kernel, and its dispatch."""
 
-    joined = 1  # neighbouring lanes whose totals are one
+    joined = 1  # adjacent lanes whose totals are combined
 
     def __init__(
         self, e: LoweringContext, form: RowForm, isa: Isa, groups: list[AxisGroup] | None = None
@@ -95,7 +95,7 @@ class Plan:
         # one pass over neighbouring rows reads memory in longer pieces
         only = not self.across and len(form.levels) == 1
         only = only and not any(full for _, _, full in form.results)
-        # an extreme's index takes as many registers again
+        # the index of an extreme takes as many registers
         only = only and not any(isinstance(x, ArgExtreme) for x in form.levels[0])
         self.wide = isa.lanes * (8 if only else 4)
         extent = self.groups[self.lane].extent
@@ -119,7 +119,7 @@ class Plan:
     # ---- sizes -------------------------------------------------------------------------------
 
     def _steps(self) -> dict[int, int]:
-        """Return how far a work-group reaches along each group of the grid."""
+        """Return the extent of a work-group along each group of the grid."""
         room = GROUP_ELEMENTS
         for g in self.groups:
             if g.reduced:
@@ -137,7 +137,7 @@ class Plan:
 
     @staticmethod
     def _step(extent: Extent, wanted: int, unit: int) -> int:
-        """Return a step of about `wanted`: one without a rest, if there is one."""
+        """Return a step of about `wanted`, preferably one that divides the extent."""
         if not isinstance(extent, int):
             return wanted
         if extent <= wanted:
@@ -178,9 +178,9 @@ class Plan:
         )
 
     def _is_unrolled(self) -> bool:
-        """Return whether no pass over a row is a loop: what two of them make is one value then.
+        """Return whether all passes over a row are unrolled, so that they share values.
 
-        Stored and read back in one block instead, IREE copies the whole tile for each row.
+        Were a value stored and read back in one block, IREE would copy the whole tile for each row.
         """
         if any(self.groups[i].extent != 1 for i in self.inner):
             return False
@@ -193,7 +193,7 @@ class Plan:
     def _costly_in(
         self, x: Expr, m: DimMap, n: int, reads: dict[int, list[int]], nodes: dict[int, Expr]
     ) -> None:
-        """Note the costly values for each element that pass `n` reads as they are."""
+        """Record the costly per-element values that pass `n` reads directly."""
         form = self.form
         m = form.normal(m)
         if form.is_row(m) or isinstance(x, Total):
@@ -394,7 +394,7 @@ class Rows:
         return found[len(start) :]
 
     def divided(self, x: TypedScalar) -> TypedScalar:
-        """Return a sum over how many it is of."""
+        """Return a sum divided by the number of elements."""
         k, count = self.k, cast(Index, self.plan.joined)
         for g, extent in zip(self.plan.groups, self.group.extent, strict=True):
             if g.reduced:
@@ -450,7 +450,7 @@ class Rows:
         key = (id(kept.value), self.form.root(full=True))
         if key not in site.memo or (id(kept), ()) in site.memo:
             return tiles
-        site.memo[(id(kept), ())] = site.memo[key]  # once at a site
+        site.memo[(id(kept), ())] = site.memo[key]  # computed once per site
         i, where = self.kept_index(site)
         tiles = list(tiles)
         tiles[i] = self.k.write(site.memo[key].value, tiles[i], where, masked=site.masked)
@@ -476,7 +476,7 @@ class Rows:
         return narrow_scalar(x, dtype).value
 
     def prepare(self, x: Expr, m: DimMap) -> None:
-        """Make what is the same along the row, ahead of the loop that reads `x`."""
+        """Compute the row-invariant parts of `x` before the loop."""
         m = self.form.normal(m)
         if isinstance(x, Splat):
             return

@@ -1,8 +1,8 @@
 """The k best of each row as one CPU kernel: few elements pass the k-th best, and are sorted in.
 
 Elements become integers in their order, NaN above all. A vector of them is compared with the k-th
-best so far; most vectors hold nothing better. What is better goes into the sorted list at its
-index, behind its equals, by comparing and moving the list a vector at a time.
+best so far; most vectors have no better element. A better one is inserted into the sorted list,
+after equal ones, by comparing and shifting the list a vector at a time.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _TYPES = (dtypes.FLOAT, dtypes.HALF, dtypes.BF16)
 _MOST = 512  # a longer list takes too long to sort in
 _UNROLLED = 4  # vectors of a list; moving a longer one is a loop
 _NOTHING = int(dtypes.INT32.lowest())  # below the key of any element
-_NAN = int(dtypes.INT32.highest()) - 1  # so that the key of its opposite is above nothing
-Lists = list[ir.Value]  # keys and their indices; the first entry of each stands before the list
+_NAN = int(dtypes.INT32.highest()) - 1  # so that the negated key is above _NOTHING
+Lists = list[ir.Value]  # keys and their indices; the first entry of each is a sentinel
 
 
 def refusal(op: TopK) -> str | None:
@@ -38,14 +38,14 @@ def refusal(op: TopK) -> str | None:
     if t.dtype not in _TYPES:
         return f"it orders {t.dtype}"
     if op.count is not None:
-        return "nothing says how many of them are wanted"
+        return "k is not known"
     if op.indices is not None:
-        return "its elements have names of their own"
+        return "its elements have explicit indices"
     if any(d != 1 for d in t.dims[axis + 1 :]):
-        return "its elements are not next to each other"
+        return "its elements are not contiguous"
     if 0 in t.dims:
         return "it has no elements"
-    return f"{op.k} are none, or too many for a list" if not 0 < op.k <= _MOST else None
+    return f"k = {op.k} is 0, or too large for a list" if not 0 < op.k <= _MOST else None
 
 
 def build(e: LoweringContext, op: TopK, x: ir.Value, isa: Isa) -> list[ir.Value]:
@@ -107,7 +107,7 @@ class _Listing:
         return key.value
 
     def searched(self, source: ir.Value, row: Index) -> Lists:
-        """Return the list of a row, behind one key that is above all others."""
+        """Return the list of a row, after a sentinel key above all others."""
         k, lanes = self.k, self.lanes
         room = 1 + self.vectors * lanes
         lists = [k.empty([room], dtypes.INT32), k.empty([room], dtypes.INT32)]
@@ -135,7 +135,7 @@ class _Listing:
         return k.along(self.count, lanes, [*lists, k.empty([lanes], dtypes.INT32)], some)[:2]
 
     def sorted_in(self, keys: ir.Value, j: Index, lists: Lists) -> Lists:
-        """Return the lists with those of a vector's keys that are better than the last."""
+        """Return the lists with the vector's keys that are better than the last entry inserted."""
         k = self.k
         spare = k.write(keys, lists[2], [0])
         i32 = ir.IntegerType.get_signless(32)
@@ -153,7 +153,7 @@ class _Listing:
         return [*made, spare]
 
     def placed(self, key: ir.Value, position: ir.Value, lists: Lists) -> Lists:
-        """Return the lists with one more, from their ends on: what is worse moves up by one."""
+        """Return the lists with one entry inserted: worse ones are shifted up, from the end on."""
         k, lanes = self.k, self.lanes
         new, here = k.broadcast(key, lanes), k.broadcast(position, lanes)
 

@@ -1,11 +1,12 @@
-"""Convolutions as vector loops: what they are of, how they are cut, and the one dispatch.
+"""Convolutions as vector loops: sizes, tiling, and the dispatch.
 
 A work-group computes some rows and columns of one image and some panels (groups of output
 channels). It copies the part of the input that it needs, with its zero border, to scratch on its
-stack, as many channels at a time as fit there; unpadded ones it reads in place. Tiles of a few
-pixels by one panel accumulate in registers, over more than one channel block in the result itself.
+stack, as many channels at a time as fit there; an unpadded input is read in place.
 
-Batch, height and width may be dynamic (DYN): the run then says how far the last work-groups reach.
+Tiles of a few pixels by one panel accumulate in registers; with several channel blocks the result
+holds the sums between them. Batch, height and width may be dynamic (DYN); then the extents of the
+last work-groups are computed at run time.
 """
 
 from __future__ import annotations
@@ -34,13 +35,14 @@ from mgx_mlir.passes.lowering.index_builder import IndexBuilder
 
 FILLED = 0.75  # least share of the rows of a tile that are used
 ROW_PIXELS = 448  # output pixels of a work-group
-STRIP = 48  # columns of a work-group, where the whole width is dynamic or too much
-ACROSS = 0.95  # share of the time of tiles of rows below which tiles go on from row to row
+STRIP = 48  # columns of a work-group, where the width is dynamic or too large
+# tiles across rows are used if their time is below this share of that of tiles in rows
+ACROSS = 0.95
 FEW_ROWS = 8
-MANY = 32  # registers, with which tiles are wide enough at any number of pixels
+MANY = 32  # registers from which tiles are wide enough for any number of pixels
 QUAD = 4  # channels that are copied at a time, at least
-ENOUGH = 32  # channels of a block that are worth the whole width
-GROUPS = 8  # work-groups that a convolution is cut into where it can be
+ENOUGH = 32  # channels of a block for which the whole width is worth it
+GROUPS = 8  # work-groups of a convolution where possible
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,8 @@ def plan(shape: ConvShape, isa: Isa) -> ConvPlan | None:
     parts = 1
     if high != DYN:
         parts = -(-high // rows)
-        rows = -(-high // parts)  # blocks of about one size
-        if isa.registers < MANY:  # rather of one, whose tiles may go on from row to row
+        rows = -(-high // parts)  # blocks of about equal size
+        if isa.registers < MANY:  # prefer one block, whose tiles may continue across rows
             rows = next((d for d in range(rows, rows // 2, -1) if not high % d), rows)
             parts = -(-high // rows)
     if wide != DYN:
@@ -82,7 +84,7 @@ def plan(shape: ConvShape, isa: Isa) -> ConvPlan | None:
 def _tile(shape: ConvShape, isa: Isa) -> tuple[int, int]:
     """Return pixels and registers of a tile: the first of the CPU's that rows of pixels fill.
 
-    The last register of the last panel may be partly empty, none is wholly.
+    The last register of the last panel may be partly empty; no register is empty.
     """
     wide = shape.counts[1]
     registers = -(-shape.outputs // isa.lanes)
@@ -91,19 +93,19 @@ def _tile(shape: ConvShape, isa: Isa) -> tuple[int, int]:
         return usable[0]
     fits = [(-(-wide // -(-wide // rows)), columns, rows) for rows, columns in usable]
     if isa.registers < MANY and not (shape.unit or shape.planar):
-        return fits[0][:2]  # tiles that rows do not fill go on from row to row
+        return fits[0][:2]  # tiles that rows do not fill continue across rows
     filled = (f for f in fits if -(-wide // f[0]) * f[2] * FILLED <= wide)
     pixels, columns, _ = next(filled, max(fits, key=lambda f: f[0] * f[1]))
     return pixels, columns
 
 
 def _across(shape: ConvShape, cut: ConvPlan, isa: Isa) -> ConvPlan:
-    """Return the cut with tiles that go on from row to row, where those of rows have too few sums.
+    """Return the plan with tiles across rows, where tiles in rows have too few sums.
 
     A tile takes as long as one of `isa.least_sums` registers at least.
     """
     if isa.registers >= MANY or shape.unit or shape.planar:
-        return cut  # a tile that rows fill is found among those of many registers
+        return cut  # with many registers there is a tile that rows fill
     vectors = cut.width // isa.lanes
     most = max(rows for rows, columns in isa.tiles if columns == vectors)
 
@@ -143,7 +145,7 @@ def _widths(wide: int, pixels: int) -> Iterator[int]:
         if wide == DYN:
             yield columns
         elif columns < wide:
-            # rather strips of one size, whose tiles are known
+            # prefer strips of equal size, whose tiles are static
             even = (d for d in range(columns * 5 // 4, columns // 2, -1) if not wide % d)
             yield next(even, columns)
         tiles //= 2
@@ -162,11 +164,11 @@ def _rows(shape: ConvShape, strip: _Strip) -> int:
 
 
 def _block(shape: ConvShape, columns: int) -> int | None:
-    """Return the input channels that are copied at a time: all if the rows at hand then fit."""
+    """Return the input channels that are copied at a time: all if the needed rows then fit."""
     c = shape.inputs
     if shape.in_place:
         return c
-    if shape.unit:  # all of them: the result has no room for the sums of some
+    if shape.unit:  # all, as the result cannot hold partial sums
         return shape.filled if _rows(shape, _Strip(columns, shape.filled)) >= 1 else None
     fits = [
         b
@@ -176,7 +178,7 @@ def _block(shape: ConvShape, columns: int) -> int | None:
         and _rows(shape, _Strip(columns, b)) >= 1
     ]
     high = shape.counts[0]
-    # few rows are all in one work-group, or weights would be read twice for little
+    # few rows are in one work-group, else weights would be read twice
     wanted = 4 if high == DYN or high > FEW_ROWS else high
     enough = (b for b in fits if _rows(shape, _Strip(columns, b)) >= wanted)
     return next(enough, fits[-1] if fits else None)

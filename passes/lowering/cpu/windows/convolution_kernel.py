@@ -41,10 +41,10 @@ TO_LAST = (0, 2, 3, 1)  # N, C, H, W -> N, H, W, C
 
 
 def asks(op: AnyConvolution, *, planar: bool = False, in_bytes: bool = False) -> str | None:
-    """Return why the rule takes no convolution of this form, None if it does.
+    """Return why the rule does not take a convolution, None if it does.
 
-    planar: its input is given as it was before its transpose to channels-last order. in_bytes: it
-    is channels-first, and would multiply 8-bit integers.
+    planar: the input is the one before its transpose to channels-last order. in_bytes: the
+    convolution is channels-first, and would multiply 8-bit integers.
     """
     if in_bytes:
         return _bytes_refusal(op)
@@ -56,7 +56,7 @@ def asks(op: AnyConvolution, *, planar: bool = False, in_bytes: bool = False) ->
 def _bytes_refusal(op: AnyConvolution) -> str | None:
     x, w, out = (_dims(v) for v in (op.input, op.weights, op.out))
     if len(x) not in (3, 4) or op.padding_mode != "default_" or any(p < 0 for p in op.padding):
-        return "it is no image, or its padding is computed or negative"
+        return "it is not an image, or its padding is computed or negative"
     if DYN in (*w, out[1]):
         return "its window or its channels are dynamic dims"
     if op.group != 1 and int(np.prod(w[1:])) > grouped.MAX_PRODUCTS:
@@ -67,15 +67,15 @@ def _bytes_refusal(op: AnyConvolution) -> str | None:
 def refusal(op: AnyConvolution, *, planar: bool = False) -> str | None:
     """Return why no vector kernel computes a convolution, None if one does.
 
-    Nothing depends on the CPU: what fits the widest vectors fits all. planar: the input is
-    given as it was before its transpose to channels-last order.
+    The answer is the same for all CPUs, decided for the widest vectors. planar: the input is the
+    one before its transpose to channels-last order.
     """
     x, w, out = (_dims(v) for v in (op.input, op.weights, op.out))
     dtype = TensorType.of(op.input).dtype
     if not op.channels_last or len(x) not in (3, 4):
-        return "it is no channels-last image"
+        return "it is not a channels-last image"
     if DYN in (*w, out[-1]):  # the weights say how many channels the input has
-        return "its window or its channels are run-time dims"
+        return "its window or its channels have dynamic dims"
     if isinstance(op, QuantConvolution):
         if dtype not in BYTES or TensorType.of(op.weights).dtype is not dtypes.INT8:
             return f"it multiplies {dtype} by {TensorType.of(op.weights).dtype}"
@@ -120,7 +120,7 @@ def shape_of(op: AnyConvolution, isa: Isa, *, planar: bool = False) -> ConvShape
 def _unit(op: AnyConvolution, isa: Isa, *, planar: bool) -> int:
     """Return how many channels an instruction multiplies together, 0 where one at a time.
 
-    An odd count of channels in pairs would have something at its end that is no number.
+    Pairs need an even number of channels; the padding element of an odd one could be NaN.
     """
     dtype = TensorType.of(op.input).dtype
     if dtype in BYTES:
@@ -131,7 +131,7 @@ def _unit(op: AnyConvolution, isa: Isa, *, planar: bool) -> int:
 
 
 def _dims(v: ir.Value) -> tuple[int, ...]:
-    """Return the extents of a tensor; dynamic ones are DYN, be they named."""
+    """Return the extents of a tensor; dynamic ones are DYN, also named ones."""
     return tuple(DYN if is_named(d) else d for d in TensorType.of(v).dims)
 
 
@@ -160,7 +160,7 @@ def _extents(e: LoweringContext, op: AnyConvolution, image: Sequence[Extent]) ->
 def plan(e: LoweringContext, body: ir.Block) -> KernelPlan:
     """Pad the input of a convolution without loops ahead of its region.
 
-    A pad inside costs half as much again.
+    A pad inside of the region would make it take 1.5 times as long.
     """
     anchor = _anchor(body)
     if isa_of(e.options.arch) is None or not isinstance(anchor, Convolution):
@@ -169,7 +169,7 @@ def plan(e: LoweringContext, body: ir.Block) -> KernelPlan:
         return KernelPlan()
     transposed = _transposed_input(anchor)
     if transposed is not None:
-        e.operation(transposed)  # outside of a kernel, so that it is made here
+        e.operation(transposed)  # lowered here, as it is outside of a kernel
     elif not isinstance(anchor.input.owner, ir.Block):
         return KernelPlan()
     kernel = e.extents(e.tensor(anchor.weights))[:-2]
@@ -285,7 +285,7 @@ def build(e: LoweringContext, site: KernelSite, plan: _Plan) -> list[ir.Value]:
         layout = loops.panels_of(shape, tiles.width, isa)
         kind = weights.dtype if shape.unit else np.dtype(np.float32)
         depth = int(np.prod(shape.kernel)) * shape.filled
-        # all that says in what order the weights are read
+        # all facts that the weights' layout depends on
         key = ("convolution", shape.kernel, shape.planar, shape.unit, tiles.block, layout.key)
 
         def matrix() -> np.ndarray:
@@ -298,14 +298,16 @@ def build(e: LoweringContext, site: KernelSite, plan: _Plan) -> list[ir.Value]:
 
 
 def _own_counts(conv: AnyConvolution, extents: Extents) -> list[Extent]:
-    """Return the extents of the result's axes as the op has them."""
+    """Return the extents of the op's result axes."""
     if TensorType.of(conv.out).rank == 3:
         return [extents.counts[1]]
     return list(reversed(extents.counts)) if is_column(conv) else list(extents.counts)
 
 
 def _transposed_input(conv: AnyConvolution) -> ir.Operation | None:
-    """Return the op that brings the input in channels-last order, if only that is read."""
+    """Return the op that transposes the input to channels-last order, if its result has no
+    other use.
+    """
     owner = conv.input.owner
     if not is_a(owner, Transpose):
         return None

@@ -18,8 +18,7 @@ from mgx_mlir.passes.lowering.cpu.windows.image import Image
 class ConvolutionLoops:
     """Builds the body.
 
-    extents: those that the body knows. at: the panel, image, row and column of the result where it
-    starts.
+    extents: inside of the body. at: the panel, image, row and column of the result where it starts.
     """
 
     def __init__(
@@ -43,7 +42,7 @@ class ConvolutionLoops:
         if shape.in_place:
             pitch = k.mul(extents.size[1], shape.inputs)
         elif isinstance(layout, BytePanels):
-            shift = layout.shift  # the copy has the sign that the instruction wants
+            shift = layout.shift  # the copy has the instruction's signedness
         self.image = Image(
             k, shape, cut, isa, extents, k.inputs[0], image, row, column, self.rows, self.columns,
             pitch, shift,
@@ -64,7 +63,7 @@ class ConvolutionLoops:
         return [ResultTile(t, self.at, sizes) for t in carried[n:]]
 
     def panels(self, source: ir.Value, b: Index, tiles: Tiles) -> Tiles:
-        """Build the tiles of all panels: of the pixels of each row, or on from row to row."""
+        """Build the tiles of all panels: in rows of pixels, or across rows."""
         k, cut, (rows, wide) = self.k, self.cut, (self.rows, self.columns)
 
         def panel(p: Index, carried: Tiles) -> Tiles:
@@ -102,7 +101,7 @@ class ConvolutionLoops:
         self, source: ir.Value, b: Index, p: Index, size: int,
         pixel: Callable[[Index], tuple[Index, Index]], tiles: Tiles,
     ) -> Tiles:  # fmt: skip
-        """Make some pixels of panel `p`, (row, column) each: sums, and what follows them."""
+        """Build some pixels (row, column) of panel `p`: sums, and their epilogue."""
         k, s, lanes = self.k, self.shape, self.isa.lanes
         panel, window = self.weights(p), self.image.window(source, list(map(pixel, range(size))))
         image, row, column, channel = self.at

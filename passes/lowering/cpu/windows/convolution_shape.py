@@ -40,7 +40,7 @@ class ConvShape:
 
     @property
     def filled(self) -> int:
-        """The input channels, filled up to what is read together."""
+        """The input channels, padded to whole groups."""
         unit = max(1, self.unit)
         return -(-self.inputs // unit) * unit
 
@@ -51,7 +51,7 @@ class ConvShape:
 
     @property
     def multiplied(self) -> DType:
-        """The type of the elements as they are multiplied."""
+        """The element type of the multiplication."""
         if not self.unit:
             return dtypes.FLOAT
         if self.narrow:
@@ -90,7 +90,7 @@ class ConvShape:
 
 @dataclass(frozen=True)
 class Extents:
-    """Extents of images and of what windows make of them, any of which may be dynamic."""
+    """Extents of images and results, any of which may be dynamic."""
 
     batch: Index
     size: Pair  # height and width of an image
@@ -106,7 +106,7 @@ class Extents:
         return [self.batch, *self.size, *self.counts, self.channels]
 
     def inside(self, k: WorkgroupBuilder) -> Extents:
-        """Return them as the body of the dispatch knows them."""
+        """Return the extents inside of the dispatch."""
         batch, h, w, rows, columns, channels = map(k.inner, self.all)
         return Extents(batch, (h, w), (rows, columns), channels)
 
@@ -121,4 +121,4 @@ class ConvPlan:
     width: int  # output channels of a panel
     pixels: int  # pixels of a tile, which is one panel wide
     block: int  # input channels that are read at a time
-    across: bool = False  # tiles go on from row to row
+    across: bool = False  # tiles continue across rows

@@ -1,14 +1,13 @@
 """Grouped and depthwise convolutions as vector loops: lanes are neighbouring output channels.
 
-A work-group computes some rows of one image. Tiles of a few neighbouring pixels accumulate in
-registers while the rows of their windows pass; nothing is copied. Rows of a window outside of the
-image are passed over. Only tiles at the ends of a row ask which columns are inside of the image.
+A work-group computes some rows of one image. Tiles of a few adjacent pixels accumulate in registers
+over the rows of their windows; nothing is copied.
 
-8-bit integers are multiplied less their zero point, as f32, which holds their sums exactly: padding
-is then 0. What that takes off each channel is added back.
-
-Where a vector holds whole groups, as with depthwise ones, its inputs are a vector as well, which is
-shuffled so that each lane has its group's channel. Wider groups take one channel after the other.
+Window rows outside of the image are skipped. Only tiles at the ends of a row check which columns
+are inside. 8-bit integers are converted to f32 minus their zero point, so padding is 0 and sums are
+exact. The zero point's share of each channel is added back. If a vector holds whole groups, as for
+depthwise convolutions, its inputs are a vector too, shuffled so that each lane has its group's
+channel. Wider groups process one channel at a time.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
 from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvShape, Extents
 from mgx_mlir.passes.lowering.scalar import TypedScalar
 
-GROUP_ELEMENTS = 16384  # results of a work-group: enough to be worth starting
+GROUP_ELEMENTS = 16384  # results of a work-group; fewer do not pay for its start
 DYNAMIC_ROWS = 4  # rows of a work-group where the width or the height is dynamic
-MAX_STEPS = 512  # multiply-adds of a tile that are written out
-SHORTEST = 4  # pixels of a tile, but for those of rows that are shorter yet
-ENDS = 2  # tiles of a known row that are written out, so that columns outside take nothing
+MAX_STEPS = 512  # multiply-adds of a tile that are unrolled
+SHORTEST = 4  # least pixels of a tile, unless rows are shorter
+ENDS = 2  # unrolled tiles at the ends of a static row, so that columns outside cost nothing
 F32 = dtypes.FLOAT
-# products of two 8-bit integers less a zero point whose sum is an integer that f32 holds
+# number of products of 8-bit integers minus zero points whose sum is exact in f32
 MAX_PRODUCTS = (1 << 24) // (255 * 128) // 2
 
 Carried = list[ir.Value]
@@ -93,8 +92,8 @@ def pack(weights: np.ndarray, cut: GroupedPlan, border: int = 0) -> np.ndarray:
     """Weights [kh, kw, inputs, all outputs] in the order they are read, as f32.
 
     [kh, kw, input, channel] where groups are shuffled, else [group, panel, kh, input, kw, channel];
-    channels are filled up with zeros. border: of 8-bit integers; where it is not 0, one row more
-    has what the sums begin with.
+    channels are filled up with zeros. border: padding value of 8-bit integers; if it is not 0, one
+    more row has the initial sums.
     """
     weights = weights.astype(np.float32)
     if border:
@@ -180,7 +179,7 @@ class _Loops:
         if s.low[0] or s.high[0]:
             last = k.min(k.div(k.add(k.max(k.sub(size, start), 0), d - 1), d), taps)
         if s.low[1] or s.high[1]:
-            last = k.min(last, k.mul(width, taps))  # nothing of an empty row is read
+            last = k.min(last, k.mul(width, taps))  # an empty row reads nothing
         return start, k.min(first, last), last
 
     def along_row(
@@ -190,7 +189,7 @@ class _Loops:
         k, s, most = self.k, self.shape, self.cut.pixels
         wide, width = self.extents.counts[1], self.extents.size[1]
         padded = bool(s.low[1] or s.high[1])
-        border = ceil_div(s.low[1], s.stride[1])  # pixels that reach the left one
+        border = ceil_div(s.low[1], s.stride[1])  # pixels that reach the left border
         assert isinstance(border, int)
         reach = s.span(1, 1) - s.low[1]
 
@@ -258,7 +257,7 @@ class _Loops:
         def group(g: Index, carried: Carried) -> Carried:
             def panel(p: Index, carried: Carried) -> Carried:
                 sums = self.broadcast_sums(g, k.add(k.mul(g, panels), p), pixels, columns, taps)
-                # results stored beyond a group's end are overwritten by the group that follows
+                # results stored past a group's end are overwritten by the next group
                 c = k.add(k.mul(g, cut.outputs), k.mul(p, cut.width))
                 ragged = cut.outputs % cut.width != 0
                 return self.store(sums, r, q, c, pixels, ragged, carried)
@@ -270,10 +269,10 @@ class _Loops:
     def columns(
         self, q: Index, pixels: int, checked: bool
     ) -> dict[int, tuple[Index, ir.Value | None]]:
-        """Return the columns that some pixels read, by how far they are from the first.
+        """Return the columns that some pixels read, by distance from the first.
 
-        Each with whether it is inside of the image, if that is to be asked; those that are known
-        to be outside are left out.
+        Each comes with a check that it is inside of the image, if needed; columns known to be
+        outside are omitted.
         """
         k, s, width = self.k, self.shape, self.extents.size[1]
         start = k.sub(k.mul(q, s.stride[1]), s.low[1])
@@ -302,7 +301,7 @@ class _Loops:
     def value(
         self, y: Index, column: tuple[Index, ir.Value | None], c: Index, lanes: int, masked: bool
     ) -> ir.Value:
-        """Return what is read of the image: a vector, or with `lanes` 0 one element."""
+        """Return elements of the image: a vector, or with `lanes` 0 one element."""
         k, (at, inside) = self.k, column
         where = [self.image, y, at, c]
         if lanes:
@@ -316,7 +315,7 @@ class _Loops:
         return arith.SelectOp(inside, found, zero).result
 
     def real(self, x: ir.Value, lanes: int) -> ir.Value:
-        """Return what was read as f32, 8-bit integers less their zero point."""
+        """Return elements as f32, 8-bit integers minus their zero point."""
         k, s = self.k, self.shape
         if not s.unit:
             if lanes:
@@ -333,7 +332,7 @@ class _Loops:
         return arith.SubFOp(found, number).result
 
     def starts(self, at: Sequence[Index], vectors: int) -> Carried:
-        """Return what the sums of some registers begin with; `at` is the index of their weights."""
+        """Return the initial sums of some registers; `at` is the index of their weights."""
         k, lanes = self.k, self.cut.lanes
         if not self.shape.border:
             return [k.splat(0.0, lanes)] * vectors

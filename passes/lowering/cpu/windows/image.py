@@ -1,8 +1,8 @@
 """The part of a padded image that a work-group reads: in place, or copied to scratch.
 
-Scratch has the rows of the work-group one after the other, each with its border. A row has pixels
-of a block of channels. Planes are kept as they are where elements are multiplied one by one: a row
-then has a line of each channel.
+Scratch has the rows of the work-group in sequence, each with its border. A row has pixels with a
+block of channels. Where elements are multiplied one by one, planes are not interleaved: a row has a
+line per channel.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, Workgrou
 from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvPlan, ConvShape, Extents
 from mgx_mlir.passes.lowering.scalar import TypedScalar
 
-WORD = 32  # bits in which an instruction takes neighbours
+WORD = 32  # bits of the adjacent elements that an instruction takes
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Image:
         k, s = self.k, self.shape
         base, apart = self.start_of(*positions[0]), s.stride[1] * self.step
         offsets: list[Index] = [i * apart for i in range(len(positions))]
-        # in rows with nothing between them, a row's last pixel is followed by the next row's first
+        # rows without gaps: a row's last pixel is followed by the next row's first
         whole = s.in_place and s.size[1] == s.counts[1] == self.cut.columns
         is_line = whole and s.kernel == s.stride == (1, 1)
         if self.cut.across and not is_line:
@@ -123,7 +123,7 @@ class Image:
 
         def row(r: Index, carried: list[ir.Value]) -> list[ir.Value]:
             y, at = k.add(first, r), k.mul(r, self.pitch)
-            # one comparison: a row ahead of the image is a huge unsigned number
+            # one comparison: a negative row is a huge unsigned number
             return k.when(
                 k.is_below(y, high),
                 lambda: [self._row(carried[0], at, y, b, strip)],
@@ -207,7 +207,7 @@ class Image:
         return self._chunks(into, count, put)
 
     def _read(self, at: Index, lanes: int) -> ir.Value:
-        """Return elements of the image as they stand in scratch."""
+        """Return elements of the image in the form of scratch."""
         k, v = self.k, self.k.read(self.source, [at], lanes)
         if self.shift:
             return arith.XOrIOp(v, k.splat(-128, lanes, dtypes.INT8)).result

@@ -1,9 +1,9 @@
 """Pooling as vector loops: vectors along the channels, or along the rows of a plane.
 
-Channels-last: each pixel reduces the taps of its window that are inside of the image. Planes: each
-row of the result first reduces the rows of its windows to one line in scratch, which has a border
-of what never counts, then the line's columns, once the next row's line has been written. Where only
-the run knows the width, or the scratch does not hold it, that is done strip by strip.
+Channels-last: each pixel reduces the taps of its window that are inside of the image. Planes: for
+each result row, the rows of its windows are first reduced to one line in scratch, with a border of
+neutral elements. Then the line's columns are reduced, after the next row's line has been written.
+With a dynamic width, or one that does not fit scratch, this is done in strips.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from mgx_mlir.passes.lowering.index_builder import IndexBuilder
 from mgx_mlir.passes.lowering.scalar import TypedScalar
 
 GROUP_ELEMENTS = 8192  # results of a work-group: enough to be worth starting
-MAX_STRIDE = 4  # stride along a line up to which the columns in between are read as well
+MAX_STRIDE = 4  # stride along a line up to which skipped columns are read as well
 MAX_COLUMNS = 16  # columns of a window of a line, unrolled
-STRIP = 128  # columns of the result, of which more are not worth a longer border
+STRIP = 128  # columns of the result in a strip
 F32 = dtypes.FLOAT
 
 
@@ -80,7 +80,7 @@ def line_of(windows: Windows, images: Extents, isa: Isa) -> Line | None:
 
 
 def _read_by(windows: Windows, columns: int) -> int:
-    """Return how much of a line is read for so many columns of the result."""
+    """Return the length of a line that `columns` of the result read."""
     return columns * windows.stride[1] + (windows.lengths[1] - 1) * windows.dilation[1]
 
 
@@ -113,7 +113,7 @@ def planes(
 ) -> list[ir.Value]:  # fmt: skip
     """Make the dispatch over planes [N * C, H, W].
 
-    divisors: how many columns count in each window of a row, for an average of whole rows.
+    divisors: the number of counted columns of each window of a row, for averages.
     """
     high, wide = images.counts
     total = IndexBuilder().mul(images.batch, images.channels)
@@ -145,14 +145,13 @@ class _Pools:
         self.epilogue = epilogue
 
     def taps(self, axis: int, at: Index) -> tuple[Index, Index, Index]:
-        """Return where a window starts, its first tap inside of the image, and the end of those."""
+        """Return a window's start, its first tap inside of the image, and the end of those taps."""
         k, w = self.k, self.windows
         start = k.sub(k.mul(at, w.stride[axis]), w.low[axis])
         return (start, *self.between(axis, start, 0, self.images.size[axis]))
 
     def between(self, axis: int, start: Index, begin: Index, end: Index) -> tuple[Index, Index]:
-        """Return the first tap of a window from `begin` on, and the first that is not ahead of
-        `end`."""
+        """Return the range of a window's taps that are in [begin, end)."""
         k, d = self.k, self.windows.dilation[axis]
         first = k.div(k.add(k.max(k.sub(begin, start), 0), d - 1), d)
         last = k.div(k.add(k.max(k.sub(end, start), 0), d - 1), d)
@@ -173,7 +172,7 @@ class _Pools:
         return VectorScalars(self.k, lanes, F32, F32)
 
     def prepared(self, v: ir.Value, lanes: int) -> ir.Value:
-        """Return what an element adds to its window."""
+        """Return an element's contribution to its window."""
         b, x, power = self.scalars(lanes), TypedScalar(v, F32), self.windows.power
         if power is None:
             return v
@@ -185,14 +184,14 @@ class _Pools:
         return (b.pow(x, float(power)) if power > 2 else x).value
 
     def combined(self, a: ir.Value, v: ir.Value, lanes: int) -> ir.Value:
-        """Return an element added to what a window has so far."""
+        """Return the window's partial result combined with an element."""
         dtype = self.windows.dtype
         b = VectorScalars(self.k, lanes, dtype, dtype)
         how = b.max if self.windows.mode == "max" else b.add
         return how(TypedScalar(a, dtype), TypedScalar(v, dtype)).value
 
     def nothing(self, lanes: int) -> ir.Value:
-        """Return what a window without elements gives."""
+        """Return the result of a window without elements."""
         return self.k.splat(self.windows.neutral, lanes, self.windows.dtype)
 
     def finished(self, v: ir.Value, lanes: int, divisor: Callable[[], ir.Value]) -> ir.Value:
@@ -315,7 +314,7 @@ class _Lines(_Pools):
         return k.loop(0, size, lanes, [line], lambda i, c: [k.write(v, c[0], [i])])[0]
 
     def strip(self, q: Index, p: Index, carried: list[ir.Value], own: int) -> list[ir.Value]:
-        """Make the columns of the result from `q` on, as many as the scratch is for."""
+        """Build one strip of the result's columns from `q` on."""
         k, w, size = self.k, self.windows, self.form.strip
         assert size is not None
         width = self.images.size[1]
@@ -332,7 +331,7 @@ class _Lines(_Pools):
     def counts(
         self, strip: _Strip, line: ir.Value, divisors: ir.Value
     ) -> tuple[ir.Value, ir.Value]:
-        """Write how many columns count in each window: the sums of a line of ones."""
+        """Write the number of counted columns of each window: the window sums of a line of ones."""
         k, lanes, w = self.k, self.isa.lanes, self.windows
         first: Index = k.sub(strip.begin, strip.origin)
         end: Index = k.add(first, strip.width)
@@ -344,7 +343,7 @@ class _Lines(_Pools):
         ones = k.loop(
             first, end, lanes, [self.filled(line, 0.0)], lambda i, c: [k.write(one, c[0], [i])]
         )[0]
-        ones = k.write(zero, ones, [end])  # the last vector of ones may be beyond it
+        ones = k.write(zero, ones, [end])  # the last vector of ones may reach past the end
         b = self.scalars(lanes)
 
         def some(q: Index, c: list[ir.Value]) -> list[ir.Value]:
@@ -360,8 +359,8 @@ class _Lines(_Pools):
         k, high = self.k, self.images.counts[0]
 
         def row(r: Index, carried: list[ir.Value]) -> list[ir.Value]:
-            # a line is read when the next one has been written: what was written just now cannot
-            # be read at another index before it is in the cache
+            # a line is read after the next one has been written, as an unaligned read just after a
+            # write would stall on store forwarding
             made = self.line(strip, at, k.min(k.add(r, 1), k.sub(high, 1)), r, carried[0])
             scratch = [made, *carried[1:own]]
             divisors = scratch[-1] if own > 1 else self.divisors
@@ -373,7 +372,7 @@ class _Lines(_Pools):
         return k.loop(0, high, 1, carried, row)
 
     def base(self, r: Index) -> Index:
-        """Return where the line of a row begins: even rows and odd ones have one each."""
+        """Return the start of a row's line; even and odd rows have one each."""
         return self.k.mul(self.k.rem(r, 2), self.form.elements)
 
     def line(

@@ -76,7 +76,7 @@ def match(e: LoweringContext, site: KernelSite) -> _Plan | Refusal:
     line = None if last else loops.line_of(windows, images, site.isa)
     if not last and line is None:
         return Refusal("its planes have no rows that vectors read")
-    # stands for the windows' results, and has their extents
+    # a stand-in for the windows' results, with their extents
     own = [extents[0], *counts, channels] if last else [extents[0], channels, *counts]
     total = Opaque(TensorType.of(op.out), own)
     epilogue = epilogue_of(e, site, op, total)

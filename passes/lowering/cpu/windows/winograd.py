@@ -1,8 +1,9 @@
-"""3x3 convolutions of stride 1 as Winograd's F(2x2, 3x3): 16 products where the direct form has 36.
+"""3x3 convolutions of stride 1 as Winograd's F(2x2, 3x3): 16 multiplications where the direct form
+has 36.
 
 Two dispatches. The first transforms the image's tiles of 4x4 pixels, which overlap by 2, to 16
 matrices [tiles, channels]. The second multiplies them by the transformed weights, some tiles at a
-time on its stack, and transforms the sums back to 2x2 pixels. Both transforms only add and
+time in scratch, and transforms the sums back to 2x2 pixels. Both transforms only add and
 subtract, yet the sums round differently: an option of fast math (docs/kernels.md).
 """
 
@@ -36,7 +37,7 @@ POINTS = 16  # points of a tile of 4x4
 MIN_CHANNELS = 64  # fewer do not pay for the transforms
 MIN_TILES = 24  # tiles of an image; fewer do not pay for reading 16/9 of the weights
 WIDTH = 32  # output channels at a time, at most
-GROUPS = 8  # work-groups where they can be had
+GROUPS = 8  # work-groups where possible
 DYNAMIC_ROWS = 8  # rows of tiles of a work-group, where their number is dynamic
 
 
@@ -56,7 +57,7 @@ class WinogradPlan:
 
 
 def plan(shape: ConvShape, isa: Isa) -> WinogradPlan | None:
-    """Return the cut of a convolution, None where the direct form is better or the only one."""
+    """Return the plan of a convolution, None where the direct form is better or the only one."""
     if (shape.kernel, shape.stride, shape.dilation) != ((3, 3), (1, 1), (1, 1)):
         return None
     if shape.planar:
@@ -81,7 +82,7 @@ def plan(shape: ConvShape, isa: Isa) -> WinogradPlan | None:
         return None
     parts = -(-GROUPS // (panels * max(1, shape.batch)))
     rows = -(-high // min(parts, high))
-    # fewest sums for nothing behind the last tile
+    # fewest wasted sums past the last tile
     step = min((most, most - 1), key=lambda n: -(rows * wide) % n)
     tiles = room // step * step
     together = max(1, panels * max(1, shape.batch) * -(-high // rows) // GROUPS)
@@ -138,7 +139,7 @@ def convolution(
     return dispatch(
         [tiles, packed, *epilogue.inputs],
         [((batch, *extents.counts, shape.outputs), d) for d in epilogue.stored],
-        # the groups that read the same tiles run after each other: those of many images are large
+        # groups that read the same tiles run after each other, as tiles of many images are large
         [(batch, 1), (high, cut.rows), (shape.outputs // cut.width, cut.panels)],
         lambda k: _Matmuls(k, shape, extents, cut, isa, epilogue).build(),
         known,
@@ -293,7 +294,7 @@ class _Matmuls:
     def pixels_of(
         self, p: Index, q: Index, count: Index, sums: ir.Value, tiles: list[ir.Value]
     ) -> list[ir.Value]:
-        """Return the results with the 2x2 pixels of each tile, and what follows them."""
+        """Return the results with the 2x2 pixels of each tile, after the epilogue."""
         k, lanes = self.k, self.isa.lanes
         channel = k.mul(k.add(self.panel, p), self.cut.width)
         high, wide = self.counts
@@ -325,7 +326,7 @@ class _Matmuls:
                     ]
                     return self.stores.stored(vectors, spots, into)
 
-                inner: list[ir.Value] = []  # an odd extent ends in the middle of a tile
+                inner: list[ir.Value] = []  # an odd extent ends inside of a tile
                 if n // 2 and not _is_even(high):
                     inner.append(k.is_less(k.add(self.origin, at_y), high))
                 if n % 2 and not _is_even(wide):

@@ -1,4 +1,6 @@
-"""Attention on GPUs: reading its kernel, and iree_linalg_ext.attention in tiles of IREE's own."""
+"""Attention on GPUs: parsing of its kernel, and iree_linalg_ext.attention with IREE's default
+tiles.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar, constant
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
 T = TypeVar("T")
-_HIDES = -1e38  # lowest finite number of a mask: times log2(e) it is one, and far below any score
+# lowest finite number of a mask: times log2(e) it is finite, and far below any score
+_HIDES = -1e38
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,7 @@ def _read(
 
 
 def read_site(site: GpuKernelSite) -> AttentionKernel | Refusal:
-    """Read an attention of fixed dims for which a rule may make a dispatch region."""
+    """Parse an attention of static dims for which a rule may make a dispatch region."""
     if is_dynamic(site.body):
         return Refusal("its batch or lengths are dynamic dims")
     if not site.bounded:
@@ -161,12 +164,12 @@ def matched(
 
 
 def match(e: LoweringContext, site: GpuKernelSite) -> AttentionKernel | Refusal:
-    """Take an attention that IREE tiles right by its own choice."""
+    """Take an attention that IREE's default tiles compute correctly."""
     k = read_site(site)
     if isinstance(k, Refusal):
         return k
     form = k.form
-    # with few rows each lane would copy the repeated heads into memory of its own, unrolled
+    # with few rows each lane would copy the repeated heads to scratch memory, unrolled
     few = form.queries < SIDE
     if few and form.queries > 1 and k.type.dtype.size == 2:
         return Refusal("IREE's tiles of 16 rows are wrong for 2 to 15 queries (hazard 39)")
@@ -253,7 +256,7 @@ def lower_operands(e: LoweringContext, k: AttentionKernel) -> None:
 
 @contextmanager
 def drafted(e: LoweringContext, k: AttentionKernel) -> Generator[None]:
-    """Lower a kernel's operands for a look at their form; all of it is dropped again."""
+    """Lower a kernel's operands to inspect their form; the ops are erased again."""
     draft = ir.Operation.create("mgx.draft", regions=1)
     inside, e.in_region = e.in_region, True
     try:
@@ -266,7 +269,7 @@ def drafted(e: LoweringContext, k: AttentionKernel) -> Generator[None]:
 
 
 def _plain(e: LoweringContext, form: AttentionForm, scale: float, mask: ir.Value | None) -> Expr:
-    """Return the second matmul, in tiles of IREE's own."""
+    """Return the second matmul, with IREE's default tiles."""
     queries, keys, values = map(e.expr, form.multiplied)
     rank = len(form.lead)
     lead = list(range(rank))
@@ -289,8 +292,8 @@ def _plain(e: LoweringContext, form: AttentionForm, scale: float, mask: ir.Value
 def _bounded(e: LoweringContext, mask: ir.Value, dtype: DType) -> ir.Value:
     """Return a mask whose finite numbers stay finite in IREE's kernels, on NVIDIA.
 
-    They multiply masks by log2(e): the lowest number of f32 would be infinite, and a row that sees
-    no key NaN in place of equal weights.
+    They multiply masks by log2(e). The lowest f32 would become infinite, and a fully masked row NaN
+    instead of equal weights.
     """
     if vendor_of(e.options.arch) != "nvidia" or dtype not in (dtypes.FLOAT, dtypes.BF16):
         return mask
@@ -316,11 +319,11 @@ def _follows(op: ir.Operation, form: AttentionForm) -> bool:
 
 
 def _sliced_view(e: LoweringContext, op: ir.Operation) -> Expr | None:
-    """Return a slice of a transposed tensor as the transposed slice, which is read where it lies.
+    """Return a slice of a transposed tensor as the transpose of the slice, which is read in place.
 
-    IREE would keep the tensor between the two in scratch memory. The same holds where a reshape
-    joins an axis to the sliced one ahead of the slice, which then takes one row of it, or where
-    axes of extent 1 are added to the slice, as of one token.
+    IREE would keep the transposed tensor in scratch memory. The same holds for a reshape before the
+    slice that joins an axis to the sliced one, if the slice is one row of it. It also holds if axes
+    of extent 1 are added to the slice, as for one token.
     """
     if len(op.operands) > 1:
         return None
@@ -338,7 +341,7 @@ def _sliced_view(e: LoweringContext, op: ir.Operation) -> Expr | None:
         x, at = behind_views(e.expr(ahead))
         offsets[axis : axis + 1] = [row, 0]
         sizes.insert(axis, 1)
-        places.insert(axis, -1)  # the axis of rows has no index: it is of extent 1
+        places.insert(axis, -1)  # the axis of rows has extent 1, and no index
     if not isinstance(x, Leaf):
         return None
     # an axis without a dim is read at 0

@@ -1,11 +1,11 @@
 """Per-lane layout of blocked attention: which fragments a lane holds, and the operations on them.
 
-Matrix instructions are those of 16x16 in CDNA's order, with their result transposed: a lane has
-four neighbouring keys of one query, and of 16 keys the lanes of one query have four each. An
-operand lies as the instructions of depth 32 read it: eight neighbours to a lane. Between the two
-matmuls nothing moves. Of 32 keys a lane has the weights of four of the first 16 and of four of the
-others. They are its eight operands of one deep instruction, and values lie in the LDS in that order
-of their keys. Instructions of depth 16 take the same eight as two fours.
+Matrix instructions are CDNA's 16x16 ones, with transposed results: a lane has four adjacent keys of
+one query, and four lanes share 16 keys of a query. Operands have the layout of the instructions of
+depth 32: eight adjacent elements per lane. No data moves between the two matmuls. Of 32 keys a lane
+has the weights of four of the first 16 and of four of the others. These are its eight operands of
+one deep instruction, and values are in the LDS in that order of keys. Instructions of depth 16 take
+the same eight in two halves.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from mgx_mlir.core.ir import arith, ir, vector
 from mgx_mlir.passes.lowering.gpu.matmul.mma import SIDE
 from mgx_mlir.passes.lowering.scalar import constant_of
 
-RUN = 8  # neighbours that a lane reads of an operand
-_FOUR = 4  # neighbours of a result that a lane has; lanes that share a row
+RUN = 8  # adjacent elements of an operand that a lane reads
+_FOUR = 4  # adjacent elements of a result per lane; lanes that share a row
 DEEP = _FOUR * RUN  # elements that the lanes of a row read of an operand
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Shares of waves and lanes of rows of a length.
+    """Distribution of a matrix over waves and lanes.
 
     Each list has one number for rows and one along them. An index is made of the wave, then
     `batch`, then `thread`, then `element`.
@@ -89,7 +89,7 @@ def simt(x: ir.Value, layout: Layout, dims: Sequence[int]) -> ir.Value:
 
 
 def simd(x: ir.Value, layout: Layout) -> ir.Value:
-    """Return the vector of which lanes have shares."""
+    """Return the vector of all lanes' shares."""
     kind = ir.VectorType(x.type).element_type
     whole = ir.VectorType.get(layout.dims, kind)
     return laid(_op("to_simd", shaped(x, layout.lane), whole), layout)
@@ -101,10 +101,10 @@ def laid(x: ir.Value, layout: Layout) -> ir.Value:
 
 
 def through_lds(given: Sequence[tuple[ir.Value, Layout]]) -> list[ir.Value]:
-    """Return vectors by way of the LDS, in other layouts: all are written, then read.
+    """Change the layouts of vectors through the LDS: all are written, then read.
 
-    Rows lie RUN elements further apart than they are long: 16 bytes, so that a lane reads its run
-    at once, and runs of neighbouring rows lie in other banks.
+    Rows are padded by RUN elements (16 bytes), so that a lane reads its run at once, and runs of
+    adjacent rows are in different banks.
     """
     lds = ir.Attribute.parse("#gpu.address_space<workgroup>")
     told = {"memory_space": lds, "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0, 0])}
@@ -149,7 +149,7 @@ def _op(name: str, x: ir.Value, kind: ir.Type, **attributes: ir.Attribute) -> ir
 
 
 def matmul(rows: ir.Value, columns: ir.Value, init: ir.Value, kind: str, depth: int) -> ir.Value:
-    """Return init + rows x columns^T by a matrix instruction of so many elements in depth."""
+    """Return init + rows x columns^T by a matrix instruction of depth `depth`."""
     (m, k), (n, _) = (ir.VectorType(x.type).shape for x in (rows, columns))
     tiles = [
         _tiled(rows, [m // SIDE, SIDE, k // depth, depth], [0, 2, 1, 3]),
@@ -208,7 +208,7 @@ def _part(x: ir.Value, start: int, rows: int, length: int) -> ir.Value:
 
 
 def along(x: ir.Value, length: int) -> ir.Value:
-    """Return one number of each row [rows, 1] along it: [rows, length]."""
+    """Broadcast one number per row, [rows, 1], to [rows, length]."""
     t = ir.VectorType(x.type)
     if length == t.shape[1]:
         return x

@@ -1,7 +1,7 @@
 """Tiles of attention kernels on AMD GPUs, as attributes that IREE takes.
 
 A workgroup takes some rows of queries, 16 or 32 to a wave, and walks over the keys, a tile at a
-time. Both matmuls are matrix instructions; the second reads from registers what the first left.
+time. Both matmuls are matrix instructions; the second reads the first one's results from registers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mgx_mlir.passes.lowering.gpu.schedules import AttentionClocks
 class AttentionIntrinsics:
     """IREE's attributes of the matrix instructions of an attention.
 
-    What the first matmul leaves is laid out as the second one reads it.
+    The result layout of the first is the operand layout of the second.
     """
 
     plain: str  # instruction of both matmuls, of depth 16
@@ -42,31 +42,31 @@ _HELD = 40960  # bytes of the LDS that the tiles may take
 _PADDED = 8  # bytes that IREE adds to a row in the LDS: columns then lie in different banks
 _CACHE = 64  # bytes that a unit gets from the cache a clock
 _LDS = 128  # bytes that a unit gets from the LDS a clock
-# registers of a lane as LLVM takes them for gfx942: at the least, and for each element of its
-# scores, of its share of the tiles of keys and values, and of its sums
+# model of a lane's registers on gfx942: constant, and per element of its scores, of its share of
+# the tiles of keys and values, and of its sums
 _REGISTERS = (40.0, 1.5, 1.5, 4 / 3)
-# most registers of a lane: kernels with more by this count wait ten times as long; _MORE where no
-# tile takes as few
+# most registers of a lane by this model: kernels above it wait ten times as long; _MORE where no
+# tile needs fewer
 _MOST_REGISTERS, _MORE = 204, 256
-# most registers of a lane where a unit has one workgroup of four waves at most: all of its own
+# most registers of a lane where a unit has at most one workgroup of four waves
 _ALL_REGISTERS = 330
 _DEEP_REGISTERS = 224  # the same on chips of deep matrix instructions (gfx950)
 # most elements of a wave's share of the tiles of keys and values, by lanes of a wave: kernels with
-# more of them on their way from memory spill (test_attention_forms)
+# more of them being loaded spill (test_attention_forms)
 _LOADED = {64: 8192, 32: 1024}
 _RUN = 8  # elements of a load
 _DEPTH = 128  # most elements of a row of values per workgroup on RDNA, which has no more registers
 _PART, _PART_OF_WIDE = 64, 32  # elements per workgroup of longer rows; where queries are as wide
-# hand-written loop: most elements of a lane on their way, fewest keys; two lines of a wave where
-# _FULL workgroups are more than units
+# hand-written loop: most elements per lane being loaded, fewest keys; two lines per wave if there
+# are _FULL workgroups or more per unit
 _MOST_AHEAD, _LEAST_BLOCK_KEYS, _FULL = 64, 256, 4 / 3
 _NARROW = 64  # most elements of a row that is narrow
-# upper bounds of the number of parts: the sum reads one partial result per part; where each unit
-# has _ENOUGH_PARTS, memory takes longest, and half is read
+# upper bounds of the number of parts: the sum reads one partial result per part; with _ENOUGH_PARTS
+# per unit the kernel is bound by memory, half of which is read
 _MOST_PARTS, _ENOUGH_PARTS = 32, 16
 _PART_KEYS = 64  # fewest keys of a part
 _WAVES = {64: 1, 32: 4}  # waves per SIMD by wave size; RDNA needs four to hide memory latency
-# LLVM puts reads ahead of waits, and spares no registers for more than two waves of a SIMD
+# LLVM schedules reads before waits, with registers for at most two waves per SIMD
 _READ_AHEAD = '"amdgpu-sched-strategy" = "iterative-ilp"'
 _TWO_WAVES = '"amdgpu-waves-per-eu" = "2,2"'
 
@@ -116,7 +116,7 @@ class AttentionShape:
     keys: int
     width: int  # elements of a row of queries or keys
     depth: int  # elements of a row of values
-    shared: bool = False  # heads share keys, and are rows of their own beside the queries
+    shared: bool = False  # heads share keys, and are additional rows beside the queries
 
 
 def intrinsics_of(arch: str, dtype: DType, width: int, depth: int) -> AttentionIntrinsics | None:
@@ -127,21 +127,23 @@ def intrinsics_of(arch: str, dtype: DType, width: int, depth: int) -> AttentionI
         return None
     if plain.bytes != _BYTES or plain.depth != SIDE:
         return None
-    # lanes that share operands with others have the result in one order alone
+    # where lanes share operands, only one result layout exists
     turned = chip.copies == 1
     return AttentionIntrinsics(plain.layout(turned=turned), wide.layout(turned=turned))
 
 
 def filled_width(width: int) -> int:
-    """Return the length to which rows of queries and keys are filled, for lanes to share them."""
+    """Return the length to which rows of queries and keys are padded, to be divisible among
+    lanes.
+    """
     return width if width & width - 1 == 0 else 1 << width.bit_length()
 
 
 def choose(arch: str, a: AttentionShape) -> AttentionTile | None:
-    """Return the tile for an attention; None where no lanes of its waves could share it evenly.
+    """Return the tile for an attention; None where lanes cannot share any tile evenly.
 
-    Among tiles within a seventh of the least time it has the most rows: it reads keys and values
-    least often.
+    Among tiles within a seventh of the least time it is the one with most rows, which reads keys
+    and values least often.
     """
     chip = CHIPS[arch]
     part = _PART if a.width <= _DEPTH else _PART_OF_WIDE
@@ -192,11 +194,11 @@ def _groups(a: AttentionShape, tile: AttentionTile) -> int:
 
 
 def _clocks(chip: Chip, a: AttentionShape, tile: AttentionTile, own: AttentionClocks) -> float:
-    """Return the bound on the time: units that are busy, or waves that wait."""
+    """Return the time bound: throughput of the units, or latency of the waves."""
     each = -(-_groups(a, tile) // chip.units)
     steps = -(-a.keys // tile.keys)
     together = -(-each * tile.waves // chip.simds)
-    # each wave reads the tiles, and all of them load them
+    # each wave reads the tiles; all waves together load them
     moved = tile.keys * (a.width + tile.depth) * _BYTES
     lds = each * moved * (tile.waves + 1) / _LDS
     rounds = -(-each // tile.resident(chip, a.width))
@@ -216,8 +218,8 @@ class Parts:
 def choose_parts(arch: str, a: AttentionShape) -> Parts | None:
     """Return the parts for rows of queries over keys; None where no tile has all rows.
 
-    As many as there are SIMDs for, each with `_WAVES`, but no more than keep memory busy; fewer,
-    down to half of them, where the keys then are whole parts, which are read where they lie.
+    Their number fills the SIMDs with `_WAVES` each, but is no larger than saturates memory. It is
+    lowered by up to half if then it divides the keys, which are read in place.
     """
     waves = next((n for n in (1, 2, 4) if n * SIDE >= a.queries), None)
     if waves is None:
@@ -228,7 +230,7 @@ def choose_parts(arch: str, a: AttentionShape) -> Parts | None:
     most = _ENOUGH_PARTS if a.count * _ENOUGH_PARTS >= each * chip.units else _MOST_PARTS
     count = min(most, -(-a.keys // _PART_KEYS), max(2, room))
     if a.count == 1:
-        count = max(2, count)  # without a dim of many, IREE's tiles read wrong numbers
+        count = max(2, count)  # with a dim of one part, IREE's tiles read wrong numbers
     least = min(count, max(count // 2, 2))
     found = [_parts(arch, a, n, waves) for n in range(count, least - 1, -1)]
     first = found[0]
@@ -280,8 +282,8 @@ def attributes(
     config = f"{_promoted([1, 2])}, reduction = {numbers(step)}, workgroup = {numbers(rows)}"
     # the next tile is loaded during an iteration; RDNA has no registers for it
     ahead = _AHEAD.format(2) if chip.lanes == 64 else ""
-    # vector registers hold two waves of dynamic lengths a SIMD, three of deep instructions; LLVM
-    # aims at more unless configured, which spills two scalar registers on gfx90a
+    # vector registers hold two waves per SIMD for dynamic lengths, three with deep instructions; by
+    # default LLVM aims at more, which spills two scalar registers on gfx90a
     if dims.blocks and chip.lanes == 64 and chip.depth == SIDE:
         ahead += f"llvm_func_attrs = {{{_TWO_WAVES}}}, "
     return {
@@ -313,15 +315,15 @@ class BlockTile:
 def blocks(chip: Chip, a: AttentionShape, *, causal: bool) -> BlockTile | None:
     """Return the tile of the hand-written loop over blocks of keys; None where none fits.
 
-    It has eight waves where queries allow it, with two lines each of wide rows if that leaves work
-    for most units. It has as many keys as the LDS holds and lanes may have under way. Causal tiles
+    It has eight waves if there are enough queries, with two lines each of wide rows if most units
+    still have work. The number of keys is limited by the LDS and by loads in flight. Causal tiles
     of few rows skip more.
     """
     if chip.lanes != 64 or a.keys < _LEAST_BLOCK_KEYS or max(a.width, a.depth) > _DEPTH:
         return None  # two lines of a wave of wider rows spill
     order = [(8, 2), (8, 1), (4, 1)]
-    narrow = a.width <= _NARROW  # with 128 keys one line is as good
-    # with deep instructions vector units take longest, and two waves share one
+    narrow = a.width <= _NARROW  # with 128 keys one line is as fast
+    # with deep instructions the vector units are the bound, and two waves share one
     if chip.depth > SIDE and narrow and a.count * a.queries // (4 * SIDE) <= chip.units:
         order = [(4, 1), (8, 1)]
     for waves, lines in order:
@@ -344,7 +346,7 @@ def _holds(chip: Chip, a: AttentionShape, tile: BlockTile) -> bool:
 
 
 def run_of(rows: int, length: int, threads: int) -> int:
-    """Return the neighbouring elements of a tile that a thread loads."""
+    """Return the number of adjacent elements of a tile that a thread loads."""
     return min(_RUN, rows * length // threads)
 
 
@@ -364,7 +366,7 @@ class Loaded:
     turned: lanes.Layout  # transposed values [depth, keys], keys in the second matmul's order
 
     def turn(self, x: ir.Value) -> ir.Value:
-        """Return what a lane has of values, turned."""
+        """Return a lane's share of values, transposed."""
         wide = self.values.element[1]
         t = ir.VectorType(x.type)
         x = lanes.shaped(x, [lanes.RUN, wide])
@@ -381,8 +383,8 @@ def load_layouts(tile: BlockTile, wave: int, width: int, depth: int) -> Loaded |
     across = width // run
     down = threads // across
     keys = lanes.Layout((tile.keys // down, 1), (down, across), (1, run), (across, 1))
-    # a lane has four keys of 16, and of the 16 after them, and some elements of each; a wave has
-    # all of 32 keys that are next to each other
+    # a lane has four keys of each half of 32 keys, and some elements of each; a wave has all of 32
+    # adjacent keys
     wide = tile.keys * depth // (threads * lanes.RUN)
     groups = tile.keys // lanes.DEEP
     if wide == 0 or depth % (SIDE * wide) or tile.waves % groups:
@@ -403,12 +405,12 @@ def block_info(arch: str, tile: BlockTile) -> ir.Attribute:
     """Build the compilation info of the hand-written loop, for its last op."""
     chip = CHIPS[arch]
     attributes = _READ_AHEAD + (f", {_TWO_WAVES}" if tile.waves == 8 else "")
-    # a loop that loads ahead itself is not to be pipelined, and says how rows lie in the LDS
+    # the loop prefetches, so IREE must not pipeline it, and it defines the rows' layout in the LDS
     options = (
         "gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = 0, "
         f"no_reduce_shared_memory_bank_conflicts = true>, llvm_func_attrs = {{{attributes}}}, "
     )
-    # its elements lie as those of the second matmul do
+    # the layout of its elements is that of the second matmul
     config = (
         f"#iree_gpu.lowering_config<{{lane_basis = [[{SIDE // 4}, {SIDE}], [1, 0]], "
         f"subgroup_basis = [[{tile.waves}, 1], [0, 1]], thread = [1, {SIDE // 4}], "
@@ -418,7 +420,7 @@ def block_info(arch: str, tile: BlockTile) -> ir.Attribute:
 
 
 def _info(chip: Chip, waves: int, config: str, options: str) -> ir.Attribute:
-    """Return the compilation info of a kernel of so many waves."""
+    """Return the compilation info of a kernel of `waves` waves per workgroup."""
     return ir.Attribute.parse(
         f"#iree_codegen.compilation_info<lowering_config = {config}, translation_info = "
         "<pipeline = #iree_gpu.pipeline<VectorDistribute> workgroup_size = "

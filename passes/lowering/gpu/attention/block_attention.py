@@ -1,10 +1,11 @@
-"""Attention on GPUs by a loop of our own, which ends at the last keys that a tile of queries sees.
+"""Attention on GPUs by a hand-written loop, which ends at the last keys that a tile of queries
+sees.
 
 A workgroup takes a tile of queries of one head and walks over blocks of keys up to the last that
 its queries see: first those that all of them see, then, with a mask, those on the diagonal. IREE
-loads ahead only in loops of a known count. So here the next block is loaded into registers during
-an iteration: words that the loop carries, which IREE cannot take for another copy by way of the
-LDS. Tiles with most blocks come first.
+prefetches only in loops with a static trip count. So here each iteration loads the next block into
+registers: words carried by the loop, which IREE does not recognise as a copy through the LDS. Tiles
+with most blocks come first.
 """
 
 from __future__ import annotations
@@ -43,9 +44,9 @@ from mgx_mlir.passes.lowering.iree import iree_ops, workgroup_loops
 from mgx_mlir.passes.lowering.scalar import constant, constant_of, signless
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
-# highest number of a mask that hides a key: a finite one counts only beside scores that are as low
+# highest number of a mask that hides a key; a finite one would matter only beside scores as low
 _HIDDEN = -65504.0
-_LOWEST = -3.4028234663852886e38  # no infinity, whose difference to itself is no number
+_LOWEST = -3.4028234663852886e38  # finite, as infinity minus itself is NaN
 _WORD = 4  # bytes of a word that the loop carries
 
 
@@ -100,7 +101,7 @@ def match(e: LoweringContext, site: GpuKernelSite) -> _Plan | Refusal:
         return Refusal("its operands or its result have another type than its matmuls")
     seen = form.keys if k.mask is None else first_hidden(form, k.mask, k.body)
     if seen is None:
-        return Refusal("its mask is no constant that hides later keys")
+        return Refusal("its mask is not a constant causal mask")
     a = AttentionShape(prod(form.lead), form.queries, form.keys, form.width, form.depth)
     tile = attention_tiles.blocks(CHIPS[arch], a, causal=seen < form.keys)
     if tile is None:
@@ -110,7 +111,7 @@ def match(e: LoweringContext, site: GpuKernelSite) -> _Plan | Refusal:
     if any(s is None for s in found):
         return Refusal("its operands are computed in the kernel")
     if found[0] is not None and found[0].rows > found[0].columns:
-        return Refusal("rows of its queries are no neighbours")
+        return Refusal("rows of its queries are not adjacent in memory")
     return _Plan(k, kind, tile, seen)
 
 
@@ -182,7 +183,7 @@ def _uncut(value: ir.Value) -> tuple[ir.Value, tuple[int, ...]]:
 
 
 def _unreshaped(value: ir.Value) -> ir.Value:
-    """Return the tensor of which this one is another shape; IREE moves the reshape ahead."""
+    """Return the tensor that this one is a reshape of; IREE hoists the reshape."""
     while not isinstance(value.owner, ir.Block) and value.owner.name == "tensor.expand_shape":
         value = value.owner.operands[0]
     return value

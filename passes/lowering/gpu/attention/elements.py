@@ -16,10 +16,10 @@ from mgx_mlir.passes.lowering.scalar import TypedScalar, widen
 
 
 class AttentionElements(LoopElements):
-    """Elements of tensors by the block arguments that they are.
+    """Elements of tensors, by block argument.
 
-    named: the names of dynamic dims, None where all are fixed. whole: tensors keep their extents of
-    1; without them, a loop that reads at a constant index is vectorized.
+    named: the names of dynamic dims, None where all are static. whole: tensors keep their extents
+    of 1. Without these, a loop that reads at a constant index is vectorized.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class AttentionElements(LoopElements):
 
 
 def _tied(e: LoweringContext, named: NamedBody, v: ir.Value) -> ir.Value:
-    """Return an operand with one value for equal extents: each takes scalar registers."""
+    """Return an operand with one SSA value for equal extents, as each takes scalar registers."""
     dims, found = TensorType.of(v).dims, named.tensors[v]
     if DYN in dims or not any(map(is_named, dims)):
         return found

@@ -1,9 +1,9 @@
-"""Attention on GPUs as IREE's op in tiles of our own, over all keys or by parts of them.
+"""Attention on GPUs as IREE's op with our tiles, over all keys or over parts of them.
 
 One token's queries are too few for a chip: a workgroup for each head would walk over all keys. So
-each part of the keys has workgroups of its own, whose rows are the queries of all heads that share
-these keys. A part gives its weighted rows, not divided, their largest score and the sum of weights.
-The kernel that the rest of the program sees adds the parts up.
+each part of the keys has its own workgroups, whose rows are the queries of all heads that share
+these keys. A part returns unnormalised weighted rows, their largest score and the sum of weights. A
+second kernel combines the parts.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 # assumed extents where they are dynamic; a tile of 128 keys takes 300 registers, and spills
 _USUAL_BATCH, _USUAL_QUERIES, _USUAL_KEYS, _USUAL_KEYS_OF_PARTS = 1, 128, 64, 2048
 _LEAST_KEYS = 256  # fewest fixed keys of one query that are split into parts
-# with dynamic dims IREE tiles f32 inside of blocks of keys; it fails for rows of other lengths
+# widths for which IREE tiles f32 inside of blocks of keys, with dynamic dims; others fail
 _BLOCK, _WIDTHS = AttentionTile(4, 64, 0), {8, 16, 32, 64, 128}
 
 
@@ -62,15 +62,15 @@ def match_tiles(e: LoweringContext, site: GpuKernelSite) -> TiledPlan | Refusal:
 
 
 def match_parts(e: LoweringContext, site: GpuKernelSite) -> TiledPlan | Refusal:
-    """Take an attention of fewer than 16 queries; one that widens its operands as of 16 bits."""
+    """Take an attention of fewer than 16 queries; widened 16-bit operands are read unwidened."""
     return matched(e, site, lambda k: _plan(e, k, few=True))
 
 
 def _plan(e: LoweringContext, k: AttentionKernel, *, few: bool) -> TiledPlan | Refusal:
-    """Return what both rules plan; few: for fewer queries than a matrix instruction has rows.
+    """Return the plan of both rules; few: for fewer queries than a matrix instruction has rows.
 
-    In one tile, partial, few fixed queries are wrong (hazard 39); beside dynamic keys one workgroup
-    would walk over all of them.
+    A single partial tile of few static queries gives wrong results (hazard 39). With dynamic keys,
+    one workgroup would iterate over all of them.
     """
     form, t, arch = k.form, k.type, e.options.arch
     if not e.options.tiles:
@@ -100,10 +100,10 @@ def _plan(e: LoweringContext, k: AttentionKernel, *, few: bool) -> TiledPlan | R
 
 
 def _multiplied_type(e: LoweringContext, k: AttentionKernel, *, few: bool) -> DType | None:
-    """Return the type of what is multiplied: that of 16 bits which all operands are widened from.
+    """Return the type that is multiplied: the 16-bit type that all operands are widened from.
 
-    Taken apart, such an attention's scores would stand in memory in 16 bits, and overflow. On RDNA
-    IREE's own kernel is as fast or faster for one query, where keys fill its vectors.
+    As separate kernels, such an attention's scores would be stored in 16 bits, and overflow. On
+    RDNA IREE's kernel is as fast or faster for one query, if keys fill its vectors.
     """
     given, form = source_type(k.form), k.form
     if given is not None and widening(form, given) is not None:
@@ -186,15 +186,15 @@ class _Tiled(TiledOperands):
         """Build the op over all keys, and return the second matmul."""
         e, form, plan = self.e, self.form, self.plan
         places = list(self.axes)
-        # rows of dynamic queries lie where the result has them
+        # dynamic queries have the layout of the result
         ahead = min(form.query_dim, len(places)) if self.is_dynamic else len(places)
         first = [d for i in places[:ahead] for d in self.axes[i]]
         rest = [d for i in places[ahead:] for d in self.axes[i]]
         out = [*first, *self.tiles, self.m, *rest, self.d]
         sizes = self._sizes(out)
         t = TensorType(plan.dtype, tuple(e.static_dims(sizes)))
-        # lanes hold queries along their width otherwise than keys, and IREE hands on indices by way
-        # of the LDS, or fails to distribute; scalar registers spill
+        # lanes hold queries in another layout than keys, so IREE passes indices through the LDS or
+        # fails to distribute, and scalar registers spill
         dynamic_on_rdna = bool(self.tiles) and CHIPS[e.options.arch].lanes == 32
         alone = plan.kind is None or dynamic_on_rdna
         queries = self._queries(ahead=True) if alone else None
@@ -243,7 +243,7 @@ class _Tiled(TiledOperands):
         """Build the op over each part of the keys; return weighted rows, their largest score and
         the sum of weights."""
         e, mask = self.e, self.kernel.mask
-        # with blocks IREE fails to distribute the places of rows in the kernel
+        # with blocks IREE fails to distribute the rows' indices in the kernel
         many = self.rows > 1 or mask is not None or not all(isinstance(x, int) for x in self.own)
         queries = self._queries(ahead=True) if self.blocks and many else None
         masks = None if self.blocks else self._masks()  # in the op's dispatch, not distributed
@@ -263,7 +263,7 @@ class _Tiled(TiledOperands):
         return index.alone(e, kinds, extents, build)
 
     def joined(self, made: Sequence[ir.Value], out: DType) -> Leaf:
-        """Return the sum of all parts, each by its share."""
+        """Return the combination of all parts."""
         e, form = self.e, self.form
         whole: list[Extent] = [*self.own, form.queries, form.depth]
         dims = e.static_dims(whole)
@@ -285,10 +285,10 @@ class _Tiled(TiledOperands):
     def _sum_by_share(
         self, made: Sequence[ir.Value], out: DType, empty: ir.Value | None
     ) -> Callable[[list[ir.Value]], ir.Value]:
-        """Return the body that gives an element of the attention.
+        """Return the loop body that computes an element of the attention.
 
-        It adds weighted rows of all parts, each by the exponential of its largest score, and
-        divides by the sum of weights. empty: a condition, which holds where there is no key.
+        It sums weighted rows of all parts, scaled by the exponential of their largest score, and
+        divides by the sum of weights. empty: a condition, true if there is no key.
         """
         e, form, full = self.e, self.form, len(self.own)
 

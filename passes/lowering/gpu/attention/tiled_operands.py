@@ -1,11 +1,11 @@
-"""Operands and masks of IREE's attention op in tiles of our own, over the op's dims.
+"""Operands and masks of IREE's attention op with our tiles, over the op's dims.
 
-A matrix instruction takes runs along the width of queries and keys, and along the keys of values.
-An operand that does not lie so in memory is gathered, element by element, on its way into the LDS:
-it is then read from there in whole registers. Keys are filled up to whole tiles, and masked; of
-fixed queries the last tile may be partial. A dynamic length is two dims: whole tiles, whose number
-the run counts, and the rows of one. So each tile has a fixed size. Rows beyond the last are the
-last again: their keys are masked, and what their queries give is cut off.
+A matrix instruction reads runs along the width of queries and keys, and along the keys of values.
+An operand with another layout in memory is gathered element by element when it is copied to the
+LDS, and read from there in whole registers. Keys are padded to whole tiles, and masked; with static
+queries the last tile may be partial. A dynamic length is two dims: the number of tiles, which is
+dynamic, and the rows of a tile. So each tile has a static size. Rows past the last repeat it: their
+keys are masked, and results of their queries are cut off.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from mgx_mlir.passes.lowering.gpu.attention.attention_tiles import (
 )
 from mgx_mlir.passes.lowering.scalar import constant, narrow
 
-Operand = tuple[ir.Value, list[int]]  # a tensor, and which of the op's dims its own are
+Operand = tuple[ir.Value, list[int]]  # a tensor, and the op's dim of each of its dims
 At = Mapping[int, ir.Value]  # an index by the op's dims
 Names = Mapping[int, Sequence[int]]  # the op's dims that an axis is made of, outermost first
 
@@ -57,11 +57,12 @@ class TiledPlan:
 
 
 class TiledOperands:
-    """Builder of what the op reads.
+    """Builder of the op's operands.
 
     The op's dims: those of the matmul that are longer than 1, parts, tiles of queries, m, k, blocks
-    of keys, n, d. Tiles and blocks are there where a length is dynamic; blocks, too, where keys of
-    a dynamic batch are masked. IREE drops extents of 1, but not from the attributes of tiles. Heads
+    of keys, n, d. Dims of tiles and blocks exist where a length is dynamic; blocks also where keys
+    of a dynamic batch are masked. IREE drops extents of 1, but not in the attributes of tiles.
+    Heads
     that share keys are two dims, of which keys and values have the first. By parts they are one
     dim, and the heads of each are rows of a tile.
     """
@@ -107,8 +108,8 @@ class TiledOperands:
         filled = fixed if parts is None else count * parts.keys
         self.is_ragged = is_named(form.keys) or filled != form.keys
         self.blocks: list[int] = []
-        # so that what says which keys are masked shares no index with what reads values, which
-        # lanes hold in other places: IREE then fails to distribute
+        # masks and reads of values must share no index, as lanes hold them in different layouts,
+        # which IREE fails to distribute
         if self.is_dynamic and (self.is_ragged or k.mask is not None):
             self.blocks = [self._dim(index.ceil_div(e, self.keys, count * tile.keys))]
         self.n = self._dim(tile.keys if self.blocks else filled // count)
@@ -148,7 +149,7 @@ class TiledOperands:
     def _queries(self, *, ahead: bool = False) -> Operand:
         """Return the queries; ahead: laid out by a launch ahead of the kernel."""
         rows = [*self.tiles, self.m]
-        # a matmul has a batch of its first operand, too, or no layout
+        # the first operand needs the batch dim too, else the matmul has no layout
         batch = self.p if not self.lead else []
         last = {0: rows, 1: [self.k]}
         return self._operand(self.form.multiplied[0], last, [*batch, *rows, self.k], ahead=ahead)
@@ -227,11 +228,11 @@ class TiledOperands:
         return arith.MinUIOp(e.index(place), e.index(e.sub(count, 1))).result
 
     def _clamped(self, names: Names, order: Sequence[int]) -> tuple[int | None, Extent]:
-        """Return the axis of an operand whose index is kept within its bounds, and these.
+        """Return the axis of an operand whose index is clamped, and its bounds.
 
-        That of rows beyond the last, or one whose bounds keep IREE from taking a mere transpose for
-        another order of the op's own dims: of values the depth, where that is enough, which is the
-        same in each iteration over the keys.
+        It is that of rows past the last. Or it is one whose clamp keeps IREE from folding a
+        transpose into another order of the op's dims: for values the depth, if that is enough, as
+        it does not change over the keys.
         """
         dims, most = [self.d], self.form.depth
         if self.n not in order:
@@ -246,8 +247,8 @@ class TiledOperands:
     def _as_it_is(self, v: ir.Value, names: Names, runs: int) -> Operand | None:
         """Return the tensor that an operand is a view of.
 
-        None where its rows are no runs along `runs`. By parts: where it is made in the kernel, or
-        has another type than is multiplied.
+        None where its rows are not contiguous along `runs`. By parts: also where it is computed in
+        the kernel, or has another type than the multiplication.
         """
         x, at = behind_views(self.e.expr(v))
         if self.p:
@@ -260,7 +261,7 @@ class TiledOperands:
             return None
         if runs != self.k or self.plan.width == self.form.width:
             return self._tensor(x, at, names)
-        # ahead of the region: in it, each element would be looked at
+        # before the region: inside, each element would be tested
         with ahead_of_region(self.e, self.e.tensor(x)):
             value, order = self._tensor(x, at, names)
             kind = ir.RankedTensorType(value.type)
@@ -274,7 +275,7 @@ class TiledOperands:
     def _filled(
         self, value: ir.Value, high: list[Extent], sizes: list[int], number: float
     ) -> ir.Value:
-        """Fill a tensor up to `sizes`, by a dispatch of its own."""
+        """Pad a tensor to `sizes`, in a separate dispatch."""
         made = ir.RankedTensorType.get(sizes, ir.RankedTensorType(value.type).element_type)
         none: list[Extent] = [0] * len(sizes)
 
@@ -299,7 +300,7 @@ class TiledOperands:
     # ---- masks -------------------------------------------------------------------------------
 
     def _masks(self) -> list[Operand]:
-        """Return what is added to the scores: the mask, and -inf where there is no key."""
+        """Return the summands of the scores: the mask, and -inf where there is no key."""
         mask = self.kernel.mask
         if mask is None and not self.is_ragged:
             return []
@@ -316,8 +317,9 @@ class TiledOperands:
         return [whole or self._mask_by_index(mask)]
 
     def _filled_mask(self, mask: ir.Value) -> Operand:
-        """Return a mask of fixed dims, -inf beyond the keys, made ahead of the region: in it, what
-        is cut would go through memory."""
+        """Return a mask of static dims, -inf past the keys, made before the region: inside, a
+        partial tile would go through memory.
+        """
         e, full = self.e, len(self.own)
         x, at = behind_views(e.expr(mask))
         with ahead_of_region(e, e.tensor(x)):
@@ -383,8 +385,9 @@ class TiledOperands:
         return build(e, self._sizes(order), dtype, element), order
 
     def _row(self, of: At) -> Extent:
-        """Return the row of a mask, by other sums than that of queries: lanes hold masks
-        otherwise."""
+        """Return the row of a mask by other index expressions than that of queries, as lanes
+        hold masks in another layout.
+        """
         own = of.get(self.m, 0)
         if not self.tiles or self.m not in of:
             return own

@@ -1,6 +1,6 @@
-"""Biases that GPU matmuls start from: sums begin with the bias in place of 0.
+"""Biases as initial sums of GPU matmuls, instead of 0.
 
-Read where it is added, a bias is waited for once more after the loop over the depth (500 clocks by
+If a bias is read where it is added, its latency comes after the loop over the depth (500 clocks by
 the bound of compiled code, a fifth of a short matmul). In the type of the sums it needs no
 conversion, and is loaded with the first operands of the loop.
 """
@@ -53,20 +53,20 @@ def bias_of(
 
 
 def _takes_sums(arch: str, gemm: GemmShape, config: GemmConfig) -> bool:
-    """Return whether a tile takes sums that are not zeros."""
+    """Return whether a tile supports nonzero initial sums."""
     chip, tile, mma = CHIPS.get(arch), config.tile, gemm.intrinsic(arch)
     if chip is None or chip.lanes == 32 or tile is None or mma is None or config.split > 1:
         return False
     rows, columns = (n * SIDE for n in tile.tiles[1:])
     if gemm.dims[1] % columns:
         return False
-    # IREE moves sums of several instructions of partial rows by way of the LDS, in more than there
-    # is, or does not end; in f32 it refuses such a kernel
+    # with several instructions of partial rows IREE moves sums through the LDS, exceeds its size or
+    # does not end; in f32 it refuses such a kernel
     return gemm.dims[0] % rows == 0 or (mma.bytes < 4 and tile.subgroup[1:] == (1, 1))
 
 
 def _row(kernel: ir.Operation, value: ir.Value, columns: int) -> np.ndarray | None:
-    """Return the constant that a kernel's value repeats for each row, None for anything else."""
+    """Return the constant row that a kernel's value broadcasts, None for anything else."""
     spread = value.owner
     if isinstance(spread, ir.Block) or spread.name != "migraphx.multibroadcast":
         return None
@@ -86,10 +86,10 @@ def _words(array: np.ndarray) -> np.ndarray:
 
 
 def first_sums(e: LoweringContext, row: ir.Value, rows: int) -> ir.Value:
-    """Return sums that begin with a row each.
+    """Return sums initialised with a row.
 
-    IREE takes sums that a loop of linalg makes for zeros, and adds them after the matmul; it does
-    not so for words that are cast to numbers.
+    IREE replaces initial sums from a linalg loop by zeros, and adds them after the matmul; not so
+    for bitcast integers.
     """
     columns = ir.RankedTensorType(row.type).shape[0]
     d = [ir.AffineDimExpr.get(i) for i in range(2)]

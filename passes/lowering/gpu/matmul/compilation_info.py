@@ -31,8 +31,8 @@ from mgx_mlir.passes.lowering.gpu.schedules import ThreadTile
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
 _BLOCKS = 2  # blocks of the depth in a k-iteration, where the depth is two dims
-# operations that LLVM may make of a loop between barriers by unrolling it whole, where a lane has
-# few registers; with its usual 300 it moves all loads ahead, and spills up to 64 registers
+# LLVM's limit of unrolled operations for loops between barriers, where a lane has few registers;
+# with its default 300 it hoists all loads, and spills up to 64 registers
 _KEPT_LOOP = {"amdgpu-unroll-threshold": "50"}
 
 
@@ -44,7 +44,7 @@ class MatmulSite:
     gemm: GemmShape
     config: GemmConfig
     residual: bool = False  # kernel also reads a tensor of the result's dims
-    block: int = 0  # extent of the blocks of the depth, which is two dims; 0: it is one
+    block: int = 0  # extent of the blocks if the depth is two dims; 0: the depth is one dim
 
     def __str__(self) -> str:
         dims = "x".join(map(str, (*self.gemm.batch, *self.gemm.dims)))
@@ -56,7 +56,7 @@ def _attribute_of(e: LoweringContext, site: MatmulSite, info: ir.Attribute) -> l
 
 
 def _few_rows(e: LoweringContext, site: MatmulSite) -> ir.Attribute | Refusal:
-    """Take one row by weights, or few rows that no matrix instruction multiplies."""
+    """Take a vector times weights, or few rows without a matrix instruction."""
     arch, gemm = site.arch, site.gemm
     tile = lane_tile(arch, gemm)
     if tile is not None:  # lanes take neighbouring elements along the depth
@@ -67,11 +67,11 @@ def _few_rows(e: LoweringContext, site: MatmulSite) -> ir.Attribute | Refusal:
         step = next(n for n in (8, 4, 2, 1) if depth % n == 0)
         lanes = CHIPS[arch].lanes
         return _threads(CHIPS[arch], lanes, [1, 1], [1, min(columns, lanes)], [step])
-    return Refusal("it is not one row of floats by weights, nor few that lanes would sum")
+    return Refusal("it is not a float vector times weights, nor few rows for lanes to sum")
 
 
 def _thread_tiles(e: LoweringContext, site: MatmulSite) -> ir.Attribute | Refusal:
-    """Take what no matrix instruction multiplies: each thread has its own sums."""
+    """Take matmuls without a matrix instruction: each thread has its own sums."""
     arch, gemm = site.arch, site.gemm
     if gemm.intrinsic(arch) is not None:
         return Refusal("matrix instructions multiply it")
@@ -79,7 +79,7 @@ def _thread_tiles(e: LoweringContext, site: MatmulSite) -> ir.Attribute | Refusa
 
 
 def _matrix_tiles(e: LoweringContext, site: MatmulSite) -> ir.Attribute | Refusal:
-    """Take what matrix instructions multiply in tiles of the configuration.
+    """Take matmuls by matrix instructions, with the configured tiles.
 
     A GEMM in parts is [parts, rows, columns, depth of a part], a whole one [batch.., rows,
     columns, depth].
@@ -106,7 +106,7 @@ def _matrix_tiles(e: LoweringContext, site: MatmulSite) -> ir.Attribute | Refusa
     )  # fmt: skip
 
 
-# the first that matches says how IREE compiles the op
+# the first match gives the op's compilation info
 MATMULS = (
     KernelRule("few_rows", (), _few_rows, _attribute_of),
     KernelRule("thread_tiles", (), _thread_tiles, _attribute_of),
@@ -116,7 +116,7 @@ MATMULS = (
 
 @dataclass(frozen=True)
 class FormSite:
-    """A matmul or convolution in a form that has a rule of its own."""
+    """A matmul or convolution in a form that has its own rule."""
 
     arch: str  # gfx name
     info: Callable[[str], ir.Attribute | None]  # compilation info by gfx name; None: no tile fits
@@ -126,7 +126,7 @@ def _form(e: LoweringContext, site: FormSite) -> ir.Attribute | Refusal:
     return site.info(site.arch) or Refusal("no tile fits its sizes and types")
 
 
-# each the one rule of its form; without it, IREE chooses the tiles
+# one rule per form; without it, IREE chooses the tiles
 FEW_BITS_WORDS = KernelRule("few_bits_words", (), _form, _attribute_of)
 FEW_BITS_TILES = KernelRule("few_bits_tiles", (), _form, _attribute_of)
 GATHERED_WINDOWS = KernelRule("gathered_windows", (), _form, _attribute_of)
@@ -196,7 +196,7 @@ def _windows_info(
     arch: str, mma: MmaIntrinsic, tile: MmaSchedule, ones: Sequence[int], of: Extents
 ) -> ir.Attribute:
     """Return the attribute of a tile for [.., lines, along, columns], `ones` ahead of the lines."""
-    # elements gathered in a partial last step would go through memory
+    # elements of a partial last step would go through memory
     steps = next(s for s in range(tile.k_tiles, 0, -1) if of.depth // mma.depth % s == 0)
     sizes = [*ones, tile.tiles[0], *_sizes(mma, tile)]
     tile = replace(tile, k_tiles=steps)
@@ -229,8 +229,9 @@ def words_info(arch: str, rows: Sequence[int], words: Sequence[int]) -> ir.Attri
 
 
 def blocks_info(arch: str, gemm: GemmShape, count: int) -> ir.Attribute | None:
-    """Return the info of rows [.., rows, blocks, count] by what is made of codes [columns, blocks,
-    count], in the tile of `gemm`."""
+    """Return the info of rows [.., rows, blocks, count] by widened codes [columns, blocks,
+    count], with the tile of `gemm`.
+    """
     shape = gemm.usual() if gemm.is_dynamic else gemm
     chip = amd_chip(arch)
     if chip is None or shape is None:
@@ -257,7 +258,7 @@ def blocks_info(arch: str, gemm: GemmShape, count: int) -> ir.Attribute | None:
 def steps_of(count: int, blocks: int, depth: int) -> tuple[int, int]:
     """Return a step of about `depth` codes: its number of blocks, and codes of each block.
 
-    Whole blocks divide all of them: IREE crashes on a partial step.
+    Steps of whole blocks divide their number, as IREE crashes on a partial step.
     """
     if count > depth:
         return 1, gcd(count, depth)
@@ -309,8 +310,8 @@ def _plain(
 def window_info(arch: str, out: Sequence[int | ir.Value], spatial: int) -> ir.Attribute | None:
     """Return the info of windows of channels-last images that are reduced, results [n, .., c].
 
-    A thread takes neighbouring channels and one element of the window at a time: otherwise windows
-    at the border lie in scratch memory.
+    A thread takes adjacent channels and one element of the window at a time; else windows at the
+    border are put in scratch memory.
     """
     chip = amd_chip(arch)
     along, channels = out[-2:]
@@ -345,7 +346,9 @@ def group_info(
 
 
 def element_info(arch: str, out: Sequence[int]) -> ir.Attribute | None:
-    """Return the info of a loop that computes much for each element: a thread has one of a row."""
+    """Return the info of a loop with much computation per element: a thread has one element of
+    a row.
+    """
     chip = amd_chip(arch)
     if chip is None:
         return None
@@ -436,12 +439,12 @@ def _info(
     """
     each = list(steps) or [tile.k_tiles]
     whole = f"padding_conv = {numbers([*sizes, 0, 0, 0])}, " if convolution else ""
-    # a wave of one instruction's columns would take partial neighbouring ones by branches
+    # a wave with the columns of one instruction would load partial runs by branches
     turned = chip.lanes == 64 and (columns % sizes[-1] == 0 or tile.subgroup[2] > 1)
     keeps = chip.lanes == 32 or tile.keeps_loop(mma, depth, several=several)
     attributes = dict(_KEPT_LOOP) if keeps and not chip.is_nvidia else {}
-    # the second strategy takes all registers, also for the epilogue of many results; beside masks
-    # scalar registers spill, and it gains a fiftieth at most
+    # the second strategy uses all registers, also for the epilogue of many results; with masks
+    # scalar registers spill, and it gains 2 % at most
     few = prod(tile.subgroups) <= chip.simds
     how = "iterative-maxocc" if tile.is_large and few else "" if gathered else "iterative-ilp"
     if how and tile.reads_ahead(chip, mma, depth):
@@ -466,7 +469,7 @@ def _lanes(
     run: Sequence[int],
     size: Sequence[int],
 ) -> ir.Attribute:
-    """Return the attribute of sums that lanes and waves share along the dims that are summed.
+    """Return the attribute of sums that lanes and waves share along the reduced dims.
 
     one: 1 for each other dim. run: elements that a lane loads. size: a workgroup's other dims.
     """
@@ -488,7 +491,7 @@ def _lanes(
 def _threads(
     chip: Chip, count: int, own: Sequence[int], size: Sequence[int], summed: Sequence[int] = ()
 ) -> ir.Attribute:
-    """Return the attribute of `count` threads that have results of their own.
+    """Return the attribute of `count` threads with separate results.
 
     own, size: results of a thread and of a workgroup. summed: elements of an iteration along each
     dim that is summed.
@@ -503,7 +506,7 @@ def _threads(
 
 
 def _options(stages: int, attributes: Mapping[str, str], *, convolution: bool) -> str:
-    """Return options of the pipeline; stages: k-iterations under way at once."""
+    """Return options of the pipeline; stages: k-iterations in flight."""
     igemm = ", use_igemm_convolution = true" if convolution else ""
     each = ", ".join(f'"{name}" = "{value}"' for name, value in attributes.items())
     functions = f", llvm_func_attrs = {{{each}}}" if each else ""
@@ -525,7 +528,7 @@ def _attribute(
 
 
 def numbers(values: Sequence[int]) -> str:
-    """Return a list as IREE's attributes have it."""
+    """Return a list in the syntax of IREE's attributes."""
     return f"[{', '.join(map(str, values))}]"
 
 

@@ -1,9 +1,9 @@
-"""Matmuls by weights of few bits on GPUs: memory holds codes, registers and the LDS numbers.
+"""Matmuls by weights of few bits on GPUs: codes in memory, numbers in registers and the LDS.
 
-Up to four rows: 32 bits hold codes that are far apart in their block. Each becomes a number by one
-mask, one `or` and one subtraction: a code is put into the last bits of an f32. Rows are read in
-whole pieces. More rows: a workgroup widens its tile of the codes on its way to the LDS, from where
-matrix instructions take it as they do other weights.
+Up to four rows: a 32-bit word has codes of distant rows of a block. Each becomes a number by a
+mask, an `or` and a subtraction, which put it into the last mantissa bits of an f32. So rows are
+read in contiguous pieces. More rows: a workgroup widens its tile of codes when copying it to the
+LDS, from where matrix instructions read it as other weights.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Words(Leaf):
 
 
 class Rows(Leaf):
-    """Codes [columns, blocks, codes of a block], as they are."""
+    """Codes [columns, blocks, codes of a block], unchanged."""
 
 
 class Turned(Leaf):
@@ -104,7 +104,7 @@ def takes(op: BlockedDot) -> bool:
 
 
 def _is_few(op: BlockedDot) -> bool:
-    """Return whether rows are so few that lanes sum them up faster than matrix instructions."""
+    """Return whether rows are so few that lanes sum them faster than matrix instructions."""
     rows = TensorType.of(op.input).dims[:-1]
     return DYN not in rows and prod(rows) <= _FEW
 
@@ -173,7 +173,7 @@ class _Part:
 
 
 def _middle(op: BlockedDot) -> float:
-    """Return the code that stands for 0 where there are no zero points."""
+    """Return the code of 0 where there are no zero points."""
     return MIDDLE if op.bits == 4 else 0
 
 
@@ -214,7 +214,7 @@ def _few(
             term = arith.MulFOp(wide, value).result
             found = term if found is None else arith.AddFOp(found, term).result
         assert found is not None
-        # a multiplication would make it a contraction, which lanes with several elements do not get
+        # with a multiplication it would be a contraction, for which IREE gives a lane one element
         scaled = math.FmaOp(found, numbers[0], constant(0, dtypes.FLOAT).value).result
         return arith.AddFOp(total, scaled).result
 
@@ -250,7 +250,7 @@ def _numbers(word: ir.Value, bits: int, middle: float) -> list[ir.Value]:
         return constant(n, dtypes.INT32).value
 
     fields = _WORD // bits
-    low = _MANTISSA // bits  # fields that are in the last bits
+    low = _MANTISSA // bits  # fields within the mantissa
     found: list[ir.Value] = []
     source = word
     for s in range(fields):
@@ -298,10 +298,10 @@ def _tiles(
 
 
 def sums_of_parts(e: LoweringContext, body: ir.Block) -> dict[ir.Value, ir.Value]:
-    """Return the parts of the depth of a kernel's matmuls, for those that are made ahead.
+    """Return the parts of the depth of a kernel's matmuls, for those computed before the kernel.
 
-    Widening takes a wave longer than its matrix instructions: rows that are few leave most of the
-    units without work.
+    Widening takes a wave longer than its matrix instructions, so few rows leave most units without
+    work.
     """
     found: dict[ir.Value, ir.Value] = {}
     for op in body.operations:
@@ -331,8 +331,9 @@ def sums_of_parts(e: LoweringContext, body: ir.Block) -> dict[ir.Value, ir.Value
 
 
 def _split(arch: str, gemm: GemmShape, blocks: int) -> int:
-    """Return the parts of the depth by which a matmul takes least, with the launch that adds them
-    up; 1 for the whole."""
+    """Return the fastest number of parts of the depth, including the launch that adds them up;
+    1 for no split.
+    """
     chip, mma = amd_chip(arch), gemm.intrinsic(arch)
     if chip is None or mma is None:
         return 1
@@ -371,7 +372,7 @@ def _widened(
     own = ir.AffineMap.get_identity(rank)
     if split > 1:
         codes = _in_parts(codes, dims)
-    # a code is a whole number in f16, and times an f16 it rounds once in either type
+    # a code is exact in f16, and its product with an f16 rounds once in either type
     narrow = element is dtypes.HALF and all(p.dtype in _EXACT for p in parts)
     computed = element if narrow else dtypes.FLOAT
     kind = signless(computed)

@@ -1,9 +1,9 @@
 """Convolutions of few channels on GPUs: matmuls whose rows are gathered from the image.
 
-A matrix instruction takes 16 elements in depth, and a window of few channels has no such runs in
-memory. Each element of a window is read by itself, from its index in the image: through the
-transposes and pointwise ops of the kernel, with the border as numbers. So neither a channels-last
-image nor a padded one is ever in memory.
+A matrix instruction needs 16 contiguous elements in depth, which a window of few channels does not
+have. So each element of a window is read by its index in the image, through the transposes and
+pointwise ops of the kernel, with a select for the border. Neither a channels-last image nor a
+padded one is stored.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from mgx_mlir.passes.lowering.scalar import narrow
 
 MAX_CHANNELS = 8
 _DEPTH = 16  # least depth of a matrix instruction
-_GROWTH = 4 / 3  # most growth of a row by axes of powers of two, whose indices take no division
+# most growth of a row by rounding axes to powers of two, whose indices need no division
+_GROWTH = 4 / 3
 
 
 @dataclass(eq=False)
@@ -137,9 +138,9 @@ def _place(
     rows: WindowRows,
     where: Sequence[ir.Value],
 ) -> tuple[list[Extent], list[ir.Value]]:
-    """Return the index of a row's element in the image, and the conditions under which it is there.
+    """Return the index of a row's element in the image, and the conditions that it is inside.
 
-    Elsewhere the index is that of some other element."""
+    Otherwise the index is that of any valid element."""
     inside: list[ir.Value] = []
     found: dict[int, Extent] = {}
     rest: Extent = where[-1]

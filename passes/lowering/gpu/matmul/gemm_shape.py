@@ -1,7 +1,7 @@
 """Shape and configuration of each matmul of a GPU program.
 
-A `GemmShape` is all that a choice depends on; a `GemmConfig` is what is annotated for IREE. Without
-one that a search found, the bound of `tiles.py` chooses.
+A `GemmShape` has all facts that a choice depends on; a `GemmConfig` is the choice, annotated for
+IREE. Without a searched one, the bound of `tiles.py` chooses.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ _USUAL_ROWS = 128  # assumed number of rows where it is dynamic
 _MASKED = 256
 _USUAL_SIDE = 32  # assumed height and width of an image where they are dynamic
 _SPLITS = (2, 4, 8, 16, 32)
-# most of a whole GEMM's bound that parts of the depth may take: the time of a launch is an estimate
+# split-k must take at most this share of the unsplit GEMM's bound, as the time of a launch is an
+# estimate
 WORTH = 2 / 3
 _ALIGNED = 16  # bytes that a lane loads at once
-# bounds of what is read from files
+# limits of numbers in files
 _MOST_DIM = (1 << 31) - 1
 _KERNELS = ("migraphx.fused_reduce", "migraphx.group")
 # ops of a hundred clocks and more for each element of a lane
@@ -53,7 +54,7 @@ _LARGEST = {"size": 64, "waves": 16, "steps": 64, "split": 64, "batch": 8}
 
 @dataclass(frozen=True)
 class GemmShape:
-    """A matmul or convolution, as far as the choice of its tile depends on it."""
+    """The facts of a matmul or convolution that the choice of its tile depends on."""
 
     op: str  # "dot" or "convolution"
     dtype: str  # type of both operands
@@ -96,7 +97,7 @@ class GemmShape:
         return replace(self, dims=(_USUAL_ROWS, *self.dims[1:]))
 
     def intrinsic(self, arch: str) -> MmaIntrinsic | None:
-        """Return the matrix instruction that multiplies it, None where it has none of use."""
+        """Return the matrix instruction to use, None without a useful one."""
         run = self.dims[2] if self.op == DOT else self.dims[6]
         mma = intrinsic_of(arch, dtypes.from_name(self.dtype), run)
         if mma is None or arch not in CHIPS:
@@ -109,12 +110,12 @@ class GemmShape:
             found = next(whole, None)
         if found is None or not found.paired or self.is_dynamic:
             return found
-        # a pair reads less often, which matters where a wave waits
+        # a pair has fewer reads, which matters where a wave waits
         large = choose(CHIPS[arch], found, self.extents).is_large
         return INTRINSICS[arch][dtypes.from_name(self.dtype)] if large else found
 
     def to_json(self) -> dict[str, object]:
-        """Return the shape as it stands in solution files."""
+        """Return the shape in the form of solution files."""
         return {"op": self.op, "dtype": self.dtype, "dims": list(self.dims),
                 "layout": self.layout, "batch": list(self.batch)}  # fmt: skip
 
@@ -135,7 +136,7 @@ def shape_of_dot(op: ir.Operation, depth: int = 0) -> GemmShape:
 
 @dataclass(frozen=True)
 class GemmConfig:
-    """The computation that is chosen for a matmul or convolution."""
+    """The choice of how a matmul or convolution is computed."""
 
     tile: MmaSchedule | None  # tile and waves; None leaves them to IREE
     split: int = 1  # parts of the depth, summed by separate workgroups; a second kernel adds them
@@ -148,7 +149,7 @@ class GemmConfig:
         return f"{size} by {waves} waves, {self.tile.k_tiles} deep{parts}"
 
     def to_json(self) -> dict[str, object]:
-        """Return the choice as it stands in solution files."""
+        """Return the choice in the form of solution files."""
         t = self.tile
         keys = t and {"size": t.tiles, "waves": t.subgroups, "steps": t.k_tiles}
         return {"tile": keys, "split": self.split}
@@ -212,10 +213,8 @@ def bound_us(chip: Chip, mma: MmaIntrinsic, gemm: GemmShape, config: GemmConfig)
 def padded_depth(arch: str, gemm: GemmShape) -> int:
     """Return the depth that a GEMM of constant weights should have.
 
-    It is its own, or the next one whose rows lie at multiples of 16 bytes, filled up with zeros,
-    where that is worth a launch more.
-
-    Rows that lie otherwise are read element by element: in the bounds of compiled code that takes 2
+    It is its own, or padded with zeros to rows of a multiple of 16 bytes, if that pays for one more
+    launch. Unaligned rows are read element by element: in the bounds of compiled code that takes 2
     to 4 times as long for whole tiles on CDNA, else 5 to 15 times.
     """
     mma, of = gemm.intrinsic(arch), gemm.extents
@@ -267,7 +266,7 @@ def shape_from_json(value: object) -> GemmShape | None:
 
 
 def config_from_json(value: object) -> GemmConfig | None:
-    """Return a config as `to_json` wrote it; None for anything else, or what no kernel has."""
+    """Return a config as `to_json` wrote it; None for anything else, or an impossible config."""
     row = _row(value)
     if row is None or set(row) != {"tile", "split"}:
         return None

@@ -1,8 +1,8 @@
 """Convolutions of images of dynamic size, and of one axis, on GPUs: matmuls of image windows.
 
 IREE copies the windows to the LDS, in runs along the channels. It makes such a matmul of other
-convolutions by itself. IREE takes an image of one axis for an image of height 1, whose partial last
-tile it stores element by element, from scratch memory.
+convolutions by itself. IREE treats an image of one axis as an image of height 1, and stores its
+partial last tile element by element, from scratch memory.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _USUAL_ROW = 128  # assumed windows of an image of one axis where their number i
 # most vectors that a wave gathers in an iteration, each with an index and a mask: with more, scalar
 # registers spill on CDNA, and the bound is 1.2 to 2.8 times as high
 _GATHERED = 64
-Border = tuple[Sequence[Extent], Sequence[Extent]]  # rows and columns ahead of an image, behind it
+# rows and columns of padding before an image, and after it
+Border = tuple[Sequence[Extent], Sequence[Extent]]
 
 
 def _usual(op: Convolution | QuantConvolution) -> GemmShape | None:

@@ -22,7 +22,7 @@ class MmaIntrinsic:
     name: str  # IREE's name
     depth: int  # elements along the depth
     bytes: int  # bytes of an operand's element
-    paired: bool = False  # two instructions in a row, whose operands lie side by side
+    paired: bool = False  # two consecutive instructions with adjacent operands
     rows: int = SIDE  # rows of its result
     columns: int = SIDE  # columns of its result
 
@@ -128,8 +128,8 @@ _F16_PAIR = MmaIntrinsic("VMFMA_F32_16x16x32_F16", 32, 2, paired=True)
 _PAIRS = {(arch, dtypes.HALF): _F16_PAIR for arch in ("gfx90a", "gfx942")}
 
 
-# instructions of half the rate, for depths that the deep ones do not divide: channels of a
-# convolution have no partial step
+# instructions of half the rate, for depths that the deep ones do not divide, as a convolution's
+# channels cannot have a partial step
 _SHALLOW = {"gfx950": _CDNA3}
 
 

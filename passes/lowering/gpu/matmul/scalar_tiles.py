@@ -1,10 +1,10 @@
 """Tiles of matmuls without matrix instructions: a thread has its own sums, or lanes share one.
 
 IREE's own kernels of f32 on RDNA and of i32 read both operands from the cache, element by element,
-and some keep what they read in scratch memory. Here a workgroup keeps its part of them in the LDS.
-IREE's own kernels of few rows leave most units without work, or are tiles of padded rows in scratch
-memory. Here lanes take neighbouring elements of the depth, and a wave sums all rows of a column.
-Which tiles there are is data of `gpu/configs`.
+and some keep what they read in scratch memory. Here a workgroup keeps its part of both in the LDS.
+IREE's kernels of few rows leave most units without work, or use padded tiles in scratch memory.
+Here lanes take adjacent elements of the depth, and a wave sums all rows of a column. The tiles are
+data of `gpu/configs`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from mgx_mlir.passes.lowering.gpu import schedules
 from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import CONVOLUTION, DOT, ROWS, GemmShape
 from mgx_mlir.passes.lowering.gpu.schedules import ThreadTile
 
-_LEAST = (16, 16)  # rows and columns: fewer are read once, by IREE's reductions
-_SHALLOW = 64  # depth below which lanes have nothing to sum, and reductions nothing to share
+_LEAST = (16, 16)  # rows and columns; smaller matmuls are left to IREE's reductions
+_SHALLOW = 64  # least depth for sums over lanes
 _LINES = (1, 2, 4, 7, 8)  # lines of an image in a tile
 _ALONG = (8, 16, 32, 64)  # pixels of a line
 _LOADED = 16  # bytes that a lane loads at once
@@ -44,8 +44,8 @@ def thread_tile(arch: str, gemm: GemmShape) -> ThreadTile | None:
 def thread_windows(arch: str, gemm: GemmShape) -> tuple[ThreadTile, int] | None:
     """Return the tile of a convolution as `thread_tile`, and how many of its pixels lie on a line.
 
-    Lines of a tile divide those of an image: a thread has one, and IREE lets threads write whose
-    line lies beyond the last one. A large tile is better from half of the units with work on.
+    Lines of a tile divide those of an image, as a thread has one, and IREE would let threads past
+    the last line write. A large tile is better if half of the units have work.
     """
     chip = _chip(arch, gemm)
     if chip is None or gemm.op != CONVOLUTION:
@@ -63,7 +63,7 @@ def thread_windows(arch: str, gemm: GemmShape) -> tuple[ThreadTile, int] | None:
 
 
 def _chip(arch: str, gemm: GemmShape) -> Chip | None:
-    """Return the chip that multiplies a GEMM without matrix instructions, else None."""
+    """Return the chip if it multiplies a GEMM without matrix instructions, else None."""
     chip = CHIPS.get(arch)
     if chip is None or gemm.dtype == dtypes.INT32.name:
         return chip
@@ -99,8 +99,9 @@ def lane_tile(arch: str, gemm: GemmShape) -> LaneTile | None:
 
 
 def is_short_row(arch: str, gemm: GemmShape) -> bool:
-    """Return whether a GEMM is a row of so few floats that each lane sums a column whole: IREE's
-    own kernel is a matrix tile in scratch memory."""
+    """Return whether a GEMM is one short row of floats, for which each lane sums a whole
+    column. IREE's kernel would use a matrix tile in scratch memory.
+    """
     one = gemm.dims[0] == 1
     return arch in CHIPS and one and _is_few(arch, gemm) and gemm.dims[2] < _SHALLOW
 

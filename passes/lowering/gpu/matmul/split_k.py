@@ -1,4 +1,4 @@
-"""Launches ahead of a GPU matmul: sums of parts of its depth, rows that are filled up.
+"""Launches before a GPU matmul: partial sums of split-k, and padding of rows.
 
 A deep matmul of few rows and columns has little work for a chip: one of 128x128 over a depth of
 65536 has 64 workgroups, for hundreds of units. In parts it is two launches: sums over each part,
@@ -23,8 +23,9 @@ from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar, computed,
 
 
 def plan(e: LoweringContext, kernel: ir.Operation, body: ir.Block) -> KernelPlan:
-    """Make, ahead of a kernel's region, the parts of its matmuls that are split, operands whose
-    rows are filled up to those of the weights, and rows that sums begin with."""
+    """Make, before a kernel's region, the partial sums of its split matmuls, operands padded to
+    the depth of the weights, and rows of initial sums.
+    """
     padded: dict[ir.Value, ir.Value] = {}
     configs: dict[ir.Value, gemm_shape.GemmConfig] = {}
     sums: dict[ir.Value, ir.Value] = {}
@@ -56,7 +57,7 @@ def plan(e: LoweringContext, kernel: ir.Operation, body: ir.Block) -> KernelPlan
 
 
 def deepened(e: LoweringContext, x: Expr, depth: int) -> ir.Value:
-    """Return a matrix with zeros after each row, up to `depth`; by a dispatch of its own."""
+    """Return a matrix with rows padded with zeros to `depth`, in a separate dispatch."""
     value = e.tensor(x)
     kind = ir.RankedTensorType(value.type)
     rows, own = kind.shape
@@ -99,7 +100,7 @@ def _parts(
 
 
 def total(e: LoweringContext, parts: ir.Value, acc: DType) -> ir.Value:
-    """Return the sum of parts, a thread to neighbouring columns."""
+    """Return the sum of parts; a thread has adjacent columns."""
     dims: Sequence[int] = ir.RankedTensorType(parts.type).shape
     out = list(dims[1:])
     row, column, part = (ir.AffineDimExpr.get(i) for i in range(3))

@@ -1,7 +1,7 @@
 """Constant weights of GPU matmuls, stored with a row of weights for each result channel.
 
-A matrix instruction takes runs along the depth of both operands. Weights [K, N] give it elements
-that are N apart, which come from the LDS one by one; [N, K] come in whole registers.
+A matrix instruction takes runs along the depth of both operands. Elements of weights [K, N] along K
+are N apart, and are read from the LDS one by one; those of [N, K] are read in whole registers.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def rows_of(e: LoweringContext, weights: Expr) -> ir.Value | None:
 
 
 def _order(use: ir.OpOperand) -> tuple[int, ...] | None:
-    """Return the axes in which the user wants its weights stored."""
+    """Return the axis order in which an op wants its weights stored."""
     if use.operand_number != 1:
         return None
     op = use.owner
@@ -80,8 +80,8 @@ def _order(use: ir.OpOperand) -> tuple[int, ...] | None:
 def _depth(e: LoweringContext, dot: ir.Operation) -> int:
     """Return the length of a row of a dot's weights.
 
-    Zeros follow the depth where the rows of its other operand, from outside of the kernel, are to
-    be copied so too.
+    It is padded with zeros if rows of the other operand, from outside of the kernel, are padded by
+    a copy too.
     """
     x = dot.operands[0]
     gemm = gemm_shape.shape_of_dot(dot)
@@ -96,7 +96,7 @@ def _turned(
 ) -> np.ndarray:
     """Return the array in another order, its rows filled up with zeros to `depth` elements.
 
-    The same object for the same weights, which are then one.
+    Equal weights give the same object, and one parameter.
     """
 
     def make() -> np.ndarray:

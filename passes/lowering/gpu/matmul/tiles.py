@@ -1,7 +1,7 @@
-"""Tiles of matmuls by matrix instructions on GPUs, by a bound on the time that they allow.
+"""Tiles of matmuls by matrix instructions on GPUs, chosen by a lower bound of their time.
 
-IREE's own tiles are made for large matmuls: at batch 1 most of a chip has no work. Here each matmul
-gets the tile of the least bound: matrix cycles, LDS cycles and bytes from the cache of the
+IREE's tiles are made for large matmuls: at batch 1 most of a chip has no work. Here each matmul
+gets the tile with the least bound: matrix cycles, LDS cycles and bytes from the cache of the
 workgroups that a compute unit gets, and waits of a wave between two barriers. The bound is an
 estimate; nothing was timed. The peaks are those of AMD's public data sheets and instruction set
 guides, the clocks of a wave are data of `gpu/configs`. `targets/kernel_time.py` bounds compiled
@@ -30,11 +30,11 @@ _READ_STEPS = 4
 _REGISTERS_OF_NVIDIA = 208
 _REGISTERS_OF_MORE = 136  # for more than `_WAVES` waves, where a lane has 256 registers at most
 _SIZES = (1, 2, 4, 8)  # extents of a tile's axes, in matrix instructions
-# extents for GEMMs on CDNA, where all lanes load as much and more than `_WAVES` waves share a tile;
-# with fewer waves, kernels take up to 413 registers beside a residual (test_tiles_of_three_and_six)
+# extents for GEMMs on CDNA, if all lanes load equally and more than `_WAVES` waves share a tile;
+# with fewer waves and a residual, kernels use up to 413 registers (test_tiles_of_three_and_six)
 _MORE_SIZES = (1, 2, 3, 4, 6, 8)
-# extent of whole tiles on chips that multiply faster than the cache feeds tiles of 8, and registers
-# of a lane beside 16 results of each of eight waves
+# extent of whole tiles on chips whose cache cannot feed tiles of 8 at full rate, and registers of a
+# lane beside 16 results of each of eight waves
 _LARGEST, _REGISTERS_OF_LARGEST = 16, 152
 _STORED = 2  # rows of a wave's results, in matrix instructions, that LLVM stores without a loop
 _STEPS = (16, 8, 4, 2, 1)  # matrix instructions along the depth between two barriers
@@ -73,8 +73,9 @@ class MmaSchedule:
         return self.tiles[0] * self.tiles[1]
 
     def busy(self, chip: Chip, mma: MmaIntrinsic, depth: int, each: int = 1) -> float:
-        """Return the clocks that a unit with `each` workgroups multiplies, or is busy with its LDS
-        or the cache."""
+        """Return the clocks for which a unit with `each` workgroups multiplies, or uses its LDS
+        or the cache.
+        """
         columns, count = self.tiles[2], prod(self.subgroups)
         wave_rows, wave_columns = prod(self.subgroup[:2]), self.subgroup[2]
         matrix = wave_rows * wave_columns * mma.clocks(chip) * -(-count * each // chip.simds)
@@ -86,7 +87,7 @@ class MmaSchedule:
 
     def resident(self, chip: Chip, mma: MmaIntrinsic) -> int:
         """Return the workgroups that a unit holds."""
-        # NVIDIA's operands of one step are live at once, within a tenth of what ptxas gives
+        # on NVIDIA the operands of one step are live at once, within 10 % of ptxas's count
         given = (
             self.registers(chip, mma, 1) + 8 if chip.is_nvidia else self.registers(chip, mma) + 32
         )
@@ -99,18 +100,17 @@ class MmaSchedule:
         return (self.rows * mma.rows + self.tiles[2] * mma.columns) * row
 
     def stages(self, chip: Chip, mma: MmaIntrinsic, depth: int, *, cut: bool = False) -> int:
-        """Return how many k-iterations are under way at once.
+        """Return the number of k-iterations in flight.
 
-        cut: tiles of a GEMM are partial, so loads are masked. Iterations are compiled in pairs.
-        Where one is left over, the loop is left between the two: LLVM puts the masks of the last
-        loads ahead of that, and waits for them. With two stages one iteration is ahead of the loop,
-        with three two are.
+        cut: tiles of a GEMM are partial, so loads are masked. Iterations are compiled in pairs. For
+        an odd count the loop exits inside of a pair: LLVM hoists the masks of the last loads before
+        that, and waits for them. Two stages peel one iteration, three stages two.
         """
         trips = -(-depth // (mma.depth * self.k_tiles))
         if cut and trips % 2:
             return 2  # an even number of iterations is left
         early = chip.lanes == 64 and trips >= _EARLY and self.loads_evenly(chip, mma)
-        # reads ahead beside many results and their epilogue take 370 registers
+        # prefetching beside many results and their epilogue takes 370 registers
         full = self.is_large and self.reads_ahead(chip, mma, depth)
         return 3 if early and not full else 2
 
@@ -120,9 +120,9 @@ class MmaSchedule:
         return prod(self.subgroup) >= _LARGE
 
     def reads_ahead(self, chip: Chip, mma: MmaIntrinsic, depth: int) -> bool:
-        """Return whether LLVM is to put LDS reads far ahead of their use: on CDNA, in loops.
+        """Return whether LLVM should schedule LDS reads far ahead of their use: on CDNA, in loops.
 
-        LLVM takes such a read to last 5 clocks, and leaves most of them where they are needed.
+        LLVM assumes a latency of 5 clocks, and leaves most reads just before their use.
         """
         own = prod(self.subgroup) * self.k_tiles
         wide = mma.rows_bytes >= _VECTOR * chip.lanes
@@ -132,19 +132,20 @@ class MmaSchedule:
         return chip.lanes == 64 and trips > 1 and (not wide or own >= _AHEAD)
 
     def keeps_loop(self, mma: MmaIntrinsic, depth: int, *, several: bool) -> bool:
-        """Return whether LLVM is to keep the loop over the depth of a GEMM on CDNA.
+        """Return whether LLVM should not unroll the loop over the depth of a GEMM on CDNA.
 
-        LLVM unrolls a short loop whole, and moves the epilogue ahead of it. That spills where lanes
-        have half of the registers, or a unit holds several workgroups that read a residual.
+        LLVM unrolls a short loop fully, and hoists loads of the epilogue. That spills if lanes have
+        half of the registers, or a unit holds several workgroups that read a residual.
         """
         shared = several or prod(self.subgroups) > _WAVES
         return shared and depth > mma.depth * self.k_tiles
 
     def loads_evenly(self, chip: Chip, mma: MmaIntrinsic) -> bool:
-        """Return whether all lanes load as many vectors of either operand, or the same ones twice.
+        """Return whether all lanes load equally many vectors of each operand, or each vector is
+        loaded twice.
 
-        Otherwise, or where they load the same ones three times, a lane's share lies in memory:
-        three stages hand it from iteration to iteration (hazard 40).
+        Otherwise a lane's share is kept in memory, as three stages pass it between iterations
+        (hazard 40).
         """
         once = prod(self.subgroups) * chip.lanes * _VECTOR
         steps = self.k_tiles
@@ -183,7 +184,7 @@ class Extents:
     columns: int
     depth: int
     apart: bool = False  # no tile spans lines
-    gathered: bool = False  # each workgroup makes its rows, element by element
+    gathered: bool = False  # each workgroup gathers its rows, element by element
     vectors: int = 0  # most masked vectors of rows for each wave in a k-iteration, 0: no bound
     heavy: bool = False  # kernel has an epilogue of many instructions
 
@@ -192,16 +193,16 @@ class Extents:
 def choose(chip: Chip, mma: MmaIntrinsic, of: Extents) -> MmaSchedule:
     """Return the tile for a whole matmul.
 
-    Among tiles near the lowest bound it keeps a unit least busy: more units share the work. Where
-    rows are gathered, it reads least. Among tiles that differ in their waves alone its bound is the
-    lowest.
+    Among tiles near the lowest bound it is the one that keeps a unit least busy, as more units
+    share the work. If rows are gathered, it is the one with fewest reads. Among tiles that differ
+    only in waves it has the lowest bound.
     """
     tiles = bounds(chip, mma, of)
     least = min(tiles.values())
     fastest: dict[tuple[object, int], MmaSchedule] = {}
 
-    # a wave has columns rather than rows where they are partial: it takes neighbours at once; it
-    # has rows where only rows of a GEMM on CDNA are partial
+    # where tiles are partial, waves split rows, as a wave then loads adjacent columns at once; they
+    # split columns if only rows of a GEMM on CDNA are partial
     def wide(t: MmaSchedule) -> int:
         whole = of.columns % (t.tiles[2] * mma.columns) == 0
         rows = _is_rows(chip, of) and whole and of.along % (t.tiles[1] * mma.rows) != 0
@@ -220,10 +221,10 @@ def choose(chip: Chip, mma: MmaIntrinsic, of: Extents) -> MmaSchedule:
 
 
 def candidates(chip: Chip, mma: MmaIntrinsic, of: Extents, count: int) -> list[MmaSchedule]:
-    """Return the tiles to look at more closely, best first.
+    """Return the tiles to compare, best first.
 
-    The chosen one comes first, then the lowest bounds; tiles that differ from one of these in their
-    waves alone come last.
+    The chosen one comes first, then those with the lowest bounds, then tiles that differ from one
+    of these only in waves.
     """
     tiles = bounds(chip, mma, of, every=True)
     ranked = sorted(tiles, key=lambda t: (tiles[t], _read(mma, t, of)))
@@ -236,9 +237,9 @@ def candidates(chip: Chip, mma: MmaIntrinsic, of: Extents, count: int) -> list[M
 def bounds(
     chip: Chip, mma: MmaIntrinsic, of: Extents, *, every: bool = False
 ) -> dict[MmaSchedule, float]:
-    """Return the tiles that a matmul may have, with the least clocks that each needs.
+    """Return the possible tiles of a matmul, with the lower bound of each in clocks.
 
-    every: others too where one was the best by a clock.
+    every: include others where a device timed the best one.
     """
     timed = _timed(chip, mma, of, every=every)
     if timed:
@@ -253,14 +254,14 @@ def bounds(
         covered = tuple(axes[1]) == _SIZES[-1:]
         more = (_fitting(n, SIDE, _MORE_SIZES) for n in (of.along, of.columns))
         along, columns = ({*a, *b} for a, b in zip(axes[1:], more, strict=True))
-        # in a partial last tile rows of a GEMM on CDNA do not go through memory
+        # rows of a partial last tile of a GEMM on CDNA do not go through memory
         axes = (axes[0], _MORE_SIZES[1:] if covered else sorted(along), sorted(columns))
         if chip.depth > SIDE:
             large = (
                 [_LARGEST] if n % (_LARGEST * SIDE) == 0 else [] for n in (of.along, of.columns)
             )
             axes = (axes[0], *([*a, *b] for a, b in zip(axes[1:], large, strict=True)))
-    # a depth of a GEMM that is not whole steps may be one iteration, filled up: no loop is left
+    # a GEMM whose depth is not a multiple of a step may have one padded iteration, without a loop
     depth = _covering(mma, of.depth) if of.apart and not of.gathered else of.depth
     found = list(_tiles(chip, mma, axes, depth, rows=rows))
     found = found or list(_tiles(chip, mma, ((1,), _SIZES, _column_sizes(mma)), depth, rows=rows))
@@ -275,8 +276,8 @@ def bounds(
 def _timed(chip: Chip, mma: MmaIntrinsic, of: Extents, *, every: bool) -> list[MmaSchedule]:
     """Return the tiles for a GEMM among those that a device timed, none where none was.
 
-    The best of its own sizes stands alone where it was timed. Others are those that do not reach
-    beyond what covers the result, and divide the depth, if any does.
+    If its sizes were timed, only the best tile is returned. Else the tiles that do not exceed the
+    result, and divide the depth, if any does.
     """
     known = schedules.timed(chip.arch) if chip.is_nvidia and of.apart and not of.gathered else None
     if known is None:
@@ -307,8 +308,9 @@ def _covering(mma: MmaIntrinsic, depth: int) -> int:
 
 
 def _is_unrolled(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> bool:
-    """Return whether LLVM unrolls the loop over the depth whole, with more sums and operands than
-    registers: on gfx11 and gfx12, by the matrix instructions of a wave."""
+    """Return whether LLVM fully unrolls the loop over the depth, with more sums and operands
+    than registers: on gfx11 and gfx12, by the matrix instructions of a wave.
+    """
     instructions = prod(tile.subgroup) * -(-of.depth // mma.depth)
     stays = _STAYS if of.lines == 1 else _STAYS_OF_LINES
     return chip.lanes == 32 and not chip.is_nvidia and _FITS < instructions < stays
@@ -321,15 +323,16 @@ def _stores_in_loop(tile: MmaSchedule, of: Extents) -> bool:
 
 
 def _masks(mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> float:
-    """Return the masked vectors that each wave reads in a k-iteration: all of gathered windows, of
-    a GEMM's rows those of a depth that is not whole iterations."""
+    """Return the masked vectors that each wave reads in a k-iteration: all for gathered
+    windows; for a GEMM's rows, if the depth is not a multiple of an iteration.
+    """
     if of.apart and of.depth % (mma.depth * tile.k_tiles) == 0:
         return 0
     return tile.rows * tile.k_tiles * mma.rows_bytes / _VECTOR / prod(tile.subgroups)
 
 
 def clocks(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> float:
-    """Return what bounds the time of a matmul with a tile."""
+    """Return the lower bound of a matmul's time with a tile, in clocks."""
     known = schedules.mma(chip.arch, gemm=_is_rows(chip, of))
     each = _each(chip, mma, tile, of)
     rounds = -(-each // tile.resident(chip, mma))
@@ -341,14 +344,14 @@ def clocks(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> flo
 
 
 def _is_rows(chip: Chip, of: Extents) -> bool:
-    """Return whether a matmul is a GEMM on CDNA, whose rows are read as they are."""
+    """Return whether a matmul is a GEMM on CDNA, whose rows are read in place."""
     return chip.lanes == 64 and of.apart and not of.gathered
 
 
 def _alone(
     chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents, known: MmaClocks
 ) -> float:
-    """Return the clocks of a workgroup that has a compute unit for itself."""
+    """Return the clocks of a workgroup alone on a compute unit."""
     wave_rows, wave_columns = prod(tile.subgroup[:2]), tile.subgroup[2]
     pieces, waves = wave_rows * wave_columns, prod(tile.subgroups)
     narrow = _reads_narrowly(chip, mma)
@@ -390,7 +393,7 @@ def _reads_narrowly(chip: Chip, mma: MmaIntrinsic) -> bool:
 
 
 def _each(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> int:
-    """Return the workgroups that the busiest unit gets."""
+    """Return the number of workgroups on the busiest unit."""
     return -(-tile.workgroups(mma, of) // chip.units)
 
 
