@@ -1,4 +1,4 @@
-"""The passes: one file each, named as in MIGraphX. Importing this declares them, and no more."""
+"""The passes: one file each, named as in MIGraphX. Importing this package only declares them."""
 
 from mgx_mlir.rewrite.passes import PASSES
 

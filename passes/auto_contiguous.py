@@ -15,7 +15,7 @@ from mgx_mlir.programs.layout import ModuleShapes
 from mgx_mlir.programs.program_ir import functions
 from mgx_mlir.rewrite.passes import Pass
 
-# these are what puts elements in an order
+# ops that define an order of elements
 _ORDERS = (Contiguous, LayoutOp, Literal)
 
 
@@ -46,7 +46,7 @@ class AutoContiguous(Pass):
         inserted = 0
         for result in op.results:
             t = TensorType.of(result)
-            # a copy that is there already is enough
+            # an existing copy is enough
             used = any(not is_a(use.owner, Contiguous) for use in result.uses)
             if not used or not t.is_static or t.elements <= 1 or layout.shape(result).is_standard:
                 continue

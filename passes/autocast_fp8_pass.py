@@ -22,10 +22,10 @@ def _is_f8(value: ir.Value) -> bool:
 
 @dataclass(frozen=True)
 class AutocastFp8Pass(Pass):
-    """Give the main function f32 arguments and results in place of f8 ones, and convert inside.
+    """Give the main function f32 arguments and results instead of f8 ones, and convert inside.
 
     It serves callers that have no f8 arrays. Values that f8 cannot hold are rounded and saturated.
-    The new arguments come behind the others, the last first, as in MIGraphX's pass of this name.
+    The new arguments come after the others, the last first, as in MIGraphX's pass of this name.
     """
 
     name: ClassVar[str] = "autocast_fp8_pass"

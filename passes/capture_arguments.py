@@ -14,7 +14,7 @@ from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.passes.analysis.retype import named_ops, ops_field, ops_option
 from mgx_mlir.rewrite.passes import Pass
 
-# ops without arithmetic of their own, or with a region
+# ops without arithmetic, or with a region
 _NEVER = (Convert, Capture, If, Loop, Yield, SelectModule)
 
 
@@ -22,9 +22,9 @@ _NEVER = (Convert, Capture, If, Loop, Yield, SelectModule)
 class CaptureArguments(Pass):
     """Put a `capture` before each float operand of the listed ops, numbered in order.
 
-    No callback is part of the program: a run shows each op and its results to its trace
-    (`Interpreter.run(trace=...)`), and the trace tells the captures by their `ins_index`.
-    quantize_8bits takes what was found and replaces them.
+    The program has no callbacks: the interpreter passes each op and its results to a trace
+    (`Interpreter.run(trace=...)`), which identifies captures by their `ins_index`. quantize_8bits
+    replaces them, with the ranges that were found.
     """
 
     name: ClassVar[str] = "capture_arguments"

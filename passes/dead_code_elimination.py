@@ -19,8 +19,8 @@ _PURE_PREFIXES = ("arith.", "math.", "tensor.", "affine.apply", "linalg.", "comp
 class DeadCodeElimination(Pass):
     """Erase ops without side effects whose results are unused, in every region.
 
-    Results of an `if` that nobody uses go as well, with what its branches compute for them, and
-    so do scan outputs of a loop. What a loop carries without a change its body reads from outside.
+    Unused results of an `if` are removed with their computations in the branches, and so are unused
+    scan outputs of a loop. Carried values that a loop does not change become outer values.
     """
 
     name: ClassVar[str] = "dead_code_elimination"
@@ -77,7 +77,7 @@ def drop_unused_results(op: ir.Operation) -> int:
     Return how many ops went with them.
     """
     first = 0  # a loop's carried values, which the next iteration may read
-    yields: list[int] = []  # operands of the terminators that are no results
+    yields: list[int] = []  # leading operands of the terminators that are not results
     if is_a(op, Loop):
         first, yields = len(op.operands) - 2, [0]
     results = list(op.results)

@@ -20,7 +20,7 @@ from mgx_mlir.dialects.migraphx.pointwise_binary import (
 )
 from mgx_mlir.rewrite.passes import Pass
 
-# a op b is b op a bit for bit (max and min are not: they may tell -0 from 0)
+# commutative bit for bit (not max and min, which may distinguish -0 from 0)
 COMMUTATIVE = (Add, Mul, Equal, SqDiff, LogicalAnd, LogicalOr, LogicalXor, BitwiseAnd)
 
 Scope = dict[Hashable, list[ir.Value]]
@@ -47,8 +47,8 @@ def merge_equal(block: ir.Block, seen: Scope) -> int:
         op = view.operation
         for region in op.regions:
             blocks = list(region.blocks)
-            # a function starts anew, and so do kernels (they use nothing from outside) and the
-            # blocks of a region with control flow
+            # functions, kernels (isolated from above) and blocks of a region with control flow
+            # start with an empty table
             fresh = op.name == "func.func" or is_a(op, Kernel) or len(blocks) > 1
             for inner in blocks:
                 merged += merge_equal(inner, {} if fresh else dict(seen))
@@ -68,7 +68,9 @@ def merge_equal(block: ir.Block, seen: Scope) -> int:
 
 
 def op_key(op: ir.Operation, local: dict[ir.Value, int]) -> Hashable:
-    """Return what makes two ops compute the same; values of the op's own regions by number."""
+    """Return a key that ops with the same computation share; values of the op's regions by
+    number.
+    """
     operands: list[Any] = [local.get(v, v) for v in op.operands]
     if is_a(op, COMMUTATIVE):
         operands.sort(key=hash)

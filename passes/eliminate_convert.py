@@ -1,4 +1,4 @@
-"""eliminate_convert: conversions to the same type, and chains that lose nothing on the way."""
+"""eliminate_convert: remove conversions to the same type, and merge lossless chains."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def find_nested_convert(op: Convert, rw: Rewriter) -> Replacement:
         return no_match("{} does not hold every {}", middle, start)
     last = rw.dtype(op.result)
     if start.is_integer and middle.is_float and last.is_integer and not holds(last, start):
-        return no_match("{} to {} stops at the ends, {} to it wraps", middle, last, start)
+        return no_match("{} to {} saturates, {} to it wraps", middle, last, start)
     if inner.input.type == op.result.type:
         return inner.input
     return rw.op("convert", inner.input, target_type=op.target_type, overflow=op.overflow)
@@ -45,7 +45,7 @@ def find_nested_convert(op: Convert, rw: Rewriter) -> Replacement:
 def find_clip_convert(op: Convert, rw: Rewriter) -> Replacement:
     """convert(clip(x, low, high)) -> convert(x) to an integer type of that range, or a smaller one
 
-    A convert stops at the ends of its type, and NaN becomes 0 either way.
+    A convert saturates, and NaN becomes 0 either way.
     """
     clip = rw.defining(op.input, Clip)
     if clip is None:

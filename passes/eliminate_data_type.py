@@ -1,4 +1,4 @@
-"""eliminate_data_type: ops that a target cannot compute in a type, in another one."""
+"""eliminate_data_type: compute ops of unwanted types in another type."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from mgx_mlir.rewrite.passes import Pass, option
 class EliminateDataType(Pass):
     """Convert operands of unwanted types to another type, and the results of such ops back.
 
-    quant_dot and quant_convolution become dot and convolution. As exact as the target type: f32
-    holds integers up to 2**24, and an overflow does not wrap in it. Ops that do not take the
-    target type (indices, bits) stay, and so do convert, if, loop and arguments. In no default
-    pipeline: IREE compiles every type here for every target.
+    quant_dot and quant_convolution become dot and convolution. The result is as exact as the target
+    type: f32 holds integers up to 2**24, and does not wrap. Ops that do not accept the target type
+    (indices, bits) stay, and so do convert, if, loop and arguments. No default pipeline has it, as
+    IREE compiles every type for every target.
     """
 
     name: ClassVar[str] = "eliminate_data_type"

@@ -24,12 +24,12 @@ _DEVICE_TYPES = ("float", "half", "bool", "int8", "uint8", "int32", "bf16")
 
 @dataclass(frozen=True)
 class EliminateDataTypeForGpu(Pass):
-    """Take out of a program the types that MIGraphX cannot compute on an architecture.
+    """Replace the types that MIGraphX cannot compute on an architecture.
 
-    bf16 on gfx1030; ui8 in quantised products and pooling; f8 products where the hardware has
-    none (fnuz types: gfx94x, OCP types: gfx95x and gfx12x) and f8 pooling; 64- and 16-bit integers
-    and f64 in products; other types than f32, f16, bf16, bool, i8, ui8 and i32 in a few ops. It is
-    not exact where integers become f32. No default pipeline has it: IREE compiles these types.
+    bf16 on gfx1030; ui8 in quantised matmuls and pooling; f8 matmuls where the hardware has none
+    (fnuz types: gfx94x, OCP types: gfx95x and gfx12x) and f8 pooling; 64- and 16-bit integers and
+    f64 in matmuls; other types than f32, f16, bf16, bool, i8, ui8 and i32 in a few ops. It is not
+    exact where integers become f32. No default pipeline has it, as IREE compiles these types.
     """
 
     name: ClassVar[str] = "eliminate_data_type_for_gpu"

@@ -40,7 +40,7 @@ def _spatial_pads(pad: Pad, channels_last: bool) -> tuple[Sequence[int], Sequenc
 
 
 def _joined(padding: Sequence[int], low: Sequence[int], high: Sequence[int]) -> list[int]:
-    """Return padding as begins and ends, each enlarged by `low` and `high`."""
+    """Return padding as begins and ends, enlarged by `low` and `high`."""
     n = len(low)
     after = padding if len(padding) == n else padding[n:]
     return [
@@ -84,7 +84,7 @@ def find_pad_convolution(op: Convolution | QuantConvolution | Im2Col, rw: Rewrit
 def find_pad_pooling(op: Pooling, rw: Rewriter) -> Replacement:
     """max_pooling(pad(x, -inf)) -> max_pooling(x) with more padding; 0 where x >= 0"""
     if op.mode != "max":
-        return no_match("mode {} counts what is padded", op.mode)
+        return no_match("mode {} counts padding", op.mode)
     if op.ceil_mode:
         return no_match("ceil_mode depends on where the input ends")
     found = _find_pad(op, rw)
@@ -98,7 +98,7 @@ def find_pad_pooling(op: Pooling, rw: Rewriter) -> Replacement:
     padding = _joined(op.padding, low, high)
     lengths = [(k - 1) * d + 1 for k, d in zip(op.lengths, op.dilations, strict=True)] * 2
     if any(p >= k for p, k in zip(padding, lengths, strict=True)):
-        return no_match("a window would lie in the padding alone")
+        return no_match("a window would be entirely in the padding")
     rw.merge_location(pad)
     return rw.op("pooling", pad.operands[0], **{**attributes_of(op), "padding": padding})
 

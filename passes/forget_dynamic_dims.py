@@ -1,5 +1,4 @@
-"""forget_dynamic_dims: names of dynamic dims become `?` again, and what states them runs by
-operands."""
+"""forget_dynamic_dims: named dynamic dims become `?` again, and ops take them as operands."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ from mgx_mlir.symbolic.expressions import Expr, Int
 from mgx_mlir.symbolic.named_extents import NamedExtent, Naming
 from mgx_mlir.symbolic.polynomials import polynomials
 
-Place = tuple[ir.Value, int]  # a value, and which of its dims
+Place = tuple[ir.Value, int]  # a value, and the number of a dim
 
 
 @dataclass(frozen=True)
@@ -35,9 +34,9 @@ class ForgetDynamicDims(Pass):
     """Undo `name_dynamic_dims`: types say `?`, reshapes and broadcasts take their dims at run time.
 
     A reshape that copies extents in place, or has one dynamic dim, keeps stating its dims (by 0 and
-    -1). A broadcast gets the operands that have the dims. Where nothing has them, they are
-    computed from the inputs' extents, ahead of kernels: one that needs them inside becomes the ops
-    it is of. Attention keeps what its operands' dims have in common.
+    -1). A broadcast gets operands with these dims. If there are none, the dims are computed from
+    the inputs' extents, before kernels; a kernel that needs them inside is dissolved. Attention
+    keeps the equalities of its operands' dims.
     """
 
     name: ClassVar[str] = "forget_dynamic_dims"
@@ -65,7 +64,7 @@ class _Function:
         self.function, self.block = function, entry_block(function)
         self.naming: Naming | None = None
         self.arguments: dict[int, Place] = {}
-        self._sizes: dict[int, ir.Value] = {}  # extents as 0-d tensors, at the block's begin
+        self._sizes: dict[int, ir.Value] = {}  # extents as 0-d tensors, at the start of the block
 
     def forget(self) -> bool:
         """Replace all names."""
@@ -115,7 +114,7 @@ class _Function:
                 late.remove(op)
             elif is_a(op.parent, Kernel) and _is_named_broadcast(op):
                 beside = self._beside(op, scope)
-                if beside is not None:  # the operand beside it comes first, and has the dims
+                if beside is not None:  # the other operand comes first, and has the dims
                     op.move_after(beside)
                     todo.insert(todo.index(beside) + 1, op)
                     late.append(op)
@@ -134,7 +133,7 @@ class _Function:
         )
 
     def _replaced(self, op: ir.Operation, scope: Scope) -> ir.Operation:
-        """Build the form of an op that takes its dims at run time, in its place."""
+        """Replace an op by its form with dims as operands."""
         b, out = Builder(), TensorType.of(op.results[0])
         x = op.operands[0]
         new: ir.Value
@@ -157,7 +156,7 @@ class _Function:
         own = TensorType.of(x).dims
         dims = [0 if i < len(own) and is_named(d) and d == own[i] else d
                 for i, d in enumerate(out.dims)]  # fmt: skip
-        # one without a name is what is left of the elements, as the op stated it
+        # an unnamed one is inferred from the element count, as the op stated
         left = [i for i, d in enumerate(dims) if is_named(d) or d == DYN]
         if len(left) <= 1:
             for i in left:
@@ -180,7 +179,7 @@ class _Function:
         if refs is not None:
             fixed = [1 if is_named(d) else d for d in out.dims]
             low = all(TensorType.of(v).rank < out.rank for v in (x, *refs))
-            if low or not _have(fixed, [x, *refs]):  # the dynamic dims alone are told
+            if low or not _have(fixed, [x, *refs]):  # only the dynamic dims matter
                 refs = [*refs, b.op("multibroadcast", [b.literal(0, out.dtype)], out_lens=fixed)]
             return b.op("multibroadcast", [x, *refs], results=[out])
         if is_a(op.parent, Kernel):
@@ -188,7 +187,9 @@ class _Function:
         return b.op("broadcast_with_dims", x, self._vector(b, out.dims, scope), results=[out])
 
     def _beside(self, op: ir.Operation, scope: Scope) -> ir.Operation | None:
-        """Return the last broadcast that is read beside one whose dims no value has so far."""
+        """Return the last broadcast that shares a reader with one whose dims no value has so
+        far.
+        """
         out, own = TensorType.of(op.results[0]), TensorType.of(op.operands[0])
         if is_a(op, Broadcast):
             own = own.with_dims(
@@ -208,7 +209,7 @@ class _Function:
         return found
 
     def _having(self, dims: Sequence[int], op: ir.Operation) -> list[ir.Value] | None:
-        """Return what a reader of the broadcast reads beside it, if that has these dims."""
+        """Return the other operand of a broadcast's reader, if it has these dims."""
         for use in op.results[0].uses:
             for v in use.owner.operands:
                 made = v.owner
@@ -273,19 +274,19 @@ class _Function:
             raise PassError(str(found)) from None
 
     def _check(self, block: ir.Block) -> None:
-        """Raise PassError where a number is left that code made of a name."""
+        """Raise PassError where a number derived from a name is left."""
         for view in block.operations:
             op = view.operation
             for r in op.results:
                 if any(int.__ge__(d, FIRST) for d in TensorType.of(r).dims):
-                    raise PassError(f"'{op.name}' op has a dim that is made of a name: {r.type}")
+                    raise PassError(f"'{op.name}' op has a dim computed from a name: {r.type}")
             for region in op.regions:
                 for inner in region.blocks:
                     self._check(inner)
 
 
 def _have(fixed: Sequence[int], values: Sequence[ir.Value]) -> bool:
-    """Return whether each of these extents is that of a value, counted from the last."""
+    """Return whether values have all of these extents, by dims counted from the last."""
     kinds = [TensorType.of(v).dims for v in values]
     found = [{d[-i] for d in kinds if len(d) >= i} for i in range(1, len(fixed) + 1)]
     return all(d in (1, *held) for d, held in zip(reversed(fixed), found, strict=True))
@@ -306,7 +307,7 @@ def _inlined(op: ir.Operation) -> list[ir.Operation]:
 
 
 def _state_extents(op: ir.Operation) -> None:
-    """Write what the dynamic dims of a kernel's operands have in common into its attribute."""
+    """Write the equalities of a kernel's operands' dynamic dims into its attribute."""
     kinds = [TensorType.of(v) for v in op.operands]
     if any(_named(t.dims) for t in kinds):
         rows = polynomials([[d.expr if isinstance(d, NamedExtent) else d for d in t.dims]
@@ -324,14 +325,14 @@ def _first(ops: Iterable[ir.Operation]) -> ir.Operation | None:
 
 
 def _is_named_broadcast(op: ir.Operation) -> bool:
-    """Say whether an op is a broadcast that states dynamic dims."""
+    """Return whether an op is a broadcast with named dynamic dims in an attribute."""
     if not is_a(op, (Multibroadcast, Broadcast)) or len(op.operands) > 1:
         return False
     return _named(TensorType.of(op.results[0]).dims)
 
 
 def _sink_broadcasts(block: ir.Block) -> None:
-    """Move each broadcast down to the first op that reads it: more values have its dims there."""
+    """Move each broadcast down to its first reader, where more values have its dims."""
     order = {view.operation: i for i, view in enumerate(block.operations)}
     for op in reversed(order):
         if _is_named_broadcast(op):
@@ -349,7 +350,7 @@ class Scope:
         self.by_dims: dict[tuple[int, ...], ir.Value] = dict(around.by_dims) if around else {}
 
     def add(self, v: ir.Value) -> None:
-        """Note a value that is made from here on."""
+        """Add a value that is visible from here on."""
         t = TensorType.of(v)
         if _named(t.dims):
             self.by_dims.setdefault(t.dims, v)
@@ -358,7 +359,7 @@ class Scope:
                     self.places.setdefault(d, (v, i))
 
     def place(self, d: int) -> Place | None:
-        """Return a value that has the extent, and which of its dims it is."""
+        """Return a value that has the extent, and the number of that dim."""
         return self.places.get(d)
 
     def covering(self, dims: Sequence[int], own: TensorType) -> list[ir.Value] | None:
@@ -366,7 +367,7 @@ class Scope:
         found = self.by_dims.get(tuple(dims))
         if found is not None:
             return [found]
-        # several that have each dynamic dim somewhere, and 1 or the same elsewhere
+        # several that together have each dynamic dim, and otherwise 1 or the same extent
         left = {i for i, d in enumerate(dims) if is_named(d)}
         left -= {len(dims) - own.rank + i for i, d in enumerate(own.dims) if is_named(d)}
         chosen: list[ir.Value] = []

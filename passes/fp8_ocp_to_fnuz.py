@@ -1,4 +1,4 @@
-"""fp8_ocp_to_fnuz: f8E4M3FN products as f8E4M3FNUZ ones, for hardware that has only those."""
+"""fp8_ocp_to_fnuz: f8E4M3FN matmuls as f8E4M3FNUZ ones, for hardware that has only those."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ MOST = 448.0  # largest f8E4M3FN
 def match_fp8ocp_convert_to_fp8fnuz(op: Dot | Convolution, rw: Rewriter) -> Replacement:
     """dot(dq(x, s), dq(w, t)) -> dot(dq(fnuz(x), 2 s), dq(fnuz(w), 2 t)); convolution likewise
 
-    x and w of f8E4M3FN; where x is computed by quantizelinear, that rounds to the other type. The
-    same bits in f8E4M3FNUZ are half the value, but for 0x80, which
-    is -0 there and NaN here, and 0x7f and 0xff, the other way round. Exact, but that -0 becomes
-    0, as long as twice the scale is finite.
+    x and w of f8E4M3FN; where x is computed by quantizelinear, it rounds to f8E4M3FNUZ directly.
+    The same bits mean half the value in f8E4M3FNUZ, except 0x80 (-0 in OCP, NaN in FNUZ), 0x7f and
+    0xff (NaN in OCP). It is exact if twice the scale is finite, except that -0 becomes 0.
     """
     found: list[tuple[Dequantised, dtypes.DType]] = []
     for value, which in ((op.operands[0], "first"), (op.operands[1], "second")):
@@ -58,7 +57,7 @@ def _operand(rw: Rewriter, side: Dequantised, dtype: dtypes.DType) -> ir.Value:
 
 
 def _doubled(rw: Rewriter, scale: ir.Value) -> ir.Value:
-    """Build twice a scale, which stays the repeated constant that it may be."""
+    """Build twice a scale; a broadcast constant stays one."""
     number = rw.const(scale)
     if number is not None:
         return rw.literal(number * number.dtype.type(2), TensorType.of(scale).dtype)
@@ -71,8 +70,8 @@ def _doubled(rw: Rewriter, scale: ir.Value) -> ir.Value:
 def as_fnuz(rw: Rewriter, x: ir.Value) -> ir.Value:
     """Build f8E4M3FNUZ values of half of each f8E4M3FN value.
 
-    What is rounded to f8E4M3FN is rounded to f8E4M3FNUZ at once, within the range of the first: the
-    steps of half the number are the same.
+    A quantizelinear to f8E4M3FN is replaced by one to f8E4M3FNUZ, clamped to the former's range, as
+    half the number has the same rounding steps.
     """
     codes = rw.const(x)
     if codes is not None:

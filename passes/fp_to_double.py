@@ -1,4 +1,4 @@
-"""fp_to_double: a program that computes in f64, to measure others by."""
+"""fp_to_double: a program that computes in f64, as a reference for others."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class FpToDouble(Pass):
     """Compute every op on f16, bf16 and f32 in f64, and pass results on in f64.
 
     Arguments, results and regions' own values keep their types. Conversions between floats go to
-    f64 too: what a model rounds on the way is not rounded. For the reference target, which
-    does the same with `ref_double` without changing the program.
+    f64 too, so a model's intermediate rounding is removed. The reference target does the same with
+    `ref_double`, without changing the program.
     """
 
     name: ClassVar[str] = "fp_to_double"

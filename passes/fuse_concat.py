@@ -29,17 +29,17 @@ AROUND = rule(
     "find_pointwise_concat_pointwise",
     "pointwise(concat(pointwise(x), y)) -> fused_concat of them, the outer ops or none",
 )
-# anchors that take the pointwise ops behind them into a kernel
+# anchors that fuse the pointwise ops after them
 _ANCHORS = (Dot, Convolution, Pooling, Group)
-RUNS = (16, 8)  # elements that are read together; the parts' extents are multiples of one of them
+RUNS = (16, 8)  # elements of a run; the parts' extents are multiples of one of these
 
 
 @dataclass(frozen=True)
 class FuseConcat(Pass):
-    """A concat with the pointwise ops and views that lead to it and follow it, as `fused_concat`.
+    """Fuse a concat with the pointwise ops and views before and after it to `fused_concat`.
 
-    Only where its elements can be read in runs: parts along the last axis are whole numbers of
-    eight elements. A pointwise op right behind a dot, a convolution or a pooling stays there.
+    Only where its elements can be read in runs: extents of parts along the last axis are multiples
+    of 8. A pointwise op directly after a dot, a convolution or a pooling stays there.
     """
 
     name: ClassVar[str] = "fuse_concat"
@@ -58,7 +58,9 @@ class FuseConcat(Pass):
         return changed
 
     def fuse(self, op: ir.Operation, enabled: set[str]) -> bool:
-        """Form the kernel of one concat, where a rule in `enabled` allows it; say whether."""
+        """Form the kernel of one concat, where a rule in `enabled` allows it; return whether it
+        did.
+        """
         t = TensorType.of(op.results[0])
         before = AROUND.name in enabled
         leading = before and any(is_a(o, Pointwise) for o in _tree(op.results[0], op, before=True))
@@ -72,7 +74,7 @@ class FuseConcat(Pass):
         inside = _tree(last.results[0], op, before=before)
         computed = [o for o in inside if is_a(o, Pointwise)]
         if not computed:
-            which.refused(op, "no pointwise op is around it that belongs to nothing else")
+            which.refused(op, "no pointwise op around it is free to be fused")
             return False
         own = {r for o in inside for r in o.results}
         inputs = list(dict.fromkeys(x for o in inside for x in o.operands if x not in own))
@@ -88,7 +90,9 @@ class FuseConcat(Pass):
 
 
 def readable(value: ir.Value, leaves: Sequence[ir.Value]) -> int | None:
-    """Return how many neighbours along the last dim can be read together; None if not any."""
+    """Return the run length along the last dim in which a value can be read; None if not in
+    runs.
+    """
     t = TensorType.of(value)
     for run in RUNS:
         try:
@@ -100,7 +104,7 @@ def readable(value: ir.Value, leaves: Sequence[ir.Value]) -> int | None:
 
 
 def _last(op: ir.Operation) -> ir.Operation:
-    """Return the last of the pointwise ops that follow a concat and nothing else reads."""
+    """Return the last pointwise op of the single-use chain after a concat."""
     dims = TensorType.of(op.results[0]).dims
     while has_one_use(op.results[0]):
         user = users(op.results[0])[0].operation
@@ -113,14 +117,14 @@ def _last(op: ir.Operation) -> ir.Operation:
 
 
 def _is_anchored(value: ir.Value) -> bool:
-    """Say whether a value comes right from an op that takes what follows it."""
+    """Return whether a value is the result of an anchor that fuses its epilogue."""
     return is_a(value.owner, _ANCHORS)
 
 
 def _tree(value: ir.Value, concat: ir.Operation, *, before: bool) -> list[ir.Operation]:
-    """Return the ops of the kernel, in order: pointwise ops that nothing else reads, and views.
+    """Return the ops of the kernel, in order: single-use pointwise ops, and views.
 
-    With `before`, the ops that lead to the concat are among them.
+    With `before`, including those before the concat.
     """
     found: list[ir.Operation] = []
     seen: set[ir.Value] = set()
@@ -153,7 +157,7 @@ def _tree(value: ir.Value, concat: ir.Operation, *, before: bool) -> list[ir.Ope
 def _replace(
     last: ir.Operation, inside: list[ir.Operation], inputs: list[ir.Value], concat: ir.Operation
 ) -> None:
-    """Put the kernel in the place of the last op; what it holds now goes where nothing reads it."""
+    """Replace the last op by the kernel; erase fused ops that have no other use."""
     locations = list(dict.fromkeys(o.location for o in inside))
 
     def build(arguments: list[ir.Value]) -> Sequence[ir.Value]:

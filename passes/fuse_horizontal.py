@@ -32,13 +32,13 @@ class FuseHorizontal(Pass):
     """Independent gathers of rows of constant tables become one gather of one table.
 
     The tables have one element type and width, the indices one type and the same dims but for
-    the first. Each index is brought into its own table's range before the table's first row is
-    added. A table that something else reads too would be held twice: it is left alone.
+    the first. Each index is clamped to its own table before the offset of the table's first row is
+    added. A table with other readers would be stored twice, so it is not merged.
     """
 
     name: ClassVar[str] = "fuse_horizontal"
     rules: ClassVar[tuple[Rule, ...]] = (GATHERS,)
-    least: int = option(4, "gathers that are worth it")
+    least: int = option(4, "least number of gathers")
 
     def run(self, module: ir.Operation) -> bool:
         if not GATHERS.enabled or op_names(module).count(Gather.OPERATION_NAME) < self.least:
@@ -53,7 +53,7 @@ class FuseHorizontal(Pass):
 
 
 def _blocks(op: ir.Operation) -> Iterator[ir.Block]:
-    """Return the blocks in an op, but for the bodies of kernels."""
+    """Return the blocks in an op, except bodies of kernels."""
     if is_a(op, Kernel):
         return
     for region in op.regions:
@@ -80,7 +80,7 @@ def _groups(block: ir.Block, least: int) -> list[list[Any]]:
                 level[r] = depth
     for gathers in found.values():
         if len(gathers) < least:
-            reason = "{} gathers of such tables side by side, fewer than {}"
+            reason = "{} independent gathers of such tables, fewer than {}"
             GATHERS.refused(gathers[0], reason, len(gathers), least)
     return [gathers for gathers in found.values() if len(gathers) >= least]
 
@@ -94,9 +94,9 @@ def _key(op: ir.Operation) -> tuple[Any, ...] | None:
     if table.rank != 2 or gather.axis % 2 or not is_constant(gather.data):
         GATHERS.refused(op, "it does not gather rows of a constant table")
     elif not has_one_use(gather.data):
-        GATHERS.refused(op, "something else reads the table")
+        GATHERS.refused(op, "the table has other readers")
     elif not indices.rank or not _is_known(indices) or 0 in (*indices.dims, *table.dims):
-        GATHERS.refused(op, "the indices are one, none, or of run-time dims")
+        GATHERS.refused(op, "the indices are one, none, or have dynamic dims")
     elif indices.dtype is dtypes.UINT64:
         GATHERS.refused(op, "the indices may be beyond 64 bits with a sign")
     elif is_constant(gather.indices):
@@ -112,7 +112,7 @@ def _is_known(t: TensorType) -> bool:
 
 
 def _fuse(block: ir.Block, operations: Sequence[ir.Operation]) -> None:
-    """Build the one gather where the last one stands, and move the readers of the others behind."""
+    """Build the merged gather at the last one, and move the readers of the others after it."""
     last = operations[-1]
     late = _between(block, operations)
     b = Builder()
@@ -140,8 +140,8 @@ def _fuse(block: ir.Block, operations: Sequence[ir.Operation]) -> None:
 def _in_range(b: Builder, at: ir.Value, rows: list[int], counts: list[int]) -> ir.Value:
     """Build each index as a row of the concatenation.
 
-    Negative ones count from the end of their own table, and beyond its ends they stop there, as
-    gather has it.
+    Negative ones count from the end of their own table, and out-of-range ones are clamped to it, as
+    in gather.
     """
     dims = b.dims(at)
 
@@ -159,7 +159,7 @@ def _in_range(b: Builder, at: ir.Value, rows: list[int], counts: list[int]) -> i
 
 
 def _between(block: ir.Block, operations: Sequence[ir.Operation]) -> list[ir.Operation]:
-    """Return the ops ahead of the last gather that depend on one of the others, in order."""
+    """Return the ops before the last gather that depend on one of the others, in order."""
     last = operations[-1]
     moved: list[ir.Operation] = []
     gathered = {op.results[0] for op in operations}

@@ -1,4 +1,4 @@
-"""fuse_layout: kernels that read and write in the order there is, in place of transposed copies."""
+"""fuse_layout: kernels read and write transposed layouts, instead of transposed copies."""
 
 from __future__ import annotations
 
@@ -28,20 +28,21 @@ from mgx_mlir.rewrite.pattern import (
 )
 
 TO_LAST = [0, 2, 3, 1]  # N, C, H, W -> N, H, W, C
-MAX_CHANNELS = 8  # more are read faster channels-last, where those of a pixel are neighbours
+# with more, channels-last is read faster, as the channels of a pixel are contiguous
+MAX_CHANNELS = 8
 
 
 @pattern(Group)
 def find_planar_convolution(op: Group, rw: Rewriter) -> Replacement:
     """group of convolution(group of transpose(x)) -> group of convolution(transpose(x))
 
-    For the few channels of a model's input, which a vector kernel copies row by row anyhow.
+    For the few channels of a model's input, which a vector kernel copies row by row in any case.
     """
     kernel = op.operation
     if rw.options.gathered:
         return no_match("it is for vector kernels")
     if op.tag not in ("convolution", "quant_convolution"):
-        return no_match("it is no kernel of a convolution")
+        return no_match("it is not the kernel of a convolution")
     body = kernel.regions[0].blocks[0]
     conv = _convolution(body)
     argument = conv.input
@@ -51,7 +52,7 @@ def find_planar_convolution(op: Group, rw: Rewriter) -> Replacement:
     copied = kernel.operands[place]
     inner = _transpose(copied)
     if inner is None or not has_one_use(copied):
-        return no_match("the input is no transposed copy that only this kernel reads")
+        return no_match("the input is not a transposed copy with this kernel as its only reader")
     channels = TensorType.of(argument).dims[-1]
     if not 0 < channels <= MAX_CHANNELS:
         return no_match("{} channels are not few", channels)
@@ -80,14 +81,14 @@ def find_planar_convolution(op: Group, rw: Rewriter) -> Replacement:
 def find_gathered_convolution(op: Group, rw: Rewriter) -> Replacement:
     """group of convolution(pointwise or transpose(x)) -> group of convolution(x), read through it
 
-    For 16-bit images of few channels. Their windows are no whole number of matrix instructions
-    deep: the kernel gathers each element by itself, from wherever it is.
+    For 16-bit images of few channels. Their windows do not fill matrix instructions, so the kernel
+    gathers single elements, in any layout.
     """
     kernel = op.operation
     if not rw.options.gathered:
         return no_match("the target gathers no windows")
     if op.tag != "convolution":
-        return no_match("it is no kernel of a convolution")
+        return no_match("it is not the kernel of a convolution")
     body = kernel.regions[0].blocks[0]
     conv = _convolution(body)
     weights = conv.weights
@@ -105,11 +106,11 @@ def find_gathered_convolution(op: Group, rw: Rewriter) -> Replacement:
     place = ir.BlockArgument(argument).arg_number
     made = defined_by(kernel.operands[place], Group, PointwiseKernel)
     if made is None or not has_one_use(kernel.operands[place]):
-        return no_match("the input is made by no kernel that only this one reads")
+        return no_match("the input is not made by a kernel with this one as its only reader")
     first = made.operation
     costly = [o for o in list(first.regions[0].blocks[0].operations)[:-1] if not _is_cheap(o)]
     if costly or len(first.results) != 1:
-        return no_match("more is computed there than a convert, or than one result")
+        return no_match("that kernel computes more than a convert, or several results")
     rw.merge_location(first)
     inputs = [*kernel.operands]
     inputs[place : place + 1] = first.operands
@@ -132,7 +133,7 @@ def find_gathered_convolution(op: Group, rw: Rewriter) -> Replacement:
 def find_transposed_result(op: Group, rw: Rewriter) -> Replacement:
     """group of transpose(group of product(x)) -> group of transpose(product(x))
 
-    A lane has neighbouring pixels of one channel, so that a planar result is no slower to store.
+    A lane has adjacent pixels of one channel, so storing a planar result is not slower.
     """
     kernel = op.operation
     if not rw.options.gathered:
@@ -142,12 +143,12 @@ def find_transposed_result(op: Group, rw: Rewriter) -> Replacement:
     copied = kernel.operands[0]
     made = defined_by(copied, Group)
     if made is None or made.tag not in ("convolution", "dot") or not has_one_use(copied):
-        return no_match("it copies no product that only it reads")
+        return no_match("it does not copy a matmul or convolution with it as the only reader")
     first = made.operation
     result = TensorType.of(copied)
     if len(first.results) != 1 or not result.is_static or result.rank == 3:
-        # windows of one axis are tiled in a region of the product alone
-        return no_match("the product has other results, dynamic sizes, or one axis")
+        # windows of one axis are tiled only if the region has no other op
+        return no_match("the kernel has other results, dynamic sizes, or one axis")
     rw.merge_location(first)
 
     def build(arguments: list[ir.Value]) -> list[ir.Value]:
@@ -163,7 +164,9 @@ def _convolution(body: ir.Block) -> Convolution | QuantConvolution:
 
 
 def _read_through(v: ir.Value) -> ir.Value | None:
-    """Return the one operand of the kernel that a value is an elementwise or transposed form of."""
+    """Return the kernel's only operand that a value depends on, through pointwise ops and
+    transposes.
+    """
     while not isinstance(v.owner, ir.Block):
         if len(v.owner.operands) != 1:
             return None
@@ -172,12 +175,12 @@ def _read_through(v: ir.Value) -> ir.Value | None:
 
 
 def _is_cheap(op: ir.OpView) -> bool:
-    """Say whether an op may be repeated for each window that an element is in."""
+    """Return whether an op is cheap enough to be recomputed for each window of an element."""
     return is_a(op, (Transpose, Literal, BroadcastOp, *CHEAP))
 
 
 def _transpose(v: ir.Value) -> ir.Operation | None:
-    """Return the op of a kernel that only brings its operand in channels-last order."""
+    """Return the transpose of a kernel that only converts its operand to channels-last order."""
     group = defined_by(v, Group)
     if group is None or group.tag != "transpose":
         return None
@@ -188,7 +191,9 @@ def _transpose(v: ir.Value) -> ir.Operation | None:
 
 @dataclass(frozen=True)
 class FuseLayout(PatternPass):
-    """Kernels of products read and write what was transposed or converted for them as it is."""
+    """Kernels of matmuls and convolutions read and write the source of a transpose or convert
+    directly.
+    """
 
     name: ClassVar[str] = "fuse_layout"
     patterns: ClassVar[tuple[Pattern, ...]] = (

@@ -1,4 +1,4 @@
-"""fuse_ops: a dot, convolution, pooling or transpose takes what follows it into its kernel."""
+"""fuse_ops: fuse a dot, convolution, pooling or transpose with its epilogue."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mgx_mlir.rewrite.rewrite_trace import Rule
 
 @dataclass(frozen=True)
 class FuseOps(Pass):
-    """Group each dot, convolution, pooling, transpose and gather with the pointwise ops behind it.
+    """Group each dot, convolution, pooling, transpose and gather with the pointwise ops after it.
 
     Bias, activation, residual and quantisation become parts of a `group` kernel.
     """

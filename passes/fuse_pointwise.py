@@ -23,8 +23,8 @@ from mgx_mlir.rewrite.rewrite_trace import Rule
 class FusePointwise(Pass):
     """Group pointwise ops into `pointwise` kernels.
 
-    Broadcasts of a kernel's operands, and literals of one number, go inside; a value that is read
-    elsewhere too is a result of the kernel.
+    Broadcasts of a kernel's operands, and literals of one number, go inside; a value with other
+    readers becomes a result of the kernel.
     """
 
     name: ClassVar[str] = "fuse_pointwise"
@@ -46,9 +46,9 @@ def form_kernels(
     max_inputs: int,
     is_anchor: Callable[[ir.Operation], bool] = never,
 ) -> bool:
-    """Form the kernels that `rules` allow; say whether there are any.
+    """Form the kernels that `rules` allow; return whether there are any.
 
-    is_anchor: what kernels are made around besides the ops that always are such.
+    is_anchor: predicate of anchors besides the default ones.
     """
     enabled = frozenset(r for r in rules if r.enabled)
     changed = False

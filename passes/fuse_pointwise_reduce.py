@@ -1,4 +1,4 @@
-"""fuse_pointwise_reduce: every op that computes becomes part of one kernel."""
+"""fuse_pointwise_reduce: put every computing op into a kernel."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class FusePointwiseReduce(Pass):
 
     name: ClassVar[str] = "fuse_pointwise_reduce"
     max_inputs: int = option(24, "operands that a kernel may have")
-    quantized: bool = option(False, "8-bit products take what follows them too")
-    weighted: bool = option(False, "8-bit products of constant weights do")
+    quantized: bool = option(False, "8-bit matmuls and convolutions fuse their epilogues too")
+    weighted: bool = option(False, "8-bit ones with constant weights do")
     computed: bool = option(False, "with `weighted`: and 8-bit dots of two computed operands")
     rewrite_reshapes: bool = option(True, "move reshapes out from between the ops first")
 

@@ -26,7 +26,7 @@ class FuseReduce(Pass):
     patterns: ClassVar[tuple[Pattern, ...]] = (reduce_reshape,)
     rules: ClassVar[tuple[Rule, ...]] = REDUCE_RULES
     max_inputs: int = option(24, "operands that a kernel may have")
-    rewrite_reshapes: bool = option(True, "move reshapes from before reductions to behind them")
+    rewrite_reshapes: bool = option(True, "move reshapes from before reductions to after them")
 
     def run(self, module: ir.Operation) -> bool:
         changed = False

@@ -1,4 +1,4 @@
-"""Normalised groups of channels in channels-last order: patterns of layout_convolution."""
+"""Norms over groups of channels in channels-last order: patterns of layout_convolution."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from mgx_mlir.passes.analysis.rebuild import rebuild
 from mgx_mlir.passes.analysis.repeated import repeated_dims
 from mgx_mlir.rewrite.pattern import Replacement, Rewriter, defined_by, no_match, pattern
 
-_DEPTH = 48  # ops between a reduction and what reads its norm
+_DEPTH = 48  # most ops between a reduction and the readers of its norm
 
 
 class _Groups:
-    """The ops between two reshapes, {N,C,s..} to {N,G,rest..} and back, and how they look split.
+    """The ops between two reshapes, {N,C,s..} to {N,G,rest..} and back, and their channels-last
+    form.
 
-    In channels-last order a value of each element is {N,s..,G,C/G}, one of each group
-    {N,1..,G,1}; what is the same for all N may have 1 for it.
+    There a per-element value is {N,s..,G,C/G}, a per-group value {N,1..,G,1}; N may be 1 where a
+    value is the same for all.
     """
 
     def __init__(self, rw: Rewriter, image: tuple[int, ...], inner: tuple[int, ...]) -> None:
@@ -36,7 +37,7 @@ class _Groups:
         self.made: dict[ir.Value, ir.Value] = {}
 
     def split_dims(self, dims: tuple[int, ...]) -> tuple[int, ...] | None:
-        """Return the other dims of a value of each element or group; None: it is neither."""
+        """Return the channels-last dims of a per-element or per-group value; None for others."""
         if not dims or dims[0] not in (1, self.inner[0]):
             return None
         if dims[1:] == self.inner[1:]:
@@ -48,7 +49,7 @@ class _Groups:
     # ---- whether it can be built -------------------------------------------------------------
 
     def fits(self, v: ir.Value) -> bool:
-        """Return whether a value of each element or of each group has a form in the other order."""
+        """Return whether a value has a channels-last form."""
         if v not in self.seen:
             self.seen[v] = self._fits(v)
         return self.seen[v]
@@ -85,7 +86,7 @@ class _Groups:
         return x if x is not None and TensorType.of(x).dims == self.last else None
 
     def repeated(self, v: ir.Value) -> tuple[ir.Value, tuple[int, ...]] | None:
-        """Return what `v` repeats, and the dims that it has in the other order."""
+        """Return the source of a broadcast `v`, and its dims in channels-last order."""
         shape = defined_by(v, Reshape)
         if shape is not None and shape.dims_tensor is not None:
             return None
@@ -114,7 +115,7 @@ class _Groups:
     # ---- building ----------------------------------------------------------------------------
 
     def build(self, v: ir.Value) -> ir.Value:
-        """Return a value in the other order."""
+        """Return a value in channels-last order."""
         if v not in self.made:
             self.made[v] = self._build(v)
         return self.made[v]
@@ -145,8 +146,8 @@ class _Groups:
 def find_group_norm_layout(op: Reshape, rw: Rewriter) -> Replacement:
     """reshape(norm(reshape(transpose(x)))) -> transpose(reshape(norm(reshape(x)))), by groups
 
-    A norm over groups of channels, written as one over {N,G,rest}, of a channels-last image: it
-    stays one, {N,s..,G,C/G}, where it moved the image there and back. GroupNormalization.
+    A group norm of a channels-last image, written over {N,G,rest} between transposes, becomes one
+    over {N,s..,G,C/G}, without them. GroupNormalization.
     """
     if not rw.options.groups:
         return no_match("the target reads rows of groups (groups is off)")
@@ -158,9 +159,9 @@ def find_group_norm_layout(op: Reshape, rw: Rewriter) -> Replacement:
     channels, groups = image.dims[1], inner.dims[1]
     known = not is_named(channels) and not is_named(groups)
     if inner.dims[0] != image.dims[0] or not known or channels % groups:
-        return no_match("{} channels are no {} groups of them", channels, groups)
+        return no_match("{} channels do not divide into {} groups", channels, groups)
     if inner.rank > 3 and inner.dims[2] != channels // groups:
-        return no_match("the dims behind the groups are not the channels of one")
+        return no_match("the dims after the groups are not the channels of one")
     region = _Groups(rw, image.dims, inner.dims)
     if not region.fits(op.input) or not region.reduced:
         return no_match("it is no norm over groups of a channels-last image's channels")
@@ -210,7 +211,7 @@ def _joined_norm(v: ir.Value, dims: tuple[int, ...]) -> ir.Value | None:
 
 
 def _reduces_groups(v: ir.Value, rank: int) -> bool:
-    """Return whether a pointwise value is made with a reduction over the last dim, not over G."""
+    """Return whether a pointwise value depends on a reduction over the last dim, but not over G."""
     if not is_a(v.owner, Pointwise):
         return False
     left, seen = [v], 0

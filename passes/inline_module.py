@@ -1,4 +1,4 @@
-"""inline_module: branches that are known, and loops that run once or never, in place."""
+"""inline_module: inline branches with known conditions, and loops with at most one iteration."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def inline_loop(op: Loop, rw: Rewriter) -> Replacement:
     rows = op.max_iterations if op.padded else runs
     elements = [TensorType.of(v) for v in yields[len(carried) :]]
     if any(not t.is_static for t in elements):
-        return no_match("scan outputs of run-time dims")
+        return no_match("scan outputs of dynamic dims")
     if any(t.dims != (rows, *x.dims) for t, x in zip(scans, elements, strict=True)):
         return no_match("a scan output has another number of elements than {}", rows)
     if not runs:
@@ -99,13 +99,13 @@ def _moved(block: ir.Block, arguments: Sequence[ir.Value], before: ir.Operation)
 
 
 def _zeros(rw: Rewriter, t: TensorType) -> ir.Value:
-    assert DYN not in t.dims, "the caller looked"
+    assert DYN not in t.dims, "checked by the caller"
     return rw.literal(np.zeros(t.dims, t.dtype.np))
 
 
 @dataclass(frozen=True)
 class InlineModule(PatternPass):
-    """Put known branches, and the bodies of loops that run once, in place of their ops."""
+    """Inline known branches, and the bodies of loops that run once."""
 
     name: ClassVar[str] = "inline_module"
     patterns = (inline_if, inline_loop)

@@ -1,4 +1,4 @@
-"""insert_pad: padding that a kernel cannot hold becomes a pad op of its own."""
+"""insert_pad: padding that a kernel does not support becomes a pad op."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def find_convolution_padding(op: Convolution, rw: Rewriter) -> Replacement:
     if op.channels_last and _padded_inside(op, x, w, spatial):
         return no_match("a small or strided depthwise kernel pads its input itself")
     if op.channels_last and _left_to_kernel(op, w, spatial, rw.options.leave):
-        return no_match("its kernel reads the input past its border")
+        return no_match("its kernel pads the input itself")
     lead, tail = ([0], [0]) if op.channels_last else ([0, 0], [])
     pads = [*lead, *padding[:spatial], *tail, *lead, *padding[spatial:], *tail]
     padded = rw.op("pad", op.input, mode="constant", pads=pads, value=0.0)
@@ -60,8 +60,8 @@ def find_convolution_padding(op: Convolution, rw: Rewriter) -> Replacement:
 def find_quant_convolution_padding(op: QuantConvolution, rw: Rewriter) -> Replacement:
     """quant_convolution{pad_value}(x, w) -> quant_convolution(pad(x, pad_value), w)
 
-    Kernels of GPUs read past the border of an image as 0. Channels that are fewer than a matrix
-    instruction takes are filled up too, and weights with 0; else registers go to memory.
+    GPU kernels read 0 past the border of an image. Channels are padded to the depth of a matrix
+    instruction too, and weights with 0; else registers spill.
     """
     if rw.options.leave != "windows":
         return no_match("the kernel pads with any number")
@@ -103,7 +103,7 @@ def _filled(rw: Rewriter, weights: ir.Value, fill: int) -> ir.Value:
 
 
 def _left_to_kernel(op: Convolution, w: TensorType, spatial: int, leave: str) -> bool:
-    """Say whether the kernel of a convolution pads its input itself."""
+    """Return whether the kernel of a convolution pads its input itself."""
     if leave == "vector":
         return select.refusal("cpu", "convolution", op) is None
     if leave == "windows":
@@ -114,7 +114,7 @@ def _left_to_kernel(op: Convolution, w: TensorType, spatial: int, leave: str) ->
 
 
 def _padded_inside(op: Convolution, x: TensorType, w: TensorType, spatial: int) -> bool:
-    """Say whether a depthwise kernel runs faster with the pad inside, by measurements.
+    """Return whether a depthwise kernel was measured to be faster with the pad inside.
 
     Figures: docs/data/kernel-measurements.md.
 
@@ -130,11 +130,11 @@ def _padded_inside(op: Convolution, x: TensorType, w: TensorType, spatial: int) 
 class InsertPad(PatternPass):
     """Asymmetric padding of convolutions becomes a pad op.
 
-    With `dense`, so does that of every channels-last convolution but small depthwise ones.
+    With `dense`, so does that of every channels-last convolution except small depthwise ones.
 
-    What `leave` names stays with its convolution: `vector`, those that become vector loops, which
-    copy what they read with its border; `windows`, those whose windows move along two axes or more,
-    and those of 8 bits that are padded with 0 and have channels enough.
+    `leave` names convolutions that keep their padding: `vector`, those that become vector loops,
+    which copy their input with its border; `windows`, those whose windows move along two axes or
+    more, and 8-bit ones that are padded with 0 and have enough channels.
     """
 
     name: ClassVar[str] = "insert_pad"

@@ -1,4 +1,4 @@
-"""layout_convolution: convolutions and what lies between them in channels-last order."""
+"""layout_convolution: convolutions and the ops between them in channels-last order."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def find_pointwise_layout(op: Op, rw: Rewriter) -> Replacement:
 
 
 def _is_cheap(v: ir.Value) -> bool:
-    """Say whether transposing a value moves little or nothing: a constant or a broadcast."""
+    """Return whether transposing a value is cheap: a constant or a broadcast."""
     return is_a(v.owner, (Literal, BroadcastOp))
 
 
@@ -148,13 +148,13 @@ def find_transpose_unit(op: Transpose, rw: Rewriter) -> Replacement:
 
 
 def _only_image(op: Op, rw: Rewriter) -> ir.Value | None:
-    """Return what an op of one operand reads, channels-last, where that is a transpose of it."""
+    """Return the channels-last source of an op's operand, if that is a transpose of it."""
     operands = list(op.operation.operands)
     return from_last(rw, operands[0]) if len(operands) == 1 else None
 
 
 def _both_ends(numbers: Sequence[float], order: Sequence[int]) -> list[float]:
-    """Return numbers of the starts of axes, then of their ends, for the axes in another order."""
+    """Return padding (starts, then ends of axes) for permuted axes."""
     return [numbers[p + side] for side in (0, len(order)) for p in order]
 
 
@@ -188,7 +188,7 @@ def find_slice_layout(op: Slice, rw: Rewriter) -> Replacement:
     """slice(transpose(x)) -> transpose(slice(x))"""
     x = _only_image(op, rw)
     if x is None:
-        return no_match("input is not a transposed channels-last tensor, or the run says what part")
+        return no_match("input is not a transposed channels-last tensor, or its bounds are dynamic")
     rank = TensorType.of(x).rank
     perm = to_first(rank)
     axes: list[int] = [perm[a % rank] for a in op.axes]
@@ -201,7 +201,7 @@ def find_resize_layout(op: Resize, rw: Rewriter) -> Replacement:
     """resize(transpose(x)) -> transpose(resize(x))"""
     x = from_last(rw, op.input)
     if x is None or op.target is not None:
-        return no_match("input is not a transposed channels-last tensor, or the run has the sizes")
+        return no_match("input is not a transposed channels-last tensor, or its sizes are dynamic")
     rank = TensorType.of(x).rank
     last = to_last(rank)
     moved = {n: [v[p] for p in last] for n in ("scales", "sizes") if (v := list(getattr(op, n)))}
@@ -220,22 +220,22 @@ def find_resize_layout(op: Resize, rw: Rewriter) -> Replacement:
 def find_repeat_layout(op: Reshape, rw: Rewriter) -> Replacement:
     """reshape(multibroadcast(reshape(transpose(x)))) -> transpose(.. of x), repeated elements
 
-    What a nearest resize by a whole factor is.
+    This is the form of a nearest resize by an integer factor.
     """
     wide = rw.defining(op.input, Multibroadcast)
     if wide is None or len(wide.operation.operands) != 1:
-        return no_match("input is no broadcast by known extents")
+        return no_match("input is not a broadcast to known extents")
     split = rw.defining(wide.operation.operands[0], Reshape, Unsqueeze)
     x = None if split is None else from_last(rw, split.operation.operands[0])
     if split is None or x is None:
-        return no_match("what is broadcast is no split channels-last tensor")
+        return no_match("the broadcast's source is not a split channels-last tensor")
     own, out = TensorType.of(split.operation.operands[0]), TensorType.of(op.out)
     if not own.is_static or not out.is_static or own.rank != out.rank or 0 in own.dims:
         return no_match("{} to {} repeats no elements, or unknown ones", own, out)
     times = [n // d for n, d in zip(out.dims, own.dims, strict=True)]
     axes = [[d, k] if k > 1 else [d] for d, k in zip(own.dims, times, strict=True)]
     if TensorType.of(wide.out).dims != tuple(n for axis in axes for n in axis):
-        return no_match("not every element of an axis is repeated alike")
+        return no_match("elements of an axis are repeated unequally")
     axes = [axes[p] for p in to_last(own.rank)]
     ones = [n for axis in axes for n in (axis[0], *(1 for _ in axis[1:]))]
     y = rw.op("reshape", x, dims=ones)

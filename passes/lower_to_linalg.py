@@ -1,4 +1,4 @@
-"""lower_to_linalg: the module as IREE is given it, for mgx-opt and for reading."""
+"""lower_to_linalg: the module that IREE compiles, for mgx-opt and for reading."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from mgx_mlir.rewrite.passes import Pass, option
 class LowerToLinalg(Pass):
     """Replace the program by its lowering to linalg on tensors.
 
-    Weights become parameters: only their names are in the module.
+    Weights become parameters, which the module refers to by name.
     """
 
     name: ClassVar[str] = "lower_to_linalg"
     target: str = option("cpu", "the target whose lowerings are used")
     regions: bool = option(True, "put each kernel into a dispatch region")
     arch: str = option("host", "the CPU, host or a name of LLVM's; a GPU's gfx name")
-    vector_kernels: bool = option(True, "kernels of our own vector loops on CPUs")
-    fast_math: bool = option(True, "kernels that round in another order than the model says")
+    vector_kernels: bool = option(True, "kernels as vector loops on CPUs")
+    fast_math: bool = option(True, "kernels may round in another order than the model")
 
     def run(self, module: ir.Operation) -> bool:
-        # start-up: the lowering is loaded where a kernel is judged
+        # start-up: the lowering is loaded only where needed
         from mgx_mlir.passes.lowering.module import lower_to_linalg
 
         body = module.regions[0].blocks[0]
         main = list(body.operations)
         program = ProgramIR(
             module.context,
-            cast(ir.Module, module.opview),  # has what a program asks of its module
+            cast(ir.Module, module.opview),  # has the members of a module that a program uses
             literals.current_store(),
         )
         lowered = lower_to_linalg(

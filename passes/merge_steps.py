@@ -1,4 +1,4 @@
-"""merge_steps: a layer that is written out for each step of a sequence is done once."""
+"""merge_steps: merge a layer that is unrolled over the steps of a sequence."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from mgx_mlir.dialects.migraphx.views import Squeeze, Unsqueeze
 from mgx_mlir.rewrite.passes import PatternPass
 from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, pattern
 
-_MOST = 16  # ops of a step that follow each other
+_MOST = 16  # most ops of a step
 
 
 @dataclass(frozen=True)
 class _Steps:
-    """Source of the steps: parts of one extent of `source` along `axis`, as many as there are."""
+    """The source of unrolled steps: `source` is sliced along `axis`, one index per step."""
 
     source: ir.Value
     axis: int
@@ -33,7 +33,7 @@ def find_unrolled(op: Concat, rw: Rewriter) -> Replacement:
     """concat(unsqueeze(f(squeeze(x[0:1]))), unsqueeze(f(squeeze(x[1:2]))), ..) -> f(x)
 
     f is dots with one constant matrix, at least one, and pointwise ops with constants. The steps
-    are all of x, in order: `TimeDistributed` of Keras is exported so.
+    cover x in order. Keras exports `TimeDistributed` in this form.
     """
     values = list(op.operands)
     stacked = [v.owner if is_a(v.owner, Unsqueeze) else None for v in values]
@@ -43,16 +43,16 @@ def find_unrolled(op: Concat, rw: Rewriter) -> Replacement:
     inner: list[ir.Value] = []
     for owner in stacked:
         if owner is None or TensorType.of(owner.operands[0]).rank != 2:
-            return no_match("an operand is no row of vectors with an axis more")
+            return no_match("an operand is not a row with an added axis")
         if tuple(owner.opview.axes) != (axis,):
-            return no_match("steps have their new axis elsewhere")
+            return no_match("the new axes of the steps differ")
         inner.append(owner.operands[0])
     steps = _steps(inner[0], len(inner))
     if steps is None:
-        return no_match("the first step is not made by dots and pointwise ops of a part")
+        return no_match("the first step is not dots and pointwise ops on a slice")
     for number, value in enumerate(inner):
         if not _is_step(inner[0], value, steps, number):
-            return no_match("step {} is another function, or of another part", number)
+            return no_match("step {} is another function, or reads another slice", number)
     width = TensorType.of(steps.source).dims[-1]
     rw.merge_location(*[o for o in stacked if o is not None])
     found = _whole(inner[0], rw.reshape(steps.source, dims=[-1, width]), rw)
@@ -62,7 +62,7 @@ def find_unrolled(op: Concat, rw: Rewriter) -> Replacement:
 
 
 def _main(operation: ir.Operation) -> int | None:
-    """Return which operand of an op is of the step: the only one that is no constant."""
+    """Return the number of an op's only operand that is not constant."""
     if is_a(operation, Dot):
         return 0 if is_literal(operation.operands[1]) else None
     if not is_a(operation, Pointwise) or len(operation.results) != 1:
@@ -72,7 +72,7 @@ def _main(operation: ir.Operation) -> int | None:
 
 
 def _constant_row(v: ir.Value) -> ir.Value | None:
-    """Return the literal that a constant operand repeats for all rows; None where it is not so."""
+    """Return the literal that a constant operand broadcasts to all rows, else None."""
     own = TensorType.of(v).dims
     if is_a(v.owner, BroadcastOp):
         v, axis = v.owner.operands[0], attributes_of(v.owner.operation).get("axis")
@@ -84,7 +84,9 @@ def _constant_row(v: ir.Value) -> ir.Value | None:
 
 
 def _steps(value: ir.Value, count: int) -> _Steps | None:
-    """Return what a step is of; None where it is no chain of dots and pointwise ops of a part."""
+    """Return the source of a step; None if it is not a chain of dots and pointwise ops on a
+    slice.
+    """
     dots = 0
     for _ in range(_MOST):
         if isinstance(value.owner, ir.Block):
@@ -105,7 +107,7 @@ def _steps(value: ir.Value, count: int) -> _Steps | None:
 
 
 def _part(value: ir.Value) -> tuple[ir.Value, int, int] | None:
-    """Return source, axis and place of squeeze(slice(x)) of one extent; None for what is none."""
+    """Return source, axis and index of squeeze(slice(x)) of extent 1; None for others."""
     if isinstance(value.owner, ir.Block) or not is_a(value.owner, Squeeze):
         return None
     squeeze: Op = value.owner.opview
@@ -119,7 +121,7 @@ def _part(value: ir.Value) -> tuple[ir.Value, int, int] | None:
 
 
 def _is_step(first: ir.Value, other: ir.Value, steps: _Steps, number: int) -> bool:
-    """Return whether a value is to part `number` what `first` is to the first one."""
+    """Return whether a value is the same function of slice `number` as `first` is of the first."""
     while _part(first) is None:
         if isinstance(other.owner, ir.Block):
             return False
@@ -144,7 +146,7 @@ def _same_constant(x: ir.Value, y: ir.Value) -> bool:
 
 
 def _whole(value: ir.Value, source: ir.Value, rw: Rewriter) -> ir.Value:
-    """Return what is done to a step, done to all of them as rows."""
+    """Build a step's function on all steps as rows."""
     if _part(value) is not None:
         return source
     operation = value.owner.operation
@@ -160,9 +162,9 @@ def _whole(value: ir.Value, source: ir.Value, rw: Rewriter) -> ir.Value:
 
 @dataclass(frozen=True)
 class MergeSteps(PatternPass):
-    """One layer for all steps of a sequence, in place of one for each step.
+    """Merge the layers of all steps of a sequence.
 
-    It comes before slices and reshapes are moved, which hides that they are of one sequence.
+    It runs before slices and reshapes are moved, which would hide the pattern.
     """
 
     name: ClassVar[str] = "merge_steps"

@@ -1,5 +1,4 @@
-"""name_dynamic_dims: dynamic dims that the inputs' sizes determine get names, and count as
-known."""
+"""name_dynamic_dims: give names to dynamic dims that input sizes determine."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ from mgx_mlir.rewrite.passes import Pass, option
 from mgx_mlir.symbolic.expressions import Atom, Expr, Int, size_of
 from mgx_mlir.symbolic.named_extents import Naming
 
-# ops that make sizes, which nothing replaces
+# ops that compute sizes, which are not replaced
 _MAKERS = (ConcatPastPresent, Loop, NonZero, NonMaxSuppression, Unique)
 
 
@@ -38,16 +37,16 @@ _MAKERS = (ConcatPastPresent, Loop, NonZero, NonMaxSuppression, Unique)
 class NameDynamicDims(Pass):
     """Dynamic dims that the inputs' sizes determine become names in the types.
 
-    So do, with `made`, sizes that values decide, of results that have them whatever passes do.
+    With `made`, so do sizes that depend on values, in results whose size no pass changes.
 
-    A name is a number beyond all sizes, one for all equal expressions, so that passes see equal
-    dynamic dims as equal, and take a reshape or a broadcast to them for one of known dims.
-    `forget_dynamic_dims` undoes it; in between the numbers mean something in this process alone. A
-    program of several functions stays as it is, and so do the bodies of loops.
+    A name is a number larger than any size, the same for equal expressions. So passes see equal
+    dynamic dims as equal, and treat them as known in reshapes and broadcasts. `forget_dynamic_dims`
+    undoes it; in between, the numbers are valid only in this process. Programs of several
+    functions, and bodies of loops, are not changed.
     """
 
     name: ClassVar[str] = "name_dynamic_dims"
-    made: bool = option(True, "sizes that values decide have names as well")
+    made: bool = option(True, "sizes that depend on values get names too")
 
     def run(self, module: ir.Operation) -> bool:
         found = list(functions(module))
@@ -61,7 +60,7 @@ class NameDynamicDims(Pass):
 
 
 def _probe_of(function: ir.OpView) -> DimProbe:
-    """Return what is known of a function's dynamic dims: the sizes of its arguments."""
+    """Return a probe of a function's dynamic dims, which knows the dims of its arguments."""
     probe = DimProbe()
     probe.active = True
     for argument, port in zip(
@@ -77,7 +76,7 @@ def _values(block: ir.Block) -> list[ir.Value]:
 
 
 class Names:
-    """The naming of a block and of branches in it; `probe` knows the dims of its arguments."""
+    """Naming of dims in a block and its branches; `probe` knows the dims of its arguments."""
 
     def __init__(self, block: ir.Block, probe: DimProbe, *, made: bool = True) -> None:
         self.block, self.probe = block, probe
@@ -87,7 +86,7 @@ class Names:
         self.made = made
 
     def _tell_dims(self, op: ir.Operation) -> None:
-        """dimensions_of(x) -> numbers and dims of arguments, so that nothing asks for x."""
+        """dimensions_of(x) -> numbers and dims of arguments, so that x is not used"""
         attributes = attributes_of(op)
         found = self.probe.dims(op.operands[0])
         places = [(a, i, d) for a in self.block.arguments for i, d in enumerate(self.probe.dims(a))]
@@ -109,8 +108,8 @@ class Names:
         op.erase()
 
     def state(self) -> bool:
-        """State the names in all types, and in ops that took them at run time."""
-        for v in _values(self.block):  # in order: what is learned of the sizes gives later forms
+        """Write the names into all types, and into ops that took these dims as operands."""
+        for v in _values(self.block):  # in order, as facts about sizes help later values
             self.probe.known(v)
         self.sizes |= self._made_sizes() if self.made else set()
         for view in list(self.block.operations):
@@ -119,9 +118,9 @@ class Names:
         blocks = list(self._blocks(self.block))
         values = [v for block in blocks for v in _values(block)]
         told: list[tuple[ir.Value, TensorType]] = []
-        # all of them first: what an op shows of the sizes holds for the ops ahead of it as well
+        # all values first, as facts learned from an op also hold for earlier ops
         found = {v: self.probe.dims(v) for v in values if not TensorType.of(v).is_static}
-        for v in _values(self.block):  # branches may have run or not
+        for v in _values(self.block):  # a branch may not have run, so it proves nothing
             for e in found.get(v, ()):
                 self.probe.prover.learn(e)  # no extent is negative where an op has run
         for op in self.block.operations:
@@ -142,7 +141,7 @@ class Names:
         return bool(told)
 
     def _learn_depth(self, dot: Dot) -> None:
-        """Learn that what a product multiplies has one length, as it is checked in a run."""
+        """Learn that the depths of a matmul's operands are equal, which is checked at run time."""
         depth = self.probe.dims(dot.a)[-1] - self.probe.dims(dot.b)[-2]
         if not isinstance(depth, int):
             self.probe.prover.learn(depth)
@@ -162,7 +161,7 @@ class Names:
                 yield from self._blocks(inner)
 
     def _made_sizes(self) -> set[Atom]:
-        """Return the extents that values decide, of results that have them whatever passes do."""
+        """Return the extents that depend on values, of results whose size no pass changes."""
         makers = [op.operation for op in self.block.operations if is_a(op, _MAKERS)]
         dims = (d for op in makers for r in op.results for d in self.probe.dims(r))
         return {atom for d in dims if (atom := size_of(d)) is not None}
@@ -176,7 +175,9 @@ class Names:
         return DYN if may_be_negative(found) else found
 
     def _is_told(self, e: Expr) -> bool:
-        """Return whether the inputs' sizes alone decide an expression: it can be computed anew."""
+        """Return whether an expression depends only on input sizes, so that it can be
+        recomputed.
+        """
         for atom in e.atoms():
             if atom.kind == "size":
                 if atom not in self.sizes:
@@ -188,7 +189,7 @@ class Names:
         return True
 
     def _share_broadcasts(self, block: ir.Block) -> None:
-        """Have each value broadcast once to the same named dims, however they were computed."""
+        """Merge broadcasts of a value to the same named dims."""
         made: dict[tuple[ir.Value, ir.Type], ir.Value] = {}
         for view in list(block.operations):
             op = view.operation
@@ -199,7 +200,7 @@ class Names:
                     op.erase()
 
     def _simplify(self, op: ir.Operation) -> None:
-        """Replace a view whose dims are computed by one that states them."""
+        """Replace a view with computed dims by one with named dims in an attribute."""
         if not is_a(op, (Reshape, Resize, BroadcastOp, BroadcastWithDims, BroadcastForDot)):
             return
         out = TensorType.of(op.results[0])
@@ -215,7 +216,7 @@ class Names:
             name, operands, attributes = "reshape", x, {"dims": out.dims}
         elif is_a(op, Resize):
             if op.opview.target is None or TensorType.of(op.opview.target).dtype.is_float:
-                return  # extents do not give the coordinates of scales
+                return  # with scales, extents do not determine coordinates
             name, operands = "resize", x
             attributes = {**attributes_of(op), "sizes": list(out.dims)}
         elif is_a(op, BroadcastOp) and len(op.operands) == 1:
@@ -226,7 +227,7 @@ class Names:
         else:
             tail = out.dims[len(out.dims) - len(own) :]
             if any(d not in (1, w) for d, w in zip(own, tail, strict=True)):
-                return  # only a run knows the dim that is 1
+                return  # the dim that is 1 is only known at run time
             name, operands, attributes = "multibroadcast", [x], {"out_lens": out.dims}
         with ir.InsertionPoint(op), op.location:
             try:

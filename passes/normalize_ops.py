@@ -1,4 +1,4 @@
-"""normalize_ops: one spelling for each op: axes from the front, bounds in range, full padding."""
+"""normalize_ops: canonical attributes: non-negative axes, bounds in range, full padding."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _PADDED = (Conv, QuantConvolution, Pooling)
 
 @dataclass(frozen=True)
 class NormalizeOps(Pass):
-    """Count axes from the front, clamp slice bounds, write padding as begins and ends."""
+    """Make axes non-negative, clamp slice bounds, write padding as begins and ends."""
 
     name: ClassVar[str] = "normalize_ops"
 
@@ -67,7 +67,7 @@ class NormalizeOps(Pass):
 
 
 def normalize(op: Op) -> bool:
-    """Write an op's attributes in their one form; return whether any was written otherwise."""
+    """Write an op's attributes in canonical form; return whether any changed."""
     before = dict(op.attributes.items())
     if is_a(op, _AXES):
         rank = TensorType.of(op.results[0] if is_a(op, _AXES_OF_RESULT) else op.operands[0]).rank

@@ -1,4 +1,4 @@
-"""optimize_module: the simplifying passes, in turns, until none finds anything."""
+"""optimize_module: alternate the simplifying passes until none finds anything."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class OptimizeModule(Pass):
     """Simplify reshapes and algebra, merge equal ops and fold constants until nothing changes."""
 
     name: ClassVar[str] = "optimize_module"
-    rounds: int = option(4, "times that everything is repeated at most")
-    inner_rounds: int = option(4, "times that the simplifying passes are repeated at most")
+    rounds: int = option(4, "most repetitions of all steps")
+    inner_rounds: int = option(4, "most repetitions of the simplifying passes")
     fast_math: bool = option(False, "as in simplify_algebra")
     skip: tuple[str, ...] = option((), "ops that propagate_constant leaves as they are")
 
@@ -50,17 +50,17 @@ class OptimizeModule(Pass):
 
 
 class _Turns:
-    """Runs passes on a module again and again, each only where something changed since.
+    """Runs passes on a module repeatedly, each only if something changed since its last run.
 
-    Every one of them goes on until it finds nothing, so that what it left needs no second look.
+    Each pass runs to a fixed point, so an unchanged module needs no second run.
     """
 
     def __init__(self, module: ir.Operation) -> None:
         self.module, self.changes = module, 0
-        self.done: dict[Pass, int] = {}  # a pass -> the changes there were when it ended
+        self.done: dict[Pass, int] = {}  # pass -> count of changes when it ended
 
     def run(self, steps: Sequence[Pass]) -> bool:
-        """Run every step that may find something; say whether one of them did."""
+        """Run every step that may find something; return whether one did."""
         before = self.changes
         for step in steps:
             if self.done.get(step) != self.changes:

@@ -1,4 +1,4 @@
-"""pack_weights: products with constant weights of few bits read them as they are."""
+"""pack_weights: matmuls read constant weights of few bits in packed form."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, p
 _VIEWS = (
     Multibroadcast, Broadcast, Transpose, Reshape, Slice, Unsqueeze, Squeeze, Contiguous,
 )  # fmt: skip
-UNIT = 8  # rows that a block is a multiple of
-GPU_UNIT = 16  # the same where matrix instructions take rows by so many
-_LEAST = 1 << 12  # weights: fewer are as well in f32
+UNIT = 8  # divisor of a block's rows
+GPU_UNIT = 16  # the same where matrix instructions multiply rows
+_LEAST = 1 << 12  # weights; fewer stay in f32
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,14 @@ class _Chain:
     codes: ir.Value
     bits: int  # bits of a code
     views: tuple[ir.Operation, ...] = ()  # views between matrix and codes, from the matrix down
-    # constant scale, and the number of last `views` that it is not read through
+    # constant scale, and the number of last `views` that do not apply to it
     scale: tuple[ir.Value, int] | None = None
-    # constant zero point, and the number of last `views` that it is not read through
+    # constant zero point, and the number of last `views` that do not apply to it
     zero: tuple[ir.Value, int] | None = None
 
 
 def _chain(v: ir.Value) -> _Chain | None:
-    """Return how a value is made of codes; None where it is made in another way."""
+    """Return the chain from codes to a value; None where there is none."""
     owner = v.owner
     if isinstance(owner, ir.Block):
         return None
@@ -101,7 +101,7 @@ def _evaluated(op: ir.Operation, operands: list[np.ndarray]) -> np.ndarray:
 
 
 def _read(chain: _Chain, part: tuple[ir.Value, int], shape: tuple[int, int]) -> np.ndarray:
-    """Return the codes, or a scale of each, as the matrix has them."""
+    """Return the codes, or the scale of each code, in the matrix's layout."""
     value, inner = part
     array = _array(value)
     for op in reversed(chain.views[: len(chain.views) - inner]):
@@ -110,7 +110,7 @@ def _read(chain: _Chain, part: tuple[ir.Value, int], shape: tuple[int, int]) -> 
 
 
 def _matrix(v: ir.Value) -> ir.Value:
-    """Return the matrix that a value repeats over its leading dims, or the value."""
+    """Return the matrix that a value broadcasts over its leading dims, or the value."""
     while not isinstance(v.owner, ir.Block) and is_a(v.owner, Multibroadcast):
         below = v.owner.operands[0]
         if TensorType.of(below).dims[-2:] != TensorType.of(v).dims[-2:]:
@@ -120,7 +120,7 @@ def _matrix(v: ir.Value) -> ir.Value:
 
 
 def _period(parts: list[np.ndarray], depth: int) -> int:
-    """Return how many rows share their numbers."""
+    """Return the number of rows that share scale and zero point."""
     size = depth
     for x in parts:
         changes = np.flatnonzero((x[1:] != x[:-1]).any(axis=1)) + 1
@@ -132,8 +132,8 @@ def _period(parts: list[np.ndarray], depth: int) -> int:
 def find_blocked_weights(op: Dot, rw: Rewriter) -> Replacement:
     """dot(x, (unpack_int4(codes) - zeros) * scales) -> blocked_dot(x, codes, scales, zeros)
 
-    Also of 8-bit integers and floats. Scales and zero points are read through any views; what rows
-    share is found in their numbers.
+    Also for 8-bit integers and floats. Scales and zero points are read through any views; the block
+    size is found from their values.
     """
     x, out = TensorType.of(op.a), TensorType.of(op.out)
     gpu = rw.options.gpu
@@ -144,14 +144,14 @@ def find_blocked_weights(op: Dot, rw: Rewriter) -> Replacement:
     depth, columns = x.dims[-1], out.dims[-1]
     b = _matrix(op.b)
     if depth * columns < _LEAST or TensorType.of(b).elements != depth * columns:
-        return no_match("b is no matrix, or a small one")
+        return no_match("b is not a matrix, or is small")
     if x.dims[:-1] != out.dims[:-1]:
         return no_match("rows repeat")
     chain = _chain(b)
     if chain is None or (chain.scale is None and chain.bits == 8):
         return no_match("b is not made of codes")
     if gpu and TensorType.of(chain.codes).dtype.is_float:
-        return no_match("floats of 8 bits are widened by instructions of their own")
+        return no_match("8-bit floats are widened by dedicated instructions")
     unit = GPU_UNIT if gpu else UNIT
     if depth % unit:
         return no_match("{} rows are no multiple of {}", depth, unit)
@@ -174,7 +174,9 @@ def find_blocked_weights(op: Dot, rw: Rewriter) -> Replacement:
 def _blocks(
     chain: _Chain, shape: tuple[int, int], unit: int
 ) -> tuple[int, np.ndarray, np.ndarray, np.ndarray | None] | None:
-    """Return block size, codes, scales and zero points of blocked_dot; None: it has no such."""
+    """Return block size, codes, scales and zero points of blocked_dot; None where there is no
+    such form.
+    """
     kind = TensorType.of(chain.codes).dtype
     scales = np.ones((1, shape[1]), np.float32)
     if chain.scale is not None:
@@ -187,7 +189,7 @@ def _blocks(
         return None
     count = shape[0] // block
     scales, zeros = (np.broadcast_to(x[::block], (count, shape[1])) for x in (scales, zeros))
-    # codes pass through views as numbers of any type
+    # apply the views to codes as plain numbers
     codes = _read(chain, (chain.codes, 0), shape)
     middle = 0
     if kind.is_float:
@@ -211,21 +213,21 @@ def _smallest(scales: np.ndarray) -> np.ndarray:
 
 
 def _points(zeros: np.ndarray) -> np.ndarray:
-    """Return zero points as bytes where they are whole numbers of that size."""
+    """Return zero points as bytes if they are integers of that range."""
     small = np.clip(np.nan_to_num(zeros), -128, 127).astype(np.int8)
     return small if (small == zeros).all() else np.ascontiguousarray(zeros)
 
 
 @dataclass(frozen=True)
 class PackWeights(PatternPass):
-    """Keep constant weights of 4 and 8 bits, and let their products widen them.
+    """Keep constant weights of 4 and 8 bits packed, and widen them in matmuls.
 
-    Weights that are dequantised ahead of a dot would become f32, four to eight times their bytes,
-    which the product of one row has to read. A matrix of codes that only views, a zero point and a
-    scale separate from the dot becomes operands of blocked_dot. Scales are kept in f16 where they
-    fit exactly. On GPUs rows lie in a matrix of their own.
+    Weights dequantised before a dot would be f32: four to eight times the bytes, all read for one
+    row. Codes that reach a dot through views, a zero point and a scale become operands of
+    blocked_dot. Scales are kept in f16 where that is exact. On GPUs the rows of x are reshaped to a
+    matrix.
     """
 
     name: ClassVar[str] = "pack_weights"
     patterns: ClassVar[tuple[Pattern, ...]] = (find_blocked_weights,)
-    gpu: bool = option(False, "also of f16 and bf16; integers in blocks of 16 alone")
+    gpu: bool = option(False, "also f16 and bf16 dots; integers only in blocks of 16")

@@ -1,4 +1,4 @@
-"""The pipeline of each target, written out from top to bottom, the condition beside the step."""
+"""The pipeline of each target: its passes in order, with their conditions."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from mgx_mlir.core.errors import PipelineError
 from mgx_mlir.rewrite.passes import pipeline_name
 
-NAMING = ("name_dynamic_dims", "forget_dynamic_dims")  # passes between them see names
+NAMING = ("name_dynamic_dims", "forget_dynamic_dims")  # passes between them see named dynamic dims
 
 
 @dataclass(frozen=True)
 class PipelineOptions:
-    """Options of a compile that decide about its steps."""
+    """Options of a compile that the pipeline depends on."""
 
     fast_math: bool = True  # rewrites may change rounding
     fuse: bool = True  # kernels are formed by passes; without it, IREE decides the fusion
     vector_kernels: bool = True  # CPU kernels may be vector loops of this package
     # types whose matmuls and convolutions run in f32, because the loops do not multiply them
     widened: tuple[str, ...] = ()
-    fnuz: bool = False  # GPU multiplies 8-bit floats of the FNUZ types alone
+    fnuz: bool = False  # GPU multiplies only FNUZ 8-bit floats
     # values that a model quantises and dequantises are not rounded where no matmul takes them in 8
     # bits, as in MIGraphX
     remove_qdq_pairs: bool = False
@@ -34,14 +34,14 @@ class PipelineOptions:
 
 
 def ref(o: PipelineOptions) -> tuple[str, ...]:
-    """`ref` interprets each op by its reference: no rewrite may stand between it and the model."""
+    """Return the steps for `ref`, which interprets the model's ops without rewrites."""
     return ("normalize_ops", "dead_code_elimination")
 
 
 def cpu(o: PipelineOptions) -> tuple[str, ...]:
     """Return the steps for CPUs, which compute in f32 whatever the type."""
     return _steps(
-        # one spelling for each op, nothing that does nothing
+        # canonical ops, without no-ops
         "simplify_dyn_ops",
         "normalize_ops",
         "eliminate_identity",
@@ -51,7 +51,7 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
         "dead_code_elimination",
         "eliminate_contiguous",
         "merge_steps",
-        # equal ops that make sizes, which get one name each
+        # merge equal ops that compute sizes, so that each gets one name
         "eliminate_common_subexpression",
         # from here on dynamic dims count as known
         "name_dynamic_dims",
@@ -61,8 +61,8 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
         "eliminate_pad",
         "dead_code_elimination",
         "rewrite_pooling",
-        # 8-bit dots are faster than in f32, and so are convolutions that our loops take; others
-        # are 4 times slower. The rounding of other values is kept, which costs nothing.
+        # 8-bit dots, and convolutions by our loops, are faster than f32; others are 4 times slower.
+        # Other quantised values keep their rounding, which is cheap.
         _step(
             "simplify_qdq",
             products="dot,convolution" if o.loops else "dot",
@@ -73,7 +73,7 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
             requantised=(o.loops and o.fast_math) or None,
             tables=(o.loops and o.byte_tables) or None,
         ),
-        # weights of few bits stay that: products widen them
+        # keep weights of few bits packed; matmuls widen them
         _step("pack_weights", when=o.loops),
         # no rewrite_gelu: tanh takes less than an exponential and a division (3 % in f32, 18 % in
         # f16); no rewrite_topk: a topk of one thread takes no less in groups
@@ -92,10 +92,9 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
         ),
         _step("optimize_module", fast_math=o.fast_math),
         "split_reduce",
-        # our loops pad what they read; elsewhere a pad inside of a kernel costs half as much again
-        # as one ahead of it
+        # our loops pad their input; in other kernels a pad inside costs 1.5 times one before it
         _step("insert_pad", dense=True, leave="vector" if o.loops else None),
-        # a block of queries at a time; below eight the dots alone are faster
+        # attention in blocks of queries; below eight queries separate dots are faster
         _step("fuse_attention", when=o.loops, fast_math=o.fast_math, min_queries=8),
         # types that the CPU cannot multiply; attention widens what it reads by itself
         _step(
@@ -105,11 +104,11 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
             unsupported_ops="dot,convolution",
         ),
         _step("propagate_constant", when=o.loops and bool(o.widened)),
-        # quantising joins the kernels around it as what it consists of; late, since a division by a
-        # scale that became a product would round otherwise
+        # decompose quantisation, so that it is fused; late, as a division by a scale that became a
+        # multiplication would round differently
         _step("rewrite_quantization", when=o.loops),
         _step("eliminate_convert", when=o.loops),
-        # each fused op becomes one dispatch; readers of one tensor may have been given equal pads
+        # each fused op becomes one dispatch; readers of one tensor may have equal pads
         "eliminate_common_subexpression",
         "dead_code_elimination",
         _step("fuse_concat", when=o.loops),
@@ -130,7 +129,7 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
 def gpu(o: PipelineOptions) -> tuple[str, ...]:
     """Return the steps for AMD GPUs."""
     return _steps(
-        # one spelling for each op, nothing that does nothing
+        # canonical ops, without no-ops
         "simplify_dyn_ops",
         "normalize_ops",
         "eliminate_identity",
@@ -140,7 +139,7 @@ def gpu(o: PipelineOptions) -> tuple[str, ...]:
         "dead_code_elimination",
         "eliminate_contiguous",
         "merge_steps",
-        # equal ops that make sizes, which get one name each
+        # merge equal ops that compute sizes, so that each gets one name
         "eliminate_common_subexpression",
         # from here on dynamic dims count as known
         "name_dynamic_dims",
@@ -153,7 +152,7 @@ def gpu(o: PipelineOptions) -> tuple[str, ...]:
         _step("fp8_ocp_to_fnuz", when=o.fnuz),
         # 8-bit products as they are
         _step("simplify_qdq", pairs=o.remove_qdq_pairs),
-        # weights of few bits stay that: products widen them
+        # keep weights of few bits packed; matmuls widen them
         _step("pack_weights", gpu=True, when=o.fuse),
         _step("rewrite_gelu", fast_math=o.fast_math),
         _step("optimize_module", fast_math=o.fast_math),
@@ -161,21 +160,21 @@ def gpu(o: PipelineOptions) -> tuple[str, ...]:
         "rewrite_topk",
         "rewrite_low_precision",
         "propagate_precision",
-        # transposed ones as products of all phases, not of windows that are zeros but for one tap;
-        # their order of axes moves to the graph's edges, too, before it is part of another move
+        # transposed convolutions as matmuls of all phases, not of windows of mostly zeros; first,
+        # because layout propagation moves their transposes
         "rewrite_convolution",
         "layout_convolution",
-        # a 1x1 convolution is a dot of pixels: its tiles then are of pixels, not of lines of them
+        # 1x1 convolutions as dots of pixels, whose tiles are not bound to image lines
         "fuse_horizontal",
         _step("rewrite_dot", convolutions=True, strided=False),
         _step("optimize_module", fast_math=o.fast_math),
         "split_reduce",
         _step("insert_pad", dense=True, leave="windows"),  # kernels pad what they read
-        # its kernel knows a factor and a mask of the scores
+        # the attention kernel supports a scale and a mask of the scores
         _step("fuse_attention", when=o.fuse, fast_math=o.fast_math, flash=True),
-        # quantising joins the kernels around it as what it consists of
+        # decompose quantisation, so that it is fused
         _step("rewrite_quantization", when=o.fuse),
-        # each fused op becomes one dispatch; an 8-bit product together with what follows it
+        # each fused op becomes one dispatch, also 8-bit matmuls with their epilogues
         "eliminate_common_subexpression",
         "dead_code_elimination",
         _step("fuse_concat", when=o.fuse),
@@ -183,7 +182,7 @@ def gpu(o: PipelineOptions) -> tuple[str, ...]:
         "dead_code_elimination",
         "forget_dynamic_dims",
         "dead_code_elimination",
-        # convolutions of few channels read their image in whatever form it is
+        # convolutions of few channels read their image in any layout
         _step("fuse_layout", when=o.fuse, gathered=True),
         "dead_code_elimination",
     )
@@ -227,7 +226,7 @@ def pipeline(
 
 
 def _steps(*steps: str) -> tuple[str, ...]:
-    """Return the steps that are taken."""
+    """Return the steps whose condition holds."""
     return tuple(s for s in steps if s)
 
 
@@ -242,4 +241,4 @@ def _step(name: str, *, when: bool = True, **options: object) -> str:
     return f"{pipeline_name(name)}{{{' '.join(texts)}}}"
 
 
-FEWER_NAMES = _step(NAMING[0], made=False)  # in place of the first: of inputs' sizes alone
+FEWER_NAMES = _step(NAMING[0], made=False)  # replaces the first: names of input sizes only

@@ -25,25 +25,25 @@ from mgx_mlir.rewrite.switches import flag
 _BROADCASTS = (BroadcastOp, BroadcastWithDims)
 _THROUGH = (Reshape, Contiguous, DequantizeLinear, Transpose, Squeeze, Unsqueeze)
 _UNPACK = (UnpackInt4, UnpackFp4)
-# growth between literals and their value: 4-bit weights become f64 before they are scaled
+# limits of intermediate growth: 4-bit weights become f64 before they are scaled
 _WIDENED = 16  # times the bytes of the literals
 _SPARE = 4  # times max_growth, for small ones
-_IN_ALL = 16  # times max_growth: what all new literals may be larger than their old ones
+_IN_ALL = 16  # times max_growth: most growth of all literals of a module
 
 
 @dataclass(frozen=True)
 class PropagateConstant(Pass):
     """Replace ops whose operands are all literals by a literal of their value.
 
-    Only the last op of a constant expression becomes a literal. Broadcasts that repeat data and
-    unpacked weights stay as they are, and so does what would be larger than `max_growth` bytes
-    and larger than the literals it is made of, or takes far more than those on the way. All
-    literals of a module together grow by sixteen times `max_growth` at most.
+    Only the last op of a constant expression becomes a literal. Broadcasts that repeat data, and
+    unpacked weights, are not folded. Nor are results that are larger than `max_growth` bytes and
+    than their literals, or that need far more memory to compute. All literals of a module together
+    grow by at most sixteen times `max_growth`.
     """
 
     name: ClassVar[str] = "propagate_constant"
     skip: tuple[str, ...] = option((), "ops to leave as they are")
-    max_growth: int = option(16 << 20, "bytes that a result may be larger than its literals")
+    max_growth: int = option(16 << 20, "most bytes by which a result may exceed its literals")
 
     def run(self, module: ir.Operation) -> bool:
         folding = _Folding(self)
@@ -54,19 +54,19 @@ class PropagateConstant(Pass):
 
 
 class _Folding:
-    """The constant values of one module: which they are, and, late, their arrays."""
+    """The constant values of one module, with arrays computed on demand."""
 
     def __init__(self, options: PropagateConstant) -> None:
         self.skip = frozenset(options.skip)
         self.max_growth = options.max_growth
-        self.constant: dict[ir.Value, int] = {}  # value -> bytes of the literals it is made of
+        self.constant: dict[ir.Value, int] = {}  # value -> bytes of the literals that it depends on
         self.order: list[ir.Operation] = []
         self.arrays: dict[ir.Value, np.ndarray] = {}
-        self.large: list[ir.Value] = []  # values in `arrays` that are not to stay
+        self.large: list[ir.Value] = []  # values in `arrays` to be dropped
         self.run = Interpreter(None, literals.WeightStore())  # type: ignore[arg-type]
 
     def collect(self, block: ir.Block) -> None:
-        """Note every constant op of a block and of the blocks in it, in order."""
+        """Collect the constant ops of a block and of its inner blocks, in order."""
         for view in block.operations:
             op = view.operation
             if is_a(op, Kernel):
@@ -93,7 +93,7 @@ class _Folding:
 
     @staticmethod
     def stored(op: ir.Operation) -> int:
-        """Return the bytes of a literal; one that repeats a number has the bytes of that number."""
+        """Return the bytes of a literal; a splat has those of one element."""
         if "value" in op.attributes:
             value = op.attributes["value"]
             if isinstance(value, ir.DenseElementsAttr) and value.is_splat:
@@ -101,20 +101,20 @@ class _Folding:
         return _bytes(op.result)
 
     def literals_of(self, op: ir.Operation) -> int:
-        """Return the bytes of the literals that an op's operands are made of."""
+        """Return the bytes of the literals that an op's operands depend on."""
         return sum(self.constant[v] for v in set(op.operands))
 
     def is_bounded(self, op: ir.Operation) -> bool:
-        """Say whether computing the op takes no more than its literals explain.
+        """Return whether the op's memory is in proportion to its literals.
 
-        A broadcast takes nothing by itself: what reads it does.
+        A broadcast is free; its readers are not.
         """
         most = _WIDENED * self.literals_of(op) + _SPARE * self.max_growth
         results = () if is_a(op, _BROADCASTS) else op.results
         return all(_bytes(v) <= most for v in (*op.operands, *results))
 
     def replace(self) -> int:
-        """Put a literal in place of each constant that something not constant uses."""
+        """Replace each constant that has a non-constant user by a literal."""
         replaced = 0
         chosen = [op for op in self.order if self.is_last(op) and self.is_worth(op)]
         tracing = flag("MIGRAPHX_TRACE_PROPAGATE_CONSTANT")
@@ -141,7 +141,7 @@ class _Folding:
         return replaced
 
     def is_last(self, op: ir.Operation) -> bool:
-        """Say whether a user is not folded itself: not constant, or one that stays."""
+        """Return whether a user is not folded: not constant, or an op to keep."""
         for r in op.results:
             for use in r.uses:
                 user = use.owner.operation
@@ -151,7 +151,7 @@ class _Folding:
         return False
 
     def is_worth(self, op: ir.Operation) -> bool:
-        """Say whether the op's value is kept as a literal rather than computed again."""
+        """Return whether the op's value should become a literal."""
         if is_a(op, _UNPACK):
             return False
         if is_a(op, _BROADCASTS):

@@ -30,7 +30,7 @@ from mgx_mlir.rewrite.pattern import (
 def find_upcast(op: Convert, rw: Rewriter) -> Replacement:
     """convert(f(x, constant)), to a wider type -> f(convert(x), convert(constant))
 
-    f is pointwise or a reduction that nothing else reads. The convert moves up to the next op
+    f is pointwise or a reduction with no other reader. The convert moves up to the next op
     that is neither.
     """
     narrow, wide = TensorType.of(op.input).dtype, op.target_type
@@ -38,7 +38,7 @@ def find_upcast(op: Convert, rw: Rewriter) -> Replacement:
         return no_match("{} to {} does not widen a 16- or 8-bit float to f32", narrow, wide)
     f = defined_by(op.input)
     if f is None or not has_one_use(op.input):
-        return no_match("the input is an argument, or something else reads it")
+        return no_match("the input is an argument, or has other readers")
     found = _widened(f, rw, None, wide)
     if isinstance(found, NoMatch):
         return found
@@ -61,7 +61,7 @@ def find_downcast(op: Pointwise | NumberReduction, rw: Rewriter) -> Replacement:
         return no_match("{} to {} does not narrow f32 to 16 or 8 bits", wide, narrow)
     value = cast.result
     if any(use.owner.operation != op.operation for use in value.uses):
-        return no_match("something else reads the converted value")
+        return no_match("the converted value has other readers")
     found = _widened(op, rw, value, wide)
     if isinstance(found, NoMatch):
         return found
@@ -70,22 +70,24 @@ def find_downcast(op: Pointwise | NumberReduction, rw: Rewriter) -> Replacement:
 
 
 def _widens(narrow: DType, wide: DType) -> bool:
-    """Say whether computing in `wide` is more precise and costs no more.
+    """Return whether computing in `wide` is more precise and not more expensive.
 
-    Integers would not wrap where they did. f64 in place of f32 costs several times as much.
+    Not for integers, which would no longer wrap, nor for f64 instead of f32, which costs several
+    times as much.
     """
     return narrow.is_low_precision and wide.is_float and wide.size == 4
 
 
 def _widened(f: Op, rw: Rewriter, cast: ir.Value | None, wide: DType) -> ir.Value | NoMatch:
-    """Return `f` in the type `wide`: on what `cast` converted if given, on converts of the rest.
+    """Return `f` in the type `wide`, on the input of `cast` if given, and on converts of other
+    operands.
 
-    At most one operand is not constant, so that at most one tensor is converted.
+    At most one operand is not constant, so at most one tensor is converted.
     """
     operation = f.operation
     name = mnemonic(operation)
     cls = op_class(f)
-    # an op may have steps: an operand that is no longer rounded may fall on another side
+    # discontinuous op: an unrounded operand may be on the other side of a jump
     pointwise = cls is not None and issubclass(cls, Pointwise) and not cls.discontinuous
     continuous = pointwise and not is_a(f, BitCast)
     if not (continuous or is_a(f, NumberReduction)) or len(operation.regions):
@@ -115,8 +117,8 @@ class PropagatePrecision(PatternPass):
     """Move converts between float types so that more is computed in the wider one.
 
     It moves them over chains of pointwise ops and reductions whose other operands are constants:
-    those before an upcast and those after a downcast. What overflowed in the narrow type no
-    longer does.
+    those before an upcast and those after a downcast. Values that overflowed in the narrow type no
+    longer do.
     """
 
     name: ClassVar[str] = "propagate_precision"

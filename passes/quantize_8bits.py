@@ -1,4 +1,4 @@
-"""quantize_8bits: what was captured, rounded to 8 bits."""
+"""quantize_8bits: round captured values to 8 bits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mgx_mlir.programs.build import Builder
 from mgx_mlir.rewrite.passes import Pass, option
 from mgx_mlir.rewrite.pattern import op_names
 
-UNCALIBRATED = 64.0  # the factor of a value that no calibration has seen
+UNCALIBRATED = 64.0  # the factor of a value without calibration
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Quantize8bits(Pass):
 
     The capture with `ins_index` i takes `scales[i]`, by which values are multiplied (127 over
     the largest magnitude; of f8, its largest value over that), and `shifts[i]`, the zero point:
-    64 and 0 where the list ends before. The pairs round what the program computes; simplify_qdq
-    makes 8-bit products of them. f16 and bf16 values are quantised in f32.
+    64 and 0 where the list ends before. The pairs round computed values; simplify_qdq forms 8-bit
+    matmuls and convolutions from them. f16 and bf16 values are quantised in f32.
     """
 
     name: ClassVar[str] = "quantize_8bits"

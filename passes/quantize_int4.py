@@ -27,19 +27,18 @@ class QuantizeInt4(Pass):
     """Round constant weights of the listed ops to 4 bits, and keep them packed.
 
     f32 and f16 literals with an even last extent pass through quantizelinear (to ui8 of 0 .. 15),
-    pack_int4, unpack_int4 and dequantizelinear. A scale and a zero point serve the whole tensor,
-    or, of a dot's second operand, `group_size` neighbours along the summed axis of one column
-    (`group_of`). A weight changes by at most half a step, of which 15
-    span the range from the least to the largest value that share it, 0 included. Steps are rounded
-    up to numbers of f16 where they are not too small for that. Of a dot's second operand that
-    repeats a matrix along leading dims the matrix is rounded.
-    propagate_constant folds what is before unpack_int4, so that the weight is stored packed, and
-    its users unpack it.
+    pack_int4, unpack_int4 and dequantizelinear. A scale and a zero point are per tensor, or, for a
+    dot's second operand, per `group_size` adjacent weights of a column along the reduced axis
+    (`group_of`). A weight changes by at most half a step; 15 steps span the group's range, which
+    includes 0. Steps are rounded up to f16 if they are in its range. If a dot's second operand
+    broadcasts a matrix along leading dims, the matrix is rounded.
+    propagate_constant folds the ops before unpack_int4, so the weight is stored packed, and its
+    users unpack it.
     """
 
     name: ClassVar[str] = "quantize_int4"
     ops: tuple[str, ...] = ops_field(("dot", "convolution"))
-    group_size: int = option(0, "weights of a dot that share a scale; 0: all of a tensor")
+    group_size: int = option(0, "weights of a dot that share a scale; 0: all weights of a tensor")
 
     def __post_init__(self) -> None:
         ops_option(self.ops)
@@ -71,8 +70,9 @@ class QuantizeInt4(Pass):
 def group_of(v: ir.Value, size: int) -> int:
     """Return how many weights of a column share a scale; 0: all of the tensor do.
 
-    That is `size`, or a column where that is shorter; where columns are no multiple of it, less, if
-    no less than half of it is a whole number of rows that products of packed weights read at once.
+    It is `size`, or the column length if that is shorter. If `size` does not divide the column, it
+    is a smaller divisor that is at least half of `size` and a multiple of the unit of packed
+    matmuls.
     """
     summed = TensorType.of(v).dims[-2] if TensorType.of(v).rank > 1 else 0
     if not size or summed < 2:
@@ -91,19 +91,19 @@ def fits(v: ir.Value) -> bool:
 
 
 def _is_finite(v: ir.Value) -> bool:
-    """Return whether codes stand for a literal: for NaN and infinities none does."""
+    """Return whether a literal has codes, which NaN and infinities do not have."""
     return bool(np.isfinite(literals.array_of(v.owner)).all())
 
 
 def _no_shorter(step: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
-    """Return positive steps in bf16, rounded up: 15 of them span the weights."""
+    """Return positive steps rounded up to bf16, so that 15 of them span the weights."""
     made = step.astype(dtype)
     up = (made.view(np.uint16) + np.uint16(1)).view(dtype)
     return np.where(made.astype(np.float32) < step, up, made)
 
 
 def _short(step: np.ndarray) -> np.ndarray:
-    """Return steps that f16 holds, and that are no shorter, where its normal numbers reach."""
+    """Return steps rounded up to f16, where they are in its normal range."""
     info = np.finfo(np.float16)
     if step.min() < info.smallest_normal or step.max() > info.max / 2:
         return step
@@ -113,7 +113,7 @@ def _short(step: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Grid:
-    """Scales and zero points of 4-bit weights, spread along `group` rows each; 0: over all."""
+    """Scales and zero points of 4-bit weights, each for `group` rows; 0: for all."""
 
     step: np.ndarray
     zero: np.ndarray
@@ -126,7 +126,7 @@ class Grid:
         return np.clip(found, 0, _LEVELS).astype(np.uint8).reshape(w.shape)
 
     def restored(self, codes: np.ndarray) -> np.ndarray:
-        """Return codes as the numbers that they stand for, in f32."""
+        """Return the values of codes, in f32."""
         offset = _parted(codes, self.group).astype(np.float32) - self.zero
         return (offset * self.step.astype(np.float32)).reshape(codes.shape)
 
@@ -139,7 +139,7 @@ def _parted(w: np.ndarray, group: int) -> np.ndarray:
 
 
 def grid_of(w: np.ndarray, group: int, dtype: np.dtype[Any], part: float = 1.0) -> Grid:
-    """Choose steps, of a type, that span this part of the weights that share one, and 0."""
+    """Choose steps, rounded to a type, that span the fraction `part` of a group's range, and 0."""
     w = w.astype(np.float32)
     axes = -2 if group else None
     array = _parted(w, group)
@@ -156,9 +156,9 @@ def grid_of(w: np.ndarray, group: int, dtype: np.dtype[Any], part: float = 1.0) 
 
 
 def quantised(b: Builder, v: ir.Value, group: int) -> ir.Value:
-    """Build a literal's values at 16 levels, by way of packed 4-bit codes.
+    """Build a literal's values rounded to 16 levels, as packed 4-bit codes.
 
-    group: neighbours along the last axis but one that share a scale; 0: all elements do.
+    group: adjacent weights along the second-last axis that share a scale; 0: all elements do.
     """
     t = TensorType.of(v)
     grid = grid_of(literals.array_of(v.owner), group, t.dtype.np)

@@ -1,4 +1,6 @@
-"""rewrite_convolution: transposed and 3-D convolutions as 2-D ones, computed padding as numbers."""
+"""rewrite_convolution: transposed and 3-D convolutions as 2-D ones, computed padding as
+attributes.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,12 @@ from mgx_mlir.passes.analysis.channels_last import to_first, to_last
 from mgx_mlir.rewrite.passes import PatternPass
 from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, pattern
 
-_LAST = 2**63 - 1  # the end of a slice, wherever that is
+_LAST = 2**63 - 1  # a slice bound past any extent
 
 
 @dataclass(frozen=True)
 class _Phases:
-    """One axis of a transposed convolution as a plain one that gives `stride` results a window."""
+    """One axis of a transposed convolution, as a convolution with `stride` results per window."""
 
     stride: int
     taps: int  # taps of each result
@@ -34,12 +36,14 @@ class _Phases:
 
 
 def _phases(kernel: int, stride: int, dilation: int, before: int, after: int) -> _Phases | None:
-    """Return an axis of which `before` and `after` results are cut off; None where it is none."""
+    """Return the phases of an axis whose first `before` and last `after` results are dropped;
+    None where there is no such form.
+    """
     if stride > 1 and dilation > 1:
         return None
     taps = -(-kernel // stride)
     reach = (taps - 1) * dilation
-    # windows lie on whole strides; those that are cut off altogether are not computed
+    # windows are at whole strides; fully dropped ones are not computed
     skipped = min(reach, before // stride)
     spare = taps * stride - kernel if stride > 1 else 0
     dropped = min(reach, (spare + after) // stride)
@@ -72,18 +76,18 @@ def _axes(op: ConvolutionBackwards) -> list[_Phases] | None:
 def find_transposed_convolution(op: ConvolutionBackwards, rw: Rewriter) -> Replacement:
     """convolution_backwards(x, w) -> results of a convolution of x, a stride of them at a time
 
-    A result's taps are those of its phase, what is left of its place by the stride. The phases of
-    one window are channels of the convolution, which are moved to where they belong.
+    A result's taps are those of its phase: its index modulo the stride. The phases of one window
+    are channels of the convolution, which are then interleaved.
     """
     x, w, out = (TensorType.of(v) for v in (op.input, op.weights, op.out))
     if not literals.is_literal(op.weights):
-        return no_match("the weights are no constant")
+        return no_match("the weights are not constant")
     if x.rank not in (3, 4) or not x.dtype.is_float:
-        return no_match("{} is no image of floats", x)
+        return no_match("{} is not an image of floats", x)
     if x.dims[1] == DYN or 0 in (*x.dims, *w.dims, *out.dims):
         return no_match("{} has unknown channels, or no elements", x)
     if x.rank > 3 and DYN in (*x.dims, *out.dims):
-        return no_match("{} has several places along unknown dims", x)
+        return no_match("{} has several windows along unknown dims", x)
     axes = _axes(op)
     if axes is None:
         return no_match("it has both strides and dilations")
@@ -98,7 +102,7 @@ def find_transposed_convolution(op: ConvolutionBackwards, rw: Rewriter) -> Repla
         channels_last=True,
     )  # fmt: skip
     if any(s > 1 for s in strides):
-        # 0: as it is, in a place that the new dims have as well
+        # 0 copies the extent, which has the same position in the new dims
         n, *counts = (0 if d == DYN else d for d in TensorType.of(y).dims[:-1])
         y = rw.op("reshape", y, dims=[n, *counts, group, *strides, each])
         places = [i for a in range(spatial) for i in (1 + a, 2 + spatial + a)]
@@ -127,7 +131,7 @@ def _phase_weights(w: np.ndarray, axes: list[_Phases], group: int) -> np.ndarray
     split = [n for a in axes for n in (a.taps, a.stride)]
     w = w.reshape(group, w.shape[0] // group, w.shape[1], *split)
     taps = [3 + 2 * i for i in range(count)]
-    # the first tap reads what is furthest behind
+    # the first tap reads the last element
     w = w[(..., *(s for _ in axes for s in (slice(None, None, -1), slice(None))))]
     w = w.transpose(*taps, 1, 0, *(t + 1 for t in taps), 2)
     return np.ascontiguousarray(w.reshape(*w.shape[: count + 1], -1))
@@ -141,9 +145,9 @@ def find_volume_convolution(op: Convolution, rw: Rewriter) -> Replacement:
     """
     x, w, out = (TensorType.of(v) for v in (op.input, op.weights, op.out))
     if x.rank != 5 or op.channels_last:
-        return no_match("it is no convolution of volumes")
+        return no_match("it is not a 3-D convolution")
     if op.group != 1 or op.padding_mode != "default_" or not x.dtype.is_float:
-        return no_match("it has groups or computed padding, or is none of floats")
+        return no_match("it has groups or computed padding, or is not of floats")
     if DYN in (*x.dims, *w.dims, *out.dims) or 0 in (*x.dims, *w.dims, *out.dims):
         return no_match("{} has unknown dims, or no elements", x)
     pads = both_pads(op.padding, 3)

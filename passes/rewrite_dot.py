@@ -1,4 +1,4 @@
-"""rewrite_dot: a dot with a broadcast matrix runs on rows, and reshapes move out of its way."""
+"""rewrite_dot: dots with a broadcast matrix as dots of rows; reshapes move past other ops."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def find_dot_broadcast_rows(op: Dot | QuantDot, rw: Rewriter) -> Replacement:
         return no_match("its scales have the operands' dims")
     a, out = TensorType.of(op.a), TensorType.of(op.out)
     if out.rank < 3 or DYN in (a.dims[-1], out.dims[-1]) or a.dims[:-1] != out.dims[:-1]:
-        return no_match("rank below 3, or columns of run-time length")
+        return no_match("rank below 3, or dynamic columns")
     if not (is_solvable(a) and is_solvable(out)):
         return no_match("an extent of 0, or several run-time dims")
     w = _matrix_below(rw, op.b)
@@ -79,7 +79,8 @@ def _is_literal(v: ir.Value) -> bool:
 def find_dot_batch(op: Dot, rw: Rewriter) -> Replacement:
     """dot of rank 4 and above -> reshape(dot of rank 3(reshape(a), reshape(b)))
 
-    Not one of an attention: what is between its dots has all dims, and would be apart from them.
+    Not for dots of an attention, as the ops between them have all dims, and would be separated from
+    them.
     """
     a, b, out = TensorType.of(op.a), TensorType.of(op.b), TensorType.of(op.out)
     if out.rank < 4 or not (a.is_static and b.is_static):
@@ -89,7 +90,7 @@ def find_dot_batch(op: Dot, rw: Rewriter) -> Replacement:
     if all(d % rw.options.aligned == 0 for d in (*a.dims[-2:], b.dims[-1])):
         return no_match("all of M, K and N are whole tiles")
     if _is_of_attention(op):
-        return no_match("a softmax is behind it or ahead of it")
+        return no_match("a softmax precedes or follows it")
     batch = product(out.dims[:-2])
     x = rw.op("reshape", op.a, dims=[batch, *a.dims[-2:]])
     y = rw.op("reshape", op.b, dims=[batch, *b.dims[-2:]])
@@ -97,7 +98,7 @@ def find_dot_batch(op: Dot, rw: Rewriter) -> Replacement:
 
 
 def _is_of_attention(op: Dot) -> bool:
-    """Return whether a softmax leads to a dot's left operand, or is led to by the dot alone."""
+    """Return whether a dot's left operand comes from a softmax, or its only use is a softmax."""
     v = op.a
     while (view := defined_by(v, Convert, Where)) is not None:
         v = view.operation.operands[-1]
@@ -144,7 +145,7 @@ def _flat_below(rw: Rewriter, v: ir.Value, out: TensorType) -> ir.Value | None:
 
 
 def _as_flat(rw: Rewriter, v: ir.Value, out: TensorType, below: ir.Value) -> ir.Value | None:
-    """Return `v`, of `out`'s dims, with `below`'s dims: a reshape, or its broadcast redone."""
+    """Return `v`, of `out`'s dims, with `below`'s dims: reshaped, or broadcast again."""
     flat = TensorType.of(below).dims
     view = rw.defining(v, BroadcastOp)
     if view is None:
@@ -221,13 +222,13 @@ def find_1x1_convolution(op: Convolution, rw: Rewriter) -> Replacement:
     if any(op.padding) and op.padding_mode == "default_":
         return no_match("it has padding")
     if any(s != 1 for s in op.stride) and not rw.options.strided:
-        return no_match("its pixels are not neighbours (strided is off)")
+        return no_match("its pixels are not contiguous (strided is off)")
     if not (x.is_static and out.is_static) or 0 in x.dims or 0 in out.dims:
         return no_match("{} has dims that are dynamic or 0", x)
     if not is_constant(op.weights):
         return no_match("the weights are not constant")
     if x.dtype.is_integer:
-        return no_match("a dot of {} is none of the fast ones", x.dtype)
+        return no_match("a dot of {} is not faster", x.dtype)
     y = op.input if op.channels_last else rw.op("transpose", op.input, permutation=to_last(x.rank))
     if any(s != 1 for s in op.stride):
         y = rw.op("step", y, axes=list(range(1, 1 + spatial)), steps=op.stride)
@@ -242,7 +243,9 @@ def find_1x1_convolution(op: Convolution, rw: Rewriter) -> Replacement:
 
 
 def _is_dynamic_image(op: Convolution, out: TensorType) -> bool:
-    """Return whether rows of pixels end where only a run knows, of f32: pixels together do not."""
+    """Return whether an image is f32 with dynamic height or width, whose pixels as one dim tile
+    better.
+    """
     pixels = out.dims[1:-1] if op.channels_last else out.dims[2:]
     return out.dtype is dtypes.FLOAT and any(map(is_named, pixels))
 
@@ -255,10 +258,10 @@ _EXACT = 1 << 24  # up to here f32 has every integer
 def find_exact_bytes(op: QuantDot, rw: Rewriter) -> Replacement:
     """quant_dot(x, y) -> convert(dot(convert(x), convert(y))), where no sum is rounded
 
-    For operands that both come at run time, as in attention: kernels of bytes want packed weights.
+    For two computed operands, as in attention, since 8-bit kernels need packed weights.
     """
     if not rw.options.exact_bytes or len(op.operands) > 2:
-        return no_match("the target has products of bytes of its own, or it has scales")
+        return no_match("the target has 8-bit matmuls, or the dot has scales")
     a, b = TensorType.of(op.a), TensorType.of(op.b)
     if a.dtype not in _LARGEST or b.dtype not in _LARGEST:
         return no_match("operands are not of 8 bits")
@@ -266,7 +269,7 @@ def find_exact_bytes(op: QuantDot, rw: Rewriter) -> Replacement:
         return no_match("the second operand is constant")
     depth = a.dims[-1]
     if depth == DYN or is_named(depth) or depth * _LARGEST[a.dtype] * _LARGEST[b.dtype] > _EXACT:
-        return no_match("sums of {} products may be too large for f32", depth)
+        return no_match("sums over a depth of {} may be inexact in f32", depth)
     wide = [rw.op("convert", v, target_type=dtypes.FLOAT) for v in (op.a, op.b)]
     return rw.op("convert", rw.op("dot", *wide), target_type=TensorType.of(op.out).dtype)
 
@@ -291,7 +294,7 @@ def find_reshape_pair(op: Op, rw: Rewriter) -> Replacement:
 
 @dataclass(frozen=True)
 class RewriteDot(PatternPass):
-    """Batched dots with one matrix as dots of rows; the reshapes move past what follows."""
+    """Batched dots with one matrix as dots of rows; reshapes move past the following ops."""
 
     name: ClassVar[str] = "rewrite_dot"
     patterns: ClassVar[tuple[Pattern, ...]] = (
@@ -307,6 +310,6 @@ class RewriteDot(PatternPass):
     aligned: int = option(16, "a batched dot stays as it is when M, K, N are multiples of this")
     convolutions: bool = option(False, "1x1 convolutions too; the lowering does so where it pays")
     dynamic_images: bool = option(False, "those of images of dynamic height or width")
-    strided: bool = option(True, "of these also those with strides, behind a step")
-    exact_bytes: bool = option(False, "products of 8 bits of two run-time operands in f32")
+    strided: bool = option(True, "also those with strides, after a step")
+    exact_bytes: bool = option(False, "8-bit dots of two computed operands in f32")
     max_iterations: int = option(-1, "sweeps over the module; -1: until nothing changes")

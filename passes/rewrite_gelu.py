@@ -1,4 +1,4 @@
-"""rewrite_gelu: GELU by one exponential in place of erf or tanh."""
+"""rewrite_gelu: GELU by one exponential instead of erf or tanh."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from mgx_mlir.rewrite.pattern import (
     pattern,
 )
 
-_DEPTH = 6  # ops that are looked through in a product or a polynomial
+_DEPTH = 6  # most nested ops of a product or a polynomial
 _INSIDE = (Mul, Div, Add)
 _NEAR = 1e-3  # models round the constants of GELU to four digits and to 16 bits
 
@@ -35,8 +35,8 @@ _NEAR = 1e-3  # models round the constants of GELU to four digits and to 16 bits
 def find_gelu_erf(op: Mul | Div, rw: Rewriter) -> Replacement:
     """x / 2 * (1 + erf(x / sqrt(2))) -> x / (1 + exp(-2 sqrt(2 / pi) (x + 0.044715 x^3)))
 
-    In 16 bits and under fast-math only: the two differ by up to 5e-4, half a step of f16 at 1.
-    A f32 that is only converted to 16 bits counts as such.
+    Only in 16 bits with fast math: the two differ by up to 5e-4, half an ulp of f16 at 1. An f32
+    that is only converted to 16 bits counts too.
     """
     if not rw.options.fast_math:
         return no_match("it is an approximation (fast-math is off)")
@@ -72,7 +72,7 @@ def find_tanh_fast_gelu(op: Mul | Div, rw: Rewriter) -> Replacement:
 def product_of(v: ir.Value, depth: int = _DEPTH) -> tuple[float, list[ir.Value]]:
     """Return `v` as a number times the values that products and quotients multiply.
 
-    Values that something else reads too are not taken apart, but for `v` itself.
+    Values with other readers are not decomposed, except `v` itself.
     """
     number = splat(v)
     if number is not None:
@@ -106,7 +106,7 @@ def _half_times_one_plus(op: Op, function: type[Unary]) -> tuple[ir.Value, ir.Va
             continue
         for term, one in (total.operands, list(total.operands)[::-1]):
             number = splat(one)
-            # (1 + f) / 2 may stand as f / 2 + 1 / 2
+            # (1 + f) / 2 may be written f / 2 + 1 / 2
             inner, found = product_of(term)
             if number is None or len(found) != 1 or inner != float(number):
                 continue
@@ -127,7 +127,7 @@ def _rounds_to_16_bits(v: ir.Value) -> bool:
 
 
 def _contains(op: ir.Operation, kind: type[Op], depth: int) -> bool:
-    """Say whether products and sums that end in `op` have an op of this kind in them."""
+    """Return whether the products and sums that lead to `op` contain an op of this kind."""
     owners = [v.owner for v in op.operands]
     return any(
         is_a(o, kind) or (depth > 0 and is_a(o, _INSIDE) and _contains(o, kind, depth - 1))
@@ -136,7 +136,7 @@ def _contains(op: ir.Operation, kind: type[Op], depth: int) -> bool:
 
 
 def _is_polynomial(y: ir.Value, x: ir.Value, depth: int) -> bool:
-    """Say whether `y` is made of `x` and constants by sums, products and positive powers."""
+    """Return whether `y` is a polynomial in `x` with constant coefficients."""
     if y == x or splat(y) is not None:
         return True
     op = defined_by(y, Add, Sub, Mul, Pow) if depth else None
@@ -151,7 +151,7 @@ def _is_polynomial(y: ir.Value, x: ir.Value, depth: int) -> bool:
 
 @dataclass(frozen=True)
 class RewriteGelu(PatternPass):
-    """GELU of the tanh form, and under fast-math that of 16 bits with erf, by one exponential."""
+    """GELU in tanh form, and with fast math 16-bit GELU with erf, by one exponential."""
 
     name: ClassVar[str] = "rewrite_gelu"
     patterns: ClassVar[tuple[Pattern, ...]] = (find_gelu_erf, find_tanh_fast_gelu)

@@ -1,4 +1,4 @@
-"""rewrite_low_precision: 16-bit arithmetic in an order that does not overflow on the way."""
+"""rewrite_low_precision: reorder f16 arithmetic so that intermediate values do not overflow."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def find_pow2_div(op: Div | Mul, rw: Rewriter) -> Replacement:
         x = _squared(rw, square)
         if x is not None:
             return rw.op("mul", rw.op(op.mnemonic, x, n), x)
-    return no_match("it is no square that a constant makes smaller")
+    return no_match("it is not a square divided by a constant above 1")
 
 
 def _squared(rw: Rewriter, v: ir.Value) -> ir.Value | None:
-    """Return x where `v` is x * x or pow(x, 2), and nothing else reads it."""
+    """Return x where `v` is x * x or pow(x, 2) with a single reader."""
     inner = rw.defining(v, Mul, Pow) if has_one_use(v) else None
     if inner is None:
         return None

@@ -48,7 +48,7 @@ def replace_with_reduce(op: Pooling, rw: Rewriter) -> Replacement:
 def replace_dilations_with_gather_pooling(op: Pooling, rw: Rewriter) -> Replacement:
     """pooling{dilations}(x) -> pooling{stride = lengths}(gather(pad(x)))
 
-    The gathers lay the windows out side by side. Backends need it whose windows have no holes.
+    The gathers copy the windows next to each other, for backends without dilated pooling.
     """
     if not rw.options.rewrite_dilations:
         return no_match("the target pools with dilations (rewrite-dilations is off)")
@@ -67,7 +67,7 @@ def replace_dilations_with_gather_pooling(op: Pooling, rw: Rewriter) -> Replacem
     pads = window_pads(
         [t.dims[a] for a in axes], lengths, stride, dilations, op.padding, op.padding_mode
     )
-    # reach of the last window beyond the padding (ceil_mode), and rows that none reads
+    # reach of the last window beyond the padding (ceil_mode), and unread rows
     reach: list[int] = [
         (n - 1) * s + (k - 1) * d + 1 - (t.dims[a] + low)
         for n, s, k, d, a, (low, _) in zip(
@@ -131,7 +131,7 @@ def _spatial_axes(op: Op, t: TensorType) -> list[int]:
 def _padded(
     op: Op, rw: Rewriter, t: TensorType, axes: Sequence[int], room: Sequence[tuple[int, int]]
 ) -> ir.Value:
-    """Pad the input with what windows read around it and what changes no result."""
+    """Pad the input to the reach of the windows, with a neutral value."""
     if not any(map(any, room)):
         return op.input
     pads = [0] * (2 * t.rank)
@@ -143,10 +143,9 @@ def _padded(
 
 @dataclass(frozen=True)
 class RewritePooling(PatternPass):
-    """Replace global pooling by reductions; where asked for, dilations and lrn too.
+    """Replace global pooling by reductions; optionally dilations and lrn too.
 
-    The lowering has dilated windows and lrn as kernels of their own, which gathers and a pooling
-    between transposes would only slow down: the options are off.
+    These options are off, as the lowering has faster kernels for dilated windows and lrn.
     """
 
     name: ClassVar[str] = "rewrite_pooling"

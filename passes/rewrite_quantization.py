@@ -19,9 +19,9 @@ from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, p
 def apply_quantizelinear(op: QuantizeLinear, rw: Rewriter) -> Replacement:
     """quantizelinear(x, s, z) -> convert(clip(nearbyint(x / s) + z))
 
-    16-bit floats are converted to f32 first. To an f8 type nothing is rounded ahead of the
-    convert. Types of more than 16 bits need no clip: the convert stops at their ends, which f32
-    does not hold.
+    16-bit floats are converted to f32 first. For an f8 type nothing is rounded before the convert.
+    Types of more than 16 bits have no clip, as the convert saturates at bounds that f32 cannot
+    represent.
     """
     wide, to = TensorType.of(op.input).dtype, TensorType.of(op.out).dtype
     x, scale = op.input, op.scale
@@ -51,7 +51,9 @@ def apply_dequantizelinear(op: DequantizeLinear, rw: Rewriter) -> Replacement:
 
 
 def _converted(rw: Rewriter, zero: ir.Value, dtype: DType) -> ir.Value:
-    """Return a zero point in a float type; one number at once, which kernels hold themselves."""
+    """Return a zero point in a float type; a splat literal is converted directly, for kernels
+    to inline.
+    """
     number = splat(zero)
     if number is None:
         return rw.op("convert", zero, target_type=dtype)
@@ -65,8 +67,7 @@ def _converted(rw: Rewriter, zero: ir.Value, dtype: DType) -> ir.Value:
 class RewriteQuantization(PatternPass):
     """Replace quantizelinear and dequantizelinear by the arithmetic that they stand for.
 
-    Both have lowerings of their own, which compute the same. As arithmetic they become parts of the
-    kernels around them, which is how CPUs have them.
+    Both have lowerings with the same results. As arithmetic they are fused into kernels.
     """
 
     name: ClassVar[str] = "rewrite_quantization"

@@ -28,8 +28,8 @@ _BETWEEN = ("add", "sub", "mul", "div", "where")
 def find_dot_softmax_fp32(op: Softmax, rw: Rewriter) -> Replacement:
     """softmax(pointwise(dot(a, b))) in 16 bits -> convert(softmax(pointwise(convert(dot(a, b)))))
 
-    The scores of attention stay in f32 between the dot and the softmax: a kernel's sum is not
-    rounded before it is converted. MIGraphX's pattern of this name.
+    The scores of attention stay in f32 between the dot and the softmax, as a kernel's sum is not
+    rounded before a convert. MIGraphX's pattern of this name.
     """
     t = TensorType.of(op.input)
     if not t.dtype.is_low_precision:
@@ -61,7 +61,7 @@ def find_softmax_dot_fp32(op: Dot, rw: Rewriter) -> Replacement:
 
 
 def _comes_from_dot(rw: Rewriter, v: ir.Value) -> bool:
-    """Say whether `v` is a dot, or pointwise ops on one that nothing else reads."""
+    """Return whether `v` is a dot, or single-use pointwise ops on one."""
     if not has_one_use(v):
         return False
     if rw.defining(v, Dot) is not None:
@@ -74,7 +74,7 @@ def _in_f32(rw: Rewriter, v: ir.Value) -> ir.Value:
     """Build `v` computed in f32, from the dot on."""
     t = TensorType.of(v)
     if not t.dtype.is_low_precision:
-        return v  # a condition
+        return v  # a bool: it has no float type
     view = rw.defining(v, *_BETWEEN)
     if view is None or not _comes_from_dot(rw, v):
         return rw.op("convert", v, target_type=dtypes.FLOAT)
@@ -125,9 +125,9 @@ def find_softmax_base_ops(op: Div, rw: Rewriter) -> Replacement:
     largest = _row_of(rw, shifted.b, ReduceMax)
     if largest is None or largest.input != shifted.a or list(largest.axes) != list(total.axes):
         return no_match("exp is not of x - reduce_max(x) along the same axes")
-    # the exp is read here and by the sum; a third reader would have it computed twice
+    # the exp is read here and by the sum; a third reader would recompute it
     if len(list(op.a.uses)) != 2 or not has_one_use(e.input):
-        return no_match("something else reads what lies between")
+        return no_match("intermediate values have other readers")
     x = rw.op("convert", shifted.a, target_type=dtypes.FLOAT)
     moved = [x, _again(rw, shifted.b, x)]
     wide = rw.op("exp", rw.op("sub", *moved))
@@ -157,16 +157,16 @@ def _repeat(rw: Rewriter, row: ir.Value, x: ir.Value) -> ir.Value:
 def find_reduce_mean_variance(op: ReduceMean, rw: Rewriter) -> Replacement:
     """reduce_mean((x - reduce_mean(x))^2) -> reduce_mean(x^2) - reduce_mean(x)^2
 
-    Where the mean is large beside the deviation, the difference loses the digits of both.
+    If the mean is much larger than the deviation, the difference loses precision.
     """
     if not rw.options.variance:
-        return no_match("two passes over a row are a kernel (variance is off)")
+        return no_match("the two-pass form is one kernel (variance is off)")
     t = TensorType.of(op.input)
     if not t.dtype.is_float:
         return no_match("integers truncate")
     square = rw.defining(op.input, Mul, Pow, SqDiff)
     if square is None or not has_one_use(op.input):
-        return no_match("it is not the mean of a square that nothing else reads")
+        return no_match("it is not the mean of a square with one reader")
     a, b = square.operation.operands
     if square.mnemonic == "sqdiff":
         x, mean = a, _row_of(rw, b, ReduceMean)
@@ -179,7 +179,7 @@ def find_reduce_mean_variance(op: ReduceMean, rw: Rewriter) -> Replacement:
             return no_match("it is not the square of a difference")
         x, mean = sub.a, _row_of(rw, sub.b, ReduceMean)
     if mean is None or mean.input != x or _axes(mean) != _axes(op):
-        return no_match("what is subtracted is not the mean along the same axes")
+        return no_match("the subtrahend is not the mean along the same axes")
     squares = rw.op("reduce_mean", rw.op("mul", x, x), axes=op.axes)
     return rw.op("sub", squares, rw.op("mul", mean.out, mean.out))
 
@@ -197,7 +197,7 @@ def find_reduce_mean(op: ReduceMean, rw: Rewriter) -> Replacement:
         return no_match("it is the mean over extents that are dynamic or 0")
     wide = t.dtype
     if wide.size == 1 and wide.is_float:
-        return no_match("{} has no infinity to convert back to", wide)
+        return no_match("{} has no infinity", wide)
     if wide.is_low_precision:
         wide = dtypes.FLOAT
     elif wide.is_integer:
@@ -215,11 +215,10 @@ def _axes(op: Op) -> list[int]:
 
 @dataclass(frozen=True)
 class RewriteReduce(PatternPass):
-    """Attention and softmax in 16 bits compute in f32; reductions in parts, where asked for.
+    """Attention and softmax in 16 bits compute in f32; optionally reductions are decomposed.
 
-    The lowering has softmax, logsoftmax, the mean and the two-pass variance as kernels that read
-    a row from the cache. In parts they become the same kernel or a slower one: those options are
-    off.
+    The decompositions are off, as the lowering has softmax, logsoftmax, the mean and the two-pass
+    variance as kernels, which are at least as fast.
     """
 
     name: ClassVar[str] = "rewrite_reduce"

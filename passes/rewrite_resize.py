@@ -1,4 +1,4 @@
-"""rewrite_resize: resizing by views where it repeats or skips elements, else by gathers."""
+"""rewrite_resize: resizes as views where they repeat or skip elements, else as gathers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def rewrite_nearest_resize(op: Resize, rw: Rewriter) -> Replacement:
     other is gathered unless `affine-only`.
     """
     if op.mode != "nearest":
-        return no_match("mode {} weighs elements", op.mode)
+        return no_match("mode {} interpolates", op.mode)
     axes = _resized(op)
     if isinstance(axes, str):
         return no_match(axes)
@@ -65,7 +65,7 @@ def rewrite_linear_resize(op: Resize, rw: Rewriter) -> Replacement:
         return no_match("antialias or exclude_outside: more than two weights")
     t = TensorType.of(op.input)
     if not t.dtype.is_float:
-        return no_match("{} truncates: a last bit could show", t.dtype)
+        return no_match("{} truncates, so the last bit could differ", t.dtype)
     axes = _resized(op)
     if isinstance(axes, str):
         return no_match(axes)
@@ -88,7 +88,7 @@ def rewrite_linear_resize(op: Resize, rw: Rewriter) -> Replacement:
 
 
 def _resized(op: Op) -> list[tuple[int, np.ndarray]] | str:
-    """Return each axis that changes with its elements' places in the input; or why not known."""
+    """Return each resized axis with its elements' input coordinates; or why they are unknown."""
     t, out = TensorType.of(op.input), TensorType.of(op.out)
     if op.target is not None or not (t.is_known and out.is_known):
         return "extents or scales are known at run time only"
@@ -107,14 +107,14 @@ def _resized(op: Op) -> list[tuple[int, np.ndarray]] | str:
 
 
 def _repetition(where: np.ndarray, n: int) -> int | None:
-    """Return how often each of `n` elements is repeated, in place; None where not evenly."""
+    """Return the number of repetitions of each of `n` elements; None if it is not uniform."""
     times, rest = divmod(len(where), n)
     even = not rest and np.array_equal(where, np.arange(len(where)) // max(times, 1))
     return times if even else None
 
 
 def _progression(where: np.ndarray) -> tuple[int, int, int] | None:
-    """Return (first, end, step) of places that rise evenly; None where they do not."""
+    """Return (first, end, step) of an arithmetic progression, else None."""
     steps = np.diff(where)
     step = int(steps[0]) if len(steps) else 1
     if step < 1 or (steps != step).any():
@@ -134,7 +134,7 @@ def _sliced(rw: Rewriter, x: ir.Value, slices: dict[int, tuple[int, int, int]]) 
 
 
 def _repeated(rw: Rewriter, x: ir.Value, repeats: dict[int, int]) -> ir.Value:
-    """Repeat each element of the axes in `repeats` so many times, side by side."""
+    """Repeat each element along the axes in `repeats`."""
     dims = TensorType.of(x).dims
     many = {a: k for a, k in repeats.items() if k > 1}
     if not many:
@@ -161,4 +161,4 @@ class RewriteResize(PatternPass):
 
     name: ClassVar[str] = "rewrite_resize"
     patterns: ClassVar[tuple[Pattern, ...]] = (rewrite_nearest_resize, rewrite_linear_resize)
-    affine_only: bool = option(False, "leave what is no view")
+    affine_only: bool = option(False, "only rewrite resizes that are views")

@@ -43,12 +43,12 @@ from mgx_mlir.rewrite.pattern import (
 )
 
 STEPS = (RnnSteps, GruSteps, LstmSteps)
-# One step: from the inputs' share of the gates and the states to the next states.
+# One step: function from the inputs' share of the gates and the states to the next states.
 Step = Callable[[ir.Value, Sequence[ir.Value]], list[ir.Value]]
 
 
 def _spread(rw: Rewriter, v: ir.Value, like: ir.Value) -> ir.Value:
-    """Build `v` in the dims of `like`, whose run-time ones it has or is 1 in."""
+    """Build `v` broadcast to the dims of `like`; dynamic dims are equal or 1."""
     t = TensorType.of(like)
     if t.is_static:
         return rw.op("multibroadcast", [v], out_lens=list(t.dims))
@@ -84,7 +84,7 @@ def _steps_refusal(op: Rnn | Gru | Lstm | RnnSteps | GruSteps | LstmSteps) -> st
 def input_products(op: Rnn | Gru | Lstm, rw: Rewriter) -> Replacement:
     """rnn(x, w, r, bias) -> rnn_steps(x w^T + bias, r), where one kernel runs all steps"""
     if not rw.options.vector:
-        return no_match("the target runs no steps in one kernel")
+        return no_match("the target has no kernel for all steps")
     gates, functions = {Rnn: (1, 1), Gru: (3, 2), Lstm: (4, 3)}[type(op)]
     net = _network(op, rw, gates, functions)
     if isinstance(net, NoMatch):
@@ -92,7 +92,7 @@ def input_products(op: Rnn | Gru | Lstm, rw: Rewriter) -> Replacement:
     reason = _steps_refusal(op)
     if reason is not None:
         return no_match("{}", reason)
-    # R's bias of a candidate that is reset behind its product is added there
+    # R's bias of a candidate with a late reset is added by the kernel
     late = isinstance(op, Gru) and bool(op.linear_before_reset)
     more = [op.initial_c, op.peephole] if isinstance(op, Lstm) else []
     attributes = attributes_of(op.operation)
@@ -159,7 +159,7 @@ def gru(op: Gru | GruSteps, rw: Rewriter) -> Replacement:
             kept = rw.op("mul", z, state)
             return [rw.op("add", rw.op("mul", rw.sub(1, z), candidate), kept)]
 
-        # R's bias of the candidate is not reset, or added only behind the reset
+        # R's bias of the candidate is added before the reset, or only after it
         inputs = net.inputs(d, without=(2 * h, 3 * h) if late else None)
         return net.loop(d, inputs, [net.state(op.initial_h, d)], step)
 
@@ -207,7 +207,7 @@ def lstm(op: Lstm | LstmSteps, rw: Rewriter) -> Replacement:
         wanted = 1 if has_no_use(op.cells) else 2
         return net.loop(d, net.inputs(d), start, step, outputs=wanted)
 
-    # cells that nobody uses are not kept: the hidden states have their type
+    # unused cells are not kept
     return net.results(direction, 2)
 
 
@@ -234,7 +234,8 @@ class _Network:
         self.op, self.rw, self.gates, self.functions = op, rw, gates, functions
         self.type = TensorType.of(op.input)
         self.steps, self.batch = self.type.dims[:2]
-        self.width = 0  # width of the input; static, which the input's own may not be
+        # width of the input from the weights; static, while the input's may be dynamic
+        self.width = 0
         if not isinstance(op, STEPS):
             self.width = TensorType.of(op.weights).dims[2]
         self.hidden = op.hidden_size
@@ -305,9 +306,9 @@ class _Network:
         return rw.op("dot", flat, w)
 
     def by_steps(self, found: ir.Value, columns: int) -> ir.Value:
-        """Build {steps, batch, columns} of what holds the rows of all steps."""
+        """Reshape rows of all steps to {steps, batch, columns}."""
         rw, dims = self.rw, [self.steps, self.batch, columns]
-        if DYN in dims:  # never -1, which would take any number of rows
+        if DYN in dims:  # not -1, which would accept any number of rows
             shape = rw.op("concat", [rw.shape(self.op.input, 0, 2), rw.ints([columns])], axis=0)
             return rw.op("reshape", found, shape, results=[self.type.with_dims(dims)])
         return rw.op("reshape", found, dims=dims)
@@ -349,7 +350,7 @@ class _Network:
         if TensorType.of(lens).dtype is not dtypes.INT64:
             lens = rw.op("convert", lens, target_type=dtypes.INT64)
         step, lens = rw.unsqueeze(step, axes=[1]), rw.unsqueeze(lens, axes=[0])
-        # numbers: a bool tensor that a dot's kernel reads cannot be packed with its result
+        # numbers, as IREE cannot pack a bool operand of a dot's epilogue
         live = rw.op("convert", rw.less(step, lens), target_type=self.type.dtype)
         self._mask = rw.unsqueeze(live, axes=[2])
         return self._mask
@@ -437,7 +438,7 @@ def last_output(op: RnnLastHsOutput | RnnLastCellOutput, rw: Rewriter) -> Replac
 
 
 def _last_step(rw: Rewriter, states: ir.Value, d: int) -> ir.Value:
-    """Take the last of a run-time number of steps."""
+    """Take the last of a dynamic number of steps."""
     own = rw.op("slice", states, axes=[1], starts=[d], ends=[d + 1])
     first = rw.literal(np.zeros(1, np.int64))
     return rw.op("squeeze", rw.op("scan_slice", own, first, axis=0, direction=1), axes=[0])
@@ -550,7 +551,7 @@ def _lengths(rw: Rewriter, lens: ir.Value, steps: int) -> ir.Value:
 
 
 def _gathered(rw: Rewriter, x: ir.Value, step: ir.Value) -> ir.Value:
-    """Build x {steps, batch, width} at the `step` {steps, batch} of each entry, clamped."""
+    """Gather x {steps, batch, width} at `step` {steps, batch}, clamped."""
     steps, batch = TensorType.of(step).dims
     entries = rw.multibroadcast(rw.literal(np.arange(batch, dtype=np.int64)), (steps, batch))
     step = rw.min(rw.max(step, 0), max(steps - 1, 0))
@@ -574,16 +575,16 @@ def _where_less(
 
 @dataclass(frozen=True)
 class RewriteRnn(PatternPass):
-    """Replace recurrent networks by loops, not by a copy of their cell for each step.
+    """Replace recurrent networks by loops, not by unrolled cells.
 
-    The products of the inputs with W do not depend on the state: one dot of all steps makes them
-    ahead of the loop, with the biases. The loop holds a dot of the state with R and pointwise ops.
-    What the ops do with variable lengths is a mask. A CPU with vector kernels runs the whole
-    loop as one of them (rnn_steps, gru_steps, lstm_steps).
+    x W^T does not depend on the state, so one dot computes it for all steps before the loop, with
+    the biases. The loop has a dot of the state with R, and pointwise ops. Variable lengths become a
+    mask. On CPUs with vector kernels the whole loop is one kernel (rnn_steps, gru_steps,
+    lstm_steps).
     """
 
     name: ClassVar[str] = "rewrite_rnn"
-    vector: bool = option(False, "a vector kernel runs all steps where it can")
+    vector: bool = option(False, "use a vector kernel for all steps where possible")
     patterns: ClassVar[tuple[Pattern, ...]] = (
         input_products,
         vanilla_rnn,

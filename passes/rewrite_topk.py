@@ -1,4 +1,4 @@
-"""rewrite_topk: the best of many elements, group by group."""
+"""rewrite_topk: a long topk in groups."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from mgx_mlir.dialects.migraphx.normalize import TopK
 from mgx_mlir.rewrite.passes import PatternPass, option
 from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, pattern
 
-_ROOM = 4  # the survivors are at most one out of so many elements
+_ROOM = 4  # at most one of so many elements is left by the groups
 
 
 @pattern(TopK)
 def find_large_topk(op: TopK, rw: Rewriter) -> Replacement:
-    """topk(x) -> topk(the topk of each group of x, their places)
+    """topk(x) -> topk(the topk of each group of x, their indices)
 
     Of equal elements the first group's come first, as before: the result is the same.
     """
@@ -28,7 +28,7 @@ def find_large_topk(op: TopK, rw: Rewriter) -> Replacement:
     if not t.is_known or 0 in t.dims:
         return no_match("{} has dims that are dynamic or 0", t)
     if op.count is not None:
-        return no_match("only the run knows how many of them are wanted")
+        return no_match("k is dynamic")
     if n < rw.options.split_size or not k:
         return no_match("{} elements are fewer than split-size {}", n, rw.options.split_size)
     groups = _groups(n, k, rw.options.groups)
@@ -50,7 +50,7 @@ def find_large_topk(op: TopK, rw: Rewriter) -> Replacement:
 
 
 def _groups(n: int, k: int, most: int) -> int | None:
-    """Return the largest number of equal groups whose `k` best are few beside `n`."""
+    """Return the largest number of equal groups whose `k` best are few compared with `n`."""
     for groups in range(min(most, n // (_ROOM * k)), 1, -1):
         if n % groups == 0:
             return groups
@@ -63,9 +63,9 @@ def _reshape(rw: Rewriter, v: ir.Value, dims: list[int]) -> ir.Value:
 
 @dataclass(frozen=True)
 class RewriteTopk(PatternPass):
-    """Split a long topk into groups that run side by side, and one of what they leave."""
+    """Split a long topk into parallel groups, and one topk of their results."""
 
     name: ClassVar[str] = "rewrite_topk"
     patterns: ClassVar[tuple[Pattern, ...]] = (find_large_topk,)
     split_size: int = option(8192, "extents from this on are split")
-    groups: int = option(64, "groups at most")
+    groups: int = option(64, "most groups")

@@ -1,4 +1,4 @@
-"""simplify_dyn_ops: forms that take extents at run time become those that state them."""
+"""simplify_dyn_ops: ops with extents as operands become ops with constant extents."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from mgx_mlir.programs.program_ir import entry_block, functions
 from mgx_mlir.rewrite.passes import PatternPass
 from mgx_mlir.rewrite.pattern import NoMatch, Pattern, Replacement, Rewriter, no_match, pattern
 
-# ops whose static form has fewer operands, and ops that only run-time extents need
+# ops whose static form has fewer operands, and ops that only dynamic extents need
 _EXTRA_OPERANDS = (Slice, Reshape, Resize, Broadcast, Multibroadcast)
 _RUN_TIME = (BroadcastWithDims, BroadcastForDot, DimensionsOf, OneHot, Fill, SelectModule)
 
@@ -40,7 +40,7 @@ def _static(
     try:
         value = rw.op(name, *operands, **attributes)
     except ShapeError as e:
-        return no_match("what is constant does not fit: {}", e.message)
+        return no_match("the constant operands do not fit: {}", e.message)
     have, want = TensorType.of(value), TensorType.of(op.results[0])
     if have.dtype is not want.dtype or merge_dims(have.dims, want.dims) is None:
         return no_match("{} becomes {}", want, have)
@@ -114,7 +114,7 @@ def find_const_alloc_reshapes(op: Reshape, rw: Rewriter) -> Replacement:
     """reshape(x, constant dims) -> reshape{dims}(x)
 
     MIGraphX reshapes into an allocated buffer whose dims are constant; here a reshape takes the
-    dims themselves.
+    dims directly.
     """
     if op.dims_tensor is None:
         return no_match("it has its dims as an attribute")
@@ -202,8 +202,8 @@ def find_const_alloc_fill(op: Fill, rw: Rewriter) -> Replacement:
 def find_static_onehot(op: OneHot, rw: Rewriter) -> Replacement:
     """onehot(indices, constant depth, values) -> onehot{depth}(indices, values)
 
-    MIGraphX scatters into a literal instead, which its onehot has no kernel without; here the
-    static onehot is one comparison that fuses.
+    MIGraphX scatters into a literal, as its onehot has no kernel; here the static onehot is one
+    comparison that can be fused.
     """
     if op.depth_input is None:
         return no_match("it has its depth as an attribute")
@@ -240,7 +240,7 @@ def simplify_select_module_output_shape(op: SelectModule, rw: Rewriter) -> Repla
             value.set_type(stated.with_dims(dims).mlir())
             changed = True
     if not changed:
-        return no_match("the functions tell no more than its type")
+        return no_match("the functions' results are not more precise than its type")
     if op.operation.parent.name == "func.func":
         restate_results(op.operation.parent)
     return rw.updated()
@@ -257,7 +257,7 @@ def _symbols(op: Op) -> ir.SymbolTable:
 
 
 def refine(module: ir.Operation) -> bool:
-    """State in every result type what inference knows by now; say whether anything changed."""
+    """Infer all result types again; return whether any changed."""
     changed = False
 
     def visit(op: ir.Operation) -> ir.WalkResult:
@@ -273,7 +273,7 @@ def refine(module: ir.Operation) -> bool:
 
 
 def restate_results(function: ir.OpView) -> bool:
-    """State the types of a function's arguments and results in its own; say if that changed it."""
+    """Update a function's type from its arguments and results; return whether it changed."""
     kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     block = entry_block(function)
     returned = [v.type for v in block.operations[len(block.operations) - 1].operands]
@@ -293,7 +293,7 @@ def _refine(op: ir.Operation) -> bool:
         groups = cls.split_operands(op)
         found = inferred(cls, cls.view(groups, op.attributes, list(op.regions)))
     except MgxError:
-        return False  # stated by the builder alone
+        return False  # given by the builder only
     if found is None:
         return False
     changed = False
@@ -309,14 +309,13 @@ def _refine(op: ir.Operation) -> bool:
 
 @dataclass(frozen=True)
 class SimplifyDynOps(PatternPass):
-    """State extents that are known where a program computes them at run time.
+    """Replace computed extents that are known by constants.
 
-    Types follow: what depends on such an extent is inferred anew, up to the results of the
-    functions. An op that is replaced keeps its type until then. MIGraphX's names are kept where
-    its form differs: it resizes and reshapes by a second input that is a buffer, here that
-    operand is the extents; a slice takes each of starts, ends and axes as an operand or an
-    attribute; types are inferred, so that no op has its output shape as an attribute but
-    select_module, whose result types say it.
+    Then types are inferred again, up to the results of functions; a replaced op keeps its type
+    until then. MIGraphX's pattern names are kept where forms differ. It resizes and reshapes by a
+    second input that is a buffer; here that operand is the extents. A slice takes each of starts,
+    ends and axes as an operand or an attribute. Types are inferred, so only select_module states
+    its output shapes, as result types.
     """
 
     name: ClassVar[str] = "simplify_dyn_ops"
@@ -345,7 +344,9 @@ class SimplifyDynOps(PatternPass):
 
 
 def _has_candidates(module: ir.Operation) -> bool:
-    """Say whether an op of the module has a run-time form: most programs have none."""
+    """Return whether an op of the module has a form with dynamic extents; most programs have
+    none.
+    """
     found = False
 
     def visit(op: ir.Operation) -> ir.WalkResult:

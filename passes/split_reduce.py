@@ -1,4 +1,4 @@
-"""split_reduce: long reductions to few results run in parts side by side."""
+"""split_reduce: long reductions to few results in parallel parts."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from mgx_mlir.rewrite.pattern import (
     pattern,
 )
 
-_DEPTH = 16  # pointwise ops that the split is moved ahead of
+_DEPTH = 16  # most pointwise ops that the split is moved before
 
 
 @pattern(NumberReduction)
 def split_reduce(op: NumberReduction, rw: Rewriter) -> Replacement:
     """reduce(x) of n elements -> reduce(reduce(x as g groups of n / g))
 
-    Pointwise ops that only the reduction reads are moved behind the split, to stay one kernel
-    with the first of the two.
+    Pointwise ops that only the reduction reads are moved after the split, to stay in one kernel
+    with the first reduction.
     """
     t, out = TensorType.of(op.input), TensorType.of(op.out)
     if op.axes_tensor is not None or not t.is_static or 0 in t.dims:
@@ -38,15 +38,15 @@ def split_reduce(op: NumberReduction, rw: Rewriter) -> Replacement:
     if t.dtype not in (dtypes.FLOAT, dtypes.HALF, dtypes.BF16):
         return no_match("{} is not a float of 16 or 32 bits", t.dtype)
     axes: list[int] = sorted(a % t.rank for a in op.axes) or list(range(t.rank))
-    # extents of 1 may lie between
+    # extents of 1 may be between
     first, last = axes[0], axes[-1]
     if any(t.dims[a] != 1 for a in range(first, last) if a not in axes):
-        return no_match("the reduced axes {} are not side by side", axes)
+        return no_match("the reduced axes {} are not adjacent", axes)
     n = product(t.dims[a] for a in axes)
     if n < rw.options.split_size:
         return no_match("it reduces {} elements, split-size is {}", n, rw.options.split_size)
     if out.elements > rw.options.max_results:
-        return no_match("{} results run side by side as they are", out.elements)
+        return no_match("{} results are parallel enough", out.elements)
     most = min(rw.options.groups, n // 2)
     groups = next((g for g in range(most, 1, -1) if n % g == 0), None)
     if groups is None:
@@ -69,7 +69,7 @@ def split_reduce(op: NumberReduction, rw: Rewriter) -> Replacement:
 
 
 def _reshaped(rw: Rewriter, v: ir.Value, dims: tuple[int, ...], depth: int) -> ir.Value:
-    """Build `v` with other dims; pointwise ops that only it reads are built anew with these."""
+    """Build `v` with other dims; single-use pointwise ops are rebuilt with these."""
     f = defined_by(v) if depth and has_one_use(v) else None
     if f is None or not isinstance(f, Pointwise) or len(f.operation.regions):
         return rw.op("reshape", v, dims=list(dims))
@@ -86,13 +86,13 @@ def _reshaped(rw: Rewriter, v: ir.Value, dims: tuple[int, ...], depth: int) -> i
 class SplitReduce(PatternPass):
     """Reduce many elements to few results in groups, then the results of the groups.
 
-    MIGraphX makes a `split_fused_reduce` kernel whose work-groups add into one result. Here the
-    two steps are ops of their own, each a kernel of any target, and nothing is added atomically:
-    the result does not depend on which group ends first. Sums are added in another order.
+    MIGraphX makes a `split_fused_reduce` kernel whose work-groups add into one result. Here the two
+    steps are separate ops, each a kernel on any target. Nothing is added atomically, so results are
+    deterministic. Sums are added in another order.
     """
 
     name: ClassVar[str] = "split_reduce"
     patterns: ClassVar[tuple[Pattern, ...]] = (split_reduce,)
     split_size: int = option(65280, "reduced elements from this on are split")
     groups: int = option(256, "groups at most")
-    max_results: int = option(64, "results above which nothing is gained")
+    max_results: int = option(64, "most results for which it pays off")

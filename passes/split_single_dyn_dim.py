@@ -1,4 +1,4 @@
-"""split_single_dyn_dim: a program of one run-time extent as a choice among static programs."""
+"""split_single_dyn_dim: a program with one dynamic extent as a choice among static programs."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ from mgx_mlir.rewrite.passes import Pass, option
 
 @dataclass(frozen=True)
 class SplitSingleDynDim(Pass):
-    """Make one static function of @main for each size of its one run-time extent.
+    """Make a static copy of @main for each size of its only dynamic extent.
 
-    Every input that is not static has one run-time extent, all of them the same: the same symbol
-    with a known range. @main then chooses among `@dim_<n>` by select_module, and everything is
-    compiled for each size by itself: fast programs, many of them. MIGraphX does so by default;
-    here programs of run-time extents are compiled as they are, so that the pass is in no pipeline,
-    and the cpu and gpu targets do not lower select_module.
+    Every input that is not static has one dynamic extent, the same for all: one symbol with a known
+    range. @main then chooses among `@dim_<n>` by select_module, and each size is compiled
+    separately. MIGraphX does so by default. Here programs with dynamic extents are compiled
+    directly, so the pass is in no pipeline, and the cpu and gpu targets do not lower select_module.
     """
 
     name: ClassVar[str] = "split_single_dyn_dim"
-    max_sizes: int = option(64, "sizes that the extent may have at most")
+    max_sizes: int = option(64, "most sizes of the extent")
 
     def run(self, module: ir.Operation) -> bool:
         main = main_function(module)
@@ -50,7 +49,7 @@ class SplitSingleDynDim(Pass):
 
 
 def _sizes(main: ir.OpView, most: int) -> range | None:
-    """Return the sizes of a function's one run-time extent; None where it has none, or several."""
+    """Return the sizes of a function's only dynamic extent; None where it has none, or several."""
     found: set[DimRange] = set()
     count = 0
     for port, argument in zip(Signature.of(main).inputs, entry_block(main).arguments, strict=True):
@@ -102,7 +101,7 @@ def _copy(op: ir.Operation, into: ir.Block, known: dict[ir.Value, ir.Value]) -> 
 
 
 def _choose(main: ir.OpView, names: list[str]) -> None:
-    """Call one of the functions in place of the body of `main`."""
+    """Replace the body of `main` by a call of one of the functions."""
     block = entry_block(main)
     ops = [view.operation for view in block.operations]
     end = ops[-1]

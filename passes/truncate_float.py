@@ -1,4 +1,4 @@
-"""truncate_float: f32 and f64 computations in a 16-bit type, what quantize_fp16 is made of."""
+"""truncate_float: f32 and f64 computations in a 16-bit type; the pass behind quantize_fp16."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.analysis.retype import ALL, Retyping, ops_field, ops_option, type_option
 from mgx_mlir.rewrite.passes import Pass, option
 
-# scales are often too small for f16, and have no weight to save
+# scales are often too small for f16, and take little memory
 _KEPT = frozenset(("quantizelinear", "dequantizelinear"))
 
 
@@ -21,8 +21,8 @@ class TruncateFloat(Pass):
 
     Their f32 and f64 operands are converted to it, and their results back. Arguments and results
     of the program keep their types; conversions there and back meet between two ops and are
-    dropped by eliminate_convert. An op that does not take the type stays, and so do, unless they
-    are listed, quantizelinear and dequantizelinear, whose scales f16 often cannot hold. Finite
+    dropped by eliminate_convert. An op that does not accept the type stays. So do quantizelinear
+    and dequantizelinear unless they are listed, as f16 often cannot represent their scales. Finite
     values that are too large become the largest finite one.
     """
 

@@ -191,7 +191,7 @@ class LoadedModule:
             if not is_aligned(data):
                 data = aligned(data)
                 copied += data.nbytes
-            # as bytes: the binding lacks the 8- and 16-bit float types
+            # bytes: the binding lacks the 8- and 16-bit float types
             raw = data.reshape(-1).view(np.uint8)
             self.held.append(raw)
             if self._is_local:

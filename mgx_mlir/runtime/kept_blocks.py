@@ -36,6 +36,6 @@ def keep(size: int) -> None:
             return
         _largest = size + _SPARE
         mallopt = ctypes.CDLL(None).mallopt
-        # as glibc does for smaller ones: twice as much may be free at the end of the heap
+        # glibc's rule for smaller ones: twice as much may be free at the end of the heap
         mallopt(_TRIM_THRESHOLD, min(2 * _largest, 2**31 - 1))
         mallopt(_MMAP_THRESHOLD, min(_largest, 2**31 - 1))

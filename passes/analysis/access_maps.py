@@ -1,9 +1,8 @@
-"""Reading an element, or a run of elements, of a value through the views that it is made of.
+"""Readers of an element, or a run of elements, of a value through views and pointwise ops.
 
-`reader(value, lane)` follows views (reshapes, transposes, broadcasts, slices) from a value down to
-the tensors that are there, and pointwise ops between them. What it gives, called with a builder
-and coordinates, reads the element there, or with a `lane` as many elements along that dim as the
-builder is asked for. Only a run that lies in one row of memory can be read.
+`reader(value, lane)` follows views (reshapes, transposes, broadcasts, slices) and pointwise ops
+from a value to existing tensors. It returns a function that reads the element at given coordinates,
+or with a `lane` a run of elements along that dim. A run must be contiguous in memory.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ Step = Callable[[Any, Coords], Coords]
 
 
 class Unreadable(Exception):
-    """Why a value cannot be read that way."""
+    """A value that cannot be read that way; the message is the reason."""
 
 
 def reader(
@@ -37,8 +36,8 @@ def reader(
     """Return how to read `value`: f(k, coords, lanes) gives a typed scalar or vector.
 
     leaves: where to stop; a value that is neither a leaf, a view nor pointwise is Unreadable.
-    lane: the dim along which `lanes` neighbours are read; run: what the start of such a run is a
-    multiple of (its length at most).
+    lane: the dim along which `lanes` elements are read; run: a divisor of the start of such a run
+    (at most its length).
     """
     number = splat(value)
     dtype = TensorType.of(value).dtype
@@ -52,7 +51,7 @@ def reader(
         return lambda k, at, lanes: k.leaf(value, at, lanes, along)
     owner = value.owner
     if isinstance(owner, ir.Block):
-        raise Unreadable("a block argument that is no operand")
+        raise Unreadable("a block argument that is not an operand")
     if is_a(owner, Pointwise):
         check_computable(owner)
         own = owner.opview
@@ -69,9 +68,10 @@ def reader(
 
 
 def varies_along(value: ir.Value, lane: int | None, leaves: Collection[ir.Value]) -> bool:
-    """Return whether elements that differ along a dim alone are read from different places.
+    """Return whether elements of a value that differ only in one dim are read at different
+    addresses.
 
-    `value` is what `reader` can read.
+    `reader` can read `value`.
     """
     if lane is None or (splat(value) is not None and value not in leaves):
         return False
@@ -94,13 +94,13 @@ def check_computable(op: ir.Operation) -> None:
 
 
 def _concat(op: Op, lane: int | None, leaves: Collection[ir.Value], run: int) -> Reader:
-    """Read the operand that an index is in; a run of neighbours must be in one."""
+    """Read the operand that contains an index; a run must be in one operand."""
     values = list(op.operation.operands)
     kinds = [TensorType.of(v) for v in values]
     axis: int = op.axis % kinds[0].rank
     extents = [t.dims[axis] for t in kinds]
     if any(not t.is_static or 0 in t.dims for t in kinds):
-        raise Unreadable("run-time or empty dims")
+        raise Unreadable("dynamic or empty dims")
     if lane == axis and (run == 1 or any(n % run for n in extents)):
         raise Unreadable(f"runs cross the borders of parts of {extents}")
     reads = [reader(v, lane, leaves, run=run) for v in values]
@@ -119,16 +119,16 @@ def _concat(op: Op, lane: int | None, leaves: Collection[ir.Value], run: int) ->
 def through(
     op: ir.Operation, lane: int | None, run: int = 1
 ) -> tuple[ir.Value, Step, int | None, int]:
-    """Return a view's source, its coordinates from those of the view, its lane and its run.
+    """Return a view's source, and its coordinates, lane and run from those of the view.
 
-    Raises Unreadable for an op that is no such view.
+    Raises Unreadable for an op that is not such a view.
     """
     name, source = op.name, op.operands[0] if len(op.operands) else None
     if source is None or not len(op.results):
         raise Unreadable(f"'{name}' is no view")
     have, want = TensorType.of(source).dims, TensorType.of(op.results[0]).dims
     if DYN in have or DYN in want or 0 in have or 0 in want:
-        raise Unreadable("run-time or empty dims")
+        raise Unreadable("dynamic or empty dims")
     view = op.opview
     if is_a(op, NopView):
         return source, lambda k, at: at, lane, run
@@ -144,7 +144,7 @@ def through(
         kept = [d == want[i + shift] if i + shift < len(want) else False
                 for i, d in enumerate(have)]  # fmt: skip
         if any(not same and is_named(d) for d, same in zip(have, kept, strict=True)):
-            raise Unreadable("only a run tells which dims are broadcast")
+            raise Unreadable("dims may be broadcast at run time")
         inner = None
         if lane is not None and 0 <= lane - shift < len(have) and kept[lane - shift]:
             inner = lane - shift
@@ -182,11 +182,11 @@ def regrouped(
         if lane is None or lane not in a:
             continue
         if any(have[i] != 1 for i in a if i > lane):
-            raise Unreadable("neighbours are not next to each other past a reshape")
+            raise Unreadable("a reshape makes the run non-contiguous")
         last = next((i for i in reversed(b) if want[i] != 1), b[-1] if b else None)
         if last is None:
             continue
-        # a run must not go past the end of the row that it is in
+        # a run must not cross the end of its row
         whole = want[last] == have[lane] or not want[last] % have[lane]
         if not whole and (run == 1 or is_named(want[last]) or want[last] % run):
             raise Unreadable(f"runs of {have[lane]} cross rows of {want[last]}")
@@ -237,7 +237,7 @@ def grouped(have: Sequence[int], want: Sequence[int]) -> list[tuple[list[int], l
 
 
 def _grouped_dynamic(have: Sequence[int], want: Sequence[int]) -> list[tuple[list[int], list[int]]]:
-    """Return what `grouped` does, of dims that are compared for equality only."""
+    """Do the same as `grouped`, for dims that are only compared for equality."""
     out: list[tuple[list[int], list[int]]] = []
     i = j = 0
     while i < len(have) or j < len(want):

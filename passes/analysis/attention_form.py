@@ -30,7 +30,7 @@ _TYPES = (dtypes.FLOAT, dtypes.HALF, dtypes.BF16)  # types of the softmax and th
 CACHED = "kv_cache_attention"
 TAGS = ("attention", CACHED)  # tags of groups that hold an attention
 DECODING = "flash_decoding"  # tag of an attention over several parts of the keys
-OPEN_LANES = 8  # that rows of a dynamic length are read by
+OPEN_LANES = 8  # run length in which rows of a dynamic length are read
 KEY_BLOCK = 8  # keys whose scores are made together
 
 
@@ -39,7 +39,7 @@ class Tile:
     """Reader of one operand of the scores or of the epilogue."""
 
     read: Reader
-    turned: bool  # vectors lie along the last axis, not along the queries
+    turned: bool  # vectors are along the last axis, not along the queries
     uniform: bool = False  # all queries read the same elements
 
 
@@ -64,7 +64,7 @@ class AttentionForm:
     width: int  # elements of a row of queries or keys
     depth: int  # elements of a row of values
     q: Reader  # queries (lead.., query, width), along the width
-    q_run: int  # neighbours that q can be read by
+    q_run: int  # run length in which q can be read
     k: Reader  # keys (lead.., width, key), element by element
     v: Reader  # values (lead.., key, depth), element by element
     scores: list[ir.Operation]  # pointwise ops, in order, from the first matmul to the softmax
@@ -84,7 +84,7 @@ class AttentionForm:
 
     @property
     def multiplied(self) -> tuple[ir.Value, ir.Value, ir.Value]:
-        """The operands of the products that are given: queries, keys as they are turned, values."""
+        """The operands of the two dots: queries, transposed keys, values."""
         q, k = self.product.owner.operands
         return q, k, self.output.owner.operands[1]
 
@@ -125,7 +125,7 @@ def attention_form(block: ir.Block) -> AttentionForm:
     q, q_run = read_queries(first.operands[0], leaves)
     rows = _row_readers(first, second, operands, leaves)
     if rows is None and (is_named(width) or is_named(o.dims[-1])):
-        raise Unreadable("the size of a head is dynamic, and its rows are not read along")
+        raise Unreadable("the head size is dynamic, and its rows are not contiguous")
     return AttentionForm(
         lead=t.dims[:-2], queries=t.dims[-2], keys=t.dims[-1], width=width, depth=o.dims[-1],
         q=q, q_run=q_run,
@@ -142,7 +142,7 @@ def _row_readers(
     first: ir.Operation, second: ir.Operation, operands: Collection[ir.Value],
     leaves: Collection[ir.Value],
 ) -> RowReaders | None:  # fmt: skip
-    """Return how to read for one query at a time; None where rows are not next to each other."""
+    """Return readers for one query at a time; None where rows are not contiguous."""
     t = TensorType.of(first.operands[1])
     extents = (t.dims[-2], TensorType.of(second.operands[1]).dims[-1])
     lanes: int | None = OPEN_LANES
@@ -163,7 +163,7 @@ def _row_readers(
 
 
 def read_queries(value: ir.Value, leaves: Collection[ir.Value]) -> tuple[Reader, int]:
-    """Return how to read queries along their width, and by how many elements."""
+    """Return the reader of queries along their width, and its run length."""
     lane = TensorType.of(value).rank - 1
     try:
         return reader(value, lane, leaves, run=16), 16
@@ -196,12 +196,12 @@ def _chain(
 
 
 def _tile(v: ir.Value, leaves: Collection[ir.Value]) -> Tile:
-    """Return how an operand of the scores is read: as vectors along the queries if it can be."""
+    """Return the reader of an operand of the scores, by vectors along the queries if possible."""
     rank = TensorType.of(v).rank
     if splat(v) is not None:
         return Tile(reader(v, None, leaves), False, True)
     try:
-        # the last block of queries begins anywhere
+        # the last block of queries may start at any index
         queries = TensorType.of(v).dims[-2]
         aligned = not is_named(queries) and queries % 16 == 0
         read = reader(v, rank - 2, leaves, run=16 if aligned else 1)
@@ -211,7 +211,7 @@ def _tile(v: ir.Value, leaves: Collection[ir.Value]) -> Tile:
 
 
 def _views_back(value: ir.Value) -> tuple[ir.Value, list[ir.Operation]]:
-    """Return the value that a result is views of, and those, first to last."""
+    """Return the source of a chain of views, and the views in order."""
     views: list[ir.Operation] = []
     while not isinstance(value.owner, ir.Block):
         if not is_a(value.owner, (NopView, ReshapeOp, Transpose)):
@@ -227,7 +227,7 @@ def _placed(
 ) -> tuple[Callable[[Any, list[Any]], list[Any]], tuple[int, int]]:
     """Return coordinates in the last view of those in the first value, and query and depth axes.
 
-    Raises Unreadable where a tile of queries and depth is no rectangle in the result.
+    Raises Unreadable where a tile of queries and depth is not a rectangle in the result.
     """
     steps: list[Callable[[Any, list[Any]], list[Any]]] = []
     where = (rank - 2, rank - 1)

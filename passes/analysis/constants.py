@@ -1,4 +1,4 @@
-"""Queries of patterns about constants: a literal, one number, the axes along which it varies."""
+"""Queries about constants: literals, splats, axes along which a constant varies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mgx_mlir.passes.analysis.view_chains import (
 )
 from mgx_mlir.rewrite.pattern import Rewriter, has_one_use
 
-_DEPTH = 8  # ops between a literal and a value that still counts as constant
+_DEPTH = 8  # most ops between a literal and a constant
 
 
 def is_constant(value: ir.Value, depth: int = _DEPTH) -> bool:
@@ -39,13 +39,13 @@ def is_constant(value: ir.Value, depth: int = _DEPTH) -> bool:
 
 @functools.cache
 def _foldable() -> frozenset[str]:
-    """Return the ops that give the same for the same operands."""
+    """Return the deterministic ops."""
     pure = (c for c in OPS.values() if c.is_pure() and not c.REGIONS)
     return frozenset(c.OPERATION_NAME for c in pure)
 
 
 def splat(value: ir.Value) -> Any:
-    """Return the one number that a constant holds, seen through views; None for other values."""
+    """Return the number of a splat constant, through views; None for other values."""
     owner = value.owner
     for _ in range(_DEPTH):
         if isinstance(owner, ir.Block):
@@ -68,7 +68,7 @@ def splat(value: ir.Value) -> Any:
 
 
 def _literal_splat(owner: ir.Operation) -> Any:
-    """Return the one number that a literal holds; None for large literals, which the store has."""
+    """Return the number of a splat literal; None for large literals, which are in the store."""
     elements = TensorType.of(owner.results[0]).elements
     if not elements or ("key" in owner.attributes and elements != 1):
         return None
@@ -86,7 +86,7 @@ def is_splat(value: ir.Value, number: float) -> bool:
 
 
 def constant_map(value: ir.Value) -> tuple[ir.Value, Map] | None:
-    """Return the constant that `value` repeats and permutes, and how; None when not constant."""
+    """Return the constant behind views and its index map; None when not constant."""
     if not is_constant(value):
         return None
     found = trace(value)
@@ -94,7 +94,7 @@ def constant_map(value: ir.Value) -> tuple[ir.Value, Map] | None:
 
 
 def is_own(value: ir.Value) -> bool:
-    """Say whether a constant is read here alone, so that what it folds to replaces its bytes."""
+    """Return whether a constant has one reader, so that its folded form replaces it."""
     while has_one_use(value):
         owner = value.owner
         if isinstance(owner, ir.Block) or not len(owner.operands):
@@ -104,9 +104,9 @@ def is_own(value: ir.Value) -> bool:
 
 
 def copied(value: ir.Value) -> ir.Value:
-    """Build a constant expression again at the insertion point, wherever `value` stands.
+    """Rebuild a constant expression at the insertion point.
 
-    For patterns that build ahead of their root: what they use need not stand there yet.
+    For patterns that build before their root, where `value` may not be defined yet.
     """
     made: dict[ir.Value, ir.Value] = {}
 

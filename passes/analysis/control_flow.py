@@ -1,4 +1,4 @@
-"""Regions of control flow: which of their values are small integers that stay on the host."""
+"""Control-flow regions: values that are small integers kept on the host."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ IsHost = Callable[[ir.Value], bool]
 
 
 def stays_on_host(op: ir.Operation, known: IsHost) -> bool:
-    """Say whether the lowering follows the op's result as scalars, given which operands it does."""
+    """Return whether the lowering keeps the op's result as host scalars, given which operands
+    are.
+    """
     if is_a(op, DimensionsOf):
         return True
     if len(op.results) != 1 or len(op.regions):
@@ -47,8 +49,8 @@ def stays_on_host(op: ir.Operation, known: IsHost) -> bool:
 def host_arguments(op: ir.Operation, known: IsHost) -> set[ir.Value]:
     """Return the arguments of a loop's body that are scalars on the host.
 
-    They are the iteration number, the condition where the body computes it there, and such
-    carried values.
+    They are the iteration number, the condition if it is computed on the host, and carried host
+    scalars.
     """
     block = op.regions[0].blocks[0]
     arguments = list(block.arguments)
@@ -142,7 +144,7 @@ def captured(op: ir.Operation) -> list[ir.Value]:
 
 
 def is_static(op: ir.Operation) -> bool:
-    """Say whether all values of the regions of `op`, at any depth, have dims known now."""
+    """Return whether all values of the regions of `op`, at any depth, have static dims."""
     return all(
         TensorType.of(v).is_static
         for block in inner_blocks(op)

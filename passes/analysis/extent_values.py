@@ -1,4 +1,4 @@
-"""Extents that are expressions, as values that a run computes."""
+"""Values computed for symbolic extents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Held = Callable[[Expr], ir.Value | None]
 
 
 class Untold(Exception):
-    """No value tells an extent."""
+    """No value has the extent."""
 
 
 def extent_of(b: Builder, value: ir.Value, axis: int) -> ir.Value:

@@ -1,7 +1,6 @@
-"""Small integer tensors that sizes come from: the host reads their elements once, where made.
+"""Small integer tensors that sizes depend on: the host reads their elements once, when made.
 
-What leads from them to the sizes is computed on the host, as with what comes from dims, rather than
-by kernels of which the host waits for each.
+Ops from there to the sizes run on the host, rather than in kernels that the host would wait for.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from mgx_mlir.core.op import is_a, mnemonic
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.analysis.control_flow import CONTROL, SCALARS, host_results, stays_on_host
 
-# the operands of ops that say how large results are
+# operands that determine sizes of results
 _SIZES = {
     "broadcast_with_dims": ("dims",),
     "reshape": ("dims_tensor",),
@@ -24,14 +23,14 @@ _SIZES = {
     "resize": ("target",),
     "dynamic_range": ("start", "limit", "delta"),
 }
-_TYPES = (dtypes.INT32, dtypes.INT64)  # others have no arithmetic on the host
+_TYPES = (dtypes.INT32, dtypes.INT64)  # other types have no arithmetic on the host
 
 
 def host_sizes(block: ir.Block, held: Iterable[ir.Value] = ()) -> set[ir.Value]:
-    """Return the values of a block that the host reads, since sizes come from them alone.
+    """Return the values of a block that the host reads, as sizes depend only on them.
 
-    held: values from outside that are scalars of the host. Not among them are values that lead to
-    sizes through an op which works on tensors only: there its result is read.
+    held: outer values that are host scalars. If an op that works only on tensors is between a value
+    and the sizes, its result is read instead.
     """
     host = set(held)
     found: set[ir.Value] = set()
@@ -52,7 +51,7 @@ def host_sizes(block: ir.Block, held: Iterable[ir.Value] = ()) -> set[ir.Value]:
 def _sources(
     v: ir.Value, block: ir.Block, host: set[ir.Value], memo: dict[ir.Value, set[ir.Value] | None]
 ) -> set[ir.Value] | None:
-    """Return what the host must read to know a value; None where that is not possible."""
+    """Return the values that the host must read to compute a value; None where it cannot."""
     if v in host:
         return set()
     if v not in memo:

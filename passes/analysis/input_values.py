@@ -1,8 +1,8 @@
 """Rules for the values of inputs: indices of axes, and divisors that are not 0.
 
-Read off the program as it was imported, where an op of the entry function reads an input as it is:
-through views and conversions, nothing computed. A call checks them on the host. An importer states
-others on the function (frontends/bounds.py).
+They are derived from the imported program, where an op of the entry function reads an input through
+views and conversions only. Calls check them on the host. An importer adds further rules to the
+function (frontends/bounds.py).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def state_values(program: ProgramIR) -> None:
 
 
 def source_of(v: ir.Value) -> ir.Value:
-    """Return the value whose elements `v` has, behind views and widening conversions."""
+    """Return the source of `v` through views and widening conversions."""
     return _behind(v, _VIEWS)
 
 
@@ -119,7 +119,7 @@ def _indexed(op: ir.Operation) -> Iterator[tuple[ir.Value, ir.Value, int, int | 
 
 
 def _columns(indices: ir.Value, count: int) -> list[ir.Value] | None:
-    """Return the parts of index tuples that are put together column by column, else None."""
+    """Return the columns of concatenated index tuples, else None."""
     op = indices.owner
     if not is_a(op, Concat) or len(op.operands) != count:
         return None

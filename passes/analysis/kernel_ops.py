@@ -1,4 +1,4 @@
-"""Making kernel ops, the ops with a region that run as one dispatch, from inside a pattern."""
+"""Creation of kernel ops, whose region runs as one dispatch, from inside a pattern."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def make_kernel(
 
 
 def in_kernel(op: ir.Operation) -> bool:
-    """Say whether an op is in the body of a kernel, of one that the running pass has made too."""
+    """Return whether an op is in the body of a kernel, including kernels made by the running
+    pass.
+    """
     return is_a(op.parent, Kernel)
 
 
@@ -48,7 +50,7 @@ def copy_op(op: ir.Operation, known: Known) -> None:
 
 
 def copy_ops(ops: Iterable[ir.Operation], known: Known) -> None:
-    """Clone ops in order; what `known` has already is not made again."""
+    """Clone ops in order, except those in `known`."""
     for op in ops:
         if any(r not in known for r in op.results):
             copy_op(op, known)
@@ -64,7 +66,7 @@ def copy_body(kernel: ir.Operation, arguments: Sequence[ir.Value]) -> list[ir.Va
 
 
 def is_uniform(op: ir.Operation) -> bool:
-    """Say whether a kernel can hold a literal itself: all its elements are equal."""
+    """Return whether a literal is a splat, which a kernel can contain."""
     if "value" not in op.attributes:
         return False
     array = literals.array_of(op)

@@ -1,4 +1,4 @@
-"""Queries of rewrites of quantised programs: the dequantizelinear behind a value, equal scales."""
+"""Queries about quantised programs: the dequantizelinear behind a value, equal scales."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from mgx_mlir.passes.analysis.constants import splat
 from mgx_mlir.passes.analysis.view_chains import VIEWS, Map, trace, view_of
 from mgx_mlir.rewrite.pattern import Rewriter
 
-_DEPTH = 16  # views between a dequantizelinear and what uses it
+_DEPTH = 16  # most views between a dequantizelinear and its user
 QUANTISERS = (QuantizeLinear, DequantizeLinear)
 
 
 @dataclass(frozen=True)
 class Dequantised:
-    """A value that is a dequantizelinear, seen through views and float conversions."""
+    """A dequantizelinear behind views and float conversions."""
 
     op: DequantizeLinear
     moves: tuple[ir.Operation, ...]  # the views on it, in order; conversions are left out
@@ -51,7 +51,7 @@ def map_after(value: ir.Value, moves: Iterable[ir.Operation]) -> tuple[ir.Value,
 
 
 def dequantised(value: ir.Value) -> Dequantised | None:
-    """Return the dequantizelinear that `value` is, through views and conversions between floats."""
+    """Return the dequantizelinear behind `value`, through views and conversions between floats."""
     moves: list[ir.Operation] = []
     for _ in range(_DEPTH):
         owner = value.owner

@@ -47,7 +47,7 @@ def repeated(operand: ir.Value) -> Repeated | None:
 
 
 def repeated_dims(v: ir.Value) -> tuple[ir.Value, tuple[int, ...]] | None:
-    """Return what a broadcast repeats, and its dims at the places that they have in the result."""
+    """Return the source of a broadcast, and its dims at their positions in the result."""
     view = defined_by(v, BroadcastOp)
     if view is None or len(view.operation.operands) != 1:
         return None

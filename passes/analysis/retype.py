@@ -31,7 +31,7 @@ from mgx_mlir.programs.program_ir import functions
 from mgx_mlir.rewrite.passes import make_pass, option, run_pass
 
 ALL = "all"
-# ops about the bits or the type of what they are given
+# ops that depend on the bits or the type of their operands
 _NEVER = (
     Convert, BitCast, Literal, Capture, Undefined, Unknown, PackInt4, UnpackInt4, PackFp4,
     UnpackFp4, SelectModule, RunOnTarget, If, Loop, Yield,
@@ -42,11 +42,11 @@ Values = MutableMapping[ir.Value, ir.Value]
 
 @dataclass(frozen=True)
 class Retyping:
-    """Ops that are to compute in `target` instead of `types`, and the way they do.
+    """The ops to compute in `target` instead of `types`, with options.
 
-    `ops` holds names, or `all`; `skip` those of `all` that stay. An op that does not take the
-    target type stays as it is. With `carry` the results are passed on in the target type, and
-    converted back only for what keeps its types; conversions to `types` then go to the target.
+    `ops` holds names, or `all`; `skip` those of `all` that stay. An op that does not accept the
+    target type stays. With `carry` results are passed on in the target type, and converted back
+    only for ops that keep their types; conversions to `types` then go to the target.
     """
 
     types: frozenset[DType]
@@ -61,7 +61,7 @@ class Retyping:
         for function in functions(module):
             for block in function.regions[0].blocks:
                 changed |= self._block(block, ChainMap())
-        if self.carry:  # conversions that nothing needed
+        if self.carry:  # remove unused conversions
             run_pass(make_pass("dead_code_elimination"), module)
         return changed
 
@@ -97,7 +97,7 @@ class Retyping:
 
     def _op(self, op: ir.Operation, known: Values) -> bool:
         with op.location, ir.InsertionPoint(op):
-            # the general product takes operands of one type only
+            # the float dot takes operands of one type only
             general = None if self.target.is_integer else _general(op)
             operands: list[ir.Value] = []
             made: list[ir.Value] = []
@@ -131,9 +131,10 @@ class Retyping:
             known[back] = new
 
     def _conversion(self, op: ir.Operation, known: Values) -> bool:
-        """Look through a conversion; say whether it went.
+        """Replace a conversion from or to `types` by the carried value; return whether it was
+        removed.
 
-        One from `types` starts at what is carried, and what one to `types` converts is carried on.
+
         """
         x, out = op.operands[0], op.result
         if TensorType.of(x).dtype in self.types and x in known:
@@ -157,7 +158,7 @@ class Retyping:
 
 
 def _general(op: ir.Operation) -> str | None:
-    """Return the product of floats that stands for a product of 8-bit values."""
+    """Return the float op that corresponds to an 8-bit dot or convolution."""
     return "dot" if is_a(op, QuantDot) else "convolution" if is_a(op, QuantConvolution) else None
 
 
@@ -190,7 +191,7 @@ def rebuilt(
         return None
     results: list[ir.Value] = list(built.operation.results)
     same = [TensorType.of(r).dims for r in results] == [TensorType.of(r).dims for r in op.results]
-    if not same:  # dims that infer cannot give again, stated by a builder
+    if not same:  # dims given by a builder, which infer cannot reproduce
         built.operation.erase()
         return None
     return results
@@ -223,7 +224,7 @@ def ops_option(names: Sequence[str]) -> frozenset[str]:
 def named_ops(
     module: ir.Operation, names: Sequence[str], but: tuple[type[Op], ...] = ()
 ) -> list[ir.Operation]:
-    """Return the ops outside of kernels that an option names; `all` leaves out those of `but`."""
+    """Return the ops outside of kernels that an option names; `all` excludes those of `but`."""
     chosen = tuple(OPS[name] for name in ops_option(names) if name != ALL)
     found: list[ir.Operation] = []
 

@@ -1,4 +1,4 @@
-"""Queries ahead of rounding elsewhere: readers of the result, and what is lost."""
+"""Queries for rewrites that change rounding: readers of a result, and exactness."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from mgx_mlir.dialects.migraphx.views import Contiguous, Identity, ReshapeOp, Tr
 from mgx_mlir.passes.analysis.constants import constant_map, is_constant, splat
 from mgx_mlir.passes.analysis.view_chains import varying
 
-_FOLLOWED = 64  # readers that are looked at
-_LOOKED_AT = 1 << 12  # elements of a constant
+_FOLLOWED = 64  # most readers that are followed
+_LOOKED_AT = 1 << 12  # most elements of a constant that is inspected
 
-# ops that add up or normalise: no two compilers give them the same last bits
+# sums and norms, whose last bits differ between compilers
 _INEXACT = (
     Dot, BlockedDot, Convolution, ConvolutionBackwards, QuantDot, QuantConvolution, ReduceSum,
     ReduceMean, ReduceProd, SoftmaxBase, Lrn, Pooling, PrefixScanSum,
 )  # fmt: skip
-# ops whose result is as inexact as its own size says, whatever their operands are
+# ops whose error is relative to their result, whatever their operands
 _ROUNDED = (*_INEXACT, Mul, Div, Exp, Tanh, Sigmoid, Erf, Sqrt, Rsqrt, Recip)
 _CARRIED = (
     Transpose, ReshapeOp, Contiguous, Identity, Multibroadcast, Broadcast, Slice, Concat, Pad,
@@ -51,10 +51,10 @@ _CARRIED = (
 
 
 def feeds_steps(value: ir.Value) -> bool:
-    """Say whether an op with steps (floor, a comparison, a cast to integer) may read `value`.
+    """Return whether a discontinuous op (floor, a comparison, a cast to integer) may read `value`.
 
-    Through ops that are the same to the last bit everywhere. There a difference in that bit can
-    become one of a whole step.
+    It looks through ops with exact results. At a jump, a difference in the last bit may become a
+    whole step.
     """
     seen: set[ir.Value] = {value}
     todo = [value]
@@ -78,21 +78,23 @@ def feeds_steps(value: ir.Value) -> bool:
 
 
 def _rounds_alone(op: ir.Operation) -> bool:
-    """Say whether a conversion goes to a float type: its steps are those of any rounding."""
+    """Return whether an op is a conversion to a float type, which only rounds."""
     return is_a(op, Convert) and TensorType.of(op.results[0]).dtype.is_float
 
 
 def is_rounded(value: ir.Value) -> bool:
-    """Say whether `value` is inexact to its own last bits already, so that x + c keeps no more.
+    """Return whether `value` has a rounding error in its last bits already, so that x + c loses
+    nothing.
 
-    An argument, or a sum that cancelled, is exact: x - c of it is too where they are close.
+    An argument, or a sum with cancellation, may be exact, and then x - c is exact for close
+    numbers.
     """
     if not TensorType.of(value).dtype.is_float:
         return True
     owner = value.owner
     while not isinstance(owner, ir.Block):
         if is_a(owner, _ROUNDED):
-            # 2 x, and what is multiplied by 1, is exact
+            # 2 x and 1 x are exact
             return not is_a(owner, Mul) or not any(
                 is_constant(v) and _powers_of_two(v) for v in owner.operands
             )
@@ -122,13 +124,17 @@ def numbers(value: ir.Value) -> np.ndarray | None:
 
 
 def exact_reciprocal(value: ir.Value, dtype: DType) -> bool:
-    """Say whether x * (1 / c) is exactly x / c: every c is a power of two with a normal 1 / c."""
+    """Return whether x * (1 / c) is exactly x / c: every c is a power of two with a normal 1 /
+    c.
+    """
     found = numbers(value)
     return found is not None and _powers_of_two(value) and _normal(found, dtype)
 
 
 def normal_reciprocal(value: ir.Value, dtype: DType) -> bool:
-    """Say whether every 1 / c is a normal number of the type: none overflows or is flushed to 0."""
+    """Return whether every 1 / c is a normal number of the type: none overflows or is flushed
+    to 0.
+    """
     found = numbers(value)
     return found is not None and _normal(found, dtype)
 
@@ -147,10 +153,10 @@ def _axes(value: ir.Value) -> frozenset[int]:
 
 
 def may_add(x: ir.Value, a: ir.Value, b: ir.Value) -> bool:
-    """Say whether x + (a + b) keeps what (x + a) + b does, a and b constant.
+    """Return whether x + (a + b) is as exact as (x + a) + b, for constant a and b.
 
-    Not where a + b is far smaller than the two, as in x + 2**23 - 2**23, which rounds x to an
-    integer, nor where it is rounded and x is not: x + a may be small.
+    False where a + b is far smaller than both, as in x + 2**23 - 2**23, which rounds x to an
+    integer. False where a + b is rounded and x is exact, as x + a may be small.
     """
     dtype = TensorType.of(x).dtype
     if not dtype.is_float:
@@ -159,7 +165,7 @@ def may_add(x: ir.Value, a: ir.Value, b: ir.Value) -> bool:
     if left is None or right is None:
         return False
     if not (1 in (left.size, right.size) or (left.size == right.size and _axes(a) == _axes(b))):
-        # pairs that meet are not looked at: each with each
+        # all pairs, not only those that broadcast together
         left, right = left[:, None], right[None, :]
     if left.size * right.size > _LOOKED_AT**2:
         return False

@@ -1,11 +1,11 @@
-"""Proof that a program computes each row of a batch from that row alone, whatever their count.
+"""Proof that a program computes each row of a batch from that row alone, for any batch size.
 
-A row is an index of one dynamic dim of the inputs, the batch. Every value is followed through the
-program: `Rows` has one axis along the batch, whose part of a row depends on the inputs' same row;
-`FREE` depends on no row and no count; `COUNT` is shape arithmetic, which may hold the count and may
-be read as dims alone. A row may depend on its own number, which rows that are added behind it do
-not change. An op without a rule, or whose rule does not hold, ends the proof: nothing is believed
-because it holds for most models. Row-independent programs may run on added rows.
+A row is an index of one dynamic dim of the inputs, the batch. Each value gets a state. `Rows`: one
+axis is along the batch, and a row depends only on the inputs' same row. `FREE`: it depends on no
+row and not on their count. `COUNT`: shape arithmetic, which may depend on the count, and may only
+be used as dims. A row may depend on its own index, which rows appended after it do not change. An
+op without a rule, or whose rule fails, ends the proof. Row-independent programs may run on padded
+batches.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BATCH = "the batch"
 
 
 class Mixed(Exception):
-    """The proof does not hold; the message says why, with the op's location."""
+    """The proof fails; the message says why, with the op's location."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ State = Rows | str
 
 @dataclass(frozen=True)
 class RowProof:
-    """Places of the batch: (axis, elements of a row) of each input and result, None: has none."""
+    """The batch axis of each input and result: (axis, elements per row), None without one."""
 
     inputs: tuple[tuple[int, int] | None, ...]
     results: tuple[tuple[int, int] | None, ...]
@@ -70,8 +70,8 @@ class _Proof:
         self.probe = DimProbe()
         self.probe.active = True
         self._states: dict[ir.Value, State] = {}
-        self.numbers: set[ir.Value] = set()  # whose elements of a row are the row's number
-        self.led: set[ir.Value] = set()  # indices whose first component is the row's number
+        self.numbers: set[ir.Value] = set()  # values whose elements in a row are the row's index
+        self.led: set[ir.Value] = set()  # index tuples whose first component is the row's index
         arguments = list(self._block.arguments)
         for i, (a, port) in enumerate(zip(arguments, Signature.of(main).inputs, strict=True)):
             ranges = [(r.min, r.max) for r in port.ranges]
@@ -143,7 +143,7 @@ class _Proof:
                 self.numbers.add(r)
 
     def _is_arithmetic(self, op: ir.Operation, states: Sequence[State]) -> bool:
-        """Note results whose elements are known as expressions of the sizes alone."""
+        """Handle results whose elements are expressions of sizes; return whether they are."""
         if op_class(op) is None or any(self.probe.elements(r) is None for r in op.results):
             return False
         for r in op.results:
@@ -169,7 +169,7 @@ class _Proof:
         return self._states[v]
 
     def _by_dims(self, v: ir.Value) -> State:
-        """Return the state that the dims of a value ask for. Errors: Mixed where they tell none."""
+        """Return the state that the dims of a value imply. Errors: Mixed where they imply none."""
         dims = self.probe.dims(v)
         if not all(map(self._is_told, dims)):
             raise Mixed("the sizes of its result are not known from those of the inputs")
@@ -188,7 +188,9 @@ class _Proof:
 
 @dataclass(frozen=True)
 class _Case:
-    """One op and one of its results, for a rule. `found`: the state that the result's dims ask."""
+    """One op and one of its results, for a rule. `found`: the state that the result's dims
+    imply.
+    """
 
     proof: _Proof
     op: ir.Operation
@@ -221,7 +223,7 @@ class _Case:
     def rows(self) -> Rows:
         """Return the state of the result, which must have rows."""
         if not isinstance(self.found, Rows):
-            raise Mixed("its result is of all rows together")
+            raise Mixed("its result combines all rows")
         return self.found
 
     def others_free(self, *names: str) -> None:
@@ -240,12 +242,14 @@ def _pointwise(c: _Case) -> None:
 
 
 def _reshape(c: _Case) -> None:
-    """Hold the batch's place in row-major order: as many elements before it as before."""
+    """Keep the batch's position in row-major order: the number of elements before it is
+    unchanged.
+    """
     source, wanted = c.op.operands[0], c.rows()
     for v in c.op.operands:
         c.need(v == source or c.state(v) in (FREE, COUNT), "its dims depend on values of rows")
     state = c.state(source)
-    c.need(isinstance(state, Rows), "its dims hold the number of rows, its elements do not")
+    c.need(isinstance(state, Rows), "its dims have the number of rows, its elements do not")
     assert isinstance(state, Rows)
     before = _product(c.dims(source)[: state.axis])
     after = _product(c.dims(c.result)[: wanted.axis])
@@ -264,7 +268,7 @@ def _transpose(c: _Case) -> None:
 
 
 def _broadcast(c: _Case) -> None:
-    """Extend an input; what is read of other operands are dims."""
+    """Broadcast an input; other operands are only read for their dims."""
     source, wanted = c.op.operands[0], c.rows()
     rank = len(c.dims(c.result))
     first = c.attributes["axis"] if c.cls.mnemonic == "broadcast" else rank - len(c.dims(source))
@@ -352,7 +356,7 @@ def _range(c: _Case) -> None:
 
 
 def _gathernd(c: _Case) -> None:
-    """Read what indices name in the row of their first component, which is their own."""
+    """Read by index tuples whose first component is their own row."""
     data, indices = c.op.operands
     at = c.state(indices)
     c.need(indices in c.proof.led and not c.attributes["batch_dims"], "it reads rows by indices")
@@ -445,7 +449,7 @@ _KINDS: tuple[tuple[type[Op], Rule], ...] = (
     (SoftmaxBase, _along), (Reduction, _along), (ArgExtreme, _along),
 )  # fmt: skip
 
-# rules of ops that give elements of a row again, as they are
+# rules of ops that copy elements within a row
 _KEEPING = (_reshape, _same_place, _transpose, _broadcast)
 
 

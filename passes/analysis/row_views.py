@@ -10,12 +10,12 @@ from mgx_mlir.rewrite.pattern import Rewriter
 
 
 def is_solvable(t: TensorType) -> bool:
-    """Say whether a reshape can state these dims: one at most is left to be computed, none is 0."""
+    """Return whether a reshape can state these dims: at most one is dynamic, none is 0."""
     return t.dims.count(DYN) <= 1 and 0 not in t.dims
 
 
 def rows_of(dims: Sequence[int]) -> int:
-    """Return how many rows dims are together, DYN where the run counts them."""
+    """Return the product of dims, DYN if dynamic."""
     return DYN if DYN in dims else product(dims)
 
 

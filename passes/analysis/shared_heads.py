@@ -21,14 +21,15 @@ class Repeated:
     # axis of the other tensor for each axis of `value`, None for an extent of 1
     axes: tuple[int | None, ...]
     axis: int  # axis of the heads in the other tensor
-    times: int  # neighbouring heads that share a row
+    times: int  # adjacent heads that share a row
 
 
 def repeated(v: ir.Value, *, converted: bool = False) -> Repeated | None:
-    """Return what keys or values repeat: [.., heads, times, ..] of [.., heads, 1, ..], reshaped to
+    """Return the source of repeated keys or values: [.., heads, times, ..] of [.., heads, 1, ..],
+    reshaped to
     [.., heads * times, ..]; None for others.
 
-    converted: they may have become another type since.
+    converted: a convert may be between.
     """
     order = list(range(TensorType.of(v).rank))
     while is_a(v.owner, (Transpose, Convert) if converted else Transpose):

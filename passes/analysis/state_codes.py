@@ -1,4 +1,4 @@
-"""Products of recurrent states, also in 8 bits, where no kernel runs all steps."""
+"""Matmuls of recurrent states, also in 8 bits, where no kernel runs all steps."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A map gives, for each result dim, atoms (extent, stride) over the row-major elements of the
 source, outermost first; stride 0 repeats. Every reshape, transpose and broadcast of static dims
-turns a map into a map, or into nothing expressible (a reshape across a transposed border).
+turns a map into a map, or into no map (a reshape across a transposed border).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Atom = tuple[int, int]
 Map = tuple[tuple[Atom, ...], ...]
 Dims = tuple[int, ...]
 
-# the views that a map can say
+# the views that a map can express
 VIEWS = (ReshapeOp, NopView, BroadcastOp, Transpose)
 VIEWS_AND_SLICE = (*VIEWS, Slice)
 
@@ -87,7 +87,7 @@ def merged(atoms: Sequence[Atom]) -> list[Atom]:
 
 
 def reshaped(m: Map, dims: Sequence[int]) -> Map | None:
-    """Return the map with other dims of the same elements; None where strides cannot say it."""
+    """Return the map with other dims of the same elements; None where strides cannot express it."""
     left = merged([a for atoms in m for a in atoms])
     left.reverse()
     out: list[tuple[Atom, ...]] = []
@@ -156,7 +156,7 @@ def trace(
 ) -> tuple[ir.Value, Map, list[ir.Operation]] | None:
     """Return the source that `value` is a view of, the map, and the ops between, source first.
 
-    The longest chain that a map can say; None for dynamic or empty dims.
+    The longest chain that a map can express; None for dynamic or empty dims.
     """
     ops: list[ir.Operation] = []
     dims = TensorType.of(value).dims
@@ -220,14 +220,16 @@ def steps_for(dims: Dims, m: Map) -> list[Step]:
 
 
 def _best_shape_steps(dims: Dims, units: list[list[Atom]], lens: Dims) -> list[Step]:
-    """Return steps to dims `lens`: source units placed, the others repeated."""
+    """Return steps to dims `lens`: source units in order, the others broadcast."""
     wanted = tuple(prod(n for n, _ in u) for u in units)
     options = [_with_broadcast(steps, dims, wanted, lens) for steps in _order(dims, units, wanted)]
     return min(options, key=len)
 
 
 def _with_broadcast(steps: list[Step], dims: Dims, wanted: Dims, lens: Dims) -> list[Step]:
-    """Return `steps` from `dims`, then what is missing to `wanted` and its repetition to `lens`."""
+    """Return `steps` from `dims`, then a reshape to `wanted` and a broadcast to `lens`, as
+    needed.
+    """
     have = dims
     for s in steps:
         have = tuple(have[p] for p in s.dims) if s.kind == "transpose" else s.dims
@@ -271,7 +273,7 @@ def _order(dims: Dims, units: list[list[Atom]], wanted: Dims) -> list[list[Step]
 
 
 def _positions(dims: Dims, flat: list[Atom]) -> list[tuple[int, int]] | None:
-    """Return for each source dim its place in the new order; None where an atom cuts a dim."""
+    """Return for each source dim its position in the new order; None where an atom splits a dim."""
     out: list[tuple[int, int]] = []
     for atoms in start(dims):
         if not atoms:

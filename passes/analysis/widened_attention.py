@@ -1,4 +1,4 @@
-"""An attention of 16-bit operands that its kernel widens: what widens them, and it without."""
+"""An attention of widened 16-bit operands: the widening ops, and the attention without them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from mgx_mlir.passes.analysis.view_chains import VIEWS_AND_SLICE
 
 
 def widening(form: AttentionForm, dtype: DType) -> set[ir.Operation] | None:
-    """Return what leads from operands of `dtype` to the products in f32: converts, and views.
+    """Return the converts and views from operands of `dtype` to the f32 dots.
 
-    None where an operand is not widened from it, or is read by other ops than the products, too.
+    None where an operand is not widened from it, or has other readers than the dots.
     """
     if TensorType.of(form.output).dtype is not dtypes.FLOAT:
         return None
@@ -60,10 +60,10 @@ def narrowed(
     arguments: Sequence[ir.Value],
     dtype: DType,
 ) -> ir.Value:
-    """Copy the body onto `arguments`, with `narrow` ops and the products in 16 bits.
+    """Copy the body onto `arguments`, with `narrow` ops and the dots in 16 bits.
 
-    Scores and softmax stay in f32. What is computed of the second product is computed in f32, too;
-    without that the result is of 16 bits.
+    Scores and softmax stay in f32. So does an epilogue of the second dot; without one the result
+    has 16 bits.
     """
     known: Known = dict(zip(block.arguments, arguments, strict=True))
     first, second = form.product.owner, form.output.owner
@@ -90,7 +90,7 @@ def narrowed(
 def rounded(
     block: ir.Block, form: AttentionForm, arguments: Sequence[ir.Value], dtype: DType
 ) -> ir.Value:
-    """Copy the body onto `arguments`, with a convert of the second product ahead of its views."""
+    """Copy the body onto `arguments`, with a convert of the second dot before its views."""
     known: Known = dict(zip(block.arguments, arguments, strict=True))
     *ops, end = [o.operation for o in block.operations]
     behind = False

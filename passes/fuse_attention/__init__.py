@@ -69,7 +69,7 @@ def find_kv_cache_attention(op: Dot, rw: Rewriter) -> Replacement:
         return parts
     for v, what in ((parts.first.b, "keys"), (op.b, "values")):
         if defined_by(_through(v), _CACHE) is None:
-            return no_match("the {} are no concat_past_present", what)
+            return no_match("the {} are not a concat_past_present", what)
     return _fused(op, rw, parts, CACHED)
 
 
@@ -77,8 +77,9 @@ def find_kv_cache_attention(op: Dot, rw: Rewriter) -> Replacement:
 def find_attention(op: Dot, rw: Rewriter) -> Replacement:
     """dot(softmax(f(dot(q, k))), v) -> group of them, with the views of q, k and v
 
-    Uniform factors of q and k become one factor of the scores. With fast-math, weights that are
-    zeros where they would be NaN become results that are: the same unless v holds NaN or infinity.
+    Uniform factors of q and k become one factor of the scores. With fast math, a guard that
+    replaces NaN weights by 0 is applied to the results instead: the same unless v has NaN or
+    infinity.
     """
     parts = attention_parts(op, rw.options)
     return parts if isinstance(parts, NoMatch) else _fused(op, rw, parts, "attention")
@@ -98,9 +99,9 @@ def find_attention_output(op: Transpose | Reshape, rw: Rewriter) -> Replacement:
     if group is None or group.tag not in TAGS:
         return no_match("the operand is no attention")
     if any(len(o.operands) != 1 for o in chain) or not has_one_use(source):
-        return no_match("the attention is read elsewhere too")
+        return no_match("the attention has other readers")
     if not _tells_sizes(group.operation.operands, chain):
-        return no_match("the operands of the attention do not tell the dims")
+        return no_match("the dims do not follow from the operands of the attention")
     rw.merge_location(group, *chain[:-1])
 
     def build(arguments: list[ir.Value]) -> Sequence[ir.Value]:
@@ -115,10 +116,10 @@ def find_attention_output(op: Transpose | Reshape, rw: Rewriter) -> Replacement:
 
 @dataclass(frozen=True)
 class FuseAttention(PatternPass):
-    """Attention as one `group` kernel: what a target has a kernel for.
+    """Attention as one `group` kernel, in forms that the target has a kernel for.
 
-    min-queries: below it the dots by themselves are faster where keys and values cannot be read
-    along their rows.
+    min-queries: below it separate dots are faster, if keys and values are not contiguous along
+    their rows.
     """
 
     name: ClassVar[str] = "fuse_attention"
@@ -130,15 +131,15 @@ class FuseAttention(PatternPass):
         find_widened_attention,
         find_flash_decoding,
     )
-    min_queries: int = option(1, "queries that an attention not read along rows needs")
-    flash: bool = option(False, "the target's kernel knows a factor and a mask of the scores only")
+    min_queries: int = option(1, "least queries of an attention whose rows are not contiguous")
+    flash: bool = option(False, "the kernel supports only a scale and a mask of the scores")
     splits: int = option(
         0, "parts of the keys that find_flash_decoding makes; 0: it is off, -1: as many as fit"
     )
-    min_chunk: int = option(32, "keys of a part at least, where splits is -1")
-    max_splits: int = option(16, "parts at most, where splits is -1")
-    threshold: int = option(32, "keys from which on there are parts, where splits is -1")
-    fast_math: bool = option(False, "zeros in place of NaN may be put into the result")
+    min_chunk: int = option(32, "least keys of a part, where splits is -1")
+    max_splits: int = option(16, "most parts, where splits is -1")
+    threshold: int = option(32, "least keys for a split, where splits is -1")
+    fast_math: bool = option(False, "zeros instead of NaN may be selected in the result")
 
 
 def _through(v: ir.Value) -> ir.Value:
@@ -192,9 +193,9 @@ def _absorbed(
 
 
 def _tells_sizes(sources: Iterable[ir.Value], views: Iterable[ir.Operation]) -> bool:
-    """Return whether the dims of some values tell the dynamic dims that views of them state.
+    """Return whether the dynamic dims of views follow from the dims of their sources.
 
-    A kernel knows the dims of its operands only. A reshape says one new extent by -1.
+    A kernel knows only the dims of its operands. A reshape can have one new extent, as -1.
     """
     told = {d.expr for v in sources for d in TensorType.of(v).dims if isinstance(d, NamedExtent)}
 
@@ -225,7 +226,7 @@ def _turned(q: ir.Value) -> list[ir.Operation]:
             found.append(owner.operation)
             return
         computes = is_a(owner, Concat) or is_a(owner, Pointwise)
-        # angles are those of all heads: each head's kernel would compute them anew
+        # angles are common to all heads, and each head's kernel would recompute them
         if is_a(owner, (Cos, Sin)) or (computes and not has_one_use(v)):
             return
         if computes or (is_a(owner, VIEWS_AND_SLICE) and len(owner.operands) == 1):
@@ -245,7 +246,7 @@ def _turned(q: ir.Value) -> list[ir.Operation]:
 
 
 def _broadcasts_of(v: ir.Value) -> list[ir.Operation]:
-    """Return the broadcasts that a further operand of the scores comes from."""
+    """Return the broadcasts behind another operand of the scores."""
     views: list[ir.Operation] = []
     while is_a(v.owner, BroadcastOp):
         if len(v.owner.operands) != 1:
@@ -267,7 +268,7 @@ def _fused(op: Dot, rw: Rewriter, parts: Parts, tag: str) -> Replacement:
     spread: list[ir.Operation] = []
     for x in dict.fromkeys(x for o in parts.scores for x in o.operands if x not in inside):
         spread += [o for o in _broadcasts_of(x) if o not in spread]
-    # a product that more than q and k are made of is not taken apart
+    # do not decompose a product with other users
     whole = {x for o in (*turned, *values, *spread, *parts.scores) for x in o.operands}
     whole.add(op.b)
     queries = turned or _absorbed(first.a, lane, whole)
@@ -315,25 +316,25 @@ def _fused(op: Dot, rw: Rewriter, parts: Parts, tag: str) -> Replacement:
 
 
 def _accepted(group: ir.Operation, rw: Rewriter) -> Replacement:
-    """Return the results of a group that a kernel exists for; erase another, and say why."""
+    """Return the results of a group with a kernel; erase a group without, and return why."""
     try:
         form = attention_form(group.regions[0].blocks[0])
         few = not is_named(form.queries) and form.queries < rw.options.min_queries
         if few and form.rows is None:
-            refusal = no_match("{} queries are few, and not read along rows", form.queries)
+            refusal = no_match("{} queries are few, their rows not contiguous", form.queries)
         elif not rw.options.flash or scale_and_mask(form) is not None:
             return list(group.results)
         else:
             refusal = no_match("the scores are more than scaled and masked")
     except Unreadable as e:
         refusal = no_match("{}", e)
-    rw.keep()  # the built ops go with the group, inside of it
+    rw.keep()  # the built ops are inside of the group
     group.erase()
     return refusal
 
 
 def _constants(scores: Sequence[ir.Operation]) -> list[ir.Operation]:
-    """Return the uniform literals, and their views, that the scores' ops read: they go inside."""
+    """Return the splat literals, and their views, that the scores' ops read, to be moved inside."""
     out: list[ir.Operation] = []
     for op in scores:
         for x in op.operands:

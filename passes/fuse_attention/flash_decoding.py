@@ -1,4 +1,4 @@
-"""find_flash_decoding: an attention over many keys as several over fewer, joined by their sums."""
+"""find_flash_decoding: split an attention over many keys into parts, combined by log-sum-exp."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mgx_mlir.rewrite.pattern import Replacement, Rewriter, no_match, pattern
 
 @pattern(Group)
 def find_flash_decoding(op: Group, rw: Rewriter) -> Replacement:
-    """group of attention over n keys -> groups over n / splits keys, joined by their log-sum-exps
+    """group of attention over n keys -> groups over n / splits keys, combined by log-sum-exp
 
     For few queries and many keys, where heads alone do not fill a GPU.
     """
@@ -63,7 +63,7 @@ def _joined(
     chain = {*form.scores, first, second, *form.softmax, *behind}
     known: Known = dict(zip(body.arguments, op.operation.operands, strict=True))
     for o in ops[:-1]:
-        # ops that lead to the dots stand outside; the softmax is made again below
+        # ops before the dots stay outside; the softmax is rebuilt below
         if o not in chain:
             copy_op(o, known)
     q, k = (known[v] for v in first.operands)
@@ -104,7 +104,7 @@ def _joined(
 
 
 def _followers(ops: Sequence[ir.Operation], second: ir.Operation) -> list[ir.Operation]:
-    """Return the ops behind the second dot, with the constants that only they read."""
+    """Return the ops after the second dot, with the constants that only they read."""
     at = ops.index(second)
     return list(ops[at + 1 : -1])
 
@@ -135,8 +135,8 @@ def _as(rw: Rewriter, x: ir.Value, dtype: DType) -> ir.Value:
 def _softmax(rw: Rewriter, scores: ir.Value) -> tuple[ir.Value, ir.Value]:
     """Return the softmax over the last dim, and the logarithm of the sum that it divides by.
 
-    A part whose scores are all -inf has weights of 0 and a sum of 0: NaN is for rows that are so
-    in every part.
+    A part with all scores -inf has weights 0 and sum 0; only a row that is -inf in every part is
+    NaN.
     """
     dims = TensorType.of(scores).dims
     axis = len(dims) - 1
@@ -158,7 +158,7 @@ def _softmax(rw: Rewriter, scores: ir.Value) -> tuple[ir.Value, ir.Value]:
 
 
 def _weighted(rw: Rewriter, parts: ir.Value, sums: ir.Value, axis: int, t: TensorType) -> ir.Value:
-    """Build the parts' results, each by its share of the whole sum, which is taken in f32."""
+    """Build the parts' results, weighted by their share of the whole sum, in f32."""
     dims = TensorType.of(sums).dims
     high = rw.multibroadcast(rw.op("reduce_max", sums, axes=[axis]), dims)
     shares = rw.op("exp", rw.op("sub", sums, high))

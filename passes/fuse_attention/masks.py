@@ -1,4 +1,4 @@
-"""find_masks: the masks of an attention's scores, added or chosen, become one that is added."""
+"""find_masks: merge the masks of an attention's scores, added or selected, to one added mask."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from mgx_mlir.rewrite.pattern import NoMatch, Replacement, Rewriter, no_match, p
 if TYPE_CHECKING:
     from mgx_mlir.passes.fuse_attention import FuseAttention
 
-# from here on a number in place of a score hides it, beside scores of any that are seen; and beside
-# other masks, which may hide all others
+# scores below the first number count as masked beside any visible score; below the second also
+# beside other masks, which may mask all others
 _HIDES, _LOWEST = -1e4, -1e30
-# score added for a finite one: in f32 a score disappears beside it, and kernels, which compute
-# in powers of two, may multiply it by 1.44
+# number added for a finite mask: in f32 a score vanishes beside it, and it stays finite times 1.44,
+# as kernels compute in powers of two
 _LOW = -1e38
 
 
@@ -47,13 +47,13 @@ class _Mask:
 def find_masks(op: Softmax, rw: Rewriter) -> Replacement:
     """softmax(where(c, s, low)) of an attention -> softmax(add(s, where(c, 0, low)))
 
-    For a kernel that knows one mask, which is added. Several masks become one, in f32, as small as
-    they are together. Of finite numbers that hide a score one is as good as another; rows of which
-    all is hidden have equal weights by them, as before, and are NaN by -inf. Under fast-math:
-    scores that are hidden are numbers.
+    For a kernel with one added mask. Several masks are merged to one, in f32, of their broadcast
+    dims. Finite masking numbers are equivalent: fully masked rows have equal weights with them, as
+    before, and are NaN with -inf. Only with fast math, which assumes that masked scores are not
+    NaN.
     """
     if not (rw.options.flash and rw.options.fast_math):
-        return no_match("the kernel knows all scores, or fast-math is off")
+        return no_match("the kernel supports any scores, or fast math is off")
     if not _ends_in_attention(op, rw.options):
         return no_match("it is no softmax of an attention")
     chain = _masks(op.operation.operands[0])
@@ -65,7 +65,7 @@ def find_masks(op: Softmax, rw: Rewriter) -> Replacement:
     own = TensorType.of(op.out)
     lowest = max(_LOWEST, float(float_info(TensorType.of(product).dtype.np).min))
     if len(masks) > 1 and any(m.low is not None and m.low > lowest for m in masks):
-        return no_match("beside another mask a number is to be the lowest")
+        return no_match("beside another mask the masking number must be the lowest")
     wide = rw.multibroadcast(_joined(rw, masks), own.dims)
     found = rw.op("softmax", rw.op("add", _as(rw, scores, dtypes.FLOAT), wide), axis=op.axis)
     return [_as(rw, found, own.dtype)]
@@ -88,9 +88,9 @@ def _ends_in_attention(op: Softmax, options: FuseAttention) -> bool:
 
 
 def _masks(v: ir.Value) -> tuple[ir.Value, ir.Value, list[_Mask]] | NoMatch:
-    """Return the scores ahead of their masks, the product that they are of, and the masks in order.
+    """Return the scores before their masks, the dot that computes them, and the masks in order.
 
-    What is ahead of the masks may be scaled and converted.
+    Before the masks, scores may be scaled and converted.
     """
     masks: list[_Mask] = []
     while True:
@@ -114,7 +114,7 @@ def _masks(v: ir.Value) -> tuple[ir.Value, ir.Value, list[_Mask]] | NoMatch:
 
 
 def _mask(v: ir.Value) -> tuple[ir.Value, _Mask] | None:
-    """Return the scores that a mask makes `v` of, and the mask; None for other ops."""
+    """Return the unmasked scores of `v`, and the mask; None for other ops."""
     owner = v.owner
     if is_a(owner, Add):
         a, b = owner.operands
@@ -130,7 +130,7 @@ def _mask(v: ir.Value) -> tuple[ir.Value, _Mask] | None:
 
 
 def _leads_to_dot(v: ir.Value) -> bool:
-    """Return whether scores are computed to `v` by what scales and masks them."""
+    """Return whether `v` is scores after scaling and masking."""
     if isinstance(v.owner, ir.Block):
         return False
     if is_a(v.owner, Dot):
@@ -140,7 +140,7 @@ def _leads_to_dot(v: ir.Value) -> bool:
 
 
 def _small(v: ir.Value) -> ir.Value:
-    """Return what a mask is a broadcast of, by the rule of the last dims."""
+    """Return the source of a mask's right-aligned broadcast."""
     while is_a(v.owner, Multibroadcast) and len(v.owner.operands) == 1:
         v = v.owner.operands[0]
     return v
@@ -167,7 +167,7 @@ def _joined(rw: Rewriter, masks: Sequence[_Mask]) -> ir.Value:
             total = rw.op("where", x, *((so_far, low) if m.seen else (low, so_far)))
             continue
         x = _as(rw, x, dtypes.FLOAT)
-        if several:  # a sum of two hiding scores is a number, too
+        if several:  # keep a sum of two masking numbers finite
             endless = _as(rw, rw.op("equal", x, number(-np.inf)), dtypes.BOOL)
             x = rw.op("where", endless, x, rw.op("max", x, number(_LOW)))
         total = x if total is None else rw.op("add", total, x)
@@ -190,7 +190,7 @@ def _constant(rw: Rewriter, masks: Sequence[_Mask]) -> ir.Value:
 
 
 def _number(low: float) -> float:
-    """Return what is added for a number in place of a score."""
+    """Return the number to add for a masking number that replaces a score."""
     return _LOW if np.isfinite(low) else low
 
 

@@ -49,18 +49,18 @@ def attention_parts(op: Dot, options: _Options) -> Parts | NoMatch:
     if softmax is None:
         return no_match("the left operand is no softmax")
     if guarded and not options.fast_math:
-        return no_match("the weights are zeros where they would be NaN, and fast-math is off")
-    # the guard reads it twice
+        return no_match("NaN weights are replaced by 0, and fast math is off")
+    # the NaN guard reads it twice
     if len(users(weights)) != (2 if guarded else 1) or not has_one_use(op.a):
-        return no_match("the softmax is read elsewhere too")
+        return no_match("the softmax has other readers")
     if weights != softmax.out and not has_one_use(softmax.out):
-        return no_match("the softmax is read elsewhere too")
+        return no_match("the softmax has other readers")
     if softmax.axis % t.rank != t.rank - 1:
         return no_match("the softmax is over axis {}, not over the keys", softmax.axis)
     scores: list[ir.Operation] = []
     first = _first_dot(softmax.operation.operands[0], scores)
     if first is None:
-        return no_match("no dot leads to the softmax by pointwise ops that nothing else reads")
+        return no_match("no dot leads to the softmax through single-use pointwise ops")
     return Parts(softmax, first, scores, guarded)
 
 

@@ -1,4 +1,4 @@
-"""Attention of 16-bit operands that were widened for it: a kernel that reads them as they are."""
+"""Attention of widened 16-bit operands: a kernel that reads them unwidened."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from mgx_mlir.rewrite.pattern import (
     pattern,
 )
 
-# fewer are no tile of matrix instructions: such a kernel may be taken apart again, and scores that
-# stand in memory in 16 bits overflow
+# fewer do not fill a tile of matrix instructions: such a kernel may be split again, and scores
+# stored in 16 bits overflow
 _LEAST_QUERIES = 16
 
 
@@ -34,11 +34,10 @@ _LEAST_QUERIES = 16
 def find_widened_attention(op: Convert, rw: Rewriter) -> Replacement:
     """convert(group of attention of convert(q), convert(k), convert(v)) -> group of q, k and v
 
-    For a kernel that sums products of 16 bits in f32 and keeps scores and softmax so: the weights
-    are rounded as the result is, and nothing else. Fewer than 16 queries, and a dynamic number of
-    them, stay widened, and the result alone is rounded in the kernel: the lowering knows whether it
-    takes them as they are. A `where` of a number between the two, for rows that are masked
-    whole, goes behind.
+    For a kernel that accumulates 16-bit multiplications in f32 and keeps scores and softmax in f32:
+    only the weights and the result are rounded. Fewer than 16 queries, or a dynamic number, stay
+    widened, and only the result is rounded in the kernel; the lowering decides whether to read them
+    unwidened. A `where` with a constant between, for fully masked rows, is moved after it.
     """
     out = TensorType.of(op.operation.results[0])
     source = op.operation.operands[0]
@@ -47,7 +46,9 @@ def find_widened_attention(op: Convert, rw: Rewriter) -> Replacement:
     if guard is not None:
         number = splat(guard.operation.operands[1])
         if number is None or number.astype(out.dtype.np) != number or not has_one_use(source):
-            return no_match("the operand chooses between more than the attention and a number")
+            return no_match(
+                "the operand selects between other values than the attention and a number"
+            )
         source = guard.operation.operands[2]
     group = defined_by(source, Group)
     if not rw.options.flash or group is None or group.tag not in TAGS:

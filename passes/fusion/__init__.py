@@ -1,1 +1,1 @@
-"""Parts of the fuse passes: plan decides which ops run as one kernel, build makes the kernels."""
+"""Parts of the fuse passes: plan decides which ops form a kernel, build creates the kernels."""

@@ -1,4 +1,4 @@
-"""Kernel ops out of groups of ops: the building half of the fuse passes."""
+"""Creation of kernel ops from groups of ops: the building half of the fuse passes."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class KernelBuilder:
         """Build every kernel of the grouping, and erase what moved into kernels."""
         for unit in self.ordered():
             self.emit(unit)
-        # ops that moved into kernels go last, users first, with the broadcasts and numbers only it
-        # read
+        # erase ops that moved into kernels, users first, with broadcasts and literals that only
+        # they read
         for i in reversed(range(len(self.ops) - 1)):
             op = self.ops[i]
             unused = not any(True for r in op.results for _ in r.uses)
@@ -67,9 +67,9 @@ class KernelBuilder:
         return out
 
     def needs(self, i: int) -> Iterator[int]:
-        """Return what must come before op `i`: its producers.
+        """Return the producers that must come before op `i`.
 
-        For a kernel's op, what lies behind broadcasts comes before too: those are copied inside.
+        For a kernel's op also the sources of broadcasts, which are copied inside.
         """
         for p in self.producers[i]:
             if self.kernel[i] is None:
@@ -137,7 +137,7 @@ class KernelBuilder:
         inputs: dict[ir.Value, None],
         views: list[ir.Operation],
     ) -> None:
-        """Note what a kernel needs from outside for `v`."""
+        """Record the outer values that a kernel needs for `v`."""
         if v in own or v in inputs:
             return
         owner = v.owner

@@ -49,7 +49,7 @@ POINTWISE = rule(
 )
 BROADCAST = rule(
     "pointwise_broadcast_pointwise",
-    "pointwise(broadcast(pointwise(x)), y) -> pointwise(x, y), cheap ops made again per element",
+    "pointwise(broadcast(pointwise(x)), y) -> pointwise(x, y), cheap ops recomputed per element",
 )
 MULTI_OUTPUT = rule(
     "multi_output", "pointwise(y = pointwise(x)), y read elsewhere -> pointwise with both results"
@@ -75,21 +75,21 @@ CHEAP = (
     LogicalAnd, LogicalOr, LogicalXor, IsNan, IsInf,
 )  # fmt: skip
 MAX_REPEATED = 4  # ops that a broadcast operand is made of, computed again
-# a kernel of their own, which also takes what follows; they reorder or window their operand
+# anchors, which fuse their epilogue; they reorder or window their operand
 MOVERS = (Transpose, Pooling)
-# ops that read their operands as tensors, never through a broadcast: a copy of one, ahead of them
-# in their kernel, is not tiled with them
+# ops that read their operands as tensors, never through a broadcast, as IREE would not tile a
+# broadcast inside of their kernel with them
 OPAQUE = (BlockedDot, Convolution, Dot, *MOVERS, Gather)
 REDUCTIONS = (NumberReduction, SoftmaxBase)
 HOST_ELEMENTS = 64  # integer tensors up to this size, made of dims and literals, stay on the host
-MAX_OPS = 256  # ops of a kernel: more would take IREE long and gain nothing
-# run-time extents that a kernel takes: IREE's CPU dispatches have 64 constants, two for an extent
+MAX_OPS = 256  # most ops of a kernel; more would take IREE long without gain
+# most dynamic extents of a kernel: IREE's CPU dispatches have 64 constants, two for an extent
 MAX_EXTENTS = 28
 MAX_BUFFERS = 30  # inputs and results of a kernel: IREE's CPU devices bind 32 buffers at most
 
 
 def never(op: ir.Operation) -> bool:
-    """Say of no op that a kernel is made around it."""
+    """Return False: no op is an anchor."""
     return False
 
 
@@ -118,7 +118,7 @@ def is_computed_or_weighted(op: ir.Operation) -> bool:
 
 @dataclass(eq=False)
 class PlannedKernel:
-    """A kernel while it grows. `dims` is its iteration space, `axes` what is reduced in it."""
+    """A growing kernel. `dims` is its iteration space, `axes` its reduced axes."""
 
     kind: str
     dims: tuple[int, ...]
@@ -163,7 +163,7 @@ class Grouping:
         }
         self.kernel: list[PlannedKernel | None] = [None] * len(self.ops)
         self.grown: list[PlannedKernel] = []  # kernels of two ops and more; members are in order
-        # broadcasts that kernels read through; one to run-time dims needs its other operand
+        # broadcasts that kernels read through; one to dynamic dims needs its other operand
         self.through = [
             is_a(op, BroadcastOp) and TensorType.of(op.results[0]).is_static for op in self.ops
         ]
@@ -180,7 +180,7 @@ class Grouping:
             self.through[i] &= not any(self.is_opaque(self.ops[u]) for u in read)
 
     def run(self) -> bool:
-        """Place every op; say whether there is a kernel now."""
+        """Assign every op; return whether there is a kernel."""
         for i, op in enumerate(self.ops[:-1]):
             self.place(i, op)
         kernels = list(dict.fromkeys(k for k in self.kernel if k is not None))
@@ -193,7 +193,7 @@ class Grouping:
         return bool(kernels)
 
     def place(self, i: int, op: ir.Operation) -> None:
-        """Put one op into a kernel, a new or a grown one, or leave it alone."""
+        """Assign one op to a new or an existing kernel, or to none."""
         if is_a(op, CONTROL):
             self.hostlike |= host_results(op, self.hostlike.__contains__)
         cls = op_class(op)
@@ -210,7 +210,7 @@ class Grouping:
         elif is_a(op, REDUCTIONS) and out.rank:
             self.place_reduction(i, op)
         elif is_a(op, Gather) and TensorType.of(op.operands[1]).elements == 1:
-            return  # one row is a plain copy, which a region may not hold
+            return  # one row is a plain copy, which a region cannot contain
         elif STANDALONE in self.rules and self.is_opaque(op):
             self.add(PlannedKernel("group", out.dims, anchor=cls), i, STANDALONE)
 
@@ -219,7 +219,7 @@ class Grouping:
         return is_a(op, OPAQUE) or self.is_anchor(op)
 
     def on_host(self, op: ir.Operation, out: TensorType) -> bool:
-        """Say whether the op works on dims: the lowering keeps those as scalars."""
+        """Return whether the op computes dims, which the lowering keeps as host scalars."""
         if is_a(op, DimensionsOf):
             return True
         if out.dtype.is_float or not out.is_known or out.elements > HOST_ELEMENTS:
@@ -295,26 +295,26 @@ class Grouping:
             return False
         if k.kind == "fused_reduce":
             if dims not in (k.dims, k.row_dims) or not self.after_reduction(k, j):
-                # an op not behind the reduction would be a second loop beside it
+                # an op that does not depend on the reduction would be a second, parallel loop
                 join.refused(op, "it does not come after the reduction, or has other dims")
                 return False
             return True
-        # a gather is a kernel alone: IREE tiles nothing together with it
+        # a gather is not fused with others, as IREE does not tile them together
         if dims != k.dims or through or k.is_around(Gather):
             join.refused(op, "{} is not the kernel's {}", dims, k.dims)
             return False
         if k.kind == "group" and self.leads_to_reduction(i, j):
-            join.refused(op, "only a reduction reads it, which then reads what it is made of")
+            join.refused(op, "only a reduction reads it, and fuses it")
             return False
         if k.kind == "group" and self.is_read_later(i):
-            join.refused(op, "a later kernel reads it, and the 8 bits that it is made of are less")
+            join.refused(op, "a later kernel reads it, which can read its 8-bit source instead")
             return False
         return True
 
     def is_read_later(self, i: int) -> bool:
-        """Say whether op `i` widens an 8-bit value for an op that joins a later anchor's kernel.
+        """Return whether op `i` widens an 8-bit value for an op that joins a later anchor's kernel.
 
-        As the shortcut of a residual block is: only ops with constants lie between.
+        This is the shortcut of a residual block; only ops with constants are between.
         """
         op = self.ops[i]
         if not is_a(op, Convert):
@@ -335,7 +335,7 @@ class Grouping:
         return False
 
     def comes_after_anchor(self, j: int, i: int) -> bool:
-        """Say whether op `j` is made of an anchor's sums that come after op `i`."""
+        """Return whether op `j` depends on an anchor that comes after op `i`."""
         stack, seen = [j], set[int]()
         while stack:
             m = stack.pop()
@@ -349,9 +349,9 @@ class Grouping:
         return False
 
     def leads_to_reduction(self, i: int, j: int) -> bool:
-        """Say whether only a reduction reads op `i`, and others read the op `j` that it reads.
+        """Return whether only a reduction reads op `i`, and other ops read its operand `j`.
 
-        Next to the anchor it would be one more result in memory.
+        In the anchor's kernel it would be one more result in memory.
         """
         if POINTWISE_REDUCE not in self.rules:
             return False
@@ -402,11 +402,11 @@ class Grouping:
             return False
         inside = {i, *k.members}
         outside = {m for m in k.members if any(u not in inside for u in self.real_users(m))}
-        # the reduction's own operand may be a second result, no other value may; over run-time
-        # dims there is no region, and IREE gets two results wrong
+        # only the reduction's operand may be a second result; with dynamic dims there is no region,
+        # and IREE computes two results wrongly
         allowed: set[int] = set() if DYN in k.dims or MULTI_OUTPUT not in self.rules else {j}
         if outside - allowed:
-            POINTWISE_REDUCE.refused(self.ops[i], "other values of the kernel are read elsewhere")
+            POINTWISE_REDUCE.refused(self.ops[i], "other values of the kernel have outside readers")
             return False
         return True
 
@@ -432,7 +432,7 @@ class Grouping:
             self.recount(into, before)
 
     def repeat(self, k: PlannedKernel) -> None:
-        """Put a small pointwise kernel into the one that reads it through broadcasts."""
+        """Merge a small pointwise kernel into its reader, through broadcasts."""
         if k.kind != "pointwise" or not k.members or len(k.members) > MAX_REPEATED:
             return
         readers = {u for m in k.members for u in self.real_users(m)} - set(k.members)
@@ -445,7 +445,7 @@ class Grouping:
         op = self.ops[k.members[-1]]
         costly = [self.ops[m] for m in k.members if not is_a(self.ops[m], CHEAP)]
         if costly:
-            why = "{} would be computed again for each element"
+            why = "{} would be recomputed for each element"
             BROADCAST.refused(op, why, mnemonic(costly[0]))
             return
         self.merge(other, k)
@@ -499,7 +499,7 @@ class Grouping:
         return sum(d == DYN or is_named(d) for t in types for d in t.dims)
 
     def acyclic(self, k: PlannedKernel, news: Sequence[int]) -> bool:
-        """Say whether `k` with `news` added can still run as one: nothing outside lies between."""
+        """Return whether `k` with `news` added is still acyclic: no outer op is between its ops."""
         inside = k.inside if all(n in k.inside for n in news) else {*k.inside, *news}
         first = self.floor(k.members[0])
         stack = [p for n in news for p in self.producers[n] if p not in inside]
@@ -525,9 +525,10 @@ class Grouping:
         return True
 
     def floor(self, first: int) -> int:
-        """Return the index below which nothing depends on op `first`.
+        """Return the index below which no op depends on op `first`, considering that a kernel
+        orders all of its ops together.
 
-        A kernel with ops on both sides of an index carries dependences back over it.
+
         """
         while True:
             below = [

@@ -1,4 +1,4 @@
-"""Reshapes out of the way of kernels: what fuse_pointwise and fuse_reduce begin with."""
+"""Moving of reshapes out of kernels: the first step of fuse_pointwise and fuse_reduce."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def _static_reshape(v: ir.Value) -> ReshapeOp | None:
 def _movable(v: ir.Value) -> ReshapeOp | None:
     """Return the reshape that makes `v`, whose readers can all be ahead of it: x * sigmoid(x).
 
-    They are pointwise, and read nothing but each other, it, and what has its source's dims for
-    nothing.
+    They are pointwise, and read only each other, the reshape, and values that can have its source's
+    dims for free.
     """
     view = _static_reshape(v)
     if view is None or not is_a(view.operation.operands[0].owner, (Pointwise, QuantDot)):
@@ -67,7 +67,7 @@ def _movable(v: ir.Value) -> ReshapeOp | None:
 
 
 def _is_free(x: ir.Value, dims: tuple[int, ...]) -> bool:
-    """Return whether a value has other dims for nothing: a number, or a reshape of them."""
+    """Return whether a value can have other dims for free: a splat, or a reshape from them."""
     if splat(x) is not None or is_constant(x) or isinstance(x.owner, ir.Block):
         return True
     view = _static_reshape(x)
@@ -76,9 +76,10 @@ def _is_free(x: ir.Value, dims: tuple[int, ...]) -> bool:
 
 @pattern(Pointwise)
 def pointwise_reshape(op: Pointwise, rw: Rewriter) -> Replacement:
-    """f(reshape(g(x)), y) -> reshape(f(g(x), reshape(y))), f and g pointwise, y no kernel's
+    """f(reshape(g(x)), y) -> reshape(f(g(x), reshape(y))), f and g pointwise, y not a kernel's
+    result
 
-    g is a product of 8-bit values, too: what quantises its sums again is in its kernel then.
+    g may also be an 8-bit matmul, whose requantisation then joins its kernel.
     """
     if in_kernel(op.operation):
         return no_match("it is in a kernel")
@@ -98,7 +99,7 @@ def pointwise_reshape(op: Pointwise, rw: Rewriter) -> Replacement:
         same = v == operands[at]
         found = view.operation.operands[0] if same else _at_dims(rw, v, inner)
         if found is None:
-            return no_match("operand {} comes from another op: its kernel would be cut off", i)
+            return no_match("operand {} comes from another op, whose kernel would be split", i)
         moved.append(found)
     rw.merge_location(view)
     return rw.op("reshape", rebuild(op, moved, out.with_dims(inner)), dims=list(out.dims))
@@ -137,7 +138,7 @@ def reduce_reshape(op: NumberReduction, rw: Rewriter) -> Replacement:
     for a, b in groups:
         full = {i in reduced for i in a if t.dims[i] != 1}
         if len(full) > 1:
-            return no_match("it reduces a part of what the reshape joins or splits")
+            return no_match("it reduces a part of the dims that the reshape joins or splits")
         if full == {True}:
             axes += [j for j in b if TensorType.of(source).dims[j] != 1]
     if not axes:
@@ -148,7 +149,7 @@ def reduce_reshape(op: NumberReduction, rw: Rewriter) -> Replacement:
 
 
 def move_reshapes(module: ir.Operation, patterns: Sequence[Pattern], options: object) -> bool:
-    """Apply patterns of this file, and make one of the reshapes that meet."""
+    """Apply patterns of this file, and merge adjacent reshapes."""
     moved = PatternSet(patterns).apply(module, options)
     joined = PatternSet((find_nested_shape_transforms, find_nop_reshapes)).apply(module, options)
     return moved + joined > 0

@@ -67,8 +67,8 @@ class SimplifyAlgebra(PatternPass):
     fast_math: bool = option(
         False, "0 * x is 0 and log(exp(x)) is x, whatever x is; x / c multiplies by 1 / c"
     )
-    all_forms: bool = option(False, "also rewrites that only other targets gain from")
-    max_columns: int = option(16384, "columns of a dot that is made of several")
+    all_forms: bool = option(False, "also rewrites that are only faster on other targets")
+    max_columns: int = option(16384, "most columns of a merged dot")
     patterns = (
         find_unit_ops,
         find_where_const,

@@ -1,4 +1,4 @@
-"""Patterns of simplify_algebra on products of repeated values: each is computed once."""
+"""Patterns of simplify_algebra on matmuls and convolutions of broadcast values, computed once."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def find_dot_broadcast(op: Dot, rw: Rewriter) -> Replacement:
 def find_conv_broadcast_input(op: Convolution, rw: Rewriter) -> Replacement:
     """conv(broadcast(x), w) -> broadcast(dot(x, sum of w)), x repeated in space, w constant
 
-    With padding (stride and dilation 1) the image as large as one window is convolved: the
-    middle of the result is repeated, the border is as before.
+    With padding (stride and dilation 1) an image of one window is convolved, and the middle of its
+    result is repeated.
     """
     out = TensorType.of(op.results[0])
     if not out.is_static or not is_constant(op.operands[1]):

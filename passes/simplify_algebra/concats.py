@@ -1,4 +1,4 @@
-"""Patterns of simplify_algebra on concatenations of values that were made the same way."""
+"""Patterns of simplify_algebra on concatenations of values computed by the same op."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def find_split_concat(op: Concat, rw: Rewriter) -> Replacement:
         else:
             runs.append((x, (low, high), v))
     if not joined:
-        return no_match("no two operands are slices of one tensor that follow each other")
+        return no_match("no two operands are consecutive slices of one tensor")
     parts = [_cut(rw, x, axis, bounds, v) for x, bounds, v in runs]
     return parts[0] if len(parts) == 1 else rw.op("concat", parts, axis=axis)
 
@@ -79,8 +79,8 @@ def _cut(
 def find_concat_op(op: Concat, rw: Rewriter) -> Replacement:
     """concat(f(x), f(y), ..) -> f(concat(x, y, ..)), f a broadcast or unpack_int4
 
-    Also f pointwise, with `all-forms`: here such an f is done in passing by the kernels that
-    make x and y, and would be a pass over memory after the concatenation.
+    Also f pointwise, with `all-forms`: here the kernels of x and y fuse such an f, which would be a
+    pass over memory after the concatenation.
     """
     if len(op.operands) < 2:
         return no_match("it has one operand")
@@ -97,7 +97,9 @@ def find_concat_op(op: Concat, rw: Rewriter) -> Replacement:
     if cls is None or not (packed or issubclass(cls, Pointwise)):
         return found
     if not packed and not rw.options.all_forms and not all(map(is_constant, op.operands)):
-        return no_match("pointwise ops stay with what they follow (all-forms moves them)")
+        return no_match(
+            "pointwise ops stay in the kernels of their operands (all-forms moves them)"
+        )
     attributes = attributes_of(first)
     ops: list[ir.Operation] = []
     for v in op.operands:
@@ -130,7 +132,7 @@ def _repeated(op: ir.Operation, rw: Rewriter, axis: int) -> ir.Value | NoMatch:
         if found is None:
             return no_match("an operand has empty dims")
         if not found[2]:
-            return no_match("an operand is no view, and no op that can be done after")
+            return no_match("an operand is neither a view nor an op that can be moved after")
         sources.append(found)
         kept |= varying(found[1])
     small = [d if i in kept else 1 for i, d in enumerate(out.dims)]

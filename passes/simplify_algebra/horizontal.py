@@ -1,4 +1,6 @@
-"""Patterns of simplify_algebra that make one product of several: beside, summed, joined."""
+"""Patterns of simplify_algebra that merge matmuls or convolutions: parallel, summed,
+concatenated.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,8 @@ from mgx_mlir.rewrite.pattern import (
     users,
 )
 
-_MOST = 64  # ops that are looked at together
-_CONE = 24  # pointwise ops after a product that are looked at
+_MOST = 64  # most ops that are compared
+_CONE = 24  # most pointwise ops of an epilogue
 
 
 @pattern(Dot, QuantDot, BlockedDot, Convolution)
@@ -37,12 +39,12 @@ def find_conv_dot_horiz_fusion(
 ) -> Replacement:
     """dot(x, w1), dot(x, w2), .. -> slices of dot(x, concat(w1, w2, ..)), the weights constant
 
-    Also quant_dot, and blocked_dot and convolution with equal attributes. Wide results
-    (`max-columns`, of a language model's head) stay on their own, and weights that other ops read,
-    which would be kept twice. Pointwise ops run in the kernel of the dot before them: dots merge
-    where all have the same ones with constants (then `find_splits` does these once; some may lack a
-    bias), or where they meet, as in the gate of an MLP; not what is quantised again, each by its
-    own scale. `all-forms` merges any, and convolutions, of which slices are copies.
+    Also quant_dot, and blocked_dot and convolution with equal attributes. Not for wide results
+    (`max-columns`, as of a language model's head), or weights with other readers, which would be
+    stored twice. Pointwise ops run in the kernel of the dot before them. So dots are merged if all
+    have the same epilogue with constants (then `find_splits` merges these; some may lack a bias),
+    or if their epilogues meet, as in the gate of an MLP. Not if each is requantised by its own
+    scale. `all-forms` merges any, also convolutions, of which slices are copies.
     """
     if is_a(op, Convolution) and not rw.options.all_forms:
         return no_match("slices of channels-last images are copies (all-forms merges them)")
@@ -84,9 +86,10 @@ def _wide_axes(op: ir.OpView, rank: int) -> tuple[int, int]:
 
 
 def _epilogue(value: ir.Value) -> tuple[list[str], set[ir.Value]]:
-    """Return the pointwise ops after a product by name, and what comes of all others.
+    """Return the names of the chain of pointwise ops with constants after a matmul, and the readers
+    after the chain.
 
-    The named ones read constants besides, and follow one another.
+
     """
     names: list[str] = []
     while len(names) < _CONE:
@@ -110,7 +113,7 @@ def _epilogue(value: ir.Value) -> tuple[list[str], set[ir.Value]]:
 
 
 def _biased(op: ir.Operation) -> ir.Operation | None:
-    """Return the sum of a product with a constant, where nothing else uses the product."""
+    """Return the sum of a matmul with a constant, if it is the matmul's only use."""
     found = users(op.results[0])
     total = found[0].operation if len(found) == 1 else None
     if total is None or not is_a(total, Add) or not TensorType.of(total.result).is_static:
@@ -128,7 +131,7 @@ def _bias_of(rw: Rewriter, op: ir.Operation, total: ir.Operation | None) -> ir.V
 
 
 def _beside(op: ir.OpView, most_columns: int, any_epilogue: bool) -> list[ir.OpView] | NoMatch:
-    """Return the ops that can run as one with `op`, in order, `op` first; or why there are none."""
+    """Return the ops that can be merged with `op`, in order, `op` first; or why there are none."""
     reason = _unfit(op, most_columns)
     if reason is not None:
         return reason
@@ -155,7 +158,7 @@ def _beside(op: ir.OpView, most_columns: int, any_epilogue: bool) -> list[ir.OpV
         if not any_epilogue and not _fits(own, met, after, cone):
             continue
         if o.is_before_in_block(op.operation):
-            return no_match("another one of the same input comes first")
+            return no_match("another matmul of the same input comes first")
         group.append(o)
     columns = TensorType.of(op.results[0]).dims[axis]
     found = [op]
@@ -165,19 +168,19 @@ def _beside(op: ir.OpView, most_columns: int, any_epilogue: bool) -> list[ir.OpV
             break
         found.append(o.opview)
     if len(found) < 2:
-        return no_match("no other one of its input has weights and an epilogue that fit to its own")
+        return no_match("no other matmul of its input has compatible weights and epilogue")
     return found
 
 
 def _fits(a: list[str], met: set[ir.Value], b: list[str], cone: set[ir.Value]) -> bool:
-    """Say whether two epilogues survive a merge: they meet, or are equal."""
+    """Return whether two epilogues can be merged: they meet, or are equal."""
     if met or cone:
         return not met.isdisjoint(cone)
     return a == b or all(names in ([], ["add"]) for names in (a, b))
 
 
 class _Position:
-    """Orders ops of one block by where they stand."""
+    """Order of ops in one block."""
 
     def __init__(self, op: ir.Operation) -> None:
         self.op = op
@@ -187,7 +190,7 @@ class _Position:
 
 
 def _alike(a: ir.Operation, b: ir.Operation, axis: int) -> bool:
-    """Say whether results and weights are of one type but for the output columns."""
+    """Return whether results and weights have one type except for the output columns."""
     s, t = TensorType.of(a.results[0]), TensorType.of(b.results[0])
     v, w = TensorType.of(a.operands[1]), TensorType.of(b.operands[1])
     kinds = [[TensorType.of(x).dtype for x in o.operands] for o in (a, b)]
@@ -203,7 +206,7 @@ def _same_kernel(a: ir.Operation, v: Sequence[int], w: Sequence[int]) -> bool:
 
 
 def _unfit(op: ir.OpView, most_columns: int) -> NoMatch | None:
-    """Say why an op cannot be one of several; None where it can."""
+    """Return why an op cannot be merged; None where it can."""
     if is_a(op, BlockedDot):
         if TensorType.of(op.results[0]).rank != 2 or not can_join(list(op.operands)[1:]):
             return no_match("its rows are no matrix, or its codes are computed")
@@ -214,21 +217,21 @@ def _unfit(op: ir.OpView, most_columns: int) -> NoMatch | None:
     if next(iter(op.results[0].uses), None) is None:
         return no_match("nothing uses it")
     if is_a(op, QuantDot) and _is_requantised(op.results[0]):
-        return no_match("its sums are quantised in its kernel, which slices of them are not")
+        return no_match("its kernel quantises its sums, which is not possible for slices of them")
     t = TensorType.of(op.results[0])
     axis, _ = _wide_axes(op, t.rank)
     if t.dims[axis] == DYN or t.dims[axis] > most_columns:
         return no_match("it has {} columns, more than {}", t.dims[axis], most_columns)
     found = trace(op.operands[1])
     if found is None or defined_by(found[0], Literal) is None:
-        return no_match("its weights are not a constant that is ready")
+        return no_match("its weights are not a literal")
     if not _only_weights(found[0], op.operation.name):
-        return no_match("its weights are used otherwise too, and would be kept twice")
+        return no_match("its weights have other uses, and would be stored twice")
     return None
 
 
 def _is_requantised(value: ir.Value) -> bool:
-    """Say whether sums lead to 8 bits by pointwise ops with constants, and to nothing else."""
+    """Return whether sums are only requantised to 8 bits, by pointwise ops with constants."""
     for _ in range(_CONE):
         found = users(value)
         if len(found) != 1:
@@ -268,14 +271,14 @@ def _only_weights(value: ir.Value, name: str, depth: int = 4) -> bool:
 def find_add_convs(op: Add, rw: Rewriter) -> Replacement:
     """conv(x, u) + conv(y, v) -> conv(concat(x, y), concat(u, v)), u and v constant (all-forms)
 
-    Where strides of 1x1 windows differ, the input of the longer ones is thinned out by `step`.
-    Here one convolution is the epilogue of the other, and the concat is a copy: all-forms only.
+    Where strides of 1x1 windows differ, the input with the larger stride is subsampled by `step`.
+    Here the second convolution adds in its epilogue, and the concat is a copy, so all-forms only.
     """
     if not rw.options.all_forms:
-        return no_match("the second sum costs nothing here, the concat does (see all-forms)")
+        return no_match("the sum is fused here, the concat is a copy (see all-forms)")
     convs = [c for v in op.operands if (c := defined_by(v, Convolution)) and has_one_use(v)]
     if len(convs) != 2:
-        return no_match("the operands are not convolutions that are used here alone")
+        return no_match("the operands are not single-use convolutions")
     a, b = convs
     if a.group != 1 or b.group != 1 or a.channels_last != b.channels_last:
         return no_match("groups, or another layout")
@@ -305,7 +308,7 @@ def find_add_convs(op: Add, rw: Rewriter) -> Replacement:
 
 
 def _steps(a: Convolution, b: Convolution) -> list[list[int]] | None:
-    """Return the steps that thin out each input, for both convolutions to have one stride."""
+    """Return the steps that subsample each input, so that both convolutions have one stride."""
     names = ("padding", "dilation", "padding_mode")
     if tuple(a.stride) == tuple(b.stride):
         same = all(getattr(a, n) == getattr(b, n) for n in names)
@@ -340,7 +343,7 @@ def find_concat_conv(op: Concat, rw: Rewriter) -> Replacement:
         return no_match("groups are slower than separate convolutions here (see all-forms)")
     convs = [c for v in op.operands if (c := defined_by(v, Convolution)) and has_one_use(v)]
     if len(convs) < 2 or len(convs) < len(op.operands):
-        return no_match("the operands are not convolutions that are used here alone")
+        return no_match("the operands are not single-use convolutions")
     first = convs[0]
     rank = TensorType.of(first.results[0]).rank
     channel, outs = (rank - 1, rank - 1) if first.channels_last else (1, 0)

@@ -82,9 +82,9 @@ def find_mul_dot(op: Mul, rw: Rewriter) -> Replacement:
 
 @pattern(Mul)
 def find_mul_add(op: Mul, rw: Rewriter) -> Replacement:
-    """(x + b) * a -> x * a + b * a, a and b constant, x a product or what else is rounded
+    """(x + b) * a -> x * a + b * a, a and b constant, x rounded, as a matmul is.
 
-    An x that is exact may be close to -b: x * a + b * a then loses what the sum keeps.
+    An exact x may be close to -b, and then x * a + b * a loses digits that the sum keeps.
     """
     reason = no_match("no operand is a sum with a constant, the other constant")
     for value, a in sides(op):
@@ -94,10 +94,10 @@ def find_mul_add(op: Mul, rw: Rewriter) -> Replacement:
         for x, b in sides(inner):
             if is_constant(b) and not is_constant(x):
                 if not is_rounded(x):
-                    reason = no_match("x may be exact, and x + b what is left of it")
+                    reason = no_match("x may be exact, and x + b cancel")
                     continue
                 if feeds_steps(op.results[0]):
-                    reason = no_match("an op with steps may read the last bit of the result")
+                    reason = no_match("a discontinuous op may read the last bit of the result")
                     continue
                 rw.merge_location(inner)
                 return rw.op("add", rw.op("mul", x, a), rw.op("mul", b, a))
@@ -106,9 +106,9 @@ def find_mul_add(op: Mul, rw: Rewriter) -> Replacement:
 
 @pattern(Mul, benefit=2)
 def find_mul_slice_conv(op: Mul, rw: Rewriter) -> Replacement:
-    """slice(conv(x, w)) * a -> slice(conv(x, w * a)), a per channel, for the sliced channels alone
+    """slice(conv(x, w)) * a -> slice(conv(x, w * a)), a per channel, for the sliced channels.
 
-    Other users of the convolution take other channels, which are multiplied by 1.
+    Other users of the convolution read other channels, which are multiplied by 1.
     """
     for value, scale in sides(op):
         part = defined_by(value, Slice)
@@ -144,7 +144,7 @@ def find_mul_slice_conv(op: Mul, rw: Rewriter) -> Replacement:
 
 
 def _is_beside(user: ir.Operation, part: Op, axis: int, low: int, high: int) -> bool:
-    """Say whether `user` is the slice `part`, or a slice along `axis` outside of [low, high)."""
+    """Return whether `user` is the slice `part`, or a slice along `axis` outside of [low, high)."""
     if user.operation == part.operation:
         return True
     cut = cut_of(user.opview) if is_a(user, Slice) else None
@@ -155,11 +155,13 @@ def _is_beside(user: ir.Operation, part: Op, axis: int, low: int, high: int) -> 
 def find_dot_mul(op: Dot, rw: Rewriter) -> Replacement:
     """dot(z * a, w) -> dot(z, a * w), w and a constant, a along the columns of z (all-forms)
 
-    Or a along the rows of z, on the right of w. The product with a runs in the kernel that makes
-    z at no cost that can be measured here, where new weights take time and memory to make.
+    Or a along the rows of z, on the right of w. Here the multiplication by a is fused into the
+    kernel of z at no measurable cost, while new weights cost time and memory.
     """
     if not rw.options.all_forms:
-        return no_match("the product runs in the kernel before, weights are large (see all-forms)")
+        return no_match(
+            "the multiplication is fused into the kernel before, weights are large (see all-forms)"
+        )
     rank = TensorType.of(op.results[0]).rank
     for side, axis, along in ((0, rank - 1, rank - 2), (1, rank - 2, rank - 1)):
         weights = op.operands[1 - side]
@@ -172,7 +174,7 @@ def find_dot_mul(op: Dot, rw: Rewriter) -> Replacement:
             if found is None or is_constant(z) or DYN in dims or not varying(found[1]) <= {axis}:
                 continue
             if not is_own(weights):
-                return no_match("the weights are used otherwise too, and would be kept twice")
+                return no_match("the weights have other uses, and would be stored twice")
             rw.merge_location(product)
             factor = build_map(rw, found[0], _along(dims, along, found[1][axis]))
             operands = [z, z]
@@ -185,8 +187,8 @@ def find_dot_mul(op: Dot, rw: Rewriter) -> Replacement:
 def find_dot_add(op: Dot, rw: Rewriter) -> Replacement:
     """dot(x + b, w) -> dot(x, w) + dot(b, w), b and w constant, x rounded as for find_mul_add
 
-    Where b differs from row to row, dot(b, w) is a whole matrix to read in place of a bias:
-    only with `all-forms`.
+    If b differs between rows, dot(b, w) is a whole matrix instead of a bias, so only with
+    `all-forms`.
     """
     rank = TensorType.of(op.results[0]).rank
     reason = no_match("no operand is a sum with a constant, the other one constant")
@@ -200,7 +202,7 @@ def find_dot_add(op: Dot, rw: Rewriter) -> Replacement:
             if found is None or is_constant(x) or not TensorType.of(op.results[0]).is_static:
                 continue
             if not is_rounded(x):
-                reason = no_match("x may be exact, and x + b what is left of it")
+                reason = no_match("x may be exact, and x + b cancel")
                 continue
             if not varying(found[1]) <= {along} and not rw.options.all_forms:
                 reason = no_match("the constant differs along other axes (all-forms takes it)")
@@ -225,7 +227,7 @@ def _dot_of_constants(
     kept = varying(b[1]) | varying(found[1])
     small: list[ir.Value] = []
     for i, (source, m) in enumerate((b, found)):
-        # batch axes along which one of them varies stay in both, and so does what is summed
+        # batch axes along which one of them varies, and the reduced axis, stay in both
         keep = {k for k in kept if k < rank - 2} | varying(m) | {inner[i]}
         small.append(build_map(rw, source, tuple(t if k in keep else () for k, t in enumerate(m))))
     return rw.op("dot", *(small if side == 0 else reversed(small)))
@@ -235,8 +237,8 @@ def _dot_of_constants(
 def find_conv_add(op: Convolution, rw: Rewriter) -> Replacement:
     """conv(x + a, w) -> conv(x, w) + conv(a, w), a and w constant, x rounded as for find_mul_add
 
-    Without padding and with a per channel, conv(a, w) is a bias. Else it is a whole image to
-    read where the sum before was done in passing: only with `all-forms`.
+    Without padding and with a per channel, conv(a, w) is a bias. Else it is a whole image, while
+    the sum before is fused, so only with `all-forms`.
     """
     weights = op.operands[1]
     total = defined_by(op.operands[0], Add)
@@ -251,7 +253,7 @@ def find_conv_add(op: Convolution, rw: Rewriter) -> Replacement:
         if found is None or is_constant(x):
             continue
         if not is_rounded(x):
-            reason = no_match("x may be exact, and x + a what is left of it")
+            reason = no_match("x may be exact, and x + a cancel")
             continue
         attributes = attributes_of(op)
         reach = window_reach(op)
@@ -268,7 +270,9 @@ def find_conv_add(op: Convolution, rw: Rewriter) -> Replacement:
             keep = 0 in varying(found[1])
             image = build_map(rw, found[0], (found[1][0] if keep else (), *found[1][1:]))
         else:
-            reason = no_match("the constant is no bias after the convolution (all-forms takes it)")
+            reason = no_match(
+                "the constant is not a bias after the convolution (all-forms takes it)"
+            )
             continue
         rw.merge_location(total)
         bias = rw.multibroadcast(rw.op("convolution", image, weights, **attributes), out.dims)

@@ -1,4 +1,6 @@
-"""Patterns of simplify_algebra on all slices of one tensor: what each does is done once before."""
+"""Patterns of simplify_algebra on all slices of one tensor: apply their common op before
+slicing.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ _MOST = 64  # slices, and users of a slice, that are looked at
 
 @dataclass(frozen=True)
 class Split:
-    """A tensor that slices cut into all its parts along `axis`; `bounds` are theirs in order."""
+    """A tensor that slices partition along `axis`; `bounds` are those of the parts in order."""
 
     source: ir.Value
     axis: int
@@ -45,7 +47,7 @@ def split_at(op: Op) -> Split | NoMatch:
     """Return the split whose first part the slice `op` is."""
     own = cut_of(op)
     if own is None:
-        return no_match("it does not cut one axis at bounds that are known here")
+        return no_match("it does not slice one axis at static bounds")
     axis, low, high = own
     if low:
         return no_match("it is not the first part")
@@ -65,7 +67,7 @@ def split_at(op: Op) -> Split | NoMatch:
         if cut[1] in found and found[cut[1]][0] != cut[2]:
             return no_match("two slices begin at {}", cut[1])
         if cut[1] in found:
-            return no_match("two slices take the same part")
+            return no_match("two slices are equal")
         found[cut[1]] = (cut[2], user)
     slices: list[ir.Operation] = []
     bounds: list[tuple[int, int]] = []
@@ -75,7 +77,7 @@ def split_at(op: Op) -> Split | NoMatch:
         slices.append(found[at][1])
         at = found[at][0]
     if at != extent or len(slices) != len(found) or not 1 < len(slices) <= _MOST:
-        return no_match("the slices are not its parts, one after the other")
+        return no_match("the slices are not consecutive parts of it")
     return Split(x, axis, slices, bounds)
 
 
@@ -96,7 +98,7 @@ def _is_dead(op: ir.Operation) -> bool:
 
 
 def first_of(ops: Sequence[ir.Operation]) -> ir.Operation:
-    """Return the op that stands before the others, all of one block."""
+    """Return the first of ops of one block."""
     first = ops[0]
     for op in ops[1:]:
         if op.is_before_in_block(first):
@@ -126,11 +128,11 @@ def find_splits(op: Slice, rw: Rewriter) -> Replacement:
     split = split_at(op)
     if isinstance(split, NoMatch):
         return split
-    reason = no_match("nothing pointwise, and no reduction, uses the first part")
+    reason = no_match("no pointwise op or reduction uses the first part")
     for f in _candidates(split.parts[0], split.axis):
         ops = _same_on_all(f, split)
         if ops is None:
-            reason = no_match("{} is not done to every part", f.name)
+            reason = no_match("{} is not applied to every part", f.name)
             continue
         plan = _plan(ops, split)
         if plan is None:
@@ -148,7 +150,7 @@ def find_splits(op: Slice, rw: Rewriter) -> Replacement:
 
 
 def _candidates(part: ir.Value, axis: int) -> list[ir.Operation]:
-    """Return the users of a part that are done to each element (or to each place along `axis`)."""
+    """Return the users of a part that work elementwise (or separately for each index of `axis`)."""
     out: list[ir.Operation] = []
     for i, user in enumerate(users(part)):
         user = user.operation
@@ -168,7 +170,7 @@ def _candidates(part: ir.Value, axis: int) -> list[ir.Operation]:
 
 
 def _same_on_all(f: ir.Operation, split: Split) -> list[ir.Operation] | None:
-    """Return, for each part, the op that does what `f` does to the first."""
+    """Return, for each part, the op that corresponds to `f` of the first."""
     block = split.slices[0].block
     if f.block != block:
         return None
@@ -220,7 +222,7 @@ def _value(v: ir.Value | None) -> ir.Value:
 
 
 def _also_split(values: Sequence[ir.Value], split: Split) -> ir.Value | None:
-    """Return the tensor of the same dims that `values` are the parts of."""
+    """Return the tensor of the same dims that `values` are parts of."""
     found: ir.Value | None = None
     for v, (low, high) in zip(values, split.bounds, strict=True):
         part = defined_by(v, Slice)
@@ -255,7 +257,7 @@ def _repeated(values: Sequence[ir.Value], split: Split) -> Callable[[Rewriter], 
 
 
 def _one_view(split: Split, kind: type[Op]) -> list[ir.Operation] | NoMatch:
-    """Return the one user of each part, a view of that kind in the block of the slices."""
+    """Return the only user of each part, a view of that kind in the block of the slices."""
     ops: list[ir.Operation] = []
     for part in split.parts:
         found = users(part)
@@ -298,10 +300,10 @@ def _whole_dims(
     """Return the whole tensor's dims, the parts' axis in them, and the growth of extents along it.
 
     The growth is what an extent of 1 along the cut axis becomes, as a fraction. None where the
-    parts do not lie along one axis.
+    parts are not along one axis.
 
-    What is left of the cut axis is `outer` elements, of which each part has a run of
-    extent * inner: the new axis divides these runs, whatever is right of it is in all the same.
+    Before the cut axis are `outer` elements, each followed by a run of extent * inner of a part;
+    the new axis must divide these runs.
     """
     own = TensorType.of(split.source).dims
     inner = own[split.axis + 1 :]

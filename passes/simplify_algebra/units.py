@@ -1,4 +1,4 @@
-"""Patterns of simplify_algebra on single pointwise ops: units, zeros, constants in one form."""
+"""Patterns of simplify_algebra on single pointwise ops: units, zeros, canonical constants."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def find_unit_ops(op: Op, rw: Rewriter) -> Replacement:
     if is_a(op, (Max, Min)):
         dtype = rw.dtype(op.operands[0])
         if not dtype.is_integer or dtype.is_bool:
-            return no_match("NaN and -0 have an order of their own")
+            return no_match("the order of NaN and -0 matters")
         unit = dtype.lowest() if is_a(op, Max) else dtype.highest()
     for x, c in sides(op)[:1] if is_a(op, (Div, Sub)) else sides(op):
         if is_splat(c, unit):
@@ -106,8 +106,8 @@ def find_sub_const(op: Sub, rw: Rewriter) -> Replacement:
 def find_div_const(op: Div, rw: Rewriter) -> Replacement:
     """x / c -> x * (1 / c) for floats, where 1 / c is exact (every c a power of two), or fast-math
 
-    Never where 1 / c is no normal number, nor where an op with steps may read the result: the last
-    bit of x / 41 decides what Floor makes of it.
+    Never where 1 / c is not a normal number, nor where a discontinuous op may read the result: the
+    last bit of x / 41 can change its floor.
     """
     x, c = op.operands
     dtype = rw.dtype(x)
@@ -121,7 +121,7 @@ def find_div_const(op: Div, rw: Rewriter) -> Replacement:
         if not normal_reciprocal(c, dtype):
             return no_match("1 / c is not known to be a normal number")
         if feeds_steps(op.result):
-            return no_match("an op with steps may read the last bit of the quotient")
+            return no_match("a discontinuous op may read the last bit of the quotient")
     return rw.op("mul", x, rw.op("recip", c))
 
 
@@ -223,7 +223,7 @@ def find_double_add_lit_broadcast(op: Add, rw: Rewriter) -> Replacement:
     if left is None or right is None:
         return no_match("the operands are not both sums with a constant")
     if not (is_rounded(left[0]) and is_rounded(right[0])):
-        return no_match("x + a may keep what x + y loses")
+        return no_match("x + a may be more exact than x + y")
     if not may_add(left[0], left[1], right[1]):
         return no_match("a + b is not known, or far smaller than they are")
     for v in op.operands:
@@ -235,11 +235,11 @@ def find_double_add_lit_broadcast(op: Add, rw: Rewriter) -> Replacement:
 def find_add_lit_broadcast(op: Add, rw: Rewriter) -> Replacement:
     """(x + a) + b -> x + (a + b), a and b constant
 
-    Where a + b is exact, or x is rounded already, and never where a and b cancel.
+    Only where a + b is exact, or x is rounded, and never where a and b cancel.
     """
     reason = no_match("no operand is a sum with a constant, the other constant")
     for v, b in sides(op):
-        # the cheaper question first: most operands are no sums
+        # the cheaper test first, as most operands are not sums
         if defined_by(v, Add) is None or not is_constant(b):
             continue
         if (found := _plus_constant(v)) is not None:
@@ -247,7 +247,7 @@ def find_add_lit_broadcast(op: Add, rw: Rewriter) -> Replacement:
             if may_add(x, a, b):
                 rw.merge_location(v.owner)
                 return rw.op("add", x, rw.op("add", a, b))
-            reason = no_match("a + b is not known yet, or loses what (x + a) + b keeps")
+            reason = no_match("a + b is not known yet, or less exact than (x + a) + b")
     return reason
 
 

@@ -1,4 +1,4 @@
-"""simplify_qdq: products of quantised values, and less quantising and dequantising between."""
+"""simplify_qdq: matmuls of quantised values, with fewer quantise and dequantise ops between."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ from mgx_mlir.rewrite.pattern import (
     pattern,
 )
 
-_DEPTH = 16  # ops between a quantizelinear and its dequantizelinear
+_DEPTH = 16  # most ops between a quantizelinear and its dequantizelinear
 _MOVES = (*VIEWS_AND_SLICE, Pad)
 _PACKS = {"unpack_int4": "pack_int4", "unpack_fp4": "pack_fp4"}
 # ops between int4 data and a quantizelinear
@@ -71,7 +71,7 @@ def remove_zero_scales(op: DequantizeLinear, rw: Rewriter) -> Replacement:
         return no_match("the scale is not 0")
     t = TensorType.of(op.result)
     if TensorType.of(op.input).dtype.is_float:
-        return no_match("an f8 input may be NaN, which 0 does not take away")
+        return no_match("an f8 input may be NaN, and NaN * 0 is NaN")
     if not t.is_static:
         return no_match("the dims are known only at run time")
     return rw.multibroadcast(rw.literal(0.0, t.dtype), t.dims)
@@ -91,8 +91,8 @@ def remove_zero_point(op: DequantizeLinear, rw: Rewriter) -> Replacement:
 def add_int4_pack_unpack_pair(op: DequantizeLinear, rw: Rewriter) -> Replacement:
     """dq(quantizelinear(x)) of int4 parameters -> dq(unpack_int4(pack_int4(quantizelinear(x))))
 
-    A scale or zero point that comes from unpack_int4 says that the model quantises to 4 bits,
-    in an 8-bit type here. The pair saturates to 4 bits and keeps the data packed.
+    A scale or zero point from unpack_int4 shows that the model quantises to 4 bits, in an 8-bit
+    type here. The pair saturates to 4 bits and keeps the data packed.
     """
     q = defined_by(op.input, QuantizeLinear)
     if q is None:
@@ -129,12 +129,11 @@ def _is_int4(value: ir.Value) -> bool:
 def remove_qdq_pairs(op: DequantizeLinear, rw: Rewriter) -> Replacement:
     """dequantizelinear(quantizelinear(x, s, z), s, z) -> clip(x, low, high)
 
-    Also through views, slices, pads, and pairs of packing and unpacking. Scale and zero point
-    must be the same numbers, and everything that uses the quantised value a dequantizelinear:
-    a value that a product takes in 8 bits stays as it is. The rounding of the pair is dropped,
-    which changes results by half a step at most (of f8 by half a unit in the last place); what
-    the quantised type cannot hold is clipped as before, since models leave out a Relu or a Clip
-    where the range does its work. NaN stays NaN instead of becoming 0.
+    Also through views, slices, pads, and pairs of packing and unpacking. Scale and zero point must
+    be equal, and all users of the quantised value dequantizelinears: a value that a matmul reads in
+    8 bits is kept. The rounding of the pair is dropped, which changes results by at most half a
+    step (for f8 half an ulp). Values out of range are clipped as before, as models rely on that
+    instead of a Relu or a Clip. NaN stays NaN instead of becoming 0.
     """
     if not rw.options.pairs:
         return no_match("the option pairs is off")
@@ -155,11 +154,11 @@ def remove_qdq_pairs(op: DequantizeLinear, rw: Rewriter) -> Replacement:
     zero = 0 if op.zero_point is None else splat(op.zero_point)
     for pad in pads:
         if pad.opview.mode == "constant" and pad.opview.value != zero:
-            return no_match("it is padded with something else than the zero point")
+            return no_match("it is padded with another value than the zero point")
     rw.merge_location(q)
     x = q.input
     for move in moves:
-        # padded with the zero point, which stands for 0
+        # padded with the zero point, which means 0
         given = {"value": 0.0} if is_a(move, Pad) else {}
         x = moved(rw, [move], x) if not given else rw.op(
             "pad", x, **{**attributes_of(move), **given}
@@ -194,9 +193,10 @@ def _range(packed: str, dtype: DType) -> tuple[float, float]:
 
 
 def _pair(op: Op) -> tuple[QuantizeLinear, list[ir.Operation], str] | str:
-    """Return the quantizelinear behind a dequantizelinear, the moves between, and the packing.
+    """Return the quantizelinear before a dequantizelinear, the moves between in order, and the
+    packing.
 
-    The moves stand source first. Where there is no such pair, return the reason.
+    Where there is no such pair, return the reason.
     """
     moves: list[ir.Operation] = []
     packed = ""
@@ -215,9 +215,9 @@ def _pair(op: Op) -> tuple[QuantizeLinear, list[ir.Operation], str] | str:
             packing = _PACKS[mnemonic(step)]
             inner = defined_by(step.operands[0], packing)
             if inner is None or inner.axis != step.opview.axis:
-                return "what is unpacked was not packed along the same axis"
+                return "the unpacked value was not packed along the same axis"
             if not has_one_use(step.operands[0]):
-                return "the packed value is used elsewhere too"
+                return "the packed value has other uses"
             packed, value = packing, inner.input
         elif is_a(step, _MOVES) and len(step.operands) == 1:
             moves.append(step)
@@ -246,9 +246,9 @@ def _settled(moves: list[ir.Operation]) -> list[ir.Operation]:
 def match_qlinear_reused(op: QuantizeLinear, rw: Rewriter) -> Replacement:
     """f(x), quantizelinear(x) -> f(dequantizelinear(q)), q, where q = quantizelinear(x)
 
-    Where x has no other use than these two, f is pointwise and comes later, and q is used once:
-    x then need not be stored. Under the option `reuse`, since f sees x rounded to the quantised
-    type, which the model does not ask for.
+    If x has only these two uses, f is pointwise and comes later, and q is used once: then x is not
+    stored. Only with the option `reuse`, since f reads x rounded to the quantised type, unlike in
+    the model.
     """
     if not rw.options.reuse:
         return no_match("the option reuse is off")
@@ -286,8 +286,8 @@ def _comes_later(first: ir.Operation, second: ir.Operation) -> bool:
 def match_concat_qlinear(op: QuantizeLinear, rw: Rewriter) -> Replacement:
     """quantizelinear(concat(x, ..)) -> concat(quantizelinear(x), ..)
 
-    Where one of the x is a pointwise result, with which its quantizelinear is one kernel; the
-    concat then moves 8-bit values.
+    If some x is a pointwise result, whose kernel fuses its quantizelinear; then the concat moves
+    8-bit values.
     """
     concat = defined_by(op.input, Concat)
     if concat is None:
@@ -329,7 +329,7 @@ def _cut(
 
 # ---- the pass ------------------------------------------------------------------------------------
 
-# one after the other: what one set leaves is what the next one is for
+# in sequence, as each set works on the result of the one before
 _STAGES: tuple[tuple[Pattern, ...], ...] = (
     (remove_zero_scales, add_int4_pack_unpack_pair, find_gathered_table),
     (match_find_quantizable_ops, find_widened_dot, find_widened_convolution),
@@ -353,21 +353,21 @@ class SimplifyQdq(PatternPass):
     weights; f32 without the pair, then i8): a dot of 128x768 by 768x3072 takes 6.3 and 3.1 ms,
     by 768x768 1.4 and 0.8 ms, of one row 0.19 and 0.12 ms, of ui8 512x256 by 256x256 0.66 and
     0.48 ms; a batch of 12 dots of 128x64 by 64x128 with no constant operand 0.32 and 0.43 ms.
-    Convolutions by linalg take 4 to 14 times as long in i8, so that there only dots are multiplied
-    so; by vector loops they take a quarter of f32's time, and `vector` leaves out the others.
+    Convolutions by linalg take 4 to 14 times as long in i8, so there only dots use i8. Convolutions
+    by vector loops take a quarter of f32's time; `vector` excludes the others.
     Dropping pairs saves nothing there, and is left to GPUs.
     """
 
     name: ClassVar[str] = "simplify_qdq"
     patterns: ClassVar[tuple[Pattern, ...]] = tuple(p for stage in _STAGES for p in stage)
     products: tuple[str, ...] = option(("dot", "convolution"), "ops that multiply 8-bit values")
-    pairs: bool = option(True, "drop pairs that are left (their rounding goes, too)")
-    mixed: bool = option(False, "ui8 first operands are multiplied as they are")
+    pairs: bool = option(True, "drop the remaining pairs, with their rounding")
+    mixed: bool = option(False, "ui8 first operands are not shifted to i8")
     mx: bool = option(False, "dots of f8 values whose scales vary in blocks (gfx950)")
-    widened: bool = option(True, "products of 8-bit integers that are widened to i32")
-    vector: bool = option(False, "only convolutions that are vector loops of 8-bit values")
-    requantised: bool = option(False, "sums of 8-bit products are scaled to 8 bits by one factor")
-    tables: bool = option(False, "what is computed between 8-bit values is looked up")
+    widened: bool = option(True, "also dots of 8-bit integers that are widened to i32")
+    vector: bool = option(False, "only convolutions that become 8-bit vector loops")
+    requantised: bool = option(False, "requantise 8-bit sums by one factor")
+    tables: bool = option(False, "replace ops between 8-bit values by lookup tables")
     reuse: bool = option(False, "pointwise ops read a quantised value instead of a second one")
 
     def __post_init__(self) -> None:

@@ -17,8 +17,8 @@ from mgx_mlir.rewrite.pattern import Replacement, Rewriter, defined_by, no_match
 def find_gathered_table(op: Gather, rw: Rewriter) -> Replacement:
     """gather(dq(x, s, z), i) -> dq(gather(x, i), s, z), x constant
 
-    Only the rows that are looked up are dequantised. Scale and zero point are one number, or vary
-    along other axes, or along the gathered one alone; then they are looked up as well. Exact.
+    Only the rows that are looked up are dequantised. Scale and zero point are scalars, or vary
+    along other axes, or only along the gathered one; then they are looked up as well. Exact.
     """
     found = defined_by(op.data, DequantizeLinear)
     if found is None or not is_constant(found.input):
@@ -28,7 +28,7 @@ def find_gathered_table(op: Gather, rw: Rewriter) -> Replacement:
     if DYN in out.dims or 0 in out.dims:
         return no_match("dims are empty, or known only at run time")
     if out.is_known and out.elements > data.elements:
-        return no_match("more is looked up than the table has")
+        return no_match("the lookup is larger than the table")
     if not at.rank:
         return no_match("one row is looked up")
     parameters: list[ir.Value | None] = []

@@ -25,7 +25,7 @@ from mgx_mlir.passes.analysis.view_chains import VIEWS, Atom, Map, build_map, va
 from mgx_mlir.passes.lowering import select
 from mgx_mlir.rewrite.pattern import NoMatch, Replacement, Rewriter, defined_by, no_match, pattern
 
-_DEPTH = 16  # ops between a product and what it widens
+_DEPTH = 16  # most ops between a dot and its widened source
 
 
 @dataclass(frozen=True)
@@ -74,12 +74,12 @@ def _side(rw: Rewriter, value: ir.Value, which: str, stays: bool = False) -> _Si
         return no_match("dims of the {} operand are empty or known only at run time", which)
     scale = _parameter(rw, found, found.op.scale, t.dims)
     if scale is None:
-        return no_match("the {} scale does not follow the views on what it scales", which)
+        return no_match("the {} scale cannot be mapped through the views on its operand", which)
     dtype, given, zero = TensorType.of(found.op.input).dtype, found.op.zero_point, None
     if given is not None and not is_zero(given):
         zero = _parameter(rw, found, given, t.dims)
         if zero is None:
-            return no_match("the {} zero point does not follow the views", which)
+            return no_match("the {} zero point cannot be mapped through the views", which)
     affine = zero is not None
     if dtype is dtypes.UINT8 and not stays:
         affine = zero is None or not is_splat(zero[0], 128)
@@ -106,26 +106,26 @@ def _check_types(a: _Side, b: _Side) -> NoMatch | None:
         return None
     if a.dtype.is_float and a.dtype.size == 1 and a.dtype is b.dtype:
         return no_match("an f8 zero point is not 0") if a.affine or b.affine else None
-    return no_match("there is no product of {} and {}", a.dtype, b.dtype)
+    return no_match("there is no quantised op of {} and {}", a.dtype, b.dtype)
 
 
 @pattern(Dot, Convolution)
 def match_find_quantizable_ops(op: Dot | Convolution, rw: Rewriter) -> Replacement:
     """dot(dq(x, s), dq(w, t)) -> dq(quant_dot(x, w), s * t); convolution likewise
 
-    i8 and ui8 operands (ui8 as i8, with 128 less; under `mixed` the first as it is), or f8 of one
-    type. Scales must not vary along what is summed: for a dot one per row and one per column at
-    most, for a convolution one for the input and one per output channel. The sum of affine operands
-    is corrected in i32, where that is exact: (x - p)(w - q) = xw - p sum(w) - q (sum(x) - p n).
-    Products and sums are exact, so that the result differs from the program's by the rounding of
-    f32 sums only.
+    i8 and ui8 operands (ui8 as i8 minus 128; with `mixed` the first operand unchanged), or f8 of
+    one type. Scales must not vary along the reduced axis: at most one per row and column for a dot,
+    one for the input and one per output channel for a convolution. Sums of affine operands are
+    corrected in i32, which is exact: (x - p)(w - q) = xw - p sum(w) - q (sum(x) - p n).
+    Integer sums are exact, so the result differs from the program's only by the rounding of f32
+    sums.
     """
     x, w = op.operands[0], op.operands[1]
     name = mnemonic(op)
     if name not in rw.options.products:
         return no_match("the option products leaves {} out", name)
     if _left_out(op, rw):
-        return no_match("the CPU's loops do not take it")
+        return no_match("there are no CPU vector loops for it")
     a, b = _side(rw, x, "first", rw.options.mixed), _side(rw, w, "second")
     for side in (a, b):
         if isinstance(side, NoMatch):
@@ -157,7 +157,7 @@ def match_find_quantizable_ops(op: Dot | Convolution, rw: Rewriter) -> Replaceme
 
 
 def _left_out(op: Op, rw: Rewriter) -> bool:
-    """Say whether a convolution is faster as it is: a CPU has loops for most of 8 bits."""
+    """Return whether a convolution is not to be quantised, as it has no 8-bit CPU loops."""
     if not rw.options.vector or not isinstance(op, Convolution):
         return False
     return select.refusal("cpu", "convolution", op, in_bytes=True) is not None
@@ -208,7 +208,7 @@ def _plan_dot(a: _Side, b: _Side) -> Plan | NoMatch:
     for side, axis, which in ((a, rank - 1, "first"), (b, rank - 2, "second")):
         for found, what in ((side.scale, "scale"), (side.zero, "zero point")):
             if found is not None and axis in varying(found[1]):
-                return no_match("the {} {} varies along what is summed", which, what)
+                return no_match("the {} {} varies along the reduced axis", which, what)
     rows, columns = a.dims[-2], b.dims[-1]
     return (
         (a.scale[0], _repeat(a.scale[1], -1, columns)),
@@ -226,7 +226,7 @@ class _Operand:
 
 
 def _correct_dot(rw: Rewriter, total: ir.Value, a: _Operand, b: _Operand) -> ir.Value:
-    """Correct the sums of affine operands: less p sum(w), less q (sum(x) - p n)."""
+    """Correct the sums of affine operands: subtract p sum(w) and q (sum(x) - p n)."""
     dims = TensorType.of(total).dims
     row, column = len(dims) - 2, len(dims) - 1
     if a.zero is not None:
@@ -235,7 +235,7 @@ def _correct_dot(rw: Rewriter, total: ir.Value, a: _Operand, b: _Operand) -> ir.
     if b.zero is not None:
         depth = a.dims[-1]
         if a.zero is not None and (depth == DYN or is_named(depth)):
-            # only the run knows the number of zero points in the sums
+            # the depth n is dynamic
             own = rw.multibroadcast(_zero(rw, *a.zero), a.dims)
             less = rw.op("sub", _converted(rw, a.value, dtypes.INT32), own)
             sums = rw.op("reduce_sum", less, axes=[column])
@@ -285,7 +285,7 @@ def find_widened_dot(op: Dot, rw: Rewriter) -> Replacement:
     """dot(convert(x) - p, convert(w) - q) -> quant_dot(x, w) in i32, corrected
 
     8-bit integers that are widened to i32, as MatMulInteger has them. A zero point must not vary
-    along what is summed. Sums wrap around either way: the results are equal.
+    along the reduced axis. Sums wrap in both forms, so the results are equal.
     """
     if not rw.options.widened or "dot" not in rw.options.products:
         return no_match("the option products or widened leaves it out")
@@ -298,7 +298,7 @@ def find_widened_dot(op: Dot, rw: Rewriter) -> Replacement:
         if found is None:
             return no_match("the {} operand is not a widened 8-bit integer of known dims", which)
         if len(found.dims) + summed in varying(found.zero[1]):
-            return no_match("the {} zero point varies along what is summed", which)
+            return no_match("the {} zero point varies along the reduced axis", which)
         sides.append(found)
     a, b = (side.narrow(rw, stays=kept) for side, kept in zip(sides, stays, strict=True))
     return _correct_dot(rw, rw.op("quant_dot", a.value, b.value), a, b)
@@ -316,14 +316,14 @@ def find_widened_convolution(op: Convolution, rw: Rewriter) -> Replacement:
     if TensorType.of(op.result).dtype is not dtypes.INT32 or op.channels_last:
         return no_match("the sums are not i32, or the image is channels-last")
     if _left_out(op, rw):
-        return no_match("the CPU's loops do not take it")
+        return no_match("there are no CPU vector loops for it")
     sides = [_widened(v) for v in op.operands]
     if sides[0] is None or sides[1] is None:
         return no_match("an operand is not a widened 8-bit integer of known dims")
     if varying(sides[0].zero[1]) or not varying(sides[1].zero[1]) <= {0}:
         return no_match("a zero point varies along more than output channels")
     if not _is_byte(sides[0]):
-        return no_match("the input's zero point is no value of its type")
+        return no_match("the input's zero point is not in the range of its type")
     if sides[1].is_affine(stays=False) and op.group != 1:
         return no_match("the weights of {} groups have a zero point", op.group)
     x = sides[0].narrow(rw, stays=rw.options.mixed)
@@ -341,7 +341,7 @@ def _is_byte(side: _Widened) -> bool:
 
 @dataclass(frozen=True)
 class _Widened:
-    """An i32 operand that is an 8-bit integer less a zero point, seen through views."""
+    """An i32 operand that is an 8-bit integer minus a zero point, through views."""
 
     source: ir.Value  # 8-bit integers
     moves: tuple[ir.Operation, ...]  # views on the source, the first one first
@@ -436,12 +436,11 @@ def _channels(atoms: Sequence[Atom], dims: tuple[int, ...]) -> Map:
 
 
 def convolved(rw: Rewriter, op: Op, x: _Operand, w: _Operand) -> ir.Value:
-    """Build the sums of a convolution of 8-bit operands, with what affine ones need.
+    """Build the sums of a convolution of 8-bit operands, with corrections for affine ones.
 
-    The padding of the program is 0, which is the zero point of the input: where that is one number,
-    the image is padded with it, and each output channel is less by its multiple of the weights'
-    sum. Else the terms are padded with 0 too, and the zero point of the input is convolved at the
-    input's own size.
+    The program pads with 0, which is the input's zero point. If that is a scalar, the image is
+    padded with it, and its multiple of the weights' sum is subtracted per output channel. Else the
+    terms are padded with 0, and the zero point is convolved at the input's size.
     """
     attributes: dict[str, Any] = attributes_of(op)
     number = None if x.zero is None else splat(x.zero[0])
@@ -490,8 +489,8 @@ def _zero_image(rw: Rewriter, op: Op, x: _Operand, kernel: tuple[int, ...]) -> i
 def match_find_mx_quantizable_ops(op: Dot, rw: Rewriter) -> Replacement:
     """dot(dq(x, s), dq(w, t)) -> quant_dot(x, w, s, t), f8 values whose scales vary in blocks
 
-    Under the option `mx`, for devices that multiply such values (gfx950). Only where a scale
-    varies along what is summed: other dots become dq(quant_dot).
+    Under the option `mx`, for devices that multiply such values (gfx950). Only where a scale varies
+    along the reduced axis; other dots become dq(quant_dot).
     """
     if not rw.options.mx:
         return no_match("the option mx is off")
@@ -517,7 +516,7 @@ def match_find_mx_quantizable_ops(op: Dot, rw: Rewriter) -> Replacement:
         for side, axis in ((a, rank - 1), (b, rank - 2))
     ]
     if not any(blocks):
-        return no_match("no scale varies along what is summed")
+        return no_match("no scale varies along the reduced axis")
     rw.merge_location(a.op, b.op)
     operands = [side.apply(rw, side.op.input) for side in found]
     scales = [side.apply(rw, side.op.scale) for side in found]

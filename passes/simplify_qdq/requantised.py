@@ -1,4 +1,4 @@
-"""Patterns of simplify_qdq that keep values in 8 bits between products."""
+"""Patterns of simplify_qdq that keep values in 8 bits between matmuls and convolutions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ BYTES = (dtypes.INT8, dtypes.UINT8)
 def find_integer_bias(op: Add, rw: Rewriter) -> Replacement:
     """dq(x, s) + dq(b, s) -> dq(x + b, s), x sums in i32 and b a constant of i32
 
-    As models write the bias of a quantised product: its scale is the product of both operands'.
+    This is the form of a quantised dot's bias in models: its scale is the product of both operands'
+    scales.
     """
     for value, other in ((op.a, op.b), (op.b, op.a)):
         total = defined_by(value, DequantizeLinear)
@@ -57,7 +58,7 @@ def _is_sum(op: DequantizeLinear) -> bool:
 
 
 def _constant_scale(value: ir.Value) -> tuple[np.ndarray, Map] | None:
-    """Return the numbers of a constant scale, and which of them each element takes."""
+    """Return the numbers of a constant scale, and their index for each element."""
     found = constant_map(value)
     if found is None or not literals.is_literal(found[0]):
         return None
@@ -65,7 +66,7 @@ def _constant_scale(value: ir.Value) -> tuple[np.ndarray, Map] | None:
 
 
 def _same_scale(value: ir.Value, other: tuple[ir.Value, Map]) -> bool:
-    """Say whether two scales are the same numbers, but for how products of them were rounded."""
+    """Return whether two scales are equal up to rounding."""
     one = splat(value)
     if one is not None:
         two = splat(other[0])
@@ -83,9 +84,8 @@ def _same_scale(value: ir.Value, other: tuple[ir.Value, Map]) -> bool:
 def find_requantised(op: QuantizeLinear, rw: Rewriter) -> Replacement:
     """quantizelinear(dq(x, s), t, z) -> quantizelinear(dq(x, s / t), 1, z)
 
-    Also with a relu between. x sums in i32, s and t constants, t one number. Under the option
-    `requantised`: one rounding in place of two, which moves a result by one step where it was
-    nearly half way between two.
+    Also with a relu between. x sums in i32, s and t constants, t one number. Only with the option
+    `requantised`: one rounding instead of two, which may change a result near a tie by one step.
     """
     if not rw.options.requantised:
         return no_match("the option requantised is off")
@@ -94,11 +94,11 @@ def find_requantised(op: QuantizeLinear, rw: Rewriter) -> Replacement:
         return no_match("the scale is not one positive number other than 1")
     relu = defined_by(op.input, Relu)
     if relu is not None and not has_one_use(op.input):
-        return no_match("others read what is quantised")
+        return no_match("the quantised value has other readers")
     value = op.input if relu is None else relu.operands[0]
     total = defined_by(value, DequantizeLinear)
     if total is None or not _is_sum(total) or not has_one_use(value):
-        return no_match("the input is no dequantised sum that only this reads")
+        return no_match("the input is not a dequantised sum with one reader")
     found = _constant_scale(total.scale)
     if found is None:
         return no_match("the scale of the sums is no constant")
@@ -142,15 +142,15 @@ def find_quantised_again(op: QuantizeLinear, rw: Rewriter) -> Replacement:
 def find_pooled(op: Pooling, rw: Rewriter) -> Replacement:
     """max_pooling(dq(x, s, z)) -> dq(max_pooling(x), s, z), s > 0 one number
 
-    Where what is pooled is quantised again.
+    Only if the pooled value is quantised again.
     """
     if op.mode != "max":
-        return no_match("mode {} computes between the steps", op.mode)
+        return no_match("mode {} gives values between the quantised steps", op.mode)
     found = defined_by(op.input, DequantizeLinear)
     if found is None or TensorType.of(found.input).dtype not in BYTES:
         return no_match("the input is no dequantised 8-bit integer")
     if not all(is_a(u.owner, QuantizeLinear) for u in op.out.uses):
-        return no_match("others than quantizelinear read it")
+        return no_match("it has readers other than quantizelinear")
     scale = splat(found.scale)
     zero = None if found.zero_point is None else splat(found.zero_point)
     if scale is None or not scale > 0 or (found.zero_point is not None and zero is None):

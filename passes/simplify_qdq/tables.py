@@ -1,4 +1,4 @@
-"""A pattern of simplify_qdq: what is computed from one 8-bit value to the next is a table."""
+"""A pattern of simplify_qdq: ops from one 8-bit value to another become a table."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from mgx_mlir.programs.interpreter import Interpreter
 from mgx_mlir.rewrite.pattern import Replacement, Rewriter, no_match, pattern
 
 BYTES = (dtypes.INT8, dtypes.UINT8)
-_MOST = 64  # ops that are looked at
-_LEAST = 2  # ops that are worth it
+_MOST = 64  # most ops of a table
+_LEAST = 2  # least ops of a table
 
 
 @pattern(QuantizeLinear, Convert)
 def find_byte_table(op: QuantizeLinear | Convert, rw: Rewriter) -> Replacement:
     """quantizelinear(f(dq(x, s, z)), t, w) -> byte_table(x), f pointwise ops and numbers
 
-    x and the result of 8 bits: there are 256 values, which are computed now, each op as the model
-    has it. Under the option `tables`, for CPUs that look bytes up.
+    x and the result have 8 bits, so there are 256 values, which are computed at compile time by the
+    model's ops. Only with the option `tables`, for CPUs with byte lookups.
     """
     if not rw.options.tables:
         return no_match("the option tables is off")
@@ -55,13 +55,12 @@ class _Cone:
         self._known: dict[ir.Value, frozenset[ir.Value] | None] = {}
 
     def only_source(self, op: ir.Operation) -> ir.Value | None:
-        """Return the one 8-bit value that an op is computed from, if there is such."""
+        """Return the only 8-bit value that an op depends on, if there is one."""
         found = self._read_by(op)
         return next(iter(found)) if found is not None and len(found) == 1 else None
 
     def between(self, source: ir.Value, op: ir.Operation) -> list[ir.Operation]:
-        """Return the ops from a source to an op, that one last; each once, however often it is
-        read."""
+        """Return the ops from a source to an op, each once, that op last."""
         found: dict[ir.Operation, None] = {}
         seen: set[ir.Operation] = set()
 
@@ -76,7 +75,7 @@ class _Cone:
         return list(found)
 
     def _read_by(self, op: ir.Operation) -> frozenset[ir.Value] | None:
-        """Return the 8-bit values that an op is computed from; None: others go in as well."""
+        """Return the 8-bit values that an op depends on; None if it depends on others too."""
         out: frozenset[ir.Value] = frozenset()
         for v in op.operands:
             found = self._sources(v)
@@ -120,7 +119,7 @@ class _Cone:
         return None if found is None else np.repeat(found.reshape(1), SIZE)
 
     def table(self, source: ir.Value, ops: list[ir.Operation]) -> list[int]:
-        """Return what ops make of each value of the source, by its bits."""
+        """Return the ops' result for each value of the source, indexed by its bits."""
         bits = np.arange(SIZE, dtype=np.uint8)
         known = {**self.numbers, source: bits.view(TensorType.of(source).dtype.np)}
         run = Interpreter(None, WeightStore())  # type: ignore[arg-type]
@@ -131,5 +130,5 @@ class _Cone:
 
 
 def _is_plain(op: ir.Operation) -> bool:
-    """Return whether an op computes each element by itself, and is no kernel of several."""
+    """Return whether an op is pointwise, and not a kernel of several."""
     return is_a(op, (Pointwise, *QUANTISERS)) and len(op.results) == 1 and not len(op.regions)

@@ -80,7 +80,7 @@ def find_nop_reshapes(op: Op, rw: Rewriter) -> Replacement:
     if is_a(op, StepOp):
         steps = attributes_of(op)["steps"]
         return x if all(s == 1 for s in steps) else no_match("steps {}", steps)
-    if is_a(op, Pad):  # also of one type: with run-time extents, or where it cuts as well
+    if is_a(op, Pad):  # even if types are equal: with dynamic extents, or negative padding
         none = len(op.operands) == 1 and not any(op.pads)
         return x if none else no_match("it pads by {}", op.pads)
     if is_a(op, Contiguous):
@@ -90,7 +90,7 @@ def find_nop_reshapes(op: Op, rw: Rewriter) -> Replacement:
         return x if alone else no_match("it has {} operands", len(op.operands))
     if len(op.operands) > 1 and is_a(op, (Slice, Reshape)):
         return no_match("its bounds are known at run time only")
-    # one unknown extent is what the known ones leave of the elements, two may trade places
+    # one unknown extent follows from the others, but two could be exchanged
     if sum(d == DYN for d in dims) > (0 if is_a(op, (Slice, Multibroadcast, Broadcast)) else 1):
         return no_match("{} has unknown extents", x.type)
     return x
@@ -101,7 +101,7 @@ def find_flatten(op: Flatten, rw: Rewriter) -> Replacement:
     """flatten(x) -> reshape(x)"""
     t = TensorType.of(op.result)
     if t.dims.count(DYN) > 1 or 0 in t.dims:
-        return no_match("reshape cannot say dims {}", t.dims)
+        return no_match("reshape cannot express dims {}", t.dims)
     return rw.op("reshape", op.input, dims=[-1 if d == DYN else d for d in t.dims])
 
 
@@ -152,7 +152,7 @@ def find_nested_shape_transforms(op: Op, rw: Rewriter) -> Replacement:
                 ops = rest
                 break
         else:
-            return no_match("what it views has other users and would be transposed twice")
+            return no_match("its source has other users, and would be transposed twice")
     if len(steps) >= len(ops):
         return no_match("{} views are the fewest", len(ops))
     rw.merge_location(*ops[:-1])
@@ -165,8 +165,8 @@ def find_nested_shape_transforms(op: Op, rw: Rewriter) -> Replacement:
 class SimplifyReshapes(PatternPass):
     """Cancel and merge views, slices, concatenations and regular gathers.
 
-    Nothing is computed otherwise, so that results are the same bit for bit. Views move behind
-    what computes, reshapes before slices, transposes to where one does the work of several.
+    Results are bit for bit the same. Views move after computing ops, reshapes before slices, and
+    transposes to where one replaces several.
     """
 
     name: ClassVar[str] = "simplify_reshapes"

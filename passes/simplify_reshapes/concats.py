@@ -43,7 +43,7 @@ def find_nested_concat(op: Concat, rw: Rewriter) -> Replacement:
 
 
 def _equal_views(op: ir.Operation, *kinds: type[Op]) -> list[Op] | str:
-    """Return the views that a concat alone reads; or why they cannot go behind it."""
+    """Return the single-use views that a concat reads; or why they cannot move after it."""
     if len(op.operands) < 2:
         return "it has fewer than two operands"
     found = [defined_by(x, *kinds) for x in op.operands]
@@ -53,7 +53,8 @@ def _equal_views(op: ir.Operation, *kinds: type[Op]) -> list[Op] | str:
     if not all(has_one_use(x) for x in op.operands):
         return "an operand has other users"
     if any(is_a(use.owner, Slice) for use in op.results[0].uses):
-        return "it is sliced again"  # find_concat_slice undoes it, but must see the concat
+        # find_concat_slice removes the concat, if it is not hidden by the move
+        return "it is sliced again"
     return views
 
 
@@ -88,13 +89,13 @@ def find_concat_reshape(op: Concat, rw: Rewriter) -> Replacement:
         return no_match("dims are unknown or empty")
     axis = _axis_behind(dims, prod(out[: op.axis % len(out)]))
     if axis is None:
-        return no_match("the reshaped tensors differ in more than one axis, or the axis is cut")
+        return no_match("the reshaped tensors differ in more than one axis, or the axis is split")
     rw.merge_location(*views)
     return rw.op("reshape", rw.op("concat", _sources(views), axis=axis), dims=out)
 
 
 def _axis_behind(dims: Sequence[Dims], before: int) -> int | None:
-    """Return the axis, after `before` elements, to join along in place of the reshaped tensors."""
+    """Return the axis, after `before` elements, to concatenate along instead."""
     first = dims[0]
     for axis in range(len(first)):
         if prod(first[:axis]) == before and all(

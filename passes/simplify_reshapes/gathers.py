@@ -17,8 +17,8 @@ from mgx_mlir.passes.analysis.view_chains import Atom, Map, build_map, reshaped,
 from mgx_mlir.passes.simplify_reshapes.slices import cut_along
 from mgx_mlir.rewrite.pattern import Replacement, Rewriter, defined_by, no_match, pattern
 
-_MADE = 1 << 12  # elements that a table may have, however few the tables had that it was made of
-_MOVES = 3  # slices, steps and transposes that are still cheaper than the gather
+_MADE = 1 << 12  # elements of a merged table that are always allowed
+_MOVES = 3  # most slices, steps and transposes that replace a gather
 
 
 @pattern(Gather, benefit=2)
@@ -41,7 +41,7 @@ def find_gather_scalar(op: Gather, rw: Rewriter) -> Replacement:
 def find_gather_gather(op: Gather, rw: Rewriter) -> Replacement:
     """gather(x, gather(places, i)) -> gather(gather(x, places), i), x and places constant
 
-    What is looked up in two tables is looked up in one. Places may be converted in between.
+    Merges two lookups to one. Places may be converted in between.
     """
     data = TensorType.of(op.data)
     axis: int = op.axis % data.rank
@@ -100,7 +100,7 @@ def find_gather(op: Gather, rw: Rewriter) -> Replacement:
     result = TensorType.of(op.results[0]).dims
     m = reshaped(m, result) if 0 not in dims else None
     if m is None:
-        return no_match("dims {} cut through the indices' spacing", at.dims)
+        return no_match("dims {} do not align with the indices' spacing", at.dims)
     moves = window.moves + sum(s.kind == "transpose" for s in steps_for(dims, m))
     if moves > _MOVES:
         return no_match("it takes {} moves", moves)
@@ -108,7 +108,9 @@ def find_gather(op: Gather, rw: Rewriter) -> Replacement:
 
 
 def _spacing(indices: np.ndarray) -> list[Atom] | None:
-    """Return (count, stride), outermost first, that say `indices` from its first element on."""
+    """Return (count, stride), outermost first, that describe `indices` relative to its first
+    element.
+    """
     if len(indices) == 1:
         return []
     steps = np.diff(indices)
@@ -165,7 +167,7 @@ def _window(extent: int, base: int, strided: Sequence[Atom]) -> _Window | None:
             break
         if n * stride > extent:
             return None
-        # whole blocks of `stride` elements, each with the rest of the spacing inside
+        # whole blocks of `stride` elements, each with the remaining spacing inside
         low = min(base, extent - n * stride)
         base -= low
         if base + sum((m - 1) * s for m, s in strided[k + 1 :]) >= stride:
@@ -178,7 +180,7 @@ def _window(extent: int, base: int, strided: Sequence[Atom]) -> _Window | None:
 def _arranged(
     dims: Sequence[int], axis: int, atoms: Sequence[Atom], strided: Sequence[Atom]
 ) -> Map:
-    """Return the window's axes in the order of the indices, what repeats in its place."""
+    """Return the window's axes in the order of the indices, including repeated ones."""
     own = start(dims)
     inner: list[tuple[Atom, ...]] = [
         own[axis + strided.index(a)] if a[1] else ((a[0], 0),) for a in atoms

@@ -1,8 +1,8 @@
 """Patterns of simplify_reshapes that move views past pointwise ops and dots.
 
-Normal form: what computes stands next to what computes, views come after it. That is also where
-layout_convolution and rewrite_dot move transposes and reshapes; only constants that a dot takes
-into its weights go the other way (find_mul_add_shape_op_dot).
+Normal form: computing ops are adjacent, and views come after them. layout_convolution and
+rewrite_dot move transposes and reshapes in that direction too. Only constants that can be folded
+into a dot's weights move the other way (find_mul_add_shape_op_dot).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from mgx_mlir.rewrite.pattern import (
 )
 
 _MOVES = (ReshapeOp, Transpose, Contiguous)
-# ops whose kernel takes the pointwise ops that follow
+# ops whose kernel fuses the following pointwise ops
 _COMPUTES = (
     Dot, QuantDot, BlockedDot, Convolution, QuantConvolution, Pooling, SoftmaxBase,
     NumberReduction, Pointwise, QuantizeLinear, DequantizeLinear,
@@ -67,12 +67,12 @@ def joins(value: ir.Value) -> bool:
 
 
 def _is_plain(op: Op) -> bool:
-    """Say whether a pointwise op has one result and is no kernel that holds some."""
+    """Return whether a pointwise op has one result and is not a kernel."""
     return len(op.results) == 1 and not len(op.operation.regions)
 
 
 def _only_in(value: ir.Value, op: ir.Operation) -> bool:
-    """Say whether `op` is the one user of `value`."""
+    """Return whether `op` is the only user of `value`."""
     return all(use.owner.operation == op.operation for use in value.uses)
 
 
@@ -112,7 +112,7 @@ def find_unary_shape_transforms(op: Pointwise, rw: Rewriter) -> Replacement:
 def find_reshape_cont(op: Pointwise, rw: Rewriter) -> Replacement:
     """f(reshape(x), reshape(y)) -> reshape(f(x, y)), x and y of the same dims, or y constant
 
-    MIGraphX asks for a contiguous below the reshape; tensors here have no strides.
+    MIGraphX requires a contiguous before the reshape; tensors here have no strides.
     """
     if len(op.operands) < 2 or not _is_plain(op):
         return no_match("it has {} operands", len(op.operands))
@@ -121,8 +121,8 @@ def find_reshape_cont(op: Pointwise, rw: Rewriter) -> Replacement:
     if below is None:
         return no_match("no operand is a kernel's result, reshaped, without other users")
     if is_constant(below):
-        # each operand could be read in the dims of the other, without end
-        return no_match("it is constant, and folded as it is")
+        # else each operand could be reshaped to the dims of the other, endlessly
+        return no_match("it is constant, and will be folded")
     dims = TensorType.of(below).dims
     out = TensorType.of(op.results[0]).dims
     if DYN in dims or DYN in out or 0 in out:
@@ -202,9 +202,9 @@ def _batch_source(v: ir.Value, op: ir.Operation) -> ir.Value | None:
 def find_mul_add_shape_op_dot(op: Dot, rw: Rewriter) -> Replacement:
     """dot(transpose(x * c), w) -> dot(transpose(x) * transpose(c), w), c and w constant
 
-    So that find_dot_mul and find_dot_add take c into w. The same for x + c, and for a widening
-    convert in place of the transpose under `fast_math` (the product is then rounded once less).
-    A product needs a c that is one number for each row of w.
+    Then find_dot_mul and find_dot_add fold c into w. The same for x + c, and for a widening convert
+    instead of the transpose with `fast_math` (then the product has one rounding less). For a
+    product, c must be constant along each row of w.
     """
     for side in (0, 1):
         view = defined_by(op.operands[side], Transpose, Convert)
@@ -255,15 +255,15 @@ def _moved(m: Map, view: Convert | Transpose) -> Map:
 def find_op_shape_transform_op(op: Pointwise, rw: Rewriter) -> Replacement:
     """f(views(g(x)), y) -> views(f(g(x), views back(y))), so that f and g are one kernel
 
-    The other operands are brought to the dims of g: what they pay in transposes, the kernel must
-    win. The option `op_shape_transform_op` turns it on.
+    The other operands are transposed to the dims of g, which must cost less than the fusion saves.
+    The option `op_shape_transform_op` enables it.
     """
     if not rw.options.op_shape_transform_op:
         return no_match("the option op_shape_transform_op is off")
     if len(op.operands) < 2 or not _is_plain(op):
         return no_match("it has {} operands", len(op.operands))
     if any(joins(v) for v in op.operands):
-        return no_match("an operand is a kernel's result as it is")
+        return no_match("an operand is a kernel's result without a view")
     for v in op.operands:
         if defined_by(v, *_MOVES) is None or not _only_in(v, op):
             continue

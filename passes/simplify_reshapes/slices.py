@@ -1,4 +1,4 @@
-"""Patterns of simplify_reshapes on slices: nested, of concatenations, with views round them."""
+"""Patterns of simplify_reshapes on slices: nested, of concatenations, with views around them."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from mgx_mlir.rewrite.pattern import (
     pattern,
 )
 
-_MANY = 32  # users of one value that a pattern looks at
+_MANY = 32  # most users of a value
 
 
 # ---- what a slice takes -------------------------------------------------------------------------
 
 
 def bounds_of(op: ir.OpView) -> list[tuple[int, int]] | None:
-    """Return the range that a slice takes of every axis; None where it is not known here."""
+    """Return the range that a slice takes of every axis; None where it is dynamic."""
     dims = TensorType.of(op.operands[0]).dims
     if len(op.operands) > 1 or DYN in dims or op.axes is None or op.starts is None:
         return None
@@ -100,7 +100,7 @@ def find_nested_slice(op: Slice, rw: Rewriter) -> Replacement:
     bounds = [(f[0] + o[0], f[0] + o[1]) for f, o in zip(first, outer, strict=True)]
     for (low, high), d in zip(bounds, rw.dims(op.operation.results[0]), strict=True):
         if is_named(d) and not is_named(high - low):
-            return no_match("{} elements are said to be of a dynamic extent", high - low)
+            return no_match("slice length {} replaces a dynamic extent", high - low)
     return cut_to(rw, inner.operands[0], bounds)
 
 
@@ -137,8 +137,8 @@ def find_concat_slice(op: Slice, rw: Rewriter) -> Replacement:
 def find_slice_shape_transforms(op: ReshapeOp, rw: Rewriter) -> Replacement:
     """reshape(slice(x)) -> slice(reshape(x)), the slice used once
 
-    A reshape costs nothing and joins what is before the slice; a transpose would move all of x
-    and a broadcast would have to be stored to be sliced: both stay behind.
+    A reshape is free and can merge with ops before the slice. A transpose would move all of x, and
+    a broadcast would have to be stored, so both stay after the slice.
     """
     inner = rw.defining(op.operands[0], Slice)
     if inner is None or len(op.operands) > 1:
@@ -152,11 +152,11 @@ def find_slice_shape_transforms(op: ReshapeOp, rw: Rewriter) -> Replacement:
     dims = TensorType.of(inner.operands[0]).dims
     found = _sliced_after(dims, cut, out)
     if found is None:
-        return no_match("axis {} of the slice is no axis of {}", cut.axis, op.results[0].type)
+        return no_match("axis {} of the slice is not an axis of {}", cut.axis, op.results[0].type)
     axis, unit = found
     size = (cut.high - cut.low) * unit[0] // unit[1]
     if size != out[axis]:
-        return no_match("{} elements are said to be of a dynamic extent", size)
+        return no_match("slice length {} replaces a dynamic extent", size)
     whole = list(out)
     whole[axis] = cut.extent * unit[0] // unit[1]
     x = rw.op("reshape", inner.operands[0], dims=whole)
@@ -181,7 +181,7 @@ def _sliced_after(dims: Dims, cut: Cut, out: Dims) -> tuple[int, tuple[int, int]
 
 
 class _Part(NamedTuple):
-    """A slice of a tensor that is only transposed: the transpose, and what the slice takes."""
+    """A slice whose only use is a transpose: the transpose, and the slice's range."""
 
     transpose: ir.Operation
     cut: Cut
@@ -189,7 +189,7 @@ class _Part(NamedTuple):
 
 
 def _live_users(value: ir.Value) -> Iterator[ir.Operation]:
-    """Return the users of `value` that have users (what a pattern left behind has none)."""
+    """Return the users of `value` that are not dead ops left by a pattern."""
     for use in value.uses:
         op = use.owner.operation
         if not len(op.results) or not all(has_no_use(r) for r in op.results):
@@ -199,7 +199,7 @@ def _live_users(value: ir.Value) -> Iterator[ir.Operation]:
 def _transposed_slices(x: ir.Value) -> list[_Part] | None:
     """Return the slices of `x` that are only transposed; None where `x` has too many users.
 
-    Not those that a pointwise op follows: that and the transpose are one kernel as they are.
+    Not those followed by a pointwise op, which forms one kernel with the transpose.
     """
     out: list[_Part] = []
     for n, op in enumerate(_live_users(x)):
@@ -227,8 +227,8 @@ def _tiles(cuts: Sequence[Cut]) -> bool:
 def find_slice_transpose(op: Transpose, rw: Rewriter) -> Replacement:
     """transpose(slice(x)), transpose(slice(x)), ... -> slice(y), slice(y), ... of y = transpose(x)
 
-    One kernel in place of one for each part; parts with another permutation are transposed on
-    from y. It needs parts that make up all of x, and that lie in one piece in y.
+    One kernel instead of one per part; parts with another permutation are transposed from y. The
+    parts must cover x, and be contiguous in y.
     """
     inner = defined_by(op.input, Slice)
     if inner is None:
@@ -245,13 +245,13 @@ def find_slice_transpose(op: Transpose, rw: Rewriter) -> Replacement:
     parts = [p for p in parts if p.cut.axis == own.cut.axis]
     permutation, most = Counter(p.permutation for p in parts).most_common(1)[0]
     if most < 2:
-        return no_match("no two slices are transposed alike")
+        return no_match("no two slices have the same transpose")
     if sum(p.cut.high - p.cut.low for p in parts) < own.cut.extent:
-        return no_match("the transposed slices are less than the whole")
+        return no_match("the transposed slices do not cover the tensor")
     axis = permutation.index(own.cut.axis)
     dims = TensorType.of(x).dims
     if any(dims[p] != 1 for p in permutation[:axis]) and not _tiles([p.cut for p in parts]):
-        return no_match("the slices would not lie in one piece each")
+        return no_match("the slices would not be contiguous")
     rw.merge_location(*(p.transpose for p in parts if p is not own))
     with _after(x):
         y = rw.op("transpose", x, permutation=permutation)
@@ -269,7 +269,7 @@ def find_slice_transpose(op: Transpose, rw: Rewriter) -> Replacement:
 
 
 def _after(x: ir.Value) -> ir.InsertionPoint:
-    """Return where an op on `x` is before all other users of it."""
+    """Return the insertion point of an op on `x` before all its other users."""
     if isinstance(x.owner, ir.Block):
         return ir.InsertionPoint.at_block_begin(x.owner)
     return ir.InsertionPoint.after(x.owner)
@@ -279,8 +279,8 @@ def _after(x: ir.Value) -> ir.InsertionPoint:
 def find_transpose_slice(op: Slice, rw: Rewriter) -> Replacement:
     """slice(transpose(x)), ... -> slices along a new first axis of one transpose
 
-    Equal pieces of a transposed tensor: the axis that they cut is split and its number of
-    pieces transposed to the front, so that each lies in one piece and is not copied.
+    For equal pieces of a transposed tensor: their axis is split, and the axis of pieces transposed
+    to the front, so that each piece is contiguous and not copied.
     """
     view = defined_by(op.operands[0], Transpose)
     if view is None:
@@ -290,7 +290,7 @@ def find_transpose_slice(op: Slice, rw: Rewriter) -> Replacement:
         return no_match("it is not of one axis of known extent")
     dims = TensorType.of(view.result).dims
     if all(d == 1 for d in dims[: cut.axis]):
-        return no_match("it lies in one piece already")
+        return no_match("it is contiguous already")
     slices: list[tuple[ir.Operation, Cut]] = []
     for n, user in enumerate(_live_users(view.result)):
         part = cut_of(user.opview) if is_a(user, Slice) and n < _MANY else None

@@ -171,12 +171,18 @@ def test_proofs(body: str, inputs: str, output: str, result: tuple[int, int]) ->
         ("y = Softmax<axis=0>(x)", "softmax: it works along the batch"),
         ("m = ReduceMean<keepdims=1>(x) y = Sub(x, m)", "reduce_mean: it works along the batch"),
         ("t = Transpose<perm=[1,0]>(x) y = MatMul(x, t)", "number of rows is in several dims"),
-        ("t = Transpose<perm=[1,0]>(x) p = MatMul(t, x) y = MatMul(x, p)", "dot: its result is of"),
+        (
+            "t = Transpose<perm=[1,0]>(x) p = MatMul(t, x) y = MatMul(x, p)",
+            "dot: its result combines",
+        ),
         # a mean over the batch may be written as a division by its size
         ("s = Shape<end=1>(x) c = Cast<to=1>(s) y = Div(x, c)", "repeats the number of rows"),
         ("q, s, z = DynamicQuantizeLinear(x) y = DequantizeLinear(q, s, z)", "reduce"),
         ("i = Constant<value_int=0>() y = CumSum(x, i)", "works along the batch"),
-        ("k = Constant<value_ints=[1]>() y, n = TopK<axis=0>(x, k)", "topk: its result is of all"),
+        (
+            "k = Constant<value_ints=[1]>() y, n = TopK<axis=0>(x, k)",
+            "topk: its result combines all",
+        ),
         (NUMBERED.replace("Range(zero, n, one)", "Range(one, n, one)"), "no multiple of"),
         (NUMBERED.replace("Concat<axis=1>(u, k)", "Concat<axis=1>(k, u)"), "by indices"),
         (

@@ -127,7 +127,7 @@ def intrinsics_of(arch: str, dtype: DType, width: int, depth: int) -> AttentionI
         return None
     if plain.bytes != _BYTES or plain.depth != SIDE:
         return None
-    # where lanes share operands, only one result layout exists
+    # for lanes that share operands, only one result layout exists
     turned = chip.copies == 1
     return AttentionIntrinsics(plain.layout(turned=turned), wide.layout(turned=turned))
 

@@ -201,7 +201,7 @@ def choose(chip: Chip, mma: MmaIntrinsic, of: Extents) -> MmaSchedule:
     least = min(tiles.values())
     fastest: dict[tuple[object, int], MmaSchedule] = {}
 
-    # where tiles are partial, waves split rows, as a wave then loads adjacent columns at once; they
+    # with partial tiles, waves split rows, as a wave then loads adjacent columns at once; they
     # split columns if only rows of a GEMM on CDNA are partial
     def wide(t: MmaSchedule) -> int:
         whole = of.columns % (t.tiles[2] * mma.columns) == 0
