@@ -202,7 +202,7 @@ def _rows(config: Mapping[str, Any], asked: int | None) -> int:
     if not is_whole(asked) or asked < 2:
         raise UsageError(f"max_length is {asked!r}, expected an integer, 2 or more")
     if most is not None and asked > most:
-        raise UsageError(f"max_length is {asked}, and the model takes {most} tokens")
+        raise UsageError(f"max_length expected at most {most}, the model's limit, got {asked}")
     return int(asked)
 
 
@@ -222,7 +222,7 @@ def _stop_tokens(made: Checkpoint, tokenizer: Tokenizer) -> frozenset[int]:
 
 
 def _key(made: Checkpoint, weights: str | None, how: CompileOptions) -> str | None:
-    """Return the key of what a checkpoint is compiled to; None without a cache."""
+    """Return the cache key of a checkpoint's compiled program; None without a cache."""
     from mgx_mlir.targets.cache import default_cache
     from mgx_mlir.targets.flags import host_cpu
 

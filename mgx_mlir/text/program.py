@@ -158,9 +158,9 @@ class ProgramDecoder:
 
 
 def _zeros(dims: tuple[int, ...]) -> NDArray[np.float32]:
-    """Return aligned zeros, whose memory is taken a small page at a time, where it is written to.
+    """Return aligned zeros whose memory is committed by small pages, on write.
 
-    Each head of each slot has rows of its own: large pages would take 2 MB for its first token.
+    Each head of each slot has its own rows, so a large page would commit 2 MB for one token.
     """
     size = 4 * math.prod(dims)
     try:
@@ -177,8 +177,8 @@ def _zeros(dims: tuple[int, ...]) -> NDArray[np.float32]:
 
 
 def cached(key: str | None, options: CompileOptions) -> tuple[CompiledProgram, CacheShape] | None:
-    """Return a program that `keep` kept under a key, None where there is none that still holds."""
-    # start-up: what a compile needs is loaded by it alone
+    """Return the program that `keep` stored under a key; None where none is valid."""
+    # start-up: only a compile needs these
     from mgx_mlir.compiler.program_cache import find_program
     from mgx_mlir.targets.cache import default_cache
 

@@ -74,7 +74,7 @@ class Tokenizer:
                 template = beside.read_text(encoding="utf-8")
             except (OSError, ValueError) as e:
                 raise FileError(f"cannot be read: {e}", location=str(beside)) from e
-        if isinstance(template, list):  # several by name
+        if isinstance(template, list):  # several templates, by name
             rows = [t for t in template if isinstance(t, dict)]
             template = next((t.get("template") for t in rows if t.get("name") == "default"), None)
         if not isinstance(template, str | None):

@@ -247,7 +247,7 @@ def packing(
     unit: int,
     multiples: tuple[int, int] = (1, 1),
 ) -> Packing:
-    """Return what writes `pack` of weights of this shape and type.
+    """Return a function that writes `pack` of weights of this shape and type.
 
     multiples: of panels, and of units, that there are; the last ones are filled up with 0.
     """
