@@ -5,11 +5,11 @@
     python -m benchmarks.gpu_device --folder FOLDER      # on the machine with the GPU, no compiler
 
 Parts: edges, programs and families (right or wrong), memory, sizes (drawn ones, TopK), torch,
-compiler (torch.compile and the APIs, where the compiler is installed), launches, models (times
-beside torch), sanitizer (NVIDIA's compute-sanitizer over kernel families), faults, doctor. Each is
-a process of its own with a limit, and its lines are in the file as they come: a device that is lost
-takes no result along. 8 minutes at most, without the compile. Exit code 0: all is right; 1:
-something is wrong, and the file says what; 2: there is no device.
+compiler (torch.compile and the APIs, where the compiler is installed), launches, calls (what
+torch.compile costs), models (times beside torch), sanitizer (NVIDIA's compute-sanitizer over kernel
+families), faults, doctor. Each is a process of its own with a limit, and its lines are in the file
+as they come: a device that is lost takes no result along. 8 minutes at most, without the compile.
+Exit code 0: all is right; 1: something is wrong, and the file says what; 2: there is no device.
 """
 
 from __future__ import annotations
@@ -34,11 +34,13 @@ from mgx_mlir.targets.devices import gpu_devices, why_no_device
 # seconds of each part at most; together with the models, which run beside one another, 8 minutes
 LIMITS = {
     "memory": 60, "sizes": 60, "torch": 60, "compiler": 90, "edges": 90, "programs": 60,
-    "families": 60, "sanitizer": 90, "launches": 40, "models": 240, "doctor": 60, "faults": 30,
+    "families": 60, "sanitizer": 90, "launches": 40, "calls": 60, "models": 240, "doctor": 60,
+    "faults": 30,
 }  # fmt: skip
 MOST = 480.0  # seconds of all parts
 _LAST = 25.0  # seconds of them for what comes last
-CHECKS = ("memory", "sizes", "torch", "compiler", "edges", "programs", "families", "launches")
+CHECKS = ("memory", "sizes", "torch", "compiler", "edges", "programs", "families", "launches",
+          "calls")  # fmt: skip
 SANITIZED = ("gemm-f16-0", "softmax-f32-0", "layernorm-f16-0", "convolution-f16-0",
              "attention-f16-0", "bert-bf16-0")  # fmt: skip
 _ROOT = Path(__file__).resolve().parents[1]
@@ -199,7 +201,7 @@ def main(argv: list[str] | None = None) -> int:
     names = options.model.split(",") if options.model else None
     if names is None:
         stored = sorted(f.stem for f in (folder / "models").glob("*.mxr"))
-        names = [name for name in stored if not name.startswith("chain")]
+        names = [name for name in stored if not name.startswith(("chain", "call"))]
     os.environ.setdefault("PYTHONUNBUFFERED", "1")
     parts = options.part.split(",")
     return run(folder, arch, options.output, parts, names, options.most)

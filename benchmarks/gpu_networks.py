@@ -219,6 +219,9 @@ NETWORKS: dict[str, Network] = {
     "llama-layer-int4": Network(LlamaLayer, draw_step(_PAST), _STEP, (), bits=4),
     "chain-1": Network(lambda: Chain(1), lambda: (torch.randn(64, 64).half(),), ("x",), ()),
     "chain-33": Network(lambda: Chain(33), lambda: (torch.randn(64, 64).half(),), ("x",), ()),
+    "call-linear": Network(
+        lambda: nn.Linear(64, 64), lambda: (torch.randn(4, 64).half(),), ("x",), ()
+    ),
 }
 
 

@@ -25,10 +25,9 @@ import mgx_mlir
 from benchmarks import gpu_stored
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.runtime import gpu_calls
-from mgx_mlir.runtime.device import Device, open_device
+from mgx_mlir.runtime.device import Device
 from mgx_mlir.runtime.device_memory import DeviceTensor
 from mgx_mlir.runtime.gpu_streams import Event, Stream
-from mgx_mlir.targets.devices import gpu_kind
 
 AT_ONCE = 8  # processes that check programs side by side
 LOST = 3  # exit status of a process that a program failed in: the next has a new one
@@ -110,13 +109,13 @@ def checked(folder: Path, part: str, seconds: float) -> Iterator[Row]:
 
 def memory(folder: Path) -> None:
     """Device memory, threads, streams, several programs: each check is a line."""
-    device = open_device(gpu_kind())
     file = next(gpu_stored.files(folder, "programs"))
     files = [f for f in gpu_stored.files(folder, "programs") if "gemm-f16-0" in f.stem] or [file]
     case = gpu_stored.read(files[0])
     made = mgx_mlir.load(files[0])
     inputs, wanted = case.runs[0]
-    loaded = made.load()
+    loaded: Any = made.load()
+    device = loaded.device
     given = [DeviceTensor.of(device, inputs[n]) for n in made.input_names]
 
     def right(found: list[Any]) -> str:
@@ -237,9 +236,10 @@ def memory(folder: Path) -> None:
 def with_torch(folder: Path) -> None:
     """Tensors of torch on the device, without a copy and on its stream; DLPack both ways."""
     import torch
+    from torch.utils.dlpack import from_dlpack
 
     from mgx_mlir.integrations.torch import calls
-    from mgx_mlir.integrations.torch.memory import OnDevice, device_tensors_of
+    from mgx_mlir.integrations.torch.memory import device_tensors_of
 
     files = {f.stem: f for f in gpu_stored.files(folder, "programs")}
     file = files.get("gemm-f16-0") or next(iter(files.values()))
@@ -257,12 +257,12 @@ def with_torch(folder: Path) -> None:
         return right(found) if all(t.is_cuda for t in found) else "the results left the device"
 
     def no_copy() -> str:
-        module = made.load()
+        module = mgx_mlir.load(file, graph=False).load()  # a graph copies to its own memory
         held = device_tensors_of(module.device, tensors)
         if held[0].address() != tensors[0].data_ptr():
             return "the input was copied"
         result = module.run_on_device(held)[0]
-        back = torch.from_dlpack(OnDevice(result))
+        back = from_dlpack(result.dlpack())
         return "" if back.data_ptr() == result.address() else "the result was copied"
 
     def stream() -> str:
@@ -467,7 +467,7 @@ def faults(folder: Path) -> None:
     """The error of a process once a kernel faulted: a later program fails with a clear error."""
     file = next(gpu_stored.files(folder, "programs"))
     case = gpu_stored.read(file)
-    made = mgx_mlir.load(file)
+    made = mgx_mlir.load(file, graph=False)  # a graph would copy from the address
     inputs = case.runs[0][0]
     made.run(inputs)
     device = made.load().device
@@ -516,7 +516,7 @@ def us(times: list[float]) -> float:
 def launches(folder: Path) -> None:
     """The cost of a call and of a launch on the host and the device, by streams and by a graph."""
     for graph in (False, True):
-        figures: dict[int, float] = {}
+        found: dict[int, tuple[float, int]] = {}
         for count in (1, 33):
             file = folder / "models" / f"chain-{count}.mxr"
             case = gpu_stored.read(file)
@@ -527,11 +527,12 @@ def launches(folder: Path) -> None:
             wrong = gpu_stored.judge(
                 case, [r.to_host() for r in loaded.run_on_device(given)], wanted
             )
-            figures[count] = us(seconds_of(lambda loaded=loaded, g=given: loaded.run_on_device(g)))
-            kernels = len(made.executable.launches("main"))
-            say(launch=count, graph=graph, us=figures[count], kernels=kernels, wrong=wrong,
+            taken = us(seconds_of(lambda loaded=loaded, g=given: loaded.run_on_device(g)))
+            found[count] = taken, len(made.executable.launches("main"))
+            say(launch=count, graph=graph, us=taken, kernels=found[count][1], wrong=wrong,
                 host_us=us(seconds_of(lambda m=made, i=inputs: m.run(i))))  # fmt: skip
-        say(graph=graph, each_us=round((figures[33] - figures[1]) / 32, 2))
+        more = [b - a for a, b in zip(found[1], found[33], strict=True)]
+        say(graph=graph, each_us=round(more[0] / more[1], 2))
 
 
 def main(argv: list[str]) -> int:
@@ -547,6 +548,11 @@ def main(argv: list[str]) -> int:
         from benchmarks.gpu_times import models  # torch, where it is needed
 
         models(place, *rest)
+        return 0
+    if part == "calls":
+        from benchmarks.gpu_calls import cost  # torch, where it is needed
+
+        cost(place)
         return 0
     {
         "memory": memory,

@@ -2,7 +2,7 @@
 
 All of one network run in one process by turns, with inputs and results on the device. A time is the
 median of single calls that are waited for, or a call's share of a row of calls where nothing
-waits; ours returns when its results are there, so that both are the same.
+waits. By launches ours returns when its results are there, so that both are the same.
 """
 
 from __future__ import annotations
@@ -79,14 +79,14 @@ def one(folder: Path, name: str, network: Network, together: int) -> None:
 def ours(
     folder: Path, name: str, network: Network, inputs: list[torch.Tensor]
 ) -> dict[str, Callable[[], Any]]:
-    """Load our program, check it, and return what runs it: by streams and as a graph."""
+    """Load our program, check it, and return what runs it: as is the default, and by launches."""
     file = folder / "models" / f"{network.program or name}.mxr"
     if not file.is_file():
         say(model=name, by="ours", error="not compiled")
         return {}
     case = gpu_stored.read(file)
     runs: dict[str, Callable[[], Any]] = {}
-    for label, graph in (("ours", False), ("ours, graph", True)):
+    for label, graph in (("ours", None), ("ours, launches", False)):
         try:
             made = mgx_mlir.load(file, graph=graph)
             run = calls.runner(made)
@@ -121,8 +121,8 @@ def add_peer(
     say(model=name, by=f"torch {peer}", compile_s=round(time.perf_counter() - start, 1))
 
 
-def timed(runs: dict[str, Callable[[], Any]]) -> dict[str, dict[str, float]]:
-    """Return microseconds of each by turns: waited for one by one, and in a row."""
+def timed(runs: dict[str, Callable[[], Any]], row: int = ROW) -> dict[str, dict[str, float]]:
+    """Return microseconds of each by turns: waited for one by one, and `row` calls in a row."""
     single: dict[str, list[float]] = {label: [] for label in runs}
     rows: dict[str, list[float]] = {label: [] for label in runs}
     for run in runs.values():
@@ -138,10 +138,10 @@ def timed(runs: dict[str, Callable[[], Any]]) -> dict[str, dict[str, float]]:
             torch.cuda.synchronize()
             single[label].append(time.perf_counter() - begin)
             begin = time.perf_counter()
-            for _ in range(ROW):
+            for _ in range(row):
                 run()
             torch.cuda.synchronize()
-            rows[label].append((time.perf_counter() - begin) / ROW)
+            rows[label].append((time.perf_counter() - begin) / row)
     return {
         label: {
             "us": round(statistics.median(single[label]) * 1e6, 1),
